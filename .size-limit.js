@@ -18,13 +18,13 @@ const options = {
  */
 const later = [
   "*/docs/document.ts",
-  "*/docs/Html.ts",
-  "*/docs/AsyncApi.ts",
-  "*/Metering.ts",
-  "*/Spans.ts",
-  "*/OpenTelemetry.ts",
-  "*/Realtime.ts",
-  "*/Sweeper.ts",
+  "*/openapi/html.ts",
+  "*/openapi/asyncapi.ts",
+  "*/metering.ts",
+  "*/spans.ts",
+  "*/open-telemetry.ts",
+  "*/http/realtime.ts",
+  "*/expiry-sweeper.ts",
 ]
 
 const atStart = { ...options, ignore: [...options.ignore, ...later] }

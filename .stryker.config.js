@@ -4,16 +4,13 @@
  */
 export default {
   mutate: [
-    "packages/core/src/base/Instant.ts",
-    "packages/core/src/http/Page.ts",
-    "packages/core/src/http/Query.ts",
-    "packages/core/src/limits/Decider.ts",
-    "packages/core/src/limits/Decision.ts",
-    "packages/core/src/limits/RateLimiter.ts",
-    "packages/core/src/limits/TokenBucket.ts",
-    "packages/core/src/memberships/EndDate.ts",
-    "packages/core/src/webhooks/AddressPolicy.ts",
-    "packages/core/src/webhooks/WebhookSignature.ts",
+    "packages/core/src/base/time.ts",
+    "packages/core/src/http/operation.ts",
+    "packages/core/src/limits/buckets.ts",
+    "packages/core/src/limits/rate-limiter.ts",
+    "packages/core/src/memberships/end-date.ts",
+    "packages/core/src/webhooks/transport.ts",
+    "packages/core/src/webhooks/signature.ts",
   ],
   // Only the core is copied to the folder in which the faults are made.
   ignorePatterns: ["**", "!packages/core/{src,test}/**/*.ts", "!packages/core/package.json"],

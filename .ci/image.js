@@ -20,8 +20,8 @@ import {
 import { tmpdir } from "node:os"
 import { dirname, join, matchesGlob } from "node:path"
 import { createInterface } from "node:readline"
-import { freePort } from "../packages/testing/src/support/freePort.ts"
-import { startPostgres } from "../packages/testing/src/support/postgres/PostgresServer.ts"
+import { freePort } from "../packages/testing/src/support/free-port.ts"
+import { startPostgres } from "../packages/testing/src/support/postgres-server.ts"
 import { root } from "./repository.js"
 
 const dockerfile = "examples/node-server/Dockerfile"

@@ -1,33 +1,131 @@
+/** The page of the architecture is what the sources are. */
+
 import { existsSync, readFileSync } from "node:fs"
-import { glob } from "node:fs/promises"
-import { basename, dirname } from "node:path"
-import { expect, it } from "vitest"
+import { dirname } from "node:path"
+import { describe, expect, it } from "vitest"
 import { root } from "./examples.ts"
+import { cyclesOf, edges, entryPoints, groupBy, modules, packageOf, textOf } from "./modules.ts"
 
 const page = readFileSync(`${root}/docs/architecture.md`, "utf8")
 
-const paths: Array<string> = []
-for await (const path of glob("packages/*/src/**/*.ts", { cwd: root })) paths.push(path)
-const names = new Set(paths.flatMap((path) => [basename(path, ".ts"), basename(dirname(path))]))
+/** The rows of the table with the given head, without the head. */
+const tableOf = (head: string): ReadonlyArray<ReadonlyArray<string>> => {
+  const lines = page.split("\n")
+  const start = lines.findIndex((line) => line.startsWith(`| ${head} `))
+  const end = lines.indexOf("", start)
+  return lines.slice(start + 2, end).map((line) =>
+    line
+      .split("|")
+      .slice(1, -1)
+      .map((cell) => cell.trim()),
+  )
+}
 
-/** Paths in the tables and the text start at the root, in packages/, or in packages/core/src/. */
-const starts = ["", "packages/", "packages/core/src/"]
+const codeIn = (text: string): ReadonlyArray<string> =>
+  [...text.matchAll(/`([^`]+)`/g)].map(([, code = ""]) => code)
 
-it("every path on the page of the architecture exists", () => {
-  const quoted = [...page.matchAll(/`([\w./-]*\/[\w./-]*)`/g)].map(([, path = ""]) => path)
-  expect(quoted.length).toBeGreaterThan(30)
-  expect(
-    quoted.filter((path) => !starts.some((start) => existsSync(`${root}/${start}${path}`))),
-  ).toEqual([])
+/** The folder of a module as the page names it: `core/base`, `console/page/parts`. */
+const folderOf = (path: string): string =>
+  dirname(path)
+    .replace(/^packages\//, "")
+    .replace(/\/src(?=\/|$)/, "")
+
+/** The folders that a row allows. `all above` means those of the same package. */
+const allowed = new Map<string, ReadonlySet<string>>()
+for (const [name = "", , may = ""] of tableOf("folder")) {
+  const [folder = ""] = codeIn(name)
+  const home = folder.split("/")[0] ?? ""
+  const start = folder.includes("page") ? "console/page" : home
+  const above = [...allowed.keys()].filter((other) => other.split("/")[0] === home)
+  const [given = "", but = ""] = may.split(" but ")
+  const names = given.startsWith("all above")
+    ? above.filter((other) => !codeIn(but).includes(other.replace(`${home}/`, "")))
+    : codeIn(given).map((other) => `${start}/${other}`)
+  allowed.set(folder, new Set(names))
+}
+
+const packages = new Map<string, ReadonlySet<string>>()
+for (const [names = "", may = ""] of tableOf("package")) {
+  const others = may.startsWith("all above") ? [...packages.keys()] : codeIn(may)
+  for (const name of codeIn(names)) packages.set(name, new Set(others))
+}
+
+const inProduct = modules.filter((path) => packages.has(packageOf(path)))
+const inside = edges.filter(({ from, to }) => packageOf(from) === packageOf(to))
+const say = ({ from, to }: { readonly from: string; readonly to: string }): string =>
+  `${from} imports ${to}`
+
+describe("the table of imports", () => {
+  it("has every folder of the packages that it names", () => {
+    const homes = new Set([...allowed.keys()].map((folder) => folder.split("/")[0]))
+    const folders = inProduct.map(folderOf).filter((folder) => homes.has(folder.split("/")[0]))
+    const isPrivate = /^(console|core\/http\/docs)$/
+    expect(
+      [...new Set(folders)].filter((one) => !allowed.has(one) && !isPrivate.test(one)),
+    ).toEqual([])
+  })
+
+  it("allows every import between folders", () => {
+    const wrong = inside.filter(({ from, to }) => {
+      const may = allowed.get(folderOf(from))
+      return may !== undefined && folderOf(from) !== folderOf(to) && !may.has(folderOf(to))
+    })
+    expect(wrong.map(say)).toEqual([])
+  })
+
+  it("allows every import between packages", () => {
+    const wrong = edges.filter(({ from, to }) => {
+      const may = packages.get(packageOf(from))
+      return may !== undefined && packageOf(from) !== packageOf(to) && !may.has(packageOf(to))
+    })
+    expect(wrong.map(say)).toEqual([])
+  })
 })
 
-it("every module in the drawings of the architecture exists", () => {
-  const drawings = [...page.matchAll(/^```\n(.*?)^```/gms)].map(([drawing]) => drawing).join()
-  const modules = [
-    ...drawings.matchAll(
-      /\b[A-Z][a-z]+(?:[A-Z][a-z]+)+\b|\b(?:Handler|Verdict|Routing|Envelope|Outbox)\b/g,
-    ),
+describe("modules", () => {
+  it("do not import each other in circles", () => {
+    expect(cyclesOf(inside.filter(({ kind }) => kind === "value"))).toEqual([])
+  })
+
+  it("are worth a file: 60 lines, two importers, an entry point, or loaded lazily", () => {
+    const importers = groupBy(edges, ({ to }) => to)
+    const small = inProduct.filter((path) => {
+      const by = importers.get(path) ?? []
+      return (
+        packageOf(path) !== "tenure" &&
+        packageOf(path) !== "testing" &&
+        !entryPoints.has(path) &&
+        !/\/bin\/|main\.tsx$|\.generated\.ts$|version\.ts$/.test(path) &&
+        new Set(by.map(({ from }) => from)).size < 2 &&
+        !by.some(({ kind }) => kind === "lazy") &&
+        textOf(path).split("\n").length < 60
+      )
+    })
+    expect(small.length, small.join("\n")).toBeLessThanOrEqual(6)
+  })
+
+  it("export names that say what they are without their file", () => {
+    const bare = /^export (?:const|function) (make|of|read|start|options)\b/gm
+    const found = inProduct.flatMap((path) =>
+      [...textOf(path).matchAll(bare)].map(([, name = ""]) => `${path}: ${name}`),
+    )
+    expect(found).toEqual([])
+  })
+})
+
+it("every path on the page exists", () => {
+  const starts = [
+    "",
+    "packages/",
+    "packages/core/src/",
+    "packages/postgres/src/",
+    "packages/cli/src/",
   ]
-  expect(modules.length).toBeGreaterThan(15)
-  expect(modules.map(([name]) => name).filter((name) => !names.has(name))).toEqual([])
+  const quoted = codeIn(page).filter((code) => /^[\w.-]+(\/[\w.-]+)+$/.test(code))
+  const inCode = quoted.filter((code) => !code.startsWith("tenure/") && !code.startsWith("@"))
+  const exists = (path: string): boolean =>
+    starts.some((start) => existsSync(`${root}/${start}${path}`)) ||
+    existsSync(`${root}/packages/${path.replace("/", "/src/")}`)
+  expect(quoted.length).toBeGreaterThan(30)
+  expect(inCode.filter((path) => !exists(path))).toEqual([])
 })

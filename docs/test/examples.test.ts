@@ -5,7 +5,7 @@ import * as Http2 from "node:http2"
 import { get } from "node:https"
 import { text } from "node:stream/consumers"
 import { promisify } from "node:util"
-import * as Tenure from "@tenure/core/Tenure"
+import { createTenure } from "@tenure/core"
 import { memory } from "@tenure/memory"
 import { serve } from "@tenure/node-http"
 import { freePort, send } from "@tenure/testing"
@@ -111,7 +111,7 @@ describe("the example of a README works as pasted:", () => {
   })
 
   it("packages-client-README.md, its list and its import of a CSV file", async () => {
-    const tenure = await Tenure.make({ stores: memory() })
+    const tenure = await createTenure({ stores: memory() })
     await tenure.memberships.createProject("p1")
     const { token } = await tenure.apiKeys.issue({ projects: ["p1"], role: "operator" })
     const server = await serve(tenure)

@@ -6,7 +6,7 @@ import { mkdir, rm, writeFile } from "node:fs/promises"
 import fc from "fast-check"
 import { Kysely, PostgresDialect } from "kysely"
 import pg from "pg"
-import { Tenure } from "tenure"
+import { type Tenure, createTenure } from "tenure"
 import { postgres } from "tenure/postgres"
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from "vitest"
 import { findExamples, root } from "./examples.ts"
@@ -16,7 +16,7 @@ const folder = `${root}/docs/.feed`
 const projectId = "p1"
 
 let url: string
-let tenure: Tenure.Tenure
+let tenure: Tenure
 let database: pg.Pool
 let page: string
 
@@ -28,7 +28,7 @@ beforeAll(async () => {
   page = `${folder}/consumer.ts`
   await writeFile(page, consumer?.code ?? "")
   url = await freshDatabase(inject("databaseUrl"), "feed_page")
-  tenure = await Tenure.make({ stores: postgres({ url }), webhooks: { dispatch: false } })
+  tenure = await createTenure({ stores: postgres({ url }), webhooks: { dispatch: false } })
   database = new pg.Pool({ connectionString: url })
   await database.query("CREATE TABLE consumers (name text PRIMARY KEY, cursor text NOT NULL)")
   // Nothing in the table keeps an event from being there twice.
@@ -159,7 +159,7 @@ describe("a consumer", () => {
       const url = process.env["DATABASE_URL"]
       const pool = new pg.Pool({ connectionString: url })
       const db = new Kysely<never>({ dialect: new PostgresDialect({ pool }) })
-      const tenure = await Tenure.make({ stores: postgres({ url }), webhooks: { dispatch: false } })
+      const tenure = await createTenure({ stores: postgres({ url }), webhooks: { dispatch: false } })
       await makeMails(tenure, db, new AbortController().signal)`,
     )
     const start = (): ChildProcess =>

@@ -2,8 +2,7 @@
 
 import { readFileSync } from "node:fs"
 import { parser } from "@prometheus-io/lezer-promql"
-import { instruments } from "@tenure/core/Instruments"
-import { nameOf } from "@tenure/core/Prometheus"
+import { instruments, prometheusName } from "@tenure/core/internal"
 import { describe, expect, it } from "vitest"
 import { parse } from "yaml"
 import { root } from "./examples.ts"
@@ -59,7 +58,7 @@ const queries = [...curves, ...rules]
 
 /** The names that a metric has in Prometheus. */
 const namesOf = (name: string, type: string): ReadonlyArray<string> => {
-  const whole = nameOf(name)
+  const whole = prometheusName(name)
   return type === "histogram" ? [`${whole}_bucket`, `${whole}_count`, `${whole}_sum`] : [whole]
 }
 

@@ -3,41 +3,43 @@
 import { readFileSync } from "node:fs"
 import { glob } from "node:fs/promises"
 import { consoleOptions } from "@tenure/console"
-import { options as flush } from "@tenure/core/Flush"
-import { options as routes } from "@tenure/core/HttpRoutes"
-import type { Fields, Setting } from "@tenure/core/Setting"
-import { options as shards } from "@tenure/core/Shards"
-import { makeOptions } from "@tenure/core/Tenure"
-import { options as embedded } from "@tenure/embedded"
-import { options as express } from "@tenure/express"
-import { options as fastify } from "@tenure/fastify"
-import { options as fetch } from "@tenure/fetch"
-import { options as memory } from "@tenure/memory"
-import { handlerOptions, orderOptions, serverOptions, verifyOptions } from "@tenure/node-http"
-import { connectionOptions, options as postgres } from "@tenure/postgres"
-import { options as redis } from "@tenure/redis"
+import type { Setting } from "@tenure/core/internal"
+import {
+  createTenureOptions,
+  flushOptions as flush,
+  routerOptions as routes,
+  shardsOptions as shards,
+} from "@tenure/core/internal"
+import { embeddedOptions as embedded } from "@tenure/embedded"
+import { middlewareOptions as express } from "@tenure/express"
+import { pluginOptions as fastify } from "@tenure/fastify"
+import { fetchHandlerOptions as fetch } from "@tenure/fetch"
+import { memoryOptions as memory } from "@tenure/memory"
+import { nodeHandlerOptions, orderOptions, serverOptions, verifyOptions } from "@tenure/node-http"
+import { connectionOptions, postgresOptions as postgres } from "@tenure/postgres"
+import { redisLimitsOptions as redis } from "@tenure/redis"
 import * as Result from "effect/Result"
 import { root } from "./examples.ts"
 
-type AnySetting = Setting<unknown, unknown>
+type AnySetting = Setting.Setting<unknown, unknown>
 
 /** A function that has options. */
 export interface Section {
   readonly title: string
   /** Where the options are defined, a pattern of paths in packages/. */
   readonly sources: string
-  readonly options: { readonly fields: Fields }
+  readonly options: { readonly fields: Setting.SettingFields }
   readonly note?: string
 }
 
 const sections: ReadonlyArray<Section> = [
   {
-    title: "`Tenure.make` of `tenure`",
-    sources: "core/src/**/!(HttpRoutes|Flush).ts",
-    options: makeOptions,
-    note: "`Tenure.layer`, for Effect hosts, takes the same but `stores` and `logger`.",
+    title: "`createTenure` of `tenure`",
+    sources: "core/src/**/!(http-router).ts",
+    options: createTenureOptions,
+    note: "`tenureLayer` of `tenure/effect`, takes the same but `stores` and `logger`.",
   },
-  { title: "`flush` of a Tenure", sources: "core/src/webhooks/Flush.ts", options: flush },
+  { title: "`flush` of a Tenure", sources: "core/src/webhooks/dispatcher.ts", options: flush },
   { title: "`memory` of `tenure/memory`", sources: "memory/src/**/*.ts", options: memory },
   {
     title: "`postgres` of `tenure/postgres`",
@@ -49,7 +51,7 @@ const sections: ReadonlyArray<Section> = [
   },
   {
     title: "An entry of `postgres([…])`",
-    sources: "core/src/shards/Shards.ts",
+    sources: "core/src/shards/shards.ts",
     options: shards,
     note: "Besides all options of `postgres`: see [several databases](several-databases.md).",
   },
@@ -75,11 +77,11 @@ const sections: ReadonlyArray<Section> = [
   {
     title: "`toNodeHandler` of `tenure/node`",
     sources: "node-http/src/**/*.ts",
-    options: handlerOptions(),
+    options: nodeHandlerOptions(),
   },
   {
     title: "`tenureConsole` of `tenure/console`",
-    sources: "console/src/console.ts",
+    sources: "console/src/index.ts",
     options: consoleOptions,
   },
   {
@@ -98,8 +100,8 @@ const sections: ReadonlyArray<Section> = [
     options: verifyOptions,
   },
   {
-    title: "`HttpRoutes.layer` of `tenure`",
-    sources: "core/src/http/HttpRoutes.ts",
+    title: "`tenureRouterLayer` of `tenure/http-router`",
+    sources: "core/src/http/http-router.ts",
     options: routes(),
   },
 ]
@@ -152,7 +154,7 @@ export interface Entry {
 }
 
 const entriesOf = (
-  fields: Fields,
+  fields: Setting.SettingFields,
   comments: ReadonlyMap<string, string>,
   prefix = "",
 ): ReadonlyArray<Entry> =>

@@ -7,11 +7,11 @@ import { tmpdir } from "node:os"
 import { basename, dirname, join } from "node:path"
 import { promisify } from "node:util"
 import { PgClient } from "@effect/sql-pg"
-import * as Tenure from "@tenure/core/Tenure"
+import { createTenure } from "@tenure/core"
 import { nodeTransport } from "@tenure/node-http"
 import { migrate, postgres } from "@tenure/postgres"
 import { startReceiver } from "@tenure/testing"
-import { type PostgresServer, startPostgres } from "@tenure/testing/PostgresServer"
+import { type PostgresServer, startPostgres } from "@tenure/testing/postgres-server"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest"
@@ -51,7 +51,7 @@ const query = (url: string, statement: string): Promise<ReadonlyArray<object>> =
 
 /** Starts Tenure on a database. */
 const start = (url: string) =>
-  Tenure.make({
+  createTenure({
     stores: postgres({ url }),
     transport: nodeTransport,
     webhooks: { allowedNetworks: ["127.0.0.0/8"] },

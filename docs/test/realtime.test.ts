@@ -1,7 +1,7 @@
 /** The page of `docs/feed.md` that follows the feed by WebSocket. */
 
 import { mkdir, rm, writeFile } from "node:fs/promises"
-import { Tenure } from "tenure"
+import { createTenure } from "tenure"
 import { memory } from "tenure/memory"
 import { serve } from "tenure/node"
 import { expect, it } from "vitest"
@@ -16,7 +16,7 @@ it("shows events as they happen, also those that come between two connections", 
   await writeFile(`${folder}/page.ts`, page?.code ?? "")
   const { show } = await import(`${folder}/page.ts`)
 
-  const tenure = await Tenure.make({ stores: memory() })
+  const tenure = await createTenure({ stores: memory() })
   await tenure.memberships.createProject("p1")
   const { token } = await tenure.apiKeys.issue({ projects: ["p1"] })
   const server = await serve(tenure)

@@ -1,7 +1,12 @@
 import { readFileSync } from "node:fs"
-import * as ApiError from "@tenure/core/ApiError"
-import * as Route from "@tenure/core/Route"
-import * as WebhookUrl from "@tenure/core/WebhookUrl"
+import {
+  type ApiErrorTag,
+  type ApiFailure,
+  apiErrors,
+  describeApiError,
+  routes,
+} from "@tenure/core/internal"
+import { maxWebhookUrlLength } from "@tenure/core/transport"
 import { describe, expect, it } from "vitest"
 import { root } from "./examples.ts"
 
@@ -19,16 +24,16 @@ const rowsOf = (page: string, start: RegExp): ReadonlyArray<ReadonlyArray<string
     )
 
 /** The header fields of the errors whose fields depend on the error. */
-const variable: Partial<Record<ApiError.Tag, ApiError.Failure>> = {
-  MethodNotAllowed: ApiError.describe({ _tag: "MethodNotAllowed", allow: ["GET"] }),
-  RateLimited: ApiError.describe({ _tag: "RateLimited", retryAfter: 1 }),
+const variable: Partial<Record<ApiErrorTag, ApiFailure>> = {
+  MethodNotAllowed: describeApiError({ _tag: "MethodNotAllowed", allow: ["GET"] }),
+  RateLimited: describeApiError({ _tag: "RateLimited", retryAfter: 1 }),
 }
 
 describe("the tables of the documentation", () => {
   it("list the errors of the API with their header fields", () => {
     const documented = rowsOf("contract-decisions.md", /^\| \d{3} /).map((row) => row.slice(0, 3))
     const entries: Readonly<Record<string, { status: number; code: string; headers?: object }>> = {
-      ...ApiError.table,
+      ...apiErrors,
       ...variable,
     }
     const errors = Object.values(entries).map(({ code, headers = {}, status }) => [
@@ -42,12 +47,12 @@ describe("the tables of the documentation", () => {
 
   it("list the routes of the API", () => {
     const documented = rowsOf("embedding.md", /^\| `[A-Z]+` /)
-    const routes = Object.values(Route.table).map(({ method, pattern }) => [method, pattern])
-    expect(documented).toEqual(routes)
+    const ownRoutes = Object.values(routes).map(({ method, pattern }) => [method, pattern])
+    expect(documented).toEqual(ownRoutes)
   })
 })
 
 it("the page of decisions has the maximum length of the URL of a webhook", () => {
   const page = readFileSync(`${root}/docs/contract-decisions.md`, "utf8")
-  expect(page).toContain(`at most ${WebhookUrl.maxLength.toLocaleString("en")} characters`)
+  expect(page).toContain(`at most ${maxWebhookUrlLength.toLocaleString("en")} characters`)
 })

@@ -1,6 +1,6 @@
 /** What `tenure init` writes is what the documentation shows. */
 
-import { readdirSync, readFileSync } from "node:fs"
+import { readFileSync, readdirSync } from "node:fs"
 import { glob } from "node:fs/promises"
 import { expect, it } from "vitest"
 import { root } from "./examples.ts"

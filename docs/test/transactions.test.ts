@@ -9,7 +9,7 @@ import { Kysely, PostgresDialect } from "kysely"
 import pg from "pg"
 import postgresJs from "postgres"
 import { Stripe } from "stripe"
-import { Tenure } from "tenure"
+import { type Tenure, createTenure } from "tenure"
 import { postgres } from "tenure/postgres"
 import { DataSource } from "typeorm"
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from "vitest"
@@ -23,7 +23,7 @@ const endDate = new Date("2099-01-01")
 
 const closing: Array<() => Promise<unknown>> = []
 let url: string
-let tenure: Tenure.Tenure
+let tenure: Tenure
 let database: pg.Pool
 
 beforeAll(async () => {
@@ -34,7 +34,7 @@ beforeAll(async () => {
     if (name.startsWith("docs-transactions.md")) await writeFile(`${folder}/${name}.ts`, code)
   }
   url = await freshDatabase(inject("databaseUrl"), "transactions_page")
-  tenure = await Tenure.make({ stores: postgres({ url }), webhooks: { dispatch: false } })
+  tenure = await createTenure({ stores: postgres({ url }), webhooks: { dispatch: false } })
   database = new pg.Pool({ connectionString: url })
   closing.push(
     () => tenure.close(),

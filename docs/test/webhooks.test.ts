@@ -2,7 +2,7 @@
 
 import { mkdir, rm, writeFile } from "node:fs/promises"
 import fc from "fast-check"
-import { Tenure } from "tenure"
+import { type Tenure, createTenure } from "tenure"
 import type { WebhookEvent } from "tenure/client"
 import { memory } from "tenure/memory"
 import { beforeAll, describe, expect, it } from "vitest"
@@ -37,7 +37,7 @@ const receiver = async (): Promise<Receiver> => {
 const userId = fc.constantFrom(...users)
 const endDate = fc.constantFrom(...[2097, 2098, 2099].map((year) => new Date(`${year}-01-01`)))
 
-type Change = (memberships: Tenure.Tenure["memberships"]) => Promise<unknown>
+type Change = (memberships: Tenure["memberships"]) => Promise<unknown>
 
 const changes = fc.array(
   fc.oneof(
@@ -71,7 +71,7 @@ describe("the receiver", () => {
     await fc.assert(
       fc.asyncProperty(changes, order, async (all, random) => {
         const events: Array<WebhookEvent> = []
-        const tenure = await Tenure.make({
+        const tenure = await createTenure({
           stores: memory(),
           onEvent: ({ body, id }) => events.push({ id, ...JSON.parse(body) }),
         })

@@ -11,7 +11,7 @@ import manifest from "./package.json" with { type: "json" }
 /** Which modules share a file: those that are loaded with a module, unless they are in a file before. */
 const files = {
   // On its own for receivers of webhooks, which need nothing else.
-  signature: "src/webhooks/WebhookSignature.ts",
+  signature: "src/webhooks/signature.ts",
   core: "src/index.ts",
 }
 

@@ -37,7 +37,7 @@ const token = "a-token-of-the-test"
 
 /** Has the code of an example make a project and a key, too. */
 const withKey = (code: string): string =>
-  `${code.replace(/Tenure\.make\((\{[^]*?\})\)/, "prepare(Tenure.make($1))")}
+  `${code.replace(/Tenure\.make\((\{[^]*?\})\)/, "prepare(createTenure($1))")}
   async function prepare(making) {
     const tenure = await making
     await tenure.memberships.createProject("p1")
@@ -127,7 +127,7 @@ describe("the code of a page runs:", () => {
       .replace(/^app\.use.*$/m, "")
       .replace(
         "@Module(",
-        "const tenure = await Tenure.make({ stores: memory(), transport: nodeTransport })\n@Module(",
+        "const tenure = await createTenure({ stores: memory(), transport: nodeTransport })\n@Module(",
       )
       .replace(
         "class AppModule {}",

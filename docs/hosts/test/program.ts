@@ -1,6 +1,6 @@
 /** The program that the suite of adapters runs in Bun and in Deno, and controls over HTTP. */
 
-import * as Tenure from "@tenure/core/Tenure"
+import { createTenure } from "@tenure/core"
 import { fetchHandler } from "@tenure/fetch"
 import { memory } from "@tenure/memory"
 import { nodeTransport } from "@tenure/node-http"
@@ -9,14 +9,14 @@ import { listen } from "./runtimes.ts"
 
 /** A server that the suite has started. */
 interface Started {
-  readonly tenure: Tenure.Tenure
+  readonly tenure: Tenure
   readonly stop: () => Promise<void>
 }
 
 const started = new Map<number, Started>()
 
-const start = async (options: Tenure.Options, { isBehindParser, path }: Mount) => {
-  const tenure = await Tenure.make({
+const start = async (options: TenureOptions, { isBehindParser, path }: Mount) => {
+  const tenure = await createTenure({
     basePath: path,
     ...options,
     stores: memory(),

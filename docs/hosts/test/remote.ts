@@ -3,7 +3,7 @@
 import { spawn } from "node:child_process"
 import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
-import type { Promises } from "@tenure/core/Tenure"
+import type { Promises } from "@tenure/core"
 import type { AdapterHarness } from "@tenure/testing"
 import { afterAll } from "vitest"
 

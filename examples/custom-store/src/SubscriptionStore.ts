@@ -4,38 +4,38 @@
  */
 
 import { PgClient } from "@effect/sql-pg"
-import { ApiKeyId } from "@tenure/core/ApiKey"
-import { EndDate } from "@tenure/core/EndDate"
-import * as EndingPage from "@tenure/core/EndingPage"
-import * as Event from "@tenure/core/Event"
-import * as History from "@tenure/core/History"
 import {
-  type Action,
+  ApiKeyId,
+  type AuditAction,
   AuditCursor,
   type AuditRow,
-  bulkActions,
-  conflictOf,
-  type Dated,
-  type EndsLater,
-  laterOf,
-  type Membership,
-  type ProjectSummary,
-  MembershipNotFound,
-  UserId,
-} from "@tenure/core/Membership"
-import {
   type BulkExtension,
   type Change,
   type Counts,
+  type DatedMembership,
+  EndDate,
   type Ending,
+  type EndsLater,
   type Grant,
+  IdempotencyInProgress,
   type Import,
+  type Membership,
+  MembershipNotFound,
   MembershipStore,
-} from "@tenure/core/MembershipStore"
-import { IdempotencyInProgress } from "@tenure/core/Once"
-import { Outbox } from "@tenure/core/Outbox"
-import { type ProjectId, ProjectNotFound } from "@tenure/core/Project"
-import { Reason } from "@tenure/core/Reason"
+  Outbox,
+  type ProjectId,
+  ProjectNotFound,
+  type ProjectSummary,
+  Reason,
+  UserId,
+  bulkActions,
+  changesOfUser,
+  completeEvent,
+  endDateConflict,
+  endingPage,
+  laterOf,
+  positionOfCursor,
+} from "@tenure/core/store"
 import { Database } from "@tenure/postgres"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -48,7 +48,7 @@ interface Subscription {
 interface ChangeRow {
   readonly id: string
   readonly customer: string | null
-  readonly action: Action
+  readonly action: AuditAction
   readonly paid_from: Date | null
   readonly paid_until: Date | null
   readonly at: Date
@@ -174,7 +174,7 @@ const make = Effect.gen(function* () {
     sequence: number,
     answer = "",
   ) {
-    const event = Event.complete(draft, sequence)
+    const event = completeEvent(draft, sequence)
     const replayed = yield* outbox.publish(event, once && { ...once, answer })
     // Somebody else has stored the key in the meantime.
     return replayed === undefined ? event : yield* new IdempotencyInProgress()
@@ -203,8 +203,8 @@ const make = Effect.gen(function* () {
   /** Sets the end date of a subscription, which may be new, and stores the audit row. Returns its id. */
   const set = Effect.fnUntraced(function* (
     change: Change,
-    { endDate, userId }: Dated,
-    action: Action,
+    { endDate, userId }: DatedMembership,
+    action: AuditAction,
   ) {
     const { projectId } = change
     const from = yield* lockSubscription(projectId, userId)
@@ -350,7 +350,7 @@ const make = Effect.gen(function* () {
     extend: (change) => {
       const { endDate, expectedEndDate, projectId, userId } = change
       const extendFrom = Effect.fnUntraced(function* (from: EndDate) {
-        const conflict = conflictOf({ projectId, userId, endDate: from }, expectedEndDate)
+        const conflict = endDateConflict({ projectId, userId, endDate: from }, expectedEndDate)
         if (conflict !== undefined) return yield* conflict
         const later = laterOf(from, change)
         if (later !== undefined) return yield* leave(change, later)
@@ -406,7 +406,7 @@ const make = Effect.gen(function* () {
         DELETE FROM subscriptions WHERE account = ${projectId} AND customer = ${userId} RETURNING 1
       `
       if (ended.length === 0) return undefined
-      const event = Event.complete(change.event, yield* nextSequence)
+      const event = completeEvent(change.event, yield* nextSequence)
       yield* outbox.publish(event)
       return event
     }, inOneStep),
@@ -437,7 +437,7 @@ const make = Effect.gen(function* () {
     }),
 
     listEnding: Effect.fnUntraced(function* (projectId, { after, before, limit }) {
-      const place = after && EndingPage.placeOf(after)
+      const place = after && positionOfCursor(after)
       const isAfter =
         place === undefined
           ? sql`true`
@@ -450,7 +450,7 @@ const make = Effect.gen(function* () {
         LIMIT ${limit + 1}
       `)
       const found = yield* database.run(orMissing(projectId, rows))
-      return EndingPage.of(
+      return endingPage(
         found.map((row) => toMembership(projectId, row)),
         limit,
       )
@@ -474,7 +474,7 @@ const make = Effect.gen(function* () {
         userId === undefined
           ? // The other store has the changes of webhooks.
             merge(changes.toReversed(), yield* history(projectId, { userId, limit: 10_000 }))
-          : History.changesOf(changes, userId, yield* isSubscribed(projectId, userId)).toReversed()
+          : changesOfUser(changes, userId, yield* isSubscribed(projectId, userId)).toReversed()
       if (after === undefined) return found.slice(0, limit)
       const last = found.findIndex(({ cursor }) => cursor === after)
       return last === -1 ? [] : found.slice(last + 1, last + 1 + limit)

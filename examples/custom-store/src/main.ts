@@ -1,9 +1,9 @@
 /** A server for the API whose memberships are the host's subscriptions. */
 
 import { PgClient } from "@effect/sql-pg"
-import * as Tenure from "@tenure/core/Tenure"
+import { createTenure } from "@tenure/core"
 import { nodeTransport, serve } from "@tenure/node-http"
-import { layer } from "@tenure/postgres"
+import { postgresLayer } from "@tenure/postgres"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "./schema.ts"
@@ -18,9 +18,9 @@ const client = PgClient.layer({
   startupParameters: { lock_timeout: "5s" },
 })
 
-const tables = layer().pipe(Layer.provideMerge(Schema.layer), Layer.provideMerge(client))
+const tables = postgresLayer().pipe(Layer.provideMerge(Schema.layer), Layer.provideMerge(client))
 
-const tenure = await Tenure.make({
+const tenure = await createTenure({
   // The later store replaces the memberships of the earlier one.
   stores: [tables, SubscriptionStore.layer],
   transport: nodeTransport,

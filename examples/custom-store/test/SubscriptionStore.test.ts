@@ -2,17 +2,20 @@ import { execFileSync } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { PgClient } from "@effect/sql-pg"
 import { expect, it } from "@effect/vitest"
-import type { InvalidInput } from "@tenure/core/InvalidInput"
-import type { EndDateConflict, MembershipNotFound } from "@tenure/core/Membership"
-import { MembershipStore } from "@tenure/core/MembershipStore"
-import type { Conflict } from "@tenure/core/Once"
-import type { ProjectNotFound } from "@tenure/core/Project"
-import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
-import type { Stores } from "@tenure/core/Tenure"
-import { WebhookStore } from "@tenure/core/WebhookStore"
-import { layer } from "@tenure/postgres"
+import {
+  type EndDateConflict,
+  type IdempotencyConflict,
+  type InvalidInput,
+  type MembershipNotFound,
+  MembershipStore,
+  type ProjectNotFound,
+  type StorePorts,
+  StoreUnavailable,
+  WebhookStore,
+} from "@tenure/core/store"
+import { postgresLayer } from "@tenure/postgres"
 import { Fixture, storeSuite } from "@tenure/testing"
-import { startPostgres } from "@tenure/testing/PostgresServer"
+import { startPostgres } from "@tenure/testing/postgres-server"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
@@ -41,7 +44,7 @@ const empty = Layer.effectDiscard(
 /** Empty stores, and the client that they use. */
 const stores = empty.pipe(
   Layer.provideMerge(SubscriptionStore.layer),
-  Layer.provideMerge(layer()),
+  Layer.provideMerge(postgresLayer()),
   Layer.provideMerge(Schema.layer),
   Layer.provideMerge(client),
 )
@@ -68,7 +71,7 @@ storeSuite("subscriptions", {
 })
 
 /** Runs a test with an account that has two subscriptions and a webhook. */
-const test = <A, E>(name: string, run: Effect.Effect<A, E, Stores | PgClient.PgClient>) =>
+const test = <A, E>(name: string, run: Effect.Effect<A, E, StorePorts | PgClient.PgClient>) =>
   it.live(name, () =>
     Effect.gen(function* () {
       const store = yield* MembershipStore
@@ -93,7 +96,7 @@ const everything = Effect.gen(function* () {
 
 type Change = Effect.Effect<
   unknown,
-  | Conflict
+  | IdempotencyConflict
   | EndDateConflict
   | InvalidInput
   | MembershipNotFound

@@ -1,11 +1,9 @@
 /** The application: its own routes and Tenure's, on one server and one database client. */
 
-import { ApiKeys } from "@tenure/core/ApiKeys"
-import * as HttpRoutes from "@tenure/core/HttpRoutes"
-import { Memberships } from "@tenure/core/Memberships"
-import * as Tenure from "@tenure/core/Tenure"
+import { ApiKeys, Memberships, tenureLayer } from "@tenure/core/effect"
+import { tenureRouterLayer } from "@tenure/core/http-router"
 import { nodeTransport } from "@tenure/node-http"
-import { layer as stores } from "@tenure/postgres"
+import { postgresLayer as stores } from "@tenure/postgres"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import { HttpRouter, type HttpServer } from "effect/http"
@@ -13,7 +11,7 @@ import * as Layer from "effect/Layer"
 import * as Courses from "./courses.ts"
 
 /** Tenure, on the application's database client. */
-const TenureLive = Tenure.layer({ basePath: "/members", transport: nodeTransport }).pipe(
+const TenureLive = tenureLayer({ basePath: "/members", transport: nodeTransport }).pipe(
   Layer.provide(stores()),
 )
 
@@ -38,7 +36,7 @@ const setUp = Effect.gen(function* () {
  * once they are built, and has answered the requests in flight before they are released.
  */
 export const makeApp = <E>(server: Layer.Layer<HttpServer.HttpServer, E>) =>
-  HttpRouter.serve(Layer.mergeAll(HttpRoutes.layer(), Courses.routes)).pipe(
+  HttpRouter.serve(Layer.mergeAll(tenureRouterLayer(), Courses.routes)).pipe(
     Layer.provideMerge(server),
     Layer.provide(Layer.effectDiscard(setUp)),
     Layer.provideMerge(TenureLive),

@@ -1,8 +1,7 @@
 /** The courses of a school, and the places in them: the application's own tables and routes. */
 
 import { PgClient } from "@effect/sql-pg"
-import { Events } from "@tenure/core/Events"
-import { Memberships } from "@tenure/core/Memberships"
+import { Events, Memberships } from "@tenure/core/effect"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"

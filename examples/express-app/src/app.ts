@@ -1,13 +1,14 @@
 /** The backend: routes to log in, and to manage clubs. */
 
-import { UserId } from "@tenure/core/Membership"
-import type { Tenure } from "@tenure/core/Tenure"
-import express, { type ErrorRequestHandler, type Express, type Request } from "express"
+import type { Tenure } from "@tenure/core"
+import { UserId } from "@tenure/core/store"
+import express from "express"
+import type { ErrorRequestHandler, Express, Request } from "express"
 import type { Club, Database, Payment } from "./database.ts"
 import * as Log from "./log.ts"
 import { membersApi, onPayment } from "./memberships.ts"
 import { hasPassword } from "./person.ts"
-import { loggedIn, logIn, logOut, personOf } from "./sessions.ts"
+import { logIn, logOut, loggedIn, personOf } from "./sessions.ts"
 
 /** Returns the club in the path of a request, if the person who is logged in runs it. */
 const clubOf = (database: Database, request: Request): Club | undefined => {

@@ -1,8 +1,6 @@
 /** Memberships: all the code that adds Tenure to this backend. */
 
-import { MembershipNotFound } from "@tenure/core/Membership"
-import type { Member } from "@tenure/core/Memberships"
-import * as Tenure from "@tenure/core/Tenure"
+import { type Member, MembershipNotFound, type Tenure, createTenure } from "@tenure/core"
 import { membershipMiddleware } from "@tenure/express"
 import { memory } from "@tenure/memory"
 import { nodeTransport } from "@tenure/node-http"
@@ -16,8 +14,8 @@ import { personOf } from "./sessions.ts"
 export const makeTenure = async (
   database: Database,
   databaseUrl: string | undefined,
-): Promise<Tenure.Tenure> => {
-  const tenure = await Tenure.make({
+): Promise<Tenure> => {
+  const tenure = await createTenure({
     stores: databaseUrl === undefined ? memory() : postgres({ url: databaseUrl }),
     transport: nodeTransport,
     onError: ({ cause, message }) => Log.error(message, cause),
@@ -27,7 +25,7 @@ export const makeTenure = async (
 }
 
 /** The API, authenticated by sessions. A session opens the clubs that its person runs. */
-export const membersApi = (tenure: Tenure.Tenure, database: Database): RequestHandler =>
+export const membersApi = (tenure: Tenure, database: Database): RequestHandler =>
   membershipMiddleware(tenure, {
     authenticate: (request) => {
       const person = personOf(database, request)
@@ -37,7 +35,7 @@ export const membersApi = (tenure: Tenure.Tenure, database: Database): RequestHa
     },
   })
 
-const endDateOf = ({ memberships }: Tenure.Tenure, member: Member): Promise<number> =>
+const endDateOf = ({ memberships }: Tenure, member: Member): Promise<number> =>
   memberships.find(member).then(
     ({ endDate }) => endDate,
     (error: unknown) => {
@@ -50,7 +48,7 @@ const endDateOf = ({ memberships }: Tenure.Tenure, member: Member): Promise<numb
  * Grants a membership to the end of the year that was paid for, unless it already lasts longer.
  * Repeating it is harmless, so a call that failed half-way can be made again.
  */
-export const onPayment = async (tenure: Tenure.Tenure, payment: Payment): Promise<void> => {
+export const onPayment = async (tenure: Tenure, payment: Payment): Promise<void> => {
   const { clubId: projectId, userId } = payment
   const endDate = Date.UTC(payment.year + 1, 0)
   if ((await endDateOf(tenure, { projectId, userId })) < endDate) {

@@ -1,4 +1,4 @@
-import { startPostgres } from "@tenure/testing/PostgresServer"
+import { startPostgres } from "@tenure/testing/postgres-server"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { logIn as logInTo, send } from "./client.ts"
 import { type Backend, startBackend } from "./program.ts"

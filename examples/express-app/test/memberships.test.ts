@@ -1,5 +1,4 @@
-import type { Event } from "@tenure/core/Event"
-import * as Tenure from "@tenure/core/Tenure"
+import { type Event, type Tenure, createTenure } from "@tenure/core"
 import { memory } from "@tenure/memory"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { onPayment } from "../src/memberships.ts"
@@ -8,11 +7,11 @@ const payment = { id: "payment-1", clubId: "chess", userId: "1", year: 2030 }
 const member = { projectId: "chess", userId: "1" }
 
 let events: Array<Event>
-let tenure: Tenure.Tenure
+let tenure: Tenure
 
 beforeEach(async () => {
   events = []
-  tenure = await Tenure.make({ stores: memory(), onEvent: (event) => void events.push(event) })
+  tenure = await createTenure({ stores: memory(), onEvent: (event) => void events.push(event) })
   await tenure.memberships.createProject("chess")
 })
 

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { type PostgresServer, startPostgres } from "@tenure/testing/PostgresServer"
+import { type PostgresServer, startPostgres } from "@tenure/testing/postgres-server"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { logIn, send } from "./client.ts"
 import { type Backend, startBackend } from "./program.ts"

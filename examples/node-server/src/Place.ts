@@ -1,8 +1,8 @@
 /** Where the server keeps everything. */
 
-import * as Setting from "@tenure/core/Setting"
+import { Setting } from "@tenure/core/internal"
 import { connectionOptions } from "@tenure/postgres"
-import { pathOf } from "@tenure/postgres/bin/databases"
+import { databaseConfigPath } from "@tenure/postgres/ops/upkeep"
 import * as Result from "effect/Result"
 
 /** Where everything is kept. */
@@ -18,7 +18,7 @@ const { url } = connectionOptions.fields
 const expected = `"memory:", "file:" and the path of a folder, "map:" and the path of a file, or ${url.expected}`
 
 // What is invalid may still have a password.
-const other = Setting.make<string, Place>(
+const other = Setting.custom<string, Place>(
   expected,
   () => undefined,
   () => "another text",
@@ -34,7 +34,7 @@ export const setting: Setting.Setting<string, Place> = {
     if (typeof given !== "string") return other.read(given, name)
     const path = folder.exec(given)?.[1]
     if (path !== undefined) return Result.succeed({ _tag: "Folder", path })
-    const map = pathOf(given)
+    const map = databaseConfigPath(given)
     if (map !== undefined) return Result.succeed({ _tag: "Servers", path: map })
     if (!/^postgres(ql)?:/.test(given)) return other.read(given, name)
     return Result.map(url.read(given, name), (of) => ({ _tag: "Server", url: of }))

@@ -1,6 +1,6 @@
 /** Why the server does not start, as a message for its operator. */
 
-import type { InvalidInput } from "@tenure/core/InvalidInput"
+import type { InvalidInput } from "@tenure/core"
 import type * as Config from "effect/Config"
 import * as Data from "effect/Data"
 import * as Predicate from "effect/Predicate"
@@ -9,7 +9,7 @@ import * as SchemaIssue from "effect/SchemaIssue"
 import { variables } from "./settings.ts"
 import type * as Variables from "./Variable.ts"
 
-type Variable = Pick<Variables.Variable<unknown>, "name">
+type StartErrorVariable = Pick<Variables.Variable<unknown>, "name">
 
 /** The server cannot start. */
 export class StartError extends Data.TaggedError("StartError")<{ readonly message: string }> {}
@@ -31,9 +31,9 @@ export const fromConfig = ({ cause, message }: Config.ConfigError): StartError =
 /** Says why the server cannot listen, and what to do, by the code of the system's error. */
 const listeningFault = (
   code: unknown,
-  port: Variable,
+  port: StartErrorVariable,
   portNumber: number,
-  host: Variable,
+  host: StartErrorVariable,
   hostName: string,
 ): string | undefined => {
   switch (code) {
@@ -55,7 +55,7 @@ const listeningFault = (
 
 /** The server cannot listen on its address. */
 export const fromListening =
-  (port: Variable, portNumber: number, host: Variable, hostName: string) =>
+  (port: StartErrorVariable, portNumber: number, host: StartErrorVariable, hostName: string) =>
   (fault: unknown): StartError => {
     const code = Predicate.hasProperty(fault, "code") ? fault.code : undefined
     const problem = listeningFault(code, port, portNumber, host, hostName)

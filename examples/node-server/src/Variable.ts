@@ -1,11 +1,10 @@
 /** Variables of the environment, each of which sets an option. */
 
-import { InvalidInput } from "@tenure/core/InvalidInput"
-import type * as RateLimiter from "@tenure/core/RateLimiter"
-import { count, optional, type Setting } from "@tenure/core/Setting"
+import { InvalidInput, type RateLimit } from "@tenure/core"
+import { Setting } from "@tenure/core/internal"
 import * as Result from "effect/Result"
 
-type Option<A> = Setting<unknown, A>
+type Option<A> = Setting.Setting<unknown, A>
 
 /** A variable that sets an option. */
 export interface Variable<out A> {
@@ -89,10 +88,10 @@ export const texts = (
 /** A number of requests, in the window that the option has by default. */
 export const limit = (
   name: string,
-  option: Setting<RateLimiter.Limit | false | undefined, unknown>,
-): Variable<RateLimiter.Limit | undefined> => {
+  option: Setting.Setting<RateLimit | false | undefined, unknown>,
+): Variable<RateLimit | undefined> => {
   const { default: standard } = option
-  const { read } = number(name, optional(count()))
+  const { read } = number(name, Setting.optional(Setting.integer()))
   return {
     name,
     option,
@@ -106,8 +105,8 @@ export const limit = (
 /** A number of requests as `limit` reads it, or `false` for no limit. */
 export const limitOrFalse = (
   name: string,
-  option: Setting<RateLimiter.Limit | false | undefined, unknown>,
-): Variable<RateLimiter.Limit | false | undefined> => {
+  option: Setting.Setting<RateLimit | false | undefined, unknown>,
+): Variable<RateLimit | false | undefined> => {
   const { read } = limit(name, option)
   return {
     name,

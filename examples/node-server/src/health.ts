@@ -1,7 +1,7 @@
 /** Health checks: whether the process is alive, and whether it wants requests. */
 
 import type { RequestListener, ServerResponse } from "node:http"
-import { pathOf } from "@tenure/core/ApiRequest"
+import { pathOf } from "@tenure/core/adapter"
 import * as Effect from "effect/Effect"
 
 /** Health checks before the API. */

@@ -1,8 +1,7 @@
 /** The log: one line of JSON for each entry, or a readable line on a terminal. */
 
 import { createWriteStream } from "node:fs"
-import type { Fault } from "@tenure/core/Faults"
-import type { AccessRecord } from "@tenure/core/Handler"
+import type { AccessRecord, Fault } from "@tenure/core"
 import * as Cause from "effect/Cause"
 import * as Logger from "effect/Logger"
 import { CurrentLogAnnotations } from "effect/References"

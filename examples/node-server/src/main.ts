@@ -2,13 +2,14 @@
 
 import type { RequestListener } from "node:http"
 import { tenureConsole } from "@tenure/console"
-import { Feed } from "@tenure/core/Feed"
-import * as Tenure from "@tenure/core/Tenure"
+import type { Promises } from "@tenure/core"
+import { Feed, promisesFromEffect, tenureLayer } from "@tenure/core/effect"
+import type { StorePorts } from "@tenure/core/store"
 import { embedded } from "@tenure/embedded"
 import { memory } from "@tenure/memory"
-import { nodeTransport, serve, type ServerOptions, toNodeHandler } from "@tenure/node-http"
-import { type Options as PostgresOptions, postgres } from "@tenure/postgres"
-import * as Databases from "@tenure/postgres/bin/databases"
+import { type ServerOptions, nodeTransport, serve, toNodeHandler } from "@tenure/node-http"
+import { type PostgresOptions, postgres } from "@tenure/postgres"
+import { readDatabases } from "@tenure/postgres/ops/upkeep"
 import * as Cause from "effect/Cause"
 import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
@@ -24,19 +25,19 @@ import * as Monitoring from "./monitoring.ts"
 import { printable } from "./printable.ts"
 import * as RuntimeMetrics from "./runtimeMetrics.ts"
 import * as Seed from "./seed.ts"
-import { read, type Settings, variables } from "./settings.ts"
+import { type Settings, read, variables } from "./settings.ts"
 import {
+  type StartError,
   fromConfig,
   fromDatabase,
   fromInvalidInput,
   fromListening,
-  type StartError,
 } from "./StartError.ts"
 import * as Stopping from "./stopping.ts"
 
-const tenureLayer = (settings: Settings) => {
+const mainTenureLayer = (settings: Settings) => {
   const hasMetrics = settings.metricsPort !== undefined || Monitoring.sendsMetrics(settings)
-  return Tenure.layer({
+  return tenureLayer({
     basePath: settings.basePath,
     trustedProxies: settings.trustedProxies,
     bulk: settings.bulk,
@@ -73,7 +74,7 @@ const tenureLayer = (settings: Settings) => {
 /** The stores of several databases. */
 const severalIn = (path: string, shared: PostgresOptions) =>
   Layer.unwrap(
-    Effect.map(Databases.read(path), (all) => postgres(all.map((one) => ({ ...one, ...shared })))),
+    Effect.map(readDatabases(path), (all) => postgres(all.map((one) => ({ ...one, ...shared })))),
   ).pipe(
     Layer.catchTag("InvalidInput", (error) =>
       Layer.effectContext(Effect.fail(fromDatabase(error))),
@@ -82,7 +83,7 @@ const severalIn = (path: string, shared: PostgresOptions) =>
 
 type StoreError = Layer.Error<ReturnType<typeof severalIn | typeof postgres | typeof embedded>>
 
-const storesOf = (settings: Settings): Layer.Layer<Tenure.Stores, StoreError> => {
+const storesOf = (settings: Settings): Layer.Layer<StorePorts, StoreError> => {
   const { auditRetention, databaseUrl, eventRetention, failedRetention, schema } = settings
   const ofDatabase = { schema, eventRetention, failedRetention, auditRetention }
   switch (databaseUrl._tag) {
@@ -121,7 +122,7 @@ const hintOf = (
 }
 
 /** Answers requests for the console, and those for the API. */
-const listenerOf = (tenure: Tenure.Promises): RequestListener => {
+const listenerOf = (tenure: Promises): RequestListener => {
   const console = toNodeHandler(tenureConsole(tenure, { authorize: "api-key" }))
   const api = toNodeHandler(tenure)
   return (request, response) => console(request, response, () => api(request, response))
@@ -129,7 +130,7 @@ const listenerOf = (tenure: Tenure.Promises): RequestListener => {
 
 /** Serves until the scope closes, and then waits for the requests in flight. */
 const serving = (
-  tenure: Tenure.Promises,
+  tenure: Promises,
   options: ServerOptions,
   onFault: (fault: unknown) => StartError,
 ) =>
@@ -142,7 +143,7 @@ const serving = (
 const serveMetrics = Effect.fnUntraced(function* (settings: Settings) {
   const { metricsHost: host, metricsPort: port } = settings
   if (port === undefined) return
-  const tenure = yield* Tenure.promises
+  const tenure = yield* promisesFromEffect
   const { url } = yield* serving(
     tenure,
     { host, port, listener: Monitoring.listener(tenure), shutdownTimeout: 0 },
@@ -153,7 +154,7 @@ const serveMetrics = Effect.fnUntraced(function* (settings: Settings) {
 
 /** Listens until the scope closes. */
 const listen = Effect.fnUntraced(function* ({ host, port, shutdownTimeout }: Settings) {
-  const tenure = yield* Tenure.promises
+  const tenure = yield* promisesFromEffect
   const health = yield* Health.make(
     Effect.promise(() => tenure.isReady()),
     listenerOf(tenure),
@@ -202,7 +203,7 @@ const server = (settings: Settings, started: Effect.Effect<void>) =>
   }).pipe(
     // Closes the server before Tenure, which its requests need.
     Effect.scoped,
-    Effect.provide(tenureLayer(settings)),
+    Effect.provide(mainTenureLayer(settings)),
     Effect.catchTags({
       InvalidInput: (error) => Effect.fail(fromInvalidInput(error)),
       FolderUnusable: (error) => Effect.fail(fromDatabase(error)),
@@ -240,7 +241,7 @@ const main = async (): Promise<string | undefined> => {
   return faultOf(end)
 }
 
-const fault = await main()
+const mainFault = await main()
 await Log.flush()
-if (fault !== undefined) process.stderr.write(`${printable(fault)}\n`)
-process.exit(fault === undefined ? 0 : 1)
+if (mainFault !== undefined) process.stderr.write(`${printable(mainFault)}\n`)
+process.exit(mainFault === undefined ? 0 : 1)

@@ -1,5 +1,5 @@
 /** The command `tenure-migrate`, in one file with everything but PGlite. */
 
-import { main } from "@tenure/postgres/bin/program"
+import { main } from "@tenure/postgres/ops/program"
 
 await main(() => import("@tenure/embedded"))

@@ -2,9 +2,8 @@
 
 import { randomUUID } from "node:crypto"
 import type { RequestListener } from "node:http"
-import { pathOf } from "@tenure/core/ApiRequest"
-import { contentType } from "@tenure/core/Prometheus"
-import type { Promises } from "@tenure/core/Tenure"
+import { type Promises, prometheusContentType } from "@tenure/core"
+import { pathOf } from "@tenure/core/adapter"
 import * as ConfigProvider from "effect/ConfigProvider"
 import * as FetchHttpClient from "effect/http/FetchHttpClient"
 import * as Layer from "effect/Layer"
@@ -25,7 +24,7 @@ export const listener =
     if (!isKnown) return void response.writeHead(404).end()
     metrics().then(
       // Node leaves out the text of a response to HEAD.
-      (text) => response.writeHead(200, { "content-type": contentType }).end(text),
+      (text) => response.writeHead(200, { "content-type": prometheusContentType }).end(text),
       () => response.writeHead(503).end(),
     )
   }

@@ -1,7 +1,7 @@
 /** Metrics of the process: the event loop, the processor and memory. */
 
 import { monitorEventLoopDelay } from "node:perf_hooks"
-import * as Instruments from "@tenure/core/Instruments"
+import { observeCounter, observeGauge } from "@tenure/core/internal"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
@@ -30,18 +30,18 @@ const eventLoop = Effect.gen(function* () {
     }
     delays.reset()
   }).pipe(Effect.repeat(Schedule.spaced(period)), Effect.forkScoped)
-  yield* Instruments.watch("nodejs.eventloop.delay.mean", () => latest.mean)
-  yield* Instruments.watch("nodejs.eventloop.delay.p99", () => latest.p99)
-  yield* Instruments.watch("nodejs.eventloop.delay.max", () => latest.max)
+  yield* observeGauge("nodejs.eventloop.delay.mean", () => latest.mean)
+  yield* observeGauge("nodejs.eventloop.delay.p99", () => latest.p99)
+  yield* observeGauge("nodejs.eventloop.delay.max", () => latest.max)
 })
 
 const micros = 1e6
 
 const resources = Effect.gen(function* () {
-  yield* Instruments.watch("process.memory.usage", () => process.memoryUsage.rss())
+  yield* observeGauge("process.memory.usage", () => process.memoryUsage.rss())
   for (const mode of ["user", "system"] as const) {
     const read = () => process.cpuUsage()[mode] / micros
-    yield* Instruments.watchTotal("process.cpu.time", read, mode)
+    yield* observeCounter("process.cpu.time", read, mode)
   }
 })
 

@@ -1,16 +1,15 @@
 /** The data that the server starts with: that of a seed file, or a demo project. */
 
 import { readFile } from "node:fs/promises"
-import { ApiKeyConflict } from "@tenure/core/ApiKey"
-import { ApiKeys } from "@tenure/core/ApiKeys"
-import { Memberships } from "@tenure/core/Memberships"
+import { ApiKeyConflict } from "@tenure/core"
+import { ApiKeys, Memberships } from "@tenure/core/effect"
 import { Database } from "@tenure/postgres"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { reasonsOf } from "./reasons.ts"
 import * as Plan from "./seedPlan.ts"
-import { fromSchema, StartError } from "./StartError.ts"
+import { StartError, fromSchema } from "./StartError.ts"
 
 /** Runs work as a whole or not at all, if there is a database: what is in memory ends with the process. */
 const atomically = Effect.fnUntraced(function* <A, E, R>(work: Effect.Effect<A, E, R>) {

@@ -1,11 +1,7 @@
 /** What a seed file asks for, checked and cut into steps before any of it is stored. */
 
-import * as ApiKey from "@tenure/core/ApiKey"
-import * as EndDate from "@tenure/core/EndDate"
-import { InvalidInput } from "@tenure/core/InvalidInput"
-import { UserId } from "@tenure/core/Membership"
-import { ProjectId } from "@tenure/core/Project"
-import { type Role, roles } from "@tenure/core/Role"
+import { InvalidInput, type Role } from "@tenure/core"
+import { ProjectId, UserId, isToken, readEndDate, roles } from "@tenure/core/store"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { reasonsOf } from "./reasons.ts"
@@ -70,7 +66,7 @@ const repeatedUser = new StartError({ message: "user_id: the user has an entry b
 /** Throws what is wrong with a membership. Returns it as an import takes it. */
 const readMember = ({ end_date, user_id }: typeof Member.Type): Part["memberships"][number] => {
   if (!UserId.is(user_id)) throw invalid("userId", UserId.expected)
-  return { userId: user_id, endDate: Result.getOrThrow(EndDate.fromInput(end_date)) }
+  return { userId: user_id, endDate: Result.getOrThrow(readEndDate(end_date)) }
 }
 
 const naming = <A>(path: Path, read: () => A): A => {
@@ -110,7 +106,7 @@ const readKey = (
   naming(path, () => {
     const { role, token } =
       typeof given === "string" ? { role: "client" as const, token: given } : given
-    if (!ApiKey.isToken(token))
+    if (!isToken(token))
       throw invalid("token", "1 to 1,024 characters of visible ASCII, with spaces only inside")
     const before = keys.get(token)
     if (before !== undefined && before.role !== role)

@@ -1,17 +1,19 @@
 /** The server's settings: the variables of the environment that it reads. */
 
-import * as AddressPolicy from "@tenure/core/AddressPolicy"
-import * as Dispatcher from "@tenure/core/Dispatcher"
-import * as Expiries from "@tenure/core/Expiries"
-import * as Handler from "@tenure/core/Handler"
-import { InvalidInput } from "@tenure/core/InvalidInput"
-import * as Keyring from "@tenure/core/Keyring"
-import * as Memberships from "@tenure/core/Memberships"
-import * as RateLimiter from "@tenure/core/RateLimiter"
-import * as Setting from "@tenure/core/Setting"
-import * as Suspension from "@tenure/core/Suspension"
-import { Millis } from "@tenure/core/Units"
-import * as Webhooks from "@tenure/core/Webhooks"
+import { InvalidInput, type KeyringInput, parseKeyring } from "@tenure/core"
+import {
+  Setting,
+  addressPolicyOptions,
+  dispatcherOptions,
+  expiryRules,
+  handlerOptions,
+  keyringFormat,
+  membershipsOptions,
+  rateLimiterOptions,
+  suspensionOptions,
+  webhooksOptions,
+} from "@tenure/core/internal"
+import { Millis } from "@tenure/core/store"
 import { serverOptions } from "@tenure/node-http"
 import { connectionOptions } from "@tenure/postgres"
 import * as Redacted from "effect/Redacted"
@@ -26,10 +28,10 @@ const isHttpUrl = (given: string): boolean =>
 const isRedisUrl = (given: string): boolean =>
   URL.canParse(given) && /^rediss?:$/.test(new URL(given).protocol)
 
-const collector = Setting.text("the URL of a collector", isHttpUrl)
+const collector = Setting.string("the URL of a collector", isHttpUrl)
 
 /** The options that the server has beside those of the packages. */
-export const options = Setting.struct({
+export const options = Setting.object({
   /** The port to listen on; 0 takes a free one. Default: `3000`. */
   port: Setting.withDefault(serverOptions.fields.port, 3000),
   /**
@@ -43,7 +45,7 @@ export const options = Setting.struct({
    * kept with everything else.
    */
   redisUrl: Setting.optional(
-    Setting.make<string, Redacted.Redacted>(
+    Setting.custom<string, Redacted.Redacted>(
       "a URL such as redis://localhost:6379",
       (given) =>
         typeof given === "string" && isRedisUrl(given) ? Redacted.make(given) : undefined,
@@ -52,23 +54,23 @@ export const options = Setting.struct({
     ),
   ),
   /** A file with projects, memberships and API keys to create at the start. */
-  seedFile: Setting.optional(Setting.text("the path of a file", (path) => path !== "")),
+  seedFile: Setting.optional(Setting.string("the path of a file", (path) => path !== "")),
   /**
    * How long `/readyz` is answered 503 after SIGTERM before the port closes. Meanwhile, requests are
    * answered, and each response closes its connection. By default three seconds with databases on servers;
    * and none with a folder or in memory, because no other server could take the requests.
    */
-  drainDelay: Setting.optional(Setting.millis({ least: 0 })),
+  drainDelay: Setting.optional(Setting.duration({ least: 0 })),
   /**
    * How long the server may take to stop, after that. Requests in flight have half of it. Default:
    * `"20 seconds"`.
    */
-  shutdownTimeout: Setting.withDefault(Setting.millis({ least: 0 }), "20 seconds"),
+  shutdownTimeout: Setting.withDefault(Setting.duration({ least: 0 }), "20 seconds"),
   /**
    * The port of the metrics, which are served at `/metrics` in the text format of Prometheus, to anyone who
    * reaches it; 0 takes a free one. By default, they are not served.
    */
-  metricsPort: Setting.optional(Setting.count({ least: 0, most: 65_535 })),
+  metricsPort: Setting.optional(Setting.integer({ least: 0, most: 65_535 })),
   /** The address to serve the metrics on. Default: `"127.0.0.1"`. */
   metricsHost: Setting.withDefault(serverOptions.fields.host, "127.0.0.1"),
   /**
@@ -86,12 +88,12 @@ export const options = Setting.struct({
    * How long the collector has for an answer, in milliseconds. What it does not take is dropped. Default:
    * `10000`.
    */
-  otlpTimeout: Setting.withDefault(Setting.count(), 10_000),
+  otlpTimeout: Setting.withDefault(Setting.integer(), 10_000),
   /** Which traces are recorded, by the names of OpenTelemetry. Default: `"parentbased_always_on"`. */
   sampler: Setting.withDefault(Setting.oneOf(Sampling.samplers), "parentbased_always_on"),
   /** The part of the traces that a sampler by ratio records, from 0 to 1. Default: `1`. */
   samplerRatio: Setting.withDefault(
-    Setting.checked<number>(
+    Setting.guarded<number>(
       "a number from 0 to 1",
       (given) => typeof given === "number" && given >= 0 && given <= 1,
     ),
@@ -100,15 +102,15 @@ export const options = Setting.struct({
   /** Whether the ends of memberships are announced: `"on"` or `"off"`. Default: `"on"`. */
   expiry: Setting.withDefault(Setting.oneOf(["on", "off"]), "on"),
   /** Whether a key is suspended because its requests are refused too often. Default: `true`. */
-  suspension: Setting.withDefault(Setting.flag, true),
+  suspension: Setting.withDefault(Setting.boolean, true),
   /**
    * The keys that encrypt the secrets of webhooks in the database, each the base64 of 32 bytes. The
    * first one encrypts, and all of them decrypt; `plain` in place of the first encrypts nothing.
    */
   encryption: Setting.optional(
-    Setting.make<string, Keyring.Given>(
-      Keyring.expectedText,
-      (given) => (typeof given === "string" ? Keyring.fromText(given) : undefined),
+    Setting.custom<string, KeyringInput>(
+      keyringFormat,
+      (given) => (typeof given === "string" ? parseKeyring(given) : undefined),
       // What is invalid may still be a key.
       () => "another text",
     ),
@@ -116,17 +118,17 @@ export const options = Setting.struct({
 })
 
 const own = options.fields
-const limits = RateLimiter.options.fields
-const suspension = Suspension.options.fields
-const deliveries = Dispatcher.options.fields
+const limits = rateLimiterOptions.fields
+const suspension = suspensionOptions.fields
+const deliveries = dispatcherOptions.fields
 const database = connectionOptions.fields
 
 /** The variables. */
 export const variables = {
   host: Variable.text("HOST", serverOptions.fields.host),
   port: Variable.number("PORT", own.port),
-  basePath: Variable.text("BASE_PATH", Handler.options.fields.basePath),
-  trustedProxies: Variable.texts("TRUSTED_PROXIES", Handler.options.fields.trustedProxies),
+  basePath: Variable.text("BASE_PATH", handlerOptions.fields.basePath),
+  trustedProxies: Variable.texts("TRUSTED_PROXIES", handlerOptions.fields.trustedProxies),
   databaseUrl: Variable.text("DATABASE_URL", own.databaseUrl),
   schema: Variable.text("DATABASE_SCHEMA", database.schema),
   migrate: Variable.flag("DATABASE_MIGRATE", database.migrate),
@@ -152,9 +154,9 @@ export const variables = {
   otlpTimeout: Variable.number("OTEL_EXPORTER_OTLP_TIMEOUT", own.otlpTimeout),
   sampler: Variable.text("OTEL_TRACES_SAMPLER", own.sampler),
   samplerRatio: Variable.number("OTEL_TRACES_SAMPLER_ARG", own.samplerRatio),
-  bulk: Variable.text("BULK_MODE", Memberships.options.fields.bulk),
+  bulk: Variable.text("BULK_MODE", membershipsOptions.fields.bulk),
   expiry: Variable.text("EXPIRY", own.expiry),
-  reminders: Variable.durationsOrNone("EXPIRY_REMINDERS", Expiries.rules.fields.reminders),
+  reminders: Variable.durationsOrNone("EXPIRY_REMINDERS", expiryRules.fields.reminders),
   perKey: Variable.limit("RATE_LIMIT_PER_KEY", limits.perKey),
   perAddress: Variable.limitOrFalse("RATE_LIMIT_PER_IP", limits.perAddress),
   burst: Variable.limit("RATE_LIMIT_BURST", limits.burst),
@@ -162,10 +164,10 @@ export const variables = {
   refusals: Variable.number("SUSPENSION_REFUSALS", suspension.refusals),
   within: Variable.duration("SUSPENSION_WITHIN", suspension.within),
   duration: Variable.duration("SUSPENSION_DURATION", suspension.duration),
-  requireHttps: Variable.flag("WEBHOOK_REQUIRE_HTTPS", Webhooks.options.fields.requireHttps),
+  requireHttps: Variable.flag("WEBHOOK_REQUIRE_HTTPS", webhooksOptions.fields.requireHttps),
   allowedNetworks: Variable.texts(
     "WEBHOOK_ALLOWED_NETWORKS",
-    AddressPolicy.options.fields.allowedNetworks,
+    addressPolicyOptions.fields.allowedNetworks,
   ),
   timeout: Variable.duration("WEBHOOK_TIMEOUT", deliveries.timeout),
   retrySchedule: Variable.durations("WEBHOOK_RETRY_SCHEDULE", deliveries.retrySchedule),

@@ -1,7 +1,7 @@
 /** The `fetch` of exporters, against servers that hang and that fail. */
 
 import { once } from "node:events"
-import { createServer, type RequestListener } from "node:http"
+import { type RequestListener, createServer } from "node:http"
 import { freePort } from "@tenure/testing"
 import { expect, it, onTestFinished, vi } from "vitest"
 import * as Collector from "../src/collector.ts"

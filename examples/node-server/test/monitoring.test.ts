@@ -1,8 +1,7 @@
 import { once } from "node:events"
-import { createServer, type Server, type ServerResponse } from "node:http"
+import { type Server, type ServerResponse, createServer } from "node:http"
 import { buffer } from "node:stream/consumers"
-import { instruments } from "@tenure/core/Instruments"
-import { nameOf } from "@tenure/core/Prometheus"
+import { instruments, prometheusName } from "@tenure/core/internal"
 import { freePort, send } from "@tenure/testing"
 import { afterEach, describe, expect, it } from "vitest"
 import { endAll, start, startServer } from "./programs.ts"
@@ -31,7 +30,7 @@ describe("metrics", () => {
       '_count{http_request_method="GET",http_route="/v2/projects/:project_id/memberships",http_response_status_code="401"} 1\n',
     )
     const seen = [...text.matchAll(/^# TYPE (\S+) /gm)].map(([, name]) => name)
-    expect(Object.keys(instruments).map(nameOf)).toEqual(expect.arrayContaining(seen))
+    expect(Object.keys(instruments).map(prometheusName)).toEqual(expect.arrayContaining(seen))
     for (const name of ["nodejs_eventloop_delay_p99_seconds", "process_memory_usage_bytes"]) {
       expect(seen).toContain(name)
     }

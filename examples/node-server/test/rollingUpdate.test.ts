@@ -8,12 +8,12 @@ import { text } from "node:stream/consumers"
 import { setTimeout as sleep } from "node:timers/promises"
 import { PgClient } from "@effect/sql-pg"
 import { startReceiver } from "@tenure/testing"
-import { type PostgresServer, startPostgres } from "@tenure/testing/PostgresServer"
+import { type PostgresServer, startPostgres } from "@tenure/testing/postgres-server"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from "vitest"
 import { makePool, startProxy, startSwitch } from "./balancers.ts"
-import { endAll, type Server, startServer } from "./programs.ts"
+import { type Server, endAll, startServer } from "./programs.ts"
 
 const clientsOfEach = 4
 const rounds = 2

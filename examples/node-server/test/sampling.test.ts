@@ -1,6 +1,6 @@
 import * as Context from "effect/Context"
 import * as Option from "effect/Option"
-import { externalSpan, NativeSpan } from "effect/Tracer"
+import { NativeSpan, externalSpan } from "effect/Tracer"
 import { expect, it } from "vitest"
 import { decide, samplers } from "../src/sampling.ts"
 

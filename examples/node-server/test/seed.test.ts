@@ -2,9 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { it } from "@effect/vitest"
-import { ApiKeys } from "@tenure/core/ApiKeys"
-import { Memberships } from "@tenure/core/Memberships"
-import * as Tenure from "@tenure/core/Tenure"
+import { ApiKeys, Memberships, tenureLayer } from "@tenure/core/effect"
 import { memory } from "@tenure/memory"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -67,7 +65,7 @@ const seeding = Effect.fnUntraced(function* (seed: object) {
   yield* fromFile(path, false)
 })
 
-const TenureLive = Tenure.layer({ webhooks: { dispatch: false }, expiry: false }).pipe(
+const TenureLive = tenureLayer({ webhooks: { dispatch: false }, expiry: false }).pipe(
   Layer.provide(memory()),
 )
 

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { describe, expect, it } from "vitest"
-import { run, type Signal } from "../src/stopping.ts"
+import { type Signal, run } from "../src/stopping.ts"
 
 const noSignal = new Promise<Signal>(() => {})
 const signal = Promise.resolve<Signal>("SIGTERM")

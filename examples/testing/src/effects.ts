@@ -1,6 +1,7 @@
 /** Code of a host that uses Effect. The tests show how to test it. */
 
-import { type Member, Memberships } from "@tenure/core/Memberships"
+import type { Member } from "@tenure/core"
+import { Memberships } from "@tenure/core/effect"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 

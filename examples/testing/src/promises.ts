@@ -1,8 +1,6 @@
 /** Code of a host that uses promises. The tests show how to test it. */
 
-import { MembershipNotFound } from "@tenure/core/Membership"
-import type { Member } from "@tenure/core/Memberships"
-import type { Promises } from "@tenure/core/Tenure"
+import { type Member, MembershipNotFound, type Promises } from "@tenure/core"
 
 const week = 7 * 86_400_000
 

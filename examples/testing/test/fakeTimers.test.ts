@@ -3,8 +3,8 @@
  * they do by default, because Effect uses it between timers.
  */
 
-import * as Tenure from "@tenure/core/Tenure"
-import * as WebhookSignature from "@tenure/core/WebhookSignature"
+import { type Tenure, createTenure } from "@tenure/core"
+import { verifySignature } from "@tenure/core/signature"
 import { fetchHandler } from "@tenure/fetch"
 import { memory } from "@tenure/memory"
 import * as Result from "effect/Result"
@@ -15,14 +15,14 @@ import { recording } from "./recording.ts"
 const projectId = "club"
 const member = { projectId, userId: "1" }
 
-let tenure: Tenure.Tenure
+let tenure: Tenure
 let sent: ReturnType<typeof recording>["sent"]
 
 beforeEach(async () => {
   vi.useFakeTimers({ now: Date.parse("2030-01-01T00:00:00.000Z") })
   const receiver = recording(500)
   sent = receiver.sent
-  tenure = await Tenure.make({
+  tenure = await createTenure({
     stores: memory(),
     transport: receiver.transport,
     rateLimits: { perKey: { limit: 1, window: "1 minute" } },
@@ -69,5 +69,5 @@ it("a webhook that fails is tried again after four to six seconds", async () => 
   const [first, second] = sent
   expect(second?.headers["webhook-id"]).toBe(first?.headers["webhook-id"])
   const notification = { headers: {}, body: "", ...second, now: Date.now() }
-  expect(Result.isSuccess(WebhookSignature.verify(notification, [secret]))).toBe(true)
+  expect(Result.isSuccess(verifySignature(notification, [secret]))).toBe(true)
 })

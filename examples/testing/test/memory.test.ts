@@ -1,7 +1,6 @@
 /** Code of a host, tested in memory: no database, no server, and only Tenure to close. */
 
-import type { Event } from "@tenure/core/Event"
-import * as Tenure from "@tenure/core/Tenure"
+import { type Event, type Tenure, createTenure } from "@tenure/core"
 import { memory } from "@tenure/memory"
 import { afterEach, beforeEach, expect, it } from "vitest"
 import { isMember, offerRenewals } from "../src/promises.ts"
@@ -9,12 +8,12 @@ import { isMember, offerRenewals } from "../src/promises.ts"
 const projectId = "club"
 const inDays = (days: number): number => Date.now() + days * 86_400_000
 
-let tenure: Tenure.Tenure
+let tenure: Tenure
 let events: Array<Event>
 
 beforeEach(async () => {
   events = []
-  tenure = await Tenure.make({ stores: memory(), onEvent: (event) => void events.push(event) })
+  tenure = await createTenure({ stores: memory(), onEvent: (event) => void events.push(event) })
   await tenure.memberships.createProject(projectId)
 })
 

@@ -1,13 +1,13 @@
 /** A transport that records what is sent, and sends nothing. */
 
-import { type Outgoing, WebhookTransport } from "@tenure/core/WebhookTransport"
+import { type TransportRequest, WebhookTransport } from "@tenure/core/transport"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 
 /** Makes a transport that answers with the given statuses in order, and then with 204. */
 export const recording = (...statuses: ReadonlyArray<number>) => {
-  const sent: Array<Outgoing> = []
-  const send = (request: Outgoing) =>
+  const sent: Array<TransportRequest> = []
+  const send = (request: TransportRequest) =>
     Effect.sync(() => {
       const status = statuses[sent.length] ?? 204
       sent.push(request)

@@ -1,11 +1,8 @@
 /** Time with effects: everything that runs in `it.effect` follows its `TestClock`, including Tenure. */
 
 import { describe, expect, it } from "@effect/vitest"
-import { Events } from "@tenure/core/Events"
-import { Memberships } from "@tenure/core/Memberships"
-import { RateLimiter } from "@tenure/core/RateLimiter"
-import * as Tenure from "@tenure/core/Tenure"
-import { Webhooks } from "@tenure/core/Webhooks"
+import type { TenureOptions } from "@tenure/core"
+import { Events, Memberships, RateLimiter, Webhooks, tenureLayer } from "@tenure/core/effect"
 import { memory } from "@tenure/memory"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -16,8 +13,8 @@ import { recording } from "./recording.ts"
 const projectId = "club"
 const member = { projectId, userId: "1" }
 
-const TenureTest = (options: Tenure.Options = {}) =>
-  Tenure.layer(options).pipe(Layer.provide(memory()))
+const TenureTest = (options: TenureOptions = {}) =>
+  tenureLayer(options).pipe(Layer.provide(memory()))
 
 describe("on the test clock", () => {
   it.effect("a membership expires", () =>

@@ -1,12 +1,12 @@
 /** A receiver of webhooks that verifies each notification and prints it. */
 
 import { createServer } from "node:http"
-import * as WebhookSignature from "@tenure/core/WebhookSignature"
+import { WebhookSecret } from "@tenure/core/signature"
 import { verifyWebhook } from "@tenure/node-http"
 
 const { PORT = "4000", WEBHOOK_SECRET = "" } = process.env
 
-if (!WebhookSignature.Secret.is(WEBHOOK_SECRET)) {
+if (!WebhookSecret.is(WEBHOOK_SECRET)) {
   process.stderr.write(
     "WEBHOOK_SECRET must be the secret of a webhook: whsec_ followed by base64.\n",
   )

@@ -1,8 +1,6 @@
 /** Backlogs of events, published while nobody delivers them. */
 
-import * as Event from "@tenure/core/Event"
-import { Outbox } from "@tenure/core/Outbox"
-import { ProjectId } from "@tenure/core/Project"
+import { EventType, Outbox, ProjectId, makeEvent, newEventId } from "@tenure/core/store"
 import { postgres } from "@tenure/postgres"
 import * as Effect from "effect/Effect"
 
@@ -12,10 +10,10 @@ export const data = () => ({ at: Date.now(), padding: "x".repeat(200) })
 /** Makes an event. */
 export const eventOf = (projectId: string) => {
   const at = Date.now()
-  return Event.make({
-    id: Event.freshId(crypto, at),
+  return makeEvent({
+    id: newEventId(crypto, at),
     projectId: ProjectId(projectId),
-    type: Event.EventType("benchmark"),
+    type: EventType("benchmark"),
     at,
     data: data(),
   })

@@ -1,8 +1,7 @@
 /** The database that everything is measured on. */
 
 import { PgClient } from "@effect/sql-pg"
-import type * as Keyring from "@tenure/core/Keyring"
-import * as Tenure from "@tenure/core/Tenure"
+import { type KeyringInput, type Tenure, createTenure } from "@tenure/core"
 import { nodeTransport } from "@tenure/node-http"
 import { postgres, rewriteSecrets } from "@tenure/postgres"
 import * as Effect from "effect/Effect"
@@ -69,9 +68,9 @@ const delivering = {
 export const startTenure = (
   url: string,
   into = schema,
-  encryption?: Keyring.Given,
-): Promise<Tenure.Tenure> =>
-  Tenure.make({
+  encryption?: KeyringInput,
+): Promise<Tenure> =>
+  createTenure({
     ...delivering,
     stores: postgres({ url, schema: into }),
     webhooks: { ...delivering.webhooks, encryption },
@@ -81,13 +80,10 @@ export const startTenure = (
 export const isOther = (projectId: string): boolean => projectId.endsWith("-other")
 
 /** Starts a Tenure on one database, or on two. */
-export const startOn = (
-  [url = "", other]: ReadonlyArray<string>,
-  into: string,
-): Promise<Tenure.Tenure> =>
+export const startOn = ([url = "", other]: ReadonlyArray<string>, into: string): Promise<Tenure> =>
   other === undefined
     ? startTenure(url, into)
-    : Tenure.make({
+    : createTenure({
         ...delivering,
         stores: postgres([
           { name: "main", url, schema: into, projects: "others" },
@@ -98,7 +94,7 @@ export const startOn = (
 /** Lends a database and a Tenure on it to a function that measures. */
 export const onDatabase =
   (
-    measure: (database: Database, tenure: Tenure.Tenure, settings: Settings) => Promise<Findings>,
+    measure: (database: Database, tenure: Tenure, settings: Settings) => Promise<Findings>,
   ): Section["measure"] =>
   async (settings) => {
     const database = await settings.database()
@@ -111,7 +107,7 @@ export const onDatabase =
   }
 
 /** Encrypts the secrets of the webhooks that are there. */
-export const encrypt = (url: string, encryption: Keyring.Given): Promise<unknown> =>
+export const encrypt = (url: string, encryption: KeyringInput): Promise<unknown> =>
   rewriteSecrets({ schema, encryption }).pipe(
     Effect.provide(PgClient.layer({ url: Redacted.make(url) })),
     Effect.runPromise,
@@ -120,7 +116,7 @@ export const encrypt = (url: string, encryption: Keyring.Given): Promise<unknown
 /** Makes a project with this many members, written directly to its table. */
 export const fill = async (
   { sql }: Database,
-  tenure: Tenure.Tenure,
+  tenure: Tenure,
   projectId: string,
   size: number,
   into = schema,

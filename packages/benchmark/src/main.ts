@@ -10,7 +10,7 @@ import { gapsOf } from "./charts/questions.ts"
 import { publish } from "./docs/publish.ts"
 import type { Section } from "./measurement.ts"
 import { report } from "./report/report.ts"
-import { foundIn, type Measured, thisMachine } from "./results.ts"
+import { type Measured, foundIn, thisMachine } from "./results.ts"
 import { sections } from "./sections/all.ts"
 import { withSettings } from "./settings.ts"
 

@@ -1,12 +1,14 @@
 /** Publications to many webhooks, on stores without a dispatcher. */
 
-import { MembershipStore } from "@tenure/core/MembershipStore"
-import * as Origin from "@tenure/core/Origin"
-import { Outbox } from "@tenure/core/Outbox"
-import { ProjectId } from "@tenure/core/Project"
-import { StoredSecret } from "@tenure/core/StoredSecret"
-import { WebhookId } from "@tenure/core/Webhook"
-import { WebhookStore } from "@tenure/core/WebhookStore"
+import {
+  MembershipStore,
+  Outbox,
+  ProjectId,
+  StoredSecret,
+  WebhookId,
+  WebhookStore,
+  hostOrigin,
+} from "@tenure/core/store"
 import { memory } from "@tenure/memory"
 import { postgres } from "@tenure/postgres"
 import * as Effect from "effect/Effect"
@@ -34,9 +36,9 @@ const fill = Effect.fnUntraced(function* (counts: ReadonlyArray<number>) {
   const webhooks = yield* WebhookStore
   for (const count of counts) {
     const projectId = projectOf(count)
-    yield* projects.createProject(projectId, { origin: Origin.host, at: 0 })
+    yield* projects.createProject(projectId, { origin: hostOrigin, at: 0 })
     for (let index = 0; index < count; index++) {
-      yield* webhooks.add(webhookOf(projectId, index), count, { origin: Origin.host, at: 0 })
+      yield* webhooks.add(webhookOf(projectId, index), count, { origin: hostOrigin, at: 0 })
     }
   }
 })

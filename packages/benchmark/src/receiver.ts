@@ -3,8 +3,8 @@
  * path begins with the milliseconds until the answer; those to `/hang` are never answered.
  */
 
-import { createServer, type ServerResponse } from "node:http"
-import * as WebhookSignature from "@tenure/core/WebhookSignature"
+import { type ServerResponse, createServer } from "node:http"
+import { WebhookSecret, verifySignature } from "@tenure/core/signature"
 import * as Result from "effect/Result"
 
 /** The report of the receiver. */
@@ -22,7 +22,7 @@ export interface Arrivals {
   readonly cpu: number
 }
 
-const secrets = new Map<string, WebhookSignature.Secret>()
+const secrets = new Map<string, WebhookSecret>()
 const ids = new Set<string>()
 let total = 0
 let unverified = 0
@@ -52,7 +52,7 @@ const server = createServer((request, response) => {
     const body = Buffer.concat(chunks)
     const secret = secrets.get(request.url ?? "")
     const notification = { headers: request.headers, body, now: Date.now() }
-    const verdict = WebhookSignature.verify(notification, secret === undefined ? [] : [secret])
+    const verdict = verifySignature(notification, secret === undefined ? [] : [secret])
     total++
     lastAt = Date.now()
     firstAt ??= lastAt
@@ -71,7 +71,7 @@ interface Message {
 
 process.on("message", ({ path, secret }: Message) => {
   if (path !== undefined && secret !== undefined) {
-    secrets.set(path, WebhookSignature.Secret(secret))
+    secrets.set(path, WebhookSecret(secret))
   }
   process.send?.({
     total,

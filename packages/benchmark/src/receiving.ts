@@ -1,6 +1,6 @@
 /** The receiving process of notifications. */
 
-import type { Tenure } from "@tenure/core/Tenure"
+import type { Tenure } from "@tenure/core"
 import { start } from "./processes.ts"
 import type { Arrivals } from "./receiver.ts"
 

@@ -1,7 +1,7 @@
 /** How thoroughly to measure, and on which database. */
 
-import { startPostgres } from "@tenure/testing/PostgresServer"
-import { connect, type Database } from "./database.ts"
+import { startPostgres } from "@tenure/testing/postgres-server"
+import { type Database, connect } from "./database.ts"
 import type { Settings } from "./measurement.ts"
 
 const openDatabase = async (): Promise<Database> => {

@@ -1,6 +1,6 @@
 /** Counts the statements that reach PostgreSQL, whoever sends them. */
 
-import { connect, createServer, type Socket } from "node:net"
+import { type Socket, connect, createServer } from "node:net"
 
 /** A way to the database that counts. */
 export interface Counted {

@@ -1,4 +1,4 @@
-import { readdir, readFile } from "node:fs/promises"
+import { readFile, readdir } from "node:fs/promises"
 import { assert, describe, it } from "@effect/vitest"
 import { drawAll } from "../src/charts/files.ts"
 import { page, shown } from "../src/docs/publish.ts"

@@ -1,5 +1,5 @@
 import { assert, it } from "@effect/vitest"
-import { latest, type Measured } from "../src/results.ts"
+import { type Measured, latest } from "../src/results.ts"
 
 const section = (name: string, at: string): Measured => ({ name, at, on: "Node", rows: [] })
 

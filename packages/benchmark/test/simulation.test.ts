@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import { type Costs, rateOf, type Setup } from "../src/simulation/deliveries.ts"
+import { type Costs, type Setup, rateOf } from "../src/simulation/deliveries.ts"
 import { takenBy } from "../src/simulation/growth.ts"
 import { run } from "../src/simulation/simulated.ts"
 

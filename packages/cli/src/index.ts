@@ -1,5 +1,6 @@
-/** The command `tenure`. */
+/** Wrong command lines: what is wrong goes to standard error, and help only to those who ask for it. */
 
+import { readFileSync } from "node:fs"
 import { constants } from "node:os"
 import { performance } from "node:perf_hooks"
 import * as NodeChildProcessSpawner from "@effect/platform-node-shared/NodeChildProcessSpawner"
@@ -7,11 +8,143 @@ import * as NodeFileSystem from "@effect/platform-node-shared/NodeFileSystem"
 import * as NodePath from "@effect/platform-node-shared/NodePath"
 import * as NodeStdio from "@effect/platform-node-shared/NodeStdio"
 import * as NodeTerminal from "@effect/platform-node-shared/NodeTerminal"
+import * as CliConfig from "effect/cli/CliConfig"
+import * as CliError from "effect/cli/CliError"
+import * as CliOutput from "effect/cli/CliOutput"
+import * as Command from "effect/cli/Command"
+import * as GlobalFlag from "effect/cli/GlobalFlag"
+import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Runtime from "effect/Runtime"
-import { exitCodes } from "./Failure.ts"
-import { run } from "./program.ts"
+import {
+  exportCommand,
+  importCommand,
+  migrateCommand,
+  moveProjectCommand,
+} from "./commands/database.ts"
+import { devCommand } from "./commands/dev.ts"
+import { doctorCommand } from "./commands/doctor.ts"
+import { initCommand } from "./commands/init.ts"
+import { keysCommand } from "./commands/keys.ts"
+import { listenCommand } from "./commands/listen.ts"
+import { extendAllCommand, membersCommand } from "./commands/members.ts"
+import { profilesCommand } from "./commands/profiles.ts"
+import { auditCommand, projectsCommand, statusCommand } from "./commands/projects.ts"
+import { signCommand, verifyCommand } from "./commands/signing.ts"
+import { triggerCommand } from "./commands/trigger.ts"
+import { webhooksCommand } from "./commands/webhooks.ts"
+import { Failure, exitCodes } from "./support/failure.ts"
+import { printable, toJson } from "./support/text.ts"
+
+const refuse = (errors: ReadonlyArray<CliError.CliError>, help: string) =>
+  Effect.gen(function* () {
+    const { formatErrors } = yield* CliOutput.Formatter
+    yield* Console.error(formatErrors(errors).trim())
+    yield* Console.error(`\n${help}`)
+  })
+
+const refuseAsJson = (errors: ReadonlyArray<CliError.CliError>, help: string) => {
+  const message = [...errors.map((error) => error.message), help].join(". ")
+  return Console.error(toJson({ error: { message } }))
+}
+
+/** Prints help, versions, and what is wrong with a command line: that as JSON for programs. */
+export const usagePresenter = (isJson: boolean): CliOutput.Presenter => ({
+  present: (event) =>
+    event._tag === "InvalidInvocation"
+      ? (isJson ? refuseAsJson : refuse)(event.errors, `See ${event.commandPath.join(" ")} --help`)
+      : CliOutput.defaultPresenter.present(event),
+})
+
+/** Sets the exit code of the error of a wrong command line. */
+export const withExitCode = <E>(error: E): E => {
+  if (CliError.isCliError(error) && error._tag === "ShowHelp" && error.errors.length > 0)
+    Object.assign(error, { [Runtime.errorExitCode]: exitCodes.usage })
+  return error
+}
+
+/** The command `tenure`, with its subcommands. */
+
+/** The command. */
+export const tenure = Command.make("tenure").pipe(
+  Command.withDescription("Membership end dates in your backend."),
+  Command.withExamples([
+    { command: "tenure dev", description: "Try it here; nothing else has to run" },
+    {
+      command: "tenure members extend 1001 2027-12-31 --project shop",
+      description: "With TENURE_URL and TENURE_TOKEN of a server, or TENURE_DATABASE_URL",
+    },
+    { command: "tenure doctor", description: "What is wrong, and what to do" },
+  ]),
+  Command.withSubcommands([
+    initCommand,
+    devCommand,
+    listenCommand,
+    projectsCommand,
+    membersCommand,
+    extendAllCommand,
+    keysCommand,
+    webhooksCommand,
+    auditCommand,
+    triggerCommand,
+    statusCommand,
+    doctorCommand,
+    signCommand,
+    verifyCommand,
+    migrateCommand,
+    exportCommand,
+    importCommand,
+    moveProjectCommand,
+    profilesCommand,
+  ]),
+)
+
+/** Tells why a command has failed. */
+
+const lineOf = ({ code, message, requestId }: Failure): string => {
+  const details = [code, requestId === undefined ? undefined : `request ${requestId}`].filter(
+    (detail) => detail !== undefined,
+  )
+  return details.length === 0 ? message : `${message} (${details.join(", ")})`
+}
+
+const jsonOf = ({ code, message, requestId }: Failure): string =>
+  toJson({ error: { code, message, request_id: requestId } })
+
+/** Prints a failure to standard error: as JSON for programs. */
+export const report = (error: unknown, isJson: boolean): Effect.Effect<void> => {
+  if (!(error instanceof Failure)) return Effect.void
+  return Console.error(isJson ? jsonOf(error) : printable(lineOf(error)))
+}
+
+/** The command, for a list of arguments. */
+
+const manifest: { readonly version: string } = JSON.parse(
+  readFileSync(new URL("../package.json", import.meta.url), "utf8"),
+)
+
+const settings = (isJson: boolean) =>
+  Layer.merge(
+    CliOutput.layerPresenter(usagePresenter(isJson)),
+    CliConfig.layer({ builtIns: [GlobalFlag.Help, GlobalFlag.Version, GlobalFlag.Completions] }),
+  )
+
+/** Runs the command. Fails with an error that has the exit code, when it has told why. */
+export const runProgram = (args: ReadonlyArray<string>) => {
+  // What is wrong may be the command line, of which nothing more is known.
+  const isJson = args.includes("--json")
+  return Command.runWith(
+    tenure,
+    manifest,
+  )(args).pipe(
+    Effect.tapError((error) => report(error, isJson)),
+    Effect.mapError(withExitCode),
+    Effect.provide(settings(isJson)),
+  )
+}
+
+/** The command `tenure`. */
 
 const services = NodeChildProcessSpawner.layer.pipe(
   Layer.provideMerge(
@@ -71,5 +204,5 @@ const runMain = Runtime.makeRunMain(({ fiber, teardown }) => {
  */
 export const main = (): void => {
   endWithOutput()
-  runMain(Effect.provide(run(process.argv.slice(2)), services))
+  runMain(Effect.provide(runProgram(process.argv.slice(2)), services))
 }

@@ -1,10 +1,10 @@
 import express from "express"
-import { Tenure } from "tenure"
-import { membershipMiddleware } from "tenure/express"
+import { createTenure } from "tenure"
 import { memory } from "tenure/memory"
 import { nodeTransport } from "tenure/node"
+import { membershipMiddleware } from "../../express/src/index.ts"
 
-const tenure = await Tenure.make({ stores: memory(), transport: nodeTransport })
+const tenure = await createTenure({ stores: memory(), transport: nodeTransport })
 await tenure.memberships.createProject("p1")
 await tenure.memberships.grant({ projectId: "p1", userId: "1001", endDate: 1_800_000_000_000 })
 const { token } = await tenure.apiKeys.issue({ projects: ["p1"] })

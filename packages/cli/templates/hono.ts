@@ -1,12 +1,12 @@
 import { serve } from "@hono/node-server"
 import { getConnInfo } from "@hono/node-server/conninfo"
 import { Hono } from "hono"
-import { Tenure } from "tenure"
+import { createTenure } from "tenure"
 import { fetchHandler } from "tenure/fetch"
 import { memory } from "tenure/memory"
 import { nodeTransport, orderRequests } from "tenure/node"
 
-const tenure = await Tenure.make({ stores: memory(), transport: nodeTransport })
+const tenure = await createTenure({ stores: memory(), transport: nodeTransport })
 await tenure.memberships.createProject("p1")
 await tenure.memberships.grant({ projectId: "p1", userId: "1001", endDate: 1_800_000_000_000 })
 const { token } = await tenure.apiKeys.issue({ projects: ["p1"] })

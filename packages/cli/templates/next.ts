@@ -1,10 +1,16 @@
-import { Tenure } from "tenure"
+import { createTenure } from "tenure"
 import { fetchHandler } from "tenure/fetch"
 import { memory } from "tenure/memory"
 import { nodeTransport } from "tenure/node"
 
+export { answer as DELETE }
+export { answer as GET }
+export { answer as PATCH }
+export { answer as POST }
+export { answer as PUT }
+
 const start = async () => {
-  const tenure = await Tenure.make({ stores: memory(), transport: nodeTransport })
+  const tenure = await createTenure({ stores: memory(), transport: nodeTransport })
   await tenure.memberships.createProject("p1")
   await tenure.memberships.grant({ projectId: "p1", userId: "1001", endDate: 1_800_000_000_000 })
   const { token } = await tenure.apiKeys.issue({ projects: ["p1"] })
@@ -20,5 +26,3 @@ const answer = async (request: Request) => {
   const api = await (globalThis.membershipApi ??= start())
   return (await api(request)) ?? new Response(null, { status: 404 })
 }
-
-export { answer as DELETE, answer as GET, answer as PATCH, answer as POST, answer as PUT }

@@ -7,11 +7,11 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
-  readdirSync,
   readFileSync,
+  readdirSync,
   renameSync,
-  rmdirSync,
   rmSync,
+  rmdirSync,
   statSync,
   utimesSync,
   writeFileSync,
@@ -19,11 +19,11 @@ import {
 import { createServer, request } from "node:http"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import * as Tenure from "@tenure/core/Tenure"
+import { createTenure } from "@tenure/core"
 import { postgres } from "@tenure/postgres"
 import { freePort, startReceiver } from "@tenure/testing"
 import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from "vitest"
-import * as Folder from "../../embedded/src/Folder.ts"
+import { lockFolder } from "../../embedded/src/folder.ts"
 import { folderWithDatabase } from "../../embedded/test/folders.ts"
 import { startWith, tenureWith } from "./inProcess.ts"
 import { bareEnvironment, binary } from "./programs.ts"
@@ -41,7 +41,7 @@ let folder: string
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "tenure-cli-"))
   const { TENURE_DATABASE_URL: url, TENURE_SCHEMA: schema } = database
-  const tenure = await Tenure.make({ stores: postgres({ url, schema }) })
+  const tenure = await createTenure({ stores: postgres({ url, schema }) })
   await tenure.close()
   server = await startServer()
 })
@@ -569,7 +569,7 @@ it("a folder is used, and says when another process has it", async () => {
   const { code, stdout } = await tenureWith({})("projects", "create", "p", "--database", url)
   expect(stdout).toBe("The project p exists.\n")
   expect(code).toBe(0)
-  const { release } = await Folder.acquire(path)
+  const { release } = await lockFolder(path)
   onTestFinished(release)
   const mistyped = await tenureWith({})("projects", "list", "--database", `${url}x`)
   expect(mistyped).toMatchObject({ code: 2, stderr: expect.stringContaining("no database") })

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
-import * as Tenure from "@tenure/core/Tenure"
+import { createTenure } from "@tenure/core"
 import { embedded } from "@tenure/embedded"
 import { afterAll, expect, it, onTestFinished } from "vitest"
 import { folderWithDatabase } from "../../embedded/test/folders.ts"
@@ -98,7 +98,7 @@ it("keeps what is in a folder, and leaves no valid key", async () => {
   const folder = await folderWithDatabase()
   const { stop } = await start(folder)
   await stop()
-  const tenure = await Tenure.make({ stores: embedded({ path: folder }) })
+  const tenure = await createTenure({ stores: embedded({ path: folder }) })
   onTestFinished(tenure.close)
   expect(await tenure.memberships.list({ projectId: "demo" })).toHaveLength(3)
   expect(await tenure.apiKeys.list()).toMatchObject([{ revokedAt: expect.any(Number) }])

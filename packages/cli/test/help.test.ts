@@ -2,7 +2,7 @@
 
 import type * as Command from "effect/cli/Command"
 import { expect, it } from "vitest"
-import { tenure } from "../src/command.ts"
+import { tenure } from "../src/index.ts"
 import { tenureWith } from "./inProcess.ts"
 
 const pathsOf = (

@@ -13,7 +13,7 @@ import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Runtime from "effect/Runtime"
 import * as Terminal from "effect/Terminal"
-import { run } from "../src/program.ts"
+import { runProgram } from "../src/index.ts"
 
 const services = NodeChildProcessSpawner.layer.pipe(
   Layer.provideMerge(
@@ -53,7 +53,7 @@ export const startWith =
     const captured: Console.Console = { ...console, log: to("stdout"), error: to("stderr") }
     const interruption = new AbortController()
     const end = async (): Promise<Ended> => {
-      const exit = await run(args).pipe(
+      const exit = await runProgram(args).pipe(
         Effect.provideService(Console.Console, captured),
         Effect.updateService(Terminal.Terminal, (terminal) => ({
           ...terminal,

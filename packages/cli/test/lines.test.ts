@@ -3,16 +3,15 @@
 import { Readable } from "node:stream"
 import * as FastCheck from "fast-check"
 import { describe, expect, it } from "vitest"
-import type { Format } from "../src/members/formats.ts"
-import { type Line, ofJson } from "../src/members/import/Line.ts"
-import { read } from "../src/members/import/lines.ts"
+import { type FileLine, lineFromJson, readLines } from "../src/commands/members-import.ts"
+import type { Format } from "../src/commands/members.ts"
 
 const end_date = "2030-01-01T00:00:00.000Z"
 
 const linesOf = async (format: Format, ...chunks: ReadonlyArray<string | Buffer>) => {
-  const lines: Array<Line> = []
+  const lines: Array<FileLine> = []
   const source = Readable.from(chunks.map((chunk) => Buffer.from(chunk)))
-  for await (const line of read(source, format)) lines.push(line)
+  for await (const line of readLines(source, format)) lines.push(line)
   return lines
 }
 
@@ -78,7 +77,7 @@ describe("lines of JSON", () => {
           bytes.subarray(index * size, (index + 1) * size),
         )
         const expected = lines.flatMap((text, index) =>
-          text.trim() === "" ? [] : [ofJson(index + 1, text)],
+          text.trim() === "" ? [] : [lineFromJson(index + 1, text)],
         )
         expect(await linesOf("ndjson", ...chunks)).toEqual(expected)
       }),
@@ -96,7 +95,7 @@ describe("lines of JSON", () => {
         }
       })(),
     )
-    const lines = read(source, "ndjson")
+    const lines = readLines(source, "ndjson")
     expect((await lines.next()).value).toMatchObject({ user_id: "1" })
     await expect(lines.next()).rejects.toThrow("Line 2 is longer than 1 MiB")
     expect(chunks).toBeLessThan(50)

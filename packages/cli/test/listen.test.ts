@@ -2,7 +2,7 @@
 
 import { verifyWebhook } from "@tenure/client"
 import { freePort, startReceiver } from "@tenure/testing"
-import { beforeAll, afterAll, expect, inject, it, onTestFinished } from "vitest"
+import { afterAll, beforeAll, expect, inject, it, onTestFinished } from "vitest"
 import { startWith, tenureWith } from "./inProcess.ts"
 import { type Server, startServer, token } from "./server.ts"
 

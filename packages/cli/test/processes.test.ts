@@ -1,6 +1,6 @@
 /** The command as a process: its output, its exit codes, and signals. */
 
-import { spawn, type StdioOptions } from "node:child_process"
+import { type StdioOptions, spawn } from "node:child_process"
 import { once } from "node:events"
 import { closeSync, openSync } from "node:fs"
 import { createServer, request } from "node:http"

@@ -1,7 +1,7 @@
 /** Progress of long work. */
 
 import { expect, it } from "vitest"
-import * as Progress from "../src/output/Progress.ts"
+import { makeProgress } from "../src/support/progress.ts"
 
 const writing = (isTTY: boolean) => {
   const written: Array<string> = []
@@ -10,7 +10,7 @@ const writing = (isTTY: boolean) => {
 
 it("on a terminal is a bar with the rate and the time left", () => {
   const output = writing(true)
-  const { end, show } = Progress.make(output, "members")
+  const { end, show } = makeProgress(output, "members")
   show({ done: 25, of: 100, items: 12_500, millis: 5000 })
   end()
   expect(output.written).toEqual([
@@ -21,13 +21,13 @@ it("on a terminal is a bar with the rate and the time left", () => {
 
 it("without a known end is how much and how fast", () => {
   const output = writing(true)
-  Progress.make(output, "members").show({ done: 9, of: undefined, items: 10, millis: 1000 })
+  makeProgress(output, "members").show({ done: 9, of: undefined, items: 10, millis: 1000 })
   expect(output.written).toEqual(["\r\u001B[K10 members  10/s"])
 })
 
 it("elsewhere is a line every ten seconds", () => {
   const output = writing(false)
-  const { show } = Progress.make(output, "rows")
+  const { show } = makeProgress(output, "rows")
   for (const millis of [1000, 9999, 10_000, 15_000, 20_001])
     show({ done: millis, of: 100_000_000, items: millis, millis })
   expect(output.written).toEqual([

@@ -2,7 +2,7 @@
 
 import { displayWidth } from "effect/cli/CliOutput"
 import { expect, it } from "vitest"
-import { layOut } from "../src/output/table.ts"
+import { layOut } from "../src/support/text.ts"
 
 const id = "86eb81ef-0c8e-43af-82b8-f50f8499efac"
 

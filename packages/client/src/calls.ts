@@ -1,7 +1,8 @@
 /** How operations are called. */
 
-import type { List } from "./pages.ts"
-import type { Method, Template, WithLines } from "./request.ts"
+import type { Events } from "./operations.ts"
+import type { Method, RequestTemplate, WithLines } from "./request.ts"
+import type { Page } from "./response.ts"
 
 /** The options of a call. */
 export interface CallOptions {
@@ -18,22 +19,98 @@ export interface CallOptions {
 export interface Calls {
   readonly call: <Result extends object>(
     method: Method,
-    template: Template,
+    template: RequestTemplate,
     input: object,
     options?: CallOptions,
   ) => Promise<Result>
   /** Performs one whose body has a line of JSON for each of `lines`. */
   readonly callWithLines: <Result extends object>(
     method: Method,
-    template: Template,
+    template: RequestTemplate,
     input: WithLines,
     options?: CallOptions,
   ) => Promise<Result>
   /** Performs one that returns a list in pages. */
   readonly list: <Item>(
     method: Method,
-    template: Template,
+    template: RequestTemplate,
     input: object,
     options?: CallOptions,
-  ) => List<Item>
+  ) => PageList<Item>
+}
+
+/** A line of an import: a membership of a user. */
+export interface ImportLine {
+  /** The id of the user. */
+  readonly user_id: string
+  /** A date, which may be over: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ. */
+  readonly end_date: number | string
+}
+
+/** Paged lists. */
+
+/**
+ * A list: a promise of its first page, and an iterable of the items of all pages. A page is requested
+ * when its first item is.
+ */
+export interface PageList<Item> extends Promise<Page<Item>>, AsyncIterable<Item> {}
+
+type Load<Item> = () => Promise<Page<Item>>
+
+const pagesFrom = <Item>(
+  first: Load<Item>,
+  follow: (after: string) => Promise<Page<Item>>,
+): AsyncIterable<Page<Item>> => ({
+  [Symbol.asyncIterator]: () => {
+    let load: Load<Item> | undefined = first
+    return {
+      next: async () => {
+        if (load === undefined) return { done: true, value: undefined }
+        const page = await load()
+        const { next } = page
+        load = typeof next === "string" ? () => follow(next) : undefined
+        return { done: false, value: page }
+      },
+    }
+  },
+})
+
+/**
+ * Makes a list.
+ *
+ * @param first - the first page, on its way
+ * @param follow - requests the page after a cursor
+ */
+export const makePages = <Item>(
+  first: Promise<Page<Item>>,
+  follow: (after: string) => Promise<Page<Item>>,
+): PageList<Item> =>
+  Object.assign(first, {
+    async *[Symbol.asyncIterator]() {
+      for await (const page of pagesFrom(() => first, follow)) yield* page.data
+    },
+  })
+
+/** The events that webhooks receive. */
+
+type OwnEvents<Data extends object> = {
+  readonly [Type in keyof Data]: {
+    readonly type: Type
+    readonly timestamp: string
+    readonly data: Data[Type]
+  }
+}
+
+/**
+ * An event that a webhook received, discriminated by `type`. Other types than these may arrive: those
+ * that the host publishes, unless they are given here, and those of newer servers.
+ *
+ * @typeParam Own - the data of the events that the host publishes, by type
+ */
+export type WebhookEvent<Own extends object = {}> = (
+  | Events[keyof Events]
+  | OwnEvents<Own>[keyof Own]
+) & {
+  /** The id of the event, the same in every attempt to deliver it. */
+  readonly id: string
 }

@@ -1,16 +1,22 @@
-/** A client of Tenure's HTTP API, and the verification of its webhooks. */
-export type { CallOptions } from "./calls.ts"
-export { type Client, type ClientOptions, createClient } from "./createClient.ts"
-export type { ImportLine } from "./importLine.ts"
+export { type CallOptions } from "./calls.ts"
+export { type Client } from "./create-client.ts"
+export { type ClientOptions } from "./create-client.ts"
+export { createClient } from "./create-client.ts"
+export { type ImportLine } from "./calls.ts"
 export type * from "./operations.ts"
-export type { List } from "./pages.ts"
-export type { Continued, Counted, Page, Success } from "./response.ts"
-export type { Subscribe, Subscription } from "./subscribe.ts"
-export { type Code, isTenureError, type Problem, TenureError } from "./TenureError.ts"
-export {
-  verifyWebhook,
-  type VerifyOptions,
-  type WebhookNotification,
-  WebhookVerificationError,
-} from "./verifyWebhook.ts"
-export type { WebhookEvent } from "./webhookEvents.ts"
+export { type PageList } from "./calls.ts"
+export { type Continued } from "./response.ts"
+export { type Counted } from "./response.ts"
+export { type Page } from "./response.ts"
+export { type Success } from "./response.ts"
+export { type Subscribe } from "./subscribe.ts"
+export { type Subscription } from "./subscribe.ts"
+export { type ErrorCode } from "./response.ts"
+export { isTenureError } from "./response.ts"
+export { type FieldProblem } from "./response.ts"
+export { TenureError } from "./response.ts"
+export { verifyWebhook } from "./verify-webhook.ts"
+export { type VerifyOptions } from "./verify-webhook.ts"
+export { type WebhookNotification } from "./verify-webhook.ts"
+export { WebhookVerificationError } from "./verify-webhook.ts"
+export { type WebhookEvent } from "./calls.ts"

@@ -3,9 +3,7 @@
  * `npm run generate`.
  */
 
-import type { CallOptions, Calls } from "./calls.ts"
-import type { ImportLine } from "./importLine.ts"
-import type { List } from "./pages.ts"
+import type { CallOptions, Calls, ImportLine, PageList } from "./calls.ts"
 import type { Continued, Counted, Success } from "./response.ts"
 
 export interface Activity {
@@ -630,7 +628,7 @@ export interface Events {
 }
 
 /** The client: an object for each resource, with a method for each operation. */
-export interface Client {
+export interface Operations {
   readonly memberships: {
     /** Sets the end date of a membership, which may have expired. `new_end_date` is the end date afterwards: with the mode `never_shorten`, it may be later than `extend`. `PATCH /v2/projects/{project_id}/memberships/{user_id}/extend` */
     readonly extend: (
@@ -698,7 +696,7 @@ export interface Client {
         readonly ending_before?: string | undefined
       },
       options?: CallOptions,
-    ) => List<Membership>
+    ) => PageList<Membership>
 
     /** Returns a membership. `GET /v2/projects/{project_id}/memberships/{user_id}` */
     readonly get: (
@@ -752,7 +750,7 @@ export interface Client {
         readonly after?: string | undefined
       },
       options?: CallOptions,
-    ) => List<MembershipChange>
+    ) => PageList<MembershipChange>
   }
 
   readonly projects: {
@@ -765,7 +763,7 @@ export interface Client {
         readonly after?: string | undefined
       },
       options?: CallOptions,
-    ) => List<ListedProject>
+    ) => PageList<ListedProject>
 
     /** Creates a project. Does nothing if it exists. Needs the role `admin`. `PUT /v2/projects/{project_id}` */
     readonly create: (
@@ -805,7 +803,7 @@ export interface Client {
         readonly after?: string | undefined
       },
       options?: CallOptions,
-    ) => List<AuditRow>
+    ) => PageList<AuditRow>
   }
 
   readonly webhooks: {
@@ -922,7 +920,7 @@ export interface Client {
         readonly state?: "waiting" | "delivered" | "failed" | "cancelled" | undefined
       },
       options?: CallOptions,
-    ) => List<Delivery>
+    ) => PageList<Delivery>
 
     /** Returns the delivery of an event to a webhook: what every attempt sends, and what the receiver has responded. The audit trail says who has asked for it. Needs the role `operator`. `GET /v2/projects/{project_id}/integrations/webhooks/{webhook_id}/deliveries/{event_id}` */
     readonly delivery: (
@@ -1031,7 +1029,7 @@ export interface Client {
         readonly after?: string | undefined
       },
       options?: CallOptions,
-    ) => List<ApiKey>
+    ) => PageList<ApiKey>
 
     /** Issues a key, which may open no project that the own key does not open. Needs the role `admin`. `POST /v2/api-keys` */
     readonly issue: (
@@ -1068,7 +1066,7 @@ export interface Client {
         readonly after?: string | undefined
       },
       options?: CallOptions,
-    ) => List<AuditRow>
+    ) => PageList<AuditRow>
   }
 
   readonly identity: {
@@ -1086,7 +1084,7 @@ export interface Client {
 }
 
 /** Makes the operations, by resource. */
-export const operations = ({ call, callWithLines, list }: Calls): Client => ({
+export const operations = ({ call, callWithLines, list }: Calls): Operations => ({
   memberships: {
     extend: (input, options) =>
       call("PATCH", "/v2/projects/{project_id}/memberships/{user_id}/extend", input, options),

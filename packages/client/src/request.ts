@@ -1,13 +1,15 @@
 /** Turns the input of an operation into a request. */
 
+import { type JudgedResponse, TenureError, invalidResponse, judgeResponse } from "./response.ts"
+
 /** The methods of the API. */
 export type Method = "DELETE" | "GET" | "PATCH" | "POST" | "PUT"
 
 /** A path as the document writes it, with parameters in braces. */
-export type Template = `/v2/${string}`
+export type RequestTemplate = `/v2/${string}`
 
 /** A request, without what all requests of a client have. */
-export interface Outgoing {
+export interface OutgoingRequest {
   readonly method: Method
   /** The path with the query. */
   readonly target: string
@@ -37,7 +39,7 @@ const queryOf = (fields: ReadonlyArray<readonly [string, unknown]>): string => {
 }
 
 /** Fills in the parameters of a path. Returns also the fields that are left. */
-const fill = (template: Template, input: object) => {
+const fill = (template: RequestTemplate, input: object) => {
   const rest = new Map<string, unknown>(Object.entries(input))
   const path = template.replaceAll(parameter, (_, name: string) => {
     const value = rest.get(name)
@@ -52,7 +54,11 @@ const fill = (template: Template, input: object) => {
  *
  * @throws TypeError if a path parameter is missing, or the path would be another with it
  */
-export const make = (method: Method, template: Template, input: object): Outgoing => {
+export const makeRequest = (
+  method: Method,
+  template: RequestTemplate,
+  input: object,
+): OutgoingRequest => {
   const { fields, path } = fill(template, input)
   const contentType = "application/json"
   if (method === "GET" || method === "DELETE") {
@@ -63,13 +69,255 @@ export const make = (method: Method, template: Template, input: object): Outgoin
 }
 
 /** Makes a request whose body is lines of JSON. Throws as `make` does. */
-export const makeWithLines = (
+export const makeLinesRequest = (
   method: Method,
-  template: Template,
+  template: RequestTemplate,
   { lines, ...input }: WithLines,
-): Outgoing => ({
+): OutgoingRequest => ({
   method,
   target: fill(template, input).path,
   body: Array.from(lines, (line) => `${JSON.stringify(line)}\n`).join(""),
   contentType: "application/x-ndjson",
 })
+
+/** A signal that also aborts when time is up. */
+
+/** Time to wait for something, from each start on. */
+export interface Deadline {
+  readonly signal: AbortSignal
+  /** Starts to wait, in milliseconds. */
+  readonly start: (timeout: number) => void
+  readonly stop: () => void
+  /** Whether time was up. */
+  readonly isOver: () => boolean
+  /** Aborts the signal. */
+  readonly abort: () => void
+  /** Stops, and lets go of the other signal. */
+  readonly clear: () => void
+}
+
+/**
+ * Makes a deadline that is not started.
+ *
+ * @param signal - aborts that of the deadline, too
+ */
+export const deadline = (signal: AbortSignal | undefined): Deadline => {
+  const controller = new AbortController()
+  let isOver = false
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const abort = () => controller.abort(signal?.reason)
+  const expire = () => {
+    isOver = true
+    abort()
+  }
+  const stop = () => clearTimeout(timer)
+  signal?.addEventListener("abort", abort)
+  if (signal?.aborted === true) abort()
+  return {
+    signal: controller.signal,
+    start: (timeout) => {
+      stop()
+      timer = setTimeout(expire, timeout)
+    },
+    stop,
+    isOver: () => isOver,
+    abort,
+    clear: () => {
+      stop()
+      signal?.removeEventListener("abort", abort)
+    },
+  }
+}
+
+/** The bodies of responses. */
+
+/** Iterates over the chunks of a stream, which not every runtime does by itself. */
+export const bodyChunks = (stream: ReadableStream<Uint8Array>): AsyncIterable<Uint8Array> => {
+  const reader = stream.getReader()
+  return {
+    [Symbol.asyncIterator]: () => ({
+      next: async () => {
+        const { done, value } = await reader.read()
+        return done ? { done, value: undefined } : { done, value }
+      },
+      return: async () => {
+        await reader.cancel()
+        return { done: true, value: undefined }
+      },
+    }),
+  }
+}
+
+/** Reads a body, or returns `undefined` if it is longer than `limit` bytes. */
+export const readBody = async (response: Response, limit: number): Promise<string | undefined> => {
+  if (response.body === null) return ""
+  const decoder = new TextDecoder()
+  let text = ""
+  let length = 0
+  for await (const chunk of bodyChunks(response.body)) {
+    length += chunk.length
+    if (length > limit) return undefined
+    text += decoder.decode(chunk, { stream: true })
+  }
+  return text + decoder.decode()
+}
+
+/** One attempt to perform a call. */
+
+/** What every attempt of a client needs. */
+export interface Connection {
+  readonly baseUrl: string
+  /** The token of an API key, unless something else says who calls, such as a cookie. */
+  readonly token: string | undefined
+  readonly fetch: typeof globalThis.fetch
+  /** How long an attempt may take, in milliseconds. */
+  readonly timeout: number
+  /** The longest response, in bytes. */
+  readonly maxResponseBytes: number
+}
+
+/** The header field that says who calls. */
+export const authorization = (token: string | undefined): Record<string, string> =>
+  token === undefined ? {} : { authorization: `Bearer ${token}` }
+
+const headersOf = (
+  token: string | undefined,
+  { body, contentType }: OutgoingRequest,
+  idempotencyKey: string | undefined,
+): Record<string, string> => ({
+  ...authorization(token),
+  ...(body !== undefined && { "content-type": contentType }),
+  ...(idempotencyKey !== undefined && { "idempotency-key": idempotencyKey }),
+})
+
+/**
+ * Sends a request, and judges the response.
+ *
+ * @returns the result or an error. Rejects with the reason of `signal` if it is aborted.
+ */
+export const attempt = async <Result extends object>(
+  connection: Connection,
+  outgoing: OutgoingRequest,
+  idempotencyKey: string | undefined,
+  signal: AbortSignal | undefined,
+): Promise<Result | TenureError> => {
+  signal?.throwIfAborted()
+  const { baseUrl, fetch, maxResponseBytes, timeout, token } = connection
+  const { body = null, method, target } = outgoing
+  const limit = deadline(signal)
+  limit.start(timeout)
+  try {
+    const response = await fetch(baseUrl + target, {
+      method,
+      headers: headersOf(token, outgoing, idempotencyKey),
+      body,
+      // Another server must not see the token.
+      redirect: "manual",
+      signal: limit.signal,
+    })
+    const { headers, status } = response
+    const text = await readBody(response, maxResponseBytes)
+    if (text === undefined)
+      return invalidResponse(status, `is longer than ${maxResponseBytes} bytes`)
+    const answer: JudgedResponse = { status, retryAfter: headers.get("retry-after"), text }
+    return judgeResponse<Result>(answer, token, Date.now())
+  } catch (cause) {
+    signal?.throwIfAborted()
+    return limit.isOver()
+      ? new TenureError({ code: "TIMEOUT", message: `No response arrived in ${timeout} ms.` })
+      : new TenureError({ code: "NETWORK_ERROR", message: "No response arrived.", cause })
+  } finally {
+    limit.clear()
+  }
+}
+
+/** Waiting. */
+
+/** The longest time that timers take, in milliseconds. */
+export const longestTime = 2_147_483_647
+
+/**
+ * Waits.
+ *
+ * @param millis - at most `longestTime`
+ * @param signal - ends the wait: the promise rejects with its reason
+ */
+export const sleep = (millis: number, signal?: AbortSignal): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const abort = () => {
+      clearTimeout(timer)
+      reject(signal?.reason)
+    }
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", abort)
+      resolve()
+    }, millis)
+    signal?.addEventListener("abort", abort)
+    if (signal?.aborted === true) abort()
+  })
+
+/** Decides whether a failed call is tried again, and when. */
+
+/** The limits of retries. */
+export interface RetryLimits {
+  /** The most attempts after the first. */
+  readonly maxRetries: number
+  /** The longest wait before a retry, in milliseconds. */
+  readonly maxWait: number
+}
+
+const firstWait = 500
+const longestWait = 8000
+
+// 502 and 504 are what a proxy makes of a broken connection.
+const statuses: ReadonlySet<number | undefined> = new Set([429, 502, 503, 504])
+const codes: ReadonlySet<string> = new Set(["NETWORK_ERROR", "TIMEOUT", "IDEMPOTENCY_IN_PROGRESS"])
+
+/** The wait without a `Retry-After`: it doubles with every attempt, and half of it is random. */
+const backOff = (retries: number, random: number): number =>
+  Math.min(longestWait, firstWait * 2 ** retries) * (0.5 + random / 2)
+
+/**
+ * How long to wait before the next attempt.
+ *
+ * @param retries - how many attempts have followed the first
+ * @param random - a number from 0 to 1
+ * @returns milliseconds, or `undefined` if there is no next attempt
+ */
+export const retryDelay = (
+  { code, retryAfter, status }: TenureError,
+  retries: number,
+  { maxRetries, maxWait }: RetryLimits,
+  random: number,
+): number | undefined => {
+  if (retries >= maxRetries || !(statuses.has(status) || codes.has(code))) return undefined
+  const wait = retryAfter === undefined ? backOff(retries, random) : retryAfter * 1000
+  return wait <= maxWait ? wait : undefined
+}
+
+const longestPause = 30_000
+
+/** Tells whether a connection that failed is tried again, however often. */
+export const isTransient = ({ code, status = 0 }: TenureError): boolean =>
+  codes.has(code) || status === 429 || status >= 500
+
+/**
+ * How long to wait before the next connection, in milliseconds: at random up to a time that doubles with
+ * every failure, and not before the server asks for it.
+ *
+ * @param error - why the last one has failed, if it has
+ * @param failures - how many have failed in a row
+ * @param first - the longest wait without a failure, in milliseconds
+ * @param random - a number from 0 to 1
+ */
+export const reconnectDelay = (
+  error: TenureError | undefined,
+  failures: number,
+  first: number,
+  random: number,
+): number =>
+  Math.min(
+    longestTime,
+    1000 * (error?.retryAfter ?? 0) +
+      random * Math.min(longestPause, Math.max(1, first) * 2 ** failures),
+  )

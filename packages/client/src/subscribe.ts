@@ -1,14 +1,197 @@
-/** Follows the feed of a project, over as many connections as it takes. */
+/** Reads an event stream (HTML, 9.2.6) piece by piece. */
 
-import type { Connection } from "./attempt.ts"
-import type { Frame } from "./eventStream.ts"
-import * as FeedStream from "./feedStream.ts"
-import { parseObject } from "./json.ts"
-import * as Request from "./request.ts"
-import * as Retries from "./retries.ts"
-import type { sleep } from "./sleep.ts"
-import { TenureError } from "./TenureError.ts"
-import type { WebhookEvent } from "./webhookEvents.ts"
+import type { WebhookEvent } from "./calls.ts"
+import type { sleep } from "./request.ts"
+import {
+  type Connection,
+  type Deadline,
+  type OutgoingRequest,
+  authorization,
+  bodyChunks,
+  deadline,
+  isTransient,
+  makeRequest,
+  readBody,
+  reconnectDelay,
+} from "./request.ts"
+import { TenureError, invalidResponse, parseObject, refusalError } from "./response.ts"
+
+/** What precedes a blank line. */
+export interface Frame {
+  readonly event: string
+  /** `undefined` if the frame has none. */
+  readonly data: string | undefined
+  /** The last id that the stream has had until here. */
+  readonly id: string | undefined
+  /** How long to wait before coming again, in milliseconds, if the frame says it. */
+  readonly retry: number | undefined
+}
+
+const lineEnd = /\r\n|\r|\n/
+
+// A line without a colon is a name alone. Without a name, it is a comment.
+const field = /^([^:]*):? ?([^]*)$/
+
+/** Collects the fields of frames. Returns a frame at its end. */
+const collector = () => {
+  let id: string | undefined
+  let event = ""
+  let data: Array<string> = []
+  let retry: number | undefined
+
+  const finish = (): Frame => {
+    const text = data.length === 0 ? undefined : data.join("\n")
+    const frame = { event: event || "message", data: text, id, retry }
+    event = ""
+    data = []
+    retry = undefined
+    return frame
+  }
+
+  return (line: string): ReadonlyArray<Frame> => {
+    if (line === "") return [finish()]
+    const [, name, value = ""] = field.exec(line) ?? []
+    if (name === "data") data.push(value)
+    if (name === "event") event = value
+    if (name === "id" && !value.includes("\0")) id = value
+    if (name === "retry" && /^\d+$/.test(value)) retry = Number(value)
+    return []
+  }
+}
+
+/** Makes a function that takes the text of a stream in pieces of any size, and returns the frames that end there. */
+export const makeParser = (): ((text: string) => ReadonlyArray<Frame>) => {
+  const collect = collector()
+  let begun = ""
+  let endsWithReturn = false
+  return (text) => {
+    // The line feed ends the line that the carriage return has ended.
+    const isSecondHalf = endsWithReturn && text.startsWith("\n")
+    if (text !== "") endsWithReturn = text.endsWith("\r")
+    const [first = "", ...lines] = (isSecondHalf ? text.slice(1) : text).split(lineEnd)
+    lines.unshift(begun + first)
+    begun = lines.pop() ?? ""
+    return lines.flatMap(collect)
+  }
+}
+
+/** One connection to the feed, by Server-Sent Events. */
+
+/** A connection that receives frames. */
+export interface FeedStream {
+  /** The frames, until the server ends them or the connection fails. */
+  readonly frames: AsyncIterable<Frame>
+  /** Why the connection has failed, if it has. */
+  readonly failure: () => TenureError | undefined
+  /** Closes the connection. */
+  readonly close: () => void
+}
+
+const mediaType = "text/event-stream"
+
+// The server sends something every 15 seconds.
+const longestSilence = 45_000
+
+/** Why nothing arrives. A runtime may name the URL in its error, and so a ticket. */
+const failureOf = (limit: Deadline, secret: string | undefined, cause: unknown): TenureError => {
+  if (limit.isOver())
+    return new TenureError({ code: "TIMEOUT", message: "Nothing arrived in time." })
+  const isSecret = secret !== undefined && String(cause).includes(secret)
+  return new TenureError({
+    code: "NETWORK_ERROR",
+    message: "The connection broke.",
+    cause: isSecret ? undefined : cause,
+  })
+}
+
+/** Iterates over the frames in chunks of bytes. */
+async function* framesOf(
+  chunks: AsyncIterable<Uint8Array>,
+  maxBytes: number,
+): AsyncGenerator<Frame> {
+  const decoder = new TextDecoder()
+  const parse = makeParser()
+  let length = 0
+  for await (const chunk of chunks) {
+    const frames = parse(decoder.decode(chunk, { stream: true }))
+    length = frames.length === 0 ? length + chunk.length : 0
+    if (length > maxBytes)
+      throw invalidResponse(200, `has an event that is longer than ${maxBytes} bytes`)
+    yield* frames
+  }
+}
+
+/** Iterates over the chunks of a body, and gives up when nothing has arrived for too long. */
+const watched = (body: ReadableStream<Uint8Array>, limit: Deadline): AsyncIterable<Uint8Array> => {
+  const chunks = bodyChunks(body)[Symbol.asyncIterator]()
+  return {
+    [Symbol.asyncIterator]: () => ({
+      next: () => {
+        limit.start(longestSilence)
+        return chunks.next().finally(limit.stop)
+      },
+    }),
+  }
+}
+
+/**
+ * Opens a connection.
+ *
+ * @param ticket - what says who connects, in place of the token
+ * @param signal - closes the connection
+ * @returns the connection, or why it failed
+ */
+export const openFeedStream = async (
+  { baseUrl, fetch, maxResponseBytes, timeout, token }: Connection,
+  { target }: OutgoingRequest,
+  ticket: string | undefined,
+  signal: AbortSignal | undefined,
+): Promise<FeedStream | TenureError> => {
+  const limit = deadline(signal)
+  const secret = ticket ?? token
+  const errorOf = (cause: unknown): TenureError =>
+    cause instanceof TenureError ? cause : failureOf(limit, secret, cause)
+
+  const close = () => {
+    limit.abort()
+    limit.clear()
+  }
+
+  const receive = (body: ReadableStream<Uint8Array>): FeedStream => {
+    let failure: TenureError | undefined
+    async function* frames() {
+      try {
+        yield* framesOf(watched(body, limit), maxResponseBytes)
+      } catch (cause) {
+        failure = errorOf(cause)
+      }
+    }
+    return { frames: frames(), failure: () => failure, close }
+  }
+
+  try {
+    limit.start(timeout)
+    const response = await fetch(baseUrl + target, {
+      headers: { accept: mediaType, ...(ticket === undefined && authorization(token)) },
+      // Another server must not see the token.
+      redirect: "manual",
+      signal: limit.signal,
+    })
+    const { body, headers, status } = response
+    const isStream = headers.get("content-type")?.startsWith(mediaType) === true
+    if (status === 200 && isStream && body !== null) return receive(body)
+    const text = (await readBody(response, maxResponseBytes)) ?? ""
+    limit.clear()
+    return status === 200
+      ? invalidResponse(status, "is not an event stream")
+      : refusalError({ status, retryAfter: headers.get("retry-after"), text }, secret, Date.now())
+  } catch (cause) {
+    limit.clear()
+    return errorOf(cause)
+  }
+}
+
+/** Follows the feed of a project, over as many connections as it takes. */
 
 /**
  * Which events to follow, and what to do with them. Functions may return promises: nothing else is done
@@ -175,8 +358,8 @@ export const makeSubscribe =
       const given = ticket && (await ticketBy(ticket))
       if (given instanceof TenureError) return given
       const query = { project_id, after, types: types?.join(), ticket: given }
-      const outgoing = Request.make("GET", "/v2/projects/{project_id}/events", query)
-      const stream = await FeedStream.open(settings, outgoing, given, signal)
+      const outgoing = makeRequest("GET", "/v2/projects/{project_id}/events", query)
+      const stream = await openFeedStream(settings, outgoing, given, signal)
       if (stream instanceof TenureError) return stream
       try {
         for await (const frame of stream.frames) {
@@ -189,7 +372,7 @@ export const makeSubscribe =
     }
 
     const pause = async (error: TenureError | undefined): Promise<void> => {
-      const millis = Retries.pauseBefore(error, failures, wait, Math.random())
+      const millis = reconnectDelay(error, failures, wait, Math.random())
       failures = error === undefined ? 0 : failures + 1
       if (error !== undefined) await onRetry?.(error, millis)
       await settings.sleep(millis, signal).catch((reason: unknown) => {
@@ -202,7 +385,7 @@ export const makeSubscribe =
       const error = await follow()
       if (isOver()) return false
       if (error?.code === "CURSOR_EXPIRED") reset(error)
-      else if (error !== undefined && !Retries.isTransient(error)) throw error
+      else if (error !== undefined && !isTransient(error)) throw error
       await pause(error)
       return true
     })

@@ -1,5 +1,5 @@
-import { isTenureError } from "@tenure/client"
 import { describe, expect, it } from "vitest"
+import { isTenureError } from "../src/response.ts"
 import { recordedSleep, serving, stores } from "./support.ts"
 
 const extend = "2099-01-01T00:00:00.000Z"

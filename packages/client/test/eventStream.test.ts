@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { type Frame, makeParser } from "../src/eventStream.ts"
+import { type Frame, makeParser } from "../src/subscribe.ts"
 
 const parse = (...pieces: ReadonlyArray<string>): ReadonlyArray<Frame> =>
   pieces.flatMap(makeParser())

@@ -1,6 +1,7 @@
 import { inspect } from "node:util"
-import { createClient, isTenureError } from "@tenure/client"
 import { describe, expect, it } from "vitest"
+import { createClient } from "../src/create-client.ts"
+import { isTenureError } from "../src/response.ts"
 import { answering, failure, serving, stores, success } from "./support.ts"
 
 const token = "tnr_secret-of-the-client"

@@ -1,5 +1,5 @@
 import { fileURLToPath } from "node:url"
-import { openApi } from "@tenure/core/Api"
+import { openApi } from "@tenure/core/openapi"
 import { expect, it } from "vitest"
 import { printOperations } from "./printer.ts"
 

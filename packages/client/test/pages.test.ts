@@ -1,5 +1,5 @@
-import { createClient } from "@tenure/client"
 import { describe, expect, it } from "vitest"
+import { createClient } from "../src/create-client.ts"
 import { answering, failure, serving, stores, success } from "./support.ts"
 
 /** The items of a list, to the last or to the first `most`. */

@@ -1,10 +1,9 @@
-import { createClient, isTenureError, TenureError } from "@tenure/client"
 import { memory } from "@tenure/memory"
 import fc from "fast-check"
 import { afterEach, describe, expect, it, vi } from "vitest"
-import { readRetryAfter } from "../src/response.ts"
-import { waitBefore } from "../src/retries.ts"
-import { sleep as realSleep } from "../src/sleep.ts"
+import { createClient } from "../src/create-client.ts"
+import { retryDelay, sleep as realSleep } from "../src/request.ts"
+import { TenureError, isTenureError, readRetryAfter } from "../src/response.ts"
 import { answering, failure, recordedSleep, serving, stores, success } from "./support.ts"
 
 const extend = "2099-01-01T00:00:00.000Z"
@@ -249,7 +248,7 @@ describe("the decision to try again", () => {
         fc.nat(6),
         fc.double({ min: 0, max: 1, noNaN: true }),
         (failed, retries, random) => {
-          const wait = waitBefore(new TenureError(failed), retries, limits, random)
+          const wait = retryDelay(new TenureError(failed), retries, limits, random)
           if (wait === undefined) return
           expect(retries).toBeLessThan(3)
           expect(wait).toBeLessThanOrEqual(60_000)

@@ -1,15 +1,17 @@
 import { randomUUID } from "node:crypto"
 import { once } from "node:events"
 import type { ServerResponse } from "node:http"
-import { connect, createServer, type Socket } from "node:net"
-import { createClient, isTenureError, type Subscription, TenureError } from "@tenure/client"
-import * as Tenure from "@tenure/core/Tenure"
+import { type Socket, connect, createServer } from "node:net"
+import { type Tenure, createTenure } from "@tenure/core"
 import { memory } from "@tenure/memory"
 import { serve } from "@tenure/node-http"
 import { postgres } from "@tenure/postgres"
 import fc from "fast-check"
 import { afterEach, beforeEach, describe, expect, inject, it, vi } from "vitest"
-import { isTransient, pauseBefore } from "../src/retries.ts"
+import { createClient } from "../src/create-client.ts"
+import { isTransient, reconnectDelay } from "../src/request.ts"
+import { TenureError, isTenureError } from "../src/response.ts"
+import type { Subscription } from "../src/subscribe.ts"
 import { answering, failure, recordedSleep, serving, stores } from "./support.ts"
 
 const project_id = "p1"
@@ -49,7 +51,7 @@ const noting = (last: number) => {
 
 const upTo = (count: number): ReadonlyArray<number> => Array.from({ length: count }, (_, n) => n)
 
-const publish = async (tenure: Tenure.Tenure, numbers: ReadonlyArray<number>): Promise<void> => {
+const publish = async (tenure: Tenure, numbers: ReadonlyArray<number>): Promise<void> => {
   for (const n of numbers) {
     await tenure.events.publish({ projectId: project_id, type: "counted", data: { n } })
   }
@@ -192,7 +194,7 @@ const startProxy = async () => {
 describe("a subscription on PostgreSQL", () => {
   const schema = `client_${randomUUID().replaceAll("-", "")}`
   const start = async () => {
-    const tenure = await Tenure.make({ stores: postgres({ url: inject("databaseUrl"), schema }) })
+    const tenure = await createTenure({ stores: postgres({ url: inject("databaseUrl"), schema }) })
     const server = await serve(tenure)
     const stop = async () => {
       await server.close()
@@ -628,7 +630,7 @@ describe("the wait before the next connection", () => {
         (retryAfter, failures, first, random) => {
           const error = new TenureError({ code: "NETWORK_ERROR", message: "", retryAfter })
           const least = Math.min(2_147_483_647, 1000 * (retryAfter ?? 0))
-          const wait = pauseBefore(error, failures, first, random)
+          const wait = reconnectDelay(error, failures, first, random)
           expect(wait).toBeGreaterThanOrEqual(least)
           expect(wait).toBeLessThanOrEqual(Math.min(2_147_483_647, least + 30_000))
         },
@@ -637,7 +639,7 @@ describe("the wait before the next connection", () => {
   })
 
   it("grows with every failure, even if the server says that none is needed", () => {
-    const waits = [0, 10, 20, 2000].map((failures) => pauseBefore(undefined, failures, 0, 1))
+    const waits = [0, 10, 20, 2000].map((failures) => reconnectDelay(undefined, failures, 0, 1))
     expect(waits).toEqual([1, 1024, 30_000, 30_000])
   })
 

@@ -2,12 +2,12 @@
 
 import { randomUUID } from "node:crypto"
 import * as Http from "node:http"
-import { type Client, type ClientOptions, createClient } from "@tenure/client"
-import * as Tenure from "@tenure/core/Tenure"
+import { type CreateTenureOptions, type Tenure, createTenure } from "@tenure/core"
 import { memory } from "@tenure/memory"
 import { nodeTransport, serve } from "@tenure/node-http"
 import { postgres } from "@tenure/postgres"
 import { inject } from "vitest"
+import { type Client, type ClientOptions, createClient } from "../src/create-client.ts"
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -24,7 +24,7 @@ export const stores = {
 
 /** A server of Tenure, and how to reach it. */
 export interface Running {
-  readonly tenure: Tenure.Tenure
+  readonly tenure: Tenure
   readonly url: string
   readonly token: string
   /** Makes a client with a key for the project `p1`, whose members are 1001, 1002 and 1003. */
@@ -33,11 +33,11 @@ export interface Running {
 
 /** Runs a test on a server of Tenure. */
 export const serving = async (
-  options: Tenure.MakeOptions,
+  options: CreateTenureOptions,
   test: (running: Running) => Promise<unknown>,
 ): Promise<void> => {
   const webhooks = { allowedNetworks: ["127.0.0.0/8"] }
-  const tenure = await Tenure.make({ transport: nodeTransport, webhooks, ...options })
+  const tenure = await createTenure({ transport: nodeTransport, webhooks, ...options })
   const server = await serve(tenure)
   try {
     await tenure.memberships.createProject("p1")

@@ -2,9 +2,8 @@
 
 import { render } from "preact"
 import { App } from "./app.tsx"
-import * as Scheme from "./parts/scheme.tsx"
-import * as Visible from "./parts/visible.ts"
+import { apply, chosen, install } from "./parts/environment.tsx"
 
-Visible.install()
-Scheme.apply(Scheme.chosen())
+install()
+apply(chosen())
 render(<App />, document.body)

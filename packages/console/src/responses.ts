@@ -1,6 +1,6 @@
 /** What the console answers by itself, with the header fields that keep browsers careful. */
 
-import type { ApiResponse } from "@tenure/core/Envelope"
+import type { ApiResponse } from "@tenure/core/adapter"
 
 /** Nothing but the console's own script and style, and requests to where the page comes from. */
 const contentSecurityPolicy = [
@@ -25,7 +25,7 @@ const careful = {
 }
 
 /** Adds the header fields that all responses of the console have. */
-export const guarded = (response: ApiResponse): ApiResponse => ({
+export const withSecurityHeaders = (response: ApiResponse): ApiResponse => ({
   ...response,
   headers: { ...response.headers, ...careful },
 })
@@ -36,7 +36,7 @@ const respond = (
   body: string,
   headers: ApiResponse["headers"] = {},
 ): ApiResponse =>
-  guarded({
+  withSecurityHeaders({
     status,
     headers: { "Content-Type": type, "Cache-Control": "no-store", ...headers },
     body,
@@ -54,7 +54,7 @@ export interface File {
  * Answers with a file. It is kept by browsers only if they ask for the version that this server has:
  * during an update, servers of both versions answer.
  */
-export const file = ({ text, type, version }: File, query: string | undefined): ApiResponse =>
+export const staticFile = ({ text, type, version }: File, query: string | undefined): ApiResponse =>
   respond(
     200,
     type,
@@ -63,21 +63,22 @@ export const file = ({ text, type, version }: File, query: string | undefined): 
   )
 
 /** Answers with the page. */
-export const page = (html: string): ApiResponse => respond(200, "text/html; charset=utf-8", html)
+export const htmlPage = (html: string): ApiResponse =>
+  respond(200, "text/html; charset=utf-8", html)
 
 /** Answers a person. */
-export const plain = (
+export const plainText = (
   status: number,
   text: string,
   headers?: ApiResponse["headers"],
 ): ApiResponse => respond(status, "text/plain; charset=utf-8", `${text}\n`, headers)
 
 /** Answers the script of the page that a request succeeded. */
-export const done = (headers?: ApiResponse["headers"]): ApiResponse =>
+export const noContent = (headers?: ApiResponse["headers"]): ApiResponse =>
   respond(200, "application/json", "{}", headers)
 
 /** Answers the script of the page as the API would, where the API is not asked. */
-export const refusal = (status: number, code: string, message: string): ApiResponse =>
+export const refusalPage = (status: number, code: string, message: string): ApiResponse =>
   respond(
     status,
     "application/json",

@@ -1,12 +1,11 @@
-import { type ApiRequest, emptyBody } from "@tenure/core/ApiRequest"
-import type { Identity } from "@tenure/core/Identity"
-import * as Tenure from "@tenure/core/Tenure"
+import { type Identity, type TenureOptions, createTenure } from "@tenure/core"
+import { type ApiRequest, emptyBody } from "@tenure/core/adapter"
 import { memory } from "@tenure/memory"
 import { describe, expect, it } from "vitest"
 import { type ConsoleOptions, tenureConsole } from "../src/index.ts"
 
-const make = async (given?: ConsoleOptions, more: Tenure.Options = {}) => {
-  const tenure = await Tenure.make({ stores: memory(), ...more })
+const make = async (given?: ConsoleOptions, more: TenureOptions = {}) => {
+  const tenure = await createTenure({ stores: memory(), ...more })
   await tenure.memberships.createProject("p1")
   return { tenure, mounted: tenureConsole(tenure, given) }
 }
@@ -342,7 +341,7 @@ describe("the console", () => {
   })
 
   it("needs the whole API", async () => {
-    const tenure = await Tenure.make({ stores: memory(), api: "contract" })
+    const tenure = await createTenure({ stores: memory(), api: "contract" })
     expect(() => tenureConsole(tenure)).toThrow(TypeError)
     await tenure.close()
   })
@@ -353,7 +352,7 @@ describe("the console", () => {
     ['{"authorize":"api-keys"}', "authorize"],
     ['{"path":"console"}', "path"],
   ])("refuses the options %s by name", async (options, field) => {
-    const tenure = await Tenure.make({ stores: memory() })
+    const tenure = await createTenure({ stores: memory() })
     expect(() => tenureConsole(tenure, JSON.parse(options))).toThrow(
       expect.objectContaining({ _tag: "InvalidInput", field }),
     )

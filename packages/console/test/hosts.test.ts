@@ -1,10 +1,10 @@
 /** Every adapter mounts the console as it mounts the API. */
 
-import { createServer, type RequestListener } from "node:http"
+import { type RequestListener, createServer } from "node:http"
 import { NodeHttpServer } from "@effect/platform-node"
-import * as HttpRoutes from "@tenure/core/HttpRoutes"
-import type { Mountable } from "@tenure/core/Mountable"
-import * as Tenure from "@tenure/core/Tenure"
+import { type TenureOptions, createTenure } from "@tenure/core"
+import type { Mountable } from "@tenure/core/adapter"
+import { mountTenure } from "@tenure/core/http-router"
 import { membershipMiddleware } from "@tenure/express"
 import { membershipPlugin } from "@tenure/fastify"
 import { fetchHandler } from "@tenure/fetch"
@@ -59,7 +59,7 @@ const wholePaths: typeof hosts = {
         )(),
     ),
   Effect: async (all) => {
-    const routes = all.map((one) => HttpRoutes.mount(one))
+    const routes = all.map((one) => mountTenure(one))
     const app = HttpRouter.serve(Layer.mergeAll(Layer.empty, ...routes), {
       disableLogger: true,
       disableListenLog: true,
@@ -100,8 +100,8 @@ const check = async (url: string, token: string) => {
   expect((await ask("GET", "/members/v2/status")).status).toBe(401)
 }
 
-const run = async (start: (typeof hosts)[string], options: Tenure.Options) => {
-  const tenure = await Tenure.make({ stores: memory(), ...options })
+const run = async (start: (typeof hosts)[string], options: TenureOptions) => {
+  const tenure = await createTenure({ stores: memory(), ...options })
   await tenure.memberships.createProject("p1")
   const { token } = await tenure.apiKeys.issue({ projects: ["p1"], role: "operator" })
   const host = await start([tenureConsole(tenure, { authorize: "api-key" }), tenure])
@@ -120,7 +120,7 @@ it.each(Object.entries(wholePaths))("%s, under a base path", (_name, start) =>
 )
 
 it("fetch", async () => {
-  const tenure = await Tenure.make({ stores: memory() })
+  const tenure = await createTenure({ stores: memory() })
   const handler = fetchHandler(tenureConsole(tenure, { authorize: "api-key" }))
   const page = await handler(new Request("http://localhost/console/"))
   expect([page?.status, page?.headers.get("content-type")]).toEqual([

@@ -6,7 +6,7 @@ let signIn: (token: string) => Promise<void>
 
 beforeAll(async () => {
   vi.stubGlobal("location", { href: "http://127.0.0.1/console/" })
-  ;({ signIn } = await import("../page/api.ts"))
+  ;({ signIn } = await import("../page/lib/api.ts"))
 })
 
 afterEach(() => void vi.unstubAllGlobals())

@@ -1,50 +1,49 @@
-/**
- * Membership end dates: the rules, the services and the ports of Tenure.
- */
-export * as AddressPolicy from "./webhooks/AddressPolicy.ts"
-export * as ApiError from "./http/ApiError.ts"
-export * as ApiKey from "./keys/ApiKey.ts"
-export * as ApiKeys from "./keys/ApiKeys.ts"
-export * as ApiKeyStore from "./keys/ApiKeyStore.ts"
-export * as ApiRequest from "./http/ApiRequest.ts"
-export * as BucketTable from "./limits/BucketTable.ts"
-export * as Dispatcher from "./webhooks/Dispatcher.ts"
-export * as EndDate from "./memberships/EndDate.ts"
-export * as EndingPage from "./memberships/EndingPage.ts"
-export * as Envelope from "./http/Envelope.ts"
-export * as Event from "./events/Event.ts"
-export * as Events from "./webhooks/Events.ts"
-export * as Faults from "./base/Faults.ts"
-export * as Feed from "./events/Feed.ts"
-export * as FeedStore from "./events/FeedStore.ts"
-export * as Handler from "./http/Handler.ts"
-export * as History from "./memberships/History.ts"
-export * as Hooks from "./events/Hooks.ts"
-export * as Identity from "./keys/Identity.ts"
-export * as InvalidInput from "./base/InvalidInput.ts"
-export * as Membership from "./memberships/Membership.ts"
-export * as Memberships from "./memberships/Memberships.ts"
-export * as MembershipStore from "./memberships/MembershipStore.ts"
-export * as Moment from "./base/Moment.ts"
-export * as Mountable from "./http/Mountable.ts"
-export * as Origin from "./base/Origin.ts"
-export * as Outbox from "./webhooks/Outbox.ts"
-export * as Project from "./base/Project.ts"
-export * as RateLimiter from "./limits/RateLimiter.ts"
-export * as RateLimitStore from "./limits/RateLimitStore.ts"
-export * as RetrySchedule from "./webhooks/RetrySchedule.ts"
-export * as Route from "./http/Route.ts"
-export * as StoreUnavailable from "./base/StoreUnavailable.ts"
-export * as Suspension from "./limits/Suspension.ts"
-export * as Tenure from "./Tenure.ts"
-export * as Ticket from "./keys/Ticket.ts"
-export * as Tickets from "./keys/Tickets.ts"
-export * as TicketStore from "./keys/TicketStore.ts"
-export * as TokenBucket from "./limits/TokenBucket.ts"
-export * as Units from "./base/Units.ts"
-export * as Webhook from "./webhooks/Webhook.ts"
-export * as Webhooks from "./webhooks/Webhooks.ts"
-export * as WebhookSignature from "./webhooks/WebhookSignature.ts"
-export * as WebhookStore from "./webhooks/WebhookStore.ts"
-export * as WebhookTransport from "./webhooks/WebhookTransport.ts"
-export * as WebhookUrl from "./webhooks/WebhookUrl.ts"
+/** Tenure for hosts: `createTenure`, its options, its results, and its errors. */
+
+export {
+  IdempotencyInProgress,
+  IdempotencyMismatch,
+  type IdempotencyConflict,
+} from "./base/change-context.ts"
+export { InvalidInput, StoreUnavailable } from "./base/errors.ts"
+export type { Fault } from "./base/faults.ts"
+export { NoTransaction, TransactionFailed, TransactionsUnsupported } from "./base/transactions.ts"
+export { ProjectNotFound } from "./base/values.ts"
+export { EventNotFound, type Event } from "./events/event.ts"
+export { CursorExpired, type FeedPage } from "./events/feed-store.ts"
+export type { AccessRecord } from "./http/handler.ts"
+export {
+  ApiKeyConflict,
+  ApiKeyIssued,
+  ApiKeyNotFound,
+  ApiKeyRevoked,
+  TicketLimitReached,
+  type ApiKey,
+  type Role,
+} from "./keys/api-key.ts"
+export type { Identity } from "./keys/identity.ts"
+export type { RateLimit } from "./limits/rate-limiter.ts"
+export { EndDateNotInFuture, InvalidEndDate } from "./memberships/end-date.ts"
+export {
+  EndDateConflict,
+  MembershipNotFound,
+  type AuditAction,
+  type AuditRow,
+  type Membership,
+  type ProjectSummary,
+} from "./memberships/membership.ts"
+export type { Member } from "./memberships/memberships.ts"
+export type { EndingPage } from "./memberships/store.ts"
+export type { PromisedServices, Promises } from "./promises.ts"
+export { prometheusContentType } from "./telemetry/instruments.ts"
+export {
+  createTenure,
+  type CreateTenureOptions,
+  type Tenure,
+  type TenureOptions,
+  type WebhookOptions,
+} from "./tenure.ts"
+export type { Delivery } from "./webhooks/outbox.ts"
+export { parseKeyring, type KeyringInput } from "./webhooks/secrets.ts"
+export { VerificationError } from "./webhooks/signature.ts"
+export { WebhookDisabled, WebhookLimitReached, WebhookNotFound } from "./webhooks/webhook.ts"

@@ -1,16 +1,16 @@
-import { emptyBody } from "@tenure/core/ApiRequest"
-import { MembershipStore } from "@tenure/core/MembershipStore"
-import type * as Origin from "@tenure/core/Origin"
-import { ProjectId } from "@tenure/core/Project"
-import { RateLimitStore } from "@tenure/core/RateLimitStore"
-import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
-import type { Promises } from "@tenure/core/Tenure"
-import * as Tenure from "@tenure/core/Tenure"
-import { Transactions } from "@tenure/core/Transactions"
 import { memory } from "@tenure/memory"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
+import type { ChangeContext } from "../src/base/change-context.ts"
+import { StoreUnavailable } from "../src/base/errors.ts"
+import { Transactions } from "../src/base/transactions.ts"
+import { ProjectId } from "../src/base/values.ts"
+import { emptyBody } from "../src/http/request.ts"
+import { RateLimitStore } from "../src/limits/buckets.ts"
+import { MembershipStore } from "../src/memberships/store.ts"
+import type { Promises } from "../src/promises.ts"
+import { type Tenure, type TenureOptions, createTenure } from "../src/tenure.ts"
 
 const endDate = "2099-01-01T00:00:00.000Z"
 const member = { projectId: "p1", userId: "1001" }
@@ -23,10 +23,10 @@ const listing = {
   remoteAddress: undefined,
 }
 
-let tenure: Tenure.Tenure
+let tenure: Tenure
 
 beforeEach(async () => {
-  tenure = await Tenure.make({ stores: memory() })
+  tenure = await createTenure({ stores: memory() })
   await tenure.memberships.createProject("p1")
 })
 
@@ -177,7 +177,7 @@ describe("webhooks", () => {
 })
 
 describe("options", () => {
-  it.each<readonly [Tenure.Options, string]>([
+  it.each<readonly [TenureOptions, string]>([
     [{ basePath: "api" }, "basePath"],
     [{ basePath: "/a b" }, "basePath"],
     [{ webhooks: { timeout: "2 hours" } }, "webhooks.timeout"],
@@ -198,14 +198,14 @@ describe("options", () => {
     [{ rateLimits: { perKey: { limit: 0, window: 1 } } }, "rateLimits.perKey.limit"],
     [{ rateLimits: { suspension: { refusals: 0 } } }, "rateLimits.suspension.refusals"],
   ])("that are wrong are refused by name: %o", async (options, field) => {
-    const refusal = Tenure.make({ ...options, stores: memory() })
+    const refusal = createTenure({ ...options, stores: memory() })
     await expect(refusal).rejects.toMatchObject({ _tag: "InvalidInput", field })
   })
 })
 
 describe("options of hosts without types", () => {
   /** Options as plain JavaScript may have them. */
-  const untyped = (text: string): Tenure.Options => JSON.parse(text)
+  const untyped = (text: string): TenureOptions => JSON.parse(text)
 
   it.each([
     ['{"basepath":"/x"}', "basepath"],
@@ -236,14 +236,14 @@ describe("options of hosts without types", () => {
     ['{"webhooks":{"timeout":"15s"}}', "webhooks.timeout"],
     ['{"webhooks":{"timeout":{"secnds":15}}}', "webhooks.timeout"],
   ])("%s is refused by name", async (text, field) => {
-    const refusal = Tenure.make({ ...untyped(text), stores: memory() })
+    const refusal = createTenure({ ...untyped(text), stores: memory() })
     await expect(refusal).rejects.toMatchObject({ _tag: "InvalidInput", field })
   })
 })
 
 describe("an invalid option", () => {
-  const messageOf = async (options: Tenure.Options): Promise<string> =>
-    Tenure.make({ ...options, stores: memory() }).then(
+  const messageOf = async (options: TenureOptions): Promise<string> =>
+    createTenure({ ...options, stores: memory() }).then(
       () => "no error",
       (error: unknown) => (error instanceof Error ? error.message : "no Error"),
     )
@@ -285,7 +285,7 @@ describe("an invalid option", () => {
 describe("stores", () => {
   it.each(["{}", "[]", "[1]", "null"])("cannot be %s", async (text) => {
     const stores = JSON.parse(text)
-    await expect(Tenure.make({ stores })).rejects.toMatchObject({
+    await expect(createTenure({ stores })).rejects.toMatchObject({
       _tag: "InvalidInput",
       field: "stores",
     })
@@ -293,7 +293,7 @@ describe("stores", () => {
 
   it("are required", async () => {
     // @ts-expect-error: plain JavaScript does not notice.
-    await expect(Tenure.make()).rejects.toMatchObject({
+    await expect(createTenure()).rejects.toMatchObject({
       _tag: "InvalidInput",
       field: "stores",
       message: expect.stringContaining("memory()"),
@@ -310,7 +310,7 @@ describe("stores", () => {
           return Effect.fail(new StoreUnavailable({ cause: name }))
         },
       })
-    const made = await Tenure.make({ stores: [memory(), limits("first"), limits("second")] })
+    const made = await createTenure({ stores: [memory(), limits("first"), limits("second")] })
     const { handle } = made
     await handle(listing)
     expect(calls).toEqual(["second"])
@@ -323,11 +323,11 @@ describe("stores", () => {
       MembershipStore,
       Effect.map(MembershipStore, (store) => ({
         ...store,
-        createProject: (id: ProjectId, occasion: Origin.Occasion) =>
+        createProject: (id: ProjectId, occasion: ChangeContext) =>
           store.createProject(ProjectId(`my-${id}`), occasion),
       })),
     )
-    const made = await Tenure.make({ stores: [memory(), renaming] })
+    const made = await createTenure({ stores: [memory(), renaming] })
     await made.memberships.createProject("p1")
     expect(await made.memberships.list({ projectId: "my-p1" })).toEqual([])
     await made.close()
@@ -337,7 +337,7 @@ describe("stores", () => {
 describe("two of them", () => {
   it("share nothing, even if they were made of the same stores", async () => {
     const stores = memory()
-    const [one, other] = await Promise.all([Tenure.make({ stores }), Tenure.make({ stores })])
+    const [one, other] = await Promise.all([createTenure({ stores }), createTenure({ stores })])
     await one.memberships.createProject("p1")
     await expect(other.webhooks.list({ projectId: "p1" })).rejects.toMatchObject({
       _tag: "ProjectNotFound",
@@ -354,7 +354,7 @@ describe("a response", () => {
   })
 
   it("is delivered later if something waits", async () => {
-    const made = await Tenure.make({ stores: memory(), authenticate: async () => undefined })
+    const made = await createTenure({ stores: memory(), authenticate: async () => undefined })
     const delivered: Array<number> = []
     await new Promise<void>((resolve) => {
       made.answer(listing, ({ status }) => {
@@ -376,7 +376,7 @@ describe("a response", () => {
           return Effect.never
         }),
     })
-    const made = await Tenure.make({ stores: [memory(), interrupting] })
+    const made = await createTenure({ stores: [memory(), interrupting] })
     expect(await made.handle(listing)).toMatchObject({ status: 500 })
     await made.close()
   })
@@ -388,7 +388,7 @@ describe("closing", () => {
     const gate = new Promise<undefined>((resolve) => {
       open = () => resolve(undefined)
     })
-    const slow = await Tenure.make({ stores: memory(), authenticate: () => gate })
+    const slow = await createTenure({ stores: memory(), authenticate: () => gate })
     const order: Array<string> = []
     const answered = slow.handle(listing).then(() => order.push("answered"))
     const closed = slow.close().then(() => order.push("closed"))
@@ -422,7 +422,7 @@ describe("closing", () => {
         grant: (change) => Effect.suspend(() => (writes++, store.grant(change))),
       })),
     )
-    const made = await Tenure.make({ stores: [stores, gated, counted] })
+    const made = await createTenure({ stores: [stores, gated, counted] })
     await made.memberships.createProject("p1")
     await made.memberships.grant({ ...member, endDate })
     const order: Array<string> = []
@@ -456,7 +456,7 @@ describe("closing", () => {
         }),
       ),
     )
-    const made = await Tenure.make({ stores: [memory(), releasing] })
+    const made = await createTenure({ stores: [memory(), releasing] })
     const calls = [made.close(), made.close()].map((call) => call.then(() => order.push("closed")))
     open()
     await Promise.all(calls)
@@ -466,7 +466,7 @@ describe("closing", () => {
 
   it("leaves a store behind that does not close", async () => {
     const stuck = Layer.effectDiscard(Effect.addFinalizer(() => Effect.never))
-    const made = await Tenure.make({ stores: [memory(), stuck] })
+    const made = await createTenure({ stores: [memory(), stuck] })
     vi.useFakeTimers()
     try {
       const closed = made.close()
@@ -485,7 +485,7 @@ describe("closing", () => {
         Effect.fail("no database"),
       ),
     )
-    await expect(Tenure.make({ stores: [memory(), failing] })).rejects.toBe("no database")
+    await expect(createTenure({ stores: [memory(), failing] })).rejects.toBe("no database")
     expect(isReleased).toBe(true)
   })
 })
@@ -494,7 +494,7 @@ describe("within", () => {
   const connection = { query: async () => ({ rows: [] }) }
 
   it("throws if the stores cannot work in transactions of the host", async () => {
-    const made = await Tenure.make({ stores: memory() })
+    const made = await createTenure({ stores: memory() })
     expect(() => made.within(connection)).toThrow("postgres() of @tenure/postgres can")
     await made.close()
   })
@@ -509,7 +509,7 @@ describe("within", () => {
         ),
       afterCommit: (_eventId, effect) => effect,
     })
-    const made = await Tenure.make({ stores: Layer.merge(memory(), counting) })
+    const made = await createTenure({ stores: Layer.merge(memory(), counting) })
     await made.within(connection).memberships.createProject("p1")
     await made.memberships.findProject("p1")
     expect(calls).toBe(1)

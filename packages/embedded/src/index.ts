@@ -1,40 +1,44 @@
 /** Every storage port of Tenure in a folder: PostgreSQL in this process, without a server. */
 
 import * as PgClient from "@effect/sql-pg/PgClient"
-import type { InvalidInput } from "@tenure/core/InvalidInput"
-import * as Setting from "@tenure/core/Setting"
-import type { Stores } from "@tenure/core/Tenure"
-import * as Postgres from "@tenure/postgres"
+import { Setting } from "@tenure/core/internal"
+import type { InvalidInput, StorePorts } from "@tenure/core/store"
+import {
+  type DatabaseUnusable,
+  InProcess,
+  type SchemaMismatch,
+  postgresLayer,
+  postgresOptions,
+} from "@tenure/postgres"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { SqlClient } from "effect/sql/SqlClient"
-import * as Engine from "./Engine.ts"
-import * as Folder from "./Folder.ts"
-import * as Sessions from "./Sessions.ts"
-import * as Upkeep from "./Upkeep.ts"
+import { type Engine, openEngine, startMaintenance } from "./engine.ts"
+import { type FolderUnusable, folderUnusable, lockFolder } from "./folder.ts"
+import { type Sessions, makeSessions } from "./protocol.ts"
 
-export { hasDatabase } from "./Files.ts"
-export { FolderUnusable } from "./Folder.ts"
+export { hasDatabase } from "./folder.ts"
+export { FolderUnusable } from "./folder.ts"
 
 /** The options of the database. */
-export const clientOptions = Setting.struct({
+export const clientOptions = Setting.object({
   /** The folder that has the database. It is created if it does not exist. */
-  path: Setting.text("the path of a folder", (path) => path !== ""),
+  path: Setting.string("the path of a folder", (path) => path !== ""),
   /**
    * Whether what has been committed outlives a power cut, as on a server. Without it, changes are faster,
    * and outlive the process alone: a power cut may damage the database. Default: `true`.
    */
-  durable: Setting.withDefault(Setting.flag, true),
+  durable: Setting.withDefault(Setting.boolean, true),
 })
 
 /** The options that a host passes. */
-export interface ClientOptions extends Setting.Input<typeof clientOptions> {}
+export interface ClientOptions extends Setting.InputOf<typeof clientOptions> {}
 
 const { auditRetention, eventRetention, failedRetention, idempotencyRetention, schema } =
-  Postgres.options.fields
+  postgresOptions.fields
 
-const storeOptions = Setting.struct({
+const storeOptions = Setting.object({
   schema,
   eventRetention,
   failedRetention,
@@ -43,16 +47,16 @@ const storeOptions = Setting.struct({
 })
 
 /** The options of the stores, which those of `@tenure/postgres` explain. */
-export const options = Setting.struct({ ...clientOptions.fields, ...storeOptions.fields })
+export const embeddedOptions = Setting.object({ ...clientOptions.fields, ...storeOptions.fields })
 
 /** The options that a host passes. */
-export interface Options extends Setting.Input<typeof options> {}
+export interface EmbeddedOptions extends Setting.InputOf<typeof embeddedOptions> {}
 
 // How soon a process that has nothing to write notices that the folder is not its own any more.
 const checkInterval = "1 second"
 
 /** Checks now and then whether the files are still this process's, until they are not. */
-const watch = ({ checkFiles }: Engine.Engine, { closeIfStopped }: Sessions.Sessions) =>
+const watch = ({ checkFiles }: Engine, { closeIfStopped }: Sessions) =>
   Effect.try({ try: checkFiles, catch: (fault) => fault }).pipe(
     Effect.delay(checkInterval),
     Effect.forever,
@@ -65,17 +69,17 @@ const watch = ({ checkFiles }: Engine.Engine, { closeIfStopped }: Sessions.Sessi
 const openSessions = Effect.fnUntraced(function* ({
   durable,
   path: given,
-}: Setting.Output<typeof clientOptions>) {
-  const unusable = (cause: unknown) => Folder.unusable(given, cause)
+}: Setting.OutputOf<typeof clientOptions>) {
+  const unusable = (cause: unknown) => folderUnusable(given, cause)
   const folder = yield* Effect.acquireRelease(
-    Effect.tryPromise({ try: () => Folder.acquire(given), catch: unusable }),
+    Effect.tryPromise({ try: () => lockFolder(given), catch: unusable }),
     ({ release }) => Effect.sync(release),
   )
   const engine = yield* Effect.acquireRelease(
-    Effect.tryPromise({ try: () => Engine.open(folder, durable), catch: unusable }),
+    Effect.tryPromise({ try: () => openEngine(folder, durable), catch: unusable }),
     ({ close }) => Effect.promise(close),
   )
-  const sessions = Sessions.make(engine)
+  const sessions = makeSessions(engine)
   yield* watch(engine, sessions)
   return sessions
 })
@@ -91,20 +95,20 @@ const openSessions = Effect.fnUntraced(function* ({
  * @example
  * ```ts
  * import * as Layer from "effect/Layer"
- * import { Tenure } from "tenure"
  * import { client } from "tenure/embedded"
- * import { layer } from "tenure/postgres"
+ * import { postgresLayer } from "tenure/postgres"
+ * import { tenureLayer } from "tenure/effect"
  *
  * const Client = client({ path: "./data" })
- * export const TenureLive = Tenure.layer().pipe(Layer.provide(layer()), Layer.provideMerge(Client))
+ * export const TenureLive = tenureLayer().pipe(Layer.provide(postgresLayer()), Layer.provideMerge(Client))
  * ```
  */
 export const client = (
   given: ClientOptions,
-): Layer.Layer<PgClient.PgClient | SqlClient, InvalidInput | Folder.FolderUnusable> =>
+): Layer.Layer<PgClient.PgClient | SqlClient, InvalidInput | FolderUnusable> =>
   Layer.unwrap(
     Effect.gen(function* () {
-      const settings = yield* Setting.read(clientOptions, given)
+      const settings = yield* Setting.decode(clientOptions, given)
       const sessions = yield* openSessions(settings)
       const onSessions = PgClient.layer({
         username: "postgres",
@@ -112,21 +116,17 @@ export const client = (
         maxConnections: 1,
       }).pipe(
         Layer.catchTag("SqlError", (error) =>
-          Layer.effectContext(Effect.fail(Folder.unusable(settings.path, error))),
+          Layer.effectContext(Effect.fail(folderUnusable(settings.path, error))),
         ),
       )
-      return Layer.effectDiscard(Effect.flatMap(PgClient.PgClient, Upkeep.start)).pipe(
+      return Layer.effectDiscard(Effect.flatMap(PgClient.PgClient, startMaintenance)).pipe(
         Layer.provideMerge(onSessions),
-        Layer.merge(Layer.succeed(Postgres.InProcess, true)),
+        Layer.merge(Layer.succeed(InProcess, true)),
       )
     }),
   )
 
-type Failure =
-  | InvalidInput
-  | Folder.FolderUnusable
-  | Postgres.DatabaseUnusable
-  | Postgres.SchemaMismatch
+type Failure = InvalidInput | FolderUnusable | DatabaseUnusable | SchemaMismatch
 
 /**
  * Makes all stores, in the database of a folder. Fails as `client` does, and with `SchemaMismatch` if a
@@ -134,18 +134,18 @@ type Failure =
  *
  * @example
  * ```ts
- * import { Tenure } from "tenure"
+ * import { createTenure } from "tenure"
  * import { embedded } from "tenure/embedded"
  *
- * const tenure = await Tenure.make({ stores: embedded({ path: "./data" }) })
+ * const tenure = await createTenure({ stores: embedded({ path: "./data" }) })
  * ```
  */
-export const embedded = (given: Options): Layer.Layer<Stores, Failure> =>
+export const embedded = (given: EmbeddedOptions): Layer.Layer<StorePorts, Failure> =>
   Layer.unwrap(
     Effect.gen(function* () {
-      const { durable, path, ...settings } = yield* Setting.read(options, given)
+      const { durable, path, ...settings } = yield* Setting.decode(embeddedOptions, given)
       // One connection for statements, and one that waits for locks, which nobody holds.
-      return Postgres.layer({ ...settings, maxConnections: 2 }).pipe(
+      return postgresLayer({ ...settings, maxConnections: 2 }).pipe(
         Layer.provide(client({ durable, path })),
       )
     }),

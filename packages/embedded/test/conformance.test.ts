@@ -1,12 +1,12 @@
 import { PgClient } from "@effect/sql-pg"
-import { client } from "@tenure/embedded"
-import { layer } from "@tenure/postgres"
+import { postgresLayer } from "@tenure/postgres"
 import { type StoreHarness, storeSuite } from "@tenure/testing"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
 import { afterAll, beforeAll } from "vitest"
+import { client } from "../src/index.ts"
 import { folderWithDatabase } from "./folders.ts"
 
 const path = await folderWithDatabase()
@@ -44,7 +44,10 @@ const empty = execute(`
 `)
 
 const harness: StoreHarness<PgClient.PgClient> = {
-  layer: Layer.effectDiscard(empty).pipe(Layer.provideMerge(layer()), Layer.provideMerge(database)),
+  layer: Layer.effectDiscard(empty).pipe(
+    Layer.provideMerge(postgresLayer()),
+    Layer.provideMerge(database),
+  ),
   transaction: (work) => PgClient.PgClient.use((sql) => sql.withTransaction(work)),
   hasOneTransaction: true,
   // Moving all stored times into the past has the same effect as time passing.

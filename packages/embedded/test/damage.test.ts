@@ -3,9 +3,10 @@
 import { createHash } from "node:crypto"
 import fs from "node:fs"
 import { dirname, join } from "node:path"
-import * as Tenure from "@tenure/core/Tenure"
-import { embedded, hasDatabase } from "@tenure/embedded"
+import { createTenure } from "@tenure/core"
 import { beforeAll, describe, expect, it } from "vitest"
+import { hasDatabase } from "../src/folder.ts"
+import { embedded } from "../src/index.ts"
 import { folderWithDatabase, temporaryFolder } from "./folders.ts"
 
 const model = temporaryFolder()
@@ -13,7 +14,7 @@ const model = temporaryFolder()
 const member = { projectId: "p1", userId: "1001", endDate: 4_000_000_000_000 }
 
 const open = (path: string) =>
-  Tenure.make({ stores: embedded({ path, durable: false }), webhooks: { dispatch: false } })
+  createTenure({ stores: embedded({ path, durable: false }), webhooks: { dispatch: false } })
 
 beforeAll(async () => {
   fs.cpSync(await folderWithDatabase(), model, { recursive: true })

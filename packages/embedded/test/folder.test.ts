@@ -1,29 +1,29 @@
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { PGlite } from "@electric-sql/pglite"
-import * as Tenure from "@tenure/core/Tenure"
-import { embedded } from "@tenure/embedded"
+import { createTenure } from "@tenure/core"
 import { describe, expect, it } from "vitest"
-import { acquire } from "../src/Folder.ts"
+import { lockFolder } from "../src/folder.ts"
+import { embedded } from "../src/index.ts"
 import { folderWithDatabase, temporaryFolder } from "./folders.ts"
 
-const opening = (path: string) => Tenure.make({ stores: embedded({ path }) })
+const opening = (path: string) => createTenure({ stores: embedded({ path }) })
 
 describe("a folder", () => {
   it("is created, for its user alone", async () => {
     const path = join(temporaryFolder(), "a", "b")
-    const folder = await acquire(path)
+    const folder = await lockFolder(path)
     expect(folder.path).toBe(path)
     folder.release()
   })
 
   it("is refused to others while it is in use, with the process that has it", async () => {
     const path = temporaryFolder()
-    const folder = await acquire(path)
+    const folder = await lockFolder(path)
     const message = `The folder ${path} is in use by process ${process.pid}. One process at a time can use it.`
     await expect(opening(path)).rejects.toMatchObject({ _tag: "FolderUnusable", message })
     folder.release()
-    ;(await acquire(path)).release()
+    ;(await lockFolder(path)).release()
   })
 
   it("is refused if it cannot be used, with the reason", async () => {
@@ -40,7 +40,7 @@ describe("a folder", () => {
     mkdirSync(join(path, "database"))
     writeFileSync(join(path, "lock"), "")
     await expect(opening(path)).rejects.toMatchObject({ _tag: "FolderUnusable" })
-    ;(await acquire(path)).release()
+    ;(await lockFolder(path)).release()
   })
 
   it("is refused if its database does not wait for the disk", async () => {

@@ -5,8 +5,8 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { afterAll } from "vitest"
-import { open } from "../src/Engine.ts"
-import { acquire } from "../src/Folder.ts"
+import { openEngine } from "../src/engine.ts"
+import { lockFolder } from "../src/folder.ts"
 
 const cache = fileURLToPath(new URL("../node_modules", import.meta.url))
 
@@ -22,8 +22,8 @@ export const folderWithDatabase = async (): Promise<string> => {
   const model = join(cache, ".empty-folder")
   if (!existsSync(model)) {
     const created = mkdtempSync(join(cache, ".database-"))
-    const folder = await acquire(created)
-    await (await open(folder, false)).close()
+    const folder = await lockFolder(created)
+    await (await openEngine(folder, false)).close()
     folder.release()
     // Another process may have been faster.
     if (!existsSync(model)) renameSync(created, model)

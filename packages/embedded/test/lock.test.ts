@@ -6,16 +6,16 @@ import fs from "node:fs"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
-import * as Tenure from "@tenure/core/Tenure"
-import { embedded } from "@tenure/embedded"
+import { type Promises, createTenure } from "@tenure/core"
 import { afterEach, beforeAll, describe, expect, it } from "vitest"
+import { embedded } from "../src/index.ts"
 import { folderWithDatabase, temporaryFolder } from "./folders.ts"
 
 const program = fileURLToPath(new URL("programs/writer.ts", import.meta.url))
 
 /** Opens the folder in this process, which is another one than the writer's. */
 const open = (path: string) =>
-  Tenure.make({ stores: embedded({ path, durable: false }), webhooks: { dispatch: false } })
+  createTenure({ stores: embedded({ path, durable: false }), webhooks: { dispatch: false } })
 
 const model = temporaryFolder()
 
@@ -69,7 +69,7 @@ const startWriter = async (path: string) => {
   }
 }
 
-const usersIn = (tenure: Tenure.Promises) =>
+const usersIn = (tenure: Promises) =>
   tenure.memberships
     .list({ projectId: "p1", limit: 10_000 })
     .then((members) => members.map(({ userId }) => userId).toSorted())

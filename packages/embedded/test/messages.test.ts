@@ -1,7 +1,7 @@
 import { it } from "@effect/vitest"
 import * as fc from "fast-check"
 import { expect } from "vitest"
-import * as Messages from "../src/Messages.ts"
+import { makeMessageReader } from "../src/protocol.ts"
 
 const message = (letter: string, body: string): Buffer => {
   const length = Buffer.alloc(4)
@@ -38,7 +38,7 @@ it("are found however they arrive", () => {
   })
   fc.assert(
     fc.property(fc.uniqueArray(fc.nat(all.length)), (cuts) => {
-      const read = Messages.reader()
+      const read = makeMessageReader()
       const ends = [...cuts.toSorted((a, b) => a - b), all.length]
       const pieces = ends.flatMap((end, index) => read(all.subarray(ends[index - 1] ?? 0, end)))
       expect(pieces).toEqual([

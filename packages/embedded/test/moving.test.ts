@@ -3,10 +3,10 @@
 import { execFile } from "node:child_process"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
-import * as Tenure from "@tenure/core/Tenure"
-import { embedded } from "@tenure/embedded"
+import { createTenure } from "@tenure/core"
 import { postgres } from "@tenure/postgres"
 import { describe, expect, inject, it } from "vitest"
+import { embedded } from "../src/index.ts"
 import { folderWithDatabase } from "./folders.ts"
 
 declare module "vitest" {
@@ -35,7 +35,7 @@ const member = { projectId: "p1", userId: "0001" }
 
 // Without attempts to deliver, which would change what the webhook says while a database is moved.
 const open = (url: string) =>
-  Tenure.make({
+  createTenure({
     webhooks: { dispatch: false },
     stores: url.startsWith("file:")
       ? embedded({ path: url.slice("file:".length), schema, durable: false })

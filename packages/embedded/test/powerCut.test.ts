@@ -2,9 +2,9 @@
 
 import fs from "node:fs"
 import { join, relative } from "node:path"
-import * as Tenure from "@tenure/core/Tenure"
-import { embedded } from "@tenure/embedded"
+import { createTenure } from "@tenure/core"
 import { expect, it, vi } from "vitest"
+import { embedded } from "../src/index.ts"
 import { folderWithDatabase, temporaryFolder } from "./folders.ts"
 
 const member = { projectId: "p1", userId: "1001" }
@@ -37,13 +37,13 @@ it.runIf(fs.existsSync("/proc/self/fd"))(
     const path = await folderWithDatabase()
     const copy = join(temporaryFolder(), "copy")
     keepDurable(path, copy)
-    const tenure = await Tenure.make({ stores: embedded({ path }) })
+    const tenure = await createTenure({ stores: embedded({ path }) })
     await tenure.memberships.createProject("p1")
     await tenure.memberships.grant({ ...member, endDate: 4_000_000_000_000 })
     await tenure.memberships.extend({ ...member, endDate: 4_100_000_000_000 })
 
     vi.restoreAllMocks()
-    const again = await Tenure.make({ stores: embedded({ path: copy }) })
+    const again = await createTenure({ stores: embedded({ path: copy }) })
     expect(await again.memberships.find(member)).toMatchObject({ endDate: 4_100_000_000_000 })
     await again.close()
     await tenure.close()

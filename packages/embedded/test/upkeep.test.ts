@@ -1,9 +1,9 @@
 import { PgClient } from "@effect/sql-pg"
 import { it } from "@effect/vitest"
-import { client } from "@tenure/embedded"
 import * as Effect from "effect/Effect"
 import { describe, expect } from "vitest"
-import { tidy } from "../src/Upkeep.ts"
+import { vacuumAndAnalyze } from "../src/engine.ts"
+import { client } from "../src/index.ts"
 import { folderWithDatabase } from "./folders.ts"
 
 const path = await folderWithDatabase()
@@ -18,7 +18,7 @@ describe("upkeep", () => {
       const before = yield* sql`SELECT redo_lsn::text FROM pg_control_checkpoint()`
       // Statistics are counted after a second.
       yield* sql`SELECT pg_stat_force_next_flush()`
-      yield* tidy(sql)
+      yield* vacuumAndAnalyze(sql)
       expect(yield* sql`SELECT pg_relation_size('numbers')::integer AS bytes`).toEqual([
         { bytes: 0 },
       ])

@@ -2,14 +2,15 @@ import { createServer } from "node:http"
 import { connect } from "node:net"
 import { text } from "node:stream/consumers"
 import { gzipSync } from "node:zlib"
-import * as Tenure from "@tenure/core/Tenure"
-import { membershipErrors, membershipMiddleware } from "@tenure/express"
+import { type Tenure, type TenureOptions, createTenure } from "@tenure/core"
 import { memory } from "@tenure/memory"
 import { nodeTransport } from "@tenure/node-http"
 import { adapterSuite, listening, send } from "@tenure/testing"
-import express5, { type Express } from "express"
+import express5 from "express"
+import type { Express } from "express"
 import express4 from "express4"
 import { describe, expect, it } from "vitest"
+import { membershipErrors, membershipMiddleware } from "../src/index.ts"
 
 const versions: ReadonlyArray<readonly [string, typeof express5]> = [
   ["Express 4", express4],
@@ -17,8 +18,8 @@ const versions: ReadonlyArray<readonly [string, typeof express5]> = [
 ]
 
 /** Starts a server with an Express app. */
-const start = async (options: Tenure.Options, use: (app: Tenure.Tenure) => Express) => {
-  const tenure = await Tenure.make({ ...options, stores: memory(), transport: nodeTransport })
+const start = async (options: TenureOptions, use: (app: Tenure) => Express) => {
+  const tenure = await createTenure({ ...options, stores: memory(), transport: nodeTransport })
   return { ...(await listening(createServer(use(tenure)), tenure)), tenure }
 }
 
@@ -50,7 +51,7 @@ for (const [name, express] of versions) {
 
     /** Runs a test with a new backend that has one member. */
     const inBackend = async (
-      use: (app: Express, tenure: Tenure.Tenure) => void,
+      use: (app: Express, tenure: Tenure) => void,
       test: (
         call: (
           to: string,

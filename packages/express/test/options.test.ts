@@ -1,7 +1,7 @@
-import * as Tenure from "@tenure/core/Tenure"
-import { membershipMiddleware } from "@tenure/express"
+import { createTenure } from "@tenure/core"
 import { memory } from "@tenure/memory"
 import { expect, it } from "vitest"
+import { membershipMiddleware } from "../src/index.ts"
 
 it.each([
   ['{"useExpressIP":true}', "useExpressIP"],
@@ -9,7 +9,7 @@ it.each([
   ['{"authenticate":true}', "authenticate"],
   ["null", "options"],
 ])("the options %s are refused by name", async (options, field) => {
-  const tenure = await Tenure.make({ stores: memory() })
+  const tenure = await createTenure({ stores: memory() })
   expect(() => membershipMiddleware(tenure, JSON.parse(options))).toThrow(
     expect.objectContaining({ _tag: "InvalidInput", field }),
   )
@@ -17,10 +17,10 @@ it.each([
 })
 
 it("a missing await is a clear error", async () => {
-  const tenure = Tenure.make({ stores: memory() })
+  const tenure = createTenure({ stores: memory() })
   // @ts-expect-error: plain JavaScript does not notice.
   expect(() => membershipMiddleware(tenure)).toThrow(
-    new TypeError("tenure is a promise: write `await Tenure.make(…)`"),
+    new TypeError("tenure is a promise: write `await createTenure(…)`"),
   )
   // @ts-expect-error: plain JavaScript does not notice.
   expect(() => membershipMiddleware()).toThrow(TypeError)

@@ -1,13 +1,13 @@
 import { once } from "node:events"
-import * as Tenure from "@tenure/core/Tenure"
-import { membershipMiddleware } from "@tenure/express"
+import { createTenure } from "@tenure/core"
 import { memory } from "@tenure/memory"
 import { attachRealtime } from "@tenure/node-http"
 import express from "express"
 import { expect, it } from "vitest"
+import { membershipMiddleware } from "../src/index.ts"
 
 it("the server of Express follows the feed by WebSocket, below the path of the mount", async () => {
-  const tenure = await Tenure.make({ stores: memory() })
+  const tenure = await createTenure({ stores: memory() })
   await tenure.memberships.createProject("p1")
   const app = express().use("/members", membershipMiddleware(tenure))
   const server = app.listen(0, "127.0.0.1")

@@ -1,15 +1,97 @@
-/** Tenure as a plugin for Fastify 5. */
+/** Routes requests for the API that Fastify's router refuses. */
 
+import type { IncomingMessage } from "node:http"
 import { isIP } from "node:net"
-import { pathOf } from "@tenure/core/ApiRequest"
-import type { Authenticate } from "@tenure/core/Identity"
-import { checkMountable, type Mountable } from "@tenure/core/Mountable"
-import * as Setting from "@tenure/core/Setting"
+import { type Authenticate, type Mountable, checkMountable, pathOf } from "@tenure/core/adapter"
+import { Setting } from "@tenure/core/internal"
 import { handle, toReadable } from "@tenure/node-http"
-import type { FastifyPluginAsync, FastifyReply, FastifyRequest, RegisterOptions } from "fastify"
-import { redirectRefused, restore } from "./unroutable.ts"
+import type {
+  FastifyInstance,
+  FastifyPluginAsync,
+  FastifyReply,
+  FastifyRequest,
+  RegisterOptions,
+} from "fastify"
 
-export { type Verified, verifyWebhook, type VerifyOptions } from "@tenure/node-http"
+export { type Verified } from "@tenure/node-http"
+export { verifyWebhook } from "@tenure/node-http"
+export { type VerifyOptions } from "@tenure/node-http"
+
+/** The method and URL of a request. */
+type Target = Pick<IncomingMessage, "method" | "url">
+
+// The original method and URL of each request that was redirected to a route. Shared by all instances,
+// because they may share a server.
+const originals = new WeakMap<IncomingMessage, Target>()
+
+// The default limit of Fastify on the length of a parameter. If the host has set a lower one, Fastify
+// itself answers requests between the two.
+const maxParameterLength = 100
+
+/** Whether Fastify's router refuses a target with this path, before any hook. */
+const isRefused = (url: string, path: string): boolean => {
+  // A fragment is invalid in a target in absolute form.
+  if (url.includes("#") && !url.startsWith("/")) return true
+  if (path.split("/").some((segment) => segment.length > maxParameterLength)) return true
+  try {
+    decodeURI(path)
+    return false
+  } catch {
+    return true
+  }
+}
+
+/** Returns the start of a path that matches a prefix segment by segment, or `undefined`. */
+const matchPrefix = (path: string, prefix: string): string | undefined => {
+  const expected = prefix.split("/")
+  const start = path.split("/").slice(0, expected.length)
+  const matches = expected.every((part, index) =>
+    part.startsWith(":") ? start[index] !== "" : part === start[index],
+  )
+  return matches ? start.join("/") : undefined
+}
+
+/**
+ * Redirects requests for the API that Fastify's router would refuse to a route of the API.
+ *
+ * The router refuses unknown methods, parameters that are too long, and paths with invalid
+ * percent-encoding, and a target in absolute form with a fragment. Clients of the API get an envelope in these cases, too. Hooks of the host see POST
+ * in place of an unknown method, and a path with other ids. Fastify still refuses an invalid parameter
+ * of the prefix.
+ *
+ * @param prefix - the prefix of the instance
+ * @param owns - whether a path, without the prefix, belongs to the API
+ * @param route - the path of a route of the API, without the prefix
+ */
+export const redirectRefused = (
+  instance: FastifyInstance,
+  prefix: string,
+  owns: (path: string) => boolean,
+  route: string,
+): void => {
+  const { server, supportedMethods } = instance
+  const onRequest = (request: IncomingMessage): void => {
+    const { method = "", url = "" } = request
+    const path = pathOf(url)
+    const isKnown = supportedMethods.includes(method)
+    if (isKnown && !url.includes("#") && !path.includes("%") && path.length <= maxParameterLength)
+      return
+    const start = matchPrefix(path, prefix)
+    if (start === undefined || !owns(path.slice(start.length))) return
+    if (isKnown && !isRefused(url, path)) return
+    originals.set(request, { method, url })
+    request.url = `${start}${route}`
+    if (!isKnown) request.method = "POST"
+  }
+  server.prependListener("request", onRequest)
+  instance.addHook("onClose", async () => void server.off("request", onRequest))
+}
+
+/** Restores the original method and URL of a request. */
+export const restore = (request: IncomingMessage): void =>
+  void Object.assign(request, originals.get(request))
+
+/** Tenure as a plugin for Fastify 5. */
 
 /** Authenticates a Fastify request. */
 export interface FastifyAuthenticate extends Authenticate<FastifyRequest> {}
@@ -19,32 +101,32 @@ const ipOf = ({ ip, socket }: FastifyRequest): string | undefined =>
   isIP(ip) === 0 ? socket.remoteAddress : ip
 
 /** The options of the plugin, in addition to Tenure itself. */
-export const options = Setting.struct({
+export const pluginOptions = Setting.object({
   /**
    * Whether requests are counted by `request.ip`, which depends on the Fastify option `trustProxy`,
    * or by the address of the socket if `request.ip` is not an IP address. If not, they are counted by
    * the address of the socket and Tenure's option `trustedProxies`.
    * Default: `false`.
    */
-  useFastifyIp: Setting.withDefault(Setting.flag, false),
+  useFastifyIp: Setting.withDefault(Setting.boolean, false),
   /**
    * Authenticates requests in place of API keys, for example by a session that a hook has found. By
-   * default, `authenticate` of the options of `Tenure.make` does.
+   * default, `authenticate` of the options of `createTenure` does.
    */
   authenticate: Setting.callback<FastifyAuthenticate>(),
 })
 
 /** The options that a host passes. */
-export interface Options extends Setting.Input<typeof options> {
-  /** The result of `await Tenure.make(…)`. */
+export interface PluginOptions extends Setting.InputOf<typeof pluginOptions> {
+  /** The result of `await createTenure(…)`. */
   readonly tenure: Mountable
 }
 
 /** Reads the options of the plugin, which come together with those of `register`. */
-const read = ({ tenure, ...others }: Options & RegisterOptions) => {
+const read = ({ tenure, ...others }: PluginOptions & RegisterOptions) => {
   checkMountable(tenure)
   const { logLevel: _logLevel, logSerializers: _logSerializers, prefix: _prefix, ...given } = others
-  return { tenure, ...Setting.readSync(options, given) }
+  return { tenure, ...Setting.parse(pluginOptions, given) }
 }
 
 // Fastify refuses an invalid media type before the last hooks of the host run. The plugin shows it a
@@ -63,23 +145,23 @@ const tailOf = (path: string, pattern: string): string =>
  *
  * It is encapsulated: the hooks of the host run for its requests too, and the parsers, error handlers
  * and routes of the host stay as they are. `register` fails with a `TypeError` if `tenure` is not what
- * `await Tenure.make(…)` returns, and with `InvalidInput` if an option is invalid.
+ * `await createTenure(…)` returns, and with `InvalidInput` if an option is invalid.
  *
  * @example
  * ```ts
  * import fastify from "fastify"
- * import { Tenure } from "tenure"
+ * import { createTenure } from "tenure"
  * import { membershipPlugin } from "tenure/fastify"
  * import { memory } from "tenure/memory"
  * import { nodeTransport } from "tenure/node"
  *
- * const tenure = await Tenure.make({ stores: memory(), transport: nodeTransport })
+ * const tenure = await createTenure({ stores: memory(), transport: nodeTransport })
  * const app = fastify()
  * await app.register(membershipPlugin, { prefix: "/members", tenure })
  * await app.listen({ port: 3000 })
  * ```
  */
-export const membershipPlugin: FastifyPluginAsync<Options> = async (instance, given) => {
+export const membershipPlugin: FastifyPluginAsync<PluginOptions> = async (instance, given) => {
   const { authenticate, tenure, useFastifyIp } = read(given)
   const patterns = tenure.patterns.map((pattern) => `${tenure.basePath}${pattern}`)
 

@@ -1,15 +1,15 @@
-import * as Tenure from "@tenure/core/Tenure"
-import { membershipPlugin } from "@tenure/fastify"
+import { createTenure } from "@tenure/core"
 import { memory } from "@tenure/memory"
 import { nodeTransport } from "@tenure/node-http"
 import { adapterSuite, send } from "@tenure/testing"
 import fastify from "fastify"
 import { describe, expect, it } from "vitest"
+import { membershipPlugin } from "../src/index.ts"
 
 adapterSuite("Fastify 5", {
   // The plugin is encapsulated, so that a parser of the host runs neither before nor after it.
   start: async (options, { path }) => {
-    const tenure = await Tenure.make({ ...options, stores: memory(), transport: nodeTransport })
+    const tenure = await createTenure({ ...options, stores: memory(), transport: nodeTransport })
     const app = fastify({ forceCloseConnections: true })
     app.setErrorHandler((_error, _request, reply) => reply.code(418).send())
     await app.register(membershipPlugin, { prefix: path, tenure })
@@ -32,7 +32,7 @@ describe("in a Fastify backend", () => {
 
   /** An app with a member, and the headers that authenticate a request. */
   const backend = async () => {
-    const tenure = await Tenure.make({ stores: memory(), transport: nodeTransport })
+    const tenure = await createTenure({ stores: memory(), transport: nodeTransport })
     await tenure.memberships.createProject("p1")
     await tenure.memberships.grant({ projectId: "p1", userId: "1001", endDate: extend })
     const { token } = await tenure.apiKeys.issue({ projects: ["p1"] })
@@ -88,7 +88,7 @@ describe("in a Fastify backend", () => {
 
   it("two plugins under two prefixes answer unknown methods and invalid paths", async () => {
     const { app, tenure } = await backend()
-    const other = await Tenure.make({ stores: memory(), transport: nodeTransport })
+    const other = await createTenure({ stores: memory(), transport: nodeTransport })
     await app.register(membershipPlugin, { prefix: "/a", tenure })
     await app.register(membershipPlugin, { prefix: "/b/", tenure: other })
     app.all("/other/*", async ({ method, url }) => ({ method, url }))

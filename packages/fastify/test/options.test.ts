@@ -1,15 +1,15 @@
-import * as Tenure from "@tenure/core/Tenure"
-import { membershipPlugin } from "@tenure/fastify"
+import { createTenure } from "@tenure/core"
 import { memory } from "@tenure/memory"
 import fastify from "fastify"
 import { expect, it } from "vitest"
+import { membershipPlugin } from "../src/index.ts"
 
 it.each([
   ['{"useFastifyIP":true}', "useFastifyIP"],
   ['{"useFastifyIp":"yes"}', "useFastifyIp"],
   ['{"authenticate":true}', "authenticate"],
 ])("the options %s are refused by name", async (options, field) => {
-  const tenure = await Tenure.make({ stores: memory() })
+  const tenure = await createTenure({ stores: memory() })
   const app = fastify()
   const ready = app.register(membershipPlugin, { ...JSON.parse(options), tenure }).after()
   await expect(ready).rejects.toMatchObject({ _tag: "InvalidInput", field })
@@ -18,7 +18,7 @@ it.each([
 })
 
 it("the options of register are Fastify's own", async () => {
-  const tenure = await Tenure.make({ stores: memory() })
+  const tenure = await createTenure({ stores: memory() })
   const app = fastify()
   const own = { prefix: "/members", logLevel: "warn", logSerializers: {} } as const
   await app.register(membershipPlugin, { ...own, tenure })
@@ -27,11 +27,11 @@ it("the options of register are Fastify's own", async () => {
 })
 
 it("a missing await is a clear error", async () => {
-  const tenure = Tenure.make({ stores: memory() })
+  const tenure = createTenure({ stores: memory() })
   const app = fastify()
   // @ts-expect-error: plain JavaScript does not notice.
   await expect(app.register(membershipPlugin, { tenure }).after()).rejects.toThrow(
-    "tenure is a promise: write `await Tenure.make(…)`",
+    "tenure is a promise: write `await createTenure(…)`",
   )
   await app.close()
   await (await tenure).close()

@@ -1,13 +1,13 @@
 import { once } from "node:events"
-import * as Tenure from "@tenure/core/Tenure"
-import { membershipPlugin } from "@tenure/fastify"
+import { createTenure } from "@tenure/core"
 import { memory } from "@tenure/memory"
 import { attachRealtime } from "@tenure/node-http"
 import fastify from "fastify"
 import { expect, it } from "vitest"
+import { membershipPlugin } from "../src/index.ts"
 
 it("the server of Fastify follows the feed by WebSocket, and closes with its connections", async () => {
-  const tenure = await Tenure.make({
+  const tenure = await createTenure({
     stores: memory(),
     authenticate: () => ({ keyId: "ann", projects: ["p1"] }),
   })

@@ -4,7 +4,7 @@
  */
 
 import { parseArgs } from "node:util"
-import { startPostgres } from "@tenure/testing/PostgresServer"
+import { startPostgres } from "@tenure/testing/postgres-server"
 import { start } from "./payments/pay.ts"
 
 const { values } = parseArgs({ options: { seeds: { type: "string", default: "1-5" } } })

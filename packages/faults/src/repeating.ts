@@ -7,12 +7,12 @@ import { writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import { parseArgs } from "node:util"
-import { startPostgres } from "@tenure/testing/PostgresServer"
+import { startPostgres } from "@tenure/testing/postgres-server"
 import pg from "pg"
 import { random } from "./random.ts"
 import { freePort } from "./world/ports.ts"
 import { bundled } from "./world/program.ts"
-import { makeServer, type Server } from "./world/server.ts"
+import { type Server, makeServer } from "./world/server.ts"
 
 const { values } = parseArgs({ options: { seeds: { type: "string", default: "1-5" } } })
 const [first = 1, last = first] = values.seeds.split("-").map(Number)

@@ -6,10 +6,19 @@ import { causes } from "./causes.ts"
 import { missedBy } from "./checks/feed.ts"
 import { grownAmong } from "./checks/processes.ts"
 import { now } from "./clock.ts"
-import type { Exit, Fault, Holding, Log, Manner, Reader, Run, Size } from "./history.ts"
-import { manners } from "./history.ts"
+import {
+  type Exit,
+  type Fault,
+  type Holding,
+  type Log,
+  type Manner,
+  type Reader,
+  type Run,
+  type Size,
+  manners,
+} from "./history.ts"
 import { random } from "./random.ts"
-import { calmMillis, type Episode, type Planned, type Schedule } from "./schedule.ts"
+import { type Episode, type Planned, type Schedule, calmMillis } from "./schedule.ts"
 import { countOpen, endHolds, isAnnouncing, readState } from "./state.ts"
 import { lazyReaders, runCrowd, runLazyReader, runRevoked } from "./workload/crowd.ts"
 import { runEnding, runRush } from "./workload/ending.ts"
@@ -18,11 +27,12 @@ import { runLateHost } from "./workload/late.ts"
 import { createWebhook, runBulkHost, runHost } from "./workload/local.ts"
 import { startNaiveReader } from "./workload/naive.ts"
 import { runProbes } from "./workload/probes.ts"
-import { readerKeys, type Readers, startReaders } from "./workload/readers.ts"
-import { makeRecorder, type Recorder } from "./workload/recorder.ts"
+import { type Readers, readerKeys, startReaders } from "./workload/readers.ts"
+import { type Recorder, makeRecorder } from "./workload/recorder.ts"
 import { runClient, runGreedyClient, warmUp } from "./workload/remote.ts"
 import {
   type Ground,
+  type World,
   host,
   leads,
   limits,
@@ -30,7 +40,6 @@ import {
   places,
   projects,
   retrySchedule,
-  type World,
 } from "./world/World.ts"
 
 const clientKeys = ["c1", "c2", "c3", "c4"]

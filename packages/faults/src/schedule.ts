@@ -1,7 +1,7 @@
 /** The schedule of a seed: which fault hits what, when and for how long. */
 
 import { type KindName, kindNames, kinds } from "./kinds.ts"
-import { random, type Random } from "./random.ts"
+import { type Random, random } from "./random.ts"
 
 /** A fault to cause. */
 export interface Planned {

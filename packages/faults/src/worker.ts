@@ -1,9 +1,9 @@
 /** A process that performs runs on a PostgreSQL of its own, for `main.ts`. */
 
-import { startPostgres } from "@tenure/testing/PostgresServer"
+import { startPostgres } from "@tenure/testing/postgres-server"
 import { violationsOf } from "./checks/checks.ts"
 import { grown } from "./checks/processes.ts"
-import { figures, type Table } from "./figures.ts"
+import { type Table, figures } from "./figures.ts"
 import type { Holding } from "./history.ts"
 import { explain, line } from "./report.ts"
 import { perform } from "./run.ts"

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, describe, expect, it } from "vitest"
 import { changeOf } from "../src/folders/changes.ts"
-import { compare, type Content } from "../src/folders/compare.ts"
+import { type Content, compare } from "../src/folders/compare.ts"
 import { start } from "../src/folders/kill.ts"
 
 const path = mkdtempSync(join(tmpdir(), "tenure-folder-"))

@@ -1,6 +1,6 @@
 /** A host that is killed in a transaction with `tenure.within` leaves all of it or nothing. */
 
-import { type PostgresServer, startPostgres } from "@tenure/testing/PostgresServer"
+import { type PostgresServer, startPostgres } from "@tenure/testing/postgres-server"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { start } from "../src/payments/pay.ts"
 

@@ -1,5 +1,5 @@
 import { once } from "node:events"
-import { createServer, connect, type Socket } from "node:net"
+import { type Socket, connect, createServer } from "node:net"
 import { setTimeout as sleep } from "node:timers/promises"
 import { afterEach, describe, expect, it } from "vitest"
 import { listen } from "../src/world/ports.ts"

@@ -1,6 +1,6 @@
 /** A small run, made by hand, in which nothing is wrong. */
 
-import * as WebhookSignature from "@tenure/core/WebhookSignature"
+import { secretFromBytes, signMessage } from "@tenure/core/signature"
 import type { Arrival, AuditRow, Operation, Run } from "../src/history.ts"
 
 /** When the run begins. */
@@ -9,7 +9,7 @@ export const begin = Date.UTC(2030, 0)
 const projectId = "p1"
 const url = "http://127.0.0.1:1/fast/0"
 const deletedUrl = "http://127.0.0.1:1/fast/1"
-const secret = WebhookSignature.secretFromBytes(new Uint8Array(32).fill(7))
+const secret = secretFromBytes(new Uint8Array(32).fill(7))
 const webhook = { id: "w1", url, secret }
 const deleted = { id: "w2", url: deletedUrl, secret }
 
@@ -160,7 +160,7 @@ const sent = told.slice(1)
 const arrivals = sent.map(([second, { body, id }]): Arrival => {
   const at = begin + 1000 * second + 100
   const timestamp = Math.floor(at / 1000)
-  const signature = WebhookSignature.sign({ id, timestamp, body }, secret)
+  const signature = signMessage({ id, timestamp, body }, secret)
   const headers = {
     "webhook-id": id,
     "webhook-timestamp": String(timestamp),

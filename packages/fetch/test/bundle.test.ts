@@ -4,12 +4,12 @@ import { build } from "esbuild"
 import { describe, expect, it } from "vitest"
 
 const program = `
-  import * as Tenure from "@tenure/core/Tenure"
+  import * as Tenure from "@tenure/core"
   import { fetchHandler } from "@tenure/fetch"
   import { memory } from "@tenure/memory"
 
   const list = async () => {
-    const tenure = await Tenure.make({ stores: memory() })
+    const tenure = await createTenure({ stores: memory() })
     await tenure.memberships.createProject("p1")
     const { token } = await tenure.apiKeys.issue({ projects: ["p1"] })
     const url = "https://worker.example/v2/projects/p1/integrations/webhooks"
@@ -60,7 +60,7 @@ describe("a bundle of core, memory and fetch for a worker", () => {
     expect(warnings).toEqual([])
     expect(Object.values(metafile.outputs).flatMap(({ imports }) => imports)).toEqual([])
     const files = Object.keys(metafile.inputs).join("\n")
-    expect(files).toContain("packages/core/src/http/Handler.ts")
+    expect(files).toContain("packages/core/src/http/handler.ts")
     expect(files).not.toContain("node-http")
   })
 

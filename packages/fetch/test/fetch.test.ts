@@ -1,17 +1,17 @@
-import * as Tenure from "@tenure/core/Tenure"
-import { fetchHandler, type RequestInfo } from "@tenure/fetch"
+import { type Tenure, createTenure } from "@tenure/core"
 import { memory } from "@tenure/memory"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
+import { type RequestInfo, fetchHandler } from "../src/index.ts"
 
 const origin = "https://backend.example"
 const path = "/v2/projects/p1/memberships/1001/extend"
 const body = JSON.stringify({ extend: "2099-01-01T00:00:00.000Z" })
 
-let tenure: Tenure.Tenure
+let tenure: Tenure
 let token: string
 
 beforeEach(async () => {
-  tenure = await Tenure.make({ stores: memory() })
+  tenure = await createTenure({ stores: memory() })
   await tenure.memberships.createProject("p1")
   await tenure.memberships.grant({ projectId: "p1", userId: "1001", endDate: 1_000_000_000_000 })
   token = (await tenure.apiKeys.issue({ projects: ["p1"] })).token

@@ -1,11 +1,11 @@
 import { Server } from "node:http"
-import { createAdaptorServer, type HttpBindings } from "@hono/node-server"
-import * as Tenure from "@tenure/core/Tenure"
-import { fetchHandler } from "@tenure/fetch"
+import { type HttpBindings, createAdaptorServer } from "@hono/node-server"
+import { createTenure } from "@tenure/core"
 import { memory } from "@tenure/memory"
 import { nodeTransport, orderRequests } from "@tenure/node-http"
 import { adapterSuite, listening } from "@tenure/testing"
 import { Hono } from "hono"
+import { fetchHandler } from "../src/index.ts"
 
 /** The body, if it has been parsed. */
 interface Variables {
@@ -14,7 +14,7 @@ interface Variables {
 
 adapterSuite("Hono by fetch", {
   start: async (options, { isBehindParser, path }) => {
-    const tenure = await Tenure.make({
+    const tenure = await createTenure({
       ...options,
       basePath: options.basePath ?? path,
       stores: memory(),

@@ -1,8 +1,7 @@
-import * as Tenure from "@tenure/core/Tenure"
-import { fetchHandler } from "@tenure/fetch"
+import { type Tenure, createTenure } from "@tenure/core"
 import { memory } from "@tenure/memory"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
-import { toWebStream } from "../src/streams.ts"
+import { fetchHandler, toWebStream } from "../src/index.ts"
 
 /** A stream of a text again and again, of which a test sees how often it was taken. */
 const endless = () => {
@@ -53,9 +52,9 @@ describe("a stream", () => {
 })
 
 describe("the feed", () => {
-  let tenure: Tenure.Tenure
+  let tenure: Tenure
   beforeEach(async () => {
-    tenure = await Tenure.make({ stores: memory() })
+    tenure = await createTenure({ stores: memory() })
     await tenure.memberships.createProject("p1")
   })
   afterEach(() => tenure.close())

@@ -1,7 +1,7 @@
 /** Compares the replies of hosts to the same bytes. */
 
 import type { Exchange, Reply } from "./connection.ts"
-import { faultsOf, type Shape, shapeOf } from "./shape.ts"
+import { type Shape, faultsOf, shapeOf } from "./shape.ts"
 import { adminToken, token } from "./vocabulary.ts"
 
 /** The reply of a host. */

@@ -1,6 +1,6 @@
 /** Sends bytes to a server over raw connections, which are used again where the answers allow it. */
 
-import { connect, type Socket } from "node:net"
+import { type Socket, connect } from "node:net"
 import { setImmediate } from "node:timers/promises"
 import { type Answer, type Parsed, parseAnswers } from "./answers.ts"
 

@@ -1,12 +1,13 @@
 /** Every host that Tenure documents, each with the API under `/members`. */
 
-import { createServer, Server } from "node:http"
+import { Server, createServer } from "node:http"
 import type { Server as TcpServer } from "node:net"
 import { NodeHttpServer } from "@effect/platform-node"
-import { createAdaptorServer, type HttpBindings } from "@hono/node-server"
-import * as HttpRoutes from "@tenure/core/HttpRoutes"
-import * as Tenure from "@tenure/core/Tenure"
-import { WebhookTransport } from "@tenure/core/WebhookTransport"
+import { type HttpBindings, createAdaptorServer } from "@hono/node-server"
+import { type Promises, type Tenure, type TenureOptions, createTenure } from "@tenure/core"
+import { promisesFromEffect, tenureLayer } from "@tenure/core/effect"
+import { tenureRouterLayer } from "@tenure/core/http-router"
+import { WebhookTransport } from "@tenure/core/transport"
 import { membershipMiddleware } from "@tenure/express"
 import { membershipPlugin } from "@tenure/fastify"
 import { fetchHandler } from "@tenure/fetch"
@@ -36,11 +37,11 @@ export interface Host {
 /** Where a host listens, the Tenure in it, and how to stop it. */
 interface Started {
   readonly port: number
-  readonly tenure: Tenure.Promises
+  readonly tenure: Promises
   readonly close: () => Promise<void>
 }
 
-type Start = (options: Tenure.Options) => Promise<Started>
+type Start = (options: TenureOptions) => Promise<Started>
 
 // Notifications go nowhere.
 const transport = Layer.succeed(WebhookTransport, {
@@ -48,8 +49,8 @@ const transport = Layer.succeed(WebhookTransport, {
   send: () => Effect.succeed({ status: 204, retryAfter: undefined, body: "" }),
 })
 
-const make = (options: Tenure.Options): Promise<Tenure.Tenure> =>
-  Tenure.make({ ...options, stores: memory({ history: 100 }), transport })
+const make = (options: TenureOptions): Promise<Tenure> =>
+  createTenure({ ...options, stores: memory({ history: 100 }), transport })
 
 const portOf = (server: TcpServer): number => {
   const address = server.address()
@@ -57,7 +58,7 @@ const portOf = (server: TcpServer): number => {
   return address.port
 }
 
-const listening = async (server: Server, tenure: Tenure.Tenure): Promise<Started> => {
+const listening = async (server: Server, tenure: Tenure): Promise<Started> => {
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
   const close = async () => {
     server.close()
@@ -122,17 +123,17 @@ const onHono: Start = async (options) => {
 }
 
 const onEffect: Start = async (options) => {
-  const services = Layer.provide(Tenure.layer({ ...options, basePath, transport }), memory())
+  const services = Layer.provide(tenureLayer({ ...options, basePath, transport }), memory())
   const server = NodeHttpServer.layer(() => orderRequests(createServer()), {
     port: 0,
     host: "127.0.0.1",
   })
-  const app = HttpRouter.serve(HttpRoutes.layer(), {
+  const app = HttpRouter.serve(tenureRouterLayer(), {
     disableLogger: true,
     disableListenLog: true,
   }).pipe(Layer.provideMerge(server), Layer.provideMerge(services))
   const runtime = ManagedRuntime.make(app)
-  const tenure = await runtime.runPromise(Tenure.promises)
+  const tenure = await runtime.runPromise(promisesFromEffect)
   const { address } = await runtime.runPromise(HttpServer.HttpServer)
   if (address._tag === "UnixPathAddress") throw new TypeError("not an address of TCP")
   return { port: address.port, tenure, close: () => runtime.dispose() }
@@ -149,7 +150,7 @@ const starts: ReadonlyArray<readonly [name: string, start: Start]> = [
   ["Effect", onEffect],
 ]
 
-const fill = async ({ apiKeys, memberships }: Tenure.Promises): Promise<void> => {
+const fill = async ({ apiKeys, memberships }: Promises): Promise<void> => {
   await memberships.createProject(projectId)
   for (const userId of userIds) {
     await memberships.grant({ projectId, userId, endDate: "2099-01-01T00:00:00.000Z" })
@@ -161,7 +162,7 @@ const fill = async ({ apiKeys, memberships }: Tenure.Promises): Promise<void> =>
 
 const url = "https://receiver.example/"
 
-const startOne = async (name: string, start: Start, options: Tenure.Options): Promise<Host> => {
+const startOne = async (name: string, start: Start, options: TenureOptions): Promise<Host> => {
   const { close, port, tenure } = await start(options)
   await fill(tenure)
   const { webhooks } = tenure
@@ -177,5 +178,5 @@ const startOne = async (name: string, start: Start, options: Tenure.Options): Pr
 }
 
 /** Starts every host, each on stores of its own. */
-export const startHosts = (options: Tenure.Options): Promise<ReadonlyArray<Host>> =>
+export const startHosts = (options: TenureOptions): Promise<ReadonlyArray<Host>> =>
   Promise.all(starts.map(([name, start]) => startOne(name, start, options)))

@@ -1,7 +1,7 @@
 /** Sends generated exchanges to all hosts, and compares what they answer. */
 
 import * as fc from "fast-check"
-import { compare, type HostReply } from "./compare.ts"
+import { type HostReply, compare } from "./compare.ts"
 import { type Client, type Exchange, makeClient } from "./connection.ts"
 import type { Host } from "./hosts.ts"
 import { exchange } from "./requests.ts"

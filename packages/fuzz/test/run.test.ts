@@ -1,7 +1,6 @@
-import { createServer, type RequestListener } from "node:http"
+import { type RequestListener, createServer } from "node:http"
 import { expect, it } from "vitest"
-import type { Host } from "../src/hosts.ts"
-import { startHosts } from "../src/hosts.ts"
+import { type Host, startHosts } from "../src/hosts.ts"
 import { report } from "../src/report.ts"
 import { type Failure, run } from "../src/run.ts"
 

@@ -1,9 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { MembershipStore } from "@tenure/core/MembershipStore"
-import { Outbox } from "@tenure/core/Outbox"
-import type { Stores } from "@tenure/core/Tenure"
+import { MembershipStore, Outbox, type StorePorts } from "@tenure/core/store"
 import { memory } from "@tenure/memory"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -11,7 +9,7 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import { afterAll, expect, inject, it } from "vitest"
 import { playSeed, report, shrink } from "../src/stores/run.ts"
-import { inFolder, inMemory, onServer, type Store } from "../src/stores/sides.ts"
+import { type Store, inFolder, inMemory, onServer } from "../src/stores/sides.ts"
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -29,7 +27,7 @@ const broken = <Identifier, Shape>(
   ...inMemory,
   name: "broken",
   stores: Layer.effectContext(
-    Effect.map(Effect.context<Stores>(), (context) => {
+    Effect.map(Effect.context<StorePorts>(), (context) => {
       const right = Option.getOrThrow(Context.getOption(context, port))
       return Context.add(context, port, { ...right, ...wrong(right) })
     }),

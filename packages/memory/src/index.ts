@@ -3,52 +3,51 @@
  * afford to lose everything when the process ends.
  */
 
-import { ApiKeyStore } from "@tenure/core/ApiKeyStore"
-import { FeedStore } from "@tenure/core/FeedStore"
-import type { InvalidInput } from "@tenure/core/InvalidInput"
-import { MembershipStore } from "@tenure/core/MembershipStore"
-import { Outbox } from "@tenure/core/Outbox"
-import { ProjectDirectory } from "@tenure/core/ProjectDirectory"
-import { RateLimitStore } from "@tenure/core/RateLimitStore"
-import * as Setting from "@tenure/core/Setting"
-import type { Stores } from "@tenure/core/Tenure"
-import { TicketStore } from "@tenure/core/TicketStore"
-import { WebhookStore } from "@tenure/core/WebhookStore"
+import { Setting } from "@tenure/core/internal"
+import {
+  ApiKeyStore,
+  FeedStore,
+  type InvalidInput,
+  MembershipStore,
+  Outbox,
+  ProjectDirectory,
+  RateLimitStore,
+  type StorePorts,
+  TicketStore,
+  WebhookStore,
+  makeInProcessRateLimits,
+} from "@tenure/core/store"
 import * as Context from "effect/Context"
 import { WebCrypto } from "effect/crypto/WebCrypto"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Cursors from "./Cursors.ts"
-import * as State from "./State.ts"
-import * as ApiKeys from "./stores/ApiKeys.ts"
-import * as Directory from "./stores/Directory.ts"
-import * as Feed from "./stores/Feed.ts"
-import * as Memberships from "./stores/Memberships.ts"
-import * as MemoryOutbox from "./stores/Outbox.ts"
-import * as RateLimits from "./stores/RateLimits.ts"
-import * as Tickets from "./stores/Tickets.ts"
-import * as Webhooks from "./stores/Webhooks.ts"
+import { makeCursorCipher } from "./cursors.ts"
+import { makeMemoryFeedStore } from "./feed.ts"
+import { makeMemoryApiKeyStore, makeMemoryTicketStore } from "./keys.ts"
+import { makeMemoryMembershipStore, makeMemoryProjectDirectory } from "./memberships.ts"
+import { makeState } from "./state.ts"
+import { makeMemoryOutbox, makeMemoryWebhookStore } from "./webhooks.ts"
 
 /** Bounds of what is kept. */
-export const options = Setting.struct({
+export const memoryOptions = Setting.object({
   /**
    * How many rows of each project's audit trail, and how many events and finished deliveries, are
    * kept. Older ones are dropped. Pending deliveries are all kept. Default: `10000`.
    */
-  history: Setting.withDefault(Setting.count(), 10_000),
+  history: Setting.withDefault(Setting.integer(), 10_000),
   /**
    * Addresses, and as many keys, whose token buckets are kept. At the limit, the fullest of a few
    * sampled buckets is dropped. Default: `100000`.
    */
-  maxBuckets: Setting.withDefault(Setting.count(), 100_000),
+  maxBuckets: Setting.withDefault(Setting.integer(), 100_000),
   /** How many idempotency keys of each API key are kept. At the limit, old ones are dropped. Default: `10000`. */
-  maxIdempotencyKeys: Setting.withDefault(Setting.count(), 10_000),
+  maxIdempotencyKeys: Setting.withDefault(Setting.integer(), 10_000),
   /** How long to keep idempotency keys, up to twice as long. Default: `"24 hours"`. */
-  idempotencyRetention: Setting.withDefault(Setting.millis(), "24 hours"),
+  idempotencyRetention: Setting.withDefault(Setting.duration(), "24 hours"),
 })
 
 /** The options as a host passes them. */
-export interface Options extends Setting.Input<typeof options> {}
+export interface MemoryOptions extends Setting.InputOf<typeof memoryOptions> {}
 
 /**
  * Makes all stores, empty and independent of any others. Fails with `InvalidInput`, which names the
@@ -56,27 +55,27 @@ export interface Options extends Setting.Input<typeof options> {}
  *
  * @example
  * ```ts
- * import { Tenure } from "tenure"
+ * import { createTenure } from "tenure"
  * import { memory } from "tenure/memory"
  *
- * const tenure = await Tenure.make({ stores: memory() })
+ * const tenure = await createTenure({ stores: memory() })
  * ```
  */
-export const memory = (given: Options = {}): Layer.Layer<Stores, InvalidInput> =>
+export const memory = (given: MemoryOptions = {}): Layer.Layer<StorePorts, InvalidInput> =>
   Layer.effectContext(
     Effect.gen(function* () {
-      const settings = yield* Setting.read(options, given)
+      const settings = yield* Setting.decode(memoryOptions, given)
       const { history, idempotencyRetention, maxBuckets, maxIdempotencyKeys } = settings
       const answers = { perOwner: maxIdempotencyKeys, millis: idempotencyRetention }
-      const state = State.make(history, answers, Cursors.make(yield* WebCrypto))
-      return Context.make(MembershipStore, Memberships.make(state)).pipe(
-        Context.add(WebhookStore, Webhooks.make(state)),
-        Context.add(ApiKeyStore, ApiKeys.make(state)),
-        Context.add(Outbox, MemoryOutbox.make(state)),
-        Context.add(FeedStore, Feed.make(state)),
-        Context.add(RateLimitStore, RateLimits.make(maxBuckets)),
-        Context.add(TicketStore, Tickets.make()),
-        Context.add(ProjectDirectory, Directory.make(state)),
+      const state = makeState(history, answers, makeCursorCipher(yield* WebCrypto))
+      return Context.make(MembershipStore, makeMemoryMembershipStore(state)).pipe(
+        Context.add(WebhookStore, makeMemoryWebhookStore(state)),
+        Context.add(ApiKeyStore, makeMemoryApiKeyStore(state)),
+        Context.add(Outbox, makeMemoryOutbox(state)),
+        Context.add(FeedStore, makeMemoryFeedStore(state)),
+        Context.add(RateLimitStore, makeInProcessRateLimits(maxBuckets)),
+        Context.add(TicketStore, makeMemoryTicketStore()),
+        Context.add(ProjectDirectory, makeMemoryProjectDirectory(state)),
       )
     }),
   )

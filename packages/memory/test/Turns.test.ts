@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import * as Turns from "../src/collections/Turns.ts"
+import { type RoundRobin, makeRoundRobin } from "../src/collections.ts"
 
 const elements = fc.nat({ max: 5 })
 const steps = fc.oneof(
@@ -39,7 +39,7 @@ class Model {
 /** A different time for each element, so that the order of waking is defined. */
 const timeOf = (element: number, until: number): number => 10 * until + element
 
-const run = (turns: Turns.Turns<number>, model: Model, step: Step): void => {
+const run = (turns: RoundRobin<number>, model: Model, step: Step): void => {
   if ("now" in step) {
     turns.wake(step.now)
     model.wake(step.now)
@@ -59,7 +59,7 @@ describe("turns", () => {
   it("follow the queue, which parked elements join at their time", () => {
     fc.assert(
       fc.property(fc.array(steps, { maxLength: 200 }), (all) => {
-        const turns = Turns.make<number>()
+        const turns = makeRoundRobin<number>()
         const model = new Model()
         for (const step of all) {
           run(turns, model, step)
@@ -73,7 +73,7 @@ describe("turns", () => {
   })
 
   it("include elements that are enqueued during the iteration", () => {
-    const turns = Turns.make<string>()
+    const turns = makeRoundRobin<string>()
     turns.enqueue("a")
     turns.enqueue("b")
     const seen: Array<string> = []

@@ -1,13 +1,13 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Tenure from "@tenure/core/Tenure"
-import { memory } from "@tenure/memory"
+import { createTenure } from "@tenure/core"
+import { memory } from "../src/index.ts"
 
 const projectId = "p1"
 const endDate = "2099-01-01T00:00:00.000Z"
 
 describe("the history", () => {
   it("keeps the newest rows of the audit trail", async () => {
-    const tenure = await Tenure.make({ stores: memory({ history: 3 }) })
+    const tenure = await createTenure({ stores: memory({ history: 3 }) })
     await tenure.memberships.createProject(projectId)
     for (const userId of ["1", "2", "3", "4", "5"]) {
       await tenure.memberships.grant({ projectId, userId, endDate })
@@ -18,7 +18,7 @@ describe("the history", () => {
   })
 
   it("keeps the newest events, and those with deliveries that are kept", async () => {
-    const tenure = await Tenure.make({
+    const tenure = await createTenure({
       stores: memory({ history: 3 }),
       webhooks: { allowedNetworks: ["192.0.2.0/24"] },
     })
@@ -44,7 +44,7 @@ describe("the history", () => {
   })
 
   it("keeps the newest deliveries that have ended", async () => {
-    const tenure = await Tenure.make({
+    const tenure = await createTenure({
       stores: memory({ history: 3 }),
       webhooks: { allowedNetworks: ["192.0.2.0/24"] },
     })

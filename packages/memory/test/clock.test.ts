@@ -1,16 +1,20 @@
 import { expect, it } from "@effect/vitest"
-import { ApiKeys } from "@tenure/core/ApiKeys"
-import { Events } from "@tenure/core/Events"
-import { Memberships } from "@tenure/core/Memberships"
-import * as Tenure from "@tenure/core/Tenure"
-import { Webhooks } from "@tenure/core/Webhooks"
-import { type Answer, WebhookTransport } from "@tenure/core/WebhookTransport"
-import { memory } from "@tenure/memory"
+import type { TenureOptions } from "@tenure/core"
+import {
+  ApiKeys,
+  Events,
+  Memberships,
+  type Services,
+  Webhooks,
+  tenureLayer,
+} from "@tenure/core/effect"
+import { type TransportResponse, WebhookTransport } from "@tenure/core/transport"
 import * as Clock from "effect/Clock"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
+import { memory } from "../src/index.ts"
 
 const projectId = "p1"
 const hour = 3_600_000
@@ -24,7 +28,7 @@ const receivers = (statuses: ReadonlyArray<number>) => {
       Clock.clockWith((clock) => {
         const status = statuses[seen.length] ?? 200
         seen.push(Number(clock.monotonicTimeNanosUnsafe() / 1_000_000_000n))
-        return Effect.succeed<Answer>({ status, retryAfter: undefined, body: "" })
+        return Effect.succeed<TransportResponse>({ status, retryAfter: undefined, body: "" })
       }),
   })
   return { seen, layer }
@@ -38,8 +42,8 @@ const onClock = <A, E>(
     readonly setBack: () => void
     /** When each notification came, in seconds since the beginning. */
     readonly seen: ReadonlyArray<number>
-  }) => Effect.Effect<A, E, Tenure.Services>,
-  options: Tenure.Options = {},
+  }) => Effect.Effect<A, E, Services>,
+  options: TenureOptions = {},
 ) =>
   Effect.gen(function* () {
     yield* TestClock.setTime(10 * hour)
@@ -61,7 +65,7 @@ const onClock = <A, E>(
         return seen.map((second) => second - start)
       },
     }).pipe(
-      Effect.provide(Layer.provide(Tenure.layer({ transport: layer, ...options }), memory())),
+      Effect.provide(Layer.provide(tenureLayer({ transport: layer, ...options }), memory())),
       Effect.provideService(Clock.Clock, clock),
     )
   })

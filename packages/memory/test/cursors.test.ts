@@ -1,11 +1,9 @@
 import { expect, it } from "@effect/vitest"
-import { FeedStore, type FeedPage } from "@tenure/core/FeedStore"
-import { MembershipStore } from "@tenure/core/MembershipStore"
-import { Outbox } from "@tenure/core/Outbox"
-import { memory } from "@tenure/memory"
+import { type FeedPage, FeedStore, MembershipStore, Outbox } from "@tenure/core/store"
 import { Fixture } from "@tenure/testing"
 import * as Effect from "effect/Effect"
-import * as Cursors from "../src/Cursors.ts"
+import { encryptBlock, makeCursorCipher } from "../src/cursors.ts"
+import { memory } from "../src/index.ts"
 
 const { event, occasion, p1, p2 } = Fixture
 const rounds = 200
@@ -50,15 +48,15 @@ it.effect("a cursor of the feed does not tell what happens in other projects", (
 )
 
 it("a cursor is read as the place that was printed, and only by its own history", () => {
-  const cursors = Cursors.make(crypto)
+  const cursors = makeCursorCipher(crypto)
   for (const place of [0, 1, 2, 1000, 2 ** 32 - 1, 2 ** 32, 2 ** 40 + 7]) {
     expect(cursors.read(cursors.print(place))).toBe(place)
-    expect(Cursors.make(crypto).read(cursors.print(place))).toBeUndefined()
+    expect(makeCursorCipher(crypto).read(cursors.print(place))).toBeUndefined()
   }
 })
 
 it("places are encrypted by XTEA", () => {
   const key = Uint32Array.of(0x00010203, 0x04050607, 0x08090a0b, 0x0c0d0e0f)
-  expect(Cursors.encrypt(key, [0x41424344, 0x45464748])).toEqual([0x497df3d0, 0x72612cb5])
-  expect(Cursors.encrypt(key, [0x41414141, 0x41414141])).toEqual([0xe78f2d13, 0x744341d8])
+  expect(encryptBlock(key, [0x41424344, 0x45464748])).toEqual([0x497df3d0, 0x72612cb5])
+  expect(encryptBlock(key, [0x41414141, 0x41414141])).toEqual([0xe78f2d13, 0x744341d8])
 })

@@ -1,7 +1,7 @@
-import { memory } from "@tenure/memory"
 import { type StoreHarness, storeSuite } from "@tenure/testing"
 import * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
+import { memory } from "../src/index.ts"
 
 const harness: StoreHarness = {
   layer: Layer.merge(memory(), TestClock.layer()),

@@ -1,6 +1,6 @@
-import * as Tenure from "@tenure/core/Tenure"
-import { memory } from "@tenure/memory"
+import { createTenure } from "@tenure/core"
 import { expect, it } from "vitest"
+import { memory } from "../src/index.ts"
 
 it.each([
   ['{"histroy":5}', "histroy"],
@@ -8,6 +8,6 @@ it.each([
   ['{"maxBuckets":1.5}', "maxBuckets"],
   ["null", "options"],
 ])("the options %s are refused by name", async (options, field) => {
-  const made = Tenure.make({ stores: memory(JSON.parse(options)) })
+  const made = createTenure({ stores: memory(JSON.parse(options)) })
   await expect(made).rejects.toMatchObject({ _tag: "InvalidInput", field })
 })

@@ -1,14 +1,14 @@
 /** The suites of all ports, over shards in memory. */
 
-import * as Shards from "@tenure/core/Shards"
-import { memory } from "@tenure/memory"
+import { shardsLayer } from "@tenure/core/internal"
 import { type Port, storeSuite } from "@tenure/testing"
 import * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
+import { memory } from "../src/index.ts"
 
 const on = (home: (projectId: string) => boolean) => ({
   layer: Layer.merge(
-    Shards.layer([
+    shardsLayer([
       { name: "home", projects: home, stores: memory() },
       { name: "other", projects: "others", stores: memory() },
     ]),

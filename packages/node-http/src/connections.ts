@@ -4,7 +4,7 @@ import type * as Http from "node:http"
 import * as Net from "node:net"
 import type { Duplex } from "node:stream"
 import { setImmediate } from "node:timers"
-import { dismiss } from "./departures.ts"
+import { releaseSignal } from "./exchange.ts"
 
 // How long a client that sends one request after another has to send its next one. The response to
 // that tells the client that the connection closes, so that it loses no request.
@@ -56,7 +56,7 @@ export const trackConnections = (server: Http.Server): Connections => {
 
   const sweep = (): void => {
     for (const socket of open) {
-      dismiss(socket)
+      releaseSignal(socket)
       if (!held.has(socket) && !isPending(latest.get(socket))) socket.destroy()
     }
   }
@@ -69,7 +69,7 @@ export const trackConnections = (server: Http.Server): Connections => {
     for (const socket of open) {
       const response = latest.get(socket)
       if (response?.headersSent === false) end(socket, response)
-      dismiss(socket)
+      releaseSignal(socket)
     }
   }
   const destroyAll = (): void => {

@@ -1,12 +1,9 @@
 /** Tenure as a request handler for node:http and node:http2. */
 
-import { pathOf } from "@tenure/core/ApiRequest"
-import type { Authenticate } from "@tenure/core/Identity"
-import { checkMountable, type Mountable } from "@tenure/core/Mountable"
-import * as Setting from "@tenure/core/Setting"
-import { handle } from "./answer.ts"
-import type { NodeRequest, NodeResponse } from "./messages.ts"
-import { send } from "./send.ts"
+import { type Authenticate, type Mountable, checkMountable, pathOf } from "@tenure/core/adapter"
+import { Setting } from "@tenure/core/internal"
+import { handle, send } from "./exchange.ts"
+import type { NodeRequest, NodeResponse } from "./types.ts"
 
 /** Answers a request. With `next` it is middleware, and calls `next` for paths outside the API. */
 export type NodeHandler<Request extends NodeRequest = NodeRequest> = (
@@ -16,44 +13,44 @@ export type NodeHandler<Request extends NodeRequest = NodeRequest> = (
 ) => void
 
 /** The options of `toNodeHandler`. */
-export const handlerOptions = <Request extends NodeRequest>() =>
-  Setting.struct({
+export const nodeHandlerOptions = <Request extends NodeRequest>() =>
+  Setting.object({
     /**
      * Authenticates requests in place of API keys. By default, `authenticate` of the options of
-     * `Tenure.make` does.
+     * `createTenure` does.
      */
     authenticate: Setting.callback<Authenticate<Request>>(),
   })
 
 /** The options that a host passes. */
-export interface HandlerOptions<Request extends NodeRequest = NodeRequest> extends Setting.Input<
-  ReturnType<typeof handlerOptions<Request>>
-> {}
+export interface NodeHandlerOptions<
+  Request extends NodeRequest = NodeRequest,
+> extends Setting.InputOf<ReturnType<typeof nodeHandlerOptions<Request>>> {}
 
 /**
  * Makes a request handler for `createServer` of node:http and node:http2.
  *
  * As middleware, with a third argument `next`, the handler calls `next` for paths outside the API.
  * Without it, the handler answers them 404. Throws a `TypeError` if `tenure` is not what
- * `await Tenure.make(…)` returns, and `InvalidInput` if an option is invalid.
+ * `await createTenure(…)` returns, and `InvalidInput` if an option is invalid.
  *
  * @example
  * ```ts
  * import { createServer } from "node:http"
- * import { Tenure } from "tenure"
+ * import { createTenure } from "tenure"
  * import { memory } from "tenure/memory"
  * import { toNodeHandler } from "tenure/node"
  *
- * const tenure = await Tenure.make({ stores: memory() })
+ * const tenure = await createTenure({ stores: memory() })
  * createServer(toNodeHandler(tenure)).listen(3000, "127.0.0.1")
  * ```
  */
 export const toNodeHandler = <Request extends NodeRequest = NodeRequest>(
   tenure: Mountable,
-  given: HandlerOptions<Request> = {},
+  given: NodeHandlerOptions<Request> = {},
 ): NodeHandler<Request> => {
   checkMountable(tenure)
-  const { authenticate } = Setting.readSync(handlerOptions<Request>(), given)
+  const { authenticate } = Setting.parse(nodeHandlerOptions<Request>(), given)
   return (request, response, next) => {
     if (next !== undefined && !tenure.owns(pathOf(request.url ?? ""))) return next()
     const known = authenticate && { authenticate: () => authenticate(request) }

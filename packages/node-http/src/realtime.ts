@@ -1,27 +1,31 @@
 /** WebSocket connections to the API, on the server of a host. */
 
-import { type IncomingMessage, type Server, STATUS_CODES } from "node:http"
+import { type IncomingMessage, STATUS_CODES, type Server } from "node:http"
 import type { Duplex } from "node:stream"
 import { inspect } from "node:util"
-import { emptyBody, pathOf } from "@tenure/core/ApiRequest"
-import type { ApiResponse } from "@tenure/core/Envelope"
-import * as Handler from "@tenure/core/Handler"
-import { type Connectable, checkMountable, type Mountable } from "@tenure/core/Mountable"
-import type { Session } from "@tenure/core/Realtime"
-import * as Setting from "@tenure/core/Setting"
+import {
+  type ApiResponse,
+  type Connectable,
+  type Mountable,
+  type RealtimeSession,
+  checkMountable,
+  emptyBody,
+  pathOf,
+} from "@tenure/core/adapter"
+import { Setting, handlerOptions } from "@tenure/core/internal"
 import type { WebSocket, WebSocketServer } from "ws"
-import { toApiRequest } from "./answer.ts"
-import { handlerOptions } from "./handler.ts"
+import { toApiRequest } from "./exchange.ts"
+import { nodeHandlerOptions } from "./handler.ts"
 
 /** The options of `attachRealtime`. */
-export const realtimeOptions = Setting.struct({
-  ...handlerOptions<IncomingMessage>().fields,
+export const realtimeOptions = Setting.object({
+  ...nodeHandlerOptions<IncomingMessage>().fields,
   /** The path under which the host mounts the API, for example `"/members"`. Default: `""`. */
-  mountPath: Handler.options.fields.basePath,
+  mountPath: handlerOptions.fields.basePath,
 })
 
 /** The options that a host passes. */
-export interface RealtimeOptions extends Setting.Input<typeof realtimeOptions> {}
+export interface RealtimeOptions extends Setting.InputOf<typeof realtimeOptions> {}
 
 /** Connections that are attached to a server. */
 export interface Attached {
@@ -71,7 +75,7 @@ const end = (webSocket: WebSocket, code: number, reason: string): void => {
 }
 
 /** Connects a socket of the library with a session. */
-const join = (webSocket: WebSocket, session: Session): void => {
+const join = (webSocket: WebSocket, session: RealtimeSession): void => {
   let late = 0
   /** Tells whether the connection is open. Cuts it if a client goes on sending when it is not. */
   const isOpen = (): boolean => {
@@ -139,18 +143,18 @@ const ignoreUpgrade = (
  * node:https, such as that of Express or of Fastify (`app.server`). All other upgrades are left to the
  * host.
  *
- * Throws a `TypeError` if `tenure` is not what `await Tenure.make(…)` returns, and `InvalidInput` if an
+ * Throws a `TypeError` if `tenure` is not what `await createTenure(…)` returns, and `InvalidInput` if an
  * option is invalid.
  *
  * @returns what ends the connections. Call `close` before the server's, which waits for them.
  * @example
  * ```ts
- * import { createServer } from "node:http"
- * import { Tenure } from "tenure"
- * import { memory } from "tenure/memory"
  * import { attachRealtime, toNodeHandler } from "tenure/node"
+ * import { createServer } from "node:http"
+ * import { createTenure } from "tenure"
+ * import { memory } from "tenure/memory"
  *
- * const tenure = await Tenure.make({ stores: memory() })
+ * const tenure = await createTenure({ stores: memory() })
  * const server = createServer(toNodeHandler(tenure)).listen(3000, "127.0.0.1")
  * const realtime = attachRealtime(server, tenure)
  * process.once("SIGTERM", () => {
@@ -165,7 +169,7 @@ export const attachRealtime = (
   given: RealtimeOptions = {},
 ): Attached => {
   checkMountable(tenure)
-  const { authenticate, mountPath } = Setting.readSync(realtimeOptions, given)
+  const { authenticate, mountPath } = Setting.parse(realtimeOptions, given)
   const open = new Set<WebSocket>()
   let webSockets: Promise<WebSocketServer> | undefined
   let isClosed = false

@@ -1,52 +1,60 @@
 /** A standalone server, with limits on slow clients and a graceful shutdown. */
 
 import * as Http from "node:http"
-import type { Body } from "@tenure/core/ApiRequest"
-import { valuesOf } from "@tenure/core/HeaderFields"
-import { checkMountable, isConnectable, type Mountable } from "@tenure/core/Mountable"
-import * as Setting from "@tenure/core/Setting"
-import { answer, toApiRequest } from "./answer.ts"
-import { faultOf } from "./bodyFaults.ts"
+import {
+  type Body,
+  type Mountable,
+  checkMountable,
+  headerValues,
+  isConnectable,
+} from "@tenure/core/adapter"
+import { Setting } from "@tenure/core/internal"
 import { trackConnections } from "./connections.ts"
-import { expectContinue, takeExpectation } from "./expectations.ts"
-import { answerFaults } from "./faults.ts"
+import {
+  answer,
+  bodyErrorOf,
+  expectContinue,
+  send,
+  takeExpectation,
+  toApiRequest,
+} from "./exchange.ts"
 import { toNodeHandler } from "./handler.ts"
-import { guard, inOrder, limitRefusals } from "./pipelines.ts"
+import { answerMalformedRequests } from "./malformed-requests.ts"
+import { enqueueRequest, guardPipeline, limitRefusals } from "./pipelining.ts"
 import { attachRealtime } from "./realtime.ts"
-import { send } from "./send.ts"
 
 // Node's timers take no more than 24 days.
 const upToADay = { most: 86_400_000 }
 
 /** The options of a server. */
-export const serverOptions = Setting.struct({
+export const serverOptions = Setting.object({
   /** The address to listen on. Default: `"127.0.0.1"`. */
   host: Setting.withDefault(
-    Setting.text("an address or a host name", (host) => host !== ""),
+    Setting.string("an address or a host name", (host) => host !== ""),
     "127.0.0.1",
   ),
   /** The port to listen on; 0 takes a free one. Default: `0`. */
-  port: Setting.withDefault(Setting.count({ least: 0, most: 65_535 }), 0),
+  port: Setting.withDefault(Setting.integer({ least: 0, most: 65_535 }), 0),
   /** Answers requests in place of `toNodeHandler(tenure)`, which it may call. */
   listener: Setting.callback<Http.RequestListener>(),
   /**
    * How long the header of a request may take to arrive; at most as long as `requestTimeout`.
    * Default: `"10 seconds"`.
    */
-  headersTimeout: Setting.withDefault(Setting.millis(upToADay), "10 seconds"),
+  headersTimeout: Setting.withDefault(Setting.duration(upToADay), "10 seconds"),
   /** How long a whole request may take to arrive. Default: `"30 seconds"`. */
-  requestTimeout: Setting.withDefault(Setting.millis(upToADay), "30 seconds"),
+  requestTimeout: Setting.withDefault(Setting.duration(upToADay), "30 seconds"),
   /**
    * How long a connection may be inactive in both directions, such as that of a client that does
    * not read its response. Default: `"1 minute"`.
    */
-  idleTimeout: Setting.withDefault(Setting.millis(upToADay), "1 minute"),
+  idleTimeout: Setting.withDefault(Setting.duration(upToADay), "1 minute"),
   /** How long `close` waits for requests in flight. Default: `"10 seconds"`. */
-  shutdownTimeout: Setting.withDefault(Setting.millis({ least: 0, ...upToADay }), "10 seconds"),
+  shutdownTimeout: Setting.withDefault(Setting.duration({ least: 0, ...upToADay }), "10 seconds"),
 })
 
 /** The options that a host passes. */
-export interface ServerOptions extends Setting.Input<typeof serverOptions> {}
+export interface ServerOptions extends Setting.InputOf<typeof serverOptions> {}
 
 /** A server that is listening. */
 export interface Server {
@@ -75,7 +83,7 @@ const hostFault: Body = {
 
 /** Whether a request has exactly one Host header, which HTTP/1.0 may omit (RFC 9112, 3.2). */
 const hasHost = ({ httpVersion, rawHeaders }: Http.IncomingMessage): boolean => {
-  const { length } = valuesOf(rawHeaders, "host")
+  const { length } = headerValues(rawHeaders, "host")
   return length === 1 || (length === 0 && httpVersion !== "1.1")
 }
 
@@ -90,7 +98,7 @@ const listen = (server: Http.Server, host: string, port: number): Promise<string
     })
   })
 
-const makeServer = (settings: Setting.Output<typeof serverOptions>): Http.Server => {
+const makeServer = (settings: Setting.OutputOf<typeof serverOptions>): Http.Server => {
   // Node refuses fractions, and a header that may take longer than the whole request.
   const requestTimeout = Math.ceil(settings.requestTimeout)
   const server = Http.createServer({
@@ -109,15 +117,15 @@ const makeServer = (settings: Setting.Output<typeof serverOptions>): Http.Server
  * Starts a server.
  *
  * @returns the server. The promise rejects with a `TypeError` if `tenure` is not what
- *   `await Tenure.make(…)` returns, with `InvalidInput` if an option is invalid, and with the error of
+ *   `await createTenure(…)` returns, with `InvalidInput` if an option is invalid, and with the error of
  *   `listen`, such as `EADDRINUSE`.
  * @example
  * ```ts
- * import { Tenure } from "tenure"
+ * import { createTenure } from "tenure"
  * import { memory } from "tenure/memory"
  * import { nodeTransport, serve } from "tenure/node"
  *
- * const tenure = await Tenure.make({ stores: memory(), transport: nodeTransport })
+ * const tenure = await createTenure({ stores: memory(), transport: nodeTransport })
  * const server = await serve(tenure, { port: 3000 })
  * process.once("SIGTERM", async () => {
  *   await server.close()
@@ -127,16 +135,16 @@ const makeServer = (settings: Setting.Output<typeof serverOptions>): Http.Server
  */
 export const serve = async (tenure: Mountable, given: ServerOptions = {}): Promise<Server> => {
   checkMountable(tenure)
-  const settings = Setting.readSync(serverOptions, given)
+  const settings = Setting.parse(serverOptions, given)
   const listener = settings.listener ?? toNodeHandler(tenure)
   const server = makeServer(settings)
   const connections = trackConnections(server)
-  guard(server)
+  guardPipeline(server)
 
   const onRequest: Http.RequestListener = (request, response) => {
     if (!connections.admit(request, response)) return
-    inOrder(request, response, () => {
-      const fault = faultOf(request) ?? (hasHost(request) ? undefined : hostFault)
+    enqueueRequest(request, response, () => {
+      const fault = bodyErrorOf(request) ?? (hasHost(request) ? undefined : hostFault)
       if (fault !== undefined) {
         const apiRequest = toApiRequest(request, fault)
         return void answer(tenure, apiRequest, (reply) =>
@@ -157,7 +165,7 @@ export const serve = async (tenure: Mountable, given: ServerOptions = {}): Promi
     expectContinue(request, () => response.writeContinue())
     onRequest(request, response)
   })
-  answerFaults(server, tenure, connections)
+  answerMalformedRequests(server, tenure, connections)
   const realtime = isConnectable(tenure) ? attachRealtime(server, tenure) : undefined
 
   const url = await listen(server, settings.host, settings.port)

@@ -1,8 +1,8 @@
 /** Sends the streams of responses. */
 
 import { Readable } from "node:stream"
-import type { ApiResponse } from "@tenure/core/Envelope"
-import type { NodeResponse } from "./messages.ts"
+import type { ApiResponse } from "@tenure/core/adapter"
+import type { NodeResponse } from "./types.ts"
 
 /** The body of a response that is a stream. */
 export type TextStream = Exclude<ApiResponse["body"], string>

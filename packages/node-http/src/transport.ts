@@ -1,20 +1,170 @@
-/** Sends notifications with node:http and node:https, to permitted addresses only. */
+/** The machine's own table of host names: `/etc/hosts`, or its counterpart on Windows. */
 
+import { type LookupAddress, Resolver } from "node:dns"
+import { readFile } from "node:fs/promises"
 import * as Http from "node:http"
 import * as Https from "node:https"
-import type { LookupFunction } from "node:net"
-import { AddressPolicy, permitsHost } from "@tenure/core/AddressPolicy"
+import { type LookupFunction, isIP } from "node:net"
 import {
-  type Answer,
-  bodyReader,
-  type Outgoing,
+  AddressPolicy,
   TransportError,
+  type TransportRequest,
+  type TransportResponse,
   WebhookTransport,
-} from "@tenure/core/WebhookTransport"
+  bodyReader,
+  hostOf,
+  permitsHost,
+} from "@tenure/core/transport"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { notAllowed, vettedLookup } from "./vettedLookup.ts"
+import * as NetAddress from "effect/net/NetAddress"
+import * as Result from "effect/Result"
+
+/** Addresses by lower-case host name. */
+type HostTable = ReadonlyMap<string, ReadonlyArray<LookupAddress>>
+
+/** Returns the addresses of a lower-case host name. */
+export type FindInHosts = (name: string) => Promise<ReadonlyArray<LookupAddress>>
+
+const hostsPath =
+  process.platform === "win32" ? "C:\\Windows\\System32\\drivers\\etc\\hosts" : "/etc/hosts"
+
+// How long a table is used. A change to the file takes effect after this time.
+const maxAgeMillis = 5000
+
+/** Parses the text of a hosts file. Ignores comments and lines without a valid address. */
+export const parseHosts = (text: string): HostTable => {
+  const table = new Map<string, Array<LookupAddress>>()
+  for (const line of text.split("\n")) {
+    const [address = "", ...names] = line.replace(/#.*/, "").trim().toLowerCase().split(/\s+/)
+    const family = isIP(address)
+    if (family === 0) continue
+    for (const name of new Set(names)) {
+      table.set(name, [...(table.get(name) ?? []), { address, family }])
+    }
+  }
+  return table
+}
+
+const readHosts = (): Promise<string> => readFile(hostsPath, "utf8")
+
+/**
+ * Makes a function that looks up names in the hosts file. It reads the file at most once every five
+ * seconds. A file that cannot be read counts as empty.
+ *
+ * @param read - reads the text of the file
+ * @param now - a clock in milliseconds
+ */
+export const makeFindInHosts = (
+  read: () => Promise<string> = readHosts,
+  now: () => number = () => performance.now(),
+): FindInHosts => {
+  let table: Promise<HostTable> = Promise.resolve(new Map())
+  let expiresAt = -Infinity
+
+  const load = async (): Promise<HostTable> => parseHosts(await read().catch(() => ""))
+
+  return async (name) => {
+    if (now() >= expiresAt) {
+      expiresAt = now() + maxAgeMillis
+      table = load()
+    }
+    return (await table).get(name) ?? []
+  }
+}
+
+/**
+ * Resolves host names as `dns.lookup` does, but without its threads: the process has few of them, and
+ * look-ups at a name server that does not answer would hold up all others.
+ */
+
+/** Calls back with all addresses of a name. */
+export type Resolve = (
+  hostname: string,
+  callback: (error: NodeJS.ErrnoException | null, addresses: ReadonlyArray<LookupAddress>) => void,
+) => void
+
+// The time for each try, in milliseconds. All tries together take less than an attempt may.
+const timeout = 2000
+const tries = 3
+
+const addressOf = (text: string): LookupAddress => ({ address: text, family: isIP(text) })
+
+/** Resolves both IPv4 and IPv6 addresses. Fails only if neither are found. */
+const resolveInDns =
+  (resolver: Resolver): Resolve =>
+  (hostname, callback) => {
+    const found: Array<LookupAddress> = []
+    let pending = 2
+    const collect = (
+      error: NodeJS.ErrnoException | null,
+      addresses: ReadonlyArray<string> = [],
+    ): void => {
+      found.push(...addresses.map(addressOf))
+      pending--
+      if (pending === 0) callback(found.length === 0 ? error : null, found)
+    }
+    resolver.resolve4(hostname, collect)
+    resolver.resolve6(hostname, collect)
+  }
+
+/** Makes a function that resolves names: in the hosts file, then in the DNS without search domains. */
+export const makeResolve = (
+  resolver: Resolver = new Resolver({ timeout, tries }),
+  findInHosts: FindInHosts = makeFindInHosts(),
+): Resolve => {
+  const resolve = resolveInDns(resolver)
+  return (hostname, callback) => {
+    const name = hostname.toLowerCase().replace(/\.$/, "")
+    void findInHosts(name).then((addresses) => {
+      if (addresses.length > 0) callback(null, addresses)
+      else resolve(name, callback)
+    })
+  }
+}
+
+/** Looks up host names, and returns only permitted addresses. */
+
+type Policy = AddressPolicy["Service"]
+
+/** The code of the error for an address that is not permitted. */
+export const notAllowed = "AddressNotAllowed"
+
+const isPermitted = (policy: Policy, address: string): boolean => {
+  const parsed = NetAddress.ipFromString(address.replace(/%.*$/, ""))
+  return Result.isSuccess(parsed) && policy.permits(parsed.success)
+}
+
+/** The permitted loopback addresses, for names such as `localhost`, which no resolver is asked for. */
+const localAddresses = (policy: Policy): ReadonlyArray<LookupAddress> =>
+  NetAddress.loopbackAddresses.filter(policy.permits).map((address) => ({
+    address: NetAddress.formatIp(address),
+    family: NetAddress.isIpv4Address(address) ? 4 : 6,
+  }))
+
+/**
+ * Makes a look-up function for sockets. It resolves a name once for each connection, and fails with
+ * the code `AddressNotAllowed` unless all addresses of the name are permitted. The socket connects to
+ * an address that it returns, so a second look-up cannot return a different one.
+ */
+export const vettedLookup =
+  (policy: Policy, resolve: Resolve = makeResolve()): LookupFunction =>
+  (hostname, options, callback) => {
+    const answer = (addresses: ReadonlyArray<LookupAddress>): void => {
+      const [first] = addresses
+      if (first === undefined || !addresses.every(({ address }) => isPermitted(policy, address))) {
+        callback(Object.assign(new Error(notAllowed), { code: notAllowed }), "", 0)
+      } else if (options.all === true) callback(null, [...addresses])
+      else callback(null, first.address, first.family)
+    }
+    if (hostOf(hostname)._tag === "Localhost") return answer(localAddresses(policy))
+    resolve(hostname, (error, addresses) =>
+      error === null ? answer(addresses) : callback(error, "", 0),
+    )
+  }
+
+/** Sends notifications with node:http and node:https, to permitted addresses only. */
 
 const failure = (error: NodeJS.ErrnoException): TransportError =>
   new TransportError({ reason: error.code ?? error.name })
@@ -22,7 +172,7 @@ const failure = (error: NodeJS.ErrnoException): TransportError =>
 /** Reads a response up to its end or the limit. */
 const readAnswer = (
   response: Http.IncomingMessage,
-  resume: (result: Effect.Effect<Answer, TransportError>) => void,
+  resume: (result: Effect.Effect<TransportResponse, TransportError>) => void,
 ): void => {
   const reader = bodyReader()
   const answer = Effect.sync(() => ({
@@ -47,11 +197,11 @@ const roundTripNanos = 1_000_000_000n
 /** Sends a request on a connection of the agent, or on a new one if `agent` is false. */
 const post = (
   target: URL,
-  outgoing: Outgoing,
+  outgoing: TransportRequest,
   lookup: LookupFunction,
   agent: Http.Agent | false,
   clock: Clock.Clock,
-): Effect.Effect<Answer, TransportError> =>
+): Effect.Effect<TransportResponse, TransportError> =>
   Effect.callback((resume) => {
     const { request: open } = target.protocol === "https:" ? Https : Http
     const { body, headers } = outgoing
@@ -104,11 +254,11 @@ const agents = Effect.acquireRelease(
  *
  * @example
  * ```ts
- * import { Tenure } from "tenure"
+ * import { createTenure } from "tenure"
  * import { memory } from "tenure/memory"
  * import { nodeTransport } from "tenure/node"
  *
- * const tenure = await Tenure.make({ stores: memory(), transport: nodeTransport })
+ * const tenure = await createTenure({ stores: memory(), transport: nodeTransport })
  * ```
  */
 export const nodeTransport: Layer.Layer<WebhookTransport, never, AddressPolicy> = Layer.effect(

@@ -1,12 +1,14 @@
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
+import { type IncomingMessage, type ServerResponse, createServer } from "node:http"
 import { json } from "node:stream/consumers"
-import * as Tenure from "@tenure/core/Tenure"
+import { type TenureOptions, createTenure } from "@tenure/core"
 import { memory } from "@tenure/memory"
-import { nodeTransport, serve, toNodeHandler } from "@tenure/node-http"
 import { adapterSuite, listening } from "@tenure/testing"
+import { toNodeHandler } from "../src/handler.ts"
+import { serve } from "../src/server.ts"
+import { nodeTransport } from "../src/transport.ts"
 
-const make = (options: Tenure.Options) =>
-  Tenure.make({ ...options, stores: memory(), transport: nodeTransport })
+const make = (options: TenureOptions) =>
+  createTenure({ ...options, stores: memory(), transport: nodeTransport })
 
 /** A host without a framework. */
 const host = async (

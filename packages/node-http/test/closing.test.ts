@@ -1,9 +1,9 @@
 import { once } from "node:events"
 import * as Http from "node:http"
 import { text } from "node:stream/consumers"
-import { serve } from "@tenure/node-http"
 import { exchange, parseResponses, send } from "@tenure/testing"
 import { describe, expect, it } from "vitest"
+import { serve } from "../src/server.ts"
 import { answering, connect, gated, lines, ok } from "./support.ts"
 
 const get = lines("GET / HTTP/1.1", "Host: a")

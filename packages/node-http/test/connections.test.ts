@@ -2,10 +2,11 @@ import { once } from "node:events"
 import type { IncomingMessage } from "node:http"
 import { text } from "node:stream/consumers"
 import { setImmediate } from "node:timers/promises"
-import type { ArrivedBody } from "@tenure/core/ApiRequest"
-import { serve, toNodeHandler } from "@tenure/node-http"
+import type { ArrivedBody } from "@tenure/core/adapter"
 import { exchange, parseResponses, send } from "@tenure/testing"
 import { describe, expect, it, vi } from "vitest"
+import { toNodeHandler } from "../src/handler.ts"
+import { serve } from "../src/server.ts"
 import { answering, connect, gated, lines, ok } from "./support.ts"
 
 const get = lines("GET / HTTP/1.1", "Host: a")

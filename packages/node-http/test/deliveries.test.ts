@@ -1,5 +1,5 @@
 import { memory } from "@tenure/memory"
-import { nodeTransport } from "@tenure/node-http"
 import { deliverySuite } from "@tenure/testing"
+import { nodeTransport } from "../src/transport.ts"
 
 deliverySuite("memory", { stores: () => memory(), transport: nodeTransport })

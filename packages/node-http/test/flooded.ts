@@ -1,9 +1,9 @@
 /** A server in a process of its own, for the tests of floods. Prints its URL. */
 
-import * as Tenure from "@tenure/core/Tenure"
+import { createTenure } from "@tenure/core"
 import { memory } from "@tenure/memory"
-import { serve } from "@tenure/node-http"
+import { serve } from "../src/server.ts"
 
-const tenure = await Tenure.make({ stores: memory() })
+const tenure = await createTenure({ stores: memory() })
 const { url } = await serve(tenure)
 process.stdout.write(`${url}\n`)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { makeFindInHosts, parseHosts } from "../src/hostsFile.ts"
+import { makeFindInHosts, parseHosts } from "../src/transport.ts"
 
 const loopback = { address: "127.0.0.1", family: 4 }
 const loopback6 = { address: "::1", family: 6 }

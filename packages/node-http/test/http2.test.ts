@@ -1,10 +1,11 @@
 import { once } from "node:events"
 import * as Http2 from "node:http2"
 import { text } from "node:stream/consumers"
-import * as Tenure from "@tenure/core/Tenure"
+import { type Tenure, createTenure } from "@tenure/core"
 import { memory } from "@tenure/memory"
-import { nodeTransport, toNodeHandler } from "@tenure/node-http"
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest"
+import { toNodeHandler } from "../src/handler.ts"
+import { nodeTransport } from "../src/transport.ts"
 import { answering, body, extendOne } from "./support.ts"
 
 interface Listening {
@@ -12,12 +13,12 @@ interface Listening {
   readonly client: Http2.ClientHttp2Session
 }
 
-let tenure: Tenure.Tenure
+let tenure: Tenure
 let token: string
 const open: Array<Listening> = []
 
 beforeAll(async () => {
-  tenure = await Tenure.make({ stores: memory(), transport: nodeTransport })
+  tenure = await createTenure({ stores: memory(), transport: nodeTransport })
   await tenure.memberships.createProject("p1")
   await tenure.memberships.grant({ projectId: "p1", userId: "1001", endDate: 1_000_000_000_000 })
   token = (await tenure.apiKeys.issue({ projects: ["p1"] })).token

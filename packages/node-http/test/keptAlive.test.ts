@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import { TestClock } from "effect/testing"
 import { describe, expect, it } from "vitest"
-import { gate, rawServer, type SendOne, sending } from "./sending.ts"
+import { type SendOne, gate, rawServer, sending } from "./sending.ts"
 
 const ok = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 

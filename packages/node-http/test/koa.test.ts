@@ -1,11 +1,13 @@
 import { createServer } from "node:http"
 import { bodyParser } from "@koa/bodyparser"
-import { type Body, pathOf } from "@tenure/core/ApiRequest"
-import * as Tenure from "@tenure/core/Tenure"
+import { createTenure } from "@tenure/core"
+import { type Body, pathOf } from "@tenure/core/adapter"
 import { memory } from "@tenure/memory"
-import { handle, nodeTransport, toReadable } from "@tenure/node-http"
 import { adapterSuite, listening } from "@tenure/testing"
 import Koa from "koa"
+import { handle } from "../src/exchange.ts"
+import { toReadable } from "../src/streams.ts"
+import { nodeTransport } from "../src/transport.ts"
 
 const utf8 = new TextEncoder()
 
@@ -13,7 +15,7 @@ const bytes = (text: string): Body => ({ _tag: "Bytes", bytes: utf8.encode(text)
 
 adapterSuite("Koa", {
   start: async (options, { isBehindParser, path }) => {
-    const tenure = await Tenure.make({
+    const tenure = await createTenure({
       ...options,
       basePath: options.basePath ?? path,
       stores: memory(),

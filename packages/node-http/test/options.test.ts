@@ -1,9 +1,12 @@
-import { createServer, IncomingMessage } from "node:http"
+import { IncomingMessage, createServer } from "node:http"
 import { Socket } from "node:net"
-import * as Tenure from "@tenure/core/Tenure"
+import { createTenure } from "@tenure/core"
 import { memory } from "@tenure/memory"
-import { orderRequests, serve, toNodeHandler, verifyWebhook } from "@tenure/node-http"
 import { expect, it } from "vitest"
+import { toNodeHandler } from "../src/handler.ts"
+import { orderRequests } from "../src/pipelining.ts"
+import { serve } from "../src/server.ts"
+import { verifyWebhook } from "../src/verify-webhook.ts"
 
 it.each([
   ['{"prot":3000}', "prot"],
@@ -18,7 +21,7 @@ it.each([
   ['{"shutdownTimeout":"25 days"}', "shutdownTimeout"],
   ["null", "options"],
 ])("a server with the options %s is refused by name", async (options, field) => {
-  const tenure = await Tenure.make({ stores: memory() })
+  const tenure = await createTenure({ stores: memory() })
   await expect(serve(tenure, JSON.parse(options))).rejects.toMatchObject({
     _tag: "InvalidInput",
     field,
@@ -33,14 +36,14 @@ it("a server that is put in order with the wrong options is refused by name", ()
 })
 
 it("a header may take no longer than the whole request", async () => {
-  const tenure = await Tenure.make({ stores: memory() })
+  const tenure = await createTenure({ stores: memory() })
   const server = await serve(tenure, { headersTimeout: "1 minute", requestTimeout: 1500.5 })
   await server.close()
   await tenure.close()
 })
 
 it("a listener with the wrong options is refused by name", async () => {
-  const tenure = await Tenure.make({ stores: memory() })
+  const tenure = await createTenure({ stores: memory() })
   expect(() => toNodeHandler(tenure, JSON.parse('{"authentication":1}'))).toThrow(
     expect.objectContaining({ _tag: "InvalidInput", field: "authentication" }),
   )
@@ -60,8 +63,8 @@ it.each([
 })
 
 it("a missing await is a clear error", async () => {
-  const tenure = Tenure.make({ stores: memory() })
-  const message = "tenure is a promise: write `await Tenure.make(…)`"
+  const tenure = createTenure({ stores: memory() })
+  const message = "tenure is a promise: write `await createTenure(…)`"
   // @ts-expect-error: plain JavaScript does not notice.
   expect(() => toNodeHandler(tenure)).toThrow(new TypeError(message))
   // @ts-expect-error: plain JavaScript does not notice.

@@ -1,11 +1,13 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel"
 import { once } from "node:events"
-import { createServer, type Server } from "node:http"
+import { type Server, createServer } from "node:http"
 import type { Socket } from "node:net"
 import { text } from "node:stream/consumers"
-import { orderRequests, serve, toNodeHandler } from "@tenure/node-http"
 import { parseResponses } from "@tenure/testing"
 import { describe, expect, it } from "vitest"
+import { toNodeHandler } from "../src/handler.ts"
+import { orderRequests } from "../src/pipelining.ts"
+import { serve } from "../src/server.ts"
 import { answering, body, connect, extendOne, gated, lines, ok } from "./support.ts"
 
 const get = lines("GET / HTTP/1.1", "Host: a")

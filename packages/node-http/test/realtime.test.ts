@@ -1,13 +1,15 @@
 import { once } from "node:events"
 import * as Http from "node:http"
 import * as Net from "node:net"
-import * as Tenure from "@tenure/core/Tenure"
+import { createTenure } from "@tenure/core"
 import { memory } from "@tenure/memory"
-import { attachRealtime, serve, toNodeHandler } from "@tenure/node-http"
 import { send } from "@tenure/testing"
 import { describe, expect, it, vi } from "vitest"
 import { WebSocket } from "ws"
-import { serving as servingStandalone, type Running } from "./support.ts"
+import { toNodeHandler } from "../src/handler.ts"
+import { attachRealtime } from "../src/realtime.ts"
+import { serve } from "../src/server.ts"
+import { type Running, serving as servingStandalone } from "./support.ts"
 import { connect } from "./webSocketClient.ts"
 
 const serving = (test: (running: Running) => Promise<void>) => () => servingStandalone(test)
@@ -271,7 +273,7 @@ describe("a request for a connection", () => {
 
 /** Runs a test on the server of a host that has a path of its own. */
 const onHost = async (test: (server: Http.Server, running: Running) => Promise<void>) => {
-  const tenure = await Tenure.make({ stores: memory() })
+  const tenure = await createTenure({ stores: memory() })
   await tenure.memberships.createProject("p1")
   const { token } = await tenure.apiKeys.issue({ projects: ["p1"] })
   const handler = toNodeHandler(tenure)
@@ -292,7 +294,7 @@ const onHost = async (test: (server: Http.Server, running: Running) => Promise<v
 }
 
 it("a server that drains asks clients to connect again, and accepts further connections", async () => {
-  const tenure = await Tenure.make({ stores: memory() })
+  const tenure = await createTenure({ stores: memory() })
   await tenure.memberships.createProject("p1")
   const { token } = await tenure.apiKeys.issue({ projects: ["p1"] })
   const server = await serve(tenure)

@@ -3,13 +3,13 @@ import { once } from "node:events"
 import { readFile } from "node:fs/promises"
 import { text } from "node:stream/consumers"
 import { fileURLToPath } from "node:url"
-import * as WebhookSignature from "@tenure/core/WebhookSignature"
+import { secretFromBytes, signMessage } from "@tenure/core/signature"
 import { freePort, send, startReceiver } from "@tenure/testing"
 import { describe, expect, it, vi } from "vitest"
 import { connect, lines } from "./support.ts"
 
 const root = fileURLToPath(new URL("../../..", import.meta.url))
-const secret = WebhookSignature.secretFromBytes(new Uint8Array(32))
+const secret = secretFromBytes(new Uint8Array(32))
 
 /** The code of the receiver in the documentation, changed to another port. */
 const documentedReceiver = async (port: number): Promise<string> => {
@@ -57,7 +57,7 @@ const notification = () => {
   return {
     "webhook-id": "evt_1",
     "webhook-timestamp": timestamp,
-    "webhook-signature": WebhookSignature.sign({ id: "evt_1", timestamp, body: "{}" }, secret),
+    "webhook-signature": signMessage({ id: "evt_1", timestamp, body: "{}" }, secret),
   }
 }
 

@@ -1,6 +1,6 @@
 import { maxHeaderSize } from "node:http"
 import { expect, it } from "vitest"
-import { readUnknown } from "../src/requestHead.ts"
+import { readMalformedHead } from "../src/malformed-requests.ts"
 import { lines } from "./support.ts"
 
 const rejected = (text: string) => ({ packet: Buffer.from(text), parsed: 1 })
@@ -10,7 +10,7 @@ const millis = (fields: number): number => {
   const head = rejected(lines("BREW / HTTP/1.1", ...Array.from({ length: fields }, () => "x:")))
   const times = Array.from({ length: 30 }, () => {
     const start = performance.now()
-    expect(readUnknown(head)?._tag).toBe("Head")
+    expect(readMalformedHead(head)?._tag).toBe("Head")
     return performance.now() - start
   })
   return Math.min(...times)
@@ -24,7 +24,7 @@ it("the time to read a head grows with its length and not with the square of it"
 
 it("a head has all values of a repeated field, and any name", () => {
   const head = rejected(lines("BREW /x HTTP/1.1", "A: 1", "a:2 ", "__proto__: 3"))
-  expect(readUnknown(head)).toMatchObject({
+  expect(readMalformedHead(head)).toMatchObject({
     _tag: "Head",
     method: "BREW",
     target: "/x",
@@ -34,6 +34,6 @@ it("a head has all values of a repeated field, and any name", () => {
 
 it("a head is read up to the length that Node allows", () => {
   const head = (length: number) => rejected(lines("BREW / HTTP/1.1", "x:".padEnd(length)))
-  expect(readUnknown(head(maxHeaderSize - 17))?._tag).toBe("Head")
-  expect(readUnknown(head(maxHeaderSize + 1))?._tag).toBe("TooLong")
+  expect(readMalformedHead(head(maxHeaderSize - 17))?._tag).toBe("Head")
+  expect(readMalformedHead(head(maxHeaderSize + 1))?._tag).toBe("TooLong")
 })

@@ -3,7 +3,7 @@ import { Resolver } from "node:dns"
 import { lookup } from "node:dns/promises"
 import { once } from "node:events"
 import { describe, expect, it } from "vitest"
-import { makeResolve, type Resolve } from "../src/resolveName.ts"
+import { type Resolve, makeResolve } from "../src/transport.ts"
 
 /** Runs a test with a name server that receives questions and never answers. */
 const withSilentServer = async (

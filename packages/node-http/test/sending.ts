@@ -1,16 +1,18 @@
 /** Helpers for the tests of the transport. */
 
 import * as Net from "node:net"
-import { AddressPolicy, options } from "@tenure/core/AddressPolicy"
-import * as Setting from "@tenure/core/Setting"
-import { WebhookTransport } from "@tenure/core/WebhookTransport"
-import { nodeTransport } from "@tenure/node-http"
+import { Setting, addressPolicyOptions } from "@tenure/core/internal"
+import { AddressPolicy, WebhookTransport } from "@tenure/core/transport"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import { nodeTransport } from "../src/transport.ts"
 
 /** The transport, with the networks that it may send to. */
 const transportTo = (...allowedNetworks: ReadonlyArray<string>) =>
-  Layer.provide(nodeTransport, AddressPolicy.layer(Setting.readSync(options, { allowedNetworks })))
+  Layer.provide(
+    nodeTransport,
+    AddressPolicy.layer(Setting.parse(addressPolicyOptions, { allowedNetworks })),
+  )
 
 /** Sends to a URL. Returns the status, or the reason of the failure. */
 export type SendOne = (url: string) => Effect.Effect<number | string>

@@ -1,9 +1,10 @@
 import * as Http from "node:http"
-import * as Tenure from "@tenure/core/Tenure"
+import { createTenure } from "@tenure/core"
 import { memory } from "@tenure/memory"
-import { serve, toNodeHandler } from "@tenure/node-http"
 import { exchange, parseResponses, send } from "@tenure/testing"
 import { describe, expect, it } from "vitest"
+import { toNodeHandler } from "../src/handler.ts"
+import { serve } from "../src/server.ts"
 import {
   answering,
   body,
@@ -276,7 +277,7 @@ describe("serve", () => {
 
 describe("middleware", () => {
   it("answers paths of the API, and calls next for all others", async () => {
-    const tenure = await Tenure.make({ stores: memory() })
+    const tenure = await createTenure({ stores: memory() })
     const handler = toNodeHandler(tenure)
     const host = Http.createServer((request, response) =>
       handler(request, response, () => response.writeHead(299).end("{}")),

@@ -2,13 +2,13 @@
 
 import { once } from "node:events"
 import * as Net from "node:net"
-import type { ApiRequest } from "@tenure/core/ApiRequest"
-import type { Mountable } from "@tenure/core/Mountable"
-import * as Tenure from "@tenure/core/Tenure"
+import { type Tenure, createTenure } from "@tenure/core"
+import type { ApiRequest, Mountable } from "@tenure/core/adapter"
 import { memory } from "@tenure/memory"
-import { nodeTransport, serve, type ServerOptions } from "@tenure/node-http"
 import { parseResponses } from "@tenure/testing"
 import { expect } from "vitest"
+import { type ServerOptions, serve } from "../src/server.ts"
+import { nodeTransport } from "../src/transport.ts"
 
 export const webhooks = "/v2/projects/p1/integrations/webhooks"
 export const extendOne = "/v2/projects/p1/memberships/1001/extend"
@@ -17,7 +17,7 @@ export const body = JSON.stringify({ extend: "2099-01-01T00:00:00.000Z" })
 export interface Running {
   readonly url: string
   readonly token: string
-  readonly tenure: Tenure.Tenure
+  readonly tenure: Tenure
 }
 
 /** Runs a test on a server with a project, a member and a key. */
@@ -25,7 +25,7 @@ export const serving = async (
   test: (running: Running) => Promise<void>,
   options: ServerOptions = {},
 ): Promise<void> => {
-  const tenure = await Tenure.make({ stores: memory(), transport: nodeTransport })
+  const tenure = await createTenure({ stores: memory(), transport: nodeTransport })
   const { memberships } = tenure
   await memberships.createProject("p1")
   await memberships.grant({ projectId: "p1", userId: "1001", endDate: 1_000_000_000_000 })

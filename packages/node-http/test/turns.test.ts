@@ -1,20 +1,20 @@
 import { AsyncLocalStorage } from "node:async_hooks"
-import { toNodeHandler } from "@tenure/node-http"
 import { expect, it } from "vitest"
-import { afterTurns, takeTurn } from "../src/turns.ts"
+import { toNodeHandler } from "../src/handler.ts"
+import { afterPendingTurns, nextTurn } from "../src/pipelining.ts"
 import { body, extendOne, serving } from "./support.ts"
 
 it("turns run in order, and a turn that is added during another runs last", async () => {
   const taken: Array<string> = []
   await new Promise<void>((resolve) => {
-    takeTurn(() => {
+    nextTurn(() => {
       taken.push("first")
-      takeTurn(() => {
+      nextTurn(() => {
         taken.push("last")
         resolve()
       })
     })
-    takeTurn(() => taken.push("second"))
+    nextTurn(() => taken.push("second"))
     expect(taken).toEqual([])
   })
   expect(taken).toEqual(["first", "second", "last"])
@@ -23,16 +23,16 @@ it("turns run in order, and a turn that is added during another runs last", asyn
 it("what runs after turns runs after all of them, in their order", async () => {
   const taken: Array<string> = []
   await new Promise<void>((resolve) => {
-    takeTurn(() => {
+    nextTurn(() => {
       taken.push("first")
-      afterTurns(() => taken.push("after first"))
+      afterPendingTurns(() => taken.push("after first"))
     })
-    takeTurn(() => {
+    nextTurn(() => {
       taken.push("second")
-      afterTurns(resolve)
+      afterPendingTurns(resolve)
     })
   })
-  afterTurns(() => taken.push("at once"))
+  afterPendingTurns(() => taken.push("at once"))
   expect(taken).toEqual(["first", "second", "after first", "at once"])
 })
 
@@ -41,7 +41,7 @@ it("a batch leaves few objects behind, however many turns wait", async () => {
   const end = () => pending--
   await new Promise<void>((resolve) => {
     for (let turn = 0; turn < 200; turn++) {
-      takeTurn(() => {
+      nextTurn(() => {
         most = Math.max(most, ++pending)
         process.nextTick(end)
         if (turn === 199) resolve()

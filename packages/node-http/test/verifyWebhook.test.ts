@@ -1,13 +1,13 @@
-import { createServer, IncomingMessage } from "node:http"
+import { IncomingMessage, createServer } from "node:http"
 import { Socket } from "node:net"
 import { text } from "node:stream/consumers"
-import * as WebhookSignature from "@tenure/core/WebhookSignature"
-import { type Verified, verifyWebhook, type VerifyOptions } from "@tenure/node-http"
+import { VerificationError, secretFromBytes, signMessage } from "@tenure/core/signature"
 import { exchange, send } from "@tenure/testing"
 import { describe, expect, it } from "vitest"
+import { type Verified, type VerifyOptions, verifyWebhook } from "../src/verify-webhook.ts"
 
-const secret = WebhookSignature.secretFromBytes(new Uint8Array(32).fill(7))
-const other = WebhookSignature.secretFromBytes(new Uint8Array(32).fill(8))
+const secret = secretFromBytes(new Uint8Array(32).fill(7))
+const other = secretFromBytes(new Uint8Array(32).fill(8))
 const body = '{"type":"test","data":"ü"}'
 
 const signed = (by = secret, at = Date.now()) => {
@@ -15,7 +15,7 @@ const signed = (by = secret, at = Date.now()) => {
   return {
     "webhook-id": message.id,
     "webhook-timestamp": String(message.timestamp),
-    "webhook-signature": WebhookSignature.sign(message, by),
+    "webhook-signature": signMessage(message, by),
   }
 }
 
@@ -30,7 +30,7 @@ const verifying = async (
     await before(request)
     outcomes.push(
       await verifyWebhook(request, [other, secret], options).catch((error: unknown) =>
-        error instanceof WebhookSignature.VerificationError ? error.reason : "broken",
+        error instanceof VerificationError ? error.reason : "broken",
       ),
     )
     response.end()
@@ -59,7 +59,7 @@ describe("a notification", () => {
     }))
 
   it.each([
-    ["NoMatchingSignature", signed(WebhookSignature.secretFromBytes(new Uint8Array(32)))],
+    ["NoMatchingSignature", signed(secretFromBytes(new Uint8Array(32)))],
     ["TimestampTooOld", signed(secret, Date.now() - 400_000)],
     ["TimestampTooNew", signed(secret, Date.now() + 400_000)],
     ["MissingHeader", {}],

@@ -1,17 +1,16 @@
 import * as Http from "node:http"
-import { AddressPolicy, options } from "@tenure/core/AddressPolicy"
-import * as Setting from "@tenure/core/Setting"
+import { Setting, addressPolicyOptions } from "@tenure/core/internal"
+import { AddressPolicy } from "@tenure/core/transport"
 import { startReceiver } from "@tenure/testing"
 import * as Effect from "effect/Effect"
 import { describe, expect, it } from "vitest"
-import type { Resolve } from "../src/resolveName.ts"
-import { vettedLookup } from "../src/vettedLookup.ts"
+import { type Resolve, vettedLookup } from "../src/transport.ts"
 
 const policyOf = (...allowedNetworks: ReadonlyArray<string>) =>
   Effect.runSync(
     Effect.provide(
       AddressPolicy.use((policy) => Effect.succeed(policy)),
-      AddressPolicy.layer(Setting.readSync(options, { allowedNetworks })),
+      AddressPolicy.layer(Setting.parse(addressPolicyOptions, { allowedNetworks })),
     ),
   )
 

@@ -4,9 +4,9 @@ import { once } from "node:events"
 import specs from "@asyncapi/specs"
 import { createConfig, lintFromString } from "@redocly/openapi-core"
 import { createClient } from "@tenure/client"
-import * as Event from "@tenure/core/Event"
-import * as Tenure from "@tenure/core/Tenure"
-import { type Outgoing, WebhookTransport } from "@tenure/core/WebhookTransport"
+import { type Tenure, createTenure } from "@tenure/core"
+import { eventTypes } from "@tenure/core/store"
+import { type TransportRequest, WebhookTransport } from "@tenure/core/transport"
 import { memory } from "@tenure/memory"
 import { serve } from "@tenure/node-http"
 import { Ajv } from "ajv"
@@ -21,7 +21,7 @@ const member = { ...inProject, userId: "1001" }
 const endDate = "2099-01-01T00:00:00.000Z"
 
 const own = "payment.completed"
-const types: ReadonlyArray<string> = [...Object.values(Event.types), own]
+const types: ReadonlyArray<string> = [...Object.values(eventTypes), own]
 
 /** The name that the document has for the type of an event. */
 const nameOf = (type: string): string => (type === own ? "custom" : type)
@@ -50,7 +50,7 @@ const frames: Array<Payload> = []
 
 const transport = Layer.succeed(WebhookTransport, {
   sendsHttpToNames: true,
-  send: ({ body, headers, url }: Outgoing) =>
+  send: ({ body, headers, url }: TransportRequest) =>
     Effect.sync(() => {
       const timestamp = Number(headers["webhook-timestamp"])
       notified.push({
@@ -62,7 +62,7 @@ const transport = Layer.succeed(WebhookTransport, {
 })
 
 /** Causes an event of every type. */
-const causeAll = async ({ events, memberships, webhooks }: Tenure.Tenure): Promise<void> => {
+const causeAll = async ({ events, memberships, webhooks }: Tenure): Promise<void> => {
   const { id } = await webhooks.create({ projectId, url: "https://receiver.example/" })
   await webhooks.create({ projectId, url: "https://gone.example/" })
   await memberships.grant({ ...member, endDate: "2098-01-01T00:00:00.000Z" })
@@ -121,7 +121,7 @@ const talk = async (
 }
 
 beforeAll(async () => {
-  const tenure = await Tenure.make({ stores: memory(), transport, expiry: {} })
+  const tenure = await createTenure({ stores: memory(), transport, expiry: {} })
   const server = await serve(tenure)
   await tenure.memberships.createProject(projectId)
   const { token } = await tenure.apiKeys.issue({ projects: [projectId] })

@@ -1,7 +1,7 @@
 /** An instance of Tenure whose responses are checked before they are sent. */
 
-import type { Mountable } from "@tenure/core/Mountable"
-import type { Tenure } from "@tenure/core/Tenure"
+import type { Tenure } from "@tenure/core"
+import type { Mountable } from "@tenure/core/adapter"
 import { check } from "./contract.ts"
 
 /** Checks every response. */

@@ -4,14 +4,15 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { createClient } from "@hey-api/openapi-ts"
-import * as Api from "@tenure/core/Api"
-import openapiTypescript, { astToString } from "openapi-typescript"
-import { generate, type Options } from "orval"
+import { openApi } from "@tenure/core/openapi"
+import openapiTypescript from "openapi-typescript"
+import { astToString } from "openapi-typescript"
+import { type Options, generate } from "orval"
 import ts from "typescript"
 import { afterAll, beforeAll, expect, it } from "vitest"
 
 /** The document as the generators get it; some of them change it. */
-const copy = () => JSON.parse(JSON.stringify(Api.openApi()))
+const copy = () => JSON.parse(JSON.stringify(openApi()))
 
 let folder: string
 

@@ -1,6 +1,6 @@
 /** Every response of the suite of adapters is as documented, and all that is documented is seen. */
 
-import * as Tenure from "@tenure/core/Tenure"
+import { createTenure } from "@tenure/core"
 import { memory } from "@tenure/memory"
 import { nodeTransport, serve } from "@tenure/node-http"
 import { adapterSuite } from "@tenure/testing"
@@ -12,7 +12,7 @@ import { causeErrors } from "./every.ts"
 adapterSuite("as documented", {
   isStandalone: true,
   start: async (options) => {
-    const tenure = await Tenure.make({ ...options, stores: memory(), transport: nodeTransport })
+    const tenure = await createTenure({ ...options, stores: memory(), transport: nodeTransport })
     const server = await serve(checked(tenure))
     const close = async () => {
       await server.close()

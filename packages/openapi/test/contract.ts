@@ -1,14 +1,13 @@
 /** Checks responses by the OpenAPI document, and keeps what has been seen. */
 
-import * as Api from "@tenure/core/Api"
-import type { ApiRequest } from "@tenure/core/ApiRequest"
-import type { ApiResponse } from "@tenure/core/Envelope"
-import * as Route from "@tenure/core/Route"
+import type { ApiRequest, ApiResponse } from "@tenure/core/adapter"
+import { type Operation, makeRoutes } from "@tenure/core/internal"
+import { openApi } from "@tenure/core/openapi"
 import formats from "ajv-formats"
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js"
 import * as Predicate from "effect/Predicate"
 
-const document = Api.openApi()
+const document = openApi()
 
 /** Closes every object, so that a property that is not documented is a mismatch. */
 const close = (value: unknown): unknown => {
@@ -36,10 +35,10 @@ const faultOf = (schema: object, value: unknown): string | undefined => {
   return validate(value) ? undefined : ajv.errorsText(validate.errors)
 }
 
-const routes = Route.make("all")
+const routes = makeRoutes("all")
 
 /** Returns the operations that a request may be for: that of its method, or all of its path. */
-const operationsOf = (request: ApiRequest, basePath: string): ReadonlyArray<Route.Operation> => {
+const operationsOf = (request: ApiRequest, basePath: string): ReadonlyArray<Operation> => {
   const methods = routes.match(request.path, basePath)?.value
   if (methods === undefined) return []
   const operation = methods.get(request.method)

@@ -1,13 +1,13 @@
 /** Causes the errors that do not depend on what an operation does, for every operation. */
 
-import type { ApiRequest, ArrivedBody } from "@tenure/core/ApiRequest"
-import * as Route from "@tenure/core/Route"
-import * as Tenure from "@tenure/core/Tenure"
+import { type Tenure, type TenureOptions, createTenure } from "@tenure/core"
+import type { ApiRequest, ArrivedBody } from "@tenure/core/adapter"
+import { type Operation, routes } from "@tenure/core/internal"
 import { memory } from "@tenure/memory"
 import * as Struct from "effect/Struct"
 import { checked } from "./checked.ts"
 
-const operations = Struct.keys(Route.table)
+const operations = Struct.keys(routes)
 
 const empty: ArrivedBody = { _tag: "Bytes", bytes: new Uint8Array(0) }
 
@@ -18,11 +18,11 @@ const unreadable: ReadonlyArray<ArrivedBody> = [
 ]
 
 const requestFor = (
-  operation: Route.Operation,
+  operation: Operation,
   { headers = {}, ...more }: Partial<ApiRequest>,
 ): ApiRequest => ({
-  method: Route.table[operation].method,
-  path: Route.table[operation].pattern.replaceAll(/:\w+/g, "1001"),
+  method: routes[operation].method,
+  path: routes[operation].pattern.replaceAll(/:\w+/g, "1001"),
   headers,
   body: empty,
   remoteAddress: "127.0.0.1",
@@ -34,10 +34,10 @@ type Send = (more: Partial<ApiRequest>, project?: string) => Promise<void>
 
 /** Sends requests for every operation to a new instance. */
 const sending = async (
-  options: Tenure.Options,
-  use: (send: Send, tenure: Tenure.Tenure) => Promise<void>,
+  options: TenureOptions,
+  use: (send: Send, tenure: Tenure) => Promise<void>,
 ): Promise<void> => {
-  const tenure = await Tenure.make({ ...options, stores: memory() })
+  const tenure = await createTenure({ ...options, stores: memory() })
   const { handle } = checked(tenure)
   await use(async (more, project) => {
     for (const operation of operations) {
@@ -49,7 +49,7 @@ const sending = async (
   await tenure.close()
 }
 
-const generous: Tenure.Options["rateLimits"] = {
+const generous: TenureOptions["rateLimits"] = {
   perKey: { limit: 1_000_000, window: "1 minute" },
   perAddress: { limit: 1_000_000, window: "1 minute" },
   burst: { limit: 1_000_000, window: "1 second" },

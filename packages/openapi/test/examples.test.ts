@@ -1,9 +1,9 @@
 /** The examples of requests work as they are, on a server that has what they are about. */
 
-import * as Api from "@tenure/core/Api"
-import type { Parameter } from "@tenure/core/Route"
-import * as Tenure from "@tenure/core/Tenure"
-import { WebhookTransport } from "@tenure/core/WebhookTransport"
+import { type Tenure, createTenure } from "@tenure/core"
+import type { PathParameter } from "@tenure/core/internal"
+import { openApi } from "@tenure/core/openapi"
+import { WebhookTransport } from "@tenure/core/transport"
 import { memory } from "@tenure/memory"
 import { serve } from "@tenure/node-http"
 import * as Effect from "effect/Effect"
@@ -11,7 +11,7 @@ import * as Layer from "effect/Layer"
 import * as Predicate from "effect/Predicate"
 import { expect, it } from "vitest"
 
-const document = Api.openApi()
+const document = openApi()
 
 const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
   Object.entries(methods).map(([method, operation]) => ({ path, method, ...operation })),
@@ -19,7 +19,7 @@ const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
 
 type Given = (typeof operations)[number]
 
-type Ids = Partial<Record<Parameter, string>>
+type Ids = Partial<Record<PathParameter, string>>
 
 /** Fills in the ids of a path: those given, and the examples of others. */
 const pathOf = ({ parameters, path }: Given, ids: Ids): string => {
@@ -64,7 +64,7 @@ const transport = Layer.succeed(WebhookTransport, {
 })
 
 /** Makes what the examples are about. Returns the ids that the server chose, and a token. */
-const seed = async ({ apiKeys, events, memberships, webhooks }: Tenure.Tenure) => {
+const seed = async ({ apiKeys, events, memberships, webhooks }: Tenure) => {
   const projectId = "demo"
   await memberships.createProject(projectId)
   await memberships.grant({ projectId, userId: "1001", endDate: "2098-01-01T00:00:00.000Z" })
@@ -80,7 +80,7 @@ const seed = async ({ apiKeys, events, memberships, webhooks }: Tenure.Tenure) =
 const onServer = async (
   use: (url: string, seeded: Awaited<ReturnType<typeof seed>>) => unknown,
 ) => {
-  const tenure = await Tenure.make({ stores: memory(), transport })
+  const tenure = await createTenure({ stores: memory(), transport })
   const server = await serve(tenure)
   await use(server.url, await seed(tenure))
   await server.close()

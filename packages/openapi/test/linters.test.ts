@@ -4,10 +4,10 @@ import { createConfig, lintFromString } from "@redocly/openapi-core"
 import { validate } from "@scalar/openapi-parser"
 import spectral from "@stoplight/spectral-core"
 import rulesets from "@stoplight/spectral-rulesets"
-import * as Api from "@tenure/core/Api"
+import { openApi } from "@tenure/core/openapi"
 import { expect, it } from "vitest"
 
-const document = Api.openApi()
+const document = openApi()
 const source = JSON.stringify(document)
 
 it("of Redocly, by its recommended rules", async () => {

@@ -1,96 +1,99 @@
 /** Every storage port of Tenure on PostgreSQL. */
 
 import * as PgClient from "@effect/sql-pg/PgClient"
-import { ApiKeyStore } from "@tenure/core/ApiKeyStore"
-import * as Encryption from "@tenure/core/Encryption"
-import { FeedStore } from "@tenure/core/FeedStore"
-import { InvalidInput } from "@tenure/core/InvalidInput"
-import * as Keyring from "@tenure/core/Keyring"
-import { MembershipStore } from "@tenure/core/MembershipStore"
-import { Outbox } from "@tenure/core/Outbox"
-import { ProjectDirectory } from "@tenure/core/ProjectDirectory"
-import { RateLimitStore } from "@tenure/core/RateLimitStore"
-import * as Setting from "@tenure/core/Setting"
-import * as Shards from "@tenure/core/Shards"
-import type { Stores } from "@tenure/core/Tenure"
-import { TicketStore } from "@tenure/core/TicketStore"
-import { Transactions } from "@tenure/core/Transactions"
-import { WebhookStore } from "@tenure/core/WebhookStore"
+import {
+  Setting,
+  encryptionLayer,
+  keyringOption,
+  shardsLayer,
+  shardsOptions,
+} from "@tenure/core/internal"
+import {
+  ApiKeyStore,
+  FeedStore,
+  InvalidInput,
+  MembershipStore,
+  Outbox,
+  ProjectDirectory,
+  RateLimitStore,
+  type StorePorts,
+  TicketStore,
+  Transactions,
+  WebhookStore,
+} from "@tenure/core/store"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { SqlError } from "effect/sql/SqlError"
-import { type DatabaseUnusable, fromSqlError } from "./connection/DatabaseUnusable.ts"
-import * as DatabaseUrl from "./connection/DatabaseUrl.ts"
-import * as Executor from "./connection/Executor.ts"
-import { Database } from "./Database.ts"
-import * as Directory from "./directory/projectDirectory.ts"
-import * as Feed from "./feed/feedStore.ts"
-import * as Answers from "./idempotency/Answers.ts"
-import * as ApiKeys from "./keys/apiKeyStore.ts"
-import * as RateLimits from "./limits/rateLimitStore.ts"
-import * as Memberships from "./memberships/membershipStore.ts"
-import * as Migrations from "./migrations/migrate.ts"
-import * as Notifications from "./outbox/Notifications.ts"
-import * as PostgresOutbox from "./outbox/outbox.ts"
-import * as Retention from "./outbox/Retention.ts"
-import * as Tickets from "./tickets/ticketStore.ts"
-import * as HostTransactions from "./transactions/transactions.ts"
-import { type Rewritten, rewriteSecrets as rewriteAll } from "./webhooks/rewriteSecrets.ts"
-import * as Webhooks from "./webhooks/webhookStore.ts"
+import { type DatabaseUnusable, fromSqlError } from "./connection/errors.ts"
+import { Database, makeExecutor } from "./connection/executor.ts"
+import { databaseUrlOption, toClientConfig } from "./connection/url.ts"
+import { makePostgresFeedStore } from "./feed.ts"
+import { makeIdempotencyStore } from "./idempotency.ts"
+import { makePostgresApiKeyStore, makePostgresTicketStore } from "./keys.ts"
+import { makePostgresMembershipStore } from "./memberships.ts"
+import { makeListener, makeNotifications } from "./notifications.ts"
+import { makePostgresOutbox } from "./outbox.ts"
+import { makePostgresProjectDirectory } from "./project-directory.ts"
+import { makePostgresRateLimitStore } from "./rate-limits.ts"
+import { retentionOptions, startRetention } from "./retention.ts"
+import { type Rewritten, rewriteAllSecrets } from "./rewrite-secrets.ts"
+import { type SchemaMismatch, applyMigrations, checkSchema } from "./schema/migrate.ts"
+import { makeTransactions } from "./transactions.ts"
+import { makePostgresWebhookStore } from "./webhooks.ts"
 
-export { DatabaseUnusable } from "./connection/DatabaseUnusable.ts"
-export { InProcess } from "./connection/InProcess.ts"
-export { Database } from "./Database.ts"
-export { SchemaMismatch } from "./migrations/migrate.ts"
-export type { Rewritten } from "./webhooks/rewriteSecrets.ts"
+export { DatabaseUnusable } from "./connection/errors.ts"
+export { InProcess } from "./connection/executor.ts"
+export { Database } from "./connection/executor.ts"
+export { SchemaMismatch } from "./schema/migrate.ts"
+export { type Rewritten } from "./rewrite-secrets.ts"
 
-const schemaName = Setting.text("1 to 48 letters, digits and _, the first not a digit", (name) =>
+const schemaName = Setting.string("1 to 48 letters, digits and _, the first not a digit", (name) =>
   /^[A-Za-z_][A-Za-z0-9_]{0,47}$/.test(name),
 )
 
-const migrateOptions = Setting.struct({
+const migrateOptions = Setting.object({
   /** The schema that holds the tables. Default: `"tenure"`. */
   schema: Setting.withDefault(schemaName, "tenure"),
 })
 
 /** The options of the stores. */
-export const options = Setting.struct({
+export const postgresOptions = Setting.object({
   ...migrateOptions.fields,
   /**
    * Whether to create the tables and bring them up to date at the start. If not, only checks them.
    * Default: `true`.
    */
-  migrate: Setting.withDefault(Setting.flag, true),
-  ...Retention.options.fields,
+  migrate: Setting.withDefault(Setting.boolean, true),
+  ...retentionOptions.fields,
   /**
    * The number of connections for statements. A quarter of them serves statements that wait for
    * locks. Two more listen for notifications and ask whether the database answers. Default: `10`.
    */
-  maxConnections: Setting.withDefault(Setting.count({ least: 2, most: 1000 }), 10),
+  maxConnections: Setting.withDefault(Setting.integer({ least: 2, most: 1000 }), 10),
   /**
    * Where to listen for notifications if a pooler is between Tenure and the database: a URL that leads
    * past it. By default, Tenure does not listen through a pooler, and looks for deliveries once a
    * second.
    */
-  listenUrl: Setting.optional(DatabaseUrl.setting),
+  listenUrl: Setting.optional(databaseUrlOption),
 })
 
 /** The options that a host passes. */
-export interface Options extends Setting.Input<typeof options> {}
+export interface PostgresOptions extends Setting.InputOf<typeof postgresOptions> {}
 
 /** The options of stores that open their own connections. */
-export const connectionOptions = Setting.struct({
+export const connectionOptions = Setting.object({
   /**
    * The URL of the database, for example `postgres://user:password@host:5432/database`. Connections to
    * other machines are encrypted, unless its parameter `sslmode` is `disable`.
    */
-  url: DatabaseUrl.setting,
-  ...options.fields,
+  url: databaseUrlOption,
+  ...postgresOptions.fields,
 })
 
 /** The options that a host passes. */
-export interface ConnectionOptions extends Setting.Input<typeof connectionOptions> {}
+export interface ConnectionOptions extends Setting.InputOf<typeof connectionOptions> {}
 
 const quoted = (schema: string): string => `"${schema}"`
 
@@ -103,9 +106,9 @@ const quoted = (schema: string): string => `"${schema}"`
  *
  * @example
  * ```ts
- * import { PgClient } from "@effect/sql-pg"
  * import * as Effect from "effect/Effect"
  * import * as Redacted from "effect/Redacted"
+ * import { PgClient } from "@effect/sql-pg"
  * import { migrate } from "tenure/postgres"
  *
  * const client = PgClient.layer({ url: Redacted.make("postgres://owner@localhost/app") })
@@ -113,20 +116,20 @@ const quoted = (schema: string): string => `"${schema}"`
  * ```
  */
 export const migrate = (
-  given: Setting.Input<typeof migrateOptions> = {},
+  given: Setting.InputOf<typeof migrateOptions> = {},
 ): Effect.Effect<
   ReadonlyArray<number>,
-  InvalidInput | SqlError | Migrations.SchemaMismatch,
+  InvalidInput | SqlError | SchemaMismatch,
   PgClient.PgClient
 > =>
   Effect.gen(function* () {
-    const { schema } = yield* Setting.read(migrateOptions, given)
-    return yield* Migrations.migrate(yield* PgClient.PgClient, quoted(schema))
+    const { schema } = yield* Setting.decode(migrateOptions, given)
+    return yield* applyMigrations(yield* PgClient.PgClient, quoted(schema))
   })
 
-const rewriteOptions = Setting.struct({
+const rewriteOptions = Setting.object({
   ...migrateOptions.fields,
-  encryption: Keyring.setting,
+  encryption: keyringOption,
 })
 
 /**
@@ -139,9 +142,9 @@ const rewriteOptions = Setting.struct({
  *   with `SqlError` if a statement fails, and with `InvalidInput` if an option is invalid.
  * @example
  * ```ts
- * import { PgClient } from "@effect/sql-pg"
  * import * as Effect from "effect/Effect"
  * import * as Redacted from "effect/Redacted"
+ * import { PgClient } from "@effect/sql-pg"
  * import { rewriteSecrets } from "tenure/postgres"
  *
  * declare const keys: Record<string, Uint8Array>
@@ -153,16 +156,16 @@ const rewriteOptions = Setting.struct({
  * ```
  */
 export const rewriteSecrets = (
-  given: Setting.Input<typeof rewriteOptions>,
+  given: Setting.InputOf<typeof rewriteOptions>,
 ): Effect.Effect<Rewritten, InvalidInput | SqlError, PgClient.PgClient> =>
   Effect.gen(function* () {
-    const { encryption, schema } = yield* Setting.read(rewriteOptions, given)
-    return yield* rewriteAll(yield* PgClient.PgClient, quoted(schema)).pipe(
-      Effect.provide(Encryption.layer({ encryption })),
+    const { encryption, schema } = yield* Setting.decode(rewriteOptions, given)
+    return yield* rewriteAllSecrets(yield* PgClient.PgClient, quoted(schema)).pipe(
+      Effect.provide(encryptionLayer({ encryption })),
     )
   })
 
-type Failure = InvalidInput | DatabaseUnusable | Migrations.SchemaMismatch
+type Failure = InvalidInput | DatabaseUnusable | SchemaMismatch
 
 /**
  * Makes all stores on the database client of an Effect host, and `Database` for the host's own stores.
@@ -174,52 +177,52 @@ type Failure = InvalidInput | DatabaseUnusable | Migrations.SchemaMismatch
  *
  * @example
  * ```ts
- * import { PgClient } from "@effect/sql-pg"
  * import * as Layer from "effect/Layer"
  * import * as Redacted from "effect/Redacted"
- * import { Tenure } from "tenure"
- * import { layer } from "tenure/postgres"
+ * import { PgClient } from "@effect/sql-pg"
+ * import { postgresLayer } from "tenure/postgres"
+ * import { tenureLayer } from "tenure/effect"
  *
  * const Client = PgClient.layer({ url: Redacted.make("postgres://localhost/app") })
- * export const TenureLive = Tenure.layer().pipe(Layer.provide(layer()), Layer.provideMerge(Client))
+ * export const TenureLive = tenureLayer().pipe(Layer.provide(postgresLayer()), Layer.provideMerge(Client))
  * ```
  */
-export const layer = (
-  given: Options = {},
-): Layer.Layer<Stores | Database | Transactions, Failure, PgClient.PgClient> =>
-  Layer.unwrap(Effect.map(Setting.read(options, given), (settings) => onClient(settings))).pipe(
-    Layer.catchTag("SqlError", unusable),
-  )
+export const postgresLayer = (
+  given: PostgresOptions = {},
+): Layer.Layer<StorePorts | Database | Transactions, Failure, PgClient.PgClient> =>
+  Layer.unwrap(
+    Effect.map(Setting.decode(postgresOptions, given), (settings) => onClient(settings)),
+  ).pipe(Layer.catchTag("SqlError", unusable))
 
 const unusable = (error: SqlError) => Layer.effectContext(Effect.fail(fromSqlError(error)))
 
-const onClient = (settings: Setting.Output<typeof options>, name?: string) =>
+const onClient = (settings: Setting.OutputOf<typeof postgresOptions>, name?: string) =>
   Layer.effectContext(
     Effect.gen(function* () {
       const client = yield* PgClient.PgClient
       const schema = quoted(settings.schema)
-      const prepare = settings.migrate ? Migrations.migrate : Migrations.check
+      const prepare = settings.migrate ? applyMigrations : checkSchema
       // Traces are of requests: the client has a span for each statement.
       yield* Effect.withTracerEnabled(prepare(client, schema), false)
-      const executor = yield* Executor.make(client, schema, settings.maxConnections, name)
-      yield* Retention.start(client, executor, settings)
+      const executor = yield* makeExecutor(client, schema, settings.maxConnections, name)
+      yield* startRetention(client, executor, settings)
       const apart =
         settings.listenUrl === undefined
           ? undefined
-          : yield* DatabaseUrl.toConfig(settings.listenUrl, "listenUrl")
-      const listener = Notifications.listener(executor, apart)
-      const notifications = yield* Notifications.make(executor, listener)
-      const answers = Answers.make(executor)
-      const memberships = yield* Memberships.make(executor, notifications, answers)
+          : yield* toClientConfig(settings.listenUrl, "listenUrl")
+      const listener = makeListener(executor, apart)
+      const notifications = yield* makeNotifications(executor, listener)
+      const answers = makeIdempotencyStore(executor)
+      const memberships = yield* makePostgresMembershipStore(executor, notifications, answers)
       return Context.make(MembershipStore, memberships).pipe(
-        Context.add(WebhookStore, Webhooks.make(executor, notifications, answers)),
-        Context.add(ApiKeyStore, yield* ApiKeys.make(executor, answers)),
-        Context.add(Outbox, yield* PostgresOutbox.make(executor, notifications, answers)),
-        Context.add(FeedStore, Feed.make(executor, settings.eventRetention)),
-        Context.add(RateLimitStore, yield* RateLimits.make(executor)),
-        Context.add(TicketStore, yield* Tickets.make(executor)),
-        Context.add(ProjectDirectory, Directory.make(executor, answers)),
-        Context.add(Transactions, yield* HostTransactions.make(client, executor)),
+        Context.add(WebhookStore, makePostgresWebhookStore(executor, notifications, answers)),
+        Context.add(ApiKeyStore, yield* makePostgresApiKeyStore(executor, answers)),
+        Context.add(Outbox, yield* makePostgresOutbox(executor, notifications, answers)),
+        Context.add(FeedStore, makePostgresFeedStore(executor, settings.eventRetention)),
+        Context.add(RateLimitStore, yield* makePostgresRateLimitStore(executor)),
+        Context.add(TicketStore, yield* makePostgresTicketStore(executor)),
+        Context.add(ProjectDirectory, makePostgresProjectDirectory(executor, answers)),
+        Context.add(Transactions, yield* makeTransactions(client, executor)),
         Context.add(Database, {
           run: executor.run,
           atomically: executor.atomically,
@@ -230,13 +233,13 @@ const onClient = (settings: Setting.Output<typeof options>, name?: string) =>
   )
 
 /** Makes all stores of one database, which has a name if there are several, with their own connections. */
-const onServer = (given: Setting.Output<typeof connectionOptions>, name?: string) =>
+const onServer = (given: Setting.OutputOf<typeof connectionOptions>, name?: string) =>
   Layer.unwrap(
     Effect.gen(function* () {
       const { url, ...settings } = given
       // The client itself only migrates, and runs what is to be atomic.
       const client = PgClient.layer({
-        ...(yield* DatabaseUrl.toConfig(url, "url")),
+        ...(yield* toClientConfig(url, "url")),
         maxConnections: 1,
         idleTimeout: "1 second",
         connectTimeout: "10 seconds",
@@ -248,13 +251,13 @@ const onServer = (given: Setting.Output<typeof connectionOptions>, name?: string
   ).pipe(Layer.catchTag("SqlError", unusable))
 
 /** The options of one of several databases. */
-export const shardOptions = Setting.struct({
-  ...Shards.options.fields,
+export const shardOptions = Setting.object({
+  ...shardsOptions.fields,
   ...connectionOptions.fields,
 })
 
 /** One of several databases. */
-export interface ShardOptions extends Setting.Input<typeof shardOptions> {}
+export interface ShardOptions extends Setting.InputOf<typeof shardOptions> {}
 
 const areSeveral = (
   given: ConnectionOptions | ReadonlyArray<ShardOptions>,
@@ -266,7 +269,7 @@ const isForGood = (error: Failure): boolean => error._tag !== "DatabaseUnusable"
 const onShards = (given: ReadonlyArray<ShardOptions>) =>
   Layer.unwrap(
     Effect.gen(function* () {
-      const all = yield* Setting.read(Setting.list(shardOptions), given)
+      const all = yield* Setting.decode(Setting.list(shardOptions), given)
       const [first, ...others] = all.map(({ name, projects, ...settings }) => ({
         name,
         projects,
@@ -274,7 +277,7 @@ const onShards = (given: ReadonlyArray<ShardOptions>) =>
       }))
       return first === undefined
         ? yield* new InvalidInput({ field: "options", problem: "must have at least one database" })
-        : Shards.layer([first, ...others], isForGood)
+        : shardsLayer([first, ...others], isForGood)
     }),
   )
 
@@ -290,18 +293,18 @@ const onShards = (given: ReadonlyArray<ShardOptions>) =>
  *
  * @example
  * ```ts
- * import { Tenure } from "tenure"
+ * import { createTenure } from "tenure"
  * import { postgres } from "tenure/postgres"
  *
- * const tenure = await Tenure.make({ stores: postgres({ url: "postgres://localhost/app" }) })
+ * const tenure = await createTenure({ stores: postgres({ url: "postgres://localhost/app" }) })
  * ```
  *
  * @example
  * ```ts
- * import { Tenure } from "tenure"
+ * import { createTenure } from "tenure"
  * import { postgres } from "tenure/postgres"
  *
- * const tenure = await Tenure.make({
+ * const tenure = await createTenure({
  *   stores: postgres([
  *     { name: "main", url: "postgres://db1/app", projects: "others" },
  *     { name: "large", url: "postgres://db2/app", projects: ["p1", "p2"] },
@@ -311,9 +314,9 @@ const onShards = (given: ReadonlyArray<ShardOptions>) =>
  */
 export const postgres = (
   given: ConnectionOptions | ReadonlyArray<ShardOptions>,
-): Layer.Layer<Stores, Failure> =>
+): Layer.Layer<StorePorts, Failure> =>
   areSeveral(given)
     ? onShards(given)
     : Layer.unwrap(
-        Effect.map(Setting.read(connectionOptions, given), (settings) => onServer(settings)),
+        Effect.map(Setting.decode(connectionOptions, given), (settings) => onServer(settings)),
       )

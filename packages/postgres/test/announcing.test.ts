@@ -1,17 +1,26 @@
 /** Announcements of ends while others hold locks, and while a project is parked because it moves. */
 
 import { describe, expect } from "@effect/vitest"
-import { EndDate } from "@tenure/core/EndDate"
-import type { Event } from "@tenure/core/Event"
-import * as Expiry from "@tenure/core/Expiry"
-import { MembershipStore } from "@tenure/core/MembershipStore"
-import { Millis } from "@tenure/core/Units"
+import {
+  EndDate,
+  type Event,
+  MembershipStore,
+  Millis,
+  makeDecideAnnouncement,
+  reminderLeads,
+} from "@tenure/core/store"
 import { Fixture } from "@tenure/testing"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import { type DueRow, findDue, findDueParams, toCandidate } from "../src/expiry/findDue.sql.ts"
-import { settleDue, settleDueParams } from "../src/expiry/settleDue.sql.ts"
-import { park, unpark } from "../src/moving/parking.sql.ts"
+import {
+  type DueRow,
+  findDue,
+  findDueParams,
+  settleDue,
+  settleDueParams,
+  toCandidate,
+} from "../src/expiry.ts"
+import { hideProject, unhideProject } from "../src/ops/move-project.ts"
 import { sql } from "./harness.ts"
 import { blockedOn, holding, testsOn } from "./locking.ts"
 
@@ -32,11 +41,11 @@ const drain = (limit = 100) =>
   Effect.gen(function* () {
     const expiry = yield* expiryOf
     if (expiry === undefined) return []
-    const leads = Expiry.leadsOf([Millis(60 * minute)])
+    const leads = reminderLeads([Millis(60 * minute)])
     const since = yield* expiry.watch(leads)
     const all: Array<Event> = []
     for (let isMore = true; isMore;) {
-      const swept = yield* expiry.sweep(limit, Expiry.judgeBy({ leads, since }))
+      const swept = yield* expiry.sweep(limit, makeDecideAnnouncement({ leads, since }))
       all.push(...swept.events)
       isMore = swept.isMore
     }
@@ -70,9 +79,9 @@ describe.each(ways)("a project whose members have %s", (_, due) => {
     "is not announced while it is parked, but afterwards, and others meanwhile",
     Effect.gen(function* () {
       yield* due
-      yield* sql(park(`"${schema}"`), [p1])
+      yield* sql(hideProject(`"${schema}"`), [p1])
       expect(endsOf(yield* drain(1))).toEqual([p2, p2])
-      yield* sql(unpark(`"${schema}"`), [p1])
+      yield* sql(unhideProject(`"${schema}"`), [p1])
       expect(endsOf(yield* drain(1))).toEqual([p1, p1])
     }),
   )
@@ -128,13 +137,16 @@ describe("an announcement that was decided", () => {
     "is not made if the project has been parked since",
     Effect.gen(function* () {
       yield* dueEach
-      const judge = Expiry.judgeBy({ leads: Expiry.leadsOf([Millis(60 * minute)]), since: 0 })
+      const judge = makeDecideAnnouncement({
+        leads: reminderLeads([Millis(60 * minute)]),
+        since: 0,
+      })
       const rows = yield* sql<DueRow>(findDue(`"${schema}"`), findDueParams(10))
       const decided = rows.map((row) => ({
         row,
         outcome: judge(toCandidate(row), Number(row.now)),
       }))
-      yield* sql(park(`"${schema}"`), [p1])
+      yield* sql(hideProject(`"${schema}"`), [p1])
       const settled = yield* sql(settleDue(`"${schema}"`), settleDueParams(decided))
       expect([rows.length, settled.length]).toEqual([4, 2])
     }),
@@ -171,7 +183,10 @@ describe("a sweep that has read memberships before a bulk extension", () => {
         const store = yield* MembershipStore
         const expiry = yield* expiryOf
         if (expiry === undefined) return
-        const judge = Expiry.judgeBy({ leads: Expiry.leadsOf([Millis(60 * minute)]), since: 0 })
+        const judge = makeDecideAnnouncement({
+          leads: reminderLeads([Millis(60 * minute)]),
+          since: 0,
+        })
         const sweeping = yield* holding(
           `SELECT pg_advisory_xact_lock(${gate})`,
           Effect.gen(function* () {

@@ -2,20 +2,16 @@
 
 import { PgClient } from "@effect/sql-pg"
 import { beforeEach, describe, expect, it } from "@effect/vitest"
-import { EndDate } from "@tenure/core/EndDate"
-import { UserId } from "@tenure/core/Membership"
-import { MembershipStore } from "@tenure/core/MembershipStore"
-import type { Stores } from "@tenure/core/Tenure"
-import { layer } from "@tenure/postgres"
+import { EndDate, MembershipStore, type StorePorts, UserId } from "@tenure/core/store"
 import { Fixture } from "@tenure/testing"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { beginAudit, dropAudit } from "../src/audit/auditParts.sql.ts"
-import { days } from "../src/connection/parameters.ts"
-import { formsOfEach } from "../src/idempotency/fragments.sql.ts"
-import { extend } from "../src/memberships/extend.sql.ts"
-import { paramsOfEach } from "../src/memberships/fragments.sql.ts"
+import { postgresLayer } from "../src/index.ts"
+import { extend } from "../src/memberships.sql.ts"
+import { beginAudit, dropAudit } from "../src/retention.ts"
+import { paramsOfEach, withAndWithoutKeys } from "../src/sql/clauses.ts"
+import { daysParam } from "../src/sql/values.ts"
 import { clientLayer, execute, sql } from "./harness.ts"
 
 const schema = "audit_retention"
@@ -37,7 +33,7 @@ const continueIn = (daysAgo: number) =>
   sql(`SELECT setval('${schema}.audit_ids', ${schema}.first_audit_id(${dayBefore(daysAgo)}))`)
 
 /** Runs a test on stores with a member, and an audit trail that began nine days ago. */
-const onStores = <A, E>(title: string, test: Effect.Effect<A, E, Stores | PgClient.PgClient>) =>
+const onStores = <A, E>(title: string, test: Effect.Effect<A, E, StorePorts | PgClient.PgClient>) =>
   it.live(title, () =>
     Effect.gen(function* () {
       const [today] = yield* parts
@@ -48,7 +44,9 @@ const onStores = <A, E>(title: string, test: Effect.Effect<A, E, Stores | PgClie
       yield* memberships.createProject(p1, occasion)
       yield* memberships.grant({ ...Fixture.change(p1), userId, endDate: EndDate(0) })
       return yield* test
-    }).pipe(Effect.provide(Layer.provideMerge(Layer.fresh(layer({ schema })), clientLayer()))),
+    }).pipe(
+      Effect.provide(Layer.provideMerge(Layer.fresh(postgresLayer({ schema })), clientLayer())),
+    ),
   )
 
 /** The parts, as days before today, oldest first. */
@@ -57,8 +55,8 @@ const parts = sql<{ readonly name: string; readonly age: number }>(
 )
 const ages = Effect.map(parts, (all) => all.map(({ age }) => age))
 
-const begin = (kept: number) => sql(beginAudit(name), [days(kept * dayMillis)])
-const drop = (kept: number) => sql(dropAudit(name), [days(kept * dayMillis)])
+const begin = (kept: number) => sql(beginAudit(name), [daysParam(kept * dayMillis)])
+const drop = (kept: number) => sql(dropAudit(name), [daysParam(kept * dayMillis)])
 
 const extendTo = (endDate: number) =>
   MembershipStore.use((memberships) =>
@@ -124,13 +122,13 @@ describe("a part of the audit trail", () => {
     "does not begin before statements that know nothing of it have ended",
     Effect.gen(function* () {
       const client = yield* PgClient.PgClient
-      const services = yield* Effect.context<Stores | PgClient.PgClient>()
+      const services = yield* Effect.context<StorePorts | PgClient.PgClient>()
       const isWaiting = sql(
         `SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%${schema}%'`,
       )
       // A statement of the store would be cancelled and repeated when it meets the lock.
       const extension = { ...Fixture.change(p1), userId, endDate: EndDate(1) }
-      const waiting = sql(formsOfEach(name, extend, 10).always, paramsOfEach([extension]))
+      const waiting = sql(withAndWithoutKeys(name, extend, 10).always, paramsOfEach([extension]))
       const extended = yield* Deferred.make<unknown, unknown>()
       yield* client.withTransaction(
         Effect.gen(function* () {

@@ -1,6 +1,6 @@
 /** Certificates for tests, signed by an authority of their own. */
 
-import { generateKeyPairSync, type KeyObject, randomBytes, sign } from "node:crypto"
+import { type KeyObject, generateKeyPairSync, randomBytes, sign } from "node:crypto"
 
 /** A certificate and its key, as PEM. */
 interface Certificate {

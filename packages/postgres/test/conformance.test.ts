@@ -1,11 +1,11 @@
 /** All ports on PostgreSQL, as a role that owns nothing. */
 
-import { migrate } from "@tenure/postgres"
 import { storeSuite } from "@tenure/testing"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { beforeAll, inject } from "vitest"
+import { migrate } from "../src/index.ts"
 import { documentedRoles } from "./documentedRoles.ts"
 import { clientLayer, execute, executeBy, harnessOn, shared } from "./harness.ts"
 

@@ -2,18 +2,22 @@
 
 import { PgClient } from "@effect/sql-pg"
 import { describe, expect, it } from "@effect/vitest"
-import { ApiKeyId, digest } from "@tenure/core/ApiKey"
-import { EndDate } from "@tenure/core/EndDate"
-import type { EventId } from "@tenure/core/Event"
-import { MembershipStore } from "@tenure/core/MembershipStore"
-import { type Claim, Outbox } from "@tenure/core/Outbox"
-import { TicketStore } from "@tenure/core/TicketStore"
-import { WebhookStore } from "@tenure/core/WebhookStore"
-import { migrate } from "@tenure/postgres"
+import {
+  ApiKeyId,
+  type Claim,
+  EndDate,
+  type EventId,
+  MembershipStore,
+  Outbox,
+  TicketStore,
+  WebhookStore,
+  digestToken,
+} from "@tenure/core/store"
 import { Fixture } from "@tenure/testing"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import { migrations } from "../src/migrations/migrations.ts"
+import { migrate } from "../src/index.ts"
+import { migrations } from "../src/schema/migrate.ts"
 import { clientLayer } from "./harness.ts"
 import { blocked, blockedOn, holding, testsOn } from "./locking.ts"
 
@@ -377,7 +381,12 @@ describe("a ticket that another process is adding", () => {
       const store = yield* TicketStore
       const add = (text: string, keyId = "a key") =>
         store.add(
-          { digest: digest(text), keyId: ApiKeyId(keyId), keyDigest: undefined, projects: "all" },
+          {
+            digest: digestToken(text),
+            keyId: ApiKeyId(keyId),
+            keyDigest: undefined,
+            projects: "all",
+          },
           { lifeMillis: 60_000, most: 2 },
         )
       yield* add("first")

@@ -2,16 +2,14 @@
 
 import { PgClient } from "@effect/sql-pg"
 import { describe, expect, it } from "@effect/vitest"
-import { type Cursor, FeedStore } from "@tenure/core/FeedStore"
-import { MembershipStore } from "@tenure/core/MembershipStore"
-import { Outbox } from "@tenure/core/Outbox"
-import { layer } from "@tenure/postgres"
+import { type FeedCursor, FeedStore, MembershipStore, Outbox } from "@tenure/core/store"
 import { Fixture } from "@tenure/testing"
-import { startPostgres } from "@tenure/testing/PostgresServer"
+import { startPostgres } from "@tenure/testing/postgres-server"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
+import { postgresLayer } from "../src/index.ts"
 
 const { event, occasion, p1 } = Fixture
 const size = { events: 10, bytes: 1_000_000 }
@@ -23,7 +21,7 @@ const server = Effect.acquireRelease(
 
 const stores = Layer.unwrap(
   Effect.map(server, ({ url }) =>
-    Layer.provideMerge(layer({}), PgClient.layer({ url: Redacted.make(url) })),
+    Layer.provideMerge(postgresLayer({}), PgClient.layer({ url: Redacted.make(url) })),
   ),
 )
 
@@ -46,7 +44,7 @@ const publish = Effect.gen(function* () {
   return one.id
 })
 
-const read = (from: Cursor | "now" | "start") =>
+const read = (from: FeedCursor | "now" | "start") =>
   Effect.flatMap(FeedStore, (feed) => feed.read([p1], from, size))
 
 describe("after a crash of the database", () => {

@@ -2,17 +2,17 @@
 
 import { PgClient } from "@effect/sql-pg"
 import { describe, expect, it } from "@effect/vitest"
-import { MembershipStore } from "@tenure/core/MembershipStore"
-import { Outbox } from "@tenure/core/Outbox"
-import { Database, layer } from "@tenure/postgres"
+import { MembershipStore, Outbox } from "@tenure/core/store"
 import { Fixture } from "@tenure/testing"
-import { type PostgresServer, startPostgres } from "@tenure/testing/PostgresServer"
+import { type PostgresServer, startPostgres } from "@tenure/testing/postgres-server"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { isSqlError } from "effect/sql/SqlError"
 import { afterAll, beforeAll } from "vitest"
+import { Database } from "../src/connection/executor.ts"
+import { postgresLayer } from "../src/index.ts"
 import { clientLayer, execute } from "./harness.ts"
 
 const schema = "host_database"
@@ -31,7 +31,7 @@ const inHost = <A, E>(
         `CREATE TABLE ${schema}.orders (id integer PRIMARY KEY, paid boolean DEFAULT false)`,
         `INSERT INTO ${schema}.orders VALUES (1), (2)`,
       )
-      yield* Effect.provide(test, Layer.provideMerge(layer({ schema }), clientLayer()))
+      yield* Effect.provide(test, Layer.provideMerge(postgresLayer({ schema }), clientLayer()))
     }),
   )
 
@@ -198,7 +198,7 @@ describe("while the database is shut down", () => {
       }).pipe(
         Effect.provide(
           Layer.provideMerge(
-            layer(),
+            postgresLayer(),
             Layer.suspend(() => PgClient.layer({ url: Redacted.make(server.url) })),
           ),
         ),

@@ -2,12 +2,12 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import { describe, expect, it } from "vitest"
-import { setting, toConfig } from "../src/connection/DatabaseUrl.ts"
+import { databaseUrlOption, toClientConfig } from "../src/connection/url.ts"
 
-const configOf = (url: string) => Effect.runPromise(toConfig(url, "url"))
+const configOf = (url: string) => Effect.runPromise(toClientConfig(url, "url"))
 
 const problemOf = (url: string): string | undefined => {
-  const result = setting.read(url, "url")
+  const result = databaseUrlOption.read(url, "url")
   return Result.isFailure(result) ? result.failure.message : undefined
 }
 
@@ -70,7 +70,7 @@ describe("a URL is refused, and not shown,", () => {
   it("whose certificates cannot be read", async () => {
     const url = "postgres://user:hidden@host/app?sslrootcert=/does/not/exist.pem"
     expect(problemOf(url)).toBeUndefined()
-    const error = await Effect.runPromise(Effect.flip(toConfig(url, "url")))
+    const error = await Effect.runPromise(Effect.flip(toClientConfig(url, "url")))
     expect(error.message).toMatch(/^url has an sslrootcert .*ENOENT.*exist\.pem/)
     expect(error.message).not.toContain("hidden")
   })

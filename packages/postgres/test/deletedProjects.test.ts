@@ -2,19 +2,21 @@
 
 import type { PgClient } from "@effect/sql-pg"
 import { beforeEach, expect, it } from "@effect/vitest"
-import { ApiKeyStore } from "@tenure/core/ApiKeyStore"
-import { UserId } from "@tenure/core/Membership"
-import { MembershipStore } from "@tenure/core/MembershipStore"
-import { Outbox } from "@tenure/core/Outbox"
-import type { Stores } from "@tenure/core/Tenure"
-import { WebhookStore } from "@tenure/core/WebhookStore"
-import { layer } from "@tenure/postgres"
+import {
+  ApiKeyStore,
+  MembershipStore,
+  Outbox,
+  type StorePorts,
+  UserId,
+  WebhookStore,
+} from "@tenure/core/store"
 import { Fixture } from "@tenure/testing"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
-import { forgetProjects } from "../src/memberships/forgetProjects.sql.ts"
+import { postgresLayer } from "../src/index.ts"
+import { purgeDeletedProjects } from "../src/retention.ts"
 import { clientLayer, execute, sql } from "./harness.ts"
 import { blockedOn, holding } from "./locking.ts"
 
@@ -23,9 +25,12 @@ const { change, in2027, occasion, p1, p2 } = Fixture
 
 beforeEach(() => Effect.runPromise(execute(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)))
 
-const onStores = <A, E>(name: string, test: Effect.Effect<A, E, Stores | PgClient.PgClient>) =>
+const onStores = <A, E>(name: string, test: Effect.Effect<A, E, StorePorts | PgClient.PgClient>) =>
   it.live(name, () =>
-    Effect.provide(test, Layer.fresh(layer({ schema })).pipe(Layer.provideMerge(clientLayer()))),
+    Effect.provide(
+      test,
+      Layer.fresh(postgresLayer({ schema })).pipe(Layer.provideMerge(clientLayer())),
+    ),
   )
 
 const members = 2500
@@ -67,7 +72,7 @@ const counts = Effect.all([
   count("audit", "project_number <> 0"),
 ])
 
-const step = sql(forgetProjects(`"${schema}"`))
+const step = sql(purgeDeletedProjects(`"${schema}"`))
 
 /** Other tests have transactions open, too. */
 const forget = Effect.repeat(Effect.andThen(step, count("deleted_projects")), {

@@ -1,9 +1,9 @@
 import { nodeTransport } from "@tenure/node-http"
-import { postgres } from "@tenure/postgres"
 import { deliverySuite } from "@tenure/testing"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { inject } from "vitest"
+import { postgres } from "../src/index.ts"
 import { execute } from "./harness.ts"
 
 const schema = "deliveries"

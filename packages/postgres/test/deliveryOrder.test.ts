@@ -1,8 +1,7 @@
 /** The order of an event's deliveries, wherever the rows of its webhooks are. */
 
 import { expect } from "@effect/vitest"
-import { Outbox } from "@tenure/core/Outbox"
-import { WebhookStore } from "@tenure/core/WebhookStore"
+import { Outbox, WebhookStore } from "@tenure/core/store"
 import { Fixture } from "@tenure/testing"
 import * as Effect from "effect/Effect"
 import { sql } from "./harness.ts"

@@ -1,14 +1,24 @@
 /** The rule for effective end dates, which is said once in core and once in SQL. */
 
 import { expect, it } from "@effect/vitest"
-import * as Bulk from "@tenure/core/Bulk"
-import { EndDate } from "@tenure/core/EndDate"
-import { migrate } from "@tenure/postgres"
+import {
+  EndDate,
+  addBulkExtension,
+  bulkModes,
+  effectiveEndDate,
+  noBulkExtensions,
+} from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import fc from "fast-check"
-import { bigints, instants, integers } from "../src/connection/parameters.ts"
-import { type Integer, millisOf } from "../src/connection/results.ts"
-import { effectiveDate, effectiveDateLocked } from "../src/memberships/fragments.sql.ts"
+import { migrate } from "../src/index.ts"
+import { effectiveDateLocked, effectiveEndDateSql } from "../src/sql/clauses.ts"
+import {
+  type Integer,
+  bigintsParam,
+  instantsParam,
+  integersParam,
+  millisOf,
+} from "../src/sql/values.ts"
 import { clientLayer, execute, sql } from "./harness.ts"
 
 const schema = "effective_date"
@@ -18,7 +28,7 @@ const date = fc.nat({ max: 9 }).map((days) => EndDate(days * 86_400_000))
 
 /** The bulk extensions of a project, and the dates that ten members were given between them. */
 const project = fc.record({
-  bulk: fc.array(fc.record({ mode: fc.constantFrom(...Bulk.modes), date }), { maxLength: 12 }),
+  bulk: fc.array(fc.record({ mode: fc.constantFrom(...bulkModes), date }), { maxLength: 12 }),
   own: fc.array(fc.record({ endDate: date, after: fc.nat({ max: 12 }), by: fc.nat({ max: 1 }) }), {
     minLength: 10,
     maxLength: 10,
@@ -31,8 +41,8 @@ const bulkSeq = (index: number): number => 2 * index
 const projects = fc.sample(project, { numRuns: 1000, seed: 20_260_101 }).map(({ bulk, own }) => ({
   bulk: bulk.reduce(
     (state, one, index) =>
-      Bulk.add(state, one.mode, { endDate: one.date, order: bulkSeq(index + 1) }),
-    Bulk.none,
+      addBulkExtension(state, one.mode, { endDate: one.date, order: bulkSeq(index + 1) }),
+    noBulkExtensions,
   ),
   last: bulkSeq(bulk.length),
   own: own.map(({ after, by, endDate }) => ({ endDate, order: bulkSeq(after) + by })),
@@ -54,17 +64,17 @@ const filled = Effect.gen(function* () {
      SELECT 'p' || n, n, bulk_seq, set_seq, bulk_end_date
      FROM unnest($1::bigint[], $2::bigint[], $3::timestamptz[]) WITH ORDINALITY AS p (bulk_seq, set_seq, bulk_end_date, n)`,
     [
-      bigints(projects.map(({ last }) => BigInt(last))),
-      bigints(projects.map(({ bulk }) => BigInt(bulk.set?.order ?? 0))),
-      instants(projects.map(({ bulk }) => bulk.set?.endDate)),
+      bigintsParam(projects.map(({ last }) => BigInt(last))),
+      bigintsParam(projects.map(({ bulk }) => BigInt(bulk.set?.order ?? 0))),
+      instantsParam(projects.map(({ bulk }) => bulk.set?.endDate)),
     ],
   )
   yield* sql(
     `INSERT INTO ${schema}.floors SELECT * FROM unnest($1::integer[], $2::bigint[], $3::timestamptz[])`,
     [
-      integers(floors.map(({ number }) => number)),
-      bigints(floors.map(({ order }) => BigInt(order))),
-      instants(floors.map(({ endDate }) => endDate)),
+      integersParam(floors.map(({ number }) => number)),
+      bigintsParam(floors.map(({ order }) => BigInt(order))),
+      instantsParam(floors.map(({ endDate }) => endDate)),
     ],
   )
   yield* sql(
@@ -72,9 +82,9 @@ const filled = Effect.gen(function* () {
      SELECT number, n::text, end_date, seq
      FROM unnest($1::integer[], $2::timestamptz[], $3::bigint[]) WITH ORDINALITY AS m (number, end_date, seq, n)`,
     [
-      integers(rows.map(({ number }) => number)),
-      instants(rows.map(({ own }) => own.endDate)),
-      bigints(rows.map(({ own }) => BigInt(own.order))),
+      integersParam(rows.map(({ number }) => number)),
+      instantsParam(rows.map(({ own }) => own.endDate)),
+      bigintsParam(rows.map(({ own }) => BigInt(own.order))),
     ],
   )
 })
@@ -95,21 +105,21 @@ const datesBy = (expression: string) =>
 it.live("10,000 members have the same effective end dates in core and in SQL", () =>
   Effect.gen(function* () {
     yield* filled
-    const expected = rows.map(({ bulk, own }) => Bulk.dateOf(bulk, own))
+    const expected = rows.map(({ bulk, own }) => effectiveEndDate(bulk, own))
     expect(expected).toHaveLength(10_000)
     // Not as if the rule did nothing.
     expect(rows.filter(({ own }, index) => own.endDate !== expected[index]).length).toBeGreaterThan(
       3000,
     )
     expect(yield* datesBy("c.end_date")).toEqual(expected)
-    expect(yield* datesBy(effectiveDate(quoted))).toEqual(expected)
+    expect(yield* datesBy(effectiveEndDateSql(quoted))).toEqual(expected)
     expect(yield* datesBy(effectiveDateLocked(quoted))).toEqual(expected)
   }).pipe(Effect.provide(clientLayer({ maxConnections: 1 }))),
 )
 
 it.live("the planner puts the rule into the statements that call it", () =>
   Effect.gen(function* () {
-    for (const expression of [effectiveDate(quoted), effectiveDateLocked(quoted)]) {
+    for (const expression of [effectiveEndDateSql(quoted), effectiveDateLocked(quoted)]) {
       const plan = yield* sql(
         `EXPLAIN (VERBOSE, FORMAT JSON)
          SELECT ${expression} FROM ${schema}.memberships m JOIN ${schema}.projects p ON p.number = m.project_number`,

@@ -1,33 +1,32 @@
 import { execFile } from "node:child_process"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
-import * as Keyring from "@tenure/core/Keyring"
-import * as Tenure from "@tenure/core/Tenure"
-import * as WebhookSignature from "@tenure/core/WebhookSignature"
-import type { Outgoing } from "@tenure/core/WebhookTransport"
-import { postgres, rewriteSecrets } from "@tenure/postgres"
+import { type KeyringInput, type Tenure, createTenure, parseKeyring } from "@tenure/core"
+import { WebhookSecret, verifySignature } from "@tenure/core/signature"
+import type { TransportRequest } from "@tenure/core/transport"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { afterEach, beforeEach, describe, expect, inject, it } from "vitest"
+import { postgres, rewriteSecrets } from "../src/index.ts"
 import { clientLayer, execute, recordingTransport, sql } from "./harness.ts"
 
 const schema = "encrypted"
 const projectId = "p1"
 const k1 = new Uint8Array(32).fill(1)
 const k2 = new Uint8Array(32).fill(2)
-const first: Keyring.Given = { current: "k1", keys: { k1 } }
-const rotated: Keyring.Given = { current: "k2", keys: { k1, k2 } }
-const onlySecond: Keyring.Given = { current: "k2", keys: { k2 } }
-const reading: Keyring.Given = { keys: { k1 } }
+const first: KeyringInput = { current: "k1", keys: { k1 } }
+const rotated: KeyringInput = { current: "k2", keys: { k1, k2 } }
+const onlySecond: KeyringInput = { current: "k2", keys: { k2 } }
+const reading: KeyringInput = { keys: { k1 } }
 
 const { sent, transport } = recordingTransport()
 
-const started: Array<Tenure.Tenure> = []
+const started: Array<Tenure> = []
 
-const start = async (encryption?: Keyring.Given): Promise<Tenure.Tenure> => {
+const start = async (encryption?: KeyringInput): Promise<Tenure> => {
   const stores = postgres({ url: inject("databaseUrl"), schema, maxConnections: 3 })
   const webhooks = { encryption, retrySchedule: [] }
-  const tenure = await Tenure.make({ stores, transport, webhooks })
+  const tenure = await createTenure({ stores, transport, webhooks })
   started.push(tenure)
   await tenure.memberships.createProject(projectId)
   return tenure
@@ -41,14 +40,14 @@ const dump = (): Promise<string> =>
     Effect.runPromise,
   )
 
-const rewrite = (encryption: Keyring.Given) =>
+const rewrite = (encryption: KeyringInput) =>
   rewriteSecrets({ schema, encryption }).pipe(Effect.provide(clientLayer()), Effect.runPromise)
 
 const update = (statement: string) =>
   Effect.runPromise(execute(`UPDATE ${schema}.webhooks SET ${statement}`))
 
 /** A webhook with a previous secret and a signing key. */
-const addWebhook = async ({ webhooks }: Tenure.Tenure, url = "https://receiver.example/a") => {
+const addWebhook = async ({ webhooks }: Tenure, url = "https://receiver.example/a") => {
   const { id } = await webhooks.create({ projectId, url })
   const ids = { projectId, webhookId: id }
   await webhooks.addSigningKey(ids)
@@ -56,13 +55,13 @@ const addWebhook = async ({ webhooks }: Tenure.Tenure, url = "https://receiver.e
   return ids
 }
 
-const secretsOf = async ({ webhooks }: Tenure.Tenure) => {
+const secretsOf = async ({ webhooks }: Tenure) => {
   const all = await webhooks.list({ projectId })
   return all.map(({ previous, secret, signingKey }) => [secret, previous?.secret, signingKey])
 }
 
 /** Sends an event, and returns the states of its deliveries by webhook once they have ended. */
-const send = async ({ events, webhooks }: Tenure.Tenure, ids: ReadonlyArray<string>) => {
+const send = async ({ events, webhooks }: Tenure, ids: ReadonlyArray<string>) => {
   await events.publish({ projectId, type: "test.happened", data: {} })
   const states = async () => {
     const lists = await Promise.all(
@@ -74,17 +73,17 @@ const send = async ({ events, webhooks }: Tenure.Tenure, ids: ReadonlyArray<stri
   return states()
 }
 
-const isSigned = (request: Outgoing | undefined, secret: string) =>
+const isSigned = (request: TransportRequest | undefined, secret: string) =>
   request !== undefined &&
   Result.isSuccess(
-    WebhookSignature.verify({ headers: request.headers, body: request.body, now: Date.now() }, [
-      WebhookSignature.Secret(secret),
+    verifySignature({ headers: request.headers, body: request.body, now: Date.now() }, [
+      WebhookSecret(secret),
     ]),
   )
 
 /** Returns a function that calls the API about the webhooks of the project. */
 const caller =
-  (tenure: Tenure.Tenure, token: string) =>
+  (tenure: Tenure, token: string) =>
   async (method: string, body?: object, path = "webhooks") => {
     const bytes = new TextEncoder().encode(body === undefined ? "" : JSON.stringify(body))
     const response = await tenure.handle({
@@ -311,7 +310,7 @@ describe("tenure-migrate --encrypt-secrets and --decrypt-secrets", () => {
 
   it("decrypts with the keys after the word plain, and only then", async () => {
     const key = Buffer.from(k1).toString("base64")
-    await addWebhook(await start(Keyring.fromText(key)))
+    await addWebhook(await start(parseKeyring(key)))
     const encrypts = { TENURE_ENCRYPTION_KEY: key }
     const decrypts = { TENURE_ENCRYPTION_KEY: `plain,${key}` }
     const [refused, other, done] = await Promise.allSettled([

@@ -2,18 +2,27 @@
 
 import { PgClient } from "@effect/sql-pg"
 import { describe, expect, it } from "@effect/vitest"
-import { EndDate } from "@tenure/core/EndDate"
-import type { EndingCursor, EndingPage } from "@tenure/core/EndingPage"
-import { UserId } from "@tenure/core/Membership"
-import { MembershipStore } from "@tenure/core/MembershipStore"
-import { layer } from "@tenure/postgres"
+import {
+  EndDate,
+  type EndingCursor,
+  type EndingPage,
+  MembershipStore,
+  UserId,
+} from "@tenure/core/store"
 import { Fixture } from "@tenure/testing"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { inject } from "vitest"
-import { goOn, goOnParams } from "../src/ending/keep.sql.ts"
-import { walkEnds, walkEndsParams, walkOlder, walkOlderParams } from "../src/ending/walk.sql.ts"
+import {
+  continueEndingBackfill,
+  continueEndingBackfillParams,
+  scanEnding,
+  scanEndingParams,
+  scanOlderBounds,
+  scanOlderBoundsParams,
+} from "../src/ending-list.ts"
+import { postgresLayer } from "../src/index.ts"
 import { blocksReadBy } from "./blocks.ts"
 import { clientLayer, execute, sql } from "./harness.ts"
 import { holding, testsOn } from "./locking.ts"
@@ -149,7 +158,7 @@ describe("a list by ends", () => {
       }).pipe(
         Effect.provide(
           Layer.provideMerge(
-            Layer.fresh(layer({ schema })),
+            Layer.fresh(postgresLayer({ schema })),
             clientLayer({ url: Redacted.make(String(url)) }),
           ),
         ),
@@ -186,8 +195,8 @@ describe("a list by ends", () => {
       yield* sql(`ANALYZE ${schema}.memberships`)
       yield* sql(`UPDATE ${schema}.projects SET ends_to = ''`)
       const [plan] = yield* sql<{ readonly "QUERY PLAN": unknown }>(
-        `EXPLAIN (FORMAT JSON) ${goOn(`"${schema}"`)}`,
-        goOnParams(p1, 10_000),
+        `EXPLAIN (FORMAT JSON) ${continueEndingBackfill(`"${schema}"`)}`,
+        continueEndingBackfillParams(p1, 10_000),
       )
       expect(JSON.stringify(plan)).not.toMatch(/"Seq Scan"[^}]*"memberships"/)
 
@@ -196,8 +205,8 @@ describe("a list by ends", () => {
       const asked = { projectId: p1, before: daysFromNow(400), most, limit: most }
       const ends = (from: number) =>
         blocksReadBy(
-          walkEnds(`"${schema}"`),
-          walkEndsParams({ _tag: "Own", from, userId: "", passed: 0 }, asked),
+          scanEnding(`"${schema}"`),
+          scanEndingParams({ _tag: "Own", from, userId: "", passed: 0 }, asked),
         )
       // A block for each membership, and the levels of the index.
       expect(yield* ends(0)).toBeLessThan(2 * most)
@@ -209,8 +218,8 @@ describe("a list by ends", () => {
       )
       const older = { seq: 0, upTo: Number(bulk?.seq), from: 0, userId: "", date }
       const blocks = yield* blocksReadBy(
-        walkOlder(`"${schema}"`),
-        walkOlderParams({ _tag: "Bulk", ...older }, asked),
+        scanOlderBounds(`"${schema}"`),
+        scanOlderBoundsParams({ _tag: "Bulk", ...older }, asked),
       )
       // And the floors that each may have.
       expect(blocks).toBeLessThan(5 * most)

@@ -2,27 +2,25 @@
 
 import { PgClient } from "@effect/sql-pg"
 import { expect, it } from "@effect/vitest"
-import { MembershipStore } from "@tenure/core/MembershipStore"
-import { type Claim, Outbox } from "@tenure/core/Outbox"
-import { WebhookStore } from "@tenure/core/WebhookStore"
-import { layer } from "@tenure/postgres"
+import { type Claim, MembershipStore, Outbox, WebhookStore } from "@tenure/core/store"
 import { Fixture } from "@tenure/testing"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as References from "effect/References"
-import { settle, settleParams, type SettledRow } from "../src/outbox/settle.sql.ts"
+import { postgresLayer } from "../src/index.ts"
+import { type SettledRow, settle, settleParams } from "../src/outbox.sql.ts"
 import { claimAll, clientLayer, execute, sql } from "./harness.ts"
 
 const schema = "ends"
 const { occasion, p1 } = Fixture
-const webhook = Fixture.webhook(p1)
+const endsWebhook = Fixture.webhook(p1)
 
 const prepared = Layer.effectDiscard(
   Effect.gen(function* () {
     yield* (yield* MembershipStore).createProject(p1, occasion)
-    yield* (yield* WebhookStore).add(webhook, 50, occasion)
+    yield* (yield* WebhookStore).add(endsWebhook, 50, occasion)
     const outbox = yield* Outbox
     yield* outbox.publish(Fixture.event(p1))
     yield* outbox.publish(Fixture.event(p1))
@@ -43,7 +41,7 @@ const disabledBy = Effect.fnUntraced(function* (claim: Claim) {
 })
 
 const services = prepared.pipe(
-  Layer.provideMerge(Layer.fresh(layer({ schema }))),
+  Layer.provideMerge(Layer.fresh(postgresLayer({ schema }))),
   Layer.provideMerge(clientLayer()),
   Layer.provideMerge(dropped),
 )
@@ -90,7 +88,7 @@ it.live("a delivery that cannot be read is logged as others that are given up", 
     const line = {
       message: "A delivery was given up",
       project_id: p1,
-      webhook_id: webhook.id,
+      webhook_id: endsWebhook.id,
       event_id: expect.any(String),
       attempts: 1,
       reason: "Unreadable",

@@ -1,11 +1,11 @@
 /** What is left in the database of a person who was erased: nothing. */
 
-import * as Tenure from "@tenure/core/Tenure"
-import { WebhookTransport } from "@tenure/core/WebhookTransport"
-import { postgres } from "@tenure/postgres"
+import { type Tenure, createTenure } from "@tenure/core"
+import { WebhookTransport } from "@tenure/core/transport"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { afterAll, beforeAll, expect, inject, it } from "vitest"
+import { postgres } from "../src/index.ts"
 import { clientLayer, execute, sql } from "./harness.ts"
 
 const schema = "erasing"
@@ -37,11 +37,11 @@ const transport = Layer.succeed(WebhookTransport, {
     }),
 })
 
-let tenure: Tenure.Tenure
+let tenure: Tenure
 
 beforeAll(async () => {
   await Effect.runPromise(execute(`DROP SCHEMA IF EXISTS ${schema} CASCADE`))
-  tenure = await Tenure.make({
+  tenure = await createTenure({
     stores: postgres({ url: inject("databaseUrl"), schema }),
     transport,
   })

@@ -2,13 +2,12 @@
 
 import { PgClient } from "@effect/sql-pg"
 import { expect } from "@effect/vitest"
-import { MembershipStore } from "@tenure/core/MembershipStore"
-import { Outbox } from "@tenure/core/Outbox"
+import { MembershipStore, Outbox } from "@tenure/core/store"
 import { Fixture } from "@tenure/testing"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import * as Executor from "../src/connection/Executor.ts"
-import { make } from "../src/memberships/erasing.ts"
+import { makeExecutor } from "../src/connection/executor.ts"
+import { makeErasures } from "../src/erasure.ts"
 import { sql } from "./harness.ts"
 import { testsOn } from "./locking.ts"
 
@@ -85,7 +84,7 @@ onStores(
   Effect.gen(function* () {
     const client = yield* PgClient.PgClient
     const store = yield* MembershipStore
-    const { eraseDue } = make(yield* Executor.make(client, `"${schema}"`, 2, undefined))
+    const { eraseDue } = makeErasures(yield* makeExecutor(client, `"${schema}"`, 2, undefined))
     yield* erasing((fiber) =>
       Effect.gen(function* () {
         yield* Fiber.join(fiber)

@@ -1,16 +1,16 @@
 /** A primary dies, and its standby takes its place. */
 
 import { readFile } from "node:fs/promises"
-import { createServer, connect, type Socket } from "node:net"
+import { type Socket, connect, createServer } from "node:net"
 import { join } from "node:path"
 import { PgClient } from "@effect/sql-pg"
-import * as Tenure from "@tenure/core/Tenure"
-import { postgres } from "@tenure/postgres"
+import { createTenure } from "@tenure/core"
 import { startReceiver } from "@tenure/testing"
-import { startPostgres } from "@tenure/testing/PostgresServer"
+import { startPostgres } from "@tenure/testing/postgres-server"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { expect, it, onTestFinished } from "vitest"
+import { postgres } from "../src/index.ts"
 import { follow } from "./standby.ts"
 
 const projectId = "p1"
@@ -69,7 +69,7 @@ it("a standby takes over: no acknowledged change is lost, and each event is deli
 
   const { close, turnTo, url } = await startSwitch(primary.url)
   const receiver = await startReceiver()
-  const tenure = await Tenure.make({
+  const tenure = await createTenure({
     stores: postgres({ url }),
     webhooks: { allowedNetworks: ["127.0.0.0/8"] },
   })

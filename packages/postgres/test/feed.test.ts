@@ -5,12 +5,15 @@
 
 import { PgClient } from "@effect/sql-pg"
 import { describe, expect, it } from "@effect/vitest"
-import * as Event from "@tenure/core/Event"
-import { Cursor, FeedStore } from "@tenure/core/FeedStore"
-import { MembershipStore } from "@tenure/core/MembershipStore"
-import { Outbox } from "@tenure/core/Outbox"
-import type { Stores } from "@tenure/core/Tenure"
-import { layer } from "@tenure/postgres"
+import {
+  type EventId,
+  FeedCursor,
+  FeedStore,
+  MembershipStore,
+  Outbox,
+  type StorePorts,
+  newEventId,
+} from "@tenure/core/store"
 import { Fixture } from "@tenure/testing"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -18,7 +21,13 @@ import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Queue from "effect/Queue"
 import fc from "fast-check"
-import * as Place from "../src/feed/Place.ts"
+import {
+  cursorPrefix,
+  formatFeedCursor,
+  formatPartialCursor,
+  parseFeedCursor,
+} from "../src/feed.ts"
+import { postgresLayer } from "../src/index.ts"
 import { clientLayer, execute, sql } from "./harness.ts"
 
 const { event, occasion, p1 } = Fixture
@@ -45,7 +54,7 @@ const createdDay = -4
 const day = fc.constantFrom(...pastDays, createdDay, 0, 9, -99)
 
 const dayMillis = 86_400_000
-const idOf = (offset: number) => Event.freshId(crypto, Date.now() + offset * dayMillis)
+const idOf = (offset: number) => newEventId(crypto, Date.now() + offset * dayMillis)
 
 const step: fc.Arbitrary<Step> = fc.oneof(
   {
@@ -91,10 +100,10 @@ const transaction = Effect.gen(function* () {
   const client = yield* PgClient.PgClient
   const outbox = yield* Outbox
   const commands = yield* Queue.unbounded<readonly [Command, Deferred.Deferred<void>]>()
-  const committed = new Map<Event.EventId, Span>()
+  const committed = new Map<EventId, Span>()
 
   const once = Effect.gen(function* () {
-    const published: Array<Event.EventId> = []
+    const published: Array<EventId> = []
     let begun = Infinity
     let ended: Deferred.Deferred<void> | undefined
     const body = Effect.gen(function* () {
@@ -134,8 +143,8 @@ const transaction = Effect.gen(function* () {
 /** A reader of the feed, which goes on from page to page. */
 const feedReader = Effect.gen(function* () {
   const feed = yield* FeedStore
-  const seen: Array<Event.EventId> = []
-  let from: Cursor | "start" = "start"
+  const seen: Array<EventId> = []
+  let from: FeedCursor | "start" = "start"
   const read = (events: number) =>
     Effect.map(feed.read([p1], from, { events, bytes: 1_000_000 }), (page) => {
       from = page.cursor
@@ -192,9 +201,9 @@ const upkeep: Record<Upkeep, string> = {
 
 /** Returns the events that come after one whose transaction began when theirs had committed. */
 const disorderedIn = (
-  seen: ReadonlyArray<Event.EventId>,
-  spans: ReadonlyMap<Event.EventId, Span>,
-): ReadonlyArray<Event.EventId> => {
+  seen: ReadonlyArray<EventId>,
+  spans: ReadonlyMap<EventId, Span>,
+): ReadonlyArray<EventId> => {
   let latest = -Infinity
   return seen.filter((id) => {
     const { begun = NaN, committed = NaN } = spans.get(id) ?? {}
@@ -258,7 +267,7 @@ const stores = Layer.unwrap(
       }),
     )
     return Layer.provideMerge(
-      Layer.provideMerge(prepared, Layer.fresh(layer({ schema: "feed" }))),
+      Layer.provideMerge(prepared, Layer.fresh(postgresLayer({ schema: "feed" }))),
       clientLayer(),
     )
   }),
@@ -266,7 +275,7 @@ const stores = Layer.unwrap(
 
 const onStores = <A, E>(
   name: string,
-  test: Effect.Effect<A, E, Stores | PgClient.PgClient>,
+  test: Effect.Effect<A, E, StorePorts | PgClient.PgClient>,
 ): void => it.live(name, () => test.pipe(Effect.provide(stores)), 120_000)
 
 /** Whether a reader misses events in one of the orders. */
@@ -408,10 +417,10 @@ describe("the feed", () => {
       })
       const edited = fc.sample(edit, 300).map(({ added, at, cursor, removed }) => {
         const index = at % cursor.length
-        return Cursor(cursor.slice(0, index) + added + cursor.slice(index + removed) || "-")
+        return FeedCursor(cursor.slice(0, index) + added + cursor.slice(index + removed) || "-")
       })
       const parts = page.cursor.split(".")
-      const zero = Cursor([...parts.slice(0, 3), "0", ...parts.slice(4)].join("."))
+      const zero = FeedCursor([...parts.slice(0, 3), "0", ...parts.slice(4)].join("."))
       expect(yield* Effect.flip(feed.read([p1], zero, size))).toMatchObject({
         _tag: "CursorExpired",
       })
@@ -431,13 +440,13 @@ describe("the feed", () => {
       const feed = yield* FeedStore
       const size = { events: 2, bytes: 1_000_000 }
       const { cursor } = yield* feed.read([p1], "now", size)
-      const { base, epoch } = Place.parse(cursor) ?? expect.fail("it is a cursor")
+      const { base, epoch } = parseFeedCursor(cursor) ?? expect.fail("it is a cursor")
       const xmax = base.snapshot.xmax + 1_000_000n
       const ahead = { ...base, snapshot: { xmin: xmax, xmax, running: [] } }
-      const within = Place.prefixOf(epoch, base, ahead)
+      const within = cursorPrefix(epoch, base, ahead)
       for (const lost of [
-        Place.cursorAfter(epoch, ahead),
-        Place.cursorWithin(within, base.snapshot.xmax, event(p1).id),
+        formatFeedCursor(epoch, ahead),
+        formatPartialCursor(within, base.snapshot.xmax, event(p1).id),
       ]) {
         const failure = yield* Effect.flip(feed.read([p1], lost, size))
         expect(failure._tag).toBe("CursorExpired")

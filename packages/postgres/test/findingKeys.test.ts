@@ -1,8 +1,7 @@
 /** Look-ups of API keys, which share statements. */
 
 import { describe, expect } from "@effect/vitest"
-import { digest } from "@tenure/core/ApiKey"
-import { ApiKeyStore } from "@tenure/core/ApiKeyStore"
+import { ApiKeyStore, digestToken } from "@tenure/core/store"
 import { Fixture } from "@tenure/testing"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -12,7 +11,8 @@ const schema = "finding_keys"
 const onStores = testsOn(schema)
 const { apiKey, occasion, p1, p2 } = Fixture
 
-const find = (token: string) => Effect.flatMap(ApiKeyStore, (store) => store.find(digest(token)))
+const find = (token: string) =>
+  Effect.flatMap(ApiKeyStore, (store) => store.find(digestToken(token)))
 
 const together = { concurrency: "unbounded" } as const
 

@@ -3,13 +3,13 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
-import * as Gather from "../src/connection/Gather.ts"
+import { makeBatcher } from "../src/connection/batch.ts"
 
 /** Gathered work that waits for a gate and records its batches. The items 4, 7 and 13 fail. */
 const gated = Effect.fnUntraced(function* (options: { maxBatch?: number; maxInFlight?: number }) {
   const gate = yield* Latch.make()
   const batches: Array<ReadonlyArray<number>> = []
-  const gathered = yield* Gather.make<number, number, string>({
+  const gathered = yield* makeBatcher<number, number, string>({
     run: (items) =>
       Effect.gen(function* () {
         batches.push(items)
@@ -63,7 +63,7 @@ describe("items", () => {
   it.live("without keys share a batch even if they are alike", () =>
     Effect.gen(function* () {
       const batches: Array<ReadonlyArray<number>> = []
-      const gathered = yield* Gather.make<number, number, string>({
+      const gathered = yield* makeBatcher<number, number, string>({
         run: (items) =>
           Effect.sync(() => {
             batches.push(items)
@@ -154,7 +154,7 @@ describe("items", () => {
     Effect.gen(function* () {
       const locked = yield* Latch.make()
       const begun: Array<number> = []
-      const gathered = yield* Gather.make<number, number, string>({
+      const gathered = yield* makeBatcher<number, number, string>({
         run: (items) =>
           Effect.suspend(() => {
             begun.push(...items)
@@ -182,7 +182,7 @@ describe("items", () => {
     Effect.gen(function* () {
       const batches: Array<ReadonlyArray<number>> = []
       const alone: Array<ReadonlyArray<number>> = []
-      const gathered = yield* Gather.make<number, number, string>({
+      const gathered = yield* makeBatcher<number, number, string>({
         run: (items) =>
           Effect.suspend(() => {
             batches.push(items)
@@ -246,7 +246,7 @@ describe("items", () => {
       Effect.gen(function* () {
         const batches: Array<ReadonlyArray<number>> = []
         const locked = yield* Latch.make()
-        const gathered = yield* Gather.make<number, number, string>({
+        const gathered = yield* makeBatcher<number, number, string>({
           run: (items) =>
             Effect.suspend(() => {
               batches.push(items)

@@ -1,8 +1,7 @@
 /** Provides a PostgreSQL to the tests: that of `DATABASE_URL`, or a new one. */
 
+import { startPostgres } from "@tenure/testing/postgres-server"
 import type { TestProject } from "vitest/node"
-// Imported by path, because the global setup is resolved without the conditions of the tests.
-import { startPostgres } from "../../testing/src/support/postgres/PostgresServer.ts"
 
 declare module "vitest" {
   interface ProvidedContext {

@@ -2,16 +2,19 @@
 
 import { PgClient } from "@effect/sql-pg"
 import { describe, expect } from "@effect/vitest"
-import { type AuditRow, UserId } from "@tenure/core/Membership"
-import { MembershipStore } from "@tenure/core/MembershipStore"
-import { isReplayed } from "@tenure/core/Once"
-import { ProjectId } from "@tenure/core/Project"
-import { layer } from "@tenure/postgres"
+import {
+  type AuditRow,
+  MembershipStore,
+  ProjectId,
+  UserId,
+  isReplayedResponse,
+} from "@tenure/core/store"
 import { Fixture } from "@tenure/testing"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
+import { postgresLayer } from "../src/index.ts"
 import { clientLayer } from "./harness.ts"
 import { blocked, holding, testsOn } from "./locking.ts"
 
@@ -67,7 +70,7 @@ describe("grants at the same time", () => {
       }))
       const grants = [...keyed, ...keyed].map((one) => store.grant({ ...change(p1), ...one }))
       const results = yield* Effect.all(grants, { concurrency: "unbounded" })
-      expect(results.filter(isReplayed)).toHaveLength(100)
+      expect(results.filter(isReplayedResponse)).toHaveLength(100)
       expect(yield* countOf(p1)).toBe(2 + 100)
       const wrote = sql.unsafe(
         `SELECT DISTINCT xmin::text FROM ${schema}.audit WHERE user_id > '5'`,
@@ -159,7 +162,7 @@ describe("grants, imports, extensions and endings by two processes", () => {
     Effect.gen(function* () {
       const one = yield* MembershipStore
       const services = yield* Layer.build(
-        Layer.provide(Layer.fresh(layer({ schema })), clientLayer()),
+        Layer.provide(Layer.fresh(postgresLayer({ schema })), clientLayer()),
       )
       const other = Context.get(services, MembershipStore)
       const users = [0, 1, 2, 3].map(user)

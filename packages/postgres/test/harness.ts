@@ -1,15 +1,15 @@
 /** Stores on a schema of the tests, emptied for each test. */
 
 import { PgClient } from "@effect/sql-pg"
-import { Outbox } from "@tenure/core/Outbox"
-import { type Outgoing, WebhookTransport } from "@tenure/core/WebhookTransport"
-import { layer } from "@tenure/postgres"
+import { Outbox } from "@tenure/core/store"
+import { type TransportRequest, WebhookTransport } from "@tenure/core/transport"
 import type { StoreHarness } from "@tenure/testing"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Redacted from "effect/Redacted"
 import { afterAll, inject } from "vitest"
+import { postgresLayer } from "../src/index.ts"
 
 /** A client for the server of the tests. */
 export const clientLayer = (options: Partial<PgClient.PgPoolConfig> = {}) =>
@@ -71,7 +71,7 @@ export const claimAll = Effect.flatMap(Outbox, (outbox) =>
 
 /** A transport to receivers that answer 204, which records the requests. */
 export const recordingTransport = () => {
-  const sent: Array<Outgoing> = []
+  const sent: Array<TransportRequest> = []
   const transport = Layer.succeed(WebhookTransport, {
     sendsHttpToNames: false,
     send: (request) =>
@@ -104,7 +104,7 @@ export const harnessOn = (
     empty,
     layer: Layer.provideMerge(
       Layer.effectDiscard(empty),
-      Layer.provideMerge(layer({ schema, migrate }), stores),
+      Layer.provideMerge(postgresLayer({ schema, migrate }), stores),
     ),
     transaction: (work) => PgClient.PgClient.use((client) => client.withTransaction(work)),
     // Moving all stored times into the past has the same effect as time passing.

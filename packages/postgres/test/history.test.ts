@@ -2,10 +2,13 @@
 
 import { PgClient } from "@effect/sql-pg"
 import { expect } from "@effect/vitest"
-import { changesOf } from "@tenure/core/History"
-import { type AuditRow, UserId } from "@tenure/core/Membership"
-import { MembershipStore } from "@tenure/core/MembershipStore"
-import { ProjectId } from "@tenure/core/Project"
+import {
+  type AuditRow,
+  MembershipStore,
+  ProjectId,
+  UserId,
+  changesOfUser,
+} from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import fc from "fast-check"
 import { testsOn } from "./locking.ts"
@@ -103,7 +106,7 @@ onStores(
         const trail = trailOf(made)
         yield* store(projectId, trail, forgotten)
         const all = yield* memberships.history(projectId, { userId: undefined, limit: 100 })
-        const expected = changesOf(all.toReversed(), userId, trail.isMember)
+        const expected = changesOfUser(all.toReversed(), userId, trail.isMember)
         expect(yield* pagesOf(projectId, limit)).toEqual(expected.toReversed())
       }).pipe(Effect.runPromiseWith(context))
     const property = fc.asyncProperty(changes, fc.nat(8), fc.integer({ min: 1, max: 5 }), isSame)

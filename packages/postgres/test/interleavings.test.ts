@@ -8,7 +8,7 @@ import fc from "fast-check"
 import { afterEach, describe, expect, inject, it } from "vitest"
 import { explain, judge, stopsOf, warmUp } from "./interleavings/judging.ts"
 import { operations } from "./interleavings/operations.ts"
-import { makeWorld, type Scene, scenes, type World } from "./interleavings/world.ts"
+import { type Scene, type World, makeWorld, scenes } from "./interleavings/world.ts"
 
 const worlds: Array<World> = []
 afterEach(async () => {

@@ -4,18 +4,23 @@
  * the changes of each member grow.
  */
 
-import type { EndDate } from "@tenure/core/EndDate"
-import type { Event as Stored } from "@tenure/core/Event"
-import { type EndsLater, isEndsLater, UserId } from "@tenure/core/Membership"
-import { MembershipStore } from "@tenure/core/MembershipStore"
-import { isReplayed, type Replayed } from "@tenure/core/Once"
-import { layer } from "@tenure/postgres"
+import {
+  type EndDate,
+  type EndsLater,
+  type Event as Stored,
+  MembershipStore,
+  type ReplayedResponse,
+  UserId,
+  isEndsLater,
+  isReplayedResponse,
+} from "@tenure/core/store"
 import { Fixture } from "@tenure/testing"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import fc from "fast-check"
 import { afterAll, beforeEach, describe, expect, it } from "vitest"
+import { postgresLayer } from "../src/index.ts"
 import { clientLayer, execute } from "./harness.ts"
 
 const { change, date, occasion, p1, sequenceOf } = Fixture
@@ -140,12 +145,15 @@ const isLinearizable = (
 
 const run = Effect.fnUntraced(function* (operation: Operation) {
   const store = yield* MembershipStore
-  const outcomeOf = (event: Stored | EndsLater | Replayed, result: Result = "done"): Outcome => {
+  const outcomeOf = (
+    event: Stored | EndsLater | ReplayedResponse,
+    result: Result = "done",
+  ): Outcome => {
     if (isEndsLater(event)) return { result: event.endDate }
-    return isReplayed(event) ? { result } : { result, sequence: sequenceOf(event) }
+    return isReplayedResponse(event) ? { result } : { result, sequence: sequenceOf(event) }
   }
   const done = Effect.match({
-    onSuccess: (event: Stored | EndsLater | Replayed) => outcomeOf(event),
+    onSuccess: (event: Stored | EndsLater | ReplayedResponse) => outcomeOf(event),
     onFailure: (): Outcome => ({ result: "none" }),
   })
   switch (operation._tag) {
@@ -199,12 +207,14 @@ const run = Effect.fnUntraced(function* (operation: Operation) {
       const mode = operation._tag === "ExtendAll" ? "set" : "neverShorten"
       const bulk = { ...change(p1), endDate: operation.endDate, mode } as const
       const extended = yield* store.extendAll(bulk)
-      return isReplayed(extended) ? expect.fail() : outcomeOf(extended.event, extended.total)
+      return isReplayedResponse(extended)
+        ? expect.fail()
+        : outcomeOf(extended.event, extended.total)
     }
   }
 })
 
-const process = () => ManagedRuntime.make(Layer.provide(layer({ schema }), clientLayer()))
+const process = () => ManagedRuntime.make(Layer.provide(postgresLayer({ schema }), clientLayer()))
 const processes = [process(), process()]
 afterAll(() => Promise.all(processes.map((one) => one.dispose())))
 

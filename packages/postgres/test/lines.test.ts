@@ -1,21 +1,27 @@
 /** Which takes share a statement, and which wait. */
 
 import { describe, expect, it } from "@effect/vitest"
-import { ApiKeyId } from "@tenure/core/ApiKey"
-import type { Client, Take } from "@tenure/core/RateLimitStore"
-import type { StoreUnavailable } from "@tenure/core/StoreUnavailable"
-import * as TokenBucket from "@tenure/core/TokenBucket"
-import { Millis } from "@tenure/core/Units"
+import {
+  ApiKeyId,
+  type LimitedClient,
+  Millis,
+  type StoreUnavailable,
+  type TakeResult,
+  bucketPolicy,
+} from "@tenure/core/store"
 import type * as Exit from "effect/Exit"
-import * as Lines from "../src/limits/Lines.ts"
+import { type QueueLimits, type QueuedTake, makeClientQueues } from "../src/rate-limits.ts"
 
-const policy = TokenBucket.policy({ limit: 10, window: Millis(60_000) })
+const policy = bucketPolicy({ limit: 10, window: Millis(60_000) })
 const policies = { address: policy, key: policy, burst: policy }
 
-const stranger = (address: string): Client => ({ address, keyId: undefined })
-const holder = (keyId: string, address: string): Client => ({ address, keyId: ApiKeyId(keyId) })
+const stranger = (address: string): LimitedClient => ({ address, keyId: undefined })
+const holder = (keyId: string, address: string): LimitedClient => ({
+  address,
+  keyId: ApiKeyId(keyId),
+})
 
-const wide: Lines.Bounds = {
+const wide: QueueLimits = {
   clients: 100,
   examined: 100,
   takes: 100,
@@ -26,19 +32,19 @@ const wide: Lines.Bounds = {
 }
 
 /** Lines whose statements show as lists of the addresses of their takes. */
-const linesWith = (bounds: Partial<Lines.Bounds> = {}) => {
-  const lines = Lines.make({ ...wide, ...bounds })
+const linesWith = (bounds: Partial<QueueLimits> = {}) => {
+  const lines = makeClientQueues({ ...wide, ...bounds })
   const failed: Array<string> = []
-  const add = (client: Client, name = client.address, since = 0) =>
+  const add = (client: LimitedClient, name = client.address, since = 0) =>
     lines.add(client, policies, {
       since,
-      resume: (exit: Exit.Exit<Take, StoreUnavailable>) => {
+      resume: (exit: Exit.Exit<TakeResult, StoreUnavailable>) => {
         if (exit._tag === "Failure") failed.push(name)
       },
     })
-  const sizes = (turns: ReadonlyArray<Lines.Turn>) =>
+  const sizes = (turns: ReadonlyArray<QueuedTake>) =>
     turns.map(({ line, takes }) => `${line.buckets[0]?.key.slice(8)}: ${takes.length}`)
-  const settle = (turns: ReadonlyArray<Lines.Turn>) => {
+  const settle = (turns: ReadonlyArray<QueuedTake>) => {
     for (const turn of turns) lines.settle(turn, [])
   }
   return { lines, add, failed, sizes, settle, next: (now = 0) => lines.next(now) }

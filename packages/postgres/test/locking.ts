@@ -2,12 +2,11 @@
 
 import { PgClient } from "@effect/sql-pg"
 import { beforeEach, it } from "@effect/vitest"
-import { MembershipStore } from "@tenure/core/MembershipStore"
-import type { Stores } from "@tenure/core/Tenure"
-import { layer } from "@tenure/postgres"
+import { MembershipStore, type StorePorts } from "@tenure/core/store"
 import { Fixture } from "@tenure/testing"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import { postgresLayer } from "../src/index.ts"
 import { clientLayer, execute } from "./harness.ts"
 
 const { in2027, occasion, p1, p2, u1, u2 } = Fixture
@@ -19,7 +18,7 @@ export const testsOn = (schema: string) => {
   /** Runs a test on stores with two projects, each with two members. */
   return <A, E>(
     name: string,
-    test: Effect.Effect<A, E, Stores | PgClient.PgClient>,
+    test: Effect.Effect<A, E, StorePorts | PgClient.PgClient>,
     options: Parameters<typeof clientLayer>[0] = {},
   ) =>
     it.live(name, () =>
@@ -33,7 +32,9 @@ export const testsOn = (schema: string) => {
         }
         return yield* test
       }).pipe(
-        Effect.provide(Layer.provideMerge(Layer.fresh(layer({ schema })), clientLayer(options))),
+        Effect.provide(
+          Layer.provideMerge(Layer.fresh(postgresLayer({ schema })), clientLayer(options)),
+        ),
       ),
     )
 }

@@ -6,11 +6,11 @@ import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 import { PgClient } from "@effect/sql-pg"
 import { beforeEach, describe, expect, it } from "@effect/vitest"
-import { layer, migrate } from "@tenure/postgres"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { inject, onTestFinished } from "vitest"
-import { migrations } from "../src/migrations/migrations.ts"
+import { migrate, postgresLayer } from "../src/index.ts"
+import { migrations } from "../src/schema/migrate.ts"
 import { clientLayer, execute } from "./harness.ts"
 
 const schema = "migrated"
@@ -28,8 +28,8 @@ const appliedVersions = Effect.gen(function* () {
 })
 
 /** Expects that the stores cannot be built, and returns the error. */
-const buildFailure = (options: Parameters<typeof layer>[0]) =>
-  Effect.flip(Effect.provide(Effect.void, Layer.fresh(layer({ schema, ...options }))))
+const buildFailure = (options: Parameters<typeof postgresLayer>[0]) =>
+  Effect.flip(Effect.provide(Effect.void, Layer.fresh(postgresLayer({ schema, ...options }))))
 
 beforeEach(() => Effect.runPromise(execute(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)))
 
@@ -52,9 +52,9 @@ describe("migrations", () => {
         _tag: "SchemaMismatch",
         message: expect.stringContaining("tenure migrate"),
       })
-      yield* Effect.provide(Effect.void, layer({ schema }))
+      yield* Effect.provide(Effect.void, postgresLayer({ schema }))
       expect(yield* appliedVersions).toEqual(all)
-      yield* Effect.provide(Effect.void, Layer.fresh(layer({ schema, migrate: false })))
+      yield* Effect.provide(Effect.void, Layer.fresh(postgresLayer({ schema, migrate: false })))
     }).pipe(Effect.provide(clientLayer())),
   )
 
@@ -80,7 +80,7 @@ describe("migrations", () => {
   it.live.each([true, false])("leave newer ones alone that are not (migrate: %s)", (migrates) =>
     Effect.gen(function* () {
       yield* applyNewer(false)
-      yield* Effect.provide(Effect.void, Layer.fresh(layer({ schema, migrate: migrates })))
+      yield* Effect.provide(Effect.void, Layer.fresh(postgresLayer({ schema, migrate: migrates })))
       expect(yield* appliedVersions).toEqual([...all, newer])
     }).pipe(Effect.provide(clientLayer())),
   )

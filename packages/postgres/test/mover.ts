@@ -1,11 +1,11 @@
 /** A program that moves the project p1, and stops at a point of the move, where a test can kill it. */
 
 import { PgClient } from "@effect/sql-pg"
-import { moveProject } from "@tenure/postgres/bin/upkeep"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
+import { runMoveProject } from "../src/ops/upkeep.ts"
 
 const [, , from = "", to = "", last = ""] = process.argv
 
@@ -34,7 +34,7 @@ const blockAt = (point: string): void => {
 await Effect.gen(function* () {
   const [source, target] = [yield* client(from), yield* client(to)]
   const onProgress = () => blockAt("being copied")
-  yield* moveProject({
+  yield* runMoveProject({
     source,
     target,
     schema: undefined,

@@ -4,11 +4,11 @@ import { execFile } from "node:child_process"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 import { PgClient } from "@effect/sql-pg"
-import * as Tenure from "@tenure/core/Tenure"
-import { migrate, postgres } from "@tenure/postgres"
+import { createTenure } from "@tenure/core"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from "vitest"
+import { migrate, postgres } from "../src/index.ts"
 import { execute } from "./harness.ts"
 
 const program = fileURLToPath(new URL("../src/bin/migrate.ts", import.meta.url))
@@ -45,7 +45,7 @@ const query = (statement: string) =>
   atTarget(PgClient.PgClient.use((sql) => sql.unsafe<object>(statement)))
 
 const open = (database: string) =>
-  Tenure.make({ stores: postgres({ url: urlOf(database) }), webhooks: { dispatch: false } })
+  createTenure({ stores: postgres({ url: urlOf(database) }), webhooks: { dispatch: false } })
 
 let cursor: string
 let events: ReadonlyArray<string>

@@ -4,15 +4,15 @@ import { fork } from "node:child_process"
 import { once } from "node:events"
 import { fileURLToPath } from "node:url"
 import { PgClient } from "@effect/sql-pg"
-import * as Tenure from "@tenure/core/Tenure"
-import { migrate, postgres, type ShardOptions } from "@tenure/postgres"
-import { cancelMove, moveProject, type ProjectMove } from "@tenure/postgres/bin/upkeep"
+import { type Tenure, type TenureOptions, createTenure } from "@tenure/core"
 import { startReceiver } from "@tenure/testing"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from "vitest"
+import { type ShardOptions, migrate, postgres } from "../src/index.ts"
+import { type ProjectMove, runCancelMove, runMoveProject } from "../src/ops/upkeep.ts"
 import { clientLayer, execute } from "./harness.ts"
 
 const [home, other] = ["tenure_moving_home", "tenure_moving_other"] as const
@@ -32,7 +32,7 @@ const dropping = (...names: ReadonlyArray<string>) =>
 
 const copying = [home, other].map((name) => `CREATE DATABASE ${name} TEMPLATE ${model}`)
 
-let tenure: Tenure.Tenure
+let tenure: Tenure
 beforeAll(() =>
   Effect.gen(function* () {
     yield* execute(...dropping(model), `CREATE DATABASE ${model}`)
@@ -47,14 +47,14 @@ afterAll(() => Effect.runPromise(execute(...dropping(home, other, model))))
 let place: Name = home
 const isIn = (name: Name) => (id: string) => (id === "p1" ? place : other) === name
 
-const open = async (options: Tenure.Options = {}): Promise<void> => {
+const open = async (options: TenureOptions = {}): Promise<void> => {
   const shard = (name: Name): ShardOptions => ({
     name,
     url: urlOf(name),
     projects: isIn(name),
     maxConnections: 4,
   })
-  tenure = await Tenure.make({
+  tenure = await createTenure({
     stores: postgres([shard(home), shard(other)]),
     logger: { info: () => {}, warn: () => {}, error: () => {} },
     ...options,
@@ -93,7 +93,7 @@ const killed = async (from: Name, to: Name, point: string): Promise<void> => {
 /** Moves the project, but dies after a step. */
 const died = async (from: Name, to: Name, last: string): Promise<void> => {
   const dying = (step: string) => (step === last ? Effect.die("died") : Effect.void)
-  await expect(between(from, to, moveProject, dying)).rejects.toThrow("died")
+  await expect(between(from, to, runMoveProject, dying)).rejects.toThrow("died")
 }
 
 const millis = (count: number) => 4_000_000_000_000 + count
@@ -169,7 +169,7 @@ describe.each(directions)("a move $name", ({ from, to }) => {
   it("keeps everything of the project, and its keys", async () => {
     const state = await prepared()
     const { cursor } = await tenure.events.read({ projectId: "p1" })
-    await between(from, to, moveProject)
+    await between(from, to, runMoveProject)
     await expect(seen()).rejects.toMatchObject(unavailable)
     await expect(tenure.memberships.createProject("p1")).rejects.toMatchObject(unavailable)
     place = to
@@ -178,7 +178,7 @@ describe.each(directions)("a move $name", ({ from, to }) => {
       _tag: "CursorExpired",
     })
     // Back again, past what housekeeping has left of the first stay.
-    await between(to, from, moveProject)
+    await between(to, from, runMoveProject)
     place = from
     expect(await tenure.memberships.find({ projectId: "p1", userId: "1003" })).toMatchObject({
       endDate: millis(3000),
@@ -204,10 +204,10 @@ describe.each(directions)("a move $name", ({ from, to }) => {
       }
       place = from
     }
-    await between(from, to, moveProject)
+    await between(from, to, runMoveProject)
     place = to
     await checkMoved(state)
-    await between(from, to, moveProject)
+    await between(from, to, runMoveProject)
   })
 
   it.each(["parked", "copied"])(
@@ -221,9 +221,9 @@ describe.each(directions)("a move $name", ({ from, to }) => {
         await expect(createProject("p1")).rejects.toMatchObject(unavailable)
         await expect(deleteProject("p1")).rejects.toMatchObject(unavailable)
       }
-      await between(from, to, cancelMove)
+      await between(from, to, runCancelMove)
       await checkMoved(state)
-      await between(from, to, moveProject)
+      await between(from, to, runMoveProject)
       place = to
       expect(await tenure.memberships.find({ projectId: "p1", userId: "1003" })).toMatchObject({
         endDate: millis(3000),
@@ -244,7 +244,7 @@ it("has members watched at the target whom nobody has watched at the source", as
   await tenure.memberships.createProject("p1")
   await tenure.memberships.grant({ projectId: "p1", userId: "1001", endDate: millis(0) })
   await ask(home, "UPDATE tenure.memberships SET alarm_at = NULL")
-  await between(home, other, moveProject)
+  await between(home, other, runMoveProject)
   await expect
     .poll(() => ask(other, "SELECT FROM tenure.memberships WHERE alarm_at IS NOT NULL"))
     .toHaveLength(1)
@@ -253,18 +253,20 @@ it("has members watched at the target whom nobody has watched at the source", as
 it("refuses what cannot be moved, or is not moved", async () => {
   place = home
   await open()
-  const refused = (run: typeof moveProject, from: Name, to: Name) =>
+  const refused = (run: typeof runMoveProject, from: Name, to: Name) =>
     between(from, to, run).then(() => "done", String)
-  expect(await refused(moveProject, home, other)).toContain("There is no project p1 at the source")
-  expect(await refused(moveProject, home, home)).toContain("are the same database")
-  expect(await refused(cancelMove, home, other)).toContain("No move of p1 has begun there")
+  expect(await refused(runMoveProject, home, other)).toContain(
+    "There is no project p1 at the source",
+  )
+  expect(await refused(runMoveProject, home, home)).toContain("are the same database")
+  expect(await refused(runCancelMove, home, other)).toContain("No move of p1 has begun there")
   await tenure.memberships.createProject("p1")
-  expect(await refused(cancelMove, home, other)).toContain("No move of p1 has begun there")
+  expect(await refused(runCancelMove, home, other)).toContain("No move of p1 has begun there")
   place = other
   await expect(tenure.memberships.createProject("p1")).rejects.toMatchObject(unavailable)
   place = home
-  await between(home, other, moveProject)
-  expect(await refused(cancelMove, home, other)).toContain("No move of p1 has begun there")
+  await between(home, other, runMoveProject)
+  expect(await refused(runCancelMove, home, other)).toContain("No move of p1 has begun there")
 })
 
 it("loses no delivery, while servers go on, and changes that were acknowledged", async () => {
@@ -290,7 +292,7 @@ it("loses no delivery, while servers go on, and changes that were acknowledged",
     [other, home],
   ] as const) {
     await expect.poll(() => published.size).toBeGreaterThan(100)
-    await between(from, to, moveProject)
+    await between(from, to, runMoveProject)
     place = to
     const before = published.size
     await expect.poll(() => published.size).toBeGreaterThan(before + 50)
@@ -313,7 +315,7 @@ it("repetitions are answered after a move to where another project has used thei
   const idempotencyKey = "once"
   const there = { projectId: "p2", userId: "1003", endDate: millis(1), idempotencyKey }
   await tenure.memberships.grant(there)
-  await between(home, other, moveProject)
+  await between(home, other, runMoveProject)
   place = other
   const here = { projectId: "p1", userId: "1003", endDate: millis(2000), idempotencyKey }
   for (const projectId of ["p1", "p2"]) {

@@ -1,11 +1,11 @@
 /** A healthy database behind a network that is slow, or forgets connections. */
 
 import { setTimeout as sleep } from "node:timers/promises"
-import * as Tenure from "@tenure/core/Tenure"
-import { postgres } from "@tenure/postgres"
+import { type Tenure, createTenure } from "@tenure/core"
 import { Fixture } from "@tenure/testing"
 import * as Effect from "effect/Effect"
 import { beforeAll, describe, inject, it } from "vitest"
+import { postgres } from "../src/index.ts"
 import { execute } from "./harness.ts"
 import { type Proxy, startProxy } from "./proxy.ts"
 
@@ -16,7 +16,7 @@ const endDate = "2099-01-01T00:00:00.000Z"
 beforeAll(async () => {
   await Effect.runPromise(execute(`DROP SCHEMA IF EXISTS ${schema} CASCADE`))
   const stores = postgres({ url: inject("databaseUrl"), schema })
-  const { close, memberships } = await Tenure.make({ stores })
+  const { close, memberships } = await createTenure({ stores })
   await memberships.createProject(Fixture.p1)
   await memberships.grant({ ...member, endDate })
   await close()
@@ -25,11 +25,11 @@ beforeAll(async () => {
 /** Runs a test on a Tenure behind a proxy. */
 const behindProxy = async (
   delayMillis: number,
-  test: (tenure: Tenure.Tenure, proxy: Proxy) => Promise<void>,
+  test: (tenure: Tenure, proxy: Proxy) => Promise<void>,
 ): Promise<void> => {
   const proxy = await startProxy(inject("databaseUrl"))
   proxy.delay(delayMillis)
-  const tenure = await Tenure.make({
+  const tenure = await createTenure({
     stores: postgres({ url: proxy.url, schema, migrate: false }),
   })
   try {
@@ -40,14 +40,14 @@ const behindProxy = async (
   }
 }
 
-const extend = ({ memberships }: Tenure.Tenure): Promise<boolean> =>
+const extend = ({ memberships }: Tenure): Promise<boolean> =>
   memberships.extend({ ...member, endDate }).then(
     () => true,
     () => false,
   )
 
 /** Opens several connections, and returns whether all of them work. */
-const works = async (tenure: Tenure.Tenure): Promise<boolean> => {
+const works = async (tenure: Tenure): Promise<boolean> => {
   const find = () => tenure.memberships.find(member).then(() => true)
   const results = await Promise.all([extend(tenure), tenure.isReady(), find(), find(), find()])
   return results.every((isGood) => isGood)
@@ -87,7 +87,7 @@ describe.concurrent("a network", () => {
     const moments = Array.from({ length: 16 }, (_, index) => 10 * index)
     await Promise.all(
       moments.map(async (millis) => {
-        const tenure = await Tenure.make({ stores })
+        const tenure = await createTenure({ stores })
         await sleep(millis)
         await tenure.close()
       }),

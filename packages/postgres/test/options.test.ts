@@ -1,10 +1,10 @@
 import { PgClient } from "@effect/sql-pg"
-import * as Tenure from "@tenure/core/Tenure"
-import { type ConnectionOptions, layer, migrate, postgres } from "@tenure/postgres"
+import { createTenure } from "@tenure/core"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { expect, inject, it } from "vitest"
+import { type ConnectionOptions, migrate, postgres, postgresLayer } from "../src/index.ts"
 
 const url = inject("databaseUrl")
 
@@ -22,7 +22,7 @@ it.each([
   [{ url, auditRetention: "1 hour" }, "auditRetention"],
   [{ url, shema: "mine" }, "shema"],
 ])("an invalid option fails with InvalidInput and its name: %o", async (options, field) => {
-  const refusal = await Tenure.make({ stores: postgres(untyped(options)) }).catch(
+  const refusal = await createTenure({ stores: postgres(untyped(options)) }).catch(
     (reason: unknown) => reason,
   )
   expect(refusal).toMatchObject({ _tag: "InvalidInput", field })
@@ -32,7 +32,7 @@ it.each([
 it("no options at all are a clear error", async () => {
   // @ts-expect-error: plain JavaScript does not notice.
   const stores = postgres()
-  await expect(Tenure.make({ stores })).rejects.toMatchObject({
+  await expect(createTenure({ stores })).rejects.toMatchObject({
     _tag: "InvalidInput",
     field: "url",
     message: expect.stringContaining("postgres://user:password@host:5432/database"),
@@ -44,7 +44,7 @@ it("unknown options on a client of the host's are refused by name", async () => 
   const client = PgClient.layer({ url: Redacted.make(url) })
   const failures = Effect.all([
     Effect.flip(migrate(shema)),
-    Effect.flip(Effect.scoped(Layer.build(layer(shema)))),
+    Effect.flip(Effect.scoped(Layer.build(postgresLayer(shema)))),
   ])
   for (const failure of await Effect.runPromise(Effect.provide(failures, client))) {
     expect(failure).toMatchObject({ _tag: "InvalidInput", field: "shema" })

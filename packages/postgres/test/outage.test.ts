@@ -5,11 +5,11 @@ import { readFile } from "node:fs/promises"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import { promisify } from "node:util"
-import * as Tenure from "@tenure/core/Tenure"
-import { serve, type Server } from "@tenure/node-http"
-import { postgres } from "@tenure/postgres"
-import { type PostgresServer, startPostgres } from "@tenure/testing/PostgresServer"
+import { type Tenure, type TenureOptions, createTenure } from "@tenure/core"
+import { type Server, serve } from "@tenure/node-http"
+import { type PostgresServer, startPostgres } from "@tenure/testing/postgres-server"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
+import { postgres } from "../src/index.ts"
 
 const extendOne = "/v2/projects/p1/memberships/1001/extend"
 const unlimited = { limit: 1_000_000, window: "1 minute" } as const
@@ -24,7 +24,7 @@ beforeAll(async () => {
 afterAll(() => database.stop())
 
 interface Running {
-  readonly tenure: Tenure.Tenure
+  readonly tenure: Tenure
   readonly server: Server
   readonly token: string
 }
@@ -38,8 +38,8 @@ afterEach(async () => {
 })
 
 /** Starts a server with a project, a member and a key. */
-const start = async (options: Tenure.Options = {}): Promise<Running> => {
-  const tenure = await Tenure.make({
+const start = async (options: TenureOptions = {}): Promise<Running> => {
+  const tenure = await createTenure({
     stores: postgres({ url: database.url }),
     rateLimits: { perKey: unlimited, perAddress: unlimited, burst: unlimited },
     ...options,
@@ -196,12 +196,14 @@ describe("while the database is shut down", () => {
     await untilReady(one)
   })
 
-  it("Tenure.make fails", async () => {
+  it("createTenure fails", async () => {
     await database.halt()
     try {
-      await expect(Tenure.make({ stores: postgres({ url: database.url }) })).rejects.toMatchObject({
-        _tag: "DatabaseUnusable",
-      })
+      await expect(createTenure({ stores: postgres({ url: database.url }) })).rejects.toMatchObject(
+        {
+          _tag: "DatabaseUnusable",
+        },
+      )
     } finally {
       await database.resume()
     }

@@ -1,27 +1,33 @@
 import { describe, expect, it } from "vitest"
-import * as Patience from "../src/connection/Patience.ts"
+import * as Patience from "../src/connection/pool.ts"
+import {
+  answerTimeoutMillis,
+  maxTimeoutMillis,
+  openTimeoutMillis,
+  overdueAfterMillis,
+} from "../src/connection/pool.ts"
 
-const { learn, learnAtMost, unknown } = Patience
+const { updateRoundTrip: learn, capRoundTrip: learnAtMost, unknownRoundTrip: unknown } = Patience
 
 describe("patience", () => {
   it("is short with a database that is near", () => {
     const near = learn(unknown, { roundTrip: 1, opening: 10 })
-    expect(Patience.overdueMillis(near)).toBe(500)
-    expect(Patience.answerMillis(near)).toBe(250)
-    expect(Patience.openMillis(near)).toBe(1000)
+    expect(overdueAfterMillis(near)).toBe(500)
+    expect(answerTimeoutMillis(near)).toBe(250)
+    expect(openTimeoutMillis(near)).toBe(1000)
   })
 
   it("is as long as can be before anything is known", () => {
-    expect(Patience.answerMillis(unknown)).toBe(Patience.mostMillis)
-    expect(Patience.openMillis(unknown)).toBe(Patience.mostMillis)
+    expect(answerTimeoutMillis(unknown)).toBe(maxTimeoutMillis)
+    expect(openTimeoutMillis(unknown)).toBe(maxTimeoutMillis)
   })
 
   it("is longer with a database that is far away, and has an end", () => {
     const far = learn(unknown, { roundTrip: 400, opening: 2000 })
-    expect(Patience.overdueMillis(far)).toBe(1200)
-    expect(Patience.answerMillis(far)).toBe(1200)
-    expect(Patience.openMillis(far)).toBe(6000)
-    expect(Patience.openMillis(learn(far, { opening: 60_000 }))).toBe(Patience.mostMillis)
+    expect(overdueAfterMillis(far)).toBe(1200)
+    expect(answerTimeoutMillis(far)).toBe(1200)
+    expect(openTimeoutMillis(far)).toBe(6000)
+    expect(openTimeoutMillis(learn(far, { opening: 60_000 }))).toBe(maxTimeoutMillis)
   })
 
   it("grows at once, and shrinks by and by", () => {

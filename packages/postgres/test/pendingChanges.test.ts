@@ -1,12 +1,12 @@
 import { Fixture } from "@tenure/testing"
 import { expect, it } from "vitest"
-import * as PendingChanges from "../src/outbox/PendingChanges.ts"
+import { makePendingChanges } from "../src/notifications.ts"
 
 const { id: one } = Fixture.webhook(Fixture.p1)
 const { id: other } = Fixture.webhook(Fixture.p1)
 
 it("changes that arrive together are all taken, each once, removals first", () => {
-  const pending = PendingChanges.make()
+  const pending = makePendingChanges()
   pending.addDue()
   pending.addRemoved(one)
   pending.addRemoved(other)

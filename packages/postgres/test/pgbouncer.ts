@@ -8,7 +8,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { accepts, freePort } from "@tenure/testing"
-import { serverAccount } from "../../testing/src/support/postgres/account.ts"
+import { serverAccount } from "@tenure/testing/postgres-server"
 
 const run = promisify(execFile)
 

@@ -1,6 +1,13 @@
 import { describe, expect, it } from "@effect/vitest"
 import fc from "fast-check"
-import * as Place from "../src/feed/Place.ts"
+import {
+  type SeenEvents,
+  cursorPrefix,
+  fitsPage,
+  formatFeedCursor,
+  formatPartialCursor,
+  parseFeedCursor,
+} from "../src/feed.ts"
 
 const id = "01890a5d-ac96-774b-bcce-b302099a8057"
 
@@ -10,7 +17,7 @@ const seen = fc
     xmin: fc.bigInt(1n, 2n ** 60n),
     gaps: fc.array(fc.bigInt(1n, 30n), { maxLength: 1900, size: "max" }),
   })
-  .map(({ at, gaps, xmin }): Place.Seen => {
+  .map(({ at, gaps, xmin }): SeenEvents => {
     let last = xmin
     const running = [xmin, ...gaps.map((gap) => (last += gap))]
     return { at, snapshot: { xmin, xmax: last + 1n, running } }
@@ -20,10 +27,10 @@ describe("a cursor", () => {
   it("holds two snapshots with 1,900 running transactions", () => {
     fc.assert(
       fc.property(seen, seen, (base, until) => {
-        const prefix = Place.prefixOf("e", base, until)
-        expect(Place.fitting(base)).toBe(base)
-        expect(Place.cursorWithin(prefix, 2n ** 63n - 1n, id).length).toBeLessThanOrEqual(8192)
-        expect(Place.parse(Place.cursorAfter("e", base))).toEqual({
+        const prefix = cursorPrefix("e", base, until)
+        expect(fitsPage(base)).toBe(base)
+        expect(formatPartialCursor(prefix, 2n ** 63n - 1n, id).length).toBeLessThanOrEqual(8192)
+        expect(parseFeedCursor(formatFeedCursor("e", base))).toEqual({
           epoch: "e",
           base,
           within: undefined,
@@ -40,12 +47,12 @@ describe("a cursor", () => {
         let last = 1n
         const running = [1n, ...gaps.map((one) => (last += one))]
         const all = { at: 4_000_000_000, snapshot: { xmin: 1n, xmax: last + 1n, running } }
-        const { snapshot } = Place.fitting(all)
+        const { snapshot } = fitsPage(all)
         const count = snapshot.running.length
         expect(snapshot.running).toEqual(running.slice(0, count))
         expect(snapshot.xmax).toBe(running[count])
         const part = { ...all, snapshot }
-        const cursor = Place.cursorWithin(Place.prefixOf("epoch", part, part), 2n ** 63n - 1n, id)
+        const cursor = formatPartialCursor(cursorPrefix("epoch", part, part), 2n ** 63n - 1n, id)
         expect(cursor.length).toBeLessThanOrEqual(8192)
       }),
       { numRuns: 20 },

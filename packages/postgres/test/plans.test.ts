@@ -1,30 +1,27 @@
 /** What statements read: as much as they return, however large the tables are. */
 
 import { describe, expect, it } from "@effect/vitest"
-import { AuditCursor } from "@tenure/core/Membership"
-import { deliveryStates, type Replay } from "@tenure/core/Outbox"
-import { migrate } from "@tenure/postgres"
+import { AuditCursor, type RedeliveryFilter, deliveryStates } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { days, instant, integer, text, uuid } from "../src/connection/parameters.ts"
 import {
+  type ProjectsDueRow,
+  beginAlarmPasses,
+  continueAlarmPass,
   findDue,
   findDueOf,
   findDueOfParams,
   findDueParams,
   findProjectsDue,
   findProjectsDueParams,
-  type ProjectsDueRow,
-} from "../src/expiry/findDue.sql.ts"
-import { beginPasses, goOn, passParams } from "../src/expiry/passes.sql.ts"
-import { forms } from "../src/idempotency/fragments.sql.ts"
-import { cursorParams, projectHistory, userHistory } from "../src/memberships/history.sql.ts"
-import { backlog } from "../src/outbox/backlog.sql.ts"
-import { findEvent } from "../src/outbox/findEvent.sql.ts"
-import { forgetEvents } from "../src/outbox/forgetEvents.sql.ts"
-import { forgetFailed } from "../src/outbox/forgetFailed.sql.ts"
-import { listDeliveries } from "../src/outbox/listDeliveries.sql.ts"
-import { replay } from "../src/outbox/replay.sql.ts"
+  passParams,
+} from "../src/expiry.ts"
+import { migrate } from "../src/index.ts"
+import { cursorParams, projectHistory, userHistory } from "../src/memberships.sql.ts"
+import { backlog, findEvent, listDeliveries, replay } from "../src/outbox.sql.ts"
+import { deleteOldEvents, deleteOldFailedDeliveries } from "../src/retention.ts"
+import { withAndWithoutKey } from "../src/sql/clauses.ts"
+import { daysParam, instantParam, integerParam, textParam, uuidParam } from "../src/sql/values.ts"
 import { blocksReadBy } from "./blocks.ts"
 import { clientLayer, execute, sql as query } from "./harness.ts"
 
@@ -107,11 +104,11 @@ it.layer(Layer.provideMerge(filled, clientLayer({ maxConnections: 2 })), {
   describe("that lists deliveries", () => {
     const list = listDeliveries(`"${schema}"`)
     const params = (state: string | undefined, olderThan?: string) => [
-      text("p1"),
-      uuid(webhookId),
-      text(state),
-      uuid(olderThan),
-      integer(3),
+      textParam("p1"),
+      uuidParam(webhookId),
+      textParam(state),
+      uuidParam(olderThan),
+      integerParam(3),
     ]
 
     test.effect.each([undefined, ...deliveryStates])("reads little if the state is %s", (state) =>
@@ -123,7 +120,7 @@ it.layer(Layer.provideMerge(filled, clientLayer({ maxConnections: 2 })), {
 
     test.effect("reads little if the project is another one", () =>
       Effect.gen(function* () {
-        const other = [text("p2"), ...params(undefined).slice(1)]
+        const other = [textParam("p2"), ...params(undefined).slice(1)]
         expect(yield* blocksReadBy(list, other)).toBeLessThan(few)
       }),
     )
@@ -132,7 +129,9 @@ it.layer(Layer.provideMerge(filled, clientLayer({ maxConnections: 2 })), {
   describe("that counts what is left to deliver", () => {
     test.effect("reads little", () =>
       Effect.gen(function* () {
-        expect(yield* blocksReadBy(backlog(`"${schema}"`), [integer(10_000)])).toBeLessThan(few)
+        expect(yield* blocksReadBy(backlog(`"${schema}"`), [integerParam(10_000)])).toBeLessThan(
+          few,
+        )
       }),
     )
   })
@@ -142,7 +141,9 @@ it.layer(Layer.provideMerge(filled, clientLayer({ maxConnections: 2 })), {
 
     test.effect.each([1, 2, 7, 5000])("reads little if it is number %s", (n) =>
       Effect.gen(function* () {
-        expect(yield* blocksReadBy(find, [text("p1"), uuid(eventId(n))])).toBeLessThan(few / 2)
+        expect(yield* blocksReadBy(find, [textParam("p1"), uuidParam(eventId(n))])).toBeLessThan(
+          few / 2,
+        )
       }),
     )
   })
@@ -150,14 +151,14 @@ it.layer(Layer.provideMerge(filled, clientLayer({ maxConnections: 2 })), {
   describe("that starts deliveries again", () => {
     test.effect("reads little", () =>
       Effect.gen(function* () {
-        const webhook = [text("p1"), uuid(webhookId)]
-        const statement = (which: Replay["_tag"]) =>
-          forms(`"${schema}"`, (name, once) => replay(name, which, once), 3).always
+        const webhook = [textParam("p1"), uuidParam(webhookId)]
+        const statement = (which: RedeliveryFilter["_tag"]) =>
+          withAndWithoutKey(`"${schema}"`, (name, once) => replay(name, which, once), 3).always
         expect(
-          yield* blocksReadBy(statement("One"), [...webhook, uuid(eventId(5000))]),
+          yield* blocksReadBy(statement("One"), [...webhook, uuidParam(eventId(5000))]),
         ).toBeLessThan(few)
         expect(
-          yield* blocksReadBy(statement("FailedSince"), [...webhook, instant(0)]),
+          yield* blocksReadBy(statement("FailedSince"), [...webhook, instantParam(0)]),
         ).toBeLessThan(few)
       }),
     )
@@ -166,11 +167,13 @@ it.layer(Layer.provideMerge(filled, clientLayer({ maxConnections: 2 })), {
   describe("that reads the audit trail", () => {
     test.effect("reads little in each part", () =>
       Effect.gen(function* () {
-        const page = [text("p1"), integer(3), ...cursorParams(undefined)]
+        const page = [textParam("p1"), integerParam(3), ...cursorParams(undefined)]
         const project = projectHistory(`"${schema}"`)
         expect(yield* blocksReadBy(project, page)).toBeLessThan(fewInEachPart)
         const user = userHistory(`"${schema}"`)
-        expect(yield* blocksReadBy(user, [...page, text("nobody")])).toBeLessThan(fewInEachPart)
+        expect(yield* blocksReadBy(user, [...page, textParam("nobody")])).toBeLessThan(
+          fewInEachPart,
+        )
       }),
     )
 
@@ -183,7 +186,7 @@ it.layer(Layer.provideMerge(filled, clientLayer({ maxConnections: 2 })), {
         const history = userHistory(`"${schema}"`)
         for (const userId of ["7", "8"]) {
           const cursor = cursorParams(after === undefined ? undefined : AuditCursor(after))
-          const page = [text("p2"), integer(3), ...cursor, text(userId)]
+          const page = [textParam("p2"), integerParam(3), ...cursor, textParam(userId)]
           // The first time, a connection also reads what it did not know of the parts.
           yield* blocksReadBy(history, page)
           expect(yield* blocksReadBy(history, page)).toBeLessThan(fewOfBoth)
@@ -222,8 +225,12 @@ it.layer(Layer.provideMerge(filled, clientLayer({ maxConnections: 2 })), {
            SELECT 3, n::text, now(), 0, now() + interval '1 hour' FROM generate_series(1, 10000) n`,
         )
         expect(yield* blocksReadBy(findDue(`"${schema}"`), findDueParams(500))).toBeLessThan(5)
-        expect(yield* blocksReadBy(beginPasses(`"${schema}"`), passParams(100))).toBeLessThan(5)
-        expect(yield* blocksReadBy(goOn(`"${schema}"`), passParams(500))).toBeLessThan(5)
+        expect(yield* blocksReadBy(beginAlarmPasses(`"${schema}"`), passParams(100))).toBeLessThan(
+          5,
+        )
+        expect(yield* blocksReadBy(continueAlarmPass(`"${schema}"`), passParams(500))).toBeLessThan(
+          5,
+        )
       }),
     )
   })
@@ -231,9 +238,9 @@ it.layer(Layer.provideMerge(filled, clientLayer({ maxConnections: 2 })), {
   describe("that deletes old events", () => {
     test.effect("reads little if there are none", () =>
       Effect.gen(function* () {
-        for (const forget of [forgetEvents, forgetFailed]) {
+        for (const forget of [deleteOldEvents, deleteOldFailedDeliveries]) {
           const sql = forget(`"${schema}"`)
-          expect(yield* blocksReadBy(sql, [days(86_400_000)])).toBeLessThan(few)
+          expect(yield* blocksReadBy(sql, [daysParam(86_400_000)])).toBeLessThan(few)
         }
       }),
     )

@@ -2,16 +2,15 @@
 
 import { PgClient } from "@effect/sql-pg"
 import type { PgClientConfig } from "@effect/sql-pg/PgClient"
-import * as Tenure from "@tenure/core/Tenure"
-import { postgres } from "@tenure/postgres"
+import { createTenure } from "@tenure/core"
 import { startReceiver } from "@tenure/testing"
-import { type PostgresServer, startPostgres } from "@tenure/testing/PostgresServer"
+import { type PostgresServer, startPostgres } from "@tenure/testing/postgres-server"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import * as Connections from "../src/connection/Connections.ts"
-import { brief } from "../src/connection/session.sql.ts"
-import { pgbouncer, type Pooler, startPooler } from "./pgbouncer.ts"
+import { failOnLockTimeouts, makeConnections } from "../src/connection/pool.ts"
+import { postgres } from "../src/index.ts"
+import { type Pooler, pgbouncer, startPooler } from "./pgbouncer.ts"
 
 const isMissing = typeof pgbouncer === "string"
 const title = `through PgBouncer in %s mode${isMissing ? `, skipped because ${pgbouncer}` : ""}`
@@ -56,7 +55,7 @@ describe.skipIf(isMissing).each(modes)(title, (mode, listenUrl, listeners) => {
 
   it("everything works: tables, changes, deliveries, readiness", async () => {
     const receiver = await startReceiver()
-    const tenure = await Tenure.make({
+    const tenure = await createTenure({
       stores: postgres({ url: pooler.url, schema: mode, listenUrl: listenUrl() }),
       webhooks: { allowedNetworks: ["127.0.0.0/8"] },
     })
@@ -80,26 +79,30 @@ describe.skipIf(isMissing).each(modes)(title, (mode, listenUrl, listeners) => {
 
   it("statements have their terms, which they leave to nobody", async () => {
     const config: PgClientConfig = { url: Redacted.make(pooler.url) }
-    const connections = Connections.make(config, false)
+    const connections = makeConnections(config, false)
     const asked = `
         SELECT current_setting('transaction_isolation') AS isolation,
                current_setting('lock_timeout') AS lock_timeout`
     const terms = await Effect.runPromise(
-      Effect.flatMap(connections.open(brief, 10_000), (connection) => connection.run(asked, [])),
+      Effect.flatMap(connections.open(failOnLockTimeouts, 10_000), (connection) =>
+        connection.run(asked, []),
+      ),
     )
     expect(terms).toEqual([{ isolation: "read committed", lock_timeout: "200ms" }])
     const others = await Effect.runPromise(
-      Effect.flatMap(connections.open(brief, 10_000), ({ session }) => session.query(asked)),
+      Effect.flatMap(connections.open(failOnLockTimeouts, 10_000), ({ session }) =>
+        session.query(asked),
+      ),
     )
     expect(others.rows).toEqual([{ isolation: "serializable", lock_timeout: "0" }])
     connections.close()
   })
 
   it("no statement stays in a session that others get", async () => {
-    const connections = Connections.make({ url: Redacted.make(pooler.url) }, false)
+    const connections = makeConnections({ url: Redacted.make(pooler.url) }, false)
     const asked = "SELECT statement FROM pg_prepared_statements"
     const rows = await Effect.runPromise(
-      Effect.flatMap(connections.open(brief, 10_000), ({ run }) =>
+      Effect.flatMap(connections.open(failOnLockTimeouts, 10_000), ({ run }) =>
         Effect.andThen(run(asked, []), run(asked, [])),
       ),
     )

@@ -3,16 +3,15 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { expect, inject, it, onTestFinished } from "vitest"
-import * as Connections from "../src/connection/Connections.ts"
-import { brief } from "../src/connection/session.sql.ts"
+import { failOnLockTimeouts, makeConnections } from "../src/connection/pool.ts"
 
 it("plan a statement once, whatever the client of the host does, and keep no other", async () => {
   const url = Redacted.make(inject("databaseUrl"))
-  const connections = Connections.make({ url, prepare: false }, false)
+  const connections = makeConnections({ url, prepare: false }, false)
   onTestFinished(connections.close)
   const asked = "SELECT statement, from_sql FROM pg_prepared_statements"
   const rows = await Effect.runPromise(
-    Effect.flatMap(connections.open(brief, 10_000), ({ run }) =>
+    Effect.flatMap(connections.open(failOnLockTimeouts, 10_000), ({ run }) =>
       Effect.andThen(run(asked, []), run(asked, [])),
     ),
   )

@@ -5,23 +5,26 @@ import { once } from "node:events"
 import type { ServerResponse } from "node:http"
 import { fileURLToPath } from "node:url"
 import { PgClient } from "@effect/sql-pg"
-import { MembershipStore } from "@tenure/core/MembershipStore"
-import { type Claim, Outbox } from "@tenure/core/Outbox"
-import type { Stores } from "@tenure/core/Tenure"
-import { WebhookStore } from "@tenure/core/WebhookStore"
-import { layer } from "@tenure/postgres"
+import {
+  type Claim,
+  MembershipStore,
+  Outbox,
+  type StorePorts,
+  WebhookStore,
+} from "@tenure/core/store"
 import { Fixture, type Receiver, startReceiver } from "@tenure/testing"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import { afterEach, beforeEach, describe, expect, inject, it } from "vitest"
-import * as HeldClaims from "../src/outbox/HeldClaims.ts"
+import { postgresLayer } from "../src/index.ts"
+import { makeHeldClaims } from "../src/outbox.ts"
 import { clientLayer, execute } from "./harness.ts"
 
 const schema = "presence"
 const { occasion, p1 } = Fixture
-const webhook = Fixture.webhook(p1)
-const ref = { projectId: p1, webhookId: webhook.id }
+const presenceWebhook = Fixture.webhook(p1)
+const ref = { projectId: p1, webhookId: presenceWebhook.id }
 
 const delivered = {
   _tag: "Delivered",
@@ -37,10 +40,10 @@ afterEach(async () => {
 /** Stores that dispatch when they are told to, with an id of their own. */
 const startStores = () => {
   const runtime = ManagedRuntime.make(
-    Layer.provideMerge(Layer.fresh(layer({ schema })), clientLayer({ maxConnections: 3 })),
+    Layer.provideMerge(Layer.fresh(postgresLayer({ schema })), clientLayer({ maxConnections: 3 })),
   )
   closing.push(() => runtime.dispose())
-  const run = <A, E>(work: Effect.Effect<A, E, Stores | PgClient.PgClient>): Promise<A> =>
+  const run = <A, E>(work: Effect.Effect<A, E, StorePorts | PgClient.PgClient>): Promise<A> =>
     runtime.runPromise(work)
   const claim = (ahead = 0, limit = 10) =>
     run(
@@ -50,7 +53,7 @@ const startStores = () => {
           failing: 10,
           perWebhook: { least: 4, most: 4 },
           perProject: 100,
-          ahead: ahead === 0 ? new Map() : new Map([[webhook.id, ahead]]),
+          ahead: ahead === 0 ? new Map() : new Map([[presenceWebhook.id, ahead]]),
           leaseMillis: 60_000,
         }),
       ),
@@ -69,12 +72,12 @@ beforeEach(async () => {
 })
 
 /** Adds the webhook, and deliveries to it. */
-const publish = (url = webhook.url, count = 1) =>
+const publish = (url = presenceWebhook.url, count = 1) =>
   here.run(
     Effect.gen(function* () {
       const outbox = yield* Outbox
       yield* (yield* MembershipStore).createProject(p1, occasion)
-      yield* (yield* WebhookStore).add({ ...webhook, url }, 50, occasion)
+      yield* (yield* WebhookStore).add({ ...presenceWebhook, url }, 50, occasion)
       for (let index = 0; index < count; index++) yield* outbox.publish(Fixture.event(p1))
     }),
   )
@@ -181,7 +184,7 @@ describe("the removal of a webhook", () => {
   const nextRemoval = Effect.flatMap(Outbox, (outbox) =>
     Effect.repeat(outbox.nextChange, { until: ({ _tag }) => _tag === "Removed" }),
   )
-  const removed = { _tag: "Removed", webhookId: webhook.id }
+  const removed = { _tag: "Removed", webhookId: presenceWebhook.id }
 
   it("is told again for as long as its deliveries are claimed", async () => {
     await publish()
@@ -202,9 +205,9 @@ describe("the removal of a webhook", () => {
   it("concerns the claims that are neither settled nor have lapsed", async () => {
     await publish()
     const claims = await here.claim()
-    const held = HeldClaims.make()
+    const held = makeHeldClaims()
     held.add(claims, 1000)
-    expect(held.webhooks(999)).toEqual([webhook.id])
+    expect(held.webhooks(999)).toEqual([presenceWebhook.id])
     expect(held.webhooks(1000)).toEqual([])
     held.add(claims, 1000)
     for (const claim of claims) held.delete(claim)
@@ -215,14 +218,14 @@ describe("the removal of a webhook", () => {
 describe("claims that wait in a process", () => {
   it("keep other processes from claiming deliveries of the same webhook", async () => {
     const there = startStores()
-    await publish(webhook.url, 20)
+    await publish(presenceWebhook.url, 20)
     expect(await there.claim(6)).toHaveLength(10)
     expect(await here.claim(6)).toEqual([])
   })
 
   it("are not made while another process has claims of the webhook, which share its concurrency", async () => {
     const there = startStores()
-    await publish(webhook.url, 20)
+    await publish(presenceWebhook.url, 20)
     expect(await there.claim(0, 1)).toHaveLength(1)
     expect(await here.claim(6)).toHaveLength(3)
     expect(await there.claim(6)).toEqual([])
@@ -230,7 +233,7 @@ describe("claims that wait in a process", () => {
 
   it("are given back with the others when the process is gone", async () => {
     const there = startStores()
-    await publish(webhook.url, 10)
+    await publish(presenceWebhook.url, 10)
     expect(await there.claim(6)).toHaveLength(10)
     expect(await takeOver(10)).toHaveLength(10)
   })

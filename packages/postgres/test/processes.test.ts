@@ -4,23 +4,25 @@ import { once } from "node:events"
 import { setTimeout as sleep } from "node:timers/promises"
 import { PgClient } from "@effect/sql-pg"
 import { afterEach, describe, expect, it } from "@effect/vitest"
-import { ApiKeyId } from "@tenure/core/ApiKey"
-import { MembershipStore } from "@tenure/core/MembershipStore"
-import { Outbox } from "@tenure/core/Outbox"
-import { RateLimitStore } from "@tenure/core/RateLimitStore"
-import * as Tenure from "@tenure/core/Tenure"
-import * as TokenBucket from "@tenure/core/TokenBucket"
-import { Millis } from "@tenure/core/Units"
-import { WebhookStore } from "@tenure/core/WebhookStore"
+import { type Tenure, type TenureOptions, createTenure } from "@tenure/core"
+import {
+  ApiKeyId,
+  MembershipStore,
+  Millis,
+  Outbox,
+  RateLimitStore,
+  WebhookStore,
+  bucketPolicy,
+} from "@tenure/core/store"
 import { nodeTransport, serve } from "@tenure/node-http"
-import { layer, postgres } from "@tenure/postgres"
 import { type Answer, Fixture, type Receiver, startReceiver } from "@tenure/testing"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Queue from "effect/Queue"
 import { beforeEach, inject } from "vitest"
-import { sweep } from "../src/limits/sweep.sql.ts"
+import { postgres, postgresLayer } from "../src/index.ts"
+import { sweep } from "../src/rate-limits.ts"
 import { clientLayer, execute } from "./harness.ts"
 
 const schema = "processes"
@@ -37,14 +39,14 @@ afterEach(async () => {
 
 /** Starts stores with their own connections, and the client that they use. */
 const startStores = () => {
-  const runtime = ManagedRuntime.make(Layer.provideMerge(layer({ schema }), clientLayer()))
+  const runtime = ManagedRuntime.make(Layer.provideMerge(postgresLayer({ schema }), clientLayer()))
   closing.push(() => runtime.dispose())
   return runtime
 }
 
 /** Starts a Tenure that delivers. */
-const startTenure = async (options: Tenure.Options = {}): Promise<Tenure.Tenure> => {
-  const tenure = await Tenure.make({
+const startTenure = async (options: TenureOptions = {}): Promise<Tenure> => {
+  const tenure = await createTenure({
     stores: postgres({ url: inject("databaseUrl"), schema }),
     transport: nodeTransport,
     ...options,
@@ -161,7 +163,7 @@ describe("an extension", () => {
 describe("a limit", () => {
   it("on requests applies to all processes together", async () => {
     const stores = [startStores(), startStores()]
-    const perHour = (limit: number) => TokenBucket.policy({ limit, window: Millis(3_600_000) })
+    const perHour = (limit: number) => bucketPolicy({ limit, window: Millis(3_600_000) })
     const policies = { address: perHour(300), key: perHour(100), burst: perHour(20) }
     const client = { address: "1", keyId: ApiKeyId("a") }
     const takes = await Promise.all(
@@ -349,7 +351,7 @@ describe("the sweep of buckets", () => {
   it("deletes full buckets only", async () => {
     const stores = startStores()
     const take = (address: string, millis: number) => {
-      const policy = TokenBucket.policy({ limit: 1, window: Millis(millis) })
+      const policy = bucketPolicy({ limit: 1, window: Millis(millis) })
       return Effect.flatMap(RateLimitStore, (store) =>
         store.take({ address, keyId: undefined }, { address: policy, key: policy, burst: policy }),
       )
@@ -388,7 +390,7 @@ describe("an API key", () => {
 
 describe("a ticket", () => {
   it("of one process opens one connection, at whichever process it is used first", async () => {
-    const startServer = async (tenure: Tenure.Tenure): Promise<string> => {
+    const startServer = async (tenure: Tenure): Promise<string> => {
       const server = await serve(tenure, { shutdownTimeout: 500 })
       closing.push(server.close)
       return server.url

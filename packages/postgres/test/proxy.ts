@@ -1,7 +1,7 @@
 /** A TCP proxy in front of a database, which misbehaves on demand. */
 
 import { once } from "node:events"
-import { type AddressInfo, connect, createServer, type Socket } from "node:net"
+import { type AddressInfo, type Socket, connect, createServer } from "node:net"
 
 /** A running proxy. */
 export interface Proxy {

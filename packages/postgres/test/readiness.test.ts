@@ -3,18 +3,18 @@
 import { rm, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { PgClient } from "@effect/sql-pg"
-import * as Tenure from "@tenure/core/Tenure"
-import { postgres } from "@tenure/postgres"
-import { type PostgresServer, startPostgres } from "@tenure/testing/PostgresServer"
+import { type Tenure, createTenure } from "@tenure/core"
+import { type PostgresServer, startPostgres } from "@tenure/testing/postgres-server"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { afterAll, beforeAll, expect, it } from "vitest"
+import { postgres } from "../src/index.ts"
 
 let database: PostgresServer
-let tenure: Tenure.Tenure
+let tenure: Tenure
 beforeAll(async () => {
   database = await startPostgres()
-  tenure = await Tenure.make({ stores: postgres({ url: database.url }) })
+  tenure = await createTenure({ stores: postgres({ url: database.url }) })
 })
 afterAll(async () => {
   await tenure.close()

@@ -2,44 +2,53 @@
 
 import { PgClient } from "@effect/sql-pg"
 import { beforeEach, describe, expect, it } from "@effect/vitest"
-import * as Event from "@tenure/core/Event"
-import { MembershipStore } from "@tenure/core/MembershipStore"
-import { Outbox, type Settlement } from "@tenure/core/Outbox"
-import type { Stores } from "@tenure/core/Tenure"
-import { WebhookStore } from "@tenure/core/WebhookStore"
-import { layer } from "@tenure/postgres"
+import {
+  type AttemptResult,
+  EventId,
+  MembershipStore,
+  Outbox,
+  type StorePorts,
+  WebhookStore,
+  newEventId,
+} from "@tenure/core/store"
 import { Fixture } from "@tenure/testing"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { days } from "../src/connection/parameters.ts"
-import { forgetAnswers } from "../src/idempotency/forgetAnswers.sql.ts"
-import { createDays, dropDay } from "../src/outbox/days.sql.ts"
-import { forgetEvents } from "../src/outbox/forgetEvents.sql.ts"
-import { forgetFailed } from "../src/outbox/forgetFailed.sql.ts"
+import { postgresLayer } from "../src/index.ts"
+import {
+  createDays,
+  deleteOldEvents,
+  deleteOldFailedDeliveries,
+  deleteOldIdempotencyKeys,
+  dropDay,
+} from "../src/retention.ts"
+import { daysParam } from "../src/sql/values.ts"
 import { claimAll, clientLayer, execute, sql } from "./harness.ts"
 
 const schema = "retention"
 const dayMillis = 86_400_000
 const { occasion, p1 } = Fixture
-const webhook = Fixture.webhook(p1)
-const ref = { projectId: p1, webhookId: webhook.id }
+const retentionWebhook = Fixture.webhook(p1)
+const ref = { projectId: p1, webhookId: retentionWebhook.id }
 
 beforeEach(() => Effect.runPromise(execute(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)))
 
 /** Runs a test on stores with a project that has a webhook. */
-const onStores = <A, E>(name: string, test: Effect.Effect<A, E, Stores | PgClient.PgClient>) =>
+const onStores = <A, E>(name: string, test: Effect.Effect<A, E, StorePorts | PgClient.PgClient>) =>
   it.live(name, () =>
     Effect.gen(function* () {
       yield* (yield* MembershipStore).createProject(p1, occasion)
-      yield* (yield* WebhookStore).add(webhook, 50, occasion)
+      yield* (yield* WebhookStore).add(retentionWebhook, 50, occasion)
       return yield* test
-    }).pipe(Effect.provide(Layer.provideMerge(Layer.fresh(layer({ schema })), clientLayer()))),
+    }).pipe(
+      Effect.provide(Layer.provideMerge(Layer.fresh(postgresLayer({ schema })), clientLayer())),
+    ),
   )
 
 const daysAgo = (count: number): number => Date.now() - count * dayMillis
 
 /** Publishes an event of a time, on a day that has its partition by then. */
-const publish = (at: number, id = Event.freshId(crypto, at)) =>
+const publish = (at: number, id = newEventId(crypto, at)) =>
   Effect.gen(function* () {
     yield* sql(`SELECT ${schema}.create_day('${new Date(at).toISOString().slice(0, 10)}')`)
     yield* (yield* Outbox).publish({ ...Fixture.event(p1), id, at })
@@ -47,12 +56,12 @@ const publish = (at: number, id = Event.freshId(crypto, at)) =>
   })
 
 const answered = { at: 0, durationMillis: 1, result: { _tag: "Failed", reason: "Test" } } as const
-const delivered: Settlement = { _tag: "Delivered", attempt: answered }
-const failed: Settlement = { _tag: "Failed", attempt: answered, holdMillis: 0 }
-const retried: Settlement = { _tag: "Retry", attempt: answered, delayMillis: 0, holdMillis: 0 }
+const delivered: AttemptResult = { _tag: "Delivered", attempt: answered }
+const failed: AttemptResult = { _tag: "Failed", attempt: answered, holdMillis: 0 }
+const retried: AttemptResult = { _tag: "Retry", attempt: answered, delayMillis: 0, holdMillis: 0 }
 
 /** Claims everything that is due, and settles it. */
-const settle = (settlement: Settlement) =>
+const settle = (settlement: AttemptResult) =>
   Effect.gen(function* () {
     const { claims } = yield* claimAll
     const outbox = yield* Outbox
@@ -62,9 +71,9 @@ const settle = (settlement: Settlement) =>
 /** Deletes what is old: delivered rows after three days, failed ones after thirty. */
 const forget = Effect.gen(function* () {
   const name = `"${schema}"`
-  yield* sql(forgetFailed(name), [days(30 * dayMillis)])
-  yield* sql(forgetEvents(name), [days(30 * dayMillis)])
-  const drop = sql<{ readonly drop_day: Date }>(dropDay(name), [days(3 * dayMillis)])
+  yield* sql(deleteOldFailedDeliveries(name), [daysParam(30 * dayMillis)])
+  yield* sql(deleteOldEvents(name), [daysParam(30 * dayMillis)])
+  const drop = sql<{ readonly drop_day: Date }>(dropDay(name), [daysParam(3 * dayMillis)])
   yield* Effect.repeat(drop, { while: (rows) => rows.length > 0 })
 })
 
@@ -167,7 +176,7 @@ describe("a day with many events that are needed", () => {
       const at = daysAgo(5)
       yield* publish(at)
       yield* settle(delivered)
-      const first = Event.freshId(crypto, at).slice(0, 18)
+      const first = newEventId(crypto, at).slice(0, 18)
       yield* sql(
         `INSERT INTO ${schema}.deliveries (event_id, webhook_id, state, due_at)
          SELECT ('${first}-8000-' || lpad(to_hex(n), 12, '0'))::uuid, gen_random_uuid(), 'failed', now()
@@ -189,9 +198,9 @@ describe("an id that tells no time, or a wrong one", () => {
     "is in no day, and is deleted by the date of its event",
     Effect.gen(function* () {
       const outbox = yield* Outbox
-      const in2099 = Event.freshId(crypto, Date.UTC(2099, 0))
-      const random = () => Event.EventId(crypto.randomUUID())
-      const publishAt = (id: Event.EventId, age: number) =>
+      const in2099 = newEventId(crypto, Date.UTC(2099, 0))
+      const random = () => EventId(crypto.randomUUID())
+      const publishAt = (id: EventId, age: number) =>
         outbox.publish({ ...Fixture.event(p1), id, at: daysAgo(age) })
       for (const id of [in2099, random()]) yield* publishAt(id, 31)
       const kept = random()
@@ -215,7 +224,7 @@ describe("an id that tells no time, or a wrong one", () => {
     Effect.gen(function* () {
       const outbox = yield* Outbox
       const at = daysAgo(5)
-      const id = Event.freshId(crypto, at)
+      const id = newEventId(crypto, at)
       yield* outbox.publish({ ...Fixture.event(p1), id, at })
       yield* settle(delivered)
       expect(yield* count("events_default")).toBe(1)
@@ -241,7 +250,7 @@ describe("the days to come", () => {
       expect(yield* partitions).toEqual([0, 1, 2])
       yield* dropLast
       const client = yield* PgClient.PgClient
-      const stores = Layer.fresh(layer({ schema, migrate: false }))
+      const stores = Layer.fresh(postgresLayer({ schema, migrate: false }))
       yield* Effect.scoped(Layer.build(stores)).pipe(
         Effect.provideService(PgClient.PgClient, client),
       )
@@ -258,10 +267,10 @@ describe("a table that somebody has locked", () => {
       yield* settle(delivered)
       yield* dropLast
       const name = `"${schema}"`
-      const drop = sql(dropDay(name), [days(3 * dayMillis)])
+      const drop = sql(dropDay(name), [daysParam(3 * dayMillis)])
       const create = sql(createDays(name))
       const client = yield* PgClient.PgClient
-      const services = yield* Effect.context<Stores | PgClient.PgClient>()
+      const services = yield* Effect.context<StorePorts | PgClient.PgClient>()
       const isLocked = client.withTransaction(
         Effect.gen(function* () {
           // As long as a statement that writes events.
@@ -298,7 +307,7 @@ describe("an idempotency key", () => {
         INSERT INTO ${schema}.answers (owner, key, project_number, fingerprint, answer, at)
         SELECT 'other', n::text, 0, '', '', now() - interval '2 days' FROM generate_series(1, 1500) n
       `)
-      const forgetKeys = sql(forgetAnswers(`"${schema}"`), [days(dayMillis)])
+      const forgetKeys = sql(deleteOldIdempotencyKeys(`"${schema}"`), [daysParam(dayMillis)])
       const sizes = [(yield* forgetKeys).length, (yield* forgetKeys).length]
       expect([...sizes, (yield* forgetKeys).length]).toEqual([1000, 501, 0])
       expect(yield* outbox.publish(Fixture.event(p1), recent)).toMatchObject({ _tag: "Replayed" })

@@ -1,18 +1,20 @@
 /** The roles of the documentation: one that owns the tables, and one that owns nothing. */
 
 import { PgClient } from "@effect/sql-pg"
-import type { Fault } from "@tenure/core/Faults"
-import * as Tenure from "@tenure/core/Tenure"
-import { WebhookTransport } from "@tenure/core/WebhookTransport"
-import { migrate, postgres, rewriteSecrets } from "@tenure/postgres"
+import { type Fault, createTenure } from "@tenure/core"
+import { WebhookTransport } from "@tenure/core/transport"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest"
-import { beginAudit } from "../src/audit/auditParts.sql.ts"
-import { createDays, dropDay } from "../src/outbox/days.sql.ts"
-import { forgetEvents } from "../src/outbox/forgetEvents.sql.ts"
-import { forgetFailed } from "../src/outbox/forgetFailed.sql.ts"
+import { migrate, postgres, rewriteSecrets } from "../src/index.ts"
+import {
+  beginAudit,
+  createDays,
+  deleteOldEvents,
+  deleteOldFailedDeliveries,
+  dropDay,
+} from "../src/retention.ts"
 import { documentedRoles } from "./documentedRoles.ts"
 
 const name = "tenure_roles"
@@ -73,7 +75,7 @@ const transport = Layer.succeed(WebhookTransport, {
 describe("a role that owns nothing", () => {
   it("serves everything", async () => {
     const faults: Array<Fault> = []
-    const tenure = await Tenure.make({
+    const tenure = await createTenure({
       stores: postgres({ url: app, migrate: false }),
       transport,
       onError: (fault) => void faults.push(fault),
@@ -127,8 +129,8 @@ describe("a role that owns nothing", () => {
       `INSERT INTO tenure.deliveries (event_id, webhook_id, state, due_at)
        VALUES ('00000000-0000-7000-8000-000000000000', gen_random_uuid(), 'failed', now())`,
     )
-    expect(await asApp(forgetEvents('"tenure"'), 1)).toHaveLength(1)
-    expect(await asApp(forgetFailed('"tenure"'), 1)).toHaveLength(1)
+    expect(await asApp(deleteOldEvents('"tenure"'), 1)).toHaveLength(1)
+    expect(await asApp(deleteOldFailedDeliveries('"tenure"'), 1)).toHaveLength(1)
     // All days, those to come included.
     for (const _ of [1, 2, 3]) expect(await asApp(dropDay('"tenure"'), -9)).toHaveLength(1)
     expect(await asApp(createDays('"tenure"'))).toHaveLength(3)
@@ -161,7 +163,7 @@ describe("a role that owns nothing", () => {
   })
 
   it("erases persons if it may, and otherwise changes nothing", async () => {
-    const tenure = await Tenure.make({ stores: postgres({ url: app, migrate: false }), transport })
+    const tenure = await createTenure({ stores: postgres({ url: app, migrate: false }), transport })
     const { memberships } = tenure
     const member = { projectId: "p1", userId: "1002" }
     await memberships.grant({ ...member, endDate: "2099-01-01T00:00:00.000Z" })
@@ -187,7 +189,7 @@ describe("a role that owns nothing", () => {
 
   it("is told to leave migrations to the owner", async () => {
     await execute(owner, "UPDATE tenure.migrations SET version = version - 1")
-    const refusal = await Tenure.make({ stores: postgres({ url: app }) }).catch(String)
+    const refusal = await createTenure({ stores: postgres({ url: app }) }).catch(String)
     expect(refusal).toMatch(/permission denied.*run tenure migrate as the owner/)
   })
 })

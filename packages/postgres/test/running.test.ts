@@ -2,16 +2,14 @@
 
 import { PgClient } from "@effect/sql-pg"
 import { expect, it } from "@effect/vitest"
-import { type Cursor, FeedStore } from "@tenure/core/FeedStore"
-import { MembershipStore } from "@tenure/core/MembershipStore"
-import { Outbox } from "@tenure/core/Outbox"
-import { layer } from "@tenure/postgres"
+import { type FeedCursor, FeedStore, MembershipStore, Outbox } from "@tenure/core/store"
 import { Fixture } from "@tenure/testing"
-import { startPostgres } from "@tenure/testing/PostgresServer"
+import { startPostgres } from "@tenure/testing/postgres-server"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import pg from "pg"
+import { postgresLayer } from "../src/index.ts"
 
 const { event, occasion, p1 } = Fixture
 const size = { events: 10, bytes: 1_000_000 }
@@ -59,7 +57,7 @@ it.live(
       const follow = Effect.gen(function* () {
         const feed = yield* FeedStore
         const got: Array<string> = []
-        let cursor: Cursor = (yield* feed.read([p1], "now", size)).cursor
+        let cursor: FeedCursor = (yield* feed.read([p1], "now", size)).cursor
         return Effect.gen(function* () {
           const page = yield* feed.read([p1], cursor, size)
           ;({ cursor } = page)
@@ -90,7 +88,9 @@ it.live(
         // What has begun meanwhile may have got events that were published shortly before.
         expect((yield* begun).slice(-1)).toEqual(published.slice(-1))
       }).pipe(
-        Effect.provide(Layer.provideMerge(layer({}), PgClient.layer({ url: Redacted.make(url) }))),
+        Effect.provide(
+          Layer.provideMerge(postgresLayer({}), PgClient.layer({ url: Redacted.make(url) })),
+        ),
       )
     }),
   60_000,

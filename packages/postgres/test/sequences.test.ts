@@ -2,13 +2,16 @@
 
 import type { PgClient } from "@effect/sql-pg"
 import { describe, expect } from "@effect/vitest"
-import { EndDate } from "@tenure/core/EndDate"
-import * as Expiry from "@tenure/core/Expiry"
-import { MembershipStore } from "@tenure/core/MembershipStore"
-import { Millis } from "@tenure/core/Units"
+import {
+  EndDate,
+  MembershipStore,
+  Millis,
+  makeDecideAnnouncement,
+  reminderLeads,
+} from "@tenure/core/store"
 import { Fixture } from "@tenure/testing"
 import * as Effect from "effect/Effect"
-import { round } from "../src/sequence.sql.ts"
+import { round } from "../src/sql/clauses.ts"
 import { sql } from "./harness.ts"
 import { testsOn } from "./locking.ts"
 
@@ -19,8 +22,8 @@ const onStores = testsOn(schema)
 
 type Store = MembershipStore["Service"]
 
-const change = () => Fixture.change(p1)
-const ofU1 = () => ({ ...change(), userId: u1 })
+const sequencesChange = () => Fixture.change(p1)
+const ofU1 = () => ({ ...sequencesChange(), userId: u1 })
 
 /** The sequence of the last event, as it is stored. */
 const lastSequence = Effect.map(
@@ -32,8 +35,8 @@ const lastSequence = Effect.map(
 
 const hour = 3_600_000
 const announce = Effect.fnUntraced(function* ({ expiry }: Store) {
-  const leads = Expiry.leadsOf([Millis(hour)])
-  const judge = Expiry.judgeBy({ leads, since: 0 })
+  const leads = reminderLeads([Millis(hour)])
+  const judge = makeDecideAnnouncement({ leads, since: 0 })
   yield* sql(
     `UPDATE ${schema}.memberships SET alarm_at = now(), end_date = date_trunc('second', now() + interval '1 minute')
      WHERE user_id = '${u1}' AND project_number = 1`,
@@ -70,9 +73,9 @@ describe("the round of a member comes to its end", () => {
         yield* make(store)
         const sequences = [BigInt(round - 1), yield* lastSequence]
         for (const step of [
-          store.extendAll({ ...change(), endDate: in2029, mode: "set" }),
+          store.extendAll({ ...sequencesChange(), endDate: in2029, mode: "set" }),
           store.extend({ ...ofU1(), endDate: in2028 }),
-          store.extendAll({ ...change(), endDate: in2029, mode: "neverShorten" }),
+          store.extendAll({ ...sequencesChange(), endDate: in2029, mode: "neverShorten" }),
         ]) {
           yield* step
           sequences.push(yield* lastSequence)
@@ -107,7 +110,7 @@ describe("the round of a member comes to its end among extensions that share a s
         expect(sequences).toEqual(sequences.toSorted((one, other) => one - other))
         expect(new Set(sequences).size).toBe(60)
         expect(sequences[0]).toBeGreaterThan(last)
-        yield* store.extendAll({ ...change(), endDate: in2029, mode: "set" })
+        yield* store.extendAll({ ...sequencesChange(), endDate: in2029, mode: "set" })
         expect((yield* store.find(p1, u1)).endDate).toBe(in2029)
         expect(Number(yield* lastSequence)).toBeGreaterThan(Math.max(...sequences))
       }),
@@ -121,8 +124,8 @@ describe("the round of a project comes to its end", () => {
     Effect.gen(function* () {
       const store = yield* MembershipStore
       yield* sql(`UPDATE ${schema}.projects SET seq = ${round - 1} WHERE id = 'p1'`)
-      yield* store.grant({ ...change(), userId: u3, endDate: in2027 })
-      yield* store.extendAll({ ...change(), endDate: in2029, mode: "set" })
+      yield* store.grant({ ...sequencesChange(), userId: u3, endDate: in2027 })
+      yield* store.extendAll({ ...sequencesChange(), endDate: in2029, mode: "set" })
       expect((yield* store.find(p1, u3)).endDate).toBe(in2029)
     }),
   )
@@ -137,11 +140,11 @@ describe("sequences", () => {
       yield* sql(`UPDATE ${schema}.projects SET seq = ${rounds * BigInt(round)} WHERE id = 'p1'`)
       const memberships = [{ userId: u1, endDate: in2027 }]
       for (const step of [
-        store.extendAll({ ...change(), endDate: in2028, mode: "set" }),
+        store.extendAll({ ...sequencesChange(), endDate: in2028, mode: "set" }),
         store.extend({ ...ofU1(), endDate: EndDate(in2028 + 1) }),
-        store.import({ ...change(), memberships }),
+        store.import({ ...sequencesChange(), memberships }),
         store.extend({ ...ofU1(), endDate: in2028 }),
-        store.extendAll({ ...change(), endDate: in2029, mode: "neverShorten" }),
+        store.extendAll({ ...sequencesChange(), endDate: in2029, mode: "neverShorten" }),
       ]) {
         yield* Effect.asVoid<unknown, unknown, never>(step)
         const sequence = yield* lastSequence

@@ -1,12 +1,12 @@
 /** Shards on two servers, of which one is down. */
 
-import * as Tenure from "@tenure/core/Tenure"
-import { TransactionsUnsupported } from "@tenure/core/Transactions"
+import { type Tenure, createTenure } from "@tenure/core"
+import { TransactionsUnsupported } from "@tenure/core/store"
 import { serve } from "@tenure/node-http"
-import { postgres, type ShardOptions } from "@tenure/postgres"
-import { type PostgresServer, startPostgres } from "@tenure/testing/PostgresServer"
+import { type PostgresServer, startPostgres } from "@tenure/testing/postgres-server"
 import pg from "pg"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
+import { type ShardOptions, postgres } from "../src/index.ts"
 
 const endDate = "2099-01-01T00:00:00.000Z"
 
@@ -16,14 +16,14 @@ beforeAll(async () => {
 })
 afterAll(() => Promise.all(servers.map(({ stop }) => stop())))
 
-let tenure: Tenure.Tenure
+let tenure: Tenure
 afterEach(() => tenure?.close())
 
 type Projects = ShardOptions["projects"]
 
 const open = async (home: Projects = ["here"], other: Projects = ["there"]): Promise<void> => {
   const [first, second] = servers
-  tenure = await Tenure.make({
+  tenure = await createTenure({
     stores: postgres([
       { name: "home", projects: home, url: first.url, maxConnections: 4 },
       { name: "other", projects: other, url: second.url, maxConnections: 4 },
@@ -134,7 +134,7 @@ describe("while a database other than the first is down", () => {
   it("another Tenure on one of them works in transactions of the host, which both then see", async () => {
     await open()
     const { url } = servers[1]
-    const inOther = await Tenure.make({
+    const inOther = await createTenure({
       stores: postgres({ url, maxConnections: 2 }),
       webhooks: { dispatch: false },
     })

@@ -1,12 +1,12 @@
 /** The suites of the ports, over shards that are databases of one server. */
 
-import * as Shards from "@tenure/core/Shards"
-import { migrate } from "@tenure/postgres"
+import { shardsLayer } from "@tenure/core/internal"
 import { storeSuite } from "@tenure/testing"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { afterAll, beforeAll, inject } from "vitest"
+import { migrate } from "../src/index.ts"
 import { clientLayer, execute, executeBy, harnessOn, shared } from "./harness.ts"
 
 const databases = ["tenure_shard_home", "tenure_shard_other"] as const
@@ -36,7 +36,7 @@ const harnessOf = (database: string) =>
 
 const [home, other] = [harnessOf(databases[0]), harnessOf(databases[1])]
 
-const layer = Shards.layer([
+const layer = shardsLayer([
   { name: "home", projects: ["p1"], stores: home.layer },
   { name: "other", projects: "others", stores: other.layer },
 ])

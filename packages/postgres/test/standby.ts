@@ -5,10 +5,13 @@ import { appendFile, cp, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { freePort } from "@tenure/testing"
-import type { PostgresServer } from "@tenure/testing/PostgresServer"
-import { makeHome, programsFor } from "../../testing/src/support/postgres/home.ts"
-import { run } from "../../testing/src/support/postgres/programs.ts"
-import { watch } from "../../testing/src/support/postgres/watch.ts"
+import {
+  type PostgresServer,
+  makeHome,
+  programsFor,
+  run,
+  watch,
+} from "@tenure/testing/postgres-server"
 
 /** A running standby. */
 export interface Standby {

@@ -2,14 +2,18 @@
 
 import { PgClient } from "@effect/sql-pg"
 import { describe, expect, it } from "@effect/vitest"
-import * as TokenBucket from "@tenure/core/TokenBucket"
-import { Millis } from "@tenure/core/Units"
-import { migrate } from "@tenure/postgres"
+import { Millis, bucketPolicy } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
-import { findLocked, findLockedParams } from "../src/limits/findLocked.sql.ts"
-import { takeMany, takeManyParams, type TakeManyRow } from "../src/limits/takeMany.sql.ts"
+import { migrate } from "../src/index.ts"
+import {
+  type TakeManyRow,
+  findLocked,
+  findLockedParams,
+  takeMany,
+  takeManyParams,
+} from "../src/rate-limits.ts"
 import { clientLayer, execute } from "./harness.ts"
 
 const schema = "take_many"
@@ -21,7 +25,7 @@ const migrated = Layer.effectDiscard(
   ),
 )
 
-const perHour = (limit: number) => TokenBucket.policy({ limit, window: Millis(3_600_000) })
+const perHour = (limit: number) => bucketPolicy({ limit, window: Millis(3_600_000) })
 
 /** Takes of a client from buckets of these names and capacities: its address, and two of its key. */
 const demand = (count: number, buckets: Readonly<Record<string, number>>) => ({

@@ -2,28 +2,33 @@
 
 import { PgClient } from "@effect/sql-pg"
 import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
-import { ApiKeyId } from "@tenure/core/ApiKey"
-import { type Client, RateLimitStore } from "@tenure/core/RateLimitStore"
-import * as TokenBucket from "@tenure/core/TokenBucket"
-import { Millis } from "@tenure/core/Units"
-import { layer } from "@tenure/postgres"
+import {
+  ApiKeyId,
+  type LimitedClient,
+  Millis,
+  RateLimitStore,
+  bucketPolicy,
+  remainingTokens,
+} from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import fc from "fast-check"
+import { postgresLayer } from "../src/index.ts"
 import { clientLayer, execute } from "./harness.ts"
 
 const schema = "takes"
 
-const startProcess = () => ManagedRuntime.make(Layer.provideMerge(layer({ schema }), clientLayer()))
+const startProcess = () =>
+  ManagedRuntime.make(Layer.provideMerge(postgresLayer({ schema }), clientLayer()))
 const processes = [startProcess(), startProcess(), startProcess()] as const
 const [single] = processes
 
 beforeAll(() => Effect.runPromise(execute(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)))
 afterAll(() => Promise.all(processes.map((one) => one.dispose())))
 
-const perHour = (limit: number) => TokenBucket.policy({ limit, window: Millis(3_600_000) })
+const perHour = (limit: number) => bucketPolicy({ limit, window: Millis(3_600_000) })
 
 /** Policies for buckets with so many tokens, which do not return during a test. */
 const policiesOf = (address: number, key: number) => ({
@@ -39,7 +44,7 @@ let tests = 0
 /** Makes clients that no other test has. */
 const newClients = () => {
   const test = tests++
-  return (address: number | string, key?: number): Client => ({
+  return (address: number | string, key?: number): LimitedClient => ({
     address: `${test}-${address}`,
     keyId: key === undefined ? undefined : ApiKeyId(`${test}-${key}`),
   })
@@ -47,14 +52,14 @@ const newClients = () => {
 
 const range = (count: number) => Array.from({ length: count }, (_, index) => index)
 
-const take = (client: Client, policies = plenty) =>
+const take = (client: LimitedClient, policies = plenty) =>
   RateLimitStore.use((store) => store.take(client, policies))
 
 /**
  * Takes for all clients at the same time. Returns whether each was admitted. A take that waits too long
  * for another process has taken nothing, and is repeated.
  */
-const takeAll = (clients: ReadonlyArray<Client>, policies = plenty) =>
+const takeAll = (clients: ReadonlyArray<LimitedClient>, policies = plenty) =>
   Effect.map(
     Effect.all(
       clients.map((client) => Effect.retry(take(client, policies), { times: 50 })),
@@ -65,9 +70,9 @@ const takeAll = (clients: ReadonlyArray<Client>, policies = plenty) =>
 
 /** Takes for all clients at the same time in all processes. Returns the clients that were admitted. */
 const takeEverywhere = async (
-  clients: ReadonlyArray<Client>,
+  clients: ReadonlyArray<LimitedClient>,
   policies = plenty,
-): Promise<ReadonlyArray<Client>> => {
+): Promise<ReadonlyArray<LimitedClient>> => {
   const admitted = await Promise.all(
     processes.map((one) => one.runPromise(takeAll(clients, policies))),
   )
@@ -106,11 +111,14 @@ const chain = range(40).map((n): [number, number] => [Math.ceil(n / 2), Math.flo
 
 describe("takes of clients that share addresses and keys", () => {
   /** Whether no bucket has lost too many tokens, and each refused client has an empty bucket. */
-  const check = (clients: ReadonlyArray<Client>, areAdmitted: ReadonlyArray<boolean>): void => {
+  const check = (
+    clients: ReadonlyArray<LimitedClient>,
+    areAdmitted: ReadonlyArray<boolean>,
+  ): void => {
     const admitted = clients.filter((_, index) => areAdmitted[index])
-    const ofAddress = ({ address }: Client) =>
+    const ofAddress = ({ address }: LimitedClient) =>
       admitted.filter((one) => one.address === address).length
-    const ofKey = ({ keyId }: Client) => admitted.filter((one) => one.keyId === keyId).length
+    const ofKey = ({ keyId }: LimitedClient) => admitted.filter((one) => one.keyId === keyId).length
     for (const [index, client] of clients.entries()) {
       expect(ofAddress(client)).toBeLessThanOrEqual(2)
       expect(ofKey(client)).toBeLessThanOrEqual(1)
@@ -151,7 +159,7 @@ describe("takes of clients that share addresses and keys", () => {
         { concurrency: "unbounded" },
       ),
     )
-    const remaining = takes.map(({ key, now }) => TokenBucket.remaining(key, now, plenty.key))
+    const remaining = takes.map(({ key, now }) => remainingTokens(key, now, plenty.key))
     expect(remaining).toEqual(clients.map((_, index) => 10_000 - index - 1))
   })
 })
@@ -216,8 +224,8 @@ describe("a take", () => {
       return yield* Fiber.join(last)
     })
     const { address, now } = await single.runPromise(takes)
-    expect(TokenBucket.remaining(address, now, plenty.address)).toBe(9998)
+    expect(remainingTokens(address, now, plenty.address)).toBe(9998)
     const again = await single.runPromise(take(other))
-    expect(TokenBucket.remaining(again.address, again.now, plenty.address)).toBe(9998)
+    expect(remainingTokens(again.address, again.now, plenty.address)).toBe(9998)
   })
 })

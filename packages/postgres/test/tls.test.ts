@@ -6,12 +6,12 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 import { PgClient } from "@effect/sql-pg"
-import * as Tenure from "@tenure/core/Tenure"
-import { postgres } from "@tenure/postgres"
-import { type PostgresServer, startPostgres } from "@tenure/testing/PostgresServer"
+import { createTenure } from "@tenure/core"
+import { type PostgresServer, startPostgres } from "@tenure/testing/postgres-server"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { postgres } from "../src/index.ts"
 import { makeAuthority } from "./certificates.ts"
 
 const authority = makeAuthority()
@@ -56,7 +56,7 @@ const trusting = () => urlWith(`sslmode=require&sslrootcert=${pathOf("authority.
 
 /** Starts and closes Tenure. Returns the message of the error if it does not start. */
 const refusal = (url: string): Promise<string | undefined> =>
-  Tenure.make({ stores: postgres({ url }) }).then(
+  createTenure({ stores: postgres({ url }) }).then(
     (tenure) => tenure.close().then(() => undefined),
     (error: unknown) => String(error),
   )
@@ -81,7 +81,7 @@ describe("a server with TLS", () => {
   it("is trusted with the certificate of its authority, on all connections", async () => {
     await encrypt(["127.0.0.1"])
     await expect.poll(() => refusal(trusting()), { timeout: 20_000 }).toBeUndefined()
-    const tenure = await Tenure.make({ stores: postgres({ url: trusting() }) })
+    const tenure = await createTenure({ stores: postgres({ url: trusting() }) })
     await tenure.memberships.createProject("p1")
     // One for statements, and one for notifications.
     await expect

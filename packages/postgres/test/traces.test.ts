@@ -6,13 +6,13 @@ import {
   NodeTracerProvider,
   SimpleSpanProcessor,
 } from "@opentelemetry/sdk-trace-node"
-import * as Event from "@tenure/core/Event"
-import * as Tenure from "@tenure/core/Tenure"
+import { type Tenure, createTenure } from "@tenure/core"
+import { eventTypes } from "@tenure/core/store"
 import { nodeTransport, serve } from "@tenure/node-http"
-import { postgres } from "@tenure/postgres"
 import { type Receiver, startReceiver } from "@tenure/testing"
 import * as Effect from "effect/Effect"
 import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, it } from "vitest"
+import { postgres } from "../src/index.ts"
 import { execute } from "./harness.ts"
 
 const schema = "tenure_traces"
@@ -22,7 +22,7 @@ beforeEach(async () => {
   receiver = await startReceiver()
 })
 
-const opened: Array<Tenure.Tenure> = []
+const opened: Array<Tenure> = []
 afterEach(async () => {
   receiver.close()
   await Promise.all(opened.splice(0).map(({ close }) => close()))
@@ -36,7 +36,7 @@ afterAll(dropSchema)
 const start = async (dispatch: boolean) => {
   const exporter = new InMemorySpanExporter()
   const provider = new NodeTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] })
-  const tenure = await Tenure.make({
+  const tenure = await createTenure({
     stores: postgres({ url: inject("databaseUrl"), schema, maxConnections: 3 }),
     transport: nodeTransport,
     webhooks: { allowedNetworks: ["127.0.0.0/8"], dispatch },
@@ -111,7 +111,7 @@ it("there are no traces of the start, and none of what goes on in the background
   await tenure.memberships.grant({ projectId, userId: "1001", endDate: Date.now() + 100 })
   // By the time that its end is announced, deliveries and ends were looked for several times. A reminder may come
   // before.
-  const isAnnounced = () => receiver.received.some(({ body }) => body.includes(Event.types.expired))
+  const isAnnounced = () => receiver.received.some(({ body }) => body.includes(eventTypes.expired))
   await expect.poll(isAnnounced).toBe(true)
   await tenure.metrics()
   await tenure.isReady()

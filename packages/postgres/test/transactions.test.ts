@@ -2,16 +2,13 @@
 
 import { PgClient } from "@effect/sql-pg"
 import { describe, expect, it } from "@effect/vitest"
-import { Events } from "@tenure/core/Events"
-import { Memberships } from "@tenure/core/Memberships"
-import type { Outbox } from "@tenure/core/Outbox"
-import * as Tenure from "@tenure/core/Tenure"
-import { Webhooks } from "@tenure/core/Webhooks"
-import { WebhookTransport } from "@tenure/core/WebhookTransport"
-import { layer } from "@tenure/postgres"
+import { Events, Memberships, type Services, Webhooks, tenureLayer } from "@tenure/core/effect"
+import type { Outbox } from "@tenure/core/store"
+import { WebhookTransport } from "@tenure/core/transport"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import { postgresLayer } from "../src/index.ts"
 import { clientLayer, execute } from "./harness.ts"
 
 const schema = "transactions"
@@ -28,15 +25,15 @@ const silent = Layer.succeed(WebhookTransport, {
 
 const told: Array<unknown> = []
 
-const host = Tenure.layer({ transport: silent, onEvent: ({ id }) => void told.push(id) }).pipe(
-  Layer.provideMerge(layer({ schema })),
+const host = tenureLayer({ transport: silent, onEvent: ({ id }) => void told.push(id) }).pipe(
+  Layer.provideMerge(postgresLayer({ schema })),
   Layer.provideMerge(clientLayer()),
 )
 
 /** Runs a test with a project and a member, on empty tables. */
 const inHost = <A, E>(
   name: string,
-  test: Effect.Effect<A, E, Tenure.Services | Outbox | PgClient.PgClient>,
+  test: Effect.Effect<A, E, Services | Outbox | PgClient.PgClient>,
   limit?: number,
 ) =>
   it.live(
@@ -122,7 +119,7 @@ describe("a transaction of the host", () => {
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const { find, grant } = yield* Memberships
-      const context = yield* Effect.context<Tenure.Services>()
+      const context = yield* Effect.context<Services>()
       yield* sql.withTransaction(
         Effect.gen(function* () {
           yield* extend
@@ -194,7 +191,7 @@ describe("a transaction of the host", () => {
     "that holds a lock for seconds keeps a request with an idempotency key in progress",
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
-      const services = yield* Effect.context<Tenure.Services>()
+      const services = yield* Effect.context<Services>()
       const locking = Effect.gen(function* () {
         yield* sql.unsafe(`SELECT FROM ${schema}.memberships FOR UPDATE`)
         const apart = Effect.promise(() => Effect.runPromiseWith(services)(Effect.flip(extendOnce)))

@@ -3,11 +3,11 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
-import * as Turns from "../src/connection/Turns.ts"
+import { makeFairSemaphore } from "../src/connection/pool.ts"
 
 /** Places, and work that stays in one until it is told to leave. */
 const placesFor = (places: number) => {
-  const turns = Turns.make(places)
+  const turns = makeFairSemaphore(places)
   const inside: Array<string> = []
   const start = (owner: string) =>
     Effect.gen(function* () {

@@ -1,9 +1,9 @@
 /** Rows that nobody can read, because something else than Tenure has written them. */
 
-import * as Tenure from "@tenure/core/Tenure"
-import { postgres } from "@tenure/postgres"
+import { type Tenure, createTenure } from "@tenure/core"
 import * as Effect from "effect/Effect"
 import { afterEach, beforeEach, describe, expect, inject, it } from "vitest"
+import { postgres } from "../src/index.ts"
 import { execute, recordingTransport } from "./harness.ts"
 
 const schema = "unreadable"
@@ -11,7 +11,7 @@ const projectId = "p1"
 const url = "https://receiver.example/well"
 const otherUrl = "https://receiver.example/other"
 
-let tenure: Tenure.Tenure
+let tenure: Tenure
 
 const { sent, transport } = recordingTransport()
 
@@ -21,7 +21,7 @@ beforeEach(async () => {
   sent.length = 0
   await run(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)
   const stores = postgres({ url: inject("databaseUrl"), schema, maxConnections: 3 })
-  tenure = await Tenure.make({ stores, transport })
+  tenure = await createTenure({ stores, transport })
   await tenure.memberships.createProject(projectId)
 })
 

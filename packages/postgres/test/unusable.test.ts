@@ -1,10 +1,10 @@
 /** What an operator reads when the database cannot be used. */
 
-import * as Tenure from "@tenure/core/Tenure"
-import { postgres } from "@tenure/postgres"
+import { createTenure } from "@tenure/core"
 import { ConnectionError, SqlError } from "effect/sql/SqlError"
 import { describe, expect, inject, it } from "vitest"
-import { explain } from "../src/connection/DatabaseUnusable.ts"
+import { explain } from "../src/connection/errors.ts"
+import { postgres } from "../src/index.ts"
 
 const changed = (change: (url: URL) => void): string => {
   const url = new URL(inject("databaseUrl"))
@@ -25,7 +25,7 @@ describe("the error of a database that cannot be used says why, without the pass
     ["no such host", (url: URL) => (url.host = "no-such-host.invalid"), /no-such-host\.invalid/],
   ])("%s", async (_name, change, message) => {
     const url = changed(change)
-    const error: unknown = await Tenure.make({ stores: postgres({ url }) }).catch(
+    const error: unknown = await createTenure({ stores: postgres({ url }) }).catch(
       (reason: unknown) => reason,
     )
     expect(error).toMatchObject({ _tag: "DatabaseUnusable" })

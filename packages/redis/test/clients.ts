@@ -1,8 +1,8 @@
 /** A client of each library, as a host makes it. */
 
-import type { Client } from "@tenure/redis"
 import { Cluster, Redis } from "ioredis"
 import { createClient, createCluster, createSentinel } from "redis"
+import type { Client } from "../src/client.ts"
 
 /** A client, and what tests do with the server besides. */
 export interface Opened {

@@ -4,12 +4,11 @@ import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { fileURLToPath } from "node:url"
 import { assert } from "@effect/vitest"
-import { ApiKeyId } from "@tenure/core/ApiKey"
-import type { Client } from "@tenure/core/RateLimitStore"
+import { ApiKeyId, type LimitedClient } from "@tenure/core/store"
 import fc from "fast-check"
 import { afterAll, beforeAll, describe, it } from "vitest"
-import { slotOf } from "../src/Slot.ts"
-import { clusterLibraries, names, type Opened } from "./clients.ts"
+import { slotOf } from "../src/guard.ts"
+import { type Opened, clusterLibraries, names } from "./clients.ts"
 import { type RedisCluster, startCluster } from "./redisCluster.ts"
 import { missing, titled } from "./redisServer.ts"
 import { admitted, exhaust, storeOn } from "./takes.ts"
@@ -101,7 +100,7 @@ describe.skipIf(missing !== undefined)(titled("a server of a cluster"), () => {
       names.map((library) => clusterLibraries[library](portsOf(cluster))),
     )
     const stores = clients.map(storeOn)
-    const takeMany = async (count: number, of: Client) =>
+    const takeMany = async (count: number, of: LimitedClient) =>
       (await Promise.all(stores.map((store) => store.takeMany(count, of)))).flat()
 
     let total = admitted(await takeMany(30, client))

@@ -2,10 +2,10 @@
 
 import { storeSuite } from "@tenure/testing"
 import { afterAll, beforeAll, describe } from "vitest"
-import { clusterLibraries, libraries, names, type Opened } from "./clients.ts"
+import { type Opened, clusterLibraries, libraries, names } from "./clients.ts"
 import { harnessOn } from "./harness.ts"
 import { type RedisCluster, startCluster } from "./redisCluster.ts"
-import { missing, type RedisServer, startRedis, titled } from "./redisServer.ts"
+import { type RedisServer, missing, startRedis, titled } from "./redisServer.ts"
 
 describe.skipIf(missing !== undefined)(titled("on one server"), () => {
   let server: RedisServer

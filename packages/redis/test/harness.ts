@@ -1,11 +1,12 @@
 /** Stores on a Redis of the tests, emptied for each test. */
 
 import { memory } from "@tenure/memory"
-import { type Client, redisLimits } from "@tenure/redis"
 import type { StoreHarness } from "@tenure/testing"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { Redis } from "ioredis"
+import type { Client } from "../src/client.ts"
+import { redisLimits } from "../src/index.ts"
 
 /** Moves all instants into the past, which has the same effect as time passing. */
 const shift = `

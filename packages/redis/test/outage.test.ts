@@ -1,15 +1,15 @@
 /** A server that is slow, hangs or is gone. */
 
 import { assert } from "@effect/vitest"
-import { type Decision, type Options, options, RateLimiter } from "@tenure/core/RateLimiter"
-import * as Setting from "@tenure/core/Setting"
-import { redisLimits } from "@tenure/redis"
+import { RateLimiter, type RateLimiterOptions } from "@tenure/core/effect"
+import { type LimitDecision, Setting, rateLimiterOptions } from "@tenure/core/internal"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
-import { libraries, names, type Opened } from "./clients.ts"
+import { redisLimits } from "../src/index.ts"
+import { type Opened, libraries, names } from "./clients.ts"
 import { type Proxy, startProxy } from "./proxy.ts"
-import { missing, type RedisServer, startRedis, titled } from "./redisServer.ts"
+import { type RedisServer, missing, startRedis, titled } from "./redisServer.ts"
 
 const client = { address: "192.0.2.1", keyId: undefined }
 
@@ -34,11 +34,13 @@ describe.skipIf(missing !== undefined)(titled("a server"), () => {
   /** Runs work with a limiter. */
   const limited = async (
     { client: redis }: Opened,
-    onStoreFailure: Options["onStoreFailure"],
-    work: (take: () => Promise<Decision["_tag"]>) => Promise<void>,
+    onStoreFailure: RateLimiterOptions["onStoreFailure"],
+    work: (take: () => Promise<LimitDecision["_tag"]>) => Promise<void>,
   ): Promise<void> => {
     const store = redisLimits({ client: redis, prefix: `${Math.random()}:`, timeout })
-    const layer = RateLimiter.layer(Setting.readSync(options, { perAddress, onStoreFailure }))
+    const layer = RateLimiter.layer(
+      Setting.parse(rateLimiterOptions, { perAddress, onStoreFailure }),
+    )
     await Effect.gen(function* () {
       const limiter = yield* RateLimiter
       const take = Effect.map(limiter.take(client), ({ _tag }) => _tag)

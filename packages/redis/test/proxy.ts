@@ -1,7 +1,7 @@
 /** A TCP proxy in front of a server of this machine, which holds bytes back on demand. */
 
 import { once } from "node:events"
-import { connect, createServer, type Socket } from "node:net"
+import { type Socket, connect, createServer } from "node:net"
 import { freePort } from "@tenure/testing"
 
 /** A running proxy. */

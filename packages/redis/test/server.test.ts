@@ -1,28 +1,34 @@
 /** What the store does to the server, and what it puts up with from it. */
 
 import { assert } from "@effect/vitest"
-import { ApiKeyId } from "@tenure/core/ApiKey"
-import { type Policies, RateLimitStore, type Take } from "@tenure/core/RateLimitStore"
-import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
-import * as TokenBucket from "@tenure/core/TokenBucket"
-import { Millis } from "@tenure/core/Units"
-import { type Client, redisLimits } from "@tenure/redis"
+import {
+  ApiKeyId,
+  type BucketPolicies,
+  Millis,
+  RateLimitStore,
+  StoreUnavailable,
+  type TakeResult,
+  bucketPolicy,
+  bucketSpan,
+} from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import { Redis } from "ioredis"
 import { afterAll, afterEach, beforeAll, beforeEach, describe, it } from "vitest"
-import { libraries, names, type Opened } from "./clients.ts"
-import { missing, type RedisServer, startRedis, titled } from "./redisServer.ts"
+import type { Client } from "../src/client.ts"
+import { redisLimits } from "../src/index.ts"
+import { type Opened, libraries, names } from "./clients.ts"
+import { type RedisServer, missing, startRedis, titled } from "./redisServer.ts"
 
-const year = TokenBucket.policy({ limit: 366, window: Millis(366 * 86_400_000) })
-const hundred = TokenBucket.policy({ limit: 100, window: Millis(3_600_000) })
-const policies: Policies = { address: hundred, key: year, burst: hundred }
+const year = bucketPolicy({ limit: 366, window: Millis(366 * 86_400_000) })
+const hundred = bucketPolicy({ limit: 100, window: Millis(3_600_000) })
+const policies: BucketPolicies = { address: hundred, key: year, burst: hundred }
 
 const caller = { address: "192.0.2.1", keyId: ApiKeyId("a") }
 
 /** Runs work with the store on a client. */
 const withStore = <A>(
   client: Client,
-  work: (take: () => Promise<Take>) => Promise<A>,
+  work: (take: () => Promise<TakeResult>) => Promise<A>,
 ): Promise<A> =>
   Effect.gen(function* () {
     const store = yield* RateLimitStore
@@ -38,7 +44,7 @@ const instantsAt = async (redis: Redis, name: string): Promise<ReadonlyArray<num
 const times = <A>(count: number, work: () => Promise<A>): Promise<ReadonlyArray<A>> =>
   Promise.all(Array.from({ length: count }, work))
 
-const admitted = (takes: ReadonlyArray<Take>): number =>
+const admitted = (takes: ReadonlyArray<TakeResult>): number =>
   takes.filter((take) => take.admitted).length
 
 describe("a client", () => {
@@ -105,7 +111,7 @@ describe.skipIf(missing !== undefined)(titled("a server"), () => {
 
     it("admits exactly as many while the server forgets its scripts", () =>
       withStore(opened.client, async (take) => {
-        const takes: Array<Take> = []
+        const takes: Array<TakeResult> = []
         for (let round = 0; round < 20; round++) {
           const flushed = redis.script("FLUSH")
           takes.push(...(await times(20, take)))
@@ -117,7 +123,7 @@ describe.skipIf(missing !== undefined)(titled("a server"), () => {
     it("takes an instant from before the clock was set back for an empty bucket", () =>
       withStore(opened.client, async (take) => {
         const { now } = await take()
-        const span = TokenBucket.span(hundred)
+        const span = bucketSpan(hundred)
         const name = "tenure:address:192.0.2.1"
         await redis.set(name, Buffer.from(new Float64Array([now + 10 * span, 0]).buffer))
         const refused = await take()

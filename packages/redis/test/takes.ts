@@ -1,36 +1,41 @@
 /** Takes of the tests, from buckets that hold a hundred tokens for a day. */
 
-import { type Client, type Policies, RateLimitStore, type Take } from "@tenure/core/RateLimitStore"
-import * as TokenBucket from "@tenure/core/TokenBucket"
-import { Millis } from "@tenure/core/Units"
-import { redisLimits } from "@tenure/redis"
+import {
+  type BucketPolicies,
+  type LimitedClient,
+  Millis,
+  RateLimitStore,
+  type TakeResult,
+  bucketPolicy,
+} from "@tenure/core/store"
 import * as Exit from "effect/Exit"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import { expect } from "vitest"
+import { redisLimits } from "../src/index.ts"
 import type { Opened } from "./clients.ts"
 
-const hundred = TokenBucket.policy({ limit: 100, window: Millis(86_400_000) })
-const policies: Policies = { address: hundred, key: hundred, burst: hundred }
+const hundred = bucketPolicy({ limit: 100, window: Millis(86_400_000) })
+const policies: BucketPolicies = { address: hundred, key: hundred, burst: hundred }
 
 /** A store on a client. */
 export const storeOn = ({ client }: Opened) => {
   const runtime = ManagedRuntime.make(redisLimits({ client }))
-  const take = (of: Client) =>
+  const take = (of: LimitedClient) =>
     runtime.runPromiseExit(RateLimitStore.use((store) => store.take(of, policies)))
   return {
     take,
-    takeMany: (count: number, of: Client) =>
+    takeMany: (count: number, of: LimitedClient) =>
       Promise.all(Array.from({ length: count }, () => take(of))),
     close: () => runtime.dispose(),
   }
 }
 
-export const admitted = (exits: ReadonlyArray<Exit.Exit<Take, unknown>>): number =>
+export const admitted = (exits: ReadonlyArray<Exit.Exit<TakeResult, unknown>>): number =>
   exits.filter((exit) => Exit.isSuccess(exit) && exit.value.admitted).length
 
 /** Takes until every take is refused, by a server that answers. Returns how many were admitted. */
 export const exhaust = async (
-  takeMany: () => Promise<ReadonlyArray<Exit.Exit<Take, unknown>>>,
+  takeMany: () => Promise<ReadonlyArray<Exit.Exit<TakeResult, unknown>>>,
 ): Promise<number> => {
   let total = 0
   const isExhausted = async (): Promise<boolean> => {

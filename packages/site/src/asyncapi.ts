@@ -1,7 +1,7 @@
 /** Prints the AsyncAPI document as a page. */
 
 import { paragraphs, prose, sample } from "./markdown.ts"
-import { printer, referenceOf, type Schemas } from "./schema.ts"
+import { type Schemas, printer, referenceOf } from "./schema.ts"
 
 /** The parts of AsyncAPI 3 that the page shows. */
 export interface Document {

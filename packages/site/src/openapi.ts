@@ -1,13 +1,13 @@
 /** Prints the OpenAPI document as a page. */
 
 import type {
-  Content,
-  Document,
-  Operation,
-  Parameter,
-  Reference,
-  Response,
-} from "../../core/src/http/docs/OpenApi.ts"
+  JsonReference,
+  OpenApiContent,
+  OpenApiDocument,
+  OpenApiOperation,
+  OpenApiParameter,
+  OpenApiResponse,
+} from "../../core/src/openapi/types.ts"
 import { paragraphs, prose, sample, table } from "./markdown.ts"
 import { isSchema, printer, referenceOf } from "./schema.ts"
 
@@ -18,7 +18,7 @@ interface Failure {
   readonly when: string
 }
 
-const failuresOf = (status: string, { content = {} }: Response): ReadonlyArray<Failure> =>
+const failuresOf = (status: string, { content = {} }: OpenApiResponse): ReadonlyArray<Failure> =>
   Object.values(content).flatMap(({ examples = {} }) =>
     Object.entries(examples).map(([name, { summary }]) => ({ name, status, when: summary })),
   )
@@ -29,21 +29,21 @@ const ofItsOwn = new Set(["404", "409", "410", "422"])
 /** Whether an error is one of all operations that take an idempotency key. */
 const isOfKeys = (name: string): boolean => name.startsWith("Idempotency")
 
-const isReference = (value: object): value is Reference => "$ref" in value
+const isReference = (value: object): value is JsonReference => "$ref" in value
 
 const hasData = (value: unknown): value is { readonly data: unknown } =>
   typeof value === "object" && value !== null && "data" in value && value.data !== null
 
-const operationsOf = (paths: Document["paths"]) =>
+const operationsOf = (paths: OpenApiDocument["paths"]) =>
   Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
   )
 
-const pageOf = (document: Document) => {
+const pageOf = (document: OpenApiDocument) => {
   const { components, paths, webhooks } = document
   const { fieldsOf, objects, typeOf } = printer(components.schemas)
 
-  const parametersOf = (all: ReadonlyArray<Parameter>): string =>
+  const parametersOf = (all: ReadonlyArray<OpenApiParameter>): string =>
     table(
       ["parameter", "in", "type", "meaning"],
       all.map(({ description, in: place, name, required, schema }) => [
@@ -54,7 +54,7 @@ const pageOf = (document: Document) => {
       ]),
     )
 
-  const bodyOf = (content: Content): string =>
+  const bodyOf = (content: OpenApiContent): string =>
     Object.entries(content)
       .map(([type, { example, schema }]) =>
         paragraphs(
@@ -66,7 +66,7 @@ const pageOf = (document: Document) => {
       .join("\n\n")
 
   /** What a result is, without its envelope. */
-  const resultOf = (content: Content): string =>
+  const resultOf = (content: OpenApiContent): string =>
     Object.values(content)
       .map(({ example, schema }) => {
         const { properties } = schema
@@ -79,7 +79,7 @@ const pageOf = (document: Document) => {
       })
       .join("\n\n")
 
-  const errorsOf = ({ responses }: Operation): string => {
+  const errorsOf = ({ responses }: OpenApiOperation): string => {
     const names = Object.entries(responses).flatMap(([status, response]) => {
       const found = isReference(response)
         ? components.responses[referenceOf(response) ?? ""]
@@ -106,7 +106,7 @@ const pageOf = (document: Document) => {
     )
   }
 
-  const notification = (type: string, { operationId, requestBody, summary }: Operation) =>
+  const notification = (type: string, { operationId, requestBody, summary }: OpenApiOperation) =>
     paragraphs(
       `### \`${type}\` {#${operationId}}`,
       prose(summary),
@@ -145,7 +145,7 @@ const pageOf = (document: Document) => {
 }
 
 /** Prints the page. @param file - where the site has the document */
-export const print = (document: Document, file: string): string => {
+export const print = (document: OpenApiDocument, file: string): string => {
   const page = pageOf(document)
   return paragraphs(
     "# Endpoints",

@@ -1,13 +1,13 @@
 /** Prints schemas: their fields as tables, and their types in a few words. */
 
-import type { Schema } from "../../core/src/http/docs/OpenApi.ts"
+import type { JsonSchema } from "../../core/src/openapi/types.ts"
 import { paragraphs, prose, table } from "./markdown.ts"
 
 /** The schemas of a document, by name. */
-export type Schemas = Readonly<Record<string, Schema>>
+export type Schemas = Readonly<Record<string, JsonSchema>>
 
 /** Whether a value is a schema. */
-export const isSchema = (value: unknown): value is Schema =>
+export const isSchema = (value: unknown): value is JsonSchema =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
 const listOf = (value: unknown): ReadonlyArray<unknown> => (Array.isArray(value) ? value : [])
@@ -17,11 +17,11 @@ export const referenceOf = ({ $ref }: { readonly $ref?: unknown }): string | und
   typeof $ref === "string" ? $ref.slice($ref.lastIndexOf("/") + 1) : undefined
 
 /** Whether a schema has fields, and so a place on the page. */
-const hasFields = (schema: Schema | undefined): boolean => isSchema(schema?.["properties"])
+const hasFields = (schema: JsonSchema | undefined): boolean => isSchema(schema?.["properties"])
 
 /** Prints what schemas are, within a document. */
 export const printer = (schemas: Schemas) => {
-  const typeOf = (schema: Schema): string => {
+  const typeOf = (schema: JsonSchema): string => {
     const name = referenceOf(schema)
     if (name !== undefined) {
       const target = schemas[name] ?? {}
@@ -36,19 +36,19 @@ export const printer = (schemas: Schemas) => {
     return String(format ?? type)
   }
 
-  const descriptionOf = (schema: Schema): string => {
+  const descriptionOf = (schema: JsonSchema): string => {
     const { description } = schema
     if (typeof description === "string") return prose(description)
     const name = referenceOf(schema)
     return name === undefined ? "" : descriptionOf(schemas[name] ?? {})
   }
 
-  const resolve = (schema: Schema): Schema => {
+  const resolve = (schema: JsonSchema): JsonSchema => {
     const name = referenceOf(schema)
     return name === undefined ? schema : (schemas[name] ?? {})
   }
 
-  const rowsOf = (schema: Schema): ReadonlyArray<ReadonlyArray<string>> => {
+  const rowsOf = (schema: JsonSchema): ReadonlyArray<ReadonlyArray<string>> => {
     const { allOf, properties, required } = resolve(schema)
     const needed = listOf(required)
     const rows = Object.entries(isSchema(properties) ? properties : {}).map(([field, of]) => [
@@ -59,7 +59,8 @@ export const printer = (schemas: Schemas) => {
     return [...listOf(allOf).filter(isSchema).flatMap(rowsOf), ...rows]
   }
 
-  const fieldsOf = (schema: Schema): string => table(["field", "type", "meaning"], rowsOf(schema))
+  const fieldsOf = (schema: JsonSchema): string =>
+    table(["field", "type", "meaning"], rowsOf(schema))
 
   return {
     typeOf,

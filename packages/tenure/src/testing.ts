@@ -1,1 +1,2 @@
 export * from "@tenure/testing"
+export * from "@tenure/testing/postgres-server"

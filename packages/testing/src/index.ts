@@ -1,22 +1,22 @@
-/**
- * Suites that certify stores and adapters, and what their tests need besides. The suites declare
- * tests of vitest.
- */
-export { type Port, type StoreHarness } from "./stores/StoreHarness.ts"
-export { storeSuite } from "./stores/storeSuite.ts"
-export type { AdapterHarness, Mount, RunningServer } from "./adapters/AdapterHarness.ts"
-export { adapterSuite } from "./adapters/adapterSuite.ts"
-export type { DeliveryHarness } from "./adapters/deliveries/DeliveryHarness.ts"
-export { deliverySuite } from "./adapters/deliveries/deliverySuite.ts"
-export { listening } from "./adapters/listening.ts"
-export { accepts } from "./support/accepts.ts"
-export { freePort } from "./support/freePort.ts"
+export { type Port } from "./stores/harness.ts"
+export { type StoreHarness } from "./stores/harness.ts"
+export { storeSuite } from "./store-suite.ts"
+export { type AdapterHarness } from "./adapters/harness.ts"
+export { type Mount } from "./adapters/harness.ts"
+export { type RunningServer } from "./adapters/harness.ts"
+export { adapterSuite } from "./adapter-suite.ts"
+export { type DeliveryHarness } from "./adapters/delivery-suite.ts"
+export { deliverySuite } from "./adapters/delivery-suite.ts"
+export { listening } from "./adapters/harness.ts"
+export { accepts } from "./support/http.ts"
+export { freePort } from "./support/free-port.ts"
 export * as Fixture from "./support/fixtures.ts"
-export {
-  exchange,
-  type Incoming,
-  type Outgoing,
-  parseResponses,
-  send,
-} from "./support/httpClient.ts"
-export { type Answer, type Notification, type Receiver, startReceiver } from "./support/receiver.ts"
+export { exchange } from "./support/http.ts"
+export { type Incoming } from "./support/http.ts"
+export { type Outgoing } from "./support/http.ts"
+export { parseResponses } from "./support/http.ts"
+export { send } from "./support/http.ts"
+export { type Answer } from "./support/fixtures.ts"
+export { type Notification } from "./support/fixtures.ts"
+export { type Receiver } from "./support/fixtures.ts"
+export { startReceiver } from "./support/fixtures.ts"

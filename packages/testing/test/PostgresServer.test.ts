@@ -7,8 +7,8 @@ import {
   cp,
   mkdir,
   mkdtemp,
-  readdir,
   readFile,
+  readdir,
   rm,
   writeFile,
 } from "node:fs/promises"
@@ -16,10 +16,13 @@ import { createConnection } from "node:net"
 import { basename, dirname, join } from "node:path"
 import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
-import { type PostgresServer, startPostgres } from "@tenure/testing/PostgresServer"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
-import { openTemporaryFolder } from "../src/support/postgres/account.ts"
-import { installedPrograms } from "../src/support/postgres/programs.ts"
+import {
+  type PostgresServer,
+  installedPrograms,
+  openTemporaryFolder,
+  startPostgres,
+} from "../src/support/postgres-server.ts"
 
 const root = fileURLToPath(new URL("..", import.meta.url))
 const isRoot = process.getuid?.() === 0

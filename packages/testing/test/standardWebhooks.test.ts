@@ -1,16 +1,16 @@
 /** Notifications, verified by the public libraries for Standard Webhooks. */
 
 import { PgClient } from "@effect/sql-pg"
-import * as Tenure from "@tenure/core/Tenure"
+import { createTenure } from "@tenure/core"
 import { memory } from "@tenure/memory"
 import { nodeTransport } from "@tenure/node-http"
 import { postgres } from "@tenure/postgres"
-import { type Notification, startReceiver } from "@tenure/testing"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { Webhook as StandardWebhook } from "standardwebhooks"
 import { Webhook as SvixWebhook } from "svix"
 import { expect, inject, it } from "vitest"
+import { type Notification, startReceiver } from "../src/support/fixtures.ts"
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -58,7 +58,7 @@ it.each([
   "with stores on %s, the libraries accept either secret during a rotation",
   async (_name, stores) => {
     const receiver = await startReceiver()
-    const tenure = await Tenure.make({
+    const tenure = await createTenure({
       stores: await stores(),
       transport: nodeTransport,
       webhooks: { allowedNetworks: ["127.0.0.0/8"] },

@@ -1,10 +1,10 @@
 /** Draws charts as SVG, with Vega-Lite. */
 
-import { parse, View } from "vega"
-import { compile, type TopLevelSpec } from "vega-lite"
+import { View, parse } from "vega"
+import { type TopLevelSpec, compile } from "vega-lite"
 import { digits } from "../report/table.ts"
 import type { Group } from "./bars.ts"
-import { colourOf, page, type Theme } from "./palette.ts"
+import { type Theme, colourOf, page } from "./palette.ts"
 import type { Chart } from "./questions.ts"
 
 const font = "system-ui, -apple-system, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif"

@@ -1,7 +1,7 @@
 /** The files of charts. */
 
 import { writeFile } from "node:fs/promises"
-import { foundIn, type Results } from "../results.ts"
+import { type Results, foundIn } from "../results.ts"
 import { draw } from "./draw.ts"
 import { chartsOf } from "./questions.ts"
 

@@ -1,7 +1,7 @@
 /** The charts: one for each question. */
 
 import type { Findings } from "../measurement.ts"
-import { casesOf, type Group, groupOf, growthOf } from "./bars.ts"
+import { type Group, casesOf, groupOf, growthOf } from "./bars.ts"
 
 /** A chart, to be drawn. */
 export interface Chart {

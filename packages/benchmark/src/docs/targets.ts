@@ -2,7 +2,7 @@
 
 import { type Judged, judged } from "../measurement.ts"
 import { cellsOf, columns, isFigure, straight, summaryOf } from "../report/table.ts"
-import { foundIn, type Results } from "../results.ts"
+import { type Results, foundIn } from "../results.ts"
 
 const dateOf = (at: string): string =>
   new Date(at).toLocaleDateString("en-GB", { dateStyle: "long", timeZone: "UTC" })

@@ -1,8 +1,8 @@
 /** What it costs others that ends are announced, none of which comes. */
 
 import { setTimeout as pause } from "node:timers/promises"
-import type * as Tenure from "@tenure/core/Tenure"
-import { clients, type Database } from "../database.ts"
+import type { CreateTenureOptions, Tenure } from "@tenure/core"
+import { type Database, clients } from "../database.ts"
 import type { Row, Settings } from "../measurement.ts"
 import { type Contestant, inPairs, loops } from "../rounds.ts"
 import { countStatements } from "../statements.ts"
@@ -11,7 +11,7 @@ import { extendAny, inWords, start, untilArmed, withMembers } from "./membership
 // All reminders, and the pace, are those by default.
 const rules = {}
 
-const extending = (name: string, tenure: Tenure.Tenure, members: number): Contestant => ({
+const extending = (name: string, tenure: Tenure, members: number): Contestant => ({
   name,
   run: (seconds) => loops(clients, seconds, () => extendAny(tenure, members)),
 })
@@ -102,7 +102,7 @@ const lateMillis = 11_000
 const idling = async (
   database: Database,
   schema: string,
-  expiry: Tenure.MakeOptions["expiry"],
+  expiry: CreateTenureOptions["expiry"],
   { pick }: Settings,
 ): Promise<Idling> => {
   const { close, count, url } = await countStatements(database.url)

@@ -1,15 +1,15 @@
 /** Schemas with memberships that end. */
 
 import { setTimeout as pause } from "node:timers/promises"
-import * as Tenure from "@tenure/core/Tenure"
+import { type CreateTenureOptions, type Tenure, createTenure } from "@tenure/core"
 import { postgres } from "@tenure/postgres"
 import { type Database, fill } from "../database.ts"
 
 export const projectId = "p1"
 const endDate = "2099-01-01T00:00:00.000Z"
 
-export const start = (url: string, schema: string, expiry: Tenure.MakeOptions["expiry"]) =>
-  Tenure.make({ stores: postgres({ url, schema }), expiry })
+export const start = (url: string, schema: string, expiry: CreateTenureOptions["expiry"]) =>
+  createTenure({ stores: postgres({ url, schema }), expiry })
 
 /** Lends an empty schema with a project of this many members to a function, and removes it afterwards. */
 export const withMembers = async <A>(
@@ -53,7 +53,7 @@ export const untilAnnounced = (database: Database, schema: string): Promise<void
   )
 
 /** Extends one of the members, whose ids are 1 and so on. */
-export const extendAny = ({ memberships }: Tenure.Tenure, members: number) =>
+export const extendAny = ({ memberships }: Tenure, members: number) =>
   memberships.extend({
     projectId,
     userId: String(1 + Math.floor(Math.random() * members)),

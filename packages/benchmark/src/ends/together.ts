@@ -1,7 +1,7 @@
 /** Memberships that end in the same second, and extensions of others meanwhile. */
 
 import { setTimeout as pause } from "node:timers/promises"
-import type * as Tenure from "@tenure/core/Tenure"
+import type { Tenure } from "@tenure/core"
 import { type Database, fill } from "../database.ts"
 import type { Row, Settings } from "../measurement.ts"
 import { quantile } from "../rounds.ts"
@@ -21,7 +21,7 @@ const intervalMillis = 5
 
 /** Extends any members at a steady rate until told to stop. Returns how long each has taken, in milliseconds. */
 const extendSteadily = async (
-  tenure: Tenure.Tenure,
+  tenure: Tenure,
   members: number,
   isOver: () => boolean,
 ): Promise<ReadonlyArray<number>> => {
@@ -55,7 +55,7 @@ interface Ending {
 interface On {
   readonly database: Database
   readonly schema: string
-  readonly tenure: Tenure.Tenure
+  readonly tenure: Tenure
   readonly others: number
 }
 

@@ -1,21 +1,21 @@
 /** The clients of a limiter, and the order in which they come. */
 
-import { ApiKeyId } from "@tenure/core/ApiKey"
+import { ApiKeyId } from "@tenure/core/store"
 
 /** A key and an address; a request draws on two buckets of the key and on one of the address. */
-export interface Client {
+export interface LimiterClient {
   readonly key: ApiKeyId
   readonly address: string
 }
 
 /** The client of a number: a key's id, and an address. */
-export const clientOf = (index: number): Client => ({
+export const clientOf = (index: number): LimiterClient => ({
   key: ApiKeyId(`b9019cc1-e966-4695-ad2c-${index.toString(16).padStart(12, "0")}`),
   address: `10.${(index >> 16) & 255}.${(index >> 8) & 255}.${index & 255}`,
 })
 
 /** So many clients. */
-export const clientsOf = (count: number): ReadonlyArray<Client> =>
+export const clientsOf = (count: number): ReadonlyArray<LimiterClient> =>
   Array.from({ length: count }, (_, index) => clientOf(index))
 
 /** All equally often, or the n-th client n times as rarely as the first. */
@@ -23,9 +23,9 @@ export type Distribution = "uniform" | "zipf"
 
 /** Clients in a random order. */
 export const drawsOf = (
-  clients: ReadonlyArray<Client>,
+  clients: ReadonlyArray<LimiterClient>,
   distribution: Distribution,
-): ReadonlyArray<Client> => {
+): ReadonlyArray<LimiterClient> => {
   const draw = distribution === "uniform" ? Math.random : zipf(clients.length)
   return Array.from({ length: 1 << 18 }, () => clients[Math.floor(draw() * clients.length)]).filter(
     (client) => client !== undefined,

@@ -1,6 +1,6 @@
 /** A process whose limiter meets addresses that never come twice; it tells how its heap grows. */
 
-import { RateLimiter } from "@tenure/core/RateLimiter"
+import { RateLimiter } from "@tenure/core/effect"
 import { memory } from "@tenure/memory"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"

@@ -4,12 +4,16 @@
  * taken from the buckets that they asked before, and ask no further.
  */
 
-import * as BucketTable from "@tenure/core/BucketTable"
-import { options as limiterOptions, RateLimiter } from "@tenure/core/RateLimiter"
-import { type Policies, RateLimitStore } from "@tenure/core/RateLimitStore"
-import * as Setting from "@tenure/core/Setting"
-import * as TokenBucket from "@tenure/core/TokenBucket"
-import { Millis, toMicros } from "@tenure/core/Units"
+import { RateLimiter } from "@tenure/core/effect"
+import { Setting, rateLimiterOptions as limiterOptions } from "@tenure/core/internal"
+import {
+  type BucketPolicies,
+  Millis,
+  RateLimitStore,
+  bucketPolicy,
+  makeBucketTable,
+  toMicros,
+} from "@tenure/core/store"
 import { memory } from "@tenure/memory"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -17,13 +21,13 @@ import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as EffectLimiter from "effect/persistence/RateLimiter"
 import * as ExpressRateLimit from "express-rate-limit"
 import { RateLimiterMemory, RateLimiterUnion } from "rate-limiter-flexible"
-import type { Client } from "./clients.ts"
+import type { LimiterClient } from "./clients.ts"
 
 /** A limiter as a host would call it. */
 export interface Limiter {
   readonly name: string
   /** Takes for each client in turn. Returns the number that were admitted. */
-  readonly takeAll: (clients: ReadonlyArray<Client>) => Promise<number>
+  readonly takeAll: (clients: ReadonlyArray<LimiterClient>) => Promise<number>
 }
 
 /** Whether every request is admitted, or every one refused but the first of a client. */
@@ -41,18 +45,18 @@ const limitOf = (outcome: Outcome) =>
     ? { limit: 10_000_000, window: Millis(300 * 86_400_000) }
     : { limit: 1, window: Millis(3_600_000) }
 
-const policiesOf = (outcome: Outcome): Policies => {
-  const policy = TokenBucket.policy(limitOf(outcome))
+const policiesOf = (outcome: Outcome): BucketPolicies => {
+  const policy = bucketPolicy(limitOf(outcome))
   return { address: policy, key: policy, burst: policy }
 }
 
 /** A client as Tenure knows it. */
-const callerOf = ({ address, key }: Client) => ({ address, keyId: key })
+const callerOf = ({ address, key }: LimiterClient) => ({ address, keyId: key })
 
 const onRuntime = <R, E>(
   name: string,
   layer: Layer.Layer<R, E>,
-  takeAll: (clients: ReadonlyArray<Client>) => Effect.Effect<number, unknown, R>,
+  takeAll: (clients: ReadonlyArray<LimiterClient>) => Effect.Effect<number, unknown, R>,
 ): Limiter => {
   const runtime = ManagedRuntime.make(layer)
   return {
@@ -63,7 +67,7 @@ const onRuntime = <R, E>(
 
 /** The pure table, without Effect. */
 const tenureTable: Make = (outcome, clients) => {
-  const table = BucketTable.make(clients)
+  const table = makeBucketTable(clients)
   const policies = policiesOf(outcome)
   return {
     name: "Tenure's BucketTable",
@@ -94,7 +98,7 @@ const tenureStore: Make = (outcome, clients) => {
 const tenureService: Make = (outcome, clients) => {
   const given = limitOf(outcome)
   const layer = RateLimiter.layer(
-    Setting.readSync(limiterOptions, { perKey: given, perAddress: given, burst: given }),
+    Setting.parse(limiterOptions, { perKey: given, perAddress: given, burst: given }),
   )
   return onRuntime(
     "Tenure's RateLimiter",
@@ -121,7 +125,7 @@ const memoryLimiters = (outcome: Outcome) => {
 /** Three limiters of rate-limiter-flexible, in sequence. */
 const flexible: Make = (outcome) => {
   const { address, burst, key } = memoryLimiters(outcome)
-  const take = async (client: Client): Promise<boolean> => {
+  const take = async (client: LimiterClient): Promise<boolean> => {
     try {
       await key.consume(client.key)
       await address.consume(client.address)
@@ -141,7 +145,7 @@ const flexible: Make = (outcome) => {
 const flexibleUnion: Make = (outcome) => {
   const { address, burst, key } = memoryLimiters(outcome)
   const union = new RateLimiterUnion(key, address, burst)
-  const take = (client: Client): Promise<boolean> =>
+  const take = (client: LimiterClient): Promise<boolean> =>
     union.consume(client.key).then(
       () => true,
       () => false,
@@ -153,8 +157,8 @@ const flexibleUnion: Make = (outcome) => {
 }
 
 const inSequence = async (
-  clients: ReadonlyArray<Client>,
-  take: (client: Client) => Promise<boolean>,
+  clients: ReadonlyArray<LimiterClient>,
+  take: (client: LimiterClient) => Promise<boolean>,
 ): Promise<number> => {
   let admitted = 0
   for (const client of clients) if (await take(client)) admitted++
@@ -168,7 +172,7 @@ const expressStore = () =>
 const expressStores: Make = (outcome) => {
   const [key, address, burst] = [expressStore(), expressStore(), expressStore()]
   const limit = pointsOf(outcome)
-  const take = async (client: Client): Promise<boolean> => {
+  const take = async (client: LimiterClient): Promise<boolean> => {
     if ((await key.increment(client.key)).totalHits > limit) return false
     if ((await address.increment(client.address)).totalHits > limit) return false
     return (await burst.increment(client.key)).totalHits <= limit

@@ -1,8 +1,8 @@
 /** A process with one limiter, so that no limiter pays for the heap of another. */
 
-import { batches, type Sample } from "../rounds.ts"
-import { clientsOf, type Distribution, drawsOf } from "./clients.ts"
-import { limiterNamed, type Outcome } from "./limiters.ts"
+import { type Sample, batches } from "../rounds.ts"
+import { type Distribution, clientsOf, drawsOf } from "./clients.ts"
+import { type Outcome, limiterNamed } from "./limiters.ts"
 
 /** The task. */
 export interface Turn {

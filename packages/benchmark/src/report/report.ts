@@ -1,8 +1,8 @@
 /** Where results go: a table on the terminal, and files. */
 
 import { writeCharts } from "../charts/files.ts"
-import { judged, type Row } from "../measurement.ts"
-import { foundIn, type Results, writeResults } from "../results.ts"
+import { type Row, judged } from "../measurement.ts"
+import { type Results, foundIn, writeResults } from "../results.ts"
 import { summaryOf, tableOf } from "./table.ts"
 
 /** The folder of the last run. */

@@ -1,12 +1,12 @@
 /** Reading an end date out of a parsed body, beside schema libraries and a few lines by hand. */
 
-import * as EndDate from "@tenure/core/EndDate"
+import { decodeEndDate } from "@tenure/core/store"
 import { Ajv } from "ajv"
 import { fullFormats } from "ajv-formats/dist/formats.js"
 import * as Result from "effect/Result"
 import * as v from "valibot"
 import * as z from "zod"
-import { rowsOf, type Section, type Settings } from "../measurement.ts"
+import { type Section, type Settings, rowsOf } from "../measurement.ts"
 import { brief, compare, repeat } from "../rounds.ts"
 import type { Target } from "../target.ts"
 
@@ -23,7 +23,7 @@ interface Decoder {
 const tenure: Decoder = {
   name: "Tenure",
   decode: (input) => {
-    const decoded = EndDate.decode(input)
+    const decoded = decodeEndDate(input)
     return Result.isSuccess(decoded) ? decoded.success : undefined
   },
 }

@@ -1,12 +1,11 @@
 /** Deliveries from one process to another, over an outbox on PostgreSQL. */
 
-import type * as Keyring from "@tenure/core/Keyring"
-import type { Tenure } from "@tenure/core/Tenure"
+import type { KeyringInput, Tenure } from "@tenure/core"
 import { data, fillBacklog } from "../backlog.ts"
 import { encrypt, schema, startTenure } from "../database.ts"
 import type { Row, Section } from "../measurement.ts"
 import type { Arrivals } from "../receiver.ts"
-import { pause, type Receiver, startReceiver } from "../receiving.ts"
+import { type Receiver, pause, startReceiver } from "../receiving.ts"
 import { quantile } from "../rounds.ts"
 import type { Target } from "../target.ts"
 
@@ -74,7 +73,7 @@ const measureBacklog = async (
   receiver: Receiver,
   published: number,
   backlog: number,
-  encryption?: Keyring.Given,
+  encryption?: KeyringInput,
 ): Promise<number> => {
   await fillBacklog({ url, schema }, projectIds, backlog)
   const begin = performance.now()

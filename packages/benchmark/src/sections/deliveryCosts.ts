@@ -4,7 +4,7 @@
  */
 
 import { readFile } from "node:fs/promises"
-import { type Claim, Outbox } from "@tenure/core/Outbox"
+import { type Claim, Outbox } from "@tenure/core/store"
 import { postgres } from "@tenure/postgres"
 import * as Effect from "effect/Effect"
 import { fillBacklog } from "../backlog.ts"

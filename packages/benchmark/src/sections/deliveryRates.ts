@@ -1,6 +1,6 @@
 /** Deliveries a second, by how many webhooks, receivers and processes there are. */
 
-import { startPostgres } from "@tenure/testing/PostgresServer"
+import { startPostgres } from "@tenure/testing/postgres-server"
 import { connect } from "../database.ts"
 import { type Case, type Delivered, prepare } from "../delivering.ts"
 import type { Row, Section } from "../measurement.ts"

@@ -1,10 +1,10 @@
 /** Single extensions beside pgbench, and bulk extensions of two sizes. */
 
-import type { Tenure } from "@tenure/core/Tenure"
-import { clients, type Database, fill, onDatabase } from "../database.ts"
-import { type Findings, rowsOf, type Section, type Settings } from "../measurement.ts"
+import type { Tenure } from "@tenure/core"
+import { type Database, clients, fill, onDatabase } from "../database.ts"
+import { type Findings, type Section, type Settings, rowsOf } from "../measurement.ts"
 import { isInstalled, pgbench } from "../pgbench.ts"
-import { compare, type Contestant, loops, median } from "../rounds.ts"
+import { type Contestant, compare, loops, median } from "../rounds.ts"
 
 const endDate = "2099-01-01T00:00:00.000Z"
 

@@ -1,17 +1,16 @@
 /** The feed: what it costs an extension, and how fast events reach those who follow. */
 
-import type { Tenure } from "@tenure/core/Tenure"
-import { clients, type Database, fill, startTenure } from "../database.ts"
-import type { Row, Section, Settings } from "../measurement.ts"
-import { rowsOf } from "../measurement.ts"
+import type { Tenure } from "@tenure/core"
+import { type Database, clients, fill, startTenure } from "../database.ts"
+import { type Row, type Section, type Settings, rowsOf } from "../measurement.ts"
 import {
+  type Contestant,
+  type Ratio,
   brief,
   compare,
-  type Contestant,
   inPairs,
   loops,
   quantile,
-  type Ratio,
   sample,
 } from "../rounds.ts"
 import { listenerRows } from "./listeners.ts"

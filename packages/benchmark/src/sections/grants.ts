@@ -1,9 +1,9 @@
 /** New memberships on PostgreSQL: each in a call of its own, and ten thousand in one call. */
 
-import type { Tenure } from "@tenure/core/Tenure"
+import type { Tenure } from "@tenure/core"
 import { onDatabase } from "../database.ts"
 import type { Findings, Section, Settings } from "../measurement.ts"
-import { batches, type Contestant, loops, takeTurns } from "../rounds.ts"
+import { type Contestant, batches, loops, takeTurns } from "../rounds.ts"
 
 // Enough for batches of any size.
 const callers = 256

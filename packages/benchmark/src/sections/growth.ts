@@ -1,20 +1,19 @@
 /** The cost of an operation as the number of projects, memberships and webhooks grows. */
 
-import { ApiKeyId } from "@tenure/core/ApiKey"
-import * as Bulk from "@tenure/core/Bulk"
-import * as Tenure from "@tenure/core/Tenure"
+import { type Tenure, createTenure } from "@tenure/core"
+import { ApiKeyId, bulkModes } from "@tenure/core/store"
 import { memory } from "@tenure/memory"
-import { clients, type Database, fill, startTenure } from "../database.ts"
+import { type Database, clients, fill, startTenure } from "../database.ts"
 import type { Curve, Row, Section, Settings } from "../measurement.ts"
 import { publications } from "../publications.ts"
-import { type Contestant, loops, type Score, takeTurns } from "../rounds.ts"
+import { type Contestant, type Score, loops, takeTurns } from "../rounds.ts"
 import type { Target } from "../target.ts"
 
 const endDate = "2099-01-01T00:00:00.000Z"
 
 /** An instance of Tenure with this many projects, each with this many members. */
 interface Filled {
-  readonly tenure: Tenure.Tenure
+  readonly tenure: Tenure
   readonly projects: number
   readonly members: number
   readonly close: () => Promise<void>
@@ -37,7 +36,7 @@ const inMemory: Place = {
   name: "in memory",
   concurrency: 1,
   make: async (size) => {
-    const tenure = await Tenure.make({ stores: memory() })
+    const tenure = await createTenure({ stores: memory() })
     for (let project = 0; project < size.projects; project++) {
       const projectId = projectOf(project)
       await tenure.memberships.createProject(projectId)
@@ -89,7 +88,7 @@ const extension: Operation = {
   },
 }
 
-const bulkExtensions: ReadonlyArray<Operation> = Bulk.modes.map((mode) => ({
+const bulkExtensions: ReadonlyArray<Operation> = bulkModes.map((mode) => ({
   name: `bulk extension (${mode})`,
   perform: ({ projects, tenure }) =>
     tenure.memberships.extendAll({ projectId: projectOf(below(projects)), endDate, mode }, origin),

@@ -1,6 +1,6 @@
 /** Extensions over HTTP, in memory: Tenure beside a typical implementation on a framework. */
 
-import { rowsOf, type Section } from "../measurement.ts"
+import { type Section, rowsOf } from "../measurement.ts"
 import { compare } from "../rounds.ts"
 import type { Target } from "../target.ts"
 import { withServers } from "../withServers.ts"

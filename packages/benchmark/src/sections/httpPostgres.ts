@@ -1,6 +1,6 @@
 /** Extensions over HTTP, on PostgreSQL: from many clients beside one. */
 
-import { rowsOf, type Section } from "../measurement.ts"
+import { type Section, rowsOf } from "../measurement.ts"
 import { overHttp, start, startServer } from "../processes.ts"
 import { compare } from "../rounds.ts"
 import { requests, tokensOf } from "../servers/workload.ts"

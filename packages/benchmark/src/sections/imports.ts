@@ -1,6 +1,6 @@
 /** A million memberships, imported over HTTP into PostgreSQL. */
 
-import type { Tenure } from "@tenure/core/Tenure"
+import type { Tenure } from "@tenure/core"
 import { serve } from "@tenure/node-http"
 import { onDatabase } from "../database.ts"
 import type { Findings, Section, Settings } from "../measurement.ts"

@@ -4,9 +4,9 @@ import type { Distribution } from "../limiters/clients.ts"
 import type { Flooded } from "../limiters/flood.ts"
 import type { LimiterName, Outcome } from "../limiters/limiters.ts"
 import type { Turn } from "../limiters/takes.ts"
-import { type Row, rowsOf, type Section, type Settings } from "../measurement.ts"
+import { type Row, type Section, type Settings, rowsOf } from "../measurement.ts"
 import { type Child, start } from "../processes.ts"
-import { brief, compare, type Contestant, type Field, type Score } from "../rounds.ts"
+import { type Contestant, type Field, type Score, brief, compare } from "../rounds.ts"
 import type { Target } from "../target.ts"
 
 const contenders: ReadonlyArray<LimiterName> = [

@@ -3,11 +3,9 @@
  * rate-limiter-flexible is logged, Tenure's is not.
  */
 
-import { options as limiterOptions, RateLimiter } from "@tenure/core/RateLimiter"
-import { RateLimitStore } from "@tenure/core/RateLimitStore"
-import * as Setting from "@tenure/core/Setting"
-import * as TokenBucket from "@tenure/core/TokenBucket"
-import { Millis } from "@tenure/core/Units"
+import { RateLimiter } from "@tenure/core/effect"
+import { Setting, rateLimiterOptions as limiterOptions } from "@tenure/core/internal"
+import { Millis, RateLimitStore, bucketPolicy } from "@tenure/core/store"
 import { postgres } from "@tenure/postgres"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -15,8 +13,8 @@ import * as ManagedRuntime from "effect/ManagedRuntime"
 import pg from "pg"
 import { RateLimiterPostgres } from "rate-limiter-flexible"
 import { type Database, schema } from "../database.ts"
-import { type Client, clientOf } from "../limiters/clients.ts"
-import { type Row, rowsOf, type Section, type Settings } from "../measurement.ts"
+import { type LimiterClient, clientOf } from "../limiters/clients.ts"
+import { type Row, type Section, type Settings, rowsOf } from "../measurement.ts"
 import { compare, loops } from "../rounds.ts"
 import type { Target } from "../target.ts"
 
@@ -35,13 +33,13 @@ const plentiful: Load = { concurrency: 32, maxConnections: 32 }
 /** A limiter on the database; the promise of a take tells whether it was admitted. */
 interface Limiter {
   readonly name: string
-  readonly take: (client: Client) => Promise<boolean>
+  readonly take: (client: LimiterClient) => Promise<boolean>
   readonly close: () => Promise<void>
 }
 
 const plenty = 1_000_000_000
 
-const policy = TokenBucket.policy({ limit: 10_000_000, window: Millis(300 * 86_400_000) })
+const policy = bucketPolicy({ limit: 10_000_000, window: Millis(300 * 86_400_000) })
 
 const policies = { address: policy, key: policy, burst: policy }
 
@@ -64,7 +62,7 @@ const tenureStore = (url: string, { maxConnections }: Load): Limiter => {
 const tenureService = (url: string, { maxConnections }: Load): Limiter => {
   const limit = { limit: 1, window: "1 hour" } as const
   const service = RateLimiter.layer(
-    Setting.readSync(limiterOptions, { perKey: limit, perAddress: limit, burst: limit }),
+    Setting.parse(limiterOptions, { perKey: limit, perAddress: limit, burst: limit }),
   )
   const runtime = ManagedRuntime.make(
     Layer.provide(service, postgres({ url, schema, maxConnections })),
@@ -138,7 +136,7 @@ const flexible = async (
 /** A situation: which clients send requests, and whether these are admitted. */
 interface Situation {
   readonly measured: string
-  readonly client: () => Client
+  readonly client: () => LimiterClient
   readonly isAdmitted: boolean
   readonly load: Load
   readonly target: Target
@@ -149,7 +147,7 @@ interface Situation {
 const name = "rate-limiter-flexible"
 
 /** Any of so many clients. */
-const anyOf = (count: number): Client => clientOf(Math.floor(Math.random() * count))
+const anyOf = (count: number): LimiterClient => clientOf(Math.floor(Math.random() * count))
 
 const situations = ({ pick }: Settings): ReadonlyArray<Situation> => {
   const keys = pick(100_000, 1000)

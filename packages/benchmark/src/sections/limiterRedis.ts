@@ -3,9 +3,7 @@
  * three times, because it knows one key for all of its limiters.
  */
 
-import { RateLimitStore } from "@tenure/core/RateLimitStore"
-import * as TokenBucket from "@tenure/core/TokenBucket"
-import { Millis } from "@tenure/core/Units"
+import { Millis, RateLimitStore, bucketPolicy } from "@tenure/core/store"
 import { type Client as RedisClient, redisLimits } from "@tenure/redis"
 import * as Effect from "effect/Effect"
 import * as ManagedRuntime from "effect/ManagedRuntime"
@@ -13,9 +11,9 @@ import { Redis } from "ioredis"
 import { RateLimiterRedis, RateLimiterUnion } from "rate-limiter-flexible"
 import { createClient } from "redis"
 import { missing, startRedis } from "../../../redis/test/redisServer.ts"
-import { type Client, clientOf } from "../limiters/clients.ts"
-import { type Row, rowsOf, type Section, type Settings } from "../measurement.ts"
-import { compare, type Contestant, loops } from "../rounds.ts"
+import { type LimiterClient, clientOf } from "../limiters/clients.ts"
+import { type Row, type Section, type Settings, rowsOf } from "../measurement.ts"
+import { type Contestant, compare, loops } from "../rounds.ts"
 import type { Target } from "../target.ts"
 
 /** A client of one of the libraries. All limiters that are compared have one of their own. */
@@ -51,11 +49,11 @@ const nodeRedis = async (port: number): Promise<Opened> => {
 /** A limiter on the server; the promise of a take tells whether it was admitted. */
 interface Limiter {
   readonly name: string
-  readonly take: (client: Client) => Promise<boolean>
+  readonly take: (client: LimiterClient) => Promise<boolean>
   readonly close: () => unknown
 }
 
-const policy = TokenBucket.policy({ limit: 10_000_000, window: Millis(300 * 86_400_000) })
+const policy = bucketPolicy({ limit: 10_000_000, window: Millis(300 * 86_400_000) })
 
 const policies = { address: policy, key: policy, burst: policy }
 

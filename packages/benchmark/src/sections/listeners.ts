@@ -1,10 +1,10 @@
 /** Listeners over HTTP: how fast events reach them, and what memory they take. */
 
-import { clients, type Database, startTenure } from "../database.ts"
+import { type Database, clients, startTenure } from "../database.ts"
 import type { Arrived, Awaiting, Opened, Opening } from "../listeners.ts"
 import type { Row, Settings } from "../measurement.ts"
 import { start } from "../processes.ts"
-import { followed, perProject, requests, type Transport } from "../servers/followed.ts"
+import { type Transport, followed, perProject, requests } from "../servers/followed.ts"
 
 const schema = "benchmark_listeners"
 

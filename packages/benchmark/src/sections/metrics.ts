@@ -1,7 +1,7 @@
 /** What metrics cost: an extension over HTTP, in memory, with them and without. */
 
-import { rowsOf, type Section, type Settings } from "../measurement.ts"
-import { compare, type Rounds } from "../rounds.ts"
+import { type Section, type Settings, rowsOf } from "../measurement.ts"
+import { type Rounds, compare } from "../rounds.ts"
 import { withServers } from "../withServers.ts"
 
 const without = "Tenure without metrics"

@@ -1,6 +1,6 @@
 /** Tenure mounted in a host, beside the same host that answers a constant. */
 
-import { type Row, rowsOf, type Section, type Settings } from "../measurement.ts"
+import { type Row, type Section, type Settings, rowsOf } from "../measurement.ts"
 import { compare } from "../rounds.ts"
 import { withServers } from "../withServers.ts"
 

@@ -1,6 +1,6 @@
 /** How often one request over HTTP asks the database. */
 
-import type { Tenure } from "@tenure/core/Tenure"
+import type { Tenure } from "@tenure/core"
 import { startTenure } from "../database.ts"
 import type { Section } from "../measurement.ts"
 import { countStatements } from "../statements.ts"

@@ -1,14 +1,14 @@
 /** Signing an event of one kilobyte, beside node:crypto alone and the libraries of the standard. */
 
 import { createHmac } from "node:crypto"
-import * as WebhookSignature from "@tenure/core/WebhookSignature"
+import { WebhookSecret, signMessage } from "@tenure/core/signature"
 import { Webhook as StandardWebhook } from "standardwebhooks"
 import { Webhook as SvixWebhook } from "svix"
-import { rowsOf, type Section } from "../measurement.ts"
+import { type Section, rowsOf } from "../measurement.ts"
 import { brief, compare, repeat } from "../rounds.ts"
 import type { Target } from "../target.ts"
 
-const secret = WebhookSignature.Secret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+const secret = WebhookSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
 const id = "b9019cc1-e966-4695-ad2c-6caf64a8431f"
 const timestamp = 1_790_000_000
 const date = new Date(timestamp * 1000)
@@ -24,7 +24,7 @@ const signBare = (): string => {
 }
 
 const signers = {
-  tenure: { name: "Tenure", sign: () => WebhookSignature.sign({ id, timestamp, body }, secret) },
+  tenure: { name: "Tenure", sign: () => signMessage({ id, timestamp, body }, secret) },
   peers: [
     { name: "node:crypto alone", sign: signBare },
     { name: "standardwebhooks", sign: () => standard.sign(id, date, body) },

@@ -18,7 +18,7 @@ const run = promisify(execFile)
 
 const script = `
   const start = performance.now()
-  await import("@tenure/core/Tenure")
+  await import("@tenure/core")
   console.log(performance.now() - start)
 `
 

@@ -3,7 +3,7 @@
  * connections whether they take it or not.
  */
 
-import { createServer, type ServerResponse } from "node:http"
+import { type ServerResponse, createServer } from "node:http"
 import { broadcast } from "./broadcast.ts"
 
 const open = new Set<ServerResponse>()

@@ -1,7 +1,12 @@
 /** An instance of Tenure with members, API keys, and limits that no client reaches. */
 
-import type { AccessRecord } from "@tenure/core/Handler"
-import * as Tenure from "@tenure/core/Tenure"
+import {
+  type AccessRecord,
+  type CreateTenureOptions,
+  type Tenure,
+  type WebhookOptions,
+  createTenure,
+} from "@tenure/core"
 import { memory } from "@tenure/memory"
 import { nodeTransport } from "@tenure/node-http"
 import { memberCount, projectId, tokens } from "./workload.ts"
@@ -17,8 +22,8 @@ interface Options {
   readonly keys?: ReadonlyArray<string>
   readonly metrics?: boolean
   readonly onResponse?: (record: AccessRecord) => void
-  readonly stores?: Tenure.MakeOptions["stores"]
-  readonly webhooks?: Tenure.WebhookOptions
+  readonly stores?: CreateTenureOptions["stores"]
+  readonly webhooks?: WebhookOptions
 }
 
 const atATime = 32
@@ -37,8 +42,8 @@ export const makeFilled = async ({
   onResponse,
   stores = memory(),
   webhooks,
-}: Options = {}): Promise<Tenure.Tenure> => {
-  const tenure = await Tenure.make({
+}: Options = {}): Promise<Tenure> => {
+  const tenure = await createTenure({
     stores,
     transport: nodeTransport,
     rateLimits: { perKey: limit, perAddress: limit, burst: limit },

@@ -1,6 +1,6 @@
 /** Tenure on PostgreSQL with as many projects as it is told, each with as many keys as follow it. */
 
-import * as Tenure from "@tenure/core/Tenure"
+import { createTenure } from "@tenure/core"
 import { nodeTransport, serve } from "@tenure/node-http"
 import { postgres } from "@tenure/postgres"
 import { limit } from "./filled.ts"
@@ -9,7 +9,7 @@ import { announce } from "./server.ts"
 
 const [, , url = "", schema, projects] = process.argv
 
-const tenure = await Tenure.make({
+const tenure = await createTenure({
   stores: postgres({ url, schema }),
   transport: nodeTransport,
   rateLimits: { perKey: limit, perAddress: limit, burst: limit },

@@ -3,7 +3,7 @@
  * databases; it ends when it is told again, and so on.
  */
 
-import type { Tenure } from "@tenure/core/Tenure"
+import type { Tenure } from "@tenure/core"
 import { startOn } from "../database.ts"
 
 /** The answer: the processor time used so far. */

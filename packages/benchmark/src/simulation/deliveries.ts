@@ -3,15 +3,9 @@
  * their receivers and all processors are simulated; they are busy for as long as was measured.
  */
 
-import * as AddressPolicy from "@tenure/core/AddressPolicy"
-import { Dispatcher } from "@tenure/core/Dispatcher"
-import { MembershipStore } from "@tenure/core/MembershipStore"
-import * as Origin from "@tenure/core/Origin"
-import { Outbox } from "@tenure/core/Outbox"
-import { ProjectId } from "@tenure/core/Project"
-import type { WebhookId } from "@tenure/core/Webhook"
-import { Webhooks } from "@tenure/core/Webhooks"
-import { WebhookTransport } from "@tenure/core/WebhookTransport"
+import { Dispatcher, Webhooks } from "@tenure/core/effect"
+import { MembershipStore, Outbox, ProjectId, type WebhookId, hostOrigin } from "@tenure/core/store"
+import { AddressPolicy, WebhookTransport } from "@tenure/core/transport"
 import { memory } from "@tenure/memory"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -52,7 +46,7 @@ const services = Webhooks.layer().pipe(
   Layer.provide(
     Layer.succeed(Dispatcher, { cancel: () => Effect.void, flush: () => Effect.succeed(0) }),
   ),
-  Layer.provide(AddressPolicy.AddressPolicy.layer()),
+  Layer.provide(AddressPolicy.layer()),
   Layer.provide(
     Layer.succeed(WebhookTransport, { sendsHttpToNames: true, send: () => Effect.never }),
   ),
@@ -136,7 +130,7 @@ const projectOf = (index: number) => ProjectId(`simulated-${index}`)
 
 /** Registers the webhooks, and publishes enough to deliver. */
 const fill = Effect.fnUntraced(function* ({ webhooks }: Setup, each: number) {
-  const origin = { origin: Origin.host, at: 0 }
+  const origin = { origin: hostOrigin, at: 0 }
   const projects = yield* MembershipStore
   const { create } = yield* Webhooks
   const outbox = yield* Outbox

@@ -1,5 +1,3 @@
-/** What Tenure adds to the bundle of a worker. */
-
-export * as Tenure from "@tenure/core/Tenure"
+export { createTenure } from "@tenure/core"
 export { fetchHandler } from "@tenure/fetch"
 export { memory } from "@tenure/memory"

@@ -3,10 +3,10 @@
 import { randomUUID } from "node:crypto"
 import { once } from "node:events"
 import { readFile } from "node:fs/promises"
-import { createServer, type Server } from "node:http"
+import { type Server, createServer } from "node:http"
 import type { Socket } from "node:net"
 import { fileURLToPath } from "node:url"
-import * as Tenure from "@tenure/core/Tenure"
+import { type Tenure, createTenure } from "@tenure/core"
 import { attachRealtime, toNodeHandler } from "@tenure/node-http"
 import { postgres } from "@tenure/postgres"
 import { freePort } from "@tenure/testing"
@@ -14,7 +14,7 @@ import { build } from "esbuild"
 import type { Browser } from "playwright-core"
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest"
 import { launch, path, reason } from "../../../console/test/browser/chromium.ts"
-import { createClient } from "../../src/index.ts"
+import { createClient } from "../../src/create-client.ts"
 
 const pathOf = (name: string): string => fileURLToPath(new URL(name, import.meta.url))
 
@@ -36,14 +36,14 @@ describe.skipIf(path === undefined)(
     let browser: Browser
     let port: number
     let token: string
-    let tenure: Tenure.Tenure
+    let tenure: Tenure
     let server: Server
     const sockets = new Set<Socket>()
     let files: Readonly<Record<string, readonly [type: string, text: string]>>
     const schema = `browser_${randomUUID().replaceAll("-", "")}`
 
     const openStores = async () => {
-      tenure = await Tenure.make({
+      tenure = await createTenure({
         stores: postgres({ url: inject("databaseUrl"), schema }),
         rateLimits: { burst: { limit: 1000, window: "1 second" } },
       })

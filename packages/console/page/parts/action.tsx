@@ -1,6 +1,6 @@
 /** A button that asks before it does something. */
 
-import { type ComponentChildren, createContext, type TargetedSubmitEvent } from "preact"
+import { type ComponentChildren, type TargetedSubmitEvent, createContext } from "preact"
 import { useContext, useEffect, useRef, useState } from "preact/hooks"
 import { Problem } from "./load.tsx"
 

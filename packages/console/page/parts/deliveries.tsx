@@ -2,10 +2,10 @@
 
 import type { AnsweredAttempt, Attempt, Delivery, ShownDelivery } from "@tenure/client"
 import type { ComponentChildren } from "preact"
-import { api } from "../api.ts"
-import { useSees } from "../who.ts"
-import { Hidden } from "./hidden.tsx"
-import { amountOf, durationOf, State, Time } from "./text.tsx"
+import { api } from "../lib/api.ts"
+import { useSees } from "../lib/identity.ts"
+import { Hidden } from "./sensitive.tsx"
+import { State, Time, amountOf, durationOf } from "./text.tsx"
 
 const resultOf = ({ error, status }: Attempt): string => error ?? String(status ?? "no response")
 

@@ -2,8 +2,8 @@
 
 import type { ComponentChildren } from "preact"
 import { useEffect, useRef } from "preact/hooks"
-import { to } from "../router.ts"
-import { useSees } from "../who.ts"
+import { useSees } from "../lib/identity.ts"
+import { to } from "../lib/route.ts"
 
 /** A link to a screen above, and its name. */
 type Crumb = readonly [name: string, href: string]

@@ -1,12 +1,12 @@
 /** Who changed what: in a project, or projects and keys themselves. */
 
 import type { AuditRow } from "@tenure/client"
-import { api } from "../api.ts"
+import { api } from "../lib/api.ts"
+import { to } from "../lib/route.ts"
 import { Author, Dates, deeds } from "../parts/audit.tsx"
 import { Paged, usePages } from "../parts/load.tsx"
 import { ProjectScreen, Screen, Table } from "../parts/screen.tsx"
 import { Time } from "../parts/text.tsx"
-import { to } from "../router.ts"
 
 /** What was changed, with a link if there is a screen of it. */
 const Subject = ({ of, project }: { readonly of: AuditRow; readonly project?: string }) => {

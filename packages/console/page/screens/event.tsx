@@ -1,13 +1,13 @@
 /** One event: what it says, and where it was delivered. */
 
-import { api } from "../api.ts"
+import { api } from "../lib/api.ts"
+import { useMay } from "../lib/identity.ts"
+import { to } from "../lib/route.ts"
 import { DeliveryRow } from "../parts/deliveries.tsx"
-import { EventData } from "../parts/eventData.tsx"
 import { Loaded, useLoad } from "../parts/load.tsx"
 import { ProjectScreen } from "../parts/screen.tsx"
+import { EventData } from "../parts/sensitive.tsx"
 import { Facts, Time } from "../parts/text.tsx"
-import { to } from "../router.ts"
-import { useMay } from "../who.ts"
 import { SendAgain } from "./webhook.tsx"
 
 /** An event. */

@@ -3,14 +3,14 @@
 import { type FeedEvent, isTenureError } from "@tenure/client"
 import type { TargetedSubmitEvent } from "preact"
 import { useEffect, useState } from "preact/hooks"
-import { api } from "../api.ts"
+import { api } from "../lib/api.ts"
+import { useSees } from "../lib/identity.ts"
+import { go, to } from "../lib/route.ts"
 import { textOf } from "../parts/action.tsx"
-import { EventData } from "../parts/eventData.tsx"
 import { Problem } from "../parts/load.tsx"
 import { ProjectScreen, Table } from "../parts/screen.tsx"
+import { EventData } from "../parts/sensitive.tsx"
 import { Time } from "../parts/text.tsx"
-import { go, to } from "../router.ts"
-import { useSees } from "../who.ts"
 
 // The most events that are shown. Older ones give way.
 const mostShown = 200

@@ -2,13 +2,13 @@
 
 import type { ApiKey } from "@tenure/client"
 import { useContext } from "preact/hooks"
-import { api } from "../api.ts"
+import { api } from "../lib/api.ts"
+import { Who, useMay } from "../lib/identity.ts"
 import { Action, givenOf, textOf } from "../parts/action.tsx"
-import { DateField, dateOf, Field, TextField } from "../parts/fields.tsx"
+import { DateField, Field, TextField, dateOf } from "../parts/fields.tsx"
 import { Paged, usePages } from "../parts/load.tsx"
 import { Screen, Table } from "../parts/screen.tsx"
 import { State, Time } from "../parts/text.tsx"
-import { useMay, Who } from "../who.ts"
 
 const roles = ["client", "operator", "admin"] as const
 

@@ -1,15 +1,15 @@
 /** One member: until when, why, and how it came about. */
 
-import { isTenureError, type Membership, type MembershipChange } from "@tenure/client"
+import { type Membership, type MembershipChange, isTenureError } from "@tenure/client"
 import { useState } from "preact/hooks"
-import { api } from "../api.ts"
+import { api } from "../lib/api.ts"
+import { useMay, useSees } from "../lib/identity.ts"
 import { Action, givenOf } from "../parts/action.tsx"
 import { Author, Dates, deeds } from "../parts/audit.tsx"
 import { DateField, ReasonField, requiredDateOf } from "../parts/fields.tsx"
 import { Loaded, Paged, useLoad, usePages } from "../parts/load.tsx"
 import { ProjectScreen } from "../parts/screen.tsx"
 import { Ago, Facts, State, Time } from "../parts/text.tsx"
-import { useMay, useSees } from "../who.ts"
 
 interface Member {
   readonly project_id: string

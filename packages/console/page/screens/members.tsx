@@ -2,14 +2,14 @@
 
 import type { TargetedSubmitEvent } from "preact"
 import { useState } from "preact/hooks"
-import { api } from "../api.ts"
+import { api } from "../lib/api.ts"
+import { useMay } from "../lib/identity.ts"
+import { go, to } from "../lib/route.ts"
 import { Action, givenOf, textOf } from "../parts/action.tsx"
-import { DateField, ReasonField, requiredDateOf, TextField } from "../parts/fields.tsx"
+import { DateField, ReasonField, TextField, requiredDateOf } from "../parts/fields.tsx"
 import { Paged, useLoad, usePages } from "../parts/load.tsx"
 import { ProjectScreen, Table } from "../parts/screen.tsx"
-import { Ago, amountOf, Facts, State, Time } from "../parts/text.tsx"
-import { go, to } from "../router.ts"
-import { useMay } from "../who.ts"
+import { Ago, Facts, State, Time, amountOf } from "../parts/text.tsx"
 
 const states = ["active", "expired"] as const
 

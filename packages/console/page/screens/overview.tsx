@@ -3,11 +3,11 @@
 import type { Activity, Status } from "@tenure/client"
 import type { ComponentChildren } from "preact"
 import { useRef } from "preact/hooks"
-import { api } from "../api.ts"
+import { api } from "../lib/api.ts"
 import { Bars } from "../parts/bars.tsx"
 import { Known, Loaded, useLoad } from "../parts/load.tsx"
 import { Screen, Table } from "../parts/screen.tsx"
-import { durationOf, State } from "../parts/text.tsx"
+import { State, durationOf } from "../parts/text.tsx"
 
 // How often the status is asked for, in milliseconds.
 const interval = 5000

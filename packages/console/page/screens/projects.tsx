@@ -1,14 +1,14 @@
 /** The projects. */
 
 import type { ListedProject } from "@tenure/client"
-import { api } from "../api.ts"
+import { api } from "../lib/api.ts"
+import { useMay } from "../lib/identity.ts"
+import { to } from "../lib/route.ts"
 import { Action, textOf } from "../parts/action.tsx"
 import { TextField } from "../parts/fields.tsx"
 import { Paged, usePages } from "../parts/load.tsx"
 import { Screen, Table } from "../parts/screen.tsx"
 import { amountOf } from "../parts/text.tsx"
-import { to } from "../router.ts"
-import { useMay } from "../who.ts"
 
 const Deletion = ({
   project,

@@ -2,16 +2,16 @@
 
 import type { Delivery, WebhookHealth } from "@tenure/client"
 import { useState } from "preact/hooks"
-import { api } from "../api.ts"
+import { api } from "../lib/api.ts"
+import { useMay, useSees } from "../lib/identity.ts"
+import { go, to } from "../lib/route.ts"
 import { Action } from "../parts/action.tsx"
 import { DeliveryRow } from "../parts/deliveries.tsx"
 import { DateField, requiredDateOf } from "../parts/fields.tsx"
-import { Hidden } from "../parts/hidden.tsx"
 import { Loaded, Paged, useLoad, usePages } from "../parts/load.tsx"
 import { ProjectScreen } from "../parts/screen.tsx"
-import { Ago, amountOf, Facts, State, Time } from "../parts/text.tsx"
-import { go, to } from "../router.ts"
-import { useMay, useSees } from "../who.ts"
+import { Hidden } from "../parts/sensitive.tsx"
+import { Ago, Facts, State, Time, amountOf } from "../parts/text.tsx"
 import { stateOf, typesOf } from "./webhooks.tsx"
 
 interface Of {

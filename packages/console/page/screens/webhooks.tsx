@@ -1,14 +1,14 @@
 /** The webhooks of a project. */
 
 import type { WebhookHealth } from "@tenure/client"
-import { api } from "../api.ts"
+import { api } from "../lib/api.ts"
+import { useMay } from "../lib/identity.ts"
+import { to } from "../lib/route.ts"
 import { Action, textOf } from "../parts/action.tsx"
 import { TextField } from "../parts/fields.tsx"
 import { Loaded, useLoad } from "../parts/load.tsx"
 import { ProjectScreen, Table } from "../parts/screen.tsx"
 import { State } from "../parts/text.tsx"
-import { to } from "../router.ts"
-import { useMay } from "../who.ts"
 
 /** The state of a webhook in a word. */
 export const stateOf = ({ disabled_at, failing_since }: WebhookHealth): string => {

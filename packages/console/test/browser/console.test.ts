@@ -3,11 +3,8 @@
  * screens there.
  */
 
-import type { Identity } from "@tenure/core/Identity"
-import { MembershipStore } from "@tenure/core/MembershipStore"
-import { Outbox } from "@tenure/core/Outbox"
-import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
-import * as Tenure from "@tenure/core/Tenure"
+import { type Identity, createTenure } from "@tenure/core"
+import { MembershipStore, Outbox, StoreUnavailable } from "@tenure/core/store"
 import { memory } from "@tenure/memory"
 import { serve, toNodeHandler } from "@tenure/node-http"
 import axe from "axe-core"
@@ -17,7 +14,7 @@ import type { Browser, BrowserContextOptions, Page } from "playwright-core"
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest"
 import { tenureConsole } from "../../src/index.ts"
 import { launch, path, reason } from "./chromium.ts"
-import { addHistory, type Server, startServer, tokens } from "./server.ts"
+import { type Server, addHistory, startServer, tokens } from "./server.ts"
 
 const { SCREENSHOTS } = process.env
 
@@ -566,7 +563,7 @@ describe.skipIf(path === undefined)(
     )
 
     it("shows those whom the host lets only read what there is, and no more", async () => {
-      const tenure = await Tenure.make({ stores: memory() })
+      const tenure = await createTenure({ stores: memory() })
       onTestFinished(tenure.close)
       await tenure.memberships.createProject("p")
       await tenure.memberships.grant({ projectId: "p", userId: "1", endDate: 4_070_908_800_000 })
@@ -621,7 +618,7 @@ describe.skipIf(path === undefined)(
           })),
         ),
       )
-      const tenure = await Tenure.make({ stores: Layer.provideMerge(failing, memory()) })
+      const tenure = await createTenure({ stores: Layer.provideMerge(failing, memory()) })
       onTestFinished(tenure.close)
       await tenure.memberships.createProject("p")
       const admin: Identity = { keyId: "Ada", projects: "all", role: "admin" }
@@ -662,7 +659,7 @@ describe.skipIf(path === undefined)(
     })
 
     it("says when changes of a membership are not kept any more", async () => {
-      const tenure = await Tenure.make({ stores: memory({ history: 2 }) })
+      const tenure = await createTenure({ stores: memory({ history: 2 }) })
       onTestFinished(tenure.close)
       const projectId = "p"
       const endDate = 4_070_908_800_000
@@ -727,7 +724,7 @@ describe.skipIf(path === undefined)(
     )
 
     it("shows what was delivered, and to whom requests were refused", async () => {
-      const tenure = await Tenure.make({
+      const tenure = await createTenure({
         stores: memory(),
         rateLimits: {
           perKey: { limit: 40, window: "1 hour" },

@@ -1,11 +1,10 @@
 import { it } from "@effect/vitest"
-import * as Moment from "@tenure/core/Moment"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import { TestClock } from "effect/testing"
 import { afterEach, beforeEach, describe, expect, it as test, vi } from "vitest"
-import * as HostClock from "../../src/base/HostClock.ts"
+import { currentMonotonicClock, readMonotonicMillis } from "../../src/base/time.ts"
 
 const second = 1_000_000_000n
 
@@ -14,7 +13,7 @@ describe("the clock of a host whose test replaces the timers", () => {
   afterEach(() => void vi.useRealTimers())
 
   test("goes as these timers go", () => {
-    const clock = Effect.runSync(HostClock.current)
+    const clock = Effect.runSync(currentMonotonicClock)
     const start = clock.monotonicTimeNanosUnsafe()
     vi.advanceTimersByTime(3000)
     expect(clock.monotonicTimeNanosUnsafe() - start).toBe(3n * second)
@@ -24,16 +23,16 @@ describe("the clock of a host whose test replaces the timers", () => {
   })
 
   test("tells the monotonic time in milliseconds, too", () => {
-    const clock = Effect.runSync(HostClock.current)
+    const clock = Effect.runSync(currentMonotonicClock)
     const start = clock.monotonicMillisUnsafe()
     vi.advanceTimersByTime(3000)
     expect(clock.monotonicMillisUnsafe() - start).toBe(3000)
     const tick = Number(clock.monotonicTimeNanosUnsafe() / 1_000_000n)
-    expect(Moment.tick(clock)).toBe(tick)
+    expect(readMonotonicMillis(clock)).toBe(tick)
   })
 
   test("keeps its monotonic time if the clock is set back", () => {
-    const clock = Effect.runSync(HostClock.current)
+    const clock = Effect.runSync(currentMonotonicClock)
     const start = clock.monotonicTimeNanosUnsafe()
     vi.setSystemTime(0)
     vi.advanceTimersByTime(1000)
@@ -44,7 +43,7 @@ describe("the clock of a host whose test replaces the timers", () => {
 
 it.effect("is the clock of the running effect in all else", () =>
   Effect.gen(function* () {
-    const clock = yield* HostClock.current
+    const clock = yield* currentMonotonicClock
     yield* TestClock.adjust("3 seconds")
     expect(clock.currentTimeMillisUnsafe()).toBe(3000)
     expect(yield* clock.currentTimeMillis).toBe(3000)

@@ -1,11 +1,11 @@
-import { emptyBody } from "@tenure/core/ApiRequest"
-import type { Fields, HostLogger } from "@tenure/core/HostLogger"
-import { RateLimitStore } from "@tenure/core/RateLimitStore"
-import * as Tenure from "@tenure/core/Tenure"
 import { memory } from "@tenure/memory"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { describe, expect, it, vi } from "vitest"
+import { emptyBody } from "../../src/http/request.ts"
+import { RateLimitStore } from "../../src/limits/buckets.ts"
+import type { Fields, HostLogger } from "../../src/telemetry/host-logger.ts"
+import { createTenure } from "../../src/tenure.ts"
 
 const secret = "tnr_secret"
 
@@ -39,7 +39,7 @@ const brokenLimits = Layer.succeed(RateLimitStore, {
 
 /** Has a request end in a defect, which is logged. */
 const logDefect = async (logger: HostLogger) => {
-  const tenure = await Tenure.make({
+  const tenure = await createTenure({
     stores: memory(),
     logger,
     authenticate: () => {
@@ -81,7 +81,7 @@ describe("the logger of the host", () => {
 
   it("gets what stores and services log, too", async () => {
     const { entries, logger } = keeping()
-    const tenure = await Tenure.make({ stores: [memory(), brokenLimits], logger })
+    const tenure = await createTenure({ stores: [memory(), brokenLimits], logger })
     await tenure.handle(request)
     await tenure.close()
     expect(entries.map(({ message }) => message)).toContain("The store of rate limits has a defect")
@@ -89,7 +89,7 @@ describe("the logger of the host", () => {
 
   it.each([{}, "pino", { info: 1 }, null])("is not %j", async (logger) => {
     // @ts-expect-error: plain JavaScript does not notice.
-    const making = Tenure.make({ stores: memory(), logger })
+    const making = createTenure({ stores: memory(), logger })
     await expect(making).rejects.toMatchObject({ _tag: "InvalidInput", field: "logger" })
   })
 

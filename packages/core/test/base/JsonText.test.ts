@@ -1,8 +1,8 @@
 import { describe, expect, it } from "@effect/vitest"
 import fc from "fast-check"
-import { faultOf, repeatedOf } from "../../src/base/JsonText.ts"
+import { faultOfJson, repeatedFields } from "../../src/base/json-text.ts"
 
-const fieldOf = (text: string) => faultOf(text)?.field
+const fieldOf = (text: string) => faultOfJson(text)?.field
 
 describe("JsonText", () => {
   it.each([
@@ -42,7 +42,7 @@ describe("JsonText", () => {
     "0.1000000000000000055511151231257827",
     "3.141592653589793",
   ])("lets %s pass", (literal) => {
-    expect(faultOf(`{"data":${literal},"more":[${literal}]}`)).toBeUndefined()
+    expect(faultOfJson(`{"data":${literal},"more":[${literal}]}`)).toBeUndefined()
   })
 
   it("lets pass every number that JSON.stringify writes, but whole ones that are not safe", () => {
@@ -50,7 +50,7 @@ describe("JsonText", () => {
       fc.property(fc.double({ noDefaultInfinity: true, noNaN: true }), (value) => {
         const text = JSON.stringify(value)
         const isUnsafe = /^-?\d+$/.test(text) && !Number.isSafeInteger(value)
-        expect(faultOf(text) !== undefined).toBe(isUnsafe)
+        expect(faultOfJson(text) !== undefined).toBe(isUnsafe)
       }),
     )
   })
@@ -59,7 +59,7 @@ describe("JsonText", () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 5 }), fc.integer({ min: 0, max: 2 }), (value, space) => {
         const text = JSON.stringify(value, null, space)
-        if (!/\d{16}/.test(text)) expect(faultOf(text)).toBeUndefined()
+        if (!/\d{16}/.test(text)) expect(faultOfJson(text)).toBeUndefined()
       }),
     )
   })
@@ -76,20 +76,20 @@ describe("JsonText", () => {
 
   it("takes nothing in a string for a field or a number", () => {
     const text = String.raw`{"a":"{\"b\":1,\"b\":12345678901234567890}","c":"\\","d":["a","a"],"e":{"a":"a"}}`
-    expect(faultOf(text)).toBeUndefined()
+    expect(faultOfJson(text)).toBeUndefined()
   })
 
   it("finds those of the outermost fields that matter", () => {
     const text = '{"x":1,"x":12345678901234567890,"b":{"a":1,"a":2},"a":{"x":1},"a":2}'
-    expect(repeatedOf(text, ["b", "a"])?.field).toBe("a")
-    expect(repeatedOf(text, ["b", "c"])).toBeUndefined()
-    expect(repeatedOf('{"a":1e400}', ["a"])).toBeUndefined()
-    expect(repeatedOf('[{"a":1,"a":2}]', ["a"])).toBeUndefined()
+    expect(repeatedFields(text, ["b", "a"])?.field).toBe("a")
+    expect(repeatedFields(text, ["b", "c"])).toBeUndefined()
+    expect(repeatedFields('{"a":1e400}', ["a"])).toBeUndefined()
+    expect(repeatedFields('[{"a":1,"a":2}]', ["a"])).toBeUndefined()
   })
 
   it("goes through deeply nested text in bounded time", () => {
     const levels = 100_000
-    expect(faultOf(`${"[".repeat(levels)}1e400${"]".repeat(levels)}`)).toBeDefined()
-    expect(faultOf(`"${"\\\\".repeat(levels)}"`)).toBeUndefined()
+    expect(faultOfJson(`${"[".repeat(levels)}1e400${"]".repeat(levels)}`)).toBeDefined()
+    expect(faultOfJson(`"${"\\\\".repeat(levels)}"`)).toBeUndefined()
   })
 })

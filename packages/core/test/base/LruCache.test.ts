@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import * as LruCache from "../../src/base/LruCache.ts"
+import { makeLruCache } from "../../src/base/lru-cache.ts"
 
 const keys = fc.nat({ max: 30 })
 
@@ -9,7 +9,7 @@ describe("an LRU cache", () => {
     const steps = fc.array(fc.tuple(fc.constantFrom("get", "set", "delete"), keys))
     fc.assert(
       fc.property(steps, (sequence) => {
-        const cache = LruCache.make<number, number>(10)
+        const cache = makeLruCache<number, number>(10)
         const model = new Map<number, number>()
         for (const [at, [step, key]] of sequence.entries()) {
           if (step === "set") {
@@ -32,7 +32,7 @@ describe("an LRU cache", () => {
   })
 
   it("keeps a key that is read again and again, however many others are set", () => {
-    const cache = LruCache.make<number, string>(10)
+    const cache = makeLruCache<number, string>(10)
     cache.set(-1, "read")
     for (let key = 0; key < 1000; key++) {
       cache.set(key, "passing")
@@ -41,7 +41,7 @@ describe("an LRU cache", () => {
   })
 
   it("deletes all entries whose value matches", () => {
-    const cache = LruCache.make<number, number>(10)
+    const cache = makeLruCache<number, number>(10)
     for (let key = 0; key < 8; key++) cache.set(key, key % 2)
     cache.deleteWhere((value) => value === 1)
     const left = Array.from({ length: 8 }, (_, key) => cache.get(key))
@@ -50,7 +50,7 @@ describe("an LRU cache", () => {
 
   // If each insertion passed over the keys deleted before it, this would take a minute.
   it("is as fast at its limit as below", () => {
-    const cache = LruCache.make<number, number>(10_000)
+    const cache = makeLruCache<number, number>(10_000)
     for (let key = 0; key < 1_000_000; key++) cache.set(key, key)
     expect(cache.get(999_999)).toBe(999_999)
   })

@@ -1,10 +1,10 @@
-import { InvalidInput } from "@tenure/core/InvalidInput"
-import * as Setting from "@tenure/core/Setting"
-import * as Tenure from "@tenure/core/Tenure"
 import * as Duration from "effect/Duration"
 import * as Result from "effect/Result"
 import fc from "fast-check"
 import { describe, expect, expectTypeOf, it } from "vitest"
+import { InvalidInput } from "../../src/base/errors.ts"
+import * as Setting from "../../src/base/setting.ts"
+import { type TenureOptions, tenureLayer, tenureOptions } from "../../src/tenure.ts"
 
 const messageOf = (setting: Setting.Setting<unknown, unknown>, given: unknown): string => {
   const result = setting.read(given, "option")
@@ -12,7 +12,7 @@ const messageOf = (setting: Setting.Setting<unknown, unknown>, given: unknown): 
 }
 
 describe("a duration", () => {
-  const minutes = Setting.millis({ most: 3_600_000 })
+  const minutes = Setting.duration({ most: 3_600_000 })
   const units = { millis: 1, seconds: 1000, minutes: 60_000, hours: 3_600_000 } as const
   type Unit = keyof typeof units
   const allUnits = ["millis", "seconds", "minutes", "hours"] as const
@@ -63,25 +63,25 @@ describe("the example of a duration", () => {
     [{ most: 10_000 }, "10 seconds"],
     [{}, "15 seconds"],
   ])("is in the range %j", (range, example) => {
-    expect(Setting.millis(range).expected).toMatch(new RegExp(`, such as "${example}"$`))
+    expect(Setting.duration(range).expected).toMatch(new RegExp(`, such as "${example}"$`))
   })
 })
 
 describe("a count", () => {
   it.each([0, 11, 1.5, NaN, Infinity, "5", 5n, null])("from 1 to 10 cannot be %s", (given) => {
-    expect(messageOf(Setting.count({ most: 10 }), given)).toMatch(
+    expect(messageOf(Setting.integer({ most: 10 }), given)).toMatch(
       /^option must be a whole number from 1 to 10; received /,
     )
   })
 
   it("has a range that is written with commas", () => {
-    expect(Setting.count().expected).toBe("a whole number from 1 to 1,000,000,000")
-    expect(Setting.count({ most: 100 }).expected).toBe("a whole number from 1 to 100")
+    expect(Setting.integer().expected).toBe("a whole number from 1 to 1,000,000,000")
+    expect(Setting.integer({ most: 100 }).expected).toBe("a whole number from 1 to 100")
   })
 })
 
 describe("a refused list", () => {
-  const setting = Setting.checked("an array of one id", () => false)
+  const setting = Setting.guarded("an array of one id", () => false)
 
   it.each([
     [["a", "b c"], 'received ["a","b c"]'],
@@ -93,19 +93,19 @@ describe("a refused list", () => {
 })
 
 describe("an object of options", () => {
-  const definition = Setting.struct({
-    needed: Setting.flag,
-    size: Setting.withDefault(Setting.count(), 5),
+  const definition = Setting.object({
+    needed: Setting.boolean,
+    size: Setting.withDefault(Setting.integer(), 5),
     name: Setting.optional(Setting.oneOf(["one", "two"])),
     inner: Setting.withDefault(
-      Setting.struct({ list: Setting.withDefault(Setting.list(Setting.flag), []) }),
+      Setting.object({ list: Setting.withDefault(Setting.list(Setting.boolean), []) }),
       {},
     ),
-    off: Setting.withDefault(Setting.orFalse(Setting.count()), false),
+    off: Setting.withDefault(Setting.orFalse(Setting.integer()), false),
   })
 
   it("has defaults, all the way down", () => {
-    expect(Setting.readSync(definition, { needed: true })).toEqual({
+    expect(Setting.parse(definition, { needed: true })).toEqual({
       needed: true,
       size: 5,
       name: undefined,
@@ -138,7 +138,7 @@ describe("an object of options", () => {
       "__proto__ is unknown: known are needed, size, name, inner, off",
     ],
   ])("%s is refused: %s", (given, message) => {
-    expect(() => Setting.readSync(definition, given)).toThrow(message)
+    expect(() => Setting.parse(definition, given)).toThrow(message)
   })
 
   it("has no property but its own", () => {
@@ -157,20 +157,20 @@ describe("an object of options", () => {
 
   it("is copied, so that later changes have no effect", () => {
     const list = [true]
-    const { inner } = Setting.readSync(definition, { needed: true, inner: { list } })
+    const { inner } = Setting.parse(definition, { needed: true, inner: { list } })
     list.push(false)
     expect(inner.list).toEqual([true])
   })
 
   it("has the type of its definition", () => {
-    expectTypeOf<Setting.Input<typeof definition>>().branded.toEqualTypeOf<{
+    expectTypeOf<Setting.InputOf<typeof definition>>().branded.toEqualTypeOf<{
       readonly needed: boolean
       readonly size?: number | undefined
       readonly name?: "one" | "two" | undefined
       readonly inner?: { readonly list?: ReadonlyArray<boolean> | undefined } | undefined
       readonly off?: number | false | undefined
     }>()
-    expectTypeOf<Setting.Output<typeof definition>>().toEqualTypeOf<{
+    expectTypeOf<Setting.OutputOf<typeof definition>>().toEqualTypeOf<{
       readonly needed: boolean
       readonly size: number
       readonly name: "one" | "two" | undefined
@@ -180,7 +180,7 @@ describe("an object of options", () => {
   })
 
   it("shows no secret in its error", () => {
-    const secret = Setting.checked<string>(
+    const secret = Setting.guarded<string>(
       "a URL",
       () => false,
       () => "another text",
@@ -191,26 +191,26 @@ describe("an object of options", () => {
 
 describe("the options of Tenure", () => {
   it("have the type of their definitions", () => {
-    expectTypeOf<Setting.Input<typeof Tenure.options>>().branded.toEqualTypeOf<Tenure.Options>()
+    expectTypeOf<Setting.InputOf<typeof tenureOptions>>().branded.toEqualTypeOf<TenureOptions>()
   })
 
   it("do not compile with a typing error", () => {
     // @ts-expect-error: unknown.
-    Tenure.layer({ basepath: "/x" })
+    tenureLayer({ basepath: "/x" })
     // @ts-expect-error: unknown.
-    Tenure.layer({ rateLimits: { suspension: { refusal: 3 } } })
+    tenureLayer({ rateLimits: { suspension: { refusal: 3 } } })
     // @ts-expect-error: unknown.
-    Tenure.layer({ rateLimits: { perKey: { limit: 1, window: 1, capacty: 1 } } })
+    tenureLayer({ rateLimits: { perKey: { limit: 1, window: 1, capacty: 1 } } })
     // @ts-expect-error: the window is missing.
-    Tenure.layer({ rateLimits: { perKey: { limit: 1 } } })
+    tenureLayer({ rateLimits: { perKey: { limit: 1 } } })
     // @ts-expect-error: no duration.
-    Tenure.layer({ webhooks: { timeout: "15s" } })
+    tenureLayer({ webhooks: { timeout: "15s" } })
   })
 
   it("of any shape are read, or refused with a clear error", () => {
     const names = fc.constantFrom(
-      ...Object.keys(Tenure.options.fields),
-      ...Object.keys(Tenure.options.fields.webhooks.fields ?? {}),
+      ...Object.keys(tenureOptions.fields),
+      ...Object.keys(tenureOptions.fields.webhooks.fields ?? {}),
       "perKey",
       "limit",
       "suspension",
@@ -226,7 +226,7 @@ describe("the options of Tenure", () => {
     })).value
     fc.assert(
       fc.property(values, (given) => {
-        const result = Tenure.options.read(given, "")
+        const result = tenureOptions.read(given, "")
         if (Result.isSuccess(result)) return
         expect(result.failure).toBeInstanceOf(InvalidInput)
         expect(result.failure.message.startsWith(`${result.failure.field} `)).toBe(true)

@@ -1,7 +1,7 @@
 import { createHash, createHmac } from "node:crypto"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { hmac, sha256 } from "../../src/base/Sha256.ts"
+import { hmac, sha256 } from "../../src/base/bytes.ts"
 
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString("hex")
 const bytes = fc.uint8Array({ maxLength: 300 })

@@ -6,16 +6,16 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { TestClock } from "effect/testing"
 import { expect, it as test } from "vitest"
-import * as Step from "../../src/base/Step.ts"
+import { allEager, isSettled, runEager, suspendEager } from "../../src/base/eager.ts"
 
-const now = Step.make((clock) => Effect.succeed(clock.currentTimeMillisUnsafe()))
+const now = suspendEager((clock) => Effect.succeed(clock.currentTimeMillisUnsafe()))
 
 it.effect("a step that waits for nothing is done when it has begun", () =>
   Effect.gen(function* () {
     const clock = yield* Clock.Clock
     yield* TestClock.adjust("3 seconds")
-    const begun = Step.begin(now, clock)
-    expect(Step.isDone(begun)).toBe(true)
+    const begun = runEager(now, clock)
+    expect(isSettled(begun)).toBe(true)
     expect(Effect.mapEager(begun, (millis) => millis / 1000)).toEqual(Exit.succeed(3))
   }),
 )
@@ -23,9 +23,9 @@ it.effect("a step that waits for nothing is done when it has begun", () =>
 it.effect("a step that waits goes on when it is run", () =>
   Effect.gen(function* () {
     const waited = yield* Deferred.make<string>()
-    const step = Step.make(() => Deferred.await(waited))
-    const begun = Step.begin(step, yield* Clock.Clock)
-    expect(Step.isDone(begun)).toBe(false)
+    const step = suspendEager(() => Deferred.await(waited))
+    const begun = runEager(step, yield* Clock.Clock)
+    expect(isSettled(begun)).toBe(false)
     yield* Deferred.succeed(waited, "later")
     expect(yield* begun).toBe("later")
   }),
@@ -34,7 +34,7 @@ it.effect("a step that waits goes on when it is run", () =>
 it.effect("a step does nothing before it runs, and runs again by the clock of its fiber", () =>
   Effect.gen(function* () {
     let runs = 0
-    const step = Step.make((clock) => Effect.succeed([++runs, clock.currentTimeMillisUnsafe()]))
+    const step = suspendEager((clock) => Effect.succeed([++runs, clock.currentTimeMillisUnsafe()]))
     expect(runs).toBe(0)
     expect(yield* step).toEqual([1, 0])
     yield* TestClock.adjust("1 second")
@@ -45,11 +45,11 @@ it.effect("a step does nothing before it runs, and runs again by the clock of it
 it.effect("what a step throws is a defect, whoever begins it", () =>
   Effect.gen(function* () {
     const fault = new Error("thrown")
-    const step = Step.make((): Effect.Effect<never> => {
+    const step = suspendEager((): Effect.Effect<never> => {
       throw fault
     })
     const defect = Exit.failCause(Cause.die(fault))
-    expect(Step.begin(step, yield* Clock.Clock)).toEqual(defect)
+    expect(runEager(step, yield* Clock.Clock)).toEqual(defect)
     expect(yield* Effect.exit(step)).toEqual(defect)
   }),
 )
@@ -57,14 +57,14 @@ it.effect("what a step throws is a defect, whoever begins it", () =>
 it.effect("other effects do not begin", () =>
   Effect.gen(function* () {
     const effect = Effect.sync(() => expect.unreachable())
-    expect(Step.begin(effect, yield* Clock.Clock)).toBe(effect)
+    expect(runEager(effect, yield* Clock.Clock)).toBe(effect)
   }),
 )
 
 test("exits are combined at once, in their order, up to the first failure", () => {
   const [one, two] = [Effect.succeed(1), Effect.succeed("two")]
-  expect(Step.all({ one, two })).toEqual(Exit.succeed({ one: 1, two: "two" }))
-  const failed = Step.all({ one, first: Effect.fail("first"), second: Effect.fail("second") })
+  expect(allEager({ one, two })).toEqual(Exit.succeed({ one: 1, two: "two" }))
+  const failed = allEager({ one, first: Effect.fail("first"), second: Effect.fail("second") })
   expect(failed).toEqual(Exit.fail("first"))
 })
 
@@ -72,7 +72,7 @@ it.effect("effects that wait are combined when they run, and none after a failur
   Effect.gen(function* () {
     const seen: Array<string> = []
     const see = (name: string) => Effect.sync(() => seen.push(name))
-    const combined = Step.all({ one: see("one"), two: Effect.fail("no"), three: see("three") })
+    const combined = allEager({ one: see("one"), two: Effect.fail("no"), three: see("three") })
     expect(seen).toEqual([])
     expect(yield* Effect.exit(combined)).toEqual(Exit.fail("no"))
     expect(seen).toEqual(["one"])

@@ -1,11 +1,11 @@
-import * as Event from "@tenure/core/Event"
-import * as Tenure from "@tenure/core/Tenure"
-import { type Outgoing, WebhookTransport } from "@tenure/core/WebhookTransport"
 import { memory } from "@tenure/memory"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
-import * as Traceparent from "../../src/base/Traceparent.ts"
+import { parseTraceparent } from "../../src/base/headers.ts"
+import { eventTraceparent } from "../../src/events/event.ts"
+import { type Tenure, createTenure } from "../../src/tenure.ts"
+import { type TransportRequest, WebhookTransport } from "../../src/webhooks/transport.ts"
 
 const traceId = "0af7651916cd43dd8448eb211c80319c"
 const parentId = "b7ad6b7169203331"
@@ -20,7 +20,7 @@ describe("a trace context", () => {
     [`cc-${traceId}-${parentId}-01`, trace],
     [`cc-${traceId}-${parentId}-01-what-the-future-will-be`, trace],
   ])("%s is %s", (given, expected) => {
-    expect(Traceparent.parse(given)).toBe(expected)
+    expect(parseTraceparent(given)).toBe(expected)
   })
 
   it.each([
@@ -38,13 +38,13 @@ describe("a trace context", () => {
     `cc-${traceId}-${parentId}-01-${"x".repeat(300)}`,
     `00-${traceId}-${parentId}-0"`,
   ])("%j is none", (given) => {
-    expect(Traceparent.parse(given)).toBeUndefined()
+    expect(parseTraceparent(given)).toBeUndefined()
   })
 })
 
 describe("the trace of a request", () => {
-  const sent: Array<Outgoing> = []
-  let tenure: Tenure.Tenure
+  const sent: Array<TransportRequest> = []
+  let tenure: Tenure
   let token: string
 
   beforeEach(async () => {
@@ -56,7 +56,7 @@ describe("the trace of a request", () => {
         return Effect.succeed({ status: 204, retryAfter: undefined, body: "" })
       },
     })
-    tenure = await Tenure.make({ stores: memory(), transport, webhooks: { dispatch: false } })
+    tenure = await createTenure({ stores: memory(), transport, webhooks: { dispatch: false } })
     await tenure.memberships.createProject("p1")
     await tenure.memberships.grant({
       projectId: "p1",
@@ -134,8 +134,8 @@ describe("the trace of a request", () => {
   it("is found in the body alone that Tenure has written", () => {
     const body = (traceparent: string) =>
       `{"type":"a","timestamp":"b","traceparent":"${traceparent}","data":1}`
-    expect(Event.traceparentOf(body(trace))).toBe(trace)
-    expect(Event.traceparentOf(body("?"))).toBeUndefined()
-    expect(Event.traceparentOf("")).toBeUndefined()
+    expect(eventTraceparent(body(trace))).toBe(trace)
+    expect(eventTraceparent(body("?"))).toBeUndefined()
+    expect(eventTraceparent("")).toBeUndefined()
   })
 })

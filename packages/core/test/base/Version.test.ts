@@ -10,5 +10,5 @@ it("the version is that of the package", async () => {
   const text = `/** The version of Tenure, as the package has it: \`npm run release:version\` writes this module. */
 export const version = ${JSON.stringify(version)}
 `
-  await expect(text).toMatchFileSnapshot(pathOf("../../src/base/Version.ts"))
+  await expect(text).toMatchFileSnapshot(pathOf("../../src/base/version.ts"))
 })

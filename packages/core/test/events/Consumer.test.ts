@@ -1,17 +1,17 @@
-import * as Tenure from "@tenure/core/Tenure"
 import { memory } from "@tenure/memory"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
+import { type Tenure, createTenure } from "../../src/tenure.ts"
 
 const projectId = "p1"
 
-let tenure: Tenure.Tenure
+let tenure: Tenure
 let cursor: string
 const handled: Array<string> = []
 
 beforeEach(async () => {
   handled.length = 0
   cursor = "start"
-  tenure = await Tenure.make({ stores: memory() })
+  tenure = await createTenure({ stores: memory() })
   await tenure.memberships.createProject(projectId)
 })
 
@@ -22,7 +22,7 @@ afterEach(async () => {
 
 const publish = (type: string) => tenure.events.publish({ projectId, type, data: {} })
 
-type Options = Parameters<Tenure.Tenure["events"]["consume"]>[0]
+type Options = Parameters<Tenure["events"]["consume"]>[0]
 
 /** Consumes with the cursor in a variable. */
 const consume = (options: Partial<Options> = {}) =>

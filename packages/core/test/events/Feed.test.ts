@@ -1,11 +1,4 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Events } from "@tenure/core/Events"
-import { Feed, type Follower } from "@tenure/core/Feed"
-import { FeedStore } from "@tenure/core/FeedStore"
-import * as FeedStream from "@tenure/core/FeedStream"
-import { Memberships } from "@tenure/core/Memberships"
-import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
-import * as Tenure from "@tenure/core/Tenure"
 import { memory } from "@tenure/memory"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -16,15 +9,22 @@ import * as Option from "effect/Option"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { TestClock } from "effect/testing"
+import { StoreUnavailable } from "../../src/base/errors.ts"
+import { FeedStore } from "../../src/events/feed-store.ts"
+import { feedStream } from "../../src/events/feed-stream.ts"
+import { Feed, type Follower } from "../../src/events/feed.ts"
+import { Memberships } from "../../src/memberships/memberships.ts"
+import { type Services, type StorePorts, createTenure, tenureLayer } from "../../src/tenure.ts"
+import { Events } from "../../src/webhooks/published-events.ts"
 
 type Store = FeedStore["Service"]
 
 /** Services on stores in memory, of which the feed may be another one. */
 const services = (change: (right: Store) => Store = (right) => right) =>
-  Tenure.layer().pipe(
+  tenureLayer().pipe(
     Layer.provide(
       Layer.effectContext(
-        Effect.map(Effect.context<Tenure.Stores>(), (context) =>
+        Effect.map(Effect.context<StorePorts>(), (context) =>
           Context.add(context, FeedStore, change(Context.get(context, FeedStore))),
         ),
       ).pipe(Layer.provide(memory())),
@@ -49,7 +49,7 @@ const prepared = Effect.gen(function* () {
 /** Declares a test with two projects. */
 const test = <A, E>(
   name: string,
-  run: (feed: Feed["Service"]) => Effect.Effect<A, E, Tenure.Services | Scope.Scope>,
+  run: (feed: Feed["Service"]) => Effect.Effect<A, E, Services | Scope.Scope>,
   layer = services(),
 ) => it.effect(name, () => Effect.provide(Effect.scoped(Effect.flatMap(prepared, run)), layer))
 
@@ -340,7 +340,7 @@ describe("a stream", () => {
   test("of Effect has the events that are stored, and those that come", (feed) =>
     Effect.gen(function* () {
       yield* publishAll("a", "b")
-      const types = FeedStream.stream({ projectId, after: "start" }).pipe(
+      const types = feedStream({ projectId, after: "start" }).pipe(
         Stream.map(({ type }) => type),
         Stream.runCollect,
       )
@@ -352,7 +352,7 @@ describe("a stream", () => {
     }))
 
   it("can be iterated, and ends when the signal aborts", async () => {
-    const tenure = await Tenure.make({ stores: memory() })
+    const tenure = await createTenure({ stores: memory() })
     await tenure.memberships.createProject(projectId)
     const send = (type: string) => tenure.events.publish({ projectId, type, data: {} })
     await send("a")
@@ -369,7 +369,7 @@ describe("a stream", () => {
   })
 
   it("ends when Tenure is closed", async () => {
-    const tenure = await Tenure.make({ stores: memory() })
+    const tenure = await createTenure({ stores: memory() })
     await tenure.memberships.createProject(projectId)
     const [first] = [tenure.events.stream({ projectId })[Symbol.asyncIterator]().next()]
     await new Promise((resolve) => setImmediate(resolve))
@@ -378,7 +378,7 @@ describe("a stream", () => {
   })
 
   it("throws why it cannot go on", async () => {
-    const tenure = await Tenure.make({ stores: memory() })
+    const tenure = await createTenure({ stores: memory() })
     await tenure.memberships.createProject(projectId)
     const stream = tenure.events.stream({ projectId, after: "never-was" })
     await expect(stream[Symbol.asyncIterator]().next()).rejects.toMatchObject({

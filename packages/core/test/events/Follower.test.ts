@@ -1,14 +1,13 @@
 import { expect, it } from "@effect/vitest"
-import { EventId, EventType } from "@tenure/core/Event"
-import { Cursor, type FeedEvent, type FeedPage } from "@tenure/core/FeedStore"
-import { ProjectId } from "@tenure/core/Project"
-import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
 import * as Option from "effect/Option"
-import { Follower } from "../../src/events/Follower.ts"
-import { Watch } from "../../src/events/Watch.ts"
+import { StoreUnavailable } from "../../src/base/errors.ts"
+import { ProjectId } from "../../src/base/values.ts"
+import { EventId, EventType } from "../../src/events/event.ts"
+import { FeedCursor, type FeedEvent, type FeedPage } from "../../src/events/feed-store.ts"
+import { Follower, Subscription } from "../../src/events/feed.ts"
 
 const projectId = ProjectId("p1")
 
@@ -19,25 +18,25 @@ const event = (number: number, type = "a"): FeedEvent => ({
   type: EventType(type),
   at: 0,
   body: "{}",
-  cursor: Cursor(String(number)),
+  cursor: FeedCursor(String(number)),
 })
 
 const page = (events: ReadonlyArray<FeedEvent>, isLast = true, cursor = "9"): FeedPage => ({
   events,
-  cursor: events.at(-1)?.cursor ?? Cursor(cursor),
+  cursor: events.at(-1)?.cursor ?? FeedCursor(cursor),
   isLast,
 })
 
 /** A follower of pages, each of which is read once, and of watches that begin at once. */
 const following = (pages: Array<FeedPage>, types?: ReadonlyArray<EventType>) => {
   const closing = Latch.makeUnsafe()
-  const watches = new Set<Watch>()
+  const watches = new Set<Subscription>()
   const asked: Array<string> = []
   const follower = new Follower(
     {
       tail: {
         watch: (id) => {
-          const watch = new Watch(id, watches)
+          const watch = new Subscription(id, watches)
           watch.begin()
           return watch
         },
@@ -53,7 +52,7 @@ const following = (pages: Array<FeedPage>, types?: ReadonlyArray<EventType>) => 
     { projectId, from: "start", types },
   )
   const offer = (...events: ReadonlyArray<FeedEvent>): void => {
-    const cursor = events.at(-1)?.cursor ?? Cursor("0")
+    const cursor = events.at(-1)?.cursor ?? FeedCursor("0")
     for (const watch of watches) watch.offer({ events, cursor })
   }
   return { asked, closing, follower, offer, watches }

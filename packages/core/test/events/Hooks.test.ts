@@ -1,13 +1,13 @@
-import { emptyBody } from "@tenure/core/ApiRequest"
-import type { Event } from "@tenure/core/Event"
-import type { Fault } from "@tenure/core/Faults"
-import { RateLimitStore } from "@tenure/core/RateLimitStore"
-import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
-import * as Tenure from "@tenure/core/Tenure"
 import { memory } from "@tenure/memory"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { describe, expect, it } from "vitest"
+import { StoreUnavailable } from "../../src/base/errors.ts"
+import type { Fault } from "../../src/base/faults.ts"
+import type { Event } from "../../src/events/event.ts"
+import { emptyBody } from "../../src/http/request.ts"
+import { RateLimitStore } from "../../src/limits/buckets.ts"
+import { createTenure } from "../../src/tenure.ts"
 
 const member = { projectId: "p1", userId: "1" }
 const endDate = "2099-01-01T00:00:00.000Z"
@@ -35,7 +35,7 @@ const unhandledRejections = async (run: () => Promise<void>): Promise<ReadonlyAr
 describe("onEvent", () => {
   it("is called with every event that is stored", async () => {
     const events: Array<Event> = []
-    const tenure = await Tenure.make({
+    const tenure = await createTenure({
       stores: memory(),
       onEvent: (event) => void events.push(event),
     })
@@ -68,7 +68,7 @@ describe("onEvent", () => {
     ["rejects", () => Promise.reject(new Error("from the host"))],
   ])("that %s does not disturb the operation or the process", async (_name, onEvent) => {
     const unhandled = await unhandledRejections(async () => {
-      const tenure = await Tenure.make({ stores: memory(), onEvent })
+      const tenure = await createTenure({ stores: memory(), onEvent })
       await tenure.memberships.createProject("p1")
       await tenure.memberships.grant({ ...member, endDate })
       expect(await tenure.memberships.find(member)).toMatchObject(member)
@@ -86,7 +86,7 @@ describe("onError", () => {
       take: () => Effect.fail(new StoreUnavailable({ cause })),
     })
     const faults: Array<Fault> = []
-    const tenure = await Tenure.make({
+    const tenure = await createTenure({
       stores: Layer.merge(memory(), broken),
       rateLimits: { onStoreFailure: "closed" },
       onError: (fault) => void faults.push(fault),

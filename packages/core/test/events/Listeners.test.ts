@@ -1,11 +1,4 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Events } from "@tenure/core/Events"
-import { Feed } from "@tenure/core/Feed"
-import { FeedStore } from "@tenure/core/FeedStore"
-import { type Listener, Listeners, type Message, type Opening } from "@tenure/core/Listeners"
-import { Memberships } from "@tenure/core/Memberships"
-import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
-import * as Tenure from "@tenure/core/Tenure"
 import { memory } from "@tenure/memory"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -13,15 +6,32 @@ import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import { TestClock } from "effect/testing"
+import { StoreUnavailable } from "../../src/base/errors.ts"
+import { FeedStore } from "../../src/events/feed-store.ts"
+import { Feed } from "../../src/events/feed.ts"
+import {
+  type Listener,
+  type ListenerMessage,
+  type ListenerRequest,
+  Listeners,
+} from "../../src/events/listeners.ts"
+import { Memberships } from "../../src/memberships/memberships.ts"
+import {
+  type Services,
+  type StorePorts,
+  type TenureOptions,
+  tenureLayer,
+} from "../../src/tenure.ts"
+import { Events } from "../../src/webhooks/published-events.ts"
 
 type Store = FeedStore["Service"]
 
 /** Services on stores in memory, of which the feed may be another one. */
-const services = (change: (right: Store) => Store = (right) => right, options?: Tenure.Options) =>
-  Tenure.layer(options).pipe(
+const services = (change: (right: Store) => Store = (right) => right, options?: TenureOptions) =>
+  tenureLayer(options).pipe(
     Layer.provide(
       Layer.effectContext(
-        Effect.map(Effect.context<Tenure.Stores>(), (context) =>
+        Effect.map(Effect.context<StorePorts>(), (context) =>
           Context.add(context, FeedStore, change(Context.get(context, FeedStore))),
         ),
       ).pipe(Layer.provide(memory())),
@@ -40,7 +50,7 @@ const prepared = Effect.gen(function* () {
 /** Declares a test with a project. */
 const test = <A, E>(
   name: string,
-  run: (listeners: Listeners["Service"]) => Effect.Effect<A, E, Tenure.Services | Scope.Scope>,
+  run: (listeners: Listeners["Service"]) => Effect.Effect<A, E, Services | Scope.Scope>,
   layer = services(),
 ) => it.effect(name, () => Effect.provide(Effect.scoped(Effect.flatMap(prepared, run)), layer))
 
@@ -48,7 +58,7 @@ const publish = (type: string, data: unknown = {}) =>
   Effect.flatMap(Events, (events) => events.publish({ projectId, type, data }))
 
 /** What a test sees of a message: the types of events, or the reason of an end. */
-const seen = (message: Message) => {
+const seen = (message: ListenerMessage) => {
   switch (message._tag) {
     case "Events":
       return message.events.map(({ type }) => type)
@@ -176,7 +186,7 @@ describe("a listener", () => {
     ["a host that does not answer", Effect.never],
   ]
   for (const [name, answer] of unknown) {
-    let now: Opening["isAllowed"] = Effect.succeed(true)
+    let now: ListenerRequest["isAllowed"] = Effect.succeed(true)
     test(`ends within ten seconds after it was allowed last, by ${name}`, (listeners) =>
       Effect.gen(function* () {
         const others = { ...opening, client: "other" }
@@ -206,7 +216,7 @@ describe("a listener", () => {
       }))
   }
 
-  let interruption: Opening["isAllowed"] = Effect.succeed(true)
+  let interruption: ListenerRequest["isAllowed"] = Effect.succeed(true)
   test("goes on if it is known again in time that it may", (listeners) =>
     Effect.gen(function* () {
       const listener = yield* listeners.open({

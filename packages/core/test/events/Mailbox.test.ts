@@ -1,11 +1,11 @@
 import { expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import { Mailbox } from "../../src/events/Mailbox.ts"
+import { SingleSlotQueue } from "../../src/events/listeners.ts"
 
 it.effect("hands a message to whom waits, or keeps it until somebody comes", () =>
   Effect.gen(function* () {
-    const mailbox = new Mailbox<string>()
+    const mailbox = new SingleSlotQueue<string>()
     mailbox.put("a")
     expect(mailbox.isAwaited).toBe(false)
     expect(yield* mailbox.take).toBe("a")
@@ -19,7 +19,7 @@ it.effect("hands a message to whom waits, or keeps it until somebody comes", () 
 
 it.effect("hands the last message again and again, in place of what waits", () =>
   Effect.gen(function* () {
-    const mailbox = new Mailbox<string>()
+    const mailbox = new SingleSlotQueue<string>()
     mailbox.put("a")
     mailbox.end("last")
     mailbox.end("later")
@@ -30,7 +30,7 @@ it.effect("hands the last message again and again, in place of what waits", () =
 
 it.effect("keeps a message for others than whom has left", () =>
   Effect.gen(function* () {
-    const mailbox = new Mailbox<string>()
+    const mailbox = new SingleSlotQueue<string>()
     const fiber = yield* Effect.forkChild(mailbox.take, { startImmediately: true })
     yield* Fiber.interrupt(fiber)
     mailbox.put("a")

@@ -1,18 +1,18 @@
 import { expect, it } from "@effect/vitest"
-import { ProjectId } from "@tenure/core/Project"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import { Cursor } from "../../src/events/FeedStore.ts"
-import { type Batch, Watch } from "../../src/events/Watch.ts"
+import { ProjectId } from "../../src/base/values.ts"
+import { FeedCursor } from "../../src/events/feed-store.ts"
+import { type EventBatch, Subscription } from "../../src/events/feed.ts"
 
 const projectId = ProjectId("p1")
 
-const batch = (cursor: string): Batch => ({ events: [], cursor: Cursor(cursor) })
+const batch = (cursor: string): EventBatch => ({ events: [], cursor: FeedCursor(cursor) })
 
 /** A watch that counts how often it calls whom waits. */
 const watching = () => {
-  const all = new Set<Watch>()
-  const watch = new Watch(projectId, all)
+  const all = new Set<Subscription>()
+  const watch = new Subscription(projectId, all)
   const calls = { count: 0 }
   const wait = (): void => watch.whenReady(() => void calls.count++)
   return { all, calls, wait, watch }

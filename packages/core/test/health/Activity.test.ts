@@ -1,11 +1,10 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Activity, counting } from "@tenure/core/Activity"
-import { ApiKeyId } from "@tenure/core/ApiKey"
-import { ProjectId } from "@tenure/core/Project"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
-import { Observer } from "../../src/telemetry/Observer.ts"
+import { ApiKeyId, ProjectId } from "../../src/base/values.ts"
+import { Activity, activityCounterLayer } from "../../src/health/activity.ts"
+import { Observer } from "../../src/telemetry/observer.ts"
 
 const projectId = ProjectId("p1")
 
@@ -28,7 +27,7 @@ const eventful = Effect.map(report, ({ minutes }) =>
   ),
 )
 
-const counted = Effect.provide(counting.pipe(Layer.provideMerge(Activity.layer)))
+const counted = Effect.provide(activityCounterLayer.pipe(Layer.provideMerge(Activity.layer)))
 
 describe("the activity", () => {
   it.effect("is counted by the minute, for an hour", () =>

@@ -1,18 +1,18 @@
 import { describe, expect, it } from "@effect/vitest"
-import { ApiKeyStore } from "@tenure/core/ApiKeyStore"
-import { MembershipStore } from "@tenure/core/MembershipStore"
-import { Outbox } from "@tenure/core/Outbox"
-import { RateLimitStore } from "@tenure/core/RateLimitStore"
-import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
-import * as Tenure from "@tenure/core/Tenure"
-import { WebhookStore } from "@tenure/core/WebhookStore"
 import { memory } from "@tenure/memory"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
-import { Readiness } from "../../src/health/Readiness.ts"
+import { StoreUnavailable } from "../../src/base/errors.ts"
+import { Readiness } from "../../src/health/status.ts"
+import { ApiKeyStore } from "../../src/keys/store.ts"
+import { RateLimitStore } from "../../src/limits/buckets.ts"
+import { MembershipStore } from "../../src/memberships/store.ts"
+import { type StorePorts, type TenureOptions, isReady, tenureLayer } from "../../src/tenure.ts"
+import { Outbox } from "../../src/webhooks/outbox.ts"
+import { WebhookStore } from "../../src/webhooks/store.ts"
 
 type Ping = Effect.Effect<void, StoreUnavailable>
 
@@ -23,7 +23,7 @@ const storesWith = (pings: Partial<Record<Port, Ping>>) =>
   Layer.effectContext(
     Effect.gen(function* () {
       const { apiKeys, limits, memberships, outbox, webhooks } = pings
-      const found = yield* Effect.context<Tenure.Stores>()
+      const found = yield* Effect.context<StorePorts>()
       const withPing = <Service extends { readonly ping: Ping }>(service: Service, ping?: Ping) =>
         ping === undefined ? service : { ...service, ping }
       return found.pipe(
@@ -36,12 +36,12 @@ const storesWith = (pings: Partial<Record<Port, Ping>>) =>
     }),
   ).pipe(Layer.provide(memory()))
 
-const readyWith = (pings: Partial<Record<Port, Ping>>, options: Tenure.Options = {}) =>
-  Effect.provide(Tenure.isReady, Layer.provide(Tenure.layer(options), storesWith(pings)))
+const readyWith = (pings: Partial<Record<Port, Ping>>, options: TenureOptions = {}) =>
+  Effect.provide(isReady, Layer.provide(tenureLayer(options), storesWith(pings)))
 
 const storesAnswering = (pings: Partial<Record<Port, Ping>>) =>
   Readiness.use(({ stores }) => stores).pipe(
-    Effect.provide(Layer.provide(Tenure.layer(), storesWith(pings))),
+    Effect.provide(Layer.provide(tenureLayer(), storesWith(pings))),
   )
 
 const down: Ping = Effect.fail(new StoreUnavailable({ cause: "down" }))

@@ -1,13 +1,13 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Outbox } from "@tenure/core/Outbox"
-import { Status } from "@tenure/core/Status"
-import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
-import * as Tenure from "@tenure/core/Tenure"
 import { memory } from "@tenure/memory"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
+import { StoreUnavailable } from "../../src/base/errors.ts"
+import { Status } from "../../src/health/status.ts"
+import { tenureLayer } from "../../src/tenure.ts"
+import { Outbox } from "../../src/webhooks/outbox.ts"
 
 /** Returns the report on stores in memory that answer a request for the backlog like this. */
 const reportWith = (backlog: ReturnType<Outbox["Service"]["backlog"]>) => {
@@ -17,7 +17,7 @@ const reportWith = (backlog: ReturnType<Outbox["Service"]["backlog"]>) => {
   )
   const stores = Layer.provideMerge(outbox, memory())
   return Status.use(({ report }) => report).pipe(
-    Effect.provide(Layer.provide(Tenure.layer(), stores)),
+    Effect.provide(Layer.provide(tenureLayer(), stores)),
   )
 }
 

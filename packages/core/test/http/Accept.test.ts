@@ -1,6 +1,6 @@
 import * as FastCheck from "fast-check"
 import { describe, expect, it } from "vitest"
-import { prefersEvents } from "../../src/http/Accept.ts"
+import { acceptsEventStream } from "../../src/http/request.ts"
 
 const streams = [
   "text/event-stream",
@@ -33,22 +33,22 @@ const json = [
 describe("a client that accepts", () => {
   for (const accept of streams) {
     it(`${JSON.stringify(accept)} gets a stream`, () => {
-      expect(prefersEvents({ accept })).toBe(true)
+      expect(acceptsEventStream({ accept })).toBe(true)
     })
   }
 
   for (const accept of json) {
     it(`${JSON.stringify(accept)} gets JSON`, () => {
-      expect(prefersEvents({ accept })).toBe(false)
+      expect(acceptsEventStream({ accept })).toBe(false)
     })
   }
 
   it("anything gets a stream only if it names it", () => {
     FastCheck.assert(
       FastCheck.property(FastCheck.string(), (accept) => {
-        if (!/text\/event-stream/i.test(accept)) expect(prefersEvents({ accept })).toBe(false)
+        if (!/text\/event-stream/i.test(accept)) expect(acceptsEventStream({ accept })).toBe(false)
       }),
     )
-    expect(prefersEvents(Object.create({ accept: "text/event-stream" }))).toBe(false)
+    expect(acceptsEventStream(Object.create({ accept: "text/event-stream" }))).toBe(false)
   })
 })

@@ -1,19 +1,20 @@
-import * as Api from "@tenure/core/Api"
-import * as ApiError from "@tenure/core/ApiError"
-import * as EndDate from "@tenure/core/EndDate"
-import { userIdPattern } from "@tenure/core/Membership"
-import * as Route from "@tenure/core/Route"
-import * as Tenure from "@tenure/core/Tenure"
 import { memory } from "@tenure/memory"
-import { serve, type Server } from "@tenure/node-http"
+import { type Server, serve } from "@tenure/node-http"
 import * as Effect from "effect/Effect"
 import * as HttpApiClient from "effect/http-api/HttpApiClient"
 import * as FetchHttpClient from "effect/http/FetchHttpClient"
 import * as Redacted from "effect/Redacted"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import * as Instant from "../../src/base/Instant.ts"
+import { instantPattern } from "../../src/base/time.ts"
+import { apiErrors } from "../../src/http/errors.ts"
+import { routes } from "../../src/http/routes.ts"
+import { timestampFormat } from "../../src/memberships/end-date.ts"
+import { userIdPattern } from "../../src/memberships/membership.ts"
+import { Api, openApi } from "../../src/openapi/document.ts"
+import { Authorization } from "../../src/openapi/schemas.ts"
+import { type Tenure, createTenure } from "../../src/tenure.ts"
 
-const document = Api.openApi()
+const document = openApi()
 
 const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
   Object.entries(methods).map(([method, operation]) => ({ path, method, ...operation })),
@@ -25,11 +26,11 @@ describe("the OpenAPI document", () => {
       operationId,
       `${method.toUpperCase()} ${path}`,
     ])
-    const routes = Object.entries(Route.table).map(([operation, { method, pattern }]) => [
+    const ownRoutes = Object.entries(routes).map(([operation, { method, pattern }]) => [
       operation,
       `${method} ${pattern.replaceAll(/:(\w+)/g, "{$1}")}`,
     ])
-    expect(Object.fromEntries(documented)).toEqual(Object.fromEntries(routes))
+    expect(Object.fromEntries(documented)).toEqual(Object.fromEntries(ownRoutes))
   })
 
   it("has exactly the errors of the table of errors", () => {
@@ -43,7 +44,7 @@ describe("the OpenAPI document", () => {
       }),
     )
     // No operation answers a path that the API does not have.
-    const { RouteNotFound: _path, UpgradeRequired: _upgrade, ...errors } = ApiError.table
+    const { RouteNotFound: _path, UpgradeRequired: _upgrade, ...errors } = apiErrors
     const expected = Object.values(errors).map(({ code, status }) => `${status} ${code}`)
     expect(new Set(documented)).toEqual(new Set(expected))
   })
@@ -70,8 +71,8 @@ describe("the OpenAPI document", () => {
 
   it("has the limits and patterns of the values that clients send", () => {
     const text = JSON.stringify(document)
-    const { maximum, minimum } = EndDate.timestamps
-    for (const { source } of [Instant.pattern, userIdPattern]) {
+    const { maximum, minimum } = timestampFormat
+    for (const { source } of [instantPattern, userIdPattern]) {
       expect(text).toContain(`"pattern":${JSON.stringify(source)}`)
     }
     expect(text).toContain(`"minimum":${minimum},"maximum":${maximum}`)
@@ -79,13 +80,13 @@ describe("the OpenAPI document", () => {
 })
 
 describe("the typed client", () => {
-  let tenure: Tenure.Tenure
+  let tenure: Tenure
   let server: Server
   let token: string
 
   const client = (given = token) =>
-    HttpApiClient.make(Api.Api, { baseUrl: server.url }).pipe(
-      Effect.provide(Api.Authorization.layerClient(Redacted.make(given))),
+    HttpApiClient.make(Api, { baseUrl: server.url }).pipe(
+      Effect.provide(Authorization.layerClient(Redacted.make(given))),
       Effect.provide(FetchHttpClient.layer),
       Effect.runPromise,
     )
@@ -96,7 +97,7 @@ describe("the typed client", () => {
   const payload = { extend: "2099-01-01T00:00:00.000Z" }
 
   beforeAll(async () => {
-    tenure = await Tenure.make({
+    tenure = await createTenure({
       stores: memory(),
       rateLimits: { burst: { limit: 15, window: "1 hour" } },
     })

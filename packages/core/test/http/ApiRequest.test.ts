@@ -1,5 +1,5 @@
-import { pathOf, queryOf } from "@tenure/core/ApiRequest"
 import { describe, expect, it } from "vitest"
+import { pathOf, queryOf } from "../../src/http/request.ts"
 
 describe("the path of a request target", () => {
   it.each([

@@ -1,8 +1,7 @@
-import { type ApiRequest, emptyBody } from "@tenure/core/ApiRequest"
 import * as IpNetwork from "effect/net/IpNetwork"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import * as ClientAddress from "../../src/http/ClientAddress.ts"
+import { type ApiRequest, emptyBody, makeClientAddress } from "../../src/http/request.ts"
 
 const addressOf = (
   remoteAddress: string | undefined,
@@ -16,7 +15,7 @@ const addressOf = (
     body: emptyBody,
     remoteAddress,
   }
-  return ClientAddress.make(trusted.map(IpNetwork.fromStringUnsafe))(request)
+  return makeClientAddress(trusted.map(IpNetwork.fromStringUnsafe))(request)
 }
 
 describe("the client's address", () => {

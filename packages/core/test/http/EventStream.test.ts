@@ -1,20 +1,20 @@
 import { describe, expect, it } from "@effect/vitest"
-import { ApiKeys } from "@tenure/core/ApiKeys"
-import { type ApiRequest, emptyBody } from "@tenure/core/ApiRequest"
-import { Events } from "@tenure/core/Events"
-import { Faults } from "@tenure/core/Faults"
-import { CursorExpired, FeedStore } from "@tenure/core/FeedStore"
-import { Handler } from "@tenure/core/Handler"
-import type { Message } from "@tenure/core/Listeners"
-import { Memberships } from "@tenure/core/Memberships"
-import * as Tenure from "@tenure/core/Tenure"
 import { memory } from "@tenure/memory"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
 import * as FastCheck from "fast-check"
-import * as EventStream from "../../src/http/EventStream.ts"
+import { Faults } from "../../src/base/faults.ts"
+import { CursorExpired, FeedStore } from "../../src/events/feed-store.ts"
+import type { ListenerMessage } from "../../src/events/listeners.ts"
+import { makeEventStream } from "../../src/http/events.ts"
+import { Handler } from "../../src/http/handler.ts"
+import { type ApiRequest, emptyBody } from "../../src/http/request.ts"
+import { ApiKeys } from "../../src/keys/api-keys.ts"
+import { Memberships } from "../../src/memberships/memberships.ts"
+import { type Services, type StorePorts, createTenure, tenureLayer } from "../../src/tenure.ts"
+import { Events } from "../../src/webhooks/published-events.ts"
 
 const events = "/v2/projects/p1/events"
 
@@ -50,7 +50,7 @@ interface Client {
 /** The store of the feed, whose cursors a test can make expire. */
 const stores = (feed: { isExpired: boolean }) =>
   Layer.effectContext(
-    Effect.map(Effect.context<Tenure.Stores>(), (context) => {
+    Effect.map(Effect.context<StorePorts>(), (context) => {
       const { read } = Context.get(context, FeedStore)
       return Context.add(context, FeedStore, {
         read: (projects, from, size) =>
@@ -64,7 +64,7 @@ const stores = (feed: { isExpired: boolean }) =>
 /** Declares a test with a client. */
 const test = <A, E>(
   name: string,
-  run: (client: Client, feed: { isExpired: boolean }) => Effect.Effect<A, E, Tenure.Services>,
+  run: (client: Client, feed: { isExpired: boolean }) => Effect.Effect<A, E, Services>,
 ) => {
   const feed = { isExpired: false }
   return it.effect(name, () =>
@@ -90,7 +90,7 @@ const test = <A, E>(
         revoke: Effect.orDie(apiKeys.revoke(id)),
       }
       return yield* run(client, feed)
-    }).pipe(Effect.provide(Tenure.layer().pipe(Layer.provide(stores(feed))))),
+    }).pipe(Effect.provide(tenureLayer().pipe(Layer.provide(stores(feed))))),
   )
 }
 
@@ -250,10 +250,10 @@ describe("a stream of events", () => {
       const message = { _tag: "End", reason: "unavailable" } as const
       const listener = {
         next: Effect.succeed(message),
-        receive: (receiver: (message: Message) => void) => receiver(message),
+        receive: (receiver: (message: ListenerMessage) => void) => receiver(message),
         close: Effect.void,
       }
-      const { body } = EventStream.make({ faults: yield* Faults, run: Effect.runPromise })({
+      const { body } = makeEventStream({ faults: yield* Faults, run: Effect.runPromise })({
         listener,
         signal: undefined,
         retryMillis: 2000,
@@ -278,7 +278,7 @@ describe("a stream of events", () => {
           { minLength: 1, maxLength: 5 },
         ),
         async (all) => {
-          const tenure = await Tenure.make({ stores: memory() })
+          const tenure = await createTenure({ stores: memory() })
           await tenure.memberships.createProject("p1")
           for (const data of all) await tenure.events.publish({ projectId: "p1", type: "a", data })
           const response = await tenure.handle({

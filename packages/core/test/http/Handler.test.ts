@@ -1,20 +1,19 @@
 import { describe, expect, it } from "@effect/vitest"
-import { ApiKeys } from "@tenure/core/ApiKeys"
-import { ApiKeyStore } from "@tenure/core/ApiKeyStore"
-import { type ApiRequest, type Body, emptyBody } from "@tenure/core/ApiRequest"
-import type { AccessRecord } from "@tenure/core/Handler"
-import { Handler } from "@tenure/core/Handler"
-import { Memberships } from "@tenure/core/Memberships"
-import { MembershipStore } from "@tenure/core/MembershipStore"
-import { RateLimitStore } from "@tenure/core/RateLimitStore"
-import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
-import * as Tenure from "@tenure/core/Tenure"
 import { memory } from "@tenure/memory"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import { TestClock } from "effect/testing"
+import { StoreUnavailable } from "../../src/base/errors.ts"
+import { type AccessRecord, Handler } from "../../src/http/handler.ts"
+import { type ApiRequest, type Body, emptyBody } from "../../src/http/request.ts"
+import { ApiKeys } from "../../src/keys/api-keys.ts"
+import { ApiKeyStore } from "../../src/keys/store.ts"
+import { RateLimitStore } from "../../src/limits/buckets.ts"
+import { Memberships } from "../../src/memberships/memberships.ts"
+import { MembershipStore } from "../../src/memberships/store.ts"
+import { type Services, type TenureOptions, tenureLayer } from "../../src/tenure.ts"
 
 const now = Date.parse("2026-06-01T00:00:00.000Z")
 const extendOne = "/v2/projects/p1/memberships/1001/extend"
@@ -81,8 +80,8 @@ interface Running {
 
 /** Runs a test with a project, a membership and a key, at a fixed time. */
 const handling = <A, E>(
-  test: (running: Running) => Effect.Effect<A, E, Tenure.Services>,
-  options: Tenure.Options = {},
+  test: (running: Running) => Effect.Effect<A, E, Services>,
+  options: TenureOptions = {},
 ) => {
   const fault: Fault = { finds: 0 }
   const logged: Array<string> = []
@@ -113,7 +112,7 @@ const handling = <A, E>(
     })
     return yield* test({ token, request, logged, fault })
   }).pipe(
-    Effect.provide(Layer.provide(Tenure.layer(options), faultyStores(fault))),
+    Effect.provide(Layer.provide(tenureLayer(options), faultyStores(fault))),
     Effect.provide(Logger.layer([logger])),
   )
 }

@@ -1,8 +1,5 @@
 import { createServer } from "node:http"
 import { NodeHttpServer } from "@effect/platform-node"
-import * as HttpRoutes from "@tenure/core/HttpRoutes"
-import type { Identity } from "@tenure/core/Identity"
-import * as Tenure from "@tenure/core/Tenure"
 import { memory } from "@tenure/memory"
 import { nodeTransport, orderRequests } from "@tenure/node-http"
 import { adapterSuite } from "@tenure/testing"
@@ -13,6 +10,9 @@ import { HttpRouter, HttpServer, HttpServerRequest, HttpServerResponse } from "e
 import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import { expect, it } from "vitest"
+import { tenureRouterLayer } from "../../src/http/http-router.ts"
+import type { Identity } from "../../src/keys/identity.ts"
+import { promisesFromEffect, tenureLayer } from "../../src/tenure.ts"
 
 /** The host's own routes. */
 const own = Layer.mergeAll(
@@ -42,9 +42,9 @@ const parser = HttpRouter.middleware(
 
 adapterSuite("Effect's NodeHttpServer", {
   start: async (options, { isBehindParser, path }) => {
-    const api = HttpRoutes.layer()
+    const api = tenureRouterLayer()
     const routes = isBehindParser ? Layer.mergeAll(parser, api, own) : Layer.mergeAll(api, own)
-    const services = Tenure.layer({
+    const services = tenureLayer({
       ...options,
       basePath: options.basePath ?? path,
       transport: nodeTransport,
@@ -56,7 +56,7 @@ adapterSuite("Effect's NodeHttpServer", {
       Layer.provideMerge(services),
     )
     const runtime = ManagedRuntime.make(app)
-    const tenure = await runtime.runPromise(Tenure.promises)
+    const tenure = await runtime.runPromise(promisesFromEffect)
     const { address } = await runtime.runPromise(HttpServer.HttpServer)
     if (address._tag === "UnixPathAddress") throw new TypeError("not an address of TCP")
     return { url: `http://127.0.0.1:${address.port}`, tenure, close: () => runtime.dispose() }
@@ -65,7 +65,7 @@ adapterSuite("Effect's NodeHttpServer", {
 
 it("a guard of the host covers the API like the host's own routes, also if it is ready later", async () => {
   const added = Effect.runSync(Deferred.make<void>())
-  const api = Layer.tap(HttpRoutes.layer(), () => Deferred.succeed(added, undefined))
+  const api = Layer.tap(tenureRouterLayer(), () => Deferred.succeed(added, undefined))
   const guard = HttpRouter.middleware(
     Effect.gen(function* () {
       yield* Deferred.await(added)
@@ -77,7 +77,7 @@ it("a guard of the host covers the API like the host's own routes, also if it is
     }),
     { global: true },
   )
-  const services = Layer.provide(Tenure.layer(), memory())
+  const services = Layer.provide(tenureLayer(), memory())
   for (const routes of [Layer.mergeAll(guard, api, own), Layer.mergeAll(api, own, guard)]) {
     const app = Layer.provide(routes, services)
     const { dispose, handler } = HttpRouter.toWebHandler(app, { disableLogger: true })
@@ -95,8 +95,8 @@ it.each<readonly [string, Effect.Effect<Identity | undefined>]>([
   "an authentication that %s is a fault of the host: the response is 500, and onError is called",
   async (_name, effect) => {
     const faults: Array<unknown> = []
-    const services = Tenure.layer({ onError: (fault) => void faults.push(fault) })
-    const app = HttpRoutes.layer({ authenticate: () => effect }).pipe(
+    const services = tenureLayer({ onError: (fault) => void faults.push(fault) })
+    const app = tenureRouterLayer({ authenticate: () => effect }).pipe(
       Layer.provide(services),
       Layer.provide(memory()),
     )
@@ -118,11 +118,11 @@ it("the host's own authentication may use the services of the host", async () =>
     find: (cookie) =>
       Effect.succeed(cookie === "1" ? { keyId: "alice", projects: ["p1"] } : undefined),
   })
-  const routes = HttpRoutes.layer({
+  const routes = tenureRouterLayer({
     authenticate: ({ cookies }) =>
       Effect.flatMap(Sessions, ({ find }) => find(cookies["session"] ?? "")),
   })
-  const services = Layer.provide(Tenure.layer(), memory())
+  const services = Layer.provide(tenureLayer(), memory())
   const app = Layer.provide(routes, Layer.merge(services, sessions))
   const { dispose, handler } = HttpRouter.toWebHandler(app, { disableLogger: true })
   const list = async (cookie: string) => {
@@ -135,8 +135,8 @@ it("the host's own authentication may use the services of the host", async () =>
 })
 
 it("an unknown option is refused by name", async () => {
-  const routes = HttpRoutes.layer(JSON.parse('{ "authentication": true }'))
-  const app = Layer.provide(routes, Layer.provide(Tenure.layer(), memory()))
+  const routes = tenureRouterLayer(JSON.parse('{ "authentication": true }'))
+  const app = Layer.provide(routes, Layer.provide(tenureLayer(), memory()))
   const { dispose, handler } = HttpRouter.toWebHandler(app, { disableLogger: true })
   await expect(handler(new Request("http://localhost/"))).rejects.toMatchObject({
     _tag: "InvalidInput",

@@ -1,8 +1,8 @@
 import { expect, it } from "vitest"
-import * as Page from "../../src/http/Page.ts"
+import { pageReply } from "../../src/http/response.ts"
 
 const pageOf = (count: number, limit: number) =>
-  Page.of(
+  pageReply(
     Array.from({ length: count }, (_, index) => index),
     limit,
     (item) => `after ${item}`,

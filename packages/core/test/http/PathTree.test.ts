@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import * as PathTree from "../../src/http/PathTree.ts"
+import { makePathTree } from "../../src/http/routes.ts"
 
 const noParams = { project: "", user: "", webhook: "", event: "" }
 
@@ -17,7 +17,7 @@ const patterns = [
   "/:project/keys/newest",
 ]
 
-const find = PathTree.make(
+const find = makePathTree(
   patterns.map((pattern) => [pattern, pattern] as const),
   noParams,
 )

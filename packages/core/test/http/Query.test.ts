@@ -1,11 +1,11 @@
-import * as Setting from "@tenure/core/Setting"
 import * as Effect from "effect/Effect"
 import { describe, expect, it } from "vitest"
-import * as Query from "../../src/http/Query.ts"
+import * as Setting from "../../src/base/setting.ts"
+import { pageQuery, readQuery } from "../../src/http/operation.ts"
 
-const parameters = { ...Query.page, state: Setting.optional(Setting.oneOf(["active", "expired"])) }
+const parameters = { ...pageQuery, state: Setting.optional(Setting.oneOf(["active", "expired"])) }
 
-const read = (query?: string) => Effect.runSync(Effect.result(Query.read({ query }, parameters)))
+const read = (query?: string) => Effect.runSync(Effect.result(readQuery({ query }, parameters)))
 
 const problemOf = (query: string) => {
   const result = read(query)

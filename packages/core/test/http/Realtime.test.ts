@@ -1,20 +1,20 @@
 import { expect, it } from "@effect/vitest"
-import { ApiKeys } from "@tenure/core/ApiKeys"
-import { ApiKeyStore } from "@tenure/core/ApiKeyStore"
-import { Events } from "@tenure/core/Events"
-import { Handler } from "@tenure/core/Handler"
-import { Memberships } from "@tenure/core/Memberships"
-import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
-import * as Tenure from "@tenure/core/Tenure"
 import { memory } from "@tenure/memory"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Random from "effect/Random"
 import { TestClock } from "effect/testing"
+import { StoreUnavailable } from "../../src/base/errors.ts"
+import { Handler } from "../../src/http/handler.ts"
+import { ApiKeys } from "../../src/keys/api-keys.ts"
+import { ApiKeyStore } from "../../src/keys/store.ts"
+import { Memberships } from "../../src/memberships/memberships.ts"
+import { type Services, tenureLayer } from "../../src/tenure.ts"
+import { Events } from "../../src/webhooks/published-events.ts"
 
-const services = Layer.provide(Tenure.layer(), memory())
+const services = Layer.provide(tenureLayer(), memory())
 
-const onTenure = <A, E>(name: string, test: Effect.Effect<A, E, Tenure.Services>) =>
+const onTenure = <A, E>(name: string, test: Effect.Effect<A, E, Services>) =>
   it.effect(name, () => Effect.provide(test, services))
 
 /** Opens a connection of a key. Its socket records what it sends, or is stuck. */
@@ -149,7 +149,7 @@ it.effect("a connection ends within ten seconds after nobody can say that its ke
   }).pipe(
     Effect.provide(
       Layer.provide(
-        Tenure.layer(),
+        tenureLayer(),
         Layer.provideMerge(
           Layer.effect(
             ApiKeyStore,

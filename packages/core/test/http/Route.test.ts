@@ -1,8 +1,8 @@
-import * as Route from "@tenure/core/Route"
 import { describe, expect, it } from "vitest"
+import { makeRoutes, routes } from "../../src/http/routes.ts"
 
-const all = Route.make("all")
-const contract = Route.make("contract")
+const all = makeRoutes("all")
+const contract = makeRoutes("contract")
 
 const allowedAt = (path: string, basePath = ""): ReadonlyArray<string> | undefined => {
   const found = contract.match(path, basePath)
@@ -14,7 +14,7 @@ const matches = (pattern: string, path: string): boolean =>
 
 describe("the table of routes", () => {
   it("has a path of its own for each pattern: each operation is found with all its parameters", () => {
-    for (const [operation, { method, pattern }] of Object.entries(Route.table)) {
+    for (const [operation, { method, pattern }] of Object.entries(routes)) {
       const found = all.match(pattern, "")
       expect(found?.value.get(method)).toBe(operation)
       // Each parameter has the name of its segment as a value.
@@ -27,7 +27,7 @@ describe("the table of routes", () => {
 
   it("lists each pattern once, so that a router that takes the first match finds each path", () => {
     expect(new Set(all.patterns).size).toBe(all.patterns.length)
-    for (const { pattern } of Object.values(Route.table)) {
+    for (const { pattern } of Object.values(routes)) {
       expect(all.patterns.find((listed) => matches(listed, pattern))).toBe(pattern)
     }
   })

@@ -1,11 +1,11 @@
-import { type ApiRequest, brokenOff, emptyBody } from "@tenure/core/ApiRequest"
-import type { Principal } from "@tenure/core/Identity"
-import * as Route from "@tenure/core/Route"
 import * as Result from "effect/Result"
 import { describe, expect, it } from "vitest"
-import { ApiKeyId } from "../../src/base/ApiKeyId.ts"
-import * as Outcome from "../../src/http/Outcome.ts"
-import { route } from "../../src/http/Routing.ts"
+import { ApiKeyId } from "../../src/base/values.ts"
+import { routeRequest } from "../../src/http/operation.ts"
+import { type ApiRequest, abortedBody, emptyBody } from "../../src/http/request.ts"
+import { type Outcome, failOutcome } from "../../src/http/response.ts"
+import { type RouteMatch, makeRoutes } from "../../src/http/routes.ts"
+import type { Principal } from "../../src/keys/identity.ts"
 
 const principal: Principal = {
   keyId: ApiKeyId("a key"),
@@ -14,7 +14,7 @@ const principal: Principal = {
   isReadOnly: false,
 }
 const known = Result.succeed(principal)
-const unknown = Outcome.fail({ _tag: "Unauthorized" })
+const unknown = failOutcome({ _tag: "Unauthorized" })
 
 const webhooks: ApiRequest = {
   method: "POST",
@@ -24,13 +24,13 @@ const webhooks: ApiRequest = {
   remoteAddress: undefined,
 }
 
-const { match } = Route.make("all")
+const { match } = makeRoutes("all")
 
 const routed = (
   parts: Partial<ApiRequest>,
-  sender: Outcome.Outcome<Principal> = known,
-  found: Route.Match | undefined = match(parts.path ?? webhooks.path, ""),
-) => route({ ...webhooks, ...parts }, "a request", sender, found)
+  sender: Outcome<Principal> = known,
+  found: RouteMatch | undefined = match(parts.path ?? webhooks.path, ""),
+) => routeRequest({ ...webhooks, ...parts }, "a request", sender, found)
 
 const errorOf = (...args: Parameters<typeof routed>) => {
   const outcome = routed(...args)
@@ -53,7 +53,7 @@ describe("a request", () => {
   it("with several errors is answered with the first: unreadable, path, key, method", () => {
     const path = "/v2/nothing"
     const method = "PUT"
-    const unreadable = { body: brokenOff, path, method }
+    const unreadable = { body: abortedBody, path, method }
     expect(errorOf(unreadable, unknown)).toMatchObject({ _tag: "MalformedRequest" })
     expect(errorOf({ path, method }, unknown)).toEqual({ _tag: "RouteNotFound" })
     expect(errorOf({ method }, unknown)).toEqual({ _tag: "Unauthorized" })

@@ -1,19 +1,19 @@
-import { emptyBody } from "@tenure/core/ApiRequest"
-import type { Identity } from "@tenure/core/Identity"
-import * as Tenure from "@tenure/core/Tenure"
 import { memory } from "@tenure/memory"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
+import { emptyBody } from "../../src/http/request.ts"
+import type { Identity } from "../../src/keys/identity.ts"
+import { type Tenure, createTenure } from "../../src/tenure.ts"
 
 const webhooks = "/v2/projects/p1/integrations/webhooks"
 const extend = "/v2/projects/p1/memberships/1001/extend"
 const future = "2099-01-01T00:00:00.000Z"
 const uuid = /[\da-f]{8}-[\da-f-]{27}/g
 
-let tenure: Tenure.Tenure
+let tenure: Tenure
 let token: string
 
 beforeEach(async () => {
-  tenure = await Tenure.make({ stores: memory(), trustedProxies: ["127.0.0.0/8"] })
+  tenure = await createTenure({ stores: memory(), trustedProxies: ["127.0.0.0/8"] })
   await tenure.memberships.createProject("p1")
   await tenure.memberships.grant({ projectId: "p1", userId: "1001", endDate: future })
   token = (await tenure.apiKeys.issue({ projects: ["p1"] })).token
@@ -204,7 +204,7 @@ describe("a polluted Object.prototype", () => {
 
   it("is no option and no identity", async () => {
     const authenticate = (): Identity => Object.create({ keyId: "u1", projects: ["p1"] })
-    const other = await pollute(() => Tenure.make({ stores: memory(), authenticate }))
+    const other = await pollute(() => createTenure({ stores: memory(), authenticate }))
     await other.memberships.createProject("p1")
     const request = { method: "GET", path: webhooks, headers: {}, body: emptyBody }
     const response = await pollute(() => other.handle({ ...request, remoteAddress: undefined }))

@@ -1,20 +1,20 @@
 /** What is judged first, and what is refused, wherever the API has it. */
 
-import { type ApiRequest, type Body, emptyBody } from "@tenure/core/ApiRequest"
-import * as Route from "@tenure/core/Route"
-import * as Tenure from "@tenure/core/Tenure"
 import { memory } from "@tenure/memory"
 import * as Struct from "effect/Struct"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { type ApiRequest, type Body, emptyBody } from "../../src/http/request.ts"
+import { type Operation, makeRoutes, requiredRole, routes } from "../../src/http/routes.ts"
+import { type Tenure, createTenure } from "../../src/tenure.ts"
 
 const admin = { keyId: "admin", role: "admin", projects: "all" } as const
 const operator = { keyId: "operator", role: "operator", projects: ["p1"] } as const
 
-let tenure: Tenure.Tenure
+let tenure: Tenure
 beforeAll(async () => {
   const policy = { limit: 1000, window: "1 minute" } as const
   const rateLimits = { perKey: policy, perAddress: policy, burst: policy }
-  tenure = await Tenure.make({ stores: memory(), rateLimits })
+  tenure = await createTenure({ stores: memory(), rateLimits })
   await tenure.memberships.createProject("p1")
 })
 afterAll(() => tenure.close())
@@ -29,14 +29,14 @@ const ids: Readonly<Record<string, string>> = {
   key_id: "019aa5f1-3c54-4b02-9d53-1f0c4f9b2a78",
 }
 
-const pathOf = (operation: Route.Operation, projectId = "p1"): string =>
-  Route.table[operation].pattern.replaceAll(/:(\w+)/g, (_, name: string) =>
+const pathOf = (operation: Operation, projectId = "p1"): string =>
+  routes[operation].pattern.replaceAll(/:(\w+)/g, (_, name: string) =>
     name === "project_id" ? projectId : (ids[name] ?? ""),
   )
 
-const answer = async (operation: Route.Operation, parts: Partial<ApiRequest> = {}) => {
+const answer = async (operation: Operation, parts: Partial<ApiRequest> = {}) => {
   const { body, ...response } = await tenure.handle({
-    method: Route.table[operation].method,
+    method: routes[operation].method,
     path: pathOf(operation),
     headers: {},
     body: emptyBody,
@@ -47,12 +47,12 @@ const answer = async (operation: Route.Operation, parts: Partial<ApiRequest> = {
   return { ...response, body: JSON.parse(String(body)) }
 }
 
-const contract = Route.make("contract", false)
-const isOfContract = (operation: Route.Operation): boolean =>
-  contract.match(pathOf(operation), "")?.value.get(Route.table[operation].method) === operation
+const contract = makeRoutes("contract", false)
+const isOfContract = (operation: Operation): boolean =>
+  contract.match(pathOf(operation), "")?.value.get(routes[operation].method) === operation
 
-const others = Struct.keys(Route.table).filter(
-  (operation) => !isOfContract(operation) && Route.roleOf(operation) !== "none",
+const others = Struct.keys(routes).filter(
+  (operation) => !isOfContract(operation) && requiredRole(operation) !== "none",
 )
 
 describe("an unknown query parameter", () => {

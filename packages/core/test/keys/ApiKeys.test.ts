@@ -1,16 +1,21 @@
 import { describe, expect, it } from "@effect/vitest"
-import { ApiKeys, type Issue, type Options, options as keyOptions } from "@tenure/core/ApiKeys"
-import { ApiKeyStore } from "@tenure/core/ApiKeyStore"
-import { MembershipStore } from "@tenure/core/MembershipStore"
-import * as Origin from "@tenure/core/Origin"
-import { ProjectId } from "@tenure/core/Project"
-import * as Setting from "@tenure/core/Setting"
 import { memory } from "@tenure/memory"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
+import { hostOrigin } from "../../src/base/change-context.ts"
+import * as Setting from "../../src/base/setting.ts"
+import { ProjectId } from "../../src/base/values.ts"
+import {
+  ApiKeys,
+  type ApiKeysOptions,
+  type Issue,
+  apiKeysOptions as keyOptions,
+} from "../../src/keys/api-keys.ts"
+import { ApiKeyStore } from "../../src/keys/store.ts"
+import { MembershipStore } from "../../src/memberships/store.ts"
 
 /** A store that counts its calls, and whose answers can be held back. */
 const watchedStore = () => {
@@ -40,14 +45,14 @@ const withKeys = <A, E>(
     keys: ApiKeys["Service"],
     state: ReturnType<typeof watchedStore>["state"],
   ) => Effect.Effect<A, E, ApiKeyStore>,
-  options?: Options,
+  options?: ApiKeysOptions,
 ) => {
   const { layer, state } = watchedStore()
   return Effect.gen(function* () {
-    yield* (yield* MembershipStore).createProject(ProjectId("p1"), { origin: Origin.host, at: 0 })
+    yield* (yield* MembershipStore).createProject(ProjectId("p1"), { origin: hostOrigin, at: 0 })
     return yield* test(yield* ApiKeys, state)
   }).pipe(
-    Effect.provide(Layer.provideMerge(ApiKeys.layer(Setting.readSync(keyOptions, options)), layer)),
+    Effect.provide(Layer.provideMerge(ApiKeys.layer(Setting.parse(keyOptions, options)), layer)),
   )
 }
 
@@ -263,7 +268,7 @@ describe("the cache of keys", () => {
       Effect.gen(function* () {
         const { id } = yield* keys.issue(aKey)
         yield* keys.authenticate("a token")
-        yield* (yield* ApiKeyStore).revoke({ origin: Origin.host, keyId: id, at: 0, within: "all" })
+        yield* (yield* ApiKeyStore).revoke({ origin: hostOrigin, keyId: id, at: 0, within: "all" })
         expect((yield* keys.authenticate("a token"))?.id).toBe(id)
         yield* TestClock.adjust("10 seconds")
         expect(yield* keys.authenticate("a token")).toBeUndefined()

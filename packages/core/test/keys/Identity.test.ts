@@ -1,9 +1,9 @@
-import { type ApiRequest, emptyBody } from "@tenure/core/ApiRequest"
-import type { Fault } from "@tenure/core/Faults"
-import type { Authenticate, Identity } from "@tenure/core/Identity"
-import * as Tenure from "@tenure/core/Tenure"
 import { memory } from "@tenure/memory"
 import { describe, expect, it } from "vitest"
+import type { Fault } from "../../src/base/faults.ts"
+import { type ApiRequest, emptyBody } from "../../src/http/request.ts"
+import type { Authenticate, Identity } from "../../src/keys/identity.ts"
+import { type Tenure, type TenureOptions, createTenure } from "../../src/tenure.ts"
 
 const webhooks = "/v2/projects/p1/integrations/webhooks"
 
@@ -16,8 +16,8 @@ const request = (headers: ApiRequest["headers"] = {}): ApiRequest => ({
 })
 
 /** Makes a Tenure with the project `p1`. */
-const make = async (options: Tenure.Options) => {
-  const tenure = await Tenure.make({ ...options, stores: memory() })
+const make = async (options: TenureOptions) => {
+  const tenure = await createTenure({ ...options, stores: memory() })
   await tenure.memberships.createProject("p1")
   return tenure
 }
@@ -56,7 +56,7 @@ describe("a host's own authentication", () => {
   })
 
   it("can check API keys itself", async () => {
-    const tenure: Tenure.Tenure = await make({
+    const tenure: Tenure = await make({
       authenticate: async ({ headers }) => {
         if (headers["cookie"] === "session=alice") return alice
         const key = await tenure.apiKeys.authenticate(String(headers["x-api-key"]))

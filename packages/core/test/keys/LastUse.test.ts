@@ -1,17 +1,17 @@
 import { describe, expect, it } from "@effect/vitest"
-import { type ApiKeyId, digest } from "@tenure/core/ApiKey"
-import { ApiKeys } from "@tenure/core/ApiKeys"
-import { ApiKeyStore } from "@tenure/core/ApiKeyStore"
-import * as Faults from "@tenure/core/Faults"
-import { MembershipStore } from "@tenure/core/MembershipStore"
-import * as Origin from "@tenure/core/Origin"
-import { ProjectId } from "@tenure/core/Project"
-import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
 import { memory } from "@tenure/memory"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
+import { hostOrigin } from "../../src/base/change-context.ts"
+import { StoreUnavailable } from "../../src/base/errors.ts"
+import { faultsLayer } from "../../src/base/faults.ts"
+import { type ApiKeyId, ProjectId } from "../../src/base/values.ts"
+import { digestToken } from "../../src/keys/api-key.ts"
+import { ApiKeys } from "../../src/keys/api-keys.ts"
+import { ApiKeyStore } from "../../src/keys/store.ts"
+import { MembershipStore } from "../../src/memberships/store.ts"
 
 /** Keys on a store that records its writes of last uses, holds them back, or fails. */
 const withKeys = <A, E>(
@@ -35,10 +35,10 @@ const withKeys = <A, E>(
   ).pipe(Layer.provideMerge(memory()))
   const layer = ApiKeys.layer().pipe(
     Layer.provideMerge(store),
-    Layer.provide(Faults.layer({ onError: ({ message }) => state.faults.push(message) })),
+    Layer.provide(faultsLayer({ onError: ({ message }) => state.faults.push(message) })),
   )
   return Effect.gen(function* () {
-    yield* (yield* MembershipStore).createProject(ProjectId("p1"), { origin: Origin.host, at: 0 })
+    yield* (yield* MembershipStore).createProject(ProjectId("p1"), { origin: hostOrigin, at: 0 })
     return yield* test(yield* ApiKeys, state)
   }).pipe(Effect.provide(layer))
 }
@@ -53,7 +53,7 @@ const makeState = () => ({
 const issue = (keys: ApiKeys["Service"], token: string) => keys.issue({ projects: ["p1"], token })
 
 const lastUseOf = (token: string) =>
-  ApiKeyStore.use((store) => Effect.map(store.find(digest(token)), (key) => key?.lastUsedAt))
+  ApiKeyStore.use((store) => Effect.map(store.find(digestToken(token)), (key) => key?.lastUsedAt))
 
 describe("the last use of a key", () => {
   it.effect("is recorded at once, and about once a minute however many requests there are", () =>

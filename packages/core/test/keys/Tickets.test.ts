@@ -1,20 +1,20 @@
 import { expect, it } from "@effect/vitest"
-import { ApiKeys } from "@tenure/core/ApiKeys"
-import { toPrincipal } from "@tenure/core/Identity"
-import { Memberships } from "@tenure/core/Memberships"
-import * as Tenure from "@tenure/core/Tenure"
-import { Tickets } from "@tenure/core/Tickets"
 import { memory } from "@tenure/memory"
 import { Fixture } from "@tenure/testing"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
+import { ApiKeys } from "../../src/keys/api-keys.ts"
+import { toPrincipal } from "../../src/keys/identity.ts"
+import { Tickets } from "../../src/keys/tickets.ts"
+import { Memberships } from "../../src/memberships/memberships.ts"
+import { type Services, tenureLayer } from "../../src/tenure.ts"
 
 const { p1, p2 } = Fixture
 
-const services = Layer.provide(Tenure.layer({ keyCacheLife: 0 }), memory())
+const services = Layer.provide(tenureLayer({ keyCacheLife: 0 }), memory())
 
-const onTenure = <A, E>(name: string, test: Effect.Effect<A, E, Tenure.Services>) =>
+const onTenure = <A, E>(name: string, test: Effect.Effect<A, E, Services>) =>
   it.effect(name, () => Effect.provide(test, services))
 
 /** Issues a ticket for a key that opens two projects. */

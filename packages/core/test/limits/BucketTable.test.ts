@@ -1,22 +1,25 @@
-import { ApiKeyId } from "@tenure/core/ApiKey"
-import * as BucketTable from "@tenure/core/BucketTable"
-import type { Client } from "@tenure/core/RateLimitStore"
-import * as TokenBucket from "@tenure/core/TokenBucket"
-import { Micros, Millis } from "@tenure/core/Units"
 import { describe, expect, it } from "vitest"
+import { Micros, Millis } from "../../src/base/time.ts"
+import { ApiKeyId } from "../../src/base/values.ts"
+import {
+  type LimitedClient,
+  bucketPolicy,
+  makeBucketTable,
+  remainingTokens,
+} from "../../src/limits/buckets.ts"
 
 const minute = 60_000_000
-const perMinute = TokenBucket.policy({ limit: 100, window: Millis(60_000) })
+const perMinute = bucketPolicy({ limit: 100, window: Millis(60_000) })
 const policies = { address: perMinute, key: perMinute, burst: perMinute }
 const start = Micros(1_795_000_000_000_000)
 const after = (micros: number): Micros => Micros(start + micros)
 
-const addressOnly = (address: string): Client => ({ address, keyId: undefined })
-const client = (name: string): Client => ({ address: name, keyId: ApiKeyId(name) })
+const addressOnly = (address: string): LimitedClient => ({ address, keyId: undefined })
+const client = (name: string): LimitedClient => ({ address: name, keyId: ApiKeyId(name) })
 
 describe("a bucket table", () => {
   it("removes full buckets while others are added", () => {
-    const table = BucketTable.make()
+    const table = makeBucketTable()
     for (let one = 0; one < 10_000; one++) table.take(client(`old ${one}`), policies, start)
     expect(table.size()).toBe(20_000)
     for (let one = 0; one < 4000; one++) {
@@ -26,7 +29,7 @@ describe("a bucket table", () => {
   })
 
   it("keeps buckets that are not full, however many are added", () => {
-    const table = BucketTable.make()
+    const table = makeBucketTable()
     for (let take = 0; take < 100; take++) table.take(client("exhausted"), policies, start)
     for (let one = 0; one < 10_000; one++) {
       table.take(client(`client ${one}`), policies, after(one))
@@ -35,8 +38,8 @@ describe("a bucket table", () => {
   })
 
   it("keeps a key until both of its buckets are full", () => {
-    const slow = TokenBucket.policy({ limit: 1, window: Millis(3_600_000) })
-    const table = BucketTable.make()
+    const slow = bucketPolicy({ limit: 1, window: Millis(3_600_000) })
+    const table = makeBucketTable()
     const takes = [
       { ...policies, burst: slow },
       { ...policies, key: slow },
@@ -51,7 +54,7 @@ describe("a bucket table", () => {
   })
 
   it("holds at most its limit of addresses and its limit of keys", () => {
-    const table = BucketTable.make(100)
+    const table = makeBucketTable(100)
     for (let one = 0; one < 1000; one++) {
       table.take(client(String(one)), policies, start)
       expect(table.size()).toBeLessThanOrEqual(200)
@@ -59,7 +62,7 @@ describe("a bucket table", () => {
   })
 
   it("gives an exhausted client no tokens back under a flood of new ones", () => {
-    const table = BucketTable.make(1000)
+    const table = makeBucketTable(1000)
     const exhausted = addressOnly("exhausted")
     for (let take = 0; take < 100; take++) table.take(exhausted, policies, start)
     let admitted = 0
@@ -74,16 +77,16 @@ describe("a bucket table", () => {
   })
 
   it("evicts no key under a flood of addresses", () => {
-    const table = BucketTable.make(10)
+    const table = makeBucketTable(10)
     table.take(client("known"), policies, start)
     for (let one = 0; one < 1000; one++) table.take(addressOnly(`flood ${one}`), policies, start)
     const { key } = table.take(client("known"), policies, start)
-    expect(TokenBucket.remaining(key, start, perMinute)).toBe(98)
+    expect(remainingTokens(key, start, perMinute)).toBe(98)
   })
 
   it("takes from all buckets of a client or from none", () => {
-    const table = BucketTable.make()
-    const small = TokenBucket.policy({ limit: 1, window: Millis(60_000) })
+    const table = makeBucketTable()
+    const small = bucketPolicy({ limit: 1, window: Millis(60_000) })
     for (const [index, one] of (["address", "key", "burst"] as const).entries()) {
       const caller = client(String(index))
       const mixed = { ...policies, [one]: small }
@@ -95,7 +98,7 @@ describe("a bucket table", () => {
   })
 
   it("refills within one increment after the clock was set back", () => {
-    const table = BucketTable.make()
+    const table = makeBucketTable()
     for (let take = 0; take < 101; take++) table.take(client("a"), policies, after(10 * minute))
     expect(table.take(client("a"), policies, start).admitted).toBe(false)
     expect(table.take(client("a"), policies, after(perMinute.increment)).admitted).toBe(true)

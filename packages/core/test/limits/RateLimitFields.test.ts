@@ -1,15 +1,15 @@
-import { emptyBody } from "@tenure/core/ApiRequest"
-import type { Options } from "@tenure/core/RateLimiter"
-import * as Tenure from "@tenure/core/Tenure"
 import { memory } from "@tenure/memory"
 import { describe, expect, it } from "vitest"
+import { emptyBody } from "../../src/http/request.ts"
+import type { RateLimiterOptions } from "../../src/limits/rate-limiter.ts"
+import { createTenure } from "../../src/tenure.ts"
 
 const fieldsOf = (headers: Readonly<Record<string, string>>) =>
   Object.entries(headers).filter(([name]) => name.startsWith("RateLimit"))
 
 /** Sends a number of requests, and returns the fields of the last response. */
-const lastFields = async (requests: number, rateLimits: Options, hasKey = true) => {
-  const tenure = await Tenure.make({ stores: memory(), rateLimits })
+const lastFields = async (requests: number, rateLimits: RateLimiterOptions, hasKey = true) => {
+  const tenure = await createTenure({ stores: memory(), rateLimits })
   await tenure.memberships.createProject("p1")
   const { token } = await tenure.apiKeys.issue({ projects: ["p1"] })
   const send = () =>

@@ -1,38 +1,35 @@
 import { describe, expect, it } from "@effect/vitest"
-import { ApiKeyId } from "@tenure/core/ApiKey"
-import * as BucketTable from "@tenure/core/BucketTable"
-import { Faults } from "@tenure/core/Faults"
-import * as Moment from "@tenure/core/Moment"
-import {
-  type Client,
-  type Decision,
-  type Options,
-  options as limiterOptions,
-  RateLimiter,
-} from "@tenure/core/RateLimiter"
-import { RateLimitStore } from "@tenure/core/RateLimitStore"
-import * as Setting from "@tenure/core/Setting"
-import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
-import { Micros, toMicros } from "@tenure/core/Units"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
 import fc from "fast-check"
+import { StoreUnavailable } from "../../src/base/errors.ts"
+import { Faults } from "../../src/base/faults.ts"
+import * as Setting from "../../src/base/setting.ts"
+import { Micros, currentMoment, toMicros } from "../../src/base/time.ts"
+import { ApiKeyId } from "../../src/base/values.ts"
+import { type LimitedClient, RateLimitStore, makeBucketTable } from "../../src/limits/buckets.ts"
+import {
+  type LimitDecision,
+  RateLimiter,
+  type RateLimiterOptions,
+  rateLimiterOptions as limiterOptions,
+} from "../../src/limits/rate-limiter.ts"
 
 const key = ApiKeyId("key")
-const known: Client = { address: "203.0.113.7", keyId: key }
-const addressOnly: Client = { address: "203.0.113.7", keyId: undefined }
+const known: LimitedClient = { address: "203.0.113.7", keyId: key }
+const addressOnly: LimitedClient = { address: "203.0.113.7", keyId: undefined }
 
 /** A store that lists the clients it is asked for, and can be down. */
 const watchedStore = () => {
-  const table = BucketTable.make()
-  const seen: Array<Client> = []
+  const table = makeBucketTable()
+  const seen: Array<LimitedClient> = []
   const state = { isDown: false, seen }
   const layer = Layer.succeed(RateLimitStore, {
     ping: Effect.void,
     take: (client, policies) =>
-      Effect.flatMap(Moment.now, ({ tick }) => {
+      Effect.flatMap(currentMoment, ({ tick }) => {
         seen.push(client)
         return state.isDown
           ? Effect.fail(new StoreUnavailable({ cause: "down" }))
@@ -43,9 +40,9 @@ const watchedStore = () => {
 }
 
 const limited = <A, E>(
-  options: Options,
+  options: RateLimiterOptions,
   test: (
-    take: (client?: Client) => Effect.Effect<Decision>,
+    take: (client?: LimitedClient) => Effect.Effect<LimitDecision>,
     store: ReturnType<typeof watchedStore>["state"],
   ) => Effect.Effect<A, E, RateLimiter>,
 ) => {
@@ -55,16 +52,14 @@ const limited = <A, E>(
     const { take } = yield* RateLimiter
     return yield* test((client = known) => take(client), state)
   }).pipe(
-    Effect.provide(
-      Layer.provide(RateLimiter.layer(Setting.readSync(limiterOptions, options)), layer),
-    ),
+    Effect.provide(Layer.provide(RateLimiter.layer(Setting.parse(limiterOptions, options)), layer)),
   )
 }
 
-const repeat = (times: number, take: Effect.Effect<Decision>) =>
+const repeat = (times: number, take: Effect.Effect<LimitDecision>) =>
   Effect.forEach(Array.from({ length: times }), () => take)
 
-const tags = (decisions: ReadonlyArray<Decision>) => decisions.map(({ _tag }) => _tag)
+const tags = (decisions: ReadonlyArray<LimitDecision>) => decisions.map(({ _tag }) => _tag)
 
 describe("without a limit for addresses, a request", () => {
   it.effect("with a key is limited by the key alone, from wherever it comes", () =>
@@ -242,7 +237,7 @@ describe("Retry-After", () => {
     Effect.gen(function* () {
       const run = Effect.runPromiseWith(yield* Effect.context())
       const steps = fc.array(fc.tuple(fc.boolean(), fc.nat({ max: 3000 })), { maxLength: 80 })
-      const options: Options = {
+      const options: RateLimiterOptions = {
         perKey: { limit: 7, window: "1 minute" },
         perAddress: { limit: 11, window: "1 minute" },
         burst: { limit: 3, window: "1 second" },
@@ -316,13 +311,15 @@ describe("refusals", () => {
       Effect.gen(function* () {
         const { refusalOf } = yield* RateLimiter
         yield* repeat(19, take(addressOnly))
-        expect(refusalOf(addressOnly.address, yield* Moment.now)).toBeUndefined()
+        expect(refusalOf(addressOnly.address, yield* currentMoment)).toBeUndefined()
         yield* take(addressOnly)
-        expect(refusalOf(addressOnly.address, yield* Moment.now)).toEqual(yield* take(addressOnly))
-        expect(refusalOf("203.0.113.8", yield* Moment.now)).toBeUndefined()
+        expect(refusalOf(addressOnly.address, yield* currentMoment)).toEqual(
+          yield* take(addressOnly),
+        )
+        expect(refusalOf("203.0.113.8", yield* currentMoment)).toBeUndefined()
         expect(seen).toHaveLength(20)
         yield* TestClock.adjust("1 minute")
-        expect(refusalOf(addressOnly.address, yield* Moment.now)).toBeUndefined()
+        expect(refusalOf(addressOnly.address, yield* currentMoment)).toBeUndefined()
       }),
     ),
   )
@@ -555,7 +552,7 @@ describe("options", () => {
     ["burst", "capacity", { limit: 20, window: "1 second", capacity: -1 }],
   ] as const)("are refused by name: %s.%s %o", ([name, field, limit]) =>
     Effect.gen(function* () {
-      const error = yield* Effect.flip(Setting.read(limiterOptions, { [name]: limit }))
+      const error = yield* Effect.flip(Setting.decode(limiterOptions, { [name]: limit }))
       expect(error).toMatchObject({ _tag: "InvalidInput", field: `${name}.${field}` })
     }),
   )
@@ -563,7 +560,7 @@ describe("options", () => {
   it.effect("allow an empty bucket at most 366 days to become full", () =>
     Effect.gen(function* () {
       const read = (capacity: number) =>
-        Setting.read(limiterOptions, { perKey: { limit: 1, window: "183 days", capacity } })
+        Setting.decode(limiterOptions, { perKey: { limit: 1, window: "183 days", capacity } })
       expect((yield* read(2)).perKey.capacity).toBe(2)
       expect(yield* Effect.flip(read(3))).toMatchObject({
         field: "perKey.capacity",

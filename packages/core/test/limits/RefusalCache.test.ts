@@ -1,22 +1,23 @@
-import { ApiKeyId } from "@tenure/core/ApiKey"
-import type { Client, Take } from "@tenure/core/RateLimitStore"
-import * as TokenBucket from "@tenure/core/TokenBucket"
-import { Micros, Millis } from "@tenure/core/Units"
 import { describe, expect, it } from "vitest"
-import * as RefusalCache from "../../src/limits/RefusalCache.ts"
+import { Micros, Millis } from "../../src/base/time.ts"
+import { ApiKeyId } from "../../src/base/values.ts"
+import { type LimitedClient, type TakeResult, bucketPolicy } from "../../src/limits/buckets.ts"
+import { makeEmptyBucketCache } from "../../src/limits/rate-limiter.ts"
 
 // One token a second for an address, one in two seconds for a key, and bursts of one in three.
-const perSeconds = (seconds: number) =>
-  TokenBucket.policy({ limit: 1, window: Millis(1000 * seconds) })
+const perSeconds = (seconds: number) => bucketPolicy({ limit: 1, window: Millis(1000 * seconds) })
 const policies = { address: perSeconds(1), key: perSeconds(2), burst: perSeconds(3) }
 
-const known: Client = { address: "1", keyId: ApiKeyId("a") }
-const addressOnly: Client = { address: "1", keyId: undefined }
+const known: LimitedClient = { address: "1", keyId: ApiKeyId("a") }
+const addressOnly: LimitedClient = { address: "1", keyId: undefined }
 
 const seconds = (count: number): Micros => Micros(count * 1_000_000)
 
 /** A take at an instant after which the buckets will be full so many seconds later. */
-const takeAt = (now: number, full: Partial<Record<"address" | "key" | "burst", number>>): Take => ({
+const takeAt = (
+  now: number,
+  full: Partial<Record<"address" | "key" | "burst", number>>,
+): TakeResult => ({
   admitted: false,
   now: seconds(now),
   address: seconds(now + (full.address ?? 0)),
@@ -26,7 +27,7 @@ const takeAt = (now: number, full: Partial<Record<"address" | "key" | "burst", n
 
 describe("the cache of empty buckets", () => {
   it("returns the bucket that is empty longest, until it has a token", () => {
-    const cache = RefusalCache.make(policies)
+    const cache = makeEmptyBucketCache(policies)
     const empty = { address: 1, key: 2, burst: 3 }
     expect(cache.record(known, takeAt(10, empty), seconds(10))).toEqual({
       name: "burst",
@@ -43,13 +44,13 @@ describe("the cache of empty buckets", () => {
   })
 
   it("does not cache buckets that have tokens", () => {
-    const cache = RefusalCache.make(policies)
+    const cache = makeEmptyBucketCache(policies)
     expect(cache.record(known, takeAt(10, {}), seconds(10))).toBeUndefined()
     expect(cache.find(known, seconds(10))).toBeUndefined()
   })
 
   it("measures waits by the store's clock, and their ends by that of this process", () => {
-    const cache = RefusalCache.make(policies)
+    const cache = makeEmptyBucketCache(policies)
     expect(cache.record(known, takeAt(500, { key: 2 }), seconds(10))).toEqual({
       name: "key",
       policy: policies.key,
@@ -61,7 +62,7 @@ describe("the cache of empty buckets", () => {
 
   it("tells whether a bucket of the key is empty, even if that of the address is empty longer", () => {
     const long = { ...policies, address: perSeconds(5) }
-    const both = RefusalCache.make(long)
+    const both = makeEmptyBucketCache(long)
     both.record(known, takeAt(10, { address: 5, key: 2 }), seconds(10))
     expect(both.find(known, seconds(11))).toMatchObject({ policy: long.address, isByKey: true })
     expect(both.find(known, seconds(13))).toMatchObject({ policy: long.address, isByKey: false })
@@ -70,7 +71,7 @@ describe("the cache of empty buckets", () => {
 
   // If each insertion passed over the ids removed before it, this would take a minute.
   it("is as fast at its limit as below", () => {
-    const cache = RefusalCache.make(policies)
+    const cache = makeEmptyBucketCache(policies)
     const clients = 1_000_000
     const take = takeAt(10, { address: 1 })
     for (let client = 0; client < clients; client++) {

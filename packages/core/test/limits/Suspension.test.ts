@@ -1,17 +1,19 @@
-import { ApiKeyId } from "@tenure/core/ApiKey"
-import * as Setting from "@tenure/core/Setting"
-import * as Suspension from "@tenure/core/Suspension"
-import { Micros } from "@tenure/core/Units"
 import { describe, expect, it } from "vitest"
+import * as Setting from "../../src/base/setting.ts"
+import { Micros } from "../../src/base/time.ts"
+import { ApiKeyId } from "../../src/base/values.ts"
+import {
+  type SuspensionOptions,
+  makeSuspensions,
+  suspensionOptions,
+} from "../../src/limits/rate-limiter.ts"
 
 const minute = 60_000_000
 const key = ApiKeyId("key")
 
 /** Suspensions whose instants are plain microseconds. */
-const make = (options: Suspension.Options) => {
-  const { refuse, suspended, until } = Suspension.make(
-    Setting.readSync(Suspension.options, options),
-  )
+const make = (options: SuspensionOptions) => {
+  const { refuse, suspended, until } = makeSuspensions(Setting.parse(suspensionOptions, options))
   return {
     suspended: (now: number) => suspended(Micros(now)),
     refuse: (keyId: ApiKeyId, now: number) => refuse(keyId, Micros(now)),

@@ -1,7 +1,16 @@
-import * as TokenBucket from "@tenure/core/TokenBucket"
-import { Micros, Millis } from "@tenure/core/Units"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
+import { Micros, Millis } from "../../src/base/time.ts"
+import {
+  type BucketPolicy,
+  type TheoreticalArrivalTime,
+  type TokenTake,
+  bucketPolicy,
+  bucketSpan,
+  refillSeconds,
+  remainingTokens,
+  takeToken,
+} from "../../src/limits/buckets.ts"
 
 const policies = fc
   .record({
@@ -9,18 +18,18 @@ const policies = fc
     window: fc.integer({ min: 1, max: 86_400_000 }).map(Millis),
     capacity: fc.option(fc.integer({ min: 1, max: 100 }), { nil: undefined }),
   })
-  .map(TokenBucket.policy)
+  .map(bucketPolicy)
 
 // An instant in 2026.
 const start = Micros(1_795_000_000_000_000)
 
 /** Times between takes, most of them of the order of an increment. */
-const pausesFor = (policy: TokenBucket.Policy) =>
+const pausesFor = (policy: BucketPolicy) =>
   fc.array(
     fc.oneof(
       fc.constant(0),
       fc.integer({ min: 0, max: Math.max(1, 3 * policy.increment) }),
-      fc.integer({ min: 0, max: Math.max(1, 2 * TokenBucket.span(policy)) }),
+      fc.integer({ min: 0, max: Math.max(1, 2 * bucketSpan(policy)) }),
     ),
     { minLength: 1, maxLength: 200 },
   )
@@ -36,23 +45,23 @@ const policyAndInstants = policies.chain((policy) =>
 
 /** Takes a token at each instant. */
 const takeAll = (
-  policy: TokenBucket.Policy,
+  policy: BucketPolicy,
   instants: ReadonlyArray<Micros>,
-): ReadonlyArray<TokenBucket.Take & { readonly now: Micros }> => {
-  let tat: TokenBucket.Tat
+): ReadonlyArray<TokenTake & { readonly now: Micros }> => {
+  let tat: TheoreticalArrivalTime
   return instants.map((now) => {
-    const take = TokenBucket.take(tat, now, policy)
+    const take = takeToken(tat, now, policy)
     tat = take.tat
     return { ...take, now }
   })
 }
 
 /** The instants at which a take is admitted. */
-const admissions = (policy: TokenBucket.Policy, instants: ReadonlyArray<Micros>) =>
+const admissions = (policy: BucketPolicy, instants: ReadonlyArray<Micros>) =>
   takeAll(policy, instants).flatMap(({ admitted, now }) => (admitted ? [now] : []))
 
 /** The state of the bucket after a take at each instant. */
-const afterAll = (policy: TokenBucket.Policy, instants: ReadonlyArray<Micros>) =>
+const afterAll = (policy: BucketPolicy, instants: ReadonlyArray<Micros>) =>
   takeAll(policy, instants).at(-1) ?? expect.fail("no instants")
 
 const times = (count: number, instant: Micros): ReadonlyArray<Micros> =>
@@ -89,7 +98,7 @@ describe("a token bucket", () => {
       fc.property(policyAndInstants, ({ instants, policy }) => {
         fc.pre(policy.capacity <= 1000)
         const before = afterAll(policy, instants)
-        const left = TokenBucket.remaining(before.tat, before.now, policy)
+        const left = remainingTokens(before.tat, before.now, policy)
         const takes = takeAll(policy, [...instants, ...times(left + 1, before.now)])
         const admitted = takes.slice(instants.length).map((take) => take.admitted)
         expect(admitted).toEqual([...Array.from({ length: left }, () => true), false])
@@ -103,8 +112,8 @@ describe("a token bucket", () => {
         for (const { admitted, now, tat, wait } of takeAll(policy, instants)) {
           if (admitted) continue
           const retry = Micros(now + wait)
-          expect(TokenBucket.take(tat, retry, policy).admitted).toBe(true)
-          expect(TokenBucket.take(tat, Micros(retry - 1), policy).admitted).toBe(false)
+          expect(takeToken(tat, retry, policy).admitted).toBe(true)
+          expect(takeToken(tat, Micros(retry - 1), policy).admitted).toBe(false)
         }
       }),
     )
@@ -114,8 +123,8 @@ describe("a token bucket", () => {
     fc.assert(
       fc.property(policyAndInstants, ({ instants, policy }) => {
         const { tat } = afterAll(policy, instants)
-        expect(TokenBucket.remaining(tat, tat, policy)).toBe(policy.capacity)
-        expect(TokenBucket.remaining(tat, Micros(tat - 1), policy)).toBe(policy.capacity - 1)
+        expect(remainingTokens(tat, tat, policy)).toBe(policy.capacity)
+        expect(remainingTokens(tat, Micros(tat - 1), policy)).toBe(policy.capacity - 1)
       }),
     )
   })
@@ -124,11 +133,11 @@ describe("a token bucket", () => {
     fc.assert(
       fc.property(policyAndInstants, ({ instants, policy }) => {
         const { now, tat } = afterAll(policy, instants)
-        const left = TokenBucket.remaining(tat, now, policy)
-        const refill = TokenBucket.refill(tat, now, policy)
-        expect(TokenBucket.remaining(tat, Micros(now + refill), policy)).toBe(left + 1)
-        expect(TokenBucket.remaining(tat, Micros(now + refill - 1), policy)).toBe(left)
-        expect(TokenBucket.refill(tat, tat, policy)).toBe(0)
+        const left = remainingTokens(tat, now, policy)
+        const refill = refillSeconds(tat, now, policy)
+        expect(remainingTokens(tat, Micros(now + refill), policy)).toBe(left + 1)
+        expect(remainingTokens(tat, Micros(now + refill - 1), policy)).toBe(left)
+        expect(refillSeconds(tat, tat, policy)).toBe(0)
       }),
     )
   })
@@ -150,14 +159,14 @@ describe("a token bucket", () => {
       fc.property(policies, jumps.map(instantsOf), (policy, instants) => {
         for (const { now, tat, wait } of takeAll(policy, instants)) {
           expect(wait).toBeLessThanOrEqual(policy.increment)
-          expect(tat).toBeLessThanOrEqual(now + TokenBucket.span(policy))
+          expect(tat).toBeLessThanOrEqual(now + bucketSpan(policy))
         }
       }),
     )
   })
 
   it("counts in whole microseconds if its limit does not divide the window", () => {
-    const seven = TokenBucket.policy({ limit: 7, window: Millis(60_000) })
+    const seven = bucketPolicy({ limit: 7, window: Millis(60_000) })
     expect(seven.increment).toBe(8_571_429)
     expect(admissions(seven, times(8, start))).toHaveLength(7)
   })

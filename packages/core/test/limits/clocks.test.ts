@@ -1,23 +1,21 @@
 /** Limits while the wall clock is set forward and back, and the store fails now and then. */
 
 import { expect, it } from "@effect/vitest"
-import { ApiKeyId } from "@tenure/core/ApiKey"
-import * as BucketTable from "@tenure/core/BucketTable"
-import * as Moment from "@tenure/core/Moment"
-import { type Client, options as limiterOptions, RateLimiter } from "@tenure/core/RateLimiter"
-import { RateLimitStore } from "@tenure/core/RateLimitStore"
-import * as Setting from "@tenure/core/Setting"
-import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
-import { toMicros } from "@tenure/core/Units"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
 import fc from "fast-check"
+import { StoreUnavailable } from "../../src/base/errors.ts"
+import * as Setting from "../../src/base/setting.ts"
+import { currentUnixMillis, toMicros } from "../../src/base/time.ts"
+import { ApiKeyId } from "../../src/base/values.ts"
+import { type LimitedClient, RateLimitStore, makeBucketTable } from "../../src/limits/buckets.ts"
+import { RateLimiter, rateLimiterOptions as limiterOptions } from "../../src/limits/rate-limiter.ts"
 
 const day = 86_400_000
 
-const settings = Setting.readSync(limiterOptions, {
+const settings = Setting.parse(limiterOptions, {
   perAddress: { limit: 8, window: "80 seconds", capacity: 6 },
   perKey: { limit: 5, window: "100 seconds" },
   burst: { limit: 3, window: "12 seconds" },
@@ -32,7 +30,7 @@ const limits = {
   burst: { capacity: 3, tokenMillis: 4000 },
 } as const
 
-const clients: ReadonlyArray<Client> = [
+const clients: ReadonlyArray<LimitedClient> = [
   { address: "1", keyId: undefined },
   { address: "1", keyId: ApiKeyId("a") },
   { address: "2", keyId: ApiKeyId("a") },
@@ -42,12 +40,12 @@ const clients: ReadonlyArray<Client> = [
 
 /** A store that follows the wall clock, as a database does, and can be down. */
 const wallStore = () => {
-  const table = BucketTable.make()
+  const table = makeBucketTable()
   const state = { isDown: false }
   const layer = Layer.succeed(RateLimitStore, {
     ping: Effect.void,
     take: (client, policies) =>
-      Effect.flatMap(Moment.unix, (unix) =>
+      Effect.flatMap(currentUnixMillis, (unix) =>
         state.isDown
           ? Effect.fail(new StoreUnavailable({ cause: "down" }))
           : Effect.succeed(table.take(client, policies, toMicros(unix))),
@@ -59,7 +57,7 @@ const wallStore = () => {
 /** The most tokens that buckets can have. */
 const ledger = () => {
   const tokens = new Map<string, number>()
-  const namesOf = ({ address, keyId }: Client) => [
+  const namesOf = ({ address, keyId }: LimitedClient) => [
     ["address", address] as const,
     ...(keyId === undefined ? [] : [["key", keyId] as const, ["burst", keyId] as const]),
   ]
@@ -74,7 +72,7 @@ const ledger = () => {
       }
     },
     fill: () => tokens.clear(),
-    spend: (client: Client) => {
+    spend: (client: LimitedClient) => {
       for (const [name, id] of namesOf(client)) {
         const left = tokens.get(`${name} ${id}`) ?? limits[name].capacity
         expect(left, `${name} ${id}`).toBeGreaterThan(1 - 1e-6)
@@ -85,7 +83,7 @@ const ledger = () => {
 }
 
 type Step =
-  | { readonly _tag: "Take"; readonly client: Client; readonly count: number }
+  | { readonly _tag: "Take"; readonly client: LimitedClient; readonly count: number }
   | { readonly _tag: "Pass"; readonly millis: number }
   | { readonly _tag: "Set"; readonly millis: number }
   | { readonly _tag: "Fail"; readonly isDown: boolean }

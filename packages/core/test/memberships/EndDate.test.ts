@@ -1,8 +1,16 @@
-import * as EndDate from "@tenure/core/EndDate"
 import * as Result from "effect/Result"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import * as Instant from "../../src/base/Instant.ts"
+import { instantPattern } from "../../src/base/time.ts"
+import {
+  EndDate,
+  type EndDateInput,
+  decodeEndDate,
+  formatEndDate,
+  parseEndDate,
+  readEndDate,
+  readFutureEndDate,
+} from "../../src/memberships/end-date.ts"
 
 const secondsPerDay = 86_400
 
@@ -85,7 +93,7 @@ describe("the ISO format of the API", () => {
   it("is parsed to the instant that the calendar says, for every existing date and time", () => {
     fc.assert(
       fc.property(realFields, (fields) => {
-        expect(EndDate.parse(print(fields))).toBe(instantOf(fields))
+        expect(parseEndDate(print(fields))).toBe(instantOf(fields))
       }),
     )
   })
@@ -93,9 +101,9 @@ describe("the ISO format of the API", () => {
   it("has the pattern that the OpenAPI document shows", () => {
     fc.assert(
       fc.property(realFields, (fields) => {
-        expect(print(fields)).toMatch(Instant.pattern)
+        expect(print(fields)).toMatch(instantPattern)
         for (const text of [` ${print(fields)}`, `${print(fields)} `]) {
-          expect(text).not.toMatch(Instant.pattern)
+          expect(text).not.toMatch(instantPattern)
         }
       }),
     )
@@ -104,8 +112,8 @@ describe("the ISO format of the API", () => {
   it("is formatted as it was parsed", () => {
     fc.assert(
       fc.property(realFields, (fields) => {
-        const endDate = EndDate.parse(print(fields))
-        expect(endDate !== undefined && EndDate.format(endDate)).toBe(print(fields))
+        const endDate = parseEndDate(print(fields))
+        expect(endDate !== undefined && formatEndDate(endDate)).toBe(print(fields))
       }),
     )
   })
@@ -122,7 +130,7 @@ describe("the ISO format of the API", () => {
         const instant = exists(year, month, day)
           ? daysFromCivil(year, month, day) * secondsPerDay * 1000
           : undefined
-        if (EndDate.parse(text) !== instant) expect.fail(text)
+        if (parseEndDate(text) !== instant) expect.fail(text)
       }
     }
   })
@@ -132,10 +140,7 @@ describe("the ISO format of the API", () => {
       for (let month = 0; month <= 13; month++) {
         for (let day = 0; day <= 32; day++) {
           const text = `${year}-${pad(month, 2)}-${pad(day, 2)}T12:00:00.000Z`
-          expect([text, EndDate.parse(text) !== undefined]).toEqual([
-            text,
-            exists(year, month, day),
-          ])
+          expect([text, parseEndDate(text) !== undefined]).toEqual([text, exists(year, month, day)])
         }
       }
     }
@@ -158,7 +163,7 @@ describe("the ISO format of the API", () => {
           text.slice(0, at) +
           (change.kind === "delete" ? "" : change.character) +
           text.slice(change.kind === "insert" ? at : at + 1)
-        expect(EndDate.parse(edited)).toBe(instantByTheRule(edited))
+        expect(parseEndDate(edited)).toBe(instantByTheRule(edited))
       }),
       { numRuns: 2000 },
     )
@@ -183,13 +188,13 @@ describe("the ISO format of the API", () => {
     "1798761600000",
     "",
   ])("rejects %j", (text) => {
-    expect(EndDate.parse(text)).toBeUndefined()
+    expect(parseEndDate(text)).toBeUndefined()
   })
 })
 
 describe("the numeric format of the API", () => {
   it.each([1_000_000_000_000, 9_999_999_999_999, 1_798_761_600_000])("accepts %d", (number) => {
-    expect(EndDate.parse(number)).toBe(number)
+    expect(parseEndDate(number)).toBe(number)
   })
 
   it.each([
@@ -204,7 +209,7 @@ describe("the numeric format of the API", () => {
     Number.MAX_SAFE_INTEGER,
     1e300,
   ])("rejects %d", (number) => {
-    expect(EndDate.parse(number)).toBeUndefined()
+    expect(parseEndDate(number)).toBeUndefined()
   })
 
   it("accepts a number if and only if it is whole and has thirteen digits", () => {
@@ -218,7 +223,7 @@ describe("the numeric format of the API", () => {
     fc.assert(
       fc.property(number, (value) => {
         const isThirteenDigits = /^[1-9][0-9]{12}$/.test(String(value))
-        expect(EndDate.parse(value) !== undefined).toBe(isThirteenDigits)
+        expect(parseEndDate(value) !== undefined).toBe(isThirteenDigits)
       }),
     )
   })
@@ -228,7 +233,7 @@ describe("the two formats of the API", () => {
   it("agree on every instant that both can express", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1e12, max: 1e13 - 1 }), (instant) => {
-        expect(EndDate.parse(new Date(instant).toISOString())).toBe(EndDate.parse(instant))
+        expect(parseEndDate(new Date(instant).toISOString())).toBe(parseEndDate(instant))
       }),
     )
   })
@@ -236,7 +241,7 @@ describe("the two formats of the API", () => {
   it("accept only strings and numbers, and never throw", () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
-        const endDate = EndDate.parse(value)
+        const endDate = parseEndDate(value)
         if (typeof value !== "string" && typeof value !== "number") {
           expect(endDate).toBeUndefined()
         }
@@ -252,7 +257,7 @@ const instants = fc.integer({ min: earliest, max: latest })
 
 describe("an end date that the API cannot parse", () => {
   it.each(["2027-02-30T00:00:00.000Z", 999_999_999_999, null])("fails to decode: %j", (json) => {
-    expect(Result.getFailure(EndDate.decode(json))).toMatchObject({
+    expect(Result.getFailure(decodeEndDate(json))).toMatchObject({
       value: {
         _tag: "InvalidEndDate",
         message:
@@ -264,11 +269,11 @@ describe("an end date that the API cannot parse", () => {
 
 describe("the constructor of end dates", () => {
   it("accepts the years 0000 to 9999, from the first millisecond to the last", () => {
-    expect([EndDate.EndDate(earliest), EndDate.EndDate(latest)]).toEqual([earliest, latest])
+    expect([EndDate(earliest), EndDate(latest)]).toEqual([earliest, latest])
   })
 
   it.each([earliest - 1, latest + 1, 0.5, NaN])("throws a TypeError on %d", (number) => {
-    expect(() => EndDate.EndDate(number)).toThrow(
+    expect(() => EndDate(number)).toThrow(
       new TypeError(
         "invalid end date: expected whole milliseconds since the epoch, in the years 0000 to 9999",
       ),
@@ -282,7 +287,7 @@ describe("end dates passed in process", () => {
       fc.property(instants, (instant) => {
         const date = new Date(instant)
         for (const input of [instant, date, date.toISOString()]) {
-          expect(EndDate.fromInput(input)).toEqual(Result.succeed(instant))
+          expect(readEndDate(input)).toEqual(Result.succeed(instant))
         }
       }),
     )
@@ -291,8 +296,8 @@ describe("end dates passed in process", () => {
   it("are accepted again after they were decoded", () => {
     fc.assert(
       fc.property(instants, (instant) => {
-        const once = EndDate.fromInput(instant)
-        expect(Result.flatMap(once, EndDate.fromInput)).toEqual(once)
+        const once = readEndDate(instant)
+        expect(Result.flatMap(once, readEndDate)).toEqual(once)
       }),
     )
   })
@@ -302,13 +307,13 @@ describe("end dates passed in process", () => {
       fc.property(
         fc.oneof(realFields.map(print), fc.integer({ min: 1e12, max: 1e13 - 1 })),
         (input) => {
-          expect(EndDate.fromInput(input)).toEqual(EndDate.decode(input))
+          expect(readEndDate(input)).toEqual(decodeEndDate(input))
         },
       ),
     )
   })
 
-  it.each<readonly [string, EndDate.Input]>([
+  it.each<readonly [string, EndDateInput]>([
     ["an invalid Date", new Date("tomorrow")],
     ["the millisecond before the year 0000", earliest - 1],
     ["the millisecond after the year 9999", latest + 1],
@@ -324,7 +329,7 @@ describe("end dates passed in process", () => {
     ["an object", JSON.parse("{}")],
     ["an array", JSON.parse("[1798761600000]")],
   ])("are invalid as %s, with a message that says what is valid", (_name, input) => {
-    expect(Result.getFailure(EndDate.fromInput(input))).toMatchObject({
+    expect(Result.getFailure(readEndDate(input))).toMatchObject({
       value: {
         _tag: "InvalidEndDate",
         message:
@@ -337,7 +342,7 @@ describe("end dates passed in process", () => {
 describe("the future rule", () => {
   it("accepts an end date if and only if it is later than now", () => {
     const endDate = 1_800_000_000_000
-    const decode = (now: number) => EndDate.futureFromInput(endDate, now)
+    const decode = (now: number) => readFutureEndDate(endDate, now)
     expect(decode(endDate - 1)).toEqual(Result.succeed(endDate))
     for (const now of [endDate, endDate + 1]) {
       expect(Result.getFailure(decode(now))).toMatchObject({
@@ -353,8 +358,8 @@ describe("the future rule", () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.integer(), (value, now) => {
         const input = JSON.parse(JSON.stringify(value))
-        fc.pre(Result.isFailure(EndDate.fromInput(input)))
-        expect(EndDate.futureFromInput(input, now)).toEqual(EndDate.fromInput(input))
+        fc.pre(Result.isFailure(readEndDate(input)))
+        expect(readFutureEndDate(input, now)).toEqual(readEndDate(input))
       }),
     )
   })

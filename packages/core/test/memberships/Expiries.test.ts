@@ -1,20 +1,19 @@
 import { describe, expect, it } from "@effect/vitest"
-import type { ExpiryStore } from "@tenure/core/ExpiryStore"
-import type { Fault } from "@tenure/core/Faults"
-import * as Memberships from "@tenure/core/Memberships"
-import { MembershipStore } from "@tenure/core/MembershipStore"
-import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
-import * as Tenure from "@tenure/core/Tenure"
 import { memory } from "@tenure/memory"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
+import { StoreUnavailable } from "../../src/base/errors.ts"
+import type { Fault } from "../../src/base/faults.ts"
+import { Memberships } from "../../src/memberships/memberships.ts"
+import { type ExpiryStore, MembershipStore } from "../../src/memberships/store.ts"
+import { type StorePorts, type TenureOptions, tenureLayer } from "../../src/tenure.ts"
 
 /** Stores in memory whose announcements are changed. */
 const memoryWith = (change: (expiry: ExpiryStore) => ExpiryStore | undefined) =>
   Layer.effectContext(
-    Effect.map(Effect.context<Tenure.Stores>(), (context) => {
+    Effect.map(Effect.context<StorePorts>(), (context) => {
       const store = Context.get(context, MembershipStore)
       const expiry = store.expiry && change(store.expiry)
       return Context.add(context, MembershipStore, { ...store, expiry })
@@ -23,14 +22,14 @@ const memoryWith = (change: (expiry: ExpiryStore) => ExpiryStore | undefined) =>
 
 /** Runs a test with Tenure, and with the types of the events as they come. */
 const withTenure = <E>(
-  options: Tenure.Options,
-  test: (said: ReadonlyArray<string>) => Effect.Effect<unknown, E, Memberships.Memberships>,
+  options: TenureOptions,
+  test: (said: ReadonlyArray<string>) => Effect.Effect<unknown, E, Memberships>,
   stores: ReturnType<typeof memoryWith> = memory(),
 ) =>
   Effect.suspend(() => {
     const said: Array<string> = []
-    const onEvent: Tenure.Options["onEvent"] = ({ type }) => void said.push(type)
-    const layer = Tenure.layer({ onEvent, ...options }).pipe(Layer.provide(stores))
+    const onEvent: TenureOptions["onEvent"] = ({ type }) => void said.push(type)
+    const layer = tenureLayer({ onEvent, ...options }).pipe(Layer.provide(stores))
     return Effect.provide(test(said), layer)
   })
 
@@ -38,7 +37,7 @@ const member = { projectId: "p1", userId: "1001" }
 
 const grantUntil = (endDate: number, count = 1) =>
   Effect.gen(function* () {
-    const memberships = yield* Memberships.Memberships
+    const memberships = yield* Memberships
     yield* memberships.createProject("p1")
     for (let n = 0; n < count; n++) {
       yield* memberships.grant({ ...member, userId: String(n), endDate })
@@ -124,23 +123,23 @@ describe("expiry", () => {
   it.effect("is refused by a store that cannot announce ends", () =>
     Effect.gen(function* () {
       const stores = memoryWith(() => undefined)
-      const start = Layer.build(Tenure.layer({ expiry: {} }).pipe(Layer.provide(stores)))
+      const start = Layer.build(tenureLayer({ expiry: {} }).pipe(Layer.provide(stores)))
       const error = yield* Effect.flip(Effect.scoped(start))
       expect(error.message).toBe(
         "expiry must be false: the store of memberships cannot announce ends (its expiry is undefined)",
       )
-      yield* Effect.scoped(Layer.build(Tenure.layer().pipe(Layer.provide(stores))))
+      yield* Effect.scoped(Layer.build(tenureLayer().pipe(Layer.provide(stores))))
     }),
   )
 
-  it.effect.each<readonly [Tenure.Options["expiry"], string]>([
+  it.effect.each<readonly [TenureOptions["expiry"], string]>([
     [{ reminders: ["1500 millis"] }, "expiry.reminders[0] must be whole seconds"],
     [{ reminders: Array.from({ length: 11 }, () => 1000) }, "expiry.reminders must have at most"],
     [{ reminders: [0] }, "expiry.reminders[0] must be a duration from 1 second"],
     [{ pace: 0 }, "expiry.pace must be"],
   ])("refuses %j", ([expiry, message]) =>
     Effect.gen(function* () {
-      const start = Layer.build(Tenure.layer({ expiry }).pipe(Layer.provide(memory())))
+      const start = Layer.build(tenureLayer({ expiry }).pipe(Layer.provide(memory())))
       expect((yield* Effect.flip(Effect.scoped(start))).message).toContain(message)
     }),
   )

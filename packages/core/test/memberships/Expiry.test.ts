@@ -1,10 +1,16 @@
-import { EndDate } from "@tenure/core/EndDate"
-import * as Expiry from "@tenure/core/Expiry"
-import { UserId } from "@tenure/core/Membership"
-import { ProjectId } from "@tenure/core/Project"
-import { Millis } from "@tenure/core/Units"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
+import { Millis } from "../../src/base/time.ts"
+import { ProjectId } from "../../src/base/values.ts"
+import { EndDate } from "../../src/memberships/end-date.ts"
+import {
+  type ExpiryDecision,
+  type LastAnnouncement,
+  decideExpiry,
+  makeDecideAnnouncement,
+  reminderLeads,
+} from "../../src/memberships/expiry.ts"
+import { UserId } from "../../src/memberships/membership.ts"
 
 const hour = 3_600_000
 
@@ -18,9 +24,9 @@ const announced = fc.option(
 
 describe("leadsOf", () => {
   it("returns each lead once, longest first, with the end itself", () => {
-    const leads = Expiry.leadsOf([Millis(hour), Millis(7 * hour), Millis(hour)])
+    const leads = reminderLeads([Millis(hour), Millis(7 * hour), Millis(hour)])
     expect(leads).toEqual([7 * hour, hour, 0])
-    expect(Expiry.leadsOf([])).toEqual([0])
+    expect(reminderLeads([])).toEqual([0])
   })
 })
 
@@ -28,8 +34,8 @@ describe("decide", () => {
   it("announces the shortest of what is due, and nothing that was announced or ended before", () => {
     fc.assert(
       fc.property(reminders, date, announced, time, time, (given, endDate, last, since, now) => {
-        const leads = Expiry.leadsOf(given)
-        const decision = Expiry.decide({ leads, since }, { endDate, announced: last }, now)
+        const leads = reminderLeads(given)
+        const decision = decideExpiry({ leads, since }, { endDate, announced: last }, now)
         const due = leads.filter((lead) => endDate - lead <= now)
         const lead = Math.min(...due)
         const isOver = last?.endDate === endDate && last.lead <= lead
@@ -43,8 +49,8 @@ describe("decide", () => {
   it("sets the alarm to the next lead", () => {
     fc.assert(
       fc.property(reminders, date, announced, time, (given, endDate, last, now) => {
-        const leads = Expiry.leadsOf(given)
-        const { alarm } = Expiry.decide({ leads, since: 0 }, { endDate, announced: last }, now)
+        const leads = reminderLeads(given)
+        const { alarm } = decideExpiry({ leads, since: 0 }, { endDate, announced: last }, now)
         const later = leads.map((lead) => endDate - lead).filter((at) => at > now)
         expect(alarm).toBe(later.length === 0 ? undefined : Math.min(...later))
       }),
@@ -54,11 +60,11 @@ describe("decide", () => {
   it("announces each lead in turn, and then nothing more, if asked whenever the alarm comes", () => {
     fc.assert(
       fc.property(reminders, date, (given, endDate) => {
-        const leads = Expiry.leadsOf(given)
-        const said: Array<Expiry.Announced> = []
+        const leads = reminderLeads(given)
+        const said: Array<LastAnnouncement> = []
         let alarm: number | undefined = -1000 * hour
         while (alarm !== undefined) {
-          const decided: Expiry.Decision = Expiry.decide(
+          const decided: ExpiryDecision = decideExpiry(
             { leads, since: -1000 * hour },
             { endDate, announced: said.at(-1) },
             alarm,
@@ -73,7 +79,7 @@ describe("decide", () => {
 })
 
 describe("judgeBy", () => {
-  const judge = Expiry.judgeBy({ leads: Expiry.leadsOf([Millis(hour)]), since: 0 })
+  const judge = makeDecideAnnouncement({ leads: reminderLeads([Millis(hour)]), since: 0 })
   const candidate = {
     projectId: ProjectId("p1"),
     userId: UserId("1001"),

@@ -1,13 +1,13 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as EndDate from "@tenure/core/EndDate"
-import * as Hooks from "@tenure/core/Hooks"
-import { Memberships } from "@tenure/core/Memberships"
-import { MembershipStore } from "@tenure/core/MembershipStore"
-import type * as Origin from "@tenure/core/Origin"
 import { memory } from "@tenure/memory"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
+import type { OriginInput } from "../../src/base/change-context.ts"
+import { hooksLayer } from "../../src/events/event.ts"
+import { InvalidEndDate } from "../../src/memberships/end-date.ts"
+import { Memberships } from "../../src/memberships/memberships.ts"
+import { MembershipStore } from "../../src/memberships/store.ts"
 
 const member = { projectId: "p1", userId: "1001" }
 const in2027 = Date.UTC(2027, 0, 1)
@@ -18,7 +18,7 @@ const withMemberships = <A, E>(
   test: (memberships: Memberships["Service"], bodies: ReadonlyArray<string>) => Effect.Effect<A, E>,
 ) => {
   const bodies: Array<string> = []
-  const hooks = Hooks.layer({ onEvent: ({ body }) => void bodies.push(body) })
+  const hooks = hooksLayer({ onEvent: ({ body }) => void bodies.push(body) })
   return Effect.gen(function* () {
     yield* TestClock.setTime(Date.UTC(2026, 0, 1))
     const memberships = yield* Memberships
@@ -81,7 +81,7 @@ describe("end dates", () => {
             Effect.flip(memberships.extendAll({ projectId: "p1", endDate })),
           ])
           for (const failure of failures) {
-            expect(failure).toBeInstanceOf(EndDate.InvalidEndDate)
+            expect(failure).toBeInstanceOf(InvalidEndDate)
             expect(failure.message).toContain("must be a valid Date, text such as")
           }
         }),
@@ -103,7 +103,7 @@ describe("end dates", () => {
 })
 
 /** Every operation that changes memberships, with an origin and a reason. */
-const changeAll = (memberships: Memberships["Service"], origin?: Origin.Input, reason?: string) =>
+const changeAll = (memberships: Memberships["Service"], origin?: OriginInput, reason?: string) =>
   Effect.gen(function* () {
     const project = { projectId: "p1", reason }
     yield* memberships.grant({ ...member, endDate: in2027, reason }, origin)
@@ -459,7 +459,7 @@ describe("a list by ends", () => {
       }).pipe(
         Effect.provide(
           Memberships.layer().pipe(
-            Layer.provide(Hooks.layer({ onEvent: undefined })),
+            Layer.provide(hooksLayer({ onEvent: undefined })),
             Layer.provide(late),
           ),
         ),

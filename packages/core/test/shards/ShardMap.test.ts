@@ -1,10 +1,10 @@
 import { expect, it } from "@effect/vitest"
-import { ProjectId } from "@tenure/core/Project"
 import * as Result from "effect/Result"
-import * as ShardMap from "../../src/shards/ShardMap.ts"
+import { ProjectId } from "../../src/base/values.ts"
+import { type Projects, makeShardMap } from "../../src/shards/shard-map.ts"
 
-const mapOf = (...shards: ReadonlyArray<ShardMap.Projects>) => {
-  const map = Result.getOrThrow(ShardMap.make(shards))
+const mapOf = (...shards: ReadonlyArray<Projects>) => {
+  const map = Result.getOrThrow(makeShardMap(shards))
   return (id: string) => map(ProjectId(id))
 }
 
@@ -27,7 +27,7 @@ it.each([
   [[["a", "b"], ["b"]], "[1].projects names b, which an earlier entry names, too"],
   [["others", [], "others"], '[2].projects names "others", which an earlier entry names, too'],
 ] as const)("refuses what two shards name: %j", (shards, message) => {
-  expect(ShardMap.make(shards)).toMatchObject(Result.fail({ message }))
+  expect(makeShardMap(shards)).toMatchObject(Result.fail({ message }))
 })
 
 it("takes a project that an entry names twice once", () => {

@@ -1,25 +1,25 @@
 /** What shards do beyond what every store does, which `storeSuite` tests. */
 
 import { expect, it } from "@effect/vitest"
-import { ApiKeyStore } from "@tenure/core/ApiKeyStore"
-import { EndDate } from "@tenure/core/EndDate"
-import * as Expiry from "@tenure/core/Expiry"
-import { FeedStore } from "@tenure/core/FeedStore"
-import { MembershipStore } from "@tenure/core/MembershipStore"
-import { Outbox } from "@tenure/core/Outbox"
-import { ProjectId } from "@tenure/core/Project"
-import { ProjectDirectory } from "@tenure/core/ProjectDirectory"
-import * as Shards from "@tenure/core/Shards"
-import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
-import type { Stores } from "@tenure/core/Tenure"
-import { Millis } from "@tenure/core/Units"
-import { WebhookStore } from "@tenure/core/WebhookStore"
 import { memory } from "@tenure/memory"
 import { Fixture } from "@tenure/testing"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import { TestClock } from "effect/testing"
+import { StoreUnavailable } from "../../src/base/errors.ts"
+import { Millis } from "../../src/base/time.ts"
+import { ProjectId } from "../../src/base/values.ts"
+import { FeedStore } from "../../src/events/feed-store.ts"
+import { ApiKeyStore } from "../../src/keys/store.ts"
+import { EndDate } from "../../src/memberships/end-date.ts"
+import { makeDecideAnnouncement, reminderLeads } from "../../src/memberships/expiry.ts"
+import { MembershipStore } from "../../src/memberships/store.ts"
+import { ProjectDirectory } from "../../src/shards/shard-map.ts"
+import { type ShardsOptions, shardsLayer } from "../../src/shards/shards.ts"
+import type { StorePorts } from "../../src/tenure.ts"
+import { Outbox } from "../../src/webhooks/outbox.ts"
+import { WebhookStore } from "../../src/webhooks/store.ts"
 
 const { apiKey, change, event, in2027, occasion, once, p1, p2, u1, webhook } = Fixture
 
@@ -27,17 +27,17 @@ const { apiKey, change, event, in2027, occasion, once, p1, p2, u1, webhook } = F
 const built = Effect.map(Layer.build(memory()), (context) => Layer.succeedContext(context))
 
 type Store = MembershipStore["Service"]
-type StoreLayer = Layer.Layer<Stores, unknown>
+type StoreLayer = Layer.Layer<StorePorts, unknown>
 
 /** Runs a test on two shards. */
 const onShards = <A, E>(
   [home, other]: readonly [StoreLayer, StoreLayer],
-  projects: Shards.Options["projects"],
-  test: Effect.Effect<A, E, Stores>,
+  projects: ShardsOptions["projects"],
+  test: Effect.Effect<A, E, StorePorts>,
 ) =>
   Effect.provide(
     test,
-    Shards.layer([
+    shardsLayer([
       { name: "home", projects, stores: home },
       { name: "other", projects: "others", stores: other },
     ]),
@@ -72,7 +72,7 @@ it.effect("a project that is in another shard than the map says is unavailable, 
       const feed = yield* FeedStore
       const size = { events: 1, bytes: 1 }
       for (const projectId of [p1, p2]) {
-        const refusals: ReadonlyArray<Effect.Effect<unknown, unknown, Stores>> = [
+        const refusals: ReadonlyArray<Effect.Effect<unknown, unknown, StorePorts>> = [
           grant(projectId),
           store.find(projectId, u1),
           store.findProject(projectId),
@@ -99,7 +99,7 @@ it.effect("a project that is in another shard than the map says is unavailable, 
 
 it.effect("a project that no shard names cannot be created", () =>
   Effect.gen(function* () {
-    const layer = Shards.layer([{ name: "home", projects: ["p1"], stores: memory() }])
+    const layer = shardsLayer([{ name: "home", projects: ["p1"], stores: memory() }])
     const created = Effect.flatMap(MembershipStore, (store) => store.createProject(p2, occasion))
     const error = yield* Effect.flip(Effect.provide(created, layer))
     expect(error).toMatchObject({ _tag: "InvalidInput", field: "projectId" })
@@ -282,7 +282,7 @@ it.effect("lists a project that is not where the map has it, once", () =>
 it.effect("changes no project if the idempotency key belongs to another request", () =>
   Effect.gen(function* () {
     const stores = [yield* built, yield* built, yield* built] as const
-    const layer = Shards.layer([
+    const layer = shardsLayer([
       { name: "home", projects: [], stores: stores[0] },
       { name: "large", projects: ["p1"], stores: stores[1] },
       { name: "eu", projects: ["p2"], stores: stores[2] },
@@ -357,7 +357,7 @@ it.effect("opens a shard later if it cannot be opened at the start", () =>
         ++attempts < 3 ? Effect.fail("down" as const) : Effect.succeed(memory()),
       ),
     )
-    const layer = Shards.layer(
+    const layer = shardsLayer(
       [
         { name: "home", projects: ["p1"], stores: memory() },
         { name: "other", projects: "others", stores: late },
@@ -393,7 +393,7 @@ it.effect(
           nextChange: Effect.as(Effect.sleep("1 second"), { _tag: "Due" } as const),
         })),
       ).pipe(Layer.provideMerge(memory()))
-      const layer = Shards.layer<unknown>(
+      const layer = shardsLayer<unknown>(
         [
           { name: "home", projects: ["p1"], stores: ticking },
           { name: "other", projects: "others", stores: late },
@@ -417,7 +417,7 @@ it.effect(
 
 it.effect("fails at the start if it is in vain to try a shard again", () =>
   Effect.gen(function* () {
-    const layer = Shards.layer<unknown>([
+    const layer = shardsLayer<unknown>([
       { name: "home", projects: [], stores: memory() },
       { name: "other", projects: [], stores: Layer.effectContext(Effect.fail("broken")) },
     ])
@@ -428,7 +428,7 @@ it.effect("fails at the start if it is in vain to try a shard again", () =>
 it.effect("refuses two shards with one name", () =>
   Effect.gen(function* () {
     const shard = { name: "main", projects: [], stores: memory() }
-    expect(yield* Effect.flip(Layer.build(Shards.layer([shard, shard])))).toMatchObject({
+    expect(yield* Effect.flip(Layer.build(shardsLayer([shard, shard])))).toMatchObject({
       message: "[1].name is main, as that of an earlier entry",
     })
   }),
@@ -458,7 +458,7 @@ it.effect("announces ends in all shards, each watched since the first sweep that
     const late = Layer.unwrap(
       Effect.suspend(() => (isOpen ? Effect.succeed(memory()) : Effect.fail("down"))),
     )
-    const layer = Shards.layer<unknown>(
+    const layer = shardsLayer<unknown>(
       [
         { name: "home", projects: ["p1"], stores: memory() },
         { name: "other", projects: "others", stores: late },
@@ -468,7 +468,7 @@ it.effect("announces ends in all shards, each watched since the first sweep that
     const test = Effect.gen(function* () {
       const store = yield* MembershipStore
       const since = yield* store.expiry?.watch([Millis(0)]) ?? Effect.die("no expiry")
-      const judge = Expiry.judgeBy({ leads: Expiry.leadsOf([]), since })
+      const judge = makeDecideAnnouncement({ leads: reminderLeads([]), since })
       const ended = Effect.map(
         store.expiry?.sweep(10, judge) ?? Effect.die("no expiry"),
         ({ events }) => events.map(({ projectId }) => projectId).toSorted(),

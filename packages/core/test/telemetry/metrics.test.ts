@@ -1,30 +1,33 @@
-import type { ApiRequest } from "@tenure/core/ApiRequest"
-import { emptyBody } from "@tenure/core/ApiRequest"
-import { counter, instruments } from "@tenure/core/Instruments"
-import { MembershipStore } from "@tenure/core/MembershipStore"
-import { nameOf, text } from "@tenure/core/Prometheus"
-import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
-import * as Tenure from "@tenure/core/Tenure"
-import { TransportError, WebhookTransport } from "@tenure/core/WebhookTransport"
 import { memory } from "@tenure/memory"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
 import { afterEach, describe, expect, it } from "vitest"
-import { parsed, type Series } from "./parsed.ts"
+import { StoreUnavailable } from "../../src/base/errors.ts"
+import { type ApiRequest, emptyBody } from "../../src/http/request.ts"
+import { MembershipStore } from "../../src/memberships/store.ts"
+import {
+  counter,
+  instruments,
+  prometheusName,
+  prometheusText,
+} from "../../src/telemetry/instruments.ts"
+import { type CreateTenureOptions, type Tenure, createTenure } from "../../src/tenure.ts"
+import { TransportError, WebhookTransport } from "../../src/webhooks/transport.ts"
+import { type Series, parsed } from "./parsed.ts"
 
 const extension = "/v2/projects/:project_id/memberships/:user_id/extend"
 const member = { projectId: "p1", userId: "1001" }
 const endDate = "2099-01-01T00:00:00.000Z"
 
-const opened: Array<Tenure.Tenure> = []
+const opened: Array<Tenure> = []
 
 afterEach(async () => {
   await Promise.all(opened.splice(0).map((tenure) => tenure.close()))
 })
 
-const start = async (options: Partial<Tenure.MakeOptions> = {}) => {
-  const tenure = await Tenure.make({ stores: memory(), metrics: true, ...options })
+const start = async (options: Partial<CreateTenureOptions> = {}) => {
+  const tenure = await createTenure({ stores: memory(), metrics: true, ...options })
   opened.push(tenure)
   await tenure.memberships.createProject("p1")
   const { token } = await tenure.apiKeys.issue({ projects: ["p1"] })
@@ -52,7 +55,7 @@ describe("metrics", () => {
 
   it("are those that are known", async () => {
     const { tenure } = await start()
-    const known = Object.keys(instruments).map(nameOf)
+    const known = Object.keys(instruments).map(prometheusName)
     expect(known).toEqual(expect.arrayContaining([...parsed(await tenure.metrics()).keys()]))
   })
 
@@ -171,7 +174,7 @@ describe("metrics", () => {
     const counted = Effect.gen(function* () {
       const context = yield* Effect.context()
       for (let n = 0; n < 2; n++) counter("tenure.rate_limit.refusals", context)("key")(1)
-      return yield* text
+      return yield* prometheusText
     }).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
     const series = parsed(await Effect.runPromise(counted)).get("tenure_rate_limit_refusals_total")
     expect(series).toEqual([{ labels: { tenure_rate_limit_bucket: "key" }, value: 2 }])
@@ -181,7 +184,7 @@ describe("metrics", () => {
     const counted = Effect.gen(function* () {
       const count = counter("tenure.rate_limit.refusals", yield* Effect.context())
       for (let n = 0; n < 3000; n++) count(`bucket ${n}`)(1)
-      return yield* text
+      return yield* prometheusText
     }).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
     const series = parsed(await Effect.runPromise(counted)).get("tenure_rate_limit_refusals_total")
     expect(series).toHaveLength(2001)

@@ -1,10 +1,10 @@
 import {
-  context,
-  propagation,
   ROOT_CONTEXT,
   SpanKind,
   SpanStatusCode,
   type Tracer,
+  context,
+  propagation,
   trace,
 } from "@opentelemetry/api"
 import {
@@ -20,27 +20,27 @@ import type * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as EffectTracer from "effect/Tracer"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
-import { StoreUnavailable } from "../../src/base/StoreUnavailable.ts"
-import { Handler } from "../../src/http/Handler.ts"
-import { MembershipStore } from "../../src/memberships/MembershipStore.ts"
-import * as Tenure from "../../src/Tenure.ts"
+import { StoreUnavailable } from "../../src/base/errors.ts"
+import { Handler } from "../../src/http/handler.ts"
+import { MembershipStore } from "../../src/memberships/store.ts"
+import { type StoreLayers, type Tenure, createTenure, tenureLayer } from "../../src/tenure.ts"
 import {
-  type Outgoing,
   TransportError,
+  type TransportRequest,
   WebhookTransport,
-} from "../../src/webhooks/WebhookTransport.ts"
+} from "../../src/webhooks/transport.ts"
 
 const exporter = new InMemorySpanExporter()
 
-let tenure: Tenure.Tenure
+let tenure: Tenure
 let token: string
-let sent: Array<Outgoing>
+let sent: Array<TransportRequest>
 let answer: Effect.Effect<number, TransportError>
 
 const client = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 const [, clientTrace, clientSpan] = client.split("-")
 
-const start = async (tracer: Tracer, stores: Tenure.StoreLayers = memory()) => {
+const start = async (tracer: Tracer, stores: StoreLayers = memory()) => {
   exporter.reset()
   sent = []
   answer = Effect.succeed(204)
@@ -51,7 +51,7 @@ const start = async (tracer: Tracer, stores: Tenure.StoreLayers = memory()) => {
       return Effect.map(answer, (status) => ({ status, retryAfter: undefined, body: "" }))
     },
   })
-  tenure = await Tenure.make({ stores, transport, webhooks: { dispatch: false }, tracer })
+  tenure = await createTenure({ stores, transport, webhooks: { dispatch: false }, tracer })
   await tenure.memberships.createProject("p1")
   await tenure.memberships.grant({ projectId: "p1", userId: "770077", endDate: 1_800_000_000_000 })
   await tenure.webhooks.create({
@@ -232,7 +232,7 @@ describe("a tracer of OpenTelemetry", () => {
   it("must be one", async () => {
     const options = { stores: memory(), tracer: trace }
     // @ts-expect-error: the entry point of the API is no tracer.
-    await expect(Tenure.make(options)).rejects.toMatchObject({ field: "tracer" })
+    await expect(createTenure(options)).rejects.toMatchObject({ field: "tracer" })
   })
 })
 
@@ -256,7 +256,7 @@ describe("a tracer of Effect", () => {
           remoteAddress: undefined,
         }),
       ).pipe(
-        Effect.provide(Tenure.layer().pipe(Layer.provide(memory()))),
+        Effect.provide(tenureLayer().pipe(Layer.provide(memory()))),
         Effect.provideService(EffectTracer.Tracer, tracer),
       ),
     )

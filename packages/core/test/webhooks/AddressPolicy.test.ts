@@ -1,15 +1,21 @@
-import { AddressPolicy, hostOf, isPublic, options, permitsHost } from "@tenure/core/AddressPolicy"
-import * as Setting from "@tenure/core/Setting"
 import * as Effect from "effect/Effect"
 import * as NetAddress from "effect/net/NetAddress"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
+import * as Setting from "../../src/base/setting.ts"
+import {
+  AddressPolicy,
+  addressPolicyOptions,
+  hostOf,
+  isPublic,
+  permitsHost,
+} from "../../src/webhooks/transport.ts"
 
 const policy = (...allowedNetworks: ReadonlyArray<string>) =>
   Effect.runSync(
     Effect.provide(
       Effect.map(AddressPolicy, (service) => service),
-      AddressPolicy.layer(Setting.readSync(options, { allowedNetworks })),
+      AddressPolicy.layer(Setting.parse(addressPolicyOptions, { allowedNetworks })),
     ),
   )
 
@@ -128,6 +134,6 @@ describe("allowed networks", () => {
   })
 
   it("are none by default", () => {
-    expect(Setting.readSync(options).allowedNetworks).toEqual([])
+    expect(Setting.parse(addressPolicyOptions).allowedNetworks).toEqual([])
   })
 })

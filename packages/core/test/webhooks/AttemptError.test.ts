@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest"
-import * as AttemptError from "../../src/webhooks/AttemptError.ts"
+import { describeAttemptError } from "../../src/webhooks/verdict.ts"
 
 const answered = (status: number) => ({ _tag: "Answered", status, body: "a secret" }) as const
 
 describe("the error of an attempt", () => {
   it.each([200, 204, 299])("is missing for status %s", (status) => {
-    expect(AttemptError.describe(answered(status))).toBeUndefined()
+    expect(describeAttemptError(answered(status))).toBeUndefined()
   })
 
   it.each([
@@ -16,7 +16,7 @@ describe("the error of an attempt", () => {
     [410, "no more notifications"],
     [500, "Only 200 to 299"],
   ])("says what status %s means, and nothing of the response", (status, text) => {
-    const error = AttemptError.describe(answered(status))
+    const error = describeAttemptError(answered(status))
     expect(error).toContain(String(status))
     expect(error).toContain(text)
     expect(error).not.toContain("secret")
@@ -31,6 +31,6 @@ describe("the error of an attempt", () => {
     ["HPE_INVALID_CONSTANT", "could not be sent: HPE_INVALID_CONSTANT."],
     ["constructor", "could not be sent: constructor."],
   ])("says what the code %s means", (reason, text) => {
-    expect(AttemptError.describe({ _tag: "Failed", reason })).toContain(text)
+    expect(describeAttemptError({ _tag: "Failed", reason })).toContain(text)
   })
 })

@@ -1,13 +1,18 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Concurrency from "@tenure/core/Concurrency"
 import fc from "fast-check"
+import {
+  clampConcurrency,
+  concurrencyAfterFailure,
+  concurrencyAfterSuccess,
+  initialConcurrency,
+} from "../../src/webhooks/claim-budget.ts"
 
 /** The concurrency after attempts, of which each has succeeded or failed. */
 const after = (attempts: ReadonlyArray<boolean>): number =>
   attempts.reduce(
     (concurrency, succeeded) =>
-      succeeded ? Concurrency.afterSuccess(concurrency) : Concurrency.afterFailure(concurrency),
-    Concurrency.initial,
+      succeeded ? concurrencyAfterSuccess(concurrency) : concurrencyAfterFailure(concurrency),
+    initialConcurrency,
   )
 
 const successes = (count: number): ReadonlyArray<boolean> =>
@@ -49,7 +54,7 @@ describe("the concurrency of a webhook", () => {
 
   it("can be bounded more narrowly, or widely", () => {
     const bounded = (least: number, most: number) =>
-      [4, 10, 16].map((concurrency) => Concurrency.within(concurrency, { least, most }))
+      [4, 10, 16].map((concurrency) => clampConcurrency(concurrency, { least, most }))
     expect([bounded(4, 16), bounded(4, 8), bounded(2, 2), bounded(12, 100)]).toEqual([
       [4, 10, 16],
       [4, 8, 8],

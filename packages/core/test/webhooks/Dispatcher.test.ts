@@ -1,29 +1,29 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Outbox } from "@tenure/core/Outbox"
-import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
-import { Webhooks } from "@tenure/core/Webhooks"
-import * as WebhookSignature from "@tenure/core/WebhookSignature"
-import { WebhookStore } from "@tenure/core/WebhookStore"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
+import { StoreUnavailable } from "../../src/base/errors.ts"
+import { Outbox } from "../../src/webhooks/outbox.ts"
+import { verifySignature, verifySignatureAsymmetric } from "../../src/webhooks/signature.ts"
+import { WebhookStore } from "../../src/webhooks/store.ts"
+import { Webhooks } from "../../src/webhooks/webhooks.ts"
 import {
-  projectId,
-  hour,
-  status,
-  noDisruptions,
-  storesWith,
-  dispatching,
-  url,
-  otherUrl,
   addWebhook,
+  deliveriesOf,
+  dispatching,
+  hour,
+  noDisruptions,
+  otherUrl,
+  pass,
+  projectId,
   publish,
   publishMany,
   settled,
-  pass,
-  deliveriesOf,
+  status,
+  storesWith,
+  url,
 } from "./dispatching.ts"
 
 describe("a delivery", () => {
@@ -45,7 +45,7 @@ describe("a delivery", () => {
         })
         const now = yield* Clock.currentTimeMillis
         const { body = "", headers = {} } = request ?? {}
-        const verdict = WebhookSignature.verify({ headers, body, now }, [secret])
+        const verdict = verifySignature({ headers, body, now }, [secret])
         expect(Result.isSuccess(verdict)).toBe(true)
         expect(JSON.parse(body)).toEqual({
           type: "payment.completed",
@@ -299,7 +299,7 @@ describe("rotating the secret", () => {
           const { body = "", headers = {} } = sent.at(-1) ?? {}
           const now = yield* Clock.currentTimeMillis
           return [secret, fresh].map((one) =>
-            Result.isSuccess(WebhookSignature.verify({ headers, body, now }, [one])),
+            Result.isSuccess(verifySignature({ headers, body, now }, [one])),
           )
         })
         expect(yield* verifying).toEqual([true, true])
@@ -325,8 +325,8 @@ describe("a signing key", () => {
         yield* settled
         const { body = "", headers = {} } = sent[0] ?? {}
         const notification = { headers, body, now: yield* Clock.currentTimeMillis }
-        expect(Result.isSuccess(WebhookSignature.verify(notification, [secret]))).toBe(true)
-        const { id: eventId } = yield* WebhookSignature.verifyAsymmetric(notification, [key])
+        expect(Result.isSuccess(verifySignature(notification, [secret]))).toBe(true)
+        const { id: eventId } = yield* verifySignatureAsymmetric(notification, [key])
         expect(eventId).toBe(headers["webhook-id"])
       }),
     ),

@@ -1,32 +1,31 @@
 import { describe, expect, it } from "@effect/vitest"
-import type { Event } from "@tenure/core/Event"
-import * as Hooks from "@tenure/core/Hooks"
-import { MembershipStore } from "@tenure/core/MembershipStore"
-import * as Origin from "@tenure/core/Origin"
-import { Outbox } from "@tenure/core/Outbox"
-import { ProjectId } from "@tenure/core/Project"
-import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
-import { Webhooks } from "@tenure/core/Webhooks"
 import { memory } from "@tenure/memory"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import { hostOrigin } from "../../src/base/change-context.ts"
+import { StoreUnavailable } from "../../src/base/errors.ts"
+import { ProjectId } from "../../src/base/values.ts"
+import { type Event, hooksLayer } from "../../src/events/event.ts"
+import { MembershipStore } from "../../src/memberships/store.ts"
+import { Outbox } from "../../src/webhooks/outbox.ts"
+import { Webhooks } from "../../src/webhooks/webhooks.ts"
 import {
-  projectId,
-  status,
-  scripted,
-  noDisruptions,
-  storesWith,
-  dispatching,
-  untilStopped,
-  url,
-  otherUrl,
   addWebhook,
+  deliveriesOf,
+  dispatching,
+  noDisruptions,
+  otherUrl,
+  pass,
+  projectId,
   publish,
   publishMany,
   publishTo,
+  scripted,
   settled,
-  pass,
-  deliveriesOf,
+  status,
+  storesWith,
+  untilStopped,
+  url,
 } from "./dispatching.ts"
 
 describe("if the store", () => {
@@ -255,7 +254,7 @@ describe("a webhook that keeps failing", () => {
         expect(sent.filter((request) => request.url === url)).toHaveLength(before)
       }),
     )
-    return Effect.provide(test, Hooks.layer({ onEvent: (event) => void told.push(event) }))
+    return Effect.provide(test, hooksLayer({ onEvent: (event) => void told.push(event) }))
   })
 })
 
@@ -294,7 +293,7 @@ describe("fairness", () => {
         Effect.gen(function* () {
           const { createProject } = yield* MembershipStore
           yield* Effect.forEach(hanging, (project) =>
-            createProject(project, { origin: Origin.host, at: 0 }),
+            createProject(project, { origin: hostOrigin, at: 0 }),
           )
           yield* Effect.forEach(hanging, (project) =>
             Effect.forEach(urls, (one) => addWebhook(one, project)),
@@ -343,7 +342,7 @@ describe("fairness", () => {
           Effect.gen(function* () {
             const { createProject } = yield* MembershipStore
             yield* Effect.forEach(projects, (project) =>
-              createProject(project, { origin: Origin.host, at: 0 }),
+              createProject(project, { origin: hostOrigin, at: 0 }),
             )
             yield* Effect.forEach(projects, (project) => addWebhook(url, project))
             yield* Effect.forEach(projects, (project) => publishTo(project))
@@ -368,7 +367,7 @@ describe("fairness", () => {
         Effect.gen(function* () {
           const { createProject } = yield* MembershipStore
           yield* Effect.forEach(projects, (project) =>
-            createProject(project, { origin: Origin.host, at: 0 }),
+            createProject(project, { origin: hostOrigin, at: 0 }),
           )
           yield* Effect.forEach(projects, (project) => addWebhook(url, project))
           yield* Effect.forEach(projects, (project) => publishTo(project))

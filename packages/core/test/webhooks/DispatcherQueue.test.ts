@@ -1,12 +1,13 @@
 /** When a dispatcher claims, and the claims that wait in it. */
 
 import { describe, expect, it } from "@effect/vitest"
-import { Outbox } from "@tenure/core/Outbox"
-import { Webhooks } from "@tenure/core/Webhooks"
 import { memory } from "@tenure/memory"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import { Outbox } from "../../src/webhooks/outbox.ts"
+import { Webhooks } from "../../src/webhooks/webhooks.ts"
 import {
+  type Receiver,
   addWebhook,
   deliveriesOf,
   dispatching,
@@ -16,7 +17,6 @@ import {
   projectId,
   publish,
   publishMany,
-  type Receiver,
   scripted,
   settled,
   status,

@@ -1,26 +1,30 @@
 import { describe, expect, it } from "@effect/vitest"
-import {
-  Encryption,
-  layer,
-  options,
-  type Options,
-  type SecretUnreadable,
-} from "@tenure/core/Encryption"
-import { layer as faultsLayer } from "@tenure/core/Faults"
-import * as Keyring from "@tenure/core/Keyring"
-import * as Origin from "@tenure/core/Origin"
-import { ProjectId } from "@tenure/core/Project"
-import * as Setting from "@tenure/core/Setting"
-import { StoredSecret } from "@tenure/core/StoredSecret"
-import { WebhookId } from "@tenure/core/Webhook"
-import { Webhooks } from "@tenure/core/Webhooks"
-import * as WebhookSignature from "@tenure/core/WebhookSignature"
-import { WebhookStore } from "@tenure/core/WebhookStore"
 import { memory } from "@tenure/memory"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import fc from "fast-check"
+import { hostOrigin } from "../../src/base/change-context.ts"
+import { faultsLayer } from "../../src/base/faults.ts"
+import * as Setting from "../../src/base/setting.ts"
+import { ProjectId } from "../../src/base/values.ts"
+import {
+  Encryption,
+  type EncryptionOptions,
+  type SecretUnreadable,
+  encryptionLayer,
+  encryptionOptions,
+} from "../../src/webhooks/encryption.ts"
+import { StoredSecret, parseKeyring } from "../../src/webhooks/secrets.ts"
+import {
+  generateSigningKey,
+  secretFromBytes,
+  verifySignature,
+  verifySignatureAsymmetric,
+} from "../../src/webhooks/signature.ts"
+import { WebhookStore } from "../../src/webhooks/store.ts"
+import { WebhookId } from "../../src/webhooks/webhook.ts"
+import { Webhooks } from "../../src/webhooks/webhooks.ts"
 import {
   addWebhook,
   deliveriesOf,
@@ -37,7 +41,7 @@ const k1 = new Uint8Array(32).fill(1)
 const k2 = new Uint8Array(32).fill(2)
 const base64 = (key: Uint8Array) => Buffer.from(key).toString("base64")
 
-type Given = NonNullable<Options["encryption"]>
+type Given = NonNullable<EncryptionOptions["encryption"]>
 
 const first: Given = { current: "k1", keys: { k1 } }
 const rotated: Given = { current: "k2", keys: { k1, k2: base64(k2) } }
@@ -45,7 +49,7 @@ const onlySecond: Given = { current: "k2", keys: { k2 } }
 const reading: Given = { keys: { k1 } }
 
 const encrypted = (encryption: Given | undefined) =>
-  layer(Setting.readSync(options, { encryption }))
+  encryptionLayer(Setting.parse(encryptionOptions, { encryption }))
 
 /** Runs with keys, or without any. */
 const by =
@@ -57,7 +61,7 @@ const owner = {
   projectId: ProjectId("p1"),
   webhookId: WebhookId("0e9bfa3c-0000-4000-8000-000000000001"),
 }
-const secret = WebhookSignature.secretFromBytes(new Uint8Array(32).fill(7))
+const secret = secretFromBytes(new Uint8Array(32).fill(7))
 
 const seal = Effect.flatMap(Encryption, ({ seal: run }) => run(owner, secret))
 const open = (stored: StoredSecret, of = owner) =>
@@ -139,7 +143,7 @@ describe("an encrypted secret", () => {
 
   it.effect("that is no secret after decryption is refused", () =>
     Effect.gen(function* () {
-      const key = yield* WebhookSignature.generateSigningKey
+      const key = yield* generateSigningKey
       const encryption = yield* Encryption
       const stored = yield* encryption.seal(owner, key)
       expect(yield* encryption.signingKey(owner, stored)).toBe(key)
@@ -201,7 +205,7 @@ describe("the option", () => {
     [base64(k1), "encryption"],
   ])("is refused without showing a key: %#", (encryption, field) => {
     const given: unknown = { encryption }
-    const verdict = options.read(given, "")
+    const verdict = encryptionOptions.read(given, "")
     const error = Result.isFailure(verdict) ? verdict.failure : undefined
     expect(error?.field).toBe(field)
     expect(error?.message).not.toContain("c2Vj")
@@ -209,17 +213,17 @@ describe("the option", () => {
   })
 
   it("is read from text: keys separated by commas, of which the first encrypts, unless it is plain", () => {
-    const one = Keyring.fromText(base64(k1))
-    const two = Keyring.fromText(`${base64(k2)}, ${base64(k1)}`)
+    const one = parseKeyring(base64(k1))
+    const two = parseKeyring(`${base64(k2)}, ${base64(k1)}`)
     expect(one?.keys).toEqual({ [String(one?.current)]: base64(k1) })
     expect(two?.keys).toEqual({ ...one?.keys, [String(two?.current)]: base64(k2) })
-    expect(Result.isSuccess(options.read({ encryption: two }, ""))).toBe(true)
-    const plain = Keyring.fromText(`plain, ${base64(k1)}`)
+    expect(Result.isSuccess(encryptionOptions.read({ encryption: two }, ""))).toBe(true)
+    const plain = parseKeyring(`plain, ${base64(k1)}`)
     expect(plain).toEqual({ current: undefined, keys: one?.keys })
-    expect(Result.isSuccess(options.read({ encryption: plain }, ""))).toBe(true)
+    expect(Result.isSuccess(encryptionOptions.read({ encryption: plain }, ""))).toBe(true)
     const key = base64(k1)
     for (const text of ["", "undefined", `${key},`, `,${key}`, "plain", "plain,", `${key},plain`]) {
-      expect(Keyring.fromText(text)).toBeUndefined()
+      expect(parseKeyring(text)).toBeUndefined()
     }
   })
 })
@@ -241,7 +245,7 @@ describe("webhooks with encryption", () => {
           isAway = true
           const { id } = yield* addWebhook()
           const rotation = { secret: StoredSecret("enc_k2_AAAA"), previousUntil: 0 }
-          const occasion = { origin: Origin.host, at: 0 }
+          const occasion = { origin: hostOrigin, at: 0 }
           yield* (yield* WebhookStore).rotateSecret(projectId, id, rotation, occasion)
           const { health } = yield* Webhooks
           expect((yield* Effect.flip(listing))._tag).toBe("StoreUnavailable")
@@ -285,8 +289,8 @@ describe("webhooks with encryption", () => {
               body: request?.body ?? "",
               now: request?.at ?? 0,
             }
-            expect(Result.isSuccess(WebhookSignature.verify(notification, [one]))).toBe(true)
-            yield* WebhookSignature.verifyAsymmetric(notification, [key])
+            expect(Result.isSuccess(verifySignature(notification, [one]))).toBe(true)
+            yield* verifySignatureAsymmetric(notification, [key])
           }
         }),
       {},
@@ -305,7 +309,7 @@ describe("webhooks with encryption", () => {
           const store = yield* WebhookStore
           const secretOf = StoredSecret("enc_k9_AAAA")
           const rotation = { secret: secretOf, previousUntil: 0 }
-          yield* store.rotateSecret(projectId, broken.id, rotation, { origin: Origin.host, at: 0 })
+          yield* store.rotateSecret(projectId, broken.id, rotation, { origin: hostOrigin, at: 0 })
           yield* publish
           yield* pass(100)
           expect(sent.map((request) => request.url)).toEqual([otherUrl])

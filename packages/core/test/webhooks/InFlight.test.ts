@@ -1,11 +1,11 @@
 import { describe, expect, it } from "@effect/vitest"
-import { EventId } from "@tenure/core/Event"
-import type { Claim } from "@tenure/core/Outbox"
-import { ProjectId } from "@tenure/core/Project"
-import { WebhookId } from "@tenure/core/Webhook"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import * as InFlight from "../../src/webhooks/InFlight.ts"
+import { ProjectId } from "../../src/base/values.ts"
+import { EventId } from "../../src/events/event.ts"
+import { makeInFlightAttempts } from "../../src/webhooks/dispatcher.ts"
+import type { Claim } from "../../src/webhooks/outbox.ts"
+import { WebhookId } from "../../src/webhooks/webhook.ts"
 
 const one = WebhookId("00000000-0000-4000-8000-000000000001")
 const other = WebhookId("00000000-0000-4000-8000-000000000002")
@@ -22,7 +22,7 @@ const attempts = Effect.gen(function* () {
   const released: Array<string> = []
   const ended: Array<readonly [WebhookId, boolean]> = []
   const time = { now: 1000 }
-  const inFlight = InFlight.make({
+  const inFlight = makeInFlightAttempts({
     deliver: ({ lease }, onAnswer) => {
       const answer = Deferred.makeUnsafe<boolean>()
       answers.set(lease, answer)

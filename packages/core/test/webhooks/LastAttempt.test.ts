@@ -1,11 +1,10 @@
 /** What is logged, and what the host is told, of deliveries that get no further attempts. */
 
 import { describe, expect, it } from "@effect/vitest"
-import type { Event } from "@tenure/core/Event"
-import { layer as hooks } from "@tenure/core/Hooks"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import * as References from "effect/References"
+import { type Event, hooksLayer as hooks } from "../../src/events/event.ts"
 import {
   addWebhook,
   dispatching,

@@ -1,9 +1,14 @@
 import { describe, expect, it } from "@effect/vitest"
 import fc from "fast-check"
-import * as Queueing from "../../src/webhooks/Queueing.ts"
+import {
+  isPrefetchLow,
+  maxPrefetchMillis,
+  smoothedMillis,
+  wantedPrefetch,
+} from "../../src/webhooks/claim-budget.ts"
 
 const sought = (concurrency: number, attemptMillis: number | undefined, most = 64) =>
-  Queueing.sought({ concurrency, attemptMillis }, most)
+  wantedPrefetch({ concurrency, attemptMillis }, most)
 
 describe("the queue of a webhook", () => {
   it("is as long as the attempts of a tenth of a second, and as all queues may be together", () => {
@@ -25,7 +30,7 @@ describe("the queue of a webhook", () => {
         (concurrency, millis, more) => {
           const length = sought(concurrency, millis, 1_000_000)
           expect(sought(concurrency, millis + more, 1_000_000)).toBeLessThanOrEqual(length)
-          expect((length * millis) / concurrency).toBeLessThanOrEqual(Queueing.longestMillis)
+          expect((length * millis) / concurrency).toBeLessThanOrEqual(maxPrefetchMillis)
         },
       ),
     )
@@ -33,14 +38,14 @@ describe("the queue of a webhook", () => {
 
   it("is low when it is half empty", () => {
     const isLow = (length: number) =>
-      Queueing.isLow(length, { concurrency: 16, attemptMillis: 25 }, 64)
+      isPrefetchLow(length, { concurrency: 16, attemptMillis: 25 }, 64)
     expect([0, 32, 33, 64].map(isLow)).toEqual([true, true, false, false])
   })
 })
 
 describe("the duration of an attempt", () => {
   it("is that of the first, and then follows the latest", () => {
-    expect(Queueing.smoothed(undefined, 20)).toBe(20)
-    expect(Queueing.smoothed(20, 100)).toBe(40)
+    expect(smoothedMillis(undefined, 20)).toBe(20)
+    expect(smoothedMillis(20, 100)).toBe(40)
   })
 })

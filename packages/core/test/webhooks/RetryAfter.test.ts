@@ -1,7 +1,6 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import * as HttpDate from "../../src/webhooks/HttpDate.ts"
-import * as RetryAfter from "../../src/webhooks/RetryAfter.ts"
+import { parseHttpDate, parseRetryAfter } from "../../src/webhooks/verdict.ts"
 
 const now = Date.UTC(2026, 10, 18, 11, 6, 40)
 const year = 365.25 * 86_400_000
@@ -35,7 +34,7 @@ describe("an HTTP date", () => {
       "Sunday, 06-Nov-94 08:49:37 GMT",
       "Sun Nov  6 08:49:37 1994",
     ]) {
-      expect(HttpDate.parse(text, now)).toBe(784_111_777_000)
+      expect(parseHttpDate(text, now)).toBe(784_111_777_000)
     }
   })
 
@@ -43,8 +42,8 @@ describe("an HTTP date", () => {
     fc.assert(
       fc.property(instants, (instant) => {
         const { asctime, fixdate } = spellings(instant)
-        expect(HttpDate.parse(fixdate, now)).toBe(instant)
-        expect(HttpDate.parse(asctime, now)).toBe(instant)
+        expect(parseHttpDate(fixdate, now)).toBe(instant)
+        expect(parseHttpDate(asctime, now)).toBe(instant)
       }),
     )
   })
@@ -52,7 +51,7 @@ describe("an HTTP date", () => {
   it("with a two-digit year is at most fifty years in the future", () => {
     fc.assert(
       fc.property(secondsBetween(now - 48 * year, now + 49 * year), (instant) => {
-        expect(HttpDate.parse(spellings(instant).rfc850, now)).toBe(instant)
+        expect(parseHttpDate(spellings(instant).rfc850, now)).toBe(instant)
       }),
     )
   })
@@ -75,7 +74,7 @@ describe("an HTTP date", () => {
     "784111777",
     "",
   ])("cannot be %j", (text) => {
-    expect(HttpDate.parse(text, now)).toBeUndefined()
+    expect(parseHttpDate(text, now)).toBeUndefined()
   })
 })
 
@@ -83,7 +82,7 @@ describe("Retry-After", () => {
   it("is a number of seconds, up to the longest wait", () => {
     fc.assert(
       fc.property(fc.bigInt({ min: 0n, max: 10n ** 400n }), fc.nat(), (seconds, most) => {
-        const asked = RetryAfter.millis(String(seconds), now, most)
+        const asked = parseRetryAfter(String(seconds), now, most)
         expect(asked).toBe(Math.min(Number(seconds) * 1000, most))
       }),
     )
@@ -94,7 +93,7 @@ describe("Retry-After", () => {
       fc.property(secondsBetween(now - year, now + year), fc.nat(), (instant, most) => {
         const expected = Math.min(Math.max(0, instant - now), most)
         for (const field of Object.values(spellings(instant))) {
-          expect(RetryAfter.millis(field, now, most)).toBe(expected)
+          expect(parseRetryAfter(field, now, most)).toBe(expected)
         }
       }),
     )
@@ -121,7 +120,7 @@ describe("Retry-After", () => {
     ]) {
       // A year alone is a number of seconds.
       const expected = field === "2030" ? 2_030_000 : 0
-      expect([field, RetryAfter.millis(field, now, longest)]).toEqual([field, expected])
+      expect([field, parseRetryAfter(field, now, longest)]).toEqual([field, expected])
     }
   })
 
@@ -132,7 +131,7 @@ describe("Retry-After", () => {
     )
     fc.assert(
       fc.property(fields, fc.nat(), (field, most) => {
-        const asked = RetryAfter.millis(field, now, most)
+        const asked = parseRetryAfter(field, now, most)
         expect(asked).toBeGreaterThanOrEqual(0)
         expect(asked).toBeLessThanOrEqual(most)
       }),

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
-import { mostInProject } from "@tenure/core/Outbox"
 import fc from "fast-check"
-import * as Room from "../../src/webhooks/Room.ts"
+import { claimBudget } from "../../src/webhooks/claim-budget.ts"
+import { maxAttemptsOfWebhook } from "../../src/webhooks/outbox.ts"
 
 describe("the room for more attempts", () => {
   const sizes = fc.nat({ max: 3000 })
@@ -9,7 +9,7 @@ describe("the room for more attempts", () => {
 
   /** The room where none of the attempts is for a failing webhook. */
   const roomFor = (size: number, most: number) =>
-    Room.of({ all: size, failing: 0, queued: 0 }, most)
+    claimBudget({ all: size, failing: 0, queued: 0 }, most)
 
   it("is at most what is free, and at least one if anything is free", () => {
     fc.assert(
@@ -41,17 +41,23 @@ describe("the room for more attempts", () => {
   })
 
   it("allows to claim ahead a sixteenth of it, less what waits already, while half is free", () => {
-    const ahead = (all: number, queued: number) => Room.of({ all, failing: 0, queued }, 1024)?.ahead
+    const ahead = (all: number, queued: number) =>
+      claimBudget({ all, failing: 0, queued }, 1024)?.ahead
     expect([ahead(0, 0), ahead(512, 60), ahead(400, 64), ahead(400, 70)]).toEqual([64, 4, 0, 0])
-    expect([ahead(513, 0), Room.of({ all: 0, failing: 0, queued: 0 }, 15)?.ahead]).toEqual([0, 0])
+    expect([ahead(513, 0), claimBudget({ all: 0, failing: 0, queued: 0 }, 15)?.ahead]).toEqual([
+      0, 0,
+    ])
   })
 
   it("is for failing webhooks until they have half of it, and for the others as long as it lasts", () => {
     const failing = (count: number) =>
-      Room.of({ all: count, failing: count, queued: 0 }, 1024)?.failing
+      claimBudget({ all: count, failing: count, queued: 0 }, 1024)?.failing
     expect([0, 1, 511, 512, 600].map(failing)).toEqual([512, 511, 1, 0, 0])
-    expect(Room.of({ all: 512, failing: 512, queued: 0 }, 1024)).toMatchObject({ limit: 128 })
-    expect(Room.of({ all: 0, failing: 0, queued: 0 }, 1)).toMatchObject({ limit: 1, failing: 1 })
+    expect(claimBudget({ all: 512, failing: 512, queued: 0 }, 1024)).toMatchObject({ limit: 128 })
+    expect(claimBudget({ all: 0, failing: 0, queued: 0 }, 1)).toMatchObject({
+      limit: 1,
+      failing: 1,
+    })
   })
 
   it("lasts for another project, in whatever order thirty projects take all that they get", () => {
@@ -80,10 +86,10 @@ describe("the most deliveries of a webhook within the limit of its project", () 
   it("is at least one below the limit, none at the limit, and never grows with what is claimed", () => {
     fc.assert(
       fc.property(concurrencies, limits, fc.nat({ max: 2000 }), (concurrency, limit, claimed) => {
-        const most = mostInProject(concurrency, limit, claimed)
+        const most = maxAttemptsOfWebhook(concurrency, limit, claimed)
         expect(most > 0).toBe(claimed < limit)
         expect(most).toBeLessThanOrEqual(concurrency)
-        expect(mostInProject(concurrency, limit, claimed + 1)).toBeLessThanOrEqual(most)
+        expect(maxAttemptsOfWebhook(concurrency, limit, claimed + 1)).toBeLessThanOrEqual(most)
       }),
     )
   })

@@ -1,6 +1,12 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import * as Verdict from "../../src/webhooks/Verdict.ts"
+import {
+  type Verdict,
+  type VerdictOutcome,
+  type VerdictRules,
+  type WebhookStanding,
+  decideVerdict,
+} from "../../src/webhooks/verdict.ts"
 import { retrySchedule } from "./dispatching.ts"
 
 const second = 1000
@@ -9,9 +15,9 @@ const hour = 60 * minute
 const day = 24 * hour
 const now = Date.UTC(2026, 10, 18)
 
-const rules: Verdict.Rules = { retrySchedule, disableAfter: 5 * day }
-const first: Verdict.Standing = { attemptNumber: 1, failures: 0, failingSince: undefined }
-const noAnswer: Verdict.Outcome = { endedAt: now, status: undefined, retryAfter: undefined }
+const rules: VerdictRules = { retrySchedule, disableAfter: 5 * day }
+const first: WebhookStanding = { attemptNumber: 1, failures: 0, failingSince: undefined }
+const noAnswer: VerdictOutcome = { endedAt: now, status: undefined, retryAfter: undefined }
 
 const anyRules = fc.record({
   retrySchedule: fc.oneof(
@@ -40,10 +46,10 @@ const random = fc.double({ min: 0, max: 1, noNaN: true })
 /** Webhooks that have not been failing for long. */
 const lately = anyStanding.map((standing) => ({ ...standing, failingSince: undefined }))
 
-const retryOf = (verdict: Verdict.Verdict) => (verdict._tag === "Retry" ? verdict : undefined)
+const retryOf = (verdict: Verdict) => (verdict._tag === "Retry" ? verdict : undefined)
 
 /** The waits after an attempt: of the delivery, and of the webhook. */
-const waits = (verdict: Verdict.Verdict) =>
+const waits = (verdict: Verdict) =>
   verdict._tag === "Retry" ? verdict : { delayMillis: undefined, holdMillis: 0, ...verdict }
 
 describe("an attempt", () => {
@@ -51,7 +57,7 @@ describe("an attempt", () => {
     const statuses = fc.option(fc.integer({ min: 100, max: 999 }), { nil: undefined })
     fc.assert(
       fc.property(anyRules, anyStanding, statuses, random, (given, standing, status, at) => {
-        const { _tag } = Verdict.judge(given, standing, { ...noAnswer, status }, at)
+        const { _tag } = decideVerdict(given, standing, { ...noAnswer, status }, at)
         const isSuccess = status !== undefined && status >= 200 && status < 300
         expect(_tag === "Delivered").toBe(isSuccess)
       }),
@@ -61,7 +67,7 @@ describe("an attempt", () => {
   it("disables the webhook if the status is 410", () => {
     fc.assert(
       fc.property(anyRules, anyStanding, random, (given, standing, at) => {
-        const verdict = Verdict.judge(given, standing, { ...noAnswer, status: 410 }, at)
+        const verdict = decideVerdict(given, standing, { ...noAnswer, status: 410 }, at)
         expect(verdict).toEqual({ _tag: "Disabled", reason: "gone" })
       }),
     )
@@ -70,7 +76,7 @@ describe("an attempt", () => {
   it("that fails disables the webhook if and only if all have failed for too long", () => {
     fc.assert(
       fc.property(anyRules, anyStanding, failed, random, (given, standing, outcome, at) => {
-        const verdict = Verdict.judge(given, standing, outcome, at)
+        const verdict = decideVerdict(given, standing, outcome, at)
         const failingFor = standing.failingSince === undefined ? 0 : now - standing.failingSince
         const isTooLong = failingFor >= given.disableAfter
         expect(verdict._tag === "Disabled").toBe(isTooLong)
@@ -82,7 +88,7 @@ describe("an attempt", () => {
   it("that fails is retried until the schedule has ended", () => {
     fc.assert(
       fc.property(anyRules, lately, failed, random, (given, standing, outcome, at) => {
-        const { _tag } = Verdict.judge(given, standing, outcome, at)
+        const { _tag } = decideVerdict(given, standing, outcome, at)
         const hasMore = standing.attemptNumber <= given.retrySchedule.length
         expect(_tag).toBe(hasMore ? "Retry" : "Failed")
       }),
@@ -94,9 +100,9 @@ describe("the next attempt", () => {
   it("is never earlier because of Retry-After", () => {
     fc.assert(
       fc.property(anyRules, lately, failed, random, (given, standing, outcome, at) => {
-        const asked = waits(Verdict.judge(given, standing, outcome, at))
+        const asked = waits(decideVerdict(given, standing, outcome, at))
         const plain = waits(
-          Verdict.judge(given, standing, { ...outcome, retryAfter: undefined }, at),
+          decideVerdict(given, standing, { ...outcome, retryAfter: undefined }, at),
         )
         expect(asked.delayMillis ?? 0).toBeGreaterThanOrEqual(plain.delayMillis ?? 0)
       }),
@@ -106,7 +112,7 @@ describe("the next attempt", () => {
   it("is later because of Retry-After, up to the next two delays of the schedule", () => {
     fc.assert(
       fc.property(anyRules, lately, failed, random, (given, standing, outcome, at) => {
-        const { delayMillis = 0 } = retryOf(Verdict.judge(given, standing, outcome, at)) ?? {}
+        const { delayMillis = 0 } = retryOf(decideVerdict(given, standing, outcome, at)) ?? {}
         const { attemptNumber } = standing
         const [step = 0, ...next] = given.retrySchedule.slice(attemptNumber - 1, attemptNumber + 2)
         expect(delayMillis).toBeLessThanOrEqual(Math.max(Math.ceil(1.2 * step), ...next))
@@ -124,7 +130,7 @@ describe("the next attempt", () => {
     [1, "2027-01-01T00:00:00Z", 5 * second],
   ])("after attempt %d with Retry-After: %s is %d ms later", (attemptNumber, field, expected) => {
     const outcome = { endedAt: now, status: 503, retryAfter: field }
-    const verdict = Verdict.judge(rules, { ...first, attemptNumber }, outcome, 0.5)
+    const verdict = decideVerdict(rules, { ...first, attemptNumber }, outcome, 0.5)
     expect(retryOf(verdict)?.delayMillis).toBe(expected)
   })
 })
@@ -135,7 +141,7 @@ describe("the webhook", () => {
     fc.assert(
       fc.property(seconds, fc.nat({ max: 30 }), random, (asked, before, at) => {
         const outcome = { endedAt: now, status: 429, retryAfter: String(asked) }
-        const verdict = Verdict.judge(rules, { ...first, failures: before }, outcome, at)
+        const verdict = decideVerdict(rules, { ...first, failures: before }, outcome, at)
         expect(verdict).toMatchObject({ _tag: "Retry", holdMillis: asked * second })
       }),
     )
@@ -144,7 +150,7 @@ describe("the webhook", () => {
   it("is held at most until the next attempt, and a minute after the last one", () => {
     fc.assert(
       fc.property(anyRules, lately, failed, random, (given, standing, outcome, at) => {
-        const verdict = Verdict.judge(given, standing, outcome, at)
+        const verdict = decideVerdict(given, standing, outcome, at)
         const { delayMillis = minute, holdMillis } = waits(verdict)
         expect(holdMillis).toBeLessThanOrEqual(delayMillis)
       }),
@@ -154,20 +160,20 @@ describe("the webhook", () => {
   it.each([429, 502, 503, 504])(
     "is held for a second after a response with status %d",
     (status) => {
-      const verdict = Verdict.judge(rules, first, { ...noAnswer, status }, 0.5)
+      const verdict = decideVerdict(rules, first, { ...noAnswer, status }, 0.5)
       expect(verdict).toMatchObject({ holdMillis: second })
     },
   )
 
   it.each([undefined, 400, 404, 500])("is not held after a response with status %s", (status) => {
-    const verdict = Verdict.judge(rules, first, { ...noAnswer, status }, 0.5)
+    const verdict = decideVerdict(rules, first, { ...noAnswer, status }, 0.5)
     expect(verdict).toMatchObject({ holdMillis: 0 })
   })
 
   it("is held for a minute after ten failures in a row", () => {
     const holdAfter = (before: number, attemptNumber: number) => {
       const standing = { ...first, attemptNumber, failures: before }
-      return waits(Verdict.judge(rules, standing, noAnswer, 0.5)).holdMillis
+      return waits(decideVerdict(rules, standing, noAnswer, 0.5)).holdMillis
     }
     expect([8, 9, 10].map((before) => holdAfter(before, 2))).toEqual([0, minute, minute])
     expect(holdAfter(9, 1)).toBe(5 * second)

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
-import { WebhookId } from "@tenure/core/Webhook"
-import * as Waking from "../../src/webhooks/Waking.ts"
+import { makeClaimTrigger } from "../../src/webhooks/claim-budget.ts"
+import { WebhookId } from "../../src/webhooks/webhook.ts"
 
 const one = WebhookId("00000000-0000-4000-8000-000000000001")
 const other = WebhookId("00000000-0000-4000-8000-000000000002")
@@ -10,7 +10,7 @@ const elsewhere = () => false
 
 describe("a settlement", () => {
   it("is a reason to claim again if the last claim has kept back something of its webhook", () => {
-    const waking = Waking.make()
+    const waking = makeClaimTrigger()
     waking.beginClaim()
     expect(waking.endClaim([one], inHand)).toBeUndefined()
     expect([waking.settled(one), waking.settled(other)]).toEqual([true, false])
@@ -20,7 +20,7 @@ describe("a settlement", () => {
   })
 
   it("during a claim is a reason if that claim has kept back something, and did not see it", () => {
-    const waking = Waking.make()
+    const waking = makeClaimTrigger()
     waking.beginClaim()
     waking.endClaim([one], inHand)
     waking.beginClaim()
@@ -34,7 +34,7 @@ describe("a settlement", () => {
 
 describe("what is kept back because of claims elsewhere", () => {
   it("is claimed after a pause", () => {
-    const waking = Waking.make()
+    const waking = makeClaimTrigger()
     waking.beginClaim()
     expect(waking.endClaim([one, other], (id) => id === one)).toBe(200)
   })

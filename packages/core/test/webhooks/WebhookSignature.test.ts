@@ -1,5 +1,4 @@
 import { createHmac } from "node:crypto"
-import * as WebhookSignature from "@tenure/core/WebhookSignature"
 import { WebCrypto } from "effect/crypto/WebCrypto"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -7,21 +6,34 @@ import fc from "fast-check"
 import { Webhook as StandardWebhook } from "standardwebhooks"
 import { Webhook as SvixWebhook } from "svix"
 import { describe, expect, it } from "vitest"
+import {
+  SigningKey,
+  type VerificationError,
+  VerificationKey,
+  type VerifiedWebhook,
+  WebhookSecret,
+  generateSigningKey,
+  parseWebhookSecrets,
+  secretFromBytes,
+  signMessage,
+  signMessageAsymmetric,
+  verificationKeyOf,
+  verifySignature,
+  verifySignatureAsymmetric,
+} from "../../src/webhooks/signature.ts"
 
 // The test vectors of the reference implementations.
-const secret = WebhookSignature.Secret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+const secret = WebhookSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
 const message = {
   id: "msg_p5jXN8AQM9LWM0D4loKWxJek",
   timestamp: 1_614_265_330,
   body: '{"test": 2432232314}',
 }
 const v1 = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
-const signingKey = WebhookSignature.SigningKey(
+const signingKey = SigningKey(
   "whsk_6Xb/dCcHpPea21PS1N9VY/NZW723CEc77N4rJCubMbfVKIDij2HKpMKkioLlX0dRqSKJp4AJ6p9lMicMFs6Kvg==",
 )
-const verificationKey = WebhookSignature.VerificationKey(
-  "whpk_1SiA4o9hyqTCpIqC5V9HUakiiaeACeqfZTInDBbOir4=",
-)
+const verificationKey = VerificationKey("whpk_1SiA4o9hyqTCpIqC5V9HUakiiaeACeqfZTInDBbOir4=")
 const v1a =
   "v1a,hnO3f9T8Ytu9HwrXslvumlUpqtNVqkhqw/enGzPCXe5BdqzCInXqYXFymVJaA7AZdpXwVLPo3mNl8EM+m7TBAg=="
 
@@ -32,38 +44,31 @@ const headers = (signature: string, timestamp: string | number = message.timesta
   "webhook-signature": signature,
 })
 
-const reasonOf = (verdict: Result.Result<unknown, WebhookSignature.VerificationError>) =>
+const reasonOf = (verdict: Result.Result<unknown, VerificationError>) =>
   Result.isFailure(verdict) ? verdict.failure.reason : "verified"
 
-const verify = (
-  given: WebhookSignature.Notification["headers"],
-  options: Partial<WebhookSignature.Notification> = {},
-) =>
-  reasonOf(
-    WebhookSignature.verify({ headers: given, body: message.body, now, ...options }, [secret]),
-  )
+const verify = (given: VerifiedWebhook["headers"], options: Partial<VerifiedWebhook> = {}) =>
+  reasonOf(verifySignature({ headers: given, body: message.body, now, ...options }, [secret]))
 
-const secrets = fc
-  .uint8Array({ minLength: 24, maxLength: 64 })
-  .map(WebhookSignature.secretFromBytes)
+const secrets = fc.uint8Array({ minLength: 24, maxLength: 64 }).map(secretFromBytes)
 const bodies = fc.oneof(fc.json(), fc.string({ unit: "binary" }))
 const ids = fc.uuid()
 
 describe("v1", () => {
   it("signs the test vector", () => {
-    expect(WebhookSignature.sign(message, secret)).toBe(v1)
+    expect(signMessage(message, secret)).toBe(v1)
   })
 
   it("signs bytes like the text that they encode", () => {
     const body = new TextEncoder().encode(message.body)
-    expect(WebhookSignature.sign({ ...message, body }, secret)).toBe(v1)
+    expect(signMessage({ ...message, body }, secret)).toBe(v1)
   })
 
   it("is verified by the public libraries", () => {
     fc.assert(
       fc.property(secrets, ids, fc.json(), (key, id, body) => {
         const timestamp = Math.floor(Date.now() / 1000)
-        const signature = WebhookSignature.sign({ id, timestamp, body }, key)
+        const signature = signMessage({ id, timestamp, body }, key)
         const given = {
           "webhook-id": id,
           "webhook-timestamp": String(timestamp),
@@ -81,30 +86,30 @@ describe("v1", () => {
     fc.assert(
       fc.property(secrets, ids, bodies, fc.nat(), (key, id, body, at) => {
         const timestamp = message.timestamp
-        const signature = WebhookSignature.sign({ id, timestamp, body }, key)
+        const signature = signMessage({ id, timestamp, body }, key)
         const notification = {
           headers: { ...headers(signature), "webhook-id": id },
           body,
           now,
         }
-        expect(reasonOf(WebhookSignature.verify(notification, [key]))).toBe("verified")
+        expect(reasonOf(verifySignature(notification, [key]))).toBe("verified")
         const position = at % (body.length + 1)
         const changed = `${body.slice(0, position)}x${body.slice(position)}`
-        const verdict = WebhookSignature.verify({ ...notification, body: changed }, [key])
+        const verdict = verifySignature({ ...notification, body: changed }, [key])
         expect(reasonOf(verdict)).toBe("NoMatchingSignature")
       }),
     )
   })
 
   it("verifies with either secret during a rotation", () => {
-    const fresh = WebhookSignature.secretFromBytes(new Uint8Array(32).fill(7))
-    const both = `v1a,xxxx ${WebhookSignature.sign(message, fresh)} ${v1}`
+    const fresh = secretFromBytes(new Uint8Array(32).fill(7))
+    const both = `v1a,xxxx ${signMessage(message, fresh)} ${v1}`
     const notification = { headers: headers(both), body: message.body, now }
     for (const known of [[secret], [fresh], [fresh, secret]]) {
-      expect(reasonOf(WebhookSignature.verify(notification, known))).toBe("verified")
+      expect(reasonOf(verifySignature(notification, known))).toBe("verified")
     }
-    const other = WebhookSignature.secretFromBytes(new Uint8Array(32).fill(8))
-    expect(reasonOf(WebhookSignature.verify(notification, [other]))).toBe("NoMatchingSignature")
+    const other = secretFromBytes(new Uint8Array(32).fill(8))
+    expect(reasonOf(verifySignature(notification, [other]))).toBe("NoMatchingSignature")
   })
 })
 
@@ -190,7 +195,7 @@ const keyProblems = [
 ]
 
 describe("an invalid argument", () => {
-  const { expected } = WebhookSignature.Secret
+  const { expected } = WebhookSecret
 
   const forged = (text: string) => {
     const key = createHmac("sha256", Buffer.from(text.slice("whsec_".length), "base64"))
@@ -200,8 +205,8 @@ describe("an invalid argument", () => {
   it.each(whole(keyProblems))("among the secrets fails as InvalidKeys: %j", (keys) => {
     const signatures = ["", String(keys), ...[keys].flat().map(String)].map(forged)
     const notification = { headers: headers(signatures.join(" ")), body: message.body, now }
-    expect(reasonOf(WebhookSignature.verify(notification, untyped(keys)))).toBe("InvalidKeys")
-    expect(reasonOf(WebhookSignature.checkSecrets(untyped(keys)))).toBe("InvalidKeys")
+    expect(reasonOf(verifySignature(notification, untyped(keys)))).toBe("InvalidKeys")
+    expect(reasonOf(parseWebhookSecrets(untyped(keys)))).toBe("InvalidKeys")
   })
 
   it.each(
@@ -233,14 +238,14 @@ describe("an invalid argument", () => {
   )
 
   it.each([undefined, null, "text", 42])("for the notification fails: %j", (given) => {
-    const verdict = WebhookSignature.verify(untyped(given), [secret])
+    const verdict = verifySignature(untyped(given), [secret])
     expect(reasonOf(verdict)).toBe("InvalidNotification")
   })
 
   it.each(["", "secret", "whsec_", "undefined", undefined, null, 42, signingKey])(
     "for the secret to sign with throws a TypeError that does not contain it: %j",
     (given) => {
-      const sign = () => WebhookSignature.sign(message, untyped(given))
+      const sign = () => signMessage(message, untyped(given))
       expect(sign).toThrow(new TypeError(`invalid webhook secret: expected ${expected}`))
     },
   )
@@ -257,15 +262,15 @@ describe("an invalid argument", () => {
     const error = new TypeError(
       "invalid message: expected an id, a timestamp in whole seconds, and a body of text or bytes",
     )
-    expect(() => WebhookSignature.sign(untyped(given), secret)).toThrow(error)
-    const signed = WebhookSignature.signAsymmetric(untyped(given), signingKey)
+    expect(() => signMessage(untyped(given), secret)).toThrow(error)
+    const signed = signMessageAsymmetric(untyped(given), signingKey)
     await expect(Effect.runPromise(signed)).rejects.toThrow(error)
   })
 
   it("for verifyAsymmetric fails in the same ways", async () => {
     const run = (notification: object, keys: unknown) =>
       Effect.runPromise(
-        Effect.result(WebhookSignature.verifyAsymmetric(untyped(notification), untyped(keys))),
+        Effect.result(verifySignatureAsymmetric(untyped(notification), untyped(keys))),
       ).then(reasonOf)
     const valid = { headers: headers(v1a), body: message.body, now }
     for (const keys of [...keyProblems, [secret], [signingKey], ["whpk_"], verificationKey]) {
@@ -309,9 +314,9 @@ describe("the error of a notification that is refused", () => {
       [],
     ],
   ])("says: %s", (text, notification, keys) => {
-    expect(
-      Result.getFailure(WebhookSignature.verify(untyped(notification), untyped(keys))),
-    ).toMatchObject({ value: { _tag: "VerificationError", message: text } })
+    expect(Result.getFailure(verifySignature(untyped(notification), untyped(keys)))).toMatchObject({
+      value: { _tag: "VerificationError", message: text },
+    })
   })
 })
 
@@ -340,7 +345,7 @@ describe("only a signature by one of the given keys verifies", () => {
     const keys = fc.oneof(anything, fc.array(fc.oneof(anything, secrets)))
     fc.assert(
       fc.property(given, keys, (notification, others) => {
-        const verdict = WebhookSignature.verify(untyped(notification), untyped(others))
+        const verdict = verifySignature(untyped(notification), untyped(others))
         expect(reasonOf(verdict)).not.toBe("verified")
       }),
       { numRuns: 1000 },
@@ -351,9 +356,9 @@ describe("only a signature by one of the given keys verifies", () => {
     fc.assert(
       fc.property(secrets, fc.array(secrets, { minLength: 1 }), (stranger, keys) => {
         fc.pre(!keys.includes(stranger))
-        const signature = WebhookSignature.sign(message, stranger)
+        const signature = signMessage(message, stranger)
         const notification = { headers: headers(signature), body: message.body, now }
-        expect(reasonOf(WebhookSignature.verify(notification, keys))).toBe("NoMatchingSignature")
+        expect(reasonOf(verifySignature(notification, keys))).toBe("NoMatchingSignature")
       }),
     )
   })
@@ -366,7 +371,7 @@ describe("only a signature by one of the given keys verifies", () => {
     "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
   ])("so the Ed25519 key %s, with which forgeries verify, is refused", async (hex) => {
     const key = `whpk_${Buffer.from(hex, "hex").toString("base64")}`
-    expect(WebhookSignature.VerificationKey.is(key)).toBe(false)
+    expect(VerificationKey.is(key)).toBe(false)
     // With s = 0 and R the neutral point, the equation holds for a fraction of all messages.
     const signature = Buffer.alloc(64)
     signature[0] = 1
@@ -374,9 +379,7 @@ describe("only a signature by one of the given keys verifies", () => {
     for (let n = 0; n < 64; n++) {
       const verdict = await Effect.runPromise(
         Effect.result(
-          WebhookSignature.verifyAsymmetric({ headers: forged, body: String(n), now }, [
-            untyped(key),
-          ]),
+          verifySignatureAsymmetric({ headers: forged, body: String(n), now }, [untyped(key)]),
         ),
       )
       expect(reasonOf(verdict)).toBe("InvalidKeys")
@@ -415,9 +418,7 @@ describe("a polluted prototype", () => {
     const reasons: Array<string> = []
     const timeless = { headers: headers(v1), body: message.body }
     polluted({ now }, () => {
-      reasons.push(
-        reasonOf(Reflect.apply(WebhookSignature.verify, undefined, [timeless, [secret]])),
-      )
+      reasons.push(reasonOf(Reflect.apply(verifySignature, undefined, [timeless, [secret]])))
     })
     expect(reasons).toEqual(["InvalidOptions"])
   })
@@ -428,24 +429,22 @@ describe("v1a", () => {
 
   const verdict = (signature: string, body: string, key = verificationKey) =>
     run(
-      Effect.result(
-        WebhookSignature.verifyAsymmetric({ headers: headers(signature), body, now }, [key]),
-      ),
+      Effect.result(verifySignatureAsymmetric({ headers: headers(signature), body, now }, [key])),
     ).then(reasonOf)
 
   it("signs the test vector", async () => {
-    expect(await run(WebhookSignature.signAsymmetric(message, signingKey))).toBe(v1a)
+    expect(await run(signMessageAsymmetric(message, signingKey))).toBe(v1a)
   })
 
   it("verifies the test vector among other signatures, with one of several keys", async () => {
-    const other = WebhookSignature.VerificationKey(`whpk_${btoa("\x07".repeat(32))}`)
+    const other = VerificationKey(`whpk_${btoa("\x07".repeat(32))}`)
     const notification = { headers: headers(`${v1} v1a,AAAA ${v1a}`), body: message.body, now }
-    const verified = WebhookSignature.verifyAsymmetric(notification, [other, verificationKey])
+    const verified = verifySignatureAsymmetric(notification, [other, verificationKey])
     expect(await run(verified)).toEqual(message)
   })
 
   it("refuses another body, another key, and an invalid signature", async () => {
-    const other = WebhookSignature.VerificationKey(`whpk_${btoa("\x07".repeat(32))}`)
+    const other = VerificationKey(`whpk_${btoa("\x07".repeat(32))}`)
     expect(await verdict(v1a, `${message.body} `)).toBe("NoMatchingSignature")
     expect(await verdict(v1a, message.body, other)).toBe("NoMatchingSignature")
     expect(await verdict("v1a,not base64", message.body)).toBe("NoMatchingSignature")
@@ -453,20 +452,18 @@ describe("v1a", () => {
   })
 
   it("signs with a generated key what the key's verification key verifies", async () => {
-    const [key, another] = await run(
-      Effect.all([WebhookSignature.generateSigningKey, WebhookSignature.generateSigningKey]),
-    )
-    const signature = await run(WebhookSignature.signAsymmetric(message, key))
-    const publicKey = WebhookSignature.verificationKeyOf(key)
-    const anotherPublicKey = WebhookSignature.verificationKeyOf(another)
+    const [key, another] = await run(Effect.all([generateSigningKey, generateSigningKey]))
+    const signature = await run(signMessageAsymmetric(message, key))
+    const publicKey = verificationKeyOf(key)
+    const anotherPublicKey = verificationKeyOf(another)
     expect(await verdict(signature, message.body, publicKey)).toBe("verified")
     expect(await verdict(signature, message.body, anotherPublicKey)).toBe("NoMatchingSignature")
-    expect(WebhookSignature.verificationKeyOf(signingKey)).toBe(verificationKey)
+    expect(verificationKeyOf(signingKey)).toBe(verificationKey)
   })
 
   it("generates no key if the runtime does not generate a key pair", async () => {
     const generated = Effect.provideService(
-      WebhookSignature.generateSigningKey,
+      generateSigningKey,
       WebCrypto,
       untyped({ subtle: { generateKey: () => Promise.resolve({ type: "secret" }) } }),
     )
@@ -477,7 +474,7 @@ describe("v1a", () => {
   it("does not verify with a key that the runtime refuses to import", async () => {
     const notification = { headers: headers(v1a), body: message.body, now }
     const verified = Effect.provideService(
-      WebhookSignature.verifyAsymmetric(notification, [verificationKey]),
+      verifySignatureAsymmetric(notification, [verificationKey]),
       WebCrypto,
       untyped({ subtle: { importKey: () => Promise.reject(new Error("invalid key")) } }),
     )
@@ -487,13 +484,10 @@ describe("v1a", () => {
 
 describe("a key", () => {
   it.each([
+    [WebhookSecret, "invalid webhook secret: expected whsec_ and the base64 of 24 to 64 bytes"],
+    [SigningKey, "invalid signing key: expected whsk_ and the base64 of 64 bytes"],
     [
-      WebhookSignature.Secret,
-      "invalid webhook secret: expected whsec_ and the base64 of 24 to 64 bytes",
-    ],
-    [WebhookSignature.SigningKey, "invalid signing key: expected whsk_ and the base64 of 64 bytes"],
-    [
-      WebhookSignature.VerificationKey,
+      VerificationKey,
       "invalid verification key: expected whpk_ and the base64 of an Ed25519 public key, 32 bytes",
     ],
   ])("of another kind is refused, with a message that says what is valid: %#", (make, text) => {
@@ -505,7 +499,7 @@ describe("a key", () => {
 
 describe("a secret", () => {
   it("passes the check before a notification is there", () => {
-    expect(WebhookSignature.checkSecrets([secret])).toEqual(Result.succeed(undefined))
+    expect(parseWebhookSecrets([secret])).toEqual(Result.succeed(undefined))
   })
 
   it.each([
@@ -516,7 +510,7 @@ describe("a secret", () => {
     "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw!",
     `whsec_${btoa("x".repeat(65))}`,
   ])("cannot be %j", (text) => {
-    expect(WebhookSignature.Secret.is(text)).toBe(false)
-    expect(() => WebhookSignature.Secret(text)).toThrow("invalid webhook secret")
+    expect(WebhookSecret.is(text)).toBe(false)
+    expect(() => WebhookSecret(text)).toThrow("invalid webhook secret")
   })
 })

@@ -1,12 +1,15 @@
 import type * as Http from "node:http"
-import { AddressPolicy, options } from "@tenure/core/AddressPolicy"
-import * as Setting from "@tenure/core/Setting"
-import { WebhookTransport } from "@tenure/core/WebhookTransport"
 import { startReceiver } from "@tenure/testing"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import { describe, expect, it } from "vitest"
+import * as Setting from "../../src/base/setting.ts"
+import {
+  AddressPolicy,
+  WebhookTransport,
+  addressPolicyOptions,
+} from "../../src/webhooks/transport.ts"
 
 const provided = <A, E>(
   effect: Effect.Effect<A, E, WebhookTransport>,
@@ -16,7 +19,7 @@ const provided = <A, E>(
     Effect.provide(
       Layer.provide(
         WebhookTransport.layerFetch,
-        AddressPolicy.layer(Setting.readSync(options, { allowedNetworks })),
+        AddressPolicy.layer(Setting.parse(addressPolicyOptions, { allowedNetworks })),
       ),
     ),
     Effect.runPromise,

@@ -1,23 +1,27 @@
-import * as WebhookUrl from "@tenure/core/WebhookUrl"
 import * as Result from "effect/Result"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
+import {
+  type WebhookUrlRules,
+  decodeWebhookUrl,
+  maxWebhookUrlLength,
+} from "../../src/webhooks/transport.ts"
 
-const lenient: WebhookUrl.Rules = {
+const lenient: WebhookUrlRules = {
   requireHttps: false,
   sendsHttpToNames: true,
   permitsHost: () => true,
 }
 
 /** Returns the URL, or the message of the error. */
-const outcome = (input: unknown, rules: Partial<WebhookUrl.Rules> = {}): string =>
-  Result.match(WebhookUrl.decode(input, { ...lenient, ...rules }), {
+const outcome = (input: unknown, rules: Partial<WebhookUrlRules> = {}): string =>
+  Result.match(decodeWebhookUrl(input, { ...lenient, ...rules }), {
     onSuccess: (url) => url,
     onFailure: ({ message }) => message,
   })
 
-const accepts = (input: unknown, rules?: Partial<WebhookUrl.Rules>): boolean =>
-  Result.isSuccess(WebhookUrl.decode(input, { ...lenient, ...rules }))
+const accepts = (input: unknown, rules?: Partial<WebhookUrlRules>): boolean =>
+  Result.isSuccess(decodeWebhookUrl(input, { ...lenient, ...rules }))
 
 /** Returns a URL with this many characters. */
 const urlOf = (length: number): string => "https://receiver.example/".padEnd(length, "a")
@@ -53,7 +57,7 @@ describe("the URL of a webhook", () => {
         const { password, protocol, username } = new URL(text)
         expect(["http:", "https:"]).toContain(protocol)
         expect(username + password).toBe("")
-        expect(text.length).toBeLessThanOrEqual(WebhookUrl.maxLength)
+        expect(text.length).toBeLessThanOrEqual(maxWebhookUrlLength)
       }),
     )
   })
@@ -113,7 +117,7 @@ describe("the error", () => {
 
   it.each([
     [undefined, "url is required and must be a string"],
-    [urlOf(WebhookUrl.maxLength + 1), `url must be at most ${WebhookUrl.maxLength} characters`],
+    [urlOf(maxWebhookUrlLength + 1), `url must be at most ${maxWebhookUrlLength} characters`],
     ["", absolute],
     ["receiver.example", absolute],
     ["ftp://receiver.example/", absolute],

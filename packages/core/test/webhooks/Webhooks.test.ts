@@ -1,17 +1,17 @@
-import * as Event from "@tenure/core/Event"
-import { ProjectId } from "@tenure/core/Project"
-import * as Tenure from "@tenure/core/Tenure"
 import { memory } from "@tenure/memory"
 import { nodeTransport } from "@tenure/node-http"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { ProjectId } from "../../src/base/values.ts"
+import { EventId, EventType, makeEvent } from "../../src/events/event.ts"
+import { type Tenure, createTenure } from "../../src/tenure.ts"
 
 const projectId = "p1"
 const url = "https://receiver.example/"
 
-let tenure: Tenure.Tenure
+let tenure: Tenure
 
 beforeAll(async () => {
-  tenure = await Tenure.make({ stores: memory() })
+  tenure = await createTenure({ stores: memory() })
   await tenure.memberships.createProject(projectId)
 })
 
@@ -28,7 +28,7 @@ describe("a webhook with http", () => {
   })
 
   it("is created if the transport can send to it", async () => {
-    const other = await Tenure.make({ stores: memory(), transport: nodeTransport })
+    const other = await createTenure({ stores: memory(), transport: nodeTransport })
     await other.memberships.createProject(projectId)
     expect(await other.webhooks.create({ projectId, url: httpUrl })).toMatchObject({ url: httpUrl })
     await other.close()
@@ -172,10 +172,10 @@ describe("an event of the host", () => {
   )
 
   // What is around the data in the body.
-  const around = Event.make({
-    id: Event.EventId("00000000-0000-4000-8000-000000000001"),
+  const around = makeEvent({
+    id: EventId("00000000-0000-4000-8000-000000000001"),
     projectId: ProjectId(projectId),
-    type: Event.EventType("t"),
+    type: EventType("t"),
     at: 0,
     data: "",
   }).body.length

@@ -1,35 +1,38 @@
 /** A dispatcher with scripted receivers, on the test clock. */
 
-import * as AddressPolicy from "@tenure/core/AddressPolicy"
-import { Dispatcher, type Options, options as dispatcherOptions } from "@tenure/core/Dispatcher"
-import { Events } from "@tenure/core/Events"
-import type { InvalidInput } from "@tenure/core/InvalidInput"
-import { MembershipStore } from "@tenure/core/MembershipStore"
-import * as Origin from "@tenure/core/Origin"
-import { Outbox } from "@tenure/core/Outbox"
-import { ProjectId } from "@tenure/core/Project"
-import * as Setting from "@tenure/core/Setting"
-import type { StoreUnavailable } from "@tenure/core/StoreUnavailable"
-import type { Stores } from "@tenure/core/Tenure"
-import type { WebhookId } from "@tenure/core/Webhook"
-import {
-  type Options as WebhookOptions,
-  options as webhookOptions,
-  Webhooks,
-} from "@tenure/core/Webhooks"
-import type { WebhookStore } from "@tenure/core/WebhookStore"
-import {
-  type Answer,
-  type Outgoing,
-  type TransportError,
-  WebhookTransport,
-} from "@tenure/core/WebhookTransport"
 import { memory } from "@tenure/memory"
 import * as Clock from "effect/Clock"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
+import { hostOrigin } from "../../src/base/change-context.ts"
+import type { InvalidInput, StoreUnavailable } from "../../src/base/errors.ts"
+import * as Setting from "../../src/base/setting.ts"
+import { ProjectId } from "../../src/base/values.ts"
+import { MembershipStore } from "../../src/memberships/store.ts"
+import type { StorePorts } from "../../src/tenure.ts"
+import {
+  Dispatcher,
+  type DispatcherOptions,
+  dispatcherOptions,
+} from "../../src/webhooks/dispatcher.ts"
+import { Outbox } from "../../src/webhooks/outbox.ts"
+import { Events } from "../../src/webhooks/published-events.ts"
+import type { WebhookStore } from "../../src/webhooks/store.ts"
+import {
+  AddressPolicy,
+  type TransportError,
+  type TransportRequest,
+  type TransportResponse,
+  WebhookTransport,
+} from "../../src/webhooks/transport.ts"
+import type { WebhookId } from "../../src/webhooks/webhook.ts"
+import {
+  Webhooks,
+  type WebhooksOptions as WebhookOptions,
+  webhooksOptions as webhookOptions,
+} from "../../src/webhooks/webhooks.ts"
 import { allEnded, isBusy, watchedCrypto } from "./watchedCrypto.ts"
 
 export const projectId = ProjectId("p1")
@@ -43,14 +46,14 @@ export const retrySchedule = [
   ...[2, 5, 10, 14, 20, 24].map((hours) => hours * hour),
 ]
 
-interface Sent extends Outgoing {
+interface Sent extends TransportRequest {
   readonly at: number
 }
 
 /** The response of a receiver to its n-th request, counted from 1. */
-export type Receiver = (n: number) => Effect.Effect<Answer, TransportError>
+export type Receiver = (n: number) => Effect.Effect<TransportResponse, TransportError>
 
-export const status = (code: number, retryAfter?: string): Effect.Effect<Answer> =>
+export const status = (code: number, retryAfter?: string): Effect.Effect<TransportResponse> =>
   Effect.succeed({ status: code, retryAfter, body: `answer ${code}` })
 
 /** A transport to receivers by URL, which records the requests that are sent and aborted. */
@@ -116,15 +119,15 @@ export const storesWith = (disruptions: Disruptions) =>
 /** The services of a test, whose dispatcher sends by a transport. */
 const servicesOn = (
   transport: Layer.Layer<WebhookTransport>,
-  options: Options,
+  options: DispatcherOptions,
   webhooks: WebhookOptions,
 ) =>
-  Layer.mergeAll(Webhooks.layer(Setting.readSync(webhookOptions, webhooks)), Events.layer()).pipe(
+  Layer.mergeAll(Webhooks.layer(Setting.parse(webhookOptions, webhooks)), Events.layer()).pipe(
     Layer.provide(
-      Dispatcher.layer(Setting.readSync(dispatcherOptions, { retrySchedule, ...options })),
+      Dispatcher.layer(Setting.parse(dispatcherOptions, { retrySchedule, ...options })),
     ),
     Layer.provide(transport),
-    Layer.provide(AddressPolicy.AddressPolicy.layer()),
+    Layer.provide(AddressPolicy.layer()),
   )
 
 /** Runs a step with a project and a dispatcher that stops when the step ends. The stores stay. */
@@ -133,7 +136,7 @@ export const untilStopped = <A, E>(
   step: Effect.Effect<A, E, Webhooks | Events | Outbox>,
 ) =>
   Effect.gen(function* () {
-    yield* (yield* MembershipStore).createProject(projectId, { origin: Origin.host, at: 0 })
+    yield* (yield* MembershipStore).createProject(projectId, { origin: hostOrigin, at: 0 })
     return yield* Effect.provide(step, servicesOn(transport, {}, {}))
   })
 
@@ -143,8 +146,8 @@ export const dispatching = <A, E>(
   test: (
     transport: Omit<ReturnType<typeof scripted>, "layer">,
   ) => Effect.Effect<A, E, Webhooks | Events | Outbox | WebhookStore | MembershipStore>,
-  options: Options = {},
-  stores: Layer.Layer<Stores, InvalidInput> = memory(),
+  options: DispatcherOptions = {},
+  stores: Layer.Layer<StorePorts, InvalidInput> = memory(),
   webhooks: WebhookOptions = {},
 ) => {
   const transport = scripted(receivers)
@@ -154,7 +157,7 @@ export const dispatching = <A, E>(
   )
   return Effect.gen(function* () {
     yield* TestClock.setTime(1_795_000_000_000)
-    yield* (yield* MembershipStore).createProject(projectId, { origin: Origin.host, at: 0 })
+    yield* (yield* MembershipStore).createProject(projectId, { origin: hostOrigin, at: 0 })
     return yield* test(transport)
   }).pipe(Effect.provide(services))
 }

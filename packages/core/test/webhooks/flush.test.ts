@@ -1,23 +1,29 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Events } from "@tenure/core/Events"
-import { Memberships } from "@tenure/core/Memberships"
-import { StoreUnavailable } from "@tenure/core/StoreUnavailable"
-import * as Tenure from "@tenure/core/Tenure"
-import { Webhooks } from "@tenure/core/Webhooks"
 import { memory } from "@tenure/memory"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
+import { StoreUnavailable } from "../../src/base/errors.ts"
+import { Memberships } from "../../src/memberships/memberships.ts"
 import {
+  type Services,
+  type WebhookOptions,
+  createTenure,
+  flushDeliveries,
+  tenureLayer,
+} from "../../src/tenure.ts"
+import { Events } from "../../src/webhooks/published-events.ts"
+import { Webhooks } from "../../src/webhooks/webhooks.ts"
+import {
+  type Receiver,
   addWebhook,
   noDisruptions,
   otherUrl,
   projectId,
   publish,
   publishMany,
-  type Receiver,
   scripted,
   settled,
   status,
@@ -29,14 +35,12 @@ import { watchedCrypto } from "./watchedCrypto.ts"
 /** Runs a test in a process that delivers only when it is told to. */
 const flushing = <A, E>(
   receivers: Readonly<Record<string, Receiver>>,
-  test: (
-    transport: Omit<ReturnType<typeof scripted>, "layer">,
-  ) => Effect.Effect<A, E, Tenure.Services>,
-  webhooks: Tenure.WebhookOptions = {},
+  test: (transport: Omit<ReturnType<typeof scripted>, "layer">) => Effect.Effect<A, E, Services>,
+  webhooks: WebhookOptions = {},
   stores = memory(),
 ) => {
   const transport = scripted(receivers)
-  const services = Tenure.layer({
+  const services = tenureLayer({
     webhooks: { dispatch: false, ...webhooks },
     transport: transport.layer,
   }).pipe(Layer.provide(stores), Layer.provideMerge(watchedCrypto))
@@ -58,7 +62,7 @@ describe("a process that does not deliver by itself", () => {
         yield* settled
         yield* TestClock.adjust("1 hour")
         expect(sent).toHaveLength(0)
-        expect(yield* Tenure.flush()).toBe(0)
+        expect(yield* flushDeliveries()).toBe(0)
         expect(sent).toHaveLength(30)
         yield* publish
         yield* TestClock.adjust("1 hour")
@@ -73,7 +77,7 @@ describe("a process that does not deliver by itself", () => {
       Effect.gen(function* () {
         yield* addWebhook()
         yield* publish
-        const flushed = yield* Effect.forkChild(Tenure.flush())
+        const flushed = yield* Effect.forkChild(flushDeliveries())
         yield* settled
         yield* addWebhook(otherUrl)
         yield* publish
@@ -89,14 +93,14 @@ describe("a process that does not deliver by itself", () => {
       Effect.gen(function* () {
         yield* addWebhook()
         yield* publish
-        expect(yield* Tenure.flush()).toBe(1)
+        expect(yield* flushDeliveries()).toBe(1)
         expect(sent).toHaveLength(1)
-        expect(yield* Tenure.flush()).toBe(1)
+        expect(yield* flushDeliveries()).toBe(1)
         expect(sent).toHaveLength(1)
         yield* TestClock.adjust("1 hour")
-        expect(yield* Tenure.flush()).toBe(1)
+        expect(yield* flushDeliveries()).toBe(1)
         yield* TestClock.adjust("1 hour")
-        expect(yield* Tenure.flush()).toBe(0)
+        expect(yield* flushDeliveries()).toBe(0)
         expect(sent).toHaveLength(3)
       }),
     ),
@@ -108,14 +112,14 @@ describe("a process that does not deliver by itself", () => {
         yield* addWebhook()
         yield* addWebhook(otherUrl)
         yield* publish
-        const flushed = yield* Effect.forkChild(Tenure.flush({ timeout: 3000 }))
+        const flushed = yield* Effect.forkChild(flushDeliveries({ timeout: 3000 }))
         yield* settled
         yield* TestClock.adjust(2999)
         expect(aborted).toEqual([])
         yield* TestClock.adjust(1)
         expect(yield* Fiber.join(flushed)).toBe(1)
         expect(aborted).toEqual([url])
-        expect(yield* Tenure.flush({ timeout: "3 seconds" })).toBe(0)
+        expect(yield* flushDeliveries({ timeout: "3 seconds" })).toBe(0)
         expect(sent.map((request) => request.url).toSorted()).toEqual([url, url, otherUrl])
       }),
     ),
@@ -126,9 +130,9 @@ describe("a process that does not deliver by itself", () => {
       Effect.gen(function* () {
         yield* addWebhook()
         yield* publishMany(20)
-        const calls = Array.from({ length: 5 }, () => Tenure.flush())
+        const calls = Array.from({ length: 5 }, () => flushDeliveries())
         yield* Effect.all(calls, { concurrency: "unbounded" })
-        expect(yield* Tenure.flush()).toBe(0)
+        expect(yield* flushDeliveries()).toBe(0)
         expect(new Set(sent.map(({ headers }) => headers["webhook-id"])).size).toBe(20)
         expect(sent).toHaveLength(20)
       }),
@@ -140,7 +144,7 @@ describe("a process that does not deliver by itself", () => {
       Effect.gen(function* () {
         const { id } = yield* addWebhook()
         yield* publishMany(9)
-        const flushed = yield* Effect.forkChild(Tenure.flush())
+        const flushed = yield* Effect.forkChild(flushDeliveries())
         yield* settled
         const before = sent.length
         yield* (yield* Webhooks).delete({ projectId, webhookId: id })
@@ -159,7 +163,7 @@ describe("a process that does not deliver by itself", () => {
           yield* addWebhook()
           yield* publish
           disruptions.claim = unavailable
-          const flushed = yield* Effect.forkChild(Tenure.flush())
+          const flushed = yield* Effect.forkChild(flushDeliveries())
           yield* settled
           disruptions.claim = Effect.void
           yield* TestClock.adjust("5 seconds")
@@ -182,12 +186,12 @@ describe("a process that delivers by itself", () => {
           yield* addWebhook()
           yield* publish
           yield* settled
-          const flushed = yield* Effect.forkChild(Tenure.flush({ timeout: "1 second" }))
+          const flushed = yield* Effect.forkChild(flushDeliveries({ timeout: "1 second" }))
           yield* settled
           yield* TestClock.adjust("1 second")
           expect(yield* Fiber.join(flushed)).toBe(1)
           expect(aborted).toEqual([])
-          const again = yield* Effect.forkChild(Tenure.flush())
+          const again = yield* Effect.forkChild(flushDeliveries())
           yield* settled
           expect(again.pollUnsafe()).toBeUndefined()
           yield* gate.open
@@ -209,7 +213,7 @@ describe("a process that delivers by itself", () => {
           yield* publishMany(200)
           yield* settled
           disruptions.claimed = Effect.andThen(gate.open, settled)
-          expect(yield* Tenure.flush()).toBe(0)
+          expect(yield* flushDeliveries()).toBe(0)
           expect(sent).toHaveLength(200)
         }),
       { dispatch: true },
@@ -224,9 +228,9 @@ describe("a process that delivers by itself", () => {
         Effect.gen(function* () {
           yield* addWebhook()
           yield* (yield* Events).publish({ projectId, type: "payment.completed", data: {} })
-          expect(yield* Tenure.flush()).toBe(0)
+          expect(yield* flushDeliveries()).toBe(0)
           expect(sent).toHaveLength(1)
-          expect(yield* Tenure.flush()).toBe(0)
+          expect(yield* flushDeliveries()).toBe(0)
         }),
       { dispatch: true },
     ),
@@ -235,7 +239,7 @@ describe("a process that delivers by itself", () => {
 
 describe("the time for it", () => {
   it.each([-1, "soon", Number.NaN, null])("is not %s", async (timeout) => {
-    const tenure = await Tenure.make({ stores: memory() })
+    const tenure = await createTenure({ stores: memory() })
     // @ts-expect-error: plain JavaScript does not notice.
     await expect(tenure.flush({ timeout })).rejects.toMatchObject({
       _tag: "InvalidInput",

@@ -3,8 +3,8 @@
  * fails. Prints "granted" and the user id when a call was answered, and "refused" and the reason if one fails.
  */
 
-import * as Tenure from "@tenure/core/Tenure"
-import { embedded } from "@tenure/embedded"
+import { createTenure } from "@tenure/core"
+import { embedded } from "../../src/index.ts"
 
 const [path = ""] = process.argv.slice(2)
 
@@ -14,7 +14,7 @@ const ending = new AbortController()
 process.once("SIGTERM", () => ending.abort())
 
 try {
-  const tenure = await Tenure.make({
+  const tenure = await createTenure({
     stores: embedded({ path, durable: false }),
     webhooks: { dispatch: false },
     expiry: false,

@@ -8,12 +8,12 @@ import type { Check, Event, Run } from "../history.ts"
 import { deadline } from "../trouble.ts"
 import { dateText, describe } from "./endDates.ts"
 import {
+  type History,
+  type Write,
   erasedOf,
   historiesOf,
-  type History,
   isAnnouncement,
   memberOf,
-  type Write,
 } from "./histories.ts"
 
 type Finding = ReturnType<Check["find"]>[number]

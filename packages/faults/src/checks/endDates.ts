@@ -7,14 +7,14 @@
 import { groupBy } from "effect/Array"
 import type { Check, Operation, Run } from "../history.ts"
 import {
+  type History,
+  type Write,
   historiesOf,
   isAnnouncement,
-  type History,
   isOfAll,
   join,
   memberOf,
   requestsOf,
-  type Write,
 } from "./histories.ts"
 
 type Finding = ReturnType<Check["find"]>[number]

@@ -1,21 +1,21 @@
 /** One event for one change: none is lost, doubled or invented. */
 
-import * as Event from "@tenure/core/Event"
+import { eventTypes } from "@tenure/core/store"
 import type { AuditRow, Check, Event as StoredEvent, Run } from "../history.ts"
 import { erasedOf, memberOf } from "./histories.ts"
 
 type Finding = ReturnType<Check["find"]>[number]
 
 const typeOf: Readonly<Record<string, string>> = {
-  granted: Event.types.granted,
-  imported: Event.types.imported,
-  extended: Event.types.extended,
-  bulk_extended: Event.types.bulkExtended,
-  bulk_lengthened: Event.types.bulkExtended,
-  ended: Event.types.ended,
-  expiring: Event.types.expiring,
-  expired: Event.types.expired,
-  person_erased: Event.types.ended,
+  granted: eventTypes.granted,
+  imported: eventTypes.imported,
+  extended: eventTypes.extended,
+  bulk_extended: eventTypes.bulkExtended,
+  bulk_lengthened: eventTypes.bulkExtended,
+  ended: eventTypes.ended,
+  expiring: eventTypes.expiring,
+  expired: eventTypes.expired,
+  person_erased: eventTypes.ended,
 }
 
 const membershipTypes = new Set(Object.values(typeOf))
@@ -66,7 +66,7 @@ const expectedOf = ({ action, projectId, requestId, to, userId }: AuditRow, show
 const expectedOfImport = (projectId: string, requestId: string | undefined, total: number) =>
   JSON.stringify([
     projectId,
-    Event.types.imported,
+    eventTypes.imported,
     undefined,
     undefined,
     undefined,

@@ -5,7 +5,7 @@
 
 import type { Check, Event, Got, Reader, Run, State } from "../history.ts"
 import { deadline } from "../trouble.ts"
-import { announced, happened, type Happened } from "./deliveries.ts"
+import { type Happened, announced, happened } from "./deliveries.ts"
 
 type Finding = ReturnType<Check["find"]>[number]
 

@@ -3,7 +3,7 @@
  * was erased in between.
  */
 
-import * as WebhookSignature from "@tenure/core/WebhookSignature"
+import { WebhookSecret, verifySignature } from "@tenure/core/signature"
 import * as Result from "effect/Result"
 import type { Arrival, Check, Run } from "../history.ts"
 import { troubleOf } from "../trouble.ts"
@@ -26,8 +26,7 @@ const isSigned = (run: Run, { at, body, headers }: Arrival, secret: string): boo
   const signedAt = 1000 * Number(headers["webhook-timestamp"])
   const now = isByWrongClock(run, at) ? signedAt : at
   return (
-    WebhookSignature.Secret.is(secret) &&
-    Result.isSuccess(WebhookSignature.verify({ headers, body, now }, [secret]))
+    WebhookSecret.is(secret) && Result.isSuccess(verifySignature({ headers, body, now }, [secret]))
   )
 }
 

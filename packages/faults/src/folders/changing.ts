@@ -3,7 +3,7 @@
  * that was answered: `node changing.ts FOLDER SEED`.
  */
 
-import * as Tenure from "@tenure/core/Tenure"
+import { createTenure } from "@tenure/core"
 import { embedded } from "@tenure/embedded"
 import { random } from "../random.ts"
 import { changeOf, userIds } from "./changes.ts"
@@ -11,7 +11,7 @@ import { changeOf, userIds } from "./changes.ts"
 const [, , path = "", text = ""] = process.argv
 const seed = Number(text)
 
-const { memberships } = await Tenure.make({
+const { memberships } = await createTenure({
   stores: embedded({ path }),
   webhooks: { dispatch: false },
 })

@@ -5,13 +5,13 @@ import { once } from "node:events"
 import { createInterface } from "node:readline"
 import { setTimeout as sleep } from "node:timers/promises"
 import { fileURLToPath } from "node:url"
-import * as Tenure from "@tenure/core/Tenure"
-import { client, embedded, FolderUnusable } from "@tenure/embedded"
+import { createTenure } from "@tenure/core"
+import { FolderUnusable, client, embedded } from "@tenure/embedded"
 import * as Effect from "effect/Effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { random } from "../random.ts"
 import { projectId } from "./changes.ts"
-import { compare, type Content, type Found } from "./compare.ts"
+import { type Content, type Found, compare } from "./compare.ts"
 
 const program = fileURLToPath(new URL("changing.ts", import.meta.url))
 
@@ -49,7 +49,7 @@ const read = (path: string): Promise<Content> =>
   ).pipe(Effect.provide(client({ path })), Effect.runPromise)
 
 const isRefused = (path: string): Promise<boolean> =>
-  Tenure.make({ stores: embedded({ path }) }).then(
+  createTenure({ stores: embedded({ path }) }).then(
     () => false,
     (error) => error instanceof FolderUnusable,
   )
@@ -89,7 +89,7 @@ const run = async (path: string, seed: number) => {
 
 /** Prepares an empty folder, and returns what kills the host of a seed. */
 export const start = async (path: string) => {
-  const tenure = await Tenure.make({ stores: embedded({ path }), webhooks: { dispatch: false } })
+  const tenure = await createTenure({ stores: embedded({ path }), webhooks: { dispatch: false } })
   await tenure.memberships.createProject(projectId)
   await tenure.webhooks.create({ projectId, url: "https://receiver.example/" })
   await tenure.close()

@@ -4,7 +4,7 @@ import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { setTimeout as sleep } from "node:timers/promises"
 import { fileURLToPath } from "node:url"
-import * as Tenure from "@tenure/core/Tenure"
+import { createTenure } from "@tenure/core"
 import { postgres } from "@tenure/postgres"
 import pg from "pg"
 import { endDate, invoiceOf, member, nameOf, projectId, startDate } from "./payment.ts"
@@ -34,7 +34,7 @@ const none = Object.fromEntries(Object.keys(whole).map((name) => [name, 0]))
 
 /** Prepares an empty database, and returns what runs the payment of a seed, and what ends it. */
 export const start = async (url: string) => {
-  const tenure = await Tenure.make({ stores: postgres({ url }), webhooks: { dispatch: false } })
+  const tenure = await createTenure({ stores: postgres({ url }), webhooks: { dispatch: false } })
   const database = new pg.Pool({ connectionString: url, max: 2 })
   await database.query("CREATE TABLE payments (invoice text PRIMARY KEY)")
   await tenure.memberships.createProject(projectId)

@@ -4,7 +4,7 @@
  */
 
 import { setTimeout as sleep } from "node:timers/promises"
-import * as Tenure from "@tenure/core/Tenure"
+import { createTenure } from "@tenure/core"
 import { postgres } from "@tenure/postgres"
 import pg from "pg"
 import { random } from "../random.ts"
@@ -29,7 +29,7 @@ const step = async (send: () => Promise<unknown>): Promise<void> => {
   await answered
 }
 
-const tenure = await Tenure.make({
+const tenure = await createTenure({
   stores: postgres({ url, maxConnections: 2 }),
   webhooks: { dispatch: false },
 })

@@ -6,7 +6,7 @@ import { erasures } from "../checks/erasures.ts"
 import { events } from "../checks/events.ts"
 import { repetitions } from "../checks/repetitions.ts"
 import type { Run } from "../history.ts"
-import { hour, replace, wanted, withOperation, withState, type Sabotage } from "./Sabotage.ts"
+import { type Sabotage, hour, replace, wanted, withOperation, withState } from "./Sabotage.ts"
 
 /** An extension that was answered and not repeated, and its row. */
 const extension = ({ operations, state }: Run) => {

@@ -4,7 +4,7 @@ import { deletions } from "../checks/deletions.ts"
 import { deliveries, happened } from "../checks/deliveries.ts"
 import { signatures } from "../checks/signatures.ts"
 import type { Run } from "../history.ts"
-import { hour, replace, wanted, withState, type Sabotage } from "./Sabotage.ts"
+import { type Sabotage, hour, replace, wanted, withState } from "./Sabotage.ts"
 
 /** A delivery to a receiver that is well, of an event that was answered. */
 const arrival = (run: Run) => {

@@ -4,7 +4,7 @@ import { healing, statuses, waits } from "../checks/answers.ts"
 import { limits, refusals } from "../checks/limits.ts"
 import { exits, logs, sizes } from "../checks/processes.ts"
 import type { Holding, Operation, Run } from "../history.ts"
-import { hour, replace, wanted, withOperation, type Sabotage } from "./Sabotage.ts"
+import { type Sabotage, hour, replace, wanted, withOperation } from "./Sabotage.ts"
 
 const anyOperation = ({ operations }: Run): Operation =>
   wanted(operations.find(({ key, status }) => key !== undefined && status === 200))

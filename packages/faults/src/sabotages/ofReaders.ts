@@ -3,7 +3,7 @@
 import { intrusions, revocations, slots } from "../checks/connections.ts"
 import { feed, missedBy } from "../checks/feed.ts"
 import type { Got, Reader, Run } from "../history.ts"
-import { hour, replace, type Sabotage, wanted } from "./Sabotage.ts"
+import { type Sabotage, hour, replace, wanted } from "./Sabotage.ts"
 
 const change = (run: Run, spoil: (got: ReadonlyArray<Got>) => ReadonlyArray<Got>): Run => {
   const reader = wanted(run.readers.find(({ got }) => got.length > 2))

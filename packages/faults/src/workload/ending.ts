@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises"
 import { now } from "../clock.ts"
 import type { Operation } from "../history.ts"
 import { random } from "../random.ts"
-import { endingProject, host, rushProjects, userIds, type World } from "../world/World.ts"
+import { type World, endingProject, host, rushProjects, userIds } from "../world/World.ts"
 import { answered } from "./local.ts"
 import type { Recorder } from "./recorder.ts"
 

@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from "node:timers/promises"
 import pg from "pg"
 import { random } from "../random.ts"
-import { host, places, type World } from "../world/World.ts"
+import { type World, host, places } from "../world/World.ts"
 import type { Answered, Recorder } from "./recorder.ts"
 
 // Longer than others take to commit, and less than what counts as slow.

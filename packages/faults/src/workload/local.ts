@@ -4,9 +4,9 @@ import { randomUUID } from "node:crypto"
 import { setTimeout as sleep } from "node:timers/promises"
 import * as Predicate from "effect/Predicate"
 import type { Manner } from "../history.ts"
-import { random, type Random } from "../random.ts"
-import { host, personIds, places, userIds, type World } from "../world/World.ts"
-import { anyDate, type Answered, type Recorder } from "./recorder.ts"
+import { type Random, random } from "../random.ts"
+import { type World, host, personIds, places, userIds } from "../world/World.ts"
+import { type Answered, type Recorder, anyDate } from "./recorder.ts"
 
 /** What the host works with. */
 interface Host {

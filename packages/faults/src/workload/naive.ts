@@ -8,7 +8,7 @@ import { now } from "../clock.ts"
 import type { Got, Reader } from "../history.ts"
 import { random } from "../random.ts"
 import type { Session } from "../world/database.ts"
-import { places, type World } from "../world/World.ts"
+import { type World, places } from "../world/World.ts"
 
 interface Row {
   readonly id: string

@@ -2,7 +2,7 @@
 
 import { get } from "node:http"
 import { setTimeout as sleep } from "node:timers/promises"
-import { places, type World } from "../world/World.ts"
+import { type World, places } from "../world/World.ts"
 import type { Answered, Recorder } from "./recorder.ts"
 
 const intervalMillis = 250

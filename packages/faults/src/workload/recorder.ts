@@ -2,7 +2,7 @@
 
 import { now } from "../clock.ts"
 import type { Operation } from "../history.ts"
-import { random, type Random } from "../random.ts"
+import { type Random, random } from "../random.ts"
 
 /** What is known of an operation before it is answered. */
 type Asked = Omit<Operation, "start" | "end" | "status">

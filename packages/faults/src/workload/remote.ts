@@ -7,14 +7,14 @@ import {
   type Action,
   type Dated,
   type Manner,
-  manners,
   type Operation,
   type Webhook,
+  manners,
 } from "../history.ts"
-import { random, type Random } from "../random.ts"
-import { operatorKeys, personIds, places, userIds, type World } from "../world/World.ts"
-import { fieldOf, makeSend, type Request, type Send } from "./http.ts"
-import { anyDate, type Recorder } from "./recorder.ts"
+import { type Random, random } from "../random.ts"
+import { type World, operatorKeys, personIds, places, userIds } from "../world/World.ts"
+import { type Request, type Send, fieldOf, makeSend } from "./http.ts"
+import { type Recorder, anyDate } from "./recorder.ts"
 
 /** What a client works with. */
 interface Client {

@@ -6,10 +6,10 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import { fileURLToPath } from "node:url"
-import * as Tenure from "@tenure/core/Tenure"
+import { type Tenure, createTenure } from "@tenure/core"
 import { nodeTransport } from "@tenure/node-http"
 import { postgres } from "@tenure/postgres"
-import type { PostgresServer } from "@tenure/testing/PostgresServer"
+import type { PostgresServer } from "@tenure/testing/postgres-server"
 import type { Limit } from "../history.ts"
 import type { Places } from "../schedule.ts"
 import { drainMillis } from "../trouble.ts"
@@ -18,7 +18,7 @@ import { type Database, makeDatabase } from "./database.ts"
 import { freePort } from "./ports.ts"
 import { type Link, openLink } from "./proxy.ts"
 import { type Receivers, startReceivers } from "./receivers.ts"
-import { makeServer, patienceMillis, type Server } from "./server.ts"
+import { type Server, makeServer, patienceMillis } from "./server.ts"
 
 /** The name of the host among the processes. */
 export const host = "host"
@@ -74,7 +74,7 @@ export interface World {
   /** The link of each process to the database. */
   readonly links: ReadonlyMap<string, Link>
   readonly database: Database
-  readonly tenure: Tenure.Tenure
+  readonly tenure: Tenure
   /** Closes the host, and tells whether it has closed in time. */
   readonly closeHost: () => Promise<boolean>
   /** Everything that the host has logged. */
@@ -117,7 +117,7 @@ const openLinks = async (port: number): Promise<ReadonlyMap<string, Link>> =>
   )
 
 const fill = async (
-  { apiKeys, memberships }: Tenure.Tenure,
+  { apiKeys, memberships }: Tenure,
   tokens: Readonly<Record<string, string>>,
 ): Promise<void> => {
   const begin = async (projectId: string, members: ReadonlyArray<string>): Promise<void> => {
@@ -160,7 +160,7 @@ export const makeWorld = async (
   await writeFile(seedFile, JSON.stringify({ projects: seeds }))
   const urlOf = (name: string): string => database.urlThrough(links.get(name)?.port ?? 0)
   const output = captureConsole()
-  const tenure = await Tenure.make({
+  const tenure = await createTenure({
     stores: postgres({ url: urlOf(host) }),
     transport: nodeTransport,
     expiry: { reminders: reminders.map((seconds) => 1000 * seconds) },

@@ -1,9 +1,9 @@
 /** The database of a run, which faults can kill, stop and restart. */
 
-import { appendFile, readdir, readFile } from "node:fs/promises"
+import { appendFile, readFile, readdir } from "node:fs/promises"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
-import type { PostgresServer } from "@tenure/testing/PostgresServer"
+import type { PostgresServer } from "@tenure/testing/postgres-server"
 import pg from "pg"
 import type { Random } from "../random.ts"
 

@@ -1,6 +1,6 @@
 /** Ports of this machine. */
 
-import { createServer, type Server } from "node:net"
+import { type Server, createServer } from "node:net"
 
 /** Listens on a port, or on a free one if it is 0, and returns the port. */
 export const listen = (server: Server, port = 0): Promise<number> =>

@@ -1,7 +1,7 @@
 /** The link between a process and the database, which faults can cut, silence and slow down. */
 
-import { connect, createServer, type Socket } from "node:net"
-import { fair, type Pipe, pipe, type Weather } from "./pipe.ts"
+import { type Socket, connect, createServer } from "node:net"
+import { type Pipe, type Weather, fair, pipe } from "./pipe.ts"
 import { listen } from "./ports.ts"
 
 /** A link. */

@@ -1,6 +1,6 @@
 /** Receivers of every manner, all on one port: the path names the manner, and no two webhooks share one. */
 
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
+import { type IncomingMessage, type ServerResponse, createServer } from "node:http"
 import { text } from "node:stream/consumers"
 import { setTimeout as sleep } from "node:timers/promises"
 import { now } from "../clock.ts"

@@ -1,7 +1,7 @@
 /** A bundled server as a process, which faults can kill, stop and restart. */
 
 import { type ChildProcess, spawn } from "node:child_process"
-import { readdir, readFile, rename, writeFile } from "node:fs/promises"
+import { readFile, readdir, rename, writeFile } from "node:fs/promises"
 import { setTimeout as sleep } from "node:timers/promises"
 import { fileURLToPath } from "node:url"
 import { now } from "../clock.ts"

@@ -7,7 +7,7 @@ import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
-import { startPostgres } from "@tenure/testing/PostgresServer"
+import { startPostgres } from "@tenure/testing/postgres-server"
 import { playSeed, report, shrink } from "./run.ts"
 import { inFolder, inMemory, onServer } from "./sides.ts"
 

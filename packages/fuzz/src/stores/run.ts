@@ -1,7 +1,7 @@
 /** Has several stores take the same steps, and compares their answers. */
 
 import { Names } from "./Names.ts"
-import { openSide, remaining, type Side, type Store, type Time } from "./sides.ts"
+import { type Side, type Store, type Time, openSide, remaining } from "./sides.ts"
 import { type Request, type Step, stepsOf } from "./steps.ts"
 
 /** A step that stores did not answer alike. */

@@ -1,18 +1,24 @@
 /** The stores to compare, each behind a server of its own, on one clock that only the steps move. */
 
-import { Agent, createServer, request as httpRequest, type Server } from "node:http"
+import { Agent, type Server, createServer, request as httpRequest } from "node:http"
 import { PgClient } from "@effect/sql-pg"
-import * as Expiry from "@tenure/core/Expiry"
-import { MembershipStore } from "@tenure/core/MembershipStore"
-import { Outbox } from "@tenure/core/Outbox"
-import * as Tenure from "@tenure/core/Tenure"
-import { Millis } from "@tenure/core/Units"
-import type { WebhookId } from "@tenure/core/Webhook"
-import { type Outgoing, WebhookTransport } from "@tenure/core/WebhookTransport"
+import type { Promises, TenureOptions } from "@tenure/core"
+import { promisesFromEffect, tenureLayer } from "@tenure/core/effect"
+import {
+  type DecideAnnouncement,
+  MembershipStore,
+  Millis,
+  Outbox,
+  type StorePorts,
+  type WebhookId,
+  makeDecideAnnouncement,
+  reminderLeads,
+} from "@tenure/core/store"
+import { type TransportRequest, WebhookTransport } from "@tenure/core/transport"
 import { client as embeddedClient } from "@tenure/embedded"
 import { memory } from "@tenure/memory"
 import { toNodeHandler } from "@tenure/node-http"
-import { layer as postgresLayer } from "@tenure/postgres"
+import { postgresLayer } from "@tenure/postgres"
 import * as Clock from "effect/Clock"
 import { WebCrypto } from "effect/crypto/WebCrypto"
 import * as Effect from "effect/Effect"
@@ -22,7 +28,7 @@ import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Random from "effect/Random"
 import * as Redacted from "effect/Redacted"
 import { adminToken, token } from "../vocabulary.ts"
-import { members, operatorToken, projects, receivers, type Request } from "./steps.ts"
+import { type Request, members, operatorToken, projects, receivers } from "./steps.ts"
 
 /** The time, in milliseconds since the epoch, for the process and for all stores. */
 export interface Time {
@@ -32,7 +38,7 @@ export interface Time {
 /** A kind of store. It is opened once, and is emptied for each run. */
 export interface Store {
   readonly name: string
-  readonly stores: Layer.Layer<Tenure.Stores, unknown>
+  readonly stores: Layer.Layer<StorePorts, unknown>
   readonly empty: () => Promise<void>
   /** Sets the clock of the store. */
   readonly setTime: (now: number) => Promise<void>
@@ -63,7 +69,9 @@ export interface Side {
    * Delivers what is due, and disables webhooks at the end of it, in the order of their names: attempts for several
    * ones are made at the same time, and end in any order. Returns what was sent.
    */
-  readonly deliver: (nameOf: (webhook: WebhookId) => string) => Promise<ReadonlyArray<Outgoing>>
+  readonly deliver: (
+    nameOf: (webhook: WebhookId) => string,
+  ) => Promise<ReadonlyArray<TransportRequest>>
   readonly close: () => Promise<void>
 }
 
@@ -74,9 +82,9 @@ interface Disabling {
 
 /** Keeps the settlements that disable webhooks, in place of making them. Each webhook has one attempt at a time. */
 const keeping = (
-  stores: Layer.Layer<Tenure.Stores, unknown>,
+  stores: Layer.Layer<StorePorts, unknown>,
   kept: Array<Disabling>,
-): Layer.Layer<Tenure.Stores, unknown> =>
+): Layer.Layer<StorePorts, unknown> =>
   Layer.effect(
     Outbox,
     Outbox.use((outbox) =>
@@ -219,9 +227,9 @@ const random = Layer.succeed(Random.Random, {
 
 const high = { limit: 1_000_000, window: "1 minute" } as const
 
-const leads = Expiry.leadsOf([Millis(86_400_000), Millis(3_600_000)])
+const leads = reminderLeads([Millis(86_400_000), Millis(3_600_000)])
 
-const fill = async ({ apiKeys, memberships }: Tenure.Promises): Promise<void> => {
+const fill = async ({ apiKeys, memberships }: Promises): Promise<void> => {
   for (const projectId of projects) {
     await memberships.createProject(projectId)
     for (const userId of members) {
@@ -287,7 +295,7 @@ const listen = async (server: Server): Promise<number> => {
 /** Starts Tenure on a store that is emptied. */
 export const openSide = async (store: Store, time: Time): Promise<Side> => {
   await store.setTime(time.now)
-  const outgoing: Array<Outgoing> = []
+  const outgoing: Array<TransportRequest> = []
   const kept: Array<Disabling> = []
   const transport = Layer.succeed(WebhookTransport, {
     sendsHttpToNames: true,
@@ -298,13 +306,13 @@ export const openSide = async (store: Store, time: Time): Promise<Side> => {
         return { status, retryAfter: undefined, body: `status ${status}` }
       }),
   })
-  const options: Tenure.Options = {
+  const options: TenureOptions = {
     transport,
     rateLimits: { perKey: high, perAddress: high, burst: high },
     webhooks: { dispatch: false, disableAfter: "3 hours", maxPerProject: 12 },
   }
   const runtime = ManagedRuntime.make(
-    Tenure.layer(options).pipe(
+    tenureLayer(options).pipe(
       Layer.provideMerge(keeping(store.stores, kept)),
       Layer.provideMerge(Layer.mergeAll(clockOf(time), random, cryptoInOrder(), Logger.layer([]))),
     ),
@@ -312,17 +320,17 @@ export const openSide = async (store: Store, time: Time): Promise<Side> => {
   // The tables exist once the stores are open.
   await runtime.runPromise(Effect.void)
   await store.empty()
-  const tenure = await runtime.runPromise(Tenure.promises)
+  const tenure = await runtime.runPromise(promisesFromEffect)
   const expiry = await runtime.runPromise(MembershipStore.use((one) => Effect.succeed(one.expiry)))
   if (expiry === undefined) throw new TypeError("the store announces no ends")
   const since = await runtime.runPromise(expiry.watch(leads))
-  const judge = Expiry.judgeBy({ leads, since })
+  const judge = makeDecideAnnouncement({ leads, since })
   await fill(tenure)
   const server = createServer({ keepAliveTimeout: 0 }, toNodeHandler(tenure))
   const port = await listen(server)
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
 
-  const sweep = async (by: Expiry.Judge): Promise<void> => {
+  const sweep = async (by: DecideAnnouncement): Promise<void> => {
     const { isMore } = await runtime.runPromise(expiry.sweep(100, by))
     if (isMore) await sweep(by)
   }

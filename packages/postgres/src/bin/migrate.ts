@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { main } from "./program.ts"
+import { main } from "../ops/program.ts"
 
 // Only who has a folder installs it, and it depends on this package.
 const embedded: string = "@tenure/embedded"

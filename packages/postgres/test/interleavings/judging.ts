@@ -2,13 +2,13 @@
 
 import type { Stop } from "./gates.ts"
 import {
-  countGates,
   type Glance,
-  meet,
   type Order,
   type Outcome,
   type Pair,
   type Place,
+  countGates,
+  meet,
   runInOrder,
 } from "./meeting.ts"
 import { type Operation, operations } from "./operations.ts"

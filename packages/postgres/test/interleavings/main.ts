@@ -5,8 +5,8 @@
  */
 
 import { parseArgs } from "node:util"
-import { startPostgres } from "@tenure/testing/PostgresServer"
-import { explain, judge, stopsOf, titleOf, type Violation, warmUp } from "./judging.ts"
+import { startPostgres } from "@tenure/testing/postgres-server"
+import { type Violation, explain, judge, stopsOf, titleOf, warmUp } from "./judging.ts"
 import type { Pair } from "./meeting.ts"
 import { operations } from "./operations.ts"
 import { makeWorld, scenes } from "./world.ts"

@@ -4,21 +4,21 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { Standing, Stop } from "./gates.ts"
 import {
-  beginReading,
   type Broken,
+  type Seen,
+  beginReading,
   endReading,
   everything,
   observe,
   readMembers,
-  type Seen,
 } from "./observing.ts"
 import {
-  answerOf,
-  comparable,
-  failureOf,
   type Operation,
   type Run,
   type Slot,
+  answerOf,
+  comparable,
+  failureOf,
 } from "./operations.ts"
 import type { World } from "./world.ts"
 

@@ -1,14 +1,22 @@
 /** What clients, readers and receivers see after operations, without what differs from run to run. */
 
-import { EndDate, format } from "@tenure/core/EndDate"
-import type { EndingCursor } from "@tenure/core/EndingPage"
-import * as Event from "@tenure/core/Event"
-import * as Expiry from "@tenure/core/Expiry"
-import { FeedStore, type From } from "@tenure/core/FeedStore"
-import type { UserId } from "@tenure/core/Membership"
-import { MembershipStore } from "@tenure/core/MembershipStore"
-import type { ProjectId } from "@tenure/core/Project"
-import { WebhookStore } from "@tenure/core/WebhookStore"
+import {
+  type DecideAnnouncement,
+  EndDate,
+  type EndingCursor,
+  type Event,
+  type EventType,
+  type FeedStart,
+  FeedStore,
+  MembershipStore,
+  type ProjectId,
+  type UserId,
+  WebhookStore,
+  eventData,
+  eventTypes,
+  formatEndDate,
+  makeDecideAnnouncement,
+} from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import { judgeOf, leads, p1, p2, p3, users } from "./operations.ts"
 import type { World } from "./world.ts"
@@ -26,17 +34,17 @@ const sorted = (all: ReadonlyArray<unknown>): ReadonlyArray<string> =>
   all.map((one) => JSON.stringify(one)).toSorted()
 
 /** An event, without its id, its time and its sequence. */
-const told = (event: Event.Event) => {
-  const data: Record<string, unknown> = { ...Object(Event.dataOf(event)) }
+const told = (event: Event) => {
+  const data: Record<string, unknown> = { ...Object(eventData(event)) }
   const sequence = Number(data["sequence"] ?? NaN)
   delete data["sequence"]
   return { id: event.id, type: event.type, data, sequence, user: data["user_id"] }
 }
 
 /** Reads the feed of the project from a place to its end. */
-const readFeed = Effect.fnUntraced(function* (from: From) {
+const readFeed = Effect.fnUntraced(function* (from: FeedStart) {
   const feed = yield* FeedStore
-  const events: Array<Event.Event> = []
+  const events: Array<Event> = []
   let at = from
   let isLast = false
   while (!isLast) {
@@ -50,8 +58,8 @@ const readFeed = Effect.fnUntraced(function* (from: From) {
 
 /** What a reader of the feed has got when the operations overlap, and where it goes on. */
 export interface Reader {
-  readonly events: ReadonlyArray<Event.Event>
-  readonly cursor: From
+  readonly events: ReadonlyArray<Event>
+  readonly cursor: FeedStart
 }
 
 /** Has a reader begin. */
@@ -63,7 +71,7 @@ export const beginReading = Effect.map(readFeed("start"), (read): Reader =>
 export const endReading = Effect.fnUntraced(function* ({ cursor, events }: Reader) {
   const [rest, all] = [yield* readFeed(cursor), yield* readFeed("start")]
   if (typeof rest === "string" || typeof all === "string") return []
-  const idsOf = (some: ReadonlyArray<Event.Event>) => sorted(some.map(({ id }) => id)).join()
+  const idsOf = (some: ReadonlyArray<Event>) => sorted(some.map(({ id }) => id)).join()
   return idsOf([...events, ...rest.events]) === idsOf(all.events)
     ? []
     : [
@@ -71,7 +79,7 @@ export const endReading = Effect.fnUntraced(function* ({ cursor, events }: Reade
       ]
 })
 
-const sweepAll = Effect.fnUntraced(function* (judge: Expiry.Judge) {
+const sweepAll = Effect.fnUntraced(function* (judge: DecideAnnouncement) {
   const { expiry } = yield* MembershipStore
   if (expiry === undefined) return
   for (let isMore = true; isMore;) ({ isMore } = yield* expiry.sweep(100, judge))
@@ -84,7 +92,7 @@ export const readMembers = Effect.suspend(() =>
 
 const datesOf = (
   memberships: ReadonlyArray<{ readonly userId: UserId; readonly endDate: EndDate }>,
-) => memberships.map(({ endDate, userId }) => `${userId} ${format(endDate)}`)
+) => memberships.map(({ endDate, userId }) => `${userId} ${formatEndDate(endDate)}`)
 
 const membersOf = (projectId: ProjectId) =>
   Effect.flatMap(MembershipStore, (store) =>
@@ -99,9 +107,9 @@ const historyOf = (projectId: ProjectId | undefined, userId?: UserId) =>
           row.action,
           row.userId,
           row.subject,
-          row.from && format(row.from),
+          row.from && formatEndDate(row.from),
           "to",
-          row.to && format(row.to),
+          row.to && formatEndDate(row.to),
         ].join(" "),
       ),
     ),
@@ -187,8 +195,8 @@ const webhooksOf = (schema: string): string => `
 const centuryMillis = 100 * 365 * 86_400_000
 
 /** Who is said to have ended when all time has passed. */
-const announceAll = Effect.fnUntraced(function* (before: ReadonlyArray<Event.Event>) {
-  yield* sweepAll(Expiry.judgeBy({ leads, since: -Number.MAX_SAFE_INTEGER }))
+const announceAll = Effect.fnUntraced(function* (before: ReadonlyArray<Event>) {
+  yield* sweepAll(makeDecideAnnouncement({ leads, since: -Number.MAX_SAFE_INTEGER }))
   const read = yield* readFeed("start")
   if (typeof read === "string") return read
   const known = new Set(before.map(({ id }) => id))
@@ -197,8 +205,8 @@ const announceAll = Effect.fnUntraced(function* (before: ReadonlyArray<Event.Eve
   )
 })
 
-const isOfAll = (type: Event.EventType): boolean =>
-  type === Event.types.bulkExtended || type === Event.types.imported
+const isOfAll = (type: EventType): boolean =>
+  type === eventTypes.bulkExtended || type === eventTypes.imported
 
 /** Looks at everything, and lets all time pass. */
 export const observe = async ({

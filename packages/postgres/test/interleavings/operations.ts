@@ -1,21 +1,36 @@
 /** The operations whose interleavings are run: all that change something, and what they answer. */
 
-import { EndDate, format } from "@tenure/core/EndDate"
-import * as Event from "@tenure/core/Event"
-import * as Expiry from "@tenure/core/Expiry"
-import { UserId } from "@tenure/core/Membership"
-import { type Change, MembershipStore } from "@tenure/core/MembershipStore"
-import { isReplayed, type Once } from "@tenure/core/Once"
-import * as Origin from "@tenure/core/Origin"
-import { type Claim, Outbox, type Settlement } from "@tenure/core/Outbox"
-import { ProjectId } from "@tenure/core/Project"
-import { StoredSecret } from "@tenure/core/StoredSecret"
-import type { Stores } from "@tenure/core/Tenure"
-import { Millis } from "@tenure/core/Units"
-import { type StoredWebhook, WebhookId } from "@tenure/core/Webhook"
-import { WebhookStore } from "@tenure/core/WebhookStore"
-import { Database } from "@tenure/postgres"
+import {
+  type AttemptResult,
+  type Change,
+  type Claim,
+  type DecideAnnouncement,
+  EndDate,
+  type Event,
+  EventType,
+  type IdempotencyKey,
+  MembershipStore,
+  Millis,
+  Outbox,
+  ProjectId,
+  type StorePorts,
+  StoredSecret,
+  type StoredWebhook,
+  UserId,
+  WebhookId,
+  WebhookStore,
+  derivedEventId,
+  draftEvent,
+  eventTypes,
+  formatEndDate,
+  hostOrigin,
+  isReplayedResponse,
+  makeDecideAnnouncement,
+  makeEvent,
+  reminderLeads,
+} from "@tenure/core/store"
 import * as Effect from "effect/Effect"
+import { Database } from "../../src/connection/executor.ts"
 
 const hourMillis = 3_600_000
 export const dayMillis = 24 * hourMillis
@@ -49,7 +64,7 @@ export interface Setting {
 export type Run = (
   setting: Setting,
   slot: Slot,
-) => Effect.Effect<unknown, unknown, Stores | Database>
+) => Effect.Effect<unknown, unknown, StorePorts | Database>
 
 /** An operation. */
 export interface Operation {
@@ -65,18 +80,13 @@ export interface Operation {
 const dateOf = (slot: Slot, day: number): EndDate =>
   EndDate(Date.UTC(slot === "first" ? 2031 : 2036, 0, day))
 
-const change = (
-  { at }: Setting,
-  slot: string,
-  type: Event.EventType,
-  more: object = {},
-): Change => ({
+const change = ({ at }: Setting, slot: string, type: EventType, more: object = {}): Change => ({
   projectId: p1,
-  origin: Origin.host,
+  origin: hostOrigin,
   at,
   reason: undefined,
-  event: Event.draft({
-    id: Event.derivedId(`${slot} ${type}`, at),
+  event: draftEvent({
+    id: derivedEventId(`${slot} ${type}`, at),
     projectId: p1,
     type,
     at,
@@ -88,10 +98,10 @@ const store = <A, E>(use: (store: MembershipStore["Service"]) => Effect.Effect<A
   Effect.flatMap(MembershipStore, use)
 
 /** The host's key and request: those of both slots are the same. */
-const once: Once = { owner: "host", key: "a key", fingerprint: "a request" }
+const once: IdempotencyKey = { owner: "host", key: "a key", fingerprint: "a request" }
 
 const webhookOf = ({ at }: Setting, slot: Slot): StoredWebhook => {
-  const id = WebhookId(Event.derivedId(`${slot} webhook`, at))
+  const id = WebhookId(derivedEventId(`${slot} webhook`, at))
   return {
     id,
     projectId: p1,
@@ -106,22 +116,22 @@ const webhookOf = ({ at }: Setting, slot: Slot): StoredWebhook => {
 }
 
 /** When ends are announced: a day before, and when they have come. */
-export const leads = Expiry.leadsOf([Millis(dayMillis)])
+export const leads = reminderLeads([Millis(dayMillis)])
 
 /** Announces what has ended in the last day. */
-export const judgeOf = ({ at }: Pick<Setting, "at">): Expiry.Judge =>
-  Expiry.judgeBy({ leads, since: at - dayMillis })
+export const judgeOf = ({ at }: Pick<Setting, "at">): DecideAnnouncement =>
+  makeDecideAnnouncement({ leads, since: at - dayMillis })
 
-const eventOf = ({ at }: Setting, name: string): Event.Event =>
-  Event.make({
-    id: Event.derivedId(name, at),
+const eventOf = ({ at }: Setting, name: string): Event =>
+  makeEvent({
+    id: derivedEventId(name, at),
     projectId: p1,
-    type: Event.EventType("order.paid"),
+    type: EventType("order.paid"),
     at,
     data: { project_id: p1, name },
   })
 
-const settle = (name: string, of: (setting: Setting, slot: Slot) => Settlement): Operation => ({
+const settle = (name: string, of: (setting: Setting, slot: Slot) => AttemptResult): Operation => ({
   name: `settle ${name}`,
   run: (setting, slot) =>
     Effect.flatMap(Outbox, (outbox) => outbox.settle(setting.claim, of(setting, slot))),
@@ -151,7 +161,7 @@ const extending = (name: string, more: (setting: Setting) => object): Operation 
     const endDate = dateOf(slot, 1)
     return store(({ extend }) =>
       extend({
-        ...change(setting, slot, Event.types.extended, { user_id: own }),
+        ...change(setting, slot, eventTypes.extended, { user_id: own }),
         userId: own,
         endDate,
         ...more(setting),
@@ -169,7 +179,7 @@ const bulkExtending = (
   run: (setting, slot) =>
     store(({ extendAll }) =>
       extendAll({
-        ...change(setting, slot, Event.types.bulkExtended),
+        ...change(setting, slot, eventTypes.bulkExtended),
         endDate: endDateOf(slot),
         mode,
       }),
@@ -181,7 +191,7 @@ const granting = (name: string, userId: UserId): Operation => ({
   run: (setting, slot) =>
     store(({ grant }) =>
       grant({
-        ...change(setting, slot, Event.types.granted, { user_id: userId }),
+        ...change(setting, slot, eventTypes.granted, { user_id: userId }),
         userId,
         endDate: dateOf(slot, 4),
       }),
@@ -194,7 +204,7 @@ const paying: ReadonlyArray<Run> = [
   (setting, slot) =>
     store(({ extend }) =>
       extend({
-        ...change(setting, slot, Event.types.extended, { user_id: own }),
+        ...change(setting, slot, eventTypes.extended, { user_id: own }),
         userId: own,
         endDate: dateOf(slot, 6),
       }),
@@ -202,7 +212,7 @@ const paying: ReadonlyArray<Run> = [
   (setting, slot) =>
     store(({ grant }) =>
       grant({
-        ...change(setting, slot, Event.types.granted, { user_id: nobody }),
+        ...change(setting, slot, eventTypes.granted, { user_id: nobody }),
         userId: nobody,
         endDate: dateOf(slot, 6),
       }),
@@ -232,7 +242,7 @@ export const operations: ReadonlyArray<Operation> = [
         (day) =>
           store(({ extend }) =>
             extend({
-              ...change(setting, `${slot} ${day}`, Event.types.extended, { user_id: own }),
+              ...change(setting, `${slot} ${day}`, eventTypes.extended, { user_id: own }),
               userId: own,
               endDate: dateOf(slot, day),
             }),
@@ -245,7 +255,7 @@ export const operations: ReadonlyArray<Operation> = [
     run: (setting, slot) =>
       store(({ extend }) =>
         extend({
-          ...change(setting, slot, Event.types.extended, { user_id: own }),
+          ...change(setting, slot, eventTypes.extended, { user_id: own }),
           projectId: p2,
           userId: own,
           endDate: dateOf(slot, 1),
@@ -265,7 +275,7 @@ export const operations: ReadonlyArray<Operation> = [
     name: "end",
     run: (setting, slot) =>
       store(({ end }) =>
-        end({ ...change(setting, slot, Event.types.ended, { user_id: own }), userId: own }),
+        end({ ...change(setting, slot, eventTypes.ended, { user_id: own }), userId: own }),
       ),
   },
   {
@@ -273,7 +283,7 @@ export const operations: ReadonlyArray<Operation> = [
     run: (setting, slot) =>
       store((memberships) =>
         memberships.import({
-          ...change(setting, slot, Event.types.imported),
+          ...change(setting, slot, eventTypes.imported),
           memberships: [own, nobody].map((userId) => ({ userId, endDate: dateOf(slot, 5) })),
         }),
       ),
@@ -281,7 +291,7 @@ export const operations: ReadonlyArray<Operation> = [
   {
     name: "erase",
     run: (setting, slot) =>
-      store(({ erase }) => erase({ ...change(setting, slot, Event.types.ended), userId: own })),
+      store(({ erase }) => erase({ ...change(setting, slot, eventTypes.ended), userId: own })),
   },
   {
     name: "announce ends",
@@ -301,11 +311,11 @@ export const operations: ReadonlyArray<Operation> = [
   },
   {
     name: "create project",
-    run: ({ at }) => store(({ createProject }) => createProject(p3, { origin: Origin.host, at })),
+    run: ({ at }) => store(({ createProject }) => createProject(p3, { origin: hostOrigin, at })),
   },
   {
     name: "delete project",
-    run: ({ at }) => store(({ deleteProject }) => deleteProject(p1, { origin: Origin.host, at })),
+    run: ({ at }) => store(({ deleteProject }) => deleteProject(p1, { origin: hostOrigin, at })),
   },
   {
     name: "publish",
@@ -361,20 +371,20 @@ export const operations: ReadonlyArray<Operation> = [
   })),
   onWebhook("register webhook", (webhooks, setting, slot) =>
     // Only one more fits.
-    webhooks.add(webhookOf(setting, slot), 4, { origin: Origin.host, at: setting.at }),
+    webhooks.add(webhookOf(setting, slot), 4, { origin: hostOrigin, at: setting.at }),
   ),
   onWebhook("delete webhook", (webhooks, setting) =>
-    webhooks.remove(p1, setting.webhooks.healthy.id, { origin: Origin.host, at: setting.at }),
+    webhooks.remove(p1, setting.webhooks.healthy.id, { origin: hostOrigin, at: setting.at }),
   ),
   onWebhook("enable webhook", (webhooks, setting) =>
-    webhooks.enable(p1, setting.webhooks.disabled.id, { origin: Origin.host, at: setting.at }),
+    webhooks.enable(p1, setting.webhooks.disabled.id, { origin: hostOrigin, at: setting.at }),
   ),
   onWebhook("rotate secret", (webhooks, setting, slot) =>
     webhooks.rotateSecret(
       p1,
       setting.webhooks.healthy.id,
       { secret: StoredSecret(`whsec_${slot}`), previousUntil: setting.at + dayMillis },
-      { origin: Origin.host, at: setting.at },
+      { origin: hostOrigin, at: setting.at },
     ),
   ),
   {
@@ -389,7 +399,7 @@ export const operations: ReadonlyArray<Operation> = [
 
 /** What is left of an answer without what differs from run to run. */
 export const comparable = (answer: unknown): unknown =>
-  isReplayed(answer)
+  isReplayedResponse(answer)
     ? { replayed: answer.answer }
     : JSON.stringify(answer ?? "done").replaceAll(/\\"sequence\\":\d+/g, "")
 
@@ -404,5 +414,5 @@ export const answerOf = ({ isNotOne, run }: Operation, setting: Setting, slot: S
 /** What is left of an error. */
 export const failureOf = (error: unknown): string =>
   typeof error === "object" && error !== null && "_tag" in error
-    ? `${String(error._tag)}${"currentEndDate" in error ? ` ${format(EndDate(Number(error.currentEndDate)))}` : ""}`
+    ? `${String(error._tag)}${"currentEndDate" in error ? ` ${formatEndDate(EndDate(Number(error.currentEndDate)))}` : ""}`
     : String(error)

@@ -1,26 +1,39 @@
 /** A schema with gates, the two processes whose operations meet in it, and what is there before them. */
 
 import { PgClient } from "@effect/sql-pg"
-import { EndDate } from "@tenure/core/EndDate"
-import * as Event from "@tenure/core/Event"
-import type { UserId } from "@tenure/core/Membership"
-import { MembershipStore } from "@tenure/core/MembershipStore"
-import * as Origin from "@tenure/core/Origin"
-import { Outbox } from "@tenure/core/Outbox"
-import type { ProjectId } from "@tenure/core/Project"
-import { StoredSecret } from "@tenure/core/StoredSecret"
-import type { Stores } from "@tenure/core/Tenure"
-import { type StoredWebhook, WebhookId } from "@tenure/core/Webhook"
-import { WebhookStore } from "@tenure/core/WebhookStore"
-import { type Database, layer } from "@tenure/postgres"
+import {
+  type ChangeContext,
+  EndDate,
+  EventType,
+  MembershipStore,
+  Outbox,
+  type ProjectId,
+  type StorePorts,
+  StoredSecret,
+  type StoredWebhook,
+  type UserId,
+  WebhookId,
+  WebhookStore,
+  derivedEventId,
+  draftEvent,
+  eventTypes,
+  hostOrigin,
+  makeEvent,
+  newEventId,
+} from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Redacted from "effect/Redacted"
 import * as Pg from "pg"
-import { round } from "../../src/sequence.sql.ts"
+import type { Database } from "../../src/connection/executor.ts"
+import { postgresLayer } from "../../src/index.ts"
+import { round } from "../../src/sql/clauses.ts"
 import { type Gates, installGates, makeGates, role, sessionName } from "./gates.ts"
 import {
+  type Setting,
+  type Slot,
+  type WebhookName,
   bulk,
   dayMillis,
   judgeOf,
@@ -29,12 +42,9 @@ import {
   own,
   p1,
   p2,
-  type Setting,
-  type Slot,
-  type WebhookName,
 } from "./operations.ts"
 
-const occasion: Origin.Occasion = { origin: Origin.host, at: 0 }
+const occasion: ChangeContext = { origin: hostOrigin, at: 0 }
 
 /** What the membership has that the operations change: where its date comes from, and which number. */
 export const scenes = ["own date", "date of a bulk extension", "last number of a round"] as const
@@ -44,7 +54,7 @@ export type Scene = (typeof scenes)[number]
 
 /** A process with stores. */
 interface Process {
-  readonly run: <A, E>(work: Effect.Effect<A, E, Stores | Database>) => Promise<A>
+  readonly run: <A, E>(work: Effect.Effect<A, E, StorePorts | Database>) => Promise<A>
 }
 
 export interface World {
@@ -84,13 +94,13 @@ const grantOf = (projectId: ProjectId, userId: UserId, endDate: number) =>
       userId,
       endDate: EndDate(endDate),
       reason: undefined,
-      event: draft(projectId, Event.types.granted, userId),
+      event: draft(projectId, eventTypes.granted, userId),
     }),
   )
 
-const draft = (projectId: ProjectId, type: Event.EventType, userId?: UserId) =>
-  Event.draft({
-    id: Event.freshId(crypto, Date.now()),
+const draft = (projectId: ProjectId, type: EventType, userId?: UserId) =>
+  draftEvent({
+    id: newEventId(crypto, Date.now()),
     projectId,
     type,
     at: 0,
@@ -105,12 +115,12 @@ const bulkOf = (mode: "set" | "neverShorten", endDate: number) =>
       endDate: EndDate(endDate),
       mode,
       reason: undefined,
-      event: draft(p1, Event.types.bulkExtended),
+      event: draft(p1, eventTypes.bulkExtended),
     }),
   )
 
 const webhook = (name: WebhookName): StoredWebhook => ({
-  id: WebhookId(Event.derivedId(name, 0)),
+  id: WebhookId(derivedEventId(name, 0)),
   projectId: p1,
   url: `https://receiver.example/${name}`,
   secret: StoredSecret(`whsec_${name}`),
@@ -179,10 +189,10 @@ const populate = Effect.fnUntraced(function* (
     )
   }
   yield* outbox.publish(
-    Event.make({
-      id: Event.freshId(crypto, at),
+    makeEvent({
+      id: newEventId(crypto, at),
       projectId: p1,
-      type: Event.EventType("order.made"),
+      type: EventType("order.made"),
       at,
       data: { project_id: p1 },
     }),
@@ -257,7 +267,9 @@ export const makeWorld = async (
       ...more,
     })
   const runtimeOf = (client: ReturnType<typeof clientOf>) =>
-    ManagedRuntime.make(Layer.provide(Layer.fresh(layer({ schema, maxConnections: 2 })), client))
+    ManagedRuntime.make(
+      Layer.provide(Layer.fresh(postgresLayer({ schema, maxConnections: 2 })), client),
+    )
 
   const preparing = runtimeOf(clientOf(`${schema} before`))
   const setting = await preparing.runPromise(

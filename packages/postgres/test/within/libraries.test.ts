@@ -1,13 +1,13 @@
 /** `tenure.within`, with each library of hosts. */
 
-import type { Event } from "@tenure/core/Event"
-import * as Tenure from "@tenure/core/Tenure"
-import { postgres } from "@tenure/postgres"
+import { type PromisedServices, createTenure } from "@tenure/core"
+import type { Event } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import pg from "pg"
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from "vitest"
+import { postgres } from "../../src/index.ts"
 import { execute } from "../harness.ts"
-import { libraries, type Library } from "./libraries.ts"
+import { type Library, libraries } from "./libraries.ts"
 
 const schema = "within_libraries"
 const early = Date.parse("2027-01-01T00:00:00.000Z")
@@ -16,7 +16,7 @@ const late = Date.parse("2099-01-01T00:00:00.000Z")
 const told: Array<string> = []
 
 const start = () =>
-  Tenure.make({
+  createTenure({
     stores: postgres({ url: inject("databaseUrl"), schema }),
     webhooks: { dispatch: false },
     onEvent: ({ id }: Event) => void told.push(id),
@@ -162,7 +162,7 @@ describe.each(Object.entries(libraries))("a transaction of %s", (name, connect) 
     const at = new Date("0000-05-06T07:08:09.010Z")
     const page = { projectId: own }
     let read: unknown
-    const readAll = async ({ apiKeys, events, memberships, webhooks }: Tenure.PromisedServices) => {
+    const readAll = async ({ apiKeys, events, memberships, webhooks }: PromisedServices) => {
       const history = await memberships.history(page)
       const [webhook] = await webhooks.list(page)
       const [delivery] = await webhooks.deliveries({ ...page, webhookId: webhook?.id ?? "" })

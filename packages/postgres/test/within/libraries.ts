@@ -2,16 +2,7 @@
 
 import { EntitySchema, MikroORM } from "@mikro-orm/postgresql"
 import { PrismaPg } from "@prisma/adapter-pg"
-import type { Connection } from "@tenure/core/Transactions"
-import {
-  fromDrizzle,
-  fromKnex,
-  fromKysely,
-  fromMikroOrm,
-  fromPostgresJs,
-  fromPrisma,
-  fromTypeOrm,
-} from "@tenure/postgres/within"
+import type { Connection } from "@tenure/core/store"
 import { sql } from "drizzle-orm"
 import { drizzle as drizzleOnPg } from "drizzle-orm/node-postgres"
 import { drizzle as drizzleOnPostgresJs } from "drizzle-orm/postgres-js"
@@ -20,6 +11,15 @@ import { CamelCasePlugin, Kysely, PostgresDialect, sql as kyselySql } from "kyse
 import pg from "pg"
 import postgres from "postgres"
 import { DataSource } from "typeorm"
+import {
+  fromDrizzle,
+  fromKnex,
+  fromKysely,
+  fromMikroOrm,
+  fromPostgresJs,
+  fromPrisma,
+  fromTypeOrm,
+} from "../../src/within.ts"
 import { PrismaClient } from "./prismaClient.ts"
 
 /** Runs a statement of the host in its transaction. */

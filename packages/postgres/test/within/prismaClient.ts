@@ -5,7 +5,7 @@
 
 import type { PrismaPg } from "@prisma/adapter-pg"
 import { getPrismaClient } from "@prisma/client/runtime/client"
-import type { Prisma } from "@tenure/postgres/within"
+import type { Prisma } from "../../src/within.ts"
 
 interface Client extends Prisma {
   $transaction(

@@ -1,4 +1,4 @@
-import DefaultTheme from "vitepress/theme-without-fonts"
 import "./style.css"
+import DefaultTheme from "vitepress/theme-without-fonts"
 
 export default DefaultTheme

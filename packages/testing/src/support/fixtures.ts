@@ -1,17 +1,34 @@
 /** Values for tests. */
 
-import { type ApiKey, ApiKeyId, digest } from "@tenure/core/ApiKey"
-import { EndDate, parse } from "@tenure/core/EndDate"
-import * as Event from "@tenure/core/Event"
-import { UserId } from "@tenure/core/Membership"
-import type { Change } from "@tenure/core/MembershipStore"
-import type { Once } from "@tenure/core/Once"
-import * as Origin from "@tenure/core/Origin"
-import { ProjectId } from "@tenure/core/Project"
-import { StoredSecret } from "@tenure/core/StoredSecret"
-import { type StoredWebhook, WebhookId } from "@tenure/core/Webhook"
-import { secretFromBytes } from "@tenure/core/WebhookSignature"
+import * as Http from "node:http"
+import { text } from "node:stream/consumers"
+import { WebhookSecret, secretFromBytes, verifySignature } from "@tenure/core/signature"
+import {
+  type ApiKey,
+  ApiKeyId,
+  type Change,
+  type ChangeContext,
+  EndDate,
+  type Event,
+  type EventDraft,
+  EventId,
+  EventType,
+  type IdempotencyKey,
+  ProjectId,
+  StoredSecret,
+  type StoredWebhook,
+  UserId,
+  WebhookId,
+  digestToken,
+  draftEvent,
+  eventData,
+  hostOrigin,
+  makeEvent,
+  parseEndDate,
+} from "@tenure/core/store"
 import * as Predicate from "effect/Predicate"
+import * as Result from "effect/Result"
+import { expect } from "vitest"
 
 export const p1 = ProjectId("p1")
 export const p2 = ProjectId("p2")
@@ -20,43 +37,43 @@ export const u2 = UserId("1002")
 export const u3 = UserId("1003")
 
 /** Returns the end date of an ISO string. */
-export const date = (text: string): EndDate => EndDate(parse(text) ?? NaN)
+export const date = (text: string): EndDate => EndDate(parseEndDate(text) ?? NaN)
 
 export const in2027 = date("2027-01-01T00:00:00.000Z")
 export const in2028 = date("2028-02-29T12:34:56.789Z")
 export const in2029 = date("2029-12-31T23:59:59.999Z")
 
 /** Returns an event of a project, with a new id. */
-export const event = (projectId: ProjectId, type = "test.happened"): Event.Event =>
-  Event.make({
-    id: Event.EventId(crypto.randomUUID()),
+export const event = (projectId: ProjectId, type = "test.happened"): Event =>
+  makeEvent({
+    id: EventId(crypto.randomUUID()),
     projectId,
-    type: Event.EventType(type),
+    type: EventType(type),
     at: 0,
     data: { project_id: projectId },
   })
 
 /** Returns the draft of the event of a change in a project, with a new id. */
-export const draft = (projectId: ProjectId, type = "test.happened"): Event.Draft =>
-  Event.draft({
-    id: Event.EventId(crypto.randomUUID()),
+export const draft = (projectId: ProjectId, type = "test.happened"): EventDraft =>
+  draftEvent({
+    id: EventId(crypto.randomUUID()),
     projectId,
-    type: Event.EventType(type),
+    type: EventType(type),
     at: 0,
     data: { project_id: projectId },
   })
 
 /** Returns the sequence in the event of a change. */
-export const sequenceOf = (changed: Event.Event): number => {
-  const data = Event.dataOf(changed)
+export const sequenceOf = (changed: Event): number => {
+  const data = eventData(changed)
   return Predicate.hasProperty(data, "sequence") ? Number(data.sequence) : NaN
 }
 
 /** The occasion of a change that nobody in particular has asked for. */
-export const occasion: Origin.Occasion = { origin: Origin.host, at: 0 }
+export const occasion: ChangeContext = { origin: hostOrigin, at: 0 }
 
 /** Returns a request with a new idempotency key. */
-export const once = (): Once => ({
+export const once = (): IdempotencyKey => ({
   owner: "key-1",
   key: crypto.randomUUID(),
   fingerprint: "a request",
@@ -89,7 +106,7 @@ export const webhook = (projectId: ProjectId): StoredWebhook => {
 /** Returns an API key with the given token, which opens the given projects. */
 export const apiKey = (token: string, ...projects: ReadonlyArray<ProjectId>): ApiKey => ({
   id: ApiKeyId(crypto.randomUUID()),
-  digest: digest(token),
+  digest: digestToken(token),
   role: "client",
   name: undefined,
   projects: new Set(projects),
@@ -98,3 +115,76 @@ export const apiKey = (token: string, ...projects: ReadonlyArray<ProjectId>): Ap
   revokedAt: undefined,
   lastUsedAt: undefined,
 })
+
+/** Waiting for a condition, with a deadline. */
+
+/** Waits until a condition holds. Fails the test if it does not hold within a minute. */
+export const eventually = (holds: () => Promise<boolean> | boolean): Promise<unknown> =>
+  expect.poll(holds, { timeout: 60_000, interval: 20 }).toBe(true)
+
+/** A receiver of webhooks on the loopback interface. */
+
+/** A received request. */
+export interface Notification {
+  readonly headers: Readonly<Record<string, string | undefined>>
+  readonly body: string
+  /** When it was received, in milliseconds since the epoch. */
+  readonly at: number
+}
+
+/** A running receiver. */
+export interface Receiver {
+  readonly url: string
+  readonly received: ReadonlyArray<Notification>
+  /** Waits until the given number of requests have been received. */
+  readonly until: (count: number) => Promise<void>
+  readonly close: () => void
+}
+
+/** Responds to a request. */
+export type Answer = (response: Http.ServerResponse, notification: Notification) => void
+
+const noContent: Answer = (response) => void response.writeHead(204).end()
+
+/** Tells whether a notification is signed with a secret. */
+export const isSignedWith = ({ at, body, headers }: Notification, secret: string): boolean =>
+  Result.isSuccess(verifySignature({ headers, body, now: at }, [WebhookSecret(secret)]))
+
+/** Starts a receiver. It responds with 204 unless an answer is given. */
+export const startReceiver = async (answer: Answer = noContent): Promise<Receiver> => {
+  const received: Array<Notification> = []
+  const waiting = new Set<() => void>()
+  const server = Http.createServer(async (request, response) => {
+    const body = await text(request).catch(() => undefined)
+    // The sender closed the connection.
+    if (body === undefined) return
+    const headers = Object.fromEntries(
+      Object.entries(request.headers).map(([name, value]) => [name, value?.toString()]),
+    )
+    const notification = { headers, body, at: Date.now() }
+    received.push(notification)
+    for (const check of waiting) check()
+    answer(response, notification)
+  })
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  const address = server.address()
+  const port = typeof address === "object" ? address?.port : undefined
+  return {
+    url: `http://127.0.0.1:${port}/hook`,
+    received,
+    until: (count) =>
+      new Promise((resolve) => {
+        const check = () => {
+          if (received.length < count) return
+          waiting.delete(check)
+          resolve()
+        }
+        waiting.add(check)
+        check()
+      }),
+    close: () => {
+      server.close()
+      server.closeAllConnections()
+    },
+  }
+}

@@ -1,6 +1,6 @@
 /** Stores in memory of which one is wrong in one way. */
 
-import type { Stores } from "@tenure/core/Tenure"
+import type { StorePorts } from "@tenure/core/store"
 import { memory } from "@tenure/memory"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -12,14 +12,14 @@ import { TestClock } from "effect/testing"
 export interface Mutant {
   /** What is wrong, to be read after "a store that". */
   readonly name: string
-  readonly layer: Layer.Layer<Stores, unknown>
+  readonly layer: Layer.Layer<StorePorts, unknown>
 }
 
 /** Stores in memory, on a clock of the tests. */
 export const stores = Layer.merge(memory(), TestClock.layer())
 
 /** Returns the operations of a store that are wrong. It may call the right ones, and other stores. */
-type Break<Shape> = (right: Shape, context: Context.Context<Stores>) => Partial<Shape>
+type Break<Shape> = (right: Shape, context: Context.Context<StorePorts>) => Partial<Shape>
 
 /** Makes mutants of a store from what is wrong with each. */
 export const mutantsOf = <Identifier, Shape>(
@@ -29,7 +29,7 @@ export const mutantsOf = <Identifier, Shape>(
   Object.entries(broken).map(([name, wrong]) => ({
     name,
     layer: Layer.effectContext(
-      Effect.map(Effect.context<Stores>(), (context) => {
+      Effect.map(Effect.context<StorePorts>(), (context) => {
         const right = Option.getOrThrow(Context.getOption(context, store))
         return Context.add(context, store, { ...right, ...wrong(right, context) })
       }),

@@ -1,10 +1,14 @@
 /** Stores of API keys that are wrong. */
 
-import type { ApiKey, ApiKeyId, TokenDigest } from "@tenure/core/ApiKey"
-import { ApiKeyStore } from "@tenure/core/ApiKeyStore"
-import { isReplayed } from "@tenure/core/Once"
-import type { Occasion } from "@tenure/core/Origin"
-import type { ProjectId } from "@tenure/core/Project"
+import {
+  type ApiKey,
+  type ApiKeyId,
+  ApiKeyStore,
+  type ChangeContext,
+  type ProjectId,
+  type TokenDigest,
+  isReplayedResponse,
+} from "@tenure/core/store"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { mutantsOf } from "./Mutant.ts"
@@ -26,7 +30,11 @@ const idsOf = (projects: ApiKey["projects"]): Iterable<ProjectId> =>
   projects === "all" ? [] : projects
 
 /** Opens the projects of a key one by one. */
-const oneByOne = Effect.fnUntraced(function* (add: Store["add"], key: ApiKey, occasion: Occasion) {
+const oneByOne = Effect.fnUntraced(function* (
+  add: Store["add"],
+  key: ApiKey,
+  occasion: ChangeContext,
+) {
   let stored: Effect.Success<ReturnType<Store["add"]>> = key
   for (const project of idsOf(key.projects))
     stored = yield* add({ ...key, projects: new Set([project]) }, occasion)
@@ -42,7 +50,7 @@ export const apiKeys = mutantsOf(ApiKeyStore, {
   "answers the id of a new key to an idempotency key that is known": ({ add }) => ({
     add: (key, occasion) =>
       Effect.map(add(key, occasion), (added) =>
-        isReplayed(added) ? { ...added, answer: key.id } : added,
+        isReplayedResponse(added) ? { ...added, answer: key.id } : added,
       ),
   }),
 

@@ -1,9 +1,6 @@
 /** Stores whose audit trail is wrong. */
 
-import { ApiKeyStore } from "@tenure/core/ApiKeyStore"
-import { MembershipStore } from "@tenure/core/MembershipStore"
-import { host } from "@tenure/core/Origin"
-import { WebhookStore } from "@tenure/core/WebhookStore"
+import { ApiKeyStore, MembershipStore, WebhookStore, hostOrigin } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import { mutantsOf } from "./Mutant.ts"
 
@@ -33,7 +30,7 @@ export const auditing = [
 
     "forgets who was shown something": ({ recordShown }) => ({
       recordShown: (projectId, shown, { at }) =>
-        recordShown(projectId, shown, { at, origin: host }),
+        recordShown(projectId, shown, { at, origin: hostOrigin }),
     }),
 
     "takes data that was shown to be a secret": ({ recordShown }) => ({
@@ -53,7 +50,7 @@ export const auditing = [
   ...mutantsOf(WebhookStore, {
     "forgets who rotated a secret": ({ rotateSecret }) => ({
       rotateSecret: (projectId, webhookId, rotation, { at }) =>
-        rotateSecret(projectId, webhookId, rotation, { at, origin: host }),
+        rotateSecret(projectId, webhookId, rotation, { at, origin: hostOrigin }),
     }),
 
     "audits a key pair that is there already": ({ addSigningKey, list, rotateSecret }) => ({
@@ -70,7 +67,7 @@ export const auditing = [
   }),
   ...mutantsOf(ApiKeyStore, {
     "forgets who issued a key": ({ add }) => ({
-      add: (key, { at }) => add(key, { at, origin: host }),
+      add: (key, { at }) => add(key, { at, origin: hostOrigin }),
     }),
 
     "forgets when a key was revoked": ({ revoke }) => ({

@@ -1,10 +1,12 @@
 /** Directories of projects that are wrong. */
 
-import type { ApiKey } from "@tenure/core/ApiKey"
-import { ApiKeyStore } from "@tenure/core/ApiKeyStore"
-import { MembershipStore } from "@tenure/core/MembershipStore"
-import type { ProjectId } from "@tenure/core/Project"
-import { ProjectDirectory } from "@tenure/core/ProjectDirectory"
+import {
+  type ApiKey,
+  ApiKeyStore,
+  MembershipStore,
+  ProjectDirectory,
+  type ProjectId,
+} from "@tenure/core/store"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import { mutantsOf } from "./Mutant.ts"

@@ -1,8 +1,13 @@
 /** Stores of memberships whose lists by ends are wrong. */
 
-import { EndDate } from "@tenure/core/EndDate"
-import * as EndingPage from "@tenure/core/EndingPage"
-import { MembershipStore } from "@tenure/core/MembershipStore"
+import {
+  EndDate,
+  type EndingCursor,
+  type EndingPage,
+  MembershipStore,
+  cursorOfPosition,
+  positionOfCursor,
+} from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import { mutantsOf } from "./Mutant.ts"
 
@@ -10,7 +15,7 @@ type Store = MembershipStore["Service"]
 
 /** Changes the pages. */
 const paging =
-  (change: (page: EndingPage.EndingPage) => EndingPage.EndingPage) =>
+  (change: (page: EndingPage) => EndingPage) =>
   ({ listEnding }: Store): Partial<Store> => ({
     listEnding: (projectId, page) => Effect.map(listEnding(projectId, page), change),
   })
@@ -41,10 +46,10 @@ export const endingSoon = mutantsOf(MembershipStore, {
   })),
 
   "goes on after all that end at the same time": paging((page) => {
-    const next = page.next && EndingPage.placeOf(page.next)
+    const next = page.next && positionOfCursor(page.next)
     return {
       ...page,
-      next: next && EndingPage.cursorOf({ endDate: next.endDate, userId: "9".repeat(64) }),
+      next: next && cursorOfPosition({ endDate: next.endDate, userId: "9".repeat(64) }),
     }
   }),
 
@@ -61,7 +66,7 @@ export const endingSoon = mutantsOf(MembershipStore, {
           memberships: memberships.filter(
             ({ userId }) =>
               after === undefined ||
-              (first.get(userId) ?? Infinity) > EndingPage.placeOf(after).endDate,
+              (first.get(userId) ?? Infinity) > positionOfCursor(after).endDate,
           ),
         })),
     }
@@ -69,7 +74,7 @@ export const endingSoon = mutantsOf(MembershipStore, {
 
   "loses those after a bulk extension": ({ extendAll, listEnding }) => {
     let bulks = 0
-    const bulksAt = new Map<EndingPage.EndingCursor, number>()
+    const bulksAt = new Map<EndingCursor, number>()
     return {
       extendAll: (extension) => {
         bulks++

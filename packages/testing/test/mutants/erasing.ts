@@ -1,11 +1,13 @@
 /** Stores that are wrong about erasing persons. */
 
-import * as Event from "@tenure/core/Event"
-import { FeedStore } from "@tenure/core/FeedStore"
-import type { AuditRow } from "@tenure/core/Membership"
-import { MembershipStore } from "@tenure/core/MembershipStore"
-import { host } from "@tenure/core/Origin"
-import { Outbox } from "@tenure/core/Outbox"
+import {
+  type AuditRow,
+  FeedStore,
+  MembershipStore,
+  Outbox,
+  completeEvent,
+  hostOrigin,
+} from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import { answered } from "../../src/stores/outbox/steps.ts"
 import { change, in2027, p2 } from "../../src/support/fixtures.ts"
@@ -39,7 +41,7 @@ const memberships = mutantsOf(MembershipStore, {
 
   "says of everybody who is erased that there was a membership": ({ erase }) => ({
     erase: (erasure) =>
-      Effect.map(erase(erasure), (result) => result ?? Event.complete(erasure.event, 0)),
+      Effect.map(erase(erasure), (result) => result ?? completeEvent(erasure.event, 0)),
   }),
 
   "erases persons of projects that do not exist": ({ erase }) => ({
@@ -48,7 +50,7 @@ const memberships = mutantsOf(MembershipStore, {
   }),
 
   "forgets who erased a person": ({ erase }) => ({
-    erase: (erasure) => erase({ ...erasure, origin: host }),
+    erase: (erasure) => erase({ ...erasure, origin: hostOrigin }),
   }),
 
   "says in the trail who was erased": ({ erase, history }) => {

@@ -1,11 +1,13 @@
 /** Stores of memberships whose announcements are wrong. */
 
-import { EndDate } from "@tenure/core/EndDate"
-import type { Judge } from "@tenure/core/Expiry"
-import type { ExpiryStore } from "@tenure/core/ExpiryStore"
-import { MembershipStore } from "@tenure/core/MembershipStore"
-import { Outbox } from "@tenure/core/Outbox"
-import { Millis } from "@tenure/core/Units"
+import {
+  type DecideAnnouncement,
+  EndDate,
+  type ExpiryStore,
+  MembershipStore,
+  Millis,
+  Outbox,
+} from "@tenure/core/store"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import { mutantsOf } from "./Mutant.ts"
@@ -20,7 +22,7 @@ const announcing =
   })
 
 /** Changes what a store does with what is decided. */
-const deciding = (change: (judge: Judge) => Judge) =>
+const deciding = (change: (judge: DecideAnnouncement) => DecideAnnouncement) =>
   announcing(({ sweep }) => ({ sweep: (limit, judge) => sweep(limit, change(judge)) }))
 
 /** Stores of memberships whose announcements are wrong. */

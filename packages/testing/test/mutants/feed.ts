@@ -1,6 +1,6 @@
 /** Feeds that are wrong. */
 
-import { CursorExpired, type FeedPage, FeedStore } from "@tenure/core/FeedStore"
+import { CursorExpired, type FeedPage, FeedStore } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import { mutantsOf } from "./Mutant.ts"
 

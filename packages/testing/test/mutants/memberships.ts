@@ -1,21 +1,24 @@
 /** Stores of memberships that are wrong. */
 
-import { EndDate } from "@tenure/core/EndDate"
-import * as Event from "@tenure/core/Event"
 import {
   type AuditRow,
-  conflictOf,
+  EndDate,
   EndDateConflict,
-  isEndsLater,
-  laterOf,
+  type Ending,
+  EventId,
+  type Import,
   MembershipNotFound,
+  MembershipStore,
+  Outbox,
+  ProjectId,
   type UserId,
-} from "@tenure/core/Membership"
-import { type Ending, type Import, MembershipStore } from "@tenure/core/MembershipStore"
-import { isReplayed } from "@tenure/core/Once"
-import * as Origin from "@tenure/core/Origin"
-import { Outbox } from "@tenure/core/Outbox"
-import { ProjectId } from "@tenure/core/Project"
+  completeEvent,
+  endDateConflict,
+  hostOrigin,
+  isEndsLater,
+  isReplayedResponse,
+  laterOf,
+} from "@tenure/core/store"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import { sequenceOf } from "../../src/support/fixtures.ts"
@@ -43,7 +46,7 @@ const unchanged = ({ currentEndDate }: EndDateConflict) => ({
 
 /** Returns the event of a change with another sequence. */
 const renumber = <Result extends object>(result: Result, { event }: Ending, sequence: number) =>
-  isReplayed(result) || isEndsLater(result) ? result : Event.complete(event, sequence)
+  isReplayedResponse(result) || isEndsLater(result) ? result : completeEvent(event, sequence)
 
 /** Makes each membership of an import an import of its own. */
 const eachOf = (imported: Import): ReadonlyArray<Import> =>
@@ -60,7 +63,7 @@ export const memberships = mutantsOf(MembershipStore, {
   ]),
 
   "audits only extensions with their origin": auditing((row) => [
-    row.action === "extended" ? row : { ...row, origin: Origin.host },
+    row.action === "extended" ? row : { ...row, origin: hostOrigin },
   ]),
 
   "audits only extensions with their reason": auditing((row) => [
@@ -151,7 +154,7 @@ export const memberships = mutantsOf(MembershipStore, {
   "counts anew for a bulk extension that is repeated": ({ extendAll, list }) => ({
     extendAll: Effect.fnUntraced(function* (extension) {
       const result = yield* extendAll(extension)
-      if (!isReplayed(result)) return result
+      if (!isReplayedResponse(result)) return result
       const members = yield* list(extension.projectId, {
         after: undefined,
         limit: 1_000_000,
@@ -182,7 +185,7 @@ export const memberships = mutantsOf(MembershipStore, {
     extend: Effect.fnUntraced(function* (extension) {
       const { endDate } = yield* find(extension.projectId, extension.userId)
       if (endDate !== extension.endDate) return yield* extend(extension)
-      return Event.complete(extension.event, 0)
+      return completeEvent(extension.event, 0)
     }),
   }),
 
@@ -192,7 +195,7 @@ export const memberships = mutantsOf(MembershipStore, {
 
   "compares the end date that an extension expects before its turn": ({ extend, find }) => ({
     extend: Effect.fnUntraced(function* ({ expectedEndDate, ...extension }) {
-      const conflict = conflictOf(
+      const conflict = endDateConflict(
         yield* find(extension.projectId, extension.userId),
         expectedEndDate,
       )
@@ -229,7 +232,7 @@ export const memberships = mutantsOf(MembershipStore, {
       extend: Effect.fnUntraced(function* ({ expectedEndDate, ...extension }) {
         const found = yield* find(extension.projectId, extension.userId)
         const own = { ...found, endDate: before.get(extension.userId) ?? found.endDate }
-        const conflict = conflictOf(own, expectedEndDate)
+        const conflict = endDateConflict(own, expectedEndDate)
         if (conflict !== undefined) return yield* conflict
         return yield* extend(extension)
       }),
@@ -264,7 +267,7 @@ export const memberships = mutantsOf(MembershipStore, {
   "publishes the event of an extension that fails because of the date": ({ extend }, context) => ({
     extend: (extension) =>
       Effect.tapError(extend(extension), () =>
-        Effect.ignore(Context.get(context, Outbox).publish(Event.complete(extension.event, 0))),
+        Effect.ignore(Context.get(context, Outbox).publish(completeEvent(extension.event, 0))),
       ),
   }),
 
@@ -284,7 +287,7 @@ export const memberships = mutantsOf(MembershipStore, {
   "says that an extension that leaves a later date has set its own": ({ extend }) => ({
     extend: (extension) =>
       Effect.map(extend(extension), (result) =>
-        isEndsLater(result) ? Event.complete(extension.event, 0) : result,
+        isEndsLater(result) ? completeEvent(extension.event, 0) : result,
       ),
   }),
 
@@ -301,7 +304,7 @@ export const memberships = mutantsOf(MembershipStore, {
     extend: (extension) =>
       Effect.tap(extend(extension), (result) =>
         isEndsLater(result)
-          ? Effect.ignore(Context.get(context, Outbox).publish(Event.complete(extension.event, 0)))
+          ? Effect.ignore(Context.get(context, Outbox).publish(completeEvent(extension.event, 0)))
           : Effect.void,
       ),
   }),
@@ -344,7 +347,7 @@ export const memberships = mutantsOf(MembershipStore, {
     extendAll: Effect.fnUntraced(function* (extension) {
       const members = yield* list(extension.projectId, { after: undefined, limit: 1 })
       return members.length === 0
-        ? { total: 0, event: Event.complete(extension.event, 0) }
+        ? { total: 0, event: completeEvent(extension.event, 0) }
         : yield* extendAll(extension)
     }),
   }),
@@ -352,7 +355,7 @@ export const memberships = mutantsOf(MembershipStore, {
   "publishes an event for each member of a bulk extension": ({ extendAll }, context) => ({
     extendAll: Effect.fnUntraced(function* (extension) {
       const extended = yield* extendAll(extension)
-      if (isReplayed(extended)) return extended
+      if (isReplayedResponse(extended)) return extended
       const { publish } = Context.get(context, Outbox)
       for (let member = 1; member < extended.total; member++) yield* publish(extended.event)
       return extended
@@ -362,7 +365,7 @@ export const memberships = mutantsOf(MembershipStore, {
   "publishes the event of an ending that fails": ({ end }, context) => ({
     end: (ending) =>
       Effect.tapError(end(ending), () =>
-        Effect.ignore(Context.get(context, Outbox).publish(Event.complete(ending.event, 0))),
+        Effect.ignore(Context.get(context, Outbox).publish(completeEvent(ending.event, 0))),
       ),
   }),
 
@@ -372,7 +375,7 @@ export const memberships = mutantsOf(MembershipStore, {
       const members = yield* Effect.orElseSucceed(list(extension.projectId, page), () => [])
       const extended = yield* extendAll(extension)
       const left = members.filter(({ endDate }) => endDate > extension.endDate)
-      return extension.mode === "set" || isReplayed(extended)
+      return extension.mode === "set" || isReplayedResponse(extended)
         ? extended
         : { ...extended, total: extended.total - left.length }
     }),
@@ -417,7 +420,7 @@ export const memberships = mutantsOf(MembershipStore, {
   ]),
 
   "audits an import without its origin": auditing((row) => [
-    row.action === "imported" ? { ...row, origin: Origin.host } : row,
+    row.action === "imported" ? { ...row, origin: hostOrigin } : row,
   ]),
 
   "audits an import in the order of user ids": ({ import: importAll }) => ({
@@ -450,10 +453,10 @@ export const memberships = mutantsOf(MembershipStore, {
   "publishes an event for each membership of an import": (right, context) => ({
     import: Effect.fnUntraced(function* (imported) {
       const event = yield* right.import(imported)
-      if (isReplayed(event)) return event
+      if (isReplayedResponse(event)) return event
       const { publish } = Context.get(context, Outbox)
       for (let more = 1; more < imported.memberships.length; more++) {
-        yield* publish({ ...event, id: Event.EventId(crypto.randomUUID()) })
+        yield* publish({ ...event, id: EventId(crypto.randomUUID()) })
       }
       return event
     }),
@@ -462,7 +465,7 @@ export const memberships = mutantsOf(MembershipStore, {
   "ignores an import of nobody": (right) => ({
     import: (imported) =>
       imported.memberships.length === 0
-        ? Effect.succeed(Event.complete(imported.event, 0))
+        ? Effect.succeed(completeEvent(imported.event, 0))
         : right.import(imported),
   }),
 
@@ -480,7 +483,9 @@ export const memberships = mutantsOf(MembershipStore, {
       },
       extendAll: (change) =>
         Effect.map(right.extendAll(change), (extended) =>
-          isReplayed(extended) ? extended : { ...extended, total: extended.total - imported },
+          isReplayedResponse(extended)
+            ? extended
+            : { ...extended, total: extended.total - imported },
         ),
     }
   },
@@ -491,12 +496,12 @@ export const memberships = mutantsOf(MembershipStore, {
         yield* Effect.yieldNow
         yield* right.import(one)
       }
-      return Event.complete(imported.event, 0)
+      return completeEvent(imported.event, 0)
     }),
   }),
 
   "keeps a part of an import whose event cannot be stored": (right) => {
-    const published = new Set<Event.EventId>()
+    const published = new Set<EventId>()
     return {
       grant: (change) => {
         published.add(change.event.id)
@@ -648,9 +653,9 @@ export const memberships = mutantsOf(MembershipStore, {
     return {
       extendAll: (extension) =>
         Effect.map(extendAll(extension), (extended) =>
-          isReplayed(extended)
+          isReplayedResponse(extended)
             ? extended
-            : { ...extended, event: Event.complete(extension.event, ++count) },
+            : { ...extended, event: completeEvent(extension.event, ++count) },
         ),
     }
   },
@@ -658,9 +663,9 @@ export const memberships = mutantsOf(MembershipStore, {
   "gives an import the sequence of its first membership": (right) => ({
     import: (imported) =>
       Effect.map(right.import(imported), (event) => {
-        if (isReplayed(event)) return event
+        if (isReplayedResponse(event)) return event
         const first = sequenceOf(event) - imported.memberships.length + 1
-        return Event.complete(imported.event, first)
+        return completeEvent(imported.event, first)
       }),
   }),
 
@@ -692,7 +697,7 @@ export const memberships = mutantsOf(MembershipStore, {
   },
 
   "keeps the date of a change whose event cannot be stored": ({ extend, find, grant }) => {
-    const published = new Set<Event.EventId>()
+    const published = new Set<EventId>()
     const set = new Map<UserId, EndDate>()
     return {
       grant: (change) => {

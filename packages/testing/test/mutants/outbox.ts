@@ -1,18 +1,20 @@
 /** Outboxes that are wrong. */
 
-import { type EventId, EventNotFound } from "@tenure/core/Event"
-import { replayed } from "@tenure/core/Once"
 import {
   type Attempt,
+  type AttemptResult,
   type Backlog,
   type Claim,
   type Delivery,
+  type EventId,
+  EventNotFound,
   Outbox,
   type PublishedEvent,
-  type Settlement,
-} from "@tenure/core/Outbox"
-import type { StoredWebhook, WebhookId } from "@tenure/core/Webhook"
-import { WebhookStore } from "@tenure/core/WebhookStore"
+  type StoredWebhook,
+  type WebhookId,
+  WebhookStore,
+  replayedResponse,
+} from "@tenure/core/store"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
@@ -39,7 +41,7 @@ const claiming =
 
 /** Changes settlements. */
 const settling =
-  (change: (settlement: Settlement) => Settlement) =>
+  (change: (settlement: AttemptResult) => AttemptResult) =>
   ({ settle }: Store): Partial<Store> => ({
     settle: (claim, settlement) => settle(claim, change(settlement)),
   })
@@ -92,7 +94,7 @@ export const outbox = mutantsOf(Outbox, {
     const known = new Set<string>()
     return {
       publish: Effect.fnUntraced(function* (event, once) {
-        if (once !== undefined && known.has(once.key)) return replayed(event.id)
+        if (once !== undefined && known.has(once.key)) return replayedResponse(event.id)
         if (once !== undefined) known.add(once.key)
         yield* publish(event)
       }),
@@ -110,7 +112,7 @@ export const outbox = mutantsOf(Outbox, {
   "counts anew for a replay that is repeated": ({ replay }) => ({
     replay: (webhook, which, once) =>
       Effect.map(replay(webhook, which, once), (count) =>
-        typeof count === "number" ? count : replayed("0"),
+        typeof count === "number" ? count : replayedResponse("0"),
       ),
   }),
 

@@ -1,8 +1,12 @@
 /** Stores of memberships that are wrong about projects. */
 
-import { type AuditRow, type Dated, stateAt } from "@tenure/core/Membership"
-import { MembershipStore } from "@tenure/core/MembershipStore"
-import { host } from "@tenure/core/Origin"
+import {
+  type AuditRow,
+  type DatedMembership,
+  MembershipStore,
+  hostOrigin,
+  stateAt,
+} from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import { change } from "../../src/support/fixtures.ts"
 import { mutantsOf } from "./Mutant.ts"
@@ -20,7 +24,7 @@ export const projects = mutantsOf(MembershipStore, {
 
   "forgets who deleted a project": ({ deleteProject }) => ({
     deleteProject: (projectId, { origin: _, ...occasion }) =>
-      deleteProject(projectId, { ...occasion, origin: host }),
+      deleteProject(projectId, { ...occasion, origin: hostOrigin }),
   }),
 
   "deletes a project that was created since then, if the deletion is repeated": ({
@@ -35,7 +39,7 @@ export const projects = mutantsOf(MembershipStore, {
     list,
     import: importAll,
   }) => {
-    const kept = new Map<string, ReadonlyArray<Dated>>()
+    const kept = new Map<string, ReadonlyArray<DatedMembership>>()
     return {
       deleteProject: Effect.fnUntraced(function* (projectId, occasion) {
         const members = yield* list(projectId, { after: undefined, limit: 1000 })

@@ -1,24 +1,35 @@
 /** Stores of token buckets that are wrong. */
 
-import * as Moment from "@tenure/core/Moment"
-import { type Client, type Policies, RateLimitStore, type Take } from "@tenure/core/RateLimitStore"
-import type { StoreUnavailable } from "@tenure/core/StoreUnavailable"
-import * as TokenBucket from "@tenure/core/TokenBucket"
-import { inMicros, type Micros, toMicros } from "@tenure/core/Units"
+import {
+  type BucketPolicies,
+  type BucketPolicy,
+  type LimitedClient,
+  type Micros,
+  RateLimitStore,
+  type StoreUnavailable,
+  type TakeResult,
+  type TheoreticalArrivalTime,
+  brandMicros,
+  bucketSpan,
+  currentTat,
+  currentUnixMillis,
+  takeToken,
+  toMicros,
+} from "@tenure/core/store"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import { mutantsOf } from "./Mutant.ts"
 
-type Bucket = keyof Policies
+type Bucket = keyof BucketPolicies
 type Store = RateLimitStore["Service"]
 
 /** The parts of a store of token buckets. */
 interface Parts {
   /** Returns the name of a client's bucket, or `undefined` if the client has none. */
-  readonly nameOf: (bucket: Bucket, client: Client) => string | undefined
-  readonly policyOf: (policy: TokenBucket.Policy) => TokenBucket.Policy
+  readonly nameOf: (bucket: Bucket, client: LimitedClient) => string | undefined
+  readonly policyOf: (policy: BucketPolicy) => BucketPolicy
   /** Returns the state of a bucket that was stored. */
-  readonly load: (tat: Micros, now: Micros, policy: TokenBucket.Policy) => TokenBucket.Tat
+  readonly load: (tat: Micros, now: Micros, policy: BucketPolicy) => TheoreticalArrivalTime
   /** Returns the state of a bucket to store. */
   readonly save: (tat: Micros) => Micros
   /** Tells whether a bucket is stored after a take. */
@@ -56,13 +67,13 @@ const built = (wrong: Partial<Parts>) => (): Partial<Store> => {
     for (const oldest of tats.keys()) if (tats.size > parts.most) tats.delete(oldest)
   }
 
-  const read = (bucket: Bucket, client: Client, given: TokenBucket.Policy, now: Micros) => {
+  const read = (bucket: Bucket, client: LimitedClient, given: BucketPolicy, now: Micros) => {
     const name = parts.nameOf(bucket, client)
     const policy = parts.policyOf(given)
     const stored = name === undefined ? undefined : tats.get(name)
     const tat = stored && parts.load(stored, now, policy)
-    const before = TokenBucket.current(tat, now, policy)
-    return { name, before, after: TokenBucket.take(before, now, policy) }
+    const before = currentTat(tat, now, policy)
+    return { name, before, after: takeToken(before, now, policy) }
   }
 
   const write = ({ after, before, name }: ReturnType<typeof read>, admitted: boolean): Micros => {
@@ -74,7 +85,7 @@ const built = (wrong: Partial<Parts>) => (): Partial<Store> => {
 
   return {
     take: Effect.fnUntraced(function* (client, policies) {
-      const now = toMicros(yield* Moment.unix)
+      const now = toMicros(yield* currentUnixMillis)
       const address = read("address", client, policies.address, now)
       const key = read("key", client, policies.key, now)
       const burst = read("burst", client, policies.burst, now)
@@ -93,9 +104,9 @@ const built = (wrong: Partial<Parts>) => (): Partial<Store> => {
 
 /** A take that waits for the others of its batch. */
 interface Gathered {
-  readonly client: Client
-  readonly policies: Policies
-  readonly outcome: Deferred.Deferred<Take, StoreUnavailable>
+  readonly client: LimitedClient
+  readonly policies: BucketPolicies
+  readonly outcome: Deferred.Deferred<TakeResult, StoreUnavailable>
 }
 
 /** Makes a store that gathers takes at the same time, and answers them together. */
@@ -106,7 +117,7 @@ const gathering =
     return {
       take: (client, policies) =>
         Effect.gen(function* () {
-          const outcome = yield* Deferred.make<Take, StoreUnavailable>()
+          const outcome = yield* Deferred.make<TakeResult, StoreUnavailable>()
           waiting.push({ client, policies, outcome })
           yield* Effect.yieldNow
           const batch = waiting
@@ -117,7 +128,7 @@ const gathering =
     }
   }
 
-const answerWith = ({ outcome }: Gathered, take: Effect.Effect<Take, StoreUnavailable>) =>
+const answerWith = ({ outcome }: Gathered, take: Effect.Effect<TakeResult, StoreUnavailable>) =>
   Effect.flatMap(Effect.exit(take), (exit) => Deferred.done(outcome, exit))
 
 const inTurn = (batch: ReadonlyArray<Gathered>, { take }: Store) =>
@@ -132,7 +143,7 @@ const shifted = (batch: ReadonlyArray<Gathered>, { take }: Store) =>
 
 /** Takes once for each client, however often it asks. */
 const merged = Effect.fnUntraced(function* (batch: ReadonlyArray<Gathered>, { take }: Store) {
-  const takes = new Map<string, Effect.Effect<Take, StoreUnavailable>>()
+  const takes = new Map<string, Effect.Effect<TakeResult, StoreUnavailable>>()
   for (const one of batch) {
     const name = `${one.client.address} ${one.client.keyId}`
     const known = takes.get(name) ?? (yield* Effect.exit(take(one.client, one.policies)))
@@ -158,7 +169,7 @@ const shadowed = Effect.fnUntraced(function* (batch: ReadonlyArray<Gathered>, { 
 
 const seconds = (count: number): number => count * 1_000_000
 
-const rounded = (unit: number) => inMicros((tat: Micros) => Math.ceil(tat / unit) * unit)
+const rounded = (unit: number) => brandMicros((tat: Micros) => Math.ceil(tat / unit) * unit)
 
 /** What the parts make if none is wrong. */
 export const rightRateLimits = mutantsOf(RateLimitStore, {
@@ -173,7 +184,7 @@ export const rateLimits = mutantsOf(RateLimitStore, {
   }),
 
   "forgets buckets that are half full": built({
-    load: (tat, now, policy) => (tat - now < TokenBucket.span(policy) / 2 ? undefined : tat),
+    load: (tat, now, policy) => (tat - now < bucketSpan(policy) / 2 ? undefined : tat),
   }),
 
   "keeps a hundred buckets": built({ most: 100 }),
@@ -195,7 +206,7 @@ export const rateLimits = mutantsOf(RateLimitStore, {
   }),
 
   "fills a bucket that lies in the future": built({
-    load: (tat, now, policy) => (tat > now + TokenBucket.span(policy) ? undefined : tat),
+    load: (tat, now, policy) => (tat > now + bucketSpan(policy) ? undefined : tat),
   }),
 
   "takes no tokens": built({ isTaken: () => false }),

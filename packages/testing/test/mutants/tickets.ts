@@ -1,8 +1,13 @@
 /** Stores of tickets that are wrong. */
 
-import { ApiKeyId, digest, type TokenDigest } from "@tenure/core/ApiKey"
-import { type Ticket, TicketLimitReached } from "@tenure/core/Ticket"
-import { TicketStore } from "@tenure/core/TicketStore"
+import {
+  ApiKeyId,
+  type Ticket,
+  TicketLimitReached,
+  TicketStore,
+  type TokenDigest,
+  digestToken,
+} from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import { mutantsOf } from "./Mutant.ts"
 
@@ -115,7 +120,7 @@ export const tickets = mutantsOf(TicketStore, {
     take: Effect.fnUntraced(function* (asked) {
       const ticket = yield* take(asked)
       if (ticket === undefined) return undefined
-      const taken = { ...ticket, digest: digest(`taken ${asked}`) }
+      const taken = { ...ticket, digest: digestToken(`taken ${asked}`) }
       yield* Effect.ignore(add(taken, { lifeMillis: 60_000, most: 1000 }))
       return ticket
     }),

@@ -1,14 +1,14 @@
 /** Stores of webhooks that are wrong. */
 
-import { replayed } from "@tenure/core/Once"
-import type { ProjectId } from "@tenure/core/Project"
 import {
+  type ProjectId,
   type StoredWebhook,
   type WebhookId,
   WebhookLimitReached,
   WebhookNotFound,
-} from "@tenure/core/Webhook"
-import { WebhookStore } from "@tenure/core/WebhookStore"
+  WebhookStore,
+  replayedResponse,
+} from "@tenure/core/store"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { mutantsOf } from "./Mutant.ts"
@@ -60,7 +60,7 @@ export const webhooks = mutantsOf(WebhookStore, {
       add: Effect.fnUntraced(function* (webhook, limit, { once, ...occasion }) {
         const id = known.get(once?.key ?? "")
         yield* Effect.yieldNow
-        if (id !== undefined) return replayed(id)
+        if (id !== undefined) return replayedResponse(id)
         yield* add(webhook, limit, occasion)
         if (once !== undefined) known.set(once.key, webhook.id)
       }),
@@ -76,7 +76,8 @@ export const webhooks = mutantsOf(WebhookStore, {
     rotateSecret: (...rotation) =>
       Effect.map(
         rotateSecret(...rotation),
-        (known) => known && replayed(String(Math.floor(Number(known.answer) / 1000) * 1000)),
+        (known) =>
+          known && replayedResponse(String(Math.floor(Number(known.answer) / 1000) * 1000)),
       ),
   }),
 

@@ -1,6 +1,6 @@
 /** A program that starts a server, prints where it is, and ends in the way that it is told to. */
 
-import { startPostgres } from "../../src/support/postgres/PostgresServer.ts"
+import { startPostgres } from "../../src/support/postgres-server.ts"
 
 const endings: Readonly<Record<string, () => unknown>> = {
   "stops the server": () => server.stop(),

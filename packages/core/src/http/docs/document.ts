@@ -3,10 +3,12 @@
  * writes this module.
  */
 
-import type { Document } from "./OpenApi.ts"
+import type { OpenApiDocument } from "../../openapi/types.ts"
+
+
 
 /** The OpenAPI document of the whole API, for a server that has it at its root. */
-export const document: Document = {
+export const document: OpenApiDocument = {
   "openapi": "3.1.0",
   "info": {
     "title": "Tenure",

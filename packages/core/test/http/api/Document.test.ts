@@ -1,7 +1,6 @@
-import { Api } from "@tenure/core/Api"
 import * as OpenApi from "effect/http-api/OpenApi"
 import { expect, it } from "vitest"
-import { complete } from "../../../src/http/api/Document.ts"
+import { Api, complete } from "../../../src/openapi/document.ts"
 
 const withSchema = (name: string, schema: OpenApi.OpenAPIComponents["schemas"][string]) => {
   const spec = OpenApi.fromApi(Api)

@@ -1,6 +1,6 @@
 import { fileURLToPath } from "node:url"
-import * as Api from "@tenure/core/Api"
 import { expect, it } from "vitest"
+import { openApi } from "../../../src/openapi/document.ts"
 
 const path = fileURLToPath(new URL("../../../src/http/docs/document.ts", import.meta.url))
 
@@ -13,7 +13,7 @@ it("the document that servers show is the one of the schemas", async () => {
 import type { Document } from "./OpenApi.ts"
 
 /** The OpenAPI document of the whole API, for a server that has it at its root. */
-export const document: Document = ${JSON.stringify(Api.openApi(), null, 2)}
+export const document: Document = ${JSON.stringify(openApi(), null, 2)}
 `
   await expect(text).toMatchFileSnapshot(path)
 })

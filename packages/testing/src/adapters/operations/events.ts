@@ -1,19 +1,18 @@
 /** Publishing events, and finding out what became of them. */
 
-import * as Event from "@tenure/core/Event"
+import { eventTypes } from "@tenure/core/store"
 import { describe, expect, it } from "vitest"
+import { eventually, startReceiver } from "../../support/fixtures.ts"
 import {
+  type Incoming,
   expectFailure,
   expectSuccess,
   fieldsOf,
   instant,
   uuid,
   webhookOf,
-} from "../../support/envelope.ts"
-import { eventually } from "../../support/eventually.ts"
-import type { Incoming } from "../../support/httpClient.ts"
-import { startReceiver } from "../../support/receiver.ts"
-import type { Fixture, Serving } from "../AdapterHarness.ts"
+} from "../../support/http.ts"
+import type { Fixture, Serving } from "../harness.ts"
 
 const events = "/v2/projects/p1/events"
 const webhooks = "/v2/projects/p1/integrations/webhooks"
@@ -133,7 +132,7 @@ const publicationTests = (serving: Serving): void => {
   it(
     "need a type that is not one of Tenure's own, and data",
     serving(async ({ call, operatorToken: token }) => {
-      const own = Object.values(Event.types).map((type) => ({ type, data: {} }))
+      const own = Object.values(eventTypes).map((type) => ({ type, data: {} }))
       const invalid = [
         { data: {} },
         { type: "a" },

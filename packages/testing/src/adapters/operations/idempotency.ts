@@ -1,11 +1,11 @@
 /** Requests with an idempotency key. */
 
-import * as Route from "@tenure/core/Route"
+import { type Operation, type PathParams, routes } from "@tenure/core/internal"
 import * as Struct from "effect/Struct"
 import { describe, expect, it } from "vitest"
-import { expectFailure, fieldsOf, webhookOf as createdOf } from "../../support/envelope.ts"
-import type { Fixture, Serving } from "../AdapterHarness.ts"
-import { validDate as extend } from "./endDates.ts"
+import { expectFailure, fieldsOf, webhookOf as createdOf } from "../../support/http.ts"
+import type { Fixture, Serving } from "../harness.ts"
+import { validDate } from "./extending.ts"
 
 const one = "/v2/projects/p1/memberships/1001/extend"
 const all = "/v2/projects/p1/memberships/extend"
@@ -19,15 +19,15 @@ const lasting = (body: unknown) => ({ ...fieldsOf(body), request_id: undefined }
 /** The operations that change something. A ticket is only ever new. */
 type Changing = Exclude<
   {
-    readonly [Of in Route.Operation]: (typeof Route.table)[Of]["method"] extends "GET" ? never : Of
-  }[Route.Operation],
+    readonly [Of in Operation]: (typeof routes)[Of]["method"] extends "GET" ? never : Of
+  }[Operation],
   "realtime.issueTicket"
 >
 
 /** What a request needs besides its key. */
 interface Prepared {
   /** The parameters of the path, besides the project and the user. */
-  readonly params?: Partial<Route.Params>
+  readonly params?: Partial<PathParams>
   readonly body?: object
   /** The content type of the body, if it is not JSON. */
   readonly type?: string
@@ -40,13 +40,13 @@ const webhookOf = async ({ tenure }: Fixture): Promise<Prepared> => {
 
 /** The request of each operation. One that is missing does not compile. */
 const requests: { readonly [Of in Changing]: (fixture: Fixture) => Promise<Prepared> } = {
-  "memberships.extend": async () => ({ body: { extend } }),
-  "memberships.extendAll": async () => ({ body: { extend } }),
+  "memberships.extend": async () => ({ body: { extend: validDate } }),
+  "memberships.extendAll": async () => ({ body: { extend: validDate } }),
   "memberships.import": async () => ({
-    body: { user_id: "1001", end_date: extend },
+    body: { user_id: "1001", end_date: validDate },
     type: "application/x-ndjson",
   }),
-  "memberships.grant": async () => ({ body: { end_date: extend } }),
+  "memberships.grant": async () => ({ body: { end_date: validDate } }),
   "memberships.end": async () => ({}),
   "projects.create": async () => ({}),
   "projects.delete": async () => ({}),
@@ -77,7 +77,7 @@ const repetitionTests = (serving: Serving): void => {
       await serving(async (fixture) => {
         const { call, tenure } = fixture
         const { body, params = {}, type } = await requests[operation](fixture)
-        const { method, pattern } = Route.table[operation]
+        const { method, pattern } = routes[operation]
         const named: Readonly<Record<string, string>> = {
           project_id: "p1",
           user_id: "1001",
@@ -126,8 +126,8 @@ export const idempotencyTests = (serving: Serving): void => {
       })())
 
     it.each([
-      [all, { extend }],
-      [one, { extend }],
+      [all, { extend: validDate }],
+      [one, { extend: validDate }],
     ])(
       "is answered the same body again: %s",
       async (path, body) =>
@@ -199,7 +199,7 @@ export const idempotencyTests = (serving: Serving): void => {
     it(
       "changes something once if the requests come at the same time",
       serving(async ({ call, tenure }) => {
-        const options = { body: { extend }, headers: keyed("k-1") }
+        const options = { body: { extend: validDate }, headers: keyed("k-1") }
         const calls = Array.from({ length: 6 }, () => call("PATCH", one, options))
         const responses = await Promise.all(calls)
         expect(responses.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200, 200])
@@ -214,10 +214,10 @@ export const idempotencyTests = (serving: Serving): void => {
       "is refused for another request",
       serving(async ({ call }) => {
         const headers = keyed("k-1")
-        await call("PATCH", one, { body: { extend }, headers })
+        await call("PATCH", one, { body: { extend: validDate }, headers })
         const later = await call("PATCH", one, { body: { extend: 4_000_000_000_000 }, headers })
         expectFailure(later, "PATCH", one, 422, "IDEMPOTENCY_MISMATCH")
-        const other = await call("PATCH", all, { body: { extend }, headers })
+        const other = await call("PATCH", all, { body: { extend: validDate }, headers })
         expectFailure(other, "PATCH", all, 422, "IDEMPOTENCY_MISMATCH")
       }),
     )
@@ -226,9 +226,13 @@ export const idempotencyTests = (serving: Serving): void => {
       "is the client's own",
       serving(async ({ call, otherToken }) => {
         const headers = keyed("k-1")
-        await call("PATCH", all, { body: { extend }, headers })
+        await call("PATCH", all, { body: { extend: validDate }, headers })
         const path = "/v2/projects/p2/memberships/extend"
-        const other = await call("PATCH", path, { body: { extend }, headers, token: otherToken })
+        const other = await call("PATCH", path, {
+          body: { extend: validDate },
+          headers,
+          token: otherToken,
+        })
         expect(other.body).toMatchObject({ total: 0 })
       }),
     )
@@ -237,10 +241,10 @@ export const idempotencyTests = (serving: Serving): void => {
       "is not used up by a request that fails",
       serving(async ({ call, tenure }) => {
         const path = "/v2/projects/p1/memberships/9/extend"
-        const options = { body: { extend }, headers: keyed("k-1") }
+        const options = { body: { extend: validDate }, headers: keyed("k-1") }
         const failed = await call("PATCH", path, options)
         expectFailure(failed, "PATCH", path, 404, "MEMBERSHIP_NOT_FOUND")
-        await tenure.memberships.grant({ projectId: "p1", userId: "9", endDate: extend })
+        await tenure.memberships.grant({ projectId: "p1", userId: "9", endDate: validDate })
         const made = await call("PATCH", path, options)
         expect([made.status, made.headers["idempotent-replayed"]]).toEqual([200, undefined])
       }),
@@ -250,11 +254,14 @@ export const idempotencyTests = (serving: Serving): void => {
       "must be 1 to 255 visible characters, once",
       serving(async ({ call }) => {
         for (const key of ["", "a b", "x".repeat(256), ["a", "b"], "\u00e9"]) {
-          const response = await call("PATCH", one, { body: { extend }, headers: keyed(key) })
+          const response = await call("PATCH", one, {
+            body: { extend: validDate },
+            headers: keyed(key),
+          })
           expectFailure(response, "PATCH", one, 400, "MALFORMED_REQUEST")
         }
         const longest = keyed("~".repeat(255))
-        const response = await call("PATCH", one, { body: { extend }, headers: longest })
+        const response = await call("PATCH", one, { body: { extend: validDate }, headers: longest })
         expect(response.status).toBe(200)
       }),
     )
@@ -264,8 +271,8 @@ export const idempotencyTests = (serving: Serving): void => {
       serving(
         async ({ call }) => {
           const headers = keyed("k-1")
-          await call("PATCH", one, { body: { extend }, headers })
-          const second = await call("PATCH", one, { body: { extend }, headers })
+          await call("PATCH", one, { body: { extend: validDate }, headers })
+          const second = await call("PATCH", one, { body: { extend: validDate }, headers })
           expect(second.headers["idempotent-replayed"]).toBe("true")
           const other = { body: { extend: 4_000_000_000_000 }, headers }
           expectFailure(await call("PATCH", one, other), "PATCH", one, 422, "IDEMPOTENCY_MISMATCH")

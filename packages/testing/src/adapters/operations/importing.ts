@@ -1,10 +1,15 @@
 /** Importing memberships. */
 
 import { describe, expect, it } from "vitest"
-import { expectFailure, expectSuccess, fieldsOf } from "../../support/envelope.ts"
-import { exchange, parseResponses } from "../../support/httpClient.ts"
-import type { Fixture, Serving } from "../AdapterHarness.ts"
-import { invalidDates, validDate } from "./endDates.ts"
+import {
+  exchange,
+  expectFailure,
+  expectSuccess,
+  fieldsOf,
+  parseResponses,
+} from "../../support/http.ts"
+import type { Fixture, Serving } from "../harness.ts"
+import { invalidDates, validDate } from "./extending.ts"
 
 const path = "/v2/projects/p1/memberships/import"
 

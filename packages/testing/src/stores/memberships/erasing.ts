@@ -1,13 +1,21 @@
 /** Erasing persons. */
 
 import { expect } from "@effect/vitest"
-import { ApiKeyId } from "@tenure/core/ApiKey"
-import * as Event from "@tenure/core/Event"
-import { type FeedPage, FeedStore } from "@tenure/core/FeedStore"
-import { isReplayed } from "@tenure/core/Once"
-import { Outbox } from "@tenure/core/Outbox"
-import { Reason } from "@tenure/core/Reason"
-import { WebhookStore } from "@tenure/core/WebhookStore"
+import {
+  ApiKeyId,
+  type Event,
+  type EventDraft,
+  type EventId,
+  type FeedPage,
+  FeedStore,
+  Outbox,
+  Reason,
+  WebhookStore,
+  draftEvent,
+  eventData,
+  isReplayedResponse,
+  makeEvent,
+} from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import {
   change,
@@ -23,9 +31,9 @@ import {
   u2,
   webhook,
 } from "../../support/fixtures.ts"
+import type { StoreTests } from "../harness.ts"
 import { answered, claims, delivered, deliveriesOf, retry, settle } from "../outbox/steps.ts"
-import type { StoreTests } from "../storeTests.ts"
-import { nowhere, prepared } from "./steps.ts"
+import { nowhere, prepared } from "./model.ts"
 
 const allOf = { events: 100, bytes: 1_000_000 }
 
@@ -44,10 +52,10 @@ const fieldsAbout = (userId: string, type: string, reason?: string) => ({
   },
 })
 
-const about = (...of: Parameters<typeof fieldsAbout>): Event.Event => Event.make(fieldsAbout(...of))
+const about = (...of: Parameters<typeof fieldsAbout>): Event => makeEvent(fieldsAbout(...of))
 
-const draftAbout = (...of: Parameters<typeof fieldsAbout>): Event.Draft =>
-  Event.draft(fieldsAbout(...of))
+const draftAbout = (...of: Parameters<typeof fieldsAbout>): EventDraft =>
+  draftEvent(fieldsAbout(...of))
 
 /** A store with changes of two users, one of whose memberships has ended, and a webhook. */
 const told = Effect.gen(function* () {
@@ -68,8 +76,8 @@ const told = Effect.gen(function* () {
   return { store, receiver, erased, extension }
 })
 
-const dataOf = Effect.fnUntraced(function* (eventId: Event.EventId) {
-  return Event.dataOf(yield* (yield* Outbox).find(p1, eventId))
+const dataOf = Effect.fnUntraced(function* (eventId: EventId) {
+  return eventData(yield* (yield* Outbox).find(p1, eventId))
 })
 
 const erasureTests = ({ test }: StoreTests): void => {
@@ -121,7 +129,7 @@ const erasureTests = ({ test }: StoreTests): void => {
         sequence: expect.any(Number),
       })
       expect(yield* dataOf(own.id)).toEqual({ ...gone, reason: "kept" })
-      expect(yield* dataOf(foreign.id)).toEqual(Event.dataOf(foreign))
+      expect(yield* dataOf(foreign.id)).toEqual(eventData(foreign))
       const claimed = yield* claims()
       const bodies = new Map(claimed.map((one) => [one.event.id, one.event.body]))
       expect(bodies.get(own.id)).not.toContain('"user_id":"1001"}')
@@ -146,7 +154,7 @@ const erasureTests = ({ test }: StoreTests): void => {
       }
       yield* store.erase(erased)
       const all = yield* deliveriesOf(receiver)
-      const responsesTo = ({ id }: Event.Event) =>
+      const responsesTo = ({ id }: Event) =>
         all.filter(({ eventId }) => eventId === id).flatMap(({ attempts }) => attempts)
       const silent = { result: { _tag: "Answered", body: "" } }
       expect(responsesTo(ended)).toMatchObject([silent])
@@ -207,7 +215,7 @@ const erasureTests = ({ test }: StoreTests): void => {
       const later = { ...change(p1), at: erased.at + 1, userId: u1, endDate: in2027 }
       yield* store.grant(later)
       const replayed = yield* store.erase({ ...keyed, at: erased.at + 2, event: draft(p1) })
-      expect(isReplayed(replayed)).toBe(true)
+      expect(isReplayedResponse(replayed)).toBe(true)
       expect((yield* store.find(p1, u1)).endDate).toBe(in2027)
       expect(yield* store.history(p1, { ...everything, userId: u1 })).toHaveLength(1)
       const rows = yield* store.history(p1, everything)

@@ -1,10 +1,7 @@
 /** Imports of memberships. */
 
 import { expect } from "@effect/vitest"
-import { ApiKeyId } from "@tenure/core/ApiKey"
-import { type Dated, UserId } from "@tenure/core/Membership"
-import { Outbox } from "@tenure/core/Outbox"
-import { WebhookStore } from "@tenure/core/WebhookStore"
+import { ApiKeyId, type DatedMembership, Outbox, UserId, WebhookStore } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import {
@@ -13,21 +10,21 @@ import {
   in2027,
   in2028,
   in2029,
+  occasion,
   p1,
   p2,
   u1,
   u2,
   u3,
   webhook as newWebhook,
-  occasion,
 } from "../../support/fixtures.ts"
-import type { StoreTests } from "../storeTests.ts"
-import { endDateOf, nowhere, prepared } from "./steps.ts"
+import type { StoreTests } from "../harness.ts"
+import { endDateOf, nowhere, prepared } from "./model.ts"
 
 const everything = { userId: undefined, limit: 1000 } as const
 
 /** Many new members, in no order. */
-const crowd: ReadonlyArray<Dated> = Array.from({ length: 150 }, (_, index) => ({
+const crowd: ReadonlyArray<DatedMembership> = Array.from({ length: 150 }, (_, index) => ({
   userId: UserId(String(5000 + ((index * 7) % 150))),
   endDate: in2028,
 }))

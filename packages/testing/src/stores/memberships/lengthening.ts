@@ -1,12 +1,18 @@
 /** Extensions of one membership that never shorten it. */
 
 import { expect } from "@effect/vitest"
-import type { EndDate } from "@tenure/core/EndDate"
-import { isEndsLater, type UserId } from "@tenure/core/Membership"
-import { type Extension, MembershipStore } from "@tenure/core/MembershipStore"
-import { isReplayed, type Replayed, replayed } from "@tenure/core/Once"
-import { Outbox } from "@tenure/core/Outbox"
-import { WebhookStore } from "@tenure/core/WebhookStore"
+import {
+  type EndDate,
+  type Extension,
+  MembershipStore,
+  Outbox,
+  type ReplayedResponse,
+  type UserId,
+  WebhookStore,
+  isEndsLater,
+  isReplayedResponse,
+  replayedResponse,
+} from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import {
   change,
@@ -21,8 +27,8 @@ import {
   u3,
   webhook as newWebhook,
 } from "../../support/fixtures.ts"
-import type { StoreTests } from "../storeTests.ts"
-import { endDateOf, prepared } from "./steps.ts"
+import type { StoreTests } from "../harness.ts"
+import { endDateOf, prepared } from "./model.ts"
 
 /** Extends a membership, unless it ends later. Returns how that ends. */
 const lengthen = (
@@ -32,8 +38,8 @@ const lengthen = (
 ) =>
   MembershipStore.use((store) =>
     Effect.match(store.extend({ ...change(p1), userId, endDate, mode: "neverShorten", ...more }), {
-      onSuccess: (result): string | Replayed | { readonly later: EndDate } => {
-        if (isReplayed(result)) return result
+      onSuccess: (result): string | ReplayedResponse | { readonly later: EndDate } => {
+        if (isReplayedResponse(result)) return result
         return isEndsLater(result) ? { later: result.endDate } : "done"
       },
       onFailure: ({ _tag }) => _tag,
@@ -107,11 +113,11 @@ const recordTests = ({ test }: StoreTests): void => {
       const key = once()
       expect(yield* lengthen(u1, in2028, { once: key })).toEqual({ later: in2029 })
       yield* store.extend({ ...change(p1), userId: u1, endDate: in2027 })
-      expect(yield* lengthen(u1, in2028, { once: key })).toEqual(replayed(String(in2029)))
+      expect(yield* lengthen(u1, in2028, { once: key })).toEqual(replayedResponse(String(in2029)))
       expect(yield* endDateOf(u1)).toBe(in2027)
       const other = once()
       expect(yield* lengthen(u1, in2028, { once: other })).toBe("done")
-      expect(yield* lengthen(u1, in2028, { once: other })).toEqual(replayed())
+      expect(yield* lengthen(u1, in2028, { once: other })).toEqual(replayedResponse())
     }))
 }
 

@@ -1,13 +1,11 @@
 /** Random sequences of changes, compared with a simple model. */
 
 import { expect } from "@effect/vitest"
-import { EndDate } from "@tenure/core/EndDate"
-import type { UserId } from "@tenure/core/Membership"
-import { MembershipStore } from "@tenure/core/MembershipStore"
+import { EndDate, MembershipStore, ProjectId, type UserId } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import fc from "fast-check"
-import { change, in2027, p1, u1, u2, u3, occasion } from "../../support/fixtures.ts"
-import type { StoreTests } from "../storeTests.ts"
+import { change, in2027, in2029, occasion, p1, p2, u1, u2, u3 } from "../../support/fixtures.ts"
+import type { StoreTests } from "../harness.ts"
 
 /** The end dates of a project by user id. */
 type Model = Map<UserId, EndDate>
@@ -127,3 +125,24 @@ export const modelTests = ({ property }: StoreTests): void =>
       yield* Effect.promise(() => fc.asyncModelRun(() => ({ model: new Map(), real }), sequence))
     }),
   )
+
+/** Steps that tests of a `MembershipStore` share. */
+
+/** A project that does not exist. */
+export const nowhere = ProjectId("nowhere")
+
+/** A store with two projects. The first has two members. */
+export const prepared = Effect.gen(function* () {
+  const store = yield* MembershipStore
+  yield* store.createProject(p1, occasion)
+  yield* store.createProject(p2, occasion)
+  yield* store.grant({ ...change(p1), userId: u1, endDate: in2027 })
+  yield* store.grant({ ...change(p1), userId: u2, endDate: in2029 })
+  return store
+})
+
+/** Returns the end date of a member. */
+export const endDateOf = Effect.fnUntraced(function* (userId: UserId, projectId = p1) {
+  const store = yield* MembershipStore
+  return (yield* store.find(projectId, userId)).endDate
+})

@@ -1,13 +1,18 @@
 /** Deliveries are listed and replayed. */
 
 import { expect } from "@effect/vitest"
-import { EventId } from "@tenure/core/Event"
-import type { DeliveryState } from "@tenure/core/Outbox"
-import { WebhookId } from "@tenure/core/Webhook"
-import { WebhookStore } from "@tenure/core/WebhookStore"
+import {
+  type AttemptResult,
+  type DeliveryState,
+  EventId,
+  Outbox,
+  type StoredWebhook,
+  WebhookId,
+  WebhookStore,
+} from "@tenure/core/store"
 import * as Effect from "effect/Effect"
-import { event, once, p1, p2, occasion } from "../../support/fixtures.ts"
-import type { StoreTests } from "../storeTests.ts"
+import { event, occasion, once, p1, p2, webhook } from "../../support/fixtures.ts"
+import type { StoreTests } from "../harness.ts"
 import {
   answered,
   attempt,
@@ -16,6 +21,8 @@ import {
   deliveriesOf,
   failed,
   firstOf,
+  leaseMillis,
+  prepared,
   preparedWebhook,
   publishMany,
   released,
@@ -197,5 +204,295 @@ export const deliveriesTests = (on: StoreTests): void => {
   on.describe("deliveries", () => {
     listTests(on)
     replayTests(on)
+  })
+}
+
+/** What is left to deliver is counted. */
+
+const hour = 3_600_000
+
+/** Disables webhooks: the attempt to deliver something to each is answered that it is gone. */
+const disable = Effect.fnUntraced(function* (webhooks: ReadonlyArray<StoredWebhook>) {
+  const outbox = yield* Outbox
+  for (const { id, projectId } of webhooks) yield* outbox.publishTo(event(projectId), id)
+  for (const claim of yield* claims()) {
+    const announcement = event(claim.webhook.projectId, "webhook.disabled")
+    yield* settle(claim, { _tag: "Disabled", attempt: answered(410), announcement })
+  }
+})
+
+const countingTests = ({ advance, describe, test }: StoreTests): void => {
+  describe("the backlog", () => {
+    test("is empty if there was nothing to deliver", () =>
+      Effect.gen(function* () {
+        const { outbox } = yield* preparedWebhook
+        expect(yield* outbox.backlog(10)).toEqual({
+          waiting: 0,
+          dueForMillis: undefined,
+          failedDeliveries: 0,
+          disabledWebhooks: 0,
+        })
+      }))
+
+    test("has the deliveries that have not ended", () =>
+      Effect.gen(function* () {
+        const { outbox } = yield* preparedWebhook
+        yield* publishMany(5)
+        expect((yield* outbox.backlog(10)).waiting).toBe(5)
+        const settlements = [delivered, failed, retry(hour), released]
+        const claimed = yield* claims()
+        expect((yield* outbox.backlog(10)).waiting).toBe(5)
+        for (const [index, settlement] of settlements.entries()) {
+          for (const claim of claimed.slice(index, index + 1)) yield* settle(claim, settlement)
+        }
+        expect((yield* outbox.backlog(10)).waiting).toBe(3)
+      }))
+
+    test("has none of a webhook that was removed", () =>
+      Effect.gen(function* () {
+        const { outbox, webhooks } = yield* prepared(2)
+        yield* publishMany(2)
+        yield* advance(hour)
+        const store = yield* WebhookStore
+        for (const { id } of webhooks.slice(1)) yield* store.remove(p1, id, occasion)
+        expect((yield* outbox.backlog(10)).waiting).toBe(2)
+        for (const claim of yield* claims()) yield* settle(claim, retry(hour))
+        for (const { id } of webhooks.slice(0, 1)) yield* store.remove(p1, id, occasion)
+        yield* advance(3 * hour)
+        expect(yield* outbox.backlog(10)).toMatchObject({ waiting: 0, dueForMillis: undefined })
+      }))
+
+    test("has those of all webhooks but the removed ones, before they are claimed", () =>
+      Effect.gen(function* () {
+        const { outbox, webhooks } = yield* prepared(2)
+        const store = yield* WebhookStore
+        const [one, other] = webhooks
+        if (one === undefined || other === undefined) return yield* Effect.die("no webhooks")
+        yield* outbox.publishTo(event(p1), one.id)
+        yield* advance(2 * hour)
+        yield* outbox.publishTo(event(p1), other.id)
+        yield* advance(hour)
+        yield* store.remove(p1, one.id, occasion)
+        const { dueForMillis, waiting } = yield* outbox.backlog(10)
+        expect(waiting).toBe(1)
+        expect(dueForMillis).toBeGreaterThanOrEqual(hour)
+        expect(dueForMillis).toBeLessThan(2 * hour)
+      }))
+
+    test("has the deliveries that were given up, until they are sent again", () =>
+      Effect.gen(function* () {
+        const { outbox, webhooks } = yield* prepared(2)
+        yield* publishMany(2)
+        for (const claim of yield* claims()) yield* settle(claim, failed)
+        expect((yield* outbox.backlog(10)).failedDeliveries).toBe(4)
+        const { id } = yield* firstOf(webhooks)
+        yield* outbox.replay({ projectId: p1, webhookId: id }, { _tag: "FailedSince", at: 0 })
+        expect((yield* outbox.backlog(10)).failedDeliveries).toBe(2)
+        yield* settle(yield* theClaim, delivered)
+        yield* settle(yield* theClaim, failed)
+        expect((yield* outbox.backlog(10)).failedDeliveries).toBe(3)
+        yield* (yield* WebhookStore).remove(p1, id, occasion)
+        expect((yield* outbox.backlog(10)).failedDeliveries).toBe(2)
+      }))
+
+    test("has the webhooks that are disabled, in all projects", () =>
+      Effect.gen(function* () {
+        const { outbox, webhooks } = yield* prepared(1)
+        const store = yield* WebhookStore
+        const other = webhook(p2)
+        yield* store.add(other, 10, occasion)
+        yield* disable([...webhooks, other])
+        expect((yield* outbox.backlog(10)).disabledWebhooks).toBe(2)
+        yield* store.enable(p2, other.id, occasion)
+        expect((yield* outbox.backlog(10)).disabledWebhooks).toBe(1)
+      }))
+
+    test("is counted no further than asked", () =>
+      Effect.gen(function* () {
+        const { outbox, webhooks } = yield* prepared(4)
+        yield* disable(webhooks.slice(1))
+        yield* publishMany(3)
+        for (const claim of yield* claims()) yield* settle(claim, failed)
+        yield* publishMany(3)
+        expect(yield* outbox.backlog(2)).toMatchObject({
+          waiting: 2,
+          failedDeliveries: 2,
+          disabledWebhooks: 2,
+        })
+      }))
+  })
+}
+
+const dueTests = ({ advance, describe, test }: StoreTests): void => {
+  describe("the oldest delivery that is due", () => {
+    test("is found among those of all webhooks", () =>
+      Effect.gen(function* () {
+        const { outbox, webhooks } = yield* prepared(3)
+        for (const { id } of webhooks) {
+          yield* outbox.publishTo(event(p1), id)
+          yield* advance(hour)
+        }
+        const { dueForMillis } = yield* outbox.backlog(10)
+        expect(dueForMillis).toBeGreaterThanOrEqual(3 * hour)
+        expect(dueForMillis).toBeLessThan(4 * hour)
+      }))
+
+    test("is not one that is claimed or due later, before that time", () =>
+      Effect.gen(function* () {
+        const { outbox } = yield* preparedWebhook
+        yield* publishMany(1)
+        yield* advance(hour)
+        const claim = yield* theClaim
+        expect((yield* outbox.backlog(10)).dueForMillis).toBeUndefined()
+        yield* settle(claim, retry(hour))
+        expect((yield* outbox.backlog(10)).dueForMillis).toBeUndefined()
+        yield* advance(3 * hour)
+        const { dueForMillis } = yield* outbox.backlog(10)
+        expect(dueForMillis).toBeGreaterThanOrEqual(2 * hour)
+        expect(dueForMillis).toBeLessThan(3 * hour)
+      }))
+
+    test("may be one whose lease has expired", () =>
+      Effect.gen(function* () {
+        const { outbox } = yield* preparedWebhook
+        yield* publishMany(1)
+        yield* claims()
+        yield* advance(leaseMillis + hour)
+        expect((yield* outbox.backlog(10)).dueForMillis).toBeGreaterThanOrEqual(hour)
+      }))
+  })
+}
+
+/** Declares the tests. */
+export const backlogTests = (on: StoreTests): void => {
+  countingTests(on)
+  dueTests(on)
+}
+
+/** Events are found with their deliveries. */
+
+/** An event with a delivery in each state. */
+const inEachState = Effect.gen(function* () {
+  const { outbox, webhooks } = yield* prepared(4)
+  const published = { ...event(p1), at: 5678 }
+  yield* outbox.publish(published)
+  const settlements: ReadonlyArray<AttemptResult> = [
+    delivered,
+    failed,
+    retry(60_000),
+    retry(60_000),
+  ]
+  for (const claim of yield* claims()) {
+    const index = webhooks.findIndex(({ id }) => id === claim.webhook.webhookId)
+    yield* settle(claim, settlements[index] ?? delivered)
+  }
+  for (const { id } of webhooks.slice(3)) yield* (yield* WebhookStore).remove(p1, id, occasion)
+  return { outbox, published, webhooks }
+})
+
+/** Declares the tests. */
+export const findingTests = ({ describe, test }: StoreTests): void => {
+  describe("find", () => {
+    test("returns an event with its deliveries in all states, as they are listed", () =>
+      Effect.gen(function* () {
+        const { outbox, published, webhooks } = yield* inEachState
+        yield* outbox.publish(event(p1))
+        const { deliveries, ...found } = yield* outbox.find(p1, published.id)
+        expect(found).toEqual(published)
+        expect(deliveries).toHaveLength(4)
+        const states: Array<string | undefined> = []
+        for (const { id } of webhooks) {
+          const delivery = deliveries.find(({ webhookId }) => webhookId === id)
+          const listed = (yield* deliveriesOf({ id })).find(
+            ({ eventId }) => eventId === published.id,
+          )
+          expect(delivery).toEqual(listed)
+          states.push(delivery?.state)
+        }
+        expect(states).toEqual(["delivered", "failed", "waiting", "cancelled"])
+      }))
+
+    test("returns the deliveries in the order of the list of webhooks", () =>
+      Effect.gen(function* () {
+        const { outbox, webhooks } = yield* prepared(12)
+        const store = yield* WebhookStore
+        const published = event(p1)
+        yield* outbox.publish(published)
+        const listed = webhooks.map(({ id }) => id)
+        const order = Effect.map(outbox.find(p1, published.id), ({ deliveries }) =>
+          deliveries.map(({ webhookId }) => webhookId),
+        )
+        expect(yield* order).toEqual(listed)
+        // Whatever has become of them.
+        const outcomes = new Map([
+          [listed[1], delivered],
+          [listed[4], failed],
+          [listed[7], retry(60_000)],
+        ])
+        for (const claim of yield* claims()) {
+          const outcome = outcomes.get(claim.webhook.webhookId)
+          if (outcome !== undefined) yield* settle(claim, outcome)
+        }
+        for (const { id } of webhooks.slice(2, 4)) yield* store.remove(p1, id, occasion)
+        for (const webhookId of listed.slice(1, 2)) {
+          const one = { _tag: "One", eventId: published.id } as const
+          yield* outbox.replay({ projectId: p1, webhookId }, one)
+        }
+        expect(yield* order).toEqual(listed)
+      }))
+
+    test("returns all attempts, also those before a replay", () =>
+      Effect.gen(function* () {
+        const { outbox, published, webhooks } = yield* inEachState
+        for (const { id: webhookId } of webhooks.slice(0, 2)) {
+          const one = { _tag: "One", eventId: published.id } as const
+          yield* outbox.replay({ projectId: p1, webhookId }, one)
+        }
+        const replayed = yield* outbox.find(p1, published.id)
+        const states = replayed.deliveries.map(({ state }) => state)
+        expect(states.filter((state) => state === "waiting")).toHaveLength(3)
+        yield* Effect.forEach(yield* claims(), (claim) => settle(claim, delivered))
+        const { deliveries } = yield* outbox.find(p1, published.id)
+        const attempts = deliveries.map((delivery) => [delivery.state, delivery.attempts.length])
+        expect(attempts.toSorted()).toEqual([
+          ["cancelled", 1],
+          ["delivered", 2],
+          ["delivered", 2],
+          ["waiting", 1],
+        ])
+      }))
+
+    test("returns an event that no webhook receives, and one that a single webhook does", () =>
+      Effect.gen(function* () {
+        const { outbox } = yield* prepared(0)
+        const published = event(p1)
+        yield* outbox.publish(published)
+        expect(yield* outbox.find(p1, published.id)).toEqual({ ...published, deliveries: [] })
+        const { webhooks } = yield* prepared(2)
+        const single = event(p1)
+        for (const { id } of webhooks.slice(0, 1)) yield* outbox.publishTo(single, id)
+        const { deliveries } = yield* outbox.find(p1, single.id)
+        expect(deliveries.map(({ webhookId }) => webhookId)).toEqual([webhooks[0]?.id])
+      }))
+
+    test("returns the body of an event unchanged", () =>
+      Effect.gen(function* () {
+        const { outbox } = yield* prepared(1)
+        const body = `${JSON.stringify({ z: '\u0000 "\\ é 日本 \u{1f4a9}', a: 1e21, "": [null] })} `
+        const published = { ...event(p1), body }
+        yield* outbox.publish(published)
+        expect((yield* outbox.find(p1, published.id)).body).toBe(body)
+      }))
+
+    test("fails for an unknown event and through another project", () =>
+      Effect.gen(function* () {
+        const { outbox } = yield* prepared(1)
+        const published = event(p1)
+        yield* outbox.publish(published)
+        const foreign = yield* Effect.flip(outbox.find(p2, published.id))
+        expect(foreign).toMatchObject({ _tag: "EventNotFound", eventId: published.id })
+        const unknown = yield* Effect.flip(outbox.find(p1, EventId(crypto.randomUUID())))
+        expect(unknown._tag).toBe("EventNotFound")
+      }))
   })
 }

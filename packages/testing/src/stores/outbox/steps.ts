@@ -1,13 +1,19 @@
 /** Values and steps that tests of an `Outbox` share. */
 
-import type * as Concurrency from "@tenure/core/Concurrency"
-import { MembershipStore } from "@tenure/core/MembershipStore"
-import { type Attempt, type Claim, Outbox, type Settlement } from "@tenure/core/Outbox"
-import type { StoredWebhook, WebhookId } from "@tenure/core/Webhook"
-import { WebhookStore } from "@tenure/core/WebhookStore"
+import {
+  type Attempt,
+  type AttemptResult,
+  type Claim,
+  type ConcurrencyRange,
+  MembershipStore,
+  Outbox,
+  type StoredWebhook,
+  type WebhookId,
+  WebhookStore,
+} from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import { expect } from "vitest"
-import { event, p1, p2, webhook, occasion } from "../../support/fixtures.ts"
+import { event, occasion, p1, p2, webhook } from "../../support/fixtures.ts"
 
 export const leaseMillis = 30_000
 
@@ -19,18 +25,18 @@ export const answered = (status: number): Attempt => ({
 export const attempt = answered(500)
 export const timeout: Attempt = { ...attempt, result: { _tag: "Failed", reason: "Timeout" } }
 
-export const delivered: Settlement = { _tag: "Delivered", attempt: answered(200) }
-export const failed: Settlement = { _tag: "Failed", attempt: timeout, holdMillis: 0 }
-export const released: Settlement = { _tag: "Released" }
+export const delivered: AttemptResult = { _tag: "Delivered", attempt: answered(200) }
+export const failed: AttemptResult = { _tag: "Failed", attempt: timeout, holdMillis: 0 }
+export const released: AttemptResult = { _tag: "Released" }
 
 /** Disables the webhook, and announces that with a new event. */
-export const gone = (): Settlement => ({
+export const gone = (): AttemptResult => ({
   _tag: "Disabled",
   attempt: answered(410),
   announcement: event(p1, "webhook.disabled"),
 })
 
-export const retry = (delayMillis: number, holdMillis = 0): Settlement => ({
+export const retry = (delayMillis: number, holdMillis = 0): AttemptResult => ({
   _tag: "Retry",
   attempt,
   delayMillis,
@@ -71,7 +77,7 @@ export const publishMany = Effect.fnUntraced(function* (count: number) {
 /** Claims deliveries. One number for each webhook holds whatever its concurrency is. */
 export const claim = Effect.fnUntraced(function* (
   limit = 100,
-  most: number | Concurrency.Range = 100,
+  most: number | ConcurrencyRange = 100,
   perProject = 1000,
   failing = limit,
   ahead: ReadonlyMap<WebhookId, number> = new Map(),
@@ -83,7 +89,7 @@ export const claim = Effect.fnUntraced(function* (
 
 export const claims = Effect.fnUntraced(function* (
   limit?: number,
-  perWebhook?: number | Concurrency.Range,
+  perWebhook?: number | ConcurrencyRange,
   perProject?: number,
   failing?: number,
 ) {
@@ -105,7 +111,7 @@ export const twoClaims = Effect.gen(function* () {
   return { one, other }
 })
 
-export const settle = Effect.fnUntraced(function* (one: Claim, settlement: Settlement) {
+export const settle = Effect.fnUntraced(function* (one: Claim, settlement: AttemptResult) {
   const outbox = yield* Outbox
   return yield* outbox.settle(one, settlement)
 })

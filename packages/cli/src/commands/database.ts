@@ -1,0 +1,188 @@
+/** `tenure migrate`. */
+
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Stream from "effect/Stream"
+import { Failure, usageFailure } from "../support/failure.ts"
+import { booleanFlag, projectIdArgument } from "../support/flags.ts"
+import { jsonFlag, printDone, printItems, printRecord } from "../support/output.ts"
+import { resolveDatabase, resolveOtherDatabase, targetFlags } from "../support/target.ts"
+import { pluralize } from "../support/text.ts"
+import type { Migrated } from "./database-upkeep.ts"
+
+const dryRun = booleanFlag(
+  "dry-run",
+  "Tells which migrations would be applied, and changes nothing",
+)
+
+const encrypt = booleanFlag(
+  "encrypt-secrets",
+  "Also encrypts the secrets of all webhooks with the first key of TENURE_ENCRYPTION_KEY",
+)
+
+const decrypt = booleanFlag(
+  "decrypt-secrets",
+  "Also decrypts them; TENURE_ENCRYPTION_KEY begins with plain",
+)
+
+const rowOf = (migrated: Migrated) => ({
+  ...migrated,
+  migrations: migrated.migrations.map(String),
+})
+
+/** What became of one of several databases. */
+interface Outcome {
+  readonly name: string
+  readonly result: Result.Result<Migrated, Failure>
+}
+
+const outcomeRow = ({ name, result }: Outcome) => ({
+  database: name,
+  ...(Result.isSuccess(result)
+    ? { ...rowOf(result.success), problem: null }
+    : { applied: false, migrations: [], problem: result.failure.message }),
+})
+
+/** Tells what became of each database. Fails if one of them did, with its exit code. */
+const tell = Effect.fnUntraced(function* (outcomes: ReadonlyArray<Outcome>) {
+  yield* printItems(Stream.fromIterable(outcomes.map(outcomeRow)), (row) => row)
+  const failures = outcomes.flatMap(({ result }) =>
+    Result.isFailure(result) ? [result.failure] : [],
+  )
+  const [first] = failures
+  if (first === undefined) return
+  const message = `${failures.length} of ${pluralize(outcomes.length, "database")} failed. The command can be repeated.`
+  return yield* new Failure({ kind: first.kind, message })
+})
+
+/** The command. */
+export const migrateCommand = Command.make(
+  "migrate",
+  { dryRun, encrypt, decrypt },
+  Effect.fnUntraced(function* (given) {
+    if (given.encrypt && given.decrypt)
+      return yield* usageFailure("--encrypt-secrets and --decrypt-secrets exclude each other.")
+    const { schema, url } = yield* resolveDatabase
+    const upkeep = yield* Effect.promise(() => import("./database-upkeep.ts"))
+    const several = yield* upkeep.databasesOf(url)
+    if (several === undefined)
+      return yield* printRecord(yield* upkeep.migrateDatabase(url, schema, given), rowOf)
+    // One that does not answer keeps no other from being migrated.
+    yield* tell(
+      yield* Effect.forEach(several, (one) =>
+        Effect.map(
+          Effect.result(upkeep.migrateDatabase(one.url, schema, given)),
+          (result): Outcome => ({
+            name: one.name,
+            result,
+          }),
+        ),
+      ),
+    )
+  }),
+).pipe(
+  Command.withDescription(
+    "Creates the tables of a database, or of each of several, or brings them up to date",
+  ),
+  Command.withExamples([
+    { command: "tenure migrate --dry-run --database postgres://owner@localhost/app" },
+  ]),
+  Command.withGlobalFlags([jsonFlag, ...targetFlags]),
+)
+
+/** `tenure export` and `tenure import --all`: everything, from one database to another. */
+
+const other = (description: string) =>
+  Argument.String("place").pipe(
+    Argument.withDescription(
+      `${description}: file:FOLDER, the name of a profile, or a URL without a password`,
+    ),
+  )
+
+const move = Effect.fnUntraced(function* (from: string, to: string, schema: string | undefined) {
+  const upkeep = yield* Effect.promise(() => import("./database-upkeep.ts"))
+  yield* printRecord(yield* upkeep.copyToDatabase(from, to, schema), (rows) => ({ ...rows }))
+})
+
+/** `tenure export`. */
+export const exportCommand = Command.make(
+  "export",
+  { to: other("The database to fill, which must be empty") },
+  Effect.fnUntraced(function* ({ to }) {
+    const { schema, url } = yield* resolveDatabase
+    yield* move(url, yield* resolveOtherDatabase(to), schema)
+  }),
+).pipe(
+  Command.withDescription(
+    "Copies everything, as it is at one moment, to another database, and compares both",
+  ),
+  Command.withExamples([
+    { command: "tenure export file:./backup --database postgres://owner@localhost/app" },
+  ]),
+  Command.withGlobalFlags([jsonFlag, ...targetFlags]),
+)
+
+/** `tenure import --all`. */
+export const importCommand = Command.make(
+  "import",
+  {
+    from: other("The database to copy"),
+    all: booleanFlag("all", "Everything: for members alone, see tenure members import"),
+  },
+  Effect.fnUntraced(function* ({ all, from }) {
+    if (!all)
+      return yield* usageFailure("Give --all, or use tenure members import for members alone.")
+    const { schema, url } = yield* resolveDatabase
+    yield* move(yield* resolveOtherDatabase(from), url, schema)
+  }),
+).pipe(
+  Command.withDescription(
+    "Copies everything, as it is at one moment, from another database to an empty one, and compares both",
+  ),
+  Command.withExamples([
+    { command: "tenure import --all file:./data --database postgres://owner@localhost/app" },
+  ]),
+  Command.withGlobalFlags([jsonFlag, ...targetFlags]),
+)
+
+/** `tenure move`: a project, from one of several databases to another. */
+
+const movingProjectTo = Argument.String("place").pipe(
+  Argument.withDescription(
+    "The database to move it to: the name of a profile, or a URL without a password",
+  ),
+)
+
+const cancel = booleanFlag("cancel", "Goes back to the beginning of a move that has stopped")
+
+/** The command. */
+export const moveProjectCommand = Command.make(
+  "move",
+  { project: projectIdArgument, to: movingProjectTo, cancel },
+  Effect.fnUntraced(function* ({ cancel: isCancelled, project, to: place }) {
+    const { schema, url } = yield* resolveDatabase
+    const target = yield* resolveOtherDatabase(place)
+    const upkeep = yield* Effect.promise(() => import("./database-upkeep.ts"))
+    yield* upkeep.moveToDatabase({ from: url, to: target, schema, project, isCancelled })
+    yield* printDone(
+      { project, moved: !isCancelled },
+      isCancelled
+        ? `The project ${project} is where it was.`
+        : `Moved ${project}: every table has the same rows of it as before.`,
+    )
+  }),
+).pipe(
+  Command.withDescription(
+    "Moves a project to another database, while servers run. It can be repeated whenever it stops",
+  ),
+  Command.withExamples([
+    { command: "tenure move shop postgres://owner@db2/app --database postgres://owner@db1/app" },
+    {
+      command:
+        "tenure move shop postgres://owner@db2/app --database postgres://owner@db1/app --cancel",
+    },
+  ]),
+  Command.withGlobalFlags([jsonFlag, ...targetFlags]),
+)

@@ -1,0 +1,282 @@
+/** `tenure doctor`: what is wrong, and what to do. */
+
+import type { Identity, Status } from "@tenure/client"
+import * as Command from "effect/cli/Command"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import { Api, callApi, listed } from "../support/api.ts"
+import { type Failure, exitCodes, operationFailed } from "../support/failure.ts"
+import { jsonFlag, printResult } from "../support/output.ts"
+import { type DatabaseTarget, resolveTarget, targetFlags } from "../support/target.ts"
+import { pluralize, printable } from "../support/text.ts"
+import type * as Upkeep from "./database-upkeep.ts"
+
+/** What was looked at, and what to do about it if it is not well. */
+export interface Finding {
+  readonly check: string
+  readonly found: string
+  /** A problem makes the command fail; a warning is for people to know. */
+  readonly state: "ok" | "warning" | "problem"
+  readonly advice: string | null
+}
+
+const well = (check: string, found: string): Finding => ({
+  check,
+  found,
+  state: "ok",
+  advice: null,
+})
+
+const wrong = (check: string, found: string, advice: string): Finding => ({
+  check,
+  found,
+  state: "problem",
+  advice,
+})
+
+// Tenure works as it should: what is amiss is over, or a receiver's or a client's to mend.
+const notable = (check: string, found: string, advice: string): Finding => ({
+  ...wrong(check, found, advice),
+  state: "warning",
+})
+
+// Receivers refuse notifications whose time is five minutes off.
+const mostSkew = 30_000
+
+/** Judges the clock of a server or a database. @param skew - how much later it is there, in milliseconds */
+export const judgeClock = (skew: number): Finding => {
+  const found = `${Math.round(Math.abs(skew) / 1000)} s apart from here`
+  return Math.abs(skew) <= mostSkew
+    ? well("clock", found)
+    : wrong("clock", found, "Set both by NTP: end dates and signatures depend on the time.")
+}
+
+/** Judges the migrations that are not applied. */
+export const judgeMigrations = (pending: ReadonlyArray<number>): Finding => {
+  if (pending.length === 0) return well("migrations", "all applied")
+  return pending.includes(1)
+    ? wrong(
+        "migrations",
+        "the schema has no tables of Tenure",
+        "Check the database and --schema; tenure migrate makes the tables.",
+      )
+    : wrong("migrations", `not applied: ${pending.join(", ")}`, "Run tenure migrate.")
+}
+
+const judgeStores = ({ stores }: Status): Finding => {
+  const silent = Object.entries(stores).flatMap(([name, answers]) => (answers ? [] : [name]))
+  return silent.length === 0
+    ? well("stores", "all answer")
+    : wrong("stores", `no answer: ${silent.join(", ")}`, "Look at the database and its log.")
+}
+
+// Attempts that are due are made within a second, if nothing is wrong.
+const longestDue = 60_000
+
+const judgeBacklog = ({ backlog }: Status): Finding => {
+  if (backlog === null)
+    return wrong("deliveries", "unknown", "The store does not answer: look at the database.")
+  const { due_for_ms, waiting } = backlog
+  const found = `${waiting} waiting, the oldest due for ${Math.round((due_for_ms ?? 0) / 1000)} s`
+  return (due_for_ms ?? 0) <= longestDue
+    ? well("deliveries", found)
+    : wrong("deliveries", found, "Check that a server runs that dispatches, and add processes.")
+}
+
+const judgeGivenUp = ({ failed_deliveries }: Status): Finding =>
+  failed_deliveries === 0
+    ? well("given up", "no delivery")
+    : notable(
+        "given up",
+        `${failed_deliveries ?? "unknown how many"} deliveries`,
+        "See tenure webhooks deliveries --state failed; then webhooks replay --since.",
+      )
+
+const judgeDisabled = ({ disabled_webhooks }: Status, disabled: ReadonlyArray<string>): Finding => {
+  if (disabled_webhooks === 0) return well("webhooks", "none disabled")
+  const count = `${disabled_webhooks ?? "unknown how many"} disabled`
+  return wrong(
+    "webhooks",
+    disabled.length === 0 ? count : `${count}: ${disabled.join(", ")}`,
+    "See tenure webhooks get and deliveries; then webhooks enable, and replay --since.",
+  )
+}
+
+const judgeFailing = (failing: ReadonlyArray<string>): Finding =>
+  failing.length === 0
+    ? well("attempts", "no webhook fails")
+    : notable(
+        "attempts",
+        `fail for: ${failing.join(", ")}`,
+        "See tenure webhooks deliveries. Attempts go on; replay --event makes one now.",
+      )
+
+/** The webhooks that were found to need help. */
+interface Ailing {
+  readonly disabled: ReadonlyArray<string>
+  readonly failing: ReadonlyArray<string>
+}
+
+const judgeSuspensions = ({ suspended_keys }: Status): Finding =>
+  suspended_keys.length === 0
+    ? well("limits", "no key suspended")
+    : notable(
+        "limits",
+        `suspended: ${suspended_keys.join(", ")}`,
+        "These clients keep exceeding the limits: have them honour Retry-After, or raise the limits.",
+      )
+
+/** Judges the status of a server, and the webhooks that were found there. */
+export const judgeStatus = (
+  status: Status,
+  { disabled, failing }: Ailing,
+): ReadonlyArray<Finding> => [
+  judgeStores(status),
+  judgeBacklog(status),
+  judgeGivenUp(status),
+  judgeDisabled(status, disabled),
+  judgeFailing(failing),
+  judgeSuspensions(status),
+]
+
+const judgeKey = ({ projects, role }: Identity): Finding => {
+  const found = `${role}, for ${projects === "all" ? "all projects" : projects.join(", ")}`
+  return role === "admin" && projects === "all"
+    ? well("key", found)
+    : wrong("key", found, "Use the key of an admin for all projects to have the rest checked.")
+}
+
+const ofFailure = (check: string, { kind, message }: Failure): Finding =>
+  wrong(
+    check,
+    message,
+    kind === "unavailable"
+      ? "Check the URL, that it runs, and that nothing is between."
+      : "See the message.",
+  )
+
+const skewOf = Effect.map(Api, ({ latest }): number | undefined => {
+  const { at = 0, headers } = latest() ?? {}
+  const date = Date.parse(headers?.get("date") ?? "")
+  return Number.isNaN(date) ? undefined : date - at
+})
+
+// To look at one takes a request, of which a key has 100 a minute.
+const mostProjects = 50
+
+/** Finds the webhooks that are disabled, and those whose latest attempt has failed. */
+const findAiling = listed((client) => client.projects.list()).pipe(
+  Stream.filter(({ webhooks }) => webhooks > 0),
+  Stream.take(mostProjects),
+  Stream.mapEffect(({ id: project_id }) =>
+    Effect.map(
+      callApi(({ webhooks }, options) => webhooks.health({ project_id }, options)),
+      ({ data }) => data.map((webhook) => ({ ...webhook, name: `${webhook.id} of ${project_id}` })),
+    ),
+  ),
+  Stream.flatMap(Stream.fromIterable),
+  Stream.filter(({ disabled_at, failing_since }) => disabled_at !== null || failing_since !== null),
+  Stream.runCollect,
+  Effect.map((found): Ailing => {
+    const namesOf = (isDisabled: boolean) =>
+      found.flatMap(({ disabled_at, name }) =>
+        (disabled_at !== null) === isDisabled ? [name] : [],
+      )
+    return { disabled: namesOf(true), failing: namesOf(false) }
+  }),
+)
+
+/** Checks what answers requests. */
+const checkApi = Effect.gen(function* () {
+  const started = Date.now()
+  const { data: identity } = yield* callApi((client, options) => client.identity.get({}, options))
+  const reached = well("API", `answers in ${Date.now() - started} ms`)
+  const skew = yield* skewOf
+  const findings = [reached, judgeKey(identity)]
+  if (skew !== undefined) findings.push(judgeClock(skew))
+  if (identity.role !== "admin" || identity.projects !== "all") return findings
+  const { data: status } = yield* callApi((client, options) => client.status.get({}, options))
+  return [...findings, ...judgeStatus(status, yield* findAiling)]
+}).pipe(
+  Effect.provide(Api.layer),
+  Effect.catchTag("Failure", (failure) => Effect.succeed([ofFailure("API", failure)])),
+)
+
+/** What was found of databases, and whether the API can use them. */
+interface Checked {
+  readonly isUsable: boolean
+  readonly findings: ReadonlyArray<Finding>
+}
+
+const unusable = (failure: Failure): Effect.Effect<Checked> =>
+  Effect.succeed({ isUsable: false, findings: [ofFailure("database", failure)] })
+
+/** Checks a database. */
+const checkDatabase = Effect.fnUntraced(
+  function* (upkeep: typeof Upkeep, url: string, schema: string | undefined) {
+    const { pending, skew } = yield* upkeep.inspectDatabase(url, schema)
+    return {
+      isUsable: pending.length === 0,
+      findings: [judgeClock(skew), judgeMigrations(pending)],
+    }
+  },
+  Effect.catchTag("Failure", unusable),
+)
+
+const named = (name: string, { findings, isUsable }: Checked): Checked => ({
+  isUsable,
+  findings: findings.map((finding) => ({ ...finding, check: `${finding.check} of ${name}` })),
+})
+
+/** Checks a database, or each of several. */
+const checkDatabases = Effect.fnUntraced(
+  function* ({ schema, url }: DatabaseTarget) {
+    const upkeep = yield* Effect.promise(() => import("./database-upkeep.ts"))
+    const several = yield* upkeep.databasesOf(url)
+    if (several === undefined) return yield* checkDatabase(upkeep, url, schema)
+    const all = yield* Effect.forEach(several, (one) =>
+      Effect.map(checkDatabase(upkeep, one.url, schema), (checked) => named(one.name, checked)),
+    )
+    return {
+      isUsable: all.every(({ isUsable }) => isUsable),
+      findings: all.flatMap(({ findings }) => findings),
+    }
+  },
+  Effect.catchTag("Failure", unusable),
+)
+
+const checkAll = Effect.gen(function* () {
+  const place = yield* resolveTarget
+  if (place._tag === "Server") return yield* checkApi
+  const { findings, isUsable } = yield* checkDatabases(place)
+  return isUsable ? [...findings, ...(yield* checkApi)] : findings
+})
+
+/** Writes a finding as a line, and what to do as the next one: sentences that a terminal may wrap. */
+const linesOf = (
+  { advice, check, found, state }: Finding,
+  checkWidth: number,
+): ReadonlyArray<string> => {
+  const line = `${state.padEnd(7)}  ${check.padEnd(checkWidth)}  ${found}`
+  return [line, ...(advice === null ? [] : [`${" ".repeat(9)}${advice}`])].map(printable)
+}
+
+/** The command. */
+export const doctorCommand = Command.make(
+  "doctor",
+  {},
+  Effect.fnUntraced(function* () {
+    const findings = yield* checkAll
+    const checkWidth = Math.max(...findings.map(({ check }) => check.length))
+    for (const finding of findings) yield* printResult(finding, () => linesOf(finding, checkWidth))
+    const problems = findings.filter(({ state }) => state === "problem").length
+    if (problems > 0)
+      return yield* operationFailed(`${problems} of ${pluralize(findings.length, "check")} failed.`)
+  }),
+).pipe(
+  Command.withDescription(
+    `Checks a server or a database, and says what to do; the exit code is ${exitCodes.failed} if there is a problem`,
+  ),
+  Command.withExamples([{ command: "tenure doctor" }]),
+  Command.withGlobalFlags([jsonFlag, ...targetFlags]),
+)

@@ -1,0 +1,404 @@
+/** The lines of a file with members: which of them are members, and what is wrong with the others. */
+
+import { createHash } from "node:crypto"
+import { createReadStream, fstatSync, statSync } from "node:fs"
+import { type Readable, pipeline } from "node:stream"
+import type { CallOptions, ImportLine } from "@tenure/client"
+import { UserId } from "@tenure/core/store"
+import { CsvError, parse } from "csv-parse"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import type { PlatformError } from "effect/PlatformError"
+import * as Predicate from "effect/Predicate"
+import * as Result from "effect/Result"
+import * as Stream from "effect/Stream"
+import { Api, callApi, retryUntilAvailable } from "../support/api.ts"
+import { Failure, operationFailed, usageFailure } from "../support/failure.ts"
+import { dateFormat, parseDate } from "../support/flags.ts"
+import { fileProblem, parseExact } from "../support/input.ts"
+import { makeProgress } from "../support/progress.ts"
+import { type Draft, openDraft, removeFile } from "../support/whole-file.ts"
+import type { Format } from "./members.ts"
+
+/** A line that can be sent. */
+export interface FileMember {
+  readonly _tag: "Member"
+  /** The number of the line in the file; the first one is 1. */
+  readonly line: number
+  readonly user_id: string
+  readonly end_date: string
+}
+
+/** A line that is refused, with its text or fields. */
+export interface RejectedLine {
+  readonly _tag: "Refused"
+  readonly line: number
+  readonly problem: string
+  readonly given: unknown
+}
+
+/** A line. */
+export type FileLine = FileMember | RejectedLine
+
+// A number that is no safe integer may have been rounded: another user's id.
+const asText = (value: unknown): string => {
+  if (Number.isSafeInteger(value)) return String(value)
+  return typeof value === "string" ? value.trim() : ""
+}
+
+/** Judges the fields of a line. Fields with other names are left out. */
+export const lineFromFields = (line: number, given: unknown): FileLine => {
+  const refuse = (problem: string): RejectedLine => ({ _tag: "Refused", line, problem, given })
+  if (!Predicate.isObject(given)) return refuse("it must be a JSON object")
+  const user_id = asText(Reflect.get(given, "user_id"))
+  if (!UserId.is(user_id)) return refuse(`user_id must be ${UserId.expected}`)
+  const end_date = parseDate(asText(Reflect.get(given, "end_date")))
+  return end_date === undefined
+    ? refuse(`end_date must be a date: ${dateFormat}`)
+    : { _tag: "Member", line, user_id, end_date }
+}
+
+/** Judges a line of JSON. */
+export const lineFromJson = (line: number, text: string): FileLine => {
+  try {
+    return lineFromFields(line, parseExact(text))
+  } catch {
+    return { _tag: "Refused", line, problem: "it must be JSON", given: text }
+  }
+}
+
+/** Reads the lines of a file, one after the other, however large it is. */
+
+/** The file cannot be read on. */
+export class UnreadableFile extends Error {}
+
+const columns = (titles: ReadonlyArray<string>): Array<string> => {
+  const names = titles.map((title) => title.trim())
+  for (const name of ["user_id", "end_date"])
+    if (!names.includes(name))
+      throw new UnreadableFile(
+        `The first line must name the columns user_id and end_date: no ${name}`,
+      )
+  return names
+}
+
+interface Row {
+  readonly record: unknown
+  readonly info: { readonly lines: number }
+}
+
+async function* ofCsv(source: Readable): AsyncGenerator<FileLine> {
+  // Whoever reads the rows gets the errors of the source.
+  const rows: AsyncIterable<Row> = pipeline(
+    source,
+    parse({
+      bom: true,
+      columns,
+      info: true,
+      record_delimiter: ["\r\n", "\n"],
+      skip_empty_lines: true,
+      relax_column_count: true,
+      // A quote that is never closed does not take all memory.
+      max_record_size: 100_000,
+    }),
+    () => undefined,
+  )
+  try {
+    for await (const { info, record } of rows) yield lineFromFields(info.lines, record)
+  } catch (error) {
+    throw error instanceof CsvError ? new UnreadableFile(error.message) : error
+  }
+}
+
+// The most bytes of a line. Without a limit, a file without line feeds would take all memory.
+const mostBytes = 1 << 20
+
+const lineFeed = 0x0a
+
+/** Splits bytes at line feeds alone: JSON texts may contain all other separators of lines. */
+async function* textsOf(source: AsyncIterable<Buffer>): AsyncGenerator<string> {
+  let parts: Array<Buffer> = []
+  let bytes = 0
+  let line = 1
+  const add = (part: Buffer): void => {
+    parts.push(part)
+    bytes += part.length
+    if (bytes > mostBytes)
+      throw new UnreadableFile(`Line ${line} is longer than 1 MiB, so it cannot be a member`)
+  }
+  const take = (): string => {
+    const text = Buffer.concat(parts).toString()
+    parts = []
+    bytes = 0
+    return line++ === 1 ? text.replace(/^\uFEFF/, "") : text
+  }
+  for await (const chunk of source) {
+    let start = 0
+    for (let end = chunk.indexOf(lineFeed); end >= 0; end = chunk.indexOf(lineFeed, start)) {
+      add(chunk.subarray(start, end))
+      yield take()
+      start = end + 1
+    }
+    add(chunk.subarray(start))
+  }
+  yield take()
+}
+
+async function* ofNdjson(source: Readable): AsyncGenerator<FileLine> {
+  let line = 0
+  for await (const text of textsOf(source)) {
+    line += 1
+    if (text.trim() !== "") yield lineFromJson(line, text.trimEnd())
+  }
+}
+
+/** Reads lines. Throws `Unreadable` if what follows cannot be read. */
+export const readLines = (source: Readable, format: Format): AsyncGenerator<FileLine> =>
+  format === "csv" ? ofCsv(source) : ofNdjson(source)
+
+/** Divides the lines of a file into the parts that are sent, each in one request. */
+
+/** What is sent in one request. */
+export interface ImportBatch {
+  /** At most one of each user. */
+  readonly members: ReadonlyArray<FileMember>
+  readonly refused: ReadonlyArray<RejectedLine>
+  /**
+   * The same for the same part of the same file: the server applies it once, in whichever run it arrives.
+   */
+  readonly key: string
+}
+
+// The most that the API takes. Lines of this form are below its limit of 2 MiB then.
+const mostMembers = 10_000
+
+/** A member as it is sent. */
+export const formatLine = ({ end_date, user_id }: FileMember): ImportLine => ({ user_id, end_date })
+
+/** Makes a key that depends on an earlier one and on members. */
+export const nextBatchKey = (earlier: string, members: ReadonlyArray<FileMember>): string => {
+  const hash = createHash("sha256").update(earlier)
+  for (const { end_date, user_id } of members) hash.update(`\n${user_id} ${end_date}`)
+  return hash.digest("base64url")
+}
+
+/**
+ * Divides lines. If a user has several of them in a part, the last one holds, as it does across parts.
+ *
+ * @param seed - what the keys depend on besides the lines
+ */
+export async function* splitIntoBatches(
+  lines: AsyncIterable<FileLine>,
+  seed: string,
+): AsyncGenerator<ImportBatch> {
+  let members = new Map<string, FileMember>()
+  let refused: Array<RejectedLine> = []
+  let key = seed
+  const take = (): ImportBatch => {
+    const part = {
+      members: [...members.values()],
+      refused,
+      key: nextBatchKey(key, [...members.values()]),
+    }
+    members = new Map()
+    refused = []
+    key = part.key
+    return part
+  }
+  for await (const line of lines) {
+    if (line._tag === "Refused") refused.push(line)
+    else members.set(line.user_id, line)
+    if (members.size === mostMembers || refused.length === mostMembers) yield take()
+  }
+  if (members.size + refused.length > 0) yield take()
+}
+
+/** Sends parts of a file, each until the server has applied it or refused lines of it. */
+
+/** What became of a part. */
+export interface SentBatch {
+  readonly members: number
+  /** How many of them an earlier run had sent already. */
+  readonly repeated: number
+  readonly refused: ReadonlyArray<RejectedLine>
+}
+
+/** The lines of a part that the server has refused, by their places in it. */
+const refusedOf = (
+  members: ReadonlyArray<FileMember>,
+  { lines }: Failure,
+): ReadonlyArray<RejectedLine> =>
+  (lines ?? []).flatMap(({ line, message }) => {
+    const member = members[line - 1]
+    return member === undefined
+      ? []
+      : [{ _tag: "Refused", line: member.line, problem: message, given: formatLine(member) }]
+  })
+
+const request = (project_id: string, members: ReadonlyArray<FileMember>, idempotencyKey: string) =>
+  retryUntilAvailable(
+    callApi(({ memberships }, options: CallOptions) =>
+      memberships.import(
+        { project_id, lines: members.map(formatLine) },
+        { ...options, idempotencyKey },
+      ),
+    ),
+  )
+
+/** Sends members. Without the lines that the server refuses, it sends them again. */
+const sendMembers: (
+  project: string,
+  members: ReadonlyArray<FileMember>,
+  key: string,
+) => Effect.Effect<SentBatch, Failure, Api> = Effect.fnUntraced(function* (project, members, key) {
+  if (members.length === 0) return { members: 0, repeated: 0, refused: [] }
+  const { repetitions } = yield* Api
+  const before = repetitions()
+  const answer = yield* Effect.result(request(project, members, key))
+  if (Result.isSuccess(answer)) {
+    const repeated = repetitions() > before ? members.length : 0
+    return { members: members.length, repeated, refused: [] }
+  }
+  const { failure } = answer
+  const refused = refusedOf(members, failure)
+  if (refused.length === 0) return yield* failure
+  const numbers = new Set(refused.map(({ line }) => line))
+  const rest = members.filter(({ line }) => !numbers.has(line))
+  const sent = yield* sendMembers(project, rest, nextBatchKey(key, rest))
+  return { ...sent, refused: [...refused, ...sent.refused] }
+})
+
+/** Sends a part. */
+export const sendBatch = (project: string, { key, members, refused }: ImportBatch) =>
+  Effect.map(sendMembers(project, members, key), (sent) => ({
+    ...sent,
+    refused: [...refused, ...sent.refused],
+  }))
+
+/** Imports a file: reads it, sends it part by part, and keeps what was refused. */
+
+/** What is imported. */
+export interface ImportFlags {
+  readonly project: string
+  /** The path of a file, or `-` for standard input. */
+  readonly file: string
+  readonly format: Format
+  /** The path of the file for the lines that are refused. */
+  readonly refused: string
+  /** Tells this import from another one of the same file. */
+  readonly run: string
+}
+
+interface Source {
+  readonly stream: Readable
+  /** How many bytes there are, if that is known. */
+  readonly size: number | undefined
+}
+
+const unusable = (path: string) => (error: PlatformError) =>
+  Effect.fail(usageFailure(fileProblem(path, error)))
+
+const open = Effect.fnUntraced(
+  function* (path: string) {
+    if (path === "-") return { stream: process.stdin, size: undefined } satisfies Source
+    const { size } = yield* (yield* FileSystem.FileSystem).stat(path)
+    const stream = yield* Effect.acquireRelease(
+      Effect.sync(() => createReadStream(path)),
+      (opened) => Effect.sync(() => opened.destroy()),
+    )
+    return { stream, size: Number(size) } satisfies Source
+  },
+  (opening, path) => Effect.catchTag(opening, "PlatformError", unusable(path)),
+)
+
+const toText = (lines: ReadonlyArray<RejectedLine>): string =>
+  lines.map(({ given, line, problem }) => `${JSON.stringify({ line, problem, given })}\n`).join("")
+
+/** Makes a file of the lines that are refused. If there are none, there is no such file afterwards. */
+const makeKeep = (path: string) => {
+  let draft: Draft | undefined
+  const explained = Effect.mapError((error: PlatformError) =>
+    operationFailed(fileProblem(path, error)),
+  )
+  const keep = Effect.fnUntraced(function* (lines: ReadonlyArray<RejectedLine>) {
+    if (lines.length === 0) return
+    draft ??= yield* openDraft(path)
+    yield* draft.write(toText(lines))
+  }, explained)
+  const end = Effect.suspend(() => draft?.commit ?? removeFile(path)).pipe(explained)
+  return { keep, end }
+}
+
+const identityOf = (path: string) =>
+  path === "-" ? fstatSync(0, { bigint: true }) : statSync(path, { bigint: true })
+
+/** Whether two paths name one file, as links and other spellings do. A file that is not there is no other. */
+const isSameFile = (one: string, other: string) =>
+  Effect.try(() => {
+    const { dev, ino } = identityOf(other)
+    const found = identityOf(one)
+    return found.isFile() && found.dev === dev && found.ino === ino
+  }).pipe(Effect.orElseSucceed(() => false))
+
+/** Fails if the lines that are refused would replace the lines that are read. */
+const requireOther = Effect.fnUntraced(function* (file: string, refused: string) {
+  if (yield* isSameFile(file, refused))
+    return yield* usageFailure(
+      `${refused} is the file with the members: give --refused another file.`,
+    )
+})
+
+const unreadable = (fault: unknown): Failure =>
+  fault instanceof UnreadableFile
+    ? usageFailure(`${fault.message}.`)
+    : operationFailed(
+        `The members cannot be read: ${fault instanceof Error ? fault.message : fault}.`,
+      )
+
+/** Says how to go on, if it makes sense to. */
+const advise = (failure: Failure): Failure =>
+  failure.kind === "unavailable"
+    ? new Failure({
+        ...failure,
+        message: `${failure.message} The same command goes on where this one has stopped.`,
+      })
+    : failure
+
+/** Imports a file, and returns how many lines went where. */
+export const runImport = Effect.fnUntraced(function* ({
+  file,
+  format,
+  project,
+  refused,
+  run: name,
+}: ImportFlags) {
+  yield* requireOther(file, refused)
+  const { size, stream } = yield* open(file)
+  const { end, keep } = makeKeep(refused)
+  const display = makeProgress(process.stderr, "members")
+  const start = yield* Clock.currentTimeMillis
+  const total = { members: 0, repeated: 0, refused: 0 }
+  let bytes = 0
+  stream.on("data", (chunk: Buffer) => {
+    bytes += chunk.length
+  })
+  const parts = splitIntoBatches(readLines(stream, format), JSON.stringify([project, name]))
+  yield* Stream.fromAsyncIterable(parts, unreadable).pipe(
+    Stream.runForEach(
+      Effect.fnUntraced(function* (part) {
+        const sent = yield* sendBatch(project, part)
+        yield* keep(sent.refused)
+        total.members += sent.members
+        total.repeated += sent.repeated
+        total.refused += sent.refused.length
+        const millis = (yield* Clock.currentTimeMillis) - start
+        display.show({ done: bytes, of: size, items: total.members, millis })
+      }),
+    ),
+    Effect.ensuring(Effect.sync(display.end)),
+    Effect.mapError(advise),
+  )
+  yield* end
+  return { ...total, seconds: ((yield* Clock.currentTimeMillis) - start) / 1000 }
+}, Effect.scoped)

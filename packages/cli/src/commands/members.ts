@@ -1,0 +1,407 @@
+/** The formats of files with members. */
+
+import type { Membership } from "@tenure/client"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Stdio from "effect/Stdio"
+import * as Stream from "effect/Stream"
+import { callApi, listed } from "../support/api.ts"
+import { operationFailed } from "../support/failure.ts"
+import {
+  booleanFlag,
+  dateFlag,
+  endDate,
+  projectFlag,
+  projectIdArgument,
+  reason,
+  userId,
+} from "../support/flags.ts"
+import { fileProblem, requireConfirmation, yesFlag } from "../support/input.ts"
+import {
+  callAndPrintDone,
+  callAndPrintRecord,
+  changeOf,
+  connected,
+  jsonFlag,
+  printList,
+  printRecord,
+} from "../support/output.ts"
+import { makeProgress } from "../support/progress.ts"
+import { pluralize } from "../support/text.ts"
+import { openDraft } from "../support/whole-file.ts"
+
+const formats = ["csv", "ndjson"] as const
+
+/** How members are written. */
+export type Format = (typeof formats)[number]
+
+/** The format that the name of a file tells; CSV if it tells none. */
+export const formatOf = (path: string): Format =>
+  /\.(?:ndjson|jsonl)$/i.test(path) ? "ndjson" : "csv"
+
+/** The format of an export: what programs read from standard output is JSON. */
+export const exportFormat = (path: string, isJson: boolean): Format =>
+  path === "" && isJson ? "ndjson" : formatOf(path)
+
+/** The flag. */
+export const formatFlag = Flag.Literals("format", formats).pipe(
+  Flag.withDescription("How members are written; by default, the name of the file tells"),
+  Flag.optional,
+)
+
+/** `tenure members import`. */
+
+const file = Argument.String("file").pipe(
+  Argument.withDescription("The file with the members; - for standard input"),
+)
+
+const refused = Flag.String("refused").pipe(
+  Flag.withMetavar("FILE"),
+  Flag.withDescription("Where the lines go that are refused; FILE.refused by default"),
+  Flag.optional,
+)
+
+const run = Flag.String("run").pipe(
+  Flag.withMetavar("NAME"),
+  Flag.withDescription("Applies a file again: for a day, the same file and name are applied once"),
+  Flag.withDefault("1"),
+)
+
+/** The command. */
+export const importMembersCommand = Command.make(
+  "import",
+  { file, project: projectFlag, format: formatFlag, refused, run },
+  Effect.fnUntraced(function* (given) {
+    const path = Option.getOrElse(given.refused, () =>
+      given.file === "-" ? "import.refused" : `${given.file}.refused`,
+    )
+    const importing = yield* Effect.promise(() => import("./members-import.ts"))
+    const done = yield* importing.runImport({
+      ...given,
+      format: Option.getOrElse(given.format, () => formatOf(given.file)),
+      refused: path,
+    })
+    yield* printRecord(done, (all) => ({ ...all }))
+    if (done.refused > 0)
+      return yield* operationFailed(
+        `${pluralize(done.refused, "line was", "lines were")} refused: see ${path}.`,
+      )
+  }),
+).pipe(
+  Command.withDescription(
+    "Makes users members, or sets their end dates, from a CSV or NDJSON file with user_id and end_date",
+  ),
+  Command.withExamples([
+    { command: "tenure members import members.csv --project shop" },
+    { command: "zcat members.ndjson.gz | tenure members import - --format ndjson --project shop" },
+  ]),
+)
+
+/** `tenure members export`. */
+
+const output = Flag.String("output").pipe(
+  Flag.withAlias("o"),
+  Flag.withMetavar("FILE"),
+  Flag.withDescription("The file to write; standard output by default"),
+  Flag.optional,
+)
+
+// Neither ids nor dates have to be quoted.
+const lineOf: Readonly<Record<Format, (member: Membership) => string>> = {
+  csv: ({ end_date, state, user_id }) => `${user_id},${end_date},${state}\n`,
+  ndjson: (member) => `${JSON.stringify(member)}\n`,
+}
+
+const headOf: Readonly<Record<Format, string>> = { csv: "user_id,end_date,state\n", ndjson: "" }
+
+// The most of a page.
+const pageSize = 1000
+
+/** Replaces a file, once all of its text is known. */
+const writeTo = Effect.fnUntraced(function* <E, R>(
+  path: string,
+  texts: Stream.Stream<string, E, R>,
+) {
+  const { commit, write } = yield* openDraft(path)
+  yield* Stream.runForEach(texts, write)
+  yield* commit
+}, Effect.scoped)
+
+/** The command. */
+export const exportMembersCommand = Command.make(
+  "export",
+  { project: projectFlag, format: formatFlag, output },
+  Effect.fnUntraced(function* (given) {
+    const path = Option.getOrElse(given.output, () => "")
+    const isJson = yield* jsonFlag
+    const as = Option.getOrElse(given.format, () => exportFormat(path, isJson))
+    const { data } = yield* callApi(({ projects }, options) =>
+      projects.get({ project_id: given.project }, options),
+    )
+    const display = makeProgress(process.stderr, "members")
+    const start = yield* Clock.currentTimeMillis
+    let items = 0
+    const texts = listed(({ memberships }) =>
+      memberships.list({ project_id: given.project, limit: pageSize }),
+    ).pipe(
+      Stream.grouped(pageSize),
+      Stream.mapEffect((members) =>
+        Effect.map(Clock.currentTimeMillis, (now) => {
+          items += members.length
+          display.show({ done: items, of: data.memberships, items, millis: now - start })
+          return members.map(lineOf[as]).join("")
+        }),
+      ),
+    )
+    const { stdout } = yield* Stdio.Stdio
+    const all = Stream.concat(Stream.make(headOf[as]), texts)
+    yield* (path === "" ? Stream.run(all, stdout()) : writeTo(path, all)).pipe(
+      Effect.ensuring(Effect.sync(display.end)),
+      Effect.catchTag("PlatformError", (error) =>
+        Effect.fail(operationFailed(fileProblem(path, error))),
+      ),
+    )
+  }),
+).pipe(
+  Command.withDescription("Writes all members of a project as CSV or NDJSON"),
+  Command.withExamples([{ command: "tenure members export --project shop -o members.csv" }]),
+)
+
+/** `tenure members`, for one member at a time, and `tenure extend-all`. */
+
+const commandsEndDate = endDate,
+  project = projectFlag,
+  commandsReason = reason,
+  commandsUserId = userId
+
+const { getOrUndefined } = Option
+
+const commandsState = Flag.Literals("state", ["active", "expired"]).pipe(
+  Flag.withDescription("Only members whose end date is not over, or those whose end date is"),
+  Flag.optional,
+)
+
+const dryRun = booleanFlag("dry-run", "Shows what would happen, and changes nothing")
+
+const endingBefore = dateFlag(
+  "ending-before",
+  "Only members whose end date is not over and comes before this one, soonest first",
+)
+
+const list = Command.make("list", { project, state: commandsState, endingBefore }, (given) =>
+  printList(
+    ({ memberships }) =>
+      memberships.list({
+        project_id: given.project,
+        state: getOrUndefined(given.state),
+        ending_before: getOrUndefined(given.endingBefore),
+        limit: 1000,
+      }),
+    (member) => ({ ...member }),
+  ),
+).pipe(
+  Command.withDescription("Lists the members of a project, in the order of their ids"),
+  Command.withExamples([
+    { command: "tenure members list --project shop --state expired" },
+    { command: "tenure members list --project shop --ending-before 2027-12-31" },
+  ]),
+)
+
+const get = Command.make("get", { user: commandsUserId, project }, (given) =>
+  callAndPrintRecord(
+    ({ memberships }, options) =>
+      memberships.get({ project_id: given.project, user_id: given.user }, options),
+    (member) => ({ ...member }),
+  ),
+).pipe(
+  Command.withDescription("Shows a member"),
+  Command.withExamples([{ command: "tenure members get 1001 --project shop" }]),
+)
+
+const grant = Command.make(
+  "grant",
+  { user: commandsUserId, date: commandsEndDate, project, reason: commandsReason },
+  (given) =>
+    callAndPrintRecord(
+      ({ memberships }, options) =>
+        memberships.grant(
+          {
+            project_id: given.project,
+            user_id: given.user,
+            end_date: given.date,
+            reason: getOrUndefined(given.reason),
+          },
+          options,
+        ),
+      (member) => ({ ...member }),
+    ),
+).pipe(
+  Command.withDescription("Makes a user a member, or sets the end date of a member"),
+  Command.withExamples([{ command: "tenure members grant 1001 2027-12-31 --project shop" }]),
+)
+
+const expected = dateFlag(
+  "expected",
+  "Changes the end date only if it is this one now, so that nobody else's change is undone",
+)
+
+const keepLater = booleanFlag("never-shorten", "Leaves the end date as it is if it is later")
+
+const extend = Command.make(
+  "extend",
+  {
+    user: commandsUserId,
+    date: commandsEndDate,
+    project,
+    reason: commandsReason,
+    expected,
+    neverShorten: keepLater,
+    dryRun,
+  },
+  (given) =>
+    callAndPrintRecord(
+      ({ memberships }, options) =>
+        memberships.extend(
+          {
+            project_id: given.project,
+            user_id: given.user,
+            extend: given.date,
+            reason: getOrUndefined(given.reason),
+            expected_end_date: getOrUndefined(given.expected),
+            mode: given.neverShorten ? "never_shorten" : undefined,
+            dry_run: given.dryRun,
+          },
+          options,
+        ),
+      (extended) => ({ ...extended }),
+    ),
+).pipe(
+  Command.withDescription("Sets the end date of a member to a future one"),
+  Command.withExamples([
+    { command: 'tenure members extend 1001 2027-12-31 --project shop --reason "invoice 117"' },
+    {
+      command:
+        "tenure members extend 1001 2027-12-31 --project shop --expected 2026-12-31 --dry-run",
+    },
+  ]),
+)
+
+const erase = booleanFlag("erase", "Also removes the user id from the history and from events")
+
+const end = Command.make(
+  "end",
+  { user: commandsUserId, project, erase, yes: yesFlag },
+  Effect.fnUntraced(function* (given) {
+    if (given.erase) yield* requireConfirmation(`Erase every trace of ${given.user}?`, given.yes)
+    yield* callAndPrintDone(
+      ({ memberships }, options) =>
+        memberships.end(
+          {
+            project_id: given.project,
+            user_id: given.user,
+            erase: given.erase ? "true" : undefined,
+          },
+          options,
+        ),
+      `${given.user} is no member any more.`,
+    )
+  }),
+).pipe(
+  Command.withDescription("Ends a membership"),
+  Command.withExamples([
+    { command: "tenure members end 1001 --project shop" },
+    { command: "tenure members end 1001 --project shop --erase --yes" },
+  ]),
+)
+
+const history = Command.make("history", { user: commandsUserId, project }, (given) =>
+  printList(
+    ({ memberships }) => memberships.history({ project_id: given.project, user_id: given.user }),
+    changeOf,
+  ),
+).pipe(
+  Command.withDescription("Lists the changes of a member, newest first"),
+  Command.withExamples([{ command: "tenure members history 1001 --project shop" }]),
+)
+
+/** The command. */
+export const membersCommand = Command.make("members").pipe(
+  Command.withDescription("Members of a project"),
+  Command.withSubcommands([
+    list,
+    get,
+    grant,
+    extend,
+    end,
+    history,
+    importMembersCommand,
+    exportMembersCommand,
+  ]),
+  Command.withExamples([...list.examples, ...extend.examples, ...importMembersCommand.examples]),
+  connected,
+)
+
+const neverShorten = booleanFlag("never-shorten", "Leaves members that end later as they are")
+
+/** What becomes of members that end later. */
+const laterOf = (shortened: number, isNeverShortened: boolean): string => {
+  if (isNeverShortened) return "Those that end later stay as they are."
+  return shortened === 0
+    ? "None of them ends later."
+    : `${pluralize(shortened, "ends", "end")} later and would be shortened.`
+}
+
+/** The question before all members are extended. */
+const questionOf = (id: string, date: string, total: number, ends: string): string => {
+  return `Set the end date of ${pluralize(total, "member")} of ${id} to ${date}? ${ends}`
+}
+
+/** `tenure extend-all`. */
+export const extendAllCommand = Command.make(
+  "extend-all",
+  {
+    project: projectIdArgument,
+    date: Argument.withMetavar(commandsEndDate, "DATE"),
+    reason: commandsReason,
+    neverShorten,
+    dryRun,
+    yes: yesFlag,
+  },
+  Effect.fnUntraced(function* (given) {
+    const extended = (dry_run: boolean) =>
+      callApi(({ memberships }, options) =>
+        memberships.extendAll(
+          {
+            project_id: given.project,
+            extend: given.date,
+            reason: getOrUndefined(given.reason),
+            mode: given.neverShorten ? "never_shorten" : undefined,
+            dry_run,
+          },
+          options,
+        ),
+      )
+    const show = ({ data, total }: Effect.Success<ReturnType<typeof extended>>) =>
+      printRecord({ total, ...data }, (all) => ({ ...all }))
+    const preview = yield* extended(true)
+    if (given.dryRun) return yield* show(preview)
+    const { data, total } = preview
+    const ends = laterOf(data.would_shorten ?? 0, given.neverShorten)
+    const question = questionOf(given.project, data.new_end_date, total, ends)
+    yield* requireConfirmation(question, given.yes)
+    yield* show(yield* extended(false))
+  }),
+).pipe(
+  Command.withDescription(
+    "Sets the end date of all members of a project, after showing how many would end earlier",
+  ),
+  Command.withExamples([
+    { command: "tenure extend-all shop 2027-12-31 --dry-run" },
+    { command: "tenure extend-all shop 2027-12-31 --never-shorten --yes" },
+  ]),
+  connected,
+)

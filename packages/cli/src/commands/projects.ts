@@ -1,0 +1,161 @@
+/** `tenure projects`. */
+
+import type { AuditRow, Status } from "@tenure/client"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
+import { callApi, listed } from "../support/api.ts"
+import { dateFlag, projectIdArgument } from "../support/flags.ts"
+import { requireConfirmation, yesFlag } from "../support/input.ts"
+import {
+  callAndPrintDone,
+  callAndPrintRecord,
+  changeOf,
+  connected,
+  printItems,
+  printList,
+} from "../support/output.ts"
+import { pluralize } from "../support/text.ts"
+
+const list = Command.make("list", {}, () =>
+  printList(
+    ({ projects }) => projects.list({ limit: 1000 }),
+    (project) => ({ ...project }),
+  ),
+).pipe(
+  Command.withDescription("Lists the projects that the key opens"),
+  Command.withExamples([{ command: "tenure projects list --json" }]),
+)
+
+const get = Command.make("get", { project: projectIdArgument }, ({ project }) =>
+  callAndPrintRecord(
+    ({ projects }, options) => projects.get({ project_id: project }, options),
+    (found) => ({ ...found }),
+  ),
+).pipe(
+  Command.withDescription("Shows a project"),
+  Command.withExamples([{ command: "tenure projects get shop" }]),
+)
+
+const create = Command.make("create", { project: projectIdArgument }, ({ project }) =>
+  callAndPrintDone(
+    ({ projects }, options) => projects.create({ project_id: project }, options),
+    `The project ${project} exists.`,
+  ),
+).pipe(
+  Command.withDescription("Creates a project, unless it exists"),
+  Command.withExamples([{ command: "tenure projects create shop" }]),
+)
+
+const remove = Command.make(
+  "delete",
+  { project: projectIdArgument, yes: yesFlag },
+  Effect.fnUntraced(function* ({ project, yes: isYes }) {
+    const { data } = yield* callApi(({ projects }, options) =>
+      projects.get({ project_id: project }, options),
+    )
+    const { memberships, webhooks } = data
+    yield* requireConfirmation(
+      `Delete ${project} with ${pluralize(memberships, "membership")}, ${pluralize(webhooks, "webhook")} and all events?`,
+      isYes,
+    )
+    yield* callAndPrintDone(
+      (client, options) => client.projects.delete({ project_id: project }, options),
+      `Deleted ${project}.`,
+    )
+  }),
+).pipe(
+  Command.withDescription("Deletes a project with everything in it"),
+  Command.withExamples([{ command: "tenure projects delete shop" }]),
+)
+
+/** The command. */
+export const projectsCommand = Command.make("projects").pipe(
+  Command.withDescription("Projects"),
+  Command.withSubcommands([list, get, create, remove]),
+  Command.withExamples([...create.examples, ...list.examples]),
+  connected,
+)
+
+/** `tenure audit`. */
+
+const auditProject = Argument.String("project").pipe(
+  Argument.withDescription(
+    "The project whose members and webhooks were changed; without it, projects and API keys",
+  ),
+  Argument.optional,
+)
+
+const since = dateFlag("since", "Only changes since then")
+
+/** The audit trail of a project, or of what belongs to none, newest first. */
+const rows = (project_id: string | undefined) =>
+  listed((client) =>
+    project_id === undefined
+      ? client.audit.list({ limit: 1000 })
+      : client.projects.audit({ project_id, limit: 1000 }),
+  )
+
+/** A change in a line, with what was changed. */
+const rowOf = ({ subject, user_id, ...change }: AuditRow) => {
+  const { action, at, ...rest } = changeOf(change)
+  return { at, action, of: user_id ?? subject, ...rest }
+}
+
+const isSince = (first: Option.Option<string>) => {
+  const start = Option.match(first, { onNone: () => 0, onSome: Date.parse })
+  return ({ at }: AuditRow): boolean => Date.parse(at) >= start
+}
+
+/** The command. */
+export const auditCommand = Command.make("audit", { project: auditProject, since }, (given) =>
+  printItems(
+    Stream.takeWhile(rows(Option.getOrUndefined(given.project)), isSince(given.since)),
+    rowOf,
+  ),
+).pipe(
+  Command.withDescription("Lists who changed what, and why, newest first"),
+  Command.withExamples([
+    { command: "tenure audit shop --since 2027-01-31" },
+    { command: "tenure audit", description: "Who made and deleted projects and API keys" },
+  ]),
+  connected,
+)
+
+/** `tenure status`. */
+
+const ageOf = (backlog: Status["backlog"]): string | null => {
+  const millis = backlog?.due_for_ms ?? null
+  return millis === null ? null : `${millis} ms`
+}
+
+const statusRowOf = ({
+  backlog,
+  disabled_webhooks,
+  failed_deliveries,
+  stores,
+  suspended_keys,
+  versions,
+}: Status) => {
+  const broken = Object.entries(stores).filter(([, isWell]) => !isWell)
+  return {
+    version: versions.tenure,
+    stores: broken.length === 0 ? "all answer" : `no answer: ${broken.map(([name]) => name)}`,
+    waiting_deliveries: backlog?.waiting,
+    oldest_due_for: ageOf(backlog),
+    given_up: failed_deliveries,
+    disabled_webhooks,
+    suspended_keys,
+  }
+}
+
+/** The command. */
+export const statusCommand = Command.make("status", {}, () =>
+  callAndPrintRecord((client, options) => client.status.get({}, options), statusRowOf),
+).pipe(
+  Command.withDescription("Shows how a server and its stores are doing"),
+  Command.withExamples([{ command: "tenure status --json" }]),
+  connected,
+)

@@ -1,0 +1,305 @@
+/** `tenure webhooks`. */
+
+import type { AnsweredAttempt, Delivery, ShownDelivery, WebhookHealth } from "@tenure/client"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
+import { callApi } from "../support/api.ts"
+import { Failure, usageFailure } from "../support/failure.ts"
+import { booleanFlag, dateFlag, projectFlag, webhookId } from "../support/flags.ts"
+import {
+  callAndPrintDone,
+  callAndPrintRecord,
+  connected,
+  printItems,
+  printList,
+  printRecord,
+} from "../support/output.ts"
+import { pluralize } from "../support/text.ts"
+
+const webhook = { webhook: webhookId, project: projectFlag }
+
+interface Given {
+  readonly webhook: string
+  readonly project: string
+}
+
+const inputOf = (given: Given) => ({ project_id: given.project, webhook_id: given.webhook })
+
+const showSecret = booleanFlag(
+  "show-secret",
+  "Also shows the secret that signs notifications; the audit trail says who was shown it",
+)
+
+/** A webhook in a line, with how its latest attempts went. */
+const lineOf = ({ disabled_at, failing_since, failures, id, url }: WebhookHealth) => {
+  const state = failing_since === null ? "enabled" : "failing"
+  return {
+    id,
+    state: disabled_at === null ? state : "disabled",
+    url,
+    since: disabled_at ?? failing_since,
+    failures,
+  }
+}
+
+const list = Command.make("list", { project: projectFlag }, ({ project: project_id }) =>
+  Effect.flatMap(
+    callApi((client, options) => client.webhooks.health({ project_id }, options)),
+    ({ data }) => printItems(Stream.fromIterable(data), lineOf),
+  ),
+).pipe(
+  Command.withDescription("Lists the webhooks of a project, and which of them fail"),
+  Command.withExamples([{ command: "tenure webhooks list --project shop" }]),
+)
+
+/** Finds a webhook without its secret: whoever is shown that is in the audit trail. */
+const find = Effect.fnUntraced(function* (given: Given) {
+  const { data } = yield* callApi((client, options) =>
+    client.webhooks.health({ project_id: given.project }, options),
+  )
+  return (
+    data.find(({ id }) => id === given.webhook) ??
+    (yield* new Failure({
+      kind: "notFound",
+      message: "The webhook was not found.",
+      code: "WEBHOOK_NOT_FOUND",
+    }))
+  )
+})
+
+const get = Command.make("get", { ...webhook, showSecret }, (given) =>
+  given.showSecret
+    ? callAndPrintRecord(
+        (client, options) => client.webhooks.get(inputOf(given), options),
+        (found) => ({ ...found }),
+      )
+    : Effect.flatMap(find(given), (found) => printRecord(found, (all) => ({ ...all }))),
+).pipe(
+  Command.withDescription("Shows a webhook, and how its latest attempts went"),
+  Command.withExamples([
+    { command: "tenure webhooks get ID --project shop" },
+    { command: "tenure webhooks get ID --project shop --show-secret" },
+  ]),
+)
+
+const types = Flag.String("type").pipe(
+  Flag.withMetavar("TYPE"),
+  Flag.withDescription("A type of events that it is sent; can be repeated; all types by default"),
+  Flag.atLeast(0),
+)
+
+const create = Command.make(
+  "create",
+  {
+    url: Argument.String("url").pipe(Argument.withDescription("Where events go")),
+    project: projectFlag,
+    types,
+  },
+  (given) =>
+    callAndPrintRecord(
+      (client, options) =>
+        client.webhooks.create(
+          {
+            project_id: given.project,
+            url: given.url,
+            event_types: given.types.length === 0 ? undefined : given.types,
+          },
+          options,
+        ),
+      ({ id, secret, url }) => ({ id, url, secret }),
+    ),
+).pipe(
+  Command.withDescription("Registers a URL, and shows the secret for its receiver"),
+  Command.withExamples([
+    { command: "tenure webhooks create https://example.com/hook --project shop" },
+    {
+      command:
+        "tenure webhooks create https://example.com/hook --project shop --type membership.extended",
+    },
+  ]),
+)
+
+const remove = Command.make("delete", webhook, (given) =>
+  callAndPrintDone(
+    (client, options) => client.webhooks.delete(inputOf(given), options),
+    `Deleted ${given.webhook}.`,
+  ),
+).pipe(
+  Command.withDescription("Deletes a webhook: nothing further is sent to it"),
+  Command.withExamples([{ command: "tenure webhooks delete ID --project shop" }]),
+)
+
+const ping = Command.make("ping", webhook, (given) =>
+  callAndPrintDone(
+    (client, options) => client.webhooks.ping(inputOf(given), options),
+    ({ event_id }) =>
+      `Sending event ${event_id}. See what became of it: tenure webhooks deliveries ${given.webhook}`,
+  ),
+).pipe(
+  Command.withDescription("Sends a webhook.ping to a webhook"),
+  Command.withExamples([{ command: "tenure webhooks ping ID --project shop" }]),
+)
+
+const rotate = Command.make("rotate", webhook, (given) =>
+  callAndPrintRecord(
+    (client, options) => client.webhooks.rotate(inputOf(given), options),
+    (rotated) => ({ ...rotated }),
+  ),
+).pipe(
+  Command.withDescription("Replaces the secret; the previous one also signs for a day"),
+  Command.withExamples([{ command: "tenure webhooks rotate ID --project shop" }]),
+)
+
+const enable = Command.make("enable", webhook, (given) =>
+  callAndPrintDone(
+    (client, options) => client.webhooks.enable(inputOf(given), options),
+    `Enabled ${given.webhook}.`,
+  ),
+).pipe(
+  Command.withDescription("Enables a webhook that was disabled"),
+  Command.withExamples([{ command: "tenure webhooks enable ID --project shop" }]),
+)
+
+const state = Flag.Literals("state", ["waiting", "delivered", "failed", "cancelled"]).pipe(
+  Flag.withDescription("Only deliveries in this state"),
+  Flag.optional,
+)
+
+/** A delivery in a line, with its latest attempt: its error, or else the status of the response. */
+const rowOf = ({ attempts, due_at, event_id, state: of, type }: Delivery) => {
+  const latest = attempts.at(-1)
+  return {
+    event_id,
+    type,
+    state: of,
+    attempts: attempts.length,
+    result: latest?.error ?? latest?.status,
+    latest: latest?.at,
+    due_at,
+  }
+}
+
+const deliveries = Command.make("deliveries", { ...webhook, state }, (given) =>
+  printList(
+    (client) =>
+      client.webhooks.deliveries({
+        ...inputOf(given),
+        state: Option.getOrUndefined(given.state),
+      }),
+    rowOf,
+  ),
+).pipe(
+  Command.withDescription("Lists what was sent to a webhook, newest first"),
+  Command.withExamples([
+    { command: "tenure webhooks deliveries ID --project shop --state failed" },
+  ]),
+)
+
+const rowOfAttempt = ({ at, duration_ms, error, response_body, status }: AnsweredAttempt): string =>
+  [
+    `${at}, ${duration_ms} ms`,
+    ...(status === null ? [] : [`answered ${status}`]),
+    ...(error === null ? [] : [error]),
+    ...(response_body === null ? [] : [`response: ${response_body}`]),
+  ].join(", ")
+
+/** A delivery with its request, and an entry for each attempt. */
+const detailsOf = ({ attempts, request, ...delivery }: ShownDelivery) => ({
+  ...delivery,
+  request: `${request.method} ${request.url}`,
+  headers: Object.entries(request.headers).flatMap(([name, value]) =>
+    value === null ? [] : [`${name}: ${value}`],
+  ),
+  body: request.body,
+  ...Object.fromEntries(
+    attempts.map((attempt, index) => [`attempt ${index + 1}`, rowOfAttempt(attempt)] as const),
+  ),
+})
+
+const eventId = Argument.String("event").pipe(Argument.withDescription("The id of the event"))
+
+const delivery = Command.make(
+  "delivery",
+  { webhook: webhookId, event: eventId, project: projectFlag },
+  (given) =>
+    callAndPrintRecord(
+      (client, options) =>
+        client.webhooks.delivery({ ...inputOf(given), event_id: given.event }, options),
+      detailsOf,
+    ),
+).pipe(
+  Command.withDescription(
+    "Shows what was sent of an event, and what the receiver responded; the audit trail says who was shown it",
+  ),
+  Command.withExamples([
+    {
+      command: "tenure webhooks delivery ID 01a2043b-c2a2-70c7-8d28-19310d694169 --project shop",
+    },
+  ]),
+)
+
+const event = Flag.String("event").pipe(
+  Flag.withMetavar("ID"),
+  Flag.withDescription("The event to send again"),
+  Flag.optional,
+)
+
+const since = dateFlag(
+  "since",
+  "Sends all events since then again whose delivery has failed, not those that wait",
+)
+
+const replay = Command.make(
+  "replay",
+  { ...webhook, event, since },
+  Effect.fnUntraced(function* (given) {
+    if (Option.isSome(given.event) === Option.isSome(given.since))
+      return yield* usageFailure(
+        "Give the event to send again, or the time since when: --event or --since.",
+      )
+    yield* callAndPrintDone(
+      (client, options) =>
+        client.webhooks.replay(
+          {
+            ...inputOf(given),
+            event_id: Option.getOrUndefined(given.event),
+            since: Option.getOrUndefined(given.since),
+          },
+          options,
+        ),
+      ({ replayed }) => `${pluralize(replayed, "delivery starts", "deliveries start")} again.`,
+    )
+  }),
+).pipe(
+  Command.withDescription("Sends events again"),
+  Command.withExamples([
+    {
+      command:
+        "tenure webhooks replay ID --project shop --event 01a2043b-c2a2-70c7-8d28-19310d694169",
+    },
+    { command: "tenure webhooks replay ID --project shop --since 2027-01-31" },
+  ]),
+)
+
+/** The command. */
+export const webhooksCommand = Command.make("webhooks").pipe(
+  Command.withDescription("Webhooks, and what was sent to them"),
+  Command.withSubcommands([
+    list,
+    get,
+    create,
+    remove,
+    ping,
+    rotate,
+    enable,
+    deliveries,
+    delivery,
+    replay,
+  ]),
+  Command.withExamples([...create.examples, ...deliveries.examples, ...replay.examples]),
+  connected,
+)

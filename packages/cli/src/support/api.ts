@@ -1,0 +1,153 @@
+/** Keeps to the limits of a server instead of running into them, so that it never suspends the key. */
+
+import { setTimeout } from "node:timers/promises"
+import { type CallOptions, type Client, type PageList, createClient } from "@tenure/client"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import { type Failure, callFailure, usageFailure } from "./failure.ts"
+import { type ConnectionTarget, type DatabaseTarget, resolveTarget } from "./target.ts"
+
+type PaceFetch = typeof globalThis.fetch
+
+// Left for whoever else uses the key.
+const spare = 2
+
+/**
+ * How long to wait before the next request, in milliseconds: as long as it takes until one more request
+ * is allowed, if hardly any is left.
+ *
+ * @param now - milliseconds since the epoch
+ */
+export const pauseAfterResponse = (headers: Pick<Headers, "get">, now: number): number => {
+  const [limit, remaining, reset] = ["limit", "remaining", "reset"].map((name) =>
+    Number(headers.get(`x-ratelimit-${name}`) ?? NaN),
+  )
+  if (limit === undefined || remaining === undefined || reset === undefined) return 0
+  const isScarce = remaining <= spare && remaining < limit
+  if (!isScarce || Number.isNaN(reset)) return 0
+  return Math.max(0, (reset * 1000 - now) / (limit - remaining))
+}
+
+/** Delays requests as the responses before them ask for. */
+export const rateLimited = (fetch: PaceFetch): PaceFetch => {
+  let next = 0
+  return async (input, init) => {
+    const wait = next - Date.now()
+    if (wait > 0) await setTimeout(wait, undefined, { signal: init?.signal ?? undefined })
+    const response = await fetch(input, init)
+    const now = Date.now()
+    next = now + pauseAfterResponse(response.headers, now)
+    return response
+  }
+}
+
+/** The API, at a server or in this process on a database: every command is written once. */
+
+/** Sends a request, as `fetch` does. */
+type Fetch = typeof globalThis.fetch
+
+// Whoever waits for a command learns soon that a server is down. Long work tries again by itself.
+const maxRetries = 2
+
+/** The API. */
+interface Shape {
+  readonly client: Client
+  /** How many requests have been answered as repetitions of others. */
+  readonly repetitions: () => number
+  /** The header fields of the latest response, and when it came, in milliseconds since the epoch. */
+  readonly latest: () => { readonly headers: Headers; readonly at: number } | undefined
+}
+
+/** What is wrong with a setting, by the name that users of the command know. */
+const explain = (fault: unknown): Failure =>
+  fault instanceof TypeError
+    ? usageFailure(fault.message.replace(/^baseUrl/, "The URL").replace(/^token/, "The token"))
+    : callFailure(fault)
+
+/** Fails if text is not the URL of a server. */
+export const checkUrl = (baseUrl: string): Effect.Effect<void, Failure> =>
+  Effect.asVoid(Effect.try({ try: () => createClient({ baseUrl }), catch: explain }))
+
+const shapeOf = (baseUrl: string, token: string, fetch: Fetch): Effect.Effect<Shape, Failure> => {
+  let repetitions = 0
+  let latest: ReturnType<Shape["latest"]>
+  const counting: Fetch = async (input, init) => {
+    const response = await fetch(input, init)
+    latest = { headers: response.headers, at: Date.now() }
+    if (response.headers.get("idempotent-replayed") === "true") repetitions += 1
+    return response
+  }
+  return Effect.try({
+    try: () => ({
+      client: createClient({ baseUrl, token, fetch: counting, maxRetries }),
+      repetitions: () => repetitions,
+      latest: () => latest,
+    }),
+    catch: explain,
+  })
+}
+
+// Never resolved: requests do not leave the process.
+const nowhere = "http://tenure.invalid"
+
+const ofDatabase = Effect.fnUntraced(function* (place: DatabaseTarget) {
+  const { openInProcess: open } = yield* Effect.promise(() => import("./in-process.ts"))
+  return yield* shapeOf(nowhere, "none", yield* open(place))
+})
+
+const make = (place: ConnectionTarget): Effect.Effect<Shape, Failure, Scope.Scope> =>
+  place._tag === "Server"
+    ? shapeOf(place.url, place.token, rateLimited(globalThis.fetch))
+    : ofDatabase(place)
+
+/** The API, and what is known of its answers. */
+export class Api extends Context.Service<Api, Shape>()("@tenure/cli/Api") {
+  static readonly layer = Layer.effect(Api, Effect.flatMap(resolveTarget, make))
+}
+
+/** Calls an operation. */
+export const callApi = <A>(
+  operation: (client: Client, options: CallOptions) => Promise<A>,
+): Effect.Effect<A, Failure, Api> =>
+  Effect.flatMap(Api, ({ client }) =>
+    Effect.tryPromise({
+      try: (signal) => operation(client, { signal }),
+      catch: callFailure,
+    }),
+  )
+
+/** Requests a paged list, page after page. */
+export const listed = <A>(
+  operation: (client: Client) => PageList<A>,
+): Stream.Stream<A, Failure, Api> =>
+  Stream.unwrap(
+    Effect.map(Api, ({ client }) => Stream.fromAsyncIterable(operation(client), callFailure)),
+  )
+
+/** Goes on after a server, a database or a network was away for a while. */
+
+// Together about six minutes; a suspended key may be told to wait longer.
+const mostAttempts = 15
+const longestWait = 30
+
+/** How long to wait after a number of failed attempts, in seconds. */
+const waitAfter = ({ retryAfter }: Failure, failures: number): number =>
+  retryAfter ?? Math.min(longestWait, 2 ** (failures - 1))
+
+/** Repeats a call that fails because something is away. It must be one that can be repeated. */
+export const retryUntilAvailable = <A, R>(
+  call: Effect.Effect<A, Failure, R>,
+  failures = 0,
+): Effect.Effect<A, Failure, R> =>
+  Effect.catchIf(
+    call,
+    ({ kind }) => kind === "unavailable" && failures + 1 < mostAttempts,
+    (failure) =>
+      Effect.andThen(
+        Effect.sleep(`${waitAfter(failure, failures + 1)} seconds`),
+        retryUntilAvailable(call, failures + 1),
+      ),
+  )

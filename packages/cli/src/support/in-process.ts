@@ -1,0 +1,110 @@
+/** Databases in folders, as `file:` URLs name them. */
+
+import { userInfo } from "node:os"
+import { createTenure } from "@tenure/core"
+import type { StorePorts } from "@tenure/core/store"
+import { client, hasDatabase } from "@tenure/embedded"
+import { fetchHandler } from "@tenure/fetch"
+import { nodeTransport } from "@tenure/node-http"
+import { postgres, postgresLayer } from "@tenure/postgres"
+import { databaseConfigPath, readDatabases, readKeyring } from "@tenure/postgres/ops/upkeep"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { Failure, operationFailed, usageFailure } from "./failure.ts"
+import type { DatabaseTarget } from "./target.ts"
+
+/** The path of the folder that a URL names, if it names one. */
+export const folderPath = (url: string): string | undefined =>
+  url.startsWith("file:") ? url.slice("file:".length) : undefined
+
+/**
+ * Fails if a URL names a folder without a database: opened, it would be a new one, and whatever is looked
+ * for not there.
+ */
+export const requireDatabase = (url: string): Effect.Effect<void, Failure> => {
+  const path = folderPath(url)
+  return path === undefined || hasDatabase(path)
+    ? Effect.void
+    : Effect.fail(
+        usageFailure(`There is no database in the folder ${path}. tenure migrate makes one there.`),
+      )
+}
+
+/** The API in this process, on a database. Loaded only when a command uses one. */
+
+const isTagged = (fault: unknown): fault is { readonly _tag: string; readonly message: string } =>
+  fault instanceof Error && "_tag" in fault
+
+/** Says what is wrong with a database that cannot be used. */
+export const explainStartFailure = (fault: unknown): Failure => {
+  if (!isTagged(fault)) return operationFailed(String(fault))
+  switch (fault._tag) {
+    case "InvalidInput":
+      return usageFailure(fault.message)
+    case "SchemaMismatch":
+      return operationFailed(fault.message)
+    case "FolderUnusable":
+    case "DatabaseUnusable":
+      return new Failure({ kind: "unavailable", message: fault.message })
+    default:
+      return operationFailed(fault.message)
+  }
+}
+
+const storesOf = Effect.fnUntraced(function* ({
+  schema,
+  url,
+}: DatabaseTarget): Effect.fn.Return<Layer.Layer<StorePorts, unknown>, Failure> {
+  yield* requireDatabase(url)
+  // Whoever mistypes the schema is told so, and gets no tables there.
+  const settings = { schema, migrate: false, maxConnections: 2 }
+  const path = folderPath(url)
+  if (path !== undefined) return Layer.provide(postgresLayer(settings), client({ path }))
+  const map = databaseConfigPath(url)
+  if (map === undefined) return postgres({ ...settings, url })
+  const all = yield* Effect.mapError(readDatabases(map), explainStartFailure)
+  return postgres(all.map((one) => ({ ...one, ...settings })))
+})
+
+// The audit trail names whoever ran the command.
+const identity = { keyId: `tenure:${userInfo().username}`, projects: "all", role: "admin" } as const
+
+// Those who send to it check its address.
+const everywhere = ["0.0.0.0/0", "::/0"]
+
+// The owner of the database is not limited.
+const unlimited = {
+  perKey: { limit: 1_000_000, window: "1 second" },
+  perAddress: false,
+  burst: { limit: 1_000_000, window: "1 second" },
+  suspension: false,
+} as const
+
+const ignore = () => undefined
+
+/**
+ * Opens a database, and returns what answers requests in place of `fetch`, until the scope closes. It
+ * sends no notifications: the servers on the database do.
+ */
+export const openInProcess = Effect.fnUntraced(function* (place: DatabaseTarget) {
+  const stores = yield* storesOf(place)
+  const encryption = yield* Effect.mapError(readKeyring, explainStartFailure)
+  const tenure = yield* Effect.acquireRelease(
+    Effect.tryPromise({
+      try: () =>
+        createTenure({
+          stores,
+          transport: nodeTransport,
+          authenticate: () => identity,
+          rateLimits: unlimited,
+          webhooks: { dispatch: false, encryption, allowedNetworks: everywhere },
+          logger: { info: ignore, warn: ignore, error: ignore },
+        }),
+      catch: explainStartFailure,
+    }),
+    ({ close }) => Effect.promise(close),
+  )
+  const answer = fetchHandler(tenure)
+  return async (...[input, init]: Parameters<typeof fetch>): Promise<Response> =>
+    (await answer(new Request(input, init))) ?? Response.error()
+})

@@ -1,0 +1,138 @@
+/** Whether there is somebody at a terminal. */
+
+import * as Flag from "effect/cli/Flag"
+import * as Prompt from "effect/cli/Prompt"
+import * as Config from "effect/Config"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
+import type { PlatformError } from "effect/PlatformError"
+import * as Redacted from "effect/Redacted"
+import * as Stdio from "effect/Stdio"
+import * as Stream from "effect/Stream"
+import { operationFailed, usageFailure } from "./failure.ts"
+import { booleanFlag } from "./flags.ts"
+import { printable } from "./text.ts"
+
+/** Whether somebody can be asked. */
+export const isInteractive = (): boolean =>
+  process.stdin.isTTY === true && process.stdout.isTTY === true
+
+/** What is wrong with a file, in words for people. */
+
+const problemOf = ({ reason }: PlatformError): string => {
+  switch (reason._tag) {
+    case "NotFound":
+      return "no such file or folder"
+    case "PermissionDenied":
+      return "permission denied, for it or for its folder"
+    case "BadResource":
+      return "it is a folder, or its path leads through a file"
+    default:
+      return reason.cause instanceof Error ? reason.cause.message : reason.message
+  }
+}
+
+/** Says why a file cannot be used. @param path - that of the file, or `-` for standard input */
+export const fileProblem = (path: string, error: PlatformError): string =>
+  `${path === "-" ? "Standard input" : `The file ${path}`} cannot be used: ${problemOf(error)}.`
+
+/** Secrets, which come from the environment, from a file or from the keyboard, never from an argument. */
+
+/** Asks for a secret, which is not shown. Fails with the message if nobody can be asked. */
+export const askSecret = (name: string, otherwise: string) =>
+  isInteractive()
+    ? Effect.map(Prompt.run(Prompt.Password({ message: name })), Redacted.value)
+    : Effect.fail(usageFailure(otherwise))
+
+/** Makes the flag for a file that has the secret of a webhook. @param otherwise - what takes its place */
+export const secretFile = (otherwise: string) =>
+  Flag.String("secret-file").pipe(
+    Flag.withMetavar("FILE"),
+    Flag.withDescription(
+      `A file with the secret; without it, TENURE_WEBHOOK_SECRET, or ${otherwise}`,
+    ),
+    Flag.optional,
+  )
+
+const fromFile = Effect.fnUntraced(
+  function* (path: string) {
+    return (yield* (yield* FileSystem.FileSystem).readFileString(path)).trim()
+  },
+  (reading, path) =>
+    Effect.catchTag(reading, "PlatformError", (error) =>
+      Effect.fail(operationFailed(fileProblem(path, error))),
+    ),
+)
+
+const variable = Config.option(Config.NonEmptyString("TENURE_WEBHOOK_SECRET"))
+
+/** The secret of a webhook in a file or in the environment, if there is one. */
+export const readSecret = (path: Option.Option<string>) =>
+  Option.isSome(path) ? Effect.map(fromFile(path.value), Option.some) : Effect.orDie(variable)
+
+/** The secret of a webhook. */
+export const webhookSecret = Effect.fnUntraced(function* (path: Option.Option<string>) {
+  const found = yield* readSecret(path)
+  return Option.isSome(found)
+    ? found.value
+    : yield* askSecret(
+        "Secret of the webhook",
+        "TENURE_WEBHOOK_SECRET must be the secret of a webhook.",
+      )
+})
+
+/** Questions before what cannot be undone. */
+
+/** The flag that answers yes. */
+export const yesFlag = booleanFlag(
+  "yes",
+  "Answers yes to the question; needed without a terminal",
+).pipe(Flag.withAlias("y"))
+
+/** Asks whether to go on. Fails if the answer is no, or if nobody can be asked. */
+export const requireConfirmation = Effect.fnUntraced(function* (question: string, isYes: boolean) {
+  if (isYes) return
+  if (!isInteractive()) return yield* usageFailure(`${question} Confirm it by --yes.`)
+  if (!(yield* Prompt.run(Prompt.Confirm({ message: printable(question) }))))
+    return yield* operationFailed("Nothing was changed.")
+})
+
+/** Texts from files or standard input. */
+
+/** The bytes of a file, or those of standard input for `-`. */
+const bytesOf = (path: string) =>
+  Stream.unwrap(
+    Effect.gen(function* () {
+      const { stdin } = yield* Stdio.Stdio
+      const { stream } = yield* FileSystem.FileSystem
+      return path === "-" ? stdin : stream(path)
+    }),
+  ).pipe(Stream.mapError((error) => operationFailed(fileProblem(path, error))))
+
+/** The whole text of a file, or that of standard input for `-`. */
+export const readAll = (path: string) => Stream.mkString(Stream.decodeText(bytesOf(path)))
+
+/** JSON from files and arguments, without numbers that differ from what was written. */
+
+// Reviving functions get the text of a number only as this argument.
+interface Written {
+  readonly source?: string
+}
+
+/**
+ * Parses JSON as `JSON.parse` does, but returns numbers other than safe integers as their text: an id such as
+ * 175928847299117063 would be rounded. Throws a `SyntaxError` for other text.
+ */
+export const parseExact = (text: string): unknown =>
+  JSON.parse(text, (_: string, value: unknown, written?: Written) =>
+    typeof value === "number" && !Number.isSafeInteger(value) ? (written?.source ?? value) : value,
+  )
+
+/** Parses JSON. Throws a `RangeError` for a number so large that it would be rounded. */
+export const parseUnrounded = (text: string): unknown =>
+  JSON.parse(text, (_: string, value: unknown) => {
+    if (typeof value === "number" && Math.abs(value) > Number.MAX_SAFE_INTEGER)
+      throw new RangeError(`${value} would be rounded`)
+    return value
+  })

@@ -1,0 +1,322 @@
+/** Profiles: named connections, in a file that only its owner may read. */
+
+import { homedir } from "node:os"
+import * as Flag from "effect/cli/Flag"
+import * as GlobalFlag from "effect/cli/GlobalFlag"
+import * as Clock from "effect/Clock"
+import * as Config from "effect/Config"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
+import * as Path from "effect/Path"
+import type { PlatformError } from "effect/PlatformError"
+import * as Schedule from "effect/Schedule"
+import * as Schema from "effect/Schema"
+import { type Failure, operationFailed, usageFailure } from "./failure.ts"
+import { askSecret, fileProblem } from "./input.ts"
+import { openDraft } from "./whole-file.ts"
+
+const ProfilesServer = Schema.Struct({ url: Schema.String, token: Schema.String })
+
+const Database = Schema.Struct({
+  database: Schema.String,
+  schema: Schema.optionalKey(Schema.String),
+})
+
+/** A connection: to a server, or straight to its database. */
+export const Profile = Schema.Union([ProfilesServer, Database])
+
+/** A connection: to a server, or straight to its database. */
+export type Profile = typeof Profile.Type
+
+const File = Schema.fromJsonString(Schema.Record(Schema.String, Profile))
+
+/** The profiles by name. */
+export type Profiles = typeof File.Type
+
+/** The name of the profile that is used where nothing else is given. */
+export const defaultProfile = "default"
+
+const configHome = Config.option(Config.NonEmptyString("XDG_CONFIG_HOME"))
+
+/** The path of the file. */
+export const profilesPath = Effect.gen(function* () {
+  const { join } = yield* Path.Path
+  const given = yield* Effect.orDie(configHome)
+  const parent = Option.getOrElse(given, () => join(homedir(), ".config"))
+  return join(parent, "tenure", "profiles.json")
+})
+
+/** Says what is wrong with the file. */
+const explained = <A, R>(
+  using: Effect.Effect<A, Failure | PlatformError, R>,
+): Effect.Effect<A, Failure, FileSystem.FileSystem | Path.Path | R> =>
+  Effect.catchTag(using, "PlatformError", (error) =>
+    Effect.flatMap(profilesPath, (file) => Effect.fail(operationFailed(fileProblem(file, error)))),
+  )
+
+// The permissions of the group and of all others. Windows has none of these.
+const others = process.platform === "win32" ? 0 : 0o077
+
+/** Reads the profiles. Fails if others than the owner may read the file. */
+export const readProfiles = Effect.gen(function* () {
+  const files = yield* FileSystem.FileSystem
+  const file = yield* profilesPath
+  if (!(yield* files.exists(file))) return {}
+  const { mode } = yield* files.stat(file)
+  if ((mode & others) !== 0)
+    return yield* usageFailure(`Others can read ${file}, which has tokens: chmod 600 ${file}`)
+  return yield* Effect.mapError(
+    Schema.decodeEffect(File)(yield* files.readFileString(file)),
+    // What is invalid may be a token.
+    () => usageFailure(`${file} is not as tenure profiles add writes it: mend it, or remove it.`),
+  )
+}).pipe(explained)
+
+/** Replaces the profiles, as a whole or not at all. */
+const write = Effect.fnUntraced(function* (profiles: Profiles) {
+  const draft = yield* openDraft(yield* profilesPath, 0o600)
+  yield* draft.write(`${JSON.stringify(profiles, undefined, 2)}\n`)
+  yield* draft.commit
+}, Effect.scoped)
+
+// A change takes milliseconds: after so many, the process that began it was killed.
+const longestChange = 10_000
+
+/** Takes a lock, and returns whether that was possible. */
+const take = Effect.fnUntraced(function* (lock: string) {
+  const files = yield* FileSystem.FileSystem
+  const { mtime } = yield* files
+    .stat(lock)
+    .pipe(Effect.orElseSucceed(() => ({ mtime: Option.none<Date>() })))
+  const now = yield* Clock.currentTimeMillis
+  // It is in the future if the clock was set back meanwhile.
+  const isLeft = Option.exists(mtime, (at) => Math.abs(now - at.getTime()) > longestChange)
+  if (isLeft) yield* files.remove(lock, { force: true })
+  return yield* files.open(lock, { flag: "wx" }).pipe(
+    Effect.scoped,
+    Effect.as(true),
+    Effect.catchIf(
+      ({ reason }) => reason._tag === "AlreadyExists",
+      () => Effect.succeed(false),
+    ),
+  )
+})
+
+/** Reads the profiles and writes them while no other process does. */
+const exclusively = Effect.fnUntraced(function* <A, R>(
+  change: Effect.Effect<A, Failure | PlatformError, R>,
+) {
+  const files = yield* FileSystem.FileSystem
+  const { dirname } = yield* Path.Path
+  const file = yield* profilesPath
+  const lock = `${file}.lock`
+  yield* files.makeDirectory(dirname(file), { recursive: true, mode: 0o700 })
+  return yield* Effect.acquireUseRelease(
+    Effect.repeat(take(lock), { until: (is) => is, schedule: Schedule.spaced("20 millis") }),
+    () => change,
+    () => Effect.ignore(files.remove(lock)),
+  )
+}, explained)
+
+/** Adds a profile, or replaces the one of this name. */
+export const addProfile = (name: string, profile: Profile) =>
+  exclusively(Effect.flatMap(readProfiles, (profiles) => write({ ...profiles, [name]: profile })))
+
+/** Adds a profile if the one of this name is still the expected one. Returns whether it is added. */
+export const replace = (name: string, expected: Profile | undefined, profile: Profile) =>
+  exclusively(
+    Effect.gen(function* () {
+      const profiles = yield* readProfiles
+      if (JSON.stringify(profiles[name]) !== JSON.stringify(expected)) return false
+      yield* write({ ...profiles, [name]: profile })
+      return true
+    }),
+  )
+
+/** Removes a profile, and returns it if there was one. It stays if the predicate is false for it. */
+export const removeProfile = (
+  name: string,
+  predicate: (profile: Profile) => boolean = () => true,
+) =>
+  exclusively(
+    Effect.gen(function* () {
+      const { [name]: found, ...rest } = yield* readProfiles
+      if (found !== undefined && predicate(found)) yield* write(rest)
+      return found
+    }),
+  )
+
+/** Where a command finds Tenure: at a server, or in a database. */
+
+/** The server to call. */
+interface Server {
+  readonly _tag: "Server"
+  readonly url: string
+  readonly token: string
+}
+
+/** The database to use. */
+export interface DatabaseTarget {
+  readonly _tag: "Database"
+  /** `postgres://…`, or `file:` and the path of a folder. */
+  readonly url: string
+  readonly schema: string | undefined
+}
+
+/** Where a command finds Tenure. */
+export type ConnectionTarget = Server | DatabaseTarget
+
+const text = (name: string, metavar: string, description: string) =>
+  Flag.String(name).pipe(
+    Flag.withMetavar(metavar),
+    Flag.withDescription(description),
+    Flag.optional,
+  )
+
+const PlaceProfile = GlobalFlag.Setting("profile")({
+  flag: text("profile", "NAME", "The connection of this name: see tenure profiles"),
+})
+
+const Url = GlobalFlag.Setting("url")({
+  flag: text("url", "URL", "The server, as TENURE_URL; its token is TENURE_TOKEN"),
+})
+
+const DatabaseUrl = GlobalFlag.Setting("database")({
+  flag: text(
+    "database",
+    "URL",
+    "The database in place of a server, as TENURE_DATABASE_URL: file:./data or postgres://…",
+  ),
+})
+
+const PlaceSchema = GlobalFlag.Setting("schema")({
+  flag: text(
+    "schema",
+    "NAME",
+    "The schema that has the tables, as TENURE_SCHEMA: tenure by default",
+  ),
+})
+
+/** The flags of commands that use a server or a database. */
+export const targetFlags = [PlaceProfile, Url, DatabaseUrl, PlaceSchema] as const
+
+/** What the flags and the environment say. */
+export interface TargetFlags {
+  readonly profile?: string | undefined
+  readonly url?: string | undefined
+  readonly database?: string | undefined
+  readonly schema?: string | undefined
+}
+
+/** Whether a URL has a password, which everybody on the machine can read in an argument. */
+const hasPassword = (url: string): boolean =>
+  URL.canParse(url) && (new URL(url).password !== "" || /[?&]password=/i.test(url))
+
+/** A URL of a database as everybody may see it. */
+export const withoutPassword = (url: string): string => {
+  if (!hasPassword(url)) return url
+  const shown = new URL(url)
+  shown.password = ""
+  shown.searchParams.delete("password")
+  return shown.href
+}
+
+const variable = (name: string) => Config.option(Config.NonEmptyString(name))
+
+const givenByFlags = Effect.gen(function* () {
+  return {
+    profile: Option.getOrUndefined(yield* PlaceProfile),
+    url: Option.getOrUndefined(yield* Url),
+    database: Option.getOrUndefined(yield* DatabaseUrl),
+    schema: Option.getOrUndefined(yield* PlaceSchema),
+  }
+})
+
+const givenByEnvironment = Effect.gen(function* () {
+  return {
+    profile: Option.getOrUndefined(yield* variable("TENURE_PROFILE")),
+    url: Option.getOrUndefined(yield* variable("TENURE_URL")),
+    database: Option.getOrUndefined(yield* variable("TENURE_DATABASE_URL")),
+    schema: Option.getOrUndefined(yield* variable("TENURE_SCHEMA")),
+  }
+}).pipe(Effect.catchTag("ConfigError", ({ message }) => Effect.fail(usageFailure(message))))
+
+/** The token in the environment, or one that is asked for. */
+export const readToken = Effect.gen(function* () {
+  const given = yield* Effect.orDie(variable("TENURE_TOKEN"))
+  return Option.isSome(given)
+    ? given.value
+    : yield* askSecret("Token", "TENURE_TOKEN must be the token of an API key.")
+})
+
+const ofProfile = Effect.fnUntraced(function* (name: string, schema: string | undefined) {
+  const profile = (yield* readProfiles)[name]
+  if (profile === undefined)
+    return yield* usageFailure(`There is no profile ${name}: tenure profiles add ${name}`)
+  return "url" in profile
+    ? ({ _tag: "Server", ...profile } satisfies Server)
+    : ({
+        _tag: "Database",
+        url: profile.database,
+        schema: schema ?? profile.schema,
+      } satisfies DatabaseTarget)
+})
+
+const nothing =
+  "Where is Tenure? Set TENURE_URL and TENURE_TOKEN, or TENURE_DATABASE_URL, or add a profile: tenure profiles add default"
+
+/** Finds the place in what is given together: at most one of a profile, a URL and a database. */
+const ofGiven = Effect.fnUntraced(function* ({ database, profile, schema, url }: TargetFlags) {
+  const given = [profile, url, database].filter((one) => one !== undefined)
+  if (given.length > 1)
+    return yield* usageFailure("Give one of a profile, a URL and a database, not several of them.")
+  if (database !== undefined)
+    return { _tag: "Database", url: database, schema } satisfies DatabaseTarget
+  if (url !== undefined) return { _tag: "Server", url, token: yield* readToken } satisfies Server
+  return profile === undefined ? undefined : yield* ofProfile(profile, schema)
+})
+
+/** Refuses a URL with a password in the arguments. */
+const checkArgument = (url: string) =>
+  hasPassword(url)
+    ? Effect.fail(
+        usageFailure(
+          "Everybody can read a password in an argument: set TENURE_DATABASE_URL, or add a profile.",
+        ),
+      )
+    : Effect.void
+
+/** Finds the place: by the flags, else by the environment, else in the standard profile. */
+export const resolveTarget = Effect.gen(function* () {
+  const flagged = yield* givenByFlags
+  const environment = yield* givenByEnvironment
+  const schema = flagged.schema ?? environment.schema
+  if (flagged.database !== undefined) yield* checkArgument(flagged.database)
+  const found =
+    (yield* ofGiven({ ...flagged, schema })) ?? (yield* ofGiven({ ...environment, schema }))
+  if (found !== undefined) return found
+  const profiles = yield* readProfiles
+  return Object.hasOwn(profiles, defaultProfile)
+    ? yield* ofProfile(defaultProfile, schema)
+    : yield* usageFailure(nothing)
+})
+
+const isDatabase = (place: ConnectionTarget) =>
+  place._tag === "Database"
+    ? Effect.succeed(place)
+    : Effect.fail(
+        usageFailure("This needs a database: --database, TENURE_DATABASE_URL or a profile."),
+      )
+
+/** Finds the place, which must be a database. */
+export const resolveDatabase = Effect.flatMap(resolveTarget, isDatabase)
+
+/** The URL of another database, as an argument names it: its URL, or a profile. */
+export const resolveOtherDatabase = Effect.fnUntraced(function* (given: string) {
+  if (/^(?:file|postgres|postgresql):/.test(given)) {
+    yield* checkArgument(given)
+    return given
+  }
+  return (yield* isDatabase(yield* ofProfile(given, undefined))).url
+})

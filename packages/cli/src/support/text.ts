@@ -1,0 +1,119 @@
+/** Text that a terminal shows as it is. */
+
+import { displayWidth } from "effect/cli/CliOutput"
+
+// Control characters, and those that reorder or hide text, can make a terminal show something else.
+const unprintable = /\p{C}/gu
+
+const escape = (character: string): string =>
+  JSON.stringify(character)
+    .slice(1, -1)
+    .replaceAll(/[^\x20-\x7e]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
+
+/** Escapes characters that a terminal does not show as they are, as JSON does. */
+export const printable = (text: string): string => text.replaceAll(unprintable, escape)
+
+/** Prints a value as JSON, with the characters escaped that a terminal does not show as they are. */
+export const toJson = (value: unknown): string => printable(JSON.stringify(value))
+
+/** Tables for people. */
+
+/** What can be in a cell. */
+type Cell = string | number | boolean | null | undefined | ReadonlyArray<string>
+
+/** A row: its cells by the names of their columns. */
+export type Row = Readonly<Record<string, Cell>>
+
+const textOf = (cell: Cell): string => {
+  if (cell === null || cell === undefined) return "–"
+  if (typeof cell === "boolean") return cell ? "yes" : "no"
+  const text = typeof cell === "object" ? cell.join(", ") : String(cell)
+  return text === "" ? "–" : printable(text)
+}
+
+const titleOf = (name: string): string => name.replaceAll("_", " ")
+
+const padded = (text: string, width: number): string =>
+  text + " ".repeat(Math.max(0, width - displayWidth(text)))
+
+const gap = "  "
+
+const lineOf = (texts: ReadonlyArray<string>, widths: ReadonlyArray<number>): string =>
+  texts
+    .map((text, index) => padded(text, widths[index] ?? 0))
+    .join(gap)
+    .trimEnd()
+
+/** Shortens text that is wider than it may be. */
+const shortened = (text: string, most: number): string => {
+  // No character is wider than two columns. To measure takes long.
+  if (text.length * 2 <= most || displayWidth(text) <= most) return text
+  let start = ""
+  for (const character of text) {
+    if (displayWidth(start + character) >= most) break
+    start += character
+  }
+  return `${start}…`
+}
+
+// Ids are copied from tables, so they stay whole.
+const widthOfId = 36
+
+/** Narrows the widest columns until a line fits, as far as that leaves ids whole. */
+const narrowed = (widths: ReadonlyArray<number>, lineWidth: number): ReadonlyArray<number> => {
+  const atMost = (most: number) => widths.map((width) => Math.min(width, most))
+  const fits = (most: number) =>
+    atMost(most).reduce((sum, width) => sum + width + gap.length, -gap.length) <= lineWidth
+  let most = Math.max(widthOfId, Math.min(lineWidth, Math.max(...widths)))
+  while (most > widthOfId && !fits(most)) most -= 1
+  return atMost(most)
+}
+
+/** A table that is printed in parts. */
+export interface Table {
+  readonly lines: ReadonlyArray<string>
+  /** The widths of the columns, for the part that follows. */
+  readonly widths: ReadonlyArray<number>
+}
+
+/**
+ * Lays out rows, all of which have the same columns. The first part of a table has the titles. What does
+ * not fit in a line is left out: long texts are shortened, then the line ends.
+ *
+ * @param lineWidth - how wide a line may be; `Infinity` leaves nothing out
+ * @param earlier - the widths of the columns in the part before
+ */
+export const layOut = (
+  rows: ReadonlyArray<Row>,
+  lineWidth: number,
+  earlier?: ReadonlyArray<number>,
+): Table => {
+  const titles = Object.keys(rows[0] ?? {}).map((name) => titleOf(name).toUpperCase())
+  const texts = rows.map((row) => Object.values(row).map(textOf))
+  const all = earlier === undefined ? [titles, ...texts] : texts
+  const natural = titles.map((_, column) =>
+    all.reduce(
+      (most, line) => Math.max(most, displayWidth(line[column] ?? "")),
+      earlier?.[column] ?? 0,
+    ),
+  )
+  const widths = narrowed(natural, lineWidth)
+  const lines = all.map((line) => {
+    const fitting = line.map((text, column) => shortened(text, widths[column] ?? 0))
+    return shortened(lineOf(fitting, widths), lineWidth)
+  })
+  return { lines, widths }
+}
+
+/** Lays out one row: a line for each cell. */
+export const layOutOne = (row: Row): ReadonlyArray<string> => {
+  const cells = Object.entries(row).map(([name, cell]) => [titleOf(name), textOf(cell)] as const)
+  const width = Math.max(...cells.map(([title]) => displayWidth(title)))
+  return cells.map((line) => lineOf(line, [width]))
+}
+
+/** Numbers of things. */
+
+/** Writes how many there are: `1 check`, `2 checks`. */
+export const pluralize = (count: number, one: string, several = `${one}s`): string =>
+  `${count} ${count === 1 ? one : several}`

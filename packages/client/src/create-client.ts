@@ -1,0 +1,153 @@
+/** The client. */
+
+import { type CallOptions, type Calls, makePages } from "./calls.ts"
+import { type Operations, operations } from "./operations.ts"
+import {
+  type Method,
+  type OutgoingRequest,
+  type RequestTemplate,
+  attempt,
+  longestTime,
+  makeLinesRequest,
+  makeRequest,
+  retryDelay,
+  sleep,
+} from "./request.ts"
+import { type Page, TenureError } from "./response.ts"
+import { type Subscribe, makeSubscribe } from "./subscribe.ts"
+
+/** The options of a client. */
+export interface ClientOptions {
+  /** What precedes `/v2`, for example `https://example.com/members`. */
+  readonly baseUrl: string
+  /** The token of an API key. Without it, the server finds out in another way who calls, such as by a cookie. */
+  readonly token?: string | undefined
+  /** How long an attempt may take, in milliseconds. Default: 30,000. */
+  readonly timeout?: number | undefined
+  /** The most attempts after the first, 0 for none. Default: 3. */
+  readonly maxRetries?: number | undefined
+  /**
+   * The longest wait before a retry, in milliseconds. If the server asks for a longer one, the call
+   * fails at once. Default: 60,000.
+   */
+  readonly maxWait?: number | undefined
+  /** The longest response, in bytes. Default: 16,777,216. */
+  readonly maxResponseBytes?: number | undefined
+  /** Sends the requests in place of `fetch`. */
+  readonly fetch?: typeof globalThis.fetch | undefined
+  /** Waits before a retry, in milliseconds; for tests that do not want to wait. */
+  readonly sleep?: typeof sleep | undefined
+}
+
+const invalid = (name: string, expected: string): never => {
+  throw new TypeError(`${name} must be ${expected}`)
+}
+
+const count = (name: string, given: number | undefined, fallback: number, least: number): number =>
+  given === undefined || (Number.isInteger(given) && given >= least && given <= longestTime)
+    ? (given ?? fallback)
+    : invalid(name, `a whole number from ${least} to ${longestTime}`)
+
+const readBaseUrl = (given: string): string => {
+  const url = URL.canParse(given) ? new URL(given) : undefined
+  if (
+    url === undefined ||
+    !/^https?:$/.test(url.protocol) ||
+    url.username ||
+    url.password ||
+    url.search ||
+    url.hash
+  ) {
+    return invalid("baseUrl", "an http or https URL without user, query or fragment")
+  }
+  return url.href.replace(/\/+$/, "")
+}
+
+// Everything else would be in the message of an error of fetch.
+const readToken = (given: string | undefined): string | undefined =>
+  given === undefined || /^[\x21-\x7e]+$/.test(given)
+    ? given
+    : invalid("token", "a text of visible ASCII characters")
+
+const readOptions = (given: ClientOptions) => ({
+  baseUrl: readBaseUrl(given.baseUrl),
+  token: readToken(given.token),
+  timeout: count("timeout", given.timeout, 30_000, 1),
+  maxRetries: count("maxRetries", given.maxRetries, 3, 0),
+  maxWait: count("maxWait", given.maxWait, 60_000, 0),
+  maxResponseBytes: count("maxResponseBytes", given.maxResponseBytes, 16_777_216, 1),
+  fetch: given.fetch ?? globalThis.fetch,
+  sleep: given.sleep ?? sleep,
+})
+
+type Settings = ReturnType<typeof readOptions>
+
+/** The operations of the API, by resource. */
+export interface Client extends Operations {
+  readonly events: Operations["events"] & { readonly subscribe: Subscribe }
+}
+
+/** The key with which a change may be sent again: the server makes it once. */
+const keyOf = ({ method }: OutgoingRequest, given: string | undefined, { maxRetries }: Settings) =>
+  given ?? (method === "GET" || maxRetries === 0 ? undefined : crypto.randomUUID())
+
+/** Performs a call: attempts, until one has a result or there is no next one. */
+const makeCall =
+  <Input extends object>(
+    settings: Settings,
+    make: (method: Method, template: RequestTemplate, input: Input) => OutgoingRequest,
+  ) =>
+  async <Result extends object>(
+    method: Method,
+    template: RequestTemplate,
+    input: Input,
+    { idempotencyKey, signal }: CallOptions = {},
+  ): Promise<Result> => {
+    const outgoing = make(method, template, input)
+    const key = keyOf(outgoing, idempotencyKey, settings)
+    const run = async (retries: number): Promise<Result> => {
+      const outcome = await attempt<Result>(settings, outgoing, key, signal)
+      if (!(outcome instanceof TenureError)) return outcome
+      const wait = retryDelay(outcome, retries, settings, Math.random())
+      if (wait === undefined) throw outcome
+      await settings.sleep(wait, signal)
+      return run(retries + 1)
+    }
+    return run(0)
+  }
+
+const makeList =
+  (call: Calls["call"]): Calls["list"] =>
+  <Item>(method: Method, template: RequestTemplate, input: object, options?: CallOptions) => {
+    const load = (cursor: object) =>
+      call<Page<Item>>(method, template, { ...input, ...cursor }, options)
+    return makePages(load({}), (after) => load({ after }))
+  }
+
+/**
+ * Makes a client of the HTTP API.
+ *
+ * A method takes the fields of the path, the query and the body in one object, with the names that the
+ * API has, and returns the body of the response. It rejects with a `TenureError`, and with the reason of
+ * the signal if that is aborted.
+ *
+ * @throws TypeError if an option is invalid. Its message does not contain the token.
+ * @example
+ * ```ts
+ * import { createClient } from "tenure/client"
+ *
+ * const client = createClient({ baseUrl: "http://127.0.0.1:3000", token: "a token" })
+ * const { data } = await client.memberships.extend({
+ *   project_id: "p1",
+ *   user_id: "1001",
+ *   extend: "2099-01-01T00:00:00.000Z",
+ * })
+ * ```
+ */
+export const createClient = (options: ClientOptions): Client => {
+  const settings = readOptions(options)
+  const call = makeCall(settings, makeRequest)
+  const callWithLines = makeCall(settings, makeLinesRequest)
+  const all = operations({ call, callWithLines, list: makeList(call) })
+  return { ...all, events: { ...all.events, subscribe: makeSubscribe(settings) } }
+}

@@ -1,0 +1,172 @@
+/** Verifies webhooks by the `v1` signatures of Standard Webhooks 1.0. */
+
+import type { WebhookEvent } from "./calls.ts"
+import { parseObject } from "./response.ts"
+
+/** The notification cannot be trusted; `reason` is a code, `message` says why. */
+export class WebhookVerificationError extends Error {
+  override readonly name = "WebhookVerificationError"
+  readonly reason:
+    | "MissingHeader"
+    | "RepeatedHeader"
+    | "MalformedTimestamp"
+    | "TimestampTooOld"
+    | "TimestampTooNew"
+    | "NoMatchingSignature"
+    /** The signature is genuine, but the body is not an event. */
+    | "InvalidBody"
+    /** There is no secret, or one is invalid. */
+    | "InvalidSecrets"
+    /** `now` or `toleranceSeconds` is not a number that can be used. */
+    | "InvalidOptions"
+
+  constructor(reason: WebhookVerificationError["reason"], message: string) {
+    super(message)
+    this.reason = reason
+  }
+}
+
+/** A notification as it was received. */
+export interface WebhookNotification {
+  /** The header fields: those of a web request, or an object with names in lower case. */
+  readonly headers:
+    | Pick<Headers, "get">
+    | Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
+  /** The raw body. A body that was parsed and serialized again does not match the signature. */
+  readonly body: string | Uint8Array
+}
+
+/** The options of the verification. */
+export interface VerifyOptions {
+  /** How far the timestamp may be from `now`, in seconds: 0 or more. Default: 300. */
+  readonly toleranceSeconds?: number | undefined
+  /** The current time in milliseconds since the epoch. Default: that of the clock. */
+  readonly now?: number | undefined
+}
+
+const fail = (reason: WebhookVerificationError["reason"], message: string): never => {
+  throw new WebhookVerificationError(reason, message)
+}
+
+const isHeaders = (headers: WebhookNotification["headers"]): headers is Pick<Headers, "get"> =>
+  typeof headers["get"] === "function"
+
+const valueOf = (headers: WebhookNotification["headers"], name: string): unknown => {
+  if (isHeaders(headers)) return headers.get(name)
+  return Object.hasOwn(headers, name) ? headers[name] : undefined
+}
+
+/** The value of a header that must be there once. */
+const single = (headers: WebhookNotification["headers"], name: string): string => {
+  const value = valueOf(headers, name)
+  if (typeof value === "string") return value
+  return Array.isArray(value)
+    ? fail("RepeatedHeader", `the ${name} header was sent more than once`)
+    : fail("MissingHeader", `the ${name} header is missing`)
+}
+
+const bytesOf = (base64: string): Uint8Array<ArrayBuffer> =>
+  Uint8Array.from(atob(base64), (character) => character.charCodeAt(0))
+
+/** The key of a secret, or `undefined` if it is not one: `whsec_` and the base64 of 24 to 64 bytes. */
+const keyOf = (secret: unknown): Uint8Array<ArrayBuffer> | undefined => {
+  const [, base64 = ""] = /^whsec_([A-Za-z0-9+/]+={0,2})$/.exec(String(secret)) ?? []
+  if (base64.length % 4 !== 0) return undefined
+  const key = bytesOf(base64)
+  return key.length >= 24 && key.length <= 64 ? key : undefined
+}
+
+const keysOf = (secrets: ReadonlyArray<string>): ReadonlyArray<Uint8Array<ArrayBuffer>> => {
+  const keys = Array.isArray(secrets) ? secrets.flatMap((secret) => keyOf(secret) ?? []) : []
+  return keys.length > 0 && keys.length === secrets.length
+    ? keys
+    : fail("InvalidSecrets", "the secrets must be an array of at least one: whsec_ and base64")
+}
+
+const checkTimestamp = (timestamp: string, now: number, tolerance: number): void => {
+  if (!Number.isFinite(now) || !(Number.isFinite(tolerance) && tolerance >= 0)) {
+    fail("InvalidOptions", "now and toleranceSeconds must be numbers, toleranceSeconds at least 0")
+  }
+  if (!/^[0-9]{1,15}$/.test(timestamp)) {
+    fail("MalformedTimestamp", "the webhook-timestamp header is not a number of seconds")
+  }
+  const age = Math.floor(now / 1000) - Number(timestamp)
+  if (age > tolerance) fail("TimestampTooOld", `the notification is ${age} s old`)
+  if (-age > tolerance) fail("TimestampTooNew", `the notification is ${-age} s in the future`)
+}
+
+const utf8 = new TextEncoder()
+
+const concat = (head: Uint8Array, body: Uint8Array): Uint8Array<ArrayBuffer> => {
+  const bytes = new Uint8Array(head.length + body.length)
+  bytes.set(head)
+  bytes.set(body, head.length)
+  return bytes
+}
+
+/** Signs bytes: the signature as it is in the header. */
+const sign = async (
+  key: Uint8Array<ArrayBuffer>,
+  signed: Uint8Array<ArrayBuffer>,
+): Promise<string> => {
+  const algorithm = { name: "HMAC", hash: "SHA-256" }
+  const imported = await crypto.subtle.importKey("raw", key, algorithm, false, ["sign"])
+  const mac = await crypto.subtle.sign("HMAC", imported, signed)
+  return `v1,${btoa(String.fromCharCode(...new Uint8Array(mac)))}`
+}
+
+/** Compares two texts in a time that does not depend on where they differ. */
+const isEqual = (a: string, b: string): boolean => {
+  if (a.length !== b.length) return false
+  let difference = 0
+  for (let index = 0; index < a.length; index++) {
+    difference |= a.charCodeAt(index) ^ b.charCodeAt(index)
+  }
+  return difference === 0
+}
+
+/** Tells whether a body is an event. What its data are, the sender vouches for, who signed it. */
+const isEvent = <Event extends object>(body: object): body is Event =>
+  "type" in body && typeof body.type === "string"
+
+/**
+ * Verifies that a notification is signed with one of the secrets, and returns its event.
+ *
+ * @typeParam Own - the data of the events that the host publishes, by type
+ * @param secrets - the secret of the webhook, and during a rotation also the other one
+ * @returns the event. The promise rejects with a `WebhookVerificationError`, whose `reason` says what is
+ *   wrong, also if there is no secret: a variable that is not set never makes a receiver trust a request.
+ * @example
+ * ```ts
+ * import { verifyWebhook } from "tenure/client"
+ *
+ * declare const request: Request
+ * declare const secret: string
+ * const event = await verifyWebhook<{ "payment.completed": { readonly amount: number } }>(
+ *   { headers: request.headers, body: await request.text() },
+ *   [secret],
+ * )
+ * if (event.type === "membership.extended") console.log(event.data.user_id, event.data.new_end_date)
+ * if (event.type === "payment.completed") console.log(event.data.amount)
+ * ```
+ */
+export const verifyWebhook = async <Own extends object = {}>(
+  { body, headers }: WebhookNotification,
+  secrets: ReadonlyArray<string>,
+  { now = Date.now(), toleranceSeconds = 300 }: VerifyOptions = {},
+): Promise<WebhookEvent<Own>> => {
+  const keys = keysOf(secrets)
+  const id = single(headers, "webhook-id")
+  const timestamp = single(headers, "webhook-timestamp")
+  const signatures = single(headers, "webhook-signature").split(" ")
+  checkTimestamp(timestamp, now, toleranceSeconds)
+  const bytes = typeof body === "string" ? utf8.encode(body) : body
+  const signed = concat(utf8.encode(`${id}.${timestamp}.`), bytes)
+  const expected = await Promise.all(keys.map((key) => sign(key, signed)))
+  if (!signatures.some((one) => expected.some((other) => isEqual(one, other)))) {
+    fail("NoMatchingSignature", "no signature matches the given secrets")
+  }
+  const text = typeof body === "string" ? body : new TextDecoder().decode(body)
+  const event = { ...parseObject(text), id }
+  return isEvent<WebhookEvent<Own>>(event) ? event : fail("InvalidBody", "the body is not an event")
+}

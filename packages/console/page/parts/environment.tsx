@@ -1,0 +1,71 @@
+/** Light or dark: as the system has it, unless the user chooses. */
+
+import { type VNode, options } from "preact"
+import { useState } from "preact/hooks"
+
+const schemes = ["auto", "light", "dark"] as const
+
+type Scheme = (typeof schemes)[number]
+
+const key = "tenure-console-scheme"
+
+/** Returns what the user has chosen. */
+export const chosen = (): Scheme =>
+  schemes.find((scheme) => scheme === localStorage.getItem(key)) ?? "auto"
+
+/** Shows the page in a scheme. */
+export const apply = (scheme: Scheme): void => {
+  document.documentElement.dataset["scheme"] = scheme
+}
+
+/** Lets the user choose. */
+export const SchemeChoice = () => {
+  const [scheme, setScheme] = useState(chosen)
+  const choose = (next: Scheme) => {
+    localStorage.setItem(key, next)
+    apply(next)
+    setScheme(next)
+  }
+  return (
+    <select
+      aria-label="Colours"
+      value={scheme}
+      onChange={({ currentTarget: { value } }) =>
+        choose(schemes.find((one) => one === value) ?? "auto")
+      }
+    >
+      {schemes.map((one) => (
+        <option key={one} value={one}>
+          {one}
+        </option>
+      ))}
+    </select>
+  )
+}
+
+/** Text that clients have sent, drawn as it is: no character hides, or turns what follows around. */
+
+// Marks of direction, among them those that turn text around, and spaces without a width.
+const deceptive = /[\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]/g
+
+const escape = (character: string): string =>
+  `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`
+
+/** Writes characters that nobody sees as JSON would. */
+const visible = (text: string): string => text.replaceAll(deceptive, escape)
+
+const drawn = (child: unknown): unknown => (typeof child === "string" ? visible(child) : child)
+
+/** Has Preact draw all text like this. */
+export const install = (): void => {
+  const before = options.vnode
+  options.vnode = (node: VNode) => {
+    const { children } = node.props
+    if (children !== undefined) {
+      Object.assign(node.props, {
+        children: Array.isArray(children) ? children.map(drawn) : drawn(children),
+      })
+    }
+    before?.(node)
+  }
+}

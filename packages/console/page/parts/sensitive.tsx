@@ -1,0 +1,50 @@
+/** What is not even loaded until somebody asks for it: the audit trail says who has. */
+
+import type { ComponentChildren } from "preact"
+import { useEffect, useRef, useState } from "preact/hooks"
+import { api } from "../lib/api.ts"
+import { Loaded, useLoad } from "./load.tsx"
+import { Json } from "./text.tsx"
+
+interface Props<A> {
+  readonly what: string
+  readonly load: (signal: AbortSignal) => Promise<A>
+  readonly children: (value: A) => ComponentChildren
+}
+
+/** What takes the place of the button, and its focus. */
+const Shown = <A,>({ children, load }: Props<A>) => {
+  const place = useRef<HTMLDivElement>(null)
+  useEffect(() => place.current?.focus(), [])
+  return (
+    <div ref={place} tabIndex={-1}>
+      <Loaded from={useLoad(load)}>{children}</Loaded>
+    </div>
+  )
+}
+
+/** A button that loads something and shows it. */
+export const Hidden = <A,>(props: Props<A>) => {
+  const [isAsked, setAsked] = useState(false)
+  return isAsked ? (
+    <Shown {...props} />
+  ) : (
+    <button type="button" class="small" onClick={() => setAsked(true)}>
+      Show {props.what}
+    </button>
+  )
+}
+
+/** The data of an event, once somebody asks for it. */
+
+/** The data of an event. */
+export const EventData = ({ id, project }: { readonly project: string; readonly id: string }) => (
+  <Hidden
+    what="data"
+    load={async (signal) =>
+      (await api.events.get({ project_id: project, event_id: id }, { signal })).data
+    }
+  >
+    {({ data }) => <Json value={data} />}
+  </Hidden>
+)

@@ -1,0 +1,30 @@
+/** The HTTP side of a host: requests, responses, and other handlers that can be mounted. */
+
+export {
+  headerValues,
+  keepRepeatedHeaders,
+  singleHeader,
+  type HeaderFields,
+} from "./base/headers.ts"
+export {
+  checkMountable,
+  isConnectable,
+  type Connectable,
+  type Mountable,
+} from "./http/mountable.ts"
+export type { RealtimeSession } from "./http/realtime.ts"
+export {
+  abortedBody,
+  consumedBody,
+  emptyBody,
+  hasUnknownCoding,
+  pathOf,
+  queryOf,
+  tooLargeBody,
+  unknownCodingBody,
+  type ApiRequest,
+  type ArrivedBody,
+  type Body,
+} from "./http/request.ts"
+export type { ApiResponse, ResponseBody } from "./http/response.ts"
+export type { Authenticate } from "./keys/identity.ts"

@@ -1,0 +1,195 @@
+/** Where a change comes from: who asked for it, and in which request. */
+
+import * as Clock from "effect/Clock"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Predicate from "effect/Predicate"
+import { encodeBase64Url, sha256 } from "./bytes.ts"
+import type { InvalidInput } from "./errors.ts"
+import { type Traceparent, parseTraceparent, traceparentFormat } from "./headers.ts"
+import { invalidArgument } from "./input.ts"
+import { ApiKeyId, copyOwn, identifierFormat, isIdentifier } from "./values.ts"
+
+/** The origin of a change, as the audit trail keeps it. */
+export interface Origin {
+  /** Id of the request; `undefined` if the host named none. */
+  readonly requestId: string | undefined
+  /** Id of the API key, or of the person or program that the host named; `undefined` if it named none. */
+  readonly keyId: ApiKeyId | undefined
+  /** The trace of the request. The event of the change carries it; the audit trail does not keep it. */
+  readonly traceparent?: Traceparent | undefined
+}
+
+/** What the audit trail keeps of every change, besides what was changed. */
+export interface ChangeContext {
+  /** Who asked for the change, and in which request. */
+  readonly origin: Origin
+  /** When it happens, in milliseconds since the epoch. */
+  readonly at: number
+  /** The idempotency key, if the change has one. */
+  readonly once?: IdempotencyKey | undefined
+}
+
+/** The origin of a change, as hosts pass it. Ids have 1 to 255 characters and no control characters. */
+export interface OriginInput {
+  /** Id of the request that asked for the change. The change's event carries it as `request_id`. */
+  readonly requestId?: string | undefined
+  /** Id of the API key, the person or the program that asked for the change. */
+  readonly keyId?: string | undefined
+  /**
+   * The trace that the change is part of, as W3C's header field `traceparent` has it. The change's event
+   * carries it, and the requests of webhooks do.
+   */
+  readonly traceparent?: string | undefined
+}
+
+/** The origin of a change for which the host names none. */
+export const hostOrigin: Origin = { requestId: undefined, keyId: undefined }
+
+/** Converts what a host passes, or fails with `InvalidInput`. */
+export const readOrigin = (input: OriginInput): Effect.Effect<Origin, InvalidInput> => {
+  const { keyId, requestId, traceparent } = copyOwn(input)
+  if (requestId !== undefined && !isIdentifier(requestId)) {
+    return invalidArgument("origin.requestId", identifierFormat)
+  }
+  if (keyId !== undefined && !ApiKeyId.is(keyId)) {
+    return invalidArgument("origin.keyId", ApiKeyId.expected)
+  }
+  if (traceparent === undefined) return Effect.succeed({ requestId, keyId })
+  const trace = parseTraceparent(traceparent)
+  return trace === undefined
+    ? invalidArgument("origin.traceparent", traceparentFormat)
+    : Effect.succeed({ requestId, keyId, traceparent: trace })
+}
+
+/** Returns what the audit trail keeps of an origin. */
+export const auditedOrigin = (origin: Origin): Origin =>
+  origin.traceparent === undefined ? origin : { requestId: origin.requestId, keyId: origin.keyId }
+
+/** Converts what a host passes to the occasion of a change that happens now, or fails with `InvalidInput`. */
+export const readChangeContext = (
+  input: OriginInput = hostOrigin,
+): Effect.Effect<ChangeContext, InvalidInput> =>
+  Effect.flatMap(readOrigin(input), (origin) =>
+    Effect.map(Clock.currentTimeMillis, (at) => ({ origin, at })),
+  )
+
+/** Idempotency keys: a request that is repeated with its key changes something once. */
+
+/** A request with an idempotency key. */
+export interface IdempotencyKey {
+  /** The id of the API key, or of whom else the host named; `""` for the host. Others have keys of their own. */
+  readonly owner: string
+  /** The digest of the idempotency key. */
+  readonly key: string
+  /** The digest of the request. The same key with another one is an error. */
+  readonly fingerprint: string
+  /** What a replay returns in place of what the store returns by itself. */
+  readonly answer?: string | undefined
+  /** Called if the request was answered before, and therefore has changed nothing. */
+  readonly onReplay?: (() => void) | undefined
+}
+
+/** What a store returns in place of making a change that it has made before. */
+export interface ReplayedResponse {
+  readonly _tag: "Replayed"
+  /** What the answer needs that is not in the request, such as the number of memberships or an id. */
+  readonly answer: string
+}
+
+/** Another request has the same idempotency key. */
+export class IdempotencyMismatch extends Data.TaggedError("IdempotencyMismatch") {
+  override get message(): string {
+    return "The idempotency key belongs to another request."
+  }
+}
+
+/** The first request with the idempotency key has not ended for too long. */
+export class IdempotencyInProgress extends Data.TaggedError("IdempotencyInProgress") {
+  override get message(): string {
+    return "The first request with the idempotency key has not ended yet."
+  }
+}
+
+/** Why a request with an idempotency key gets no answer. */
+export type IdempotencyConflict = IdempotencyMismatch | IdempotencyInProgress
+
+/** An idempotency key as a host passes it: 1 to 255 visible characters of ASCII. */
+export type IdempotencyKeyInput = string | IdempotencyKey
+
+/** What a key looks like, for error messages. */
+export const idempotencyKeyFormat = "1 to 255 visible characters of ASCII"
+
+const pattern = /^[\x21-\x7e]{1,255}$/
+
+/** Tells whether text is an idempotency key. */
+export const isIdempotencyKey = (text: unknown): text is string =>
+  typeof text === "string" && pattern.test(text)
+
+const utf8 = new TextEncoder()
+
+/** Returns the digest of text. */
+export const digestOf = (text: string): string => encodeBase64Url(sha256(utf8.encode(text)))
+
+/**
+ * Converts the idempotency key of a call in process. Fails with `InvalidInput` if it is invalid.
+ *
+ * @param keyId - whose key it is; `undefined` for the host
+ * @param request - the name of the operation and its arguments, which are the same in a repetition
+ */
+export const readIdempotencyKey = (
+  input: IdempotencyKeyInput,
+  keyId: ApiKeyId | undefined,
+  ...request: ReadonlyArray<unknown>
+): Effect.Effect<IdempotencyKey, InvalidInput> => {
+  if (typeof input === "object") return Effect.succeed(input)
+  return isIdempotencyKey(input)
+    ? Effect.succeed({
+        owner: keyId ?? "",
+        // A client of the API may choose the same key as the host.
+        key: digestOf(`host ${input}`),
+        fingerprint: digestOf(JSON.stringify(request)),
+      })
+    : invalidArgument("idempotencyKey", idempotencyKeyFormat)
+}
+
+/** Adds the idempotency key of a call, if it has one, to the occasion of its change; see `fromInput`. */
+export const attachIdempotencyKey = (
+  occasion: ChangeContext,
+  input: IdempotencyKeyInput | undefined,
+  ...request: ReadonlyArray<unknown>
+): Effect.Effect<ChangeContext, InvalidInput> =>
+  input === undefined
+    ? Effect.succeed(occasion)
+    : Effect.map(readIdempotencyKey(input, occasion.origin.keyId, ...request), (once) => ({
+        ...occasion,
+        once,
+      }))
+
+/** Makes what a store returns for a request that it has answered before. */
+export const replayedResponse = (answer = ""): ReplayedResponse => ({ _tag: "Replayed", answer })
+
+/** Tells whether a store has returned that in place of making a change. */
+export const isReplayedResponse = (result: unknown): result is ReplayedResponse =>
+  Predicate.hasProperty(result, "_tag") && result._tag === "Replayed"
+
+/** Makes a change, and returns with its result whether it was made before. */
+export const withReplayFlag = <A, E, R>(
+  once: IdempotencyKey | undefined,
+  change: (once: IdempotencyKey | undefined) => Effect.Effect<A, E, R>,
+): Effect.Effect<{ readonly result: A; readonly isReplay: boolean }, E, R> =>
+  Effect.suspend(() => {
+    let isReplay = false
+    const onReplay = () => {
+      isReplay = true
+      once?.onReplay?.()
+    }
+    return Effect.map(change(once && { ...once, onReplay }), (result) => ({ result, isReplay }))
+  })
+
+/** Tells the caller of a change if it was made before. */
+export const notifyReplay = (
+  { once }: Pick<ChangeContext, "once">,
+  result: unknown,
+): Effect.Effect<void> =>
+  isReplayedResponse(result) ? Effect.sync(() => once?.onReplay?.()) : Effect.void

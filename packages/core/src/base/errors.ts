@@ -1,0 +1,30 @@
+import * as Data from "effect/Data"
+
+/** An argument of an in-process call, or an option, is invalid. */
+export class InvalidInput extends Data.TaggedError("InvalidInput")<{
+  /** The name of the argument or option, such as `projectId` or `webhooks.timeout`. */
+  readonly field: string
+  /** What is wrong with it, and what is valid instead. */
+  readonly problem: string
+}> {
+  override get message(): string {
+    return `${this.field} ${this.problem}`
+  }
+}
+
+/** The cause of a call that was not made, because Tenure is closing. */
+export const closing = "closed"
+
+/**
+ * The storage behind a port does not answer. It is unknown whether a change was made. Repeating the
+ * change sets the same end dates again, but may add a second audit row and a second event.
+ */
+export class StoreUnavailable extends Data.TaggedError("StoreUnavailable")<{
+  readonly cause: unknown
+}> {
+  override get message(): string {
+    return this.cause === closing
+      ? "Tenure is closing, and has not made the call."
+      : "The store does not answer."
+  }
+}

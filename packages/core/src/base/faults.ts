@@ -1,0 +1,151 @@
+/** Calls of functions that a host passed as options. */
+
+import * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Predicate from "effect/Predicate"
+import { suspendEager } from "./eager.ts"
+import * as Setting from "./setting.ts"
+
+/** A function of the host, or `undefined`. If it returns a promise, nothing waits for that. */
+export type HostCallback<A> = ((value: A) => void) | undefined
+
+const callbackLogged = (name: string, cause: Cause.Cause<never>): Effect.Effect<void> =>
+  Effect.logError(`${name} threw`, cause)
+
+/** Logs the rejection of a promise, from now on: an unhandled rejection can end the process. */
+const logRejection = (name: string, promise: PromiseLike<unknown>): Effect.Effect<void> =>
+  Effect.asVoid(
+    Effect.forkDetach(
+      Effect.catchCause(
+        Effect.promise(() => promise),
+        (cause) => callbackLogged(name, cause),
+      ),
+      { startImmediately: true },
+    ),
+  )
+
+/**
+ * Calls a function of the host, if there is one. Errors that it throws, and rejections of a promise that
+ * it returns, are logged.
+ *
+ * @param name - name of the option, for the log
+ */
+export const callHost = <A>(
+  name: string,
+  callback: HostCallback<A>,
+  value: A,
+): Effect.Effect<void> =>
+  callback === undefined
+    ? Effect.void
+    : suspendEager(() => {
+        try {
+          const result: unknown = callback(value)
+          return Predicate.isPromiseLike(result) ? logRejection(name, result) : Effect.void
+        } catch (error) {
+          return callbackLogged(name, Cause.die(error))
+        }
+      })
+
+/** Reports faults, which are errors that no client has caused. */
+
+/** An error that no client has caused. */
+export interface Fault {
+  /** What failed, for example `A request ended in a defect`. */
+  readonly message: string
+  /** Why, usually an `Error`. */
+  readonly cause: unknown
+  /** The id of the request that it has failed, if it has failed one. */
+  readonly requestId: string | undefined
+  /** Whether it is a defect, which is logged as well, rather than a temporary failure. */
+  readonly isDefect: boolean
+}
+
+/** The options for reporting faults. */
+export const faultsOptions = Setting.object({
+  /**
+   * Called with each fault, such as a defect or an unavailable store. Errors that the function throws
+   * are logged and otherwise ignored.
+   */
+  onError: Setting.callback<(fault: Fault) => void>(),
+})
+
+/** The options as a host passes them. */
+export interface FaultsOptions extends Setting.InputOf<typeof faultsOptions> {}
+
+/** The options as the library uses them. */
+export interface FaultsSettings extends Setting.OutputOf<typeof faultsOptions> {}
+
+/** Reports faults to the host. */
+export interface Faults {
+  /** Reports a temporary failure. */
+  readonly failure: (message: string, cause: unknown, requestId?: string) => Effect.Effect<void>
+  /** Logs and reports a defect. */
+  readonly defect: (
+    message: string,
+    cause: Cause.Cause<unknown>,
+    requestId?: string,
+  ) => Effect.Effect<void>
+}
+
+const logged = (
+  message: string,
+  cause: Cause.Cause<unknown>,
+  requestId: string | undefined,
+): Effect.Effect<void> => {
+  // Some values cannot be printed, such as an error whose message throws.
+  const entry = Effect.catchDefect(Effect.logError(message, cause), () => Effect.logError(message))
+  return requestId === undefined ? entry : Effect.annotateLogs(entry, "request_id", requestId)
+}
+
+const reporter = (onError: FaultsSettings["onError"]): Faults => {
+  const report = (fault: Fault) => callHost("onError", onError, fault)
+  return {
+    failure: (message, cause, requestId) => report({ message, cause, requestId, isDefect: false }),
+    defect: (message, cause, requestId) =>
+      Effect.andThen(
+        logged(message, cause, requestId),
+        report({ message, cause: Cause.squash(cause), requestId, isDefect: true }),
+      ),
+  }
+}
+
+/** The reporter of faults. By default, it only logs defects. */
+export const Faults = Context.Reference<Faults>("@tenure/core/Faults", {
+  defaultValue: () => reporter(undefined),
+})
+
+/** Reports faults to `onError`. */
+export const faultsLayer = ({ onError }: FaultsSettings): Layer.Layer<never> =>
+  Layer.succeed(Faults, reporter(onError))
+
+/** An outage of the store: it is reported when it begins, and not again until it has ended. */
+
+/** Records the results of a repeated operation. */
+export interface OutageReporter {
+  readonly succeeded: () => void
+  readonly failed: (cause: Cause.Cause<unknown>) => Effect.Effect<void>
+}
+
+/**
+ * Makes a reporter of outages.
+ *
+ * @param message - what fails, for example `Deliveries cannot be claimed`
+ */
+export const makeOutageReporter = (faults: Faults, message: string): OutageReporter => {
+  let isReported = false
+  return {
+    succeeded: () => {
+      isReported = false
+    },
+    failed: (cause) => {
+      if (isReported) return Effect.void
+      isReported = true
+      return Effect.andThen(
+        Effect.logWarning(message, cause),
+        faults.failure(message, Cause.squash(cause)),
+      )
+    },
+  }
+}

@@ -1,0 +1,121 @@
+/** HTTP header fields, as hosts pass them. */
+
+import type { Branded } from "effect/Brand"
+import { branded } from "./values.ts"
+
+/**
+ * Header fields by lower-case name. A field that was sent several times is an array, if the host keeps
+ * the values apart.
+ */
+export type HeaderFields = Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
+
+/** A field that may be sent at most once. */
+export type Single =
+  | { readonly _tag: "Absent" }
+  | { readonly _tag: "Repeated" }
+  | { readonly _tag: "Value"; readonly value: string }
+
+const absent: Single = { _tag: "Absent" }
+const repeated: Single = { _tag: "Repeated" }
+
+/**
+ * Reads a field that may be sent at most once. Fields of a prototype do not count, nor do values that
+ * are not text.
+ */
+export const singleHeader = (headers: HeaderFields, name: string): Single => {
+  const field = Object.hasOwn(headers, name) ? headers[name] : undefined
+  if (typeof field === "string") return { _tag: "Value", value: field }
+  if (!Array.isArray(field) || field.length === 0) return absent
+  if (field.length > 1) return repeated
+  const [value] = field
+  return typeof value === "string" ? { _tag: "Value", value } : absent
+}
+
+/**
+ * Returns all values of a field.
+ *
+ * @param rawHeaders - the fields as they were sent: names and values in turns
+ * @param name - the name of the field in lower case
+ */
+export const headerValues = (
+  rawHeaders: ReadonlyArray<string>,
+  name: string,
+): ReadonlyArray<string> => {
+  const values: Array<string> = []
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const [field, value] = [rawHeaders[index], rawHeaders[index + 1]]
+    if (field?.length !== name.length || field.toLowerCase() !== name) continue
+    if (value !== undefined) values.push(value)
+  }
+  return values
+}
+
+/**
+ * Restores the values of `Authorization` and `Content-Type` that a host dropped when it kept only the
+ * first of several.
+ *
+ * @param rawHeaders - the fields as they were sent: names and values in turns
+ */
+export const keepRepeatedHeaders = (
+  headers: HeaderFields,
+  rawHeaders: ReadonlyArray<string>,
+): HeaderFields => {
+  const authorization = headerValues(rawHeaders, "authorization")
+  const contentType = headerValues(rawHeaders, "content-type")
+  return authorization.length > 1 || contentType.length > 1
+    ? { ...headers, authorization, "content-type": contentType }
+    : headers
+}
+
+/** Trace contexts of the W3C: which trace a request is part of, as the header field `traceparent` says. */
+
+/** A valid trace context of version 00. */
+export type Traceparent = Branded<string, "@tenure/core/Traceparent">
+
+const brand = branded<string, Traceparent>()
+
+// Ids of zeros alone are invalid. Later versions may have more at the end.
+const format =
+  /^(?!ff)([0-9a-f]{2})-((?!0{32})[0-9a-f]{32})-((?!0{16})[0-9a-f]{16})-[0-9a-f]([0-9a-f])(-.*)?$/
+
+/** Describes a valid one. */
+export const traceparentFormat = "a trace context as W3C's traceparent has it"
+
+/** Reads a trace context. Returns `undefined` if it is invalid. */
+export const parseTraceparent = (text: string): Traceparent | undefined => {
+  // The longest that a later version may be expected to have.
+  const found = text.length <= 255 ? format.exec(text) : null
+  if (found === null) return undefined
+  const [, version, traceId, parentId, flags = "", rest] = found
+  if (version === "00" && rest !== undefined) return undefined
+  const sampled = Number.parseInt(flags, 16) & 1
+  return brand(`00-${traceId}-${parentId}-0${sampled}`)
+}
+
+/** What a trace context names: a span. */
+export interface SpanContext {
+  readonly traceId: string
+  readonly spanId: string
+  /** Whether the trace is recorded. */
+  readonly sampled: boolean
+}
+
+/** Returns what a trace context names. */
+export const spanContextOf = (traceparent: Traceparent): SpanContext => {
+  const [, traceId = "", spanId = "", flags] = traceparent.split("-")
+  return { traceId, spanId, sampled: flags === "01" }
+}
+
+/** Writes the trace context of a span. Returns `undefined` if its ids are invalid. */
+export const nextTraceparent = ({
+  sampled,
+  spanId,
+  traceId,
+}: SpanContext): Traceparent | undefined =>
+  parseTraceparent(`00-${traceId}-${spanId}-0${Number(sampled)}`)
+
+/** Reads the trace context of a request. Ignores one that is invalid or repeated. */
+export const traceparentOfHeaders = (headers: HeaderFields): Traceparent | undefined => {
+  const field = singleHeader(headers, "traceparent")
+  return field._tag === "Value" ? parseTraceparent(field.value) : undefined
+}

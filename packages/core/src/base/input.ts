@@ -1,0 +1,70 @@
+/** Decodes arguments of in-process calls. Each function fails with an error that names the field. */
+
+import * as Effect from "effect/Effect"
+import * as IpNetwork from "effect/net/IpNetwork"
+import type * as NetAddress from "effect/net/NetAddress"
+import * as Result from "effect/Result"
+import { InvalidInput } from "./errors.ts"
+import * as Setting from "./setting.ts"
+import { type InstantInput, instantFormat, readInstant } from "./time.ts"
+import { type BrandConstructor, ProjectId } from "./values.ts"
+
+/** Fails because an argument is not what it must be. */
+export const invalidArgument = (
+  field: string,
+  expected: string,
+): Effect.Effect<never, InvalidInput> =>
+  Effect.fail(new InvalidInput({ field, problem: `must be ${expected}` }))
+
+/** Decodes text by the constructor of a refined type. */
+export const readBranded = <A extends string>(
+  field: string,
+  { expected, is }: BrandConstructor<string, A>,
+  text: string,
+): Effect.Effect<A, InvalidInput> =>
+  typeof text === "string" && is(text) ? Effect.succeed(text) : invalidArgument(field, expected)
+
+/** Decodes a value as the option of the same definition is read. */
+export const readArgument = <I, O>(
+  field: string,
+  setting: Setting.Setting<I, O>,
+  given: NoInfer<I>,
+): Effect.Effect<O, InvalidInput> => Effect.fromResult(setting.read(given, field))
+
+/** Decodes the id of a project. */
+export const readProjectId = (text: string): Effect.Effect<ProjectId, InvalidInput> =>
+  readBranded("projectId", ProjectId, text)
+
+/** Decodes an instant into milliseconds since the epoch. */
+export const readInstantArgument = (
+  field: string,
+  input: InstantInput,
+): Effect.Effect<number, InvalidInput> => {
+  const millis = readInstant(input)
+  return millis === undefined ? invalidArgument(field, instantFormat) : Effect.succeed(millis)
+}
+
+const pageSizes = Setting.integer({ most: 10_000 })
+
+/** Decodes the `limit` of a paged list: 1 to 10,000 items. */
+export const readPageSize = (limit: number): Effect.Effect<number, InvalidInput> =>
+  readArgument("limit", pageSizes, limit)
+
+/** Lists of networks in CIDR notation. */
+
+const parse = (given: unknown): IpNetwork.IpNetwork | undefined =>
+  typeof given === "string" ? Result.getOrUndefined(IpNetwork.fromString(given)) : undefined
+
+/** An option that is a list of networks. */
+export const networksOption = Setting.list(
+  Setting.custom<string, IpNetwork.IpNetwork>(
+    'a network in CIDR notation, such as "10.0.0.0/8"',
+    parse,
+  ),
+)
+
+/** Tells whether one of the networks contains the address. */
+export const networksInclude = (
+  networks: ReadonlyArray<IpNetwork.IpNetwork>,
+  address: NetAddress.IpAddress,
+): boolean => networks.some((network) => IpNetwork.contains(network, address))

@@ -1,0 +1,34 @@
+/** Tells the services of this process of projects that were deleted: what they know of them is over. */
+
+import * as Context from "effect/Context"
+import * as Layer from "effect/Layer"
+import type { ProjectId } from "./values.ts"
+
+type Listener = (projectId: ProjectId) => void
+
+/** The deletions of projects by this process. */
+export interface ProjectDeletions {
+  /** Calls a function with each project that is deleted from now on. */
+  readonly listen: (listener: Listener) => void
+  /** Tells all listeners of a project that was deleted, or may have been. */
+  readonly tell: (projectId: ProjectId) => void
+}
+
+const make = (): ProjectDeletions => {
+  const listeners: Array<Listener> = []
+  return {
+    listen: (listener) => void listeners.push(listener),
+    tell: (projectId) => {
+      for (const listener of listeners) listener(projectId)
+    },
+  }
+}
+
+/** The deletions of projects. By default, nobody listens. */
+export const ProjectDeletions = Context.Reference<ProjectDeletions>(
+  "@tenure/core/ProjectDeletions",
+  { defaultValue: () => ({ listen: () => {}, tell: () => {} }) },
+)
+
+/** Lets services listen to each other. */
+export const projectDeletionsLayer: Layer.Layer<never> = Layer.sync(ProjectDeletions, make)

@@ -1,0 +1,304 @@
+/**
+ * Definitions of options. The type of an options object, its checks at run time, its defaults and its
+ * documentation derive from the definitions.
+ */
+
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Predicate from "effect/Predicate"
+import * as Result from "effect/Result"
+import { InvalidInput } from "./errors.ts"
+import { Millis } from "./time.ts"
+import { getOwn } from "./values.ts"
+
+/** The definition of an option, which a host passes as an `I` and the library uses as an `O`. */
+export interface Setting<out I, out O> {
+  /** Describes a valid value in error messages and in the documentation. */
+  readonly expected: string
+  /** The value that replaces a missing one. */
+  readonly default?: I
+  /** The definitions of the properties, if the value is an object. */
+  readonly fields?: SettingFields
+  /** Checks and converts a value. Errors name the option, for example `webhooks.timeout`. */
+  readonly read: (given: unknown, name: string) => Result.Result<O, InvalidInput>
+}
+
+/** Definitions by name. */
+export type SettingFields = Readonly<Record<string, Setting<unknown, unknown>>>
+
+/** The type of an option as a host passes it. */
+export type InputOf<S> = S extends Setting<infer I, unknown> ? I : never
+
+/** The type of an option as the library uses it. */
+export type OutputOf<S> = S extends Setting<unknown, infer O> ? O : never
+
+// A mapped type keeps the doc comments of the definitions, so that editors show them to a host.
+type Inputs<F extends SettingFields> = { readonly [Name in keyof F]: InputOf<F[Name]> }
+
+type Optional<F extends SettingFields> = {
+  [Name in keyof F]: undefined extends InputOf<F[Name]> ? Name : never
+}[keyof F]
+
+/** The definition of an object of options. */
+export interface Struct<F extends SettingFields> extends Setting<
+  Partial<Pick<Inputs<F>, Optional<F>>> & Omit<Inputs<F>, Optional<F>>,
+  { readonly [Name in keyof F]: OutputOf<F[Name]> }
+> {
+  readonly fields: F
+}
+
+/** The least and the greatest valid value. */
+export interface Range {
+  readonly least: number
+  readonly most: number
+}
+
+/** A duration: text such as `"15 seconds"`, milliseconds, or a `Duration`. */
+export type Length = Duration.Duration | `${number} ${Duration.Unit}` | number
+
+const kindOf = (given: unknown): string => {
+  if (typeof given === "string") return "text"
+  if (Array.isArray(given)) return "an array"
+  if (typeof given === "object" && given !== null) return "an object"
+  return typeof given === "function" ? "a function" : String(given)
+}
+
+const shown = (given: unknown): string => {
+  if (typeof given === "string") return JSON.stringify(given.slice(0, 80))
+  // Which kind it is says nothing if the kind is right.
+  return Array.isArray(given) && given.every(Predicate.isString)
+    ? JSON.stringify(given).slice(0, 80)
+    : kindOf(given)
+}
+
+const invalid = (field: string, problem: string): Result.Result<never, InvalidInput> =>
+  Result.fail(new InvalidInput({ field, problem }))
+
+const refuse = (
+  name: string,
+  expected: string,
+  received: string,
+): Result.Result<never, InvalidInput> => invalid(name, `must be ${expected}; received ${received}`)
+
+/**
+ * Defines a required option.
+ *
+ * @param expected - describes a valid value, for example `"true or false"`
+ * @param parse - returns the value to use, or `undefined` if the host's value is invalid
+ * @param show - describes an invalid value in the error message, without its secrets
+ */
+export const custom = <I, O = I>(
+  expected: string,
+  parse: (given: unknown) => O | undefined,
+  show: (given: unknown) => string = shown,
+): Setting<I, O> => ({
+  expected,
+  read: (given, name) => {
+    if (given === undefined) return invalid(name, `is missing: it must be ${expected}`)
+    const value = parse(given)
+    return value === undefined ? refuse(name, expected, show(given)) : Result.succeed(value)
+  },
+})
+
+/** Defines a required option whose valid values pass a test. See `make` for the parameters. */
+export const guarded = <A>(
+  expected: string,
+  test: (given: unknown) => boolean,
+  show?: (given: unknown) => string,
+): Setting<A, A> => {
+  const isValid = (given: unknown): given is A => test(given)
+  return custom(expected, (given) => (isValid(given) ? given : undefined), show)
+}
+
+/** Defines a required text that passes a test. */
+export const string = (
+  expected: string,
+  test: (given: string) => boolean,
+): Setting<string, string> => guarded(expected, (given) => typeof given === "string" && test(given))
+
+/** Defines a required text that is one of a list. */
+export const oneOf = <const Word extends string>(words: ReadonlyArray<Word>): Setting<Word, Word> =>
+  custom(`one of ${words.map((word) => `"${word}"`).join(", ")}`, (given) =>
+    words.find((word) => word === given),
+  )
+
+/** Defines a required boolean. */
+export const boolean: Setting<boolean, boolean> = guarded("true or false", Predicate.isBoolean)
+
+/** Defines an optional function. */
+export const callback = <F extends (...args: never) => unknown>(): Setting<
+  F | undefined,
+  F | undefined
+> => optional(guarded<F>("a function", Predicate.isFunction))
+
+const within = <N extends number>({ least, most }: Range, value: N): N | undefined =>
+  value >= least && value <= most ? value : undefined
+
+/** Writes a whole number as `1,000`. Unlike `toLocaleString`, this loads no locale data during the import. */
+export const grouped = (value: number): string => String(value).replaceAll(/\B(?=(\d{3})+$)/g, ",")
+
+/** Defines a required whole number in a range, by default from 1 to 1,000,000,000. */
+export const integer = ({ least = 1, most = 1_000_000_000 }: Partial<Range> = {}): Setting<
+  number,
+  number
+> =>
+  custom(`a whole number from ${grouped(least)} to ${grouped(most)}`, (given) =>
+    typeof given === "number" && Number.isInteger(given)
+      ? within({ least, most }, given)
+      : undefined,
+  )
+
+const units = [
+  ["day", 86_400_000],
+  ["hour", 3_600_000],
+  ["minute", 60_000],
+  ["second", 1000],
+] as const
+
+/** Writes a duration in milliseconds as `15 seconds`. */
+const spelled = (millis: number): string => {
+  const [unit, length] = units.find(([, size]) => millis > 0 && millis % size === 0) ?? [
+    "millisecond",
+    1,
+  ]
+  const amount = millis / length
+  return `${amount} ${unit}${amount === 1 ? "" : "s"}`
+}
+
+const isLength = (given: unknown): given is Length =>
+  typeof given === "string" || Number.isFinite(given) || Duration.isDuration(given)
+
+/** Describes a duration in a range of milliseconds, with an example that is in it. */
+const durationFrom = ({ least, most }: Range): string => {
+  const example = Math.min(Math.max(15_000, least), most)
+  return `a duration from ${spelled(least)} to ${spelled(most)}, such as "${spelled(example)}"`
+}
+
+/** Defines a required duration in a range of milliseconds, by default from 1 ms to 366 days. */
+export const duration = ({ least = 1, most = 366 * 86_400_000 }: Partial<Range> = {}): Setting<
+  Length,
+  Millis
+> =>
+  custom(durationFrom({ least, most }), (given) =>
+    isLength(given)
+      ? Option.match(Duration.fromInput(given), {
+          onNone: () => undefined,
+          onSome: (duration) => within({ least, most }, Millis(Duration.toMillis(duration))),
+        })
+      : undefined,
+  )
+
+/** Defines a required array of items with the same definition. */
+export const list = <I, O>(item: Setting<I, O>): Setting<ReadonlyArray<I>, ReadonlyArray<O>> => ({
+  expected: `an array, each item ${item.expected}`,
+  read: (given, name) =>
+    Array.isArray(given)
+      ? Result.all(Array.from(given, (one, index) => item.read(one, `${name}[${index}]`)))
+      : refuse(name, "an array", shown(given)),
+})
+
+/** Makes an option optional, with a default in place of a missing value. */
+export const withDefault = <I, O>(
+  setting: Setting<I, O>,
+  value: NoInfer<I>,
+): Setting<I | undefined, O> => ({
+  ...setting,
+  default: value,
+  read: (given, name) => setting.read(given === undefined ? value : given, name),
+})
+
+/** Makes an option optional, without a default. */
+export const optional = <I, O>(setting: Setting<I, O>): Setting<I | undefined, O | undefined> => ({
+  ...setting,
+  read: (given, name) =>
+    given === undefined ? Result.succeed(undefined) : setting.read(given, name),
+})
+
+/** Adds `false` to the valid values of an option. */
+export const orFalse = <I, O>(setting: Setting<I, O>): Setting<I | false, O | false> => {
+  const expected = `${setting.expected}, or false`
+  return {
+    ...setting,
+    expected,
+    read: (given, name) => {
+      if (given === false) return Result.succeed(false)
+      const result = setting.read(given, name)
+      return Result.isFailure(result) && result.failure.field === name
+        ? refuse(name, expected, shown(given))
+        : result
+    },
+  }
+}
+
+/** Converts the value of an option further, or fails with an error that names the option. */
+export const refine = <I, A, B>(
+  setting: Setting<I, A>,
+  next: (value: A, name: string) => Result.Result<B, InvalidInput>,
+): Setting<I, B> => ({
+  ...setting,
+  read: (given, name) => Result.flatMap(setting.read(given, name), (value) => next(value, name)),
+})
+
+/**
+ * Defines an object of options. Names without a definition are errors, so that misspelled options do
+ * not go unnoticed.
+ *
+ * @example
+ * ```ts
+ * const options = Setting.object({
+ *   // A doc comment here shows where a host writes the option.
+ *   maxPerProject: Setting.withDefault(Setting.integer({ least: 0 }), 50),
+ *   onDisabled: Setting.callback<(id: string) => void>(),
+ * })
+ *
+ * interface Options extends Setting.InputOf<typeof options> {}
+ *
+ * export const perProject = (given: Options = {}): number =>
+ *   Setting.parse(options, given).maxPerProject
+ * ```
+ */
+export function object<F extends SettingFields>(fields: F): Struct<F>
+export function object(fields: SettingFields): Setting<object, object> {
+  const expected = "an object"
+  const names = Object.keys(fields)
+  const known = names.length === 0 ? "nothing is known here" : `known are ${names.join(", ")}`
+  return {
+    expected,
+    fields,
+    read: (given, name) => {
+      if (!Predicate.isObject(given)) {
+        // Text may be the secret that belongs into the object.
+        return refuse(name || "options", expected, kindOf(given))
+      }
+      const nameOf = (field: string) => (name === "" ? field : `${name}.${field}`)
+      const stranger = Object.keys(given).find((field) => !Object.hasOwn(fields, field))
+      if (stranger !== undefined) {
+        return invalid(nameOf(stranger), `is unknown: ${known}`)
+      }
+      return Result.all(
+        Object.fromEntries(
+          Object.entries(fields).map(([field, setting]) => [
+            field,
+            setting.read(getOwn(given, field), nameOf(field)),
+          ]),
+        ),
+      )
+    },
+  }
+}
+
+/**
+ * Checks and converts the options of a host.
+ *
+ * @param given - the options; if missing, every option has its default
+ * @returns an effect that fails with `InvalidInput` if an option is invalid, missing or unknown
+ */
+export const decode = <O>(
+  setting: Setting<unknown, O>,
+  given: unknown = {},
+): Effect.Effect<O, InvalidInput> => Effect.fromResult(setting.read(given, ""))
+
+/** Checks and converts the options of a host as `read` does, but throws the `InvalidInput`. */
+export const parse = <O>(setting: Setting<unknown, O>, given: unknown = {}): O =>
+  Result.getOrThrow(setting.read(given, ""))

@@ -1,0 +1,215 @@
+/**
+ * Units of time. Each is a brand on a number, so that passing one where another is expected does not
+ * compile. At run time there are only numbers.
+ */
+
+import type { Branded } from "effect/Brand"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import { suspendEager } from "./eager.ts"
+import { branded } from "./values.ts"
+
+/** An instant since the epoch, or a duration, in milliseconds. */
+export type Millis = Branded<number, "@tenure/core/Millis">
+
+/** An instant since the epoch, or a duration, in whole microseconds. */
+export type Micros = Branded<number, "@tenure/core/Micros">
+
+/** Brands a number as milliseconds. */
+export const Millis = branded<number, Millis>()
+
+/** Brands a number as microseconds. */
+export const Micros = branded<number, Micros>()
+
+/**
+ * Brands the results of a function as microseconds. Calls of the function cost nothing more, unlike a
+ * call of `Micros` for each result.
+ */
+export function brandMicros<Args extends ReadonlyArray<unknown>>(
+  f: (...args: Args) => number,
+): (...args: Args) => Micros
+export function brandMicros(f: () => number): () => number {
+  return f
+}
+
+/** Converts milliseconds to microseconds. */
+export const toMicros = brandMicros((millis: Millis) => millis * 1000)
+
+/** Converts microseconds to seconds, rounded up. */
+export const toSeconds = (micros: Micros): number => Math.ceil(micros / 1_000_000)
+
+/** Adds two durations, or a duration to an instant. */
+export const addMicros = brandMicros((one: Micros, other: Micros) => one + other)
+
+/** Subtracts a duration, or an earlier instant. */
+export const subtractMicros = brandMicros((one: Micros, other: Micros) => one - other)
+
+/** Instants of the years 0000 to 9999, in whole milliseconds since the epoch. */
+
+/**
+ * An instant as hosts pass it: a `Date`, text in the form `YYYY-MM-DDTHH:mm:ss.sssZ`, or milliseconds
+ * since the epoch.
+ */
+export type InstantInput = Date | string | number
+
+/** The form of text. Not all text in this form is an instant: a day may not exist. */
+export const instantPattern = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/u
+
+/** What a valid `Input` is, for error messages. */
+export const instantFormat =
+  "a valid Date, text such as 2027-01-01T00:00:00.000Z, or whole milliseconds since the epoch, in the years 0000 to 9999"
+
+const earliest = -62_167_219_200_000
+const latest = 253_402_300_799_999
+
+// The Gregorian calendar repeats every 400 years. Adding 400 years and subtracting them again avoids
+// a special case of Date.UTC, which takes the years 0 to 99 as 1900 to 1999.
+const millisPer400Years = 146_097 * 86_400_000
+
+const daysInMonth = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
+
+const isLeapYear = (year: number): boolean =>
+  year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0)
+
+const lengthOfMonth = (year: number, month: number): number =>
+  month === 2 && isLeapYear(year) ? 29 : (daysInMonth[month - 1] ?? 0)
+
+/** The decimal number in `text` from `start` to `end`, or NaN if a character is not a digit. */
+const digits = (text: string, start: number, end: number): number => {
+  let value = 0
+  for (let index = start; index < end; index++) {
+    const digit = text.charCodeAt(index) - 48
+    if (digit < 0 || digit > 9) return NaN
+    value = value * 10 + digit
+  }
+  return value
+}
+
+/** Tells whether `text` has the length and the punctuation of `YYYY-MM-DDTHH:mm:ss.sssZ`. */
+const isPunctuated = (text: string): boolean =>
+  text.length === 24 &&
+  text[4] === "-" &&
+  text[7] === "-" &&
+  text[10] === "T" &&
+  text[13] === ":" &&
+  text[16] === ":" &&
+  text[19] === "." &&
+  text[23] === "Z"
+
+/**
+ * Parses text in the form `YYYY-MM-DDTHH:mm:ss.sssZ`. Returns `undefined` if it has another form or
+ * names a day or a time that does not exist.
+ */
+export const parseInstant = (text: string): number | undefined => {
+  if (!isPunctuated(text)) return undefined
+  const year = digits(text, 0, 4)
+  const month = digits(text, 5, 7)
+  const day = digits(text, 8, 10)
+  const hour = digits(text, 11, 13)
+  const minute = digits(text, 14, 16)
+  const second = digits(text, 17, 19)
+  const millisecond = digits(text, 20, 23)
+  const exists =
+    !Number.isNaN(year + month + day + hour + minute + second + millisecond) &&
+    day >= 1 &&
+    day <= lengthOfMonth(year, month) &&
+    hour <= 23 &&
+    minute <= 59 &&
+    second <= 59
+  if (!exists) return undefined
+  const millis = Date.UTC(year + 400, month - 1, day, hour, minute, second, millisecond)
+  return millis - millisPer400Years
+}
+
+/** Tells whether a number is whole milliseconds in the years 0000 to 9999. */
+export const isInstant = (millis: number): boolean =>
+  Number.isInteger(millis) && millis >= earliest && millis <= latest
+
+/** Converts what a host passes to milliseconds. Returns `undefined` if it is invalid. */
+export const readInstant = (input: InstantInput): number | undefined => {
+  if (typeof input === "string") return parseInstant(input)
+  const millis = input instanceof Date ? input.getTime() : input
+  return isInstant(millis) ? millis : undefined
+}
+
+/** The clock of hosts without Effect, whose tests may replace the timers of the runtime. */
+
+const monotonicNanos = (): bigint => BigInt(Math.round(performance.now() * 1_000_000))
+
+/** A clock whose monotonic time can be read without making big integers, as each request does often. */
+export interface MonotonicClock extends Clock.Clock {
+  /** Returns the monotonic time in milliseconds, with fractions. */
+  readonly monotonicMillisUnsafe: () => number
+}
+
+/** Tells whether a clock is one of a host without Effect. */
+export const isMonotonicClock = (clock: Clock.Clock): clock is MonotonicClock =>
+  "monotonicMillisUnsafe" in clock
+
+/**
+ * Makes a clock that asks the global `performance` for the monotonic time at each call. Effect's clock
+ * keeps the function that it finds when it is loaded, which the fake timers of a test do not turn.
+ */
+const make = (clock: Clock.Clock): MonotonicClock => ({
+  currentTimeMillisUnsafe: () => clock.currentTimeMillisUnsafe(),
+  currentTimeMillis: clock.currentTimeMillis,
+  currentTimeNanosUnsafe: () => clock.currentTimeNanosUnsafe(),
+  currentTimeNanos: clock.currentTimeNanos,
+  monotonicMillisUnsafe: () => performance.now(),
+  monotonicTimeNanosUnsafe: monotonicNanos,
+  monotonicTimeNanos: Effect.sync(monotonicNanos),
+  sleep: (duration) => clock.sleep(duration),
+})
+
+/** The clock of the running effect, with such a monotonic time. */
+export const currentMonotonicClock: Effect.Effect<MonotonicClock> = Clock.clockWith((clock) =>
+  Effect.succeed(make(clock)),
+)
+
+/**
+ * The time by two clocks. Durations are measured with the monotonic clock, which nobody can set; what
+ * others read, such as the time of an event, is taken from the wall clock.
+ */
+
+/** The time by both clocks. */
+export interface Moment {
+  /** Whole milliseconds since a start that is unknown, by the monotonic clock. */
+  readonly tick: Millis
+  /** Milliseconds since the epoch, by the wall clock. */
+  readonly unix: Millis
+}
+
+/** Reads the monotonic clock: milliseconds, to the microsecond. */
+export const readMonotonic = (clock: Clock.Clock): number =>
+  isMonotonicClock(clock)
+    ? clock.monotonicMillisUnsafe()
+    : // A number has no room for as many nanoseconds as a clock may have counted.
+      Number(clock.monotonicTimeNanosUnsafe() / 1000n) / 1000
+
+/** Reads the monotonic clock: whole milliseconds. */
+export const readMonotonicMillis = (clock: Clock.Clock): Millis =>
+  Millis(Math.floor(readMonotonic(clock)))
+
+/** Reads the wall clock. The monotonic one was read already, by `precise`. */
+export const momentAt = (millis: number, clock: Clock.Clock): Moment => ({
+  tick: Millis(Math.floor(millis)),
+  unix: Millis(clock.currentTimeMillisUnsafe()),
+})
+
+/** Reads both clocks. */
+export const readMoment = (clock: Clock.Clock): Moment => momentAt(readMonotonic(clock), clock)
+
+/** The time by both clocks, now. */
+export const currentMoment: Effect.Effect<Moment> = Effect.withFiberSucceed((fiber) =>
+  readMoment(fiber.getRef(Clock.Clock)),
+)
+
+/** Milliseconds since the epoch by the wall clock, now, in fewer steps than `Clock.currentTimeMillis`. */
+export const currentUnixMillis: Effect.Effect<Millis> = Effect.withFiberSucceed((fiber) =>
+  Millis(fiber.getRef(Clock.Clock).currentTimeMillisUnsafe()),
+)
+
+/** Makes a step that begins with the time by both clocks. */
+export const withMoment = <A, E, R>(
+  begin: (now: Moment) => Effect.Effect<A, E, R>,
+): Effect.Effect<A, E, R> => suspendEager((clock) => begin(readMoment(clock)))

@@ -1,0 +1,288 @@
+/** Events in the form of Standard Webhooks 1.0. Webhooks are notified of them. */
+
+import type { Branded } from "effect/Brand"
+import * as Context from "effect/Context"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import { sha256 } from "../base/bytes.ts"
+import { suspendEager } from "../base/eager.ts"
+import { type HostCallback, callHost } from "../base/faults.ts"
+import { type Traceparent, parseTraceparent } from "../base/headers.ts"
+import * as Setting from "../base/setting.ts"
+import { Transactions } from "../base/transactions.ts"
+import {
+  type ProjectId,
+  branded,
+  brandedWhere,
+  isUuid,
+  memoizeLatest,
+  v7,
+  v8,
+} from "../base/values.ts"
+
+/** The id of an event: a UUID, which is the `webhook-id` of every attempt to deliver it. */
+export type EventId = Branded<string, "@tenure/core/EventId">
+
+/** Brands text as the id of an event. Throws a `TypeError` if it is not a UUID in lower case. */
+export const EventId = brandedWhere<string, EventId>("event id", "a UUID in lower case", isUuid)
+
+const brand = branded<string, EventId>()
+
+/**
+ * Makes a new id. Ids sort by the time of their events.
+ *
+ * @param at - when the event happened, in milliseconds since the epoch
+ */
+export const newEventId = (crypto: { readonly randomUUID: () => string }, at: number): EventId =>
+  brand(v7(crypto, at))
+
+const utf8 = new TextEncoder()
+
+/**
+ * Derives an id from text: the same time and text have the same id. It differs from others as fresh ids do.
+ *
+ * @param at - when the event happened, in milliseconds since the epoch
+ */
+export const derivedEventId = (text: string, at: number): EventId =>
+  brand(v7({ randomUUID: () => v8(sha256(utf8.encode(text))) }, at))
+
+/** The type of an event, for example `payment.completed`: at most 128 characters. */
+export type EventType = Branded<string, "@tenure/core/EventType">
+
+/** What an event type looks like. */
+export const eventTypePattern = /^(?=.{1,128}$)[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$/
+
+/** Brands text as an event type. Throws a `TypeError` if it is invalid. */
+export const EventType = brandedWhere<string, EventType>(
+  "event type",
+  "words of letters, digits, _ and -, joined by dots, at most 128 characters",
+  (type) => eventTypePattern.test(type),
+)
+
+/** The types of the events that Tenure itself publishes. */
+export const eventTypes = {
+  granted: EventType("membership.granted"),
+  imported: EventType("memberships.imported"),
+  extended: EventType("membership.extended"),
+  bulkExtended: EventType("memberships.extended"),
+  ended: EventType("membership.ended"),
+  expiring: EventType("membership.expiring"),
+  expired: EventType("membership.expired"),
+  ping: EventType("webhook.ping"),
+  disabled: EventType("webhook.disabled"),
+} as const
+
+const reserved: ReadonlySet<EventType> = new Set(Object.values(eventTypes))
+
+/** Tells whether Tenure itself publishes events of a type. */
+export const isReservedEventType = (type: EventType): boolean => reserved.has(type)
+
+// What `EventSource` dispatches of itself, and the end of a stream that cannot go on without a gap.
+const ofStreams: ReadonlySet<string> = new Set(["error", "open", "reset"])
+
+/** Tells whether clients that listen to a stream of events would take an event of a type for another. */
+export const isFeedEventType = (type: EventType): boolean => ofStreams.has(type)
+
+/** An event. Its body is the text that is signed and sent, the same in every attempt. */
+export interface Event {
+  readonly id: EventId
+  readonly projectId: ProjectId
+  readonly type: EventType
+  /** When it happened, in milliseconds since the epoch. */
+  readonly at: number
+  /** The JSON text `{ "type", "timestamp", "data" }`, with a `traceparent` before the data if it has one. */
+  readonly body: string
+}
+
+/** The project has no such event, or it is not kept any more. */
+export class EventNotFound extends Data.TaggedError("EventNotFound")<{
+  readonly eventId: string
+}> {
+  override get message(): string {
+    return `There is no event "${this.eventId}".`
+  }
+}
+
+const timestampOf = memoizeLatest((at: number): string => new Date(at).toISOString())
+
+// What comes before the data cannot be made up by whoever publishes it.
+const traced = /^\{"type":"[^"]*","timestamp":"[^"]*","traceparent":"([^"]*)"/
+
+/** Returns the trace in the body of an event, if it has one. */
+export const eventTraceparent = (body: string): Traceparent | undefined => {
+  const text = traced.exec(body)?.[1]
+  return text === undefined ? undefined : parseTraceparent(text)
+}
+
+/** Returns the data in the body of an event. */
+export const eventData = ({ body }: Event): unknown => {
+  const { data }: { readonly data: unknown } = JSON.parse(body)
+  return data
+}
+
+interface Traced {
+  /** The trace of the request that has led to the event. */
+  readonly traceparent?: Traceparent | undefined
+}
+
+const bodyOf = (
+  type: EventType,
+  at: number,
+  traceparent: Traceparent | undefined,
+  data: unknown,
+): string => JSON.stringify({ type, timestamp: timestampOf(at), traceparent, data })
+
+/** The event of a change of memberships, until the store adds the sequence of the change. */
+export interface EventDraft extends Omit<Event, "body"> {
+  /** The JSON text of the body up to the end of `data`, whose last field the sequence will be. */
+  readonly head: string
+}
+
+/** What the event of a change says, without the sequence. It can be written as JSON. */
+export interface EventDraftData {
+  readonly project_id: ProjectId
+  readonly [field: string]: unknown
+}
+
+/** Makes the draft of an event. */
+export const draftEvent = ({
+  at,
+  data,
+  id,
+  projectId,
+  traceparent,
+  type,
+}: Omit<EventDraft, "head"> & Traced & { readonly data: EventDraftData }): EventDraft => ({
+  id,
+  projectId,
+  type,
+  at,
+  head: bodyOf(type, at, traceparent, data).slice(0, -"}}".length),
+})
+
+/**
+ * Completes the event of a change.
+ *
+ * @param sequence - a safe integer: see `MembershipStore`
+ */
+export const completeEvent = (
+  { at, head, id, projectId, type }: EventDraft,
+  sequence: number,
+): Event => ({
+  id,
+  projectId,
+  type,
+  at,
+  body: `${head},"sequence":${sequence}}}`,
+})
+
+/**
+ * Makes an event with its body.
+ *
+ * @param fields.data - a value that can be written as JSON
+ * @throws TypeError if `data` cannot be written as JSON: it is cyclic, a bigint, a function or `undefined`
+ */
+export const makeEvent = ({
+  at,
+  data,
+  id,
+  projectId,
+  traceparent,
+  type,
+}: Omit<Event, "body"> & Traced & { readonly data: unknown }): Event => {
+  const body = bodyOf(type, at, traceparent, data)
+  // Neither a type nor a timestamp contains a quotation mark.
+  if (!body.includes('"data":')) {
+    throw new TypeError(`JSON cannot represent the type ${typeof data}`)
+  }
+  return { id, projectId, type, at, body }
+}
+
+/** The types of events that a webhook is sent, or that a reader of the feed asks for. */
+
+/** The most types that can be named. */
+export const maxEventTypes = 100
+
+const isType = (given: unknown): given is EventType =>
+  typeof given === "string" && EventType.is(given)
+
+const parse = (given: unknown): ReadonlyArray<EventType> | undefined =>
+  Array.isArray(given) && given.length > 0 && given.length <= maxEventTypes && given.every(isType)
+    ? given
+    : undefined
+
+/** The definition of the types, which may be left out for all. */
+export const eventTypesOption = Setting.optional(
+  Setting.custom<ReadonlyArray<string>, ReadonlyArray<EventType>>(
+    `an array of 1 to ${maxEventTypes} event types, each ${EventType.expected}`,
+    parse,
+  ),
+)
+
+/** Reports the events of this process to the host. */
+
+/** The options for reporting events. */
+export const hooksOptions = Setting.object({
+  /**
+   * Called with each event of this process as soon as it is stored, and committed if the host has a
+   * transaction open. Errors that the function throws are logged and otherwise ignored.
+   */
+  onEvent: Setting.callback<(event: Event) => void>(),
+})
+
+/** The options as a host passes them. */
+export interface HooksOptions extends Setting.InputOf<typeof hooksOptions> {}
+
+/** The options as the library uses them. */
+export interface HooksSettings extends Setting.OutputOf<typeof hooksOptions> {}
+
+/** Reports events to the host. */
+export interface Hooks {
+  /** Reports an event that was stored. */
+  readonly event: (event: Event) => Effect.Effect<void>
+  /** Waits until an event is stored; not at all if one was since the last time. */
+  readonly published: Effect.Effect<void>
+}
+
+const silent: Hooks = { event: () => Effect.void, published: Effect.never }
+
+const reporter = (
+  onEvent: HostCallback<Event>,
+  transactions: Option.Option<Transactions["Service"]>,
+): Hooks => {
+  const stored = Latch.makeUnsafe()
+  const open = suspendEager(() => {
+    stored.openUnsafe()
+    return Effect.void
+  })
+  const published = Effect.andThen(stored.await, stored.close)
+  if (onEvent === undefined) return { event: () => open, published }
+  const tell = (event: Event) => Effect.andThen(open, callHost("onEvent", onEvent, event))
+  return {
+    event: Option.match(transactions, {
+      onNone: () => tell,
+      onSome:
+        ({ afterCommit }) =>
+        (event) =>
+          afterCommit(event.id, tell(event)),
+    }),
+    published,
+  }
+}
+
+/** The reporter of events. By default, events are not reported. */
+export const Hooks = Context.Reference<Hooks>("@tenure/core/Hooks", {
+  defaultValue: () => silent,
+})
+
+/** Reports events to `onEvent`, and to those who wait for one. */
+export const hooksLayer = ({ onEvent }: HooksSettings): Layer.Layer<never> =>
+  Layer.effect(
+    Hooks,
+    Effect.map(Effect.serviceOption(Transactions), (transactions) =>
+      reporter(onEvent, transactions),
+    ),
+  )

@@ -1,0 +1,201 @@
+/** Hands events to the host, which keeps the cursor in the transactions of its own database. */
+
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
+import * as Scope from "effect/Scope"
+import { readBranded } from "../base/input.ts"
+import { FeedCursor, type FeedEvent, type FeedPage } from "./feed-store.ts"
+import { type Feed, type FeedFailure, type FeedPageQuery, type FeedQuery, aborted } from "./feed.ts"
+
+/**
+ * How a host consumes events. One row of its database has the cursor.
+ *
+ * @typeParam Transaction - a transaction of the host's library, inferred from the parameter of `load`
+ */
+export interface Consumer<Transaction> extends Pick<
+  FeedPageQuery,
+  "projectId" | "types" | "limit"
+> {
+  /** Runs work in a transaction, commits it, and returns what the work returns. */
+  readonly transaction: (work: (transaction: Transaction) => Promise<string>) => PromiseLike<string>
+  /**
+   * Locks the row until the transaction ends, and returns its cursor, at first `"start"` or `"now"`. The
+   * row must be there: without a lock, two processes could get the same events.
+   */
+  readonly load: (transaction: Transaction) => PromiseLike<string>
+  /** Processes the next events, of which there is at least one. */
+  readonly handle: (
+    events: ReadonlyArray<FeedEvent>,
+    transaction: Transaction,
+  ) => PromiseLike<unknown>
+  /** Replaces the cursor. */
+  readonly save: (cursor: string, transaction: Transaction) => PromiseLike<unknown>
+}
+
+// In time for a process that dies to leave a cursor that is not too old, even if no event has come.
+const waitMillis = 20_000
+
+/** Returns the work of a transaction, which returns the cursor that is saved then. */
+const process =
+  <Transaction>(
+    { handle, load, save }: Consumer<Transaction>,
+    from: string,
+    { cursor, events }: FeedPage,
+  ) =>
+  async (transaction: Transaction): Promise<string> => {
+    const saved = await load(transaction)
+    // Another process has gone on from there.
+    if (saved !== from) return saved
+    if (events.length > 0) await handle(events, transaction)
+    await save(cursor, transaction)
+    return cursor
+  }
+
+/**
+ * Consumes events until it is to end. The events of a page, and the cursor after them, are one transaction
+ * of the host. Dies with what a function of the host rejects with.
+ *
+ * @param ended - waits for the end
+ */
+export const consume = Effect.fnUntraced(function* <Transaction>(
+  feed: Feed["Service"],
+  consumer: Consumer<Transaction>,
+  ended: Effect.Effect<void>,
+): Effect.fn.Return<void, FeedFailure> {
+  const { limit, load, projectId, transaction, types } = consumer
+  const commit = (work: (transaction: Transaction) => Promise<string>) =>
+    Effect.promise(async () => transaction(work))
+
+  const readAfter = (from: string) =>
+    Effect.flatMap(readBranded("cursor", FeedCursor, from), (after) =>
+      feed.read({ projectId, types, limit, after, waitMillis }),
+    )
+
+  let from = yield* commit(async (open) => load(open))
+  while (true) {
+    const page = yield* Effect.raceFirst(
+      Effect.as(ended, Option.none<FeedPage>()),
+      Effect.asSome(readAfter(from)),
+    )
+    if (Option.isNone(page)) return
+    from = yield* commit(process(consumer, from, page.value))
+  }
+})
+
+/** The feed for hosts that do not use Effect. */
+
+interface Abortable {
+  /** Ends it. */
+  readonly signal?: AbortSignal | undefined
+}
+
+/** Which events to follow. */
+interface StreamQuery extends FeedQuery, Abortable {}
+
+/** How to consume events. */
+interface ConsumerOptions<Transaction> extends Consumer<Transaction>, Abortable {}
+
+/** The methods of the feed, with promises. */
+export interface FeedPromises {
+  /**
+   * Reads the next events, and the place after them. A page may have fewer events than there are, even
+   * none if only some types were asked for: `isLast` tells. Rejects with `ProjectNotFound`, and with
+   * `CursorExpired` if the feed cannot go on from the cursor without a gap.
+   */
+  readonly read: (query: FeedPageQuery) => Promise<FeedPage>
+  /**
+   * Returns the events of a project, those that are stored and then those that come, until Tenure is
+   * closed or the signal aborts. An event has the cursor from which to go on after it. The iteration
+   * throws what `read` rejects with.
+   *
+   * @example
+   * ```ts
+   * import type { Tenure } from "tenure"
+   *
+   * declare const tenure: Tenure
+   * declare const cursor: string | undefined
+   *
+   * for await (const event of tenure.events.stream({ projectId: "p1", after: cursor })) {
+   *   console.log(event.type, event.body, event.cursor)
+   * }
+   * ```
+   */
+  readonly stream: (query: StreamQuery) => AsyncIterable<FeedEvent>
+  /**
+   * Hands every event to the host exactly once, until Tenure is closed or the signal aborts. The host
+   * processes events and saves the cursor after them in one transaction of its own, so that both are
+   * committed or neither. If several processes consume with the same row, each event goes to one of them,
+   * and when a process dies, another goes on.
+   *
+   * Rejects with what `read` or a function of the host rejects with. Call it again then: it goes on from
+   * the cursor that is committed. Without events, the cursor is saved every 20 seconds.
+   *
+   * @example
+   * ```ts
+   * import type { Kysely, Transaction } from "kysely"
+   * import type { Tenure } from "tenure"
+   *
+   * interface Tables {
+   *   readonly consumers: { readonly name: string; readonly cursor: string }
+   *   readonly mails: { readonly event_id: string; readonly body: string }
+   * }
+   * declare const tenure: Tenure
+   * declare const db: Kysely<Tables>
+   *
+   * await tenure.events.consume({
+   *   projectId: "p1",
+   *   transaction: (work) => db.transaction().execute(work),
+   *   load: async (transaction: Transaction<Tables>) => {
+   *     const row = transaction.selectFrom("consumers").where("name", "=", "mails").select("cursor")
+   *     return (await row.forUpdate().executeTakeFirstOrThrow()).cursor
+   *   },
+   *   handle: (events, transaction) =>
+   *     transaction
+   *       .insertInto("mails")
+   *       .values(events.map(({ body, id }) => ({ event_id: id, body })))
+   *       .execute(),
+   *   save: (cursor, transaction) =>
+   *     transaction.updateTable("consumers").where("name", "=", "mails").set({ cursor }).execute(),
+   * })
+   * ```
+   */
+  readonly consume: <Transaction>(consumer: ConsumerOptions<Transaction>) => Promise<void>
+}
+
+/** Returns the pages that a function returns, until it returns nothing. */
+const pagesOf = (next: () => Promise<Option.Option<FeedPage>>): AsyncIterable<FeedPage> => ({
+  [Symbol.asyncIterator]: () => ({
+    next: async () =>
+      Option.match(await next(), {
+        onNone: () => ({ done: true, value: undefined }),
+        onSome: (value) => ({ done: false, value }),
+      }),
+  }),
+})
+
+/**
+ * Makes the methods.
+ *
+ * @param run - runs an effect as a promise
+ */
+export const makeFeedPromises = (
+  feed: Feed["Service"],
+  run: <A, E>(effect: Effect.Effect<A, E>) => Promise<A>,
+): FeedPromises => ({
+  read: (query) => run(feed.read(query)),
+
+  consume: ({ signal, ...consumer }) =>
+    run(consume(feed, consumer, Effect.raceFirst(aborted(signal), feed.closing))),
+
+  async *stream({ signal, ...query }) {
+    const scope = Scope.makeUnsafe()
+    try {
+      const { next } = await run(Scope.provide(feed.follow(query), scope))
+      const step = Effect.raceFirst(next, Effect.as(aborted(signal), Option.none<FeedPage>()))
+      for await (const { events } of pagesOf(() => run(step))) yield* events
+    } finally {
+      await Effect.runPromise(Scope.close(scope, Exit.void))
+    }
+  },
+})

@@ -1,0 +1,577 @@
+/** What one follower of the feed watches: the new events of a project, until it takes them. */
+
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import type * as Scope from "effect/Scope"
+import type { InvalidInput, StoreUnavailable } from "../base/errors.ts"
+import { Faults, makeOutageReporter } from "../base/faults.ts"
+import { readArgument, readBranded, readProjectId } from "../base/input.ts"
+import * as Setting from "../base/setting.ts"
+import { type ProjectId, type ProjectNotFound, copyOwn } from "../base/values.ts"
+import { type EventId, type EventType, Hooks, eventTypesOption } from "./event.ts"
+import {
+  type CursorExpired,
+  FeedCursor,
+  type FeedEvent,
+  type FeedHistory,
+  type FeedPage,
+  type FeedPageSize,
+  type FeedStart,
+  FeedStore,
+} from "./feed-store.ts"
+
+/** New events of one project, oldest first, and the place after them. */
+export interface EventBatch {
+  readonly events: ReadonlyArray<FeedEvent>
+  readonly cursor: FeedCursor
+}
+
+// How many batches wait for a follower that is slower than the events.
+const mostBatches = 16
+
+const none: ReadonlyArray<EventBatch> = []
+
+/** A watch of a project. An idle one is no more than this object, because there may be thousands. */
+export class Subscription {
+  readonly projectId: ProjectId
+  private readonly all: Set<Subscription>
+  private beginning: Latch.Latch | undefined = Latch.makeUnsafe()
+  private batches = none
+  private wake: (() => void) | undefined
+
+  /** @param all - the watches that have not ended, of which this is one now */
+  constructor(projectId: ProjectId, all: Set<Subscription>) {
+    this.projectId = projectId
+    this.all = all
+    all.add(this)
+  }
+
+  /** Whether a read had the project, and all events until then. */
+  get hasBegun(): boolean {
+    return this.beginning === undefined
+  }
+
+  /**
+   * Waits until the watch has begun, or ended: what is not visible to a read that begins later comes in a
+   * batch. So may some of what is visible to it, but nothing that was visible to a read before the watch.
+   */
+  get begun(): Effect.Effect<void> {
+    return (this.beginning ?? open).await
+  }
+
+  /** Whether no more batches come: too many have waited, or the feed cannot go on, or it was stopped. */
+  get hasEnded(): boolean {
+    return !this.all.has(this)
+  }
+
+  /** Takes the next batch, if there is one. */
+  take(): EventBatch | undefined {
+    const [batch] = this.batches
+    if (batch !== undefined) this.batches = this.batches.length === 1 ? none : this.batches.slice(1)
+    return batch
+  }
+
+  /** Calls a function once, when there is a batch or the watch ends, in place of the one before. */
+  whenReady(wake: () => void): void {
+    if (this.hasEnded || this.batches.length > 0) wake()
+    else this.wake = wake
+  }
+
+  begin(): void {
+    this.beginning?.openUnsafe()
+    this.beginning = undefined
+  }
+
+  /** Adds a batch. If too many wait, the watch ends. */
+  offer(batch: EventBatch): void {
+    if (this.hasEnded) return
+    if (this.batches.length === mostBatches) return this.end()
+    this.batches = [...this.batches, batch]
+    this.call()
+  }
+
+  /** Ends the watch, without the batches that wait. */
+  end(): void {
+    this.stop()
+    this.call()
+  }
+
+  /** Ends the watch, whose follower does not wait any more. */
+  stop(): void {
+    this.all.delete(this)
+    this.batches = none
+    this.begin()
+  }
+
+  private call(): void {
+    const { wake } = this
+    this.wake = undefined
+    wake?.()
+  }
+}
+
+const open = Latch.makeUnsafe(true)
+
+/** Reads new events once for everybody in the process who follows the feed of a history. */
+
+/** Reads new events. */
+export interface SharedTail {
+  /** Watches a project until the watch is stopped. */
+  readonly watch: (projectId: ProjectId) => Subscription
+}
+
+const pageSize: FeedPageSize = { events: 500, bytes: 262_144 }
+
+// What a follower may hold at a time. One event may be longer.
+const maxBatchBytes = 65_536
+
+// How long to wait for the next read if nothing in this process tells of an event.
+const shortestPauseMillis = 25
+const longestPauseMillis = 250
+
+// How long to wait after a read that ended in a defect.
+const retryPause = "1 second"
+
+/** Makes batches of the new events of a project. */
+const batchesOf = (
+  events: ReadonlyArray<FeedEvent>,
+  cursor: EventBatch["cursor"],
+): ReadonlyArray<EventBatch> => {
+  const batches: Array<EventBatch> = []
+  let start = 0
+  let bytes = 0
+  for (const [index, event] of events.entries()) {
+    bytes += event.body.length
+    if (bytes < maxBatchBytes) continue
+    batches.push({ events: events.slice(start, index + 1), cursor: event.cursor })
+    start = index + 1
+    bytes = 0
+  }
+  return start < events.length ? [...batches, { events: events.slice(start), cursor }] : batches
+}
+
+/** Makes batches of new events, by their projects. */
+const batchesByProject = (events: ReadonlyArray<FeedEvent>, cursor: EventBatch["cursor"]) => {
+  const byProject = new Map<ProjectId, Array<FeedEvent>>()
+  for (const event of events) {
+    const own = byProject.get(event.projectId)
+    if (own === undefined) byProject.set(event.projectId, [event])
+    else own.push(event)
+  }
+  return new Map([...byProject].map(([projectId, own]) => [projectId, batchesOf(own, cursor)]))
+}
+
+const isSome = <A>(list: ReadonlyArray<A>): list is readonly [A, ...ReadonlyArray<A>] =>
+  list.length > 0
+
+/**
+ * Reads for as long as the scope is open and somebody watches.
+ *
+ * @param published - waits until this process has stored an event
+ */
+export const makeSharedTail = Effect.fnUntraced(function* (
+  history: FeedHistory,
+  published: Effect.Effect<void>,
+): Effect.fn.Return<SharedTail, never, Scope.Scope> {
+  const watches = new Set<Subscription>()
+  const joined = yield* Latch.make()
+  const reading = makeOutageReporter(yield* Faults, "New events cannot be read")
+  let from: FeedStart = "now"
+  let pauseMillis = shortestPauseMillis
+
+  const hand = ({ cursor, events }: FeedPage): void => {
+    reading.succeeded()
+    from = cursor
+    pauseMillis = events.length > 0 ? shortestPauseMillis : pauseMillis * 2
+    const batches = batchesByProject(events, cursor)
+    for (const watch of watches) {
+      if (watch.hasBegun) for (const batch of batches.get(watch.projectId) ?? []) watch.offer(batch)
+    }
+  }
+
+  /** Reads what has come since the last read, or finds the place to begin. Returns whether that is all. */
+  const read = Effect.suspend(() => {
+    const asked = [...watches]
+    const projects = [...new Set(asked.map(({ projectId }) => projectId))]
+    if (!isSome(projects)) return Effect.succeed(true)
+    return Effect.match(history.read(projects, from, pageSize), {
+      onSuccess: (page) => {
+        // Who joins has read beyond the place of this page, so some of its events would come twice.
+        hand(page)
+        if (page.isLast) for (const watch of asked) watch.begin()
+        return page.isLast
+      },
+      onFailure: ({ _tag }) => {
+        // The store may answer again. In all other cases, each follower is to find out for itself.
+        if (_tag !== "StoreUnavailable") for (const watch of watches) watch.end()
+        return true
+      },
+    })
+  })
+
+  const step = Effect.gen(function* () {
+    if (watches.size === 0) {
+      yield* joined.await
+      // Nobody needs what has come meanwhile.
+      from = "now"
+      pauseMillis = shortestPauseMillis
+    }
+    yield* joined.close
+    const isAll = yield* read
+    const pause = Effect.sleep(Math.min(pauseMillis, longestPauseMillis))
+    if (isAll) yield* Effect.raceAllFirst([pause, published, joined.await])
+  })
+
+  // The place stays, so those who watch miss nothing when the store works again.
+  const next = Effect.catchCause(step, (cause) =>
+    Effect.andThen(reading.failed(cause), Effect.sleep(retryPause)),
+  )
+
+  yield* Effect.forkScoped(Effect.forever(next))
+
+  return {
+    watch: (projectId) => {
+      const watch = new Subscription(projectId, watches)
+      joined.openUnsafe()
+      return watch
+    },
+  }
+})
+
+/** Follows the feed of a project from page to page: first what is stored, then what comes. */
+
+/** Which events to read. */
+export interface FollowRequest {
+  readonly projectId: ProjectId
+  readonly from: FeedStart
+  readonly types: ReadonlyArray<EventType> | undefined
+}
+
+/** Why a step from page to page fails. */
+export type FollowFailure = ProjectNotFound | CursorExpired | StoreUnavailable
+
+/** What all followers share. */
+export interface PageSource {
+  readonly tail: SharedTail
+  /** Reads a page, of at most what a follower may hold at a time. */
+  readonly read: (asked: FollowRequest) => Effect.Effect<FeedPage, FollowFailure>
+  /** Waits until the feed is closing. */
+  readonly closing: Effect.Effect<void>
+}
+
+/** Leaves out the events of other types. */
+export const filterTypes = (page: FeedPage, types: FollowRequest["types"]): FeedPage =>
+  types === undefined
+    ? page
+    : { ...page, events: page.events.filter(({ type }) => types.includes(type)) }
+
+const noIds: ReadonlySet<EventId> = new Set()
+
+const idsOf = ({ events }: FeedPage): ReadonlySet<EventId> =>
+  events.length === 0 ? noIds : new Set(events.map(({ id }) => id))
+
+/**
+ * Returns pages of events, one after the other, each of about 64 KiB at most. Whoever makes a follower
+ * stops it.
+ */
+export class Follower {
+  private readonly source: PageSource
+  private asked: FollowRequest
+  private watch: Subscription | undefined
+  /** What was read after the watch had begun, and may come in a batch, too. */
+  private known = noIds
+
+  constructor(source: PageSource, asked: FollowRequest) {
+    this.source = source
+    this.asked = asked
+  }
+
+  /** Returns what is stored of the next events, with the place after them: maybe none. Call it first. */
+  get stored(): Effect.Effect<FeedPage, FollowFailure> {
+    return Effect.map(this.read, (page) => this.reach(page))
+  }
+
+  /**
+   * Returns the next events, of which there is at least one, with the place after them; `undefined` if
+   * there are none yet. Can be called again after a failure.
+   */
+  ready(): Effect.Effect<FeedPage | undefined, FollowFailure> {
+    return Effect.suspend(() => {
+      const page = this.take()
+      if (page !== undefined || this.watch !== undefined) return Effect.succeed(page)
+      return Effect.flatMap(this.catchUp, (found) =>
+        this.reach(found).events.length > 0 ? Effect.succeed(found) : this.ready(),
+      )
+    })
+  }
+
+  /** Calls a function once, when there may be events, in place of the one before. */
+  whenReady(wake: () => void): void {
+    if (this.watch === undefined) wake()
+    else this.watch.whenReady(wake)
+  }
+
+  /** Waits for the next events. */
+  page(): Effect.Effect<FeedPage, FollowFailure> {
+    return Effect.flatMap(this.ready(), (page) =>
+      page === undefined ? Effect.flatMap(this.waiting, () => this.page()) : Effect.succeed(page),
+    )
+  }
+
+  /** Waits for the next page, or returns none if the feed is closing. */
+  get next(): Effect.Effect<Option.Option<FeedPage>, FollowFailure> {
+    return Effect.raceFirst(
+      Effect.asSome(this.page()),
+      Effect.as(this.source.closing, Option.none()),
+    )
+  }
+
+  /** Ends the watch, if there is one. */
+  stop(): void {
+    this.watch?.stop()
+    this.watch = undefined
+  }
+
+  private get waiting(): Effect.Effect<void> {
+    return Effect.callback((resume) => this.whenReady(() => resume(Effect.void)))
+  }
+
+  private get read(): Effect.Effect<FeedPage, FollowFailure> {
+    return Effect.suspend(() => this.source.read(this.asked))
+  }
+
+  private reach(page: FeedPage): FeedPage {
+    this.asked = { ...this.asked, from: page.cursor }
+    return page
+  }
+
+  /**
+   * Takes the next batches, up to one that has something new. The place after any other may be before the
+   * one that is reached.
+   */
+  private take(): FeedPage | undefined {
+    for (let batch = this.watch?.take(); batch !== undefined; batch = this.watch?.take()) {
+      const page = this.pageOf(batch)
+      if (page.events.length > 0) return this.reach(page)
+    }
+    if (this.watch?.hasEnded === true) this.stop()
+    return undefined
+  }
+
+  private pageOf({ cursor, events }: EventBatch): FeedPage {
+    const unknown = events.filter(({ id }) => !this.known.has(id))
+    return filterTypes({ events: unknown, cursor, isLast: true }, this.asked.types)
+  }
+
+  /** Reads what is stored. At its end, begins a watch. */
+  private get catchUp(): Effect.Effect<FeedPage, FollowFailure> {
+    return Effect.flatMap(this.read, (page) =>
+      page.events.length > 0 || !page.isLast
+        ? Effect.succeed(page)
+        : Effect.onError(
+            Effect.suspend(() => this.watchFrom(page)),
+            () => Effect.sync(() => this.stop()),
+          ),
+    )
+  }
+
+  /** Begins a watch. Without a second read, it would leave out what came before it. */
+  private watchFrom(page: FeedPage): Effect.Effect<FeedPage, FollowFailure> {
+    this.reach(page)
+    const watch = this.source.tail.watch(this.asked.projectId)
+    this.watch = watch
+    return Effect.map(Effect.andThen(watch.begun, this.read), (rest) => {
+      this.known = idsOf(rest)
+      if (!rest.isLast) this.stop()
+      return rest
+    })
+  }
+}
+
+/** Signals of hosts, as effects. */
+
+/** Waits until a signal aborts. Without a signal, waits forever. */
+export const aborted = (signal: AbortSignal | undefined): Effect.Effect<void> =>
+  signal === undefined
+    ? Effect.never
+    : Effect.callback((resume) => {
+        const abort = () => resume(Effect.void)
+        if (signal.aborted) return abort()
+        signal.addEventListener("abort", abort, { once: true })
+        return Effect.sync(() => signal.removeEventListener("abort", abort))
+      })
+
+/** The service for reading events in the order in which they were stored, which hosts and the API call. */
+
+/** Which events to read. */
+export interface FeedQuery {
+  readonly projectId: string
+  /** The cursor of an event or of a page; `"start"` for the oldest event that is kept. By default, now. */
+  readonly after?: string | undefined
+  /** Only events of these types. By default, of all types. */
+  readonly types?: ReadonlyArray<string> | undefined
+}
+
+/** Which page to read. */
+export interface FeedPageQuery extends FeedQuery {
+  /** The most events: 1 to 1,000. By default 100. */
+  readonly limit?: number | undefined
+  /** How long to wait when there is no event yet, in milliseconds, up to 20,000. By default 0. */
+  readonly waitMillis?: number | undefined
+  /** Ends the waiting. */
+  readonly signal?: AbortSignal | undefined
+}
+
+/** Why events cannot be read. */
+export type FeedFailure = InvalidInput | FollowFailure
+
+const mostEvents = 1000
+const maxPageBytes = 1_048_576
+
+// What a follower may hold at a time.
+const maxFollowedBytes = 65_536
+
+// How many pages are read if none has an event of the types asked for. The caller may go on from there.
+const mostEmpty = 10
+
+const limits = Setting.withDefault(Setting.integer({ most: mostEvents }), 100)
+
+const waits = Setting.withDefault(Setting.integer({ least: 0, most: 20_000 }), 0)
+
+const decode = Effect.fnUntraced(function* (
+  query: FeedQuery,
+): Effect.fn.Return<FollowRequest, InvalidInput> {
+  const projectId = yield* readProjectId(query.projectId)
+  const { after = "now" } = query
+  const from =
+    after === "start" || after === "now" ? after : yield* readBranded("after", FeedCursor, after)
+  return { projectId, from, types: yield* readArgument("types", eventTypesOption, query.types) }
+})
+
+/**
+ * Reads the events of projects in an order in which none is skipped, and none comes twice.
+ *
+ * Every method fails with `InvalidInput` if an argument is invalid, with `ProjectNotFound`, with
+ * `CursorExpired` if the feed cannot go on from the cursor without a gap, and with `StoreUnavailable`
+ * if the store does not answer.
+ *
+ * @example
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Feed } from "tenure/effect"
+ *
+ * const page = Effect.flatMap(Feed, (feed) => feed.read({ projectId: "p1", after: "start" }))
+ * ```
+ */
+export class Feed extends Context.Service<
+  Feed,
+  {
+    /**
+     * Reads the next events, and the place after them. A page may have fewer events than there are, even
+     * none if only some types were asked for: `isLast` tells.
+     */
+    readonly read: (query: FeedPageQuery) => Effect.Effect<FeedPage, FeedFailure>
+
+    /** Follows the feed, from a place on, until the scope is closed. */
+    readonly follow: (query: FeedQuery) => Effect.Effect<Follower, InvalidInput, Scope.Scope>
+
+    /** Makes what follows the feed without a scope: whoever calls this stops it. */
+    readonly follower: (query: FeedQuery) => Effect.Effect<Follower, InvalidInput>
+
+    /** Ends all waiting for events, from now on, so that the process can end. */
+    readonly release: Effect.Effect<void>
+
+    /** Waits until waiting ends. */
+    readonly closing: Effect.Effect<void>
+  }
+>()("@tenure/core/Feed") {
+  static readonly layer: Layer.Layer<Feed, never, FeedStore> = Layer.effect(
+    this,
+    Effect.suspend(() => make),
+  )
+}
+
+/** Cuts a page that has more events than were asked for. */
+const cut = (page: FeedPage, limit: number): FeedPage => {
+  const last = page.events[limit - 1]
+  return page.events.length > limit && last !== undefined
+    ? { events: page.events.slice(0, limit), cursor: last.cursor, isLast: false }
+    : page
+}
+
+/** Makes a tail of each history, so that one that does not answer delays no other. */
+const tailOf = Effect.fnUntraced(function* (
+  store: FeedStore["Service"],
+  published: Effect.Effect<void>,
+): Effect.fn.Return<SharedTail, never, Scope.Scope> {
+  const { histories } = store
+  if (histories === undefined) return yield* makeSharedTail(store, published)
+  const [first, ...others] = histories.all
+  const tails = new Map<FeedHistory, SharedTail>()
+  for (const history of others) tails.set(history, yield* makeSharedTail(history, published))
+  const tail = yield* makeSharedTail(first, published)
+  return {
+    watch: (projectId) => (tails.get(histories.of(projectId)) ?? tail).watch(projectId),
+  }
+})
+
+const make = Effect.gen(function* () {
+  const store = yield* FeedStore
+  const hooks = yield* Hooks
+  const tail = yield* tailOf(store, hooks.published)
+  const released = yield* Latch.make()
+
+  /** Reads a page of the types asked for. */
+  const readPage = Effect.fnUntraced(function* (
+    { from, projectId, types }: FollowRequest,
+    limit: number,
+    bytes = maxPageBytes,
+  ) {
+    const size = { events: types === undefined ? limit : mostEvents, bytes }
+    let page = filterTypes(yield* store.read([projectId], from, size), types)
+    for (let count = 1; page.events.length === 0 && !page.isLast && count < mostEmpty; count++) {
+      page = filterTypes(yield* store.read([projectId], page.cursor, size), types)
+    }
+    return cut(page, limit)
+  })
+
+  const source: PageSource = {
+    tail,
+    read: (asked) => readPage(asked, mostEvents, maxFollowedBytes),
+    closing: released.await,
+  }
+
+  const follower = (query: FeedQuery) =>
+    Effect.suspend(() => Effect.map(decode(copyOwn(query)), (asked) => new Follower(source, asked)))
+
+  return Feed.of({
+    read: Effect.fnUntraced(function* (query) {
+      const given = copyOwn(query)
+      const asked = yield* decode(given)
+      const limit = yield* readArgument("limit", limits, given.limit)
+      const waitMillis = yield* readArgument("waitMillis", waits, given.waitMillis)
+      const page = yield* readPage(asked, limit)
+      if (waitMillis === 0 || page.events.length > 0 || !page.isLast) return page
+      const waiting = new Follower(source, { ...asked, from: page.cursor })
+      const later = yield* Effect.raceFirst(
+        waiting.next,
+        Effect.as(aborted(given.signal), Option.none()),
+      ).pipe(Effect.timeoutOption(waitMillis), Effect.ensuring(Effect.sync(() => waiting.stop())))
+      return Option.match(Option.flatten(later), {
+        onNone: () => page,
+        onSome: (next) => cut(next, limit),
+      })
+    }),
+
+    follow: (query) =>
+      Effect.acquireRelease(follower(query), (made) => Effect.sync(() => made.stop())),
+
+    follower,
+
+    release: Effect.asVoid(released.open),
+    closing: released.await,
+  })
+})

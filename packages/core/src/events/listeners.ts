@@ -1,0 +1,569 @@
+/** Hands the messages of one sender to one receiver, which takes them one by one. */
+
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as FiberSet from "effect/FiberSet"
+import * as Latch from "effect/Latch"
+import * as Layer from "effect/Layer"
+import * as Random from "effect/Random"
+import type * as Scope from "effect/Scope"
+import { isSettled, runEager } from "../base/eager.ts"
+import { Faults, type OutageReporter, makeOutageReporter } from "../base/faults.ts"
+import { ProjectDeletions } from "../base/project-deletions.ts"
+import { currentMoment, readMonotonicMillis } from "../base/time.ts"
+import type { FeedCursor, FeedEvent, FeedPage } from "./feed-store.ts"
+import {
+  Feed,
+  type FeedFailure,
+  type FeedQuery,
+  type FollowFailure,
+  type Follower,
+} from "./feed.ts"
+
+type Receive<Message> = (message: Message) => void
+
+/** A place for one message. An empty one is no more than this object, because there may be thousands. */
+export class SingleSlotQueue<Message> {
+  private held: Message | undefined
+  private last: Message | undefined
+  private receiver: Receive<Message> | undefined
+
+  /** Whether there is no message. */
+  get isEmpty(): boolean {
+    return this.held === undefined && this.last === undefined
+  }
+
+  /** Whether somebody waits for a message. */
+  get isAwaited(): boolean {
+    return this.receiver !== undefined
+  }
+
+  /** Hands over the next message, or the last one, which can be had again and again, when it is there. */
+  receive(receiver: Receive<Message>): void {
+    const message = this.last ?? this.held
+    this.held = undefined
+    if (message === undefined) this.receiver = receiver
+    else receiver(message)
+  }
+
+  /** Waits for the next message. */
+  get take(): Effect.Effect<Message> {
+    return Effect.callback((resume) => {
+      this.receive((message) => resume(Effect.succeed(message)))
+      return Effect.sync(() => {
+        this.receiver = undefined
+      })
+    })
+  }
+
+  /** Puts a message. There must be none. */
+  put(message: Message): void {
+    if (!this.hand(message)) this.held = message
+  }
+
+  /** Puts the last message, in place of any other. It stays the last. */
+  end(message: Message): void {
+    this.last ??= message
+    this.hand(this.last)
+  }
+
+  private hand(message: Message): boolean {
+    const { receiver } = this
+    this.receiver = undefined
+    receiver?.(message)
+    return receiver !== undefined
+  }
+}
+
+/** How many may wait for events at a time: of each client, in each project, and in the process. */
+
+/** The most who may wait. */
+export interface ConnectionLimits {
+  readonly perClient: number
+  readonly perProject: number
+  readonly inAll: number
+}
+
+/** The defaults. */
+export const connectionLimits: ConnectionLimits = { perClient: 10, perProject: 100, inAll: 10_000 }
+
+/** The slots of those who wait. */
+export interface ConnectionLimit {
+  /** Takes a slot. Returns `false` when all are taken. */
+  readonly take: (client: string, project: string) => boolean
+  readonly giveBack: (client: string, project: string) => void
+}
+
+/** Counts by name. What is back at 0 takes no memory. */
+const counter = () => {
+  const counts = new Map<string, number>()
+  const of = (name: string): number => counts.get(name) ?? 0
+  return {
+    of,
+    add: (name: string, change: 1 | -1): void => {
+      const count = of(name) + change
+      if (count === 0) counts.delete(name)
+      else counts.set(name, count)
+    },
+  }
+}
+
+/** Makes the slots, all of them free. */
+export const makeConnectionLimit = ({
+  inAll,
+  perClient,
+  perProject,
+}: ConnectionLimits): ConnectionLimit => {
+  const clients = counter()
+  const projects = counter()
+  let taken = 0
+
+  const change = (client: string, project: string, by: 1 | -1): void => {
+    clients.add(client, by)
+    projects.add(project, by)
+    taken += by
+  }
+
+  return {
+    take: (client, project) => {
+      const isFree =
+        taken < inAll && clients.of(client) < perClient && projects.of(project) < perProject
+      if (isFree) change(client, project, 1)
+      return isFree
+    },
+    giveBack: (client, project) => change(client, project, -1),
+  }
+}
+
+/** Long-lived connections that follow the feed: who may open one, what it receives, and when it ends. */
+
+/**
+ * Why a listener ends: its time is up and the client should reconnect (`"over"`), Tenure is closing (`"closing"`),
+ * it may not listen any more or the project is gone (`"refused"`), nobody could say for nearly ten seconds whether
+ * it may (`"unavailable"`), the feed cannot go on from its cursor
+ * without a gap (`"reset"`), or its transport has closed it (`"closed"`).
+ */
+export type ListenerEndReason = "over" | "closing" | "refused" | "unavailable" | "reset" | "closed"
+
+/** What a listener gets. */
+export type ListenerMessage =
+  /** Events of about 64 KiB at most, maybe none, and the place after them. */
+  | {
+      readonly _tag: "Events"
+      readonly events: ReadonlyArray<FeedEvent>
+      readonly cursor: FeedCursor
+    }
+  /** Nothing has come for 10 to 15 seconds. */
+  | { readonly _tag: "Heartbeat" }
+  | { readonly _tag: "End"; readonly reason: ListenerEndReason }
+
+/** A listener to open. */
+export interface ListenerRequest extends FeedQuery {
+  /** Whose slots it uses, such as the id of an API key. */
+  readonly client: string
+  /**
+   * Tells whether the client may still follow the project: `undefined` if that cannot be found out now. Run every
+   * few seconds. The answer is that of a second ago at the earliest, as is the permission to open the listener.
+   */
+  readonly isAllowed: Effect.Effect<boolean | undefined>
+}
+
+/** A connection that follows the feed. */
+export interface Listener {
+  /**
+   * Waits for the next message. The first one has the cursor at which the listener starts. Once it has
+   * ended, every message is that end. Nothing is read for a listener until its next message is asked for.
+   * Interrupting this may lose a message: close the listener instead.
+   */
+  readonly next: Effect.Effect<ListenerMessage>
+  /** Calls a function with the next message, as `next` returns it. */
+  readonly receive: (receiver: (message: ListenerMessage) => void) => void
+  /** Ends it and frees its slot. Call this as soon as the connection is gone. */
+  readonly close: Effect.Effect<void>
+}
+
+/** No slot is free: for the client, for the project or in the process. */
+export class ConnectionLimitReached extends Data.TaggedError("NoSlot") {}
+
+/**
+ * Opens listeners.
+ *
+ * @example
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Listeners } from "tenure/effect"
+ *
+ * const program = Effect.gen(function* () {
+ *   const listeners = yield* Listeners
+ *   const isAllowed = Effect.succeed(true)
+ *   const listener = yield* listeners.open({ client: "me", projectId: "p1", isAllowed })
+ *   return yield* Effect.ensuring(listener.next, listener.close)
+ * })
+ * ```
+ */
+export class Listeners extends Context.Service<
+  Listeners,
+  {
+    /** Takes a slot until the scope closes, for a client that waits for a page. Fails with `NoSlot`. */
+    readonly slot: (
+      client: string,
+      project: string,
+    ) => Effect.Effect<void, ConnectionLimitReached, Scope.Scope>
+
+    /**
+     * Opens a listener, which the caller has to close. Fails with `NoSlot`, and with the errors of
+     * reading the feed.
+     */
+    readonly open: (
+      opening: ListenerRequest,
+    ) => Effect.Effect<Listener, ConnectionLimitReached | FeedFailure>
+  }
+>()("@tenure/core/Listeners") {
+  static readonly layer: Layer.Layer<Listeners, never, Feed> = Layer.effect(
+    this,
+    Effect.suspend(() => make),
+  )
+}
+
+// Ten minutes, a fifth more or less, so that clients which connected together do not reconnect together.
+const shortestLifeMillis = 480_000
+const longestLifeMillis = 720_000
+
+// How long after one round of checks the next one begins.
+const checkPause = "4 seconds"
+
+// How long the store of keys or the host may take to say whether a client may still listen. Together with the pause
+// it is shorter than what follows, so that a client of whom nobody knows does not delay others for too long.
+const answerTimeout = "3 seconds"
+
+/** How old what is known of a client may be when it is checked, in milliseconds. */
+export const mostAge = 1000
+
+// The listeners of a revoked key have to end within ten seconds, also if nobody can say that it is revoked. So they
+// end when they were last allowed so long ago; an answer is `mostAge` old, and the time is looked at every second.
+const mostUncertainMillis = 8000
+const timePause = "1 second"
+
+// A heartbeat is due after so many looks at the time without a message, so after 15 seconds at the latest.
+const silentSeconds = 15
+
+// How many checks run at the same time.
+const concurrency = 64
+
+// When a listener that has ended frees its slot although its transport has not closed it.
+const abandonedMillis = 60_000
+
+// How long to wait before the store is asked again.
+const retryPause = "1 second"
+
+const reasonOf = ({
+  _tag,
+}: Exclude<FollowFailure, { readonly _tag: "StoreUnavailable" }>): ListenerEndReason =>
+  _tag === "CursorExpired" ? "reset" : "refused"
+
+const eventsOf = ({ cursor, events }: FeedPage): ListenerMessage => ({
+  _tag: "Events",
+  events,
+  cursor,
+})
+
+const endFor = (reason: ListenerEndReason): ListenerMessage => ({ _tag: "End", reason })
+
+/**
+ * Reads the next events or the end, if there are any yet. Tries again while the store does not answer, or
+ * its reads end in defects.
+ */
+const read = (
+  follower: Follower,
+  reading: OutageReporter,
+): Effect.Effect<ListenerMessage | undefined> => {
+  const again = Effect.andThen(
+    Effect.sleep(retryPause),
+    Effect.suspend(() => read(follower, reading)),
+  )
+  return follower.ready().pipe(
+    Effect.matchEffect({
+      onSuccess: (page) => {
+        reading.succeeded()
+        return Effect.succeed(page && eventsOf(page))
+      },
+      onFailure: (failure) =>
+        failure._tag === "StoreUnavailable" ? again : Effect.succeed(endFor(reasonOf(failure))),
+    }),
+    Effect.catchCause((cause) => Effect.andThen(reading.failed(cause), again)),
+  )
+}
+
+/** What all listeners share. */
+interface Shared {
+  /** Reports reads that end in defects. */
+  readonly reading: OutageReporter
+  /** Runs an effect in a fiber. */
+  readonly run: (effect: Effect.Effect<void>) => Fiber.Fiber<void>
+  /** Removes a closed listener and frees its slot. */
+  readonly forget: (listener: Open) => void
+}
+
+/** A listener. While it waits it has no fiber and little more than this object: there may be thousands. */
+class Open implements Listener {
+  private readonly shared: Shared
+  readonly opening: ListenerRequest
+  /** The tick at which it ends. */
+  readonly until: number
+  private readonly follower: Follower
+  private readonly mailbox = new SingleSlotQueue<ListenerMessage>()
+  /** The tick since which nobody has said that its client may still listen. */
+  allowedAt: number
+  /** How many looks in a row have found it waiting for the same message. */
+  private silent = 0
+  private isReading = false
+  private reading: Fiber.Fiber<void> | undefined
+
+  constructor(
+    shared: Shared,
+    opening: ListenerRequest,
+    follower: Follower,
+    first: FeedPage,
+    now: number,
+    lifeMillis: number,
+  ) {
+    this.shared = shared
+    this.opening = opening
+    this.follower = follower
+    this.allowedAt = now
+    this.until = now + lifeMillis
+    this.mailbox.put(eventsOf(first))
+  }
+
+  get next(): Effect.Effect<ListenerMessage> {
+    return Effect.suspend(() => {
+      this.readNext()
+      return this.mailbox.take
+    })
+  }
+
+  receive(receiver: (message: ListenerMessage) => void): void {
+    this.readNext()
+    this.mailbox.receive(receiver)
+  }
+
+  end(reason: ListenerEndReason): void {
+    this.mailbox.end(endFor(reason))
+  }
+
+  get close(): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      this.end("closed")
+      this.follower.stop()
+      this.shared.forget(this)
+      return this.reading === undefined ? Effect.void : Fiber.interrupt(this.reading)
+    })
+  }
+
+  /**
+   * Ends it when its time is up, or when nobody has said for too long that its client may listen, or sends a
+   * heartbeat if it has been waiting for long.
+   */
+  checkTime(now: number): void {
+    if (now >= this.until) this.end("over")
+    if (now >= this.allowedAt + mostUncertainMillis) this.end("unavailable")
+    if (!this.mailbox.isAwaited || ++this.silent < silentSeconds) return
+    this.silent = 0
+    this.mailbox.put({ _tag: "Heartbeat" })
+  }
+
+  /** Reads no further ahead than the next message. A read continues during heartbeats. */
+  private readNext(): void {
+    if (this.isReading || !this.mailbox.isEmpty) return
+    this.isReading = true
+    this.read()
+  }
+
+  private read(): void {
+    const reading = Effect.map(read(this.follower, this.shared.reading), (message) => {
+      this.reading = undefined
+      if (message === undefined) this.follower.whenReady(() => this.read())
+      else this.put(message)
+    })
+    const fiber = this.shared.run(reading)
+    if (fiber.pollUnsafe() === undefined) this.reading = fiber
+  }
+
+  private put(message: ListenerMessage): void {
+    this.isReading = false
+    this.silent = 0
+    if (message._tag === "End") this.mailbox.end(message)
+    else this.mailbox.put(message)
+  }
+}
+
+/** Ends a listener whose client may no longer listen: at once if that is already known. */
+const checkClient = (listener: Open, clock: Clock.Clock): Effect.Effect<void> => {
+  const askedAt = readMonotonicMillis(clock)
+  const asked = runEager(listener.opening.isAllowed, clock)
+  const answer = isSettled(asked)
+    ? asked
+    : Effect.timeoutOrElse(asked, {
+        duration: answerTimeout,
+        orElse: () => Effect.undefined,
+      })
+  return Effect.mapEager(answer, (isAllowed) => {
+    if (isAllowed === true) listener.allowedAt = askedAt
+    if (isAllowed === false) listener.end("refused")
+  })
+}
+
+/** Groups listeners by their clients. */
+const byClient = (listeners: Iterable<Open>): Iterable<ReadonlyArray<Open>> => {
+  const groups = new Map<string, Array<Open>>()
+  for (const listener of listeners) {
+    const group = groups.get(listener.opening.client)
+    if (group === undefined) groups.set(listener.opening.client, [listener])
+    else group.push(listener)
+  }
+  return groups.values()
+}
+
+const make = Effect.gen(function* () {
+  const feed = yield* Feed
+  const faults = yield* Faults
+  const checking = makeOutageReporter(faults, "Listeners cannot be checked")
+  const slots = makeConnectionLimit(connectionLimits)
+  const open = new Set<Open>()
+  const someOpen = yield* Latch.make()
+  const someDeleted = yield* Latch.make()
+  const deletions = yield* ProjectDeletions
+  deletions.listen(() => someDeleted.openUnsafe())
+
+  const takeSlot = (client: string, project: string): Effect.Effect<void, ConnectionLimitReached> =>
+    Effect.suspend(() =>
+      slots.take(client, project) ? Effect.void : Effect.fail(new ConnectionLimitReached()),
+    )
+
+  /** Ends the listeners of a project that no longer exists. */
+  const checkProject = (projectId: string, listeners: ReadonlyArray<Open>) =>
+    feed.read({ projectId, limit: 1 }).pipe(
+      Effect.catchTag("ProjectNotFound", () =>
+        Effect.sync(() => {
+          for (const one of listeners) if (one.opening.projectId === projectId) one.end("refused")
+        }),
+      ),
+      // A store that does not answer ends nothing: it has no events to read either.
+      Effect.ignore,
+    )
+
+  // Whether a check of this round has ended in a defect.
+  let hasFailed = false
+
+  /** Runs a check so that its defect does not stop the others. */
+  const apart = (check: Effect.Effect<void>): Effect.Effect<void> =>
+    Effect.matchCauseEffectEager(check, {
+      onSuccess: () => Effect.void,
+      onFailure: (cause) => {
+        hasFailed = true
+        return checking.failed(cause)
+      },
+    })
+
+  /** Checks the listeners of a client: first one of them, whose look-up then serves the others, too. */
+  const checkClients = ([first, ...others]: ReadonlyArray<Open>, clock: Clock.Clock) =>
+    first === undefined
+      ? Effect.void
+      : Effect.flatMapEager(apart(checkClient(first, clock)), () => {
+          const checks = others.map((listener) => apart(checkClient(listener, clock)))
+          const waiting = checks.filter((one) => !isSettled(one))
+          return Effect.all(waiting, { concurrency, discard: true })
+        })
+
+  const check = Effect.gen(function* () {
+    hasFailed = false
+    const listeners = [...open]
+    const clock = yield* Clock.Clock
+    const tick = readMonotonicMillis(clock)
+    const left = listeners.filter(({ until }) => tick >= until + abandonedMillis)
+    const projects = new Set(listeners.map(({ opening }) => opening.projectId))
+    const options = { concurrency, discard: true }
+    yield* Effect.forEach(left, (listener) => listener.close, options)
+    yield* Effect.all(
+      [
+        Effect.forEach(byClient(listeners), (own) => checkClients(own, clock), options),
+        Effect.forEach(projects, (id) => apart(checkProject(id, listeners)), options),
+      ],
+      { concurrency: "unbounded", discard: true },
+    )
+    if (!hasFailed) checking.succeeded()
+  })
+
+  const checkNext = Effect.gen(function* () {
+    yield* someOpen.await
+    yield* Effect.raceFirst(Effect.sleep(checkPause), someDeleted.await)
+    yield* someDeleted.close
+    yield* check
+  })
+
+  yield* Effect.forkScoped(Effect.forever(checkNext))
+
+  const checkTimes = Effect.gen(function* () {
+    yield* someOpen.await
+    yield* Effect.sleep(timePause)
+    const tick = readMonotonicMillis(yield* Clock.Clock)
+    for (const listener of open) listener.checkTime(tick)
+  })
+
+  // Apart from the checks, which may wait for those who do not answer.
+  yield* Effect.forkScoped(Effect.forever(checkTimes))
+
+  let isClosing = false
+  yield* Effect.forkScoped(
+    Effect.map(feed.closing, () => {
+      isClosing = true
+      for (const listener of open) listener.end("closing")
+    }),
+  )
+
+  const shared: Shared = {
+    reading: makeOutageReporter(faults, "Events cannot be read for listeners"),
+    run: yield* FiberSet.makeRuntime<never, void, never>(),
+    forget: (listener) => {
+      if (!open.delete(listener)) return
+      slots.giveBack(listener.opening.client, listener.opening.projectId)
+      if (open.size === 0) someOpen.closeUnsafe()
+    },
+  }
+
+  /** Starts to listen with a slot, which the listener frees in the end. */
+  const begin = Effect.fnUntraced(function* (
+    opening: ListenerRequest,
+    interruptible: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E>,
+  ) {
+    const { tick } = yield* currentMoment
+    const follower = yield* feed.follower(opening)
+    const first = yield* interruptible(follower.stored)
+    const lifeMillis = yield* Random.nextBetween(shortestLifeMillis, longestLifeMillis)
+    const listener = new Open(shared, opening, follower, first, tick, lifeMillis)
+    open.add(listener)
+    someOpen.openUnsafe()
+    if (isClosing) listener.end("closing")
+    return listener
+  })
+
+  return Listeners.of({
+    slot: (client, project) =>
+      Effect.acquireRelease(takeSlot(client, project), () =>
+        Effect.sync(() => slots.giveBack(client, project)),
+      ),
+
+    open: (opening) =>
+      Effect.uninterruptibleMask((restore) =>
+        Effect.andThen(
+          takeSlot(opening.client, opening.projectId),
+          Effect.onError(begin(opening, restore), () =>
+            Effect.sync(() => slots.giveBack(opening.client, opening.projectId)),
+          ),
+        ),
+      ),
+  })
+})

@@ -1,0 +1,105 @@
+/** How each database is doing, so that one that does not answer hides nothing of the others. */
+
+import type * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Metric from "effect/Metric"
+import * as Schedule from "effect/Schedule"
+import { RateLimiter } from "../limits/rate-limiter.ts"
+import { type Shard, Shards, type Stores } from "../shards/shard-map.ts"
+import { countingLayer } from "../telemetry/counting.ts"
+import { gauge, prometheusText } from "../telemetry/instruments.ts"
+import { type Backlog, Outbox, maxCountedBacklog } from "../webhooks/outbox.ts"
+import { Metrics } from "./metrics.ts"
+import { Readiness, askAll, orNull } from "./status.ts"
+
+/** How a database is doing. */
+export interface DatabaseReport {
+  /** Its name; `undefined` for the only one, and for the stores of all. */
+  readonly name: string | undefined
+  /** Whether its stores answer, by what they keep. */
+  readonly stores: Readonly<Record<string, boolean>>
+  /** `undefined` if it does not answer, or has no deliveries. */
+  readonly backlog: Backlog | undefined
+}
+
+const silent = { memberships: false, webhooks: false, deliveries: false }
+
+/** Asks which of the stores of a shard answer. */
+const answering = ({ memberships, outbox, webhooks }: Stores) =>
+  askAll({ memberships: memberships.ping, webhooks: webhooks.ping, deliveries: outbox.ping })
+
+const databasesReport = (
+  name: string | undefined,
+  stores: Effect.Effect<DatabaseReport["stores"]>,
+  backlog: Effect.Effect<DatabaseReport["backlog"]>,
+): Effect.Effect<DatabaseReport> =>
+  Effect.map(Effect.all([stores, backlog], { concurrency: "unbounded" }), ([answers, left]) => ({
+    name,
+    stores: answers,
+    backlog: left,
+  }))
+
+const reportOn = ({ name, use }: Shard): Effect.Effect<DatabaseReport> =>
+  databasesReport(
+    name,
+    Effect.catch(use(answering), () => Effect.succeed(silent)),
+    orNull(use(({ outbox }) => outbox.backlog(maxCountedBacklog))),
+  )
+
+/** Makes an effect that asks every database, each for up to 5 seconds. */
+export const makeDatabaseReport = Effect.gen(function* () {
+  const { stores } = yield* Readiness
+  const outbox = yield* Outbox
+  const shards = yield* Shards
+  const only = databasesReport(undefined, stores, orNull(outbox.backlog(maxCountedBacklog)))
+  // What belongs to no project.
+  const shared = Effect.map(stores, ({ apiKeys, rateLimits }) => ({ apiKeys, rateLimits }))
+  const reports =
+    shards.length === 0
+      ? [only]
+      : [databasesReport(undefined, shared, Effect.undefined), ...shards.map(reportOn)]
+  return Effect.all(reports, { concurrency: "unbounded" })
+})
+
+/** How metrics come about: occurrences are counted, and states are read. */
+
+/** Shows how a database is doing as gauges. */
+const show = ({ backlog, name, stores }: DatabaseReport, context: Context.Context<never>): void => {
+  const ownGauge = gauge
+  const dueFor = backlog && (backlog.dueForMillis ?? 0) / 1000
+  ownGauge("tenure.webhook.deliveries.waiting", context, name)(backlog?.waiting)
+  ownGauge("tenure.webhook.deliveries.oldest_due", context, name)(dueFor)
+  ownGauge("tenure.webhook.disabled", context, name)(backlog?.disabledWebhooks)
+  for (const [store, isUp] of Object.entries(stores)) {
+    ownGauge("tenure.store.up", context, store, name)(Number(isUp))
+  }
+}
+
+// How often the stores are asked for those who export metrics by themselves.
+const readPause = "10 seconds"
+
+const make = Effect.gen(function* () {
+  const { suspended } = yield* RateLimiter
+  const reports = yield* makeDatabaseReport
+  const registry = yield* Metric.MetricRegistry
+  const context = yield* Effect.context()
+  const suspendedKeys = gauge("tenure.rate_limit.suspended_keys", context)
+  const read = Effect.map(Effect.all([reports, suspended]), ([databases, keys]) => {
+    for (const report of databases) show(report, context)
+    suspendedKeys(keys.length)
+  })
+  yield* Effect.forkScoped(Effect.repeat(read, Schedule.spaced(readPause)))
+  return Metrics.of({
+    text: Effect.andThen(read, prometheusText).pipe(
+      Effect.provideService(Metric.MetricRegistry, registry),
+    ),
+  })
+})
+
+/** Counts in the registry of the context. */
+export const makeMetering = countingLayer
+
+/** Shows the metrics of the registry of the context. */
+export const readMetrics: Layer.Layer<Metrics, never, Readiness | Outbox | RateLimiter> =
+  Layer.effect(Metrics, make)

@@ -1,0 +1,124 @@
+/** Whether the stores answer, and whether requests can be answered. */
+
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Record from "effect/Record"
+import type { StoreUnavailable } from "../base/errors.ts"
+import type { ApiKeyId } from "../base/values.ts"
+import { version } from "../base/version.ts"
+import { ApiKeyStore } from "../keys/store.ts"
+import { RateLimitStore } from "../limits/buckets.ts"
+import { RateLimiter, type RateLimiterSettings } from "../limits/rate-limiter.ts"
+import { MembershipStore } from "../memberships/store.ts"
+import { type Backlog, Outbox, maxCountedBacklog } from "../webhooks/outbox.ts"
+import { WebhookStore } from "../webhooks/store.ts"
+
+type Limits = Pick<RateLimiterSettings, "onStoreFailure">
+
+type Stores = MembershipStore | WebhookStore | ApiKeyStore | Outbox | RateLimitStore
+
+/** A store, by what it keeps. */
+export type StoreName = "memberships" | "webhooks" | "apiKeys" | "deliveries" | "rateLimits"
+
+/** Tells whether the stores answer. */
+export class Readiness extends Context.Service<
+  Readiness,
+  {
+    /** Whether every store that requests need answers its ping, within 5 seconds. */
+    readonly isReady: Effect.Effect<boolean>
+    /** Whether each store answers its ping, within 5 seconds. */
+    readonly stores: Effect.Effect<Readonly<Record<StoreName, boolean>>>
+  }
+>()("@tenure/core/Readiness") {
+  static readonly layer = (limits: Limits): Layer.Layer<Readiness, never, Stores> =>
+    Layer.effect(Readiness, readinessMake(limits))
+}
+
+type Ping = Effect.Effect<void, StoreUnavailable>
+
+/** Whether a ping succeeds in time. */
+const succeeds = (ping: Ping): Effect.Effect<boolean> =>
+  ping.pipe(
+    Effect.matchCause({ onSuccess: () => true, onFailure: () => false }),
+    Effect.timeoutOrElse({ duration: "5 seconds", orElse: () => Effect.succeed(false) }),
+  )
+
+/** Tells which of some stores answer their pings in time. A ping that several of them share runs once. */
+export const askAll = <Name extends string>(
+  pings: Readonly<Record<Name, Ping>>,
+): Effect.Effect<Record<Name, boolean>> => {
+  const distinct = [...new Set(Record.values(pings))]
+  return Effect.map(Effect.forEach(distinct, succeeds, { concurrency: "unbounded" }), (answers) =>
+    Record.map(pings, (ping) => answers[distinct.indexOf(ping)] === true),
+  )
+}
+
+const readinessMake = Effect.fnUntraced(function* ({ onStoreFailure }: Limits) {
+  const pings: Readonly<Record<StoreName, Ping>> = {
+    memberships: (yield* MembershipStore).ping,
+    webhooks: (yield* WebhookStore).ping,
+    apiKeys: (yield* ApiKeyStore).ping,
+    deliveries: (yield* Outbox).ping,
+    rateLimits: (yield* RateLimitStore).ping,
+  }
+  const { rateLimits: _, ...others } = pings
+  // Otherwise requests are answered even if the store of rate limits is down.
+  const needed = Object.values(onStoreFailure === "closed" ? pings : others)
+  return {
+    isReady: succeeds(Effect.all(new Set(needed), { concurrency: "unbounded", discard: true })),
+    stores: askAll(pings),
+  }
+})
+
+/** How Tenure is doing, for operators. */
+
+/** How Tenure is doing. */
+export interface StatusReport {
+  /** The version of Tenure. */
+  readonly version: string
+  /** Whether each store answers. */
+  readonly stores: Readonly<Record<StoreName, boolean>>
+  /**
+   * How much is left to deliver and what was given up, counted up to 10,000: that stands for as many or
+   * more. The oldest delivery is that of the first 10,000 webhooks with due deliveries, and failed ones
+   * are those of the first 10,000 webhooks that have any. `undefined` if the store does not answer.
+   */
+  readonly backlog: Backlog | undefined
+  /** The ids of the API keys that this process has suspended, at most 10,000. */
+  readonly suspendedKeys: ReadonlyArray<ApiKeyId>
+}
+
+/** Tells how Tenure is doing. */
+export class Status extends Context.Service<
+  Status,
+  {
+    /** How Tenure is doing. Waits up to 5 seconds for the stores. */
+    readonly report: Effect.Effect<StatusReport>
+  }
+>()("@tenure/core/Status") {
+  static readonly layer = (): Layer.Layer<Status, never, Outbox | RateLimiter | Readiness> =>
+    Layer.effect(Status, make)
+}
+
+const unknown = Effect.succeed(undefined)
+
+/** Asks for a backlog, which is unknown if the answer does not come within 5 seconds. */
+export const orNull = <E>(backlog: Effect.Effect<Backlog, E>): Effect.Effect<Backlog | undefined> =>
+  backlog.pipe(
+    Effect.catchCause(() => unknown),
+    Effect.timeoutOrElse({ duration: "5 seconds", orElse: () => unknown }),
+  )
+
+const make = Effect.gen(function* () {
+  const readiness = yield* Readiness
+  const outbox = yield* Outbox
+  const { suspended } = yield* RateLimiter
+  const backlog = orNull(outbox.backlog(maxCountedBacklog))
+  return {
+    report: Effect.map(
+      Effect.all([readiness.stores, backlog, suspended], { concurrency: "unbounded" }),
+      ([stores, left, suspendedKeys]) => ({ version, stores, backlog: left, suspendedKeys }),
+    ),
+  }
+})

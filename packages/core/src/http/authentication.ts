@@ -1,0 +1,202 @@
+/** Authentication: finding out who sent a request. */
+
+import type * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Predicate from "effect/Predicate"
+import * as Result from "effect/Result"
+import { runEager, suspendEager } from "../base/eager.ts"
+import type { Faults } from "../base/faults.ts"
+import { type HeaderFields, singleHeader } from "../base/headers.ts"
+import { mostAge } from "../events/listeners.ts"
+import type { ApiKey } from "../keys/api-key.ts"
+import type { ApiKeys } from "../keys/api-keys.ts"
+import { type Authenticate, type Identity, type Principal, toPrincipal } from "../keys/identity.ts"
+import type { Tickets } from "../keys/tickets.ts"
+import type { ApiError } from "./errors.ts"
+import { mayUseProject } from "./operation.ts"
+import type { ApiRequest } from "./request.ts"
+import { type Outcome, apiErrorIn, failOutcome } from "./response.ts"
+
+const unauthorized: ApiError = { _tag: "Unauthorized" }
+
+const repeated: ApiError = {
+  _tag: "MalformedRequest",
+  message: "The Authorization header was sent more than once.",
+}
+
+// The scheme is case-insensitive (RFC 9110, 11.1).
+const bearer = /^bearer +(.*[^ ]) *$/i
+
+/** Reads the bearer token of a request. */
+const tokenOf = (headers: HeaderFields): Outcome<string> => {
+  const field = singleHeader(headers, "authorization")
+  if (field._tag === "Repeated") return failOutcome(repeated)
+  const token = field._tag === "Value" ? bearer.exec(field.value)?.[1] : undefined
+  return token === undefined ? failOutcome(unauthorized) : Result.succeed(token)
+}
+
+const ofKey = (key: ApiKey | undefined): Effect.Effect<Principal, ApiError> =>
+  key === undefined
+    ? Effect.fail(unauthorized)
+    : Effect.succeed({
+        keyId: key.id,
+        role: key.role,
+        projects: key.projects,
+        isReadOnly: false,
+        digest: key.digest,
+      })
+
+// Hosts without types may also return `null` or `false`.
+const ofIdentity = (identity: Identity | undefined): Effect.Effect<Principal, ApiError> =>
+  identity ? Effect.succeed(toPrincipal(identity)) : Effect.fail(unauthorized)
+
+/** Asks the host. What its function throws is a defect. */
+const askHost = (authenticate: Authenticate<void>): Effect.Effect<Principal, ApiError> => {
+  const answer = authenticate()
+  return Predicate.isPromiseLike(answer)
+    ? Effect.flatMap(
+        Effect.promise(() => answer),
+        ofIdentity,
+      )
+    : ofIdentity(answer)
+}
+
+/** Finds the key of the token in a request. */
+const byToken = (
+  { headers }: ApiRequest,
+  clock: Clock.Clock,
+  find: (token: string) => Effect.Effect<ApiKey | undefined, ApiError>,
+): Effect.Effect<Principal, ApiError> => {
+  const token = tokenOf(headers)
+  return Result.isSuccess(token)
+    ? Effect.flatMapEager(runEager(find(token.success), clock), ofKey)
+    : Effect.fail(token.failure)
+}
+
+/** Reads the ticket of a request, which only those have who cannot send header fields. */
+const ticketOf = ({ headers, query }: ApiRequest): string | undefined =>
+  query?.includes("ticket=") === true && !Object.hasOwn(headers, "authorization")
+    ? (new URLSearchParams(query).get("ticket") ?? undefined)
+    : undefined
+
+const ifHolder = (holder: Principal | undefined) =>
+  holder === undefined ? Effect.fail(unauthorized) : Effect.succeed(holder)
+
+/**
+ * Finds out again who sent a request. Holds no more of the request than that takes, because connections
+ * that stay open keep it.
+ *
+ * @param mostAge - how old the store's answer may be, in milliseconds, if that is less than
+ *   `keyCacheLife`
+ */
+export type Reauthenticate = (mostAge?: number) => Effect.Effect<Principal, ApiError>
+
+/** Finds out who sent a request. */
+export interface Authentication {
+  /**
+   * Redeems the ticket of the request, or else asks the adapter's authentication, or else the host's, or
+   * else looks up the API key.
+   */
+  readonly identify: (request: ApiRequest) => Effect.Effect<Principal, ApiError>
+  /** Knows only the holders of cached API keys. Asks neither a store nor the host. */
+  readonly recall: (request: ApiRequest) => Effect.Effect<Principal, ApiError>
+  /** Returns what finds out again who sent a request, as far as that can have changed. */
+  readonly renewal: (request: ApiRequest, principal: Principal) => Reauthenticate
+}
+
+/** Makes the authentication. */
+export const makeAuthentication = (
+  apiKeys: ApiKeys["Service"],
+  tickets: Tickets["Service"],
+  hostAuthenticate: Authenticate<ApiRequest> | undefined,
+): Authentication => {
+  /** Returns the authentication of the adapter, or else that of the host, if there is one. */
+  const authenticateOf = (request: ApiRequest): Authenticate<void> | undefined =>
+    request.authenticate ?? (hostAuthenticate && (() => hostAuthenticate(request)))
+
+  return {
+    identify: (request) =>
+      // What a host throws is a defect of this effect.
+      suspendEager((clock) => {
+        if (request.body._tag === "Unreadable") return Effect.fail(request.body.error)
+        const ticket = ticketOf(request)
+        if (ticket !== undefined) return Effect.flatMap(tickets.redeem(ticket), ifHolder)
+        const authenticate = authenticateOf(request)
+        return authenticate === undefined
+          ? byToken(request, clock, apiKeys.authenticate)
+          : askHost(authenticate)
+      }),
+
+    recall: (request) =>
+      suspendEager((clock) =>
+        request.authenticate === undefined && hostAuthenticate === undefined
+          ? byToken(request, clock, apiKeys.recall)
+          : Effect.fail(unauthorized),
+      ),
+
+    renewal: (request, { digest, ticket }) => {
+      // A ticket is not needed again.
+      if (ticket !== undefined) {
+        return (mostAge) => Effect.flatMap(tickets.renew(ticket, mostAge), ifHolder)
+      }
+      if (digest !== undefined) {
+        return (mostAge) =>
+          suspendEager((clock) =>
+            Effect.flatMapEager(runEager(apiKeys.byDigest(digest, mostAge), clock), ofKey),
+          )
+      }
+      const authenticate = authenticateOf(request)
+      return () => suspendEager(() => askHost(() => authenticate?.()))
+    },
+  }
+}
+
+/** Whether a client that follows a project, or waits for its events, may still do so. */
+
+/** The access of a client to a project. It is kept for as long as the client follows the project. */
+export interface StreamAccess {
+  readonly projectId: string
+  readonly renew: Reauthenticate
+  /** The request by which it was given. */
+  readonly requestId: string
+}
+
+/** No slot is free. One will be at the latest when the longest poll has ended. */
+export const connectionLimitError: ApiError = { _tag: "RateLimited", retryAfter: 20 }
+
+/**
+ * Fails if the client may not use the project any more, or if it is another one with the same id.
+ *
+ * @param age - how old the store's answer may be, in milliseconds, if that is less than `keyCacheLife`
+ */
+export const recheckAccess = (
+  { projectId, renew }: StreamAccess,
+  age?: number,
+): Effect.Effect<void, ApiError> =>
+  suspendEager((clock) =>
+    Effect.flatMapEager(runEager(renew(age), clock), (principal) =>
+      mayUseProject(principal, projectId) ? Effect.void : Effect.fail({ _tag: "ProjectNotFound" }),
+    ),
+  )
+
+/** Fails unless the client may follow the project, by what is known now. */
+export const admit = (access: StreamAccess): Effect.Effect<void, ApiError> =>
+  recheckAccess(access, mostAge)
+
+/** Tells whether the client may still follow the project: `undefined` if a store does not answer. */
+export const isStillAllowed = (
+  access: StreamAccess,
+  faults: Faults,
+): Effect.Effect<boolean | undefined> =>
+  suspendEager((clock) =>
+    Effect.matchCauseEffectEager(runEager(admit(access), clock), {
+      onSuccess: () => Effect.succeed(true),
+      onFailure: (cause) => {
+        const error = apiErrorIn(cause)
+        if (error?._tag === "StoreUnavailable") return Effect.undefined
+        if (error !== undefined) return Effect.succeed(false)
+        const reported = faults.defect("A listener could not be checked", cause, access.requestId)
+        return Effect.as(reported, false)
+      },
+    }),
+  )

@@ -1,0 +1,362 @@
+/** Events as responses show them. */
+
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Random from "effect/Random"
+import { Faults } from "../base/faults.ts"
+import { type HeaderFields, singleHeader, traceparentOfHeaders } from "../base/headers.ts"
+import * as Setting from "../base/setting.ts"
+import { type Event, EventType, eventData } from "../events/event.ts"
+import { FeedCursor, type FeedEvent } from "../events/feed-store.ts"
+import { Feed, type FeedPageQuery } from "../events/feed.ts"
+import {
+  type Listener,
+  type ListenerEndReason,
+  type ListenerMessage,
+  Listeners,
+} from "../events/listeners.ts"
+import { Events } from "../webhooks/published-events.ts"
+import {
+  type Authentication,
+  type StreamAccess,
+  admit,
+  connectionLimitError,
+  isStillAllowed,
+  recheckAccess,
+} from "./authentication.ts"
+import type { ApiError } from "./errors.ts"
+import {
+  type Call,
+  type OperationsOn,
+  bodyOf,
+  decodePathParam,
+  isoOrNull,
+  makeDisclosureAudit,
+  pageQuery,
+  projectOf,
+  readField,
+  readQuery,
+  ticketQuery,
+} from "./operation.ts"
+import { acceptsEventStream, eventStreamType } from "./request.ts"
+import type { RawReply } from "./response.ts"
+import { deliveryData } from "./webhooks.ts"
+
+/** Returns what a response has of an event: of its data, nothing unless it is to be shown. */
+export const disclosedEventData = (event: Event, hasData: boolean) => ({
+  id: event.id,
+  type: event.type,
+  timestamp: isoOrNull(event.at),
+  data: hasData ? eventData(event) : null,
+})
+
+/** Returns what a response has of an event. */
+export const eventDataOf = (event: Event) => disclosedEventData(event, true)
+
+/** The feed as Server-Sent Events (HTML, 9.2). */
+
+/** How long a client waits before it reconnects, in milliseconds: a random time between these. */
+export const shortestRetryMillis = 1000
+export const longestRetryMillis = 3000
+
+const eventStreamHeaders: RawReply["headers"] = {
+  "Content-Type": eventStreamType,
+  // Who compresses responses collects them first.
+  "Cache-Control": "no-store, no-transform",
+  // The proxy of nginx collects them, too.
+  "X-Accel-Buffering": "no",
+}
+
+// Neither a type nor JSON has line ends, and a cursor has no NUL either.
+const printEvent = (event: FeedEvent): string =>
+  `event: ${event.type}\ndata: ${JSON.stringify(eventDataOf(event))}\n\n`
+
+const heartbeat = ":\n\n"
+
+// Whoever was sent away because a store does not answer waits longer than others.
+const retryFactor = 5
+
+const printRetry = (millis: number): string => `retry: ${millis}\n\n`
+
+const reset = 'event: reset\ndata: {"reason":"cursor_expired"}\n\n'
+
+/**
+ * Prints a message. The last event of a page has the id of the place after the page, so that a client that
+ * breaks off within a page gets it again.
+ */
+const print = (message: Exclude<ListenerMessage, { readonly _tag: "End" }>): string => {
+  if (message._tag === "Heartbeat") return heartbeat
+  const { cursor, events } = message
+  const last = events.at(-1)
+  const id = `id: ${cursor}\n`
+  // Clients take note of an id without data, and dispatch nothing.
+  if (last === undefined) return `${id}\n`
+  return `${events.slice(0, -1).map(printEvent).join("")}${id}${printEvent(last)}`
+}
+
+/** What all streams share. */
+interface Shared {
+  readonly faults: Faults
+  /** Runs an effect that cannot fail as a promise. */
+  readonly run: <A>(effect: Effect.Effect<A>) => Promise<A>
+}
+
+/** A stream to make. */
+interface Source {
+  readonly listener: Listener
+  /** Closes the listener when it aborts. */
+  readonly signal: AbortSignal | undefined
+  readonly retryMillis: number
+  /** The request that it answers. */
+  readonly requestId: string
+}
+
+const done = { done: true, value: undefined } as const
+
+/** Prints what a listener gets. While it waits, it is no more than this object and a promise. */
+class Texts implements AsyncIterator<string> {
+  private readonly shared: Shared
+  private readonly listener: Listener
+  private readonly requestId: string
+  private readonly retryMillis: number
+  /** What precedes the next text. */
+  private head: string
+  private isOver = false
+
+  constructor(shared: Shared, { listener, requestId, retryMillis }: Source) {
+    this.shared = shared
+    this.listener = listener
+    this.requestId = requestId
+    this.retryMillis = retryMillis
+    this.head = printRetry(retryMillis)
+  }
+
+  next(): Promise<IteratorResult<string>> {
+    return this.isOver
+      ? Promise.resolve(done)
+      : new Promise((resolve) => {
+          this.listener.receive((message) => resolve(this.resultOf(message)))
+        })
+  }
+
+  return(): Promise<IteratorResult<string>> {
+    return this.shared.run(this.end)
+  }
+
+  private get end(): Effect.Effect<IteratorResult<string>> {
+    this.isOver = true
+    return Effect.as(this.listener.close, done)
+  }
+
+  /** What a client is told at the end. */
+  private lastOf(reason: ListenerEndReason): string | undefined {
+    if (reason === "reset") return reset
+    return reason === "unavailable" ? printRetry(retryFactor * this.retryMillis) : undefined
+  }
+
+  private resultOf(
+    message: ListenerMessage,
+  ): IteratorResult<string> | Promise<IteratorResult<string>> {
+    const { faults, run } = this.shared
+    try {
+      if (message._tag !== "End") {
+        const value = this.head + print(message)
+        this.head = ""
+        return { value }
+      }
+      const ended = run(this.end)
+      const last = this.lastOf(message.reason)
+      return last === undefined ? ended : ended.then(() => ({ value: last }))
+    } catch (defect) {
+      const cause = Cause.die(defect)
+      const reported = faults.defect("A stream ended in a defect", cause, this.requestId)
+      return run(Effect.andThen(reported, this.end))
+    }
+  }
+}
+
+/** Makes the function that makes responses, each of which hands on what a listener gets. */
+export const makeEventStream =
+  (shared: Shared) =>
+  (source: Source): RawReply => {
+    const { listener, signal } = source
+    const close = (): void => void shared.run(listener.close)
+    if (signal?.aborted === true) close()
+    signal?.addEventListener("abort", close, { once: true })
+    return {
+      _tag: "Verbatim",
+      headers: eventStreamHeaders,
+      body: { [Symbol.asyncIterator]: () => new Texts(shared, source) },
+    }
+  }
+
+/** The operations on events. */
+
+const parseTypes = (given: unknown): ReadonlyArray<string> | undefined => {
+  const parsed = typeof given === "string" ? given.split(",") : []
+  return parsed.length > 0 && parsed.every(EventType.is) ? parsed : undefined
+}
+
+const types = Setting.optional(
+  Setting.custom<string, ReadonlyArray<string>>(
+    `event types, each ${EventType.expected}, joined by commas`,
+    parseTypes,
+  ),
+)
+
+const wait = Setting.withDefault(
+  Setting.custom<string, number>("a whole number of seconds from 0 to 20", (given) =>
+    typeof given === "string" && /^(1?\d|20)$/.test(given) ? Number(given) : undefined,
+  ),
+  "0",
+)
+
+// Whether responses have the data of events.
+const eventOperationsHasData = Setting.withDefault(
+  Setting.custom<string, boolean>("true or false", (given) =>
+    given === "true" || given === "false" ? given === "true" : undefined,
+  ),
+  "true",
+)
+
+const type = Setting.string(EventType.expected, EventType.is)
+const data = Setting.guarded<unknown>("a JSON value", () => true)
+
+const lastEventIdOf = (headers: HeaderFields): Effect.Effect<string | undefined, ApiError> => {
+  const field = singleHeader(headers, "last-event-id")
+  if (field._tag === "Absent" || (field._tag === "Value" && field.value === "")) {
+    return Effect.undefined
+  }
+  return field._tag === "Value" && FeedCursor.is(field.value)
+    ? Effect.succeed(field.value)
+    : Effect.fail({ _tag: "MalformedRequest", message: "The header Last-Event-ID is invalid." })
+}
+
+/**
+ * Makes the operations.
+ *
+ * @param maxBodyBytes - the longest request body, in bytes
+ * @param renewal - returns what finds out again who sent a request
+ */
+export const makeEventOperations = Effect.fnUntraced(function* (
+  maxBodyBytes: number,
+  renewal: Authentication["renewal"],
+) {
+  const events = yield* Events
+  const recordShown = yield* makeDisclosureAudit
+  const feed = yield* Feed
+  const listeners = yield* Listeners
+  const faults = yield* Faults
+  const respond = makeEventStream({ faults, run: Effect.runPromiseWith(yield* Effect.context()) })
+
+  const accessOf = (
+    { principal, request, requestId }: Call<"project_id">,
+    projectId: string,
+  ): StreamAccess => ({
+    projectId,
+    renew: renewal(request, principal),
+    requestId,
+  })
+
+  /**
+   * Reads a page of the feed. A request that waits takes a slot, and its key has to be valid at the end,
+   * too.
+   */
+  const readFeed = (call: Call<"project_id">, query: FeedPageQuery) =>
+    query.waitMillis === 0
+      ? feed.read(query)
+      : Effect.andThen(
+          listeners.slot(call.principal.keyId, query.projectId),
+          feed.read({ ...query, signal: call.request.signal?.() }),
+        ).pipe(
+          Effect.scoped,
+          Effect.catchTag("NoSlot", () => Effect.fail(connectionLimitError)),
+          Effect.tap(() => recheckAccess(accessOf(call, query.projectId))),
+        )
+
+  const listPage = Effect.fnUntraced(function* (call: Call<"project_id">) {
+    const projectId = yield* projectOf(call)
+    const query = yield* readQuery(call.request, {
+      ...pageQuery,
+      types,
+      wait,
+      ticket: ticketQuery,
+      data: eventOperationsHasData,
+    })
+    const page = yield* readFeed(call, {
+      projectId,
+      after: query.after,
+      types: query.types,
+      limit: query.limit,
+      waitMillis: 1000 * query.wait,
+    })
+    return {
+      message: "The events after the cursor.",
+      total: page.events.length,
+      next: page.cursor,
+      data: page.events.map((event) => disclosedEventData(event, query.data)),
+    }
+  })
+
+  const stream = Effect.fnUntraced(function* (call: Call<"project_id">) {
+    const projectId = yield* projectOf(call)
+    const query = yield* readQuery(call.request, {
+      after: pageQuery.after,
+      types,
+      ticket: ticketQuery,
+    })
+    const lastEventId = yield* lastEventIdOf(call.request.headers)
+    const access = accessOf(call, projectId)
+    yield* admit(access)
+    const listener = yield* listeners
+      .open({
+        client: call.principal.keyId,
+        projectId,
+        after: lastEventId ?? query.after,
+        types: query.types,
+        isAllowed: isStillAllowed(access, faults),
+      })
+      .pipe(Effect.catchTag("NoSlot", () => Effect.fail(connectionLimitError)))
+    return respond({
+      listener,
+      signal: call.request.signal?.(),
+      retryMillis: yield* Random.nextIntBetween(shortestRetryMillis, longestRetryMillis),
+      requestId: call.requestId,
+    })
+  })
+
+  return {
+    "events.list": (call) =>
+      acceptsEventStream(call.request.headers) ? stream(call) : listPage(call),
+
+    "events.publish": Effect.fnUntraced(function* (call) {
+      const projectId = yield* projectOf(call)
+      yield* readQuery(call.request, {})
+      const body = yield* bodyOf(call, maxBodyBytes)
+      const id = yield* events.publish({
+        projectId,
+        type: yield* Effect.fromResult(readField(body, "type", type)),
+        data: yield* Effect.fromResult(readField(body, "data", data)),
+        traceparent: traceparentOfHeaders(call.request.headers),
+        idempotencyKey: call.once,
+      })
+      return { message: "The event was published.", data: { id } }
+    }),
+
+    "events.get": Effect.fnUntraced(function* (call) {
+      const projectId = yield* projectOf(call)
+      const query = yield* readQuery(call.request, { data: eventOperationsHasData })
+      const eventId = yield* decodePathParam(call.params.event_id)
+      const event = yield* events.find({ projectId, eventId })
+      const deliveries = event.deliveries.map((delivery) => ({
+        webhook_id: delivery.webhookId,
+        ...deliveryData(delivery),
+      }))
+      if (query.data) yield* recordShown(call, "data_shown", event.id)
+      return {
+        message: "The event and its deliveries.",
+        data: { ...disclosedEventData(event, query.data), deliveries },
+      }
+    }),
+  } satisfies OperationsOn<"events">
+})

@@ -1,0 +1,514 @@
+/** The errors of requests that the limits do not admit. */
+
+import * as Cause from "effect/Cause"
+import type * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import { WebCrypto } from "effect/crypto/WebCrypto"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
+import type * as Scope from "effect/Scope"
+import { isSettled, runEager, suspendEager } from "../base/eager.ts"
+import { Faults, callHost } from "../base/faults.ts"
+import { traceparentOfHeaders } from "../base/headers.ts"
+import { networksOption } from "../base/input.ts"
+import * as Setting from "../base/setting.ts"
+import { momentAt, readMonotonic } from "../base/time.ts"
+import type { ApiKeyId } from "../base/values.ts"
+import type { Feed } from "../events/feed.ts"
+import type { Listeners } from "../events/listeners.ts"
+import type { Activity } from "../health/activity.ts"
+import type { Status } from "../health/status.ts"
+import { ApiKeys } from "../keys/api-keys.ts"
+import type { Authenticate, Principal } from "../keys/identity.ts"
+import { Tickets } from "../keys/tickets.ts"
+import { type LimitDecision, RateLimiter } from "../limits/rate-limiter.ts"
+import { Memberships } from "../memberships/memberships.ts"
+import { Observer } from "../telemetry/observer.ts"
+import { Tracing } from "../telemetry/tracing.ts"
+import type { Events } from "../webhooks/published-events.ts"
+import type { Webhooks } from "../webhooks/webhooks.ts"
+import { makeApiKeyOperations, makeIdentityOperations, makeRealtimeOperations } from "./api-keys.ts"
+import { type Authentication, makeAuthentication } from "./authentication.ts"
+import type { ApiError } from "./errors.ts"
+import { makeEventOperations } from "./events.ts"
+import {
+  makeAuditOperations,
+  makeMembershipOperations,
+  makeProjectOperations,
+} from "./memberships.ts"
+import {
+  type Operations,
+  type RoutedCall,
+  performWithIdempotency,
+  preferProjectNotFound,
+  routeRequest,
+} from "./operation.ts"
+import type { RealtimeSession, WebSocketHandshake } from "./realtime.ts"
+import {
+  type ApiRequest,
+  makeClientAddress,
+  makeRequestId,
+  readApiRequest,
+  requestIdOption,
+} from "./request.ts"
+import {
+  type ApiResponse,
+  type OperationResult,
+  type Outcome,
+  type RawReply,
+  type RequestSubject,
+  respond,
+  toOutcome,
+} from "./response.ts"
+import {
+  type BodyLimit,
+  type PathPattern,
+  type RouteMatch,
+  apiParts,
+  makeBodyLimit,
+  makeRoutes,
+} from "./routes.ts"
+import { makeDocsOperations, makeStatusOperations } from "./service-info.ts"
+import { makeWebhookOperations } from "./webhooks.ts"
+
+/** Returns the error of a request that the limiter does not admit. */
+export type RefusalOf = (
+  decision: LimitDecision,
+  keyId: ApiKeyId | undefined,
+) => ApiError | undefined
+
+/** Has an observer told of the refusals. */
+export const makeRefusal =
+  (observer: Observer): RefusalOf =>
+  (decision, keyId) => {
+    switch (decision._tag) {
+      case "Admitted":
+        return undefined
+      case "Refused":
+        observer.refused?.({ by: decision.by, keyId })
+        return { _tag: "RateLimited", retryAfter: decision.retryAfter }
+      case "Unavailable":
+        return { _tag: "StoreUnavailable", cause: undefined }
+    }
+  }
+
+/** All operations, by their names. */
+
+/**
+ * Makes the operations.
+ *
+ * @param renewal - returns what finds out again who sent a request
+ */
+export const makeAllOperations = Effect.fnUntraced(function* (
+  settings: HandlerSettings,
+  renewal: Authentication["renewal"],
+) {
+  const { maxBodyBytes } = settings
+  return {
+    ...(yield* makeMembershipOperations(maxBodyBytes)),
+    ...(yield* makeProjectOperations),
+    ...(yield* makeWebhookOperations(maxBodyBytes)),
+    ...(yield* makeEventOperations(maxBodyBytes, renewal)),
+    ...(yield* makeApiKeyOperations(maxBodyBytes)),
+    ...(yield* makeRealtimeOperations(maxBodyBytes)),
+    ...makeIdentityOperations(),
+    ...(yield* makeAuditOperations),
+    ...(yield* makeStatusOperations),
+    ...(yield* makeDocsOperations(settings)),
+  } satisfies Operations
+})
+
+/** Decides on requests for connections, which count for their address alone. */
+
+/** How the log of requests shows a connection that was admitted. */
+const switching: RawReply = { _tag: "Verbatim", status: 101, headers: {}, body: "" }
+
+/** What the decisions share with those on other requests. */
+interface Shared {
+  readonly addressOf: (request: ApiRequest) => string
+  readonly authentication: Authentication
+  readonly refusalOf: RefusalOf
+}
+
+/**
+ * Makes the decision.
+ *
+ * @returns a function of what to call with the session of a connection that was admitted
+ */
+export const makeConnect = Effect.fnUntraced(function* ({
+  addressOf,
+  authentication,
+  refusalOf,
+}: Shared) {
+  const faults = yield* Faults
+  const limiter = yield* RateLimiter
+  const context = yield* Effect.context<Listeners | Scope.Scope>()
+  // Loaded with the first connection: many programs have none.
+  const loaded = yield* Effect.cached(
+    Effect.gen(function* () {
+      const { checkHandshake, makeRealtime } = yield* Effect.promise(() => import("./realtime.ts"))
+      return { checkHandshake, ...(yield* makeRealtime(authentication.renewal)) }
+    }).pipe(Effect.provideContext(context)),
+  )
+
+  return (opened: (session: RealtimeSession) => void): DecideRequest =>
+    Effect.fnUntraced(function* (request, requestId): Effect.fn.Return<Answered> {
+      const address = addressOf(request)
+      const decision = yield* limiter.take({ address, keyId: undefined })
+      const { report } = decision
+      const refusal = refusalOf(decision, undefined)
+      if (refusal !== undefined) {
+        return { address, keyId: undefined, report, outcome: Result.fail(refusal) }
+      }
+      let keyId: ApiKeyId | undefined
+      const admitted = Effect.flatMap(loaded, ({ admit, checkHandshake }) => {
+        // A handshake that fails uses up no ticket.
+        const identified = Effect.andThen(checkHandshake(request), authentication.identify(request))
+        return Effect.flatMap(identified, (principal) => {
+          ;({ keyId } = principal)
+          return admit({ request, requestId, principal })
+        })
+      })
+      const outcome = yield* toOutcome(faults, requestId, admitted)
+      return {
+        address,
+        keyId,
+        report,
+        outcome: Result.map(outcome, (session) => {
+          opened(session)
+          return switching
+        }),
+      }
+    })
+})
+
+/** What a request is answered, before it becomes a response. */
+
+/** What a request is answered. */
+export interface Answered extends Pick<AccessRecord, "address" | "keyId"> {
+  readonly report: LimitDecision["report"]
+  readonly outcome: Outcome<OperationResult>
+  /** What is at the path of the request, if that was looked for. */
+  readonly found?: RouteMatch | undefined
+}
+
+/**
+ * Decides on the answer to a request.
+ *
+ * @param start - when the request came, in milliseconds of the monotonic clock
+ */
+export type DecideRequest = (
+  request: ApiRequest,
+  requestId: string,
+  start: number,
+  clock: Clock.Clock,
+) => Effect.Effect<Answered>
+
+/** What is reported of the limits of a client when nothing is known of them. */
+export const unknownLimits: LimitDecision["report"] = {
+  bucket: "address",
+  limit: 0,
+  remaining: 0,
+  reset: 0,
+  refill: 0,
+}
+
+/** The answer to a client once Tenure is closing. */
+export const answerClosed = (address: string): Answered => ({
+  address,
+  keyId: undefined,
+  report: unknownLimits,
+  outcome: Result.fail({ _tag: "StoreUnavailable", cause: undefined }),
+})
+
+/** Answers HTTP requests in five steps: authenticate, limit, route, perform, respond. */
+
+/** A record of a response for an access log. It contains no secrets. */
+export interface AccessRecord extends RequestSubject {
+  readonly status: number
+  readonly durationMillis: number
+  /**
+   * The client's address, as the limits count it: an IPv4 address, the /64 of an IPv6 address, or
+   * `local` if the host does not know it.
+   */
+  readonly address: string
+  /** The API key of the request if it is valid, or the key id that the host's authentication returned. */
+  readonly keyId: ApiKeyId | undefined
+}
+
+// Segments that every reader of URLs takes as they are: nothing encoded, neither "." nor "..".
+const basePathPattern = /^(\/(?!\.{1,2}(\/|$))[\w\-.~!$&'()*+,;=:@]+)*$/
+
+/** Reads a base path, without a slash at its end. */
+const parseBasePath = (given: unknown): string | undefined => {
+  const path = typeof given === "string" ? given.replace(/\/$/, "") : "?"
+  return basePathPattern.test(path) ? path : undefined
+}
+
+/** The options of the HTTP API. */
+export const handlerOptions = Setting.object({
+  /** What precedes `/v2` in every path. Default: `""`. */
+  basePath: Setting.withDefault(
+    Setting.custom<string>('a path without encoded characters, such as "/api"', parseBasePath),
+    "",
+  ),
+  /** Networks of proxies whose `X-Forwarded-For` is trusted, in CIDR notation. Default: `[]`. */
+  trustedProxies: Setting.withDefault(networksOption, []),
+  /**
+   * Which part of the API is served: `"contract"` for setting end dates and for registering, listing
+   * and deleting webhooks; `"all"` also for everything else. Default: `"all"`.
+   */
+  api: Setting.withDefault(Setting.oneOf(apiParts), "all"),
+  /**
+   * Whether the whole API has its OpenAPI document at `/v2/openapi.json`, an AsyncAPI document of its
+   * events at `/v2/asyncapi.json` and a page to read at `/v2/docs`, all without a key. Default: `true`.
+   */
+  docs: Setting.withDefault(Setting.boolean, true),
+  /**
+   * The header field with the id of a request, for example `"x-request-id"`, if a proxy or the host
+   * sets one. An id of 1 to 128 visible ASCII characters becomes the `request_id` of the response, the
+   * log, the audit trail and the event. Without the field, or with another value, the id is a new UUID.
+   * Clients choose the field unless a proxy overwrites it. By default, every id is a new UUID.
+   */
+  requestIdHeader: Setting.optional(requestIdOption),
+  /** The longest request body, in bytes, except for that of an import. Default: `65536`. */
+  maxBodyBytes: Setting.withDefault(Setting.integer(), 65_536),
+  /**
+   * How many requests in a row may be refused by rate limits on one connection before it is closed,
+   * in hosts on Node. Default: `100`.
+   */
+  maxRefusals: Setting.withDefault(Setting.integer(), 100),
+  /**
+   * The host's own authentication in place of API keys, which are then ignored. An adapter's option
+   * of this name receives the host's request and takes precedence over this one.
+   */
+  authenticate: Setting.callback<Authenticate<ApiRequest>>(),
+  /**
+   * Called with a record of every response. What the function throws is logged and otherwise ignored.
+   */
+  onResponse: Setting.callback<(record: AccessRecord) => void>(),
+})
+
+/** The options as a host passes them. */
+export interface HandlerOptions extends Setting.InputOf<typeof handlerOptions> {}
+
+/** The options as the library uses them. */
+export interface HandlerSettings extends Setting.OutputOf<typeof handlerOptions> {}
+
+/** Answers requests. */
+export class Handler extends Context.Service<
+  Handler,
+  {
+    /** What precedes `/v2` in every path. */
+    readonly basePath: string
+    /** The pattern of each path, for routers of hosts. The base path is not part of it. */
+    readonly patterns: ReadonlyArray<PathPattern>
+    /** Tells how to read the body of a request, by its method and its path (without the query). */
+    readonly bodyLimit: (method: string, path: string) => BodyLimit
+    /** How many requests in a row may be refused on one connection. Adapters then close it. */
+    readonly maxRefusals: number
+    /**
+     * Tells whether a path (without the query) is one of the API's. A middleware passes all others
+     * on to its host.
+     */
+    readonly owns: (path: string) => boolean
+    /** Answers a request. Never fails: errors and defects are responses too. */
+    readonly handle: (request: ApiRequest) => Effect.Effect<ApiResponse>
+    /** Tells whether a path (without the query) is that of WebSocket connections. */
+    readonly connectsAt: (path: string) => boolean
+    /** Answers a request for a connection. Never fails. */
+    readonly connect: (request: ApiRequest) => Effect.Effect<WebSocketHandshake>
+    /** Answers a request 503, without a store: one that comes after closing has begun. */
+    readonly refuse: (request: ApiRequest) => Effect.Effect<ApiResponse>
+  }
+>()("@tenure/core/Handler") {
+  static readonly layer = (
+    settings: HandlerSettings = Setting.parse(handlerOptions),
+  ): Layer.Layer<
+    Handler,
+    never,
+    | ApiKeys
+    | Tickets
+    | RateLimiter
+    | Memberships
+    | Status
+    | Activity
+    | Webhooks
+    | Events
+    | Feed
+    | Listeners
+  > => Layer.effect(Handler, make(settings))
+}
+
+const make = Effect.fnUntraced(function* (settings: HandlerSettings) {
+  const { basePath, maxBodyBytes, maxRefusals, onResponse } = settings
+  const routes = makeRoutes(settings.api, settings.docs)
+  const faults = yield* Faults
+  const observer = yield* Observer
+  const tracing = yield* Tracing
+  const isTimed = onResponse !== undefined || observer.answered !== undefined
+  const crypto = yield* WebCrypto
+  const limiter = yield* RateLimiter
+  const authentication = makeAuthentication(yield* ApiKeys, yield* Tickets, settings.authenticate)
+  const addressOf = makeClientAddress(settings.trustedProxies)
+  const requestIdOf = makeRequestId(settings.requestIdHeader, () => crypto.randomUUID())
+  const { findProject } = yield* Memberships
+  const refusalOf = makeRefusal(observer)
+  const operations = yield* makeAllOperations(settings, authentication.renewal)
+  const connecting = yield* makeConnect({ addressOf, authentication, refusalOf })
+  const perform = (
+    requestId: string,
+    routed: Outcome<RoutedCall>,
+    clock: Clock.Clock,
+  ): Effect.Effect<Outcome<OperationResult>> => {
+    if (Result.isFailure(routed)) return Effect.succeed(Result.fail(routed.failure))
+    const call = routed.success
+    const performed = performWithIdempotency(call, operations[call.operation])
+    const told = preferProjectNotFound(call, runEager(performed, clock), findProject)
+    return toOutcome(faults, requestId, told)
+  }
+
+  /** Finds out who sent a request: only by what is known already, if its address is refused. */
+  const identify = (
+    request: ApiRequest,
+    requestId: string,
+    isRefused: boolean,
+    clock: Clock.Clock,
+  ): Effect.Effect<Outcome<Principal>> => {
+    const { identify: ask, recall } = authentication
+    return toOutcome(faults, requestId, runEager((isRefused ? recall : ask)(request), clock))
+  }
+
+  /** Finds what a request asks for. */
+  const find = (
+    request: ApiRequest,
+    requestId: string,
+    principal: Outcome<Principal>,
+    found: RouteMatch | undefined,
+  ): Outcome<RoutedCall> => {
+    const isRead = request.body._tag !== "Unreadable"
+    return isRead && found === undefined && routes.isRealtime(request.path, basePath)
+      ? Result.fail({ _tag: "UpgradeRequired" })
+      : routeRequest(request, requestId, principal, found)
+  }
+
+  /** Decides on the answer to a request. */
+  const decide: DecideRequest = (request, requestId, start, clock) => {
+    const address = addressOf(request)
+    // Guesses beyond the limit of an address cost no look-up.
+    const early = limiter.refusalOf(address, momentAt(start, clock))
+    const identified = identify(request, requestId, early !== undefined, clock)
+    return Effect.flatMapEager(identified, (principal) => {
+      const keyId = Result.isSuccess(principal) ? principal.success.keyId : undefined
+      const limited =
+        early === undefined || keyId !== undefined
+          ? limiter.take({ address, keyId })
+          : Effect.succeed(early)
+      return Effect.flatMapEager(runEager(limited, clock), (decision): Effect.Effect<Answered> => {
+        const refusal = refusalOf(decision, keyId)
+        const { report } = decision
+        if (refusal !== undefined) {
+          return Effect.succeed({ address, keyId, report, outcome: Result.fail(refusal) })
+        }
+        const found = routes.match(request.path, basePath)
+        const performed = perform(requestId, find(request, requestId, principal, found), clock)
+        return Effect.mapEager(performed, (outcome) => ({ address, keyId, report, outcome, found }))
+      })
+    })
+  }
+
+  /** Adds the fields of the limiter to a response, if it has any. */
+  const withFields = (response: ApiResponse, report: LimitDecision["report"]): ApiResponse => {
+    const { fieldsOf } = limiter
+    if (fieldsOf === undefined) return response
+    return { ...response, headers: { ...response.headers, ...fieldsOf(report) } }
+  }
+
+  // Made once: a text that is new is slow to find in a table of metrics.
+  const withBasePath: ReadonlyMap<PathPattern | undefined, string> = new Map(
+    routes.patterns.map((pattern) => [pattern, basePath + pattern]),
+  )
+
+  /** Returns the pattern of a path, with the base path. */
+  const routeOf = (path: string, found = routes.match(path, basePath)): string | undefined => {
+    if (found !== undefined) return withBasePath.get(routes.patternOf(found))
+    return routes.isRealtime(path, basePath) ? path : undefined
+  }
+
+  /** Answers a request that was read, as it is decided. */
+  const answer = (request: ApiRequest, decision: DecideRequest) =>
+    suspendEager((clock) => {
+      const start = readMonotonic(clock)
+      const path = request.originalPath ?? request.path
+      const subject = { requestId: requestIdOf(request), method: request.method, path }
+      return Effect.flatMapEager(decision(request, subject.requestId, start, clock), (decided) => {
+        const { address, keyId, outcome, report } = decided
+        const response = withFields(respond(subject, report, outcome), report)
+        if (!isTimed) return Effect.succeed(response)
+        const { status } = response
+        const { method } = request
+        const durationMillis = readMonotonic(clock) - start
+        if (observer.answered !== undefined) {
+          const pattern = routeOf(request.path, decided.found)
+          observer.answered({ method, route: pattern, status, durationMillis })
+        }
+        if (onResponse === undefined) return Effect.succeed(response)
+        const record = { ...subject, status, durationMillis, address, keyId }
+        const told = callHost("onResponse", onResponse, record)
+        return Effect.mapEager(runEager(told, clock), () => response)
+      })
+    })
+
+  /** Answers a request that no other step could answer, such as one with getters that throw. */
+  const answerDefect = (defect: unknown): Effect.Effect<ApiResponse> => {
+    const subject = { requestId: crypto.randomUUID(), method: "", path: "" }
+    return Effect.as(
+      faults.defect("A request ended in a defect", Cause.die(defect), subject.requestId),
+      respond(subject, unknownLimits, Result.fail({ _tag: "InternalError" })),
+    )
+  }
+
+  /** Answers a request as it is decided, even if a step is defective. */
+  const answerAlways = (request: ApiRequest, decision: DecideRequest) =>
+    suspendEager((clock) => {
+      const answered = runEager(answer(readApiRequest(request), decision), clock)
+      return isSettled(answered) && Exit.isSuccess(answered)
+        ? answered
+        : Effect.catchDefect(answered, answerDefect)
+    })
+
+  const handle: Handler["Service"]["handle"] = (request) => answerAlways(request, decide)
+
+  /** Answers a request in a span. What follows from it, such as events, continues the trace of the span. */
+  const handleTraced =
+    ({ serve }: Tracing): typeof handle =>
+    (given) =>
+      Effect.suspend(() => {
+        const request = readApiRequest(given)
+        const { headers, method, path } = request
+        const traceparent = traceparentOfHeaders(headers)
+        return serve({ method, route: routeOf(path), traceparent }, (own) =>
+          handle({ ...request, headers: { ...headers, traceparent: own } }),
+        )
+      })
+
+  return Handler.of({
+    basePath,
+    patterns: routes.patterns,
+    bodyLimit: makeBodyLimit(routes, basePath, maxBodyBytes),
+    maxRefusals,
+    owns: (path) => routes.match(path, basePath) !== undefined || routes.isRealtime(path, basePath),
+    connectsAt: (path) => routes.isRealtime(path, basePath),
+    connect: (request) =>
+      Effect.suspend(() => {
+        let session: RealtimeSession | undefined
+        const decision = connecting((opened) => (session = opened))
+        return Effect.map(answerAlways(request, decision), (response) => ({ response, session }))
+      }),
+    handle: tracing === undefined ? handle : handleTraced(tracing),
+    refuse: (request) =>
+      answerAlways(request, (read) => Effect.succeed(answerClosed(addressOf(read)))),
+  })
+})

@@ -1,0 +1,556 @@
+/** Reads what the bodies of requests say of a change of memberships. */
+
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Predicate from "effect/Predicate"
+import * as Result from "effect/Result"
+import { allEager, runEager, suspendEager } from "../base/eager.ts"
+import { InvalidInput } from "../base/errors.ts"
+import { faultOfJson } from "../base/json-text.ts"
+import * as Setting from "../base/setting.ts"
+import { getOwn } from "../base/values.ts"
+import { roleCovers } from "../keys/api-key.ts"
+import {
+  type BulkMode,
+  type EndDate,
+  bulkModeNames,
+  bulkModes,
+  decodeEndDate,
+  formatEndDate,
+  parseEndDate,
+} from "../memberships/end-date.ts"
+import {
+  type AuditRow,
+  type CurrentMembership,
+  type ImportRow,
+  type ProjectSummary,
+  Reason,
+  UserId,
+  maxMemberships,
+  membershipStates,
+  parseUserIds,
+  stateAt,
+  userIdsFormat,
+} from "../memberships/membership.ts"
+import { Memberships } from "../memberships/memberships.ts"
+import type { ApiError, InvalidLines, LineFault } from "./errors.ts"
+import {
+  type Call,
+  type JsonObject,
+  type OperationsOn,
+  bodyOf,
+  decodePathParam,
+  isoOrNull,
+  jsonLines,
+  objectWith,
+  originOf,
+  pageQuery,
+  parseJson,
+  projectOf,
+  readBody,
+  readQuery,
+  requireAllProjects,
+} from "./operation.ts"
+import { pageReply } from "./response.ts"
+import { routes } from "./routes.ts"
+
+/** What an end date looks like, for error messages. */
+export const endDateFormat =
+  "a Unix timestamp in milliseconds (13 digits) or text such as 2027-01-01T00:00:00.000Z"
+
+const changeBodyEndDate = Setting.custom<EndDate>(endDateFormat, parseEndDate)
+
+const reason = Setting.custom<Reason>(Reason.expected, (given) =>
+  typeof given === "string" && Reason.is(given) ? given : undefined,
+)
+
+// A client that sends it hopes for a protection that it would not get.
+const absent = Setting.custom<never>("left out: it is for one membership", () => undefined)
+
+const read = <O>(
+  body: JsonObject,
+  name: string,
+  setting: Setting.Setting<unknown, O>,
+): Result.Result<O, InvalidInput> => setting.read(getOwn(body, name), name)
+
+const modeOf = (given: unknown): BulkMode | undefined =>
+  bulkModes.find((mode) => bulkModeNames[mode] === given)
+
+const changeBodyOptional = {
+  mode: Setting.optional(
+    Setting.custom<BulkMode>(
+      `one of ${Object.values(bulkModeNames)
+        .map((name) => `"${name}"`)
+        .join(", ")}`,
+      modeOf,
+    ),
+  ),
+  expectedEndDate: Setting.optional(changeBodyEndDate),
+  noExpectedEndDate: Setting.optional(absent),
+  dryRun: Setting.optional(Setting.boolean),
+  reason: Setting.optional(reason),
+}
+
+// Whoever sends another field, such as `dry_run`, hopes for a protection that a grant does not have.
+const grantBody = Setting.object({ end_date: changeBodyEndDate, reason: changeBodyOptional.reason })
+
+/** What a grant says, and nothing else. */
+export const readGrantBody = (body: JsonObject) =>
+  Result.map(grantBody.read(body, ""), ({ end_date: date, reason: why }) => ({
+    endDate: date,
+    reason: why,
+  }))
+
+/** The names of the fields besides the date. */
+const names = ["expected_end_date", "dry_run", "reason", "mode"]
+
+/** The body of an extension. */
+export const format = objectWith("extend", ...names)
+
+/** What most extensions say besides the date. */
+const nothing = {
+  expectedEndDate: undefined,
+  dryRun: undefined,
+  reason: undefined,
+  mode: undefined,
+}
+
+/** The letters and digits of a field's name. */
+const lettersOf = (name: string): string => name.replaceAll(/[^\p{L}\p{N}]/gu, "").toLowerCase()
+
+const rightNames = new Map(
+  [
+    ...names.map((name) => [name, name] as const),
+    [bulkModeNames.neverShorten, `mode": "${bulkModeNames.neverShorten}`] as const,
+  ].map(([name, right]) => [lettersOf(name), right]),
+)
+
+/**
+ * Refuses fields that are known by another spelling, such as `dryRun`: the client hopes for a protection that it
+ * would not get. The contract knows only `extend`, so that all other fields are ignored.
+ */
+const refuseMisspelled = (body: JsonObject): Result.Result<void, InvalidInput> => {
+  for (const name of Object.keys(body)) {
+    const right = names.includes(name) ? undefined : rightNames.get(lettersOf(name))
+    if (right !== undefined) {
+      return Result.fail(new InvalidInput({ field: name, problem: `must be written "${right}"` }))
+    }
+  }
+  return Result.void
+}
+
+/** Reads the end date of an extension, in either of its two formats. */
+const extendOf = (body: JsonObject) =>
+  Result.flatMap(decodeEndDate(getOwn(body, "extend")), (date) =>
+    Result.map(refuseMisspelled(body), () => date),
+  )
+
+/** What an extension of one membership says. */
+export const readExtensionBody = (body: JsonObject) =>
+  names.some((name) => Object.hasOwn(body, name))
+    ? Result.all({
+        endDate: extendOf(body),
+        expectedEndDate: read(body, "expected_end_date", changeBodyOptional.expectedEndDate),
+        dryRun: read(body, "dry_run", changeBodyOptional.dryRun),
+        reason: read(body, "reason", changeBodyOptional.reason),
+        mode: read(body, "mode", changeBodyOptional.mode),
+      })
+    : Result.map(extendOf(body), (date) => ({ endDate: date, ...nothing }))
+
+/** What an extension of all memberships says. */
+export const readBulkExtensionBody = (body: JsonObject) =>
+  Result.all({
+    endDate: extendOf(body),
+    expectedEndDate: read(body, "expected_end_date", changeBodyOptional.noExpectedEndDate),
+    dryRun: read(body, "dry_run", changeBodyOptional.dryRun),
+    reason: read(body, "reason", changeBodyOptional.reason),
+    mode: read(body, "mode", changeBodyOptional.mode),
+  })
+
+/** Reads the body of an import: a membership in each line. */
+
+// Enough to see what is wrong with all lines.
+const mostFaults = 100
+
+// About a millisecond.
+const linesPerTurn = 1000
+
+const fields = new Set(["user_id", "end_date"])
+
+/** Reads a line. Returns what is wrong with it in place of a membership. */
+const readLine = (line: string): ImportRow | string => {
+  const value = parseJson(line)
+  if (!Predicate.isObject(value)) return "the line must be a JSON object"
+  if (!Object.keys(value).every((field) => fields.has(field))) {
+    return "the line must have no fields but user_id and end_date"
+  }
+  const fault = faultOfJson(line)
+  if (fault !== undefined) return fault.message
+  const userId = getOwn(value, "user_id")
+  if (typeof userId !== "string" || !UserId.is(userId)) {
+    return `user_id must be ${UserId.expected}, as text`
+  }
+  const endDate = parseEndDate(getOwn(value, "end_date"))
+  return endDate === undefined ? `end_date must be ${endDateFormat}` : { userId, endDate }
+}
+
+/** Splits text into lines, one more than there may be. White space at the end is no line. */
+const linesOf = (text: string): ReadonlyArray<string> =>
+  text.trimEnd().split("\n", maxMemberships + 1)
+
+const fail = (...faults: InvalidLines["faults"]): Effect.Effect<never, InvalidLines> =>
+  Effect.fail({ _tag: "InvalidLines", faults })
+
+/**
+ * Reads the memberships, in turns with whatever else the process does. Fails with what is wrong with
+ * the lines, or with the first hundred of them.
+ */
+export const readImportBody = Effect.fnUntraced(function* (body: string) {
+  const lines = linesOf(body)
+  if (lines.length > maxMemberships) {
+    return yield* fail({ line: lines.length, message: "an import must have at most 10,000 lines" })
+  }
+  const memberships: Array<ImportRow> = []
+  const lineByUser = new Map<string, number>()
+  const faults: Array<LineFault> = []
+  for (const [index, text] of lines.entries()) {
+    if (index % linesPerTurn === 0) yield* Effect.yieldNow
+    const line = index + 1
+    const membership = readLine(text)
+    if (typeof membership === "string") faults.push({ line, message: membership })
+    else {
+      const earlier = lineByUser.get(membership.userId)
+      if (earlier !== undefined) {
+        faults.push({ line, message: `user_id must not be that of line ${earlier}` })
+      }
+      lineByUser.set(membership.userId, earlier ?? line)
+      memberships.push(membership)
+    }
+    if (faults.length === mostFaults) break
+  }
+  const [first, ...others] = faults
+  return first === undefined ? memberships : yield* fail(first, ...others)
+})
+
+/** What responses show of the audit trail. */
+
+/** Returns who changed a membership, when and why, from and to which date. */
+export const auditChangeData = (row: AuditRow) => ({
+  at: isoOrNull(row.at),
+  action: row.action,
+  from: isoOrNull(row.from),
+  to: isoOrNull(row.to),
+  key_id: row.origin.keyId ?? null,
+  key_name: row.keyName ?? null,
+  request_id: row.origin.requestId ?? null,
+  reason: row.reason ?? null,
+})
+
+/** Returns a row with what was changed: the member, or something else. */
+export const auditRowData = (row: AuditRow) => ({
+  ...auditChangeData(row),
+  user_id: row.userId ?? null,
+  subject: row.subject ?? null,
+})
+
+/** The operations on memberships. */
+
+const membershipNotFound: Effect.Effect<never, ApiError> = Effect.fail({
+  _tag: "MembershipNotFound",
+})
+
+// The only argument that the operation has not checked.
+const invalidUserId = ({ problem }: InvalidInput): InvalidInput =>
+  new InvalidInput({ field: "user_id", problem })
+
+const dryRunMessage = "This was a dry run: nothing was changed."
+
+const extendedMessage = (
+  asked: { readonly endDate: EndDate; readonly dryRun: boolean | undefined },
+  endDate: EndDate,
+): string => {
+  if (asked.dryRun === true) return dryRunMessage
+  return endDate === asked.endDate
+    ? "The membership was extended."
+    : "The membership ends later: nothing was changed."
+}
+
+const dataOf = ({ endDate, state, userId }: CurrentMembership) => ({
+  user_id: userId,
+  end_date: formatEndDate(endDate),
+  state,
+})
+
+const { maxBodyBytes: maxImportBytes } = routes["memberships.import"]
+
+const endQuery = { erase: Setting.optional(Setting.oneOf(["true", "false"])) }
+
+/** Fails if somebody asks to erase a person who is no admin, before anything else is judged. */
+const permitErasure = ({ principal, request }: Call<never>): Effect.Effect<void, ApiError> =>
+  new URLSearchParams(request.query).has("erase", "true") && !roleCovers(principal.role, "admin")
+    ? Effect.fail({ _tag: "Forbidden" })
+    : Effect.void
+
+const membershipOperationsParseUserIds = (given: unknown): ReadonlyArray<string> | undefined =>
+  typeof given === "string" ? parseUserIds(given.split(",")) : undefined
+
+const membershipOperationsParseEndDate = (given: unknown): EndDate | undefined =>
+  typeof given === "string" ? parseEndDate(given) : undefined
+
+const listQuery = {
+  ...pageQuery,
+  state: Setting.optional(Setting.oneOf(membershipStates)),
+  user_ids: Setting.optional(
+    Setting.custom<string, ReadonlyArray<string>>(
+      `${userIdsFormat}, joined by commas`,
+      membershipOperationsParseUserIds,
+    ),
+  ),
+  ending_before: Setting.optional(
+    Setting.custom<string, EndDate>(
+      "a time such as 2027-01-01T00:00:00.000Z",
+      membershipOperationsParseEndDate,
+    ),
+  ),
+}
+
+const exclusive = new InvalidInput({
+  field: "ending_before",
+  problem: "cannot be combined with state or user_ids",
+})
+
+const listMessage = "The memberships of the project."
+
+/** Reads the project and the user in the path. */
+const memberOf = (call: Call<"project_id" | "user_id">) =>
+  allEager({ projectId: projectOf(call), userId: decodePathParam(call.params.user_id) })
+
+/**
+ * Makes the operations.
+ *
+ * @param maxBodyBytes - the longest request body, in bytes
+ */
+export const makeMembershipOperations = Effect.fnUntraced(function* (maxBodyBytes: number) {
+  const memberships = yield* Memberships
+
+  /** Reads the body of an extension of one membership. */
+  const extensionIn = (call: Call<never>) =>
+    Effect.flatMapEager(bodyOf(call, maxBodyBytes, format), (body) =>
+      Effect.fromResult(readExtensionBody(body)),
+    )
+
+  return {
+    "memberships.extend": (call) =>
+      suspendEager((clock) =>
+        Effect.flatMapEager(memberOf(call), ({ projectId, userId }) =>
+          Effect.flatMapEager(extensionIn(call), (extension) =>
+            runEager(
+              memberships.extend(
+                { ...extension, projectId, userId, idempotencyKey: call.once },
+                originOf(call),
+              ),
+              clock,
+            ).pipe(
+              Effect.mapEager(({ endDate }) => ({
+                total: 1,
+                message: extendedMessage(extension, endDate),
+                data: { new_end_date: formatEndDate(endDate) },
+              })),
+              // An invalid user id cannot belong to a member.
+              Effect.catchEager((error) =>
+                error._tag === "InvalidInput" ? membershipNotFound : Effect.fail(error),
+              ),
+            ),
+          ),
+        ),
+      ),
+
+    "memberships.extendAll": Effect.fnUntraced(function* (call) {
+      const projectId = yield* projectOf(call)
+      const body = yield* bodyOf(call, maxBodyBytes, format)
+      const extension = yield* Effect.fromResult(readBulkExtensionBody(body))
+      const bulk = yield* memberships.extendAll(
+        { projectId, ...extension, idempotencyKey: call.once },
+        originOf(call),
+      )
+      return {
+        total: bulk.total,
+        message:
+          extension.dryRun === true
+            ? dryRunMessage
+            : "All memberships of the project were extended.",
+        // JSON leaves out what is undefined.
+        data: { new_end_date: formatEndDate(bulk.endDate), would_shorten: bulk.wouldShorten },
+      }
+    }),
+
+    "memberships.import": Effect.fnUntraced(function* (call) {
+      const projectId = yield* projectOf(call)
+      yield* readQuery(call.request, {})
+      const text = yield* readBody(call, maxImportBytes, jsonLines)
+      const imported = yield* readImportBody(text)
+      yield* memberships.import(
+        { projectId, memberships: imported, idempotencyKey: call.once },
+        originOf(call),
+      )
+      return { total: imported.length, message: "The memberships were imported.", data: null }
+    }),
+
+    "memberships.list": Effect.fnUntraced(function* (call) {
+      const projectId = yield* projectOf(call)
+      const query = yield* readQuery(call.request, listQuery)
+      const { after, ending_before: before, limit, state, user_ids: userIds } = query
+      if (before !== undefined) {
+        if (state !== undefined || userIds !== undefined) return yield* exclusive
+        const page = yield* memberships.listEnding({ projectId, before, after, limit })
+        return {
+          total: page.memberships.length,
+          next: page.next ?? null,
+          message: listMessage,
+          data: page.memberships.map(dataOf),
+        }
+      }
+      const found = yield* memberships.list({ projectId, userIds, after, limit: limit + 1, state })
+      return {
+        message: listMessage,
+        ...pageReply(found, limit, ({ userId }) => userId, dataOf),
+      }
+    }),
+
+    "memberships.get": Effect.fnUntraced(function* (call) {
+      const projectId = yield* projectOf(call)
+      yield* readQuery(call.request, {})
+      const userId = yield* decodePathParam(call.params.user_id)
+      const membership = yield* Effect.catchTag(
+        memberships.find({ projectId, userId }),
+        "InvalidInput",
+        () => membershipNotFound,
+      )
+      return { message: "The membership.", data: dataOf(membership) }
+    }),
+
+    "memberships.grant": Effect.fnUntraced(function* (call) {
+      const projectId = yield* projectOf(call)
+      yield* readQuery(call.request, {})
+      const userId = yield* decodePathParam(call.params.user_id)
+      const body = yield* bodyOf(call, maxBodyBytes)
+      const granted = yield* Effect.fromResult(readGrantBody(body))
+      const membership = yield* Effect.mapError(
+        memberships.grant(
+          { projectId, userId, ...granted, idempotencyKey: call.once },
+          originOf(call),
+        ),
+        (error) => (error._tag === "InvalidInput" ? invalidUserId(error) : error),
+      )
+      const state = stateAt(membership, yield* Clock.currentTimeMillis)
+      return { message: "The membership was granted.", data: dataOf({ ...membership, state }) }
+    }),
+
+    "memberships.end": Effect.fnUntraced(function* (call) {
+      yield* permitErasure(call)
+      const projectId = yield* projectOf(call)
+      const userId = yield* decodePathParam(call.params.user_id)
+      const { erase } = yield* readQuery(call.request, endQuery)
+      const member = { projectId, userId, idempotencyKey: call.once }
+      const perform: Effect.Effect<void, ApiError> =
+        erase === "true"
+          ? memberships.erase(member, originOf(call))
+          : memberships.end(member, originOf(call))
+      yield* Effect.catchTag(perform, "InvalidInput", () => membershipNotFound)
+      return {
+        message: erase === "true" ? "The person was erased." : "The membership was ended.",
+        data: null,
+      }
+    }),
+
+    "memberships.history": Effect.fnUntraced(function* (call) {
+      const projectId = yield* projectOf(call)
+      const userId = yield* decodePathParam(call.params.user_id)
+      if (!UserId.is(userId)) return yield* membershipNotFound
+      const { after, limit } = yield* readQuery(call.request, pageQuery)
+      const found = yield* memberships.history({ projectId, userId, after, limit: limit + 1 })
+      return {
+        message: "The changes of the membership, newest first.",
+        ...pageReply(found, limit, ({ cursor }) => cursor, auditChangeData),
+      }
+    }),
+  } satisfies OperationsOn<"memberships">
+})
+
+/** The operations on projects. */
+
+const listed = ({ id, memberships, webhooks }: ProjectSummary) => ({ id, memberships, webhooks })
+
+const projectOperationsDataOf = (project: ProjectSummary) => ({
+  ...listed(project),
+  last_bulk_end_date: isoOrNull(project.lastBulkEndDate),
+})
+
+/** Makes the operations. */
+export const makeProjectOperations = Effect.gen(function* () {
+  const memberships = yield* Memberships
+
+  return {
+    "projects.list": Effect.fnUntraced(function* (call) {
+      const { after, limit } = yield* readQuery(call.request, pageQuery)
+      const within = call.principal.projects
+      const found = yield* memberships.listProjects({ after, limit: limit + 1, within })
+      return { message: "The projects.", ...pageReply(found, limit, ({ id }) => id, listed) }
+    }),
+
+    "projects.create": Effect.fnUntraced(function* (call) {
+      const projectId = yield* projectOf(call)
+      yield* readQuery(call.request, {})
+      yield* memberships.createProject(projectId, originOf(call), { idempotencyKey: call.once })
+      return {
+        message: "The project exists.",
+        data: projectOperationsDataOf(yield* memberships.findProject(projectId)),
+      }
+    }),
+
+    "projects.get": Effect.fnUntraced(function* (call) {
+      const projectId = yield* projectOf(call)
+      yield* readQuery(call.request, {})
+      return {
+        message: "The project.",
+        data: projectOperationsDataOf(yield* memberships.findProject(projectId)),
+      }
+    }),
+
+    "projects.delete": Effect.fnUntraced(function* (call) {
+      const projectId = yield* projectOf(call)
+      yield* readQuery(call.request, {})
+      yield* memberships.deleteProject(projectId, originOf(call), { idempotencyKey: call.once })
+      return { message: "The project was deleted.", data: null }
+    }),
+
+    "projects.audit": Effect.fnUntraced(function* (call) {
+      const projectId = yield* projectOf(call)
+      const { after, limit } = yield* readQuery(call.request, pageQuery)
+      const found = yield* memberships.history({ projectId, after, limit: limit + 1 })
+      return {
+        message: "The audit trail of the project, newest first.",
+        ...pageReply(found, limit, ({ cursor }) => cursor, auditRowData),
+      }
+    }),
+  } satisfies OperationsOn<"projects">
+})
+
+/** The operation on the audit trail of what belongs to no project. */
+
+/** Makes the operation. */
+export const makeAuditOperations = Effect.gen(function* () {
+  const memberships = yield* Memberships
+
+  return {
+    "audit.list": Effect.fnUntraced(function* (call) {
+      yield* requireAllProjects(call)
+      const { after, limit } = yield* readQuery(call.request, pageQuery)
+      const found = yield* memberships.history({ projectId: null, after, limit: limit + 1 })
+      return {
+        message: "The audit trail of projects and API keys, newest first.",
+        ...pageReply(found, limit, ({ cursor }) => cursor, auditRowData),
+      }
+    }),
+  } satisfies OperationsOn<"audit">
+})

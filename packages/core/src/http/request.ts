@@ -1,0 +1,321 @@
+/** Requests, as adapters hand them to the core. */
+
+import type * as IpNetwork from "effect/net/IpNetwork"
+import * as NetAddress from "effect/net/NetAddress"
+import * as Predicate from "effect/Predicate"
+import * as Result from "effect/Result"
+import { type HeaderFields, singleHeader } from "../base/headers.ts"
+import { networksInclude } from "../base/input.ts"
+import * as Setting from "../base/setting.ts"
+import { getOwn } from "../base/values.ts"
+import type { Authenticate } from "../keys/identity.ts"
+import type { UnreadableRequest } from "./errors.ts"
+
+/** The body of a request that has arrived, or why it cannot be read. */
+export type ArrivedBody =
+  /** The bytes as received; empty for a request without a body. */
+  | { readonly _tag: "Bytes"; readonly bytes: Uint8Array }
+  /** A value that the host has already parsed. */
+  | { readonly _tag: "Parsed"; readonly value: unknown }
+  /** Longer than the limit. The adapter stopped reading there. */
+  | { readonly _tag: "TooLarge" }
+  /** Read before the adapter saw it, and not kept. */
+  | { readonly _tag: "Consumed" }
+  /** The request could not be read as a whole, so its header fields are not reliable. */
+  | { readonly _tag: "Unreadable"; readonly error: UnreadableRequest }
+
+/** The body of a request. */
+export type Body =
+  | ArrivedBody
+  /**
+   * A body that may be long, or that the client sends only when it is told to, with 100 Continue:
+   * reading it tells the client. It is read at most once, after authentication and limits, and only by operations that
+   * need it. `read` never rejects.
+   */
+  | { readonly _tag: "Deferred"; readonly read: () => Promise<ArrivedBody> }
+
+/** A request. Only its own properties are read. */
+export interface ApiRequest {
+  /** As on the wire, in capitals. */
+  readonly method: string
+  /**
+   * The path as on the wire: percent-encoded, without the query. If the host mounts the API under a
+   * path, only what follows that path.
+   */
+  readonly path: string
+  /** The query as on the wire, without the question mark. Missing if there is no query. */
+  readonly query?: string | undefined
+  /** The whole path as the client sent it, if it differs from `path`. */
+  readonly originalPath?: string | undefined
+  readonly headers: HeaderFields
+  readonly body: Body
+  /** The IP address of the peer of the socket; `undefined` or any other text if it is unknown. */
+  readonly remoteAddress: string | undefined
+  /**
+   * Returns a signal that aborts when nobody waits for the response any more, or nobody should: when the
+   * client has gone, or its connection is to close. Called by operations that wait or answer with a
+   * stream.
+   */
+  readonly signal?: (() => AbortSignal) | undefined
+  /** Authenticates the client in place of API keys, by what the host knows of the request. */
+  readonly authenticate?: Authenticate<void> | undefined
+}
+
+/** The body of a request without one. */
+export const emptyBody: ArrivedBody = { _tag: "Bytes", bytes: new Uint8Array(0) }
+
+/** A body longer than the limit. */
+export const tooLargeBody: ArrivedBody = { _tag: "TooLarge" }
+
+/** A body that was read before and not kept. Waiting for it would never end. */
+export const consumedBody: ArrivedBody = { _tag: "Consumed" }
+
+/** A body that did not arrive completely. */
+export const abortedBody: ArrivedBody = {
+  _tag: "Unreadable",
+  error: { _tag: "MalformedRequest", message: "The body could not be read to its end." },
+}
+
+/** A body in a transfer coding that hosts do not decode. */
+export const unknownCodingBody: ArrivedBody = {
+  _tag: "Unreadable",
+  error: { _tag: "MalformedRequest", message: "The transfer coding must be chunked." },
+}
+
+/** Whether a body has a transfer coding other than chunks, the only one that hosts decode. */
+export const hasUnknownCoding = (headers: HeaderFields): boolean => {
+  const coding = singleHeader(headers, "transfer-encoding")
+  return coding._tag === "Value" && !/^chunked$/i.test(coding.value)
+}
+
+// Only a plain authority is removed. Readers of URLs disagree on where any other ends, and a path
+// that a guard reads differently is not guarded.
+const authority = /^https?:\/\/([\w.-]+|\[[\da-f:.]+\])(:\d*)?(?=[/?#]|$)/i
+
+/** Returns the path of a request target, without the query, scheme and host (RFC 9112, 3.2.2). */
+export const pathOf = (target: string): string => {
+  const local = target.startsWith("/") ? target : target.replace(authority, "")
+  const query = local.search(/[?#]/)
+  const path = query === -1 ? local : local.slice(0, query)
+  return path === "" ? "/" : path
+}
+
+/** Returns the query of a request target, without the question mark; empty for none. */
+export const queryOf = (target: string): string => {
+  const start = target.indexOf("?")
+  if (start === -1) return ""
+  const fragment = target.indexOf("#")
+  if (fragment === -1) return target.slice(start + 1)
+  return fragment < start ? "" : target.slice(start + 1, fragment)
+}
+
+const isHeaders = (value: unknown): value is HeaderFields => Predicate.isObject(value)
+
+const isBody = (value: unknown): value is Body =>
+  Predicate.isObject(value) && typeof getOwn(value, "_tag") === "string"
+
+const isAuthenticate = (value: unknown): value is Authenticate<void> => Predicate.isFunction(value)
+
+const isSignal = (value: unknown): value is () => AbortSignal => Predicate.isFunction(value)
+
+const stringOf = (value: unknown): string | undefined =>
+  typeof value === "string" ? value : undefined
+
+/** A request of which nothing can be told. */
+const invalid: ApiRequest = {
+  method: "",
+  path: "",
+  headers: {},
+  body: {
+    _tag: "Unreadable",
+    error: { _tag: "MalformedRequest", message: "The request is invalid." },
+  },
+  remoteAddress: undefined,
+}
+
+const readObject = (given: object & { readonly [Name in keyof ApiRequest]?: unknown }) => {
+  const method = getOwn(given, "method")
+  const path = getOwn(given, "path")
+  const headers = getOwn(given, "headers")
+  const body = getOwn(given, "body")
+  const signal = getOwn(given, "signal")
+  const authenticate = getOwn(given, "authenticate")
+  return typeof method === "string" &&
+    typeof path === "string" &&
+    isHeaders(headers) &&
+    isBody(body)
+    ? {
+        method,
+        path,
+        query: stringOf(getOwn(given, "query")),
+        originalPath: stringOf(getOwn(given, "originalPath")),
+        headers,
+        body,
+        remoteAddress: stringOf(getOwn(given, "remoteAddress")),
+        signal: isSignal(signal) ? signal : undefined,
+        authenticate: isAuthenticate(authenticate) ? authenticate : undefined,
+      }
+    : invalid
+}
+
+/** Copies a request as an adapter passes it. One that is not a request at all becomes unreadable. */
+export const readApiRequest = (given: unknown): ApiRequest => {
+  try {
+    return Predicate.isObject(given) ? readObject(given) : invalid
+  } catch {
+    return invalid
+  }
+}
+
+/** The address under which a request is counted. */
+
+// Real chains of proxies are shorter; a client may send a longer header.
+const maxHops = 32
+
+const mappedPrefix = "::ffff:"
+
+/** Parses an address, with or without a port, as proxies write it. */
+const parse = (text: string): NetAddress.IpAddress | undefined => {
+  const bare = text.startsWith("[")
+    ? text.slice(1).replace(/\](:[0-9]+)?$/, "")
+    : text.replace(/^([0-9.]+):[0-9]+$/, "$1")
+  const address = NetAddress.ipFromString(bare)
+  return Result.isSuccess(address) ? NetAddress.toCanonical(address.success) : undefined
+}
+
+/** Returns an IPv4 address itself, and the /64 of an IPv6 address: a client has a whole one. */
+const group = (address: NetAddress.IpAddress): string =>
+  NetAddress.isIpv4Address(address)
+    ? NetAddress.formatIp(address)
+    : `${NetAddress.ipv6ToSegments(address)
+        .slice(0, 4)
+        .map((segment) => segment.toString(16))
+        .join(":")}::/64`
+
+// All clients whose address the host does not know count as one.
+const unknown = "local"
+
+const octet = "(25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)"
+const dottedQuad = new RegExp(`^${octet}(\\.${octet}){3}$`)
+
+/** Groups the address of a socket. On a dual-stack socket, Node writes IPv4 as mapped IPv6. */
+const groupSocket = (remote: string): string => {
+  const bare = remote.startsWith(mappedPrefix) ? remote.slice(mappedPrefix.length) : remote
+  if (dottedQuad.test(bare)) return bare
+  const address = parse(remote.replace(/%.*$/, ""))
+  return address === undefined ? unknown : group(address)
+}
+
+/**
+ * Walks a chain of proxies from the server outwards and returns the first address that is not a
+ * trusted proxy's. An entry that is not an address ends the walk: nothing vouches for those beyond.
+ */
+const walk = (
+  nearest: NetAddress.IpAddress,
+  forwardedFor: string,
+  trusted: ReadonlyArray<IpNetwork.IpNetwork>,
+): NetAddress.IpAddress => {
+  let client = nearest
+  let end = forwardedFor.length
+  for (let hop = 0; hop < maxHops && end > 0 && networksInclude(trusted, client); hop++) {
+    const start = forwardedFor.lastIndexOf(",", end - 1)
+    const next = parse(forwardedFor.slice(start + 1, end).trim())
+    if (next === undefined) return client
+    client = next
+    end = start
+  }
+  return client
+}
+
+/**
+ * Makes the function that returns the address under which a request is counted: that of the socket,
+ * or of `X-Forwarded-For` as far as trusted proxies vouch for it. Text that is not an address counts as
+ * no address.
+ *
+ * @param trusted - the networks of the proxies whose `X-Forwarded-For` is trusted
+ */
+export const makeClientAddress =
+  (trusted: ReadonlyArray<IpNetwork.IpNetwork>) =>
+  ({ headers, remoteAddress }: ApiRequest): string => {
+    if (typeof remoteAddress !== "string") return unknown
+    const forwardedFor = getOwn(headers, "x-forwarded-for")
+    if (trusted.length === 0 || forwardedFor === undefined) return groupSocket(remoteAddress)
+    const nearest = parse(remoteAddress.replace(/%.*$/, ""))
+    if (nearest === undefined) return unknown
+    const chain = typeof forwardedFor === "string" ? forwardedFor : forwardedFor.join(",")
+    return group(walk(nearest, chain, trusted))
+  }
+
+/** The id of a request: its own, or one that it comes with. */
+
+/** The longest id that a request may come with, in characters. */
+export const maxRequestIdLength = 128
+
+// Visible ASCII: an id goes into logs, the audit trail and events as it is.
+const pattern = new RegExp(`^[\\x21-\\x7e]{1,${maxRequestIdLength}}$`)
+
+const namePattern = /^[!#$%&'*+.^`|~\w-]+$/
+
+/** The definition of the option that names the header field. */
+export const requestIdOption: Setting.Setting<string, string> = Setting.custom(
+  'the name of a header field, such as "x-request-id"',
+  (given) =>
+    typeof given === "string" && namePattern.test(given) ? given.toLowerCase() : undefined,
+)
+
+/**
+ * Makes the function that returns the id of a request: that in its header field, if it has one that is
+ * valid, or else a fresh one.
+ *
+ * @param header - the name of the field in lower case; if `undefined`, every id is fresh
+ */
+export const makeRequestId = (
+  header: string | undefined,
+  fresh: () => string,
+): ((request: Pick<ApiRequest, "headers">) => string) => {
+  if (header === undefined) return fresh
+  return ({ headers }) => {
+    const field = singleHeader(headers, header)
+    return field._tag === "Value" && pattern.test(field.value) ? field.value : fresh()
+  }
+}
+
+/** Reads which media types a client accepts (RFC 9110, 12.5.1). */
+
+/** The media type of a stream of events. */
+export const eventStreamType = "text/event-stream"
+
+/** A range of media types, and how much the client wants them: 0 for not at all, up to 1. */
+interface Range {
+  readonly type: string
+  readonly weight: number
+}
+
+const rangeOf = (element: string): Range => {
+  const [type = "", ...parameters] = element.split(";").map((part) => part.trim().toLowerCase())
+  const weight = parameters.find((parameter) => parameter.startsWith("q="))
+  return { type, weight: weight === undefined ? 1 : Number(weight.slice(2)) }
+}
+
+const rangesOf = (headers: HeaderFields): ReadonlyArray<Range> => {
+  const field = Object.hasOwn(headers, "accept") ? headers["accept"] : undefined
+  const values = typeof field === "string" ? [field] : (field ?? [])
+  return values.flatMap((value) => value.split(",")).map(rangeOf)
+}
+
+/** Returns the weight of the most specific of the ranges that are given, which end with that of all. */
+const weightOf = (ranges: ReadonlyArray<Range>, ...types: ReadonlyArray<string>): number =>
+  types.flatMap((type) => ranges.find((range) => range.type === type) ?? [])[0]?.weight ?? 0
+
+/**
+ * Tells whether a client asks for a stream of events rather than for JSON. It has to name the media type:
+ * a client that accepts everything gets JSON.
+ */
+export const acceptsEventStream = (headers: HeaderFields): boolean => {
+  const ranges = rangesOf(headers)
+  const names = (type: string): boolean => ranges.some((range) => range.type === type)
+  if (!names(eventStreamType)) return false
+  const events = weightOf(ranges, eventStreamType)
+  const json = weightOf(ranges, "application/json", "application/*", "*/*")
+  return events > json || (events > 0 && events === json && !names("application/json"))
+}

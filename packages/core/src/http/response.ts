@@ -1,0 +1,220 @@
+/** Responses: one envelope around every result and every error. */
+
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import type { Faults } from "../base/faults.ts"
+import { getOwn } from "../base/values.ts"
+import type { LimitReport } from "../limits/rate-limiter.ts"
+import { type ApiError, type ApiFailure, describeApiError } from "./errors.ts"
+
+/** A response as adapters send it. */
+export interface ApiResponse {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: ResponseBody
+}
+
+/**
+ * The body of a response: a text, or the texts of a stream. An adapter asks for the next text of a stream
+ * once it has sent the one before, and calls `return` when the client has gone, even if it has not asked
+ * for any. It may call `return` while it waits for a text. A stream never throws.
+ */
+export type ResponseBody = string | AsyncIterable<string>
+
+/** What an envelope says of the request that it answers. */
+export interface RequestSubject {
+  /** A UUID, new for each request. */
+  readonly requestId: string
+  readonly method: string
+  /** The path as the client sent it, without the query. */
+  readonly path: string
+}
+
+/** The result of an operation. */
+export interface Success {
+  /** The number of items, if the operation counts them. */
+  readonly total?: number
+  /** The cursor of the next page of a list; `null` on the last page. */
+  readonly next?: string | null
+  readonly message: string
+  readonly data: object | null
+  /** Whether the request was answered before, and therefore has changed nothing. */
+  readonly isReplay?: boolean
+}
+
+/** A result that is sent as it is, without an envelope. */
+export interface RawReply {
+  readonly _tag: "Verbatim"
+  /** Default: 200. */
+  readonly status?: number
+  /** The header fields besides those of every response; the content type is among them. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: ResponseBody
+}
+
+/** What an operation answers. */
+export type OperationResult = Success | RawReply
+
+const isVerbatim = (reply: OperationResult): reply is RawReply => Object.hasOwn(reply, "_tag")
+
+const successBody = (subject: RequestSubject, success: Success): string =>
+  JSON.stringify({
+    ok: true,
+    request_id: subject.requestId,
+    method: subject.method,
+    path: subject.path,
+    code: 200,
+    // JSON leaves it out if undefined.
+    total: getOwn(success, "total"),
+    next: getOwn(success, "next"),
+    message: success.message,
+    data: success.data,
+  })
+
+const failureBody = (
+  subject: RequestSubject,
+  error: ApiError,
+  { code, details, detailsOfEach, messages, status }: ApiFailure,
+): string => {
+  const request = {
+    request_id: subject.requestId,
+    method: subject.method,
+    path: subject.path,
+    code: status,
+  }
+  // The only body without `ok`, and with the error code in `code`.
+  if (error._tag === "RateLimited") {
+    return JSON.stringify({
+      ...request,
+      error: { message: messages[0], code, retry_after: error.retryAfter },
+    })
+  }
+  return messages.length === 1 && detailsOfEach === undefined
+    ? JSON.stringify({
+        ok: false,
+        ...request,
+        error: { error_code: code, message: messages[0], ...details },
+      })
+    : JSON.stringify({
+        ok: false,
+        ...request,
+        errors: messages.map((message, index) => ({
+          message,
+          error_code: code,
+          ...detailsOfEach?.[index],
+        })),
+      })
+}
+
+const headersOf = ({ limit, remaining, reset }: LimitReport) => ({
+  "Content-Type": "application/json",
+  // Some responses contain secrets.
+  "Cache-Control": "no-store",
+  "X-RateLimit-Limit": String(limit),
+  "X-RateLimit-Remaining": String(remaining),
+  "X-RateLimit-Reset": String(reset),
+})
+
+const replayHeader = { "Idempotent-Replayed": "true" }
+
+/** Makes the response to a request that fails. */
+export const respondError = (
+  subject: RequestSubject,
+  report: LimitReport,
+  error: ApiError,
+): ApiResponse & { readonly body: string } => {
+  const failure = describeApiError(error)
+  return {
+    status: failure.status,
+    headers: { ...headersOf(report), ...failure.headers },
+    body: failureBody(subject, error, failure),
+  }
+}
+
+/** Makes the response to a request. */
+export const respond = (
+  subject: RequestSubject,
+  report: LimitReport,
+  outcome: Outcome<OperationResult>,
+): ApiResponse => {
+  if (Result.isFailure(outcome)) return respondError(subject, report, outcome.failure)
+  const { success } = outcome
+  const headers = headersOf(report)
+  if (isVerbatim(success)) {
+    return {
+      status: success.status ?? 200,
+      headers: { ...headers, ...success.headers },
+      body: success.body,
+    }
+  }
+  return {
+    status: 200,
+    headers: success.isReplay === true ? { ...headers, ...replayHeader } : headers,
+    body: successBody(subject, success),
+  }
+}
+
+/** How a step of a request ends: with a value, or with an error for the client. */
+
+/** The value of a step, or the error that the client receives. */
+export type Outcome<A> = Result.Result<A, ApiError>
+
+/** Makes the outcome of a step that fails. */
+export const failOutcome = (error: ApiError): Outcome<never> => Result.fail(error)
+
+/** Returns the error in a cause, or `undefined` if there is a defect. */
+export const apiErrorIn = (cause: Cause.Cause<ApiError>): ApiError | undefined =>
+  Cause.hasDies(cause) ? undefined : Result.getOrUndefined(Cause.findError(cause))
+
+/** Reports what is not the client's fault, and returns what the client is told. */
+const outcomeReport = (
+  faults: Faults,
+  requestId: string,
+  cause: Cause.Cause<ApiError>,
+): Effect.Effect<Outcome<never>> => {
+  const error = apiErrorIn(cause)
+  if (error === undefined) {
+    const reported = faults.defect("A request ended in a defect", cause, requestId)
+    return Effect.as(reported, failOutcome({ _tag: "InternalError" }))
+  }
+  const outcome = failOutcome(error)
+  return error._tag === "StoreUnavailable"
+    ? Effect.as(faults.failure("The store does not answer", error.cause, requestId), outcome)
+    : Effect.succeed(outcome)
+}
+
+/** Runs a step to its outcome. The client learns of a defect only that there is one. */
+export const toOutcome = <A>(
+  faults: Faults,
+  requestId: string,
+  step: Effect.Effect<A, ApiError>,
+): Effect.Effect<Outcome<A>> =>
+  Effect.matchCauseEffectEager(step, {
+    onSuccess: (value) => Effect.succeed(Result.succeed(value)),
+    onFailure: (cause) => outcomeReport(faults, requestId, cause),
+  })
+
+/** Pages of lists. */
+
+/**
+ * Makes a page of a list that was read with one item more than the page may have, which tells whether
+ * there is a next page.
+ *
+ * @param cursorOf - returns the cursor of the page after an item
+ * @param dataOf - returns what the response has of an item
+ */
+export const pageReply = <A>(
+  items: ReadonlyArray<A>,
+  limit: number,
+  cursorOf: (item: A) => string,
+  dataOf: (item: A) => object,
+): Required<Pick<Success, "data" | "next" | "total">> => {
+  const page = items.slice(0, limit)
+  const last = items.length > limit ? page.at(-1) : undefined
+  return {
+    total: page.length,
+    next: last === undefined ? null : cursorOf(last),
+    data: page.map(dataOf),
+  }
+}

@@ -1,0 +1,450 @@
+/** Finds the pattern that a path matches. Patterns are kept as a tree of path segments. */
+
+import * as Struct from "effect/Struct"
+import type { Role } from "../keys/api-key.ts"
+
+/** The value of a pattern, and the parameters of a path that matches it. */
+export interface PathMatch<Value, Name extends string> {
+  readonly value: Value
+  /** The values of the parameters, percent-encoded. Those that the pattern does not have are empty. */
+  readonly params: Readonly<Record<Name, string>>
+}
+
+interface Draft<Value, Name extends string> extends PathMatch<Value, Name> {
+  readonly params: Record<Name, string>
+}
+
+/** The patterns that start alike. */
+interface Node<Value, Name> {
+  /** The value of the pattern that ends here. */
+  value: Value | undefined
+  /** The longer patterns, by their next segment. */
+  readonly literals: Map<string, Node<Value, Name>>
+  parameter: { readonly name: Name; readonly node: Node<Value, Name> } | undefined
+}
+
+const emptyNode = <Value, Name>(): Node<Value, Name> => ({
+  value: undefined,
+  literals: new Map(),
+  parameter: undefined,
+})
+
+/** Returns the node behind a segment of a pattern, and adds it if it is missing. */
+const grow = <Value, Name extends string>(
+  parent: Node<Value, Name>,
+  segment: string,
+  names: ReadonlyArray<Name>,
+): Node<Value, Name> => {
+  const name = names.find((known) => segment === `:${known}`)
+  if (name !== undefined) return (parent.parameter ??= { name, node: emptyNode() }).node
+  const node = parent.literals.get(segment) ?? emptyNode()
+  parent.literals.set(segment, node)
+  return node
+}
+
+// Clients and hosts that resolve a path take these for steps to another path (RFC 3986, 5.2.4).
+const dotSegment = /^(\.|%2e){1,2}$/i
+
+const isParameter = (segment: string): boolean => segment !== "" && !dotSegment.test(segment)
+
+/**
+ * Makes the function that finds the pattern of a path. A literal segment wins over a parameter.
+ *
+ * @param patterns - the value of each pattern, for example `/items/:id`
+ * @param noParams - all parameters that the patterns have, each with an empty value
+ * @returns a function that reads a path from the index `start`, and returns `undefined` if the path
+ *   matches no pattern
+ */
+export const makePathTree = <Value, Name extends string>(
+  patterns: Iterable<readonly [string, Value]>,
+  noParams: Readonly<Record<Name, string>>,
+): ((path: string, start: number) => PathMatch<Value, Name> | undefined) => {
+  const names = Struct.keys(noParams)
+  const root = emptyNode<Value, Name>()
+  for (const [pattern, value] of patterns) {
+    const segments = pattern.slice(1).split("/")
+    const end = segments.reduce((node, segment) => grow(node, segment, names), root)
+    end.value = value
+  }
+
+  // Goes no deeper than the longest pattern, however long the path is.
+  const follow = (
+    { literals, parameter, value }: Node<Value, Name>,
+    path: string,
+    start: number,
+  ): Draft<Value, Name> | undefined => {
+    if (start > path.length) {
+      return value === undefined ? undefined : { value, params: { ...noParams } }
+    }
+    const slash = path.indexOf("/", start)
+    const end = slash === -1 ? path.length : slash
+    const segment = path.slice(start, end)
+    const literal = literals.get(segment)
+    const found = literal && follow(literal, path, end + 1)
+    if (found !== undefined || parameter === undefined || !isParameter(segment)) return found
+    const rest = follow(parameter.node, path, end + 1)
+    if (rest !== undefined) rest.params[parameter.name] = segment
+    return rest
+  }
+  return (path, start) => (path[start] === "/" ? follow(root, path, start + 1) : undefined)
+}
+
+/**
+ * The routes of the API, in one table. Matching, the patterns for routers of hosts, the `Allow`
+ * header and the OpenAPI document derive from it.
+ */
+
+const prefix = "/v2/"
+
+/** A path as routers write it, without a base path. Segments that start with `:` are parameters. */
+export type PathPattern = `${typeof prefix}${string}`
+
+/** A method, a path and who may call it. */
+interface Route {
+  readonly method: "DELETE" | "GET" | "PATCH" | "POST" | "PUT"
+  readonly pattern: PathPattern
+  /** The least role that may call it; `"none"` if no key is needed. */
+  readonly role: Role | "none"
+  /** Whether those who may only read may call it, although it is not a GET. */
+  readonly changesNothing?: boolean
+  /** Whether the holder of a ticket may call it. */
+  readonly takesTicket?: boolean
+  /** The longest body, in bytes, where it is not that of the option. */
+  readonly maxBodyBytes?: number
+}
+
+/** The route of each operation. `Allow` lists the methods of a path in the order of this table. */
+export const routes = {
+  "memberships.extend": {
+    method: "PATCH",
+    pattern: "/v2/projects/:project_id/memberships/:user_id/extend",
+    role: "client",
+  },
+  "memberships.extendAll": {
+    method: "PATCH",
+    pattern: "/v2/projects/:project_id/memberships/extend",
+    role: "client",
+  },
+  "memberships.import": {
+    method: "POST",
+    pattern: "/v2/projects/:project_id/memberships/import",
+    role: "operator",
+    maxBodyBytes: 2_097_152,
+  },
+  "memberships.list": {
+    method: "GET",
+    pattern: "/v2/projects/:project_id/memberships",
+    role: "client",
+  },
+  "memberships.get": {
+    method: "GET",
+    pattern: "/v2/projects/:project_id/memberships/:user_id",
+    role: "client",
+  },
+  "memberships.grant": {
+    method: "PUT",
+    pattern: "/v2/projects/:project_id/memberships/:user_id",
+    role: "operator",
+  },
+  "memberships.end": {
+    method: "DELETE",
+    pattern: "/v2/projects/:project_id/memberships/:user_id",
+    role: "operator",
+  },
+  "memberships.history": {
+    method: "GET",
+    pattern: "/v2/projects/:project_id/memberships/:user_id/history",
+    role: "operator",
+  },
+  "projects.list": {
+    method: "GET",
+    pattern: "/v2/projects",
+    role: "client",
+  },
+  "projects.create": {
+    method: "PUT",
+    pattern: "/v2/projects/:project_id",
+    role: "admin",
+  },
+  "projects.get": {
+    method: "GET",
+    pattern: "/v2/projects/:project_id",
+    role: "client",
+  },
+  "projects.delete": {
+    method: "DELETE",
+    pattern: "/v2/projects/:project_id",
+    role: "admin",
+  },
+  "projects.audit": {
+    method: "GET",
+    pattern: "/v2/projects/:project_id/audit",
+    role: "operator",
+  },
+  "webhooks.list": {
+    method: "GET",
+    pattern: "/v2/projects/:project_id/integrations/webhooks",
+    role: "client",
+  },
+  "webhooks.create": {
+    method: "POST",
+    pattern: "/v2/projects/:project_id/integrations/webhooks",
+    role: "client",
+  },
+  "webhooks.health": {
+    method: "GET",
+    pattern: "/v2/projects/:project_id/integrations/health",
+    role: "client",
+  },
+  "webhooks.get": {
+    method: "GET",
+    pattern: "/v2/projects/:project_id/integrations/webhooks/:webhook_id",
+    role: "client",
+  },
+  "webhooks.delete": {
+    method: "DELETE",
+    pattern: "/v2/projects/:project_id/integrations/webhooks/:webhook_id",
+    role: "client",
+  },
+  "webhooks.ping": {
+    method: "POST",
+    pattern: "/v2/projects/:project_id/integrations/webhooks/:webhook_id/ping",
+    role: "operator",
+  },
+  "webhooks.enable": {
+    method: "POST",
+    pattern: "/v2/projects/:project_id/integrations/webhooks/:webhook_id/enable",
+    role: "operator",
+  },
+  "webhooks.rotate": {
+    method: "POST",
+    pattern: "/v2/projects/:project_id/integrations/webhooks/:webhook_id/rotate",
+    role: "operator",
+  },
+  "webhooks.deliveries": {
+    method: "GET",
+    pattern: "/v2/projects/:project_id/integrations/webhooks/:webhook_id/deliveries",
+    role: "operator",
+  },
+  "webhooks.delivery": {
+    method: "GET",
+    pattern: "/v2/projects/:project_id/integrations/webhooks/:webhook_id/deliveries/:event_id",
+    role: "operator",
+  },
+  "webhooks.replay": {
+    method: "POST",
+    pattern: "/v2/projects/:project_id/integrations/webhooks/:webhook_id/replay",
+    role: "operator",
+  },
+  "events.list": {
+    method: "GET",
+    pattern: "/v2/projects/:project_id/events",
+    role: "client",
+    takesTicket: true,
+  },
+  "events.publish": {
+    method: "POST",
+    pattern: "/v2/projects/:project_id/events",
+    role: "operator",
+  },
+  "events.get": {
+    method: "GET",
+    pattern: "/v2/projects/:project_id/events/:event_id",
+    role: "operator",
+  },
+  "realtime.issueTicket": {
+    method: "POST",
+    pattern: "/v2/realtime/tickets",
+    role: "client",
+    changesNothing: true,
+  },
+  "apiKeys.list": {
+    method: "GET",
+    pattern: "/v2/api-keys",
+    role: "admin",
+  },
+  "apiKeys.issue": {
+    method: "POST",
+    pattern: "/v2/api-keys",
+    role: "admin",
+  },
+  "apiKeys.revoke": {
+    method: "DELETE",
+    pattern: "/v2/api-keys/:key_id",
+    role: "admin",
+  },
+  "audit.list": { method: "GET", pattern: "/v2/audit", role: "admin" },
+  "identity.get": { method: "GET", pattern: "/v2/identity", role: "client" },
+  "status.activity": { method: "GET", pattern: "/v2/status/activity", role: "admin" },
+  "status.get": { method: "GET", pattern: "/v2/status", role: "admin" },
+  "docs.document": { method: "GET", pattern: "/v2/openapi.json", role: "none" },
+  "docs.asyncDocument": { method: "GET", pattern: "/v2/asyncapi.json", role: "none" },
+  "docs.page": { method: "GET", pattern: "/v2/docs", role: "none" },
+} as const satisfies Readonly<Record<string, Route>>
+
+/** The name of an operation: a resource, and what the operation does with it. */
+export type Operation = keyof typeof routes
+
+type NamesIn<Text extends string> = Text extends `${string}:${infer Name}/${infer Rest}`
+  ? Name | NamesIn<Rest>
+  : Text extends `${string}:${infer Name}`
+    ? Name
+    : never
+
+/** The names of the path parameters of an operation; by default, of all operations. */
+export type PathParameter<Of extends Operation = Operation> = NamesIn<
+  (typeof routes)[Of]["pattern"]
+>
+
+/** The values of path parameters, percent-encoded. */
+export type PathParams<Name extends PathParameter = PathParameter> = Readonly<Record<Name, string>>
+
+const routeNoParams: PathParams = {
+  project_id: "",
+  user_id: "",
+  webhook_id: "",
+  event_id: "",
+  key_id: "",
+}
+
+const realtime: PathPattern = "/v2/realtime"
+
+/** The operations of a path, by method. */
+type Methods = ReadonlyMap<string, Operation>
+
+/** The operations of a path, and its parameters. */
+export type RouteMatch = PathMatch<Methods, PathParameter>
+
+/** Which part of the API is served: `"contract"` for the endpoints of the contract, or `"all"`. */
+export const apiParts = ["all", "contract"] as const
+
+/** A part of the API. */
+export type ApiPart = (typeof apiParts)[number]
+
+const contract: ReadonlyArray<Operation> = [
+  "memberships.extend",
+  "memberships.extendAll",
+  "webhooks.list",
+  "webhooks.create",
+  "webhooks.delete",
+]
+
+/** The least role that may call an operation; `"none"` if no key is needed. */
+export const requiredRole = (operation: Operation): Route["role"] => routes[operation].role
+
+/** Whether an operation changes something, so that those who may only read may not call it. */
+export const isChange = (operation: Operation): boolean =>
+  rows[operation].method !== "GET" && rows[operation].changesNothing !== true
+
+const rows: Readonly<Record<Operation, Route>> = routes
+
+/** Whether the holder of a ticket may call an operation. */
+export const takesTicket = (operation: Operation): boolean => rows[operation].takesTicket === true
+
+/** The longest body of an operation, in bytes; `undefined` if it is that of the option. */
+export const maxBodyBytesOf = (operation: Operation): number | undefined =>
+  rows[operation].maxBodyBytes
+
+/** The paths of a part of the API. */
+export interface Routes {
+  /**
+   * The pattern of each path. If two of them match a path, the one with the literal segment comes
+   * first.
+   */
+  readonly patterns: ReadonlyArray<PathPattern>
+  /**
+   * Finds the operations of a path.
+   *
+   * @param path - the path as on the wire, without the query
+   * @param basePath - what precedes `/v2`, for example `/api`; empty for nothing
+   * @returns `undefined` if the path is not one of the part's
+   */
+  readonly match: (path: string, basePath: string) => RouteMatch | undefined
+  /** Tells whether a path is that of WebSocket connections. It has no operations. */
+  readonly isRealtime: (path: string, basePath: string) => boolean
+  /** Returns the pattern of a match. */
+  readonly patternOf: (match: RouteMatch) => PathPattern | undefined
+}
+
+// In the place of the colon, a character that sorts after all others.
+const rank = (pattern: string): string => pattern.replaceAll(":", "\uffff")
+
+/** The methods of each path, in the order of the table. */
+const methodsByPattern = (operations: ReadonlyArray<Operation>) =>
+  operations.reduce((paths, operation) => {
+    const { method, pattern } = routes[operation]
+    return paths.set(pattern, new Map(paths.get(pattern)).set(method, operation))
+  }, new Map<PathPattern, Methods>())
+
+const docs: ReadonlySet<Operation> = new Set(["docs.document", "docs.asyncDocument", "docs.page"])
+
+/** The operations of a part of the API. */
+const operationsOf = (part: ApiPart, hasDocs: boolean): ReadonlyArray<Operation> =>
+  part === "contract"
+    ? contract
+    : Struct.keys(routes).filter((operation) => hasDocs || !docs.has(operation))
+
+/**
+ * Makes the routes of a part of the API.
+ *
+ * @param hasDocs - whether the whole API has those of its documentation, too
+ */
+export const makeRoutes = (part: ApiPart, hasDocs = true): Routes => {
+  const methods = methodsByPattern(operationsOf(part, hasDocs))
+  const find = makePathTree(methods, routeNoParams)
+  const connections: ReadonlyArray<PathPattern> = part === "all" ? [realtime] : []
+  const patterns = new Map([...methods].map(([pattern, found]) => [found, pattern]))
+  return {
+    patterns: [...methods.keys(), ...connections].toSorted((a, b) => (rank(a) < rank(b) ? -1 : 1)),
+    isRealtime: (path, basePath) => connections.some((one) => path === basePath + one),
+    match: (path, basePath) =>
+      path.startsWith(basePath) && path.startsWith(prefix, basePath.length)
+        ? find(path, basePath.length)
+        : undefined,
+    patternOf: ({ value }) => patterns.get(value),
+  }
+}
+
+/** How much of the body of a request is read, and when. */
+
+/** How an adapter reads the body of a request. */
+export interface BodyLimit {
+  /** The longest body, in bytes. The adapter reads no more. */
+  readonly bytes: number
+  /**
+   * Whether the adapter leaves it to the core to read the body, because it may be long: only of
+   * clients that may send it anything is kept.
+   */
+  readonly isDeferred: boolean
+}
+
+/** The limits of the operations that have their own. */
+const ownLimits = new Map(
+  Struct.keys(routes).flatMap((operation) => {
+    const bytes = maxBodyBytesOf(operation)
+    return bytes === undefined ? [] : [[operation, { bytes, isDeferred: true }] as const]
+  }),
+)
+
+// Spares requests with another method a second look for their path.
+const bodyLimitMethods = new Set<string>(
+  [...ownLimits.keys()].map((operation) => routes[operation].method),
+)
+
+/**
+ * Makes the function that returns the limit of a request, by its method and path.
+ *
+ * @param maxBodyBytes - the limit of all operations that have none of their own, in bytes
+ */
+export const makeBodyLimit = (
+  { match }: Routes,
+  basePath: string,
+  maxBodyBytes: number,
+): ((method: string, path: string) => BodyLimit) => {
+  const usual: BodyLimit = { bytes: maxBodyBytes, isDeferred: false }
+  return (method, path) => {
+    if (!bodyLimitMethods.has(method)) return usual
+    const operation = match(path, basePath)?.value.get(method)
+    return (operation && ownLimits.get(operation)) ?? usual
+  }
+}

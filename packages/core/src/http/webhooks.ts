@@ -1,0 +1,298 @@
+/** What responses show of a delivery. */
+
+import { WebCrypto } from "effect/crypto/WebCrypto"
+import * as Effect from "effect/Effect"
+import { withReplayFlag } from "../base/change-context.ts"
+import { InvalidInput } from "../base/errors.ts"
+import * as Setting from "../base/setting.ts"
+import { getOwn } from "../base/values.ts"
+import { EventId, EventNotFound, eventTraceparent, eventTypesOption } from "../events/event.ts"
+import { parseEndDate } from "../memberships/end-date.ts"
+import { signedRequestHeaders } from "../webhooks/attempt.ts"
+import {
+  type Attempt,
+  type Delivery,
+  type RedeliveryFilter,
+  deliveryStates,
+} from "../webhooks/outbox.ts"
+import { Events } from "../webhooks/published-events.ts"
+import { parseWebhookUrl } from "../webhooks/transport.ts"
+import { describeAttemptError } from "../webhooks/verdict.ts"
+import type { Health, PublicWebhook, ShownWebhook } from "../webhooks/webhook.ts"
+import { type RepeatableIds, Webhooks } from "../webhooks/webhooks.ts"
+import type { ApiError } from "./errors.ts"
+import {
+  type Call,
+  type JsonObject,
+  type OperationsOn,
+  bodyOf,
+  decodePathParam,
+  isoOrNull,
+  makeDisclosureAudit,
+  objectWith,
+  originOf,
+  pageQuery,
+  projectOf,
+  readField,
+  readQuery,
+} from "./operation.ts"
+import { pageReply } from "./response.ts"
+
+const attemptOf = ({ at, durationMillis, result }: Attempt) => ({
+  at: isoOrNull(at),
+  duration_ms: Math.round(durationMillis),
+  status: result._tag === "Answered" ? result.status : null,
+  error: describeAttemptError(result) ?? null,
+})
+
+const responseOf = ({ result }: Attempt): string | null =>
+  result._tag === "Answered" ? result.body : null
+
+const stateOf = ({ dueAt, state }: Delivery) => ({
+  state,
+  due_at: isoOrNull(state === "waiting" ? dueAt : undefined),
+})
+
+/** Returns the state of a delivery and its attempts, without what receivers have responded. */
+export const deliveryData = (delivery: Delivery) => ({
+  ...stateOf(delivery),
+  attempts: delivery.attempts.map(attemptOf),
+})
+
+/** Returns the state of a delivery and its attempts, with what the receiver has responded. */
+export const deliveryDataWithResponses = (delivery: Delivery) => ({
+  ...stateOf(delivery),
+  attempts: delivery.attempts.map((attempt) => ({
+    ...attemptOf(attempt),
+    response_body: responseOf(attempt),
+  })),
+})
+
+/** The operations on webhooks. */
+
+/** What stands for a secret that cannot be read begins with this. */
+const unreadable = "unreadable_"
+
+const dataOf = ({ id, secret, url }: { id: string; secret: string; url: string }) => ({
+  url,
+  id,
+  secret,
+})
+
+const healthOf = (webhook: PublicWebhook & Health) => ({
+  id: webhook.id,
+  url: webhook.url,
+  event_types: webhook.eventTypes ?? null,
+  created_at: isoOrNull(webhook.createdAt),
+  disabled_at: isoOrNull(webhook.disabledAt),
+  failing_since: isoOrNull(webhook.failingSince),
+  failures: webhook.failures,
+})
+
+/** Says which webhooks have a secret that cannot be read. */
+const unreadableOf = (webhooks: ReadonlyArray<ShownWebhook>): string =>
+  webhooks
+    .filter(({ problem }) => problem !== undefined)
+    .map(({ id, problem }) => ` A secret of ${id} cannot be read: ${problem}.`)
+    .join("")
+
+const namesOf = ({ eventId, type }: Delivery) => ({ event_id: eventId, type })
+
+const deliveryOf = (delivery: Delivery) => ({ ...namesOf(delivery), ...deliveryData(delivery) })
+
+const eventId = Setting.custom<string, EventId>("the id of an event", (given) => {
+  const id = typeof given === "string" ? given.toLowerCase() : ""
+  return EventId.is(id) ? id : undefined
+})
+
+const since = Setting.custom<number>(
+  "a Unix timestamp in milliseconds (13 digits) or text such as 2027-01-01T00:00:00.000Z",
+  parseEndDate,
+)
+
+const deliveriesPage = {
+  ...pageQuery,
+  after: Setting.optional(eventId),
+  state: Setting.optional(Setting.oneOf(deliveryStates)),
+}
+
+const created = objectWith("url", "event_types")
+
+const replays = { eventId: Setting.optional(eventId), since: Setting.optional(since) }
+
+/** Reads which deliveries are replayed: that of an event, or those that have failed since an instant. */
+const replayOf = Effect.fnUntraced(function* (
+  body: JsonObject,
+): Effect.fn.Return<RedeliveryFilter, InvalidInput> {
+  const one = yield* Effect.fromResult(readField(body, "event_id", replays.eventId))
+  const at = yield* Effect.fromResult(readField(body, "since", replays.since))
+  if (one !== undefined && at === undefined) return { _tag: "One", eventId: one }
+  if (one === undefined && at !== undefined) return { _tag: "FailedSince", at }
+  return yield* new InvalidInput({ field: "event_id", problem: "or since is needed, not both" })
+})
+
+/** Names the query parameter that an error of the service is about. */
+const named = (error: InvalidInput): InvalidInput =>
+  error.field === "olderThan" ? new InvalidInput({ field: "after", problem: error.problem }) : error
+
+/** Reads the webhook in the path. A change of it has the idempotency key of the request. */
+const webhookOf = Effect.fnUntraced(function* (
+  call: Call<"project_id" | "webhook_id">,
+): Effect.fn.Return<RepeatableIds, ApiError> {
+  return {
+    projectId: yield* projectOf(call),
+    webhookId: yield* decodePathParam(call.params.webhook_id),
+    idempotencyKey: call.once,
+  }
+})
+
+/**
+ * Makes the operations.
+ *
+ * @param maxBodyBytes - the longest request body, in bytes
+ */
+export const makeWebhookOperations = Effect.fnUntraced(function* (maxBodyBytes: number) {
+  const webhooks = yield* Webhooks
+  const events = yield* Events
+  const recordShown = yield* makeDisclosureAudit
+  const crypto = yield* WebCrypto
+
+  /**
+   * The secret of a webhook. The contract has text here. Clients verify signatures with it, so that one which
+   * cannot be read is replaced by what nobody can guess: with an empty secret, everybody could sign.
+   */
+  const secretOf = ({ secret }: ShownWebhook): string =>
+    secret ?? `${unreadable}${crypto.randomUUID()}`
+
+  return {
+    "webhooks.list": Effect.fnUntraced(function* (call) {
+      const projectId = yield* projectOf(call)
+      const list = yield* webhooks.list({ projectId })
+      return {
+        total: list.length,
+        message: `The webhooks of the project.${unreadableOf(list)}`,
+        data: list.map((webhook) => dataOf({ ...webhook, secret: secretOf(webhook) })),
+      }
+    }),
+
+    "webhooks.create": Effect.fnUntraced(function* (call) {
+      const projectId = yield* projectOf(call)
+      const body = yield* bodyOf(call, maxBodyBytes, created)
+      const url = yield* Effect.fromResult(parseWebhookUrl(getOwn(body, "url")))
+      const eventTypes = yield* Effect.fromResult(readField(body, "event_types", eventTypesOption))
+      const { isReplay, result: webhook } = yield* withReplayFlag(call.once, (idempotencyKey) =>
+        webhooks.create({ projectId, url, eventTypes, idempotencyKey }, originOf(call)),
+      )
+      // Its secret may be one that somebody else has made since.
+      if (isReplay) yield* recordShown(call, "secret_shown", webhook.id)
+      return { message: "The webhook was created.", data: dataOf(webhook) }
+    }),
+
+    "webhooks.delete": Effect.fnUntraced(function* (call) {
+      yield* webhooks.delete(yield* webhookOf(call), originOf(call))
+      return { message: "The webhook was deleted.", data: null }
+    }),
+
+    "webhooks.health": Effect.fnUntraced(function* (call) {
+      const projectId = yield* projectOf(call)
+      yield* readQuery(call.request, {})
+      const list = yield* webhooks.health({ projectId })
+      return {
+        total: list.length,
+        message: "The webhooks of the project, without their secrets.",
+        data: list.map(healthOf),
+      }
+    }),
+
+    "webhooks.get": Effect.fnUntraced(function* (call) {
+      const ids = yield* webhookOf(call)
+      yield* readQuery(call.request, {})
+      const webhook = yield* webhooks.find(ids)
+      if (webhook.secret !== undefined) yield* recordShown(call, "secret_shown", webhook.id)
+      return {
+        message: `The webhook.${unreadableOf([webhook])}`,
+        data: { ...healthOf(webhook), secret: secretOf(webhook) },
+      }
+    }),
+
+    "webhooks.ping": Effect.fnUntraced(function* (call) {
+      const ids = yield* webhookOf(call)
+      yield* readQuery(call.request, {})
+      const id = yield* webhooks.ping(ids)
+      return { message: "The event webhook.ping was published.", data: { event_id: id } }
+    }),
+
+    "webhooks.enable": Effect.fnUntraced(function* (call) {
+      const ids = yield* webhookOf(call)
+      yield* readQuery(call.request, {})
+      yield* webhooks.enable(ids, originOf(call))
+      return { message: "The webhook is enabled.", data: null }
+    }),
+
+    "webhooks.rotate": Effect.fnUntraced(function* (call) {
+      const ids = yield* webhookOf(call)
+      yield* readQuery(call.request, {})
+      const { isReplay, result: rotated } = yield* withReplayFlag(call.once, (idempotencyKey) =>
+        webhooks.rotateSecret({ ...ids, idempotencyKey }, originOf(call)),
+      )
+      if (isReplay) yield* recordShown(call, "secret_shown", ids.webhookId.toLowerCase())
+      return {
+        message: "The webhook has a new secret.",
+        data: { secret: rotated.secret, previous_until: isoOrNull(rotated.previousUntil) },
+      }
+    }),
+
+    "webhooks.deliveries": Effect.fnUntraced(function* (call) {
+      const webhook = yield* webhookOf(call)
+      const { after, limit, state } = yield* readQuery(call.request, deliveriesPage)
+      const page = { ...webhook, state, olderThan: after, limit: limit + 1 }
+      const deliveries = yield* Effect.mapError(webhooks.deliveries(page), (error) =>
+        error._tag === "InvalidInput" ? named(error) : error,
+      )
+      // A webhook that was deleted may have deliveries, and one that never existed has none.
+      if (deliveries.length === 0) yield* webhooks.find(webhook)
+      return {
+        message: "The deliveries to the webhook, newest first.",
+        ...pageReply(deliveries, limit, (last) => last.eventId, deliveryOf),
+      }
+    }),
+
+    "webhooks.delivery": Effect.fnUntraced(function* (call) {
+      const webhook = yield* webhookOf(call)
+      const ids = {
+        projectId: webhook.projectId,
+        eventId: yield* decodePathParam(call.params.event_id),
+      }
+      yield* readQuery(call.request, {})
+      const { id, url } = yield* webhooks.find(webhook)
+      const event = yield* events.find(ids)
+      const delivery = event.deliveries.find(({ webhookId }) => webhookId === id)
+      if (delivery === undefined) return yield* new EventNotFound({ eventId: ids.eventId })
+      yield* recordShown(call, "data_shown", event.id)
+      return {
+        message: "The delivery, with its request and what the receiver responded.",
+        data: {
+          ...namesOf(delivery),
+          ...deliveryDataWithResponses(delivery),
+          request: {
+            method: "POST",
+            url,
+            headers: signedRequestHeaders(event, null, null, eventTraceparent(event.body)),
+            body: event.body,
+          },
+        },
+      }
+    }),
+
+    "webhooks.replay": Effect.fnUntraced(function* (call) {
+      const webhook = yield* webhookOf(call)
+      yield* readQuery(call.request, {})
+      const which = yield* replayOf(yield* bodyOf(call, maxBodyBytes))
+      const replayed =
+        which._tag === "One"
+          ? Number(yield* webhooks.replay({ ...webhook, eventId: which.eventId }))
+          : yield* webhooks.replayFailed({ ...webhook, since: which.at })
+      return { message: "The number of deliveries that start again.", data: { replayed } }
+    }),
+  } satisfies OperationsOn<"webhooks">
+})

@@ -1,0 +1,476 @@
+/**
+ * A cache of API keys, so that most requests are authenticated without the store. Digests without a
+ * key are cached apart: guessed tokens cannot evict keys.
+ */
+
+import * as Context from "effect/Context"
+import { WebCrypto } from "effect/crypto/WebCrypto"
+import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
+import * as Layer from "effect/Layer"
+import { encodeBase64Url } from "../base/bytes.ts"
+import {
+  type IdempotencyConflict,
+  type IdempotencyKeyInput,
+  type OriginInput,
+  attachIdempotencyKey,
+  isReplayedResponse,
+  notifyReplay,
+  readChangeContext,
+} from "../base/change-context.ts"
+import type { InvalidInput, StoreUnavailable } from "../base/errors.ts"
+import { Faults, makeOutageReporter } from "../base/faults.ts"
+import {
+  invalidArgument,
+  readArgument,
+  readBranded,
+  readInstantArgument,
+  readPageSize,
+} from "../base/input.ts"
+import { makeLruCache } from "../base/lru-cache.ts"
+import { ProjectDeletions } from "../base/project-deletions.ts"
+import * as Setting from "../base/setting.ts"
+import { type InstantInput, type Moment, currentMoment, withMoment } from "../base/time.ts"
+import {
+  ApiKeyId,
+  ProjectId,
+  type ProjectNotFound,
+  copyOwn,
+  identifierFormat,
+  isIdentifier,
+} from "../base/values.ts"
+import {
+  type ApiKey,
+  type ApiKeyConflict,
+  ApiKeyIssued,
+  ApiKeyNotFound,
+  type ApiKeyRevoked,
+  type Role,
+  type TokenDigest,
+  digestToken,
+  isToken,
+  isUsable,
+  roles,
+} from "./api-key.ts"
+import { ApiKeyStore, type KeyScope } from "./store.ts"
+
+/** What the store answered. */
+interface Entry {
+  /** The key, or `undefined` if the store has none. */
+  readonly key: ApiKey | undefined
+  /** The tick at which the store was asked. */
+  readonly at: number
+}
+
+/** A cache of keys by the digests of their tokens. `now` is by the monotonic clock. */
+export interface KeyCache {
+  /**
+   * Returns the entry of a digest, if there is one that is valid at `now`.
+   *
+   * @param mostAge - how old it may be, in milliseconds, if that is less than the life of an entry
+   */
+  readonly find: (digest: TokenDigest, now: number, mostAge?: number) => Entry | undefined
+  /**
+   * Call this before the store is asked for a digest, and the returned function with the answer. It
+   * caches the answer unless a key was changed meanwhile, since the answer could be older.
+   */
+  readonly begin: (digest: TokenDigest, now: number) => (key: ApiKey | undefined) => void
+  /** Drops the entry of a digest whose key was changed. */
+  readonly invalidate: (digest: TokenDigest) => void
+  /** Drops the entry of a key that was revoked. */
+  readonly invalidateKey: (keyId: ApiKeyId) => void
+  /** Drops the entries of the keys that open a project which was deleted. */
+  readonly invalidateProject: (projectId: ProjectId) => void
+}
+
+const maxEntries = 10_000
+
+/** Whether a key names a project. */
+const opens = ({ projects }: ApiKey, projectId: ProjectId): boolean =>
+  projects !== "all" && projects.has(projectId)
+
+/**
+ * Makes an empty cache of at most 10,000 keys and 10,000 digests without a key.
+ *
+ * @param life - how long an entry is valid, in milliseconds
+ */
+export const makeKeyCache = (life: number): KeyCache => {
+  const known = makeLruCache<TokenDigest, Entry>(maxEntries)
+  const unknown = makeLruCache<TokenDigest, Entry>(maxEntries)
+  let changes = 0
+
+  const remove = (digest: TokenDigest): void => {
+    known.delete(digest)
+    unknown.delete(digest)
+  }
+
+  return {
+    find: (digest, now, mostAge = life) => {
+      const entry = known.get(digest) ?? unknown.get(digest)
+      if (entry === undefined || now < entry.at + Math.min(mostAge, life)) return entry
+      remove(digest)
+      return undefined
+    },
+    begin: (digest, now) => {
+      const before = changes
+      return (key) => {
+        if (changes !== before) return
+        const entries = key === undefined ? unknown : known
+        entries.set(digest, { key, at: now })
+      }
+    },
+    invalidate: (digest) => {
+      changes++
+      remove(digest)
+    },
+    invalidateKey: (keyId) => {
+      changes++
+      known.deleteWhere(({ key }) => key?.id === keyId)
+    },
+    invalidateProject: (projectId) => {
+      changes++
+      known.deleteWhere(({ key }) => key !== undefined && opens(key, projectId))
+    },
+  }
+}
+
+/**
+ * Records when keys are used, apart from the requests that use them. A use is noted when the key is
+ * looked up in the store, and only if the store knows of none in the minute before. So all processes
+ * together write about once a minute for a key, however many requests it sends.
+ */
+
+/** Takes note of a use of a key at `now`, in milliseconds since the epoch. */
+type Note = (key: ApiKey, now: number) => void
+
+const precisionMillis = 60_000
+
+// The most keys in one write. What goes beyond is noted at the next look-up.
+const mostKeys = 10_000
+
+/** The pause after a write. What is noted meanwhile is written together. */
+const pause = "1 second"
+
+/** Tells whether a use at `now` is worth a write. */
+const isDue = ({ lastUsedAt }: Pick<ApiKey, "lastUsedAt">, now: number): boolean =>
+  lastUsedAt === undefined || now - lastUsedAt >= precisionMillis
+
+/** Starts to write what is noted, until the scope closes. Uses that cannot be written are dropped. */
+export const makeLastUsedRecorder = Effect.fnUntraced(function* (store: ApiKeyStore["Service"]) {
+  const writing = makeOutageReporter(yield* Faults, "The last use of API keys cannot be recorded")
+  const isNoted = yield* Latch.make()
+  let noted = new Map<ApiKeyId, number>()
+
+  const write = Effect.suspend(() => {
+    const uses = noted
+    noted = new Map()
+    isNoted.closeUnsafe()
+    return Effect.map(store.touch(uses), writing.succeeded)
+  }).pipe(Effect.catchCause(writing.failed))
+
+  yield* Effect.forkScoped(
+    Effect.forever(Effect.andThen(isNoted.await, Effect.andThen(write, Effect.sleep(pause)))),
+  )
+
+  const note: Note = (key, now) => {
+    if (!isDue(key, now) || noted.size === mostKeys) return
+    noted.set(key.id, now)
+    isNoted.openUnsafe()
+  }
+  return note
+})
+
+/** The service for API keys: issues, revokes and lists them, and finds the key of a token. */
+
+/** The options of API keys. */
+export const apiKeysOptions = Setting.object({
+  /**
+   * How long this process caches an API key; 0 asks the store each time. A key that another process
+   * revokes works that much longer. Default: `"10 seconds"`.
+   */
+  keyCacheLife: Setting.withDefault(Setting.duration({ least: 0, most: 3_600_000 }), "10 seconds"),
+})
+
+/** The options as a host passes them. */
+export interface ApiKeysOptions extends Setting.InputOf<typeof apiKeysOptions> {}
+
+/** The options as the library uses them. */
+export interface ApiKeysSettings extends Setting.OutputOf<typeof apiKeysOptions> {}
+
+/** The key to issue. */
+export interface Issue {
+  /** Ids of the projects that the key opens, at least one; or `"all"` for those there are and will be. */
+  readonly projects: ReadonlyArray<string> | "all"
+  /** What the holder may do: `"client"` (default), `"operator"` or `"admin"`. */
+  readonly role?: Role | undefined
+  /** What people call the key: 1 to 255 characters, none of them a control character. */
+  readonly name?: string | undefined
+  /** A token that clients already use: 1 to 1,024 characters of visible ASCII. By default, a new one is made. */
+  readonly token?: string | undefined
+  /**
+   * When the key expires: a `Date`, text in the form `YYYY-MM-DDTHH:mm:ss.sssZ` or milliseconds since
+   * the epoch, in the future. By default, it never does.
+   */
+  readonly expiresAt?: InstantInput | undefined
+  /**
+   * Issues the key once, however often the call is repeated within 24 hours: 1 to 255 visible characters
+   * of ASCII. A repetition fails with `ApiKeyIssued`, which has the id of the key.
+   */
+  readonly idempotencyKey?: IdempotencyKeyInput | undefined
+}
+
+/** How a key is revoked. */
+export interface Revoking {
+  /**
+   * Revokes the key only if it opens at least one of these projects and no other, and otherwise fails as
+   * if there were none; `"all"` by default.
+   */
+  readonly within?: KeyScope | undefined
+  /**
+   * Revokes the key once, however often the call is repeated within 24 hours: 1 to 255 visible
+   * characters of ASCII.
+   */
+  readonly idempotencyKey?: IdempotencyKeyInput | undefined
+}
+
+/** A key that was issued. Only its digest is stored, so the token cannot be shown again. */
+export interface Issued {
+  readonly id: ApiKeyId
+  readonly token: string
+}
+
+/** A key without the digest of its token. */
+export type Listed = Omit<ApiKey, "digest">
+
+/** Which keys are listed. */
+export interface Page {
+  /** The id of a key in the list: lists only keys issued after it. */
+  readonly after?: string | undefined
+  /** The most keys to return, 1 to 10,000; 100 by default. */
+  readonly limit?: number | undefined
+  /** Lists only keys that open at least one of these projects and no other; `"all"` by default. */
+  readonly within?: KeyScope | undefined
+}
+
+/**
+ * Issues, revokes and lists API keys. Every method fails with `StoreUnavailable` if the store does
+ * not answer. The methods that change keys take an origin, which the audit trail keeps: who asked for
+ * the change, and in which request. They fail with `IdempotencyMismatch` if the idempotency key was
+ * used for another call, and with `IdempotencyInProgress` if the first call with it takes too long.
+ *
+ * @example
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { ApiKeys } from "tenure/effect"
+ *
+ * const rotate = Effect.fn("rotate")(function* (previous: string) {
+ *   const keys = yield* ApiKeys
+ *   const { token } = yield* keys.issue({
+ *     projects: ["p1"],
+ *     role: "operator",
+ *     name: "nightly import",
+ *     expiresAt: new Date("2099-01-01"),
+ *   })
+ *   yield* keys.revoke(previous)
+ *   return token
+ * })
+ * ```
+ */
+export class ApiKeys extends Context.Service<
+  ApiKeys,
+  {
+    /**
+     * Issues a key. If the token is an existing key's, that key opens the projects as well, and its
+     * name and expiry stay as they are.
+     *
+     * Fails with `InvalidInput` if an argument is invalid, with `ProjectNotFound`, with
+     * `ApiKeyRevoked` if the token is a revoked key's, and with `ApiKeyConflict` if it is that of a key
+     * with another role. With an idempotency key, it fails with `ApiKeyIssued` if it was made before.
+     */
+    readonly issue: (
+      key: Issue,
+      origin?: OriginInput,
+    ) => Effect.Effect<
+      Issued,
+      | InvalidInput
+      | ProjectNotFound
+      | ApiKeyRevoked
+      | ApiKeyConflict
+      | ApiKeyIssued
+      | IdempotencyConflict
+      | StoreUnavailable
+    >
+
+    /**
+     * Revokes a key for good: at once in this process, and within `keyCacheLife` in others that share
+     * its store. Fails with `ApiKeyNotFound`, and with `InvalidInput` if an argument is invalid.
+     */
+    readonly revoke: (
+      keyId: string,
+      origin?: OriginInput,
+      revocation?: Revoking,
+    ) => Effect.Effect<void, InvalidInput | ApiKeyNotFound | IdempotencyConflict | StoreUnavailable>
+
+    /**
+     * Returns keys, including revoked and expired ones, oldest first. Fails with `InvalidInput` if an
+     * argument is invalid.
+     */
+    readonly list: (
+      page?: Page,
+    ) => Effect.Effect<ReadonlyArray<Listed>, InvalidInput | StoreUnavailable>
+
+    /** Returns the key of a token, or `undefined` if the token is unknown, revoked or expired. */
+    readonly authenticate: (token: string) => Effect.Effect<ApiKey | undefined, StoreUnavailable>
+
+    /**
+     * Returns the key whose token has a digest, as `authenticate` does.
+     *
+     * @param mostAge - how old the store's answer may be, in milliseconds, if that is less than
+     *   `keyCacheLife`
+     */
+    readonly byDigest: (
+      digest: TokenDigest,
+      mostAge?: number,
+    ) => Effect.Effect<ApiKey | undefined, StoreUnavailable>
+
+    /** Returns the key of a token as `authenticate` does if it is cached, and never asks the store. */
+    readonly recall: (token: string) => Effect.Effect<ApiKey | undefined>
+  }
+>()("@tenure/core/ApiKeys") {
+  static readonly layer = (
+    settings: ApiKeysSettings = Setting.parse(apiKeysOptions),
+  ): Layer.Layer<ApiKeys, never, ApiKeyStore> => Layer.effect(ApiKeys, make(settings))
+}
+
+const decodeToken = (token: string) =>
+  isToken(token)
+    ? Effect.succeed(token)
+    : invalidArgument("token", "1 to 1,024 characters of visible ASCII, with spaces only inside")
+
+const decodeProjects = (
+  projects: Issue["projects"],
+): Effect.Effect<ApiKey["projects"], InvalidInput> => {
+  if (projects === "all") return Effect.succeed(projects)
+  if (!Array.isArray(projects) || projects.length === 0) {
+    return invalidArgument("projects", 'an array of at least one project id, or "all"')
+  }
+  return Effect.map(
+    Effect.forEach(projects, (id: string, index) =>
+      readBranded(`projects[${index}]`, ProjectId, id),
+    ),
+    (ids) => new Set(ids),
+  )
+}
+
+const roleSetting = Setting.oneOf(roles)
+
+const nameSetting = Setting.optional(Setting.string(identifierFormat, isIdentifier))
+
+const decodeExpiry = (expiresAt: InstantInput, now: number) =>
+  Effect.flatMap(readInstantArgument("expiresAt", expiresAt), (millis) =>
+    millis > now ? Effect.succeed(millis) : invalidArgument("expiresAt", "in the future"),
+  )
+
+/** Returns a key unless it was revoked or has expired. */
+const ifLive = (key: ApiKey | undefined, { unix }: Moment): ApiKey | undefined =>
+  key !== undefined && isUsable(key, unix) ? key : undefined
+
+const make = Effect.fnUntraced(function* ({ keyCacheLife }: ApiKeysSettings) {
+  const store = yield* ApiKeyStore
+  const crypto = yield* WebCrypto
+  const cache = makeKeyCache(keyCacheLife)
+  const deletions = yield* ProjectDeletions
+  deletions.listen(cache.invalidateProject)
+  const noteUse = yield* makeLastUsedRecorder(store)
+
+  const makeToken = () => `tnr_${encodeBase64Url(crypto.getRandomValues(new Uint8Array(32)))}`
+
+  /** Finds a live key in the store, caches the answer, and takes note of the use. */
+  const find = (digest: TokenDigest, now: Moment) => {
+    const fill = cache.begin(digest, now.tick)
+    return Effect.map(store.find(digest), (found) => {
+      fill(found)
+      const key = ifLive(found, now)
+      if (key !== undefined) noteUse(key, now.unix)
+      return key
+    })
+  }
+
+  const byDigest = (digest: TokenDigest, now: Moment, mostAge?: number) => {
+    const cached = cache.find(digest, now.tick, mostAge)
+    return cached === undefined ? find(digest, now) : Effect.succeed(ifLive(cached.key, now))
+  }
+
+  return ApiKeys.of({
+    issue: Effect.fnUntraced(function* (input, origin) {
+      const {
+        expiresAt,
+        idempotencyKey,
+        name,
+        projects,
+        role = "client",
+        token: given,
+      } = copyOwn(input)
+      const now = yield* readChangeContext(origin)
+      const request = [projects, role, name, given, expiresAt]
+      const occasion = yield* attachIdempotencyKey(now, idempotencyKey, "issue", ...request)
+      const token = yield* decodeToken(given ?? makeToken())
+      const digest = digestToken(token)
+      const key: ApiKey = {
+        id: ApiKeyId(crypto.randomUUID()),
+        digest,
+        role: yield* readArgument("role", roleSetting, role),
+        name: yield* readArgument("name", nameSetting, name),
+        projects: yield* decodeProjects(projects),
+        createdAt: occasion.at,
+        expiresAt:
+          expiresAt === undefined ? undefined : yield* decodeExpiry(expiresAt, occasion.at),
+        revokedAt: undefined,
+        lastUsedAt: undefined,
+      }
+      const added = yield* Effect.ensuring(
+        store.add(key, occasion),
+        Effect.sync(() => cache.invalidate(digest)),
+      )
+      if (!isReplayedResponse(added)) return { id: added.id, token }
+      yield* notifyReplay(occasion, added)
+      return yield* new ApiKeyIssued({ keyId: added.answer })
+    }),
+
+    revoke: Effect.fnUntraced(function* (keyId, origin, revocation = {}) {
+      const { idempotencyKey, within = "all" } = copyOwn(revocation)
+      if (!ApiKeyId.is(keyId)) return yield* new ApiKeyNotFound({ keyId })
+      const now = yield* readChangeContext(origin)
+      const occasion = yield* attachIdempotencyKey(now, idempotencyKey, "revoke", keyId)
+      const replayed = yield* Effect.ensuring(
+        store.revoke({ ...occasion, keyId, within }),
+        Effect.sync(() => cache.invalidateKey(keyId)),
+      )
+      yield* notifyReplay(occasion, replayed)
+    }),
+
+    list: Effect.fnUntraced(function* (page = {}) {
+      const { after, limit = 100, within = "all" } = copyOwn(page)
+      const keys = yield* Effect.catchTag(
+        store.list({
+          after: after === undefined ? undefined : yield* readBranded("after", ApiKeyId, after),
+          limit: yield* readPageSize(limit),
+          within,
+        }),
+        "ApiKeyNotFound",
+        () => invalidArgument("after", "the id of a key in the list"),
+      )
+      return keys.map(({ digest: _, ...listed }) => listed)
+    }),
+
+    authenticate: (token) =>
+      withMoment((now) => (isToken(token) ? byDigest(digestToken(token), now) : Effect.undefined)),
+
+    byDigest: (digest, mostAge) => withMoment((now) => byDigest(digest, now, mostAge)),
+
+    recall: (token) =>
+      Effect.map(currentMoment, (now) =>
+        isToken(token) ? ifLive(cache.find(digestToken(token), now.tick)?.key, now) : undefined,
+      ),
+  })
+})

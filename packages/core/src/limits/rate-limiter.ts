@@ -1,0 +1,713 @@
+/** Suspension of API keys whose requests are refused too often. */
+
+import * as Cause from "effect/Cause"
+import type * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
+import { runEager, suspendEager } from "../base/eager.ts"
+import { InvalidInput, type StoreUnavailable } from "../base/errors.ts"
+import { Faults } from "../base/faults.ts"
+import { makeLruCache } from "../base/lru-cache.ts"
+import * as Setting from "../base/setting.ts"
+import {
+  type Micros,
+  Millis,
+  type Moment,
+  addMicros,
+  currentMoment,
+  readMoment,
+  subtractMicros,
+  toMicros,
+  toSeconds,
+} from "../base/time.ts"
+import type { ApiKeyId } from "../base/values.ts"
+import type { RefusingLimit } from "../telemetry/observer.ts"
+import {
+  type BucketPolicies,
+  type BucketPolicy,
+  type ExpiryTable,
+  type LimitedClient,
+  RateLimitStore,
+  type TakeResult,
+  bucketPolicy,
+  bucketSpan,
+  makeBucketTable,
+  makeExpiryTable,
+  refillSeconds,
+  remainingTokens,
+  waitMicros,
+} from "./buckets.ts"
+
+export { type LimitedClient } from "./buckets.ts"
+
+/** When a key is suspended, and for how long. */
+export const suspensionOptions = Setting.object({
+  /** Refusals that lead to a suspension. Default: `50`. */
+  refusals: Setting.withDefault(Setting.integer({ most: 10_000 }), 50),
+  /** The time within which those refusals must fall. Default: `"10 minutes"`. */
+  within: Setting.withDefault(Setting.duration(), "10 minutes"),
+  /** How long a suspension lasts. Default: `"10 minutes"`. */
+  duration: Setting.withDefault(Setting.duration(), "10 minutes"),
+})
+
+/** The options as a host passes them. */
+export interface SuspensionOptions extends Setting.InputOf<typeof suspensionOptions> {}
+
+/** The options as the library uses them. */
+export interface SuspensionSettings extends Setting.OutputOf<typeof suspensionOptions> {}
+
+/** Counts refusals and suspends keys. All times are by the monotonic clock of this process. */
+export interface Suspensions {
+  /** Returns when the suspension of a key ends, if it is suspended at `now`. */
+  readonly until: (keyId: ApiKeyId, now: Micros) => Micros | undefined
+  /**
+   * Counts a refusal. Returns when the suspension of the key ends, if it is suspended now. Refusals
+   * during a suspension do not count.
+   */
+  readonly refuse: (keyId: ApiKeyId, now: Micros) => Micros | undefined
+  /** Returns the keys that are suspended at `now`. */
+  readonly suspended: (now: Micros) => ReadonlyArray<ApiKeyId>
+}
+
+/** Never suspends a key. */
+export const noSuspensions: Suspensions = {
+  until: () => undefined,
+  refuse: () => undefined,
+  suspended: () => [],
+}
+
+/** A key whose requests were refused. */
+interface Offender {
+  /** When the latest refusals were: a ring in which the next one overwrites the oldest. */
+  readonly refusals: Array<Micros>
+  next: number
+  /** When its suspension ends, if it was suspended. */
+  suspendedUntil: Micros | undefined
+}
+
+// Only existing keys can be offenders, so strangers cannot fill this.
+const maxOffenders = 10_000
+
+/** Adds a refusal to the ring, and tells whether it holds `limit` refusals of the time `within`. */
+const addRefusal = (one: Offender, now: Micros, limit: number, within: Micros): boolean => {
+  one.refusals[one.next] = now
+  one.next = (one.next + 1) % limit
+  const oldest = one.refusals[one.next]
+  return oldest !== undefined && now - oldest <= within
+}
+
+/** Makes the counters, which this process keeps for itself. */
+export const makeSuspensions = (settings: SuspensionSettings): Suspensions => {
+  const { refusals: limit } = settings
+  const within = toMicros(settings.within)
+  const duration = toMicros(settings.duration)
+  const offenders = makeLruCache<ApiKeyId, Offender>(maxOffenders)
+
+  /** Returns a known offender. A suspension that is over leaves nothing behind. */
+  const find = (keyId: ApiKeyId, now: Micros): Offender | undefined => {
+    const one = offenders.get(keyId)
+    if (one?.suspendedUntil === undefined || now < one.suspendedUntil) return one
+    offenders.delete(keyId)
+    return undefined
+  }
+
+  const addOffender = (keyId: ApiKeyId): Offender => {
+    const one: Offender = { refusals: [], next: 0, suspendedUntil: undefined }
+    offenders.set(keyId, one)
+    return one
+  }
+
+  return {
+    until: (keyId, now) => find(keyId, now)?.suspendedUntil,
+    refuse: (keyId, now) => {
+      const one = find(keyId, now) ?? addOffender(keyId)
+      if (one.suspendedUntil === undefined && addRefusal(one, now, limit, within)) {
+        one.suspendedUntil = addMicros(now, duration)
+      }
+      return one.suspendedUntil
+    },
+    suspended: (now) =>
+      offenders
+        .entries()
+        .filter(([, { suspendedUntil = 0 }]) => now < suspendedUntil)
+        .map(([keyId]) => keyId),
+  }
+}
+
+/** Reports outages of the store of rate limits. */
+
+// Every request meets an outage: one report stands for all within this time.
+const pauseMillis = 1000
+
+/**
+ * Makes a function that reports that the store does not answer, or is defective, which is treated alike.
+ * It reports once a second at most, by the time that it is given.
+ */
+export const makeStoreOutageReporter = (
+  faults: Faults,
+): ((cause: Cause.Cause<StoreUnavailable>, tick: Millis) => Effect.Effect<void>) => {
+  let quietUntil = -Infinity
+
+  const failure = (reason: unknown) =>
+    faults.failure("The store of rate limits does not answer", reason)
+
+  const defect = (reason: unknown) =>
+    Effect.andThen(
+      faults.defect("The store of rate limits has a defect", Cause.die(reason)),
+      failure(reason),
+    )
+
+  const sparingly = (tick: Millis, report: Effect.Effect<void>): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      if (tick < quietUntil) return Effect.void
+      quietUntil = tick + pauseMillis
+      return report
+    })
+
+  return (cause, tick) => {
+    const bug = Cause.findDefect(cause)
+    if (Result.isSuccess(bug)) return sparingly(tick, defect(bug.success))
+    const error = Cause.findError(cause)
+    return Result.isSuccess(error)
+      ? sparingly(tick, failure(error.success.cause))
+      : Effect.failCause(error.failure)
+  }
+}
+
+/**
+ * A cache of empty buckets. While a bucket is known to be empty, requests that need a token from it
+ * are refused without asking the store. That is exact, since takes by other processes can only
+ * lengthen the wait.
+ */
+
+/** An empty bucket of a client. */
+export interface EmptyBucket {
+  /** Which of the buckets it is. */
+  readonly name: keyof BucketPolicies
+  readonly policy: BucketPolicy
+  /** When it will have a token, by the monotonic clock of this process. */
+  readonly until: Micros
+  /** When it will be full, by the same clock. */
+  readonly full: Micros
+  /** Whether a bucket of the key is empty: this one, or another one. */
+  readonly isByKey: boolean
+}
+
+/** A cache of empty buckets. All times are by the monotonic clock of this process. */
+export interface EmptyBucketCache {
+  /** Returns the bucket of an address, if it is known to be empty. */
+  readonly findAddress: (address: string, now: Micros) => EmptyBucket | undefined
+  /** Returns the bucket of a client that is known to be empty longest. */
+  readonly find: (client: LimitedClient, now: Micros) => EmptyBucket | undefined
+  /** Caches the buckets that are empty after a take. Returns the one that is empty longest. */
+  readonly record: (client: LimitedClient, take: TakeResult, now: Micros) => EmptyBucket | undefined
+}
+
+/** The refusal that lasts longer; the first one if both end together. */
+const longer = (
+  one: EmptyBucket | undefined,
+  other: EmptyBucket | undefined,
+): EmptyBucket | undefined =>
+  one === undefined || (other !== undefined && other.until > one.until) ? other : one
+
+/** The refusal to report of a client whose key and address may have empty buckets. */
+const longest = (
+  ofKey: EmptyBucket | undefined,
+  ofAddress: EmptyBucket | undefined,
+): EmptyBucket | undefined => {
+  const one = longer(ofKey, ofAddress)
+  return one === undefined || ofKey === undefined || one.isByKey ? one : { ...one, isByKey: true }
+}
+
+const maxIds = 100_000
+
+// The columns of a bucket: when it will have a token, and when it will be full.
+const refusalCacheUntil = 0
+const refusalCacheFull = 1
+const width = 2
+
+/** Where one of the client's buckets is cached. */
+interface Bucket {
+  readonly name: keyof BucketPolicies
+  readonly table: ExpiryTable
+  /** Its first column. */
+  readonly offset: number
+  readonly policy: BucketPolicy
+  readonly isByKey: boolean
+}
+
+/** Returns a bucket if it is known to be empty at `now`. */
+const findOne = (
+  { isByKey, name, offset, policy, table }: Bucket,
+  row: number | undefined,
+  now: Micros,
+): EmptyBucket | undefined => {
+  if (row === undefined) return undefined
+  const end = table.get(row, offset + refusalCacheUntil)
+  return now < end
+    ? { name, policy, until: end, full: table.get(row, offset + refusalCacheFull), isByKey }
+    : undefined
+}
+
+/**
+ * Caches a bucket if it is empty after a take.
+ *
+ * @param tat - when it will be full, by the store's clock
+ */
+const recordOne = (
+  { isByKey, name, offset, policy, table }: Bucket,
+  id: string,
+  tat: Micros,
+  storeNow: Micros,
+  now: Micros,
+): EmptyBucket | undefined => {
+  const wait = waitMicros(tat, storeNow, policy)
+  if (wait === 0) return undefined
+  const refusal = {
+    name,
+    policy,
+    until: addMicros(now, wait),
+    full: addMicros(now, subtractMicros(tat, storeNow)),
+    isByKey,
+  }
+  const row = table.find(id) ?? table.add(id, now)
+  table.set(row, offset + refusalCacheUntil, refusal.until)
+  table.set(row, offset + refusalCacheFull, refusal.full)
+  return refusal
+}
+
+/** Makes an empty cache for at most 100,000 addresses and 100,000 keys. */
+export const makeEmptyBucketCache = (policies: BucketPolicies): EmptyBucketCache => {
+  const addresses = makeExpiryTable(width, maxIds)
+  const keys = makeExpiryTable(2 * width, maxIds)
+  const ofAddress: Bucket = {
+    name: "address",
+    table: addresses,
+    offset: 0,
+    policy: policies.address,
+    isByKey: false,
+  }
+  const ofKey: Bucket = { name: "key", table: keys, offset: 0, policy: policies.key, isByKey: true }
+  const ofBurst: Bucket = {
+    name: "burst",
+    table: keys,
+    offset: width,
+    policy: policies.burst,
+    isByKey: true,
+  }
+
+  const findAddress = (address: string, now: Micros): EmptyBucket | undefined =>
+    findOne(ofAddress, addresses.find(address), now)
+
+  const findKey = (keyId: ApiKeyId, now: Micros): EmptyBucket | undefined => {
+    const row = keys.find(keyId)
+    return longer(findOne(ofKey, row, now), findOne(ofBurst, row, now))
+  }
+
+  return {
+    findAddress,
+    find: ({ address, keyId }, now) =>
+      longest(keyId === undefined ? undefined : findKey(keyId, now), findAddress(address, now)),
+    record: ({ address, keyId }, take, now) => {
+      const byAddress = recordOne(ofAddress, address, take.address, take.now, now)
+      if (keyId === undefined) return byAddress
+      const byKey = recordOne(ofKey, keyId, take.key, take.now, now)
+      const byBurst = recordOne(ofBurst, keyId, take.burst, take.now, now)
+      return longest(longer(byKey, byBurst), byAddress)
+    },
+  }
+}
+
+/** The decision on a request, and what the response says about the limits. */
+
+/** The values of the rate-limit headers. */
+export interface LimitReport {
+  /** The bucket that is reported. */
+  readonly bucket: keyof BucketPolicies
+  readonly limit: number
+  /** Whole requests left; 0 on a refusal. */
+  readonly remaining: number
+  /** Unix time in seconds at which the full allowance is back. */
+  readonly reset: number
+  /** Seconds until one more request is allowed; 0 with the full allowance. */
+  readonly refill: number
+}
+
+/** The decision on a request. */
+export type LimitDecision =
+  | { readonly _tag: "Admitted"; readonly report: LimitReport }
+  /** A client that waits `retryAfter` seconds, at least 1, and sends nothing else is then admitted. */
+  | {
+      readonly _tag: "Refused"
+      readonly by: RefusingLimit
+      readonly report: LimitReport
+      readonly retryAfter: number
+    }
+  /** The store is down, and the host wants no request to be served without it. */
+  | { readonly _tag: "Unavailable"; readonly report: LimitReport }
+
+/** The Unix time in seconds that is so long after a moment. */
+const unixAfter = ({ unix }: Moment, wait: Micros): number =>
+  toSeconds(addMicros(toMicros(unix), wait))
+
+/** Reports a bucket, whose `tat` and `storeNow` are by the store's clock. */
+const reportOf = (
+  bucket: keyof BucketPolicies,
+  policy: BucketPolicy,
+  tat: Micros,
+  storeNow: Micros,
+  now: Moment,
+): LimitReport => ({
+  bucket,
+  limit: policy.limit,
+  remaining: remainingTokens(tat, storeNow, policy),
+  reset: unixAfter(now, subtractMicros(tat, storeNow)),
+  refill: toSeconds(refillSeconds(tat, storeNow, policy)),
+})
+
+/**
+ * Admits a request. Reports the key's bucket, or the address's if that has fewer tokens or there is no
+ * key. The bucket that limits bursts is never reported.
+ */
+export const admit = (
+  policies: BucketPolicies,
+  { keyId }: LimitedClient,
+  { address, key, now: storeNow }: TakeResult,
+  now: Moment,
+): LimitDecision => {
+  const ofAddress = reportOf("address", policies.address, address, storeNow, now)
+  if (keyId === undefined) return { _tag: "Admitted", report: ofAddress }
+  const ofKey = reportOf("key", policies.key, key, storeNow, now)
+  return {
+    _tag: "Admitted",
+    report: ofAddress.remaining < ofKey.remaining ? ofAddress : ofKey,
+  }
+}
+
+/** Refuses a request, and reports the empty bucket. */
+export const refuse = (
+  by: RefusingLimit,
+  { full, name, policy, until }: Omit<EmptyBucket, "isByKey">,
+  now: Moment,
+): LimitDecision => {
+  const tick = toMicros(now.tick)
+  const retryAfter = Math.max(1, toSeconds(subtractMicros(until, tick)))
+  return {
+    _tag: "Refused",
+    by,
+    report: {
+      bucket: name,
+      limit: policy.limit,
+      remaining: 0,
+      reset: unixAfter(now, subtractMicros(full, tick)),
+      refill: retryAfter,
+    },
+    retryAfter,
+  }
+}
+
+/** Refuses a request whose key is suspended until an instant. */
+export const refuseSuspended = (
+  { key }: BucketPolicies,
+  until: Micros,
+  now: Moment,
+): LimitDecision => refuse("suspension", { name: "key", policy: key, until, full: until }, now)
+
+/** The bucket to report of a client whose buckets are unknown. */
+const bucketOf = ({ keyId }: LimitedClient): "address" | "key" =>
+  keyId === undefined ? "address" : "key"
+
+/** Admits a request without limits, because the store is down. */
+export const admitUnlimited = (
+  policies: BucketPolicies,
+  client: LimitedClient,
+  now: Moment,
+): LimitDecision => {
+  const bucket = bucketOf(client)
+  const { capacity, limit } = policies[bucket]
+  return {
+    _tag: "Admitted",
+    report: { bucket, limit, remaining: capacity, reset: toSeconds(toMicros(now.unix)), refill: 0 },
+  }
+}
+
+/** Serves no request, because the store is down. */
+export const refuseUnavailable = (
+  policies: BucketPolicies,
+  client: LimitedClient,
+  now: Moment,
+): LimitDecision => {
+  const bucket = bucketOf(client)
+  const { limit } = policies[bucket]
+  return {
+    _tag: "Unavailable",
+    report: { bucket, limit, remaining: 0, reset: toSeconds(toMicros(now.unix)), refill: 0 },
+  }
+}
+
+/** Decides on requests by what this process knows: suspended keys and empty buckets. */
+
+/** Decides on requests. */
+export interface Decider {
+  /** Refuses a request before the store is asked, if the key is suspended or a bucket is empty. */
+  readonly before: (client: LimitedClient, now: Moment) => LimitDecision | undefined
+  /** Returns the refusal of an address whose bucket is empty, and counts nothing. */
+  readonly ofAddress: (address: string, now: Moment) => LimitDecision | undefined
+  /** Decides on a request by the store's answer. */
+  readonly after: (client: LimitedClient, take: TakeResult, now: Moment) => LimitDecision
+}
+
+/** Makes a decider that knows of no suspended key and no empty bucket. */
+export const make = (policies: BucketPolicies, suspensions: Suspensions): Decider => {
+  const refusals = makeEmptyBucketCache(policies)
+
+  /**
+   * Refuses a request. That counts against the key, which may suspend it, if one of its own buckets is
+   * empty: others may have emptied that of the address.
+   */
+  const ownRefuse = (
+    { keyId }: LimitedClient,
+    refusal: EmptyBucket,
+    now: Moment,
+  ): LimitDecision => {
+    const until =
+      keyId !== undefined && refusal.isByKey
+        ? suspensions.refuse(keyId, toMicros(now.tick))
+        : undefined
+    return until === undefined
+      ? refuse(refusal.name, refusal, now)
+      : refuseSuspended(policies, until, now)
+  }
+
+  return {
+    before: (client, now) => {
+      const { keyId } = client
+      const tick = toMicros(now.tick)
+      const until = keyId === undefined ? undefined : suspensions.until(keyId, tick)
+      if (until !== undefined) return refuseSuspended(policies, until, now)
+      const refusal = refusals.find(client, tick)
+      return refusal === undefined ? undefined : ownRefuse(client, refusal, now)
+    },
+    ofAddress: (address, now) => {
+      const refusal = refusals.findAddress(address, toMicros(now.tick))
+      return refusal === undefined ? undefined : refuse(refusal.name, refusal, now)
+    },
+    after: (client, take, now) => {
+      const refusal = refusals.record(client, take, toMicros(now.tick))
+      return take.admitted || refusal === undefined
+        ? admit(policies, client, take, now)
+        : ownRefuse(client, refusal, now)
+    },
+  }
+}
+
+/**
+ * The header fields `RateLimit-Policy` and `RateLimit` of the IETF draft
+ * (draft-ietf-httpapi-ratelimit-headers-10).
+ */
+
+/** The fields of one response. */
+export interface DraftRateLimitHeaders {
+  readonly "RateLimit-Policy": string
+  readonly RateLimit: string
+}
+
+/** The seconds of the window, which `increment` has rounded up by less than a microsecond a token. */
+const windowSeconds = ({ increment, limit }: BucketPolicy): number =>
+  Math.ceil(((increment - 1) * limit + 1) / 1_000_000)
+
+const policyItem = ([name, policy]: readonly [string, BucketPolicy]): string =>
+  `"${name}";q=${policy.limit};w=${windowSeconds(policy)}`
+
+/**
+ * Makes a function that returns the fields for a report.
+ *
+ * @param policies - the policies that hold, by name
+ */
+export const makeDraftHeaders = (
+  policies: Partial<BucketPolicies>,
+): ((report: LimitReport) => DraftRateLimitHeaders) => {
+  const policy = Object.entries(policies).map(policyItem).join(", ")
+  return ({ bucket, refill, remaining }) => ({
+    "RateLimit-Policy": policy,
+    RateLimit: `"${bucket}";r=${remaining};t=${refill}`,
+  })
+}
+
+/** The service that limits requests: by token buckets, and by suspending keys. */
+
+const limitOptions = Setting.object({
+  /** Requests that come back in one window, at most one a microsecond. */
+  limit: Setting.integer(),
+  /** The length of the window. */
+  window: Setting.duration(),
+  /**
+   * Requests that an idle client may make at once; `limit` if missing. No window admits more than
+   * `capacity + limit`. An empty bucket must be full again within 366 days.
+   */
+  capacity: Setting.optional(Setting.integer()),
+})
+
+/** How many requests in which time. */
+export interface RateLimit extends Setting.InputOf<typeof limitOptions> {}
+
+const maxSpan = toMicros(Millis(366 * 86_400_000))
+
+const toPolicy = (
+  { capacity, limit, window }: Setting.OutputOf<typeof limitOptions>,
+  name: string,
+): Result.Result<BucketPolicy, InvalidInput> => {
+  const policy = bucketPolicy({ limit, capacity, window })
+  if (bucketSpan(policy) <= maxSpan) return Result.succeed(policy)
+  // Later instants are too large for whole microseconds.
+  const problem = "is too large: an empty bucket must be full again within 366 days"
+  return Result.fail(new InvalidInput({ field: `${name}.capacity`, problem }))
+}
+
+const limitSetting: Setting.Setting<RateLimit, BucketPolicy> = Setting.refine(
+  limitOptions,
+  toPolicy,
+)
+
+const limitOrFalse: Setting.Setting<RateLimit | false, BucketPolicy | false> =
+  Setting.orFalse(limitSetting)
+
+const suspension: Setting.Setting<SuspensionOptions | false, SuspensionSettings | false> =
+  Setting.orFalse(suspensionOptions)
+
+/** The options of rate limits. */
+export const rateLimiterOptions = Setting.object({
+  /** The limit for each API key. Default: `{ limit: 100, window: "1 minute" }`. */
+  perKey: Setting.withDefault(limitSetting, { limit: 100, window: "1 minute" }),
+  /**
+   * The limit for each client address. `false` stands for none, in a host that does not know the
+   * addresses of its clients: all of them would share one limit. Nothing then limits requests without
+   * a valid key, such as guesses of tokens. Default: `{ limit: 300, window: "1 minute" }`.
+   */
+  perAddress: Setting.withDefault(limitOrFalse, { limit: 300, window: "1 minute" }),
+  /** The limit for each API key in a short time. Default: `{ limit: 20, window: "1 second" }`. */
+  burst: Setting.withDefault(limitSetting, { limit: 20, window: "1 second" }),
+  /** When a key is suspended because its requests are refused too often, or `false` for never. */
+  suspension: Setting.withDefault(suspension, {}),
+  /**
+   * What happens while the store is down: limits are kept in this process alone (`"local"`), or not
+   * at all (`"open"`), or every request is answered 503 (`"closed"`). Default: `"local"`.
+   */
+  onStoreFailure: Setting.withDefault(Setting.oneOf(["local", "open", "closed"]), "local"),
+  /**
+   * Whether responses have the fields `RateLimit-Policy` and `RateLimit` of the IETF draft, beside
+   * `X-RateLimit-*`. Default: `false`.
+   */
+  draftFields: Setting.withDefault(Setting.boolean, false),
+})
+
+/** The options as a host passes them. */
+export interface RateLimiterOptions extends Setting.InputOf<typeof rateLimiterOptions> {}
+
+/** The options as the library uses them. */
+export interface RateLimiterSettings extends Setting.OutputOf<typeof rateLimiterOptions> {}
+
+/** Limits requests. */
+export class RateLimiter extends Context.Service<
+  RateLimiter,
+  {
+    /**
+     * Takes a token from each of the client's buckets, or refuses the request. A refused request
+     * takes nothing. A store that does not answer is reported as a fault, once a second at most, and
+     * the option `onStoreFailure` decides.
+     */
+    readonly take: (client: LimitedClient) => Effect.Effect<LimitDecision>
+
+    /**
+     * Returns the refusal of an address that is known to be refused now, whoever sends the request.
+     * Asks no store, and counts nothing.
+     */
+    readonly refusalOf: (address: string, now: Moment) => LimitDecision | undefined
+
+    /** Returns further header fields for a report. */
+    readonly fieldsOf?: ((report: LimitReport) => DraftRateLimitHeaders) | undefined
+
+    /** The ids of the keys that this process has suspended, at most 10,000. */
+    readonly suspended: Effect.Effect<ReadonlyArray<ApiKeyId>>
+  }
+>()("@tenure/core/RateLimiter") {
+  static readonly layer = (
+    settings: RateLimiterSettings = Setting.parse(rateLimiterOptions),
+  ): Layer.Layer<RateLimiter, never, RateLimitStore> =>
+    Layer.effect(RateLimiter, rateLimiterMake(settings))
+}
+
+/** The policies of the buckets. Without a limit for addresses, that of keys stands in for it. */
+const policiesOf = ({ burst, perAddress, perKey }: RateLimiterSettings): BucketPolicies => ({
+  key: perKey,
+  address: perAddress === false ? perKey : perAddress,
+  burst,
+})
+
+/**
+ * Returns for whom a request is counted if addresses are not: for its key alone. Under the policy of
+ * the key, and named like it, the bucket of the address is always as full as that of the key.
+ */
+const withoutAddress = ({ keyId }: LimitedClient): LimitedClient | undefined =>
+  keyId === undefined ? undefined : { address: keyId, keyId }
+
+const rateLimiterMake = Effect.fnUntraced(function* (settings: RateLimiterSettings) {
+  const { burst, draftFields, onStoreFailure, perAddress, perKey } = settings
+  const store = yield* RateLimitStore
+  const reportOutage = makeStoreOutageReporter(yield* Faults)
+  const policies = policiesOf(settings)
+  const ofAddress = perAddress === false ? undefined : { address: perAddress }
+  const held: Partial<BucketPolicies> = { key: perKey, burst, ...ofAddress }
+  const suspensions =
+    settings.suspension === false ? noSuspensions : makeSuspensions(settings.suspension)
+  const decider = make(policies, suspensions)
+  const local = makeBucketTable()
+
+  const decideWithoutStore = (client: LimitedClient, now: Moment): LimitDecision => {
+    switch (onStoreFailure) {
+      case "local":
+        return decider.after(client, local.take(client, policies, toMicros(now.tick)), now)
+      case "open":
+        return admitUnlimited(policies, client, now)
+      case "closed":
+        return refuseUnavailable(policies, client, now)
+    }
+  }
+
+  const askStore = (
+    client: LimitedClient,
+    now: Moment,
+    clock: Clock.Clock,
+  ): Effect.Effect<LimitDecision> =>
+    Effect.matchCauseEffectEager(runEager(store.take(client, policies), clock), {
+      onSuccess: (take) => Effect.succeed(decider.after(client, take, now)),
+      onFailure: (cause) =>
+        Effect.map(reportOutage(cause, now.tick), () => decideWithoutStore(client, now)),
+    })
+
+  const take = (client: LimitedClient): Effect.Effect<LimitDecision> =>
+    suspendEager((clock) => {
+      const now = readMoment(clock)
+      const refusal = decider.before(client, now)
+      return refusal === undefined ? askStore(client, now, clock) : Effect.succeed(refusal)
+    })
+
+  const takeWithoutAddress = (client: LimitedClient): Effect.Effect<LimitDecision> => {
+    const counted = withoutAddress(client)
+    return counted === undefined
+      ? Effect.map(currentMoment, (now) => admitUnlimited(policies, client, now))
+      : take(counted)
+  }
+
+  return RateLimiter.of({
+    take: perAddress === false ? takeWithoutAddress : take,
+
+    refusalOf: decider.ofAddress,
+
+    fieldsOf: draftFields ? makeDraftHeaders(held) : undefined,
+
+    suspended: Effect.map(currentMoment, ({ tick }) => suspensions.suspended(toMicros(tick))),
+  })
+})

@@ -1,0 +1,84 @@
+/** The option for announcing the ends of memberships, and the layer that does. */
+
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
+import { InvalidInput } from "../base/errors.ts"
+import * as Setting from "../base/setting.ts"
+import { MembershipStore } from "./store.ts"
+
+/** The most reminders. */
+const mostReminders = 10
+
+/** Reminders come in seconds, in events and in the store. */
+const reminder = Setting.refine(Setting.duration({ least: 1000 }), (millis, name) =>
+  millis % 1000 === 0
+    ? Result.succeed(millis)
+    : Result.fail(new InvalidInput({ field: name, problem: "must be whole seconds" })),
+)
+
+const reminders = Setting.refine(Setting.list(reminder), (given, name) =>
+  given.length <= mostReminders
+    ? Result.succeed(given)
+    : Result.fail(
+        new InvalidInput({ field: name, problem: `must have at most ${mostReminders} items` }),
+      ),
+)
+
+/** How the ends of memberships are announced. */
+export const expiryRules = Setting.object({
+  /**
+   * How long before the end `membership.expiring` is published: up to 10 durations of whole seconds. Of
+   * several that are due at once, only the shortest is. Default: `["7 days", "1 day"]`.
+   */
+  reminders: Setting.withDefault(reminders, ["7 days", "1 day"]),
+  /** The most announcements that this process makes in a second. Default: `2000`. */
+  pace: Setting.withDefault(Setting.integer({ most: 100_000 }), 2000),
+})
+
+/** How the ends of memberships are announced, as a host passes it. */
+export interface ExpiryRules extends Setting.InputOf<typeof expiryRules> {}
+
+/** How the ends of memberships are announced, as the library uses it. */
+export interface ExpirySettings extends Setting.OutputOf<typeof expiryRules> {}
+
+/** The option for announcing the ends of memberships. */
+export const expiryOptions = Setting.object({
+  /**
+   * Has `membership.expiring` published before memberships end and `membership.expired` when they do: once
+   * for each end date, however many processes share the store. Default: `false`.
+   */
+  expiry: Setting.withDefault<ExpiryRules | false, ExpirySettings | false>(
+    Setting.orFalse(expiryRules),
+    false,
+  ),
+})
+
+/** The option as a host passes it. */
+export interface ExpiryOptions extends Setting.InputOf<typeof expiryOptions> {}
+
+/** The option as the library uses it. */
+export interface ExpiriesSettings extends Setting.OutputOf<typeof expiryOptions> {}
+
+const unsupported = new InvalidInput({
+  field: "expiry",
+  problem: "must be false: the store of memberships cannot announce ends (its expiry is undefined)",
+})
+
+/**
+ * Announces the ends of memberships until the layer is closed, unless the option is false. Fails with
+ * `InvalidInput` if the store cannot announce them.
+ */
+export const announcementsLayer = ({
+  expiry,
+}: ExpiriesSettings): Layer.Layer<never, InvalidInput, MembershipStore> =>
+  Layer.effectDiscard(
+    Effect.gen(function* () {
+      const store = (yield* MembershipStore).expiry
+      if (expiry === false) return
+      if (store === undefined) return yield* unsupported
+      // Programs that do not announce ends do not load it.
+      const Sweeper = yield* Effect.promise(() => import("./expiry-sweeper.ts"))
+      yield* Sweeper.startExpirySweeper(store, expiry)
+    }),
+  )

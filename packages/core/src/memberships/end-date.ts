@@ -1,0 +1,193 @@
+/**
+ * End dates of memberships: what the API accepts in JSON, what hosts pass in process, and the rule
+ * that a new end date lies in the future.
+ */
+
+import type { Branded } from "effect/Brand"
+import * as Data from "effect/Data"
+import * as Result from "effect/Result"
+import {
+  type InstantInput,
+  instantFormat,
+  isInstant,
+  parseInstant,
+  readInstant,
+} from "../base/time.ts"
+import { branded, brandedWhere, memoizeLatest } from "../base/values.ts"
+
+/** An instant in milliseconds since 1970-01-01T00:00:00.000Z, in the years 0000 to 9999. */
+export type EndDate = Branded<number, "@tenure/core/EndDate">
+
+/**
+ * An end date as hosts pass it in process: a `Date`, text in the form `YYYY-MM-DDTHH:mm:ss.sssZ`, or
+ * milliseconds since the epoch, in the years 0000 to 9999.
+ */
+export type EndDateInput = InstantInput
+
+/** Brands whole milliseconds in the years 0000 to 9999. Throws a `TypeError` on any other number. */
+export const EndDate = brandedWhere<number, EndDate>(
+  "end date",
+  "whole milliseconds since the epoch, in the years 0000 to 9999",
+  isInstant,
+)
+
+const brand = branded<number, EndDate>()
+
+/** The numbers that a client may send: those of 13 digits, in milliseconds since the epoch. */
+export const timestampFormat = { minimum: 1_000_000_000_000, maximum: 9_999_999_999_999 }
+
+const hasThirteenDigits = (input: unknown): input is number =>
+  typeof input === "number" &&
+  Number.isInteger(input) &&
+  input >= timestampFormat.minimum &&
+  input <= timestampFormat.maximum
+
+const fromJson = (json: unknown): number | undefined => {
+  if (typeof json === "string") return parseInstant(json)
+  return hasThirteenDigits(json) ? json : undefined
+}
+
+/**
+ * Parses an end date by the rule of the API.
+ *
+ * @param json - a 13-digit integer (Unix time in milliseconds), or a string in the form
+ *   `YYYY-MM-DDTHH:mm:ss.sssZ` that names an existing instant of the years 0000 to 9999 in UTC
+ * @returns the end date, or `undefined` if `json` is anything else
+ * @example
+ * ```ts
+ * EndDate.parseEndDate("2027-01-01T00:00:00.000Z") // 1798761600000
+ * EndDate.parseEndDate(1798761600000) // 1798761600000
+ * EndDate.parseEndDate("2027-02-30T00:00:00.000Z") // undefined
+ * ```
+ */
+export const parseEndDate = (json: unknown): EndDate | undefined => {
+  const millis = fromJson(json)
+  return millis === undefined ? undefined : brand(millis)
+}
+
+/** The value is not an end date. */
+export class InvalidEndDate extends Data.TaggedError("InvalidEndDate")<{
+  readonly message: string
+}> {}
+
+/** The end date is not in the future. */
+export class EndDateNotInFuture extends Data.TaggedError("EndDateNotInFuture")<{
+  readonly message: string
+}> {}
+
+// These errors are common and their stack traces useless, so one instance of each serves every call.
+const invalidJson = Result.fail(
+  new InvalidEndDate({
+    message:
+      "The end date must be a 13-digit Unix timestamp in milliseconds or text such as 2027-01-01T00:00:00.000Z",
+  }),
+)
+const invalidInput = Result.fail(
+  new InvalidEndDate({ message: `The end date must be ${instantFormat}` }),
+)
+/** The error of an end date that is not in the future. */
+export const endDateNotInFuture = new EndDateNotInFuture({
+  message: "The end date must be in the future",
+})
+const past = Result.fail(endDateNotInFuture)
+
+/** Decodes an end date as `parse` does, or fails with `InvalidEndDate`. */
+export const decodeEndDate = (json: unknown): Result.Result<EndDate, InvalidEndDate> => {
+  const endDate = parseEndDate(json)
+  return endDate === undefined ? invalidJson : Result.succeed(endDate)
+}
+
+/**
+ * Converts what a host passes in process, or fails with `InvalidEndDate`.
+ *
+ * @example
+ * ```ts
+ * EndDate.readEndDate(new Date("2027-01-01")) // succeeds with 1798761600000
+ * EndDate.readEndDate(0) // succeeds with 0, which is 1970-01-01T00:00:00.000Z
+ * EndDate.readEndDate("tomorrow") // fails with InvalidEndDate
+ * ```
+ */
+export const readEndDate = (input: EndDateInput): Result.Result<EndDate, InvalidEndDate> => {
+  const millis = readInstant(input)
+  return millis === undefined ? invalidInput : Result.succeed(brand(millis))
+}
+
+/**
+ * Converts what a host passes in process, or fails with `InvalidEndDate`, or with
+ * `EndDateNotInFuture` unless it is later than `now` (milliseconds since the epoch).
+ */
+export const readFutureEndDate = (
+  input: EndDateInput,
+  now: number,
+): Result.Result<EndDate, InvalidEndDate | EndDateNotInFuture> => {
+  const endDate = readEndDate(input)
+  return Result.isFailure(endDate) || endDate.success > now ? endDate : past
+}
+
+/** Formats an end date as `YYYY-MM-DDTHH:mm:ss.sssZ`. */
+export const formatEndDate = memoizeLatest((endDate: EndDate): string =>
+  new Date(endDate).toISOString(),
+)
+
+/** The end dates of members after bulk extensions, which change no member's own date. */
+
+/** How a bulk extension treats memberships that end later: it sets them, too, or leaves them as they are. */
+export const bulkModes = ["set", "neverShorten"] as const
+
+/** How a bulk extension treats memberships that end later. */
+export type BulkMode = (typeof bulkModes)[number]
+
+/** The modes as JSON has them. */
+export const bulkModeNames = {
+  set: "set",
+  neverShorten: "never_shorten",
+} as const satisfies Record<BulkMode, string>
+
+/** An end date, and its place among all that were set in the project: later ones are greater. */
+export interface OrderedEndDate {
+  readonly endDate: EndDate
+  readonly order: number
+}
+
+/** The bulk extensions of a project that matter for the end dates of its members. */
+export interface BulkState {
+  /** The last one that set every membership. */
+  readonly set: OrderedEndDate | undefined
+  /**
+   * Those since then that left later dates as they were, oldest first. Each has an earlier date than the
+   * one before: others make no difference. So of those after a member's date, the first has the latest date.
+   */
+  readonly floors: ReadonlyArray<OrderedEndDate>
+}
+
+/** No bulk extensions. */
+export const noBulkExtensions: BulkState = { set: undefined, floors: [] }
+
+/** Adds a bulk extension, which comes after all others. */
+export const addBulkExtension = (
+  { floors, set }: BulkState,
+  mode: BulkMode,
+  placed: OrderedEndDate,
+): BulkState => {
+  switch (mode) {
+    case "set":
+      return { set: placed, floors: [] }
+    case "neverShorten":
+      return { set, floors: [...floors.filter((one) => one.endDate > placed.endDate), placed] }
+  }
+}
+
+/** Returns the earliest of the dates that members may have by bulk extensions, if there is one. */
+export const earliestEndDate = ({ floors, set }: BulkState): EndDate | undefined =>
+  // Each floor has an earlier date than the one before.
+  [set, floors.at(-1)].reduce<OrderedEndDate | undefined>(
+    (one, other) => (one === undefined || (other && other.endDate < one.endDate) ? other : one),
+    undefined,
+  )?.endDate
+
+/** Returns the end date of a member. */
+export const effectiveEndDate = ({ floors, set }: BulkState, own: OrderedEndDate): EndDate => {
+  const base = set !== undefined && set.order > own.order ? set : own
+  const floor = floors.find(({ order }) => order > base.order)
+  return floor !== undefined && floor.endDate > base.endDate ? floor.endDate : base.endDate
+}

@@ -1,0 +1,78 @@
+/** Announces the ends of memberships as they come. */
+
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import { Faults, makeOutageReporter } from "../base/faults.ts"
+import { readMonotonic } from "../base/time.ts"
+import { Hooks } from "../events/event.ts"
+import type { ExpirySettings } from "./announcements.ts"
+import { type DecideAnnouncement, makeDecideAnnouncement, reminderLeads } from "./expiry.ts"
+import type { ExpiryStore, SweepResult } from "./store.ts"
+
+// Many short steps keep others waiting for less time than few long ones.
+const stepsPerSecond = 20
+
+// The most memberships in one step of the store, which holds locks meanwhile.
+const mostAtOnce = 500
+
+/** The pause when nothing is due, and after an error of the store, in milliseconds. */
+const pauseMillis = { idle: 500, failed: 1000 } as const
+
+const rest = (millis: number): Effect.Effect<void> =>
+  millis === 0 ? Effect.yieldNow : Effect.sleep(millis)
+
+/** Sweeps the store until the scope closes. A sweep that has begun is not interrupted. */
+export const startExpirySweeper = Effect.fnUntraced(function* (
+  store: ExpiryStore,
+  { pace, reminders: given }: ExpirySettings,
+) {
+  const hooks = yield* Hooks
+  const clock = yield* Clock.Clock
+  const sweeping = makeOutageReporter(yield* Faults, "Ends of memberships cannot be announced")
+  const leads = reminderLeads(given)
+  const limit = Math.min(mostAtOnce, Math.ceil(pace / stepsPerSecond))
+
+  /** Runs a step of the store until it succeeds. */
+  const persist = <A, E>(step: Effect.Effect<A, E>): Effect.Effect<A> =>
+    Effect.catchCause(
+      Effect.tap(step, () => Effect.sync(sweeping.succeeded)),
+      (cause) =>
+        sweeping
+          .failed(cause)
+          .pipe(Effect.andThen(Effect.sleep(pauseMillis.failed)), Effect.andThen(persist(step))),
+    )
+
+  /** Returns how long to wait after a sweep that began at a time of the monotonic clock. */
+  const pauseAfter = ({ events, isMore }: SweepResult, began: number): number => {
+    const paced = Math.max(0, (1000 * events.length) / pace - (readMonotonic(clock) - began))
+    return isMore ? paced : Math.max(pauseMillis.idle, paced)
+  }
+
+  const sweep = (judge: DecideAnnouncement) =>
+    Effect.suspend(() => {
+      const began = readMonotonic(clock)
+      const round = Effect.tap(store.sweep(limit, judge), ({ events }) =>
+        Effect.forEach(events, hooks.event, { discard: true }),
+      )
+      return Effect.flatMap(persist(Effect.uninterruptible(round)), (swept) =>
+        rest(pauseAfter(swept, began)),
+      )
+    })
+
+  const run = Effect.gen(function* () {
+    let since = yield* persist(store.watch(leads))
+    const step = Effect.suspend(() => sweep(makeDecideAnnouncement({ leads, since })))
+    const watchAgain = Effect.suspend(() =>
+      Effect.map(persist(store.watch(leads)), (now) => {
+        since = now
+      }),
+    )
+    // A clock that was ahead is right again, and ends count from now on.
+    const wasAhead = () => clock.currentTimeMillisUnsafe() < since
+    yield* Effect.forever(
+      Effect.suspend(() => (wasAhead() ? Effect.andThen(watchAgain, step) : step)),
+    )
+  })
+  // At once, so that ends count from the start on.
+  yield* Effect.forkScoped(run, { startImmediately: true })
+})

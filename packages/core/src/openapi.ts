@@ -1,0 +1,14 @@
+/** The documents of the API: OpenAPI and AsyncAPI. */
+
+export { printAsyncApi } from "./openapi/asyncapi.ts"
+export { document } from "./http/docs/document.ts"
+export { openApi } from "./openapi/document.ts"
+export type {
+  JsonReference,
+  JsonSchema,
+  OpenApiContent,
+  OpenApiDocument,
+  OpenApiOperation,
+  OpenApiParameter,
+  OpenApiResponse,
+} from "./openapi/types.ts"

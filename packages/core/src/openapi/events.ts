@@ -1,0 +1,312 @@
+/** The schemas of the events that webhooks are notified of. */
+
+import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
+import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
+import * as OpenApi from "effect/http-api/OpenApi"
+import * as Schema from "effect/Schema"
+import * as Struct from "effect/Struct"
+import { eventTypePattern, eventTypes } from "../events/event.ts"
+import { routes } from "../http/routes.ts"
+import { bulkModeNames } from "../memberships/end-date.ts"
+import {
+  Authorization,
+  eventId,
+  eventType,
+  exampleId,
+  failure,
+  fields,
+  idempotencyFailures,
+  instant,
+  pageParameters,
+  projectFailures,
+  projectId,
+  readOn,
+  success,
+  userId,
+  webhookId,
+} from "./schemas.ts"
+
+/** A kind of event: when it is published, and what its data is. */
+interface Kind {
+  readonly when: string
+  readonly data: Schema.Top
+}
+
+const member = { user_id: userId }
+
+const endDate = { new_end_date: instant }
+
+const sequence = Schema.Int.annotate({
+  description:
+    "The place among the changes of a membership: of two events, the one with the greater sequence is of the later change, in whatever order they come. An event without user_id has that of all memberships it concerns.",
+  examples: [3_000_000_002],
+})
+
+const change = <Fields extends Schema.Struct.Fields>(fields: Fields) =>
+  Schema.Struct({
+    project_id: projectId,
+    ...fields,
+    request_id: Schema.NullOr(Schema.String).annotate({
+      description:
+        "The request that asked for the change; null for a change by the host that names none.",
+      examples: [exampleId],
+    }),
+    reason: Schema.optionalKey(Schema.String).annotate({
+      description: "Why, in the words of whoever asked for the change.",
+      examples: ["prepaid for two years"],
+    }),
+    sequence,
+  })
+
+const ending = Schema.Struct({
+  project_id: projectId,
+  ...member,
+  end_date: instant,
+  sequence,
+})
+
+const ofWebhook = { project_id: projectId, webhook_id: webhookId }
+
+/** Every kind of event that Tenure itself publishes. */
+const kinds: { readonly [Name in keyof typeof eventTypes]: Kind } = {
+  granted: {
+    when: "A membership was created, or its end date set to any date.",
+    data: change({ ...member, ...endDate }),
+  },
+  imported: {
+    when: "Memberships were created or set by an import.",
+    data: change({ total: Schema.Int.annotate({ description: "The number of memberships." }) }),
+  },
+  extended: { when: "A membership was extended.", data: change({ ...member, ...endDate }) },
+  bulkExtended: {
+    when: "All memberships of the project were extended.",
+    data: change({
+      ...endDate,
+      mode: Schema.optionalKey(Schema.Literal(bulkModeNames.neverShorten)).annotate({
+        description: "If it is there, memberships that end later were left as they are.",
+      }),
+    }),
+  },
+  ended: {
+    when: "A membership was removed.",
+    data: change({
+      user_id: Schema.NullOr(userId).annotate({
+        description: "The user; null if the person was erased.",
+        examples: ["1001"],
+      }),
+    }),
+  },
+  expiring: {
+    when: "A membership ends soon.",
+    data: Schema.Struct({
+      ...ending.fields,
+      reminder: Schema.Int.annotate({
+        description: "Which reminder it is: the number of seconds before the end.",
+        examples: [604_800],
+      }),
+    }),
+  },
+  expired: { when: "A membership has ended at its end date.", data: ending },
+  ping: { when: "The webhook is tried out.", data: Schema.Struct(ofWebhook) },
+  disabled: {
+    when: "Another webhook of the project was disabled.",
+    data: Schema.Struct({
+      ...ofWebhook,
+      reason: Schema.Literals(["gone", "failing"]).annotate({
+        description: "Why: it answered 410, or every attempt has failed for days.",
+      }),
+    }),
+  },
+}
+
+/** The event of the host's own, which has any other type. */
+const custom: Kind = {
+  when: "The host published an event of its own.",
+  data: Schema.Unknown.annotate({ examples: [{ invoice: "2099-117" }] }),
+}
+
+const traceparent = Schema.String.annotate({
+  description: "The trace context (W3C) of the request behind it, if that had one.",
+  examples: ["00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"],
+})
+
+const schemaOf = (type: Schema.Top, { data }: Kind, identifier: string) =>
+  Schema.Struct({
+    type,
+    timestamp: instant,
+    traceparent: Schema.optionalKey(traceparent),
+    data,
+  }).annotate({ identifier })
+
+/** The name of the schema of an event: `membership.extended` has `MembershipExtended`. */
+const nameOf = (type: string): string =>
+  type.replaceAll(/(?:^|\.)(\w)/g, (_, letter: string) => letter.toUpperCase())
+
+/** A webhook in the document. */
+export interface Notification {
+  readonly type: string
+  readonly when: string
+  /** The name of its schema. */
+  readonly name: string
+  readonly schema: Schema.Top
+}
+
+const notification = (type: string, kind: Kind, typeSchema: Schema.Top): Notification => {
+  const name = `${nameOf(type)}Event`
+  return { type, when: kind.when, name, schema: schemaOf(typeSchema, kind, name) }
+}
+
+/** The events that webhooks are notified of. */
+export const notifications: ReadonlyArray<Notification> = [
+  ...Struct.keys(kinds).map((name) =>
+    notification(eventTypes[name], kinds[name], Schema.Literal(eventTypes[name])),
+  ),
+  notification(
+    "custom",
+    custom,
+    Schema.String.check(Schema.isPattern(eventTypePattern)).annotate({
+      description: "Any type that Tenure does not publish itself.",
+      examples: ["payment.completed"],
+    }),
+  ),
+]
+
+/** The operations for connections that stay open. */
+
+const { "realtime.issueTicket": issueTicket } = routes
+
+const newTicket = Schema.Struct({
+  projects: Schema.Union([
+    Schema.Literal("all"),
+    Schema.Array(Schema.String).check(Schema.isMinLength(1), Schema.isMaxLength(100)),
+  ]).annotate({
+    description:
+      "Ids of the projects whose feeds the ticket opens; `all` for those that the key opens.",
+    examples: [["demo"]],
+  }),
+}).annotate({ identifier: "NewTicket" })
+
+/** The ticket that examples have. */
+export const exampleTicket = "tkt_jVQ0dYqN0zv2mXxq0T5yq3yq9mGmQXoVxKf3mS1b7aE"
+
+const ticket = Schema.Struct({
+  ticket: Schema.String.annotate({ examples: [exampleTicket] }),
+  expires_at: instant,
+}).annotate({ identifier: "Ticket" })
+
+/** The operations for connections that stay open. */
+export class Realtime extends HttpApiGroup.make("realtime")
+  .add(
+    HttpApiEndpoint.make(issueTicket.method)("issueTicket", issueTicket.pattern, {
+      payload: newTicket,
+      success: success(ticket, "The ticket was issued. It can be used once."),
+      error: [...projectFailures, failure("InvalidInput")],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Issue a ticket",
+        description:
+          "Issues a ticket for a browser, which cannot send the key: within 60 seconds, it opens one connection that follows the feed.",
+      }),
+    ),
+  )
+  .middleware(Authorization)
+  .annotate(OpenApi.Title, "Real time")
+  .annotate(OpenApi.Description, "The feed as it happens.") {}
+
+/** The operations on events. */
+
+const { "events.get": get, "events.list": list, "events.publish": publish } = routes
+
+const publishedEventsData = Schema.Unknown.annotate({
+  description: "Any JSON value.",
+  examples: [{ invoice: "2099-117" }],
+})
+
+const publication = Schema.Struct({
+  type: eventType.annotate({
+    description: "Any type but those of the events that Tenure itself publishes.",
+  }),
+  data: publishedEventsData,
+}).annotate({ identifier: "Publication" })
+
+const publishedEventsFields = {
+  id: eventId,
+  type: eventType,
+  timestamp: instant,
+  data: publishedEventsData,
+}
+
+const hasData = Schema.optionalKey(
+  Schema.Literals(["true", "false"]).annotate({
+    description: "Whether the response has the data of events, and not null. Default: true.",
+  }),
+)
+
+const feedEvent = Schema.Struct(publishedEventsFields).annotate({ identifier: "FeedEvent" })
+
+const event = Schema.Struct({
+  ...publishedEventsFields,
+  deliveries: Schema.Array(
+    Schema.Struct({ webhook_id: webhookId, ...fields }).annotate({
+      identifier: "DeliveryOfEvent",
+    }),
+  ),
+}).annotate({ identifier: "PublishedEvent" })
+
+/** The operations on events. */
+export class Events extends HttpApiGroup.make("events")
+  .add(
+    HttpApiEndpoint.make(publish.method)("publish", publish.pattern, {
+      params: { project_id: projectId },
+      payload: publication,
+      success: success(Schema.Struct({ id: eventId }), "The event was published."),
+      error: [...projectFailures, ...idempotencyFailures, failure("InvalidInput")],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Publish an event",
+        description: "Publishes an event of your own to the webhooks of a project.",
+      }),
+    ),
+    HttpApiEndpoint.make(list.method)("list", list.pattern, {
+      params: { project_id: projectId },
+      query: {
+        ...pageParameters,
+        types: Schema.optionalKey(Schema.String).annotate({
+          description: "Only events of these types, joined by commas.",
+          examples: ["membership.extended,membership.ended"],
+        }),
+        wait: Schema.optionalKey(Schema.String).annotate({
+          description: "How many seconds to wait when there is no event yet: 0 to 20. Default: 0.",
+          examples: ["20"],
+        }),
+        data: hasData,
+        ticket: Schema.optionalKey(Schema.String).annotate({
+          description: "A ticket, in place of a key.",
+          examples: [exampleTicket],
+        }),
+      },
+      success: readOn(Schema.Array(feedEvent), "The events after the cursor."),
+      error: [...projectFailures, failure("CursorExpired"), failure("InvalidInput")],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Read the feed",
+        description:
+          "Returns the events of a project after a cursor, in an order in which none is skipped: the next page begins where this one ends, whenever it is asked for. `after=start` begins at the oldest event that is kept; without `after`, the feed begins now. With `Accept: text/event-stream`, it is a stream, which `Last-Event-ID` resumes.",
+      }),
+    ),
+    HttpApiEndpoint.make(get.method)("get", get.pattern, {
+      params: { project_id: projectId, event_id: eventId },
+      query: { data: hasData },
+      success: success(event, "The event and its deliveries."),
+      error: [...projectFailures, failure("EventNotFound"), failure("InvalidInput")],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Find an event",
+        description:
+          "Returns an event, and where it was delivered, with every attempt. The audit trail says who has asked for it, unless `data=false` leaves out what the event says.",
+      }),
+    ),
+  )
+  .middleware(Authorization)
+  .annotate(OpenApi.Title, "Events")
+  .annotate(OpenApi.Description, "What happened in a project, and who was notified of it.") {}

@@ -1,0 +1,362 @@
+/** The operations on memberships. */
+
+import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
+import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
+import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
+import * as OpenApi from "effect/http-api/OpenApi"
+import * as Schema from "effect/Schema"
+import { jsonLines } from "../http/operation.ts"
+import { routes } from "../http/routes.ts"
+import { bulkModeNames } from "../memberships/end-date.ts"
+import { membershipActions, membershipStates, userIdsFormat } from "../memberships/membership.ts"
+import {
+  Authorization,
+  commonFailures,
+  counted,
+  endDate,
+  endDateFailure,
+  failure,
+  fieldsOf,
+  idempotencyFailures,
+  instant,
+  linesFailure,
+  pageParameters,
+  paged,
+  projectFailures,
+  projectId,
+  reason,
+  row,
+  success,
+  userId,
+} from "./schemas.ts"
+
+const {
+  "memberships.end": end,
+  "memberships.extend": extend,
+  "memberships.extendAll": extendAll,
+  "memberships.get": get,
+  "memberships.grant": grant,
+  "memberships.history": history,
+  "memberships.import": importing,
+  "memberships.list": list,
+} = routes
+
+const state = Schema.Literals(membershipStates).annotate({
+  identifier: "MembershipState",
+  description: "Whether the end date is over.",
+})
+
+const membership = Schema.Struct({
+  user_id: userId,
+  end_date: instant,
+  state,
+}).annotate({ identifier: "Membership" })
+
+const extending = Schema.Struct({
+  extend: endDate.annotate({
+    description: "A future date: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ.",
+  }),
+  dry_run: Schema.optionalKey(Schema.Boolean).annotateKey({
+    description:
+      "If true, nothing is changed. The response is that of the same request without it.",
+  }),
+  reason: Schema.optionalKey(reason),
+})
+
+const mode = Schema.optionalKey(Schema.Literals(Object.values(bulkModeNames)))
+
+const bulkExtension = Schema.Struct({
+  ...extending.fields,
+  mode: mode.annotateKey({
+    description:
+      "Whether memberships that end later are set, too, or left as they are. The default is the server's.",
+  }),
+}).annotate({ identifier: "BulkExtension" })
+
+const extension = Schema.Struct({
+  ...extending.fields,
+  expected_end_date: Schema.optionalKey(endDate).annotateKey({
+    description: "If given, the membership is changed only if it has this end date.",
+  }),
+  mode: mode.annotateKey({
+    description:
+      "Whether a membership that ends later is set, too, which is the default, or left as it is.",
+  }),
+}).annotate({ identifier: "Extension" })
+
+const extended = Schema.Struct({ new_end_date: instant }).annotate({
+  identifier: "Extended",
+})
+
+const bulkExtended = Schema.Struct({
+  ...extended.fields,
+  would_shorten: Schema.optionalKey(Schema.Int).annotateKey({
+    description: "Of a dry run, the number of memberships that would end earlier than they do now.",
+  }),
+}).annotate({ identifier: "BulkExtended" })
+
+const granting = Schema.Struct({
+  end_date: endDate.annotate({
+    description:
+      "A date, which may be over: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ.",
+  }),
+  reason: Schema.optionalKey(reason),
+}).annotate({ identifier: "Grant" })
+
+const change = Schema.Struct(fieldsOf(membershipActions)).annotate({
+  identifier: "MembershipChange",
+})
+
+const importLines = Schema.String.annotate({
+  identifier: "Import",
+  description:
+    "A JSON object in each line, with `user_id` and `end_date`: a date, which may be over, in either format of `extend`. At most 10,000 lines and 2 MiB.",
+  examples: [
+    '{"user_id":"1001","end_date":"2099-01-01T00:00:00.000Z"}\n{"user_id":"1002","end_date":4070908800000}\n',
+  ],
+}).pipe(HttpApiSchema.asText({ contentType: jsonLines.mediaType }))
+
+/** The operations on memberships. */
+export class Memberships extends HttpApiGroup.make("memberships")
+  .add(
+    HttpApiEndpoint.make(extend.method)("extend", extend.pattern, {
+      params: { project_id: projectId, user_id: userId },
+      payload: extension,
+      success: counted(extended, "The membership was extended."),
+      error: [
+        ...projectFailures,
+        ...idempotencyFailures,
+        failure("MembershipNotFound"),
+        failure("EndDateConflict", { current_end_date: instant }),
+        ...endDateFailure,
+        failure("InvalidInput"),
+      ],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Extend a membership",
+        description:
+          "Sets the end date of a membership, which may have expired. `new_end_date` is the end date afterwards: with the mode `never_shorten`, it may be later than `extend`.",
+      }),
+    ),
+    HttpApiEndpoint.make(extendAll.method)("extendAll", extendAll.pattern, {
+      params: { project_id: projectId },
+      payload: bulkExtension,
+      success: counted(bulkExtended, "All memberships of the project were extended."),
+      error: [
+        ...projectFailures,
+        ...idempotencyFailures,
+        ...endDateFailure,
+        failure("InvalidInput"),
+      ],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Extend all memberships",
+        description:
+          "Sets the end date of all memberships of a project. `total` is the number of memberships whose end date was set.",
+      }),
+    ),
+    HttpApiEndpoint.make(importing.method)("import", importing.pattern, {
+      params: { project_id: projectId },
+      payload: importLines,
+      success: counted(Schema.Null, "The memberships were imported."),
+      error: [...projectFailures, ...idempotencyFailures, linesFailure, failure("InvalidInput")],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Import memberships",
+        description:
+          "Creates memberships of different users, or sets the end dates of those that exist: all of them, or none. `total` is the number of lines.",
+      }),
+    ),
+    HttpApiEndpoint.make(list.method)("list", list.pattern, {
+      params: { project_id: projectId },
+      query: {
+        ...pageParameters,
+        state: Schema.optionalKey(state),
+        user_ids: Schema.optionalKey(Schema.String).annotateKey({
+          description: `Only the memberships of these users: ${userIdsFormat}, joined by commas.`,
+          examples: ["1001,1002"],
+        }),
+        ending_before: Schema.optionalKey(instant).annotateKey({
+          description:
+            "Only active memberships that end before this time, soonest first. Not with `state` or `user_ids`.",
+        }),
+      },
+      success: paged(Schema.Array(membership), "The memberships of the project."),
+      error: [...projectFailures, failure("InvalidInput")],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "List memberships",
+        description:
+          "Returns the memberships of a project in the order of their user ids, compared as text; with `state`, only those that are active, or only those that have expired. With `ending_before`, they are in the order of their end dates, and a page may have fewer than `limit`, or none, before the last.",
+      }),
+    ),
+    HttpApiEndpoint.make(get.method)("get", get.pattern, {
+      params: { project_id: projectId, user_id: userId },
+      success: success(membership, "The membership."),
+      error: [...projectFailures, failure("MembershipNotFound"), failure("InvalidInput")],
+    }).annotateMerge(
+      OpenApi.annotations({ summary: "Get a membership", description: "Returns a membership." }),
+    ),
+    HttpApiEndpoint.make(grant.method)("grant", grant.pattern, {
+      params: { project_id: projectId, user_id: userId },
+      payload: granting,
+      success: success(membership, "The membership was granted."),
+      error: [...projectFailures, ...idempotencyFailures, failure("InvalidInput")],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Grant a membership",
+        description: "Creates a membership, or sets the end date of an existing one.",
+      }),
+    ),
+    HttpApiEndpoint.make(end.method)("end", end.pattern, {
+      params: { project_id: projectId, user_id: userId },
+      query: {
+        erase: Schema.optionalKey(
+          Schema.Literals(["true", "false"]).annotate({
+            description: "Whether to erase the person, which needs the role `admin`.",
+          }),
+        ),
+      },
+      success: success(Schema.Null, "The membership was ended."),
+      error: [
+        ...projectFailures,
+        ...idempotencyFailures,
+        failure("MembershipNotFound"),
+        failure("InvalidInput"),
+      ],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "End a membership",
+        description:
+          "Removes a membership. The user can be granted another one. With `erase=true`, also removes the user id from the history and from events, and succeeds if the membership has ended.",
+      }),
+    ),
+    HttpApiEndpoint.make(history.method)("history", history.pattern, {
+      params: { project_id: projectId, user_id: userId },
+      query: pageParameters,
+      success: paged(Schema.Array(change), "The changes of the membership, newest first."),
+      error: [...projectFailures, failure("MembershipNotFound"), failure("InvalidInput")],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "List the changes of a membership",
+        description:
+          "Returns the changes of a membership, newest first, also of one that has ended; among them the bulk extensions that applied to it.",
+      }),
+    ),
+  )
+  .middleware(Authorization)
+  .annotate(OpenApi.Title, "Memberships")
+  .annotate(OpenApi.Description, "Who is a member of a project, and until when.") {}
+
+/** The operations on projects. */
+
+const {
+  "projects.audit": audit,
+  "projects.create": create,
+  "projects.delete": deletion,
+  "projects.get": projectsGet,
+  "projects.list": projectsList,
+} = routes
+
+const count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)).annotate({ examples: [1] })
+
+const listed = Schema.Struct({
+  id: projectId,
+  memberships: count.annotateKey({
+    description: "The number of memberships, with those that have expired.",
+  }),
+  webhooks: count.annotateKey({ description: "The number of webhooks." }),
+}).annotate({ identifier: "ListedProject" })
+
+const project = Schema.Struct({
+  ...listed.fields,
+  last_bulk_end_date: Schema.NullOr(instant).annotateKey({
+    description: "The date that all memberships were last extended to.",
+  }),
+}).annotate({ identifier: "Project" })
+
+/** The operations on projects. */
+export class Projects extends HttpApiGroup.make("projects")
+  .add(
+    HttpApiEndpoint.make(projectsList.method)("list", projectsList.pattern, {
+      query: pageParameters,
+      success: paged(Schema.Array(listed), "The projects."),
+      error: [...commonFailures, failure("InvalidInput")],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "List projects",
+        description:
+          "Returns the projects that the key opens, in the order of their ids, compared as text.",
+      }),
+    ),
+    HttpApiEndpoint.make(create.method)("create", create.pattern, {
+      params: {
+        project_id: projectId.annotate({
+          description: "An id of your own: 1 to 255 characters, none of them a control character.",
+        }),
+      },
+      success: success(project, "The project exists."),
+      error: [...projectFailures, ...idempotencyFailures, failure("InvalidInput")],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Create a project",
+        description: "Creates a project. Does nothing if it exists.",
+      }),
+    ),
+    HttpApiEndpoint.make(projectsGet.method)("get", projectsGet.pattern, {
+      params: { project_id: projectId },
+      success: success(project, "The project."),
+      error: [...projectFailures, failure("InvalidInput")],
+    }).annotateMerge(
+      OpenApi.annotations({ summary: "Get a project", description: "Returns a project." }),
+    ),
+    HttpApiEndpoint.make(deletion.method)("delete", deletion.pattern, {
+      params: { project_id: projectId },
+      success: success(Schema.Null, "The project was deleted."),
+      error: [...projectFailures, ...idempotencyFailures, failure("InvalidInput")],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Delete a project",
+        description:
+          "Deletes a project with its memberships, webhooks, events and deliveries. API keys do not open it any more, even if it is created again.",
+      }),
+    ),
+    HttpApiEndpoint.make(audit.method)("audit", audit.pattern, {
+      params: { project_id: projectId },
+      query: pageParameters,
+      success: paged(Schema.Array(row), "The audit trail of the project, newest first."),
+      error: [...projectFailures, failure("InvalidInput")],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "List the changes of a project",
+        description:
+          "Returns who changed memberships and webhooks of a project, newest first, for as long as the server keeps it.",
+      }),
+    ),
+  )
+  .middleware(Authorization)
+  .annotate(OpenApi.Title, "Projects")
+  .annotate(OpenApi.Description, "What memberships, webhooks and keys belong to.") {}
+
+/** The operation on the audit trail of what belongs to no project. */
+
+const { "audit.list": auditList } = routes
+
+/** The operation on the audit trail of what belongs to no project. */
+export class Audit extends HttpApiGroup.make("audit")
+  .add(
+    HttpApiEndpoint.make(auditList.method)("list", auditList.pattern, {
+      query: pageParameters,
+      success: paged(Schema.Array(row), "The audit trail of projects and API keys, newest first."),
+      error: [...commonFailures, failure("InvalidInput")],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "List changes of projects and keys",
+        description:
+          "Returns who created and deleted projects, and who issued and revoked API keys, newest first. Needs a key that opens all projects.",
+      }),
+    ),
+  )
+  .middleware(Authorization)
+  .annotate(OpenApi.Title, "Audit trail")
+  .annotate(OpenApi.Description, "Who changed what, beside the changes of a project.") {}

@@ -1,0 +1,490 @@
+/** The schemas of path parameters, and of values that several resources have. */
+
+import * as HttpApiMiddleware from "effect/http-api/HttpApiMiddleware"
+import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
+import * as HttpApiSecurity from "effect/http-api/HttpApiSecurity"
+import * as HttpClientRequest from "effect/http/HttpClientRequest"
+import type * as Layer from "effect/Layer"
+import type * as Redacted from "effect/Redacted"
+import * as Schema from "effect/Schema"
+import { InvalidInput } from "../base/errors.ts"
+import { instantPattern } from "../base/time.ts"
+import { eventTypePattern } from "../events/event.ts"
+import { type ApiErrorOf, type ApiErrorTag, apiErrors } from "../http/errors.ts"
+import {
+  EndDate,
+  EndDateNotInFuture,
+  InvalidEndDate,
+  timestampFormat,
+} from "../memberships/end-date.ts"
+import {
+  type AuditAction,
+  globalActions,
+  membershipActions,
+  projectActions,
+  reasonPattern,
+  userIdPattern,
+} from "../memberships/membership.ts"
+import { deliveryStates } from "../webhooks/outbox.ts"
+import { InvalidWebhookUrl } from "../webhooks/transport.ts"
+import { WebhookLimitReached } from "../webhooks/webhook.ts"
+
+/** The id that examples have in the place of one that Tenure assigns. */
+export const exampleId = "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
+
+/** The instant that examples have: far enough in the future to be sent as it is. */
+const exampleInstant = "2099-01-01T00:00:00.000Z"
+
+export const projectId = Schema.String.annotate({
+  description: "The id of the project.",
+  examples: ["demo"],
+})
+
+export const userId = Schema.String.check(Schema.isPattern(userIdPattern)).annotate({
+  description: "The id of the user.",
+  examples: ["1001"],
+})
+
+/** An id that Tenure assigns. */
+export const uuid = Schema.String.check(Schema.isUUID()).annotate({
+  identifier: "Uuid",
+  description: "A UUID.",
+  examples: [exampleId],
+})
+
+export const requestId = Schema.String.check(Schema.isUUID()).annotate({
+  identifier: "RequestId",
+  description: "The id of the request, a new UUID.",
+  examples: [exampleId],
+})
+
+export const eventId = uuid.annotateKey({ description: "The id of the event." })
+
+export const eventType = Schema.String.check(Schema.isPattern(eventTypePattern)).annotate({
+  description: "The type of an event.",
+  examples: ["payment.completed"],
+})
+
+export const webhookId = uuid.annotateKey({ description: "The id of the webhook." })
+
+/** A time in a response. */
+export const instant = Schema.String.check(Schema.isPattern(instantPattern)).annotate({
+  identifier: "Instant",
+  description: "A time in UTC, with milliseconds.",
+  examples: [exampleInstant],
+})
+
+/** The query parameters of a paged list. */
+export const pageParameters = {
+  limit: Schema.optionalKey(
+    Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 1, maximum: 1000 })),
+  ),
+  after: Schema.optionalKey(Schema.String),
+}
+
+/** A date in a request, in either of its two formats. */
+export const endDate = Schema.Union([
+  Schema.Int.check(Schema.isBetween(timestampFormat)),
+  Schema.String.check(Schema.isPattern(instantPattern)),
+]).annotate({ examples: [exampleInstant] })
+
+export const reason = Schema.String.check(Schema.isPattern(reasonPattern)).annotate({
+  description: "Why, in 1 to 500 characters. The audit trail and the event keep it.",
+  examples: ["Compensation for the outage of 3 May"],
+})
+
+/** The schemas of the envelope around results. */
+
+/** What every response says of its request. */
+export const subject = {
+  request_id: requestId,
+  method: Schema.String,
+  path: Schema.String,
+}
+
+const successesFields = (message: string) => ({
+  ok: Schema.Literal(true),
+  ...subject,
+  code: Schema.Literal(200),
+  message: Schema.String.annotate({ examples: [message] }),
+})
+
+const total = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)).annotate({ examples: [1] })
+
+/** The response of an operation that counts nothing, with the message that it has. */
+export const success = <Data extends Schema.Top>(data: Data, message: string) =>
+  Schema.Struct({ ...successesFields(message), data })
+
+/** The response of an operation that counts items, with the message that it has. */
+export const counted = <Data extends Schema.Top>(data: Data, message: string) =>
+  Schema.Struct({ ...successesFields(message), total, data })
+
+/** The response of an operation that lists a page, with the message that it has. */
+export const paged = <Data extends Schema.Top>(data: Data, message: string) =>
+  Schema.Struct({
+    ...counted(data, message).fields,
+    next: Schema.NullOr(Schema.String).annotate({
+      description: "The cursor of the next page, for `after`; null on the last page.",
+      examples: [null],
+    }),
+  })
+
+/** The response of an operation that reads on from a cursor, with the message that it has. */
+export const readOn = <Data extends Schema.Top>(data: Data, message: string) =>
+  Schema.Struct({
+    ...counted(data, message).fields,
+    next: Schema.String.annotate({
+      description: "The cursor of the place after these items, for `after`.",
+      examples: ["bf74eca13f6d.mhk1v2q8.ou.1"],
+    }),
+  })
+
+/** The schemas of error responses, from the table of errors. */
+
+const failuresFields = <Tag extends ApiErrorTag>(tag: Tag) => ({
+  ok: Schema.Literal(false),
+  ...subject,
+  code: Schema.Literal(apiErrors[tag].status),
+})
+
+const error = <Tag extends ApiErrorTag>(tag: Tag) => ({
+  error_code: Schema.Literal(apiErrors[tag].code),
+  message: Schema.String,
+})
+
+/**
+ * The response to an error. The document names its schema after the error.
+ *
+ * @param details - the fields of the `error` object besides code and message
+ */
+export const failure = <Tag extends ApiErrorTag, Details extends Schema.Struct.Fields = {}>(
+  tag: Tag,
+  details?: Details,
+) =>
+  Schema.Struct({ ...failuresFields(tag), error: Schema.Struct({ ...error(tag), ...details }) })
+    .annotate({ identifier: tag })
+    .pipe(HttpApiSchema.status(apiErrors[tag].status))
+
+const { InvalidEndDate: FailuresInvalidEndDate, RateLimited } = apiErrors
+
+/** The responses to a date in neither format, which has an error for each, and to one that is over. */
+export const endDateFailure = [
+  Schema.Struct({
+    ...failuresFields("InvalidEndDate"),
+    errors: Schema.Array(Schema.Struct(error("InvalidEndDate"))).check(
+      Schema.isMinLength(2),
+      Schema.isMaxLength(2),
+    ),
+  })
+    .annotate({ identifier: "InvalidEndDate" })
+    .pipe(HttpApiSchema.status(FailuresInvalidEndDate.status)),
+  failure("EndDateNotInFuture"),
+] as const
+
+/** The response to invalid lines of a body. */
+export const linesFailure = Schema.Struct({
+  ...failuresFields("InvalidLines"),
+  errors: Schema.Array(
+    Schema.Struct({
+      ...error("InvalidLines"),
+      line: Schema.Int.annotate({ description: "The number of the line; the first one is 1." }),
+    }),
+  ).check(Schema.isMinLength(1), Schema.isMaxLength(100)),
+})
+  .annotate({ identifier: "InvalidLines" })
+  .pipe(HttpApiSchema.status(apiErrors.InvalidLines.status))
+
+/** The only response without `ok`, and with the error code in `code`. */
+const rateLimited = Schema.Struct({
+  ...subject,
+  code: Schema.Literal(RateLimited.status),
+  error: Schema.Struct({
+    message: Schema.String,
+    code: Schema.Literal(RateLimited.code),
+    retry_after: Schema.Int,
+  }),
+})
+  .annotate({ identifier: "RateLimited" })
+  .pipe(HttpApiSchema.status(RateLimited.status))
+
+/** The errors of every operation, also of those that need no key. */
+export const withoutKey = [
+  failure("MalformedRequest"),
+  failure("MethodNotAllowed"),
+  failure("RequestTimeout"),
+  failure("PayloadTooLarge"),
+  rateLimited,
+  failure("RequestHeadersTooLarge"),
+  failure("InternalError"),
+  failure("StoreUnavailable"),
+] as const
+
+/** The errors of every operation that needs a key. */
+export const commonFailures = [
+  ...withoutKey,
+  failure("Unauthorized"),
+  failure("Forbidden"),
+  failure("UnsupportedMediaType"),
+] as const
+
+/** The errors of every operation in a project. */
+export const projectFailures = [...commonFailures, failure("ProjectNotFound")] as const
+
+/** The errors of every operation that changes something, by its idempotency key. */
+export const idempotencyFailures = [
+  failure("IdempotencyMismatch"),
+  failure("IdempotencyInProgress"),
+] as const
+
+/** Authentication by an API key, in the terms of `HttpApi`. */
+
+/** Authentication by an API key, sent as a bearer token. */
+export class Authorization extends HttpApiMiddleware.Service<Authorization>()(
+  "@tenure/core/Api/Authorization",
+  { requiredForClient: true, security: { bearer: HttpApiSecurity.bearer } },
+) {
+  /** Sends a token with every request of a client. */
+  static readonly layerClient = (
+    token: Redacted.Redacted,
+  ): Layer.Layer<HttpApiMiddleware.ForClient<Authorization>> =>
+    HttpApiMiddleware.layerClient(this, ({ next, request }) =>
+      next(HttpClientRequest.bearerToken(request, token)),
+    )
+}
+
+/** The schemas of deliveries and their attempts. */
+
+const attempt = Schema.Struct({
+  at: instant,
+  duration_ms: Schema.Int.annotate({ examples: [84] }),
+  status: Schema.NullOr(Schema.Int).annotate({
+    description: "The status of the receiver's response; null if there was none.",
+    examples: [204],
+  }),
+  error: Schema.NullOr(Schema.String).annotate({
+    description: "Why the attempt failed; null if it succeeded.",
+    examples: [null],
+  }),
+}).annotate({ identifier: "Attempt" })
+
+/** An attempt, with what the receiver has responded. */
+const answeredAttempt = Schema.Struct({
+  ...attempt.fields,
+  response_body: Schema.NullOr(Schema.String).annotate({
+    description:
+      "The beginning of the receiver's response, up to a kilobyte; null if there was none.",
+    examples: [""],
+  }),
+}).annotate({ identifier: "AnsweredAttempt" })
+
+/** The state of a delivery. */
+export const state = Schema.Literals(deliveryStates).annotate({
+  description: "Whether it waits for an attempt, or how it has ended.",
+  examples: ["delivered"],
+})
+
+const due_at = Schema.NullOr(instant).annotate({
+  description: "When the next attempt is due; null if the delivery has ended.",
+  examples: [null],
+})
+
+/** What every delivery has. */
+export const fields = { state, due_at, attempts: Schema.Array(attempt) }
+
+/** What a delivery has that is shown with what was sent, and what the receiver has responded. */
+export const shownFields = {
+  state,
+  due_at,
+  attempts: Schema.Array(answeredAttempt),
+  request: Schema.Struct({
+    method: Schema.Literal("POST"),
+    url: Schema.String.annotate({ examples: ["https://receiver.example/hooks"] }),
+    headers: Schema.Record(Schema.String, Schema.NullOr(Schema.String)).annotate({
+      description: "The header fields; null for those that each attempt makes anew.",
+      examples: [
+        {
+          "content-type": "application/json",
+          "user-agent": "Tenure",
+          "webhook-id": exampleId,
+          "webhook-timestamp": null,
+          "webhook-signature": null,
+        },
+      ],
+    }),
+    body: Schema.String.annotate({
+      description: "The body, as it is sent.",
+      examples: [
+        '{"type":"payment.completed","timestamp":"2099-01-01T00:00:00.000Z","data":{"invoice":"2099-117"}}',
+      ],
+    }),
+  }).annotate({ description: "What every attempt sends." }),
+}
+
+/** The schemas of rows of the audit trail. */
+
+/** Who made a change, when and why, from and to which date. */
+export const fieldsOf = <const Of extends ReadonlyArray<AuditAction>>(actions: Of) => ({
+  at: instant,
+  action: Schema.Literals(actions).annotate({
+    description:
+      "What was done; `bulk_lengthened` has left memberships that ended later, and `expiring` and `expired` are announcements of the date.",
+  }),
+  from: Schema.NullOr(instant),
+  to: Schema.NullOr(instant),
+  key_id: Schema.NullOr(Schema.String).annotate({
+    description: "The id of the API key, or of whom else the host named.",
+  }),
+  key_name: Schema.NullOr(Schema.String).annotate({ description: "The name of the API key." }),
+  request_id: Schema.NullOr(Schema.String),
+  reason: Schema.NullOr(Schema.String),
+})
+
+/** A row, with what was changed. */
+export const row = Schema.Struct({
+  ...fieldsOf([...membershipActions, ...projectActions, ...globalActions]),
+  user_id: Schema.NullOr(userId).annotate({
+    description:
+      "Whose membership was changed; null if all were, or something else, or if the user was erased.",
+  }),
+  subject: Schema.NullOr(Schema.String).annotate({
+    description:
+      "The id of the webhook, the API key or the project that was changed; null for memberships.",
+    examples: [null],
+  }),
+}).annotate({ identifier: "AuditRow" })
+
+/** An example of each error, and when it is answered. */
+
+interface Sample<Of extends ApiErrorTag> {
+  readonly error: ApiErrorOf<Of>
+  readonly when: string
+}
+
+/** The example of each error. */
+export const samples: { readonly [Of in ApiErrorTag]: Sample<Of> } = {
+  MalformedRequest: {
+    error: { _tag: "MalformedRequest", message: "The body is not valid JSON." },
+    when: "The request is not valid HTTP, or its body is not a JSON object in UTF-8.",
+  },
+  Unauthorized: {
+    error: { _tag: "Unauthorized" },
+    when: "The bearer token is missing or invalid.",
+  },
+  Forbidden: {
+    error: { _tag: "Forbidden" },
+    when: "The role of the key does not allow the operation.",
+  },
+  RouteNotFound: {
+    error: { _tag: "RouteNotFound" },
+    when: "The path is not one of the API's.",
+  },
+  ProjectNotFound: {
+    error: { _tag: "ProjectNotFound" },
+    when: "The key does not open the project, or there is no such project.",
+  },
+  MembershipNotFound: {
+    error: { _tag: "MembershipNotFound" },
+    when: "The user has no membership in the project.",
+  },
+  WebhookNotFound: {
+    error: { _tag: "WebhookNotFound" },
+    when: "The project has no such webhook.",
+  },
+  EventNotFound: {
+    error: { _tag: "EventNotFound" },
+    when: "The project has no such event, or it is not kept any more.",
+  },
+  CursorExpired: {
+    error: { _tag: "CursorExpired" },
+    when: "The events after the cursor are not all kept any more, or the database is another one. Begin again with `after=start`, or without `after`.",
+  },
+  ApiKeyNotFound: {
+    error: { _tag: "ApiKeyNotFound" },
+    when: "There is no such API key, or it opens projects that the own key does not open.",
+  },
+  MethodNotAllowed: {
+    error: { _tag: "MethodNotAllowed", allow: ["PATCH"] },
+    when: "The path does not allow the method.",
+  },
+  RequestTimeout: {
+    error: { _tag: "RequestTimeout" },
+    when: "The request did not arrive in time.",
+  },
+  EndDateConflict: {
+    error: { _tag: "EndDateConflict", currentEndDate: EndDate(Date.UTC(2098, 0, 1)) },
+    when: "The membership has another end date than `expected_end_date`.",
+  },
+  WebhookDisabled: {
+    error: { _tag: "WebhookDisabled" },
+    when: "The webhook is disabled.",
+  },
+  IdempotencyInProgress: {
+    error: { _tag: "IdempotencyInProgress" },
+    when: "The first request with the idempotency key has not ended yet.",
+  },
+  PayloadTooLarge: {
+    error: { _tag: "PayloadTooLarge", limit: 65_536 },
+    when: "The body is too long.",
+  },
+  UnsupportedMediaType: {
+    error: {
+      _tag: "UnsupportedMediaType",
+      message: "The content type must be application/json.",
+    },
+    when: "The body has another content type, or a content encoding.",
+  },
+  UpgradeRequired: {
+    error: { _tag: "UpgradeRequired" },
+    when: "The path takes WebSocket connections only.",
+  },
+  InvalidEndDate: {
+    error: new InvalidEndDate({ message: "" }),
+    when: "The date is in neither of the two formats.",
+  },
+  EndDateNotInFuture: {
+    error: new EndDateNotInFuture({ message: "" }),
+    when: "The date is over.",
+  },
+  InvalidInput: {
+    error: new InvalidInput({ field: "limit", problem: "must be a whole number from 1 to 1,000" }),
+    when: "A parameter or a field of the body is invalid.",
+  },
+  InvalidLines: {
+    error: {
+      _tag: "InvalidLines",
+      faults: [
+        { line: 2, message: "user_id must be 1 to 64 decimal digits, as text" },
+        { line: 7, message: "the line must be a JSON object" },
+      ],
+    },
+    when: "Lines of the body are invalid. The errors are those of the first hundred of them.",
+  },
+  IdempotencyMismatch: {
+    error: { _tag: "IdempotencyMismatch" },
+    when: "The idempotency key was used for another request.",
+  },
+  InvalidWebhookUrl: {
+    error: new InvalidWebhookUrl({ message: "url must not point to a private address" }),
+    when: "The URL of the webhook is invalid, or may not be reached.",
+  },
+  WebhookLimitReached: {
+    error: new WebhookLimitReached({ limit: 50 }),
+    when: "The project has the most webhooks that it may have.",
+  },
+  RateLimited: {
+    error: { _tag: "RateLimited", retryAfter: 3 },
+    when: "A rate limit is exceeded, or the key is suspended.",
+  },
+  RequestHeadersTooLarge: {
+    error: { _tag: "RequestHeadersTooLarge" },
+    when: "The header fields are too large.",
+  },
+  InternalError: {
+    error: { _tag: "InternalError" },
+    when: "The server has a defect.",
+  },
+  StoreUnavailable: {
+    error: { _tag: "StoreUnavailable", cause: undefined },
+    when: "The service is unavailable for the moment. It is unknown whether a change was made.",
+  },
+}

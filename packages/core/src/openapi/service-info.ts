@@ -1,0 +1,158 @@
+/** The operations that tell how Tenure is doing. */
+
+import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
+import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
+import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
+import * as OpenApi from "effect/http-api/OpenApi"
+import * as Schema from "effect/Schema"
+import { routes } from "../http/routes.ts"
+import { maxCountedBacklog } from "../webhooks/outbox.ts"
+import { Authorization, commonFailures, failure, instant, success, withoutKey } from "./schemas.ts"
+
+const { "status.activity": activityOf, "status.get": get } = routes
+
+const count = Schema.Int.check(
+  Schema.isBetween({ minimum: 0, maximum: maxCountedBacklog }),
+).annotate({
+  description: "A number up to 10,000, which stands for as many or more.",
+  examples: [0],
+})
+
+const answers = Schema.Boolean.annotate({
+  description: "Whether the store answers and takes changes.",
+  examples: [true],
+})
+
+const status = Schema.Struct({
+  versions: Schema.Struct({
+    tenure: Schema.String.annotate({ examples: ["1.0.0"] }),
+    api: Schema.Literal("v2"),
+  }),
+  stores: Schema.Struct({
+    memberships: answers,
+    webhooks: answers,
+    api_keys: answers,
+    deliveries: answers,
+    rate_limits: answers,
+  }),
+  backlog: Schema.NullOr(
+    Schema.Struct({
+      waiting: count.annotateKey({
+        description:
+          "The deliveries that wait for an attempt, or for the result of one, up to 10,000, which stands for as many or more.",
+      }),
+      due_for_ms: Schema.NullOr(Schema.Int).annotate({
+        description:
+          "For how many milliseconds the oldest due delivery has been due; null if none is. It is looked for among the first 10,000 webhooks with due deliveries.",
+        examples: [null],
+      }),
+    }),
+  ).annotate({ description: "What is left to deliver; null if the store does not answer." }),
+  failed_deliveries: Schema.NullOr(count).annotateKey({
+    description:
+      "The deliveries that were given up, are kept and can be replayed, up to 10,000, which stands for as many or more; null if the store does not answer.",
+  }),
+  disabled_webhooks: Schema.NullOr(count).annotateKey({
+    description:
+      "The webhooks that are disabled, up to 10,000, which stands for as many or more; null if the store does not answer.",
+  }),
+  suspended_keys: Schema.Array(Schema.String).annotate({
+    description: "The ids of the API keys that the server which answers has suspended.",
+    examples: [[]],
+  }),
+}).annotate({ identifier: "Status" })
+
+const times = Schema.Int.annotate({ examples: [0] })
+
+const activity = Schema.Struct({
+  minutes: Schema.Array(
+    Schema.Struct({
+      at: instant.annotateKey({ description: "When the minute began." }),
+      delivered: times.annotateKey({ description: "Attempts that succeeded." }),
+      failed: times.annotateKey({ description: "Attempts that failed." }),
+      refused: times.annotateKey({ description: "Requests that a rate limit refused." }),
+    }),
+  ).annotate({ description: "Sixty minutes, oldest first; the last one goes on." }),
+  refusals: Schema.Array(
+    Schema.Struct({
+      key_id: Schema.NullOr(Schema.String).annotate({
+        description:
+          "The id of the API key; null for requests without a valid key, and for those of further keys.",
+      }),
+      refused: times,
+    }),
+  ).annotate({
+    description:
+      "Who was refused, most often first. In each minute, a hundred keys are told from others.",
+  }),
+}).annotate({ identifier: "Activity" })
+
+/** The operations that tell how Tenure is doing. */
+export class Status extends HttpApiGroup.make("status")
+  .add(
+    HttpApiEndpoint.make(get.method)("get", get.pattern, {
+      success: success(status, "The status of this server."),
+      error: [...commonFailures, failure("InvalidInput")],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Get the status",
+        description:
+          "Returns how the server and its stores are doing. Needs a key that opens all projects.",
+      }),
+    ),
+    HttpApiEndpoint.make(activityOf.method)("activity", activityOf.pattern, {
+      success: success(activity, "What this server has done in the last hour."),
+      error: [...commonFailures, failure("InvalidInput")],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Get the last hour",
+        description:
+          "Returns how many deliveries succeeded and failed, and how many requests were refused, by the minute. They are those of the server that answers, since it was started; of several servers, each counts its own. Needs a key that opens all projects.",
+      }),
+    ),
+  )
+  .middleware(Authorization)
+  .annotate(OpenApi.Title, "Status")
+  .annotate(OpenApi.Description, "How the server is doing, for its operators.") {}
+
+/** The operations that show how the API is called. */
+
+const { "docs.asyncDocument": asyncDocument, "docs.document": document, "docs.page": page } = routes
+
+/** The operations that show how the API is called. */
+export class Docs extends HttpApiGroup.make("docs")
+  .add(
+    HttpApiEndpoint.make(document.method)("document", document.pattern, {
+      success: Schema.Record(Schema.String, Schema.Unknown).annotate({
+        description: "An OpenAPI 3.1 document.",
+      }),
+      error: withoutKey,
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Get the OpenAPI document",
+        description: "Returns this document, without an envelope.",
+      }),
+    ),
+    HttpApiEndpoint.make(asyncDocument.method)("asyncDocument", asyncDocument.pattern, {
+      success: Schema.Record(Schema.String, Schema.Unknown).annotate({
+        description: "An AsyncAPI 3 document.",
+      }),
+      error: withoutKey,
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Get the AsyncAPI document",
+        description: "Returns what the feed and webhooks send, without an envelope.",
+      }),
+    ),
+    HttpApiEndpoint.make(page.method)("page", page.pattern, {
+      success: Schema.String.pipe(HttpApiSchema.asText({ contentType: "text/html" })),
+      error: withoutKey,
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Read the documentation",
+        description: "Returns this document as a page to read.",
+      }),
+    ),
+  )
+  .annotate(OpenApi.Title, "Documentation")
+  .annotate(OpenApi.Description, "How the API is called.") {}

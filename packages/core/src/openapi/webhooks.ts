@@ -1,0 +1,264 @@
+/** The operations on webhooks. */
+
+import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
+import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
+import * as OpenApi from "effect/http-api/OpenApi"
+import * as Schema from "effect/Schema"
+import { maxEventTypes } from "../events/event.ts"
+import { routes } from "../http/routes.ts"
+import { maxWebhookUrlLength } from "../webhooks/transport.ts"
+import {
+  Authorization,
+  counted,
+  endDate,
+  eventId,
+  eventType,
+  failure,
+  fields,
+  idempotencyFailures,
+  instant,
+  pageParameters,
+  paged,
+  projectFailures,
+  projectId,
+  shownFields,
+  state,
+  success,
+  webhookId,
+} from "./schemas.ts"
+
+const {
+  "webhooks.create": create,
+  "webhooks.delete": remove,
+  "webhooks.delivery": delivered,
+  "webhooks.deliveries": deliveries,
+  "webhooks.enable": enable,
+  "webhooks.get": get,
+  "webhooks.health": healthOfAll,
+  "webhooks.list": list,
+  "webhooks.ping": ping,
+  "webhooks.replay": replay,
+  "webhooks.rotate": rotate,
+} = routes
+
+const url = Schema.String.check(Schema.isMaxLength(maxWebhookUrlLength)).annotate({
+  description: "Where events are sent: a public http or https URL without credentials.",
+  examples: ["https://receiver.example/hooks"],
+})
+
+const secret = Schema.String.annotate({
+  description:
+    "The secret that signs notifications: `whsec_` and base64. `unreadable_` and a UUID, which nobody signs with, stand for one that the server cannot read.",
+  examples: ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"],
+})
+
+const eventTypes = Schema.Array(eventType).check(
+  Schema.isMinLength(1),
+  Schema.isMaxLength(maxEventTypes),
+)
+
+const newWebhook = Schema.Struct({
+  url,
+  event_types: Schema.optionalKey(eventTypes).annotate({
+    description: "The types of events to send; all by default.",
+  }),
+}).annotate({ identifier: "NewWebhook" })
+
+const webhook = Schema.Struct({ url, id: webhookId, secret }).annotate({
+  identifier: "Webhook",
+})
+
+const health = Schema.Struct({
+  id: webhookId,
+  url,
+  event_types: Schema.NullOr(eventTypes).annotate({
+    description: "The types of events that are sent; null for all.",
+    examples: [null],
+  }),
+  created_at: instant,
+  disabled_at: Schema.NullOr(instant).annotate({
+    description: "When it was disabled; null while it is enabled.",
+    examples: [null],
+  }),
+  failing_since: Schema.NullOr(instant).annotate({
+    description: "When an attempt first failed since one succeeded; null if none has.",
+    examples: [null],
+  }),
+  failures: Schema.Int.annotate({
+    description: "How many attempts have failed since one succeeded.",
+    examples: [0],
+  }),
+}).annotate({ identifier: "WebhookHealth" })
+
+const details = Schema.Struct({ ...health.fields, secret }).annotate({
+  identifier: "WebhookDetails",
+})
+
+const delivery = Schema.Struct({
+  event_id: eventId,
+  type: eventType,
+  ...fields,
+}).annotate({ identifier: "Delivery" })
+
+const shownDelivery = Schema.Struct({
+  event_id: eventId,
+  type: eventType,
+  ...shownFields,
+}).annotate({ identifier: "ShownDelivery" })
+
+const rotated = Schema.Struct({ secret, previous_until: instant })
+
+const replayed = Schema.Struct({
+  replayed: Schema.Int.annotate({
+    description: "The number of deliveries that start again.",
+    examples: [1],
+  }),
+})
+
+const which = Schema.Union([
+  Schema.Struct({ event_id: eventId }),
+  Schema.Struct({ since: endDate }),
+]).annotate({ identifier: "Replay" })
+
+const params = { project_id: projectId, webhook_id: webhookId }
+const notFound = failure("WebhookNotFound")
+const disabled = failure("WebhookDisabled")
+const invalid = failure("InvalidInput")
+
+/** The operations on webhooks. */
+export class Webhooks extends HttpApiGroup.make("webhooks")
+  .add(
+    HttpApiEndpoint.make(create.method)("create", create.pattern, {
+      params: { project_id: projectId },
+      payload: newWebhook,
+      success: success(webhook, "The webhook was created."),
+      error: [
+        ...projectFailures,
+        ...idempotencyFailures,
+        failure("InvalidWebhookUrl"),
+        failure("WebhookLimitReached"),
+        notFound,
+        invalid,
+      ],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Register a webhook",
+        description: "Registers a URL, which is notified of the events of the project from now on.",
+      }),
+    ),
+    HttpApiEndpoint.make(list.method)("list", list.pattern, {
+      params: { project_id: projectId },
+      success: counted(Schema.Array(webhook), "The webhooks of the project."),
+      error: projectFailures,
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "List webhooks",
+        description: "Returns the webhooks of a project, oldest first.",
+      }),
+    ),
+    HttpApiEndpoint.make(remove.method)("delete", remove.pattern, {
+      params,
+      success: success(Schema.Null, "The webhook was deleted."),
+      error: [...projectFailures, ...idempotencyFailures, notFound],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Delete a webhook",
+        description: "Deletes a webhook. No further attempt to notify it starts.",
+      }),
+    ),
+    HttpApiEndpoint.make(healthOfAll.method)("health", healthOfAll.pattern, {
+      params: { project_id: projectId },
+      success: counted(Schema.Array(health), "The webhooks of the project, without their secrets."),
+      error: [...projectFailures, invalid],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "List how webhooks are doing",
+        description:
+          "Returns the webhooks of a project, oldest first, without their secrets: what they are for, and how their latest attempts went.",
+      }),
+    ),
+    HttpApiEndpoint.make(get.method)("get", get.pattern, {
+      params,
+      success: success(details, "The webhook."),
+      error: [...projectFailures, notFound, invalid],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Find a webhook",
+        description:
+          "Returns a webhook, what it is for, how its latest attempts went, and its secret: the audit trail says who has asked for it.",
+      }),
+    ),
+    HttpApiEndpoint.make(ping.method)("ping", ping.pattern, {
+      params,
+      success: success(
+        Schema.Struct({ event_id: eventId }),
+        "The event webhook.ping was published.",
+      ),
+      error: [...projectFailures, ...idempotencyFailures, notFound, disabled, invalid],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Try out a webhook",
+        description: "Sends the event webhook.ping to one webhook.",
+      }),
+    ),
+    HttpApiEndpoint.make(enable.method)("enable", enable.pattern, {
+      params,
+      success: success(Schema.Null, "The webhook is enabled."),
+      error: [...projectFailures, ...idempotencyFailures, notFound, invalid],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Enable a webhook",
+        description: "Enables a webhook that was disabled, and does nothing to others.",
+      }),
+    ),
+    HttpApiEndpoint.make(rotate.method)("rotate", rotate.pattern, {
+      params,
+      success: success(rotated, "The webhook has a new secret."),
+      error: [...projectFailures, ...idempotencyFailures, notFound, invalid],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Rotate a secret",
+        description: "Replaces the secret of a webhook. The previous one also signs for a day.",
+      }),
+    ),
+    HttpApiEndpoint.make(deliveries.method)("deliveries", deliveries.pattern, {
+      params,
+      query: { ...pageParameters, state: Schema.optionalKey(state) },
+      success: paged(Schema.Array(delivery), "The deliveries to the webhook, newest first."),
+      error: [...projectFailures, notFound, invalid],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "List deliveries",
+        description: "Returns what was sent to a webhook, newest first, with every attempt.",
+      }),
+    ),
+    HttpApiEndpoint.make(delivered.method)("delivery", delivered.pattern, {
+      params: { ...params, event_id: eventId },
+      success: success(
+        shownDelivery,
+        "The delivery, with its request and what the receiver responded.",
+      ),
+      error: [...projectFailures, notFound, failure("EventNotFound"), invalid],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Find a delivery",
+        description:
+          "Returns the delivery of an event to a webhook: what every attempt sends, and what the receiver has responded. The audit trail says who has asked for it.",
+      }),
+    ),
+    HttpApiEndpoint.make(replay.method)("replay", replay.pattern, {
+      params,
+      payload: which,
+      success: success(replayed, "The number of deliveries that start again."),
+      error: [...projectFailures, ...idempotencyFailures, notFound, disabled, invalid],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Replay deliveries",
+        description:
+          "Sends an event to a webhook again, or now if it waits for its next attempt; or sends all events since a time whose delivery has failed.",
+      }),
+    ),
+  )
+  .middleware(Authorization)
+  .annotate(OpenApi.Title, "Webhooks")
+  .annotate(OpenApi.Description, "Who is notified of the events of a project.") {}

@@ -1,0 +1,315 @@
+/** The services with promises, for hosts that do not use Effect. */
+
+import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Option from "effect/Option"
+import { isSettled, runEager } from "./base/eager.ts"
+import { StoreUnavailable, closing } from "./base/errors.ts"
+import { type Connection, Transactions, TransactionsUnsupported } from "./base/transactions.ts"
+import { type FeedPromises, makeFeedPromises } from "./events/feed-promises.ts"
+import { Feed } from "./events/feed.ts"
+import { Activity, type ActivityReport } from "./health/activity.ts"
+import { Metrics } from "./health/metrics.ts"
+import { Readiness, Status, type StatusReport } from "./health/status.ts"
+import { Handler } from "./http/handler.ts"
+import type { Connectable, Mountable } from "./http/mountable.ts"
+import type { ApiResponse } from "./http/response.ts"
+import { ApiKeys } from "./keys/api-keys.ts"
+import { Memberships } from "./memberships/memberships.ts"
+import { Dispatcher, type FlushOptions } from "./webhooks/dispatcher.ts"
+import { Events } from "./webhooks/published-events.ts"
+import { Webhooks } from "./webhooks/webhooks.ts"
+
+/** A service whose methods return promises. */
+export type Promised<Service> = {
+  readonly [Name in keyof Service]: Service[Name] extends (
+    ...args: infer Args
+  ) => Effect.Effect<infer Value, infer _Error>
+    ? (...args: Args) => Promise<Value>
+    : never
+}
+
+/** The services that hosts call, with promises. */
+export interface PromisedServices {
+  /**
+   * Grants, imports, extends, ends and finds memberships. Besides the errors that a method names, its promise
+   * rejects with `InvalidInput` if an argument is invalid and with `StoreUnavailable` if the store does
+   * not answer.
+   */
+  readonly memberships: Promised<Memberships["Service"]>
+  /**
+   * Registers webhooks, deletes them and replays deliveries. Besides the errors that a method names,
+   * its promise rejects with `InvalidInput` if an argument is invalid and with `StoreUnavailable` if
+   * the store does not answer.
+   */
+  readonly webhooks: Promised<Webhooks["Service"]>
+  /**
+   * Issues, revokes and lists API keys. Besides the errors that a method names, its promise rejects
+   * with `StoreUnavailable` if the store does not answer.
+   */
+  readonly apiKeys: Promised<ApiKeys["Service"]>
+  /**
+   * Publishes events of the host, and shows what became of events. Besides the errors that a method
+   * names, its promise rejects with `InvalidInput` if an argument is invalid and with
+   * `StoreUnavailable` if the store does not answer.
+   */
+  readonly events: Promised<Events["Service"]>
+}
+
+/**
+ * Tenure for hosts that do not use Effect. Promises reject with the errors that the comment of the
+ * method names, each an `Error` with a `_tag`, such as `ProjectNotFound`.
+ */
+export interface Promises extends Mountable, Connectable, PromisedServices {
+  /** Also reads and follows the events of a project, in an order in which none is skipped. */
+  readonly events: PromisedServices["events"] & FeedPromises
+  /**
+   * Returns the services for the transaction that is open on a connection of the host. What they change,
+   * with its audit rows, events and deliveries, is committed or rolled back together with the host's
+   * own rows. Call it once in each transaction.
+   *
+   * Besides the errors that a method names, its promise rejects with `TransactionFailed` if a statement
+   * fails, after which the host has to roll back, and with `NoTransaction` if no transaction is open.
+   * After all other errors the transaction can go on. Throws `TransactionsUnsupported` if the stores
+   * cannot do this: those of `tenure/postgres` can.
+   *
+   * @param connection - a client of `pg`, or what a function of `tenure/postgres/within` returns
+   * @example
+   * ```ts
+   * import pg from "pg"
+   * import { createTenure } from "tenure"
+   * import { postgres } from "tenure/postgres"
+   *
+   * const url = "postgres://localhost/app"
+   * const tenure = await createTenure({ stores: postgres({ url }) })
+   * const client = await new pg.Pool({ connectionString: url }).connect()
+   * await client.query("BEGIN")
+   * await client.query("INSERT INTO payments (invoice) VALUES ('2026-117')")
+   * const { memberships } = tenure.within(client)
+   * await memberships.extend({ projectId: "p1", userId: "1001", endDate: new Date("2099-01-01") })
+   * await client.query("COMMIT")
+   * ```
+   */
+  readonly within: (connection: Connection) => PromisedServices
+  /**
+   * Tells whether requests can be answered: every store that they need answers and accepts changes.
+   * Never rejects.
+   */
+  readonly isReady: () => Promise<boolean>
+  /**
+   * Sends the notifications that are due, for example before a serverless function is frozen. Returns
+   * when nothing is due and no attempt of this process is in flight, or when the time is up. With
+   * `webhooks.dispatch: false`, attempts that are then in flight are aborted, and can be made again at
+   * once: by another process, or by the next `flush`.
+   *
+   * @param options.timeout - how long to send: text such as `"5 seconds"`, or milliseconds; `"10
+   *   seconds"` by default. The store has up to 5 seconds more to take back what was aborted
+   * @returns how many deliveries wait, of all projects, counted up to 10,000. Those that failed and will
+   *   be retried later are among them. Rejects with `InvalidInput` if the timeout is invalid, and with
+   *   `StoreUnavailable` if the store does not answer
+   * @example
+   * ```ts
+   * import { createTenure } from "tenure"
+   * import { memory } from "tenure/memory"
+   *
+   * const tenure = await createTenure({ stores: memory(), webhooks: { dispatch: false } })
+   * const left = await tenure.flush({ timeout: "5 seconds" })
+   * ```
+   */
+  readonly flush: (options?: FlushOptions) => Promise<number>
+  /**
+   * Tells how Tenure is doing: whether each store answers, how much is left to deliver, and which keys
+   * are suspended. Rejects only with `StoreUnavailable`, after Tenure is closed.
+   */
+  readonly status: () => Promise<StatusReport>
+  /**
+   * Returns what this process has done in each minute of the last hour: deliveries that succeeded and
+   * failed, and requests that were refused, by API key. Rejects only with `StoreUnavailable`, after Tenure
+   * is closed.
+   */
+  readonly activity: () => Promise<ActivityReport>
+  /**
+   * Returns all metrics of this process in the text format of Prometheus. Rejects with `InvalidInput` if
+   * the option `metrics` is off, and with `StoreUnavailable` after Tenure is closed.
+   *
+   * @example
+   * ```ts
+   * import express from "express"
+   * import { createTenure, prometheusContentType } from "tenure"
+   * import { memory } from "tenure/memory"
+   *
+   * const tenure = await createTenure({ stores: memory(), metrics: true })
+   *
+   * // On a port of its own, which only the monitoring reaches.
+   * const monitoring = express()
+   * monitoring.get("/metrics", async (_request, response) => {
+   *   response.type(prometheusContentType).send(await tenure.metrics())
+   * })
+   * monitoring.listen(9464, "127.0.0.1")
+   * ```
+   */
+  readonly metrics: () => Promise<string>
+}
+
+const failClosed = () => Effect.fail(new StoreUnavailable({ cause: closing }))
+
+/** Runs an effect as a promise, which rejects with the error of the effect. */
+const run = <A, E>(
+  start: StartCall,
+  effect: Effect.Effect<A, E>,
+  closed: () => Effect.Effect<A, E | StoreUnavailable> = failClosed,
+): Promise<A> =>
+  new Promise((resolve, reject) => {
+    start(effect, closed, (exit) => {
+      if (Exit.isSuccess(exit)) resolve(exit.value)
+      else reject(Cause.squash(exit.cause))
+    })
+  })
+
+// The fiber of a request was interrupted, so nobody has answered it.
+const defective: ApiResponse = { status: 500, headers: { Connection: "close" }, body: "" }
+
+const responseOf: (exit: Exit.Exit<ApiResponse, unknown>) => ApiResponse = Exit.match({
+  onSuccess: (response) => response,
+  onFailure: () => defective,
+})
+
+type Run = <A, E>(effect: Effect.Effect<A, E>) => Promise<A>
+
+type Method = (...args: ReadonlyArray<never>) => Effect.Effect<unknown, unknown>
+
+/** Converts the methods of a service to methods that run its effects. */
+function promised<Service extends object>(by: Run, service: Service): Promised<Service>
+function promised(by: Run, service: Readonly<Record<string, Method>>): object {
+  return Object.fromEntries(
+    Object.entries(service).map(([name, method]) => [
+      name,
+      (...args: ReadonlyArray<never>) => by(method(...args)),
+    ]),
+  )
+}
+
+/** The services that are called. */
+export type CalledServices =
+  | Handler
+  | Readiness
+  | Status
+  | Activity
+  | Metrics
+  | Dispatcher
+  | Memberships
+  | Webhooks
+  | ApiKeys
+  | Events
+  | Feed
+
+/** Makes the services of the context with promises, whose effects are run by a function. */
+export const makePromises = Effect.fnUntraced(function* (
+  start: StartCall,
+): Effect.fn.Return<Promises, never, CalledServices> {
+  const { basePath, bodyLimit, connect, connectsAt, handle, maxRefusals, owns, patterns, refuse } =
+    yield* Handler
+  const readiness = yield* Readiness
+  const status = yield* Status
+  const activity = yield* Activity
+  const metrics = yield* Metrics
+  const dispatcher = yield* Dispatcher
+  const memberships = yield* Memberships
+  const webhooks = yield* Webhooks
+  const apiKeys = yield* ApiKeys
+  const events = yield* Events
+  const feed = yield* Feed
+  const host = yield* Effect.serviceOption(Transactions)
+  const answer: Mountable["answer"] = (request, deliver) =>
+    start(
+      handle(request),
+      () => refuse(request),
+      (exit) => deliver(responseOf(exit)),
+    )
+  const servicesBy = (by: Run): PromisedServices => ({
+    memberships: promised(by, memberships),
+    webhooks: promised(by, webhooks),
+    apiKeys: promised(by, apiKeys),
+    events: promised(by, events),
+  })
+  const services = servicesBy((effect) => run(start, effect))
+  return {
+    ...services,
+    events: {
+      ...services.events,
+      ...makeFeedPromises(feed, (effect) => run(start, effect)),
+    },
+    within: (connection) => {
+      if (Option.isNone(host)) throw new TransactionsUnsupported()
+      const join = host.value.within(connection)
+      return servicesBy((effect) => run(start, join(effect)))
+    },
+    answer,
+    handle: (request) => new Promise((resolve) => answer(request, resolve)),
+    connect: (request) =>
+      run(start, connect(request), () =>
+        Effect.map(refuse(request), (response) => ({ response, session: undefined })),
+      ),
+    connectsAt,
+    owns,
+    basePath,
+    patterns,
+    bodyLimit,
+    maxRefusals,
+    isReady: () => run(start, readiness.isReady, () => Effect.succeed(false)),
+    flush: (given) => run(start, dispatcher.flush(given)),
+    status: () => run(start, status.report),
+    activity: () => run(start, activity.report),
+    metrics: () => run(start, metrics.text),
+  }
+})
+
+/** Runs effects until it drains: then it waits for the ones that are running, and runs no others. */
+
+/**
+ * Runs an effect, and calls `done` with its exit: before it returns, if nothing waits.
+ *
+ * @param closed - returns what runs instead from then on. It needs no store
+ */
+export type StartCall = <A, E>(
+  effect: Effect.Effect<A, E>,
+  closed: () => Effect.Effect<A, E | StoreUnavailable>,
+  done: (exit: Exit.Exit<A, E | StoreUnavailable>) => void,
+) => void
+
+const timeout = "10 seconds"
+
+/**
+ * Makes a function that runs effects, and an effect that waits up to 10 seconds for those that have begun. Others
+ * could not be waited for: the stores would be closed under them, and nobody would know what they have done.
+ */
+export const makeCallTracker = (
+  services: Context.Context<never>,
+): { readonly start: StartCall; readonly drain: Effect.Effect<void> } => {
+  const clock = Context.get(services, Clock.Clock)
+  const fork = Effect.runForkWith(services)
+  const running = new Set<Fiber.Fiber<unknown, unknown>>()
+  let isDraining = false
+  return {
+    start: (effect, closed, done) => {
+      const begun = runEager(isDraining ? closed() : effect, clock)
+      if (isSettled(begun)) return done(begun)
+      const fiber = fork(begun)
+      const exit = fiber.pollUnsafe()
+      if (exit !== undefined) return done(exit)
+      running.add(fiber)
+      fiber.addObserver((later) => {
+        running.delete(fiber)
+        done(later)
+      })
+    },
+    drain: Effect.suspend(() => {
+      isDraining = true
+      return Effect.asVoid(Effect.timeoutOption(Fiber.awaitAll([...running]), timeout))
+    }),
+  }
+}

@@ -1,0 +1,70 @@
+/** Counts by metrics what Tenure tells of its work. */
+
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Metric from "effect/Metric"
+import { type Update, counter, histogram } from "./instruments.ts"
+import { type HttpMethod, type Observer, addObserver, knownHttpMethod } from "./observer.ts"
+
+const seconds = (millis: number): number => millis / 1000
+
+/** Returns the value of a key, which it adds if there is none. */
+const getOrAdd = <K, V>(map: Map<K, V>, key: K, make: () => V): V => {
+  const found = map.get(key)
+  if (found !== undefined) return found
+  const made = make()
+  map.set(key, made)
+  return made
+}
+
+/** Returns what counts requests, which every request does: their series are found without making a text. */
+const countingRequests = (context: Context.Context<never>): Observer["answered"] => {
+  const requests = histogram("http.server.request.duration", context)
+  const series = new Map<string | undefined, Map<HttpMethod, Map<number, Update>>>()
+
+  return ({ durationMillis, method, route, status }) => {
+    const ofRoute = getOrAdd(series, route, () => new Map())
+    const known = knownHttpMethod(method)
+    const ofMethod = getOrAdd(ofRoute, known, () => new Map())
+    const update = getOrAdd(ofMethod, status, () => requests(known, route, String(status)))
+    update(seconds(durationMillis))
+  }
+}
+
+/** Makes an observer that counts, in the registry of a context. */
+const make = (context: Context.Context<never>): Observer => {
+  const refusals = counter("tenure.rate_limit.refusals", context)
+  const attempts = histogram("tenure.webhook.attempt.duration", context)
+  const calls = histogram("tenure.store.operation.duration", context)
+  return {
+    answered: countingRequests(context),
+    refused: ({ by }) => refusals(by)(1),
+    attempted: ({ answer, durationMillis, outcome }) => {
+      const error = outcome === "Delivered" ? undefined : String(answer)
+      attempts(outcome.toLowerCase(), error)(seconds(durationMillis))
+    },
+    called: (store, method) => {
+      const answered = calls(store, method, undefined)
+      return (fault, durationMillis) => {
+        const update = fault === undefined ? answered : calls(store, method, fault)
+        update(seconds(durationMillis))
+      }
+    },
+  }
+}
+
+/** Counts in the registry of the context. */
+export const countingLayer: Layer.Layer<never> = Layer.unwrap(
+  Effect.gen(function* () {
+    const registry = yield* Metric.MetricRegistry
+    const attributes = yield* Metric.CurrentMetricAttributes
+    return addObserver(
+      make(
+        Context.make(Metric.MetricRegistry, registry).pipe(
+          Context.add(Metric.CurrentMetricAttributes, attributes),
+        ),
+      ),
+    )
+  }),
+)

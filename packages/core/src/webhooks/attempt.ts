@@ -1,0 +1,315 @@
+/** The request of one attempt, in the form of Standard Webhooks. */
+
+import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import { WebCrypto } from "effect/crypto/WebCrypto"
+import * as Effect from "effect/Effect"
+import * as Random from "effect/Random"
+import * as Result from "effect/Result"
+import * as Schedule from "effect/Schedule"
+import { Faults } from "../base/faults.ts"
+import type { Traceparent } from "../base/headers.ts"
+import {
+  type Event,
+  Hooks,
+  eventTraceparent,
+  eventTypes,
+  makeEvent,
+  newEventId,
+} from "../events/event.ts"
+import { Observer } from "../telemetry/observer.ts"
+import { Tracing } from "../telemetry/tracing.ts"
+import { maxPrefetchMillis } from "./claim-budget.ts"
+import { Encryption, SecretUnreadable } from "./encryption.ts"
+import {
+  type Attempt,
+  type AttemptResult,
+  type Claim,
+  Outbox,
+  type SettleResult,
+} from "./outbox.ts"
+import { signMessage, signMessageAsymmetric } from "./signature.ts"
+import {
+  TransportError,
+  type TransportRequest,
+  type TransportResponse,
+  WebhookTransport,
+} from "./transport.ts"
+import {
+  type VerdictOutcome,
+  type VerdictRules,
+  type WebhookStanding,
+  decideVerdict,
+} from "./verdict.ts"
+
+/** The header fields of a request. Those that each attempt makes anew may be of another type. */
+export const signedRequestHeaders = <Own>(
+  { id }: Pick<Event, "id">,
+  timestamp: Own,
+  signature: Own,
+  traceparent: Traceparent | undefined,
+) => ({
+  "content-type": "application/json",
+  "user-agent": "Tenure",
+  "webhook-id": id,
+  "webhook-timestamp": timestamp,
+  "webhook-signature": signature,
+  ...(traceparent !== undefined && { traceparent }),
+})
+
+/**
+ * Makes the request for a claimed delivery, signed by all secrets and keys of its webhook. Fails with
+ * `SecretUnreadable` if it cannot read one of them: no request is sent without a signature.
+ *
+ * @param now - milliseconds since the epoch
+ * @param traceparent - the trace that the receiver may continue
+ */
+export const makeSignedRequest = Effect.fnUntraced(function* (
+  { event, webhook }: Claim,
+  now: number,
+  traceparent: Traceparent | undefined,
+) {
+  const message = { id: event.id, timestamp: Math.floor(now / 1000), body: event.body }
+  const encryption = yield* Encryption
+  const signatures: Array<string> = []
+  for (const stored of webhook.secrets) {
+    const secret = yield* encryption.secret(webhook, stored)
+    signatures.push(signMessage(message, secret))
+  }
+  if (webhook.signingKey !== undefined) {
+    const key = yield* encryption.signingKey(webhook, webhook.signingKey)
+    signatures.push(yield* signMessageAsymmetric(message, key))
+  }
+  if (signatures.length === 0) {
+    return yield* new SecretUnreadable({
+      webhookId: webhook.webhookId,
+      problem: "it is missing",
+      isOfServer: false,
+    })
+  }
+  return {
+    url: webhook.url,
+    headers: signedRequestHeaders(
+      event,
+      String(message.timestamp),
+      signatures.join(" "),
+      traceparent,
+    ),
+    body: event.body,
+  } satisfies TransportRequest
+})
+
+/** What the log tells an operator of deliveries and webhooks that get no further attempts. */
+
+/** The last attempt of a delivery. */
+export interface LastAttempt {
+  readonly projectId: string
+  readonly webhookId: string
+  readonly eventId: string
+  /** Its number, from 1. */
+  readonly attemptNumber: number
+  readonly result: Attempt["result"]
+}
+
+const logging =
+  (message: string) =>
+  ({ attemptNumber, eventId, projectId, result, webhookId }: LastAttempt): Effect.Effect<void> =>
+    Effect.annotateLogs(Effect.logWarning(message), {
+      project_id: projectId,
+      webhook_id: webhookId,
+      event_id: eventId,
+      attempts: attemptNumber,
+      ...(result._tag === "Answered" ? { status: result.status } : { reason: result.reason }),
+    })
+
+/** Logs that the attempt was the last one of its delivery. */
+export const logGivenUp = logging("A delivery was given up")
+
+/** Logs that the attempt has disabled its webhook. */
+export const logDisabled = logging("A webhook was disabled")
+
+/** What a dispatcher does with a claim: it makes the attempt and settles the delivery. */
+
+/** The rules by which all claims are handled. */
+export interface AttemptRules extends VerdictRules {
+  /** The time for one attempt, in milliseconds. */
+  readonly timeout: number
+  /** Tells whether the dispatcher is stopping, so that failed settlements are not repeated. */
+  readonly isStopping: () => boolean
+}
+
+const settleRetryMillis = 1000
+
+// How much longer than its attempt a claim lasts: the time for a slow store to settle it.
+const settleMillis = 15_000
+
+/** How long a claim lasts, in milliseconds: it may wait, is attempted, and settled. */
+export const leaseMillis = ({ timeout }: Pick<AttemptRules, "timeout">): number =>
+  maxPrefetchMillis + timeout + settleMillis
+
+/** Sends the notification. A defect of the transport is a failed attempt like any other. */
+const post = Effect.fnUntraced(function* (
+  claim: Claim,
+  at: number,
+  timeout: number,
+  traceparent: Traceparent | undefined,
+) {
+  const faults = yield* Faults
+  const transport = yield* WebhookTransport
+  const request = Effect.catchTag(
+    makeSignedRequest(claim, at, traceparent),
+    "SecretUnreadable",
+    (error) =>
+      Effect.logWarning(error.message).pipe(
+        Effect.andThen(faults.failure("A notification cannot be signed", error)),
+        Effect.andThen(Effect.fail(new TransportError({ reason: error._tag }))),
+      ),
+  )
+  return yield* Effect.flatMap(request, transport.send).pipe(
+    Effect.timeoutOrElse({
+      duration: timeout,
+      orElse: () => Effect.fail(new TransportError({ reason: "Timeout" })),
+    }),
+    Effect.catchDefect((defect) =>
+      Effect.andThen(
+        faults.defect("A delivery attempt ended in a defect", Cause.die(defect)),
+        Effect.fail(new TransportError({ reason: "Defect" })),
+      ),
+    ),
+  )
+})
+
+/** Sends it in a span, if there is a tracer. */
+const send = Effect.fnUntraced(function* (claim: Claim, at: number, timeout: number) {
+  const tracing = yield* Tracing
+  const traceparent = eventTraceparent(claim.event.body)
+  if (tracing === undefined) return yield* post(claim, at, timeout, traceparent)
+  const { attemptNumber, webhook } = claim
+  return yield* tracing.attempt({ url: webhook.url, attemptNumber, traceparent }, (own) =>
+    post(claim, at, timeout, own),
+  )
+})
+
+type Response = Result.Result<TransportResponse, TransportError>
+
+const resultOf = (response: Response): Attempt["result"] =>
+  Result.isSuccess(response)
+    ? { _tag: "Answered", status: response.success.status, body: response.success.body }
+    : { _tag: "Failed", reason: response.failure.reason }
+
+/** What an observer is told of a response. */
+const answerOf = (response: Response): number | string =>
+  Result.isSuccess(response) ? response.success.status : response.failure.reason
+
+const outcomeOf = (response: Response, endedAt: number): VerdictOutcome =>
+  Result.isSuccess(response)
+    ? { endedAt, status: response.success.status, retryAfter: response.success.retryAfter }
+    : { endedAt, status: undefined, retryAfter: undefined }
+
+const standingOf = ({ attemptNumber, webhook }: Claim): WebhookStanding => ({
+  attemptNumber,
+  failures: webhook.failures,
+  failingSince: webhook.failingSince,
+})
+
+/** Makes the event that announces that a webhook was disabled. */
+const announce = Effect.fnUntraced(function* ({ webhook }: Claim, at: number, reason: string) {
+  const { projectId, webhookId } = webhook
+  return makeEvent({
+    id: newEventId(yield* WebCrypto, at),
+    projectId,
+    type: eventTypes.disabled,
+    at,
+    data: { project_id: projectId, webhook_id: webhookId, reason },
+  })
+})
+
+/** Makes one attempt and judges it. */
+const makeAttempt = Effect.fnUntraced(function* (claim: Claim, rules: AttemptRules) {
+  const at = yield* Clock.currentTimeMillis
+  const start = yield* Clock.monotonicTimeNanos
+  const response = yield* Effect.result(send(claim, at, rules.timeout))
+  const durationMillis = Number((yield* Clock.monotonicTimeNanos) - start) / 1_000_000
+  const endedAt = at + durationMillis
+  const outcome = outcomeOf(response, endedAt)
+  const verdict = decideVerdict(rules, standingOf(claim), outcome, yield* Random.next)
+  const { attempted } = yield* Observer
+  const { projectId } = claim.webhook
+  attempted?.({ projectId, outcome: verdict._tag, answer: answerOf(response), durationMillis })
+  const made: Attempt = { at, durationMillis, result: resultOf(response) }
+  if (verdict._tag !== "Disabled") return { ...verdict, attempt: made }
+  const announcement = yield* announce(claim, Math.round(endedAt), verdict.reason)
+  return { _tag: "Disabled", attempt: made, announcement } satisfies AttemptResult
+})
+
+/** Logs what an operator wants to know: that a delivery or a webhook gets no further attempts. */
+const logEnd = (
+  { attemptNumber, event, webhook: { projectId, webhookId } }: Claim,
+  settlement: AttemptResult,
+  settled: SettleResult,
+): Effect.Effect<void> => {
+  if (settlement._tag !== "Failed" && settlement._tag !== "Disabled") return Effect.void
+  const { result } = settlement.attempt
+  const last = { projectId, webhookId, eventId: event.id, attemptNumber, result }
+  return settled === "WebhookDisabled" ? logDisabled(last) : logGivenUp(last)
+}
+
+/**
+ * Settles a claim. Repeats this while the store is unavailable, until the lease has expired and the
+ * delivery is claimed again anyway.
+ */
+const settleRepeatedly = (claim: Claim, settlement: AttemptResult, { isStopping }: AttemptRules) =>
+  Effect.flatMap(Outbox, (outbox) =>
+    Effect.retry(outbox.settle(claim, settlement), {
+      schedule: Schedule.spaced(settleRetryMillis),
+      times: settleMillis / settleRetryMillis,
+      while: () => !isStopping(),
+    }),
+  )
+
+/** Records an attempt. Returns whether the delivery is delivered. */
+const settle = Effect.fnUntraced(
+  function* (claim: Claim, settlement: AttemptResult, rules: AttemptRules) {
+    const settled = yield* settleRepeatedly(claim, settlement, rules)
+    if (settled === "Lapsed") return false
+    yield* logEnd(claim, settlement, settled)
+    if (settlement._tag === "Disabled" && settled === "WebhookDisabled") {
+      yield* (yield* Hooks).event(settlement.announcement)
+    }
+    return settlement._tag === "Delivered"
+  },
+  Effect.catch((error) =>
+    Effect.as(Effect.logWarning("An attempt cannot be recorded", Cause.fail(error.cause)), false),
+  ),
+)
+
+/** Releases a claim, so that the delivery can be claimed again before the lease expires. */
+export const releaseClaim = (
+  claim: Claim,
+  rules: AttemptRules,
+): Effect.Effect<void, never, Outbox> =>
+  Effect.ignoreCause(settleRepeatedly(claim, { _tag: "Released" }, rules))
+
+/**
+ * Attempts a delivery and settles it. Returns whether it is delivered. If it is interrupted during the
+ * attempt, it releases the claim; afterwards, it still records the attempt.
+ *
+ * @param onAnswer - called between the attempt and its settlement, with whether the attempt succeeded
+ */
+export const attemptDelivery = (
+  claim: Claim,
+  rules: AttemptRules,
+  onAnswer: (succeeded: boolean) => void,
+): Effect.Effect<boolean, never, Outbox | WebhookTransport> =>
+  Effect.uninterruptibleMask((restore) =>
+    restore(makeAttempt(claim, rules)).pipe(
+      Effect.onInterrupt(() => releaseClaim(claim, rules)),
+      Effect.tap((settlement) => Effect.sync(() => onAnswer(settlement._tag === "Delivered"))),
+      Effect.flatMap((settlement) => settle(claim, settlement, rules)),
+      Effect.catchDefect((defect) =>
+        Effect.flatMap(Faults, (faults) =>
+          Effect.as(faults.defect("A delivery cannot be settled", Cause.die(defect)), false),
+        ),
+      ),
+    ),
+  )

@@ -1,0 +1,562 @@
+/** The claims of this process: their attempts are in flight, or wait in the queue of their webhook. */
+
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Latch from "effect/Latch"
+import * as Layer from "effect/Layer"
+import * as Scope from "effect/Scope"
+import type { InvalidInput, StoreUnavailable } from "../base/errors.ts"
+import { Faults, type OutageReporter, makeOutageReporter } from "../base/faults.ts"
+import { ProjectDeletions } from "../base/project-deletions.ts"
+import * as Setting from "../base/setting.ts"
+import { readMonotonicMillis } from "../base/time.ts"
+import type { ProjectId } from "../base/values.ts"
+import { type AttemptRules, attemptDelivery, leaseMillis, releaseClaim } from "./attempt.ts"
+import {
+  type ClaimCount,
+  claimBudget,
+  isPrefetchLow,
+  makeClaimTrigger,
+  maxPrefetch,
+  maxPrefetchMillis,
+  smoothedMillis,
+  wantedPrefetch,
+} from "./claim-budget.ts"
+import {
+  type Claim,
+  type ClaimResult,
+  Outbox,
+  type OutboxChange,
+  maxCountedBacklog,
+} from "./outbox.ts"
+import type { WebhookTransport } from "./transport.ts"
+import type { WebhookId } from "./webhook.ts"
+
+/** What happens to claims. */
+export interface AttemptHandlers {
+  /**
+   * Starts to attempt and settle a delivery. The fiber returns whether it is delivered.
+   *
+   * @param onAnswer - called when the attempt has ended, before it is settled, with whether it succeeded
+   */
+  readonly deliver: (claim: Claim, onAnswer: (succeeded: boolean) => void) => Fiber.Fiber<boolean>
+  /** Starts to release a claim. */
+  readonly release: (claim: Claim) => Fiber.Fiber<void>
+  /**
+   * Called when a claim was settled or released. `isSmooth` is false if attempts for its webhook have
+   * failed lately: the store may treat it in another way from now on.
+   */
+  readonly onEnd: (webhookId: WebhookId, isSmooth: boolean) => void
+  /** The time in milliseconds, by the monotonic clock. */
+  readonly now: () => number
+  /** The most claims that may wait. */
+  readonly mostQueued: number
+}
+
+/** Claims. */
+export interface InFlightAttempts {
+  readonly count: () => ClaimCount
+  /**
+   * Forgets earlier cancellations, because they do not concern what is claimed from now on, and releases
+   * claims that have waited for too long.
+   */
+  readonly beginClaim: () => void
+  /**
+   * Starts the attempt of a claim, or queues it. Releases it if its webhook or project was cancelled after
+   * `beginClaim`.
+   */
+  readonly add: (claim: Claim) => void
+  /** Tells whether there are claims of a webhook. */
+  readonly has: (webhookId: WebhookId) => boolean
+  /** Tells whether few claims of a webhook wait. */
+  readonly isLow: (webhookId: WebhookId) => boolean
+  /** Returns how many more should wait, for each webhook, and not more than `most` for all together. */
+  readonly sought: (most: number) => ReadonlyMap<WebhookId, number>
+  /** Interrupts the attempts for a webhook, and releases the claims in its queue. */
+  readonly cancel: (webhookId: WebhookId) => void
+  /** Does so for all webhooks of a project. */
+  readonly cancelProject: (projectId: ProjectId) => void
+  /** Interrupts all attempts and releases all queued claims. Waits until both are done. */
+  readonly interruptAll: Effect.Effect<void>
+}
+
+interface Waiting {
+  readonly claim: Claim
+  readonly since: number
+}
+
+/** The claims of one webhook. */
+interface Lane {
+  readonly projectId: ProjectId
+  /** Those whose attempts have not started. */
+  queue: Array<Waiting>
+  /** All others. */
+  readonly fibers: Set<Fiber.Fiber<unknown>>
+  /** The number of attempts that are not yet answered. */
+  sending: number
+  concurrency: number
+  attemptMillis: number | undefined
+  /** Whether none has failed since one was claimed while the webhook did not fail. */
+  isSmooth: boolean
+}
+
+const makeLane = (projectId: ProjectId): Lane => ({
+  projectId,
+  queue: [],
+  fibers: new Set(),
+  sending: 0,
+  concurrency: 0,
+  attemptMillis: undefined,
+  isSmooth: true,
+})
+
+/**
+ * Starts without claims. Each method is one synchronous step, so that no cancellation misses an attempt
+ * that is starting.
+ */
+export const makeInFlightAttempts = ({
+  deliver,
+  mostQueued,
+  now,
+  onEnd,
+  release,
+}: AttemptHandlers): InFlightAttempts => {
+  const lanes = new Map<WebhookId, Lane>()
+  const cancelled = { webhooks: new Set<WebhookId>(), projects: new Set<ProjectId>() }
+  const count = { all: 0, failing: 0, queued: 0 }
+
+  /** The most claims of one webhook that may wait. */
+  const share = (): number => Math.floor(mostQueued / Math.max(1, lanes.size))
+
+  const laneOf = ({ webhook: { concurrency, failures, projectId, webhookId } }: Claim): Lane => {
+    const lane = lanes.get(webhookId) ?? makeLane(projectId)
+    lane.isSmooth = failures === 0
+    lane.concurrency = concurrency
+    lanes.set(webhookId, lane)
+    return lane
+  }
+
+  const add = ({ webhook: { failures } }: Claim, change: 1 | -1): void => {
+    count.all += change
+    if (failures > 0) count.failing += change
+  }
+
+  /** Keeps a fiber until it has ended, and its claim with it. */
+  const keep = <A>(
+    lane: Lane,
+    claim: Claim,
+    fiber: Fiber.Fiber<A>,
+    whenEnded: (exit: Exit.Exit<A>) => void,
+  ): void => {
+    const { webhookId } = claim.webhook
+    lane.fibers.add(fiber)
+    fiber.addObserver((exit) => {
+      add(claim, -1)
+      lane.fibers.delete(fiber)
+      whenEnded(exit)
+      if (lane.fibers.size === 0 && lane.queue.length === 0) lanes.delete(webhookId)
+      onEnd(webhookId, lane.isSmooth)
+    })
+  }
+
+  const releaseOne = (lane: Lane, claim: Claim): void => keep(lane, claim, release(claim), () => {})
+
+  /** Empties the queue of a lane. The caller releases its claims. */
+  const empty = (lane: Lane): ReadonlyArray<Claim> => {
+    const { queue } = lane
+    lane.queue = []
+    count.queued -= queue.length
+    return queue.map(({ claim }) => claim)
+  }
+
+  const releaseAll = (lane: Lane): void => {
+    for (const claim of empty(lane)) releaseOne(lane, claim)
+  }
+
+  /** Releases the whole queue of a lane if its first claim has waited too long, because the webhook hangs. */
+  const expire = (lane: Lane): void => {
+    const [first] = lane.queue
+    if (first === undefined || now() - first.since <= maxPrefetchMillis) return
+    lane.attemptMillis = undefined
+    releaseAll(lane)
+  }
+
+  /** Starts the attempts that wait, as far as the concurrency allows. */
+  const startNext = (lane: Lane): void => {
+    expire(lane)
+    while (lane.sending < lane.concurrency) {
+      const next = lane.queue.shift()
+      if (next === undefined) return
+      count.queued--
+      start(lane, next.claim)
+    }
+  }
+
+  const start = (lane: Lane, claim: Claim): void => {
+    const begin = now()
+    let isAnswered = false
+    // They wait until the failure is settled: it may hold the webhook.
+    let left: ReadonlyArray<Claim> = []
+    const onAnswer = (succeeded: boolean): void => {
+      if (isAnswered) return
+      isAnswered = true
+      lane.sending--
+      if (succeeded) {
+        lane.attemptMillis = smoothedMillis(lane.attemptMillis, now() - begin)
+        startNext(lane)
+      } else {
+        lane.isSmooth = false
+        left = empty(lane)
+      }
+    }
+    lane.sending++
+    keep(lane, claim, deliver(claim, onAnswer), (exit) => {
+      const isDelivered = Exit.isSuccess(exit) && exit.value
+      onAnswer(isDelivered)
+      lane.isSmooth &&= isDelivered
+      for (const one of left) releaseOne(lane, one)
+    })
+  }
+
+  const isCancelled = ({ webhook: { projectId, webhookId } }: Claim): boolean =>
+    cancelled.webhooks.has(webhookId) || cancelled.projects.has(projectId)
+
+  const interrupt = (lane: Lane): void => {
+    releaseAll(lane)
+    for (const fiber of lane.fibers) fiber.interruptUnsafe()
+  }
+
+  return {
+    count: () => count,
+    beginClaim: () => {
+      cancelled.webhooks.clear()
+      cancelled.projects.clear()
+      for (const lane of lanes.values()) expire(lane)
+    },
+    add: (claim) => {
+      const lane = laneOf(claim)
+      add(claim, 1)
+      if (isCancelled(claim)) return releaseOne(lane, claim)
+      // It has not waited until now, however long the claim took.
+      lane.queue.push({ claim, since: now() })
+      count.queued++
+      startNext(lane)
+    },
+    has: (webhookId) => lanes.has(webhookId),
+    isLow: (webhookId) => {
+      const lane = lanes.get(webhookId)
+      return lane === undefined || isPrefetchLow(lane.queue.length, lane, share())
+    },
+    sought: (most) => {
+      const wanted = new Map<WebhookId, number>()
+      let left = most
+      for (const [webhookId, lane] of lanes) {
+        const missing = lane.isSmooth ? wantedPrefetch(lane, share()) - lane.queue.length : 0
+        const more = Math.min(missing, left)
+        if (more > 0) wanted.set(webhookId, more)
+        left -= Math.max(0, more)
+      }
+      return wanted
+    },
+    cancel: (webhookId) => {
+      cancelled.webhooks.add(webhookId)
+      const lane = lanes.get(webhookId)
+      if (lane !== undefined) interrupt(lane)
+    },
+    cancelProject: (projectId) => {
+      cancelled.projects.add(projectId)
+      for (const lane of lanes.values()) if (lane.projectId === projectId) interrupt(lane)
+    },
+    interruptAll: Effect.gen(function* () {
+      for (const lane of lanes.values()) interrupt(lane)
+      // Releasing claims adds fibers.
+      while (lanes.size > 0) {
+        yield* Fiber.awaitAll([...lanes.values()].flatMap(({ fibers }) => [...fibers]))
+      }
+    }),
+  }
+}
+
+/** The loop of a dispatcher: it claims deliveries that are due, and has each of them attempted. */
+
+/** The rules of a loop. */
+export interface DeliveryLoopRules extends Omit<AttemptRules, "isStopping"> {
+  /** The most attempts in flight at the same time, over all webhooks. */
+  readonly maxInFlight: number
+}
+
+/** After how long a store that did not answer is asked again, in milliseconds. */
+export const storeRetryMillis = 1000
+
+// When a loop stops, it waits no longer than this for the store.
+const stopTimeoutMillis = 5000
+
+// A store may report due deliveries that it cannot return yet: this keeps the loop from spinning.
+const shortestPauseMillis = 50
+
+/** Returns after how long the store may have more to claim, or `undefined` if that depends on others. */
+const pauseMillis = ({ claims, nextDueMillis }: ClaimResult): number | undefined =>
+  nextDueMillis === undefined || (claims.length > 0 && nextDueMillis === 0)
+    ? nextDueMillis
+    : Math.max(shortestPauseMillis, nextDueMillis)
+
+const sooner = (one: number | undefined, other: number | undefined): number | undefined =>
+  one === undefined || other === undefined ? (one ?? other) : Math.min(one, other)
+
+/** Waits until there may be more to claim: for a time, or until it is woken. */
+const sleep = (wake: Latch.Latch, millis: number | undefined): Effect.Effect<unknown> => {
+  if (millis === 0) return Effect.yieldNow
+  return millis === undefined ? wake.await : Effect.timeoutOption(wake.await, millis)
+}
+
+/** Claims and attempts deliveries, for as long as its scope lives. */
+export interface DeliveryLoop {
+  readonly cancel: (webhookId: WebhookId) => void
+  readonly cancelProject: (projectId: ProjectId) => void
+  /** Has it look for something to claim. */
+  readonly wake: () => void
+  /** Waits until nothing is due any more, and no attempt is in flight. */
+  readonly idle: Effect.Effect<void>
+}
+
+/**
+ * Starts a loop.
+ *
+ * @param claiming - reports outages of the store
+ */
+export const startDeliveryLoop = Effect.fnUntraced(function* (
+  settings: DeliveryLoopRules,
+  claiming: OutageReporter,
+): Effect.fn.Return<DeliveryLoop, never, Outbox | WebhookTransport | Scope.Scope> {
+  const outbox = yield* Outbox
+  const fork = Effect.runForkWith(yield* Effect.context<Outbox | WebhookTransport>())
+  const wake = yield* Latch.make()
+  const clock = yield* Clock.Clock
+  const now = () => readMonotonicMillis(clock)
+  const waking = makeClaimTrigger()
+  const idlers = new Set<Latch.Latch>()
+  let isFull = false
+  let isStopping = false
+  const rules: AttemptRules = { ...settings, isStopping: () => isStopping }
+  const ownLeaseMillis = leaseMillis(settings)
+  const isEmpty = (): boolean => inFlight.count().all === 0
+  const inFlight = makeInFlightAttempts({
+    deliver: (claim, onAnswer) => fork(attemptDelivery(claim, rules, onAnswer)),
+    release: (claim) => fork(Effect.uninterruptible(releaseClaim(claim, rules))),
+    onEnd: (webhookId, isSmooth) => {
+      const isReason = inFlight.isLow(webhookId) && waking.settled(webhookId)
+      const isAwaited = idlers.size > 0 && isEmpty()
+      if (isReason || !isSmooth || isFull || isAwaited) wake.openUnsafe()
+    },
+    now,
+    mostQueued: maxPrefetch(settings.maxInFlight),
+  })
+
+  /** Claims what is due and starts it. Returns the time until there may be more: 0 if at once. */
+  const round = Effect.gen(function* () {
+    wake.closeUnsafe()
+    inFlight.beginClaim()
+    waking.beginClaim()
+    const room = claimBudget(inFlight.count(), settings.maxInFlight)
+    isFull = room === undefined
+    if (room === undefined) return undefined
+    const ahead = inFlight.sought(room.ahead)
+    // Those who come during the claim wait for the next one: this one may miss what they wait for.
+    const waiting = [...idlers]
+    const claimed = yield* outbox.claim({ ...room, ahead, leaseMillis: ownLeaseMillis })
+    claiming.succeeded()
+    if (isStopping) {
+      yield* Effect.forEach(claimed.claims, (claim) => releaseClaim(claim, rules), {
+        concurrency: "unbounded",
+        discard: true,
+      })
+      return undefined
+    }
+    const isIdle = claimed.claims.length === 0 && isEmpty()
+    for (const claim of claimed.claims) inFlight.add(claim)
+    const pause = sooner(pauseMillis(claimed), waking.endClaim(claimed.keptBack, inFlight.has))
+    // What was settled during the claim may have made room for what the claim kept back.
+    if (isIdle && pause !== 0) for (const idler of waiting) idler.openUnsafe()
+    return pause
+  }).pipe(Effect.catchCause((cause) => Effect.as(claiming.failed(cause), storeRetryMillis)))
+
+  // A claim is not interrupted halfway: what it claims would wait for its lease to pass.
+  const rounds = yield* Effect.forkScoped(
+    Effect.forever(Effect.flatMap(Effect.uninterruptible(round), (pause) => sleep(wake, pause))),
+  )
+  const stop = Effect.gen(function* () {
+    isStopping = true
+    yield* Fiber.interrupt(rounds)
+    yield* inFlight.interruptAll
+  })
+  yield* Effect.addFinalizer(() =>
+    Effect.timeoutOption(Effect.interruptible(stop), stopTimeoutMillis),
+  )
+
+  const idle = Effect.suspend(() => {
+    const idler = Latch.makeUnsafe()
+    idlers.add(idler)
+    wake.openUnsafe()
+    return Effect.ensuring(
+      idler.await,
+      Effect.sync(() => idlers.delete(idler)),
+    )
+  })
+  const { cancel, cancelProject } = inFlight
+  return { cancel, cancelProject, wake: () => void wake.openUnsafe(), idle }
+})
+
+/** How deliveries are sent when the host asks for it, rather than by themselves. */
+
+/** The options of `flush`. */
+export const flushOptions = Setting.object({
+  /** How long to send. Default: `"10 seconds"`. */
+  timeout: Setting.withDefault(Setting.duration({ least: 0 }), "10 seconds"),
+})
+
+/** The options as a host passes them. */
+export interface FlushOptions extends Setting.InputOf<typeof flushOptions> {}
+
+/** The dispatcher: delivers by itself, or when the host asks for it. */
+
+/** The options of the dispatcher. */
+export const dispatcherOptions = Setting.object({
+  /**
+   * The delays after the first failed attempt, the second, and so on. The default makes ten
+   * attempts in a little over three days. Default: `["5 seconds", "5 minutes", "30 minutes", "2
+   * hours", "5 hours", "10 hours", "14 hours", "20 hours", "24 hours"]`.
+   */
+  retrySchedule: Setting.withDefault(
+    Setting.list(Setting.duration({ least: 0, most: 30 * 86_400_000 })),
+    [
+      "5 seconds",
+      "5 minutes",
+      "30 minutes",
+      "2 hours",
+      "5 hours",
+      "10 hours",
+      "14 hours",
+      "20 hours",
+      "24 hours",
+    ],
+  ),
+  /**
+   * The time for one attempt, from resolving the name to the end of the response. Default: `"15
+   * seconds"`.
+   */
+  timeout: Setting.withDefault(Setting.duration({ most: 3_600_000 }), "15 seconds"),
+  /** How long all attempts for a webhook may fail before it is disabled. Default: `"5 days"`. */
+  disableAfter: Setting.withDefault(Setting.duration(), "5 days"),
+  /** The most attempts in flight at the same time, over all webhooks. Default: `1024`. */
+  maxInFlight: Setting.withDefault(Setting.integer(), 1024),
+  /**
+   * Whether this process delivers by itself, for as long as it runs. `false` leaves that to calls of
+   * `flush` and to other processes on the same database, for example in a serverless function, which is
+   * frozen between requests. Default: `true`.
+   */
+  dispatch: Setting.withDefault(Setting.boolean, true),
+})
+
+/** The options as a host passes them. */
+export interface DispatcherOptions extends Setting.InputOf<typeof dispatcherOptions> {}
+
+/** The options as the library uses them. */
+export interface DispatcherSettings extends Setting.OutputOf<typeof dispatcherOptions> {}
+
+/** Delivers events from the outbox: for as long as its layer lives, or when it is told to. */
+export class Dispatcher extends Context.Service<
+  Dispatcher,
+  {
+    /**
+     * Aborts the attempts in flight for a webhook that was removed. Afterwards none starts in this
+     * process, not even one that was claimed. Other processes learn of the removal from the outbox. The
+     * deletion of a project does so for all of its webhooks, see `ProjectDeletions`.
+     */
+    readonly cancel: (webhookId: WebhookId) => Effect.Effect<void>
+    /**
+     * Sends what is due, until nothing is and no attempt of this process is in flight, or until the time
+     * is up. If the process does not deliver by itself (`dispatch: false`), attempts that are then in
+     * flight are aborted; they can be made again at once, by another process or the next `flush`.
+     *
+     * @param options.timeout - how long to send; `"10 seconds"` by default. The store has up to 5 seconds
+     *   more to take back what was aborted
+     * @returns how many deliveries wait, of all projects, counted up to 10,000. Those that failed and
+     *   will be retried later are among them. Fails with `InvalidInput` if the timeout is invalid, and
+     *   with `StoreUnavailable` if the store does not answer
+     */
+    readonly flush: (
+      options?: FlushOptions,
+    ) => Effect.Effect<number, InvalidInput | StoreUnavailable>
+  }
+>()("@tenure/core/Dispatcher") {
+  static readonly layer = (
+    settings: DispatcherSettings = Setting.parse(dispatcherOptions),
+  ): Layer.Layer<Dispatcher, never, Outbox | WebhookTransport> =>
+    Layer.effect(Dispatcher, make(settings))
+}
+
+const make = Effect.fnUntraced(function* (settings: DispatcherSettings) {
+  const outbox = yield* Outbox
+  const faults = yield* Faults
+  // A loop lives in the scope in which it is started.
+  const services = Context.omit(Scope.Scope)(
+    yield* Effect.context<Outbox | WebhookTransport | Scope.Scope>(),
+  )
+  const claiming = makeOutageReporter(faults, "Deliveries cannot be claimed")
+  const watching = makeOutageReporter(faults, "Changes of the outbox cannot be watched")
+  const loops = new Set<DeliveryLoop>()
+
+  const cancel = (webhookId: WebhookId): void => {
+    for (const loop of loops) loop.cancel(webhookId)
+  }
+
+  const deletions = yield* ProjectDeletions
+  deletions.listen((projectId) => {
+    for (const loop of loops) loop.cancelProject(projectId)
+  })
+
+  const follow = (change: OutboxChange): void => {
+    if (change._tag === "Removed") return cancel(change.webhookId)
+    for (const loop of loops) loop.wake()
+  }
+
+  const watch = outbox.nextChange.pipe(
+    Effect.map((change) => {
+      watching.succeeded()
+      follow(change)
+    }),
+    Effect.catchCause((cause) =>
+      Effect.andThen(watching.failed(cause), Effect.sleep(storeRetryMillis)),
+    ),
+  )
+
+  const start = Effect.gen(function* () {
+    yield* Effect.forkScoped(Effect.forever(watch))
+    const loop = yield* startDeliveryLoop(settings, claiming)
+    loops.add(loop)
+    yield* Effect.addFinalizer(() => Effect.sync(() => loops.delete(loop)))
+    return loop
+  }).pipe(Effect.provideContext(services))
+
+  const own = settings.dispatch ? yield* start : undefined
+
+  const send = (timeout: number) =>
+    Effect.scoped(
+      Effect.flatMap(own === undefined ? start : Effect.succeed(own), ({ idle }) =>
+        Effect.timeoutOption(idle, timeout),
+      ),
+    )
+
+  return Dispatcher.of({
+    cancel: (webhookId) => Effect.sync(() => cancel(webhookId)),
+    flush: Effect.fnUntraced(function* (given: FlushOptions = {}) {
+      const { timeout } = yield* Setting.decode(flushOptions, given)
+      yield* send(timeout)
+      const { waiting } = yield* outbox.backlog(maxCountedBacklog)
+      return waiting
+    }),
+  })
+})

@@ -1,0 +1,247 @@
+/** Encrypts the secrets of webhooks for their store, by AES-256-GCM. */
+
+import * as Context from "effect/Context"
+import { WebCrypto } from "effect/crypto/WebCrypto"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { makeLruCache } from "../base/lru-cache.ts"
+import * as Setting from "../base/setting.ts"
+import type { BrandConstructor } from "../base/values.ts"
+import type { WebhookRef } from "./outbox.ts"
+import {
+  type EncryptedSecret,
+  type Keyring,
+  StoredSecret,
+  formatStoredSecret,
+  isEncrypted,
+  isEncryptedWith,
+  keyringOption,
+  parseStoredSecret,
+} from "./secrets.ts"
+import { SigningKey, WebhookSecret } from "./signature.ts"
+
+/** The options of encryption. */
+export const encryptionOptions = Setting.object({
+  /**
+   * The keys that encrypt and decrypt the secrets and signing keys of webhooks in the store. Without
+   * it, the store keeps them as they are.
+   */
+  encryption: Setting.optional(keyringOption),
+})
+
+/** The options as a host gives them. */
+export interface EncryptionOptions extends Setting.InputOf<typeof encryptionOptions> {}
+
+/** The options as the library uses them. */
+export interface EncryptionSettings extends Setting.OutputOf<typeof encryptionOptions> {}
+
+/** A secret cannot be encrypted or decrypted. Nothing in it shows a secret or a key. */
+export class SecretUnreadable extends Data.TaggedError("SecretUnreadable")<{
+  readonly webhookId: string
+  readonly problem: string
+  /** Whether the server has no keys, or cannot load one now: the other secrets are no better off. */
+  readonly isOfServer: boolean
+  /** The error of the host's function for keys. */
+  readonly cause?: unknown
+}> {
+  override get message(): string {
+    return `The secret of the webhook "${this.webhookId}" cannot be used: ${this.problem}.`
+  }
+}
+
+/** Encrypts and decrypts what belongs to a webhook. */
+export interface Encryption {
+  /** Makes the form that a store keeps. */
+  readonly seal: (
+    owner: WebhookRef,
+    plain: WebhookSecret | SigningKey,
+  ) => Effect.Effect<StoredSecret, SecretUnreadable>
+
+  /** Reads a secret that a store has kept, encrypted or not. */
+  readonly secret: (
+    owner: WebhookRef,
+    stored: StoredSecret,
+  ) => Effect.Effect<WebhookSecret, SecretUnreadable>
+
+  /** Reads a signing key that a store has kept, encrypted or not. */
+  readonly signingKey: (
+    owner: WebhookRef,
+    stored: StoredSecret,
+  ) => Effect.Effect<SigningKey, SecretUnreadable>
+
+  /** Tells whether a secret is in the form that `seal` makes now. */
+  readonly isCurrent: (stored: StoredSecret) => boolean
+}
+
+type Open = (owner: WebhookRef, stored: StoredSecret) => Effect.Effect<string, SecretUnreadable>
+
+// Secrets that are kept decrypted.
+const maxSecrets = 10_000
+
+// Keys that are kept. Their ids come from the store.
+const maxKeys = 64
+
+const keyTimeout = "10 seconds"
+
+const ivBytes = 12
+
+const unreadable = ({ webhookId }: WebhookRef, problem: string): SecretUnreadable =>
+  new SecretUnreadable({ webhookId, problem, isOfServer: false })
+
+const serverFault = (
+  { webhookId }: WebhookRef,
+  problem: string,
+  cause?: unknown,
+): SecretUnreadable => new SecretUnreadable({ webhookId, problem, isOfServer: true, cause })
+
+/** Reads a secret in plain text, or after decryption. */
+const branded = <A extends string>(
+  owner: WebhookRef,
+  { is }: BrandConstructor<string, A>,
+  text: string,
+): Effect.Effect<A, SecretUnreadable> =>
+  is(text) ? Effect.succeed(text) : Effect.fail(unreadable(owner, "it is invalid"))
+
+const make = (
+  open: Open,
+  { isCurrent, seal }: Pick<Encryption, "seal" | "isCurrent">,
+): Encryption => {
+  const read =
+    <A extends string>(kind: BrandConstructor<string, A>) =>
+    (owner: WebhookRef, stored: StoredSecret) =>
+      isEncrypted(stored)
+        ? Effect.flatMap(open(owner, stored), (plain) => branded(owner, kind, plain))
+        : branded(owner, kind, stored)
+  return { seal, isCurrent, secret: read(WebhookSecret), signingKey: read(SigningKey) }
+}
+
+/** Keeps secrets as they are. */
+const sealingNothing: Pick<Encryption, "seal" | "isCurrent"> = {
+  seal: (_, plain) => Effect.succeed(StoredSecret(plain)),
+  isCurrent: (stored) => !isEncrypted(stored),
+}
+
+const none: Encryption = make(
+  (owner) => Effect.fail(serverFault(owner, "it is encrypted, but there is no encryption key")),
+  sealingNothing,
+)
+
+const utf8 = new TextEncoder()
+
+/** Binds a ciphertext to its webhook: it cannot be decrypted as the secret of another. */
+const algorithm = ({ projectId, webhookId }: WebhookRef, iv: Uint8Array<ArrayBuffer>) => ({
+  name: "AES-GCM",
+  iv,
+  additionalData: utf8.encode(`tenure ${webhookId} ${projectId}`),
+})
+
+/** Makes a function that imports keys, and keeps them. */
+const importing = Effect.fnUntraced(function* ({ find }: Keyring) {
+  const { subtle } = yield* WebCrypto
+
+  const load = async (id: string) => {
+    const bytes = await find(id)
+    if (bytes === undefined) return undefined
+    return subtle.importKey("raw", bytes, "AES-GCM", false, ["encrypt", "decrypt"])
+  }
+  const imported = makeLruCache<string, ReturnType<typeof load>>(maxKeys)
+
+  const cached = (id: string): ReturnType<typeof load> => {
+    const known = imported.get(id)
+    if (known !== undefined) return known
+    const loading = load(id)
+    imported.set(id, loading)
+    return loading
+  }
+
+  return (owner: WebhookRef, id: string) =>
+    Effect.tryPromise({
+      try: () => cached(id),
+      catch: (cause) => serverFault(owner, `the encryption key "${id}" cannot be loaded`, cause),
+    }).pipe(
+      Effect.timeoutOrElse({
+        duration: keyTimeout,
+        orElse: () =>
+          Effect.fail(serverFault(owner, `the encryption key "${id}" did not load in time`)),
+      }),
+      Effect.flatMap((key) =>
+        key === undefined
+          ? Effect.fail(unreadable(owner, `there is no valid encryption key "${id}"`))
+          : Effect.succeed(key),
+      ),
+      // The next call asks again.
+      Effect.tapError(() => Effect.sync(() => imported.delete(id))),
+    )
+})
+
+type KeyOf = Effect.Success<ReturnType<typeof importing>>
+
+const opening = Effect.fnUntraced(function* (keyOf: KeyOf) {
+  const { subtle } = yield* WebCrypto
+  const opened = makeLruCache<string, string>(maxSecrets)
+
+  const decrypt = Effect.fnUntraced(function* (
+    owner: WebhookRef,
+    { bytes, keyId }: EncryptedSecret,
+  ) {
+    const key = yield* keyOf(owner, keyId)
+    const iv = bytes.slice(0, ivBytes)
+    const plain = yield* Effect.tryPromise({
+      try: async () =>
+        new Uint8Array(await subtle.decrypt(algorithm(owner, iv), key, bytes.slice(ivBytes))),
+      catch: () => unreadable(owner, `it was not encrypted for this webhook by the key "${keyId}"`),
+    })
+    return new TextDecoder().decode(plain)
+  })
+
+  const open: Open = (owner, stored) => {
+    const entry = `${owner.webhookId} ${owner.projectId} ${stored}`
+    const known = opened.get(entry)
+    if (known !== undefined) return Effect.succeed(known)
+    const sealed = parseStoredSecret(stored)
+    if (sealed === undefined) return Effect.fail(unreadable(owner, "it is damaged"))
+    return Effect.tap(decrypt(owner, sealed), (plain) =>
+      Effect.sync(() => opened.set(entry, plain)),
+    )
+  }
+  return open
+})
+
+const sealing = Effect.fnUntraced(function* (keyOf: KeyOf, current: string) {
+  const crypto = yield* WebCrypto
+
+  const seal: Encryption["seal"] = Effect.fnUntraced(function* (owner, plain) {
+    const key = yield* keyOf(owner, current)
+    const iv = crypto.getRandomValues(new Uint8Array(ivBytes))
+    const encrypted = yield* Effect.tryPromise({
+      try: async () =>
+        new Uint8Array(await crypto.subtle.encrypt(algorithm(owner, iv), key, utf8.encode(plain))),
+      catch: () => unreadable(owner, `it cannot be encrypted by the key "${current}"`),
+    })
+    const bytes = Uint8Array.of(...iv, ...encrypted)
+    return formatStoredSecret({ keyId: current, bytes })
+  })
+
+  return { seal, isCurrent: (stored: StoredSecret) => isEncryptedWith(current, stored) }
+})
+
+const encrypting = Effect.fnUntraced(function* (keyring: Keyring) {
+  const { current } = keyring
+  const keyOf = yield* importing(keyring)
+  return make(
+    yield* opening(keyOf),
+    current === undefined ? sealingNothing : yield* sealing(keyOf, current),
+  )
+})
+
+/** The encryption of secrets. By default, secrets are stored in plain text. */
+export const Encryption = Context.Reference<Encryption>("@tenure/core/Encryption", {
+  defaultValue: () => none,
+})
+
+/** Encrypts and decrypts with the keys of the host, if it has given some. */
+export const encryptionLayer = ({ encryption }: EncryptionSettings): Layer.Layer<never> =>
+  encryption === undefined
+    ? Layer.succeed(Encryption, none)
+    : Layer.effect(Encryption, encrypting(encryption))

@@ -1,0 +1,313 @@
+/** The addresses that webhooks may reach: the public internet, and networks that the operator allows. */
+
+import * as Context from "effect/Context"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as IpNetwork from "effect/net/IpNetwork"
+import * as NetAddress from "effect/net/NetAddress"
+import * as Result from "effect/Result"
+import { networksInclude, networksOption } from "../base/input.ts"
+import * as Setting from "../base/setting.ts"
+
+// From the IANA registries of special-purpose addresses, with multicast and reserved addresses.
+const nonPublicIpv4 = [
+  "0.0.0.0/8",
+  "10.0.0.0/8",
+  "100.64.0.0/10",
+  "127.0.0.0/8",
+  // The metadata service of Azure.
+  "168.63.129.16/32",
+  "169.254.0.0/16",
+  "172.16.0.0/12",
+  "192.0.0.0/24",
+  "192.0.2.0/24",
+  "192.31.196.0/24",
+  "192.52.193.0/24",
+  "192.88.99.0/24",
+  "192.168.0.0/16",
+  "192.175.48.0/24",
+  "198.18.0.0/15",
+  "198.51.100.0/24",
+  "203.0.113.0/24",
+  "224.0.0.0/4",
+  "240.0.0.0/4",
+].map(IpNetwork.fromStringUnsafe)
+
+// Contains all global unicast addresses. Addresses outside are not public: NAT64 (64:ff9b::/96),
+// unique local, link-local and multicast addresses, for example.
+const globalUnicast = IpNetwork.fromStringUnsafe("2000::/3")
+
+// Includes Teredo and 6to4, which tunnel to any IPv4 address.
+const nonPublicIpv6 = [
+  "2001::/23",
+  "2001:db8::/32",
+  "2002::/16",
+  "2620:4f:8000::/48",
+  "3fff::/20",
+].map(IpNetwork.fromStringUnsafe)
+
+/** Tells whether an address is public. An IPv4-mapped IPv6 address counts as the IPv4 address. */
+export const isPublic = (address: NetAddress.IpAddress): boolean => {
+  const canonical = NetAddress.toCanonical(address)
+  return NetAddress.isIpv4Address(canonical)
+    ? !networksInclude(nonPublicIpv4, canonical)
+    : networksInclude([globalUnicast], canonical) && !networksInclude(nonPublicIpv6, canonical)
+}
+
+/** The host of a URL, before any name is resolved. */
+export type Host =
+  | { readonly _tag: "Literal"; readonly address: NetAddress.IpAddress }
+  /** A name that always stands for this machine (RFC 6761, 6.3). */
+  | { readonly _tag: "Localhost" }
+  | { readonly _tag: "Name"; readonly name: string }
+
+/** Classifies a `URL.hostname`, in which decimal, octal and hexadecimal addresses are normalized. */
+export const hostOf = (hostname: string): Host => {
+  const bare = hostname.startsWith("[") ? hostname.slice(1, -1) : hostname
+  const address = NetAddress.ipFromString(bare)
+  if (Result.isSuccess(address)) return { _tag: "Literal", address: address.success }
+  return /(^|\.)localhost\.?$/i.test(bare) ? { _tag: "Localhost" } : { _tag: "Name", name: bare }
+}
+
+/** The options of the policy. */
+export const addressPolicyOptions = Setting.object({
+  /**
+   * Networks in CIDR notation that webhooks may reach although they are not public. Default: `[]`.
+   */
+  allowedNetworks: Setting.withDefault(networksOption, []),
+})
+
+/** The options as a host passes them. */
+export interface AddressPolicyOptions extends Setting.InputOf<typeof addressPolicyOptions> {}
+
+/** The options as the library uses them. */
+export interface AddressPolicySettings extends Setting.OutputOf<typeof addressPolicyOptions> {}
+
+/** Decides which addresses webhooks may reach. */
+export class AddressPolicy extends Context.Service<
+  AddressPolicy,
+  {
+    /** Tells whether webhooks may reach an address. */
+    readonly permits: (address: NetAddress.IpAddress) => boolean
+  }
+>()("@tenure/core/AddressPolicy") {
+  static readonly layer = (
+    { allowedNetworks }: AddressPolicySettings = Setting.parse(addressPolicyOptions),
+  ): Layer.Layer<AddressPolicy> =>
+    Layer.succeed(AddressPolicy, {
+      permits: (address) =>
+        isPublic(address) || networksInclude(allowedNetworks, NetAddress.toCanonical(address)),
+    })
+}
+
+/** Tells whether webhooks may reach a host, as far as is known before its name is resolved. */
+export const permitsHost = (policy: AddressPolicy["Service"], hostname: string): boolean => {
+  const host = hostOf(hostname)
+  switch (host._tag) {
+    case "Literal":
+      return policy.permits(host.address)
+    case "Localhost":
+      return NetAddress.loopbackAddresses.some(policy.permits)
+    case "Name":
+      return true
+  }
+}
+
+/** URLs of webhooks, and the rules for them. */
+
+/** The longest URL of a webhook, in characters. */
+export const maxWebhookUrlLength = 2048
+
+/** The URL cannot be the URL of a webhook; the message says why. */
+export class InvalidWebhookUrl extends Data.TaggedError("InvalidWebhookUrl")<{
+  readonly message: string
+}> {}
+
+/** The rules for URLs besides their syntax. */
+export interface WebhookUrlRules {
+  /** Refuses `http:`. */
+  readonly requireHttps: boolean
+  /** Whether the transport sends over `http:` to hosts that are names. */
+  readonly sendsHttpToNames: boolean
+  /** Tells whether a host, in the spelling of `URL.hostname`, may be reached. */
+  readonly permitsHost: (hostname: string) => boolean
+}
+
+// A URL parser silently removes or repairs these, so that the URL is not the one that the client sent.
+const repaired = /[\p{Cc}\p{Cf}\p{Cs}\p{Z}\\]|^(?!https?:\/\/[^/])/iu
+
+const invalid = (message: string): Result.Result<never, InvalidWebhookUrl> =>
+  Result.fail(new InvalidWebhookUrl({ message }))
+
+/** Tells whether a URL has `http:` and a name. Nothing proves which machine answers to that name. */
+export const isHttpToName = ({ hostname, protocol }: URL): boolean =>
+  protocol === "http:" && hostOf(hostname)._tag === "Name"
+
+/** Returns what is wrong with a URL that was parsed, if anything. */
+const faultOf = (url: URL, rules: WebhookUrlRules): string | undefined => {
+  if (rules.requireHttps && url.protocol !== "https:") return "url must use https"
+  if (!rules.sendsHttpToNames && isHttpToName(url)) {
+    return "url must use https: this service sends http to IP addresses only"
+  }
+  if (url.username !== "" || url.password !== "") return "url must not contain credentials"
+  return rules.permitsHost(url.hostname) ? undefined : "url must not point to a private address"
+}
+
+/** Decodes the text of a URL; fails with `InvalidWebhookUrl` on anything but a string. */
+export const parseWebhookUrl = (input: unknown): Result.Result<string, InvalidWebhookUrl> =>
+  typeof input === "string"
+    ? Result.succeed(input)
+    : invalid("url is required and must be a string")
+
+/**
+ * Decodes the URL of a webhook.
+ *
+ * @returns the URL as it was given, or `InvalidWebhookUrl`, whose message says what is wrong
+ * @example
+ * ```ts
+ * const rules = { requireHttps: true, sendsHttpToNames: false, permitsHost: () => true }
+ * WebhookUrl.decodeWebhookUrl("https://example.com/hooks", rules) // succeeds
+ * WebhookUrl.decodeWebhookUrl("http://example.com/hooks", rules) // fails: url must use https
+ * ```
+ */
+export const decodeWebhookUrl = (
+  input: unknown,
+  rules: WebhookUrlRules,
+): Result.Result<string, InvalidWebhookUrl> =>
+  Result.flatMap(parseWebhookUrl(input), (text) => {
+    if (text.length > maxWebhookUrlLength)
+      return invalid(`url must be at most ${maxWebhookUrlLength} characters`)
+    const url = repaired.test(text) ? null : URL.parse(text)
+    if (url === null) return invalid("url must be a valid absolute http or https URL")
+    const fault = faultOf(url, rules)
+    return fault === undefined ? Result.succeed(text) : invalid(fault)
+  })
+
+/** The port that sends one notification. */
+
+/** A POST request to a receiver. */
+export interface TransportRequest {
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+}
+
+/** The response of a receiver. */
+export interface TransportResponse {
+  readonly status: number
+  /** The `Retry-After` header, as sent. */
+  readonly retryAfter: string | undefined
+  /** The first kilobyte of the response, as text. */
+  readonly body: string
+}
+
+/** The receiver could not be reached or did not answer. */
+export class TransportError extends Data.TaggedError("TransportError")<{
+  /** A code for the cause, for example `ECONNREFUSED` or `AddressNotAllowed`. */
+  readonly reason: string
+}> {}
+
+// The most of a response body that is read, in bytes.
+const maxResponseBytes = 64 * 1024
+
+// The most of a response body that is kept with the attempt, in bytes.
+const keptBytes = 1024
+
+/**
+ * Sends notifications.
+ *
+ * An implementation connects only to addresses that `AddressPolicy` permits, does not follow
+ * redirects, and reads the response until it ends or `bodyReader` stops it. When it is interrupted, it
+ * closes the connection at once.
+ */
+export class WebhookTransport extends Context.Service<
+  WebhookTransport,
+  {
+    /**
+     * Whether it sends over `http:` to hosts that are names. A transport must not, unless it checks the
+     * address it connects to: plain HTTP does not prove which machine answers to a name. If this is
+     * `false`, `Webhooks.create` refuses such URLs.
+     */
+    readonly sendsHttpToNames: boolean
+
+    /** Sends a request and returns the response, whatever its status. */
+    readonly send: (request: TransportRequest) => Effect.Effect<TransportResponse, TransportError>
+  }
+>()("@tenure/core/WebhookTransport") {
+  /**
+   * Sends with the `fetch` of the runtime, which does not reveal the address it connects to. It sends
+   * to names over https only, where the certificate proves, before the request leaves, that the name
+   * does not lead to a machine of the internal network.
+   */
+  static readonly layerFetch: Layer.Layer<WebhookTransport, never, AddressPolicy> = Layer.effect(
+    WebhookTransport,
+    Effect.map(AddressPolicy, (policy) => ({
+      sendsHttpToNames: false,
+      send: (request) => send(policy, request),
+    })),
+  )
+}
+
+/**
+ * Makes a reader of a response body. `add` takes the next chunk and returns whether to go on reading;
+ * `text` returns the first kilobyte.
+ */
+export const bodyReader = (): {
+  readonly add: (chunk: Uint8Array) => boolean
+  readonly text: () => string
+} => {
+  const decoder = new TextDecoder()
+  let received = 0
+  let text = ""
+  return {
+    add: (chunk) => {
+      const room = Math.max(0, keptBytes - received)
+      text += decoder.decode(chunk.subarray(0, room), { stream: true })
+      received += chunk.length
+      return received <= maxResponseBytes
+    },
+    text: () => text,
+  }
+}
+
+const read = async (body: ReadableStream<Uint8Array> | null): Promise<string> => {
+  const reader = bodyReader()
+  // Leaving the loop cancels the stream, and that closes the connection.
+  for await (const chunk of body ?? []) if (!reader.add(chunk)) break
+  return reader.text()
+}
+
+const send = (
+  policy: AddressPolicy["Service"],
+  { body, headers, url }: TransportRequest,
+): Effect.Effect<TransportResponse, TransportError> => {
+  const target = new URL(url)
+  if (!permitsHost(policy, target.hostname) || isHttpToName(target)) {
+    return Effect.fail(new TransportError({ reason: "AddressNotAllowed" }))
+  }
+  return Effect.tryPromise({
+    try: async (signal) => {
+      const response = await fetch(target, {
+        method: "POST",
+        redirect: "manual",
+        headers: { ...headers },
+        body,
+        signal,
+      })
+      return {
+        status: response.status,
+        retryAfter: response.headers.get("retry-after") ?? undefined,
+        body: await read(response.body),
+      }
+    },
+    catch: (cause) => new TransportError({ reason: reasonOf(cause) }),
+  })
+}
+
+/** Returns the code of the underlying error if the runtime provides it, otherwise its name. */
+const reasonOf = (cause: unknown): string => {
+  const fault = cause instanceof Error && cause.cause instanceof Error ? cause.cause : cause
+  if (!(fault instanceof Error)) return "Error"
+  return "code" in fault && typeof fault.code === "string" ? fault.code : fault.name
+}

@@ -1,0 +1,87 @@
+/** Webhooks: where a project's events are sent. */
+
+import type { Branded } from "effect/Brand"
+import * as Data from "effect/Data"
+import { type ProjectId, brandedWhere, isUuid } from "../base/values.ts"
+import type { EventType } from "../events/event.ts"
+import type { StoredSecret } from "./secrets.ts"
+import type { SigningKey, WebhookSecret } from "./signature.ts"
+
+/** The id of a webhook: a UUID in lower case. */
+export type WebhookId = Branded<string, "@tenure/core/WebhookId">
+
+/** Brands text as a webhook id. Throws a `TypeError` if it is not a UUID in lower case. */
+export const WebhookId = brandedWhere<string, WebhookId>(
+  "webhook id",
+  "a UUID in lower case",
+  isUuid,
+)
+
+/** A webhook whose secret is an `S` and whose signing key is a `K`. */
+export interface WebhookWith<S extends string, K extends string> {
+  readonly id: WebhookId
+  readonly projectId: ProjectId
+  readonly url: string
+  readonly secret: S
+  /** The secret before the last rotation, which also signs until that instant. */
+  readonly previous: { readonly secret: S; readonly until: number } | undefined
+  /** The key that signs in addition to the secret, if one was added. */
+  readonly signingKey: K | undefined
+  /** The types of events to send; `undefined` for all. */
+  readonly eventTypes: ReadonlyArray<EventType> | undefined
+  /** When it was created, in milliseconds since the epoch. */
+  readonly createdAt: number
+  /** When it was disabled, in milliseconds since the epoch; nothing is sent while it is. */
+  readonly disabledAt: number | undefined
+}
+
+/** A webhook with its secrets in plain text. */
+export interface Webhook extends WebhookWith<WebhookSecret, SigningKey> {}
+
+/** A webhook with those of its secrets that can be read. */
+export interface ShownWebhook extends Omit<Webhook, "secret"> {
+  readonly secret: WebhookSecret | undefined
+  /** Why a secret cannot be read; `undefined` if all of them can. */
+  readonly problem: string | undefined
+}
+
+/** A webhook without its secrets. */
+export interface PublicWebhook extends Omit<Webhook, "secret" | "previous" | "signingKey"> {}
+
+/** A webhook as stores keep it: its secrets may be encrypted. */
+export interface StoredWebhook extends WebhookWith<StoredSecret, StoredSecret> {}
+
+/** How the attempts for a webhook have gone since one succeeded. */
+export interface Health {
+  /** The number of attempts that have failed. */
+  readonly failures: number
+  /** When the first of them failed, in milliseconds since the epoch. */
+  readonly failingSince: number | undefined
+}
+
+/** The project has no such webhook. */
+export class WebhookNotFound extends Data.TaggedError("WebhookNotFound")<{
+  readonly webhookId: string
+}> {
+  override get message(): string {
+    return `There is no webhook "${this.webhookId}".`
+  }
+}
+
+/** The webhook is disabled, so nothing can be sent to it. */
+export class WebhookDisabled extends Data.TaggedError("WebhookDisabled")<{
+  readonly webhookId: string
+}> {
+  override get message(): string {
+    return `The webhook "${this.webhookId}" is disabled.`
+  }
+}
+
+/** The project has the most webhooks that it may have. */
+export class WebhookLimitReached extends Data.TaggedError("WebhookLimitReached")<{
+  readonly limit: number
+}> {
+  override get message(): string {
+    return `A project has ${this.limit} webhooks at most.`
+  }
+}

@@ -1,0 +1,588 @@
+/** Reads the arguments that the calls of webhooks share. */
+
+import * as Context from "effect/Context"
+import { WebCrypto } from "effect/crypto/WebCrypto"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
+import {
+  type IdempotencyConflict,
+  type IdempotencyKeyInput,
+  type OriginInput,
+  attachIdempotencyKey,
+  notifyReplay,
+  readChangeContext,
+} from "../base/change-context.ts"
+import { type InvalidInput, StoreUnavailable } from "../base/errors.ts"
+import {
+  invalidArgument,
+  readArgument,
+  readBranded,
+  readInstantArgument,
+  readPageSize,
+  readProjectId,
+} from "../base/input.ts"
+import * as Setting from "../base/setting.ts"
+import type { InstantInput } from "../base/time.ts"
+import { type ProjectId, type ProjectNotFound, copyOwn } from "../base/values.ts"
+import {
+  EventId,
+  Hooks,
+  eventTypes,
+  eventTypesOption,
+  makeEvent,
+  newEventId,
+} from "../events/event.ts"
+import { Dispatcher } from "./dispatcher.ts"
+import { Encryption, type SecretUnreadable } from "./encryption.ts"
+import {
+  type Delivery,
+  type DeliveryState,
+  Outbox,
+  type RedeliveryFilter,
+  type WebhookRef,
+  deliveryStates,
+} from "./outbox.ts"
+import {
+  type VerificationKey,
+  type WebhookSecret,
+  generateSigningKey,
+  secretFromBytes,
+  verificationKeyOf,
+} from "./signature.ts"
+import { WebhookStore } from "./store.ts"
+import {
+  AddressPolicy,
+  type InvalidWebhookUrl,
+  WebhookTransport,
+  type WebhookUrlRules,
+  decodeWebhookUrl,
+  permitsHost,
+} from "./transport.ts"
+import {
+  type Health,
+  type PublicWebhook,
+  type ShownWebhook,
+  type StoredWebhook,
+  type Webhook,
+  type WebhookDisabled,
+  WebhookId,
+  type WebhookLimitReached,
+  WebhookNotFound,
+} from "./webhook.ts"
+
+/** Decodes the id of a webhook. Text that is not a UUID cannot be the id of any. */
+const decodeWebhookId = (
+  text: string,
+): Effect.Effect<WebhookId, WebhookNotFound | InvalidInput> => {
+  if (typeof text !== "string") return invalidArgument("webhookId", "the id of a webhook")
+  const id = text.toLowerCase()
+  return WebhookId.is(id)
+    ? Effect.succeed(id)
+    : Effect.fail(new WebhookNotFound({ webhookId: text }))
+}
+
+/** Decodes the ids of a webhook. Fails with `WebhookNotFound` if they cannot be those of any. */
+export const readWebhookIds = Effect.fnUntraced(function* (ids: WebhookIds) {
+  const { projectId, webhookId } = copyOwn(ids)
+  return {
+    webhookId: yield* decodeWebhookId(webhookId),
+    projectId: yield* readProjectId(projectId),
+  } satisfies WebhookRef
+})
+
+/** Reads the occasion of a change of a webhook, which the other parameters describe. */
+export const readWebhookChange = Effect.fnUntraced(function* (
+  change: string,
+  ids: RepeatableIds,
+  origin?: OriginInput,
+  ...further: ReadonlyArray<unknown>
+) {
+  const { idempotencyKey, projectId, webhookId } = copyOwn(ids)
+  const occasion = yield* readChangeContext(origin)
+  return yield* attachIdempotencyKey(
+    occasion,
+    idempotencyKey,
+    change,
+    projectId,
+    webhookId,
+    ...further,
+  )
+})
+
+/** Registers, lists and deletes webhooks, and makes their secrets. */
+
+/** The methods of `Webhooks` that register webhooks, and change or show them. */
+type Registry = Pick<
+  Webhooks["Service"],
+  "create" | "list" | "health" | "find" | "delete" | "rotateSecret" | "addSigningKey" | "enable"
+>
+
+const secretLife = Setting.duration({ least: 0, most: 30 * 86_400_000 })
+
+/** Reads the secrets of a webhook. */
+const opened = Effect.fnUntraced(function* (
+  encryption: Encryption,
+  stored: StoredWebhook & Health,
+) {
+  const { previous, signingKey } = stored
+  const owner: WebhookRef = { projectId: stored.projectId, webhookId: stored.id }
+  return {
+    ...stored,
+    secret: yield* encryption.secret(owner, stored.secret),
+    previous: previous && {
+      ...previous,
+      secret: yield* encryption.secret(owner, previous.secret),
+    },
+    signingKey: signingKey && (yield* encryption.signingKey(owner, signingKey)),
+  } satisfies Webhook & Health
+})
+
+/** Reads the secrets of a webhook that can be read. Fails if the server could read none of any webhook. */
+const shown = Effect.fnUntraced(function* (
+  encryption: Encryption,
+  stored: StoredWebhook & Health,
+): Effect.fn.Return<ShownWebhook & Health, SecretUnreadable> {
+  const all = yield* Effect.result(opened(encryption, stored))
+  if (Result.isSuccess(all)) return { ...all.success, problem: undefined }
+  if (all.failure.isOfServer) return yield* all.failure
+  const { previous: _, signingKey: __, ...others } = stored
+  const owner: WebhookRef = { projectId: stored.projectId, webhookId: stored.id }
+  return {
+    ...others,
+    secret: yield* Effect.orElseSucceed(encryption.secret(owner, stored.secret), () => undefined),
+    previous: undefined,
+    signingKey: undefined,
+    problem: all.failure.problem,
+  }
+})
+
+/** Without its secrets, a webhook is of no more use than a store that does not answer. */
+const asUnavailable = <A, E, R>(work: Effect.Effect<A, E | SecretUnreadable, R>) =>
+  Effect.catchTag(work, "SecretUnreadable", (cause) => Effect.fail(new StoreUnavailable({ cause })))
+
+/** Makes the methods. */
+export const makeRegistry = Effect.fnUntraced(function* ({
+  maxPerProject,
+  requireHttps,
+}: WebhooksSettings) {
+  const store = yield* WebhookStore
+  const dispatcher = yield* Dispatcher
+  const policy = yield* AddressPolicy
+  const transport = yield* WebhookTransport
+  const crypto = yield* WebCrypto
+  const encryption = yield* Encryption
+
+  const urlRules: WebhookUrlRules = {
+    requireHttps,
+    sendsHttpToNames: transport.sendsHttpToNames,
+    permitsHost: (hostname) => permitsHost(policy, hostname),
+  }
+
+  const freshSecret = () => secretFromBytes(crypto.getRandomValues(new Uint8Array(32)))
+
+  /** Returns a webhook with its secrets, and how its latest attempts went. */
+  const find = Effect.fnUntraced(function* (projectId: ProjectId, webhookId: WebhookId) {
+    return yield* asUnavailable(opened(encryption, yield* store.find(projectId, webhookId)))
+  })
+
+  return {
+    create: Effect.fnUntraced(function* (input, origin) {
+      const { eventTypes, idempotencyKey, projectId, url } = copyOwn(input)
+      const occasion = yield* readChangeContext(origin)
+      const webhook: Webhook = {
+        id: WebhookId(crypto.randomUUID()),
+        projectId: yield* readProjectId(projectId),
+        url: yield* Effect.fromResult(decodeWebhookUrl(url, urlRules)),
+        secret: freshSecret(),
+        previous: undefined,
+        signingKey: undefined,
+        eventTypes: yield* readArgument("eventTypes", eventTypesOption, eventTypes),
+        createdAt: occasion.at,
+        disabledAt: undefined,
+      }
+      const owner = { projectId: webhook.projectId, webhookId: webhook.id }
+      const secret = yield* asUnavailable(encryption.seal(owner, webhook.secret))
+      const stored = { ...webhook, secret, previous: undefined, signingKey: undefined }
+      const keyed = yield* attachIdempotencyKey(
+        occasion,
+        idempotencyKey,
+        "create",
+        owner.projectId,
+        webhook.url,
+        eventTypes,
+      )
+      const replayed = yield* store.add(stored, maxPerProject, keyed)
+      if (replayed === undefined) return webhook
+      yield* notifyReplay(keyed, replayed)
+      return yield* find(owner.projectId, WebhookId(replayed.answer))
+    }),
+
+    list: Effect.fnUntraced(function* (project) {
+      const { projectId } = copyOwn(project)
+      const stored = yield* store.list(yield* readProjectId(projectId))
+      return yield* asUnavailable(Effect.forEach(stored, (one) => shown(encryption, one)))
+    }),
+
+    health: Effect.fnUntraced(function* (project) {
+      const { projectId } = copyOwn(project)
+      const stored = yield* store.list(yield* readProjectId(projectId))
+      return stored.map(({ previous: _, secret: __, signingKey: ___, ...others }) => others)
+    }),
+
+    find: Effect.fnUntraced(function* (ids) {
+      const { projectId, webhookId } = yield* readWebhookIds(ids)
+      return yield* asUnavailable(shown(encryption, yield* store.find(projectId, webhookId)))
+    }),
+
+    delete: Effect.fnUntraced(function* (ids, origin) {
+      const { projectId, webhookId } = yield* readWebhookIds(ids)
+      const occasion = yield* readWebhookChange("delete", ids, origin)
+      // The webhook may have been removed even if the store does not say so.
+      yield* store.remove(projectId, webhookId, occasion).pipe(
+        Effect.tap((replayed) =>
+          replayed === undefined ? dispatcher.cancel(webhookId) : notifyReplay(occasion, replayed),
+        ),
+        Effect.tapErrorTag("StoreUnavailable", () => dispatcher.cancel(webhookId)),
+        Effect.uninterruptible,
+      )
+    }),
+
+    rotateSecret: Effect.fnUntraced(function* (rotation, origin) {
+      const { keepOldFor = "24 hours", ...ids } = copyOwn(rotation)
+      const { projectId, webhookId } = yield* readWebhookIds(ids)
+      const kept = yield* readArgument("keepOldFor", secretLife, keepOldFor)
+      const secret = freshSecret()
+      const occasion = yield* readWebhookChange("rotateSecret", ids, origin, kept)
+      const previousUntil = occasion.at + kept
+      const sealed = yield* asUnavailable(encryption.seal({ projectId, webhookId }, secret))
+      const sealedRotation = { secret: sealed, previousUntil }
+      const replayed = yield* store.rotateSecret(projectId, webhookId, sealedRotation, occasion)
+      if (replayed === undefined) return { secret, previousUntil }
+      yield* notifyReplay(occasion, replayed)
+      const present = yield* find(projectId, webhookId)
+      return { secret: present.secret, previousUntil: Number(replayed.answer) }
+    }),
+
+    addSigningKey: Effect.fnUntraced(function* (ids, origin) {
+      const owner = yield* readWebhookIds(ids)
+      const occasion = yield* readChangeContext(origin)
+      const fresh = yield* generateSigningKey
+      const sealed = yield* encryption.seal(owner, fresh)
+      const stored = yield* store.addSigningKey(owner.projectId, owner.webhookId, sealed, occasion)
+      return verificationKeyOf(yield* encryption.signingKey(owner, stored))
+    }, asUnavailable),
+
+    enable: Effect.fnUntraced(function* (ids, origin) {
+      const { projectId, webhookId } = yield* readWebhookIds(ids)
+      const occasion = yield* readWebhookChange("enable", ids, origin)
+      yield* notifyReplay(occasion, yield* store.enable(projectId, webhookId, occasion))
+    }),
+  } satisfies Registry
+})
+
+/** Shows what was sent to webhooks, and sends it again. */
+
+/** The methods of `Webhooks` that show deliveries and make new ones. */
+type Redelivery = Pick<Webhooks["Service"], "deliveries" | "replay" | "replayFailed" | "ping">
+
+const deliveryState = Setting.optional(Setting.oneOf(deliveryStates))
+
+const decodePage = Effect.fnUntraced(function* ({ limit = 100, olderThan, state }: DeliveriesPage) {
+  return {
+    state: yield* readArgument("state", deliveryState, state),
+    olderThan:
+      olderThan === undefined ? undefined : yield* readBranded("olderThan", EventId, olderThan),
+    limit: yield* readPageSize(limit),
+  }
+})
+
+/** Makes the methods. */
+export const makeRedelivery = Effect.gen(function* () {
+  const outbox = yield* Outbox
+  const hooks = yield* Hooks
+  const crypto = yield* WebCrypto
+
+  /** Fails unless a webhook has a delivery of the event after which its deliveries are listed. */
+  const requireDelivery = Effect.fnUntraced(function* (
+    { projectId, webhookId }: WebhookRef,
+    olderThan: EventId,
+  ) {
+    const deliveries = yield* outbox.find(projectId, olderThan).pipe(
+      Effect.map((event) => event.deliveries),
+      Effect.catchTag("EventNotFound", () => Effect.succeed([])),
+    )
+    if (deliveries.some((one) => one.webhookId === webhookId)) return
+    return yield* invalidArgument("olderThan", "the id of an event with a delivery in the list")
+  })
+
+  /** Sends deliveries of a webhook again. */
+  const replay = Effect.fnUntraced(function* (ids: RepeatableIds, which: RedeliveryFilter) {
+    const webhook = yield* readWebhookIds(ids)
+    const { once } = yield* readWebhookChange("replay", ids, undefined, which)
+    const replayed = yield* outbox.replay(webhook, which, once)
+    if (typeof replayed === "number") return replayed
+    yield* notifyReplay({ once }, replayed)
+    return Number(replayed.answer)
+  })
+
+  return {
+    deliveries: Effect.fnUntraced(function* (page) {
+      const { limit, olderThan, state } = yield* decodePage(copyOwn(page))
+      const webhook = yield* Effect.catchTag(
+        readWebhookIds(page),
+        "WebhookNotFound",
+        () => Effect.undefined,
+      )
+      if (webhook === undefined) return []
+      const found = yield* outbox.deliveries(webhook, { limit, olderThan, state })
+      // An unknown event has nothing after it, as the oldest one.
+      if (found.length === 0 && olderThan !== undefined) yield* requireDelivery(webhook, olderThan)
+      return found
+    }),
+
+    replay: Effect.fnUntraced(function* (delivery) {
+      const { eventId, ...ids } = copyOwn(delivery)
+      const id = yield* readBranded("eventId", EventId, eventId)
+      return (yield* replay(ids, { _tag: "One", eventId: id })) > 0
+    }),
+
+    replayFailed: Effect.fnUntraced(function* (failed) {
+      const { since, ...ids } = copyOwn(failed)
+      const at = yield* readInstantArgument("since", since)
+      return yield* replay(ids, { _tag: "FailedSince", at })
+    }),
+
+    ping: Effect.fnUntraced(function* (ids) {
+      const { projectId, webhookId } = yield* readWebhookIds(ids)
+      const { at, once } = yield* readWebhookChange("ping", ids)
+      const event = makeEvent({
+        id: newEventId(crypto, at),
+        projectId,
+        type: eventTypes.ping,
+        at,
+        data: { project_id: projectId, webhook_id: webhookId },
+      })
+      const replayed = yield* outbox.publishTo(event, webhookId, once)
+      if (replayed !== undefined) {
+        yield* notifyReplay({ once }, replayed)
+        return EventId(replayed.answer)
+      }
+      yield* hooks.event(event)
+      return event.id
+    }),
+  } satisfies Redelivery
+})
+
+/** The service for webhooks, which hosts and the API call. */
+
+/** The options of webhooks. */
+export const webhooksOptions = Setting.object({
+  /** Whether `http://` URLs are refused. Default: `false`. */
+  requireHttps: Setting.withDefault(Setting.boolean, false),
+  /** How many webhooks a project may have. Default: `50`. */
+  maxPerProject: Setting.withDefault(Setting.integer({ least: 0, most: 1_000_000 }), 50),
+})
+
+/** The options as a host passes them. */
+export interface WebhooksOptions extends Setting.InputOf<typeof webhooksOptions> {}
+
+/** The options as the library uses them. */
+export interface WebhooksSettings extends Setting.OutputOf<typeof webhooksOptions> {}
+
+type Failure = InvalidInput | StoreUnavailable
+
+type ChangeFailure = Failure | IdempotencyConflict
+
+/** The ids of a webhook, as a host has them. */
+export interface WebhookIds {
+  readonly projectId: string
+  /** A UUID, in upper or lower case. */
+  readonly webhookId: string
+}
+
+/** A webhook that a call changes. */
+export interface RepeatableIds extends WebhookIds {
+  /**
+   * Makes the change once, however often the call is repeated within 24 hours: 1 to 255 visible
+   * characters of ASCII.
+   */
+  readonly idempotencyKey?: IdempotencyKeyInput | undefined
+}
+
+/** A webhook to register. */
+export interface NewWebhook {
+  readonly projectId: string
+  /** An absolute `http:` or `https:` URL. */
+  readonly url: string
+  /** The types of events to send, 1 to 100; all by default. */
+  readonly eventTypes?: ReadonlyArray<string> | undefined
+  /**
+   * Registers the webhook once, however often the call is repeated within 24 hours: 1 to 255 visible
+   * characters of ASCII.
+   */
+  readonly idempotencyKey?: IdempotencyKeyInput | undefined
+}
+
+/** The result of a rotation. */
+export interface Rotated {
+  readonly secret: WebhookSecret
+  /** Until when the old secret also signs, in milliseconds since the epoch. */
+  readonly previousUntil: number
+}
+
+/** Which deliveries of a webhook are listed. */
+export interface DeliveriesPage extends WebhookIds {
+  /** Lists only deliveries in this state. */
+  readonly state?: DeliveryState | undefined
+  /** The id of an event that the webhook has a delivery of: lists only older deliveries. */
+  readonly olderThan?: string | undefined
+  /** The most deliveries to return, 1 to 10,000; 100 by default. */
+  readonly limit?: number | undefined
+}
+
+/**
+ * Registers, lists and deletes webhooks, and shows what was sent to them. Every method fails with
+ * `InvalidInput` if an argument is invalid and with `StoreUnavailable` if the store does not answer, or
+ * if secrets are encrypted and the server has no keys, or cannot load one.
+ *
+ * The methods that change webhooks take an origin: who asked for the change and in which request. The
+ * audit trail keeps it. Those that take an idempotency key fail with `IdempotencyMismatch` if the key was
+ * used for another call, and with `IdempotencyInProgress` if the first call with it takes too long.
+ *
+ * @example
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Webhooks } from "tenure/effect"
+ *
+ * const register = Effect.gen(function* () {
+ *   const webhooks = yield* Webhooks
+ *   const url = "https://example.com/hooks"
+ *   const { id, secret } = yield* webhooks.create({ projectId: "p1", url })
+ *   yield* webhooks.ping({ projectId: "p1", webhookId: id })
+ *   return secret
+ * })
+ * ```
+ */
+export class Webhooks extends Context.Service<
+  Webhooks,
+  {
+    /**
+     * Registers a webhook. Returns it with a new id and a new secret. Fails with `InvalidWebhookUrl`,
+     * `WebhookLimitReached` or `ProjectNotFound`, and with `WebhookNotFound` if the webhook was registered
+     * before with the same idempotency key, and deleted since.
+     */
+    readonly create: (
+      webhook: NewWebhook,
+      origin?: OriginInput,
+    ) => Effect.Effect<
+      Webhook,
+      ChangeFailure | InvalidWebhookUrl | WebhookLimitReached | ProjectNotFound | WebhookNotFound
+    >
+
+    /**
+     * Returns the webhooks of a project, oldest first, with how their latest attempts went. One whose secret
+     * cannot be read, because its encryption key is gone or it was changed, has none, and says why. Fails with
+     * `ProjectNotFound`.
+     */
+    readonly list: (project: {
+      readonly projectId: string
+    }) => Effect.Effect<ReadonlyArray<ShownWebhook & Health>, Failure | ProjectNotFound>
+
+    /** Returns the same without secrets, and therefore without encryption keys. Fails with `ProjectNotFound`. */
+    readonly health: (project: {
+      readonly projectId: string
+    }) => Effect.Effect<ReadonlyArray<PublicWebhook & Health>, Failure | ProjectNotFound>
+
+    /**
+     * Returns a webhook, with how many attempts for it have failed since one succeeded, and since
+     * when. Its secrets are as in the list. Fails with `WebhookNotFound`.
+     */
+    readonly find: (
+      webhook: WebhookIds,
+    ) => Effect.Effect<ShownWebhook & Health, Failure | WebhookNotFound>
+
+    /**
+     * Deletes a webhook, cancels its deliveries and aborts its attempts in flight. No attempt starts
+     * afterwards. Fails with `WebhookNotFound`.
+     */
+    readonly delete: (
+      webhook: RepeatableIds,
+      origin?: OriginInput,
+    ) => Effect.Effect<void, ChangeFailure | WebhookNotFound>
+
+    /**
+     * Replaces the secret of a webhook. Returns the new one, and until when the old one signs as well,
+     * so that receivers with either can verify; of a call that is repeated with its idempotency key,
+     * the secret that the webhook has then. Fails with `WebhookNotFound`.
+     *
+     * @param webhook.keepOldFor - how long the old secret signs, at most 30 days; 24 hours by default
+     */
+    readonly rotateSecret: (
+      webhook: RepeatableIds & { readonly keepOldFor?: Setting.Length | undefined },
+      origin?: OriginInput,
+    ) => Effect.Effect<Rotated, ChangeFailure | WebhookNotFound>
+
+    /**
+     * Adds an Ed25519 key pair, with which a webhook signs (`v1a`) in addition to its secret. Returns
+     * the key to verify with, the same one on every call. Fails with `WebhookNotFound`.
+     */
+    readonly addSigningKey: (
+      webhook: WebhookIds,
+      origin?: OriginInput,
+    ) => Effect.Effect<VerificationKey, Failure | WebhookNotFound>
+
+    /**
+     * Enables a webhook that was disabled. Deliveries that failed in the meantime can be replayed.
+     * Fails with `WebhookNotFound`.
+     */
+    readonly enable: (
+      webhook: RepeatableIds,
+      origin?: OriginInput,
+    ) => Effect.Effect<void, ChangeFailure | WebhookNotFound>
+
+    /**
+     * Sends the event `webhook.ping` to one webhook, and returns the id of the event. Fails with
+     * `WebhookNotFound` or `WebhookDisabled`.
+     */
+    readonly ping: (
+      webhook: RepeatableIds,
+    ) => Effect.Effect<EventId, ChangeFailure | WebhookNotFound | WebhookDisabled>
+
+    /**
+     * Returns the deliveries of a webhook with their attempts, newest first. Those of a webhook that
+     * was deleted can be read as well.
+     */
+    readonly deliveries: (page: DeliveriesPage) => Effect.Effect<ReadonlyArray<Delivery>, Failure>
+
+    /**
+     * Sends an event again that was delivered or has failed, or now if it waits for its next attempt.
+     * Returns `false` if there is no such delivery, or if it is already due or being sent. Fails with `WebhookNotFound` or `WebhookDisabled`.
+     */
+    readonly replay: (
+      delivery: RepeatableIds & { readonly eventId: string },
+    ) => Effect.Effect<boolean, ChangeFailure | WebhookNotFound | WebhookDisabled>
+
+    /**
+     * Sends the events again whose delivery to a webhook has failed, and returns their number. Fails
+     * with `WebhookNotFound` or `WebhookDisabled`.
+     *
+     * @param webhook.since - sends only events from this instant on
+     */
+    readonly replayFailed: (
+      webhook: RepeatableIds & { readonly since: InstantInput },
+    ) => Effect.Effect<number, ChangeFailure | WebhookNotFound | WebhookDisabled>
+  }
+>()("@tenure/core/Webhooks") {
+  static readonly layer = (
+    settings: WebhooksSettings = Setting.parse(webhooksOptions),
+  ): Layer.Layer<
+    Webhooks,
+    never,
+    WebhookStore | Outbox | Dispatcher | AddressPolicy | WebhookTransport
+  > => Layer.effect(Webhooks, make(settings))
+}
+
+const make = Effect.fnUntraced(function* (settings: WebhooksSettings) {
+  return Webhooks.of({ ...(yield* makeRegistry(settings)), ...(yield* makeRedelivery) })
+})

@@ -1,0 +1,173 @@
+/** A binary heap, which returns its least element first. */
+export interface Heap<A> {
+  readonly size: () => number
+  readonly peek: () => A | undefined
+  readonly push: (element: A) => void
+  readonly pop: () => A | undefined
+  /** Returns all elements, in no particular order. */
+  readonly values: () => ReadonlyArray<A>
+  readonly clear: () => void
+}
+
+/** Makes an empty heap. */
+export const makeHeap = <A>(isLess: (one: A, other: A) => boolean): Heap<A> => {
+  let elements: Array<A> = []
+
+  /** The index of the lesser of two elements; the first where the second is beyond the end. */
+  const lesser = (first: number, second: number): number => {
+    const one = elements[first]
+    const other = elements[second]
+    return one !== undefined && other !== undefined && isLess(other, one) ? second : first
+  }
+
+  const swap = (first: number, second: number): void => {
+    const one = elements[first]
+    const other = elements[second]
+    if (one === undefined || other === undefined) return
+    elements[first] = other
+    elements[second] = one
+  }
+
+  const rise = (index: number): void => {
+    const parent = (index - 1) >> 1
+    if (index === 0 || lesser(parent, index) === parent) return
+    swap(index, parent)
+    rise(parent)
+  }
+
+  const sink = (index: number): void => {
+    const least = lesser(lesser(index, 2 * index + 1), 2 * index + 2)
+    if (least === index) return
+    swap(index, least)
+    sink(least)
+  }
+
+  return {
+    size: () => elements.length,
+    peek: () => elements[0],
+    push: (element) => {
+      elements.push(element)
+      rise(elements.length - 1)
+    },
+    pop: () => {
+      swap(0, elements.length - 1)
+      const least = elements.pop()
+      sink(0)
+      return least
+    },
+    values: () => elements,
+    clear: () => {
+      elements = []
+    },
+  }
+}
+
+/** The newest elements of a sequence, up to a fixed number. */
+export interface Ring<A> {
+  readonly push: (element: A) => void
+  /** Returns how many elements were ever pushed. */
+  readonly pushed: () => number
+  /** Yields all elements that are kept, newest first. */
+  readonly newestFirst: () => Generator<A>
+  /** Replaces each element, or drops it if there is nothing in its place. */
+  readonly replace: (change: (element: A) => A | undefined) => void
+}
+
+/** Makes an empty ring that keeps `capacity` elements. */
+export const makeRing = <A>(capacity: number): Ring<A> => {
+  let elements: Array<A> = []
+  let next = 0
+  let pushed = 0
+
+  function* newestFirst() {
+    for (let age = 1; age <= elements.length; age++) {
+      const element = elements[(next - age + elements.length) % elements.length]
+      if (element !== undefined) yield element
+    }
+  }
+
+  return {
+    push: (element) => {
+      elements[next] = element
+      next = (next + 1) % capacity
+      pushed++
+    },
+    pushed: () => pushed,
+    newestFirst,
+    replace: (change) => {
+      elements = [...newestFirst()].flatMap((element) => change(element) ?? []).toReversed()
+      next = elements.length % capacity
+    },
+  }
+}
+
+/** Turns: elements wait in a queue, or are parked until a time. */
+
+/** A queue, and elements that join it later. */
+export interface RoundRobin<A> {
+  /** Puts an element at the end of the queue, unless it is in the queue already. */
+  readonly enqueue: (element: A) => void
+  /** Puts an element at the end of the queue, even if it is in the queue already. */
+  readonly requeue: (element: A) => void
+  /** Removes an element from the queue until a time; for good if that is `Infinity`. */
+  readonly park: (element: A, until: number) => void
+  /** Enqueues the elements whose time has come. */
+  readonly wake: (now: number) => void
+  /** Returns the queue in order. It may change during the iteration. */
+  readonly queue: () => Iterable<A>
+  readonly isEmpty: () => boolean
+  /** Returns a time before which no parked element joins the queue. */
+  readonly nextAt: () => number | undefined
+}
+
+interface Parked<A> {
+  readonly element: A
+  readonly until: number
+}
+
+/** Makes an empty queue. */
+export const makeRoundRobin = <A>(): RoundRobin<A> => {
+  const queue = new Set<A>()
+  const parkedBy = new Map<A, Parked<A>>()
+  // Also contains outdated entries, of elements that were enqueued or parked again.
+  const byTime = makeHeap<Parked<A>>((one, other) => one.until < other.until)
+
+  const isCurrent = (entry: Parked<A>): boolean => parkedBy.get(entry.element) === entry
+
+  const compact = (): void => {
+    byTime.clear()
+    for (const entry of parkedBy.values()) byTime.push(entry)
+  }
+
+  const enqueue = (element: A): void => {
+    parkedBy.delete(element)
+    queue.add(element)
+  }
+
+  return {
+    enqueue,
+    requeue: (element) => {
+      queue.delete(element)
+      enqueue(element)
+    },
+    park: (element, until) => {
+      queue.delete(element)
+      parkedBy.delete(element)
+      if (until === Infinity) return
+      const entry = { element, until }
+      parkedBy.set(element, entry)
+      byTime.push(entry)
+      if (byTime.size() > 2 * parkedBy.size + 64) compact()
+    },
+    wake: (now) => {
+      for (let next = byTime.peek(); next !== undefined; next = byTime.peek()) {
+        if (isCurrent(next) && next.until > now) return
+        byTime.pop()
+        if (isCurrent(next)) enqueue(next.element)
+      }
+    },
+    queue: () => queue,
+    isEmpty: () => queue.size === 0,
+    nextAt: () => byTime.peek()?.until,
+  }
+}

@@ -1,0 +1,685 @@
+/** One delivery: an event for a webhook. */
+
+import {
+  type Attempt,
+  type AttemptResult,
+  type Backlog,
+  type Claim,
+  type ClaimResult,
+  type Delivery,
+  type Event,
+  type EventId,
+  type Health,
+  type Moment,
+  type Outbox,
+  type ProjectId,
+  type RedeliveryFilter,
+  type StoredWebhook,
+  type UserId,
+  type WebhookId,
+  type WebhookRef,
+  clampConcurrency,
+  concurrencyAfterFailure,
+  concurrencyAfterSuccess,
+  eraseUser,
+  initialConcurrency,
+  maxAttemptsOfWebhook,
+  mentionsUser,
+} from "@tenure/core/store"
+import type { Mutable } from "effect/Types"
+import {
+  type Heap,
+  type Ring,
+  type RoundRobin,
+  makeHeap,
+  makeRing,
+  makeRoundRobin,
+} from "./collections.ts"
+
+/** A delivery that changes as it is attempted. */
+export interface Job {
+  event: Event
+  readonly webhookId: WebhookId
+  /** The position among all publications, which orders jobs that are due at the same time. */
+  readonly order: number
+  attempts: Array<Attempt>
+  state: Delivery["state"]
+  /** When it is due, by the monotonic clock: that is what counts. */
+  dueTick: number
+  /** When it is due, in milliseconds since the epoch: that is what is reported. */
+  dueAt: number
+  /** The number of claims, including those that expired. */
+  claims: number
+}
+
+/** Makes a job for an event that was just published. */
+export const makeJob = (
+  event: Event,
+  webhookId: WebhookId,
+  order: number,
+  { tick }: Moment,
+): Job => ({
+  event,
+  webhookId,
+  order,
+  attempts: [],
+  state: "waiting",
+  dueTick: tick,
+  dueAt: event.at,
+  claims: 0,
+})
+
+/** Makes a job due after a delay. */
+export const delayJob = (job: Job, millis: number, { tick, unix }: Moment): void => {
+  job.dueTick = tick + millis
+  job.dueAt = unix + millis
+}
+
+/** Tells whether a job comes before another job of the same webhook. */
+export const compareJobs = (one: Job, other: Job): boolean =>
+  one.dueTick === other.dueTick ? one.order < other.order : one.dueTick < other.dueTick
+
+/** Tells whether a job belongs to a webhook. */
+export const isJobOf = ({ event, webhookId }: Job, webhook: WebhookRef): boolean =>
+  webhookId === webhook.webhookId && event.projectId === webhook.projectId
+
+const withoutResponse = ({ result, ...attempt }: Attempt): Attempt => ({
+  ...attempt,
+  result: result._tag === "Answered" ? { ...result, body: "" } : result,
+})
+
+/** Removes a user id from the event of a job, if that has it, and then what the receiver has responded. */
+export const eraseUserFromJob = (job: Job, userId: UserId): void => {
+  if (!mentionsUser(job.event, userId)) return
+  job.event = eraseUser(job.event, userId)
+  job.attempts = job.attempts.map(withoutResponse)
+}
+
+/** Tells whether a job waits for its next attempt. One that is claimed was due. */
+const isLater = ({ dueTick, state }: Job, { tick }: Moment): boolean =>
+  state === "waiting" && dueTick > tick
+
+/** Tells whether a replay concerns a job. */
+export const isReplayed = (job: Job, which: RedeliveryFilter, now: Moment): boolean =>
+  which._tag === "One"
+    ? job.event.id === which.eventId &&
+      (job.state === "delivered" || job.state === "failed" || isLater(job, now))
+    : job.event.at >= which.at && job.state === "failed"
+
+/** Returns the delivery as it is now. */
+export const toDelivery = ({ attempts, dueAt, event, state, webhookId }: Job): Delivery => ({
+  eventId: event.id,
+  type: event.type,
+  webhookId,
+  state,
+  dueAt,
+  attempts: [...attempts],
+})
+
+/** The deliveries of one webhook that have not ended, and how its attempts went. */
+
+type LaneClaimOptions = Parameters<Outbox["Service"]["claim"]>[0]
+
+/** The lease of a claimed job. */
+interface Lease {
+  readonly job: Job
+  /** When it expires, by the monotonic clock. */
+  readonly until: number
+  /** Whether it was claimed beyond the concurrency of the webhook. */
+  readonly isAhead: boolean
+}
+
+/** How the latest attempts for a webhook went. */
+interface Progress extends Mutable<Health> {
+  /** Until when the webhook is held, by the monotonic clock. */
+  heldUntil: number
+}
+
+/** The lane of a webhook. */
+export interface WebhookQueue extends Progress {
+  webhook: StoredWebhook
+  concurrency: number
+  readonly waiting: Heap<Job>
+  /** The claimed jobs by the tokens of their leases. */
+  readonly leases: Map<string, Lease>
+}
+
+/** Nothing has failed. */
+export const healthyWebhook: Progress = {
+  failures: 0,
+  failingSince: undefined,
+  heldUntil: -Infinity,
+}
+
+const untried = { ...healthyWebhook, concurrency: initialConcurrency }
+
+/** Makes an empty lane. */
+export const makeLane = (webhook: StoredWebhook): WebhookQueue => ({
+  webhook,
+  waiting: makeHeap<Job>(compareJobs),
+  leases: new Map(),
+  ...untried,
+})
+
+/** Tells whether the webhook is enabled. */
+export const isOpen = ({ webhook }: WebhookQueue): boolean => webhook.disabledAt === undefined
+
+/** Replaces the webhook. Enabling it again resets its health and concurrency. */
+export const updateQueue = (lane: WebhookQueue, webhook: StoredWebhook): void => {
+  if (!isOpen(lane) && webhook.disabledAt === undefined) Object.assign(lane, untried)
+  lane.webhook = webhook
+}
+
+/** Returns all jobs that have not ended. */
+export const jobsOf = ({ leases, waiting }: WebhookQueue): ReadonlyArray<Job> => [
+  ...waiting.values(),
+  ...[...leases.values()].map(({ job }) => job),
+]
+
+/** Takes back jobs that wait, before they become due at another time. */
+export const withdrawJobs = ({ waiting }: WebhookQueue, jobs: ReadonlySet<Job>): void => {
+  const others = waiting.values().filter((job) => !jobs.has(job))
+  if (others.length === waiting.size()) return
+  waiting.clear()
+  for (const job of others) waiting.push(job)
+}
+
+/** Tells whether another job may be claimed now, if one is due. */
+const hasRoom = (
+  { failures, heldUntil, leases }: WebhookQueue,
+  most: number,
+  tick: number,
+): boolean => heldUntil <= tick && leases.size < (failures > 0 ? 1 : most)
+
+/** Tells whether the next job is due, and the webhook not held. */
+export const hasReady = ({ heldUntil, waiting }: WebhookQueue, tick: number): boolean => {
+  const next = waiting.peek()
+  return next !== undefined && next.dueTick <= tick && heldUntil <= tick
+}
+
+/** Tells whether the next job is due, and may be claimed beyond the concurrency of the webhook. */
+export const isReadyAhead = (lane: WebhookQueue, tick: number): boolean =>
+  lane.failures === 0 && hasReady(lane, tick)
+
+/** Tells whether the next job is due and may be claimed. */
+export const isQueueReady = (lane: WebhookQueue, most: number, tick: number): boolean =>
+  hasReady(lane, tick) && hasRoom(lane, most, tick)
+
+/** Returns when the next lease expires, in milliseconds by the monotonic clock. */
+export const nextLeaseExpiry = ({ leases }: WebhookQueue): number =>
+  Math.min(Infinity, ...[...leases.values()].map(({ until }) => until))
+
+/**
+ * Returns when the job that is due next is or was due, if its lease is over or it has none.
+ *
+ * @returns milliseconds by the monotonic clock, or `Infinity` for never
+ */
+export const queueDueAt = (lane: WebhookQueue): number =>
+  Math.min(lane.waiting.peek()?.dueTick ?? Infinity, nextLeaseExpiry(lane))
+
+/**
+ * Returns when a job can be claimed if nothing is published or settled before.
+ *
+ * @returns milliseconds by the monotonic clock, or `Infinity` for never
+ */
+export const nextAttemptOf = (lane: WebhookQueue, most: number, tick: number): number => {
+  const { heldUntil, waiting } = lane
+  const next = waiting.peek()
+  const mayWait = next !== undefined && (heldUntil > tick || hasRoom(lane, most, tick))
+  const due = mayWait ? Math.max(next.dueTick, heldUntil) : Infinity
+  return Math.min(due, nextLeaseExpiry(lane))
+}
+
+/** Claims a job, with a token for its lease. */
+export const leaseJobs = (
+  lane: WebhookQueue,
+  job: Job,
+  { isAhead, token }: { readonly token: string; readonly isAhead: boolean },
+  { leaseMillis, perWebhook }: LaneClaimOptions,
+  { tick, unix }: Moment,
+): Claim => {
+  job.claims++
+  lane.leases.set(token, { job, until: tick + leaseMillis, isAhead })
+  const { id, previous, projectId, secret, signingKey, url } = lane.webhook
+  const isRotating = previous !== undefined && previous.until > unix
+  return {
+    event: { id: job.event.id, body: job.event.body },
+    webhook: {
+      projectId,
+      webhookId: id,
+      url,
+      secrets: isRotating ? [secret, previous.secret] : [secret],
+      signingKey,
+      failures: lane.failures,
+      failingSince: lane.failingSince,
+      concurrency: clampConcurrency(lane.concurrency, perWebhook),
+    },
+    attemptNumber: job.claims,
+    lease: token,
+  }
+}
+
+const holdMillisOf = (settlement: AttemptResult): number =>
+  "holdMillis" in settlement ? settlement.holdMillis : 0
+
+/** Records how an attempt went. */
+export const recordAttempt = (
+  lane: WebhookQueue,
+  settlement: AttemptResult,
+  { tick, unix }: Moment,
+): void => {
+  if (settlement._tag === "Delivered") {
+    Object.assign(lane, healthyWebhook)
+    lane.concurrency = concurrencyAfterSuccess(lane.concurrency)
+  } else {
+    lane.concurrency = concurrencyAfterFailure(lane.concurrency)
+    lane.failures++
+    lane.failingSince ??= unix
+    lane.heldUntil = Math.max(lane.heldUntil, tick + holdMillisOf(settlement))
+  }
+}
+
+/** The lanes of one project, which take turns. */
+
+/** The lanes of a project. */
+export interface ProjectQueues {
+  readonly lanes: Set<WebhookQueue>
+  readonly turns: RoundRobin<WebhookQueue>
+  /** The number of leases of all lanes, without those that were claimed ahead. */
+  leased: number
+}
+
+/** Makes an empty group. */
+export const makeProjectQueues = (): ProjectQueues => ({
+  lanes: new Set(),
+  turns: makeRoundRobin(),
+  leased: 0,
+})
+
+/** Returns when the next lease expires, in milliseconds by the monotonic clock. */
+export const nextLeaseExpiryOfProject = ({ lanes }: ProjectQueues): number => {
+  let first = Infinity
+  for (const lane of lanes) first = Math.min(first, nextLeaseExpiry(lane))
+  return first
+}
+
+/** The deliveries of all webhooks. Each webhook has a lane. Projects take turns, and so do their lanes. */
+
+type ClaimOptions = Parameters<Outbox["Service"]["claim"]>[0]
+type Page = Parameters<Outbox["Service"]["deliveries"]>[1]
+type Ended = Exclude<Delivery["state"], "waiting">
+
+/** All deliveries. Every function that changes them is one synchronous step. */
+export interface Deliveries {
+  readonly lanes: Map<WebhookId, WebhookQueue>
+  readonly groups: Map<ProjectId, ProjectQueues>
+  readonly turns: RoundRobin<ProjectQueues>
+  /** The lanes in which claims may have left jobs that are ready. */
+  readonly keptBack: Set<WebhookQueue>
+  readonly ended: Ring<Job>
+  /** The number of deliveries added, and of claims. */
+  readonly counts: { added: number; claimed: number }
+}
+
+/**
+ * Makes an empty set of deliveries.
+ *
+ * @param history - how many deliveries are kept after they have ended
+ */
+export const makeDeliveries = (history: number): Deliveries => ({
+  lanes: new Map(),
+  groups: new Map(),
+  turns: makeRoundRobin(),
+  keptBack: new Set(),
+  ended: makeRing(history),
+  counts: { added: 0, claimed: 0 },
+})
+
+const groupOf = ({ groups }: Deliveries, { webhook }: WebhookQueue): ProjectQueues => {
+  const known = groups.get(webhook.projectId)
+  if (known !== undefined) return known
+  const group = makeProjectQueues()
+  groups.set(webhook.projectId, group)
+  return group
+}
+
+const laneOf = (deliveries: Deliveries, webhook: StoredWebhook): WebhookQueue => {
+  const known = deliveries.lanes.get(webhook.id)
+  if (known !== undefined) return known
+  const lane = makeLane(webhook)
+  deliveries.lanes.set(webhook.id, lane)
+  groupOf(deliveries, lane).lanes.add(lane)
+  return lane
+}
+
+/** Puts a lane into the queue of its project, and the project into the queue of projects. */
+const enqueue = (deliveries: Deliveries, lane: WebhookQueue): void => {
+  const group = groupOf(deliveries, lane)
+  group.turns.enqueue(lane)
+  deliveries.turns.enqueue(group)
+}
+
+const end = ({ ended }: Deliveries, job: Job, state: Ended): void => {
+  job.state = state
+  ended.push(job)
+}
+
+/** Makes a job wait until it is due. A job of a disabled webhook fails. */
+const wait = (deliveries: Deliveries, lane: WebhookQueue, job: Job): void => {
+  if (!isOpen(lane)) return end(deliveries, job, "failed")
+  lane.waiting.push(job)
+  enqueue(deliveries, lane)
+}
+
+/** Adds a delivery of an event, due at once. */
+export const addDelivery = (
+  deliveries: Deliveries,
+  event: Event,
+  webhook: StoredWebhook,
+  now: Moment,
+): void => {
+  const job = makeJob(event, webhook.id, ++deliveries.counts.added, now)
+  wait(deliveries, laneOf(deliveries, webhook), job)
+}
+
+/** Ends a lease. */
+const unlease = (deliveries: Deliveries, lane: WebhookQueue, token: string): void => {
+  if (lane.leases.get(token)?.isAhead === false) groupOf(deliveries, lane).leased--
+  lane.leases.delete(token)
+}
+
+/** Makes the jobs of expired leases wait again. */
+const expire = (deliveries: Deliveries, lane: WebhookQueue, tick: number): void => {
+  for (const [token, { job, until }] of lane.leases) {
+    if (until > tick) continue
+    unlease(deliveries, lane, token)
+    wait(deliveries, lane, job)
+  }
+}
+
+/** Claims the next delivery of a project, from the first of its lanes that has one. */
+const claimOne = (
+  deliveries: Deliveries,
+  group: ProjectQueues,
+  options: ClaimOptions,
+  now: Moment,
+): Claim | undefined => {
+  const { tick } = now
+  group.turns.wake(tick)
+  for (const lane of group.turns.queue()) {
+    expire(deliveries, lane, tick)
+    const concurrency = clampConcurrency(lane.concurrency, options.perWebhook)
+    const most = maxAttemptsOfWebhook(concurrency, options.perProject, group.leased)
+    const isReady = isQueueReady(lane, most, tick)
+    deliveries.keptBack.add(lane)
+    // It keeps its place, because the next claim may allow more.
+    if (isReady && lane.failures > 0 && options.failing === 0) continue
+    const job = isReady ? lane.waiting.pop() : undefined
+    if (job !== undefined) {
+      group.turns.requeue(lane)
+      group.leased++
+      const token = String(++deliveries.counts.claimed)
+      return leaseJobs(lane, job, { token, isAhead: false }, options, now)
+    }
+    group.turns.park(lane, nextAttemptOf(lane, most, tick))
+  }
+  return undefined
+}
+
+/** Claims deliveries beyond the concurrency of their webhooks, up to a limit. */
+const claimAhead = (
+  deliveries: Deliveries,
+  options: ClaimOptions,
+  limit: number,
+  now: Moment,
+): ReadonlyArray<Claim> => {
+  const claims: Array<Claim> = []
+  for (const [webhookId, most] of options.ahead) {
+    const lane = deliveries.lanes.get(webhookId)
+    if (lane === undefined || 2 * groupOf(deliveries, lane).leased > options.perProject) continue
+    for (let count = 0; count < most && claims.length < limit; count++) {
+      const job = isReadyAhead(lane, now.tick) ? lane.waiting.pop() : undefined
+      if (job === undefined) break
+      const token = String(++deliveries.counts.claimed)
+      claims.push(leaseJobs(lane, job, { token, isAhead: true }, options, now))
+    }
+  }
+  return claims
+}
+
+/** Tells whether a project has as many leases as it may have. */
+const isFull = (
+  deliveries: Deliveries,
+  group: ProjectQueues,
+  { perProject }: ClaimOptions,
+  tick: number,
+): boolean => {
+  if (group.leased < perProject) return false
+  for (const lane of group.lanes) expire(deliveries, lane, tick)
+  return group.leased >= perProject
+}
+
+/** Returns the webhooks of lanes with jobs that are ready, and forgets the other lanes. */
+const readyOf = (lanes: Set<WebhookQueue>, tick: number): ReadonlyArray<WebhookId> => {
+  for (const lane of lanes) if (!hasReady(lane, tick)) lanes.delete(lane)
+  return [...lanes].map(({ webhook }) => webhook.id)
+}
+
+const millisUntil = (at: number, { tick }: Moment): number | undefined =>
+  at === Infinity ? undefined : Math.max(1, at - tick)
+
+/** Claims deliveries that are due, project by project in turn. */
+export const claimDeliveries = (
+  deliveries: Deliveries,
+  options: ClaimOptions,
+  now: Moment,
+): ClaimResult => {
+  const { keptBack, turns } = deliveries
+  const claims: Array<Claim> = []
+  let { failing } = options
+  let nextAt = Infinity
+  turns.wake(now.tick)
+  for (const group of turns.queue()) {
+    if (claims.length === options.limit) {
+      return { claims, nextDueMillis: 0, keptBack: readyOf(keptBack, now.tick) }
+    }
+    if (isFull(deliveries, group, options, now.tick)) {
+      // It keeps its place, because the next claim may allow more.
+      nextAt = Math.min(nextAt, nextLeaseExpiryOfProject(group))
+      for (const lane of group.turns.queue()) keptBack.add(lane)
+      continue
+    }
+    const claimed = claimOne(deliveries, group, { ...options, failing }, now)
+    if (claimed !== undefined) {
+      claims.push(claimed)
+      if (claimed.webhook.failures > 0) failing--
+      turns.requeue(group)
+    } else {
+      const wakesAt = group.turns.nextAt() ?? Infinity
+      nextAt = Math.min(nextAt, wakesAt)
+      if (group.turns.isEmpty()) turns.park(group, wakesAt)
+    }
+  }
+  nextAt = Math.min(nextAt, turns.nextAt() ?? Infinity)
+  claims.push(...claimAhead(deliveries, options, options.limit - claims.length, now))
+  return {
+    claims,
+    nextDueMillis: claims.length === options.limit ? 0 : millisUntil(nextAt, now),
+    keptBack: readyOf(keptBack, now.tick),
+  }
+}
+
+/** Changes the state of a job after its claim. */
+const proceed = (
+  deliveries: Deliveries,
+  lane: WebhookQueue,
+  job: Job,
+  settlement: AttemptResult,
+  now: Moment,
+): void => {
+  switch (settlement._tag) {
+    case "Released":
+      job.claims--
+      return wait(deliveries, lane, job)
+    case "Retry":
+      delayJob(job, settlement.delayMillis, now)
+      return wait(deliveries, lane, job)
+    case "Delivered":
+      return end(deliveries, job, "delivered")
+    case "Failed":
+    case "Disabled":
+      return end(deliveries, job, "failed")
+  }
+}
+
+/** Settles a claim. Returns its webhook, or `undefined` if the claim is void. */
+export const settleDelivery = (
+  deliveries: Deliveries,
+  { lease: token, webhook }: Claim,
+  settlement: AttemptResult,
+  now: Moment,
+): StoredWebhook | undefined => {
+  const lane = deliveries.lanes.get(webhook.webhookId)
+  const lease = lane?.leases.get(token)
+  if (lane === undefined || lease === undefined || lease.until <= now.tick) return undefined
+  const { job } = lease
+  unlease(deliveries, lane, token)
+  if (settlement._tag !== "Released") {
+    job.attempts.push(settlement.attempt)
+    recordAttempt(lane, settlement, now)
+  }
+  proceed(deliveries, lane, job, settlement, now)
+  enqueue(deliveries, lane)
+  return lane.webhook
+}
+
+/** Replaces a webhook. If it is disabled, its waiting deliveries fail. */
+export const updateWebhook = (deliveries: Deliveries, webhook: StoredWebhook): void => {
+  const lane = deliveries.lanes.get(webhook.id)
+  if (lane === undefined) return
+  updateQueue(lane, webhook)
+  if (isOpen(lane)) return
+  for (const job of lane.waiting.values()) end(deliveries, job, "failed")
+  lane.waiting.clear()
+}
+
+/** Cancels all deliveries of a webhook that was removed. Earlier claims can no longer be settled. */
+export const cancelDeliveries = (deliveries: Deliveries, webhookId: WebhookId): void => {
+  const lane = deliveries.lanes.get(webhookId)
+  if (lane === undefined) return
+  for (const job of jobsOf(lane)) end(deliveries, job, "cancelled")
+  const group = groupOf(deliveries, lane)
+  group.leased -= [...lane.leases.values()].filter(({ isAhead }) => !isAhead).length
+  group.lanes.delete(lane)
+  group.turns.park(lane, Infinity)
+  deliveries.lanes.delete(webhookId)
+  deliveries.keptBack.delete(lane)
+}
+
+/** Forgets all deliveries of a project that was deleted. Earlier claims can no longer be settled. */
+export const forgetProject = (deliveries: Deliveries, projectId: ProjectId): void => {
+  for (const { webhook } of deliveries.lanes.values()) {
+    if (webhook.projectId === projectId) cancelDeliveries(deliveries, webhook.id)
+  }
+  deliveries.ended.replace((job) => (job.event.projectId === projectId ? undefined : job))
+}
+
+/** Erases a person from all deliveries of a project. */
+export const eraseUserFromDeliveries = (
+  deliveries: Deliveries,
+  projectId: ProjectId,
+  userId: UserId,
+): void => {
+  for (const job of jobsIn(deliveries, [...deliveries.lanes.values()])) {
+    if (job.event.projectId === projectId) eraseUserFromJob(job, userId)
+  }
+}
+
+/** Returns how the latest attempts for a webhook went. */
+export const healthOf = ({ lanes }: Deliveries, webhookId: WebhookId): Health => {
+  const { failingSince, failures } = lanes.get(webhookId) ?? healthyWebhook
+  return { failures, failingSince }
+}
+
+/** Returns how many jobs have not ended, and for how long the oldest that is due has been due. */
+export const backlogOf = (
+  { lanes }: Deliveries,
+  { tick }: Moment,
+): Pick<Backlog, "waiting" | "dueForMillis"> => {
+  let waiting = 0
+  let first = Infinity
+  for (const lane of lanes.values()) {
+    waiting += lane.waiting.size() + lane.leases.size
+    first = Math.min(first, queueDueAt(lane))
+  }
+  return { waiting, dueForMillis: first <= tick ? tick - first : undefined }
+}
+
+/** Returns how many jobs of these webhooks have failed. */
+export const countFailed = (
+  { ended }: Deliveries,
+  webhooks: { readonly has: (id: WebhookId) => boolean },
+): number => {
+  const failed = new Set<Job>()
+  for (const job of ended.newestFirst()) {
+    // A job that was replayed may have ended twice.
+    if (job.state === "failed" && webhooks.has(job.webhookId)) failed.add(job)
+  }
+  return failed.size
+}
+
+/** Returns the open jobs of these lanes and all that have ended. */
+const jobsIn = ({ ended }: Deliveries, lanes: ReadonlyArray<WebhookQueue>): ReadonlyArray<Job> => [
+  // A job that was replayed may be among both, or have ended twice.
+  ...new Set([...lanes.flatMap(jobsOf), ...ended.newestFirst()]),
+]
+
+/** Returns all jobs of a webhook that are kept. */
+const deliveriesJobsOf = (deliveries: Deliveries, webhook: WebhookRef): ReadonlyArray<Job> => {
+  const lane = deliveries.lanes.get(webhook.webhookId)
+  const jobs = jobsIn(deliveries, lane === undefined ? [] : [lane])
+  return jobs.filter((job) => isJobOf(job, webhook))
+}
+
+/** Returns all jobs of an event that are kept, in the order of their webhooks. */
+export const jobsOfEvent = (deliveries: Deliveries, eventId: EventId): ReadonlyArray<Job> =>
+  jobsIn(deliveries, [...deliveries.lanes.values()])
+    .filter(({ event }) => event.id === eventId)
+    .toSorted((one, other) => one.order - other.order)
+
+/** Returns a page of a webhook's deliveries, newest first. */
+export const listDeliveries = (
+  deliveries: Deliveries,
+  webhook: WebhookRef,
+  { limit, olderThan, state }: Page,
+): ReadonlyArray<Delivery> => {
+  const jobs = deliveriesJobsOf(deliveries, webhook).toSorted(
+    (one, other) => other.order - one.order,
+  )
+  const before =
+    olderThan === undefined ? Infinity : jobs.find(({ event }) => event.id === olderThan)?.order
+  return jobs
+    .filter((job) => job.order < (before ?? 0) && (state === undefined || job.state === state))
+    .slice(0, limit)
+    .map(toDelivery)
+}
+
+/** Restarts deliveries of a webhook that have ended or wait for their next attempt. Returns their number. */
+export const replayDeliveries = (
+  deliveries: Deliveries,
+  webhook: StoredWebhook,
+  which: RedeliveryFilter,
+  now: Moment,
+): number => {
+  const ref = { projectId: webhook.projectId, webhookId: webhook.id }
+  const jobs = deliveriesJobsOf(deliveries, ref).filter((job) => isReplayed(job, which, now))
+  const lane = laneOf(deliveries, webhook)
+  withdrawJobs(lane, new Set(jobs))
+  for (const job of jobs) {
+    job.state = "waiting"
+    job.claims = 0
+    delayJob(job, 0, now)
+    wait(deliveries, lane, job)
+  }
+  return jobs.length
+}

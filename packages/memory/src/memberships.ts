@@ -1,0 +1,413 @@
+/** The announcements of ends in memory. */
+
+import {
+  type Announcement,
+  type ApiKeyId,
+  type AuditAction,
+  type Change,
+  type DatedMembership,
+  type DecideAnnouncement,
+  type EndDate,
+  type EndDateConflict,
+  type EndsLater,
+  type Event,
+  type ExpiryStore,
+  type Membership,
+  MembershipNotFound,
+  type MembershipStore,
+  type Moment,
+  type ProjectDirectory,
+  type ProjectId,
+  ProjectNotFound,
+  type UserId,
+  auditedOrigin,
+  bulkActions,
+  comparePositions,
+  completeEvent,
+  currentMoment,
+  currentUnixMillis,
+  endDateConflict,
+  endingPage,
+  hostOrigin,
+  isEndsLater,
+  laterOf,
+  positionOfCursor,
+  stateAt,
+  withMoment,
+} from "@tenure/core/store"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import {
+  type AlarmMember,
+  type Project,
+  addRow,
+  membershipOf,
+  readAuditPage,
+  summaryOf,
+} from "./projects.ts"
+import {
+  type State,
+  addAuditRow,
+  addElsewhere,
+  createProject,
+  deleteProject,
+  eraseMember,
+  projectOf,
+  publish,
+  publishChange,
+  removeElsewhere,
+} from "./state.ts"
+
+/** Makes that part of the store of memberships. A sweep is one synchronous step. */
+export const makeMemoryExpiryStore = (state: State): ExpiryStore => {
+  const ownPublish = (
+    { project, userId }: AlarmMember,
+    { action, endDate, event: draft }: Announcement,
+    now: Moment,
+  ): Event => {
+    // The announcement has a sequence as a change of the member.
+    project.members.set(userId, endDate)
+    const event = completeEvent(draft, project.members.changes())
+    addRow(project.history, {
+      projectId: project.id,
+      userId,
+      action,
+      subject: undefined,
+      origin: hostOrigin,
+      reason: undefined,
+      from: endDate,
+      to: endDate,
+      at: now.unix,
+    })
+    publish(state, project, event, now)
+    return event
+  }
+
+  /** Looks at a member. Returns what is to be published, if anything. */
+  const look = (
+    member: AlarmMember,
+    judge: DecideAnnouncement,
+    now: Moment,
+  ): Announcement | undefined => {
+    const { project, userId } = member
+    const endDate = project.members.get(userId)
+    const watched = project.members.watched(userId)
+    if (endDate === undefined || watched === undefined) return undefined
+    const candidate = { projectId: project.id, userId, endDate, announced: watched.announced }
+    const { alarm, announcement } = judge(candidate, now.unix)
+    state.alarms.set(member, alarm)
+    if (announcement === undefined) return undefined
+    watched.announced = { endDate, lead: announcement.lead }
+    return announcement
+  }
+
+  return {
+    watch: (leads) =>
+      Effect.map(currentUnixMillis, (now) =>
+        state.alarms.watch(leads, now, state.projects.values()),
+      ),
+
+    sweep: (limit, judge) =>
+      Effect.map(currentMoment, (now) => {
+        const due: Array<{ readonly member: AlarmMember; readonly announcement: Announcement }> = []
+        let looked = 0
+        for (const member of state.alarms.due(now.unix)) {
+          const announcement = look(member, judge, now)
+          if (announcement !== undefined) due.push({ member, announcement })
+          looked++
+          if (looked === limit) break
+        }
+        const inOrder = due.toSorted((one, other) =>
+          one.announcement.event.id < other.announcement.event.id ? -1 : 1,
+        )
+        const events = inOrder.map(({ announcement, member }) =>
+          ownPublish(member, announcement, now),
+        )
+        return { events, isMore: looked === limit }
+      }),
+  }
+}
+
+/** Pages of projects. */
+
+type Asked = Parameters<MembershipStore["Service"]["listProjects"]>[0]
+
+/** Returns the ids of a page, in order. */
+export const pageOf = (
+  ids: ReadonlyArray<ProjectId>,
+  { after, limit, within }: Asked,
+): ReadonlyArray<ProjectId> =>
+  ids
+    .filter((id) => (after === undefined || id > after) && (within === "all" || within.has(id)))
+    // Unlike `localeCompare`, by code unit.
+    .toSorted()
+    .slice(0, limit)
+
+/** Memberships in memory. */
+
+/** What a row of the audit trail says besides who made the change, and when. */
+interface Entry {
+  readonly action: AuditAction
+  readonly userId: UserId | undefined
+  readonly from: EndDate | undefined
+  readonly to: EndDate | undefined
+}
+
+const audit = (project: Project, { at, origin, reason }: Change, entry: Entry): void => {
+  addRow(project.history, {
+    ...entry,
+    projectId: project.id,
+    origin: auditedOrigin(origin),
+    reason,
+    at,
+    subject: undefined,
+  })
+}
+
+type Only = Parameters<MembershipStore["Service"]["list"]>[1]["only"]
+
+const isIn = (membership: Membership, only: Only): boolean =>
+  only === undefined || stateAt(membership, only.at) === only.state
+
+/** Makes the store. Every change is one synchronous step. */
+export const makeMemoryMembershipStore = (state: State): MembershipStore["Service"] => {
+  const record = (project: Project, changed: Change, entry: Entry, now: Moment): Event => {
+    audit(project, changed, entry)
+    return publishChange(state, project, changed, now)
+  }
+
+  /** Sets the end date of a member. */
+  const setDate = (project: Project, { endDate, userId }: DatedMembership): void => {
+    project.members.set(userId, endDate)
+    state.alarms.arm(project, userId, endDate)
+  }
+
+  /** Sets the end date of a member, who may be new. */
+  const grant = (
+    project: Project,
+    changed: Change,
+    dated: DatedMembership,
+    action: "granted" | "imported",
+  ): void => {
+    const { endDate, userId } = dated
+    const from = project.members.get(userId)
+    setDate(project, dated)
+    audit(project, changed, { action, userId, from, to: endDate })
+  }
+
+  const nameOf = (keyId: ApiKeyId | undefined): string | undefined =>
+    keyId && state.keys.get(keyId)?.name
+
+  const projectAndNow = (projectId: ProjectId) =>
+    Effect.all({ project: projectOf(state, projectId), now: currentMoment })
+
+  /** Changes one membership that exists, if `apply` succeeds. */
+  const change = <A, E>(
+    changed: Change & { readonly userId: UserId },
+    apply: (project: Project, from: EndDate, now: Moment) => Result.Result<A, E>,
+    answerOf?: (value: A) => string,
+  ) =>
+    state.answers.change(
+      changed.once,
+      changed.projectId,
+      withMoment((now): Effect.Effect<A, MembershipNotFound | E> => {
+        const { projectId, userId } = changed
+        const project = state.projects.get(projectId)
+        const from = project?.members.get(userId)
+        if (project === undefined || from === undefined) {
+          return Effect.fail(new MembershipNotFound({ projectId, userId }))
+        }
+        return Effect.fromResult(apply(project, from, now))
+      }),
+      answerOf,
+    )
+
+  /** Changes a project that exists. */
+  const changeProject = <A>(
+    { once, projectId }: Change,
+    apply: (project: Project, now: Moment) => A,
+    answerOf?: (value: A) => string,
+  ) =>
+    state.answers.change(
+      once,
+      projectId,
+      Effect.map(projectAndNow(projectId), ({ now, project }) => apply(project, now)),
+      answerOf,
+    )
+
+  return {
+    ping: Effect.void,
+    expiry: makeMemoryExpiryStore(state),
+
+    createProject: (projectId, occasion) =>
+      state.answers.change(
+        occasion.once,
+        undefined,
+        Effect.sync(() => createProject(state, projectId, occasion)),
+      ),
+
+    deleteProject: (projectId, occasion) =>
+      state.answers.change(
+        occasion.once,
+        undefined,
+        Effect.suspend(() =>
+          deleteProject(state, projectId, occasion)
+            ? Effect.void
+            : Effect.fail(new ProjectNotFound({ projectId })),
+        ),
+      ),
+
+    findProject: (projectId) => Effect.map(projectOf(state, projectId), summaryOf),
+
+    listProjects: (page) =>
+      Effect.sync(() =>
+        pageOf([...state.projects.keys()], page).flatMap((id) => {
+          const project = state.projects.get(id)
+          return project === undefined ? [] : summaryOf(project)
+        }),
+      ),
+
+    grant: (granted) =>
+      changeProject(granted, (project, now) => {
+        grant(project, granted, granted, "granted")
+        return publishChange(state, project, granted, now)
+      }),
+
+    import: (imported) =>
+      changeProject(imported, (project, now) => {
+        for (const one of imported.memberships) grant(project, imported, one, "imported")
+        return publishChange(state, project, imported, now)
+      }),
+
+    extend: (extension) =>
+      change(
+        extension,
+        (project, from, now): Result.Result<Event | EndsLater, EndDateConflict> => {
+          const { endDate, expectedEndDate, projectId, userId } = extension
+          const conflict = endDateConflict({ projectId, userId, endDate: from }, expectedEndDate)
+          if (conflict !== undefined) return Result.fail(conflict)
+          const later = laterOf(from, extension)
+          if (later !== undefined) return Result.succeed(later)
+          setDate(project, extension)
+          const entry: Entry = { action: "extended", userId, from, to: endDate }
+          return Result.succeed(record(project, extension, entry, now))
+        },
+        (result) => (isEndsLater(result) ? String(result.endDate) : ""),
+      ),
+
+    extendAll: (extension) =>
+      changeProject(
+        extension,
+        (project, now) => {
+          const { endDate: to, mode } = extension
+          project.members.extendAll(mode, to)
+          state.alarms.arm(project, undefined, to)
+          project.lastBulkEndDate = to
+          const action = bulkActions[mode]
+          const entry = { action, userId: undefined, from: undefined, to }
+          return { total: project.members.size(), event: record(project, extension, entry, now) }
+        },
+        ({ total }) => String(total),
+      ),
+
+    count: (projectId, endDate) =>
+      Effect.map(projectOf(state, projectId), ({ members }) => ({
+        total: members.size(),
+        later: members.count((one) => one > endDate),
+      })),
+
+    end: (ending) =>
+      change(ending, (project, from, now) => {
+        const { userId } = ending
+        project.members.delete(userId)
+        const entry: Entry = { action: "ended", userId, from, to: undefined }
+        return Result.succeed(record(project, ending, entry, now))
+      }),
+
+    erase: (erasure) =>
+      changeProject(erasure, (project, now) => {
+        const wasMember = eraseMember(state, project, erasure.userId)
+        addAuditRow(state, project.id, "person_erased", undefined, erasure)
+        return wasMember ? publishChange(state, project, erasure, now) : undefined
+      }),
+
+    recall: state.answers.find,
+
+    find: (projectId, userId) =>
+      Effect.suspend(() => {
+        const project = state.projects.get(projectId)
+        const membership = project && membershipOf(project, userId)
+        return membership === undefined
+          ? Effect.fail(new MembershipNotFound({ projectId, userId }))
+          : Effect.succeed(membership)
+      }),
+
+    list: (projectId, { after, limit, only, userIds }) =>
+      Effect.map(projectOf(state, projectId), (project) => {
+        const candidates =
+          userIds === undefined ? project.members.sorted() : [...new Set(userIds)].toSorted()
+        const start = after === undefined ? 0 : candidates.findIndex((userId) => userId > after)
+        const page: Array<Membership> = []
+        for (const userId of start === -1 ? [] : candidates.slice(start)) {
+          if (page.length === limit) break
+          const membership = membershipOf(project, userId)
+          if (membership !== undefined && isIn(membership, only)) page.push(membership)
+        }
+        return page
+      }),
+
+    listEnding: (projectId, { after, before, limit }) =>
+      Effect.map(projectAndNow(projectId), ({ now, project }) => {
+        const place = after && positionOfCursor(after)
+        const ending = project.members
+          .select((endDate) => endDate > now.unix && endDate < before)
+          .filter((dated) => place === undefined || comparePositions(dated, place) > 0)
+          .toSorted(comparePositions)
+          .slice(0, limit + 1)
+        return endingPage(
+          ending.map((dated) => ({ ...dated, projectId })),
+          limit,
+        )
+      }),
+
+    recordShown: (projectId, { action, subject }, occasion) =>
+      Effect.map(projectOf(state, projectId), () =>
+        addAuditRow(state, projectId, action, subject, occasion),
+      ),
+
+    history: (projectId, { userId, ...page }) =>
+      projectId === undefined
+        ? Effect.sync(() => readAuditPage(state.otherHistory, nameOf, undefined, page))
+        : Effect.map(projectOf(state, projectId), ({ history, members }) =>
+            readAuditPage(
+              history,
+              nameOf,
+              userId && { id: userId, isMember: members.get(userId) !== undefined },
+              page,
+            ),
+          ),
+  }
+}
+
+/** The projects of other stores, in memory. */
+
+/** Makes the directory. */
+export const makeMemoryProjectDirectory = (state: State): ProjectDirectory["Service"] => ({
+  add: (projectId, occasion) =>
+    state.answers.change(
+      occasion.once,
+      undefined,
+      Effect.sync(() => addElsewhere(state, projectId, occasion)),
+    ),
+
+  remove: (projectId, occasion) =>
+    state.answers.change(
+      occasion.once,
+      undefined,
+      Effect.sync(() => removeElsewhere(state, projectId, occasion)),
+    ),
+
+  has: (projectId) => Effect.sync(() => state.elsewhere.has(projectId)),
+
+  list: (page) => Effect.sync(() => pageOf([...state.elsewhere], page)),
+})

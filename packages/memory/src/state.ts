@@ -1,0 +1,470 @@
+/** What requests with an idempotency key were answered. */
+
+import {
+  type ApiKey,
+  type ApiKeyId,
+  type Backlog,
+  type Change,
+  type ChangeContext,
+  type Event,
+  type EventId,
+  type FeedCursor,
+  type IdempotencyKey,
+  IdempotencyMismatch,
+  type Moment,
+  type NonMembershipAction,
+  type ProjectId,
+  ProjectNotFound,
+  type PublishedEvent,
+  type ReplayedResponse,
+  type StoredWebhook,
+  type UserId,
+  WebhookDisabled,
+  WebhookNotFound,
+  type WebhookRef,
+  auditedOrigin,
+  completeEvent,
+  eraseUser,
+  hostOrigin,
+  mentionsUser,
+  replayedResponse,
+} from "@tenure/core/store"
+import * as Clock from "effect/Clock"
+import type * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
+import { type Ring, makeRing } from "./collections.ts"
+import type { CursorCipher } from "./cursors.ts"
+import {
+  type Deliveries,
+  addDelivery,
+  backlogOf,
+  cancelDeliveries,
+  countFailed,
+  eraseUserFromDeliveries,
+  forgetProject,
+  jobsOfEvent,
+  makeDeliveries,
+  toDelivery,
+  updateWebhook,
+} from "./deliveries.ts"
+import {
+  type Alarms,
+  type AuditTrail,
+  type Project,
+  addRow,
+  makeAlarms,
+  makeAuditTrail,
+  makeProject,
+} from "./projects.ts"
+
+/** An answer, and the digest of its request. */
+interface Answer {
+  readonly projectId: ProjectId | undefined
+  readonly fingerprint: string
+  readonly replayed: ReplayedResponse
+}
+
+/** The answers of each owner, by idempotency key. */
+type ByOwner = Map<string, Map<string, Answer>>
+
+/** Bounds of what is kept. */
+export interface IdempotencyLimits {
+  /** How many answers of each owner are kept. */
+  readonly perOwner: number
+  /** How long answers are kept, in milliseconds, up to twice as long if there is room. */
+  readonly millis: number
+}
+
+/** The answers of all owners. */
+export interface IdempotencyTable {
+  /** Returns the answer to a request, or fails if the key came with another request. */
+  readonly find: (
+    once: IdempotencyKey,
+  ) => Effect.Effect<ReplayedResponse | undefined, IdempotencyMismatch>
+  /**
+   * Makes a change in one synchronous step, unless it was made before. A change without a key is made.
+   *
+   * @param projectId - the project with which the answer is forgotten, if there is one
+   * @param answerOf - returns what an answer needs of what the change returns
+   */
+  readonly change: <A, E>(
+    once: IdempotencyKey | undefined,
+    projectId: ProjectId | undefined,
+    change: Effect.Effect<A, E>,
+    answerOf?: (value: A) => string,
+  ) => Effect.Effect<A | ReplayedResponse, E | IdempotencyMismatch>
+  /** Forgets the answers of a project that was deleted. */
+  readonly forget: (projectId: ProjectId) => void
+}
+
+/** Makes an empty set of answers. They live in two generations, as the entries of an `LruCache` do. */
+export const makeIdempotencyTable = ({ millis, perOwner }: IdempotencyLimits): IdempotencyTable => {
+  const width = Math.max(1, Math.floor(perOwner / 2))
+  let young: ByOwner = new Map()
+  let old: ByOwner = new Map()
+  let since = -Infinity
+
+  const age = (now: number): void => {
+    if (now - since < millis) return
+    old = now - since < 2 * millis ? young : new Map()
+    young = new Map()
+    since = now
+  }
+
+  const find = ({ fingerprint, key, owner }: IdempotencyKey, now: number) => {
+    age(now)
+    const known = young.get(owner)?.get(key) ?? old.get(owner)?.get(key)
+    return known === undefined || known.fingerprint === fingerprint
+      ? Effect.succeed(known?.replayed)
+      : Effect.fail(new IdempotencyMismatch())
+  }
+
+  const keep = (
+    { fingerprint, key, owner }: IdempotencyKey,
+    projectId: ProjectId | undefined,
+    answer: string,
+  ): void => {
+    const own = young.get(owner)
+    if (own === undefined || own.size >= width) young.set(owner, new Map())
+    if (own !== undefined && own.size >= width) old.set(owner, own)
+    young.get(owner)?.set(key, { projectId, fingerprint, replayed: replayedResponse(answer) })
+  }
+
+  return {
+    find: (once) => Effect.flatMap(Clock.currentTimeMillis, (now) => find(once, now)),
+
+    change: <A, E>(
+      once: IdempotencyKey | undefined,
+      projectId: ProjectId | undefined,
+      change: Effect.Effect<A, E>,
+      answerOf: (value: A) => string = () => "",
+    ) => {
+      if (once === undefined) return change
+      const step = Effect.gen(function* () {
+        const known = yield* find(once, yield* Clock.currentTimeMillis)
+        if (known !== undefined) return known
+        const value = yield* change
+        keep(once, projectId, once.answer ?? answerOf(value))
+        return value
+      })
+      // Nothing comes between the search for the key and the change.
+      return Effect.contextWith((context: Context.Context<never>) =>
+        Effect.runSyncExitWith(context)(step),
+      )
+    },
+
+    forget: (projectId) => {
+      for (const answers of [...young.values(), ...old.values()]) {
+        for (const [key, answer] of answers) if (answer.projectId === projectId) answers.delete(key)
+      }
+    },
+  }
+}
+
+/** The state that all stores share. Each function that changes it is one synchronous step. */
+
+/** An event, and its project: the feed counts events, so those of a project that was deleted stay. */
+interface Stored {
+  readonly event: Event
+  readonly project: Project
+  /** The place after it, once somebody has read it. */
+  cursor?: FeedCursor
+}
+
+/** The state behind all ports. */
+export interface State {
+  readonly projects: Map<ProjectId, Project>
+  /** The projects that are in other stores; see `ProjectDirectory`. */
+  readonly elsewhere: Set<ProjectId>
+  /** All API keys, oldest first. */
+  readonly keys: Map<ApiKeyId, ApiKey>
+  /** The audit trail of what belongs to no project. */
+  readonly otherHistory: AuditTrail
+  readonly deliveries: Deliveries
+  readonly events: Ring<Stored>
+  readonly cursors: CursorCipher
+  /** The answers to requests with an idempotency key. */
+  readonly answers: IdempotencyTable
+  /** When to look at end dates. */
+  readonly alarms: Alarms
+  /** Open when there may be deliveries to claim. */
+  readonly changed: Latch.Latch
+  /** How many rows of each project's audit trail are kept. */
+  readonly history: number
+}
+
+/**
+ * Makes an empty state.
+ *
+ * @param history - how many rows of each project's audit trail are kept, and how many events and
+ *   deliveries that have ended, over all projects
+ */
+export const makeState = (
+  history: number,
+  answers: IdempotencyLimits,
+  cursors: CursorCipher,
+): State => {
+  return {
+    projects: new Map(),
+    elsewhere: new Set(),
+    keys: new Map(),
+    otherHistory: makeAuditTrail(0, history),
+    deliveries: makeDeliveries(history),
+    events: makeRing(history),
+    cursors,
+    answers: makeIdempotencyTable(answers),
+    alarms: makeAlarms(),
+    changed: Latch.makeUnsafe(),
+    history,
+  }
+}
+
+const unchanged = { userId: undefined, from: undefined, to: undefined, reason: undefined }
+
+/** Creates a project, unless it exists. */
+export const createProject = (
+  state: State,
+  projectId: ProjectId,
+  occasion: ChangeContext,
+): void => {
+  if (state.projects.has(projectId)) return
+  // That trail has one more row with each project.
+  const trail = makeAuditTrail(state.otherHistory.count + 1, state.history)
+  state.projects.set(projectId, makeProject(projectId, trail))
+  addAuditRow(state, undefined, "project_created", projectId, occasion)
+}
+
+/** A key without its access to a project. */
+const without = (key: ApiKey, projectId: ProjectId): ApiKey =>
+  key.projects === "all"
+    ? key
+    : { ...key, projects: new Set([...key.projects].filter((id) => id !== projectId)) }
+
+/** Takes the access to a project from all keys. */
+const closeTo = ({ keys }: State, projectId: ProjectId): void => {
+  for (const [id, key] of keys) keys.set(id, without(key, projectId))
+}
+
+/** Adds a project that is in another store, unless it is known. */
+export const addElsewhere = (state: State, projectId: ProjectId, occasion: ChangeContext): void => {
+  if (state.elsewhere.has(projectId)) return
+  state.elsewhere.add(projectId)
+  addAuditRow(state, undefined, "project_created", projectId, occasion)
+}
+
+/** Removes a project that is in another store, with the access of keys to it. */
+export const removeElsewhere = (
+  state: State,
+  projectId: ProjectId,
+  occasion: ChangeContext,
+): void => {
+  if (!state.elsewhere.delete(projectId)) return
+  closeTo(state, projectId)
+  addAuditRow(state, undefined, "project_deleted", projectId, occasion)
+}
+
+/** Deletes a project with all that belongs to it. Returns whether it existed. */
+export const deleteProject = (
+  state: State,
+  projectId: ProjectId,
+  occasion: ChangeContext,
+): boolean => {
+  const { alarms, answers, deliveries, projects } = state
+  const project = projects.get(projectId)
+  if (project === undefined) return false
+  projects.delete(projectId)
+  alarms.forget(project)
+  forgetProject(deliveries, projectId)
+  closeTo(state, projectId)
+  answers.forget(projectId)
+  addAuditRow(state, undefined, "project_deleted", projectId, occasion)
+  return true
+}
+
+/** Publishes the event of the last change of a project's memberships. Returns it. */
+export const publishChange = (
+  state: State,
+  project: Project,
+  { event }: Change,
+  now: Moment,
+): Event => {
+  const completed = completeEvent(event, project.members.changes())
+  publish(state, project, completed, now)
+  return completed
+}
+
+/** Erases a person from all that a project has, and ends the membership. Returns whether there was one. */
+export const eraseMember = (
+  { deliveries, events }: State,
+  project: Project,
+  userId: UserId,
+): boolean => {
+  const { history, id, members } = project
+  history.rows.replace((row) =>
+    row.userId === userId ? { ...row, userId: undefined, reason: undefined } : row,
+  )
+  eraseUserFromDeliveries(deliveries, id, userId)
+  events.replace((stored) =>
+    stored.project === project && mentionsUser(stored.event, userId)
+      ? { ...stored, event: eraseUser(stored.event, userId) }
+      : stored,
+  )
+  const wasMember = members.get(userId) !== undefined
+  members.delete(userId)
+  return wasMember
+}
+
+/** Adds an audit row of something else than a membership. */
+export const addAuditRow = (
+  { otherHistory, projects }: State,
+  projectId: ProjectId | undefined,
+  action: NonMembershipAction,
+  subject: string | undefined,
+  { at, origin }: ChangeContext,
+): void => {
+  const history = projectId === undefined ? otherHistory : projects.get(projectId)?.history
+  if (history !== undefined) {
+    addRow(history, {
+      ...unchanged,
+      projectId,
+      action,
+      subject,
+      at,
+      origin: auditedOrigin(origin),
+    })
+  }
+}
+
+/** Returns a project, or fails if it does not exist. */
+export const projectOf = (
+  { projects }: State,
+  projectId: ProjectId,
+): Effect.Effect<Project, ProjectNotFound> =>
+  Effect.suspend(() => {
+    const project = projects.get(projectId)
+    return project === undefined
+      ? Effect.fail(new ProjectNotFound({ projectId }))
+      : Effect.succeed(project)
+  })
+
+/** Returns a webhook of a project, or fails if it does not exist. */
+export const webhookOf = (
+  { projects }: State,
+  { projectId, webhookId }: WebhookRef,
+): Effect.Effect<StoredWebhook, WebhookNotFound> =>
+  Effect.suspend(() => {
+    const webhook = projects.get(projectId)?.webhooks.get(webhookId)
+    return webhook === undefined
+      ? Effect.fail(new WebhookNotFound({ webhookId }))
+      : Effect.succeed(webhook)
+  })
+
+/** Returns a webhook of a project, or fails if it does not exist or is disabled. */
+export const enabledWebhookOf = (
+  state: State,
+  ref: WebhookRef,
+): Effect.Effect<StoredWebhook, WebhookNotFound | WebhookDisabled> =>
+  Effect.filterOrFail(
+    webhookOf(state, ref),
+    ({ disabledAt }) => disabledAt === undefined,
+    ({ id }) => new WebhookDisabled({ webhookId: id }),
+  )
+
+/** Replaces a webhook. */
+export const setWebhook = ({ deliveries, projects }: State, webhook: StoredWebhook): void => {
+  projects.get(webhook.projectId)?.webhooks.set(webhook.id, webhook)
+  updateWebhook(deliveries, webhook)
+}
+
+/** Removes a webhook and cancels its deliveries. Returns whether it existed. */
+export const removeWebhook = (
+  { deliveries, projects }: State,
+  { projectId, webhookId }: WebhookRef,
+): boolean => {
+  const isRemoved = projects.get(projectId)?.webhooks.delete(webhookId) === true
+  if (isRemoved) cancelDeliveries(deliveries, webhookId)
+  return isRemoved
+}
+
+const isFor = ({ disabledAt, eventTypes }: StoredWebhook, { type }: Event): boolean =>
+  disabledAt === undefined && (eventTypes === undefined || eventTypes.includes(type))
+
+const deliver = (state: State, webhook: StoredWebhook, event: Event, now: Moment): void => {
+  addDelivery(state.deliveries, event, webhook, now)
+  state.changed.openUnsafe()
+}
+
+/** Adds an event with a delivery for one webhook. */
+export const publishTo = (
+  state: State,
+  webhook: StoredWebhook,
+  event: Event,
+  now: Moment,
+): void => {
+  const project = state.projects.get(event.projectId)
+  if (project !== undefined) state.events.push({ event, project })
+  deliver(state, webhook, event, now)
+}
+
+/** Adds an event with a delivery for each webhook of its project that is enabled and for its type. */
+export const publish = (state: State, project: Project, event: Event, now: Moment): void => {
+  state.events.push({ event, project })
+  for (const webhook of project.webhooks.values()) {
+    if (isFor(webhook, event)) deliver(state, webhook, event, now)
+  }
+}
+
+/** Returns an event of a project with its deliveries, if it is kept. */
+export const findEvent = (
+  { deliveries, events, projects }: State,
+  projectId: ProjectId,
+  eventId: EventId,
+): PublishedEvent | undefined => {
+  const jobs = jobsOfEvent(deliveries, eventId)
+  // Deliveries may be kept for longer than other events.
+  const stored = [...events.newestFirst()].find(
+    ({ event: { id, projectId: of }, project }) => id === eventId && projects.get(of) === project,
+  )
+  const event = jobs[0]?.event ?? stored?.event
+  return event?.projectId === projectId ? { ...event, deliveries: jobs.map(toDelivery) } : undefined
+}
+
+/** Returns how much is left to deliver. Counts no further than `most`. */
+export const countBacklog = (
+  { deliveries, projects }: State,
+  most: number,
+  now: Moment,
+): Backlog => {
+  const { dueForMillis, waiting } = backlogOf(deliveries, now)
+  const webhooks = [...projects.values()].flatMap((project) => [...project.webhooks.values()])
+  const disabled = webhooks.filter(({ disabledAt }) => disabledAt !== undefined)
+  const failed = countFailed(deliveries, new Set(webhooks.map(({ id }) => id)))
+  return {
+    waiting: Math.min(most, waiting),
+    dueForMillis,
+    failedDeliveries: Math.min(most, failed),
+    disabledWebhooks: Math.min(most, disabled.length),
+  }
+}
+
+/**
+ * Disables a webhook, and publishes the announcement to the others of its project. Returns whether it was
+ * enabled.
+ */
+export const disableWebhook = (
+  state: State,
+  { id, projectId }: StoredWebhook,
+  announcement: Event,
+  now: Moment,
+): boolean => {
+  const project = state.projects.get(projectId)
+  const webhook = project?.webhooks.get(id)
+  if (project === undefined || webhook === undefined || webhook.disabledAt !== undefined) {
+    return false
+  }
+  setWebhook(state, { ...webhook, disabledAt: now.unix })
+  addAuditRow(state, projectId, "webhook_disabled", id, { at: announcement.at, origin: hostOrigin })
+  publish(state, project, announcement, now)
+  return true
+}

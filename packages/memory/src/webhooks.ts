@@ -1,0 +1,217 @@
+/** Webhooks in memory. */
+
+import {
+  type ChangeContext,
+  EventNotFound,
+  type NonMembershipAction,
+  type Outbox,
+  type StoredWebhook,
+  WebhookLimitReached,
+  WebhookNotFound,
+  type WebhookRef,
+  type WebhookStore,
+  currentMoment,
+} from "@tenure/core/store"
+import * as Effect from "effect/Effect"
+import {
+  claimDeliveries,
+  healthOf,
+  listDeliveries,
+  replayDeliveries,
+  settleDelivery,
+} from "./deliveries.ts"
+import {
+  type State,
+  addAuditRow,
+  countBacklog,
+  disableWebhook,
+  enabledWebhookOf,
+  findEvent,
+  projectOf,
+  publish,
+  publishTo,
+  removeWebhook,
+  setWebhook,
+  webhookOf,
+} from "./state.ts"
+
+/** Changes a webhook that exists. It is the same object if nothing changes. */
+const change = (
+  state: State,
+  ref: WebhookRef,
+  update: (webhook: StoredWebhook) => StoredWebhook,
+  action: NonMembershipAction,
+  occasion: ChangeContext,
+): Effect.Effect<StoredWebhook, WebhookNotFound> =>
+  Effect.map(webhookOf(state, ref), (webhook) => {
+    const changed = update(webhook)
+    if (changed === webhook) return webhook
+    setWebhook(state, changed)
+    addAuditRow(state, ref.projectId, action, ref.webhookId, occasion)
+    return changed
+  })
+
+const withHealth = ({ deliveries }: State, webhook: StoredWebhook) => ({
+  ...webhook,
+  ...healthOf(deliveries, webhook.id),
+})
+
+/** Makes the store. */
+export const makeMemoryWebhookStore = (state: State): WebhookStore["Service"] => ({
+  ping: Effect.void,
+
+  add: (webhook, limit, occasion) =>
+    state.answers.change(
+      occasion.once,
+      webhook.projectId,
+      Effect.flatMap(projectOf(state, webhook.projectId), ({ webhooks }) => {
+        if (webhooks.size >= limit) return Effect.fail(new WebhookLimitReached({ limit }))
+        webhooks.set(webhook.id, webhook)
+        addAuditRow(state, webhook.projectId, "webhook_created", webhook.id, occasion)
+        return Effect.void
+      }),
+      () => webhook.id,
+    ),
+
+  list: (projectId) =>
+    Effect.map(projectOf(state, projectId), ({ webhooks }) =>
+      [...webhooks.values()].map((webhook) => withHealth(state, webhook)),
+    ),
+
+  find: (projectId, webhookId) =>
+    Effect.map(webhookOf(state, { projectId, webhookId }), (webhook) => withHealth(state, webhook)),
+
+  rotateSecret: (projectId, webhookId, { previousUntil, secret }, occasion) =>
+    state.answers.change(
+      occasion.once,
+      projectId,
+      Effect.asVoid(
+        change(
+          state,
+          { projectId, webhookId },
+          (webhook) => ({
+            ...webhook,
+            secret,
+            previous: { secret: webhook.secret, until: previousUntil },
+          }),
+          "secret_rotated",
+          occasion,
+        ),
+      ),
+      () => String(previousUntil),
+    ),
+
+  addSigningKey: (projectId, webhookId, key, occasion) =>
+    Effect.map(
+      change(
+        state,
+        { projectId, webhookId },
+        (webhook) => (webhook.signingKey === undefined ? { ...webhook, signingKey: key } : webhook),
+        "signing_key_added",
+        occasion,
+      ),
+      ({ signingKey }) => signingKey ?? key,
+    ),
+
+  enable: (projectId, webhookId, occasion) =>
+    state.answers.change(
+      occasion.once,
+      projectId,
+      Effect.asVoid(
+        change(
+          state,
+          { projectId, webhookId },
+          (webhook) =>
+            webhook.disabledAt === undefined ? webhook : { ...webhook, disabledAt: undefined },
+          "webhook_enabled",
+          occasion,
+        ),
+      ),
+    ),
+
+  remove: (projectId, webhookId, occasion) =>
+    state.answers.change(
+      occasion.once,
+      projectId,
+      Effect.suspend(() => {
+        if (!removeWebhook(state, { projectId, webhookId })) {
+          return Effect.fail(new WebhookNotFound({ webhookId }))
+        }
+        addAuditRow(state, projectId, "webhook_deleted", webhookId, occasion)
+        return Effect.void
+      }),
+    ),
+})
+
+/** The outbox in memory. */
+
+/** Makes the outbox. */
+export const makeMemoryOutbox = (state: State): Outbox["Service"] => ({
+  ping: Effect.void,
+
+  publish: (event, once) =>
+    state.answers.change(
+      once,
+      event.projectId,
+      Effect.flatMap(projectOf(state, event.projectId), (project) =>
+        Effect.map(currentMoment, (now) => publish(state, project, event, now)),
+      ),
+      () => event.id,
+    ),
+
+  publishTo: (event, webhookId, once) =>
+    state.answers.change(
+      once,
+      event.projectId,
+      Effect.flatMap(
+        enabledWebhookOf(state, { projectId: event.projectId, webhookId }),
+        (webhook) => Effect.map(currentMoment, (now) => publishTo(state, webhook, event, now)),
+      ),
+      () => event.id,
+    ),
+
+  claim: (options) =>
+    Effect.map(currentMoment, (now) => claimDeliveries(state.deliveries, options, now)),
+
+  settle: (claim, settlement) =>
+    Effect.map(currentMoment, (now) => {
+      const webhook = settleDelivery(state.deliveries, claim, settlement, now)
+      if (webhook === undefined) return "Lapsed"
+      if (settlement._tag === "Released") state.changed.openUnsafe()
+      return settlement._tag === "Disabled" &&
+        disableWebhook(state, webhook, settlement.announcement, now)
+        ? "WebhookDisabled"
+        : "Settled"
+    }),
+
+  nextChange: Effect.map(state.changed.await, () => {
+    state.changed.closeUnsafe()
+    return { _tag: "Due" } as const
+  }),
+
+  deliveries: (webhook, page) => Effect.sync(() => listDeliveries(state.deliveries, webhook, page)),
+
+  find: (projectId, eventId) =>
+    Effect.suspend(() => {
+      const found = findEvent(state, projectId, eventId)
+      return found === undefined
+        ? Effect.fail(new EventNotFound({ eventId }))
+        : Effect.succeed(found)
+    }),
+
+  replay: (ref, which, once) =>
+    state.answers.change(
+      once,
+      ref.projectId,
+      Effect.gen(function* () {
+        const webhook = yield* enabledWebhookOf(state, ref)
+        const now = yield* currentMoment
+        const replayed = replayDeliveries(state.deliveries, webhook, which, now)
+        state.changed.openUnsafe()
+        return replayed
+      }),
+      String,
+    ),
+
+  backlog: (most) => Effect.map(currentMoment, (now) => countBacklog(state, most, now)),
+})

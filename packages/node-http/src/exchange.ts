@@ -1,0 +1,339 @@
+/** Faults that the parser finds in the body of a request while somebody reads it. */
+
+import { AsyncResource } from "node:async_hooks"
+import type { Duplex } from "node:stream"
+import { inspect } from "node:util"
+import {
+  type ApiRequest,
+  type ApiResponse,
+  type ArrivedBody,
+  type Body,
+  type Mountable,
+  abortedBody,
+  consumedBody,
+  emptyBody,
+  hasUnknownCoding,
+  keepRepeatedHeaders,
+  pathOf,
+  queryOf,
+  tooLargeBody,
+  unknownCodingBody,
+} from "@tenure/core/adapter"
+import type { BodyLimit } from "@tenure/core/internal"
+import { afterPendingTurns, enqueueRequest, limitRefusals, nextTurn } from "./pipelining.ts"
+import { discard, stream } from "./streams.ts"
+import type { NodeRequest, NodeResponse } from "./types.ts"
+
+const faultEvent = Symbol("@tenure/node-http/fault")
+
+const faults = new WeakMap<NodeRequest, ArrivedBody>()
+
+/** Has `take` answer a request if its body is faulty, in place of whoever took the fault before. */
+export const takeBodyError = (request: NodeRequest, take: (fault: ArrivedBody) => void): void =>
+  // Not in a map of all requests: entries of weak maps cost the garbage collector much.
+  void request.removeAllListeners(faultEvent).on(faultEvent, take)
+
+/** The fault of a body that was found before anybody read it. */
+export const bodyErrorOf = (request: NodeRequest): ArrivedBody | undefined => faults.get(request)
+
+/** Passes a fault to whoever reads the body. Returns `false` if nobody does. */
+export const passBodyError = (request: NodeRequest, fault: ArrivedBody): boolean => {
+  faults.set(request, fault)
+  return request.emit(faultEvent, fault)
+}
+
+/** Requests whose clients wait for 100 Continue before they send the body. */
+
+const expectations = new WeakMap<NodeRequest, () => void>()
+
+/**
+ * Registers a request whose client waits.
+ *
+ * @param sendContinue - tells the client to send the body
+ */
+export const expectContinue = (request: NodeRequest, sendContinue: () => void): void =>
+  void expectations.set(request, sendContinue)
+
+/**
+ * Returns what tells the client to send the body, if it waits. Whoever takes it is responsible for
+ * calling it.
+ */
+export const takeExpectation = (request: NodeRequest): (() => void) | undefined => {
+  const sendContinue = expectations.get(request)
+  expectations.delete(request)
+  return sendContinue
+}
+
+/** Reads the body of a request. */
+
+// A request over HTTP/2 needs neither field: the end of its stream is the end of the body.
+const hasBody = ({ headers, httpVersionMajor }: NodeRequest): boolean =>
+  httpVersionMajor > 1 ||
+  headers["transfer-encoding"] !== undefined ||
+  Number(headers["content-length"] ?? 0) > 0
+
+/** Whether a request announces a body of more than `limit` bytes. */
+const announcesMore = ({ headers }: Pick<NodeRequest, "headers">, limit: number): boolean =>
+  Number(headers["content-length"] ?? 0) > limit
+
+const utf8 = new TextEncoder()
+
+/** Why a body is not read, if it is not. */
+const refusedBody = (request: NodeRequest, limit: number): Body | undefined => {
+  if (hasUnknownCoding(request.headers)) return unknownCodingBody
+  return announcesMore(request, limit) ? tooLargeBody : undefined
+}
+
+/** The body that a parser has left on the request. */
+const parsedBody = ({ body }: NodeRequest & { readonly body?: unknown }): Body => {
+  if (body === undefined) return consumedBody
+  if (body instanceof Uint8Array) return { _tag: "Bytes", bytes: body }
+  if (typeof body === "string") return { _tag: "Bytes", bytes: utf8.encode(body) }
+  return { _tag: "Parsed", value: body }
+}
+
+/** The body, if somebody else has read it. */
+const readBefore = (request: NodeRequest, limit: number): Body | undefined =>
+  request.readableDidRead ? (refusedBody(request, limit) ?? parsedBody(request)) : undefined
+
+const concat = (chunks: ReadonlyArray<Buffer>): Buffer => {
+  const [only] = chunks
+  return chunks.length === 1 && only !== undefined ? only : Buffer.concat(chunks)
+}
+
+/** Reads a stream up to its end or the limit. */
+const readStream = (
+  request: NodeRequest,
+  limit: number,
+  done: (body: ArrivedBody) => void,
+): void => {
+  const chunks: Array<Buffer> = []
+  let length = 0
+
+  const onData = (data: Buffer | string): void => {
+    // The host may have set an encoding, which turns chunks into strings.
+    const chunk =
+      typeof data === "string" ? Buffer.from(data, request.readableEncoding ?? "utf8") : data
+    length += chunk.length
+    chunks.push(chunk)
+    if (length <= limit) return
+    request.off("data", onData).off("end", onEnd).resume()
+    done(tooLargeBody)
+  }
+  const onEnd = (): void => {
+    // A cancelled stream of HTTP/2 ends, too.
+    if (!request.aborted) done({ _tag: "Bytes", bytes: concat(chunks) })
+  }
+  request
+    .on("data", onData)
+    .on("end", onEnd)
+    // The connection is gone, so there is no response to send.
+    .on("error", () => {})
+}
+
+/**
+ * Makes a body that is read once the core asks for it.
+ *
+ * @param sendContinue - tells the client to send the body, if it waits
+ */
+const deferred = (
+  request: NodeRequest,
+  limit: number,
+  sendContinue: (() => void) | undefined,
+): Body => {
+  // A fault before the core reads the body is kept, and stands in place of the body.
+  takeBodyError(request, () => {})
+  return {
+    _tag: "Deferred",
+    read: () =>
+      new Promise((resolve) => {
+        const fault = bodyErrorOf(request)
+        if (fault !== undefined) return resolve(fault)
+        // The client may have gone meanwhile.
+        if (request.destroyed) return resolve(abortedBody)
+        takeBodyError(request, resolve)
+        sendContinue?.()
+        readStream(request, limit, resolve)
+        request.once("close", () => resolve(abortedBody))
+      }),
+  }
+}
+
+/** Makes a function that passes on only the first body. */
+const onlyFirst = (done: (body: Body) => void): ((body: Body) => void) => {
+  let isDone = false
+  return (body) => {
+    if (isDone) return
+    isDone = true
+    done(body)
+  }
+}
+
+/**
+ * Reads the body of a request, and calls `done` with it. If the client waits for 100 Continue, or the
+ * body may be long, leaves it to the core to read the body. Calls `done` with `TooLarge` as soon as the
+ * body exceeds the limit, and not at all if the connection breaks before the end of the body. Discards
+ * what it does not read. If a body parser has read the body, uses the parser's result.
+ */
+export const readBody = (
+  request: NodeRequest,
+  { bytes: limit, isDeferred }: BodyLimit,
+  done: (body: Body) => void,
+): void => {
+  const known = hasBody(request) ? (bodyErrorOf(request) ?? readBefore(request, limit)) : emptyBody
+  if (known !== undefined) return done(known)
+  const refused = refusedBody(request, limit)
+  const sendContinue = takeExpectation(request)
+  if (refused === undefined && (isDeferred || sendContinue !== undefined)) {
+    return done(deferred(request, limit, sendContinue))
+  }
+  const settle = onlyFirst(done)
+  takeBodyError(request, settle)
+  if (refused === undefined) return readStream(request, limit, settle)
+  request.resume()
+  settle(refused)
+}
+
+/** Tells those who wait, or send a stream, when the client has gone or its connection is to close. */
+
+// Of each connection of HTTP/1.1, the request that is being answered.
+const departures = new WeakMap<Duplex, AbortController>()
+
+/**
+ * Returns a signal that aborts when the client has gone. A client that has ended its side of the
+ * connection cannot be told from one that has gone: it gets what there is by then.
+ */
+export const abortSignalOf = (
+  { httpVersionMajor, socket }: NodeRequest,
+  response: NodeResponse,
+): AbortSignal => {
+  const departure = new AbortController()
+  const leave = (): void => departure.abort()
+  if (response.destroyed) leave()
+  // The socket of HTTP/2 is that of all streams.
+  if (httpVersionMajor > 1) {
+    response.on("close", leave)
+    return departure.signal
+  }
+  departures.set(socket, departure)
+  socket.on("end", leave)
+  response.on("close", () => {
+    leave()
+    socket.off("end", leave)
+  })
+  if (socket.readableEnded) leave()
+  return departure.signal
+}
+
+/** Ends the waiting for events on a connection, or the stream, because the connection is to close. */
+export const releaseSignal = (socket: Duplex): void => departures.get(socket)?.abort()
+
+/** Has Tenure answer a request. */
+
+/** What an adapter knows better than the Node request. */
+export type KnownRequest = Partial<
+  Pick<ApiRequest, "path" | "originalPath" | "remoteAddress" | "authenticate" | "body" | "signal">
+>
+
+/** Converts a request to that of the core. What is known takes precedence over what Node has read. */
+export const toApiRequest = (
+  { headers, method = "", rawHeaders, socket, url = "" }: NodeRequest,
+  body: Body,
+  known: KnownRequest = {},
+): ApiRequest => ({
+  method,
+  path: known.path ?? pathOf(url),
+  originalPath: known.originalPath,
+  query: queryOf(url),
+  headers: keepRepeatedHeaders(headers, rawHeaders),
+  body: known.body ?? body,
+  remoteAddress: known.remoteAddress ?? socket.remoteAddress,
+  signal: known.signal,
+  authenticate: known.authenticate,
+})
+
+/**
+ * Reads a request, has Tenure answer it, and calls `deliver` with the response. For adapters to hosts
+ * that build on Node. The requests of one connection are answered one after the other.
+ *
+ * @param response - the response of Node, which tells when the next request may be read
+ */
+export const handle = (
+  tenure: Mountable,
+  request: NodeRequest,
+  response: NodeResponse,
+  known: KnownRequest,
+  deliver: (response: ApiResponse) => void,
+): void => {
+  // Keeps the async context of the request for the functions of the host: neither the end of the body
+  // nor a turn runs in it. Twenty times as fast as `AsyncLocalStorage.snapshot`.
+  const context = new AsyncResource("TENURE")
+  const deliverInContext = (reply: ApiResponse): void =>
+    context.runInAsyncScope(deliver, undefined, limitRefusals(request, reply, tenure.maxRefusals))
+  const { path = pathOf(request.url ?? "") } = known
+  enqueueRequest(request, response, () =>
+    readBody(request, tenure.bodyLimit(request.method ?? "", path), (body) => {
+      // Converted before the turn, because a connection that breaks meanwhile has no address.
+      const signal = request.method === "GET" ? () => abortSignalOf(request, response) : undefined
+      const apiRequest = toApiRequest(request, body, { ...known, path, signal })
+      nextTurn(() =>
+        context.runInAsyncScope(answer, undefined, tenure, apiRequest, deliverInContext),
+      )
+    }),
+  )
+}
+
+/**
+ * Has Tenure answer a request, and calls `deliver` with the response. What `deliver` throws emits a
+ * process warning and affects no other request.
+ */
+export const answer = (
+  tenure: Mountable,
+  request: ApiRequest,
+  deliver: (response: ApiResponse) => void,
+): void =>
+  tenure.answer(request, (response) =>
+    afterPendingTurns(() => {
+      try {
+        deliver(response)
+      } catch (fault) {
+        process.emitWarning(fault instanceof Error ? fault : inspect(fault))
+      }
+    }),
+  )
+
+/** Sends responses. */
+
+/** Removes the headers of connections, which HTTP/2 does not have, from a response over HTTP/2. */
+const allowedHeaders = (
+  { req }: NodeResponse,
+  headers: Readonly<Record<string, string | number>>,
+): Readonly<Record<string, string | number>> => {
+  if (req.httpVersionMajor === 1) return headers
+  const { Connection: _connection, Upgrade: _upgrade, ...allowed } = headers
+  return allowed
+}
+
+/** Sends a response, unless one has been sent already or the connection is gone. */
+export const send = (
+  response: NodeResponse,
+  { body, headers, status }: ApiResponse,
+  more?: Readonly<Record<string, string>>,
+): void => {
+  if (response.headersSent || response.destroyed) {
+    if (typeof body !== "string") discard(body)
+    return
+  }
+  if (typeof body === "string") {
+    const length = Buffer.byteLength(body)
+    const all = { ...headers, "Content-Length": length, ...more }
+    response.writeHead(status, allowedHeaders(response, all))
+    // The bytes of ASCII are the same, and Node makes them in less time.
+    response.end(body, length === body.length ? "latin1" : "utf8")
+  } else {
+    response.writeHead(status, allowedHeaders(response, { ...headers, ...more }))
+    // Node keeps the text of the header, in many parts unless it is sent by itself.
+    response.flushHeaders?.()
+    stream(body, response)
+  }
+}

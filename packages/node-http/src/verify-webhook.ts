@@ -1,0 +1,89 @@
+/** Receives webhooks with node:http, or with a framework that builds on it. */
+
+import type { IncomingMessage } from "node:http"
+import { Setting } from "@tenure/core/internal"
+import {
+  VerificationError,
+  type WebhookSecret,
+  parseWebhookSecrets,
+  verifySignature,
+} from "@tenure/core/signature"
+import * as Result from "effect/Result"
+
+/** A verified notification. */
+export interface Verified {
+  /** The id of the event, the same in every attempt. */
+  readonly id: string
+  /** The time of the attempt, in seconds since the epoch. */
+  readonly timestamp: number
+  /** The raw body. */
+  readonly body: Buffer
+}
+
+/** The options of the verification. */
+export const verifyOptions = Setting.object({
+  /** How far the timestamp may be from the clock, in seconds. Default: `300`. */
+  toleranceSeconds: Setting.withDefault(Setting.integer({ least: 0 }), 300),
+  /** The maximum length of the body, in bytes. Default: `1048576`. */
+  maxBodyBytes: Setting.withDefault(Setting.integer(), 1_048_576),
+})
+
+/** The options that a host passes. */
+export interface VerifyOptions extends Setting.InputOf<typeof verifyOptions> {}
+
+/** A request that may have passed a body parser. */
+type Request = IncomingMessage & { readonly body?: unknown }
+
+const failure = (reason: VerificationError["reason"], message: string) =>
+  new VerificationError({ reason, message })
+
+const rawBody = async (request: Request, limit: number): Promise<Buffer> => {
+  if (request.body instanceof Uint8Array) return Buffer.from(request.body)
+  if (request.body !== undefined || request.readableDidRead) {
+    throw failure(
+      "BodyConsumed",
+      "a body parser has already read the body: verify the request first, or use express.raw()",
+    )
+  }
+  const chunks: Array<Buffer> = []
+  let length = 0
+  for await (const chunk of request) {
+    chunks.push(chunk)
+    length += chunk.length
+    if (length > limit) throw failure("BodyTooLarge", `the body is longer than ${limit} bytes`)
+  }
+  return Buffer.concat(chunks)
+}
+
+/**
+ * Reads a request, and verifies that it is a notification signed with one of the secrets.
+ *
+ * @param secrets - the secret of the webhook, and during a rotation also the other one. If there are
+ *   none, or one is invalid, the promise rejects with the reason `InvalidKeys`; nothing is read.
+ * @returns the notification. The promise rejects with a `VerificationError`, whose `reason` says what
+ *   is wrong, with the error of a request that ends early, or with `InvalidInput` if an option is invalid.
+ * @example
+ * ```ts
+ * import { createServer } from "node:http"
+ * import { verifyWebhook } from "tenure/node"
+ *
+ * const secret = WebhookSignature.WebhookSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+ * createServer(async (request, response) => {
+ *   const genuine = await verifyWebhook(request, [secret]).catch(() => undefined)
+ *   response.writeHead(genuine === undefined ? 400 : 204).end()
+ * }).listen(4000, "127.0.0.1")
+ * ```
+ */
+export const verifyWebhook = async (
+  request: IncomingMessage,
+  secrets: ReadonlyArray<WebhookSecret>,
+  given: VerifyOptions = {},
+): Promise<Verified> => {
+  const { maxBodyBytes, toleranceSeconds } = Setting.parse(verifyOptions, given)
+  Result.getOrThrow(parseWebhookSecrets(secrets))
+  const body = await rawBody(request, maxBodyBytes)
+  // Keeps all values of a repeated header, which is an error.
+  const headers = request.headersDistinct
+  const notification = { headers, body, now: Date.now(), toleranceSeconds }
+  return { ...Result.getOrThrow(verifySignature(notification, secrets)), body }
+}

@@ -1,0 +1,129 @@
+/** What an error from PostgreSQL means for the caller. */
+
+import * as Data from "effect/Data"
+import * as Predicate from "effect/Predicate"
+import {
+  DeadlockError,
+  LockTimeoutError,
+  SerializationError,
+  SqlError,
+  UniqueViolation,
+  UnknownError,
+  isSqlError,
+} from "effect/sql/SqlError"
+
+const codeOf = (cause: unknown): string | undefined =>
+  Predicate.hasProperty(cause, "code") && typeof cause.code === "string" ? cause.code : undefined
+
+/** Returns the SQLSTATE of an error, or `undefined` if the server sent none. */
+export const sqlStateOf = ({ reason }: SqlError): string | undefined => codeOf(reason.cause)
+
+const reasonOf = (cause: unknown) => {
+  switch (codeOf(cause)) {
+    case "23505":
+      return new UniqueViolation({ cause, constraint: "unknown" })
+    case "40001":
+      return new SerializationError({ cause })
+    case "40P01":
+      return new DeadlockError({ cause })
+    case "55P03":
+      return new LockTimeoutError({ cause })
+    default:
+      return new UnknownError({ cause })
+  }
+}
+
+/** Converts an error of the host's library. */
+export const fromHost = (cause: unknown): SqlError => new SqlError({ reason: reasonOf(cause) })
+
+// The SQLSTATE classes of errors caused by a statement or its parameters.
+const faultClasses = new Set(["0A", "21", "22", "23", "42"])
+
+/** Whether the statement or its parameters caused the error, rather than the server. */
+export const isFault = (error: SqlError): boolean =>
+  faultClasses.has((sqlStateOf(error) ?? "").slice(0, 2))
+
+/** Whether the transaction lost a deadlock or could not be serialized, and can run again. */
+export const isLostRace = ({ reason }: SqlError): boolean =>
+  reason._tag === "DeadlockError" || reason._tag === "SerializationError"
+
+/**
+ * Whether one of Tenure's own statements lost a race. They violate a unique constraint only when
+ * another statement inserts the same row at the same time.
+ */
+export const isConflict = (error: SqlError): boolean =>
+  isLostRace(error) || error.reason._tag === "UniqueViolation"
+
+/**
+ * Whether the statement inserted a row whose key another one in this table has. Some libraries of hosts
+ * do not tell the table.
+ */
+export const isTakenIn = ({ reason }: SqlError, table: string): boolean =>
+  reason._tag === "UniqueViolation" &&
+  (!Predicate.hasProperty(reason.cause, "table") || reason.cause.table === table)
+
+/** Whether the statement waited too long for a lock. */
+export const isLockTimeout = ({ reason }: SqlError): boolean => reason._tag === "LockTimeoutError"
+
+/** Whether the server refused a connection because too many are open (SQLSTATE class 53). */
+export const isCrowded = (error: SqlError): boolean => sqlStateOf(error)?.startsWith("53") === true
+
+/**
+ * Whether whoever answered refused a setting of the session: a pooler, which has to give the session
+ * to others.
+ */
+export const isRefusedSetting = (error: SqlError): boolean => {
+  const state = sqlStateOf(error) ?? ""
+  return state.startsWith("08") || ["0A000", "22023", "42704"].includes(state)
+}
+
+/** Why a database cannot be used, as a message for those who run the process. */
+
+/** The database cannot be used at the start. The message says why, without secrets. */
+export class DatabaseUnusable extends Data.TaggedError("DatabaseUnusable")<{
+  readonly message: string
+  readonly cause: SqlError
+}> {}
+
+// What to do about errors, by their code, or by their message where they have no code.
+const advice: ReadonlyArray<readonly [RegExp, string]> = [
+  [
+    /^(SELF_SIGNED|DEPTH_ZERO|UNABLE_TO_(VERIFY|GET_ISSUER)|CERT_UNTRUSTED)/,
+    "if a private authority has signed the certificate of the server, name the file with its own by sslrootcert in the URL",
+  ],
+  [/^ERR_TLS_CERT_ALTNAME_INVALID/, "connect by a name that is in the certificate of the server"],
+  [/does not support TLS/, "add sslmode=disable to the URL if nobody else can read the network"],
+  [/no encryption$/, "add sslmode=require to the URL"],
+  [/^42501/, "run tenure migrate as the owner of the tables, and turn migrations off here"],
+]
+
+/** The error at the beginning of a chain of causes. */
+const originOf = (error: unknown): unknown => {
+  if (isSqlError(error)) return originOf(error.reason)
+  if (Predicate.hasProperty(error, "cause") && error.cause !== undefined)
+    return originOf(error.cause)
+  return error
+}
+
+const databaseUnusableCodeOf = (error: unknown): string =>
+  Predicate.hasProperty(error, "code") && typeof error.code === "string" ? error.code : ""
+
+const messageOf = (error: unknown): string => {
+  // An attempt on several addresses has no message of its own.
+  if (error instanceof AggregateError) return error.errors.map(messageOf).join(", ")
+  return error instanceof Error ? error.message : String(error)
+}
+
+/** Says why a statement or a connection has failed, and what may help. */
+export const explain = (error: SqlError): string => {
+  const origin = originOf(error)
+  const message = messageOf(origin)
+  const found = advice.find(
+    ([pattern]) => pattern.test(databaseUnusableCodeOf(origin)) || pattern.test(message),
+  )
+  return found === undefined ? message : `${message} (${found[1]})`
+}
+
+/** Explains an error at the start. */
+export const fromSqlError = (cause: SqlError): DatabaseUnusable =>
+  new DatabaseUnusable({ message: `The database cannot be used: ${explain(cause)}`, cause })

@@ -1,0 +1,342 @@
+import { StoreUnavailable } from "@tenure/core/store"
+import * as Cause from "effect/Cause"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type * as Fiber from "effect/Fiber"
+import type * as Scope from "effect/Scope"
+import { type SqlError, isSqlError } from "effect/sql/SqlError"
+import { integersParam } from "../sql/values.ts"
+import { isCrowded } from "./errors.ts"
+import {
+  type BusyConnections,
+  type Connection,
+  type Connections,
+  answerTimeoutMillis,
+  failOnLockTimeouts,
+  maxTimeoutMillis,
+  openTimeoutMillis,
+  overdueAfterMillis,
+  within,
+} from "./pool.ts"
+
+/**
+ * Returns whether the database refuses changes, as a standby does, and which of the server's processes
+ * `$1` are at work on a statement.
+ */
+export const ping = `
+  SELECT current_setting('transaction_read_only')::boolean AS read_only,
+         ARRAY(
+           SELECT asked.id FROM unnest($1::integer[]) AS asked (id)
+           CROSS JOIN pg_stat_get_activity(asked.id) AS activity
+           WHERE activity.state IS DISTINCT FROM 'idle'
+         ) AS working
+`
+
+/** The row of `ping`. */
+export interface PingRow {
+  readonly read_only: boolean
+  readonly working: ReadonlyArray<number>
+}
+
+/** Asks the database whether it answers, on a connection that serves nothing else. */
+
+/** What the database answers. */
+export interface ProbeResult {
+  /** Whether it refuses changes. */
+  readonly isReadOnly: boolean
+  /** Which of the processes asked for are at work, as far as it says. */
+  readonly working: ReadonlySet<number>
+}
+
+/** Asks the database. */
+export interface HealthProbe {
+  /** Asks which of the server's processes are at work. Fails if the answer does not come in time. */
+  readonly ask: (processIds: ReadonlyArray<number>) => Effect.Effect<ProbeResult, SqlError>
+  /** Ends when the database answers. It may take longer than ever before. */
+  readonly untilAnswered: (pauseMillis: number) => Effect.Effect<void>
+}
+
+/** What is assumed of a database that is up, and says nothing of its processes. */
+const up = (processIds: ReadonlyArray<number>): ProbeResult => ({
+  isReadOnly: false,
+  working: new Set(processIds),
+})
+
+/** Makes the monitor of some connections. */
+export const makeHealthProbe = (connections: Connections): HealthProbe => {
+  let standing: Connection | undefined
+
+  const askOn = Effect.fnUntraced(function* (
+    connection: Connection,
+    processIds: ReadonlyArray<number>,
+    millis: number,
+  ) {
+    if (connections.isInProcess) {
+      standing = connection
+      // It would answer after the transaction that is open, however long that takes.
+      return up(processIds)
+    }
+    const began = performance.now()
+    const question = connection.run<PingRow>(ping, [integersParam(processIds)])
+    // An answer that does not come in time would have taken longer: next time it may.
+    const [row] = yield* Effect.ensuring(
+      within(millis, connection, connections.send(connection, question)),
+      Effect.sync(() => connections.learn({ roundTrip: performance.now() - began })),
+    )
+    standing = connection
+    return { isReadOnly: row?.read_only !== false, working: new Set(row?.working) }
+  })
+
+  /** Asks on a new connection. */
+  const askAfresh = (processIds: ReadonlyArray<number>, millis: number) =>
+    Effect.flatMap(connections.open(failOnLockTimeouts, millis), (connection) =>
+      askOn(connection, processIds, millis),
+    ).pipe(
+      // A server that has too many connections is up.
+      Effect.catchIf(isCrowded, () => Effect.succeed(up(processIds))),
+    )
+
+  return {
+    ask: (processIds) =>
+      Effect.suspend(() => {
+        const latency = connections.latency()
+        const afresh = askAfresh(processIds, openTimeoutMillis(latency))
+        if (standing?.isOpen() !== true) return afresh
+        // The connection may be what has died.
+        const asked = askOn(standing, processIds, answerTimeoutMillis(latency))
+        return Effect.catchIf(asked, isSqlError, () => afresh)
+      }),
+
+    untilAnswered: (pauseMillis) =>
+      Effect.gen(function* () {
+        const answered = yield* Deferred.make<void>()
+        const attempt = Effect.flatMap(askAfresh([], maxTimeoutMillis), () =>
+          Deferred.succeed(answered, undefined),
+        )
+        const attempts = Effect.forever(
+          Effect.andThen(Effect.forkChild(Effect.ignoreCause(attempt)), Effect.sleep(pauseMillis)),
+        )
+        yield* Effect.raceFirst(Deferred.await(answered), attempts)
+      }),
+  }
+}
+
+/** Finds the connections that have died in silence, for example in a gateway that forgot them. */
+
+/** A connection whose statement the server did not know of, when it was asked before. */
+interface Suspect {
+  readonly since: number
+  readonly bytesRead: number
+}
+
+/** Finds silent connections. */
+export interface DeadConnectionDetector {
+  /** The processes of the server whose statements are overdue. */
+  readonly suspects: () => ReadonlyArray<number>
+  /** Destroys the silent connections, given which processes are at work, and all idle ones with them. */
+  readonly end: (working: ReadonlySet<number>) => void
+}
+
+/** Makes the search among some connections. */
+export const makeDeadConnectionDetector = (connections: Connections): DeadConnectionDetector => {
+  let suspected = new Map<Connection, Suspect>()
+
+  const overdue = (): ReadonlyArray<BusyConnections> => {
+    const now = performance.now()
+    const millis = overdueAfterMillis(connections.latency())
+    return connections.busy().filter(({ since }) => now - since >= millis)
+  }
+
+  /** Whether a connection was suspected before, and nothing has come since. */
+  const isSuspectedStill = ({ connection, since }: BusyConnections): boolean => {
+    const before = suspected.get(connection)
+    return before?.since === since && before.bytesRead === connection.bytesRead()
+  }
+
+  return {
+    suspects: () => overdue().flatMap(({ connection: { processId } }) => processId ?? []),
+
+    end: (working) => {
+      const unknown = overdue().filter(
+        // Behind a pooler, nobody can tell.
+        ({ connection: { processId } }) => processId !== undefined && !working.has(processId),
+      )
+      // The answer of a statement that has just ended may still be on its way.
+      const silent = unknown.filter(isSuspectedStill)
+      suspected = new Map(
+        unknown.map(({ connection, since }) => [
+          connection,
+          { since, bytesRead: connection.bytesRead() },
+        ]),
+      )
+      if (silent.length === 0) return
+      for (const { connection } of silent) connection.destroy()
+      // The same has probably become of those without a statement, which nobody would notice.
+      connections.destroyIdle()
+    },
+  }
+}
+
+/**
+ * Whether the database answers, and each connection with it. While the database does not, calls fail
+ * at once, both those in flight and those that arrive. A connection that has died in silence is
+ * destroyed, and replaced by the next call.
+ */
+
+// How often calls in flight are looked at.
+const tickMillis = 100
+
+// While the database does not answer, a new attempt starts this often, beside those that still wait.
+const attemptMillis = 1000
+
+/** Guards calls against a database that does not answer. */
+export interface Health {
+  /**
+   * Runs a call in a new fiber, without the caller's context. Fails with `StoreUnavailable` as soon as
+   * the database is known not to answer, or if the call takes longer than the limit.
+   */
+  readonly guard: <A, E>(
+    call: Effect.Effect<A, E>,
+    limitMillis: number,
+  ) => Effect.Effect<A, E | StoreUnavailable>
+  /** Asks the database whether it answers. Call it when a connection breaks. */
+  readonly suspect: () => void
+  /** Asks the database, on a connection of its own, and returns whether it refuses changes. */
+  readonly isReadOnly: Effect.Effect<boolean, StoreUnavailable>
+}
+
+/** A call in flight. */
+interface Call {
+  readonly since: number
+  readonly until: number
+  readonly fail: (cause: unknown) => void
+}
+
+/** Watches a database for as long as the scope is open. Closes the connections. */
+export const makeHealth = Effect.fnUntraced(function* (
+  connections: Connections,
+): Effect.fn.Return<Health, never, Scope.Scope> {
+  const fork = Effect.runForkWith(yield* Effect.context())
+  const monitor = makeHealthProbe(connections)
+  const silence = makeDeadConnectionDetector(connections)
+  const calls = new Set<Call>()
+  const working = new Set<Fiber.Fiber<unknown, unknown>>()
+  let unavailable: StoreUnavailable | undefined
+  let checking: Deferred.Deferred<boolean, StoreUnavailable> | undefined
+  let isClosed = false
+
+  /** Runs an effect that ends with the scope. */
+  const start = <A, E>(
+    effect: Effect.Effect<A, E>,
+    done: (exit: Exit.Exit<A, E>) => void,
+  ): void => {
+    const fiber = fork(effect)
+    working.add(fiber)
+    fiber.addObserver((exit) => {
+      working.delete(fiber)
+      done(exit)
+    })
+  }
+
+  const failAll = (cause: unknown): void => {
+    for (const { fail } of calls) fail(cause)
+  }
+
+  /** Refuses all calls until the database answers. */
+  const refuse = (cause: unknown): StoreUnavailable => {
+    const refusal = new StoreUnavailable({ cause })
+    if (isClosed) return refusal
+    unavailable = refusal
+    failAll(cause)
+    connections.destroyAll()
+    start(monitor.untilAnswered(attemptMillis), () => {
+      if (!isClosed) unavailable = undefined
+    })
+    return refusal
+  }
+
+  /** Judges the outcome of a question. */
+  const judge = (
+    exit: Exit.Exit<ProbeResult, unknown>,
+    answeredBefore: number,
+  ): Exit.Exit<boolean, StoreUnavailable> => {
+    if (Exit.isSuccess(exit)) {
+      silence.end(exit.value.working)
+      return Exit.succeed(exit.value.isReadOnly)
+    }
+    const cause = Cause.squash(exit.cause)
+    // It does answer, if more slowly than it used to.
+    const isAlive = connections.answered() > answeredBefore
+    return Exit.fail(isAlive ? new StoreUnavailable({ cause }) : refuse(cause))
+  }
+
+  /** Asks the database, unless the question is already on its way. */
+  const check = (): Deferred.Deferred<boolean, StoreUnavailable> => {
+    if (checking !== undefined) return checking
+    const asked = Deferred.makeUnsafe<boolean, StoreUnavailable>()
+    checking = asked
+    const answeredBefore = connections.answered()
+    start(monitor.ask(silence.suspects()), (exit) => {
+      checking = undefined
+      Deferred.doneUnsafe(asked, judge(exit, answeredBefore))
+    })
+    return asked
+  }
+
+  const suspect = (): void => {
+    if (unavailable === undefined && !isClosed) check()
+  }
+
+  const tick = (): void => {
+    const now = performance.now()
+    const overdueMillis = overdueAfterMillis(connections.latency())
+    let isOverdue = false
+    for (const { fail, since, until } of calls) {
+      if (now >= until) {
+        fail("timeout")
+        // Behind a pooler, this is the only sign of connections that have died in silence.
+        if (connections.isPooled()) connections.destroyIdle()
+      } else if (now - since >= overdueMillis) isOverdue = true
+    }
+    if (isOverdue) suspect()
+  }
+
+  const guard: Health["guard"] = (call, limitMillis) =>
+    Effect.callback((resume) => {
+      if (unavailable !== undefined) return resume(Effect.fail(unavailable))
+      const since = performance.now()
+      const fiber = fork(call)
+      // Does not wait for an interruption, which a dead server never acknowledges.
+      const fail = (cause: unknown): void => {
+        if (!calls.delete(entry)) return
+        resume(Effect.fail(new StoreUnavailable({ cause })))
+        fiber.interruptUnsafe()
+      }
+      const entry = { since, until: since + limitMillis, fail }
+      calls.add(entry)
+      fiber.addObserver((exit) => {
+        if (calls.delete(entry)) resume(exit)
+      })
+      return Effect.sync(() => fiber.interruptUnsafe())
+    })
+
+  const close = Effect.sync(() => {
+    isClosed = true
+    unavailable = new StoreUnavailable({ cause: "closed" })
+    failAll("closed")
+    for (const fiber of working) fiber.interruptUnsafe()
+    connections.close()
+  })
+
+  yield* Effect.forkScoped(Effect.forever(Effect.delay(Effect.sync(tick), tickMillis)))
+  yield* Effect.addFinalizer(() => close)
+
+  return {
+    guard,
+    suspect,
+    isReadOnly: Effect.suspend(() =>
+      unavailable === undefined ? Deferred.await(check()) : Effect.fail(unavailable),
+    ),
+  }
+})

@@ -1,0 +1,167 @@
+/**
+ * Statements for the connections of hosts, whose drivers know nothing of the types of parameters: the
+ * statement names the types, and the values are those that every driver passes on unchanged.
+ */
+
+import * as PgTypes from "@effect/sql-pg/PgTypes"
+import { type Connection, NoTransaction, type Param } from "@tenure/core/store"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type * as SqlConnection from "effect/sql/SqlConnection"
+import type { SqlError } from "effect/sql/SqlError"
+import * as Stream from "effect/Stream"
+import { fromHost } from "./errors.ts"
+
+const { OID } = PgTypes
+
+const typeNames: ReadonlyMap<number, string> = new Map([
+  [OID.text, "text"],
+  [OID.textArray, "text[]"],
+  [OID.uuid, "uuid"],
+  [OID.uuidArray, "uuid[]"],
+  [OID.bool, "boolean"],
+  [OID.int4, "integer"],
+  [OID.timestamptz, "timestamptz"],
+  [OID.timestamptzArray, "timestamptz[]"],
+])
+
+/** Writes an instant, which may be in the year 0: PostgreSQL calls that 1 BC. */
+const instantText = (millis: number): string => {
+  const text = new Date(millis).toISOString()
+  return text.startsWith("0000") ? `0001${text.slice(4)} BC` : text
+}
+
+const isInstant = (oid: number, value: unknown): value is number =>
+  typeof value === "number" && (oid === OID.timestamptz || oid === OID.timestamptzArray)
+
+const scalar = (oid: number, value: unknown): Param => {
+  if (value === null || value === undefined) return null
+  if (isInstant(oid, value)) return instantText(value)
+  if (typeof value === "number" || typeof value === "boolean") return value
+  return value instanceof Date ? value.toISOString() : String(value)
+}
+
+const elementOf = (element: Param): string =>
+  element === null ? "NULL" : `"${String(element).replaceAll(/["\\]/g, "\\$&")}"`
+
+const plainValue = (param: unknown): Param => {
+  const { oid, value } = PgTypes.isParameter(param) ? param : { oid: 0, value: param }
+  return Array.isArray(value)
+    ? `{${value.map((element) => elementOf(scalar(oid, element))).join()}}`
+    : scalar(oid, value)
+}
+
+/** Writes the types of parameters into a statement, and returns the plain values. */
+export const toPlainParams = (
+  sql: string,
+  params: ReadonlyArray<unknown>,
+): readonly [statement: string, params: Array<Param>] => {
+  const typed = sql.replaceAll(/\$(\d+)/g, (placeholder, position) => {
+    const param = params[Number(position) - 1]
+    const type = PgTypes.isParameter(param) ? typeNames.get(param.oid) : undefined
+    return type === undefined ? placeholder : `${placeholder}::${type}`
+  })
+  return [typed, params.map(plainValue)]
+}
+
+const snakeCase = (name: string): string =>
+  name
+    .replaceAll(/([a-z])([A-Z])/g, "$1_$2")
+    .replaceAll("-", "_")
+    .toLowerCase()
+
+/** Gives columns of Tenure's statements their names back, which some hosts have converted to camel case. */
+export function toNamedRows<Row extends object>(rows: ReadonlyArray<Row>): ReadonlyArray<Row>
+export function toNamedRows(rows: ReadonlyArray<object>): ReadonlyArray<object> {
+  return rows.map((row) =>
+    Object.fromEntries(Object.entries(row).map(([name, value]) => [snakeCase(name), value])),
+  )
+}
+
+/** A transaction that the host has opened with a library of its own. */
+
+/** The transaction of the host. */
+export interface HostTransaction {
+  /** Runs statements in it. The first one dies with `NoTransaction` if none is open. */
+  readonly connection: SqlConnection.Connection
+  /** Runs work. What it has changed is undone if it fails, so that the transaction can go on. */
+  readonly savepoint: <A, E, R>(work: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SqlError, R>
+  /** Its id, once a statement has run in it. */
+  readonly id: () => string | undefined
+}
+
+/** The transaction in which an effect runs, if the host has opened it with a library of its own. */
+export const HostTransaction = Context.Reference<HostTransaction | undefined>(
+  "@tenure/postgres/HostTransaction",
+  { defaultValue: () => undefined },
+)
+
+const findId = "SELECT pg_current_xact_id_if_assigned()::text AS id"
+const assignId = "SELECT pg_current_xact_id()::text AS id"
+
+interface IdRow {
+  readonly id: string | null
+}
+
+/** Makes the transaction that is open on a connection. */
+export const makeHostTransaction = (host: Connection): HostTransaction => {
+  let id: string | undefined
+
+  function query<Row extends object>(
+    sql: string,
+    params?: ReadonlyArray<unknown>,
+  ): Effect.Effect<ReadonlyArray<Row>, SqlError>
+  function query(sql: string, params: ReadonlyArray<unknown> = []) {
+    return Effect.map(
+      Effect.tryPromise({ try: () => host.query(...toPlainParams(sql, params)), catch: fromHost }),
+      ({ rows }) => rows,
+    )
+  }
+
+  const idBy = (sql: string) => Effect.map(query<IdRow>(sql), ([row]) => row?.id ?? undefined)
+
+  /** Without a transaction, each statement has its own, to which no id was assigned before. */
+  const identify = Effect.gen(function* () {
+    const known = yield* idBy(findId)
+    id = known ?? (yield* idBy(assignId))
+    if (known !== undefined || (yield* idBy(findId)) === id) return
+    id = undefined
+    yield* Effect.die(new NoTransaction())
+  })
+
+  const run = (sql: string, params: ReadonlyArray<unknown>) =>
+    Effect.suspend(() =>
+      id === undefined ? Effect.andThen(identify, query(sql, params)) : query(sql, params),
+    )
+
+  const execute: SqlConnection.Connection["execute"] = (sql, params, transform) =>
+    Effect.map(run(sql, params), (rows) => transform?.(rows) ?? rows)
+
+  const executeValues: SqlConnection.Connection["executeValues"] = (sql, params) =>
+    Effect.map(run(sql, params), (rows) => rows.map((row) => Object.values(row)))
+
+  const savepoint: HostTransaction["savepoint"] = (work) =>
+    Effect.andThen(
+      run("SAVEPOINT tenure", []),
+      Effect.onExit(work, (exit) =>
+        Effect.andThen(
+          Exit.isSuccess(exit) ? Effect.void : run("ROLLBACK TO SAVEPOINT tenure", []),
+          run("RELEASE SAVEPOINT tenure", []),
+        ),
+      ),
+    )
+
+  return {
+    id: () => id,
+    savepoint,
+    connection: {
+      execute,
+      executeUnprepared: execute,
+      executeRaw: run,
+      executeValues,
+      executeValuesUnprepared: executeValues,
+      executeStream: (...statement) => Stream.fromIterableEffect(execute(...statement)),
+    },
+  }
+}

@@ -1,0 +1,458 @@
+import {
+  type AnnouncementOutcome,
+  type DecideAnnouncement,
+  type DueMembership,
+  EndDate,
+  type ExpiryStore,
+  Millis,
+  ProjectId,
+  UserId,
+  completeEvent,
+} from "@tenure/core/store"
+import * as Effect from "effect/Effect"
+import type { ExecuteOptions, Executor } from "./connection/executor.ts"
+import type { Notifications } from "./notifications.ts"
+import {
+  type ItemRow,
+  alarmOf,
+  auditRowsAs,
+  effectiveDateLocked,
+  effectiveEndDateSql,
+  hasDeliveries,
+  nextSeq,
+  projectColumns,
+  publishChange,
+} from "./sql/clauses.ts"
+import {
+  type Integer,
+  bigintParam,
+  bigintsParam,
+  instantsParam,
+  integerParam,
+  integersParam,
+  jsonOf,
+  millisOf,
+  textsParam,
+  uuidsParam,
+} from "./sql/values.ts"
+
+/**
+ * Has end dates watched, for reminders of `$1` seconds, longest first. If there is one among them that was none
+ * before, a pass goes through all memberships, once all transactions are over that may not know of it. So it does
+ * if they are watched since a time that is in the future: the clock was ahead, and has looked at some too early.
+ * Returns one row, or none if another process has been faster.
+ */
+export const startWatchingEnds = (schema: string): string => `
+  WITH changed AS (
+    INSERT INTO ${schema}.expiry AS x (since, leads, longest)
+    VALUES (statement_timestamp(), $1, ($1::integer[])[1] * interval '1 second')
+    ON CONFLICT (is_only) DO UPDATE
+    SET since = least(x.since, excluded.since), leads = excluded.leads,
+        longest = greatest(x.longest, excluded.longest)
+    WHERE x.leads <> excluded.leads OR x.since > excluded.since
+    RETURNING since
+  ),
+  begun AS (
+    INSERT INTO ${schema}.expiry_passes (after_project, last_project, begun_in)
+    SELECT 0, 9223372036854775807, pg_current_xact_id() FROM changed
+    WHERE NOT EXISTS (SELECT FROM ${schema}.expiry x WHERE $1 <@ x.leads AND x.since <= statement_timestamp())
+  )
+  SELECT ${millisOf("since")} AS since
+  FROM (SELECT since FROM changed UNION ALL SELECT since FROM ${schema}.expiry) w LIMIT 1
+`
+
+/** The parameters of `watch`. */
+export const watchParams = (leads: ReadonlyArray<Millis>) => [
+  integersParam(leads.map((lead) => lead / 1000)),
+]
+
+/** The row that it returns. */
+export interface WatchStartRow {
+  readonly since: Integer
+}
+
+/**
+ * Statements for the alarms of projects, which are for the dates that bulk extensions have set. When one has
+ * come, a pass goes through the members, and gives each an alarm of its own.
+ */
+
+/**
+ * Postpones the alarms of up to `$1` projects that have come, if all of their bulk extensions are later.
+ * Begins passes for the others. Returns one row for each.
+ *
+ * Whoever locks a project has the current row, but not the current floors. So it only turns to projects
+ * without further bulk extensions since the statement began.
+ */
+export const beginAlarmPasses = (schema: string): string => `
+  WITH locked AS MATERIALIZED (
+    SELECT p.number, p.bulk_seq FROM ${schema}.projects p
+    -- A project that is parked while it moves gets a pass when that is over.
+    WHERE p.alarm_at <= statement_timestamp() AND p.id > chr(31) ORDER BY p.alarm_at LIMIT $1
+    FOR NO KEY UPDATE SKIP LOCKED
+  ),
+  seen AS (
+    SELECT p.number, ${alarmOf(
+      schema,
+      `least(p.bulk_end_date, (
+        SELECT min(f.end_date) FROM ${schema}.floors f WHERE f.project_number = p.number
+      ))`,
+    )} AS first
+    FROM locked l
+    JOIN ${schema}.projects p ON p.number = l.number AND p.bulk_seq = l.bulk_seq
+  ),
+  due AS MATERIALIZED (
+    SELECT number, CASE WHEN first > statement_timestamp() THEN first END AS later FROM seen
+  ),
+  turned AS (
+    UPDATE ${schema}.projects p SET alarm_at = d.later FROM due d WHERE p.number = d.number
+  ),
+  begun AS (
+    INSERT INTO ${schema}.expiry_passes (after_project, last_project)
+    SELECT number, number FROM due WHERE later IS NULL
+  )
+  SELECT number FROM due
+`
+
+/**
+ * Sets alarms for the next `$1` members of the oldest pass, and stops at the first one that is locked.
+ * Returns one row if there was a pass, which tells whether it has come further.
+ */
+export const continueAlarmPass = (schema: string): string => `
+  WITH pass AS MATERIALIZED (
+    SELECT * FROM ${schema}.expiry_passes
+    WHERE begun_in IS NULL OR begun_in < pg_snapshot_xmin(pg_current_snapshot())
+    ORDER BY id LIMIT 1
+    FOR UPDATE SKIP LOCKED
+  ),
+  page AS MATERIALIZED (
+    SELECT m.project_number, m.user_id, row_number() OVER (ORDER BY m.project_number, m.user_id) AS n
+    FROM ${schema}.memberships m
+    WHERE (m.project_number, m.user_id) >
+            ((SELECT after_project FROM pass), (SELECT after_user FROM pass))
+      AND m.project_number <= (SELECT last_project FROM pass)
+    ORDER BY m.project_number, m.user_id LIMIT $1
+  ),
+  free AS MATERIALIZED (
+    SELECT page.n, m.project_number, m.user_id, ${alarmOf(schema, effectiveEndDateSql(schema))} AS alarm_at
+    FROM page
+    JOIN ${schema}.memberships m ON m.project_number = page.project_number AND m.user_id = page.user_id
+    LEFT JOIN ${schema}.projects p ON p.number = m.project_number
+    FOR NO KEY UPDATE OF m SKIP LOCKED
+  ),
+  passed AS MATERIALIZED (
+    SELECT * FROM page
+    WHERE n < ALL (SELECT n FROM page WHERE n NOT IN (SELECT n FROM free))
+  ),
+  armed AS (
+    UPDATE ${schema}.memberships m SET alarm_at = f.alarm_at
+    FROM free f
+    WHERE m.project_number = f.project_number AND m.user_id = f.user_id
+      AND (m.alarm_at <= f.alarm_at) IS NOT TRUE
+  ),
+  turn AS MATERIALIZED (
+    SELECT pass.id, members < $1 AND members = (SELECT count(*) FROM passed) AS is_last
+    FROM pass, (SELECT count(*) AS members FROM page) all_members
+  ),
+  -- With a new id it waits for its next turn, so a locked member holds up no other pass.
+  moved AS (
+    UPDATE ${schema}.expiry_passes w
+    SET id = DEFAULT, after_project = coalesce(last.project_number, w.after_project),
+        after_user = coalesce(last.user_id, w.after_user)
+    FROM turn LEFT JOIN (SELECT * FROM passed ORDER BY n DESC LIMIT 1) last ON true
+    WHERE w.id = turn.id AND NOT turn.is_last
+  ),
+  ended AS (
+    DELETE FROM ${schema}.expiry_passes WHERE id = (SELECT id FROM turn WHERE is_last)
+  )
+  SELECT EXISTS (SELECT FROM passed) OR NOT EXISTS (SELECT FROM page) AS has_moved FROM pass
+`
+
+/** The row of `goOn`. */
+export interface AlarmPassRow {
+  readonly has_moved: boolean
+}
+
+/** The parameters of both statements. */
+export const passParams = (most: number) => [integerParam(most)]
+
+/** What is decided by, of a membership `m` of a project `p`. */
+const columns = (schema: string): string => `
+  p.id AS project_id, m.project_number, m.user_id, ${millisOf(effectiveEndDateSql(schema))} AS end_date,
+  ${millisOf("m.announced_end")} AS announced_end, m.announced_lead,
+  m.xmin::text AS version, ${millisOf("statement_timestamp()")} AS now`
+
+/**
+ * Returns up to `$1` memberships whose alarms have come, the earliest first, without those that others have
+ * locked, or whose projects they have locked.
+ *
+ * Rows that change before they are locked are current, but not the floors beside them. So an end date may be
+ * one that never held: `settleDue` compares it with the one that holds.
+ */
+export const findDue = (schema: string): string => `
+  SELECT ${columns(schema)}
+  FROM ${schema}.memberships m
+  JOIN ${schema}.projects p ON p.number = m.project_number
+  -- A project that is parked while it moves has no name.
+  WHERE m.alarm_at <= statement_timestamp() AND p.id > chr(31)
+  ORDER BY m.alarm_at LIMIT $1
+  -- The project first: no membership is written to that is left out for its project.
+  FOR NO KEY UPDATE OF p, m SKIP LOCKED
+`
+
+/** Returns up to `$1` memberships whose alarms have come of each of the projects `$2`, by their numbers. */
+export const findDueOf = (schema: string): string => `
+  SELECT ${columns(schema)}
+  FROM ${schema}.projects p
+  CROSS JOIN LATERAL (
+    SELECT m.*, m.xmin FROM ${schema}.memberships m
+    WHERE m.project_number = p.number AND m.alarm_at <= statement_timestamp()
+    ORDER BY m.alarm_at LIMIT $1
+  ) m
+  WHERE p.number = ANY ($2)
+`
+
+/**
+ * Looks at the next `$1` projects after the number `$2`. Returns one row: the number of the last of them, and
+ * the numbers of those with memberships whose alarms have come.
+ */
+export const findProjectsDue = (schema: string): string => `
+  SELECT max(p.number) AS last,
+         ${jsonOf("coalesce(array_agg(m.project_number ORDER BY m.project_number) FILTER (WHERE m.project_number IS NOT NULL), '{}')")} AS due
+  FROM (
+    SELECT number FROM ${schema}.projects WHERE number > $2 AND id > chr(31) ORDER BY number LIMIT $1
+  ) p
+  -- With a limit, one member of each is looked at: a plan for EXISTS may read those of all projects.
+  LEFT JOIN LATERAL (
+    SELECT m.project_number FROM ${schema}.memberships m
+    WHERE m.project_number = p.number AND m.alarm_at <= statement_timestamp()
+    ORDER BY m.alarm_at LIMIT 1
+  ) m ON true
+`
+
+/** The parameters of `findDue`. */
+export const findDueParams = (limit: number) => [integerParam(limit)]
+
+/** The parameters of `findDueOf`, for up to `limit` projects: they have equal shares of it. */
+export const findDueOfParams = (limit: number, projects: ReadonlyArray<bigint>) => [
+  integerParam(Math.floor(limit / projects.length)),
+  bigintsParam(projects),
+]
+
+/** The parameters of `findProjectsDue`. */
+export const findProjectsDueParams = (most: number, after: bigint) => [
+  integerParam(most),
+  bigintParam(after),
+]
+
+/** The row of `findProjectsDue`. */
+export interface ProjectsDueRow {
+  /** NULL if there is no further project. */
+  readonly last: Integer | null
+  readonly due: string
+}
+
+/** Returns the numbers of the projects. */
+export const toProjectsDue = ({ due }: ProjectsDueRow): ReadonlyArray<bigint> => {
+  const numbers: ReadonlyArray<number> = JSON.parse(due)
+  return numbers.map(BigInt)
+}
+
+/** The row of each membership. */
+export interface DueRow {
+  readonly project_id: string
+  readonly project_number: Integer
+  readonly user_id: string
+  readonly end_date: Integer
+  readonly announced_end: Integer | null
+  /** In seconds. */
+  readonly announced_lead: number | null
+  /** Another one as soon as the row has changed. */
+  readonly version: string
+  readonly now: Integer
+}
+
+/** Returns what is decided by. */
+export const toCandidate = ({
+  announced_end,
+  announced_lead,
+  end_date,
+  project_id,
+  user_id,
+}: DueRow): DueMembership => ({
+  projectId: ProjectId(project_id),
+  userId: UserId(user_id),
+  endDate: EndDate(Number(end_date)),
+  announced:
+    announced_end === null || announced_lead === null
+      ? undefined
+      : { endDate: EndDate(Number(announced_end)), lead: Millis(announced_lead * 1000) },
+})
+
+/**
+ * Does what was decided of memberships, if they have not changed since they were read and have the end dates by
+ * which it was decided, and nobody has locked them: sets alarms, and publishes and audits
+ * announcements. Returns the positions, from 1, of those that were announced, with their sequences, and the number of deliveries.
+ */
+export const settleDue = (schema: string): string => `
+  WITH asked AS MATERIALIZED (
+    SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::timestamptz[],
+                         $6::timestamptz[], $7::integer[], $8::uuid[], $9::text[], $10::timestamptz[],
+                         $11::text[])
+    WITH ORDINALITY
+    AS a (project_number, user_id, version, end_date, alarm_at, announced_end, announced_lead, event_id,
+          event_type, at, head, n)
+  ),
+  project AS MATERIALIZED (
+    -- A project that is parked while it moves has no name.
+    SELECT ${projectColumns} FROM ${schema}.projects WHERE number = ANY ($1) AND id > chr(31)
+    -- Nothing waits for a lock while it holds those of other projects.
+    FOR NO KEY UPDATE SKIP LOCKED
+  ),
+  unchanged AS MATERIALIZED (
+    SELECT a.*, p.seq AS project_seq, p.bulk_seq FROM asked a
+    JOIN project p ON p.number = a.project_number
+    JOIN ${schema}.memberships m ON m.project_number = a.project_number AND m.user_id = a.user_id
+    WHERE m.xmin::text = a.version AND ${millisOf(effectiveDateLocked(schema))} = a.end_date
+    FOR NO KEY UPDATE OF m SKIP LOCKED
+  ),
+  settled AS (
+    UPDATE ${schema}.memberships m
+    SET alarm_at = u.alarm_at,
+        -- The sequence is greater than those of all bulk extensions, so the date has to be the member's own.
+        end_date = coalesce(u.announced_end, m.end_date),
+        seq = CASE WHEN u.announced_end IS NULL THEN m.seq ELSE ${nextSeq(schema, "m.seq", "u")} END,
+        announced_end = coalesce(u.announced_end, m.announced_end),
+        announced_lead = coalesce(u.announced_lead, m.announced_lead)
+    FROM unchanged u
+    WHERE m.project_number = u.project_number AND m.user_id = u.user_id
+    RETURNING u.*, m.seq
+  ),
+  announced AS (
+    SELECT s.project_number, s.user_id, s.seq, s.announced_end AS from_date,
+           s.announced_end AS to_date, s.announced_lead, s.event_id, s.event_type, s.head, s.at,
+           NULL::text AS request_id, NULL::text AS key_id, NULL::text AS reason, s.n
+    FROM settled s WHERE s.event_id IS NOT NULL
+  ),
+  ${auditRowsAs(schema, "announced", "CASE announced_lead WHEN 0 THEN 'expired' ELSE 'expiring' END")},${publishChange(schema, "announced")}
+  SELECT n::integer, seq, (SELECT count(*) FROM delivered)::integer AS deliveries FROM announced
+`
+
+/** The parameters of `settleDue`: memberships, and what was decided of each. */
+export const settleDueParams = (
+  decided: ReadonlyArray<{ readonly row: DueRow; readonly outcome: AnnouncementOutcome }>,
+) => {
+  const rows = decided.map(({ row }) => row)
+  const announcements = decided.map(({ outcome }) => outcome.announcement)
+  return [
+    bigintsParam(rows.map(({ project_number }) => BigInt(project_number))),
+    textsParam(rows.map(({ user_id }) => user_id)),
+    textsParam(rows.map(({ version }) => version)),
+    bigintsParam(rows.map(({ end_date }) => BigInt(end_date))),
+    instantsParam(decided.map(({ outcome }) => outcome.alarm)),
+    instantsParam(announcements.map((one) => one?.endDate)),
+    integersParam(announcements.map((one) => one && one.lead / 1000)),
+    uuidsParam(announcements.map((one) => one?.event.id)),
+    textsParam(announcements.map((one) => one?.event.type)),
+    instantsParam(announcements.map((one) => one?.event.at)),
+    textsParam(announcements.map((one) => one?.event.head)),
+  ]
+}
+
+/** The announcements of ends on PostgreSQL, by its clock. */
+
+// The most projects whose alarms are looked at in one step.
+const mostProjects = 100
+
+const manner: ExecuteOptions = { owner: "expiry", isLong: true }
+
+const idOf = ({ announcement }: AnnouncementOutcome): string => announcement?.event.id ?? ""
+
+/** Makes that part of the store of memberships. */
+export const makePostgresExpiryStore = (
+  executor: Executor,
+  notifications: Notifications,
+): ExpiryStore => {
+  const { executeApart, schema } = executor
+  const sql = {
+    watch: startWatchingEnds(schema),
+    beginPasses: beginAlarmPasses(schema),
+    goOn: continueAlarmPass(schema),
+    findDue: findDue(schema),
+    findProjectsDue: findProjectsDue(schema),
+    findDueOf: findDueOf(schema),
+    settleDue: settleDue(schema),
+  }
+
+  /** Sets alarms for members of projects whose own alarm is due. Returns whether there may be more to do. */
+  const pass = Effect.fnUntraced(function* (limit: number) {
+    const begun = yield* executeApart(sql.beginPasses, passParams(mostProjects), manner)
+    const [turn] = yield* executeApart<AlarmPassRow>(sql.goOn, passParams(limit), manner)
+    return begun.length > 0 || turn?.has_moved === true
+  })
+
+  // Whether the next step is for projects in turn, and the last one that had its turn.
+  let isForTurns = false
+  let lastTurn = 0n
+
+  /** Finds memberships of the next projects that have some that are due. */
+  const findInTurn = Effect.fnUntraced(function* (limit: number) {
+    const params = findProjectsDueParams(limit, lastTurn)
+    const [found] = yield* executeApart<ProjectsDueRow>(sql.findProjectsDue, params, manner)
+    lastTurn = BigInt(found?.last ?? 0)
+    const due = found === undefined ? [] : toProjectsDue(found)
+    return due.length === 0
+      ? []
+      : yield* executeApart<DueRow>(sql.findDueOf, findDueOfParams(limit, due), manner)
+  })
+
+  /**
+   * Finds the memberships that are due first and, after as many as asked for, those of projects in turn. So
+   * the many of one project do not keep those of others waiting. Returns whether there may be more.
+   */
+  const find = Effect.fnUntraced(function* (limit: number) {
+    if (isForTurns) {
+      isForTurns = false
+      return { rows: yield* findInTurn(limit), isMore: true }
+    }
+    const rows = yield* executeApart<DueRow>(sql.findDue, findDueParams(limit), manner)
+    isForTurns = rows.length === limit
+    return { rows, isMore: isForTurns }
+  })
+
+  /** Does what is decided of memberships. Returns the events. */
+  const settle = Effect.fnUntraced(function* (
+    rows: ReadonlyArray<DueRow>,
+    judge: DecideAnnouncement,
+  ) {
+    if (rows.length === 0) return []
+    const decided = rows
+      .map((row) => ({ row, outcome: judge(toCandidate(row), Number(row.now)) }))
+      .toSorted((one, other) => (idOf(one.outcome) < idOf(other.outcome) ? -1 : 1))
+    const announced = yield* executeApart<ItemRow>(sql.settleDue, settleDueParams(decided), manner)
+    if (hasDeliveries(announced)) yield* notifications.notify
+    return announced.flatMap(({ n, seq }) => {
+      const draft = decided[n - 1]?.outcome.announcement?.event
+      return draft === undefined ? [] : [completeEvent(draft, Number(seq))]
+    })
+  })
+
+  return {
+    watch: Effect.fnUntraced(function* (leads) {
+      let row: WatchStartRow | undefined
+      while (row === undefined) {
+        ;[row] = yield* executeApart<WatchStartRow>(sql.watch, watchParams(leads), manner)
+      }
+      return Number(row.since)
+    }),
+
+    sweep: Effect.fnUntraced(function* (limit, judge) {
+      const { isMore, rows } = yield* find(limit)
+      const events = yield* settle(rows, judge)
+      // A pass that fails is gone on with in the next sweep, and holds up no announcement.
+      const isPassing = yield* Effect.catchTag(pass(limit), "StoreUnavailable", () =>
+        Effect.succeed(false),
+      )
+      return { events, isMore: isMore || isPassing }
+    }),
+  }
+}

@@ -1,0 +1,402 @@
+/**
+ * Snapshots of PostgreSQL: which transactions had ended when a statement began. Their numbers follow the
+ * order in which transactions begin to write, and not the one in which they commit.
+ */
+
+import {
+  CursorExpired,
+  type Event,
+  EventId,
+  EventType,
+  FeedCursor,
+  type FeedHistory,
+  type FeedPage,
+  type FeedPageSize,
+  type FeedStart,
+  type FeedStore,
+  ProjectId,
+  ProjectNotFound,
+} from "@tenure/core/store"
+import * as Effect from "effect/Effect"
+import { type Executor, readsOf } from "./connection/executor.ts"
+import { integerParam, textParam, textsParam, uuidParam } from "./sql/values.ts"
+
+/** A snapshot. What it sees are the transactions before `xmin`, and those before `xmax` not in `running`. */
+export interface Snapshot {
+  readonly xmin: bigint
+  readonly xmax: bigint
+  /** The transactions that had not ended, in ascending order. */
+  readonly running: ReadonlyArray<bigint>
+}
+
+/** The snapshot that sees nothing. */
+export const emptySnapshot: Snapshot = { xmin: 1n, xmax: 1n, running: [] }
+
+/** Whether a snapshot sees a transaction. */
+export const snapshotSees = ({ running, xmax }: Snapshot, xid: bigint): boolean =>
+  xid < xmax && !running.includes(xid)
+
+/**
+ * Returns the snapshot that sees what `base` sees and, of what the later snapshot `now` sees, the
+ * transactions up to `last`.
+ */
+export const mergeSnapshot = (base: Snapshot, now: Snapshot, last: bigint): Snapshot => {
+  const xmax = [base.xmax, last < now.xmax ? last + 1n : now.xmax].reduce((a, b) => (a > b ? a : b))
+  const running = [...base.running, ...now.running.filter((xid) => xid >= base.xmax)].filter(
+    (xid) => xid < xmax && (xid > last || !snapshotSees(now, xid)),
+  )
+  return { xmin: running[0] ?? xmax, xmax, running }
+}
+
+/** Writes a snapshot as PostgreSQL does. */
+export const formatSnapshot = ({ running, xmax, xmin }: Snapshot): string =>
+  `${xmin}:${xmax}:${running.join(",")}`
+
+/** Reads what PostgreSQL writes. */
+export const parseSnapshot = (text: string): Snapshot => {
+  const [xmin = "1", xmax = "1", running = ""] = text.split(":")
+  return {
+    xmin: BigInt(xmin),
+    xmax: BigInt(xmax),
+    running: running === "" ? [] : running.split(",").map(BigInt),
+  }
+}
+
+/** Places in the feed, and the text of a cursor. */
+
+/** A moment at which the feed was read. */
+export interface SeenEvents {
+  readonly snapshot: Snapshot
+  /** When that was, in milliseconds since the epoch, on the clock of the database. */
+  readonly at: number
+}
+
+/** A place: after everything that `base` sees and, if a page ended early, after a part of what follows. */
+export interface FeedPosition {
+  /** The history of the database. The numbers of transactions mean nothing in another one. */
+  readonly epoch: string
+  readonly base: SeenEvents
+  readonly within: Within | undefined
+}
+
+/**
+ * Where in what `until` sees and `base` does not: after an event, in the order of transactions and ids. What
+ * becomes visible later comes after all of it, even if its transaction has a smaller number.
+ */
+interface Within {
+  readonly until: SeenEvents
+  readonly xid: bigint
+  readonly id: EventId
+}
+
+/** The place at which the feed begins, as it is seen at a moment. */
+export const feedStart = (epoch: string, at: number): FeedPosition => ({
+  epoch,
+  base: { snapshot: emptySnapshot, at },
+  within: undefined,
+})
+
+const digits = (value: bigint | number): string => value.toString(36)
+
+// Running transactions are close to each other, so the gaps between them are short.
+const seenText = ({ at, snapshot: { running, xmax, xmin } }: SeenEvents): string =>
+  [
+    digits(at),
+    digits(xmin),
+    digits(xmax - xmin),
+    ...running.map((xid, index) => digits(xid - (running[index - 1] ?? xmin))),
+  ].join("-")
+
+// A cursor has 8,192 characters at most, of which all but two lists of running transactions take fewer
+// than 200. A list may get one more transaction.
+const maxListLength = 3900
+
+/**
+ * Returns a moment whose snapshot a cursor can hold: the same, unless more transactions are running, which
+ * about 1,900 have to be. It does not see the youngest of them, nor what has begun after these.
+ */
+export const fitsPage = (seen: SeenEvents): SeenEvents => {
+  const { running, xmin } = seen.snapshot
+  let length = 0
+  const first = running.findIndex((xid, index) => {
+    length += 1 + digits(xid - (running[index - 1] ?? xmin)).length
+    return length > maxListLength
+  })
+  const xmax = running[first]
+  return xmax === undefined
+    ? seen
+    : { ...seen, snapshot: { xmin, xmax, running: running.slice(0, first) } }
+}
+
+/** The beginning of the cursors of all events of a page. */
+export const cursorPrefix = (epoch: string, base: SeenEvents, until: SeenEvents): string =>
+  `${epoch}.${seenText(base)}.${seenText(until)}`
+
+/** The cursor of an event in the page with a prefix. */
+export const formatPartialCursor = (prefix: string, xid: bigint, id: string): FeedCursor =>
+  FeedCursor(`${prefix}.${digits(xid)}.${id}`)
+
+/** The cursor of the place after everything that has been seen. */
+export const formatFeedCursor = (epoch: string, base: SeenEvents): FeedCursor =>
+  FeedCursor(`${epoch}.${seenText(base)}`)
+
+const number = /^[0-9a-z]{1,13}$/
+
+// Numbers of 64 bits without their sign, so that PostgreSQL can read all of them.
+const placeMost = 2n ** 63n - 1n
+
+const parseNumber = (text: string): bigint | undefined => {
+  if (!number.test(text)) return undefined
+  let value = 0n
+  for (const digit of text) value = value * 36n + BigInt(Number.parseInt(digit, 36))
+  return value <= placeMost ? value : undefined
+}
+
+const isNumbers = (values: ReadonlyArray<bigint | undefined>): values is ReadonlyArray<bigint> =>
+  values.every((value) => value !== undefined)
+
+const isAscending = (values: ReadonlyArray<bigint>): boolean =>
+  values.every((value, index) => index === 0 || value > (values[index - 1] ?? value))
+
+const parseSeen = (text: string | undefined): SeenEvents | undefined => {
+  const numbers = (text ?? "").split("-").map(parseNumber)
+  if (!isNumbers(numbers)) return undefined
+  const [at, xmin, length, ...gaps] = numbers
+  if (at === undefined || at > 8_640_000_000_000_000n) return undefined
+  if (xmin === undefined || xmin === 0n || length === undefined) return undefined
+  const xmax = xmin + length
+  let last = xmin
+  const running = gaps.map((gap) => (last += gap))
+  const isSnapshot = xmax <= placeMost && isAscending([...running, xmax])
+  return isSnapshot ? { at: Number(at), snapshot: { xmin, xmax, running } } : undefined
+}
+
+/** The place after an event of what became visible between two moments. */
+const placeWithin = (
+  epoch: string,
+  base: SeenEvents,
+  until: SeenEvents | undefined,
+  xid: bigint | undefined,
+  id: string,
+): FeedPosition | undefined => {
+  if (until === undefined || !EventId.is(id)) return undefined
+  // PostgreSQL has no snapshot with the number 0, which is no transaction.
+  if (xid === undefined || xid === 0n) return undefined
+  if (!snapshotSees(until.snapshot, xid)) return undefined
+  return { epoch, base, within: { until, xid, id } }
+}
+
+/** Reads a cursor. Returns `undefined` for text that this store does not write. */
+export const parseFeedCursor = (cursor: FeedCursor): FeedPosition | undefined => {
+  const [epoch = "", ofBase, ofUntil, ofXid = "", id = "", ...others] = cursor.split(".")
+  const base = parseSeen(ofBase)
+  if (base === undefined || others.length > 0) return undefined
+  return ofUntil === undefined
+    ? { epoch, base, within: undefined }
+    : placeWithin(epoch, base, parseSeen(ofUntil), parseNumber(ofXid), id)
+}
+
+/** Reads the next events of projects; see the function. */
+export const readFeed = (schema: string): string => `
+  SELECT * FROM ${schema}.read_feed(
+    $1, $2::text::pg_snapshot, $3::text::pg_snapshot, $4::text::xid8, $5, $6, $7
+  )
+`
+
+/**
+ * Writes to disk that all numbers of transactions are used until now. Returns the last one. It needs no
+ * table, so that everybody may.
+ */
+export const useNumbers = `
+  SELECT pg_current_xact_id()::text AS xid, pg_logical_emit_message(true, 'tenure', '')::text
+  FROM (SELECT set_config('synchronous_commit', 'on', true)) s
+`
+
+/** The parameters of `readFeed`. */
+export const readFeedParams = (
+  projects: ReadonlyArray<ProjectId>,
+  { base, within }: FeedPosition,
+  size: FeedPageSize,
+) => [
+  textsParam(projects),
+  textParam(formatSnapshot(base.snapshot)),
+  textParam(within && formatSnapshot(within.until.snapshot)),
+  textParam(within?.xid.toString()),
+  uuidParam(within?.id),
+  integerParam(size.events),
+  integerParam(size.bytes),
+]
+
+/** A row of `readFeed`, which may have no event. */
+export interface FeedRow {
+  readonly snapshot: string
+  readonly read_at: Date
+  readonly epoch: string
+  readonly found: number
+  readonly used: string | null
+  readonly xid: string | null
+  readonly id: string
+  readonly project_id: string
+  readonly type: string
+  readonly at: Date
+  readonly body: string
+}
+
+/** Converts a row that has an event. */
+export const toEvent = (row: FeedRow): Event => ({
+  id: EventId(row.id),
+  projectId: ProjectId(row.project_id),
+  type: EventType(row.type),
+  at: Number(row.at),
+  body: row.body,
+})
+
+/** The feed on PostgreSQL. */
+
+// How many transactions may have been used since the last one whose number is certainly not used again.
+const mostUnused = 1000n
+
+/** Returns the place of a cursor, or where the feed begins. */
+const placeOf = (from: FeedStart): FeedPosition | undefined =>
+  from === "start" || from === "now" ? feedStart("", 0) : parseFeedCursor(from)
+
+/** What was read after a place. */
+interface Read {
+  readonly now: SeenEvents
+  readonly rows: ReadonlyArray<FeedRow>
+  /** The most events that were asked for. */
+  readonly most: number
+  /** A transaction whose number is certainly not used again. */
+  readonly used: bigint
+}
+
+const largest = (...values: readonly [bigint, ...ReadonlyArray<bigint>]): bigint =>
+  values.reduce((one, other) => (one > other ? one : other))
+
+/**
+ * Returns what has been seen when no more events are after a place. It does not go beyond the last event:
+ * a crash of the database undoes transactions that nobody has seen, and their numbers are used again.
+ */
+const seenAfter = (
+  { snapshot }: SeenEvents,
+  now: SeenEvents,
+  last: bigint,
+  used: bigint,
+): SeenEvents => ({
+  at: now.at,
+  snapshot: mergeSnapshot(snapshot, now.snapshot, largest(last, used, snapshot.xmax - 1n)),
+})
+
+/**
+ * Makes the page of what was read after a place. A page that ended early is continued with what was visible
+ * then, so that pages are in the order of commits. While more transactions are running than a cursor can
+ * hold, it leaves out events of the youngest: a later page has them.
+ */
+const pageOf = (
+  { base, epoch, within }: FeedPosition,
+  { most, now, rows, used }: Read,
+): FeedPage => {
+  const until = within?.until ?? fitsPage(now)
+  const prefix = cursorPrefix(epoch, base, until)
+  const read = rows.flatMap((row) => (row.xid === null ? [] : [{ row, xid: BigInt(row.xid) }]))
+  const shown = read.filter(({ xid }) => xid < until.snapshot.xmax)
+  const events = shown.map(({ row, xid }) => ({
+    ...toEvent(row),
+    cursor: formatPartialCursor(prefix, xid, row.id),
+  }))
+  const last = events.at(-1)
+  const found = rows[0]?.found ?? 0
+  const isWhole = shown.length === read.length
+  return last !== undefined && isWhole && (found === most || events.length < found)
+    ? { events, cursor: last.cursor, isLast: false }
+    : {
+        events,
+        cursor: formatFeedCursor(
+          epoch,
+          seenAfter(base, until, shown.at(-1)?.xid ?? within?.xid ?? 0n, used),
+        ),
+        isLast: within === undefined,
+      }
+}
+
+/**
+ * Whether a place is ahead of a database: it was made before the disk was set back to an earlier time, which leaves
+ * the epoch as it was. What is stored now could have the numbers that the place has passed.
+ */
+const isAhead = ({ base, within }: FeedPosition, { xmax }: Snapshot): boolean =>
+  largest(base.snapshot.xmax, within?.until.snapshot.xmax ?? 0n) > xmax
+
+const utf8 = new TextEncoder()
+
+/** Returns the room that a page has left, if it is not the last one and has any. */
+const restOf = ({ events, isLast }: FeedPage, size: FeedPageSize): FeedPageSize | undefined => {
+  if (isLast || events.length >= size.events) return undefined
+  const bytes = events.reduce((sum, { body }) => sum + utf8.encode(body).length, 0)
+  return bytes < size.bytes
+    ? { events: size.events - events.length, bytes: size.bytes - bytes }
+    : undefined
+}
+
+/**
+ * Makes the store.
+ *
+ * @param retention - how long events are kept, in milliseconds
+ */
+export const makePostgresFeedStore = (
+  executor: Executor,
+  retention: number,
+): FeedStore["Service"] => {
+  const statement = readFeed(executor.schema)
+  let lastUsed = { epoch: "", xid: 0n }
+
+  /**
+   * Returns a transaction whose number is certainly not used again. It is one of the last, because pages
+   * of other projects, too, go on after it.
+   */
+  const findUsed = Effect.fnUntraced(function* ({ epoch, used }: FeedRow, now: Snapshot) {
+    const known = largest(BigInt(used ?? 0), lastUsed.epoch === epoch ? lastUsed.xid : 0n)
+    if (now.xmax - known <= mostUnused) return known
+    const [row] = yield* executor.executeApart<{ readonly xid: string }>(useNumbers, [])
+    lastUsed = { epoch, xid: BigInt(row?.xid ?? 0) }
+    return lastUsed.xid
+  })
+
+  const readPage = Effect.fnUntraced(function* (
+    projects: Parameters<FeedHistory["read"]>[0],
+    from: FeedStart,
+    size: FeedPageSize,
+  ): Effect.fn.Return<FeedPage, Effect.Error<ReturnType<FeedHistory["read"]>>> {
+    // Whether the project exists counts before the cursor, so a text that is none is looked up as well.
+    const place = placeOf(from)
+    const limited = from === "now" || place === undefined ? { ...size, events: 0 } : size
+    const rows = yield* executor.execute<FeedRow>(
+      statement,
+      readFeedParams(projects, place ?? feedStart("", 0), limited),
+      { owner: readsOf(projects[0]) },
+    )
+    const [row] = rows
+    if (row === undefined) return yield* new ProjectNotFound({ projectId: projects[0] })
+    const { epoch } = row
+    const now = { snapshot: parseSnapshot(row.snapshot), at: Number(row.read_at) }
+    const isBeginning = from === "now" || from === "start"
+    const isKnown = place?.epoch === epoch && !isAhead(place, now.snapshot)
+    if (place === undefined || (!isBeginning && (!isKnown || now.at - place.base.at > retention))) {
+      return yield* new CursorExpired()
+    }
+    const page = pageOf(isBeginning ? feedStart(epoch, now.at) : place, {
+      now,
+      rows,
+      most: size.events,
+      used: yield* findUsed(row, now.snapshot),
+    })
+    const rest = restOf(page, size)
+    if (rest === undefined || place.within === undefined || row.found > page.events.length) {
+      return page
+    }
+    // What was visible when the pages began has come to its end. What has become visible since fills the page.
+    const next = yield* readPage(projects, page.cursor, rest)
+    return { ...next, events: [...page.events, ...next.events] }
+  })
+
+  return { read: readPage }
+}

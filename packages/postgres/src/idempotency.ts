@@ -1,0 +1,131 @@
+import {
+  type IdempotencyConflict,
+  IdempotencyInProgress,
+  type IdempotencyKey,
+  IdempotencyMismatch,
+  type ProjectId,
+  ProjectNotFound,
+  type ReplayedResponse,
+  StoreUnavailable,
+  replayedResponse,
+} from "@tenure/core/store"
+import * as Effect from "effect/Effect"
+import { isSqlError } from "effect/sql/SqlError"
+import { isLockTimeout, isTakenIn } from "./connection/errors.ts"
+import type { Executor } from "./connection/executor.ts"
+import { type KeyClause, keyProjectExists, pickForm, withAndWithoutKey } from "./sql/clauses.ts"
+import { textParam } from "./sql/values.ts"
+
+/**
+ * Returns the answer to an idempotency key, and the fingerprint of its request, if the key is known. Of several
+ * requests, which a move has brought together, it is the one with the fingerprint `$3`.
+ */
+export const findResponse = (schema: string): string => `
+  SELECT k.fingerprint, k.answer FROM ${schema}.answers k
+  WHERE k.owner = $1::text AND k.key = $2::text AND ${keyProjectExists(schema)}
+  ORDER BY k.fingerprint = $3::text DESC
+  LIMIT 1
+`
+
+/** The row of `recall`. */
+export interface ResponseRow {
+  readonly fingerprint: string
+  readonly answer: string
+}
+
+/** Stores an idempotency key for the project `$1`, unless the key is known. Returns a row if it is stored. */
+export const keep = (schema: string, once: KeyClause): string => `
+  WITH found AS MATERIALIZED (
+    SELECT p.number AS project_number FROM ${schema}.projects p
+    WHERE p.id = $1::text ${once.condition}
+  )${once.keeping("found")}
+  SELECT 1 FROM found
+`
+
+/** Makes changes with an idempotency key once. */
+
+/** The answers to requests with an idempotency key. */
+export interface IdempotencyStore {
+  /** Returns what was answered to a request; `undefined` if nothing was. */
+  readonly recall: (
+    once: IdempotencyKey,
+  ) => Effect.Effect<ReplayedResponse | undefined, IdempotencyMismatch | StoreUnavailable>
+  /**
+   * Makes a change by a statement with the parts of `once`. If the change fails, it may have been made
+   * before. A change without a key is made.
+   */
+  readonly change: <A, E>(
+    once: IdempotencyKey | undefined,
+    change: Effect.Effect<A, E | StoreUnavailable>,
+  ) => Effect.Effect<A | ReplayedResponse, E | IdempotencyConflict | StoreUnavailable>
+  /** Stores the key of a change that changes nothing, with the answer that `once` has. */
+  readonly keep: (
+    once: IdempotencyKey,
+    projectId: ProjectId,
+  ) => Effect.Effect<
+    ReplayedResponse | void,
+    ProjectNotFound | IdempotencyConflict | StoreUnavailable
+  >
+}
+
+// What a repetition waits for is as a rule not the key, but what the first request has locked.
+const hasWaited = (error: unknown): boolean =>
+  error instanceof StoreUnavailable && isSqlError(error.cause) && isLockTimeout(error.cause)
+
+// Only in a transaction of the host: elsewhere, the statement that has lost the race is repeated.
+const wasOvertaken = (defect: unknown): boolean =>
+  isSqlError(defect) && isTakenIn(defect, "answers")
+
+/** Makes the answers. */
+export const makeIdempotencyStore = (executor: Executor): IdempotencyStore => {
+  const statement = findResponse(executor.schema)
+
+  const find: IdempotencyStore["recall"] = Effect.fnUntraced(function* ({
+    fingerprint,
+    key,
+    owner,
+  }) {
+    const params = [textParam(owner), textParam(key), textParam(fingerprint)]
+    const [row] = yield* executor.execute<ResponseRow>(statement, params, { owner })
+    if (row === undefined) return undefined
+    return row.fingerprint === fingerprint
+      ? replayedResponse(row.answer)
+      : yield* new IdempotencyMismatch()
+  })
+
+  const changeOnce: IdempotencyStore["change"] = <A, E>(
+    once: IdempotencyKey | undefined,
+    change: Effect.Effect<A, E | StoreUnavailable>,
+  ): Effect.Effect<A | ReplayedResponse, E | IdempotencyConflict | StoreUnavailable> => {
+    if (once === undefined) return change
+    const repeatable = Effect.catch(
+      executor.recoverably(change),
+      Effect.fnUntraced(function* (error: E | StoreUnavailable) {
+        if (hasWaited(error)) return yield* new IdempotencyInProgress()
+        if (error instanceof StoreUnavailable) return yield* Effect.fail(error)
+        return (yield* find(once)) ?? (yield* Effect.fail(error))
+      }),
+    )
+    // The answer may be newer than what the transaction sees.
+    const overtaken = Effect.flatMap(find(once), (known) =>
+      known === undefined ? Effect.fail(new IdempotencyInProgress()) : Effect.succeed(known),
+    )
+    return Effect.catchDefect(repeatable, (defect) =>
+      wasOvertaken(defect) ? overtaken : Effect.die(defect),
+    )
+  }
+
+  const keepForms = withAndWithoutKey(executor.schema, keep, 1)
+
+  const keepOne = Effect.fnUntraced(function* (once: IdempotencyKey, projectId: ProjectId) {
+    const form = pickForm(keepForms, [textParam(projectId)], once)
+    const rows = yield* executor.execute(...form, { owner: projectId })
+    if (rows.length === 0) return yield* new ProjectNotFound({ projectId })
+  })
+
+  return {
+    recall: find,
+    change: changeOnce,
+    keep: (once, projectId) => changeOnce(once, keepOne(once, projectId)),
+  }
+}

@@ -1,0 +1,438 @@
+/** What the statements about API keys share. */
+
+import {
+  type ApiKey,
+  ApiKeyConflict,
+  ApiKeyId,
+  ApiKeyNotFound,
+  ApiKeyRevoked,
+  type ApiKeyStore,
+  type ChangeContext,
+  IdempotencyMismatch,
+  type KeyScope,
+  ProjectId,
+  ProjectNotFound,
+  type Role,
+  StoreUnavailable,
+  type Ticket,
+  TicketLimitReached,
+  type TicketLimits,
+  type TicketStore,
+  TokenDigest,
+} from "@tenure/core/store"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import { makeBatcher } from "./connection/batch.ts"
+import { type Executor, runPeriodically } from "./connection/executor.ts"
+import type { IdempotencyStore } from "./idempotency.ts"
+import {
+  type KeyClause,
+  auditRow,
+  changeContextParams,
+  noProjectNumber,
+  pickForm,
+  withAndWithoutKey,
+} from "./sql/clauses.ts"
+import {
+  type Integer,
+  daysParam,
+  flagParam,
+  instantParam,
+  instantsParam,
+  integerParam,
+  jsonOf,
+  millisOf,
+  textParam,
+  textsParam,
+  toMillis,
+} from "./sql/values.ts"
+
+/** The columns of a key `k`. */
+export const columns = `k.id, k.digest, k.role, k.name, k.opens_all,
+         ${millisOf("k.created_at")} AS created_at, ${millisOf("k.expires_at")} AS expires_at,
+         ${millisOf("k.revoked_at")} AS revoked_at, ${millisOf("k.last_used_at")} AS last_used_at`
+
+/** A query for the ids of the projects that a key `k` opens. */
+export const projectsOf = (schema: string): string =>
+  `SELECT p.id FROM ${schema}.api_key_projects o
+   JOIN ${schema}.known_projects p ON p.number = o.project_number WHERE o.key_id = k.id`
+
+/** Whether the projects that a key `k` opens are at least one, and all among those of a parameter. */
+export const isWithin = (schema: string, param: string): string => `(
+    ${param}::text[] IS NULL
+    OR NOT k.opens_all AND ${param}::text[] @> ARRAY(${projectsOf(schema)})
+    AND EXISTS (${projectsOf(schema)})
+  )`
+
+/** The parameter of `isWithin`. */
+export const withinParam = (within: KeyScope) =>
+  within === "all" ? textParam(undefined) : textsParam([...within])
+
+/** A row with these columns and projects. */
+export interface KeyRow {
+  readonly id: string
+  readonly digest: string
+  readonly role: Role
+  readonly name: string | null
+  readonly opens_all: boolean
+  /** An array of text as JSON. */
+  readonly projects: string
+  readonly created_at: Integer
+  readonly expires_at: Integer | null
+  readonly revoked_at: Integer | null
+  readonly last_used_at: Integer | null
+}
+
+/** Reads the ids of projects from a JSON array. */
+export const projectsIn = (json: string): ReadonlySet<ProjectId> => {
+  const ids: ReadonlyArray<string> = JSON.parse(json)
+  return new Set(ids.map(ProjectId))
+}
+
+/** Converts a row to a key. */
+export const toKey = (row: KeyRow): ApiKey => ({
+  id: ApiKeyId(row.id),
+  digest: TokenDigest(row.digest),
+  role: row.role,
+  name: row.name ?? undefined,
+  projects: row.opens_all ? "all" : projectsIn(row.projects),
+  createdAt: Number(row.created_at),
+  expiresAt: toMillis(row.expires_at),
+  revokedAt: toMillis(row.revoked_at),
+  lastUsedAt: toMillis(row.last_used_at),
+})
+
+/**
+ * Adds a key. If a key with the same digest exists, opens the projects to that key instead, unless
+ * it is revoked or has another role. Returns one row: the key, or the id of a missing project; none if
+ * the idempotency key is known.
+ */
+export const addKey = (schema: string, once: KeyClause): string => `
+  WITH missing AS (
+    SELECT id FROM unnest($9::text[]) AS asked (id)
+    WHERE NOT EXISTS (SELECT FROM ${schema}.known_projects p WHERE p.id = asked.id)
+    LIMIT 1
+  ),
+  key AS (
+    INSERT INTO ${schema}.api_keys AS k
+      (id, digest, role, name, opens_all, created_at, expires_at, revoked_at)
+    SELECT $1::text, $2::text, $3::text, $4::text, $5::boolean,
+           $6::timestamptz, $7::timestamptz, $8::timestamptz
+    WHERE NOT EXISTS (SELECT FROM missing) ${once.condition}
+    -- Locks and returns the existing key, even if nothing changes.
+    ON CONFLICT (digest) DO UPDATE SET opens_all =
+      k.opens_all OR excluded.opens_all AND k.role = excluded.role AND k.revoked_at IS NULL
+    RETURNING k.*
+  ),
+  opened AS (
+    INSERT INTO ${schema}.api_key_projects (key_id, project_number)
+    SELECT k.id, p.number FROM key k, ${schema}.known_projects p
+    WHERE p.id = ANY ($9::text[]) AND k.role = $3::text AND k.revoked_at IS NULL
+    ON CONFLICT DO NOTHING
+    RETURNING key_id
+  ),
+  changed AS (
+    SELECT ${noProjectNumber} AS project_number, k.id AS subject FROM key k
+    -- What was there before the statement tells whether the key opens all projects only now.
+    LEFT JOIN ${schema}.api_keys b ON b.id = k.id
+    WHERE b.id IS NULL OR k.opens_all AND NOT b.opens_all OR EXISTS (SELECT FROM opened)
+  ),${auditRow(schema, "changed", 10, "CASE s.subject WHEN $1 THEN 'key_issued' ELSE 'key_opened' END")}
+  ${once.keeping("key k WHERE k.role = $3::text AND k.revoked_at IS NULL", "k.id", noProjectNumber)}
+  SELECT m.id AS missing, ${columns},
+         ${jsonOf(`ARRAY(${projectsOf(schema)} UNION SELECT unnest($9::text[]))`)} AS projects
+  FROM (VALUES (1)) AS one LEFT JOIN missing m ON true LEFT JOIN key k ON true
+  WHERE m.id IS NOT NULL OR k.id IS NOT NULL
+`
+
+/** The parameters of `addKey`. */
+export const addKeyParams = (key: ApiKey, occasion: ChangeContext) => [
+  textParam(key.id),
+  textParam(key.digest),
+  textParam(key.role),
+  textParam(key.name),
+  flagParam(key.projects === "all"),
+  instantParam(key.createdAt),
+  instantParam(key.expiresAt),
+  instantParam(key.revokedAt),
+  textsParam(key.projects === "all" ? [] : [...key.projects]),
+  ...changeContextParams(occasion),
+]
+
+/** The row of `addKey`. */
+export interface AddedRow extends KeyRow {
+  readonly missing: string | null
+}
+
+/** Returns the keys whose tokens have the given digests. */
+export const findKeys = (schema: string): string => `
+  SELECT ${columns}, ${jsonOf(`ARRAY(${projectsOf(schema)})`)} AS projects
+  FROM ${schema}.api_keys k WHERE k.digest = ANY ($1::text[])
+`
+
+/**
+ * Returns at most $2 keys, oldest first, of those within the projects $3: from the key $1 on, or all if
+ * that is NULL. If $1 is not one of them, it is not the first.
+ */
+export const listKeys = (schema: string): string => `
+  SELECT ${columns}, ${jsonOf(`ARRAY(${projectsOf(schema)})`)} AS projects
+  FROM ${schema}.api_keys k
+  WHERE k.position >= CASE WHEN $1::text IS NULL THEN 0
+                          ELSE (SELECT a.position FROM ${schema}.api_keys a WHERE a.id = $1::text)
+                     END
+    AND ${isWithin(schema, "$3")}
+  ORDER BY k.position
+  LIMIT $2::integer
+`
+
+/** Returns the names of the keys with the ids `$1`, of those that have one. */
+export const namesOfKeys = (schema: string): string => `
+  SELECT k.id, k.name FROM ${schema}.api_keys k
+  WHERE k.id = ANY ($1::text[]) AND k.name IS NOT NULL
+`
+
+/** The row of `namesOfKeys`. */
+export interface NameRow {
+  readonly id: string
+  readonly name: string
+}
+
+/**
+ * Revokes a key, unless it is revoked already. Returns one row if the key exists, within the projects
+ * $2.
+ */
+export const revokeKey = (schema: string, once: KeyClause): string => `
+  WITH found AS MATERIALIZED (
+    SELECT k.id, k.revoked_at FROM ${schema}.api_keys k
+    WHERE k.id = $1::text AND ${isWithin(schema, "$2")} ${once.condition}
+    FOR NO KEY UPDATE OF k
+  ),
+  revoked AS (
+    UPDATE ${schema}.api_keys k SET revoked_at = $3::timestamptz
+    FROM found f WHERE k.id = f.id AND f.revoked_at IS NULL
+    RETURNING ${noProjectNumber} AS project_number, k.id AS subject
+  ),${auditRow(schema, "revoked", 3, "'key_revoked'")}${once.keeping("found", undefined, noProjectNumber)}
+  SELECT id FROM found
+`
+
+/**
+ * Records when keys were used, unless a later use is recorded. Leaves out keys that are locked, which
+ * others are recording: in one order or the other, two batches would wait for each other.
+ */
+export const touchKeys = (schema: string): string => `
+  WITH used AS (
+    SELECT k.id, u.at
+    FROM unnest($1::text[], $2::timestamptz[]) AS u (id, at)
+    JOIN ${schema}.api_keys k ON k.id = u.id
+    WHERE k.last_used_at IS NULL OR k.last_used_at < u.at
+    FOR NO KEY UPDATE OF k SKIP LOCKED
+  )
+  UPDATE ${schema}.api_keys k SET last_used_at = u.at FROM used u WHERE k.id = u.id
+`
+
+/** API keys on PostgreSQL. */
+
+type Revocation = Parameters<ApiKeyStore["Service"]["revoke"]>[0]
+
+/** Makes the store. */
+export const makePostgresApiKeyStore = Effect.fnUntraced(function* (
+  executor: Executor,
+  answers: IdempotencyStore,
+) {
+  const { schema } = executor
+  const sql = {
+    add: withAndWithoutKey(schema, addKey, 12),
+    find: findKeys(schema),
+    list: listKeys(schema),
+    names: namesOfKeys(schema),
+    revoke: withAndWithoutKey(schema, revokeKey, 5),
+    touch: touchKeys(schema),
+  }
+
+  const findMany = (digests: ReadonlyArray<TokenDigest>) =>
+    // Authenticates requests, so it does not depend on the host's open transaction.
+    Effect.map(
+      executor.executeApart<KeyRow>(sql.find, [textsParam(digests)], { owner: "keys" }),
+      (rows) => {
+        const keys = new Map(rows.map((row) => [row.digest, toKey(row)]))
+        return digests.map((digest) => Option.fromUndefinedOr(keys.get(digest)))
+      },
+    )
+
+  const findGathered = yield* makeBatcher({
+    run: findMany,
+    isOwn: () => false,
+    maxBatch: 256,
+    maxInFlight: 2,
+    crowded: new StoreUnavailable({ cause: "crowded" }),
+  })
+
+  const add = Effect.fnUntraced(function* (key: ApiKey, occasion: ChangeContext) {
+    const form = pickForm(sql.add, addKeyParams(key, occasion), occasion.once)
+    const [row] = yield* executor.execute<AddedRow>(...form)
+    if (row === undefined) return yield* new IdempotencyMismatch()
+    if (row.missing !== null) return yield* new ProjectNotFound({ projectId: row.missing })
+    const added = toKey(row)
+    const { id, revokedAt, role } = added
+    if (revokedAt !== undefined) return yield* new ApiKeyRevoked({ keyId: id })
+    return role === key.role ? added : yield* new ApiKeyConflict({ keyId: id, role })
+  })
+
+  const revoke = Effect.fnUntraced(function* ({ keyId, within, ...occasion }: Revocation) {
+    const params = [textParam(keyId), withinParam(within), ...changeContextParams(occasion)]
+    const rows = yield* executor.execute(...pickForm(sql.revoke, params, occasion.once))
+    if (rows.length === 0) return yield* new ApiKeyNotFound({ keyId })
+  })
+
+  const store: ApiKeyStore["Service"] = {
+    ping: executor.ping,
+
+    add: (key, occasion) => answers.change(occasion.once, add(key, occasion)),
+
+    find: (digest) => Effect.map(findGathered(digest), Option.getOrUndefined),
+
+    revoke: (revocation) => answers.change(revocation.once, revoke(revocation)),
+
+    touch: (uses) =>
+      executor.executeApart(
+        sql.touch,
+        [textsParam([...uses.keys()]), instantsParam([...uses.values()])],
+        {
+          owner: "keys",
+          isBrief: true,
+        },
+      ),
+
+    names: (keyIds) =>
+      Effect.map(
+        executor.execute<NameRow>(sql.names, [textsParam([...keyIds])]),
+        (rows) => new Map(rows.map(({ id, name }) => [ApiKeyId(id), name])),
+      ),
+
+    list: Effect.fnUntraced(function* ({ after, limit, within }) {
+      const list = (most: number) =>
+        executor.execute<KeyRow>(sql.list, [
+          textParam(after),
+          integerParam(most),
+          withinParam(within),
+        ])
+      if (after === undefined) return (yield* list(limit)).map(toKey)
+      const [first, ...rows] = yield* list(limit + 1)
+      return first?.id === after ? rows.map(toKey) : yield* new ApiKeyNotFound({ keyId: after })
+    }),
+  }
+  return store
+})
+
+/**
+ * An expression for whether a ticket `t` lives. One that lives longer than tickets do was added while the clock
+ * was ahead; a second more allows for a clock that is corrected by a little.
+ */
+export const isAlive = `(
+      t.expires_at > clock_timestamp()
+      AND t.expires_at <= clock_timestamp() + t.life + interval '1 second'
+    )`
+
+/**
+ * Creates the function `add_ticket`, which adds a ticket unless as many of its key live as may. Returns one row if
+ * it was added.
+ *
+ * It is a function so that tickets are counted after the lock: others may have been added in the meantime.
+ */
+export const createAddTicket = (schema: string): string => `
+  CREATE FUNCTION ${schema}.add_ticket(
+    new_digest text, of_key text, of_digest text, of_projects text[], life interval, most integer
+  ) RETURNS SETOF integer LANGUAGE plpgsql AS $$
+  BEGIN
+    PERFORM pg_advisory_xact_lock(hashtextextended('${schema}.tickets ' || of_key, 0));
+    IF most <= (
+      SELECT count(*) FROM (
+        SELECT FROM ${schema}.tickets t WHERE t.key_id = of_key AND ${isAlive} LIMIT most
+      ) living
+    ) THEN RETURN; END IF;
+    INSERT INTO ${schema}.tickets (digest, key_id, key_digest, projects, life, expires_at)
+    VALUES (new_digest, of_key, of_digest, of_projects, life, clock_timestamp() + life);
+    RETURN NEXT 1;
+  END $$
+`
+
+/** Adds a ticket, by calling the function of the migrations. */
+export const addTicket = (schema: string): string => `
+  SELECT * FROM ${schema}.add_ticket(
+    $1::text, $2::text, $3::text, $4::text[], $5::double precision * interval '1 day', $6::integer
+  )
+`
+
+/** The parameters of `addTicket`. */
+export const addTicketParams = (
+  { digest, keyDigest, keyId, projects }: Ticket,
+  { lifeMillis, most }: TicketLimits,
+) => [
+  textParam(digest),
+  textParam(keyId),
+  textParam(keyDigest),
+  projects === "all" ? textParam(undefined) : textsParam([...projects]),
+  daysParam(lifeMillis),
+  integerParam(most),
+]
+
+/** Deletes a ticket. Returns it, and whether it was alive. */
+export const takeTicket = (schema: string): string => `
+  DELETE FROM ${schema}.tickets t WHERE t.digest = $1::text
+  RETURNING t.digest, t.key_id, t.key_digest, ${jsonOf("t.projects")} AS projects,
+            ${isAlive} AS is_alive
+`
+
+/** The row of `takeTicket`. */
+export interface TicketRow {
+  readonly digest: string
+  readonly key_id: string
+  readonly key_digest: string | null
+  /** An array of text as JSON; `null` for all projects. */
+  readonly projects: string | null
+  readonly is_alive: boolean
+}
+
+/** Converts a row to a ticket. */
+export const toTicket = (row: TicketRow): Ticket => ({
+  digest: TokenDigest(row.digest),
+  keyId: ApiKeyId(row.key_id),
+  keyDigest: row.key_digest === null ? undefined : TokenDigest(row.key_digest),
+  projects: row.projects === null ? "all" : projectsIn(row.projects),
+})
+
+/** Deletes up to 1000 tickets that do not live any more. Returns one row for each. */
+export const deleteExpiredTickets = (schema: string): string => `
+  DELETE FROM ${schema}.tickets WHERE digest IN (
+    SELECT t.digest FROM ${schema}.tickets t
+    WHERE NOT ${isAlive}
+    LIMIT 1000
+    FOR UPDATE SKIP LOCKED
+  )
+  RETURNING 1 AS forgotten
+`
+
+/** Tickets on PostgreSQL. */
+
+const manner = { owner: "tickets" }
+
+/** Makes the store, and starts to delete what has expired. */
+export const makePostgresTicketStore = Effect.fnUntraced(function* ({
+  executeApart,
+  schema,
+}: Executor) {
+  const sql = { add: addTicket(schema), take: takeTicket(schema) }
+  yield* runPeriodically("1 minute", executeApart(deleteExpiredTickets(schema), [], manner))
+
+  const store: TicketStore["Service"] = {
+    add: Effect.fnUntraced(function* (ticket, bounds) {
+      const rows = yield* executeApart(sql.add, addTicketParams(ticket, bounds), manner)
+      if (rows.length === 0) return yield* new TicketLimitReached({ keyId: ticket.keyId })
+    }),
+
+    take: Effect.fnUntraced(function* (digest) {
+      const [row] = yield* executeApart<TicketRow>(sql.take, [textParam(digest)], manner)
+      return row?.is_alive === true ? toTicket(row) : undefined
+    }),
+  }
+  return store
+})

@@ -1,0 +1,176 @@
+/** The changes that a process has heard of, and that its dispatcher does not know yet. */
+
+import type { PgClientConfig } from "@effect/sql-pg/PgClient"
+import { type OutboxChange, WebhookId } from "@tenure/core/store"
+import { WebCrypto } from "effect/crypto/WebCrypto"
+import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
+import * as Queue from "effect/Queue"
+import type { SqlError } from "effect/sql/SqlError"
+import type { Executor } from "./connection/executor.ts"
+import {
+  type Connection,
+  failOnLockTimeouts,
+  maxTimeoutMillis,
+  openPooled,
+  within,
+} from "./connection/pool.ts"
+
+/** Changes. Each is there once, however often it is told. */
+export interface PendingChanges {
+  readonly addDue: () => void
+  readonly addRemoved: (webhookId: WebhookId) => void
+  /** Removes and returns one: first the removals, because attempts are to be aborted. */
+  readonly take: () => OutboxChange | undefined
+  readonly isEmpty: () => boolean
+}
+
+/** Starts without changes. */
+export const makePendingChanges = (): PendingChanges => {
+  const removed = new Set<WebhookId>()
+  let isDue = false
+  return {
+    addDue: () => {
+      isDue = true
+    },
+    addRemoved: (webhookId) => {
+      removed.add(webhookId)
+    },
+    take: () => {
+      const [webhookId] = removed
+      if (webhookId !== undefined) {
+        removed.delete(webhookId)
+        return { _tag: "Removed", webhookId }
+      }
+      if (!isDue) return undefined
+      isDue = false
+      return { _tag: "Due" }
+    },
+    isEmpty: () => removed.size === 0 && !isDue,
+  }
+}
+
+/** Notifications between processes that there is something to deliver. */
+
+// At most one notification is sent in this time. It has its own transaction, because a commit
+// that carries a notification holds up all others that do.
+const pauseMillis = 20
+
+// Dispatchers look at least this often, because notifications can get lost.
+const pollMillis = 1000
+
+const reconnectMillis = 1000
+
+// How often the listening connection proves that it is alive, and how long that may take.
+const heartbeatMillis = 5000
+
+/** Notifications among the processes that use one schema. */
+export interface Notifications {
+  /** The channel. A payload is the id of a webhook that was removed, or names the process that sends. */
+  readonly channel: string
+  /** Notifies all processes that a delivery may be due. */
+  readonly notify: Effect.Effect<void>
+  /** Tells this process that webhooks were removed. */
+  readonly removed: (webhookIds: ReadonlyArray<WebhookId>) => Effect.Effect<void>
+  /** Waits for the next notification, or for a second. */
+  readonly next: Effect.Effect<OutboxChange>
+}
+
+/**
+ * Opens a connection that listens. Returns `undefined` if a pooler is in between, which may give the
+ * session to others: a session cannot tell.
+ *
+ * @param apart - where to listen instead, whatever is there
+ */
+export const makeListener = (
+  executor: Executor,
+  apart: PgClientConfig | undefined,
+): Effect.Effect<Connection | undefined, SqlError> =>
+  apart === undefined
+    ? Effect.map(executor.connect, (connection) => {
+        if (connection.processId !== undefined) return connection
+        connection.close()
+        return undefined
+      })
+    : openPooled(apart, failOnLockTimeouts, maxTimeoutMillis)
+
+/**
+ * Sends and receives notifications for as long as the scope is open.
+ *
+ * @param connect - opens the connection that listens; `undefined` if that is impossible, see `listener`
+ */
+export const makeNotifications = Effect.fnUntraced(function* (
+  executor: Executor,
+  connect: Effect.Effect<Connection | undefined, SqlError>,
+) {
+  const channel = `${executor.schema}.deliveries`
+  const own = `from ${(yield* WebCrypto).randomUUID()}`
+  const received = yield* Latch.make()
+  const requested = yield* Latch.make()
+  const pending = makePendingChanges()
+  let listening: Connection | undefined
+
+  const receive = (payload: string): void => {
+    if (payload === own) return
+    if (WebhookId.is(payload)) pending.addRemoved(payload)
+    else pending.addDue()
+    received.openUnsafe()
+  }
+
+  const next = Effect.map(Effect.timeoutOption(received.await, pollMillis), (): OutboxChange => {
+    const change = pending.take()
+    if (pending.isEmpty()) received.closeUnsafe()
+    return change ?? { _tag: "Due" }
+  })
+
+  const send = Effect.gen(function* () {
+    yield* requested.await
+    yield* requested.close
+    yield* executor.executeApart("SELECT pg_notify($1, $2)", [channel, own])
+    yield* Effect.sleep(pauseMillis)
+  })
+
+  const listenOn = Effect.fnUntraced(function* (connection: Connection) {
+    // Only the holder of the pin can ask while it listens.
+    const session = yield* connection.session.pin
+    const notifications = yield* within(heartbeatMillis, connection, session.listen(channel))
+    const heartbeat = within(heartbeatMillis, connection, session.query("SELECT 1")).pipe(
+      Effect.delay(heartbeatMillis),
+      Effect.forever,
+    )
+    const receiving = Effect.forever(
+      Effect.map(Queue.take(notifications), ({ payload }) => receive(payload)),
+    )
+    yield* Effect.raceFirst(heartbeat, receiving)
+  }, Effect.scoped)
+
+  const listen = Effect.gen(function* () {
+    const connection = yield* connect
+    if (connection === undefined) return yield* Effect.never
+    listening = connection
+    yield* Effect.ensuring(listenOn(connection), Effect.sync(connection.close))
+  })
+
+  yield* Effect.forkScoped(Effect.forever(Effect.ignoreCause(send)))
+  yield* Effect.forkScoped(
+    Effect.forever(Effect.andThen(Effect.ignoreCause(listen), Effect.sleep(reconnectMillis))),
+  )
+  // Before the others end: the driver waits for the answer to a goodbye, which may never come.
+  yield* Effect.addFinalizer(() => Effect.sync(() => listening?.destroy()))
+
+  const notifications: Notifications = {
+    channel,
+    // This process knows at once, without the round trip.
+    notify: Effect.sync(() => {
+      pending.addDue()
+      received.openUnsafe()
+      requested.openUnsafe()
+    }),
+    removed: (webhookIds) =>
+      Effect.sync(() => {
+        for (const webhookId of webhookIds) receive(webhookId)
+      }),
+    next,
+  }
+  return notifications
+})

@@ -1,0 +1,261 @@
+/** Statements that read and write whole tables, whatever their columns are. */
+
+import type { PgClient } from "@effect/sql-pg/PgClient"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import type { SqlClient } from "effect/sql/SqlClient"
+import { applyMigrations, checkSchema } from "../schema/migrate.ts"
+
+/** Sets what the JSON of a row depends on, until the transaction ends. */
+export const waitForWrites = "SET LOCAL TimeZone = 'UTC'"
+
+/**
+ * Returns the tables with data, each with its columns and with those that it refers to. Partitions belong
+ * to their tables. Columns with numbers of transactions mean nothing elsewhere: rows get new ones. Nor do
+ * the tables that tell readers of the feed which transactions are late.
+ */
+export const listTables = (schema: string): string => `
+  SELECT c.relname AS name, (
+           SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) FROM pg_attribute a
+           WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+             AND a.atttypid <> 'xid8'::regtype
+         ) AS columns, ARRAY(
+           SELECT f.relname::text FROM pg_constraint k JOIN pg_class f ON f.oid = k.confrelid
+           WHERE k.conrelid = c.oid AND k.contype = 'f' AND f.oid <> c.oid
+         ) AS refers_to
+  FROM pg_class c
+  WHERE c.relnamespace = '${schema}'::regnamespace AND c.relkind IN ('r', 'p')
+    AND NOT c.relispartition
+    AND c.relname NOT IN ('migrations', 'closed_days', 'late_events')
+  ORDER BY c.relname
+`
+
+/** The row of `listTables`. */
+export interface TableRow {
+  readonly name: string
+  /** Separated by commas. */
+  readonly columns: string
+  readonly refers_to: ReadonlyArray<string>
+}
+
+/**
+ * Returns the number of rows of a table, and a digest of them, in which their order does not count: the
+ * sum of a digest of each.
+ */
+export const summarize = (schema: string, { columns, name }: TableRow): string => `
+  SELECT count(*)::float8 AS count,
+         coalesce(sum(
+           ('x' || encode(substr(sha256(convert_to(to_json(t)::text, 'UTF8')), 1, 8), 'hex'))::bit(64)::bigint
+         ), 0)::text AS digest
+  FROM (SELECT ${columns} FROM ${schema}.${name}) t
+`
+
+/** The row of `summarize`. */
+export interface Summary {
+  readonly count: number
+  readonly digest: string
+}
+
+/** Starts to read the rows of a table. */
+export const startReading = (schema: string, { columns, name }: TableRow): string => `
+  DECLARE moved NO SCROLL CURSOR FOR
+  SELECT to_json(t)::text AS row FROM (SELECT ${columns} FROM ${schema}.${name}) t
+`
+
+/** Reads up to a number of further rows. */
+export const readNext = (most: number): string => `FETCH ${most} FROM moved`
+
+/** The row of `readOn`: a row of the table, as JSON. */
+export interface ReadRow {
+  readonly row: string
+}
+
+export const stopReading = "CLOSE moved"
+
+/** Writes rows: a JSON array of them, `$1`. */
+export const write = (schema: string, { columns, name }: TableRow): string => `
+  INSERT INTO ${schema}.${name} (${columns}) OVERRIDING SYSTEM VALUE
+  SELECT ${columns} FROM json_populate_recordset(NULL::${schema}.${name}, $1::text::json)
+`
+
+/** Returns the last numbers of the sequences that have been used. */
+export const listSequences = (schema: string): string => `
+  SELECT * FROM (
+    SELECT c.oid::regclass::text AS name,
+           CASE c.relkind WHEN 'S' THEN pg_sequence_last_value(c.oid)::text END AS last
+    FROM pg_class c WHERE c.relnamespace = '${schema}'::regnamespace
+  ) s
+  WHERE last IS NOT NULL
+`
+
+/** The row of `listSequences`. */
+export interface SequenceRow {
+  readonly name: string
+  readonly last: string
+}
+
+/** Continues a sequence `$1` after the number `$2`. */
+export const continueSequence = "SELECT setval($1::text::regclass, $2::text::bigint)"
+
+/** Returns the days that have partitions of events, and those with which parts of the audit trail begin. */
+export const listDays = (schema: string): string => `
+  SELECT c.relname ~ '^audit_' AS is_of_audit, right(c.relname, 8) AS day
+  FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+  WHERE i.inhparent IN ('${schema}.events'::regclass, '${schema}.audit'::regclass)
+    AND c.relname ~ '_[0-9]{8}$'
+`
+
+/** The row of `listDays`. */
+export interface DayRow {
+  readonly is_of_audit: boolean
+  readonly day: string
+}
+
+/** Drops the part of the audit trail that begins on a day. */
+export const dropPart = (schema: string, day: string): string => `DROP TABLE ${schema}.audit_${day}`
+
+/** Creates the partitions of a day. */
+export const createDay = (schema: string, { day, is_of_audit }: DayRow): string =>
+  `SELECT ${schema}.${is_of_audit ? "create_audit_part" : "create_day"}(to_date('${day}', 'YYYYMMDD'))`
+
+/** Moves everything from one database to another, as a whole or not at all. */
+
+// How many rows are in memory at a time. The largest are events, of up to 256 kB.
+const batchSize = 200
+
+/** The data cannot be moved. The message says why. */
+class MoveRefused extends Data.TaggedError("MoveRefused")<{ readonly message: string }> {}
+
+/** How far a move has come. */
+export interface CopyProgress {
+  readonly table: string
+  /** How many rows have been written, of all tables, and how many there are. */
+  readonly rows: number
+  readonly of: number
+}
+
+/** Orders tables so that each comes after those that it refers to. */
+const ordered = (tables: ReadonlyArray<TableRow>): ReadonlyArray<TableRow> => {
+  const found: Array<TableRow> = []
+  let left = tables
+  while (left.length > 0) {
+    const names = new Set(found.map(({ name }) => name))
+    const ready = left.filter(({ refers_to }) => refers_to.every((name) => names.has(name)))
+    if (ready.length === 0) throw new Error("The tables refer to each other in a circle")
+    found.push(...ready)
+    left = left.filter((table) => !ready.includes(table))
+  }
+  return found
+}
+
+const summaries = Effect.fnUntraced(function* (
+  client: SqlClient,
+  schema: string,
+  tables: ReadonlyArray<TableRow>,
+) {
+  const found = new Map<string, Summary>()
+  for (const table of tables) {
+    const [summary] = yield* client.unsafe<Summary>(summarize(schema, table))
+    if (summary !== undefined) found.set(table.name, summary)
+  }
+  return found
+})
+
+const isIn = (days: ReadonlyArray<DayRow>, { day, is_of_audit }: DayRow): boolean =>
+  days.some((other) => other.day === day && other.is_of_audit === is_of_audit)
+
+/** Gives a database the partitions that another one has. */
+const copyDays = Effect.fnUntraced(function* (from: SqlClient, to: SqlClient, schema: string) {
+  const wanted = yield* from.unsafe<DayRow>(listDays(schema))
+  const existing = yield* to.unsafe<DayRow>(listDays(schema))
+  // Its rows would come before those that it follows.
+  const parts = existing.filter((day) => day.is_of_audit && !isIn(wanted, day))
+  for (const { day } of parts) yield* to.unsafe(dropPart(schema, day))
+  for (const day of wanted) if (!isIn(existing, day)) yield* to.unsafe(createDay(schema, day))
+})
+
+const copySequences = Effect.fnUntraced(function* (from: SqlClient, to: SqlClient, schema: string) {
+  for (const { last, name } of yield* from.unsafe<SequenceRow>(listSequences(schema)))
+    yield* to.unsafe(continueSequence, [name, last])
+})
+
+/** Copies a table. Tells after each batch how many rows it had. */
+const copyTable = Effect.fnUntraced(function* (
+  from: SqlClient,
+  to: SqlClient,
+  schema: string,
+  table: TableRow,
+  onWritten: (rows: number) => void,
+) {
+  yield* from.unsafe(startReading(schema, table))
+  for (;;) {
+    const rows = yield* from.unsafe<ReadRow>(readNext(batchSize))
+    if (rows.length === 0) break
+    yield* to.unsafe(write(schema, table), [`[${rows.map(({ row }) => row).join(",")}]`])
+    onWritten(rows.length)
+  }
+  yield* from.unsafe(stopReading)
+})
+
+const refuse = (message: string) => Effect.fail(new MoveRefused({ message }))
+
+const total = (all: ReadonlyMap<string, Summary>): number =>
+  [...all.values()].reduce((sum, { count }) => sum + count, 0)
+
+/** Copies everything within a transaction at each end, and compares what both have then. */
+const copy = Effect.fnUntraced(function* (
+  from: SqlClient,
+  to: SqlClient,
+  schema: string,
+  onProgress: (progress: CopyProgress) => void,
+) {
+  yield* from.unsafe("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+  yield* from.unsafe(waitForWrites)
+  yield* to.unsafe(waitForWrites)
+  const tables = ordered(yield* from.unsafe<TableRow>(listTables(schema)))
+  const existing = yield* summaries(to, schema, tables)
+  const [full] = [...existing].find(([, { count }]) => count > 0) ?? []
+  if (full !== undefined)
+    return yield* refuse(
+      `The table ${full} of the target has rows already. Move to an empty schema.`,
+    )
+  const given = yield* summaries(from, schema, tables)
+  yield* copyDays(from, to, schema)
+  let rows = 0
+  for (const table of tables) {
+    yield* copyTable(from, to, schema, table, (written) => {
+      rows += written
+      onProgress({ table: table.name, rows, of: total(given) })
+    })
+  }
+  yield* copySequences(from, to, schema)
+  const moved = yield* summaries(to, schema, tables)
+  for (const [name, { count, digest }] of given) {
+    const found = moved.get(name)
+    if (found?.count !== count || found.digest !== digest)
+      return yield* refuse(`The table ${name} of the target is not as the one of the source.`)
+  }
+  return given
+})
+
+/**
+ * Copies all tables of a schema to another database, whose tables it creates. They must be empty. At the
+ * end, it compares the number and a digest of the rows of each table at both ends. If anything fails,
+ * the target has nothing of it. The copy is of one moment: what changes at the source in the meantime is
+ * not in it. Nothing else may write to the target.
+ *
+ * @param schema - the name of the schema, quoted
+ * @returns the number of rows of each table
+ */
+export const copyDatabase = Effect.fnUntraced(function* (
+  source: PgClient,
+  target: PgClient,
+  schema: string,
+  onProgress: (progress: CopyProgress) => void,
+) {
+  const [from, to] = [source.withoutTransforms(), target.withoutTransforms()]
+  yield* checkSchema(source, schema)
+  yield* applyMigrations(target, schema)
+  const moved = yield* from.withTransaction(to.withTransaction(copy(from, to, schema, onProgress)))
+  return new Map([...moved].map(([table, { count }]) => [table, count]))
+})

@@ -1,0 +1,179 @@
+/** Shows how far a move has come: a bar on a terminal, and a line for each table elsewhere. */
+
+import { parseArgs } from "node:util"
+import { PgClient } from "@effect/sql-pg"
+import * as Context from "effect/Context"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
+import { migrate } from "../index.ts"
+import type { CopyProgress } from "./copy-database.ts"
+import {
+  type Direction,
+  type Load,
+  databaseConfigPath,
+  messageOf,
+  openDatabase,
+  readDatabases,
+  runCopyDatabase,
+  runRewriteSecrets,
+} from "./upkeep.ts"
+
+/** Shows progress. */
+interface ProgressBar {
+  readonly show: (progress: CopyProgress) => void
+  /** Leaves the line of the bar. */
+  readonly end: () => void
+}
+
+/** What a progress is shown on. */
+interface Output {
+  readonly isTTY?: boolean
+  readonly write: (text: string) => unknown
+}
+
+const width = 30
+
+const barOf = ({ of, rows, table }: CopyProgress): string => {
+  const done = Math.floor((width * rows) / of)
+  const percent = Math.floor((100 * rows) / of)
+  return `[${"#".repeat(done)}${"-".repeat(width - done)}] ${percent} % ${table}`
+}
+
+// Back to the beginning of the line, which is empty then.
+const clear = "\r\u001B[K"
+
+/** Makes a bar. */
+export const makeProgressBar = (output: Output): ProgressBar => {
+  let table: string | undefined
+  if (output.isTTY === true)
+    return {
+      show: (progress) => output.write(`${clear}${barOf(progress)}`),
+      end: () => output.write(clear),
+    }
+  return {
+    show: (progress) => {
+      if (progress.table === table) return
+      table = progress.table
+      output.write(`${table}…\n`)
+    },
+    end: () => undefined,
+  }
+}
+
+/**
+ * The command `tenure-migrate`. Creates the tables, or brings them up to date: `DATABASE_URL=postgres://… tenure-migrate [schema]`.
+ *
+ * With `--from file:./data` or `--from postgres://…`, copies everything from there, into empty tables.
+ * `--to` can take the place of `DATABASE_URL`.
+ *
+ * With `--encrypt-secrets`, encrypts the secrets of all webhooks with the first key of
+ * `TENURE_ENCRYPTION_KEY`. With `--decrypt-secrets`, decrypts them; the variable begins with `plain`.
+ *
+ * With `map:` and the path of a file that names several databases, does so for each of them.
+ */
+
+class UsageError extends Error {
+  override readonly name = "UsageError"
+}
+
+const variable = (name: string, expected: string): string => {
+  const value = process.env[name]
+  if (value === undefined) throw new UsageError(`${name} must be ${expected}`)
+  return value
+}
+
+/** Applies the pending migrations, and tells their numbers. */
+const applied = (schema: string | undefined) =>
+  Effect.map(migrate({ schema }), (numbers) =>
+    numbers.length === 0 ? "Nothing to do." : `Applied: ${numbers.join(", ")}.`,
+  )
+
+/** Encrypts or decrypts the secrets, and tells how many. */
+const rewritten = (schema: string | undefined, direction: Direction) =>
+  Effect.map(runRewriteSecrets(schema, direction), (changed) => {
+    const done = direction === "encrypt" ? "Encrypted" : "Decrypted"
+    return `${done}: the secrets of ${changed} ${changed === 1 ? "webhook" : "webhooks"}.`
+  })
+
+const directionOf = (options: Readonly<Record<string, boolean>>): Direction | undefined => {
+  const { "decrypt-secrets": decrypts, "encrypt-secrets": encrypts } = options
+  if (decrypts === true && encrypts === true) {
+    throw new UsageError("--encrypt-secrets and --decrypt-secrets exclude each other")
+  }
+  if (encrypts === true) return "encrypt"
+  return decrypts === true ? "decrypt" : undefined
+}
+
+/** Copies everything from another database, and tells how much. */
+const moved = Effect.fnUntraced(function* (schema: string | undefined, source: string, load: Load) {
+  const from = yield* Effect.map(
+    Layer.build(openDatabase(source, "--from", load)),
+    Context.get(PgClient.PgClient),
+  )
+  const bar = makeProgressBar(process.stderr)
+  const rows = yield* Effect.ensuring(
+    runCopyDatabase(from, yield* PgClient.PgClient, schema, bar.show),
+    Effect.sync(bar.end),
+  )
+  const lines = [...rows].map(([table, count]) => `${table}: ${count} rows`)
+  return [...lines, "Moved. Every table has the same rows at both ends."].join("\n")
+}, Effect.scoped)
+
+/** Some of several databases failed. The message says what became of each. */
+class SomeFailed extends Data.TaggedError("SomeFailed")<{ readonly message: string }> {}
+
+/** Works on each of several databases, whatever becomes of the others, and tells what did. */
+const onEach = Effect.fnUntraced(function* (
+  map: string,
+  on: (url: string) => Effect.Effect<string, unknown>,
+) {
+  const outcomes = yield* Effect.forEach(yield* readDatabases(map), ({ name, url }) =>
+    Effect.map(Effect.result(on(url)), (result) => ({
+      isDone: Result.isSuccess(result),
+      line: `${name}: ${Result.isSuccess(result) ? result.success : messageOf(result.failure)}`,
+    })),
+  )
+  const message = outcomes.map(({ line }) => line).join("\n")
+  return outcomes.every(({ isDone }) => isDone) ? message : yield* new SomeFailed({ message })
+})
+
+const run = async (load: Load): Promise<string> => {
+  const { positionals, values } = parseArgs({
+    allowPositionals: true,
+    options: {
+      from: { type: "string" },
+      to: { type: "string" },
+      "encrypt-secrets": { type: "boolean", default: false },
+      "decrypt-secrets": { type: "boolean", default: false },
+    },
+  })
+  const { from, to, ...flags } = values
+  const url =
+    to ?? variable("DATABASE_URL", "set, for example postgres://user:password@host:5432/database")
+  const [schema] = positionals
+  const direction = directionOf(flags)
+  const work = Effect.suspend<string, unknown, PgClient.PgClient>(() => {
+    if (from !== undefined) return moved(schema, from, load)
+    return direction === undefined ? applied(schema) : rewritten(schema, direction)
+  })
+  const on = (one: string) =>
+    Effect.provide(work, openDatabase(one, to === undefined ? "DATABASE_URL" : "--to", load))
+  const map = from === undefined ? databaseConfigPath(url) : undefined
+  return Effect.runPromise(map === undefined ? on(url) : onEach(map, on))
+}
+
+/**
+ * Runs the command with the arguments and the environment of the process, and sets its exit code.
+ *
+ * @param load - imports `@tenure/embedded`
+ */
+export const main = async (load: Load): Promise<void> => {
+  try {
+    process.stdout.write(`${await run(load)}\n`)
+  } catch (error) {
+    process.stderr.write(`${messageOf(error)}\n`)
+    process.exitCode = 1
+  }
+}

@@ -1,0 +1,205 @@
+/** What commands that look after a database need: to open it, and what they do with it. */
+
+import { readFile } from "node:fs/promises"
+import { PgClient } from "@effect/sql-pg"
+import { parseKeyring } from "@tenure/core"
+import { Setting, keyringFormat } from "@tenure/core/internal"
+import { InvalidInput } from "@tenure/core/store"
+import * as Config from "effect/Config"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Predicate from "effect/Predicate"
+import { isSqlError } from "effect/sql/SqlError"
+import { explain } from "../connection/errors.ts"
+import { toClientConfig } from "../connection/url.ts"
+import { postgresOptions, rewriteSecrets, shardOptions } from "../index.ts"
+import { pendingMigrations } from "../schema/migrate.ts"
+import { type CopyProgress, copyDatabase } from "./copy-database.ts"
+import { type Move, cancelMove, moveProject } from "./move-project.ts"
+
+export { type CopyProgress } from "./copy-database.ts"
+
+/** What is needed of the package `@tenure/embedded`, which only those who have a folder install. */
+interface Embedded {
+  readonly client: (options: { readonly path: string }) => Layer.Layer<PgClient.PgClient, unknown>
+}
+
+/** Imports `@tenure/embedded`. */
+export type Load = () => Promise<Embedded>
+
+/** A folder needs a package that is not installed. */
+class PackageMissing extends Data.TaggedError("PackageMissing")<{ readonly message: string }> {}
+
+const embedded = "@tenure/embedded"
+
+/** Says what is wrong, in one line. */
+export const messageOf = (error: unknown): string => {
+  if (isSqlError(error)) return explain(error)
+  return error instanceof Error ? error.message : String(error)
+}
+
+const isAbsent = (fault: unknown): boolean =>
+  Predicate.hasProperty(fault, "code") &&
+  fault.code === "ERR_MODULE_NOT_FOUND" &&
+  messageOf(fault).includes(`'${embedded}'`)
+
+const openFolder = (path: string, load: Load) =>
+  Layer.unwrap(
+    Effect.tryPromise({
+      try: async () => (await load()).client({ path }),
+      catch: (cause) =>
+        isAbsent(cause)
+          ? new PackageMissing({ message: `file:${path} needs the package ${embedded}` })
+          : cause,
+    }),
+  )
+
+const openServer = (url: string, name: string) =>
+  Layer.unwrap(
+    Effect.map(toClientConfig(url, name), (config) =>
+      PgClient.layer({ ...config, maxConnections: 1 }),
+    ),
+  )
+
+/**
+ * Opens a database.
+ *
+ * @param url - that of a server, or `file:` and the path of a folder
+ * @param name - what errors in the URL call it
+ */
+export const openDatabase = (
+  url: string,
+  name: string,
+  load: Load,
+): Layer.Layer<PgClient.PgClient, unknown> =>
+  url.startsWith("file:") ? openFolder(url.slice("file:".length), load) : openServer(url, name)
+
+const quotedSchema = (schema: string | undefined) =>
+  Effect.map(Setting.decode(postgresOptions, { schema }), (settings) => `"${settings.schema}"`)
+
+/** Returns the numbers of the migrations that are not applied yet. Changes nothing. */
+export const runPending = Effect.fnUntraced(function* (schema: string | undefined) {
+  return yield* pendingMigrations(yield* PgClient.PgClient, yield* quotedSchema(schema))
+})
+
+/** The time of the database, in milliseconds since the epoch. */
+export const databaseTime = Effect.gen(function* () {
+  const client = yield* PgClient.PgClient
+  const [row] = yield* client<{
+    readonly now: number
+  }>`SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now`
+  return row?.now ?? Number.NaN
+})
+
+/**
+ * Copies everything from one database to another one, whose tables must be empty, as a whole or not at
+ * all. What changes at the source in the meantime is not copied; nothing else may write to the target.
+ *
+ * @returns the number of rows of each table
+ */
+export const runCopyDatabase = (
+  from: PgClient.PgClient,
+  to: PgClient.PgClient,
+  schema: string | undefined,
+  onProgress: (progress: CopyProgress) => void,
+): Effect.Effect<ReadonlyMap<string, number>, unknown> =>
+  Effect.flatMap(quotedSchema(schema), (name) => copyDatabase(from, to, name, onProgress))
+
+/** A move of a project between two databases whose tables have the same schema. */
+export interface ProjectMove extends Omit<Move, "schema"> {
+  readonly schema: string | undefined
+}
+
+/**
+ * Moves a project from one database to another, or goes on with a move that has stopped. If anything fails,
+ * nothing is lost: repeat it, or cancel it.
+ */
+export const runMoveProject = (asked: ProjectMove): Effect.Effect<void, unknown> =>
+  Effect.flatMap(quotedSchema(asked.schema), (schema) => moveProject({ ...asked, schema }))
+
+/** Goes back to the beginning of a move that has stopped before the project was found at the target. */
+export const runCancelMove = (asked: ProjectMove): Effect.Effect<void, unknown> =>
+  Effect.flatMap(quotedSchema(asked.schema), (schema) => cancelMove({ ...asked, schema }))
+
+/** A file with several databases and the projects of each, for programs that are configured from outside. */
+
+const { listenUrl, name: databasesName, projects, url: databasesUrl } = shardOptions.fields
+
+const entries = Setting.list(
+  Setting.object({ name: databasesName, url: databasesUrl, projects, listenUrl }),
+)
+
+/** What a URL of such a file begins with. */
+const scheme = "map:"
+
+/** The path of the file that a URL names, if it names one. */
+export const databaseConfigPath = (given: string): string | undefined =>
+  given.startsWith(scheme) && given.length > scheme.length ? given.slice(scheme.length) : undefined
+
+/** Reads a file. No error has anything of it: it may have passwords. */
+const parse = (path: string) =>
+  Effect.tryPromise({
+    try: async (): Promise<unknown> => JSON.parse(await readFile(path, "utf8")),
+    catch: (fault) =>
+      new InvalidInput({
+        field: path,
+        problem: fault instanceof SyntaxError ? "must be JSON" : "cannot be read",
+      }),
+  })
+
+/**
+ * Reads the databases in a file, a JSON array of their options `name`, `url`, `projects` and `listenUrl`. The
+ * projects are ids, or `"others"`.
+ *
+ * Fails with `InvalidInput` if the file cannot be read, or an entry is invalid.
+ */
+export const readDatabases = Effect.fnUntraced(function* (path: string) {
+  const given = yield* parse(path)
+  return yield* Effect.fromResult(entries.read(given, path))
+})
+
+/** The keys of the environment, and rewriting the secrets of webhooks with them. */
+
+/** Which way secrets are rewritten. */
+export type Direction = "encrypt" | "decrypt"
+
+/** Some secrets are as they were. The message names their webhooks. */
+class SecretsLeft extends Data.TaggedError("SecretsLeft")<{ readonly message: string }> {}
+
+const variable = "TENURE_ENCRYPTION_KEY"
+
+const invalid = (expected: string) =>
+  new InvalidInput({ field: variable, problem: `must ${expected}` })
+
+/** Reads the keys in `TENURE_ENCRYPTION_KEY`; `undefined` if it is not set. */
+export const readKeyring = Effect.gen(function* () {
+  const text = yield* Effect.orDie(Config.option(Config.String(variable)))
+  if (Option.isNone(text)) return undefined
+  return parseKeyring(text.value) ?? (yield* invalid(`be ${keyringFormat}`))
+})
+
+const beginnings = { encrypt: "the key that encrypts", decrypt: '"plain"' } as const
+
+/** Reads the keys. The servers, which have the same ones, must not write secrets the other way. */
+const keysTo = Effect.fnUntraced(function* (direction: Direction) {
+  const found = (yield* readKeyring) ?? (yield* invalid(`be ${keyringFormat}`))
+  if ((found.current === undefined) === (direction === "encrypt"))
+    return yield* invalid(`begin with ${beginnings[direction]}`)
+  return found
+})
+
+/** Rewrites the secrets of all webhooks with the keys of the environment, and returns how many. */
+export const runRewriteSecrets = Effect.fnUntraced(function* (
+  schema: string | undefined,
+  direction: Direction,
+) {
+  const encryption = yield* keysTo(direction)
+  const { changed, problems } = yield* rewriteSecrets({ schema, encryption })
+  if (problems.length > 0) {
+    const message = `${problems.join("; ")}. Rewritten: ${changed}. Failed: ${problems.length}.`
+    return yield* new SecretsLeft({ message })
+  }
+  return changed
+})

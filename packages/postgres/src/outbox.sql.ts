@@ -1,0 +1,768 @@
+import {
+  type Attempt,
+  type AttemptResult,
+  type Backlog,
+  type Claim,
+  type Delivery,
+  type Event,
+  EventId,
+  EventType,
+  type Outbox,
+  ProjectId,
+  type PublishedEvent,
+  type RedeliveryFilter,
+  type SettleResult,
+  StoredSecret,
+  WebhookId,
+  concurrencyRange,
+} from "@tenure/core/store"
+import {
+  type AcceptedItemRow,
+  type KeyClause,
+  eventAndDeliveries,
+  isInProject,
+  sequenceRound,
+} from "./sql/clauses.ts"
+import {
+  type Integer,
+  bigintParam,
+  bigintsParam,
+  instantParam,
+  instantsParam,
+  integerParam,
+  integersParam,
+  jsonOf,
+  millisOf,
+  nilUuid,
+  textParam,
+  textsParam,
+  uuidParam,
+  uuidsParam,
+} from "./sql/values.ts"
+
+/**
+ * The webhooks with deliveries in some states, up to `$1` of them. Steps from one to the next by an index,
+ * however many deliveries there are.
+ */
+const webhooksWith = (schema: string, name: string, states: string): string => `
+  ${name} (webhook_id, step) AS (
+    SELECT '${nilUuid}'::uuid, 0
+    UNION ALL
+    SELECT n.webhook_id, w.step + 1
+    FROM ${name} w
+    CROSS JOIN LATERAL (
+      SELECT d.webhook_id FROM ${schema}.deliveries d
+      WHERE d.state ${states} AND d.webhook_id > w.webhook_id
+      ORDER BY d.webhook_id LIMIT 1
+    ) n
+    WHERE w.step < $1::integer
+  )`
+
+/**
+ * Whether a webhook was not removed. Deliveries to one that was stay until a claim meets them, or are kept, but
+ * nobody sends them.
+ */
+const exists = (schema: string, webhookId: string): string =>
+  `(SELECT true FROM ${schema}.webhooks e WHERE e.id = ${webhookId})`
+
+/** Counts the deliveries in some states of the webhooks `name`, up to `$1`, in the order of an index. */
+const counted = (schema: string, name: string, states: string): string => `
+    (
+      SELECT count(*) FROM (
+        SELECT FROM ${name} w
+        CROSS JOIN LATERAL (
+          SELECT FROM ${schema}.deliveries d
+          WHERE d.state ${states} AND d.webhook_id = w.webhook_id AND ${exists(schema, "w.webhook_id")}
+          ORDER BY d.position LIMIT $1::integer
+        ) kept
+        LIMIT $1::integer
+      ) counted
+    )::integer`
+
+const open = "IN ('ready', 'later', 'leased')"
+
+/**
+ * Returns one row with how much is left to deliver and what was given up. It counts up to `$1`, and steps
+ * through up to `$1` webhooks with open deliveries, with ready ones, to the oldest of each, and with
+ * failed ones.
+ */
+export const backlog = (schema: string): string => `
+  WITH RECURSIVE oldest (webhook_id, due_at, step) AS (
+    SELECT '${nilUuid}'::uuid, NULL::timestamptz, 0
+    UNION ALL
+    SELECT n.webhook_id, n.due_at, o.step + 1
+    FROM oldest o
+    CROSS JOIN LATERAL (
+      SELECT d.webhook_id, d.due_at FROM ${schema}.deliveries d
+      WHERE d.state = 'ready' AND d.webhook_id > o.webhook_id
+      ORDER BY d.webhook_id, d.due_at LIMIT 1
+    ) n
+    WHERE o.step < $1::integer
+  ),${webhooksWith(schema, "waiting", open)},${webhooksWith(schema, "failing", "= 'failed'")}
+  SELECT ${counted(schema, "waiting", open)} AS waiting,
+    1000 * extract(epoch FROM clock_timestamp() - least(
+      (SELECT min(o.due_at) FROM oldest o WHERE ${exists(schema, "o.webhook_id")}),
+      (
+        SELECT d.due_at FROM ${schema}.deliveries d
+        WHERE (d.state = 'later' OR d.state = 'leased') AND ${exists(schema, "d.webhook_id")}
+        ORDER BY d.due_at LIMIT 1
+      )
+    ))::double precision AS due_for, ${counted(schema, "failing", "= 'failed'")} AS failed_deliveries,
+    (
+      SELECT count(*) FROM (
+        SELECT FROM ${schema}.webhooks w WHERE w.disabled_at IS NOT NULL ORDER BY w.id LIMIT $1::integer
+      ) disabled
+    )::integer AS disabled_webhooks
+`
+
+/** The row of `backlog`. */
+export interface BacklogRow {
+  readonly waiting: number
+  /** Milliseconds; negative if the next delivery is due later, null if there is none. */
+  readonly due_for: number | null
+  readonly failed_deliveries: number
+  readonly disabled_webhooks: number
+}
+
+const dueForMillis = (due_for: number | null): number | undefined =>
+  due_for === null || due_for < 0 ? undefined : Math.floor(due_for)
+
+/** Converts the row. */
+export const toBacklog = ([row]: ReadonlyArray<BacklogRow>): Backlog => ({
+  waiting: row?.waiting ?? 0,
+  dueForMillis: dueForMillis(row?.due_for ?? null),
+  failedDeliveries: row?.failed_deliveries ?? 0,
+  disabledWebhooks: row?.disabled_webhooks ?? 0,
+})
+
+/** Claims deliveries, by calling the function `claim` of the migrations, where it is described. */
+export const claim = (schema: string): string =>
+  `SELECT * FROM ${schema}.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
+   $11, $12)`
+
+type ClaimOptions = Parameters<Outbox["Service"]["claim"]>[0]
+
+/** Where a claim continues. */
+export interface Position {
+  /** The id of the dispatcher. */
+  readonly dispatcher: string
+  /** The last lease that it has received. */
+  readonly lastLease: bigint
+  /** The last webhook that it has looked at. */
+  readonly lastWebhook: string
+}
+
+/** The parameters of `claim`. It looks at `firstWebhooks`, and at those after the last one. */
+export const claimParams = (
+  { ahead, failing, leaseMillis, limit, perProject, perWebhook }: ClaimOptions,
+  { dispatcher, lastLease, lastWebhook }: Position,
+  firstWebhooks: ReadonlyArray<string>,
+) => [
+  uuidParam(dispatcher),
+  bigintParam(lastLease),
+  integerParam(limit),
+  integerParam(failing),
+  integerParam(perWebhook.least),
+  integerParam(perWebhook.most),
+  integerParam(perProject),
+  uuidsParam([...ahead.keys()]),
+  integersParam([...ahead.values()]),
+  integerParam(Math.ceil(leaseMillis)),
+  uuidParam(lastWebhook),
+  uuidsParam(firstWebhooks),
+]
+
+/** A row of `claim`. Without an event, it only says when to look again. */
+export interface ClaimRow {
+  readonly event_id: string | null
+  readonly body: string | null
+  readonly project_id: string
+  readonly webhook_id: string
+  readonly failures: number
+  readonly failing_since: Date | null
+  readonly url: string | null
+  readonly secrets: ReadonlyArray<string> | null
+  readonly signing_key: string | null
+  readonly claims: number
+  readonly lease: bigint | null
+  readonly concurrency: number
+  readonly looked_at: string
+  readonly due_in: number | null
+  readonly kept_back: ReadonlyArray<string> | null
+}
+
+/** A claimed delivery. */
+export interface Lease {
+  readonly event: Pick<Claim["event"], "id">
+  readonly webhook: { readonly projectId: string; readonly webhookId: WebhookId }
+  readonly attemptNumber: number
+  readonly lease: string
+}
+
+/** A claim, unless the event or the webhook cannot be read. */
+export interface Claimed {
+  readonly lease: Lease
+  readonly claim: Claim | undefined
+}
+
+const toClaimed = (row: ClaimRow & { readonly event_id: string }): Claimed => {
+  const { body, project_id: projectId, secrets, signing_key: signingKey, url } = row
+  const id = EventId(row.event_id)
+  const webhookId = WebhookId(row.webhook_id)
+  const lease = {
+    event: { id },
+    webhook: { projectId, webhookId },
+    attemptNumber: row.claims,
+    lease: String(row.lease),
+  }
+  if (body === null || url === null || secrets === null || !ProjectId.is(projectId)) {
+    return { lease, claim: undefined }
+  }
+  const webhook = {
+    projectId,
+    webhookId,
+    url,
+    secrets: secrets.map(StoredSecret),
+    signingKey: signingKey === null ? undefined : StoredSecret(signingKey),
+    failures: row.failures,
+    failingSince: row.failing_since === null ? undefined : Number(row.failing_since),
+    concurrency: row.concurrency,
+  }
+  return { lease, claim: { ...lease, event: { id, body }, webhook } }
+}
+
+const hasEvent = <Row extends ClaimRow>(row: Row): row is Row & { readonly event_id: string } =>
+  row.event_id !== null
+
+/** Reads the rows with an event. */
+export const toClaimedAll = (rows: ReadonlyArray<ClaimRow>): ReadonlyArray<Claimed> =>
+  rows.filter(hasEvent).map(toClaimed)
+
+/** Where the next claim continues. */
+export const nextPosition = (
+  { dispatcher, lastLease, lastWebhook }: Position,
+  rows: ReadonlyArray<ClaimRow>,
+): Position => {
+  const leases = rows.map(({ lease }) => lease ?? 0n)
+  return {
+    dispatcher,
+    lastLease: leases.reduce((last, lease) => (lease > last ? lease : last), lastLease),
+    lastWebhook: rows[0]?.looked_at ?? lastWebhook,
+  }
+}
+
+/** The webhooks of which a limit has kept back deliveries. */
+export const keptBack = (rows: ReadonlyArray<ClaimRow>): ReadonlyArray<WebhookId> =>
+  rows[0]?.kept_back?.map(WebhookId) ?? []
+
+/** In how many milliseconds there may be more to claim, if it is known. */
+export const nextDueMillis = (
+  rows: ReadonlyArray<ClaimRow>,
+  { limit }: ClaimOptions,
+): number | undefined => {
+  if (rows.length === limit && rows[0]?.event_id !== null) return 0
+  const millis = rows[0]?.due_in ?? undefined
+  return millis === undefined ? undefined : Math.max(0, Math.ceil(millis))
+}
+
+/** Ends the waiting deliveries to those of the webhooks `$1` that are disabled. */
+export const endDisabled = (schema: string): string => `
+  UPDATE ${schema}.deliveries d SET state = 'failed'
+  FROM ${schema}.webhooks w
+  WHERE w.id = ANY ($1::uuid[]) AND w.disabled_at IS NOT NULL AND d.webhook_id = w.id
+    AND d.state IN ('ready', 'later')
+`
+
+/**
+ * Returns one row with the event `$2` and its deliveries, if it belongs to the project `$1`. They are one
+ * value, so that the body is returned once.
+ */
+export const findEvent = (schema: string): string => `
+  SELECT e.type, ${millisOf("e.at")} AS at, e.body, (
+    SELECT coalesce(jsonb_agg(jsonb_build_object(
+             'webhook_id', d.webhook_id, 'state', d.state, 'attempts', d.attempts,
+             'due_at', floor(extract(epoch FROM d.due_at) * 1000)
+           ) ORDER BY d.position), '[]')
+    FROM (
+      SELECT o.webhook_id, o.position, o.due_at, o.attempts,
+             CASE WHEN o.state = 'failed' THEN 'failed'
+                  -- Looks up each webhook by its id, however many there are.
+                  WHEN (SELECT w.id FROM ${schema}.webhooks w WHERE w.id = o.webhook_id) IS NULL
+                  THEN 'cancelled'
+                  ELSE 'waiting' END AS state
+      FROM ${schema}.deliveries o WHERE o.event_id = $2::uuid
+      UNION ALL
+      SELECT webhook_id, position, due_at, attempts, state
+      FROM ${schema}.ended_deliveries WHERE event_id = $2::uuid
+    ) d
+  )::text AS deliveries
+  FROM ${schema}.events e
+  WHERE e.id = $2::uuid AND ${isInProject(schema)}
+`
+
+/** A row of `findEvent`. */
+export interface EventRow {
+  readonly type: string
+  readonly at: Integer
+  readonly body: string
+  /** An array of `ReadDelivery` as JSON. */
+  readonly deliveries: string
+}
+
+interface ReadDelivery extends Pick<Delivery, "attempts" | "state"> {
+  readonly webhook_id: string
+  readonly due_at: number
+}
+
+/** Converts the row. */
+export const toPublishedEvent = (
+  { id, projectId }: Pick<Event, "id" | "projectId">,
+  { at, body, deliveries: json, type: text }: EventRow,
+): PublishedEvent => {
+  const type = EventType(text)
+  const deliveries: ReadonlyArray<ReadDelivery> = JSON.parse(json)
+  return {
+    id,
+    projectId,
+    type,
+    at: Number(at),
+    body,
+    deliveries: deliveries.map(({ attempts, due_at, state, webhook_id }) => ({
+      eventId: id,
+      type,
+      webhookId: WebhookId(webhook_id),
+      state,
+      dueAt: due_at,
+      attempts,
+    })),
+  }
+}
+
+/**
+ * Ends claimed deliveries as failed, because they cannot be read: another attempt would not help. Each
+ * array has one element for each delivery, and `$4` is the record of their attempts, as JSON.
+ */
+export const failUnreadable = (schema: string): string => `
+  UPDATE ${schema}.deliveries d
+  SET state = 'failed', lease = NULL, dispatcher = NULL, attempts = d.attempts || $4::jsonb
+  FROM unnest($1::uuid[], $2::uuid[], $3::bigint[]) a (event_id, webhook_id, lease)
+  WHERE d.event_id = a.event_id AND d.webhook_id = a.webhook_id
+    AND d.state = 'leased' AND d.lease = a.lease
+`
+
+/** The result of the attempts. */
+export const unreadableError: Attempt["result"] = { _tag: "Failed", reason: "Unreadable" }
+
+/** The parameters of `giveUp`. */
+export const giveUpParams = (leases: ReadonlyArray<Lease>, at: number) => {
+  const attempt: Attempt = { at, durationMillis: 0, result: unreadableError }
+  return [
+    uuidsParam(leases.map(({ event }) => event.id)),
+    uuidsParam(leases.map(({ webhook }) => webhook.webhookId)),
+    bigintsParam(leases.map(({ lease }) => BigInt(lease))),
+    textParam(JSON.stringify(attempt)),
+  ]
+}
+
+type Table = "deliveries" | "ended_deliveries"
+
+/**
+ * Returns the newest deliveries of the webhook `$2` before the position of `older` or, if that is NULL,
+ * of all. Each of the conditions has an index that returns them in this order.
+ *
+ * @param where - the state in the table
+ * @param state - the state as it is returned, in SQL; `$3` selects one or is NULL
+ */
+const newest = (schema: string, table: Table, where: string, state: string): string => `
+  (
+    SELECT d.event_id, d.position, d.due_at, d.attempts, ${state} AS state
+    FROM ${schema}.${table} d
+    WHERE d.webhook_id = $2::uuid AND d.state ${where} AND ($3::text IS NULL OR $3::text = ${state})
+      AND ($4::uuid IS NULL OR d.position < (SELECT position FROM older))
+    ORDER BY d.position DESC LIMIT $5::integer
+  )`
+
+// A delivery to a deleted webhook that had not ended is cancelled.
+const openState = (schema: string): string =>
+  `(SELECT CASE WHEN count(*) = 0 THEN 'cancelled' ELSE 'waiting' END
+    FROM ${schema}.webhooks WHERE id = $2::uuid)`
+
+const positionIn = (schema: string, table: Table): string =>
+  `SELECT position FROM ${schema}.${table} WHERE event_id = $4::uuid AND webhook_id = $2::uuid`
+
+/** Returns `$5` deliveries to a webhook, newest first, if it belongs or belonged to the project `$1`. */
+export const listDeliveries = (schema: string): string => `
+  WITH older AS MATERIALIZED (
+    ${positionIn(schema, "deliveries")} UNION ALL ${positionIn(schema, "ended_deliveries")}
+    LIMIT 1
+  ),
+  newest AS MATERIALIZED (
+    SELECT * FROM (
+      ${[
+        newest(schema, "deliveries", "IN ('ready', 'later', 'leased')", openState(schema)),
+        newest(schema, "deliveries", "= 'failed'", "'failed'"),
+        newest(schema, "ended_deliveries", "= 'delivered'", "'delivered'"),
+        newest(schema, "ended_deliveries", "= 'cancelled'", "'cancelled'"),
+      ].join(" UNION ALL ")}
+    ) parts
+    ORDER BY position DESC LIMIT $5::integer
+  )
+  SELECT n.event_id, e.type, ${millisOf("n.due_at")} AS due_at, ${jsonOf("n.attempts")} AS attempts, n.state
+  FROM newest n
+  JOIN ${schema}.events e ON e.id = n.event_id AND ${isInProject(schema)}
+  ORDER BY n.position DESC
+`
+
+/** A row of `listDeliveries`. */
+export interface DeliveryRow {
+  readonly event_id: string
+  readonly type: string
+  readonly due_at: Integer
+  /** An array of `Attempt` as JSON. */
+  readonly attempts: string
+  readonly state: Delivery["state"]
+}
+
+/** Converts a row to a delivery. */
+export const toDelivery = (webhookId: WebhookId, row: DeliveryRow): Delivery => {
+  const attempts: ReadonlyArray<Attempt> = JSON.parse(row.attempts)
+  return {
+    eventId: EventId(row.event_id),
+    type: EventType(row.type),
+    webhookId,
+    state: row.state,
+    dueAt: Number(row.due_at),
+    attempts,
+  }
+}
+
+/**
+ * Stores events and their deliveries. Each array has one element for each event. Returns the
+ * positions, from 1, of the events whose project exists, and the number of deliveries.
+ */
+export const publish = (schema: string, once: KeyClause): string => `
+  WITH found AS MATERIALIZED (
+    SELECT a.*, p.number AS project_number
+    FROM unnest($1::text[], $2::uuid[], $3::text[], $4::timestamptz[], $5::text[])
+    WITH ORDINALITY AS a (project_id, event_id, event_type, at, body, n)
+    JOIN ${schema}.projects p ON p.id = a.project_id ${once.condition}
+  ),${eventAndDeliveries(schema, "found")}${once.keeping("found", "event_id::text")}
+  SELECT n::integer, (SELECT count(*) FROM delivered)::integer AS deliveries FROM found
+`
+
+/** The parameters of `publish`. */
+export const publishParams = (events: ReadonlyArray<Event>) => [
+  textsParam(events.map(({ projectId }) => projectId)),
+  uuidsParam(events.map(({ id }) => id)),
+  textsParam(events.map(({ type }) => type)),
+  instantsParam(events.map(({ at }) => at)),
+  textsParam(events.map(({ body }) => body)),
+]
+
+/**
+ * Stores an event and its delivery to one webhook, unless the webhook is disabled. Returns one row,
+ * with whether the webhook is disabled, if it exists.
+ */
+export const publishTo = (schema: string, once: KeyClause): string => `
+  WITH asked AS (
+    SELECT $2::uuid AS event_id, $3::text AS event_type, $4::timestamptz AS at, $5::text AS body
+  ),
+  webhook AS (
+    SELECT id, project_number, disabled_at IS NOT NULL AS is_disabled FROM ${schema}.webhooks
+    WHERE id = $6::uuid AND ${isInProject(schema)} ${once.condition}
+  ),
+  published AS (
+    INSERT INTO ${schema}.events (id, project_number, type, at, body)
+    SELECT a.event_id, w.project_number, a.event_type, a.at, a.body
+    FROM asked a, webhook w WHERE NOT w.is_disabled
+  ),
+  delivered AS (
+    INSERT INTO ${schema}.deliveries (event_id, webhook_id, due_at)
+    SELECT a.event_id, w.id, clock_timestamp() FROM asked a, webhook w WHERE NOT w.is_disabled
+  )${once.keeping("webhook WHERE NOT is_disabled", "$2::text")}
+  SELECT is_disabled FROM webhook
+`
+
+/** The parameters of `publishTo`. */
+export const publishToParams = (event: Event, webhookId: WebhookId) => [
+  textParam(event.projectId),
+  uuidParam(event.id),
+  textParam(event.type),
+  instantParam(event.at),
+  textParam(event.body),
+  uuidParam(webhookId),
+]
+
+// Which open or failed deliveries `d` of events `e` are started again: each condition has an index.
+const conditions: Readonly<Record<RedeliveryFilter["_tag"], string>> = {
+  One: "d.event_id = $3::uuid AND d.state IN ('failed', 'later')",
+  FailedSince: "e.at >= $3::timestamptz AND d.state = 'failed'",
+}
+
+/**
+ * The common table expressions `taken` and `returned`: a delivery that was delivered becomes open
+ * again. Its place in the list stays.
+ */
+const returning = (schema: string): string => `
+  taken AS (
+    DELETE FROM ${schema}.ended_deliveries d
+    USING webhook w, ${schema}.events e
+    WHERE d.webhook_id = w.id AND NOT w.is_disabled AND d.event_id = $3::uuid AND e.id = $3::uuid
+      AND d.state = 'delivered'
+    RETURNING d.event_id, d.webhook_id, d.position, d.attempts
+  ),
+  returned AS (
+    INSERT INTO ${schema}.deliveries (event_id, webhook_id, position, due_at, attempts)
+    OVERRIDING SYSTEM VALUE
+    SELECT event_id, webhook_id, position, clock_timestamp(), attempts FROM taken
+    RETURNING event_id
+  ),`
+
+const restarted: Readonly<Record<RedeliveryFilter["_tag"], string>> = {
+  One: "SELECT FROM replayed UNION ALL SELECT FROM returned",
+  FailedSince: "SELECT FROM replayed",
+}
+
+/**
+ * Starts deliveries again, unless the webhook is disabled: the delivery of the event `$3` if it has ended
+ * or waits for its next attempt, or the failed deliveries of events since `$3`. Returns one row, with whether the webhook is disabled and
+ * the number of deliveries, if the webhook exists.
+ */
+export const replay = (
+  schema: string,
+  which: RedeliveryFilter["_tag"],
+  once: KeyClause,
+): string => `
+  WITH webhook AS (
+    SELECT id, project_number, disabled_at IS NOT NULL AS is_disabled FROM ${schema}.webhooks
+    WHERE id = $2::uuid AND ${isInProject(schema)} ${once.condition}
+  ),${which === "One" ? returning(schema) : ""}
+  replayed AS (
+    UPDATE ${schema}.deliveries d
+    SET state = 'ready', due_at = clock_timestamp(), claims = 0
+    FROM webhook w, ${schema}.events e
+    WHERE d.webhook_id = w.id AND NOT w.is_disabled AND e.id = d.event_id
+      AND ${conditions[which]}
+    RETURNING d.event_id
+  ),
+  counted AS (
+    SELECT project_number, is_disabled, (SELECT count(*) FROM (${restarted[which]}) r)::integer AS replayed FROM webhook
+  )${once.keeping("counted WHERE NOT is_disabled", "replayed::text")}
+  SELECT is_disabled, replayed FROM counted
+`
+
+/** A row of `replay`. */
+export interface ReplayRow {
+  readonly is_disabled: boolean
+  readonly replayed: number
+}
+
+/**
+ * Reports that the dispatcher `$1` is alive. Returns one row, with whether it has noticed that another
+ * is gone, and with those of the webhooks `$2` that were removed.
+ */
+export const report = (schema: string): string => `
+  -- A report that is lost in a crash of the server is made again.
+  WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
+  reported AS (
+    INSERT INTO ${schema}.dispatchers AS d (id, seen_at, since)
+    SELECT $1::uuid, clock_timestamp(), clock_timestamp() FROM quick
+    ON CONFLICT (id) DO UPDATE
+    SET seen_at = clock_timestamp(),
+        -- Not across a pause, nor when the clock was set back: others had no time to report since then.
+        since = CASE WHEN d.seen_at < clock_timestamp() - interval '1 second'
+                       OR d.seen_at > clock_timestamp()
+                THEN clock_timestamp() ELSE d.since END
+  )
+  SELECT EXISTS (
+    SELECT FROM ${schema}.dispatchers_gone WHERE noticed_by = $1::uuid
+  ) AS is_any_gone, ARRAY(
+    SELECT held.id FROM unnest($2::uuid[]) AS held (id)
+    -- Looks up each webhook by its id, however many there are.
+    WHERE (SELECT w.id FROM ${schema}.webhooks w WHERE w.id = held.id) IS NULL
+  ) AS removed
+`
+
+/** A row of `report`. */
+export interface ReportRow {
+  readonly is_any_gone: boolean
+  readonly removed: ReadonlyArray<string>
+}
+
+// Whether the claim `a` of the delivery `d` still holds.
+const holds = `d.event_id = a.delivered_id AND d.webhook_id = a.webhook_id
+      AND d.state = 'leased' AND d.lease = a.lease AND d.due_at > clock_timestamp()`
+
+const { least, most } = concurrencyRange
+
+const settledColumns = `n, webhook_id, outcome, hold_millis, event_id, event_type, at, body,
+      project_number, disabled_at`
+
+/**
+ * Records attempts, and what happens to their deliveries and webhooks. Each array has one element for
+ * each attempt. Returns the positions, from 1, of the attempts whose claim still holds, whether each has
+ * disabled its webhook, and the number of deliveries of announcements.
+ *
+ * - `$4`: the outcome, which is `delivered`, `later`, `failed`, `disabled` or `released`
+ * - `$5`: the attempt, as JSON, or NULL
+ * - `$6` and `$7`: how long the delivery waits, and how long its webhook is on hold, in milliseconds
+ * - `$8` to `$11`: the event that announces a disabled webhook, or NULL
+ */
+export const settle = (schema: string): string => `
+  WITH asked AS MATERIALIZED (
+    SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::text[], $5::text[], $6::bigint[],
+                         $7::bigint[], $8::uuid[], $9::text[], $10::timestamptz[], $11::text[])
+    WITH ORDINALITY
+    AS a (delivered_id, webhook_id, lease, outcome, attempt, delay_millis, hold_millis, event_id,
+          event_type, at, body, n)
+    -- All statements lock deliveries in the same order, which avoids deadlocks.
+    ORDER BY delivered_id, webhook_id
+  ),
+  ended AS (
+    DELETE FROM ${schema}.deliveries d USING asked a
+    -- A deleted webhook has no deliveries to settle.
+    JOIN ${schema}.webhooks w ON w.id = a.webhook_id
+    WHERE a.outcome = 'delivered' AND ${holds}
+    RETURNING a.*, w.project_number, w.disabled_at, d.position, d.claims, d.attempts
+  ),
+  kept AS (
+    INSERT INTO ${schema}.ended_deliveries
+      (event_id, webhook_id, position, state, due_at, claims, attempts)
+    SELECT delivered_id, webhook_id, position, 'delivered', clock_timestamp(), claims,
+           attempts || attempt::jsonb
+    FROM ended
+  ),
+  changed AS (
+    UPDATE ${schema}.deliveries d
+    SET state = CASE
+          WHEN a.outcome IN ('failed', 'disabled') OR w.disabled_at IS NOT NULL THEN 'failed'
+          WHEN a.outcome = 'released' THEN 'ready'
+          ELSE 'later'
+        END,
+        due_at = clock_timestamp() + a.delay_millis * interval '1 millisecond',
+        waits_since = clock_timestamp(),
+        attempts = CASE WHEN a.attempt IS NULL THEN d.attempts
+                   ELSE d.attempts || a.attempt::jsonb END,
+        claims = CASE WHEN a.outcome = 'released' THEN d.claims - 1 ELSE d.claims END,
+        lease = NULL, dispatcher = NULL
+    FROM asked a
+    JOIN ${schema}.webhooks w ON w.id = a.webhook_id
+    WHERE a.outcome <> 'delivered' AND ${holds}
+    RETURNING a.*, w.project_number, w.disabled_at
+  ),
+  settled AS (
+    SELECT ${settledColumns} FROM ended UNION ALL SELECT ${settledColumns} FROM changed
+  ),
+  outcomes AS (
+    SELECT webhook_id, bool_or(outcome = 'disabled') AS disabled,
+           (count(*) FILTER (WHERE outcome = 'delivered'))::integer AS succeeded,
+           (count(*) FILTER (WHERE outcome IN ('later', 'failed', 'disabled')))::integer AS failed,
+           max(hold_millis) * interval '1 millisecond' AS hold
+    FROM settled GROUP BY webhook_id
+  ),
+  -- All statements lock webhooks in the same order, too. Only one of several disables a webhook.
+  locked AS MATERIALIZED (
+    SELECT w.id, s.disabled AND w.disabled_at IS NULL AS is_disabled_now
+    FROM ${schema}.webhooks w JOIN outcomes s ON s.webhook_id = w.id
+    WHERE s.failed > 0 OR s.succeeded > 0 AND (w.failures > 0 OR w.concurrency < ${most})
+    ORDER BY w.id FOR NO KEY UPDATE OF w
+  ),
+  paced AS (
+    UPDATE ${schema}.webhooks w
+    SET failures = CASE WHEN s.succeeded > 0 THEN 0 ELSE w.failures + s.failed END,
+        failing_since = CASE WHEN s.succeeded > 0 THEN NULL
+                        ELSE coalesce(w.failing_since, clock_timestamp()) END,
+        -- Whose project moves is held until that is over.
+        held_until = CASE WHEN w.held_until = 'infinity' THEN w.held_until
+                     WHEN s.succeeded > 0 THEN NULL
+                     -- One from the future was made before the clock was set back.
+                     WHEN w.held_since > clock_timestamp() THEN clock_timestamp() + s.hold
+                     ELSE greatest(w.held_until, clock_timestamp() + s.hold) END,
+        held_since = clock_timestamp(),
+        -- As \`Concurrency\` of the core says, as if the successes had come first.
+        concurrency = greatest(${least}, least(${most}, w.concurrency + s.succeeded)
+                                         >> least(s.failed, 30)),
+        disabled_at = CASE WHEN l.is_disabled_now THEN clock_timestamp() ELSE w.disabled_at END
+    FROM locked l JOIN outcomes s ON s.webhook_id = l.id
+    WHERE w.id = l.id
+  ),
+  announced AS MATERIALIZED (
+    SELECT DISTINCT ON (webhook_id) * FROM settled
+    WHERE outcome = 'disabled' AND webhook_id IN (SELECT id FROM locked WHERE is_disabled_now)
+    ORDER BY webhook_id, n
+  ),
+  audited AS (
+    INSERT INTO ${schema}.audit (project_number, seq, subject, action, at)
+    SELECT a.project_number, ${sequenceRound("p.seq")}, a.webhook_id::text, 'webhook_disabled', a.at
+    FROM announced a JOIN ${schema}.projects p ON p.number = a.project_number
+  ),${eventAndDeliveries(schema, "announced", { condition: "w.id <> s.webhook_id" })}
+  SELECT n::integer, n IN (SELECT n FROM announced) AS has_disabled,
+         (SELECT count(*) FROM delivered)::integer AS deliveries
+  FROM settled
+`
+
+/** A row of `settle`. */
+export interface SettledRow extends AcceptedItemRow {
+  readonly has_disabled: boolean
+}
+
+/** For each claim of a batch, what came of its settlement. */
+export const settledOf = (
+  all: ReadonlyArray<Settling>,
+  rows: ReadonlyArray<SettledRow>,
+): ReadonlyArray<SettleResult> => {
+  const settled = new Map(
+    rows.map((row) => [row.n, row.has_disabled ? "WebhookDisabled" : "Settled"] as const),
+  )
+  return all.map((_, index) => settled.get(index + 1) ?? "Lapsed")
+}
+
+/** A claim, and how it is settled. */
+export interface Settling {
+  readonly claim: Claim
+  readonly settlement: AttemptResult
+}
+
+const outcomes = {
+  Delivered: "delivered",
+  Retry: "later",
+  Failed: "failed",
+  Disabled: "disabled",
+  Released: "released",
+} as const
+
+/** Replaces what PostgreSQL cannot store in JSON: NUL characters and unpaired surrogates. */
+const storable = (_key: string, value: unknown): unknown =>
+  typeof value === "string" ? value.replace(/[\0\p{Cs}]/gu, "\ufffd") : value
+
+const attemptOf = (settlement: AttemptResult): string | undefined =>
+  settlement._tag === "Released" ? undefined : JSON.stringify(settlement.attempt, storable)
+
+const delayOf = (settlement: AttemptResult): bigint =>
+  settlement._tag === "Retry" ? BigInt(Math.ceil(settlement.delayMillis)) : 0n
+
+const holdOf = (settlement: AttemptResult): bigint =>
+  settlement._tag === "Retry" || settlement._tag === "Failed"
+    ? BigInt(Math.ceil(settlement.holdMillis))
+    : 0n
+
+const announcementOf = (settlement: AttemptResult): Event | undefined =>
+  settlement._tag === "Disabled" ? settlement.announcement : undefined
+
+/** The parameters of `settle`. */
+export const settleParams = (all: ReadonlyArray<Settling>) => {
+  const announcements = all.map(({ settlement }) => announcementOf(settlement))
+  return [
+    uuidsParam(all.map((one) => one.claim.event.id)),
+    uuidsParam(all.map((one) => one.claim.webhook.webhookId)),
+    bigintsParam(all.map((one) => BigInt(one.claim.lease))),
+    textsParam(all.map(({ settlement }) => outcomes[settlement._tag])),
+    textsParam(all.map(({ settlement }) => attemptOf(settlement))),
+    bigintsParam(all.map(({ settlement }) => delayOf(settlement))),
+    bigintsParam(all.map(({ settlement }) => holdOf(settlement))),
+    uuidsParam(announcements.map((event) => event?.id)),
+    textsParam(announcements.map((event) => event?.type)),
+    instantsParam(announcements.map((event) => event?.at)),
+    textsParam(announcements.map((event) => event?.body)),
+  ]
+}

@@ -1,0 +1,748 @@
+import {
+  type BucketPolicies,
+  type BucketPolicy,
+  type LimitedClient,
+  Micros,
+  type RateLimitStore,
+  StoreUnavailable,
+  type TakeResult,
+  bucketSpan,
+} from "@tenure/core/store"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import { isSqlError } from "effect/sql/SqlError"
+import { makeBatchRunner } from "./connection/batch.ts"
+import { isLockTimeout } from "./connection/errors.ts"
+import { type ExecuteOptions, type Executor, runPeriodically } from "./connection/executor.ts"
+import { bigintParam, floatsParam, integersParam, textParam, textsParam } from "./sql/values.ts"
+
+/**
+ * Takes up to `$1` tokens for one client, the same number from each bucket. Returns one row for each
+ * bucket, in order. Times are in microseconds: whole numbers that a float8 holds exactly.
+ *
+ * The statement has no ON CONFLICT, so that one of two statements that insert the same bucket fails
+ * as a whole and runs again. Otherwise its decision would rest on a bucket that it did not see.
+ *
+ * @param count - the number of buckets; each has three parameters: key, increment and span
+ */
+export const take = (schema: string, count: number): string => {
+  const rows = Array.from({ length: count }, (_, index) => {
+    const first = 2 + 3 * index
+    return `(${index}, $${first}::text, $${first + 1}::bigint, $${first + 2}::bigint)`
+  })
+  const keys = Array.from({ length: count }, (_, index) => `$${2 + 3 * index}`)
+  return `
+    WITH clock AS MATERIALIZED (
+      SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now
+    ),
+    asked (n, key, increment, span) AS MATERIALIZED (VALUES ${rows.join(", ")}),
+    kept AS MATERIALIZED (
+      SELECT key, tat FROM ${schema}.buckets WHERE key IN (${keys.join(", ")})
+      -- All statements lock buckets in the same order, which avoids deadlocks.
+      ORDER BY key
+      FOR UPDATE
+    ),
+    -- Before now would be more than full, and after now plus the span less than empty: what is later was
+    -- stored before the clock was set back.
+    state AS MATERIALIZED (
+      SELECT a.n, a.key, a.increment, a.span, k.key IS NOT NULL AS is_kept, c.now,
+             least(greatest(coalesce(k.tat, 0), c.now), c.now + a.span) AS tat,
+             k.tat > c.now + a.span AS is_late
+      FROM asked a CROSS JOIN clock c LEFT JOIN kept k ON k.key = a.key
+    ),
+    decision AS MATERIALIZED (
+      SELECT least($1::bigint, min((span - (tat - now)) / increment)) AS taken FROM state
+    ),
+    updated AS (
+      UPDATE ${schema}.buckets b SET tat = s.tat + d.taken * s.increment
+      FROM state s, decision d
+      -- Otherwise nobody would take from a late bucket until the clock has reached it.
+      WHERE b.key = s.key AND (d.taken > 0 OR s.is_late)
+    ),
+    inserted AS (
+      INSERT INTO ${schema}.buckets (key, tat)
+      SELECT s.key, s.tat + d.taken * s.increment FROM state s, decision d
+      WHERE NOT s.is_kept AND d.taken > 0
+    )
+    SELECT s.tat::float8, s.now::float8, d.taken::integer FROM state s, decision d ORDER BY s.n
+  `
+}
+
+/** The parameters of `take`. */
+export const takeParams = ({ buckets, count }: TakeRequest) => [
+  bigintParam(count),
+  ...buckets.flatMap(({ key, policy }) => [
+    textParam(key),
+    bigintParam(policy.increment),
+    bigintParam(bucketSpan(policy)),
+  ]),
+]
+
+/** A row of `take`. */
+export interface TakeRow {
+  /** When the bucket was full again before. */
+  readonly tat: number
+  /** The time by the clock of the database. */
+  readonly now: number
+  /** The number of tokens taken, the same for each bucket. */
+  readonly taken: number
+}
+
+/**
+ * Takes tokens for several clients, for each the same number from each of its buckets. Returns a row
+ * for each client, in order. Times are in microseconds: whole numbers that a float8 holds exactly.
+ *
+ * `$1` has the keys of all buckets, each once. The other arrays have one element for each client: the
+ * positions of its buckets in `$1`, the number of takes, and the increments and spans of the buckets.
+ * A client without a key has an address only.
+ *
+ * A client gets what those before it can leave: `most` is what each could take without them, and
+ * `…_ahead` what these could take of a bucket. That is exact unless one of them takes less, because
+ * another of its buckets is short. Then `taken` is less than `most`, and the rest is undecided.
+ *
+ * As in `take`, of two statements that insert the same bucket one fails and runs again. Existing buckets
+ * are updated by way of ON CONFLICT, which finds each by its key whatever the planner believes of the
+ * size of the table. They are locked by then.
+ */
+export const takeMany = (schema: string): string => `
+  WITH asked AS MATERIALIZED (
+    SELECT bucket, key FROM unnest($1::text[]) WITH ORDINALITY AS a (key, bucket)
+    -- All statements lock buckets in the same order, which avoids deadlocks.
+    ORDER BY key COLLATE "C"
+  ),
+  kept AS MATERIALIZED (
+    SELECT a.bucket, a.key, b.tat
+    FROM asked a
+    LEFT JOIN LATERAL (
+      SELECT tat FROM ${schema}.buckets WHERE key = a.key FOR UPDATE
+    ) b ON true
+  ),
+  found AS MATERIALIZED (
+    SELECT floor(extract(epoch FROM clock_timestamp()) * 1000000)::float8 AS now,
+           array_agg(coalesce(tat, 0)::float8 ORDER BY bucket) AS tats
+    FROM kept
+  ),
+  -- As in \`take\`: full at the earliest, empty at the latest. NULL is ignored by both functions.
+  demand AS (
+    SELECT d.*, f.now,
+           least(greatest(f.tats[d.address], f.now), f.now + d.address_span) AS address_tat,
+           least(greatest(f.tats[d.key], f.now), f.now + d.key_span) AS key_tat,
+           least(greatest(f.tats[d.burst], f.now), f.now + d.burst_span) AS burst_tat
+    FROM unnest($2::integer[], $3::integer[], $4::integer[], $5::integer[], $6::float8[],
+                $7::float8[], $8::float8[], $9::float8[], $10::float8[], $11::float8[])
+      WITH ORDINALITY
+      AS d (address, key, burst, count, address_increment, address_span,
+            key_increment, key_span, burst_increment, burst_span, n)
+    CROSS JOIN found f
+  ),
+  -- What is missing is NULL, which least() ignores.
+  bounded AS (
+    SELECT *, greatest(0, least(count, floor((address_span - (address_tat - now)) / address_increment),
+                                floor((key_span - (key_tat - now)) / key_increment),
+                                floor((burst_span - (burst_tat - now)) / burst_increment))) AS most
+    FROM demand
+  ),
+  queued AS (
+    SELECT *, coalesce(sum(most * address_increment) OVER of_address, 0) AS address_ahead,
+           coalesce(sum(most * key_increment) OVER of_key, 0) AS key_ahead,
+           coalesce(sum(most * burst_increment) OVER of_key, 0) AS burst_ahead
+    FROM bounded
+    WINDOW
+      of_address AS (PARTITION BY address ORDER BY n
+                     ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING),
+      of_key AS (PARTITION BY key ORDER BY n ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
+  ),
+  decided AS MATERIALIZED (
+    SELECT *, greatest(0, least(
+      most,
+      floor((address_span - (address_tat - now) - address_ahead) / address_increment),
+      floor((key_span - (key_tat - now) - key_ahead) / key_increment),
+      floor((burst_span - (burst_tat - now) - burst_ahead) / burst_increment)
+    )) AS taken
+    FROM queued
+  ),
+  spent AS MATERIALIZED (
+    SELECT array_agg(micros ORDER BY bucket) AS micros, array_agg(empty ORDER BY bucket) AS empty
+    FROM (
+      SELECT s.bucket, sum(s.micros) AS micros, max(d.now + s.span) AS empty
+      FROM decided d
+      CROSS JOIN LATERAL (VALUES (address, taken * address_increment, address_span),
+                                 (key, taken * key_increment, key_span),
+                                 (burst, taken * burst_increment, burst_span)) AS s (bucket, micros, span)
+      WHERE s.bucket IS NOT NULL
+      GROUP BY s.bucket
+    ) s
+  ),
+  changed AS MATERIALIZED (
+    SELECT k.key, k.tat IS NOT NULL AS is_kept,
+           (least(greatest(coalesce(k.tat, 0), f.now), s.empty[k.bucket])
+            + s.micros[k.bucket])::bigint AS tat
+    FROM kept k CROSS JOIN found f CROSS JOIN spent s
+    -- What is later than empty was stored before the clock was set back.
+    WHERE s.micros[k.bucket] > 0 OR k.tat > s.empty[k.bucket]
+    ORDER BY k.key
+  ),
+  updated AS (
+    INSERT INTO ${schema}.buckets (key, tat) SELECT key, tat FROM changed WHERE is_kept
+    ON CONFLICT (key) DO UPDATE SET tat = excluded.tat
+  ),
+  inserted AS (
+    INSERT INTO ${schema}.buckets (key, tat) SELECT key, tat FROM changed WHERE NOT is_kept
+  )
+  SELECT taken, most, now, address_tat AS address, key_tat AS key, burst_tat AS burst
+  FROM decided
+  ORDER BY n
+`
+
+/** The parameters of `takeMany`. */
+export const takeManyParams = (demands: ReadonlyArray<TakeRequest>) => {
+  const positions = new Map<string, number>()
+  const positionOf = (key: string): number => {
+    const position = positions.get(key) ?? positions.size + 1
+    positions.set(key, position)
+    return position
+  }
+  const rows = demands.map(({ buckets, count }) => {
+    const [address, key, burst] = buckets.map((bucket) => ({
+      at: positionOf(bucket.key),
+      increment: bucket.policy.increment,
+      span: bucketSpan(bucket.policy),
+    }))
+    return { address, key, burst, count }
+  })
+  return [
+    textsParam([...positions.keys()]),
+    integersParam(rows.map(({ address }) => address?.at)),
+    integersParam(rows.map(({ key }) => key?.at)),
+    integersParam(rows.map(({ burst }) => burst?.at)),
+    integersParam(rows.map(({ count }) => count)),
+    floatsParam(rows.map(({ address }) => address?.increment)),
+    floatsParam(rows.map(({ address }) => address?.span)),
+    floatsParam(rows.map(({ key }) => key?.increment)),
+    floatsParam(rows.map(({ key }) => key?.span)),
+    floatsParam(rows.map(({ burst }) => burst?.increment)),
+    floatsParam(rows.map(({ burst }) => burst?.span)),
+  ]
+}
+
+/** A row of `takeMany`: the buckets of a client before the statement. */
+export interface TakeManyRow {
+  readonly taken: number
+  /** What could have been taken without the clients before. */
+  readonly most: number
+  readonly now: number
+  readonly address: number
+  readonly key: number
+  readonly burst: number
+}
+
+/** Returns the keys of buckets that somebody has locked. */
+export const findLocked = (schema: string): string => `
+  SELECT a.key
+  FROM unnest($1::text[]) AS a (key)
+  CROSS JOIN LATERAL (SELECT 1 FROM ${schema}.buckets WHERE key = a.key) b
+  LEFT JOIN LATERAL (
+    SELECT true AS is_free FROM ${schema}.buckets WHERE key = a.key FOR UPDATE SKIP LOCKED
+  ) f ON true
+  WHERE f.is_free IS NULL
+`
+
+/** The parameters of `findLocked`. */
+export const findLockedParams = (keys: ReadonlyArray<string>) => [textsParam(keys)]
+
+/** A row of `findLocked`. */
+export interface LockedRow {
+  readonly key: string
+}
+
+/** The takes of one client that share a statement, and what it has decided on them. */
+
+/** The takes of a client. */
+export interface TakeRequest {
+  readonly buckets: ReadonlyArray<Bucket>
+  /** The number of takes. */
+  readonly count: number
+}
+
+/** What a statement has decided. Times are in microseconds. */
+export interface TakeAnswer {
+  /** The number of takes that are admitted. */
+  readonly taken: number
+  /**
+   * Whether the others are refused. If not, they are undecided: clients before in the statement may
+   * have left tokens that they had asked for.
+   */
+  readonly isFinal: boolean
+  /** The time by the clock of the database. */
+  readonly now: number
+  /** When each bucket was full again before these takes. */
+  readonly tats: ReadonlyArray<number>
+}
+
+/** The outcomes of the takes, in order, as many as are decided. */
+export const decideTakes = (
+  { buckets, count }: TakeRequest,
+  { isFinal, now: given, taken, tats }: TakeAnswer,
+): ReadonlyArray<TakeResult> => {
+  const now = Micros(given)
+  return Array.from({ length: isFinal ? count : taken }, (_, index) => {
+    const spent = Math.min(index + 1, taken)
+    const [address = now, key = now, burst = now] = buckets.map(({ policy }, bucket) =>
+      Micros((tats[bucket] ?? now) + spent * policy.increment),
+    )
+    return { admitted: index < taken, now, address, key, burst }
+  })
+}
+
+/** What a statement for several clients has found for one of them. */
+interface Found {
+  readonly taken: number
+  /** What it could have taken without those before. */
+  readonly most: number
+  readonly now: number
+  /** When each bucket was full again before the statement. */
+  readonly tats: ReadonlyArray<number>
+}
+
+/** The answers to clients in one statement, each after the takes of those before it. */
+export const takeAnswers = (
+  demands: ReadonlyArray<TakeRequest>,
+  found: ReadonlyArray<Found>,
+): ReadonlyArray<TakeAnswer> => {
+  const spent = new Map<string, number>()
+  return found.map(({ most, now, taken, tats }, index) => {
+    const after = (demands[index]?.buckets ?? []).map(({ key, policy }, bucket) => {
+      const ahead = spent.get(key) ?? 0
+      spent.set(key, ahead + taken * policy.increment)
+      return (tats[bucket] ?? now) + ahead
+    })
+    return { taken, isFinal: taken === most, now, tats: after }
+  })
+}
+
+/** Takes from the buckets in the database: for one client, or for several in one statement. */
+
+/** Asks the database. */
+export interface TakeStatements {
+  /** Takes for clients, all in one statement. Returns an answer for each. */
+  readonly take: (
+    demands: ReadonlyArray<TakeRequest>,
+  ) => Effect.Effect<ReadonlyArray<TakeAnswer>, StoreUnavailable>
+  /** Returns for each client whether none of its buckets is locked. */
+  readonly areUnlocked: (
+    demands: ReadonlyArray<TakeRequest>,
+  ) => Effect.Effect<ReadonlyArray<boolean>, StoreUnavailable>
+}
+
+// A request does not wait for locks of buckets: it is limited without the store.
+const manner: ExecuteOptions = { owner: "limits", isBrief: true }
+
+const answerOf = (rows: ReadonlyArray<TakeRow>): TakeAnswer => ({
+  taken: rows[0]?.taken ?? 0,
+  isFinal: true,
+  now: rows[0]?.now ?? 0,
+  tats: rows.map(({ tat }) => tat),
+})
+
+/** Makes the functions for one schema. */
+export const makeTakeStatements = ({ executeApart, schema }: Executor): TakeStatements => {
+  const sql = {
+    ofAddress: take(schema, 1),
+    ofKey: take(schema, 3),
+    many: takeMany(schema),
+    findLocked: findLocked(schema),
+  }
+
+  const takeOne = (demand: TakeRequest) =>
+    executeApart<TakeRow>(
+      demand.buckets.length === 1 ? sql.ofAddress : sql.ofKey,
+      takeParams(demand),
+      manner,
+    ).pipe(Effect.map((rows) => [answerOf(rows)]))
+
+  const takeAll = (demands: ReadonlyArray<TakeRequest>) =>
+    executeApart<TakeManyRow>(sql.many, takeManyParams(demands), manner).pipe(
+      Effect.map((rows) =>
+        takeAnswers(
+          demands,
+          rows.map(({ address, burst, key, ...row }) => ({ ...row, tats: [address, key, burst] })),
+        ),
+      ),
+    )
+
+  return {
+    take: (demands) => {
+      const [first, ...others] = demands
+      // Cheaper for a single client.
+      return first !== undefined && others.length === 0 ? takeOne(first) : takeAll(demands)
+    },
+
+    areUnlocked: (demands) => {
+      const keys = demands.flatMap(({ buckets }) => buckets.map(({ key }) => key))
+      return Effect.map(
+        executeApart<LockedRow>(sql.findLocked, findLockedParams(keys), manner),
+        (rows) => {
+          const locked = new Set(rows.map(({ key }) => key))
+          return demands.map(({ buckets }) => buckets.every(({ key }) => !locked.has(key)))
+        },
+      )
+    },
+  }
+}
+
+/** The buckets of a client. */
+
+/** A bucket, and its key in the table. */
+export interface Bucket {
+  readonly key: string
+  readonly policy: BucketPolicy
+}
+
+/** The buckets of a client: the one of its address, and the two of its key if it has one. */
+export const bucketsOf = (
+  { address, keyId }: LimitedClient,
+  policies: BucketPolicies,
+): ReadonlyArray<Bucket> => {
+  const ofAddress = { key: `address:${address}`, policy: policies.address }
+  if (keyId === undefined) return [ofAddress]
+  const ofKey = { key: `key:${keyId}`, policy: policies.key }
+  return [ofAddress, ofKey, { key: `burst:${keyId}`, policy: policies.burst }]
+}
+
+/** Which of the clients that wait share the next statement. */
+
+/** A client that waits. */
+export interface QueueCandidate {
+  readonly buckets: ReadonlyArray<Bucket>
+  /** How many statements in a row have left some of its takes undecided. */
+  readonly rounds: number
+}
+
+/** The bounds. */
+export interface SelectionLimits {
+  /** The most clients in a statement. */
+  readonly clients: number
+  /** The most clients that are examined for a statement. */
+  readonly examined: number
+  /** After this many statements that left takes of a client undecided, it has one for itself. */
+  readonly rounds: number
+}
+
+/** Those in the next statement, and those that go on waiting, both in order. */
+export interface SelectedQueues<C> {
+  readonly chosen: ReadonlyArray<C>
+  readonly rest: ReadonlyArray<C>
+}
+
+/**
+ * Selects the clients in the order of their coming. A client one of whose buckets is busy, in a statement
+ * that is under way, would wait there for a lock: it waits here, and nobody overtakes it at its buckets.
+ */
+export const selectQueues = <C extends QueueCandidate>(
+  candidates: ReadonlyArray<C>,
+  busy: { readonly has: (key: string) => boolean },
+  bounds: SelectionLimits,
+): SelectedQueues<C> => {
+  const chosen: Array<C> = []
+  const skipped: Array<C> = []
+  const reserved = new Set<string>()
+  let examined = 0
+
+  const isApart = ({ rounds }: C): boolean => rounds >= bounds.rounds
+  const isFull = (): boolean => chosen.length === bounds.clients || chosen.slice(0, 1).some(isApart)
+  const canJoin = (candidate: C): boolean =>
+    (chosen.length === 0 || !isApart(candidate)) &&
+    !candidate.buckets.some(({ key }) => busy.has(key) || reserved.has(key))
+
+  for (const candidate of candidates) {
+    if (isFull() || examined === bounds.examined) break
+    examined++
+    if (canJoin(candidate)) {
+      chosen.push(candidate)
+      continue
+    }
+    skipped.push(candidate)
+    for (const { key } of candidate.buckets) reserved.add(key)
+  }
+  return { chosen, rest: [...skipped, ...candidates.slice(examined)] }
+}
+
+/**
+ * Takes that wait for a statement, in a line for each client. However many takes a client has in a
+ * statement, they are one row for each of its buckets.
+ */
+
+/** A take, and who waits for its outcome. */
+interface Waiting {
+  readonly resume: (take: Exit.Exit<TakeResult, StoreUnavailable>) => void
+  /** When it came, in milliseconds. */
+  readonly since: number
+}
+
+/** The takes of a client that wait. */
+interface Line {
+  readonly buckets: ReadonlyArray<Bucket>
+  readonly waiting: Array<Waiting>
+  isQueued: boolean
+  /** How many statements in a row have left some of its takes undecided. */
+  rounds: number
+  /** Forgets the line. */
+  readonly forget: () => void
+}
+
+/** The turn of a client: those of its takes that share a statement. */
+export interface QueuedTake extends TakeRequest {
+  readonly line: Line
+  readonly takes: ReadonlyArray<Waiting>
+}
+
+/** The bounds. */
+export interface QueueLimits extends SelectionLimits {
+  /** The most takes of a client in a statement. */
+  readonly takes: number
+  /** The most takes that wait. */
+  readonly waiting: number
+  /** The most takes of a client that wait. */
+  readonly waitingOfClient: number
+  /** The longest that a take waits for its statement. */
+  readonly millis: number
+}
+
+/** The lines of all clients. */
+export interface ClientQueues {
+  /**
+   * Adds a take, or fails it if too many wait. Returns a function that removes it again, unless it is
+   * in a statement by then.
+   */
+  readonly add: (client: LimitedClient, policies: BucketPolicies, waiting: Waiting) => () => void
+  /** Removes and returns the takes for the next statement. `now` is in milliseconds. */
+  readonly next: (now: number) => ReadonlyArray<QueuedTake>
+  /** Ends a turn. The takes that are undecided go first into the next statement. */
+  readonly settle: (turn: QueuedTake, undecided: ReadonlyArray<Waiting>) => void
+}
+
+const fail = ({ resume }: Waiting, cause: string): void =>
+  resume(Exit.fail(new StoreUnavailable({ cause })))
+
+/** A name that no other client has. */
+const nameOf = ({ address, keyId }: LimitedClient): string =>
+  keyId === undefined ? `-${address}` : `${address.length}-${address}${keyId}`
+
+/** Makes lines without takes. */
+export const makeClientQueues = (bounds: QueueLimits): ClientQueues => {
+  const linesByPolicies = new WeakMap<BucketPolicies, Map<string, Line>>()
+  let queue: ReadonlyArray<Line> = []
+  // The lines that come first, and those that come last.
+  let first: Array<Line> = []
+  let last: Array<Line> = []
+  // For each bucket, the number of turns in flight.
+  const busy = new Map<string, number>()
+  let waiting = 0
+
+  const linesOf = (policies: BucketPolicies): Map<string, Line> => {
+    const lines = linesByPolicies.get(policies) ?? new Map<string, Line>()
+    linesByPolicies.set(policies, lines)
+    return lines
+  }
+
+  const lineOf = (client: LimitedClient, policies: BucketPolicies): Line => {
+    const lines = linesOf(policies)
+    const name = nameOf(client)
+    const known = lines.get(name)
+    if (known !== undefined) return known
+    const buckets = bucketsOf(client, policies)
+    const forget = (): void => void lines.delete(name)
+    const line: Line = { buckets, waiting: [], isQueued: false, rounds: 0, forget }
+    lines.set(name, line)
+    return line
+  }
+
+  const enqueue = (line: Line, into: Array<Line>): void => {
+    line.isQueued = true
+    into.push(line)
+  }
+
+  const count = ({ buckets }: Line, change: 1 | -1): void => {
+    for (const { key } of buckets) {
+      const turns = (busy.get(key) ?? 0) + change
+      if (turns > 0) busy.set(key, turns)
+      else busy.delete(key)
+    }
+  }
+
+  /** Removes and returns the lines of the next statement. */
+  const select = (): ReadonlyArray<Line> => {
+    const { chosen, rest } = selectQueues([...first, ...queue, ...last], busy, bounds)
+    queue = rest
+    first = []
+    last = []
+    return chosen
+  }
+
+  /** Removes takes from a line. Fails those that have waited too long. */
+  const turnOf = (line: Line, now: number): QueuedTake => {
+    line.isQueued = false
+    const takes = line.waiting.splice(0, bounds.takes)
+    waiting -= takes.length
+    const isLate = ({ since }: Waiting): boolean => now - since > bounds.millis
+    for (const take of takes.filter(isLate)) fail(take, "timeout")
+    const patient = takes.filter((take) => !isLate(take))
+    return { line, takes: patient, buckets: line.buckets, count: patient.length }
+  }
+
+  /** Puts a line where it comes first. */
+  const promote = (line: Line): void => {
+    if (line.isQueued) {
+      queue = queue.filter((other) => other !== line)
+      last = last.filter((other) => other !== line)
+    }
+    enqueue(line, first)
+  }
+
+  /** Keeps a line in the queue while takes wait in it. */
+  const keep = (line: Line): void => {
+    if (line.isQueued) return
+    if (line.waiting.length > 0) enqueue(line, last)
+    else line.forget()
+  }
+
+  /** Whether a client may not add another take. */
+  const isCrowded = (client: LimitedClient, policies: BucketPolicies): boolean => {
+    const own = linesOf(policies).get(nameOf(client))?.waiting.length ?? 0
+    return waiting >= bounds.waiting || own >= bounds.waitingOfClient
+  }
+
+  return {
+    add: (client, policies, take) => {
+      if (isCrowded(client, policies)) {
+        fail(take, "crowded")
+        return () => {}
+      }
+      const line = lineOf(client, policies)
+      line.waiting.push(take)
+      waiting++
+      if (!line.isQueued) enqueue(line, last)
+      return () => {
+        const index = line.waiting.indexOf(take)
+        if (index === -1) return
+        line.waiting.splice(index, 1)
+        waiting--
+      }
+    },
+
+    next: (now) => {
+      // Who no longer waits may be all that was selected.
+      for (let chosen = select(); chosen.length > 0; chosen = select()) {
+        const turns = chosen.map((line) => turnOf(line, now))
+        for (const { line, takes } of turns) {
+          if (takes.length > 0) count(line, 1)
+          else keep(line)
+        }
+        const wanted = turns.filter(({ takes }) => takes.length > 0)
+        if (wanted.length > 0) return wanted
+      }
+      return []
+    },
+
+    settle: ({ line }, undecided) => {
+      count(line, -1)
+      line.rounds = undecided.length > 0 ? line.rounds + 1 : 0
+      line.waiting.unshift(...undecided)
+      waiting += undecided.length
+      if (undecided.length > 0) promote(line)
+      else keep(line)
+    },
+  }
+}
+
+/** Deletes up to 1000 full buckets; a missing bucket is full. Returns one row for each. */
+export const sweep = (schema: string): string => `
+  DELETE FROM ${schema}.buckets WHERE key IN (
+    SELECT key FROM ${schema}.buckets
+    WHERE tat < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+    LIMIT 1000
+    FOR UPDATE SKIP LOCKED
+  )
+  RETURNING 1 AS swept
+`
+
+/** Token buckets on PostgreSQL. */
+
+const maxInFlight = 2
+
+const rateLimitStoreBounds: QueueLimits = {
+  clients: 256,
+  examined: 2048,
+  takes: 1000,
+  waitingOfClient: 1000,
+  waiting: 10_000,
+  millis: 10_000,
+  rounds: 3,
+}
+
+const waitedForLock = ({ cause }: StoreUnavailable): boolean =>
+  isSqlError(cause) && isLockTimeout(cause)
+
+/**
+ * Makes the store. Takes that arrive while statements are in flight share the next one: those of the
+ * same client are counted together, those of different clients stand side by side.
+ */
+export const makePostgresRateLimitStore = Effect.fnUntraced(function* (executor: Executor) {
+  const takes = makeTakeStatements(executor)
+  const lines = makeClientQueues(rateLimitStoreBounds)
+  let inFlight = 0
+  let isScheduled = false
+
+  const start = yield* makeBatchRunner<QueuedTake, TakeAnswer, StoreUnavailable>({
+    run: takes.take,
+    findSound: takes.areUnlocked,
+    isOwn: waitedForLock,
+  })
+
+  /** Ends a turn. Takes that are undecided wait for another. */
+  const settle = (turn: QueuedTake, exit: Exit.Exit<TakeAnswer, StoreUnavailable>): void => {
+    const outcomes = Exit.isSuccess(exit)
+      ? decideTakes(turn, exit.value).map(Exit.succeed)
+      : turn.takes.map(() => Exit.failCause(exit.cause))
+    lines.settle(turn, turn.takes.slice(outcomes.length))
+    for (const [index, outcome] of outcomes.entries()) turn.takes[index]?.resume(outcome)
+    schedule()
+  }
+
+  const flush = (): void => {
+    isScheduled = false
+    while (inFlight < maxInFlight) {
+      const turns = lines.next(performance.now())
+      if (turns.length === 0) return
+      inFlight++
+      start(
+        turns.map((turn) => ({ item: turn, resume: (exit) => settle(turn, exit) })),
+        () => {
+          inFlight--
+          schedule()
+        },
+      )
+    }
+  }
+
+  // Takes that arrive in the same turn of the event loop share a statement.
+  const schedule = (): void => {
+    if (isScheduled || inFlight >= maxInFlight) return
+    isScheduled = true
+    queueMicrotask(flush)
+  }
+
+  yield* runPeriodically("1 minute", executor.executeApart(sweep(executor.schema), []))
+
+  const store: RateLimitStore["Service"] = {
+    ping: executor.ping,
+
+    take: (client, policies) =>
+      Effect.callback((resume) => {
+        const remove = lines.add(client, policies, { resume, since: performance.now() })
+        schedule()
+        return Effect.sync(remove)
+      }),
+  }
+  return store
+})

@@ -1,0 +1,190 @@
+import type { PgClient } from "@effect/sql-pg/PgClient"
+import { Setting } from "@tenure/core/internal"
+import * as Effect from "effect/Effect"
+import { type Executor, runPeriodically } from "./connection/executor.ts"
+import { makeErasures } from "./erasure.ts"
+import { daysParam } from "./sql/values.ts"
+
+/**
+ * Creates the partitions of today and of the next two days, by calling the function of the migrations.
+ * Returns one row for each day that had none.
+ */
+export const createDays = (schema: string): string => `SELECT * FROM ${schema}.create_days()`
+
+/**
+ * Closes the days that are over, by calling the function of the migrations. Returns one row for each.
+ */
+export const closeDays = (schema: string): string => `SELECT * FROM ${schema}.close_days()`
+
+/**
+ * Drops the oldest day that has been over for `$1` days, by calling the function of the migrations.
+ * Returns one row if it has dropped one.
+ */
+export const dropDay = (schema: string): string => `
+  SELECT * FROM ${schema}.drop_day($1::double precision * interval '1 day')
+`
+
+/**
+ * Begins a part of the audit trail if one is due while rows are kept for `$1` days, by calling the function
+ * of the migrations. Returns one row for each of its two steps.
+ */
+export const beginAudit = (schema: string): string => `
+  SELECT * FROM ${schema}.begin_audit($1::double precision * interval '1 day')
+`
+
+/**
+ * Drops the oldest part of the audit trail if all of it is older than `$1` days, by calling the function of
+ * the migrations. Returns one row if it has dropped one.
+ */
+export const dropAudit = (schema: string): string => `
+  SELECT * FROM ${schema}.drop_audit($1::double precision * interval '1 day')
+`
+
+/**
+ * Deletes up to 1000 failed deliveries of events older than `$1` days. Returns one row for each.
+ *
+ * Only an id that is a UUIDv7 says how old its event is.
+ */
+export const deleteOldFailedDeliveries = (schema: string): string => `
+  WITH old AS MATERIALIZED (
+    SELECT d.event_id, d.webhook_id FROM ${schema}.deliveries d
+    WHERE d.event_id < ${schema}.first_id(
+        (statement_timestamp() AT TIME ZONE 'UTC') - $1::double precision * interval '1 day'
+      )
+      AND d.state = 'failed' AND substr(d.event_id::text, 15, 1) = '7'
+    ORDER BY d.event_id
+    LIMIT 1000
+    FOR UPDATE SKIP LOCKED
+  )
+  DELETE FROM ${schema}.deliveries d USING old
+  WHERE d.event_id = old.event_id AND d.webhook_id = old.webhook_id
+  RETURNING d.event_id
+`
+
+/**
+ * Deletes up to 1000 events older than `$1` days that are in no day's partition, with their deliveries,
+ * if none of these is open. Returns one row for each event.
+ */
+export const deleteOldEvents = (schema: string): string => `
+  WITH old AS MATERIALIZED (
+    SELECT e.id FROM ${schema}.events_default e
+    -- A time that does not change during the statement, so that the index finds the old events.
+    WHERE e.at < statement_timestamp() - $1::double precision * interval '1 day'
+      AND NOT EXISTS (
+        SELECT FROM ${schema}.deliveries d
+        WHERE d.event_id = e.id AND d.state IN ('ready', 'later', 'leased')
+      )
+    ORDER BY e.at
+    LIMIT 1000
+  ),
+  failed AS (
+    DELETE FROM ${schema}.deliveries WHERE event_id IN (SELECT id FROM old)
+  ),
+  ended AS (
+    DELETE FROM ${schema}.ended_deliveries_default WHERE event_id IN (SELECT id FROM old)
+  )
+  DELETE FROM ${schema}.events_default WHERE id IN (SELECT id FROM old)
+  RETURNING id
+`
+
+/**
+ * Removes rows of projects that were deleted, by calling the function `forget_projects` of the migrations,
+ * where it is described. Returns one row if there may be more.
+ */
+export const purgeDeletedProjects = (schema: string): string =>
+  `SELECT * FROM ${schema}.forget_projects(1000)`
+
+/** Deletes up to 1000 idempotency keys older than `$1` days. Returns one row for each. */
+export const deleteOldIdempotencyKeys = (schema: string): string => `
+  DELETE FROM ${schema}.answers WHERE (owner, key, moved_with) IN (
+    SELECT owner, key, moved_with FROM ${schema}.answers
+    -- A time that does not change during the statement, so that the index finds the old ones.
+    WHERE at < statement_timestamp() - $1::double precision * interval '1 day'
+    ORDER BY at
+    LIMIT 1000
+    FOR UPDATE SKIP LOCKED
+  )
+  RETURNING 1
+`
+
+/** How long events, deliveries, the audit trail and idempotency keys are kept. */
+
+const dayMillis = 86_400_000
+
+/** The options of this module. */
+export const retentionOptions = Setting.object({
+  /**
+   * How long to keep events, and deliveries that were delivered or cancelled: for so long, readers of the
+   * feed can go on from a cursor. They are deleted by whole days, so up to a day later. Open and failed
+   * deliveries keep their events. Default: `"30 days"`.
+   */
+  eventRetention: Setting.withDefault(Setting.duration(), "30 days"),
+  /** How long to keep failed deliveries, counted from the event. Default: `"30 days"`. */
+  failedRetention: Setting.withDefault(Setting.duration(), "30 days"),
+  /**
+   * How long to keep the audit trail: by default, forever. Its rows are deleted by whole days, or by
+   * thirtieths of this time if these are longer, so that much later.
+   */
+  auditRetention: Setting.optional(Setting.duration({ least: dayMillis, most: 3660 * dayMillis })),
+  /** How long to keep idempotency keys, and what was answered to them. Default: `"24 hours"`. */
+  idempotencyRetention: Setting.withDefault(Setting.duration(), "24 hours"),
+})
+
+const interval = "10 minutes"
+
+/** Creates the partitions of the next days. If that fails, it is repeated. */
+const createNext = (client: PgClient, schema: string) =>
+  client
+    .withoutTransforms()
+    .unsafe(createDays(schema))
+    .pipe(
+      Effect.catchCause((cause) =>
+        Effect.logWarning("Partitions cannot be created and will be later", cause),
+      ),
+      // The client has a span for each statement, but this one is of no request.
+      Effect.withTracerEnabled(false),
+    )
+
+/**
+ * Creates the partitions of the next days, now and then regularly. Closes the days that are over, and deletes
+ * what is old, regularly. What fails to get a lock is left for the next time.
+ */
+export const startRetention = Effect.fnUntraced(function* (
+  client: PgClient,
+  executor: Executor,
+  {
+    auditRetention,
+    eventRetention,
+    failedRetention,
+    idempotencyRetention,
+  }: Setting.OutputOf<typeof retentionOptions>,
+) {
+  const { schema } = executor
+  const run = (sql: string, ...params: ReadonlyArray<unknown>) =>
+    executor.executeApart(sql, params, { isLong: true })
+  const longest = daysParam(Math.max(eventRetention, failedRetention))
+  yield* createNext(client, schema)
+  const ofAudit = (kept: unknown) => [run(beginAudit(schema), kept), run(dropAudit(schema), kept)]
+  // One after the other, because they lock each other out.
+  const partitions = Effect.all([
+    run(createDays(schema)),
+    run(closeDays(schema)),
+    run(dropDay(schema), daysParam(eventRetention)),
+    ...(auditRetention === undefined ? [] : ofAudit(daysParam(auditRetention))),
+  ])
+  yield* runPeriodically(
+    interval,
+    Effect.map(partitions, (steps) => steps.flat()),
+  )
+  yield* runPeriodically(
+    interval,
+    run(deleteOldFailedDeliveries(schema), daysParam(failedRetention)),
+  )
+  yield* runPeriodically(interval, run(deleteOldEvents(schema), longest))
+  yield* runPeriodically("1 minute", run(purgeDeletedProjects(schema)))
+  yield* runPeriodically("1 minute", makeErasures(executor).eraseDue)
+  yield* runPeriodically(
+    interval,
+    run(deleteOldIdempotencyKeys(schema), daysParam(idempotencyRetention)),
+  )
+})

@@ -1,0 +1,138 @@
+import type { PgClient } from "@effect/sql-pg/PgClient"
+import { Encryption } from "@tenure/core/internal"
+import { ProjectId, StoredSecret, WebhookId, type WebhookRef } from "@tenure/core/store"
+import * as Effect from "effect/Effect"
+import { integerParam, nilUuid, textParam, uuidParam } from "./sql/values.ts"
+
+/** Returns the secrets of the next `$2` webhooks after the id `$1`, of all projects. */
+export const listSecrets = (schema: string): string => `
+  SELECT w.id, p.id AS project_id, w.secret, w.previous_secret, w.signing_key
+  FROM ${schema}.webhooks w
+  JOIN ${schema}.projects p ON p.number = w.project_number
+  WHERE w.id > $1::uuid ORDER BY w.id LIMIT $2::integer
+`
+
+/** A row of `listSecrets`. */
+export interface SecretsRow {
+  readonly id: string
+  readonly project_id: string
+  readonly secret: string
+  readonly previous_secret: string | null
+  readonly signing_key: string | null
+}
+
+/** The secrets of one webhook. */
+export interface WebhookSecrets {
+  readonly secret: StoredSecret
+  readonly previous: StoredSecret | undefined
+  readonly signingKey: StoredSecret | undefined
+}
+
+const orNone = (column: string | null): StoredSecret | undefined =>
+  column === null ? undefined : StoredSecret(column)
+
+/** Converts a row. */
+export const toSecrets = (row: SecretsRow): WebhookSecrets => ({
+  secret: StoredSecret(row.secret),
+  previous: orNone(row.previous_secret),
+  signingKey: orNone(row.signing_key),
+})
+
+/** Replaces the secrets of a webhook, unless they have changed. Returns one row if it replaced them. */
+export const replaceSecrets = (schema: string): string => `
+  UPDATE ${schema}.webhooks
+  SET secret = $5::text, previous_secret = $6::text, signing_key = $7::text
+  WHERE id = $1::uuid AND secret = $2::text AND previous_secret IS NOT DISTINCT FROM $3::text
+    AND signing_key IS NOT DISTINCT FROM $4::text
+  RETURNING id
+`
+
+const columns = ({ previous, secret, signingKey }: WebhookSecrets) => [
+  textParam(secret),
+  textParam(previous),
+  textParam(signingKey),
+]
+
+/** The parameters of `replaceSecrets`. */
+export const replaceSecretsParams = (id: string, before: WebhookSecrets, after: WebhookSecrets) => [
+  uuidParam(id),
+  ...columns(before),
+  ...columns(after),
+]
+
+/** Encrypts or decrypts the secrets that the tables have. */
+
+/** What became of the secrets. */
+export interface Rewritten {
+  /** How many webhooks have secrets in another form now. */
+  readonly changed: number
+  /** Why the secrets of some webhooks were left as they are: one message for each webhook. */
+  readonly problems: ReadonlyArray<string>
+}
+
+const batchSize = 500
+
+/** Rewrites what is not in the current form. */
+const renewed = Effect.fnUntraced(function* (owner: WebhookRef, stored: WebhookSecrets) {
+  const { isCurrent, seal, secret: read, signingKey: readKey } = yield* Encryption
+  const { previous, secret, signingKey } = stored
+  return {
+    secret: isCurrent(secret) ? secret : yield* seal(owner, yield* read(owner, secret)),
+    previous:
+      previous === undefined || isCurrent(previous)
+        ? previous
+        : yield* seal(owner, yield* read(owner, previous)),
+    signingKey:
+      signingKey === undefined || isCurrent(signingKey)
+        ? signingKey
+        : yield* seal(owner, yield* readKey(owner, signingKey)),
+  } satisfies WebhookSecrets
+})
+
+const isCurrent = Effect.fnUntraced(function* ({ previous, secret, signingKey }: WebhookSecrets) {
+  const encryption = yield* Encryption
+  return [secret, previous, signingKey].every(
+    (stored) => stored === undefined || encryption.isCurrent(stored),
+  )
+})
+
+/** Rewrites the secrets of one webhook. Returns what became of them. */
+const renew = Effect.fnUntraced(function* (client: PgClient, schema: string, row: SecretsRow) {
+  const stored = toSecrets(row)
+  if (yield* isCurrent(stored)) return "current"
+  const owner = { projectId: ProjectId(row.project_id), webhookId: WebhookId(row.id) }
+  const params = replaceSecretsParams(row.id, stored, yield* renewed(owner, stored))
+  const replaced = yield* client.unsafe(replaceSecrets(schema), params)
+  return replaced.length === 1 ? "changed" : "overtaken"
+})
+
+/**
+ * Brings all secrets into the current form, each webhook in a statement of its own. A webhook that
+ * somebody else changes in the meantime is looked at again.
+ *
+ * @param schema - the name of the schema, quoted
+ */
+export const rewriteAllSecrets = Effect.fnUntraced(function* (pool: PgClient, schema: string) {
+  const client = pool.withoutTransforms()
+  const problems: Array<string> = []
+  let changed = 0
+  let after = nilUuid
+  for (;;) {
+    const params = [uuidParam(after), integerParam(batchSize)]
+    const rows = yield* client.unsafe<SecretsRow>(listSecrets(schema), params)
+    if (rows.length === 0) return { changed, problems } satisfies Rewritten
+    for (const row of rows) {
+      const result = yield* renew(client, schema, row).pipe(
+        Effect.catchTag("SecretUnreadable", ({ message }) =>
+          Effect.sync(() => {
+            problems.push(message)
+            return "unreadable" as const
+          }),
+        ),
+      )
+      if (result === "overtaken") break
+      if (result === "changed") changed++
+      after = row.id
+    }
+  }
+})

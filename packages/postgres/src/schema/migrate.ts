@@ -1,0 +1,153 @@
+/** The list of migrations. */
+
+import type { PgClient } from "@effect/sql-pg/PgClient"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import type { SqlClient } from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import { migration0001 } from "./migration-0001.ts"
+
+/** A step to the next version of the tables. */
+interface Migration {
+  /** Returns the statements for a schema, whose name is quoted. */
+  readonly statements: (schema: string) => ReadonlyArray<string>
+  /** Whether versions of Tenure that do not know the migration cannot use the tables afterwards. */
+  readonly isBreaking: boolean
+}
+
+/** All migrations; the first is number 1. Never change one that has been published: add another. */
+export const migrations: ReadonlyArray<Migration> = [
+  { statements: migration0001, isBreaking: true },
+]
+
+/** Applies migrations: in order, each one once. */
+
+/** The version of the tables is not the one that this version of Tenure needs. */
+export class SchemaMismatch extends Data.TaggedError("SchemaMismatch")<{
+  readonly message: string
+}> {}
+
+const newest = migrations.length
+
+// An arbitrary number that identifies the lock to every process that migrates.
+const migrationLock = 7_236_830_184n
+
+/** Runs a query that returns one boolean, in the column `holds`. */
+const holds = (sql: SqlClient, query: string, params: ReadonlyArray<unknown>) =>
+  Effect.map(sql.unsafe<{ readonly holds: boolean }>(query, params), ([row]) => row?.holds === true)
+
+const schemaExists = (sql: SqlClient, schema: string) =>
+  holds(sql, "SELECT to_regnamespace($1) IS NOT NULL AS holds", [schema])
+
+const tableExists = (sql: SqlClient, schema: string) =>
+  holds(sql, "SELECT to_regclass($1) IS NOT NULL AS holds", [`${schema}.migrations`])
+
+/** The version of the tables. */
+interface Version {
+  /** The number of the last applied migration, or 0. */
+  readonly applied: number
+  /** The number of the last one that earlier versions of Tenure cannot live with, or 0. */
+  readonly breaking: number
+}
+
+const none: Version = { applied: 0, breaking: 0 }
+
+/** Reads the version. Fails with `SchemaMismatch` if this version of Tenure cannot use the tables. */
+const readVersion = Effect.fnUntraced(function* (sql: SqlClient, schema: string) {
+  if (!(yield* tableExists(sql, schema))) return 0
+  const [{ applied, breaking } = none] = yield* sql.unsafe<Version>(`
+    SELECT coalesce(max(version), 0) AS applied,
+           coalesce(max(version) FILTER (WHERE is_breaking), 0) AS breaking
+    FROM ${schema}.migrations
+  `)
+  if (breaking <= newest) return applied
+  return yield* new SchemaMismatch({
+    message: `The schema ${schema} is at version ${applied}, but this version of Tenure supports versions up to ${newest}. Upgrade Tenure.`,
+  })
+})
+
+/** Waits until no other process migrates, and keeps others out until the transaction ends. */
+const lock = Effect.fnUntraced(function* (sql: SqlClient) {
+  // A statement after the lock must see what another process committed before it.
+  yield* sql.unsafe("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
+  yield* sql.unsafe("SELECT pg_advisory_xact_lock($1)", [migrationLock])
+})
+
+const createMigrationsTable = Effect.fnUntraced(function* (sql: SqlClient, schema: string) {
+  // A user without the right to create schemas can still use an existing one.
+  if (!(yield* schemaExists(sql, schema))) yield* sql.unsafe(`CREATE SCHEMA ${schema}`)
+  yield* sql.unsafe(`
+    CREATE TABLE IF NOT EXISTS ${schema}.migrations (
+      version     integer PRIMARY KEY,
+      is_breaking boolean NOT NULL,
+      applied_at  timestamptz NOT NULL DEFAULT now()
+    )
+  `)
+})
+
+/** A migration that is not applied yet. */
+interface Pending {
+  readonly version: number
+  readonly statements: ReadonlyArray<string>
+  readonly isBreaking: boolean
+}
+
+const pendingAfter = (version: number, schema: string): ReadonlyArray<Pending> =>
+  migrations.slice(version).map(({ isBreaking, statements }, index) => ({
+    version: version + index + 1,
+    statements: statements(schema),
+    isBreaking,
+  }))
+
+const apply = Effect.fnUntraced(function* (
+  sql: SqlClient,
+  schema: string,
+  { isBreaking, statements, version }: Pending,
+) {
+  for (const statement of statements) yield* sql.unsafe(statement)
+  yield* sql.unsafe(`INSERT INTO ${schema}.migrations (version, is_breaking) VALUES ($1, $2)`, [
+    version,
+    isBreaking,
+  ])
+})
+
+/**
+ * Brings the tables of a schema up to date, in one transaction. Several processes may call it at the
+ * same time: one migrates, the others wait for it.
+ *
+ * @param schema - the name of the schema, quoted
+ * @returns the numbers of the migrations that were applied
+ */
+export const applyMigrations = (
+  client: PgClient,
+  schema: string,
+): Effect.Effect<ReadonlyArray<number>, SqlError | SchemaMismatch> => {
+  const sql = client.withoutTransforms()
+  return sql.withTransaction(
+    Effect.gen(function* () {
+      yield* lock(sql)
+      yield* createMigrationsTable(sql, schema)
+      const version = yield* readVersion(sql, schema)
+      const pending = pendingAfter(version, schema)
+      for (const migration of pending) yield* apply(sql, schema, migration)
+      return pending.map((migration) => migration.version)
+    }),
+  )
+}
+
+/** Returns the numbers of the migrations that are not applied yet. */
+export const pendingMigrations = Effect.fnUntraced(function* (client: PgClient, schema: string) {
+  const version = yield* readVersion(client.withoutTransforms(), schema)
+  return pendingAfter(version, schema).map((migration) => migration.version)
+})
+
+const outdated = (schema: string, version: number): string =>
+  version === 0
+    ? `The schema ${schema} has no tables of Tenure. Name the schema that has them, or run tenure migrate, which makes them.`
+    : `The schema ${schema} is at version ${version}, but this version of Tenure needs version ${newest}. Run tenure migrate.`
+
+/** Fails with `SchemaMismatch` if the tables of a schema are not up to date. */
+export const checkSchema = Effect.fnUntraced(function* (client: PgClient, schema: string) {
+  const version = yield* readVersion(client.withoutTransforms(), schema)
+  if (version < newest) return yield* new SchemaMismatch({ message: outdated(schema, version) })
+})

@@ -1,0 +1,579 @@
+/** What the statements share that see to alarms. */
+
+import type {
+  AuditAction,
+  Change,
+  ChangeContext,
+  EndDate,
+  Grant,
+  IdempotencyKey,
+  NonMembershipAction,
+  UserId,
+} from "@tenure/core/store"
+import {
+  type Integer,
+  instantParam,
+  instantsParam,
+  textParam,
+  textsParam,
+  uuidParam,
+  uuidsParam,
+} from "./values.ts"
+
+/**
+ * An expression for the alarm of an end date: NULL if nobody has watched end dates yet. `least` of that and of
+ * the alarm that is there ignores NULL, and leaves an earlier alarm as it is. So an extension that postpones
+ * the end changes no column that an index has.
+ */
+export const alarmOf = (schema: string, endDate: string): string =>
+  `${endDate} - (SELECT x.longest FROM ${schema}.expiry x)`
+
+/** What the statements share that keep the order of ends. */
+
+/** The bound of a membership that has ended. */
+const ended = "timestamptz '10000-01-01 00:00:00+00'"
+
+/** An expression for the bound of a membership that has just been looked at. */
+export const lowerBoundOf = (endDate: string): string =>
+  `CASE WHEN ${endDate} <= statement_timestamp() THEN ${ended} ELSE ${endDate} END`
+
+/** The values of `ends_seq` and `ends_from` of a new membership of a locked project `p`. */
+export const newEndingColumns = (endDate: string): string => `
+  CASE WHEN p.ends_to IS NOT NULL THEN p.bulk_seq END,
+  CASE WHEN p.ends_to IS NOT NULL THEN ${endDate} END`
+
+/**
+ * Assignments for a membership `m` that is given an end date. One that postpones the end changes no column that
+ * an index has, unless the date before was that of a bulk extension or had come.
+ *
+ * @param seq - an expression for the bulk_seq of the project
+ */
+export const updateEndingColumns = (seq: string, endDate: string): string => `
+  ends_seq = CASE WHEN m.ends_seq < ${seq} THEN ${seq} ELSE m.ends_seq END,
+  ends_from =
+    CASE WHEN m.ends_seq IS NOT NULL
+    THEN least(CASE WHEN m.ends_seq < ${seq} THEN NULL ELSE m.ends_from END, ${endDate}) END`
+
+/** What the statements that publish events share. */
+
+/**
+ * The common table expressions `published` and `delivered`: they store the events of `source`, and a
+ * delivery of each to every webhook of its project that is enabled and receives its type. `source` has
+ * the columns `project_number`, `event_id`, `event_type`, `at`, `body` and `n`, which gives the order; the
+ * deliveries of an event are in that of the list of webhooks.
+ *
+ * @param options.body - an expression for the body, in place of that column
+ * @param options.condition - a further condition on a webhook `w` and a row `s` of `source`
+ */
+export const eventAndDeliveries = (
+  schema: string,
+  source: string,
+  { body = "body", condition = "true" } = {},
+): string => `
+  published AS (
+    INSERT INTO ${schema}.events (id, project_number, type, at, body)
+    SELECT event_id, project_number, event_type, at, ${body} FROM ${source}
+  ),
+  delivered AS (
+    INSERT INTO ${schema}.deliveries (event_id, webhook_id, due_at)
+    SELECT s.event_id, w.id, clock_timestamp()
+    FROM ${source} s
+    JOIN ${schema}.webhooks w ON w.project_number = s.project_number AND w.disabled_at IS NULL
+      AND (w.event_types IS NULL OR s.event_type = ANY (w.event_types))
+      AND ${condition}
+    ORDER BY s.n, w.position
+    RETURNING webhook_id
+  )`
+
+/** The row for each event or attempt of a batch that the statement accepted. */
+export interface AcceptedItemRow {
+  /** The position in the batch, from 1. */
+  readonly n: number
+  readonly deliveries: number
+}
+
+/** Whether a statement has stored deliveries. */
+export const hasDeliveries = (rows: ReadonlyArray<AcceptedItemRow>): boolean =>
+  rows.some(({ deliveries }) => deliveries > 0)
+
+/**
+ * The numbers of changes, `seq`. A change of one membership takes the next number after that of the membership
+ * and that of the project. A bulk extension or an import takes the first number of a new round: it knows that
+ * no membership has come so far, without looking at any.
+ *
+ * So the round of no membership is later than that of its project. The membership that is changed as often as a
+ * round has numbers takes its number from the project, which is then in the next round.
+ */
+
+/**
+ * How many numbers a round has. A project can have 90 billion rounds before its numbers are no safe integers: ten
+ * bulk extensions a second for 285 years. And a project is locked for every 100,000th change of a member.
+ */
+export const round = 100_000
+
+/** An expression for the round of a number. */
+export const sequenceRound = (seq: string): string => `${seq} / ${round}`
+
+/** An expression for the first number of the round after that of a number. */
+export const nextSequenceRound = (seq: string): string => `(${sequenceRound(seq)} + 1) * ${round}`
+
+/**
+ * An expression for the number of a change of a membership, after that of its last change and that of the project.
+ * Where the round ends, it locks the project, in a statement that does not update it otherwise.
+ *
+ * @param last - an expression for the number of the last change of the membership
+ * @param project - the name of a row with the columns `project_number`, `project_seq` and `bulk_seq`
+ * @param count - how many changes take numbers: an expression, much less than a round. The last one is returned, and
+ *   the others have those before it
+ */
+export const nextSeq = (schema: string, last: string, project: string, count = "1"): string => {
+  const later = `greatest(${last}, ${project}.project_seq)`
+  return `CASE WHEN ${later} % ${round} < ${round} - ${count} THEN ${later} + ${count}
+   ELSE ${schema}.take_seq(${project}.project_number, ${nextSequenceRound(later)} - 1, ${project}.bulk_seq) + ${count} - 1 END`
+}
+
+/**
+ * Creates the function `take_seq`, which raises the seq of a project to the next number after `last`, and returns it.
+ *
+ * The number is greater than those of all bulk extensions. If there is a later one than the statement knows, which
+ * has `known_bulk_seq`, it has read an end date from before that: it is repeated, as after a lost race.
+ */
+export const createTakeSeq = (schema: string): string => `
+  CREATE FUNCTION ${schema}.take_seq(of_project bigint, last bigint, known_bulk_seq bigint) RETURNS bigint
+  LANGUAGE plpgsql VOLATILE AS $$
+  DECLARE
+    taken bigint;
+    last_bulk_seq bigint;
+  BEGIN
+    UPDATE ${schema}.projects p SET seq = greatest(p.seq, last) + 1 WHERE p.number = of_project
+    RETURNING p.seq, p.bulk_seq INTO taken, last_bulk_seq;
+    IF last_bulk_seq <> known_bulk_seq THEN
+      RAISE serialization_failure USING MESSAGE = 'a bulk extension was made in between';
+    END IF;
+    RETURN coalesce(taken, last + 1);
+  END $$
+`
+
+/** What the statements that change memberships share. */
+
+/**
+ * The common table expression `asked`: one row of the parameters that every change has. `$2` is NULL
+ * for a change of all memberships, and `$3` is NULL if the change ends a membership.
+ */
+export const requested = `
+  asked AS (
+    SELECT $1::text AS project_id, $2::text AS user_id, $3::timestamptz AS to_date,
+           $4::timestamptz AS at, $5::text AS request_id, $6::text AS key_id,
+           $7::uuid AS event_id, $8::text AS event_type, $9::text AS head, $10::text AS reason, 1 AS n
+  )`
+
+/** The parameters of a change to one membership, or to all memberships if `userId` is undefined. */
+export const changeParams = (
+  { at, event, origin, projectId, reason }: Change,
+  userId: UserId | undefined,
+  endDate: EndDate | undefined,
+) => [
+  textParam(projectId),
+  textParam(userId),
+  instantParam(endDate),
+  instantParam(at),
+  textParam(origin.requestId),
+  textParam(origin.keyId),
+  uuidParam(event.id),
+  textParam(event.type),
+  textParam(event.head),
+  textParam(reason),
+]
+
+/**
+ * The common table expression `asked` for many changes of one membership each: one row for each. The
+ * parameters are arrays with one element for each change.
+ *
+ * @param once - the parts of the statement for idempotency keys
+ * @param further - parameters that only some changes have, and the names of their columns
+ */
+export const requestedOfEach = (
+  once: KeyClauseOfEach,
+  further = { types: "", columns: "" },
+): string => `
+  asked AS MATERIALIZED (
+    SELECT * FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[],
+                         $5::text[], $6::text[], $7::uuid[], $8::text[], $9::text[], $10::text[]${further.types}${once.types})
+    WITH ORDINALITY
+    AS a (project_id, user_id, to_date, at, request_id, key_id, event_id, event_type, head, reason
+          ${further.columns}${once.columns}, n)
+    ${once.condition}
+  )`
+
+/** The parameters of many changes of one membership each. */
+export const paramsOfEach = (changes: ReadonlyArray<Grant>) => [
+  textsParam(changes.map(({ projectId }) => projectId)),
+  textsParam(changes.map(({ userId }) => userId)),
+  instantsParam(changes.map(({ endDate }) => endDate)),
+  instantsParam(changes.map(({ at }) => at)),
+  textsParam(changes.map(({ origin }) => origin.requestId)),
+  textsParam(changes.map(({ origin }) => origin.keyId)),
+  uuidsParam(changes.map(({ event }) => event.id)),
+  textsParam(changes.map(({ event }) => event.type)),
+  textsParam(changes.map(({ event }) => event.head)),
+  textsParam(changes.map(({ reason }) => reason)),
+]
+
+/** The row of each of many changes that found what it changes. */
+export interface ItemRow extends ChangeRow {
+  /** The position of the change, from 1. */
+  readonly n: number
+}
+
+/** The columns of a locked project. */
+export const projectColumns = "id, number, seq, bulk_seq, set_seq, bulk_end_date, ends_to"
+
+/**
+ * The common table expression `project`, which locks the project: its members can be counted, and no
+ * bulk extension runs at the same time.
+ *
+ * @param condition - a further condition, after others
+ */
+export const lockedProject = (schema: string, condition = ""): string => `
+  project AS MATERIALIZED (
+    SELECT ${projectColumns} FROM ${schema}.projects WHERE id = $1 ${condition}
+    FOR NO KEY UPDATE
+  )`
+
+/** The same for the projects `$1` of many changes. */
+export const lockedProjects = (schema: string): string => `
+  project AS MATERIALIZED (
+    SELECT ${projectColumns} FROM ${schema}.projects WHERE id = ANY ($1)
+    -- All statements lock projects in the same order, too, and before memberships.
+    ORDER BY id
+    FOR NO KEY UPDATE
+  )`
+
+/** The effective end date of a membership `m` of a project `p`, by the function of the migrations. */
+const dateAbove = (schema: string, floor: string): string =>
+  `${schema}.effective_end_date(m.end_date, m.seq, p.bulk_seq, p.set_seq, p.bulk_end_date, ${floor})`
+
+/** An expression for the effective end date of a membership `m` of a project `p`, as the statement sees them. */
+export const effectiveEndDateSql = (schema: string): string =>
+  dateAbove(
+    schema,
+    `(
+    SELECT f.end_date FROM ${schema}.floors f
+    WHERE f.project_number = m.project_number AND f.seq > m.seq ORDER BY f.seq LIMIT 1
+  )`,
+  )
+
+/** The same in a statement that has locked the project, and may have waited for it. */
+export const effectiveDateLocked = (schema: string): string =>
+  dateAbove(schema, `${schema}.floor_after(m.project_number, m.seq)`)
+
+/**
+ * The common table expression `granted`: it creates the memberships of `asked`, or sets their end dates.
+ * `project` has the projects, which are locked.
+ *
+ * @param seq - an expression for the seq of new memberships of a project `p`, greater than that of the project
+ */
+export const grantedRows = (schema: string, seq: string): string => `
+  granted AS (
+    INSERT INTO ${schema}.memberships AS m (project_number, user_id, end_date, seq, alarm_at, ends_seq, ends_from)
+    SELECT p.number, a.user_id, a.to_date, ${seq}, ${alarmOf(schema, "a.to_date")}, ${newEndingColumns("a.to_date")}
+    FROM asked a
+    JOIN project p ON p.id = a.project_id
+    ORDER BY p.id, a.user_id COLLATE "C"
+    ON CONFLICT (project_number, user_id) DO UPDATE
+    SET end_date = excluded.end_date,
+        seq = greatest(m.seq + 1, excluded.seq),
+        alarm_at = least(m.alarm_at, excluded.alarm_at),
+        ${updateEndingColumns("excluded.ends_seq", "excluded.ends_from")},
+        previous_end_date =
+          (SELECT ${effectiveDateLocked(schema)} FROM project p WHERE p.number = m.project_number)
+    RETURNING m.project_number, user_id, (xmax = 0) AS is_new, seq, previous_end_date AS from_date,
+              end_date AS to_date
+  )`
+
+/**
+ * The common table expressions `ended` and `counted`: they remove the membership of the user `$2` of the
+ * locked project. The project's seq is then that of the change, so that the user has a greater one after
+ * coming back.
+ *
+ * @param condition - a further condition, after others
+ */
+export const endedRows = (schema: string, condition = ""): string => `
+  ended AS (
+    DELETE FROM ${schema}.memberships m USING project p
+    WHERE m.project_number = p.number AND m.user_id = $2 ${condition}
+    RETURNING p.number AS project_number, greatest(m.seq, p.seq) + 1 AS seq,
+              ${effectiveDateLocked(schema)} AS from_date
+  ),
+  counted AS (
+    UPDATE ${schema}.projects p SET members = p.members - 1, seq = e.seq
+    FROM ended e WHERE p.number = e.project_number
+  )`
+
+/**
+ * The common table expressions that a change ends with: `audited` and those of `publishing`. `source` has
+ * what both need, with `head` in place of `body`.
+ */
+export const auditAndPublish = (schema: string, source: string, action: AuditAction): string =>
+  `${auditRows(schema, source, action)},${publishChange(schema, source)}`
+
+/** The same as `publishing`, for events of changes with the column `seq`, and with `head` in place of `body`. */
+export const publishChange = (schema: string, source: string): string =>
+  eventAndDeliveries(schema, source, { body: `head || ',"sequence":' || seq || '}}'` })
+
+/**
+ * The common table expression `audited`, which adds an audit row for each row of `source`. That has
+ * the columns `project_number`, `user_id`, `seq`, `from_date`, `to_date`, `at`, `request_id`, `key_id`,
+ * `reason` and `n`, which gives the order.
+ */
+export const auditRows = (schema: string, source: string, action: AuditAction): string =>
+  auditRowsAs(schema, source, `'${action}'`)
+
+/** The same, with the action as an expression in SQL. */
+export const auditRowsAs = (
+  schema: string,
+  source: string,
+  action: `'${AuditAction}'` | `CASE ${string} END`,
+): string => `
+  audited AS (
+    INSERT INTO ${schema}.audit
+      (project_number, user_id, seq, action, from_date, to_date, at, request_id, key_id, reason)
+    SELECT project_number, user_id, ${sequenceRound("seq")}, ${action}, from_date, to_date, at, request_id, key_id, reason
+    FROM ${source}
+    ORDER BY n
+  )`
+
+/** What every statement that changes memberships returns. */
+export interface ChangeRow {
+  /** The sequence of the change. */
+  readonly seq: Integer
+  readonly deliveries: number
+}
+
+/** What the statements share that change something else than memberships. */
+
+/** The number of the project of what belongs to none. */
+export const noProjectNumber = 0
+
+const occasionFrom = (first: number | undefined): string =>
+  first === undefined
+    ? "s.at, s.request_id, s.key_id"
+    : `$${first}::timestamptz, $${first + 1}::text, $${first + 2}::text`
+
+/**
+ * The common table expression `audited`, which adds an audit row for each row of `source`. That has the
+ * columns `project_number` and `subject`.
+ *
+ * @param first - the number of the first of the three parameters, which `occasionParams` returns; without it,
+ *   `source` has the columns `at`, `request_id` and `key_id`
+ * @param action - what happened, as an expression in SQL
+ */
+export const auditRow = (
+  schema: string,
+  source: string,
+  first: number | undefined,
+  action: `'${NonMembershipAction}'` | `CASE ${string} END` | `$${number}::text`,
+): string => `
+  audited AS (
+    INSERT INTO ${schema}.audit (project_number, seq, subject, action, at, request_id, key_id)
+    SELECT s.project_number,
+           coalesce((SELECT ${sequenceRound("p.seq")} FROM ${schema}.projects p WHERE p.number = s.project_number), 0),
+           s.subject, ${action}, ${occasionFrom(first)}
+    FROM ${source} s
+  )`
+
+/** The parameters of `recording`. */
+export const changeContextParams = ({ at, origin }: ChangeContext) => [
+  instantParam(at),
+  textParam(origin.requestId),
+  textParam(origin.keyId),
+]
+
+/** What the statements share that make a change with an idempotency key once. */
+
+/** The parts of a statement that differ if its change has an idempotency key. */
+export interface KeyClause {
+  /** A further condition on the change, after others. */
+  readonly condition: string
+  /**
+   * Common table expressions, after others, which store the key for each row of `source`.
+   *
+   * @param answer - an expression for what the answer needs
+   * @param project - an expression for the number of the project with which the key is forgotten
+   */
+  readonly keeping: (source: string, answer?: string, project?: string | number) => string
+}
+
+/** Whether the project of an answer `k`, if it has one, was not deleted. */
+export const keyProjectExists = (schema: string): string => `(
+        k.project_number = ${noProjectNumber}
+        OR EXISTS (SELECT FROM ${schema}.projects o WHERE o.number = k.project_number)
+      )`
+
+/**
+ * The common table expression `left_over`, which deletes keys of deleted projects: others can have them. Who
+ * stores a key counts its rows first, so that they are deleted by then.
+ *
+ * @param using - the tables besides the answers `k`
+ * @param condition - which keys
+ */
+const clearing = (schema: string, using: string, condition: string): string => `,
+  left_over AS (
+    DELETE FROM ${schema}.answers k ${using}
+    WHERE ${condition} AND k.moved_with = 0 AND NOT ${keyProjectExists(schema)}
+    RETURNING 1
+  )`
+
+const afterClearing = "(SELECT count(*) FROM left_over) l (deleted)"
+
+/** The parts of a statement without an idempotency key. */
+const always: KeyClause = { condition: "", keeping: () => "" }
+
+/**
+ * The parts of a statement with an idempotency key. It changes nothing if the key is known, and is
+ * repeated if another statement stores the key at the same time.
+ *
+ * @param first - the number of the first of the statement's parameters for the key
+ */
+const partOf = (schema: string, first: number): KeyClause => {
+  const owner = `$${first}::text`
+  const key = `$${first + 1}::text`
+  const fingerprint = `$${first + 2}::text`
+  const given = `$${first + 3}::text`
+  return {
+    condition: `AND NOT EXISTS (
+      SELECT FROM ${schema}.answers k
+      WHERE k.owner = ${owner} AND k.key = ${key} AND ${keyProjectExists(schema)}
+    )`,
+    keeping: (
+      source,
+      answer = "''",
+      project = "project_number",
+    ) => `${clearing(schema, "", `k.owner = ${owner} AND k.key = ${key}`)},
+  kept AS (
+    INSERT INTO ${schema}.answers (owner, key, project_number, fingerprint, answer)
+    SELECT ${owner}, ${key}, ${project}, ${fingerprint}, coalesce(${given}, ${answer})
+    FROM ${afterClearing}, ${source}
+  )`,
+  }
+}
+
+/** The two forms of a statement: for changes without and with an idempotency key. */
+export interface StatementForms {
+  readonly always: string
+  readonly once: string
+}
+
+/**
+ * Makes the forms of a statement.
+ *
+ * @param params - how many parameters both forms have
+ */
+export const withAndWithoutKey = (
+  schema: string,
+  statement: (schema: string, once: KeyClause) => string,
+  params: number,
+): StatementForms => ({
+  always: statement(schema, always),
+  once: statement(schema, partOf(schema, params + 1)),
+})
+
+/** The parts of a statement of many changes that differ if each change has an idempotency key. */
+export interface KeyClauseOfEach {
+  /** The types of further parameters, each with one element for each change. */
+  readonly types: string
+  /** The columns that these are in the rows `a` of what is asked. */
+  readonly columns: string
+  /** The condition on what is asked. */
+  readonly condition: string
+  /**
+   * Common table expressions, after others, which store the keys of the rows of `source`.
+   *
+   * @param answer - an expression for what the answers need
+   */
+  readonly keeping: (source: string, answer?: string) => string
+}
+
+/**
+ * The parts of a statement of many changes with different idempotency keys. It makes those whose key is
+ * unknown, and is repeated if another statement stores one of the keys at the same time.
+ *
+ * @param first - the number of the first of the statement's parameters for the keys
+ */
+const eachPartOf = (schema: string, first: number): KeyClauseOfEach => ({
+  types: [0, 1, 2, 3].map((n) => `, $${first + n}::text[]`).join(""),
+  columns: ", owner, key, fingerprint, answer",
+  condition: `WHERE NOT EXISTS (
+      SELECT FROM ${schema}.answers k
+      WHERE k.owner = a.owner AND k.key = a.key AND ${keyProjectExists(schema)}
+    )`,
+  // In the same order in all statements, which avoids deadlocks.
+  keeping: (
+    source,
+    answer = "''",
+  ) => `${clearing(schema, "USING asked a", "k.owner = a.owner AND k.key = a.key")},
+  kept AS (
+    INSERT INTO ${schema}.answers (owner, key, project_number, fingerprint, answer)
+    SELECT owner, key, project_number, fingerprint, coalesce(answer, ${answer})
+    FROM ${afterClearing}, ${source}
+    ORDER BY owner COLLATE "C", key COLLATE "C"
+  )`,
+})
+
+/**
+ * Makes the forms of a statement of many changes.
+ *
+ * @param params - how many parameters both forms have
+ */
+export const withAndWithoutKeys = (
+  schema: string,
+  statement: (schema: string, once: KeyClauseOfEach) => string,
+  params: number,
+): StatementForms => ({
+  always: statement(schema, { types: "", columns: "", condition: "", keeping: () => "" }),
+  once: statement(schema, eachPartOf(schema, params + 1)),
+})
+
+const onceParams = ({ answer, fingerprint, key, owner }: IdempotencyKey) => [
+  textParam(owner),
+  textParam(key),
+  textParam(fingerprint),
+  textParam(answer),
+]
+
+/** Returns the form of a statement that a change needs, and all of its parameters. */
+export const pickForm = (
+  statement: StatementForms,
+  params: ReadonlyArray<unknown>,
+  once: IdempotencyKey | undefined,
+): readonly [statement: string, params: ReadonlyArray<unknown>] =>
+  once === undefined
+    ? [statement.always, params]
+    : [statement.once, [...params, ...onceParams(once)]]
+
+/** The same for many changes, of which all have an idempotency key or none has. */
+export const pickFormOfEach = (
+  statement: StatementForms,
+  params: ReadonlyArray<unknown>,
+  changes: ReadonlyArray<{ readonly once?: IdempotencyKey | undefined }>,
+): readonly [statement: string, params: ReadonlyArray<unknown>] => {
+  const onces = changes.flatMap(({ once }) => once ?? [])
+  return onces.length === 0
+    ? [statement.always, params]
+    : [
+        statement.once,
+        [
+          ...params,
+          textsParam(onces.map(({ owner }) => owner)),
+          textsParam(onces.map(({ key }) => key)),
+          textsParam(onces.map(({ fingerprint }) => fingerprint)),
+          textsParam(onces.map(({ answer }) => answer)),
+        ],
+      ]
+}
+
+/** What statements share that name a project. */
+
+/** Whether a row is of the project with the id `$1`: all tables have the number of the project. */
+export const isInProject = (schema: string): string =>
+  `project_number = (SELECT number FROM ${schema}.projects WHERE id = $1::text)`

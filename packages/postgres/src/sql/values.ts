@@ -1,0 +1,64 @@
+/** Statement parameters, sent with the types that the statements declare. */
+
+import * as PgTypes from "@effect/sql-pg/PgTypes"
+import * as Result from "effect/Result"
+
+/** A UUID that sorts before all others. */
+export const nilUuid = "00000000-0000-0000-0000-000000000000"
+
+const nullable =
+  <A>(encode: (value: A | null) => PgTypes.Parameter) =>
+  (value: A | undefined): PgTypes.Parameter =>
+    encode(value ?? null)
+
+const arrayOf =
+  <A>(oid: number) =>
+  (values: ReadonlyArray<A | undefined>): PgTypes.Parameter =>
+    Result.getOrThrow(
+      PgTypes.array(
+        values.map((value) => value ?? null),
+        oid,
+      ),
+    )
+
+export const textParam = nullable<string>(PgTypes.text)
+export const textsParam = arrayOf<string>(PgTypes.OID.text)
+export const uuidParam = nullable<string>(PgTypes.uuid)
+export const uuidsParam = arrayOf<string>(PgTypes.OID.uuid)
+export const flagParam = nullable<boolean>(PgTypes.bool)
+export const flagsParam = arrayOf<boolean>(PgTypes.OID.bool)
+export const integerParam = nullable<number>(PgTypes.int4)
+export const integersParam = arrayOf<number>(PgTypes.OID.int4)
+
+/** An integer of up to 64 bits. */
+export const bigintParam = (value: number | bigint): PgTypes.Parameter =>
+  PgTypes.int8(BigInt(value))
+export const bigintsParam = arrayOf<bigint>(PgTypes.OID.int8)
+const float = (value: number): PgTypes.Parameter => PgTypes.float8(value)
+export const floatsParam = arrayOf<number>(PgTypes.OID.float8)
+
+/** An instant, in milliseconds since the epoch. */
+export const instantParam = nullable<number>(PgTypes.timestamptz)
+export const instantsParam = arrayOf<number>(PgTypes.OID.timestamptz)
+
+/** A duration in milliseconds, sent as a number of days. */
+export const daysParam = (millis: number): PgTypes.Parameter => float(millis / 86_400_000)
+
+/**
+ * Values that statements return in the same way through every driver. Tenure's statements may run on a
+ * connection of the host, whose driver makes dates, arrays and JSON into what the host wishes.
+ */
+
+/** An integer of up to 64 bits, as one driver or another returns it. Convert it with `Number`. */
+export type Integer = bigint | number | string
+
+/** An expression for an instant in milliseconds since the epoch, from a `timestamptz`. */
+export const millisOf = (instant: string): string =>
+  `floor(extract(epoch FROM ${instant}) * 1000)::bigint`
+
+/** An expression for a `jsonb` value or an array as JSON text. */
+export const jsonOf = (value: string): string => `to_json(${value})::text`
+
+/** Converts such an instant, which may be missing. */
+export const toMillis = (millis: Integer | null): number | undefined =>
+  millis === null ? undefined : Number(millis)

@@ -1,0 +1,143 @@
+import type { PgClient } from "@effect/sql-pg/PgClient"
+import {
+  type Join,
+  StoreUnavailable,
+  TransactionFailed,
+  type Transactions,
+} from "@tenure/core/store"
+import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
+import * as Semaphore from "effect/Semaphore"
+import { type SqlError, isSqlError } from "effect/sql/SqlError"
+import { sqlStateOf } from "./connection/errors.ts"
+import type { Executor } from "./connection/executor.ts"
+import { HostTransaction, makeHostTransaction } from "./connection/host-transaction.ts"
+import { textsParam, uuidsParam } from "./sql/values.ts"
+
+/**
+ * Returns the positions, from 1, of the transactions `$1` that have ended, and whether the event in `$2`
+ * that was stored in each is committed. An event of a savepoint may be undone by itself.
+ */
+export const findCommitted = (schema: string): string => `
+  SELECT a.n::integer, e.id IS NOT NULL AS is_committed
+  FROM unnest($1::text[], $2::uuid[]) WITH ORDINALITY AS a (transaction_id, event_id, n)
+  LEFT JOIN ${schema}.events e ON e.id = a.event_id
+  -- Both are as of the same snapshot.
+  WHERE pg_visible_in_snapshot(a.transaction_id::xid8, pg_current_snapshot())
+`
+
+/** An event, and the transaction in which it was stored. */
+export interface StoredEvent {
+  readonly transactionId: string
+  readonly eventId: string
+}
+
+/** The parameters of `findEnded`. */
+export const findEndedParams = (stored: ReadonlyArray<StoredEvent>) => [
+  textsParam(stored.map(({ transactionId }) => transactionId)),
+  uuidsParam(stored.map(({ eventId }) => eventId)),
+]
+
+/** A row of `findEnded`. */
+export interface CommittedRow {
+  readonly n: number
+  readonly is_committed: boolean
+}
+
+/**
+ * What waits for transactions of the host to be committed. Only the host's library knows when that is,
+ * so Tenure looks.
+ */
+
+// How often it looks, while something waits.
+const lookMillis = 100
+
+// What is stored after that, in transactions that stay open, is not waited for.
+const mostWaiting = 10_000
+
+interface Waiting extends StoredEvent {
+  readonly effect: Effect.Effect<void>
+}
+
+/**
+ * Makes a function that runs an effect once an event is committed, and never if it is rolled back. It
+ * looks for as long as the scope is open.
+ */
+export const makeCommitWatcher = Effect.fnUntraced(function* (executor: Executor) {
+  const sql = findCommitted(executor.schema)
+  const waiting = new Set<Waiting>()
+  const isWaiting = yield* Latch.make()
+
+  const look = Effect.gen(function* () {
+    const asked = [...waiting]
+    const rows = yield* executor.executeApart<CommittedRow>(sql, findEndedParams(asked), {
+      owner: "commits",
+    })
+    for (const { is_committed, n } of rows) {
+      const one = asked[n - 1]
+      if (one === undefined) continue
+      waiting.delete(one)
+      if (is_committed) yield* one.effect
+    }
+    if (waiting.size === 0) isWaiting.closeUnsafe()
+  })
+
+  yield* isWaiting.await.pipe(
+    Effect.andThen(Effect.sleep(lookMillis)),
+    // A database that does not answer is asked again.
+    Effect.andThen(Effect.ignoreCause(look)),
+    Effect.forever,
+    Effect.forkScoped,
+  )
+
+  return (one: Waiting): Effect.Effect<void> => {
+    if (waiting.size >= mostWaiting) {
+      return Effect.logWarning("Too many transactions are open to wait for the commit of an event")
+    }
+    return Effect.sync(() => {
+      waiting.add(one)
+      isWaiting.openUnsafe()
+    })
+  }
+})
+
+/** Transactions of the host, opened with a library of its choice. */
+
+const failedBy = (error: SqlError): TransactionFailed =>
+  new TransactionFailed({ code: sqlStateOf(error), cause: error.reason.cause })
+
+const toFailed = <E>(error: E): E | TransactionFailed =>
+  error instanceof StoreUnavailable && isSqlError(error.cause) ? failedBy(error.cause) : error
+
+/** Makes the ability of the stores to work in transactions of the host. */
+export const makeTransactions = Effect.fnUntraced(function* (client: PgClient, executor: Executor) {
+  const untilCommit = yield* makeCommitWatcher(executor)
+
+  const joinTo = (transaction: HostTransaction): Join => {
+    // Some libraries do not queue statements. And one call must not undo the savepoint of another.
+    const turn = Semaphore.makeUnsafe(1)
+    return (work) =>
+      work.pipe(
+        Effect.mapError(toFailed),
+        Effect.catchDefect((defect) =>
+          isSqlError(defect) ? Effect.fail(failedBy(defect)) : Effect.die(defect),
+        ),
+        Effect.provideService(HostTransaction, transaction),
+        Effect.provideService(client.transactionService, [transaction.connection, 0]),
+        turn.withPermit,
+      )
+  }
+
+  const transactions: Transactions["Service"] = {
+    within: (connection) => joinTo(makeHostTransaction(connection)),
+
+    afterCommit: (eventId, effect) =>
+      Effect.flatMap(HostTransaction, (transaction) => {
+        const transactionId = transaction?.id()
+        return transactionId === undefined
+          ? client.afterCommit(effect)
+          : untilCommit({ transactionId, eventId, effect })
+      }),
+  }
+  return transactions
+})

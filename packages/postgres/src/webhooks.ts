@@ -1,0 +1,329 @@
+import {
+  type ChangeContext,
+  EventType,
+  type Health,
+  type ProjectId,
+  ProjectNotFound,
+  StoredSecret,
+  type StoredWebhook,
+  WebhookId,
+  WebhookLimitReached,
+  WebhookNotFound,
+  type WebhookRef,
+  type WebhookStore,
+  initialConcurrency,
+} from "@tenure/core/store"
+import * as Effect from "effect/Effect"
+import { type Executor, readsOf } from "./connection/executor.ts"
+import type { IdempotencyStore } from "./idempotency.ts"
+import type { Notifications } from "./notifications.ts"
+import {
+  type KeyClause,
+  type StatementForms,
+  auditRow,
+  changeContextParams,
+  isInProject,
+  pickForm,
+  withAndWithoutKey,
+} from "./sql/clauses.ts"
+import {
+  type Integer,
+  instantParam,
+  integerParam,
+  jsonOf,
+  millisOf,
+  textParam,
+  textsParam,
+  toMillis,
+  uuidParam,
+} from "./sql/values.ts"
+
+/**
+ * Adds a webhook, unless the project has reached its limit. Returns whether the webhook was added,
+ * and whether the project exists, which is known once it is locked: it may have been deleted meanwhile.
+ */
+export const addWebhook = (schema: string, once: KeyClause): string => `
+  WITH project AS MATERIALIZED (
+    SELECT number, webhooks FROM ${schema}.projects WHERE id = $2::text FOR NO KEY UPDATE
+  ),
+  counted AS (
+    UPDATE ${schema}.projects p SET webhooks = p.webhooks + 1 FROM project
+    WHERE p.number = project.number AND project.webhooks < $6::integer ${once.condition}
+    RETURNING p.number
+  ),
+  added AS (
+    INSERT INTO ${schema}.webhooks (id, project_number, url, secret, created_at, event_types)
+    SELECT $1::uuid, number, $3::text, $4::text, $5::timestamptz, $7::text[] FROM counted
+    RETURNING project_number, id::text AS subject
+  ),${auditRow(schema, "added", 8, "'webhook_created'")}${once.keeping("added", "subject")}
+  SELECT EXISTS (SELECT FROM added) AS added,
+         EXISTS (SELECT FROM project) AS project_exists
+`
+
+/** The parameters of `addWebhook`. */
+export const addWebhookParams = (
+  { createdAt, eventTypes, id, projectId, secret, url }: StoredWebhook,
+  limit: number,
+  occasion: ChangeContext,
+) => [
+  uuidParam(id),
+  textParam(projectId),
+  textParam(url),
+  textParam(secret),
+  instantParam(createdAt),
+  integerParam(limit),
+  eventTypes === undefined ? textParam(undefined) : textsParam(eventTypes),
+  ...changeContextParams(occasion),
+]
+
+/** The row of `addWebhook`. */
+export interface AddedRow {
+  readonly added: boolean
+  readonly project_exists: boolean
+}
+
+/** What the statements that read webhooks share. */
+
+/** The columns of `WebhookRow`, of a webhook `w`. */
+export const webhookColumns = `w.id, w.url, w.secret, w.previous_secret,
+         ${millisOf("w.previous_until")} AS previous_until, w.signing_key,
+         ${jsonOf("w.event_types")} AS event_types, ${millisOf("w.created_at")} AS created_at,
+         ${millisOf("w.disabled_at")} AS disabled_at, w.failures,
+         ${millisOf("w.failing_since")} AS failing_since`
+
+/** A row with the columns of a webhook. */
+export interface WebhookRow {
+  readonly id: string
+  readonly url: string
+  readonly secret: string
+  readonly previous_secret: string | null
+  readonly previous_until: Integer | null
+  readonly signing_key: string | null
+  /** An array of text as JSON. */
+  readonly event_types: string | null
+  readonly created_at: Integer
+  readonly disabled_at: Integer | null
+  readonly failures: number
+  readonly failing_since: Integer | null
+}
+
+const previousOf = ({ previous_secret, previous_until }: WebhookRow): StoredWebhook["previous"] =>
+  previous_secret === null || previous_until === null
+    ? undefined
+    : { secret: StoredSecret(previous_secret), until: Number(previous_until) }
+
+const eventTypesOf = (json: string | null): StoredWebhook["eventTypes"] => {
+  if (json === null) return undefined
+  const types: ReadonlyArray<string> = JSON.parse(json)
+  return types.map(EventType)
+}
+
+/** Converts a row to a webhook, with how its latest attempts went. */
+export const toWebhook = (projectId: ProjectId, row: WebhookRow): StoredWebhook & Health => ({
+  id: WebhookId(row.id),
+  projectId,
+  url: row.url,
+  secret: StoredSecret(row.secret),
+  previous: previousOf(row),
+  signingKey: row.signing_key === null ? undefined : StoredSecret(row.signing_key),
+  eventTypes: eventTypesOf(row.event_types),
+  createdAt: Number(row.created_at),
+  disabledAt: toMillis(row.disabled_at),
+  failures: row.failures,
+  failingSince: toMillis(row.failing_since),
+})
+
+/**
+ * Returns the webhooks of a project, oldest first. Returns one empty row if the project has none,
+ * and no row if the project does not exist.
+ */
+export const listWebhooks = (schema: string): string => `
+  SELECT ${webhookColumns}
+  FROM ${schema}.projects p
+  LEFT JOIN ${schema}.webhooks w ON w.project_number = p.number
+  WHERE p.id = $1::text
+  ORDER BY w.position
+`
+
+/** A row of `listWebhooks`. */
+export type ListedRow = WebhookRow | { readonly id: null }
+
+/** Tells whether a row has a webhook. */
+export const isWebhook = (row: ListedRow): row is WebhookRow => row.id !== null
+
+/** Returns one row with a webhook and how its latest attempts went, if it exists. */
+export const findWebhook = (schema: string): string => `
+  SELECT ${webhookColumns}
+  FROM ${schema}.webhooks w
+  WHERE w.id = $2::uuid AND ${isInProject(schema)}
+`
+
+/** Replaces the secret of a webhook, and keeps the old one for a time. Returns one row if the webhook exists. */
+export const rotateSecret = (schema: string, once: KeyClause): string => `
+  WITH rotated AS (
+    UPDATE ${schema}.webhooks
+    SET secret = $3::text, previous_secret = secret, previous_until = $4::timestamptz
+    WHERE id = $2::uuid AND ${isInProject(schema)} ${once.condition}
+    RETURNING project_number, id::text AS subject
+  ),${auditRow(schema, "rotated", 5, "'secret_rotated'")}${once.keeping("rotated", "round(extract(epoch FROM $4::timestamptz) * 1000)::bigint::text")}
+  SELECT subject FROM rotated
+`
+
+/** Adds a signing key to a webhook, unless it has one. Returns the key that the webhook has then. */
+export const addSigningKey = (schema: string): string => `
+  WITH kept AS (
+    UPDATE ${schema}.webhooks SET signing_key = coalesce(signing_key, $3::text)
+    WHERE id = $2::uuid AND ${isInProject(schema)}
+    RETURNING project_number, id::text AS subject, signing_key
+  ),
+  added AS (SELECT project_number, subject FROM kept WHERE signing_key = $3::text),
+  ${auditRow(schema, "added", 4, "'signing_key_added'")}
+  SELECT signing_key FROM kept
+`
+
+/** Enables a webhook that is disabled. Returns one row if the webhook exists. */
+export const enableWebhook = (schema: string, once: KeyClause): string => `
+  WITH found AS MATERIALIZED (
+    SELECT id, project_number FROM ${schema}.webhooks
+    WHERE id = $2::uuid AND ${isInProject(schema)} ${once.condition}
+  ),
+  enabled AS (
+    UPDATE ${schema}.webhooks
+    SET disabled_at = NULL, failures = 0, failing_since = NULL, held_until = NULL,
+        concurrency = ${initialConcurrency}
+    WHERE id IN (SELECT id FROM found) AND disabled_at IS NOT NULL
+    RETURNING project_number, id::text AS subject
+  ),${auditRow(schema, "enabled", 3, "'webhook_enabled'")}${once.keeping("found")}
+  SELECT id FROM found
+`
+
+/**
+ * Removes a webhook, and sends its id on the channel `$3`. This cancels its deliveries, because a
+ * claim takes none of a missing webhook. Returns one row if the webhook existed.
+ */
+export const removeWebhook = (schema: string, once: KeyClause): string => `
+  WITH removed AS (
+    DELETE FROM ${schema}.webhooks WHERE id = $2::uuid AND ${isInProject(schema)} ${once.condition}
+    RETURNING id, project_number, id::text AS subject
+  ),
+  counted AS (
+    UPDATE ${schema}.projects SET webhooks = webhooks - 1
+    WHERE id = $1::text AND EXISTS (SELECT FROM removed)
+  ),${auditRow(schema, "removed", 4, "'webhook_deleted'")}${once.keeping("removed")}
+  SELECT id, pg_notify($3::text, id::text) FROM removed
+`
+
+/** Webhooks on PostgreSQL. */
+
+/** Makes the store. */
+export const makePostgresWebhookStore = (
+  executor: Executor,
+  notifications: Notifications,
+  answers: IdempotencyStore,
+): WebhookStore["Service"] => {
+  const { schema } = executor
+  const sql = {
+    add: withAndWithoutKey(schema, addWebhook, 10),
+    list: listWebhooks(schema),
+    find: findWebhook(schema),
+    rotateSecret: withAndWithoutKey(schema, rotateSecret, 7),
+    addSigningKey: addSigningKey(schema),
+    enable: withAndWithoutKey(schema, enableWebhook, 5),
+    remove: withAndWithoutKey(schema, removeWebhook, 6),
+  }
+
+  const add = Effect.fnUntraced(function* (
+    webhook: StoredWebhook,
+    limit: number,
+    occasion: ChangeContext,
+  ) {
+    const { projectId } = webhook
+    const form = pickForm(sql.add, addWebhookParams(webhook, limit, occasion), occasion.once)
+    const [row] = yield* executor.execute<AddedRow>(...form, { owner: projectId })
+    if (row?.added === true) return undefined
+    return yield* row?.project_exists === true
+      ? new WebhookLimitReached({ limit })
+      : new ProjectNotFound({ projectId })
+  })
+
+  /**
+   * Changes a webhook that exists, by a statement that then returns a row.
+   *
+   * @param further - the parameters between the ids and the occasion
+   */
+  const change = (
+    statement: StatementForms,
+    { projectId, webhookId }: WebhookRef,
+    further: ReadonlyArray<unknown>,
+    occasion: ChangeContext,
+  ) => {
+    const params = [
+      textParam(projectId),
+      uuidParam(webhookId),
+      ...further,
+      ...changeContextParams(occasion),
+    ]
+    const form = pickForm(statement, params, occasion.once)
+    return answers.change(
+      occasion.once,
+      Effect.flatMap(executor.execute(...form, { owner: projectId }), (rows) =>
+        rows.length === 0 ? Effect.fail(new WebhookNotFound({ webhookId })) : Effect.void,
+      ),
+    )
+  }
+
+  return {
+    ping: executor.ping,
+
+    add: (webhook, limit, occasion) => answers.change(occasion.once, add(webhook, limit, occasion)),
+
+    list: Effect.fnUntraced(function* (projectId) {
+      const rows = yield* executor.execute<ListedRow>(sql.list, [textParam(projectId)], {
+        owner: readsOf(projectId),
+      })
+      if (rows.length === 0) return yield* new ProjectNotFound({ projectId })
+      return rows.filter(isWebhook).map((row) => toWebhook(projectId, row))
+    }),
+
+    find: Effect.fnUntraced(function* (projectId, webhookId) {
+      const params = [textParam(projectId), uuidParam(webhookId)]
+      const [row] = yield* executor.execute<WebhookRow>(sql.find, params, {
+        owner: readsOf(projectId),
+      })
+      return row === undefined
+        ? yield* new WebhookNotFound({ webhookId })
+        : toWebhook(projectId, row)
+    }),
+
+    rotateSecret: (projectId, webhookId, { previousUntil, secret }, occasion) =>
+      change(
+        sql.rotateSecret,
+        { projectId, webhookId },
+        [textParam(secret), instantParam(previousUntil)],
+        occasion,
+      ),
+
+    addSigningKey: Effect.fnUntraced(function* (projectId, webhookId, key, occasion) {
+      const params = [
+        textParam(projectId),
+        uuidParam(webhookId),
+        textParam(key),
+        ...changeContextParams(occasion),
+      ]
+      const [row] = yield* executor.execute<{ readonly signing_key: string }>(
+        sql.addSigningKey,
+        params,
+        { owner: projectId },
+      )
+      return row === undefined
+        ? yield* new WebhookNotFound({ webhookId })
+        : StoredSecret(row.signing_key)
+    }),
+
+    enable: (projectId, webhookId, occasion) =>
+      change(sql.enable, { projectId, webhookId }, [], occasion),
+
+    remove: (projectId, webhookId, occasion) =>
+      change(sql.remove, { projectId, webhookId }, [textParam(notifications.channel)], occasion),
+  }
+}

@@ -1,0 +1,220 @@
+/** Takes on one server. Those that arrive together share a script, which decides on each in turn. */
+
+import {
+  type ApiKeyId,
+  type BucketPolicies,
+  type LimitedClient,
+  Micros,
+  type RateLimitStore,
+  type StoreUnavailable,
+  type TakeResult,
+} from "@tenure/core/store"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type { ClusterPart, Names, RedisBuckets, Tokens } from "./script.ts"
+
+// A script holds up all other clients of the server: this many takes do for a quarter of a millisecond.
+// While the server runs one, this process can make the next.
+const mostInScript = 32
+
+/** A take, and who waits for its outcome. */
+interface Waiting {
+  readonly part: ClusterPart
+  readonly keys: ReadonlyArray<string>
+  readonly policies: BucketPolicies
+  readonly resume: (take: Exit.Exit<TakeResult, StoreUnavailable>) => void
+}
+
+/** Takes that share a script: from the same part, by the same policies. */
+interface Batch {
+  readonly part: ClusterPart
+  readonly policies: BucketPolicies
+  readonly takes: Array<Waiting>
+}
+
+const canJoin = ({ part, policies }: Waiting, batch: Batch): boolean =>
+  batch.part === part && batch.policies === policies && batch.takes.length < mostInScript
+
+/** Divides takes into batches. Nearly all have the same policies: there are few to choose from. */
+const batchesOf = (takes: Iterable<Waiting>): ReadonlyArray<Batch> => {
+  const batches: Array<Batch> = []
+  for (const take of takes) {
+    const open = batches.findLast((batch) => canJoin(take, batch))
+    if (open !== undefined) open.takes.push(take)
+    else batches.push({ part: take.part, policies: take.policies, takes: [take] })
+  }
+  return batches
+}
+
+const settle = (
+  { takes }: Batch,
+  exit: Exit.Exit<ReadonlyArray<TakeResult>, StoreUnavailable>,
+): void => {
+  if (Exit.isSuccess(exit)) {
+    for (const [index, take] of exit.value.entries()) takes[index]?.resume(Exit.succeed(take))
+  } else for (const { resume } of takes) resume(Exit.failCause(exit.cause))
+}
+
+/** Makes the function that takes. */
+export const makeServerTakes = (
+  buckets: RedisBuckets,
+  names: Names,
+): RateLimitStore["Service"]["take"] => {
+  let waiting = new Set<Waiting>()
+
+  const ask = (batch: Batch): void => {
+    const { part, policies, takes } = batch
+    const keys = takes.flatMap((take) => take.keys)
+    buckets.take(1, part, keys, policies, (exit) => settle(batch, exit))
+  }
+
+  const flush = (): void => {
+    const batches = batchesOf(waiting)
+    waiting = new Set()
+    for (const batch of batches) ask(batch)
+  }
+
+  const drawOf = ({ address, keyId }: LimitedClient): Pick<Waiting, "part" | "keys"> =>
+    keyId === undefined
+      ? { part: "address", keys: [names.ofAddress(address)] }
+      : { part: "both", keys: [names.ofAddress(address), names.ofKey(keyId)] }
+
+  return (client, policies) =>
+    Effect.callback((resume) => {
+      const take = { ...drawOf(client), policies, resume }
+      // Takes that arrive in the same turn of the event loop share a script.
+      if (waiting.size === 0) setImmediate(flush)
+      waiting.add(take)
+      return Effect.sync(() => void waiting.delete(take))
+    })
+}
+
+/** Takes of this process that hold tokens of a key until the bucket of the address has decided. */
+
+/** Takes that hold tokens. */
+export interface PendingReturns {
+  /** Says that a take holds tokens of a key while it runs. Unless it is admitted, it gives them back. */
+  readonly during: <E>(
+    keyId: ApiKeyId,
+    take: Effect.Effect<TakeResult, E>,
+  ) => Effect.Effect<TakeResult, E>
+  /** Waits for those that hold tokens of a key now. Returns whether any has given them back. */
+  readonly anyGivenBack: (keyId: ApiKeyId) => Effect.Effect<boolean>
+}
+
+/** Makes a record without takes. */
+export const makePendingReturns = (): PendingReturns => {
+  const endsOf = new Map<ApiKeyId, Set<Deferred.Deferred<boolean>>>()
+
+  const begin = (keyId: ApiKeyId): Deferred.Deferred<boolean> => {
+    const isGivenBack = Deferred.makeUnsafe<boolean>()
+    const ends = endsOf.get(keyId) ?? new Set()
+    endsOf.set(keyId, ends.add(isGivenBack))
+    return isGivenBack
+  }
+
+  const end = (keyId: ApiKeyId, isGivenBack: Deferred.Deferred<boolean>, value: boolean): void => {
+    const ends = endsOf.get(keyId)
+    ends?.delete(isGivenBack)
+    if (ends?.size === 0) endsOf.delete(keyId)
+    Deferred.doneUnsafe(isGivenBack, Effect.succeed(value))
+  }
+
+  return {
+    during: (keyId, take) =>
+      Effect.suspend(() => {
+        const isGivenBack = begin(keyId)
+        return Effect.onExit(take, (exit) =>
+          Effect.sync(() =>
+            end(keyId, isGivenBack, !(Exit.isSuccess(exit) && exit.value.admitted)),
+          ),
+        )
+      }),
+
+    anyGivenBack: (keyId) =>
+      Effect.suspend(() =>
+        Effect.map(
+          Effect.forEach([...(endsOf.get(keyId) ?? [])], (isGivenBack) =>
+            Deferred.await(isGivenBack),
+          ),
+          (areGivenBack) => areGivenBack.includes(true),
+        ),
+      ),
+  }
+}
+
+/**
+ * Takes in a cluster, where no script reaches the buckets of a key and that of an address: they are on
+ * different servers. So a take takes from the buckets of the key, then from that of the address, and
+ * gives back what it took from the key if the address refuses.
+ *
+ * No bucket ever gives more than it holds. A take whose process dies in between has cost the key a
+ * token, which comes back as any other does. Until a token is given back, others miss it: those of this
+ * process wait for it, and those of other processes are refused.
+ */
+
+// How often a take is tried again after others have given tokens back.
+const mostRetries = 3
+
+/** The outcome for a client with a key, by the clock of the server that has the key. */
+const outcomeOf = (ofKey: TakeResult, ofAddress: TakeResult): TakeResult => ({
+  ...ofKey,
+  admitted: ofKey.admitted && ofAddress.admitted,
+  address: Micros(ofAddress.address - ofAddress.now + ofKey.now),
+})
+
+/** Makes the function that takes. */
+export const makeClusterTakes = (
+  buckets: RedisBuckets,
+  names: Names,
+): RateLimitStore["Service"]["take"] => {
+  const holds = makePendingReturns()
+
+  const askAddress = (tokens: Tokens, { address }: LimitedClient, policies: BucketPolicies) =>
+    buckets.takeOne(tokens, "address", names.ofAddress(address), policies)
+
+  const askKey = (tokens: Tokens, keyId: ApiKeyId, policies: BucketPolicies) =>
+    buckets.takeOne(tokens, "key", names.ofKey(keyId), policies)
+
+  /** Gives back what was taken from a key. If that fails, it stays taken. */
+  const giveBack = (ofKey: TakeResult, keyId: ApiKeyId, policies: BucketPolicies) =>
+    Effect.orElseSucceed(askKey(-1, keyId, policies), () => ofKey)
+
+  /** Takes from the address too. If it refuses, or does not answer, the key gets its tokens back. */
+  const complete = Effect.fnUntraced(function* (
+    ofKey: TakeResult,
+    client: LimitedClient,
+    keyId: ApiKeyId,
+    policies: BucketPolicies,
+  ) {
+    const ofAddress = yield* Effect.tapError(askAddress(1, client, policies), () =>
+      giveBack(ofKey, keyId, policies),
+    )
+    return ofAddress.admitted
+      ? outcomeOf(ofKey, ofAddress)
+      : outcomeOf(yield* giveBack(ofKey, keyId, policies), ofAddress)
+  })
+
+  const takeOfKey = (
+    client: LimitedClient,
+    keyId: ApiKeyId,
+    policies: BucketPolicies,
+    retries: number,
+  ): Effect.Effect<TakeResult, StoreUnavailable> =>
+    Effect.gen(function* () {
+      const ofKey = yield* askKey(1, keyId, policies)
+      if (ofKey.admitted) {
+        return yield* holds.during(keyId, complete(ofKey, client, keyId, policies))
+      }
+      if (retries > 0 && (yield* holds.anyGivenBack(keyId))) {
+        return yield* takeOfKey(client, keyId, policies, retries - 1)
+      }
+      return outcomeOf(ofKey, yield* askAddress(0, client, policies))
+    })
+
+  return (client, policies) =>
+    client.keyId === undefined
+      ? askAddress(1, client, policies)
+      : Effect.uninterruptible(takeOfKey(client, client.keyId, policies, mostRetries))
+}

@@ -1,1 +1,0 @@
-export * from "@tenure/core/LastAttempt"

@@ -1,0 +1,65 @@
+/** A server without a host: every other path is not found. */
+
+import { describe, expect, it } from "vitest"
+import { accessSuite, rolesSuite } from "./adapters/access-suite.ts"
+import { connectionsSuite } from "./adapters/connections-suite.ts"
+import { docsSuite } from "./adapters/docs-suite.ts"
+import { eventsSuite, feedSuite } from "./adapters/feed-suite.ts"
+import { type AdapterHarness, type Serving, servingOn } from "./adapters/harness.ts"
+import { hostSuite } from "./adapters/host-suite.ts"
+import { limitsSuite } from "./adapters/limits-suite.ts"
+import { malformedSuite, parsedSuite } from "./adapters/malformed-suite.ts"
+import { operationsSuite } from "./adapters/operations/index.ts"
+import { expectFailure, send } from "./support/http.ts"
+
+const paths = ["/", "/v2", "/v2/projects/p1/x", "/favicon.ico", "/v2/%zz", "//", "/v2/x?y=1"]
+
+/** Declares the tests. */
+export const standaloneSuite = (serving: Serving): void => {
+  describe("a path outside the API", () => {
+    it(
+      "is answered with 404, with or without a token",
+      serving(async ({ call, url }) => {
+        for (const path of paths) {
+          const [pathOnly = ""] = path.split("?")
+          expectFailure(await call("GET", path), "GET", pathOnly, 404, "ROUTE_NOT_FOUND")
+          expectFailure(await send(url, { path }), "GET", pathOnly, 404, "ROUTE_NOT_FOUND")
+        }
+      }),
+    )
+
+    it(
+      "is answered with 404 for every method",
+      serving(async ({ call }) => {
+        for (const method of ["OPTIONS", "PUT", "PURGE"]) {
+          expectFailure(await call(method, "/nothing"), method, "/nothing", 404, "ROUTE_NOT_FOUND")
+        }
+        expect((await call("HEAD", "/nothing")).status).toBe(404)
+      }),
+    )
+  })
+}
+
+/** What every adapter must do: the whole API, over real connections. */
+
+/**
+ * Declares the tests that certify an adapter: one that mounts the API in a host, or one that serves
+ * the API alone.
+ */
+export const adapterSuite = (name: string, harness: AdapterHarness): void => {
+  const serving = servingOn(harness)
+  describe(name, () => {
+    operationsSuite(serving)
+    accessSuite(serving)
+    rolesSuite(serving)
+    limitsSuite(serving)
+    malformedSuite(serving)
+    eventsSuite(serving)
+    feedSuite(serving)
+    connectionsSuite(serving)
+    docsSuite(serving)
+    if (harness.isSameBehindParser === true) parsedSuite(servingOn(harness, true))
+    if (harness.isStandalone === true) standaloneSuite(serving)
+    else hostSuite(serving)
+  })
+}

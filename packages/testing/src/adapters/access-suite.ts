@@ -1,0 +1,460 @@
+/** Authentication, projects, paths and request ids. */
+
+import { type Operation, routes } from "@tenure/core/internal"
+import { type Role, roleCovers, roles } from "@tenure/core/store"
+import * as Struct from "effect/Struct"
+import { describe, expect, it } from "vitest"
+import {
+  type Incoming,
+  expectElsewhere,
+  expectFailure,
+  expectHeaders,
+  fieldsOf,
+  send,
+} from "../support/http.ts"
+import type { Fixture, Serving } from "./harness.ts"
+
+const webhooks = "/v2/projects/p1/integrations/webhooks"
+const extend = "2099-01-01T00:00:00.000Z"
+
+/** All endpoints, with a body if they accept one. */
+const endpoints: ReadonlyArray<readonly [method: string, path: string, body?: object]> = [
+  ["PATCH", "/memberships/1001/extend", { extend }],
+  ["PATCH", "/memberships/extend", { extend }],
+  ["POST", "/integrations/webhooks", { url: "https://receiver.example/" }],
+  ["GET", "/integrations/webhooks"],
+  ["DELETE", "/integrations/webhooks/6ba7b810-9dad-41d1-80b4-00c04fd430c8"],
+]
+
+/** A response without the fields that differ between any two. */
+const comparable = ({ body, headers, status }: Incoming, project: string) => {
+  const { date: _date, ...rest } = headers
+  const { path, request_id: _id, ...fields } = fieldsOf(body)
+  return { status, headers: rest, fields, path: String(path).replace(project, "PROJECT") }
+}
+
+const tokenTests = (serving: Serving): void => {
+  it(
+    "is required by every endpoint",
+    serving(async ({ url }) => {
+      for (const [method, suffix] of endpoints) {
+        const path = `/v2/projects/p1${suffix}`
+        const response = await send(url, { method, path })
+        expectFailure(response, method, path, 401, "UNAUTHORIZED")
+        expect(response.headers["www-authenticate"]).toBe("Bearer")
+      }
+    }),
+  )
+
+  it(
+    "accepts only a known bearer token",
+    serving(async ({ call, token }) => {
+      const fields = [
+        "",
+        "Bearer",
+        "Bearer ",
+        "Bearer unknown",
+        `Basic ${token}`,
+        token,
+        `Bearer${token}`,
+        `Bearer ${token} ${token}`,
+        `Bearer ${token},`,
+        `Bearer ${token}x`,
+        `Bearer "${token}"`,
+        `Bearer ${token.slice(0, -1)}`,
+        `Bearer ${token.toUpperCase()}`,
+        `Bearer ${"x".repeat(8000)}`,
+      ]
+      for (const authorization of fields) {
+        const response = await call("GET", webhooks, { headers: { authorization } })
+        expectFailure(response, "GET", webhooks, 401, "UNAUTHORIZED")
+      }
+    }),
+  )
+
+  it(
+    "accepts the scheme in upper and lower case",
+    serving(async ({ call, token }) => {
+      for (const scheme of ["Bearer", "bearer", "BEARER", "bEaReR"]) {
+        const headers = { authorization: `${scheme} ${token}` }
+        expect((await call("GET", webhooks, { headers })).status).toBe(200)
+      }
+    }),
+  )
+
+  it(
+    "refuses two Authorization fields, even if they are identical",
+    serving(async ({ call, token }) => {
+      for (const other of [token, "other"]) {
+        const headers = { authorization: [`Bearer ${token}`, `Bearer ${other}`] }
+        const response = await call("GET", webhooks, { headers })
+        expect([400, 401]).toContain(response.status)
+        expectHeaders(response)
+      }
+    }),
+  )
+}
+
+const keyTests = (serving: Serving): void => {
+  it(
+    "fails after a key is revoked or has expired",
+    serving(async ({ call, tenure }) => {
+      const statusOf = async ({ token }: { readonly token: string }) =>
+        (await call("GET", webhooks, { token })).status
+      const revoked = await tenure.apiKeys.issue({ projects: ["p1"] })
+      const expiring = await tenure.apiKeys.issue({
+        projects: ["p1"],
+        expiresAt: Date.now() + 1000,
+      })
+      const valid = await tenure.apiKeys.issue({
+        projects: ["p1"],
+        expiresAt: Date.now() + 60_000,
+      })
+      expect(await statusOf(revoked)).toBe(200)
+      await tenure.apiKeys.revoke(revoked.id)
+      expect(await statusOf(revoked)).toBe(401)
+      await expect.poll(() => statusOf(expiring), { timeout: 60_000, interval: 100 }).toBe(401)
+      expect(await statusOf(valid)).toBe(200)
+    }),
+  )
+
+  it(
+    "is checked before anything else in the request",
+    serving(async ({ url }) => {
+      const response = await send(url, { method: "PROPFIND", path: webhooks, body: "{" })
+      expectFailure(response, "PROPFIND", webhooks, 401, "UNAUTHORIZED")
+    }),
+  )
+}
+
+const authenticationTests = (serving: Serving): void => {
+  describe("authentication", () => {
+    tokenTests(serving)
+    keyTests(serving)
+  })
+}
+
+const projectTests = (serving: Serving): void => {
+  describe("a project", () => {
+    it(
+      "that the key does not open looks exactly like one that does not exist",
+      serving(async ({ call }) => {
+        for (const [method, suffix, body] of endpoints) {
+          const foreign = await call(method, `/v2/projects/p2${suffix}`, { body })
+          const missing = await call(method, `/v2/projects/p9${suffix}`, { body })
+          expectFailure(foreign, method, `/v2/projects/p2${suffix}`, 404, "PROJECT_NOT_FOUND")
+          const ignoringCounters = (response: Incoming, project: string) => {
+            const one = comparable(response, project)
+            const { "x-ratelimit-remaining": _r, "x-ratelimit-reset": _s, ...headers } = one.headers
+            return { ...one, headers }
+          }
+          expect(ignoringCounters(foreign, "p2")).toEqual(ignoringCounters(missing, "p9"))
+        }
+      }),
+    )
+
+    it(
+      "that the key does not open looks missing also when the body is invalid",
+      serving(async ({ call }) => {
+        for (const body of ["{", "[]", { extend: 1 }, {}]) {
+          const path = "/v2/projects/p2/memberships/extend"
+          const response = await call("PATCH", path, { body })
+          expectFailure(response, "PATCH", path, 404, "PROJECT_NOT_FOUND")
+        }
+      }),
+    )
+
+    it(
+      "can share a key with other projects",
+      serving(async ({ call, tenure }) => {
+        const { token } = await tenure.apiKeys.issue({ projects: ["p1", "p2"] })
+        for (const project of ["p1", "p2"]) {
+          const path = `/v2/projects/${project}/integrations/webhooks`
+          expect((await call("GET", path, { token })).status).toBe(200)
+        }
+      }),
+    )
+
+    it(
+      "can have any name that can be percent-encoded",
+      serving(async ({ call, tenure }) => {
+        const names = ["__proto__", "constructor", "a/b", "a b", "日本", "100%", "...", "?#"]
+        for (const name of names) {
+          const path = `/v2/projects/${encodeURIComponent(name)}/integrations/webhooks`
+          expect((await call("GET", path)).status).toBe(404)
+          await tenure.memberships.createProject(name)
+          const { token } = await tenure.apiKeys.issue({ projects: [name] })
+          expect((await call("GET", path, { token })).status).toBe(200)
+        }
+      }),
+    )
+  })
+}
+
+const pathTests = (serving: Serving): void => {
+  describe("a path", () => {
+    it(
+      "starts with the base path",
+      serving(
+        async ({ call }) => {
+          const response = await call("GET", `/api/members${webhooks}`)
+          expect(response.body).toMatchObject({ code: 200, path: `/api/members${webhooks}` })
+          expectElsewhere(await call("GET", webhooks))
+        },
+        { basePath: "/api/members" },
+      ),
+    )
+
+    it(
+      "appears in the envelope without the query",
+      serving(async ({ call }) => {
+        const response = await call("GET", `${webhooks}?token=secret&x=/y`)
+        expect(response.body).toMatchObject({ code: 200, path: webhooks })
+        expect(response.text).not.toContain("secret&")
+      }),
+    )
+  })
+}
+
+const absoluteTests = (serving: Serving): void => {
+  describe("a target in absolute form", () => {
+    it(
+      "counts as its path, with a query or a fragment",
+      serving(async ({ call }) => {
+        for (const end of ["", "?a", "#a", "?a#b", "#/", "#?"]) {
+          const response = await call("GET", `http://localhost${webhooks}${end}`)
+          expect(response.body).toMatchObject({ code: 200, path: webhooks })
+        }
+      }),
+    )
+  })
+}
+
+const dotSegmentsTests = (serving: Serving): void => {
+  describe("a path with dot segments", () => {
+    it(
+      "is outside the API",
+      serving(async ({ call }) => {
+        for (const dots of ["..", "%2e%2e", ".", "%2E"]) {
+          expectElsewhere(await call("DELETE", `${webhooks}/${dots}`))
+        }
+      }),
+    )
+  })
+}
+
+const envelopeTests = (serving: Serving): void => {
+  describe("the envelope", () => {
+    it(
+      "has a different request id in each response",
+      serving(async ({ call }) => {
+        const ids = new Set<unknown>()
+        for (let count = 0; count < 20; count++) {
+          ids.add(fieldsOf((await call("GET", webhooks)).body)["request_id"])
+        }
+        expect(ids.size).toBe(20)
+      }),
+    )
+  })
+}
+
+/** Declares the tests. */
+export const accessSuite = (serving: Serving): void => {
+  authenticationTests(serving)
+  projectTests(serving)
+  pathTests(serving)
+  absoluteTests(serving)
+  dotSegmentsTests(serving)
+  envelopeTests(serving)
+}
+
+/** Who may do what: every operation, for every role, in own, foreign and missing projects. */
+
+/** What is expected of an operation. */
+interface Expectation {
+  /** The least role that may call it; `"none"` if no key is needed. */
+  readonly least: Role | "none"
+  /** Whether the key must open all projects. */
+  readonly needsAll?: boolean
+  /** The body of a request, for operations that need one. */
+  readonly body?: object
+  /** The content type of the body, if it is not JSON. */
+  readonly type?: string
+  /** How those who may call it are answered: `"OK"` (default), or the code of an error. */
+  readonly answer?: string
+  /**
+   * How those who may use all projects are answered if the project does not exist; by default, with
+   * the code of a project that was not found.
+   */
+  readonly missing?: string
+}
+
+const rolesSuiteExtend = "2099-01-01T00:00:00.000Z"
+
+const unknownWebhook = { answer: "WEBHOOK_NOT_FOUND" } as const
+
+/** The expectation of each operation. One that is missing does not compile. */
+const expectations: { readonly [Of in Operation]: Expectation } = {
+  "memberships.extend": { least: "client", body: { extend: rolesSuiteExtend } },
+  "memberships.extendAll": { least: "client", body: { extend: rolesSuiteExtend } },
+  "memberships.import": {
+    least: "operator",
+    body: { user_id: "1001", end_date: rolesSuiteExtend },
+    type: "application/x-ndjson",
+  },
+  "memberships.grant": { least: "operator", body: { end_date: rolesSuiteExtend } },
+  "memberships.end": { least: "operator" },
+  "memberships.list": { least: "client" },
+  "memberships.get": { least: "client" },
+  "memberships.history": { least: "operator" },
+  "projects.list": { least: "client" },
+  "projects.create": { least: "admin", missing: "OK" },
+  "projects.get": { least: "client" },
+  "projects.delete": { least: "admin" },
+  "projects.audit": { least: "operator" },
+  "webhooks.list": { least: "client" },
+  "webhooks.create": { least: "client", body: { url: "https://receiver.example/" } },
+  "webhooks.delete": { least: "client", ...unknownWebhook },
+  "webhooks.health": { least: "client" },
+  "webhooks.get": { least: "client", ...unknownWebhook },
+  "webhooks.ping": { least: "operator", ...unknownWebhook },
+  "webhooks.enable": { least: "operator", ...unknownWebhook },
+  "webhooks.rotate": { least: "operator", ...unknownWebhook },
+  "webhooks.deliveries": { least: "operator", ...unknownWebhook },
+  "webhooks.delivery": { least: "operator", ...unknownWebhook },
+  "webhooks.replay": {
+    least: "operator",
+    body: { since: rolesSuiteExtend },
+    ...unknownWebhook,
+  },
+  "events.list": { least: "client" },
+  "events.publish": { least: "operator", body: { type: "payment.completed", data: {} } },
+  "events.get": { least: "operator", answer: "EVENT_NOT_FOUND" },
+  "realtime.issueTicket": { least: "client", body: { projects: ["p2"] } },
+  "apiKeys.list": { least: "admin" },
+  "apiKeys.issue": { least: "admin", body: { projects: ["p2"], role: "client" } },
+  "apiKeys.revoke": { least: "admin", answer: "API_KEY_NOT_FOUND" },
+  "audit.list": { least: "admin", needsAll: true },
+  "identity.get": { least: "client" },
+  "status.activity": { least: "admin", needsAll: true },
+  "status.get": { least: "admin", needsAll: true },
+  "docs.document": { least: "none" },
+  "docs.asyncDocument": { least: "none" },
+  "docs.page": { least: "none" },
+}
+
+/** Somebody who sends requests, and the project that they may use. */
+interface Sender {
+  readonly name: string
+  readonly role: Role
+  readonly projects: "all" | ReadonlyArray<string>
+}
+
+const senders: ReadonlyArray<Sender> = [
+  ...roles.map((role) => ({ name: `${role} of p2`, role, projects: ["p2"] })),
+  ...roles.map((role) => ({
+    name: `${role} of all projects`,
+    role,
+    projects: "all" as const,
+  })),
+]
+
+const projects = ["p1", "p2", "p9"]
+
+const unknownId = "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
+
+/** Returns the path of an operation: for a member of the project, and otherwise for unknown things. */
+const pathOf = (operation: Operation, project: string): string =>
+  routes[operation].pattern
+    .replace(":project_id", project)
+    .replace(":user_id", "1001")
+    .replace(/:\w+/, unknownId)
+
+const codeOf = ({ body, status }: Incoming): unknown =>
+  status === 200 ? "OK" : fieldsOf(fieldsOf(body)["error"])["error_code"]
+
+/** Returns how a request in a project is answered; p9 does not exist. */
+const expectedOf = (operation: Operation, sender: Sender, project: string): string => {
+  const { answer = "OK", least, missing = "PROJECT_NOT_FOUND", needsAll } = expectations[operation]
+  if (needsAll === true && sender.projects !== "all") return "FORBIDDEN"
+  if (least !== "none" && !roleCovers(sender.role, least)) return "FORBIDDEN"
+  if (!routes[operation].pattern.includes(":project_id")) return answer
+  if (sender.projects === "all") return project === "p9" ? missing : answer
+  return sender.projects.includes(project) ? answer : "PROJECT_NOT_FOUND"
+}
+
+/** Makes the member of both projects whom an operation may have removed. */
+const restore = async ({ tenure: { memberships } }: Fixture): Promise<void> => {
+  for (const projectId of ["p1", "p2"]) {
+    await memberships.createProject(projectId)
+    await memberships.grant({ projectId, userId: "1001", endDate: rolesSuiteExtend })
+  }
+}
+
+const answersTo = async (fixture: Fixture, operation: Operation, sender: Sender) => {
+  const { body, type } = expectations[operation]
+  const { method } = routes[operation]
+  const headers = type === undefined ? {} : { "content-type": type }
+  const answers: Record<string, unknown> = {}
+  for (const project of projects) {
+    await restore(fixture)
+    const { token } = await fixture.tenure.apiKeys.issue(sender)
+    answers[project] = codeOf(
+      await fixture.call(method, pathOf(operation, project), { token, body, headers }),
+    )
+  }
+  return answers
+}
+
+const erasureTest = (serving: Serving): void => {
+  it(
+    "admin is needed to erase a person",
+    serving(async (fixture) => {
+      for (const sender of senders) {
+        await restore(fixture)
+        const { token } = await fixture.tenure.apiKeys.issue(sender)
+        for (const [erase, least] of [
+          ["true", "admin"],
+          ["false", "operator"],
+        ] as const) {
+          const path = `${pathOf("memberships.end", "p2")}?erase=${erase}`
+          const code = codeOf(await fixture.call("DELETE", path, { token }))
+          const isForbidden = !roleCovers(sender.role, least)
+          expect([sender.name, erase, code === "FORBIDDEN"]).toEqual([
+            sender.name,
+            erase,
+            isForbidden,
+          ])
+        }
+      }
+    }),
+  )
+}
+
+/** Declares the tests. */
+export const rolesSuite = (serving: Serving): void => {
+  describe("a role", () => {
+    erasureTest(serving)
+    for (const operation of Struct.keys(expectations)) {
+      it(
+        `${expectations[operation].least} is enough for ${operation}, in projects that the key opens`,
+        serving(async (fixture) => {
+          for (const sender of senders) {
+            const expected = projects.map((project) => [
+              project,
+              expectedOf(operation, sender, project),
+            ])
+            const answers = await answersTo(fixture, operation, sender)
+            expect([sender.name, answers]).toEqual([sender.name, Object.fromEntries(expected)])
+          }
+          const { method } = routes[operation]
+          const headers = { authorization: "" }
+          const stranger = await fixture.call(method, pathOf(operation, "p1"), { headers })
+          expect(codeOf(stranger)).toBe(
+            expectations[operation].least === "none" ? "OK" : "UNAUTHORIZED",
+          )
+        }),
+      )
+    }
+  })
+}

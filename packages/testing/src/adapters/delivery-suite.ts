@@ -1,0 +1,460 @@
+/** What the suite of deliveries needs, and what its tests start. */
+
+import { once } from "node:events"
+import * as Net from "node:net"
+import { type TenureOptions, type WebhookOptions, createTenure } from "@tenure/core"
+import type { Event, StorePorts } from "@tenure/core/store"
+import type * as Layer from "effect/Layer"
+import { afterEach, describe, expect, it } from "vitest"
+import {
+  type Answer,
+  type Receiver,
+  eventually,
+  isSignedWith,
+  startReceiver,
+} from "../support/fixtures.ts"
+
+/** A store and a transport to certify. */
+export interface DeliveryHarness {
+  /** Returns a layer of empty stores, independent of the stores of earlier calls. */
+  readonly stores: () => Layer.Layer<StorePorts, unknown>
+  readonly transport: NonNullable<TenureOptions["transport"]>
+}
+
+/** The project that tests publish events of. */
+export const deliveryProjectId = "p1"
+
+const defaults: WebhookOptions = {
+  allowedNetworks: ["127.0.0.0/8"],
+  maxPerProject: 2000,
+  retrySchedule: ["1 hour"],
+}
+
+/** Starts Tenure with one project. */
+const startSender = async ({ stores, transport }: DeliveryHarness, options: WebhookOptions) => {
+  const events: Array<Event> = []
+  const tenure = await createTenure({
+    stores: stores(),
+    transport,
+    onEvent: (event) => void events.push(event),
+    webhooks: { ...defaults, ...options },
+  })
+  await tenure.memberships.createProject(deliveryProjectId)
+  const deliveries = (webhookId: string) =>
+    tenure.webhooks.deliveries({ projectId: deliveryProjectId, webhookId })
+  return {
+    tenure,
+    /** The events that the host was told of. */
+    events,
+    /** Publishes events one after another. */
+    publish: async (count = 1): Promise<void> => {
+      for (let published = 0; published < count; published++) {
+        await tenure.events.publish({
+          projectId: deliveryProjectId,
+          type: "test.happened",
+          data: {},
+        })
+      }
+    },
+    webhookTo: (url: string) => tenure.webhooks.create({ projectId: deliveryProjectId, url }),
+    deliveries,
+    /** Returns the attempts of all deliveries to a webhook. */
+    attempts: async (webhookId: string) =>
+      (await deliveries(webhookId)).flatMap(({ attempts }) => attempts),
+  }
+}
+
+/** Listens on a free port, and leaves each connection to the given function. */
+const startListener = async (onConnection: (socket: Net.Socket) => void) => {
+  const open = new Set<Net.Socket>()
+  const server = Net.createServer((socket) => {
+    open.add(socket)
+    socket.on("error", () => {}).resume()
+    onConnection(socket)
+  })
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  const address = server.address()
+  const close = () => {
+    for (const socket of open) socket.destroy()
+    server.close()
+  }
+  return { port: typeof address === "object" ? (address?.port ?? 0) : 0, close }
+}
+
+/** Returns functions that start what a test needs, and closes all of it after the test. */
+export const deliveriesOn = (harness: DeliveryHarness) => {
+  const closing: Array<() => unknown> = []
+
+  afterEach(async () => {
+    for (const close of closing.splice(0).toReversed()) await close()
+  })
+
+  return {
+    sender: async (options: WebhookOptions = {}) => {
+      const sender = await startSender(harness, options)
+      closing.push(sender.tenure.close)
+      return sender
+    },
+    receiver: async (answer?: Answer): Promise<Receiver> => {
+      const receiver = await startReceiver(answer)
+      closing.push(receiver.close)
+      return receiver
+    },
+    listener: async (onConnection: (socket: Net.Socket) => void): Promise<number> => {
+      const { close, port } = await startListener(onConnection)
+      closing.push(close)
+      return port
+    },
+  }
+}
+
+/** What tests of deliveries start. */
+export type Deliveries = ReturnType<typeof deliveriesOn>
+
+/** What is delivered, and how it is signed. */
+
+/** Declares the tests. */
+export const eventTests = ({ receiver, sender }: Deliveries): void => {
+  describe("a notification", () => {
+    it("is signed with both secrets during a rotation", async () => {
+      const one = await receiver()
+      const { publish, tenure, webhookTo } = await sender()
+      const { id, secret } = await webhookTo(one.url)
+      await publish()
+      await one.until(1)
+      const { secret: fresh } = await tenure.webhooks.rotateSecret({
+        projectId: deliveryProjectId,
+        webhookId: id,
+      })
+      await publish()
+      await one.until(2)
+      const verdicts = one.received.map((notification) => [
+        isSignedWith(notification, secret),
+        isSignedWith(notification, fresh),
+      ])
+      expect(verdicts).toEqual([
+        [true, false],
+        [true, true],
+      ])
+    })
+
+    it("has an event type that the webhook asked for, and the same id when it is replayed", async () => {
+      const one = await receiver()
+      const { deliveries, publish, tenure } = await sender()
+      const eventTypes = ["payment.completed"]
+      const { id } = await tenure.webhooks.create({
+        projectId: deliveryProjectId,
+        url: one.url,
+        eventTypes,
+      })
+      await publish()
+      const payment = { projectId: deliveryProjectId, type: "payment.completed", data: 1 }
+      const eventId = await tenure.events.publish(payment)
+      await eventually(async () => {
+        const [delivery] = await deliveries(id)
+        return delivery?.state === "delivered" && delivery.eventId === eventId
+      })
+      expect(await deliveries(id)).toHaveLength(1)
+      expect(
+        await tenure.webhooks.replay({ projectId: deliveryProjectId, webhookId: id, eventId }),
+      ).toBe(true)
+      await one.until(2)
+      const ids = one.received.map(({ headers }) => headers["webhook-id"])
+      expect(ids).toEqual([eventId, eventId])
+    })
+  })
+}
+
+/** Receivers that are slow, or never end. */
+
+const head = "HTTP/1.1 200 OK\r\n"
+
+/** Sends a long body, a byte every 50 ms. */
+const drip = (socket: Net.Socket): void => {
+  socket.write(`${head}Content-Length: 1000000\r\n\r\n`)
+  const timer = setInterval(() => socket.write("x"), 50)
+  socket.on("close", () => clearInterval(timer))
+}
+
+/** Sends a body without end, as fast as the sender reads it. */
+const pour = (socket: Net.Socket): void => {
+  socket.write(`${head}Transfer-Encoding: chunked\r\n\r\n`)
+  const fill = (): void => {
+    while (!socket.destroyed && socket.write(`400\r\n${"y".repeat(1024)}\r\n`));
+  }
+  socket.on("drain", fill)
+  fill()
+}
+
+const slowReceivers = [
+  ["never responds", "http", () => {}],
+  ["never completes the TLS handshake", "https", () => {}],
+  ["never completes the headers", "http", (socket: Net.Socket) => socket.write(head)],
+  ["sends its body byte by byte", "http", drip],
+] as const
+
+// What waits for an attempt that hangs takes an hour.
+const soonMillis = 10_000
+
+// More receivers than attempts that may be in flight.
+const hangingProjects = [
+  { projects: 5, webhooks: 20, maxInFlight: 64 },
+  { projects: 25, webhooks: 42, maxInFlight: 1024 },
+]
+
+/** Declares the tests. */
+export const deadlineTests = ({ listener, receiver, sender }: Deliveries): void => {
+  describe("an attempt", () => {
+    it.each(slowReceivers)(
+      "ends at the deadline if the receiver %s, and the next attempt starts",
+      async (_name, scheme, behave) => {
+        const { attempts, publish, webhookTo } = await sender({ timeout: 300 })
+        const port = await listener(behave)
+        const { id } = await webhookTo(`${scheme}://127.0.0.1:${port}/`)
+        // More than the four that may be in flight.
+        await publish(6)
+        await eventually(async () => (await attempts(id)).length === 6)
+        for (const { durationMillis, result } of await attempts(id)) {
+          expect(result).toEqual({ _tag: "Failed", reason: "Timeout" })
+          // Timers may fire a few milliseconds early.
+          expect(durationMillis).toBeGreaterThanOrEqual(295)
+        }
+      },
+    )
+
+    it("reads only the first KiB of an endless body", async () => {
+      const { attempts, publish, webhookTo } = await sender()
+      const port = await listener(pour)
+      const { id } = await webhookTo(`http://127.0.0.1:${port}/`)
+      await publish()
+      await eventually(async () => (await attempts(id)).length === 1)
+      expect((await attempts(id))[0]?.result).toEqual({
+        _tag: "Answered",
+        status: 200,
+        body: "y".repeat(1024),
+      })
+    })
+
+    it.each(hangingProjects)(
+      "starts soon while $projects projects have $webhooks receivers each that do not respond, of $maxInFlight attempts",
+      { timeout: 60_000 },
+      async ({ maxInFlight, projects, webhooks }) => {
+        const { publish, tenure, webhookTo } = await sender({ maxInFlight, timeout: "1 hour" })
+        let hanging = 0
+        const port = await listener(() => {
+          hanging += 1
+        })
+        const names = Array.from({ length: projects }, (_, index) => `hanging${index}`)
+        const url = `http://127.0.0.1:${port}/`
+        await Promise.all(
+          names.map(async (projectId) => {
+            await tenure.memberships.createProject(projectId)
+            const all = Array.from({ length: webhooks }, () => ({ projectId, url }))
+            await Promise.all(all.map((webhook) => tenure.webhooks.create(webhook)))
+            await tenure.events.publish({ projectId, type: "test.happened", data: 1 })
+            await tenure.events.publish({ projectId, type: "test.happened", data: 2 })
+          }),
+        )
+        await eventually(() => hanging >= maxInFlight / 4)
+        const healthy = await receiver()
+        await webhookTo(healthy.url)
+        await publish(5)
+        const published = performance.now()
+        await healthy.until(5)
+        expect(performance.now() - published).toBeLessThan(soonMillis)
+      },
+    )
+  })
+}
+
+/** Attempts that fail are repeated, at a pace that the receiver can bear. */
+
+const retriesFailing: Answer = (response) => void response.writeHead(500).end()
+
+/** Declares the tests. */
+export const retryTests = ({ receiver, sender }: Deliveries): void => {
+  describe("a retry", () => {
+    it("reaches a receiver that has recovered, with the same id", async () => {
+      let isWell = false
+      const one = await receiver((response) => {
+        response.writeHead(isWell ? 204 : 500).end("not now")
+      })
+      const { deliveries, publish, webhookTo } = await sender({ retrySchedule: [50, 50, "1 hour"] })
+      const { id } = await webhookTo(one.url)
+      await publish()
+      await one.until(2)
+      isWell = true
+      await eventually(async () => (await deliveries(id))[0]?.state === "delivered")
+      const results = (await deliveries(id))[0]?.attempts.map(({ result }) => result)
+      expect(results?.at(0)).toEqual({ _tag: "Answered", status: 500, body: "not now" })
+      expect(results?.at(-1)).toEqual({ _tag: "Answered", status: 204, body: "" })
+      expect(new Set(one.received.map(({ headers }) => headers["webhook-id"])).size).toBe(1)
+    })
+
+    it("waits as long as the receiver asks, and so do other deliveries to it", async () => {
+      const one = await receiver((response) => {
+        const isFirst = one.received.length === 1
+        response.writeHead(isFirst ? 429 : 204, { "retry-after": "1" }).end()
+      })
+      const { attempts, publish, webhookTo } = await sender({ retrySchedule: [50, "2 seconds"] })
+      const { id } = await webhookTo(one.url)
+      await publish()
+      // A delivery that is claimed before the first attempt is recorded does not wait.
+      await eventually(async () => (await attempts(id)).length === 1)
+      await publish()
+      await one.until(3)
+      const [first, ...others] = one.received
+      // The second that the receiver asked for, less the early firing of timers.
+      for (const { at } of others) expect(at - (first?.at ?? 0)).toBeGreaterThan(900)
+    })
+
+    it("is rare while a webhook only fails", async () => {
+      const bad = await receiver(retriesFailing)
+      const { attempts, publish, webhookTo } = await sender({ retrySchedule: ["30 seconds"] })
+      const { id } = await webhookTo(bad.url)
+      await publish(60)
+      await bad.until(10)
+      await eventually(async () => (await attempts(id)).length === bad.received.length)
+      // Each delivery to another webhook takes a claim, which could include the failing one.
+      const good = await receiver()
+      await webhookTo(good.url)
+      for (let count = 1; count <= 20; count++) {
+        await publish()
+        await good.until(count)
+      }
+      expect(bad.received.length).toBeLessThan(20)
+    })
+  })
+}
+
+/** Webhooks that are disabled or deleted get no more deliveries. */
+
+const typeOf = ({ body }: { readonly body: string }): unknown => JSON.parse(body).type
+
+const disabledTests = ({ receiver, sender }: Deliveries): void => {
+  it("is disabled after failing for too long, which the host and other webhooks learn", async () => {
+    const other = await receiver()
+    const failing = await receiver((response) => void response.writeHead(500).end())
+    const { events, publish, tenure, webhookTo } = await sender({
+      retrySchedule: [200, 200, 200, 200, 200],
+      disableAfter: 500,
+    })
+    await webhookTo(other.url)
+    const { id } = await webhookTo(failing.url)
+    await publish()
+    await other.until(2)
+    expect(JSON.parse(other.received[1]?.body ?? "")).toMatchObject({
+      type: "webhook.disabled",
+      data: { webhook_id: id, reason: "failing" },
+    })
+    const announced = () => events.filter((event) => typeOf(event) === "webhook.disabled")
+    await eventually(() => announced().length > 0)
+    expect(announced().map(({ body }) => JSON.parse(body).data.webhook_id)).toEqual([id])
+    await tenure.webhooks.enable({ projectId: deliveryProjectId, webhookId: id })
+    expect(
+      await tenure.webhooks.replayFailed({ projectId: deliveryProjectId, webhookId: id, since: 0 }),
+    ).toBe(1)
+  })
+
+  it("is disabled when it responds with 410, and delivers again when it is enabled", async () => {
+    const other = await receiver()
+    const gone = await receiver((response) => void response.writeHead(410).end())
+    const { publish, tenure, webhookTo } = await sender()
+    await webhookTo(other.url)
+    const { id } = await webhookTo(gone.url)
+    await publish()
+    await other.until(2)
+    await publish()
+    await other.until(3)
+    expect(gone.received).toHaveLength(1)
+    expect(other.received.map(typeOf)).toEqual([
+      "test.happened",
+      "webhook.disabled",
+      "test.happened",
+    ])
+    await tenure.webhooks.enable({ projectId: deliveryProjectId, webhookId: id })
+    await publish()
+    await gone.until(2)
+  })
+}
+
+const deletedTests = ({ receiver, sender }: Deliveries): void => {
+  it("ends its deliveries when it is deleted: those in flight and those that wait", async () => {
+    const closed: Array<Promise<unknown>> = []
+    const hanging = await receiver((response) => void closed.push(once(response, "close")))
+    const { deliveries, publish, tenure, webhookTo } = await sender()
+    const { id } = await webhookTo(hanging.url)
+    await publish(10)
+    await hanging.until(4)
+    await tenure.webhooks.delete({ projectId: deliveryProjectId, webhookId: id })
+    await Promise.all(closed)
+    const sentinel = await receiver()
+    await webhookTo(sentinel.url)
+    await publish()
+    await sentinel.until(1)
+    expect(hanging.received).toHaveLength(4)
+    const states = (await deliveries(id)).map(({ state }) => state)
+    expect(states).toEqual(Array.from({ length: 10 }, () => "cancelled"))
+  })
+}
+
+/** Declares the tests. */
+export const endingTests = (deliveries: Deliveries): void => {
+  describe("a webhook", () => {
+    disabledTests(deliveries)
+    deletedTests(deliveries)
+  })
+}
+
+/** A process that delivers only when it is told to. */
+
+/** Declares the tests. */
+export const flushingTests = ({ receiver, sender }: Deliveries): void => {
+  describe("a process that delivers only when it is told to", () => {
+    it("sends all that is due, and returns how much is left", async () => {
+      const { received, url } = await receiver()
+      const failing = await receiver((response) => void response.writeHead(500).end())
+      const { publish, tenure, webhookTo } = await sender({ dispatch: false })
+      await webhookTo(url)
+      await publish(100)
+      expect(received).toHaveLength(0)
+      expect(await tenure.flush({ timeout: "1 minute" })).toBe(0)
+      expect(new Set(received.map(({ headers }) => headers["webhook-id"])).size).toBe(100)
+      await webhookTo(failing.url)
+      await publish()
+      expect(await tenure.flush({ timeout: "1 minute" })).toBe(1)
+      expect([received.length, failing.received.length]).toEqual([101, 1])
+    })
+
+    it("gives back what it could not send in time", async () => {
+      const closed: Array<Promise<unknown>> = []
+      const slow = await receiver((response) => {
+        if (slow.received.length > 1) return void response.writeHead(204).end()
+        closed.push(once(response, "close"))
+      })
+      const { publish, tenure, webhookTo } = await sender({ dispatch: false })
+      await webhookTo(slow.url)
+      await publish()
+      const flushed = tenure.flush({ timeout: "1 second" })
+      await slow.until(1)
+      expect(await flushed).toBe(1)
+      await Promise.all(closed)
+      expect(await tenure.flush({ timeout: "1 minute" })).toBe(0)
+      expect(slow.received).toHaveLength(2)
+    })
+  })
+}
+
+/** What a store and a transport must do together: deliveries over real connections. */
+
+/** Declares the tests that certify deliveries with a store and a transport. */
+export const deliverySuite = (name: string, harness: DeliveryHarness): void => {
+  describe(name, () => {
+    const deliveries = deliveriesOn(harness)
+    eventTests(deliveries)
+    deadlineTests(deliveries)
+    retryTests(deliveries)
+    endingTests(deliveries)
+    flushingTests(deliveries)
+  })
+}

@@ -1,0 +1,150 @@
+/** The API next to the routes of its host. */
+
+import { describe, expect, it } from "vitest"
+import {
+  exchange,
+  expectElsewhere,
+  expectFailure,
+  expectSuccess,
+  parseResponses,
+  send,
+} from "../support/http.ts"
+import type { Fixture, Serving } from "./harness.ts"
+
+const webhooks = "/v2/projects/p1/integrations/webhooks"
+const extendOne = "/v2/projects/p1/memberships/1001/extend"
+const extend = "2099-01-01T00:00:00.000Z"
+const extended = { total: 1, data: { new_end_date: extend } }
+
+/** Paths outside the API, some of which look similar. */
+const strangers = [
+  "/",
+  "//",
+  "/v2",
+  "/v2/projects/p1/x",
+  "/v2/projects/p1/memberships/1001/x",
+  `${extendOne}/`,
+  `/x${extendOne}`,
+  extendOne.toUpperCase(),
+  "/v2/projects/p1/integrations/webhooks/a/b",
+  "/v2/%zz",
+  "/favicon.ico?x=/v2/projects/p1/memberships/extend",
+]
+
+const own = ({ url }: Fixture, value: unknown) =>
+  send(url, {
+    method: "POST",
+    path: "/own",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(value),
+  })
+
+const routeTests = (serving: Serving): void => {
+  it(
+    "reads the bodies of its own routes",
+    serving(async (fixture) => {
+      expect((await own(fixture, { a: ["b"] })).body).toEqual({ a: ["b"] })
+      expect((await fixture.call("PATCH", extendOne, { body: { extend } })).status).toBe(200)
+      expect((await own(fixture, { c: 1 })).body).toEqual({ c: 1 })
+    }),
+  )
+
+  it(
+    "handles every request outside the API",
+    serving(async ({ call }) => {
+      for (const path of strangers) {
+        for (const method of ["GET", "PATCH", "OPTIONS"]) {
+          const response = await call(method, path)
+          expect([200, 204, 400, 404, 405]).toContain(response.status)
+          expect(response.text).not.toContain("request_id")
+          expect(response.headers["x-ratelimit-limit"]).toBeUndefined()
+        }
+      }
+    }),
+  )
+
+  it(
+    "sees its own errors in its error handler, and none of the API",
+    serving(async (fixture) => {
+      const { call, url } = fixture
+      expect((await send(url, { path: "/broken" })).status).toBe(418)
+      const refused = await call("PATCH", extendOne, { body: "{" })
+      expectFailure(refused, "PATCH", extendOne, 400, "MALFORMED_REQUEST")
+      expect((await send(url, { path: "/broken" })).status).toBe(418)
+      expect((await call("GET", webhooks)).status).toBe(200)
+    }),
+  )
+
+  it(
+    "accepts header names in upper and lower case",
+    serving(async ({ token, url }) => {
+      const body = JSON.stringify({ extend })
+      const raw = await exchange(
+        url,
+        [
+          `PATCH ${extendOne} HTTP/1.1`,
+          "HOST: localhost",
+          `AUTHORIZATION: Bearer ${token}`,
+          "cOnTeNt-TyPe: application/json",
+          `CONTENT-LENGTH: ${body.length}`,
+          "CONNECTION: close",
+          "",
+          body,
+        ].join("\r\n"),
+      )
+      expect(parseResponses(raw)[0]?.status).toBe(200)
+    }),
+  )
+}
+
+const mountTests = (serving: Serving): void => {
+  it(
+    "can parse bodies before the API",
+    serving(
+      async (fixture) => {
+        const response = await fixture.call("PATCH", extendOne, { body: { extend } })
+        expectSuccess(response, "PATCH", extendOne, extended)
+        const invalid = await fixture.call("PATCH", extendOne, { body: { extend: 1 } })
+        const codes = ["VALIDATION_ERROR", "VALIDATION_ERROR"]
+        expectFailure(invalid, "PATCH", extendOne, 422, codes)
+        expect((await fixture.call("GET", webhooks)).status).toBe(200)
+        expect((await own(fixture, { a: 1 })).body).toEqual({ a: 1 })
+      },
+      {},
+      { isBehindParser: true },
+    ),
+  )
+
+  it(
+    "can mount the API under a path, and only there",
+    serving(
+      async (fixture) => {
+        const { call } = fixture
+        const path = `/members${extendOne}`
+        const response = await call("PATCH", path, { body: { extend } })
+        expectSuccess(response, "PATCH", path, extended)
+        const list = `/members${webhooks}`
+        expectFailure(await call("PUT", list), "PUT", list, 405, "METHOD_NOT_ALLOWED")
+        for (const id of ["%zz", "%c3"]) {
+          const malformed = `/members/v2/projects/p1/memberships/${id}/extend`
+          const refused = await call("PATCH", malformed, { body: { extend } })
+          expectFailure(refused, "PATCH", malformed, 400, "MALFORMED_REQUEST")
+        }
+        expectElsewhere(await call("PATCH", extendOne, { body: { extend } }))
+        expectElsewhere(await call("PATCH", `/members/x${extendOne}`, { body: { extend } }))
+        expectElsewhere(await call("GET", "/members"))
+        expect((await own(fixture, { a: 1 })).body).toEqual({ a: 1 })
+      },
+      {},
+      { path: "/members" },
+    ),
+  )
+}
+
+/** Declares the tests. */
+export const hostSuite = (serving: Serving): void => {
+  describe("a host", () => {
+    routeTests(serving)
+    mountTests(serving)
+  })
+}

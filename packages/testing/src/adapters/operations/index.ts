@@ -1,0 +1,110 @@
+/** Who sends a request. */
+
+import { describe, expect, it } from "vitest"
+import { expectFailure, expectSuccess, fieldsOf, instant } from "../../support/http.ts"
+import type { Serving } from "../harness.ts"
+import { eventTests } from "./events.ts"
+import { conditionTests, extendAllTests, extendOneTests, grantingTests } from "./extending.ts"
+import { idempotencyTests } from "./idempotency.ts"
+import { importingTests } from "./importing.ts"
+import { apiKeyTests, ticketTests } from "./keys.ts"
+import { auditTests, projectTestsOn } from "./projects.ts"
+import { webhookRepairTests, webhookTests } from "./webhooks.ts"
+
+const identityPath = "/v2/identity"
+
+/** Declares the tests. */
+export const identityTests = (serving: Serving): void => {
+  describe("the identity", () => {
+    it(
+      "says who sends a request, and what they may do",
+      serving(async ({ call, tenure }) => {
+        const { id, token } = await tenure.apiKeys.issue({ projects: ["p1"], role: "operator" })
+        expectSuccess(await call("GET", identityPath, { token }), "GET", identityPath, {
+          data: { key_id: id, role: "operator", projects: ["p1"], read_only: false },
+        })
+        const unknown = await call("GET", `${identityPath}?verbose=true`, { token })
+        expectFailure(unknown, "GET", identityPath, 422, "VALIDATION_ERROR")
+      }),
+    )
+  })
+}
+
+/** The status of the server. */
+
+const path = "/v2/status"
+const activity = "/v2/status/activity"
+
+/** Declares the tests. */
+export const statusTests = (serving: Serving): void => {
+  describe("the status", () => {
+    it(
+      "says to an admin of all projects how the server is doing",
+      serving(async ({ call, tenure }) => {
+        const { token } = await tenure.apiKeys.issue({ projects: "all", role: "admin" })
+        expectSuccess(await call("GET", path, { token }), "GET", path, {
+          data: {
+            versions: { tenure: expect.stringMatching(/^\d+\.\d+\.\d+/), api: "v2" },
+            stores: {
+              memberships: true,
+              webhooks: true,
+              api_keys: true,
+              deliveries: true,
+              rate_limits: true,
+            },
+            backlog: { waiting: 0, due_for_ms: null },
+            failed_deliveries: 0,
+            disabled_webhooks: 0,
+            suspended_keys: [],
+          },
+        })
+        const unknown = await call("GET", `${path}?verbose=true`, { token })
+        expectFailure(unknown, "GET", path, 422, "VALIDATION_ERROR")
+      }),
+    )
+
+    it(
+      "says to an admin of all projects what this server has done in the last hour",
+      serving(
+        async ({ call, tenure }) => {
+          const { token } = await tenure.apiKeys.issue({ projects: "all", role: "admin" })
+          const refused = await tenure.apiKeys.issue({ projects: ["p1"], name: "busy" })
+          for (let count = 0; count < 8; count++) {
+            await call("GET", "/v2/identity", { token: refused.token })
+          }
+          const response = await call("GET", activity, { token })
+          const { minutes, refusals } = fieldsOf(
+            fieldsOf(expectSuccess(response, "GET", activity, { data: expect.any(Object) }))[
+              "data"
+            ],
+          )
+          expect(minutes).toHaveLength(60)
+          expect(refusals).toEqual([{ key_id: refused.id, refused: 3 }])
+          expect(minutes).toContainEqual({ at: instant, delivered: 0, failed: 0, refused: 3 })
+        },
+        { rateLimits: { perKey: { limit: 5, window: "1 hour" } } },
+      ),
+    )
+  })
+}
+
+/** The operations of the API. */
+
+/** Declares the tests. */
+export const operationsSuite = (serving: Serving): void => {
+  extendOneTests(serving)
+  extendAllTests(serving)
+  conditionTests(serving)
+  grantingTests(serving)
+  importingTests(serving)
+  projectTestsOn(serving)
+  auditTests(serving)
+  webhookTests(serving)
+  webhookRepairTests(serving)
+  eventTests(serving)
+  idempotencyTests(serving)
+  apiKeyTests(serving)
+  identityTests(serving)
+  ticketTests(serving)
+  statusTests(serving)
+}

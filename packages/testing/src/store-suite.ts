@@ -1,0 +1,116 @@
+/** The suite of each port. */
+
+import { describe, it } from "@effect/vitest"
+import { createTenure } from "@tenure/core"
+import * as Effect from "effect/Effect"
+import { expect } from "vitest"
+import { apiKeyStoreSuite, ticketStoreSuite } from "./stores/api-key-store-suite.ts"
+import { feedStoreSuite } from "./stores/feed-store-suite.ts"
+import {
+  type Port,
+  type Registry,
+  type StoreHarness,
+  type StoreTests,
+  testsOn,
+} from "./stores/harness.ts"
+import { membershipStoreSuite } from "./stores/memberships/index.ts"
+import { outboxSuite } from "./stores/outbox/index.ts"
+import { projectDirectorySuite } from "./stores/project-directory-suite.ts"
+import { rateLimitStoreSuite } from "./stores/rate-limits.ts"
+import { webhookStoreSuite } from "./stores/webhook-store-suite.ts"
+
+const suites: Readonly<Record<Port, (on: StoreTests) => void>> = {
+  MembershipStore: membershipStoreSuite,
+  WebhookStore: webhookStoreSuite,
+  ApiKeyStore: apiKeyStoreSuite,
+  Outbox: outboxSuite,
+  FeedStore: feedStoreSuite,
+  RateLimitStore: rateLimitStoreSuite,
+  TicketStore: ticketStoreSuite,
+  ProjectDirectory: projectDirectorySuite,
+}
+
+/** Declares the tests of a port. */
+export const declareSuite = <Host>(
+  port: Port,
+  harness: StoreHarness<Host>,
+  registry: Registry,
+): void => suites[port](testsOn(harness, registry))
+
+/** What becomes of Tenure on a store after it was closed. */
+
+/** Declares the tests of a store that was closed. */
+export const closingSuite = <Host>(
+  { layer }: StoreHarness<Host>,
+  { describe, it }: Registry,
+): void => {
+  describe("after closing", () => {
+    it(
+      "requests are answered 503 in the envelope, Tenure is not ready, and calls fail",
+      Effect.promise(async () => {
+        const tenure = await createTenure({ stores: layer })
+        await tenure.memberships.createProject("p1")
+        const { token } = await tenure.apiKeys.issue({ projects: ["p1"] })
+        await tenure.close()
+        const response = await tenure.handle({
+          method: "GET",
+          path: "/v2/projects/p1/integrations/webhooks",
+          headers: { authorization: `Bearer ${token}` },
+          body: { _tag: "Bytes", bytes: new Uint8Array() },
+          remoteAddress: undefined,
+        })
+        expect(response).toMatchObject({ status: 503, headers: { "Retry-After": "5" } })
+        expect(JSON.parse(String(response.body))).toMatchObject({
+          ok: false,
+          error: { error_code: "SERVICE_UNAVAILABLE" },
+        })
+        expect(await tenure.isReady()).toBe(false)
+        await expect(tenure.memberships.createProject("p2")).rejects.toMatchObject({
+          _tag: "StoreUnavailable",
+        })
+      }),
+    )
+  })
+}
+
+/** What every store must do. */
+
+const vitest: Registry = { describe, it: (name, test) => it.live(name, () => test) }
+
+const standardPorts: ReadonlyArray<Port> = [
+  "MembershipStore",
+  "WebhookStore",
+  "ApiKeyStore",
+  "Outbox",
+  "FeedStore",
+  "RateLimitStore",
+  "TicketStore",
+]
+
+/**
+ * Declares the tests that certify a store: those of every port that Tenure needs, or of the ports
+ * that the harness names.
+ *
+ * @example
+ * ```ts
+ * import * as Layer from "effect/Layer"
+ * import { TestClock } from "effect/testing"
+ * import { memory } from "tenure/memory"
+ * import { storeSuite } from "tenure/testing"
+ *
+ * storeSuite("memory", {
+ *   layer: Layer.merge(memory(), TestClock.layer()),
+ *   advance: (millis) => TestClock.adjust(millis),
+ * })
+ * ```
+ */
+export const storeSuite = <Host = never>(name: string, harness: StoreHarness<Host>): void => {
+  describe(name, () => {
+    for (const port of harness.ports ?? standardPorts) {
+      describe(port, () => {
+        declareSuite(port, harness, vitest)
+      })
+    }
+    closingSuite(harness, vitest)
+  })
+}

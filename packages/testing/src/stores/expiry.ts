@@ -1,0 +1,721 @@
+/** Steps that tests of announcements share. */
+
+import { expect } from "@effect/vitest"
+import {
+  type DecideAnnouncement,
+  EndDate,
+  type Event,
+  type ExpiryStore,
+  FeedStore,
+  MembershipStore,
+  Millis,
+  Outbox,
+  UserId,
+  WebhookStore,
+  currentUnixMillis,
+  makeDecideAnnouncement,
+  reminderLeads,
+} from "@tenure/core/store"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import fc from "fast-check"
+import { change, occasion, p1, p2, u1, u2, u3, webhook } from "../support/fixtures.ts"
+import type { StoreTests } from "./harness.ts"
+
+export const dayMillis = 86_400_000
+
+/** The reminders of the tests, in days. */
+export const reminders = [7, 1] as const
+
+/** The leads of reminders in days. */
+export const leadsOf = (inDays: ReadonlyArray<number>): ReadonlyArray<Millis> =>
+  reminderLeads(inDays.map((days) => Millis(days * dayMillis)))
+
+const leads = leadsOf(reminders)
+
+/**
+ * Returns the date a number of days from now. The clock of a database stands still when its harness moves
+ * what it stores into the past, so dates are counted from the time at which they are used.
+ */
+export const inDays = (days: number): Effect.Effect<EndDate> =>
+  Effect.map(currentUnixMillis, (now) => EndDate(now + days * dayMillis))
+
+/** A store of memberships that announces ends, and those steps of the tests that need more than one call. */
+export interface Announcing {
+  readonly store: MembershipStore["Service"]
+  readonly expiry: ExpiryStore
+  readonly judge: DecideAnnouncement
+  /** Grants a membership that ends a number of days from now. */
+  readonly grant: (userId: UserId, days: number) => Effect.Effect<unknown, unknown>
+  /** Extends a membership until a number of days from now. */
+  readonly extend: (userId: UserId, days: number) => Effect.Effect<unknown, unknown>
+  /** Sweeps until nothing is due. Returns what was announced, in the order of the users and dates. */
+  readonly sweep: Effect.Effect<ReadonlyArray<Announced>, unknown>
+}
+
+/** What an event announces: `user` ended, or ends within the days of a reminder. */
+type Announced = readonly [type: string, user: string, reminderDays?: number]
+
+const announcedBy = ({ body, type }: Event): Announced => {
+  const { data }: { readonly data: { readonly user_id: string; readonly reminder?: number } } =
+    JSON.parse(body)
+  return data.reminder === undefined
+    ? [type, data.user_id]
+    : [type, data.user_id, data.reminder / 86_400]
+}
+
+/** Sweeps with a limit until nothing is due. Returns the events. */
+export const drain = (
+  expiry: ExpiryStore,
+  judge: DecideAnnouncement,
+  limit = 100,
+): Effect.Effect<ReadonlyArray<Event>, unknown> =>
+  Effect.gen(function* () {
+    const all: Array<Event> = []
+    for (let isMore = true; isMore;) {
+      const swept = yield* expiry.sweep(limit, judge)
+      all.push(...swept.events)
+      isMore = swept.isMore
+    }
+    return all
+  })
+
+/**
+ * Repeats a step until it returns something. Stores look at memberships that were there before once all
+ * transactions are over that ran then, and other tests may have some on the same server.
+ */
+export const eventually = <A, E, R>(
+  step: Effect.Effect<ReadonlyArray<A>, E, R>,
+): Effect.Effect<ReadonlyArray<A>, E, R> =>
+  Effect.repeat(step, { until: (found) => found.length > 0, times: 2000 })
+
+/**
+ * Runs a test on a store with two projects, unless the store cannot announce ends.
+ *
+ * @param prepare - what happens before the store watches the dates
+ */
+export const announcing = <A, E, R>(
+  test: (on: Announcing) => Effect.Effect<A, E, R>,
+  prepare?: (on: Pick<Announcing, "grant" | "store">) => Effect.Effect<unknown, unknown>,
+) =>
+  Effect.gen(function* () {
+    const store = yield* MembershipStore
+    const { expiry } = store
+    if (expiry === undefined) return
+    yield* store.createProject(p1, occasion)
+    yield* store.createProject(p2, occasion)
+    const grant = (userId: UserId, days: number) =>
+      Effect.flatMap(inDays(days), (endDate) => store.grant({ ...change(p1), userId, endDate }))
+    const extend = (userId: UserId, days: number) =>
+      Effect.flatMap(inDays(days), (endDate) => store.extend({ ...change(p1), userId, endDate }))
+    if (prepare !== undefined) yield* prepare({ store, grant })
+    // Asked for before each sweep: a harness may have moved it into the past with all that is stored.
+    const watched = expiry.watch(leads)
+    let since = yield* watched
+    const judge: DecideAnnouncement = (candidate, now) =>
+      makeDecideAnnouncement({ leads, since })(candidate, now)
+    const watching: ExpiryStore = {
+      ...expiry,
+      sweep: Effect.fnUntraced(function* (limit, by) {
+        since = yield* watched
+        return yield* expiry.sweep(limit, by)
+      }),
+    }
+    const sweep = Effect.map(drain(watching, judge), (events) =>
+      events
+        .map(announcedBy)
+        .toSorted((one, other) => (String(one.slice(1)) < String(other.slice(1)) ? -1 : 1)),
+    )
+    // A store of several databases watches each of them from its first sweep on.
+    if (prepare === undefined) yield* drain(watching, judge)
+    yield* test({ store, expiry: watching, judge, grant, extend, sweep })
+  })
+
+/** Reminders and ends, each announced once. */
+
+const users = Array.from({ length: 23 }, (_, index) => UserId(String(5000 + index)))
+
+/** Declares the tests. */
+export const announcingTests = ({ advance, describe, test }: StoreTests): void => {
+  const days = (count: number) => advance(count * dayMillis)
+
+  const extendAll = (
+    { store }: Pick<Announcing, "store">,
+    count: number,
+    mode: "set" | "neverShorten",
+  ) => Effect.flatMap(inDays(count), (endDate) => store.extendAll({ ...change(p1), endDate, mode }))
+
+  describe("announcements", () => {
+    test("come at each reminder and at the end, once", () =>
+      announcing(({ grant, sweep }) =>
+        Effect.gen(function* () {
+          yield* grant(u1, 8)
+          expect(yield* sweep).toEqual([])
+          yield* days(1)
+          expect(yield* sweep).toEqual([["membership.expiring", u1, 7]])
+          expect(yield* sweep).toEqual([])
+          yield* days(5)
+          expect(yield* sweep).toEqual([])
+          yield* days(1)
+          expect(yield* sweep).toEqual([["membership.expiring", u1, 1]])
+          yield* days(1)
+          expect(yield* sweep).toEqual([["membership.expired", u1]])
+          yield* days(100)
+          expect(yield* sweep).toEqual([])
+        }),
+      ))
+
+    test("come for what ends after the clock is right, if it was ahead when it was first watched", () =>
+      Effect.gen(function* () {
+        yield* days(1)
+        yield* announcing(({ grant, sweep }) =>
+          Effect.gen(function* () {
+            yield* days(-1)
+            expect(yield* sweep).toEqual([])
+            yield* grant(u1, 0.5)
+            yield* sweep
+            yield* days(0.75)
+            expect(yield* sweep).toEqual([["membership.expired", u1]])
+          }),
+        )
+      }))
+
+    test("come also for members that were looked at while the clock was ahead", () =>
+      Effect.gen(function* () {
+        yield* days(1)
+        yield* announcing(
+          ({ expiry, sweep }) =>
+            Effect.gen(function* () {
+              expect(yield* sweep).toEqual([])
+              yield* days(-1)
+              yield* expiry.watch(leadsOf(reminders))
+              yield* sweep
+              yield* days(0.75)
+              expect(yield* eventually(sweep)).toEqual([["membership.expired", u1]])
+            }),
+          ({ grant }) => grant(u1, -0.5),
+        )
+      }))
+
+    test("have an event for the feed and every webhook, and an audit row", () =>
+      announcing(({ expiry, judge, store }) =>
+        Effect.gen(function* () {
+          const outbox = yield* Outbox
+          const endDate = yield* inDays(0.5)
+          yield* store.grant({ ...change(p1), userId: u1, endDate })
+          yield* (yield* WebhookStore).add(webhook(p1), 50, occasion)
+          const [event, ...others] = yield* drain(expiry, judge)
+          expect(others).toEqual([])
+          const { data, timestamp, type } = JSON.parse(event?.body ?? "")
+          expect({ data, type }).toEqual({
+            type: "membership.expiring",
+            data: {
+              project_id: p1,
+              user_id: u1,
+              end_date: new Date(endDate).toISOString(),
+              reminder: 86_400,
+              sequence: expect.any(Number),
+            },
+          })
+          expect(Date.parse(timestamp)).toBe(event?.at)
+          const feed = yield* FeedStore
+          const read = yield* feed.read([p1], "start", { events: 10, bytes: 100_000 })
+          expect(read.events.at(-1)).toMatchObject({ ...event })
+          const found = event && (yield* outbox.find(p1, event.id))
+          expect(found?.deliveries).toMatchObject([{ state: "waiting" }])
+          const [row] = yield* store.history(p1, { userId: u1, limit: 1 })
+          expect(row).toMatchObject({
+            action: "expiring",
+            userId: u1,
+            from: endDate,
+            to: endDate,
+            origin: { keyId: undefined, requestId: undefined },
+            reason: undefined,
+            at: event?.at,
+          })
+        }),
+      ))
+
+    test("of a sweep are in the order of their ids, in the feed and in the audit trail", () =>
+      announcing(({ expiry, grant, judge, store }) =>
+        Effect.gen(function* () {
+          for (const user of users) yield* grant(user, 10)
+          yield* days(9.5)
+          const announced = yield* drain(expiry, judge)
+          const ids = announced.map(({ id }) => id).toSorted()
+          expect(ids).toHaveLength(users.length)
+          const feed = yield* FeedStore
+          const { events } = yield* feed.read([p1], "start", { events: 100, bytes: 100_000 })
+          const last = events.slice(-users.length)
+          expect(last.map(({ id }) => id)).toEqual(ids)
+          const rows = yield* store.history(p1, { userId: undefined, limit: users.length })
+          const announcedTo = last.map(({ body }) => JSON.parse(body).data.user_id)
+          expect(rows.map(({ userId }) => userId).toReversed()).toEqual(announcedTo)
+        }),
+      ))
+
+    test("are only the latest of what is due at once", () =>
+      announcing(({ grant, sweep }) =>
+        Effect.gen(function* () {
+          yield* grant(u1, 10)
+          yield* grant(u2, 20)
+          yield* days(9.5)
+          expect(yield* sweep).toEqual([["membership.expiring", u1, 1]])
+          yield* days(11)
+          expect(yield* sweep).toEqual([
+            ["membership.expired", u1],
+            ["membership.expired", u2],
+          ])
+        }),
+      ))
+
+    test("come for members who were there before, but not for ends before", () =>
+      announcing(
+        ({ sweep }) =>
+          Effect.gen(function* () {
+            expect(yield* eventually(sweep)).toEqual([["membership.expiring", u2, 7]])
+            yield* days(4)
+            expect(yield* sweep).toEqual([["membership.expired", u2]])
+          }),
+        ({ grant }) => Effect.all([grant(u1, -1), grant(u2, 3), grant(u3, 30)], { discard: true }),
+      ))
+
+    test("come for ends before the change that sets them", () =>
+      announcing(({ grant, sweep }) =>
+        Effect.gen(function* () {
+          yield* days(2)
+          yield* grant(u1, -1)
+          expect(yield* sweep).toEqual([["membership.expired", u1]])
+        }),
+      ))
+
+    test("are for the date that holds: not for one that was extended, or ended", () =>
+      announcing(({ extend, grant, store, sweep }) =>
+        Effect.gen(function* () {
+          for (const user of [u1, u2, u3]) yield* grant(user, 8)
+          yield* extend(u1, 100)
+          yield* store.end({ ...change(p1), userId: u2 })
+          yield* store.erase({ ...change(p1), userId: u3 })
+          yield* days(9)
+          expect(yield* sweep).toEqual([])
+        }),
+      ))
+
+    test("come in time for a date that was brought forward", () =>
+      announcing(({ extend, grant, sweep }) =>
+        Effect.gen(function* () {
+          yield* grant(u1, 100)
+          yield* grant(u2, 100)
+          yield* extend(u1, 8)
+          yield* grant(u2, 8)
+          yield* days(1)
+          expect(yield* sweep).toEqual([
+            ["membership.expiring", u1, 7],
+            ["membership.expiring", u2, 7],
+          ])
+        }),
+      ))
+
+    test("come again for a membership that was renewed", () =>
+      announcing((on) =>
+        Effect.gen(function* () {
+          yield* on.grant(u1, 0.5)
+          expect(yield* on.sweep).toEqual([["membership.expiring", u1, 1]])
+          yield* days(1)
+          expect(yield* on.sweep).toEqual([["membership.expired", u1]])
+          yield* on.extend(u1, 20)
+          expect(yield* on.sweep).toEqual([])
+          yield* days(30)
+          expect(yield* on.sweep).toEqual([["membership.expired", u1]])
+        }),
+      ))
+
+    test("do not come again for the same date", () =>
+      announcing(({ store, sweep }) =>
+        Effect.gen(function* () {
+          const endDate = yield* inDays(0.5)
+          yield* store.grant({ ...change(p1), userId: u1, endDate })
+          yield* sweep
+          yield* store.grant({ ...change(p1), userId: u1, endDate })
+          expect(yield* sweep).toEqual([])
+        }),
+      ))
+
+    test.each([["set"], ["neverShorten"]])("come at the dates of bulk extensions: %s", ([mode]) =>
+      announcing((on) =>
+        Effect.gen(function* () {
+          const bulk = mode === "set" ? "set" : "neverShorten"
+          for (const user of users) yield* on.grant(user, 1)
+          yield* extendAll(on, 30, bulk)
+          yield* on.extend(users[0] ?? u1, 50)
+          yield* days(24)
+          const { expiry, judge } = on
+          const reminded = yield* drain(expiry, judge, 5)
+          expect(reminded).toHaveLength(users.length - 1)
+          yield* days(7)
+          expect(yield* drain(expiry, judge, 5)).toHaveLength(users.length - 1)
+          expect(yield* on.sweep).toEqual([])
+        }),
+      ),
+    )
+
+    test("come for a bulk extension that brings dates forward, while the members are gone through", () =>
+      announcing((on) =>
+        Effect.gen(function* () {
+          const { expiry, judge } = on
+          for (const user of users) yield* on.grant(user, 100)
+          yield* extendAll(on, 20, "set")
+          yield* days(14)
+          yield* expiry.sweep(5, judge)
+          yield* extendAll(on, 2, "set")
+          yield* days(3)
+          yield* drain(expiry, judge, 5)
+          expect(yield* on.sweep).toEqual([])
+          const ended = yield* on.store.history(p1, { userId: undefined, limit: 1000 })
+          expect(ended.filter(({ action }) => action === "expired")).toHaveLength(users.length)
+        }),
+      ))
+
+    test("do not come at the dates of bulk extensions that others have followed", () =>
+      announcing((on) =>
+        Effect.gen(function* () {
+          for (const user of users) yield* on.grant(user, 100)
+          yield* extendAll(on, 20, "set")
+          yield* extendAll(on, 40, "set")
+          yield* days(30)
+          expect(yield* on.sweep).toEqual([])
+          yield* days(4)
+          expect(yield* on.sweep).toHaveLength(users.length)
+        }),
+      ))
+
+    test("come for a bulk extension of memberships that have ended", () =>
+      announcing((on) =>
+        Effect.gen(function* () {
+          yield* on.grant(u1, 1)
+          yield* days(2)
+          expect(yield* on.sweep).toEqual([["membership.expired", u1]])
+          yield* extendAll(on, 20, "neverShorten")
+          expect(yield* on.sweep).toEqual([])
+          yield* days(20)
+          expect(yield* on.sweep).toEqual([["membership.expired", u1]])
+        }),
+      ))
+
+    test("come at a longer reminder as soon as somebody watches for it", () =>
+      announcing(({ expiry, grant, judge, sweep }) =>
+        Effect.gen(function* () {
+          yield* grant(u1, 20)
+          expect(yield* sweep).toEqual([])
+          yield* expiry.watch(leadsOf([30, ...reminders]))
+          const seen: Array<number> = []
+          const looking = drain(expiry, (candidate, now) => {
+            seen.push(candidate.endDate - now)
+            return judge(candidate, now)
+          })
+          // A store looks once more at what was locked, by a pass or by another test's transaction.
+          expect(yield* eventually(Effect.as(looking, seen))).not.toHaveLength(0)
+          yield* days(13)
+          expect(yield* sweep).toEqual([["membership.expiring", u1, 7]])
+        }),
+      ))
+
+    test("come at a reminder that is added between others", () =>
+      announcing(({ expiry, grant, sweep }) =>
+        Effect.gen(function* () {
+          yield* grant(u1, 8)
+          yield* grant(u2, 6.5)
+          yield* days(1)
+          expect(yield* sweep).toEqual([
+            ["membership.expiring", u1, 7],
+            ["membership.expiring", u2, 7],
+          ])
+          const more = leadsOf([3, ...reminders])
+          const judge = makeDecideAnnouncement({ leads: more, since: 0 })
+          yield* days(3)
+          yield* expiry.watch(more)
+          const announced = yield* eventually(drain(expiry, judge))
+          expect(announced.map(({ body }) => JSON.parse(body).data)).toMatchObject([
+            { user_id: u2, reminder: 3 * 86_400 },
+          ])
+          yield* days(1)
+          const later = yield* drain(expiry, judge)
+          expect(later.map(({ body }) => JSON.parse(body).data)).toMatchObject([
+            { user_id: u1, reminder: 3 * 86_400 },
+          ])
+          expect(yield* sweep).toEqual([])
+        }),
+      ))
+
+    test("do not come for projects that were deleted", () =>
+      announcing(({ grant, store, sweep }) =>
+        Effect.gen(function* () {
+          yield* grant(u1, 1)
+          yield* extendAll({ store }, 1, "set")
+          yield* store.deleteProject(p1, occasion)
+          yield* store.createProject(p1, occasion)
+          yield* days(2)
+          expect(yield* sweep).toEqual([])
+        }),
+      ))
+
+    test("have a sequence among those of the changes", () =>
+      announcing((on) =>
+        Effect.gen(function* () {
+          const sequenceOf = (event: Event | undefined) =>
+            Number(JSON.parse(event?.body ?? "{}").data.sequence)
+          const { expiry, judge, store } = on
+          yield* on.grant(u1, 100)
+          const near = { endDate: yield* inDays(0.5), mode: "set" } as const
+          yield* store.extendAll({ ...change(p1), ...near })
+          const [announced] = yield* drain(expiry, judge)
+          yield* on.extend(u1, 100)
+          yield* store.extendAll({ ...change(p1), ...near })
+          const feed = yield* FeedStore
+          const { events } = yield* feed.read([p1], "start", { events: 10, bytes: 100_000 })
+          const sequences = events.map(sequenceOf)
+          expect(sequences).toHaveLength(5)
+          expect(sequences).toEqual(sequences.toSorted((one, other) => one - other))
+          expect(new Set(sequences).size).toBe(5)
+          expect(sequences[2]).toBe(sequenceOf(announced))
+        }),
+      ))
+
+    test("are of no more members than asked for, and tell whether there are more", () =>
+      announcing(({ expiry, grant, judge }) =>
+        Effect.gen(function* () {
+          for (const user of users) yield* grant(user, 0.5)
+          const first = yield* expiry.sweep(5, judge)
+          expect(first.events).toHaveLength(5)
+          expect(first.isMore).toBe(true)
+          expect(yield* drain(expiry, judge, 5)).toHaveLength(users.length - 5)
+        }),
+      ))
+
+    test("are not held up by those of another project, however many that has", () =>
+      announcing(({ expiry, grant, judge, store }) =>
+        Effect.gen(function* () {
+          for (const user of users) yield* grant(user, 0.4)
+          const endDate = yield* inDays(0.5)
+          for (const userId of [u1, u2]) yield* store.grant({ ...change(p2), userId, endDate })
+          const sweeps = yield* Effect.replicateEffect(expiry.sweep(5, judge), 3)
+          const events = sweeps.flatMap((swept) => swept.events)
+          expect(events.filter(({ projectId }) => projectId === p2)).toHaveLength(2)
+          expect(yield* drain(expiry, judge, 5)).toHaveLength(users.length + 2 - events.length)
+        }),
+      ))
+
+    test("come once if many sweep at the same time", () =>
+      announcing(({ expiry, grant, judge, sweep }) =>
+        Effect.gen(function* () {
+          for (const user of users) yield* grant(user, 0.5)
+          const sweeps = Array.from({ length: 5 }, () => drain(expiry, judge, 7))
+          const events = (yield* Effect.all(sweeps, { concurrency: "unbounded" })).flat()
+          yield* sweep
+          const feed = yield* FeedStore
+          const read = yield* feed.read([p1], "start", { events: 1000, bytes: 1_000_000 })
+          const announced = read.events.filter(({ type }) => type === "membership.expiring")
+          expect(announced).toHaveLength(users.length)
+          expect(new Set(announced.map(({ id }) => id)).size).toBe(users.length)
+          expect(events.length).toBeLessThanOrEqual(users.length)
+        }),
+      ))
+
+    test("are never of a date that was replaced before", () =>
+      announcing((on) =>
+        Effect.gen(function* () {
+          const { expiry, extend, grant, judge, store } = on
+          for (let round = 0; round < 5; round++) {
+            for (const user of users) yield* grant(user, 0.5 + round / 100)
+            const renewals = users.map((user) => extend(user, 50))
+            const sweeps = [drain(expiry, judge, 5), drain(expiry, judge, 5)]
+            yield* Effect.all([...sweeps, ...renewals], { concurrency: "unbounded" })
+          }
+          const rows = yield* store.history(p1, { userId: undefined, limit: 1000 })
+          const dates = new Map<string | undefined, number | undefined>()
+          for (const { action, from, to, userId } of rows.toReversed()) {
+            if (action === "expiring") expect([userId, from]).toEqual([userId, dates.get(userId)])
+            dates.set(userId, to)
+          }
+        }),
+      ))
+  })
+}
+
+/** Random sequences of changes, sweeps and days, compared with a simple model that has a clock. */
+
+const modelUser = fc.constantFrom(u1, u2, u3)
+
+/** A date as the number of days since the beginning, at noon: whole days are over between two dates. */
+const date = fc.integer({ min: -5, max: 40 }).map((day) => day + 0.5)
+
+const modelStep = fc.oneof(
+  fc.record({ _tag: fc.constant("Grant" as const), user: modelUser, date }),
+  fc.record({ _tag: fc.constant("Extend" as const), user: modelUser, date }),
+  fc.record({
+    _tag: fc.constant("ExtendAll" as const),
+    mode: fc.constantFrom("set" as const, "neverShorten" as const),
+    date,
+  }),
+  fc.record({ _tag: fc.constant("End" as const), user: modelUser }),
+  fc.record({ _tag: fc.constant("Days" as const), days: fc.integer({ min: 1, max: 10 }) }),
+  // Processes that sweep at the same time, and die after some steps.
+  fc.record({
+    _tag: fc.constant("Die" as const),
+    after: fc.array(fc.nat({ max: 30 }), { minLength: 1, maxLength: 3 }),
+  }),
+  fc.record({ _tag: fc.constant("Sweep" as const), limit: fc.integer({ min: 1, max: 5 }) }),
+)
+
+type Step = typeof modelStep extends fc.Arbitrary<infer A> ? A : never
+
+/** A member, and the day and the reminder of the last announcement; 0 for the end itself. */
+interface Member {
+  date: number
+  announced?: readonly [date: number, reminder: number]
+}
+
+/** Returns the shortest reminder that has come on a day; 0 for the end itself, `undefined` for none. */
+const comeOn = (end: number, day: number): number | undefined =>
+  [0, ...reminders.toReversed()].find((reminder) => end - reminder <= day)
+
+/** The members, by the rules in words. */
+class Model {
+  day = 0
+  readonly members = new Map<UserId, Member>()
+
+  set(userId: UserId, to: number): void {
+    this.members.set(userId, { ...this.members.get(userId), date: to })
+  }
+
+  /** What has to be announced of a member: the shortest reminder, unless it was or a shorter one was. */
+  dueOf({ announced, date: at }: Member): number | undefined {
+    const reminder = comeOn(at, this.day)
+    if (reminder === undefined || at <= 0) return undefined
+    return announced?.[0] === at && announced[1] <= reminder ? undefined : reminder
+  }
+
+  due(): ReadonlyArray<UserId> {
+    return [...this.members].flatMap(([id, member]) =>
+      this.dueOf(member) === undefined ? [] : [id],
+    )
+  }
+
+  /** Takes note of an announcement, which must be due. */
+  announced(userId: UserId, endDate: number, reminder: number): void {
+    const member = this.members.get(userId)
+    expect([userId, member?.date, member && this.dueOf(member)]).toEqual([
+      userId,
+      endDate,
+      reminder,
+    ])
+    if (member !== undefined) member.announced = [endDate, reminder]
+  }
+}
+
+interface Said {
+  readonly user_id: UserId
+  readonly end_date: string
+  readonly reminder?: number
+}
+
+const saidBy = ({ body }: Event): Said => {
+  const { data }: { readonly data: Said } = JSON.parse(body)
+  return data
+}
+
+/** Declares the tests. */
+export const announcingModelTests = ({ advance, property }: StoreTests): void =>
+  property(
+    "announces each end date once, and only those that hold, for any sequence of changes, days, sweeps and deaths of processes",
+    fc.array(modelStep, { maxLength: 30 }),
+    (steps) =>
+      announcing(({ expiry, judge, store }) =>
+        Effect.gen(function* () {
+          const model = new Model()
+          const feed = yield* FeedStore
+          const origin = yield* currentUnixMillis
+          let { cursor } = yield* feed.read([p1], "now", { events: 1, bytes: 1000 })
+
+          /** The days by which what is stored was moved into the past, in place of the clock. */
+          const moved = Effect.map(currentUnixMillis, (now) =>
+            now - origin < (model.day * dayMillis) / 2 ? model.day : 0,
+          )
+          const toStored = (day: number) =>
+            Effect.map(moved, (days) => EndDate(origin + (day - days) * dayMillis))
+          /** Events say the dates as they were when they were published. */
+          const fromStored = (endDate: string) =>
+            Effect.map(moved, (days) => (Date.parse(endDate) - origin) / dayMillis + days)
+
+          const noteAnnouncements = Effect.gen(function* () {
+            const page = yield* feed.read([p1], cursor, { events: 1000, bytes: 1_000_000 })
+            cursor = page.cursor
+            for (const event of page.events) {
+              if (!event.type.startsWith("membership.exp")) continue
+              const { end_date, reminder = 0, user_id } = saidBy(event)
+              model.announced(user_id, yield* fromStored(end_date), reminder / 86_400)
+            }
+          })
+
+          /** Starts to sweep, and dies after some steps. */
+          const sweepUntil = Effect.fnUntraced(function* (after: number) {
+            const fiber = yield* Effect.forkChild(drain(expiry, judge, 1))
+            for (let left = after; left > 0; left--) yield* Effect.yieldNow
+            yield* Fiber.interrupt(fiber)
+          })
+
+          const perform = Effect.fnUntraced(function* (one: Step) {
+            const endDate = "date" in one ? yield* toStored(one.date) : undefined
+            switch (one._tag) {
+              case "Grant":
+                if (endDate !== undefined) {
+                  yield* store.grant({ ...change(p1), userId: one.user, endDate })
+                }
+                return model.set(one.user, one.date)
+              case "Extend":
+                if (endDate !== undefined && model.members.has(one.user)) {
+                  yield* store.extend({ ...change(p1), userId: one.user, endDate })
+                  model.set(one.user, one.date)
+                }
+                return undefined
+              case "ExtendAll":
+                if (endDate !== undefined) {
+                  yield* store.extendAll({ ...change(p1), endDate, mode: one.mode })
+                }
+                for (const [userId, member] of model.members) {
+                  if (one.mode === "set" || member.date < one.date) model.set(userId, one.date)
+                }
+                return undefined
+              case "End":
+                if (model.members.delete(one.user)) {
+                  yield* store.end({ ...change(p1), userId: one.user })
+                }
+                return undefined
+              case "Days":
+                yield* advance(one.days * dayMillis)
+                model.day += one.days
+                return undefined
+              case "Die":
+                yield* Effect.forEach(one.after, sweepUntil, { concurrency: "unbounded" })
+                return yield* noteAnnouncements
+              case "Sweep":
+                yield* drain(expiry, judge, one.limit)
+                yield* noteAnnouncements
+                expect(model.due()).toEqual([])
+                return undefined
+            }
+          })
+
+          yield* Effect.forEach(steps, perform, { discard: true })
+          yield* perform({ _tag: "Sweep", limit: 5 })
+        }),
+      ),
+  )
+
+/** What every `MembershipStore` must do that announces ends. */
+
+/** Declares the tests, which pass a store that declares itself without. */
+export const expirySuite = (on: StoreTests): void => {
+  announcingTests(on)
+  announcingModelTests(on)
+}

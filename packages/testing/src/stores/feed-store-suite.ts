@@ -1,0 +1,270 @@
+/** What every `FeedStore` must do. */
+
+import { expect } from "@effect/vitest"
+import {
+  type Event,
+  FeedCursor,
+  type FeedPageSize,
+  type FeedStart,
+  FeedStore,
+  MembershipStore,
+  Outbox,
+  ProjectId,
+  type StorePorts,
+} from "@tenure/core/store"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import fc from "fast-check"
+import { change, event, in2027, occasion, p1, p2, u1 } from "../support/fixtures.ts"
+import { HostTransaction, type StoreTests, undone } from "./harness.ts"
+
+const large: FeedPageSize = { events: 100, bytes: 1_000_000 }
+
+/** Prepares a feed of two projects. */
+const prepared = Effect.gen(function* () {
+  const memberships = yield* MembershipStore
+  yield* memberships.createProject(p1, occasion)
+  yield* memberships.createProject(p2, occasion)
+  return { feed: yield* FeedStore, outbox: yield* Outbox }
+})
+
+/** Publishes new events, one after the other. */
+const publish = Effect.fnUntraced(function* (count: number, projectId = p1) {
+  const outbox = yield* Outbox
+  const events = Array.from({ length: count }, () => event(projectId))
+  yield* Effect.forEach(events, (one) => outbox.publish(one))
+  return events
+})
+
+const idsOf = (events: ReadonlyArray<Event>) => events.map(({ id }) => id)
+
+/** Reads page after page, up to the last one. Returns all events, and the place after them. */
+const readAll = Effect.fnUntraced(function* (from: FeedStart, size = large, projectId = p1) {
+  const feed = yield* FeedStore
+  let page = yield* feed.read([projectId], from, size)
+  const events = [...page.events]
+  while (!page.isLast) {
+    page = yield* feed.read([projectId], page.cursor, size)
+    events.push(...page.events)
+  }
+  return { events, cursor: page.cursor }
+})
+
+const readingTests = ({ describe, test }: StoreTests): void => {
+  describe("read", () => {
+    test("returns the events of a project, oldest first, as they were published", () =>
+      Effect.gen(function* () {
+        yield* prepared
+        const events = yield* publish(3)
+        yield* publish(2, p2)
+        const page = yield* readAll("start")
+        expect(page.events.map(({ cursor: _, ...one }) => one)).toEqual(events)
+      }))
+
+    test("returns the events of changes", () =>
+      Effect.gen(function* () {
+        yield* prepared
+        const granted = { ...change(p1, "membership.granted"), userId: u1, endDate: in2027 }
+        yield* (yield* MembershipStore).grant(granted)
+        expect(idsOf((yield* readAll("start")).events)).toEqual([granted.event.id])
+      }))
+
+    test("returns only what comes later from now on", () =>
+      Effect.gen(function* () {
+        const { feed } = yield* prepared
+        yield* publish(2)
+        const now = yield* feed.read([p1], "now", large)
+        expect(now).toMatchObject({ events: [], isLast: true })
+        const later = yield* publish(2)
+        expect(idsOf((yield* readAll(now.cursor)).events)).toEqual(idsOf(later))
+      }))
+
+    test("goes on from the place of every event, and of every page", () =>
+      Effect.gen(function* () {
+        const { feed } = yield* prepared
+        const ids = idsOf(yield* publish(5))
+        const { cursor, events } = yield* readAll("start")
+        for (const [index, one] of events.entries()) {
+          expect(idsOf((yield* readAll(one.cursor)).events)).toEqual(ids.slice(index + 1))
+        }
+        expect(yield* feed.read([p1], cursor, large)).toMatchObject({ events: [], isLast: true })
+      }))
+
+    test("returns no more events than asked for, and none that is already in another page", () =>
+      Effect.gen(function* () {
+        const { feed } = yield* prepared
+        const ids = idsOf(yield* publish(7))
+        for (const events of [1, 2, 3, 7, 8]) {
+          const page = yield* feed.read([p1], "start", { ...large, events })
+          expect(page.events).toHaveLength(Math.min(events, 7))
+          const all = yield* readAll("start", { ...large, events })
+          expect(idsOf(all.events)).toEqual(ids)
+        }
+      }))
+
+    test("returns about as many bytes as asked for, and always an event", () =>
+      Effect.gen(function* () {
+        const { feed, outbox } = yield* prepared
+        const body = JSON.stringify("x".repeat(998))
+        const events = Array.from({ length: 5 }, () => ({ ...event(p1), body }))
+        yield* Effect.forEach(events, (one) => outbox.publish(one))
+        const page = yield* feed.read([p1], "start", { ...large, bytes: 2500 })
+        expect(page.events).toHaveLength(3)
+        const all = yield* readAll("start", { ...large, bytes: 1 })
+        expect(idsOf(all.events)).toEqual(idsOf(events))
+      }))
+
+    test("returns what is published between two pages", () =>
+      Effect.gen(function* () {
+        const { feed } = yield* prepared
+        const early = yield* publish(4)
+        const page = yield* feed.read([p1], "start", { ...large, events: 2 })
+        const late = yield* publish(3)
+        const rest = yield* readAll(page.cursor, { ...large, events: 2 })
+        expect(idsOf([...page.events, ...rest.events])).toEqual(idsOf([...early, ...late]))
+      }))
+
+    test("fills a page with what is published after the one before", () =>
+      Effect.gen(function* () {
+        const { feed } = yield* prepared
+        const early = yield* publish(4)
+        const { cursor } = yield* feed.read([p1], "start", { ...large, events: 2 })
+        const late = yield* publish(4)
+        const page = yield* feed.read([p1], cursor, { ...large, events: 5 })
+        expect(idsOf(page.events)).toEqual(idsOf([...early.slice(2), ...late.slice(0, 3)]))
+        expect(page.isLast).toBe(false)
+        expect(yield* feed.read([p1], cursor, large)).toMatchObject({ isLast: true })
+        for (const one of page.events) {
+          const { events } = yield* readAll(one.cursor)
+          expect(idsOf(events)).toEqual(idsOf([...early, ...late]).slice(-events.length))
+        }
+      }))
+
+    test("fills a page with no more bytes than asked for", () =>
+      Effect.gen(function* () {
+        const { feed, outbox } = yield* prepared
+        const body = JSON.stringify("x".repeat(998))
+        const add = Effect.forEach(Array.from({ length: 4 }), () =>
+          outbox.publish({ ...event(p1), body }),
+        )
+        yield* add
+        const { cursor } = yield* feed.read([p1], "start", { ...large, events: 2 })
+        yield* add
+        const page = yield* feed.read([p1], cursor, { ...large, bytes: 2500 })
+        expect(page).toMatchObject({ isLast: false })
+        expect(page.events).toHaveLength(3)
+      }))
+
+    test("returns the events of several projects in one order, in pages too", () =>
+      Effect.gen(function* () {
+        const { feed } = yield* prepared
+        const events: Array<Event> = []
+        for (const projectId of [p1, p2, p2, p1, p2]) events.push(...(yield* publish(1, projectId)))
+        const first = yield* feed.read([p1, p2], "start", { ...large, events: 3 })
+        const second = yield* feed.read([p1, p2], first.cursor, large)
+        expect(idsOf([...first.events, ...second.events])).toEqual(idsOf(events))
+        // A place is the same for all projects.
+        const ofOne = yield* readAll(first.cursor, large, p2)
+        expect(idsOf(ofOne.events)).toEqual(idsOf(events.slice(4)))
+      }))
+
+    test("fails for projects that do not exist", () =>
+      Effect.gen(function* () {
+        const { feed } = yield* prepared
+        const nowhere = ProjectId("nowhere")
+        const error = yield* Effect.flip(feed.read([nowhere], "start", large))
+        expect(error).toMatchObject({ _tag: "ProjectNotFound", projectId: "nowhere" })
+        yield* publish(1)
+        expect((yield* feed.read([nowhere, p1], "start", large)).events).toHaveLength(1)
+        // Also from a place that is none.
+        const lost = yield* Effect.flip(feed.read([nowhere], FeedCursor("none"), large))
+        expect(lost._tag).toBe("ProjectNotFound")
+      }))
+  })
+}
+
+const expiringTests = ({ describe, test }: StoreTests): void => {
+  describe("a cursor of another history", () => {
+    test("has expired", () =>
+      Effect.gen(function* () {
+        const { feed } = yield* prepared
+        const { cursor } = yield* feed.read([p1], "now", large)
+        // The text begins with what tells the histories apart.
+        const other = FeedCursor(`${cursor.startsWith("0") ? "1" : "0"}${cursor.slice(1)}`)
+        const error = yield* Effect.flip(feed.read([p1], other, large))
+        expect(error._tag).toBe("CursorExpired")
+      }))
+
+    test("or none at all is refused, or is a place", () =>
+      Effect.gen(function* () {
+        const { feed } = yield* prepared
+        yield* publish(2)
+        const page = yield* feed.read([p1], "start", { ...large, events: 1 })
+        const changes = fc.tuple(
+          fc.string({ unit: fc.constantFrom(..."0z1a-._~") }),
+          fc.nat(page.cursor.length),
+          fc.nat(3),
+        )
+        for (const [text, at, length] of fc.sample(changes, 200)) {
+          const changed = page.cursor.slice(0, at) + text + page.cursor.slice(at + length)
+          if (!FeedCursor.is(changed)) continue
+          const read = feed.read([p1], changed, large)
+          yield* Effect.catchTag(read, "CursorExpired", () => Effect.void)
+        }
+      }))
+  })
+}
+
+/** Runs work in a transaction that ends when it is told to. */
+const held = <A, E>(work: Effect.Effect<A, E, StorePorts>) =>
+  Effect.gen(function* () {
+    const { run } = yield* HostTransaction
+    const isDone = yield* Deferred.make<void>()
+    const mayEnd = yield* Deferred.make<void>()
+    const fiber = yield* Effect.forkChild(
+      run(
+        Effect.andThen(
+          work,
+          Effect.andThen(Deferred.succeed(isDone, undefined), Deferred.await(mayEnd)),
+        ),
+      ),
+    )
+    yield* Effect.raceFirst(Deferred.await(isDone), Fiber.join(fiber))
+    return Effect.andThen(Deferred.succeed(mayEnd, undefined), Fiber.join(fiber))
+  })
+
+const transactionTests = ({ concurrent, transactional }: StoreTests): void => {
+  concurrent("an event of a transaction that commits late is not skipped", () =>
+    Effect.gen(function* () {
+      const { feed, outbox } = yield* prepared
+      const late = event(p1)
+      const commit = yield* held(outbox.publish(late))
+      const early = yield* publish(3)
+      const first = yield* feed.read([p1], "start", { ...large, events: 2 })
+      yield* commit
+      const later = yield* publish(1)
+      const rest = yield* readAll(first.cursor, { ...large, events: 2 })
+      const ids = idsOf([...first.events, ...rest.events])
+      expect(ids.toSorted()).toEqual(idsOf([...early, late, ...later]).toSorted())
+      expect(ids.slice(0, 2)).toEqual(idsOf(early.slice(0, 2)))
+    }),
+  )
+
+  transactional("an event of a transaction that fails is never there", () =>
+    Effect.gen(function* () {
+      const { feed, outbox } = yield* prepared
+      const { cursor } = yield* feed.read([p1], "start", large)
+      yield* undone(outbox.publish(event(p1)))
+      const published = yield* publish(1)
+      expect(idsOf((yield* readAll(cursor)).events)).toEqual(idsOf(published))
+    }),
+  )
+}
+
+/** Declares the tests. */
+export const feedStoreSuite = (on: StoreTests): void => {
+  readingTests(on)
+  expiringTests(on)
+  transactionTests(on)
+}

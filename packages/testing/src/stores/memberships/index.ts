@@ -1,0 +1,37 @@
+/** What every `MembershipStore` must do. */
+
+import { MembershipStore } from "@tenure/core/store"
+import { expirySuite } from "../expiry.ts"
+import type { StoreTests } from "../harness.ts"
+import { bulkTests, changingTests, expectingTests } from "./changing.ts"
+import { erasingTests } from "./erasing.ts"
+import { onceTests } from "./idempotency.ts"
+import { importingTests } from "./importing.ts"
+import { lengtheningTests } from "./lengthening.ts"
+import { modelTests } from "./model.ts"
+import { countingTests, deletingTests, projectTests } from "./projects.ts"
+import { endingSoonTests, readingTests } from "./reading.ts"
+import { atomicityTests, auditingTests, eventTests, sequenceTests } from "./recording.ts"
+
+/** Declares the tests. */
+export const membershipStoreSuite = (on: StoreTests): void => {
+  on.test("responds to a ping", () => MembershipStore.use((store) => store.ping))
+  changingTests(on)
+  expectingTests(on)
+  lengtheningTests(on)
+  importingTests(on)
+  bulkTests(on)
+  countingTests(on)
+  readingTests(on)
+  endingSoonTests(on)
+  projectTests(on)
+  deletingTests(on)
+  erasingTests(on)
+  auditingTests(on)
+  eventTests(on)
+  sequenceTests(on)
+  atomicityTests(on)
+  onceTests(on)
+  modelTests(on)
+  expirySuite(on)
+}

@@ -1,0 +1,658 @@
+/** Changes are stored as a whole, and one after another. */
+
+import { expect } from "@effect/vitest"
+import {
+  ApiKeyId,
+  ApiKeyStore,
+  type AuditRow,
+  type BulkMode,
+  EndDate,
+  type Event,
+  MembershipStore,
+  Outbox,
+  ProjectId,
+  type ReplayedResponse,
+  StoredSecret,
+  type UserId,
+  WebhookStore,
+  completeEvent,
+  isEndsLater,
+  isReplayedResponse,
+} from "@tenure/core/store"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import fc from "fast-check"
+import {
+  apiKey,
+  change,
+  draft,
+  in2027,
+  in2028,
+  in2029,
+  occasion,
+  once,
+  p1,
+  p2,
+  sequenceOf,
+  u1,
+  u2,
+  u3,
+  webhook,
+  webhook as newWebhook,
+} from "../../support/fixtures.ts"
+import { HostTransaction, type StoreTests, undone } from "../harness.ts"
+import { endDateOf, prepared } from "./model.ts"
+
+const users = [u1, u2, u3]
+
+/** Returns the end date of a user, or `undefined` if there is no membership. */
+const dateOf = (userId: UserId) =>
+  endDateOf(userId).pipe(
+    Effect.catchTag("MembershipNotFound", () => Effect.succeed<EndDate | undefined>(undefined)),
+  )
+
+/** A store with members and a webhook, and a way to read all that a change writes. */
+const observed = Effect.gen(function* () {
+  const store = yield* prepared
+  const outbox = yield* Outbox
+  const webhook = newWebhook(p1)
+  yield* (yield* WebhookStore).add(webhook, 50, occasion)
+  const everything = Effect.all({
+    dates: Effect.forEach(users, dateOf),
+    rows: store.history(p1, { userId: undefined, limit: 1000 }),
+    deliveries: outbox.deliveries({ projectId: p1, webhookId: webhook.id }, { limit: 1000 }),
+  })
+  return { store, everything }
+})
+
+/** Each kind of change, with the same event. */
+const changesOf = (
+  store: MembershipStore["Service"],
+  one = draft(p1),
+): ReadonlyArray<Effect.Effect<unknown, unknown>> => {
+  const common = { ...change(p1), event: one }
+  return [
+    store.grant({ ...common, userId: u1, endDate: in2028 }),
+    store.grant({ ...common, userId: u3, endDate: in2028 }),
+    store.import({ ...common, memberships: [{ userId: u3, endDate: in2027 }] }),
+    store.extend({ ...common, userId: u1, endDate: in2029 }),
+    store.extendAll({ ...common, endDate: in2028, mode: "set" }),
+    store.end({ ...common, userId: u2 }),
+  ]
+}
+
+/** Returns the end date of a user after all changes, each of which starts where the one before ends. */
+const replayed = (newestFirst: ReadonlyArray<AuditRow>, user: UserId): EndDate | undefined => {
+  let current: EndDate | undefined
+  for (const { action, from, to, userId } of newestFirst.toReversed()) {
+    if (userId === user) expect(from).toBe(current)
+    if (userId === user || (action.startsWith("bulk_") && current !== undefined)) current = to
+  }
+  return current
+}
+
+/** Repeats a check until it holds: a database may still be at work when its caller is gone. */
+const soon = Effect.fnUntraced(function* <E, R>(check: Effect.Effect<void, E, R>) {
+  for (let left = 50; ; left--) {
+    const exit = yield* Effect.exit(check)
+    if (exit._tag === "Success" || left === 0) return yield* exit
+    yield* Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 10)))
+  }
+})
+
+const failureTests = ({ test }: StoreTests): void => {
+  test("writes all or nothing if its event cannot be stored", () =>
+    Effect.gen(function* () {
+      const { everything, store } = yield* observed
+      const published = draft(p1)
+      yield* (yield* Outbox).publish(completeEvent(published, 1))
+      const before = yield* everything
+      // Most stores refuse a second event with the same id.
+      const exits = yield* Effect.forEach(changesOf(store, published), Effect.exit, {
+        concurrency: "unbounded",
+      })
+      const written = exits.filter(({ _tag }) => _tag === "Success").length
+      const after = yield* everything
+      expect(after.rows).toHaveLength(before.rows.length + written)
+      expect(after.deliveries).toHaveLength(before.deliveries.length + written)
+      expect(after.dates).toEqual(users.map((user) => replayed(after.rows, user)))
+    }))
+
+  test("writes all or nothing if its caller is interrupted", () =>
+    Effect.gen(function* () {
+      const { everything, store } = yield* observed
+      const before = yield* everything
+      for (let pauses = 0; pauses < 10; pauses++) {
+        const extension = { ...change(p1), userId: u1, endDate: EndDate(in2028 + pauses) }
+        const fiber = yield* Effect.forkChild(store.extend(extension), { startImmediately: true })
+        for (let pause = 0; pause < pauses; pause++) yield* Effect.yieldNow
+        yield* Fiber.interrupt(fiber)
+        yield* soon(
+          Effect.gen(function* () {
+            const { dates, deliveries, rows } = yield* everything
+            expect(dates).toEqual(users.map((user) => replayed(rows, user)))
+            expect(deliveries).toHaveLength(rows.length - before.rows.length)
+          }),
+        )
+      }
+    }))
+}
+
+const transactionTests = ({ transactional }: StoreTests): void => {
+  transactional("is undone with a transaction of the host that fails", () =>
+    Effect.gen(function* () {
+      const { everything, store } = yield* observed
+      const before = yield* everything
+      for (const one of changesOf(store)) {
+        yield* undone(one)
+        expect(yield* everything).toEqual(before)
+      }
+    }),
+  )
+
+  transactional("is stored with a transaction of the host that succeeds", () =>
+    Effect.gen(function* () {
+      const { everything, store } = yield* observed
+      const { run } = yield* HostTransaction
+      const before = yield* everything
+      yield* run(store.extend({ ...change(p1), userId: u1, endDate: in2028 }))
+      const { deliveries, rows } = yield* everything
+      expect(rows).toHaveLength(before.rows.length + 1)
+      expect(deliveries).toHaveLength(1)
+    }),
+  )
+}
+
+const concurrencyTests = ({ test }: StoreTests): void => {
+  test("starts in the audit trail where the one before ends, if many run at the same time", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const dates = [in2027, in2028, in2029]
+      const changes = Array.from({ length: 60 }, (_, index): Effect.Effect<unknown, unknown> => {
+        const endDate = dates[index % 3] ?? in2027
+        const one = { ...change(p1), userId: u3, endDate }
+        if (index % 4 === 0) return store.grant(one)
+        if (index % 7 === 3) return store.import({ ...one, memberships: [one] })
+        if (index % 10 === 5) return store.extendAll({ ...one, mode: "set" })
+        return store.extend(one)
+      })
+      // Extensions fail until there is a membership.
+      yield* Effect.forEach(changes, (one) => Effect.ignore(one), { concurrency: "unbounded" })
+      const rows = yield* store.history(p1, { userId: undefined, limit: 100 })
+      const ends = yield* Effect.forEach(users, dateOf)
+      expect(ends).toEqual(users.map((user) => replayed(rows, user)))
+    }))
+}
+
+/** Declares the tests. */
+export const atomicityTests = (on: StoreTests): void => {
+  on.describe("a change", () => {
+    failureTests(on)
+    transactionTests(on)
+    concurrencyTests(on)
+  })
+}
+
+/** The audit trail of what is not a membership. */
+
+const page = { userId: undefined, limit: 100 }
+
+/** Returns an occasion that can be told from others by its time. */
+const auditingOccasion = (at: number) => ({
+  at,
+  origin: { requestId: `request ${at}`, keyId: ApiKeyId(`key ${at}`) },
+})
+
+/** What the rows of the trail say, oldest first. */
+const trailOf = (projectId: typeof p1 | undefined) =>
+  Effect.flatMap(MembershipStore, (store) =>
+    Effect.map(store.history(projectId, page), (rows) =>
+      rows.toReversed().map(({ action, at, keyName, origin, subject, ...row }) => {
+        expect(origin).toEqual(auditingOccasion(at).origin)
+        expect([row.projectId, keyName]).toEqual([projectId, undefined])
+        expect([row.userId, row.from, row.to]).toEqual([undefined, undefined, undefined])
+        return [at, action, subject]
+      }),
+    ),
+  )
+
+/** Declares the tests. */
+export const auditingTests = ({ describe, test, transactional }: StoreTests): void => {
+  describe("the audit trail", () => {
+    test("has who changed webhooks, and only of changes", () =>
+      Effect.gen(function* () {
+        const store = yield* WebhookStore
+        const memberships = yield* MembershipStore
+        yield* memberships.createProject(p1, auditingOccasion(1))
+        yield* memberships.createProject(p2, auditingOccasion(2))
+        const { id, ...rest } = webhook(p1)
+        const rotation = { secret: webhook(p1).secret, previousUntil: 0 }
+        yield* store.add({ id, ...rest, disabledAt: 0 }, 1, auditingOccasion(3))
+        yield* Effect.flip(store.add(webhook(p1), 1, auditingOccasion(4)))
+        yield* store.rotateSecret(p1, id, rotation, auditingOccasion(5))
+        yield* Effect.flip(store.rotateSecret(p2, id, rotation, auditingOccasion(6)))
+        yield* store.addSigningKey(p1, id, StoredSecret("whsk_1"), auditingOccasion(7))
+        yield* store.addSigningKey(p1, id, StoredSecret("whsk_2"), auditingOccasion(8))
+        yield* store.enable(p1, id, auditingOccasion(9))
+        yield* store.remove(p1, id, auditingOccasion(10))
+        yield* Effect.flip(store.remove(p1, id, auditingOccasion(11)))
+        const rows = yield* trailOf(p1)
+        expect(rows.filter(([, action]) => action !== "webhook_enabled")).toEqual([
+          [3, "webhook_created", id],
+          [5, "secret_rotated", id],
+          [7, "signing_key_added", id],
+          [10, "webhook_deleted", id],
+        ])
+        expect(yield* trailOf(p2)).toEqual([])
+      }))
+
+    test("has who was shown what", () =>
+      Effect.gen(function* () {
+        const store = yield* MembershipStore
+        yield* store.createProject(p1, auditingOccasion(1))
+        yield* store.createProject(p2, auditingOccasion(2))
+        const secret = { action: "secret_shown", subject: "a webhook" } as const
+        const data = { action: "data_shown", subject: "an event" } as const
+        yield* store.recordShown(p1, secret, auditingOccasion(3))
+        yield* store.recordShown(p1, data, auditingOccasion(4))
+        yield* store.recordShown(p1, data, auditingOccasion(5))
+        const missing = yield* Effect.flip(
+          store.recordShown(ProjectId("nowhere"), secret, auditingOccasion(6)),
+        )
+        expect(missing._tag).toBe("ProjectNotFound")
+        expect(yield* trailOf(p1)).toEqual([
+          [3, "secret_shown", "a webhook"],
+          [4, "data_shown", "an event"],
+          [5, "data_shown", "an event"],
+        ])
+        expect(yield* trailOf(p2)).toEqual([])
+      }))
+
+    test("has who changed keys and projects, and only of changes", () =>
+      Effect.gen(function* () {
+        const store = yield* ApiKeyStore
+        const memberships = yield* MembershipStore
+        yield* memberships.createProject(p1, auditingOccasion(1))
+        yield* memberships.createProject(p1, auditingOccasion(2))
+        yield* memberships.createProject(p2, auditingOccasion(3))
+        const { id: keyId, ...rest } = apiKey("a token", p1)
+        const key = { id: keyId, ...rest }
+        yield* store.add(key, auditingOccasion(4))
+        yield* store.add(apiKey("a token", p1), auditingOccasion(5))
+        yield* store.add(apiKey("a token", p2), auditingOccasion(6))
+        yield* store.add({ ...apiKey("a token"), projects: "all" }, auditingOccasion(7))
+        yield* store.add({ ...apiKey("a token"), projects: "all" }, auditingOccasion(8))
+        yield* Effect.flip(store.add({ ...key, role: "admin" }, auditingOccasion(9)))
+        yield* store.revoke({ keyId, within: "all", ...auditingOccasion(10) })
+        yield* store.revoke({ keyId, within: "all", ...auditingOccasion(11) })
+        yield* Effect.flip(store.add(key, auditingOccasion(12)))
+        expect(yield* trailOf(undefined)).toEqual([
+          [1, "project_created", p1],
+          [3, "project_created", p2],
+          [4, "key_issued", keyId],
+          [6, "key_opened", keyId],
+          [7, "key_opened", keyId],
+          [10, "key_revoked", keyId],
+        ])
+      }))
+
+    test("has the names of keys, also of those that were revoked since", () =>
+      Effect.gen(function* () {
+        const store = yield* ApiKeyStore
+        const memberships = yield* MembershipStore
+        yield* memberships.createProject(p1, auditingOccasion(1))
+        const [named, nameless] = [
+          { ...apiKey("a token", p1), name: "nightly import" },
+          apiKey("another", p1),
+        ]
+        yield* store.add(named, auditingOccasion(2))
+        yield* store.add(nameless, auditingOccasion(3))
+        for (const keyId of [named.id, nameless.id, ApiKeyId("a host's own")]) {
+          const origin = { requestId: undefined, keyId }
+          yield* memberships.grant({ ...change(p1), origin, userId: u1, endDate: in2027 })
+        }
+        const origin = { requestId: undefined, keyId: named.id }
+        yield* store.revoke({ keyId: named.id, within: "all", origin, at: 4 })
+        const names = (projectId: typeof p1 | undefined) =>
+          Effect.map(memberships.history(projectId, { ...page, limit: 3 }), (rows) =>
+            rows.map(({ keyName }) => keyName),
+          )
+        const expected = [undefined, undefined, "nightly import"]
+        expect(yield* names(p1)).toEqual(expected)
+        const ofUser = yield* memberships.history(p1, { ...page, userId: u1 })
+        expect(ofUser.map(({ keyName }) => keyName)).toEqual(expected)
+        expect((yield* names(undefined))[0]).toBe("nightly import")
+      }))
+
+    transactional("is undone with a transaction of the host that fails", () =>
+      Effect.gen(function* () {
+        const memberships = yield* MembershipStore
+        const webhooks = yield* WebhookStore
+        const keys = yield* ApiKeyStore
+        yield* memberships.createProject(p1, auditingOccasion(1))
+        yield* undone(webhooks.add(webhook(p1), 50, auditingOccasion(2)))
+        yield* undone(keys.add(apiKey("a token", p1), auditingOccasion(3)))
+        yield* undone(memberships.createProject(p2, auditingOccasion(4)))
+        expect(yield* trailOf(p1)).toEqual([])
+        expect(yield* trailOf(undefined)).toEqual([[1, "project_created", p1]])
+      }),
+    )
+  })
+}
+
+/** A change and its events are one atomic step. */
+
+/** Claims all deliveries, and returns the types of their events. */
+const claimedTypes = Effect.gen(function* () {
+  const outbox = yield* Outbox
+  const { claims } = yield* outbox.claim({
+    limit: 100,
+    failing: 100,
+    perWebhook: { least: 100, most: 100 },
+    perProject: 100,
+    ahead: new Map(),
+    leaseMillis: 60_000,
+  })
+  return claims.map(({ event }) => String(JSON.parse(event.body).type))
+})
+
+/** Declares the tests. */
+export const eventTests = ({ describe, test }: StoreTests): void => {
+  describe("events", () => {
+    test("are delivered to every webhook of the project, and to no other", () =>
+      Effect.gen(function* () {
+        const store = yield* prepared
+        const webhooks = yield* WebhookStore
+        for (const projectId of [p1, p1, p2]) yield* webhooks.add(webhook(projectId), 50, occasion)
+        yield* store.grant({ ...change(p1, "granted"), userId: u3, endDate: in2027 })
+        yield* store.extend({ ...change(p1, "extended"), userId: u3, endDate: in2028 })
+        yield* store.extendAll({ ...change(p1, "bulk"), endDate: in2029, mode: "set" })
+        yield* store.end({ ...change(p1, "ended"), userId: u3 })
+        const twice = ["granted", "extended", "bulk", "ended"].flatMap((type) => [type, type])
+        expect((yield* claimedTypes).toSorted()).toEqual(twice.toSorted())
+      }))
+
+    test("are delivered also if a change leaves all dates as they are", () =>
+      Effect.gen(function* () {
+        const store = yield* prepared
+        const webhooks = yield* WebhookStore
+        for (const projectId of [p1, p2]) yield* webhooks.add(webhook(projectId), 50, occasion)
+        yield* store.grant({ ...change(p1, "granted"), userId: u1, endDate: in2027 })
+        yield* store.extend({ ...change(p1, "extended"), userId: u1, endDate: in2027 })
+        yield* store.extendAll({ ...change(p2, "bulk"), endDate: in2027, mode: "set" })
+        expect((yield* claimedTypes).toSorted()).toEqual(["bulk", "extended", "granted"])
+        const [row] = yield* store.history(p2, { userId: undefined, limit: 1 })
+        expect(row).toMatchObject({ action: "bulk_extended", to: in2027 })
+      }))
+
+    test("are not stored if the change fails, and neither is an audit row", () =>
+      Effect.gen(function* () {
+        const store = yield* prepared
+        yield* (yield* WebhookStore).add(webhook(p1), 50, occasion)
+        const before = yield* store.history(p1, { userId: undefined, limit: 100 })
+        yield* Effect.flip(store.extend({ ...change(p1), userId: u3, endDate: in2028 }))
+        yield* Effect.flip(store.end({ ...change(p1), userId: u3 }))
+        expect(yield* claimedTypes).toEqual([])
+        expect(yield* store.history(p1, { userId: undefined, limit: 100 })).toEqual(before)
+      }))
+  })
+}
+
+/** The sequences of changes, by which receivers of events tell which is the latest. */
+
+type Store = MembershipStore["Service"]
+
+const sequenceUsers = [u1, u2, u3]
+
+/** A change of some users, and the end date that it sets; none if it ends memberships. */
+interface Step {
+  readonly users: ReadonlyArray<UserId>
+  readonly endDate: EndDate | undefined
+  readonly isFloor: boolean
+  readonly make: (store: Store) => Effect.Effect<Event | ReplayedResponse | undefined, unknown>
+}
+
+const sequenceOfUser = (
+  userId: UserId,
+  endDate: EndDate | undefined,
+  make: Step["make"],
+): Step => ({
+  users: [userId],
+  endDate,
+  isFloor: false,
+  make,
+})
+
+const grant = (userId: UserId, endDate: EndDate): Step =>
+  sequenceOfUser(userId, endDate, (store) => store.grant({ ...change(p1), userId, endDate }))
+
+const extend = (userId: UserId, endDate: EndDate, mode: BulkMode = "set"): Step =>
+  sequenceOfUser(userId, endDate, (store) =>
+    Effect.map(store.extend({ ...change(p1), userId, endDate, mode }), (result) =>
+      isEndsLater(result) ? undefined : result,
+    ),
+  )
+
+const end = (userId: UserId): Step =>
+  sequenceOfUser(userId, undefined, (store) => store.end({ ...change(p1), userId }))
+
+const erase = (userId: UserId): Step =>
+  sequenceOfUser(userId, undefined, (store) => store.erase({ ...change(p1), userId }))
+
+const importAll = (of: ReadonlyArray<UserId>, endDate: EndDate): Step => ({
+  users: of,
+  endDate,
+  isFloor: false,
+  make: (store) => {
+    const memberships = of.map((userId) => ({ userId, endDate }))
+    return store.import({ ...change(p1), memberships })
+  },
+})
+
+const extendAll = (endDate: EndDate, mode: BulkMode): Step => ({
+  users: sequenceUsers,
+  endDate,
+  isFloor: mode === "neverShorten",
+  make: (store) =>
+    Effect.map(store.extendAll({ ...change(p1), endDate, mode }), (extended) =>
+      isReplayedResponse(extended) ? extended : extended.event,
+    ),
+})
+
+/** A step that was made, with its sequence. */
+interface Made extends Step {
+  readonly sequence: number
+}
+
+/** Makes a change. Returns nothing if it fails, or has changed nothing. */
+const made = (store: Store, step: Step): Effect.Effect<ReadonlyArray<Made>> =>
+  Effect.match(step.make(store), {
+    onFailure: () => [],
+    onSuccess: (event) =>
+      event === undefined || isReplayedResponse(event)
+        ? []
+        : [{ ...step, sequence: sequenceOf(event) }],
+  })
+
+/** What a receiver knows of a membership after events, of which it drops those that are stale. */
+const followed = (events: ReadonlyArray<Made>, userId: UserId): EndDate | undefined => {
+  let known: EndDate | undefined
+  for (const event of events.toSorted((one, other) => one.sequence - other.sequence)) {
+    const isBulk = event.users === sequenceUsers
+    if (!event.users.includes(userId) || (isBulk && known === undefined)) continue
+    const isLeft = event.isFloor && known !== undefined && known > Number(event.endDate)
+    if (!isLeft) known = event.endDate
+  }
+  return known
+}
+
+const userIds = fc.constantFrom(...sequenceUsers)
+const sequenceDates = fc.constantFrom(in2027, in2028, in2029)
+
+const steps = fc.oneof(
+  fc.tuple(userIds, sequenceDates).map((args) => grant(...args)),
+  fc.tuple(userIds, sequenceDates).map((args) => extend(...args)),
+  fc.tuple(userIds, sequenceDates).map((args) => extend(...args)),
+  fc.tuple(userIds, sequenceDates).map((args) => extend(...args, "neverShorten")),
+  fc.tuple(fc.subarray(sequenceUsers.slice(0, 2)), sequenceDates).map((args) => importAll(...args)),
+  fc
+    .tuple(sequenceDates, fc.constantFrom("set" as const, "neverShorten" as const))
+    .map((args) => extendAll(...args)),
+  userIds.map(end),
+)
+
+const sequenceOfMade = (result: Effect.Success<ReturnType<Store["extend"]>> | undefined): number =>
+  result === undefined || isReplayedResponse(result) || isEndsLater(result)
+    ? NaN
+    : sequenceOf(result)
+
+/** Extensions of the same members at the same time, which may share a step of the store. */
+const sequenceConcurrencyTests = ({ test }: StoreTests): void => {
+  test.each([
+    ["without idempotency keys", false],
+    ["with idempotency keys", true],
+  ] as const)("make a chain if members are extended often at the same time, %s", ([, isKeyed]) =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const outbox = yield* Outbox
+      const receiver = webhook(p1)
+      yield* (yield* WebhookStore).add(receiver, 50, occasion)
+      const extensions = Array.from({ length: 60 }, (_, index) => ({
+        ...change(p1),
+        userId: index % 3 === 2 ? u2 : u1,
+        // Not always later, and some dates twice.
+        endDate: EndDate(in2029 + 1000 * ((index * 7) % 31)),
+        once: isKeyed ? once() : undefined,
+      }))
+      const results = yield* Effect.all(
+        extensions.map((extension) => store.extend(extension)),
+        { concurrency: "unbounded" },
+      )
+      const rows = yield* store.history(p1, { userId: undefined, limit: 60 })
+      const found = yield* outbox.deliveries(
+        { projectId: p1, webhookId: receiver.id },
+        { limit: 99 },
+      )
+      expect(new Set(found.map(({ eventId }) => eventId)).size).toBe(60)
+      for (const [userId, first] of [
+        [u1, in2027],
+        [u2, in2029],
+      ] as const) {
+        const changes = extensions
+          .map(({ endDate, userId: of }, index) => ({ endDate, of, result: results[index] }))
+          .filter(({ of }) => of === userId)
+          .map(({ endDate, result }) => ({ endDate, sequence: sequenceOfMade(result) }))
+          .toSorted((one, other) => one.sequence - other.sequence)
+        expect(new Set(changes.map(({ sequence }) => sequence)).size).toBe(changes.length)
+        // The audit trail has the newest first.
+        const trail = rows.filter((row) => row.userId === userId).toReversed()
+        expect(trail.map(({ to }) => to)).toEqual(changes.map(({ endDate }) => endDate))
+        expect(trail.map(({ from }) => from)).toEqual([
+          first,
+          ...trail.slice(0, -1).map(({ to }) => to),
+        ])
+        expect((yield* store.find(p1, userId)).endDate).toBe(changes.at(-1)?.endDate)
+      }
+      if (!isKeyed) return
+      const repeated = yield* Effect.all(
+        extensions.map((extension) => store.extend(extension)),
+        { concurrency: "unbounded" },
+      )
+      expect(repeated.every(isReplayedResponse)).toBe(true)
+      expect(yield* store.history(p1, { userId: undefined, limit: 60 })).toEqual(rows)
+    }),
+  )
+}
+
+/** Declares the tests. */
+export const sequenceTests = (on: StoreTests): void => {
+  const { describe, property, test } = on
+  sequenceConcurrencyTests(on)
+  describe("the sequence of a change", () => {
+    test("is greater than that of each earlier one of the member", () =>
+      Effect.gen(function* () {
+        const store = yield* MembershipStore
+        yield* store.createProject(p1, occasion)
+        const sequences = []
+        for (const step of [
+          grant(u1, in2027),
+          extend(u1, in2028),
+          extend(u1, in2028),
+          extendAll(in2027, "set"),
+          extend(u1, in2028),
+          extendAll(in2027, "neverShorten"),
+          extendAll(in2029, "neverShorten"),
+          grant(u1, in2028),
+          importAll([u2, u1], in2029),
+          extend(u1, in2028),
+          importAll([u1, u2], in2029),
+          extendAll(in2027, "set"),
+          extend(u1, in2028),
+          extend(u1, in2029),
+          end(u1),
+          grant(u1, in2029),
+          extend(u1, in2028),
+          extend(u1, in2029),
+          erase(u1),
+          importAll([u1], in2029),
+          end(u1),
+          extendAll(in2028, "set"),
+          grant(u1, in2029),
+        ]) {
+          sequences.push(...(yield* made(store, step)).map(({ sequence }) => sequence))
+        }
+        expect(sequences).toHaveLength(23)
+        expect(sequences.every(Number.isSafeInteger)).toBe(true)
+        expect(sequences).toEqual([...new Set(sequences)].toSorted((one, other) => one - other))
+      }))
+
+    test("is that of the event that is stored", () =>
+      Effect.gen(function* () {
+        const store = yield* prepared
+        const outbox = yield* Outbox
+        for (const step of [
+          grant(u3, in2027),
+          extend(u1, in2028),
+          importAll(sequenceUsers, in2028),
+          extendAll(in2028, "set"),
+          extendAll(in2029, "neverShorten"),
+          end(u3),
+          erase(u2),
+        ]) {
+          const event = yield* step.make(store)
+          if (event === undefined || isReplayedResponse(event))
+            return expect.fail("nothing was changed")
+          expect(yield* outbox.find(p1, event.id)).toMatchObject({ body: event.body })
+          expect(sequenceOf(event)).toBeGreaterThan(0)
+        }
+      }))
+
+    test("is that of the first of several with an idempotency key", () =>
+      Effect.gen(function* () {
+        const store = yield* prepared
+        const extension = { ...change(p1), once: once(), userId: u1, endDate: in2028 }
+        const event = yield* store.extend(extension)
+        expect(isReplayedResponse(yield* store.extend(extension))).toBe(true)
+        if (isReplayedResponse(event) || isEndsLater(event))
+          return expect.fail("nothing was changed")
+        expect((yield* (yield* Outbox).find(p1, event.id)).body).toBe(event.body)
+      }))
+
+    property(
+      "tells the end dates after concurrent changes",
+      fc.array(steps, { maxLength: 30 }),
+      Effect.fnUntraced(function* (all: ReadonlyArray<Step>) {
+        const store = yield* MembershipStore
+        yield* store.createProject(p1, occasion)
+        const events = yield* Effect.forEach(all, (step) => made(store, step), {
+          concurrency: "unbounded",
+        })
+        const members = yield* Effect.orDie(store.list(p1, { after: undefined, limit: 10 }))
+        for (const userId of sequenceUsers) {
+          const current = members.find((member) => member.userId === userId)?.endDate
+          expect(followed(events.flat(), userId)).toBe(current)
+        }
+      }),
+    )
+  })
+}

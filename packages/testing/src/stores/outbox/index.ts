@@ -1,0 +1,24 @@
+/** What every `Outbox` must do. */
+
+import { Outbox } from "@tenure/core/store"
+import type { StoreTests } from "../harness.ts"
+import { claimingTests, concurrencyTests } from "./claiming.ts"
+import { backlogTests, deliveriesTests, findingTests } from "./deliveries.ts"
+import { changesTests, publishingTests, transactionTests } from "./publishing.ts"
+import { disabledTests, failingTests, settlingTests } from "./settling.ts"
+
+/** Declares the tests. */
+export const outboxSuite = (on: StoreTests): void => {
+  on.test("responds to a ping", () => Outbox.use((store) => store.ping))
+  publishingTests(on)
+  claimingTests(on)
+  concurrencyTests(on)
+  settlingTests(on)
+  disabledTests(on)
+  failingTests(on)
+  changesTests(on)
+  deliveriesTests(on)
+  findingTests(on)
+  backlogTests(on)
+  transactionTests(on)
+}

@@ -1,0 +1,193 @@
+/** Stores whose clock is ahead for a while, or is set back. */
+
+import { expect } from "@effect/vitest"
+import {
+  type BucketPolicies,
+  type BucketPolicy,
+  type LimitedClient,
+  Millis,
+  type TakeResult,
+  bucketPolicy,
+  waitMicros,
+} from "@tenure/core/store"
+import * as Effect from "effect/Effect"
+import fc from "fast-check"
+import type { StoreTests } from "./harness.ts"
+import { client, five, policies, stranger, take } from "./rate-limits.ts"
+
+const day = 86_400_000
+
+const buckets = ["address", "key", "burst"] as const
+
+/** How long a client waits that follows a refusal, in whole milliseconds. */
+const waitOf = (taken: TakeResult, by: BucketPolicies): number =>
+  Math.ceil(Math.max(...buckets.map((name) => waitMicros(taken[name], taken.now, by[name]))) / 1000)
+
+/** Takes for clients at the same time. Who is refused waits as told, and must be admitted then. */
+const takeAsTold = Effect.fnUntraced(function* (
+  { advance }: Pick<StoreTests, "advance">,
+  clients: ReadonlyArray<LimitedClient>,
+  by: BucketPolicies,
+) {
+  const takeAll = Effect.all(
+    clients.map((one) => take(one, by)),
+    { concurrency: "unbounded" },
+  )
+  const first = yield* takeAll
+  if (first.every(({ admitted }) => admitted)) return
+  const wait = Math.max(...first.map((taken) => waitOf(taken, by)))
+  yield* advance(wait)
+  expect((yield* takeAll).map(({ admitted }) => admitted)).toEqual(clients.map(() => true))
+})
+
+/** What the clock does while clients have used their buckets, and then is right. */
+const errors = [
+  ["was ahead by a day", day],
+  ["was ahead by a year", 365 * day],
+  ["is set back by a day", 0],
+] as const
+
+const lockoutTests = (on: StoreTests): void => {
+  const { advance, describe, test } = on
+  for (const name of buckets) {
+    const mixed = { ...policies, [name]: five }
+    describe(`the bucket of ${name}`, () => {
+      test.each(errors)("is used again as soon as clients are told, after the clock %s", ([, by]) =>
+        Effect.gen(function* () {
+          const one = client("1", "a")
+          yield* advance(by)
+          yield* take(one, mixed)
+          yield* advance(by === 0 ? -day : -by)
+          yield* takeAsTold(on, [one], mixed)
+          yield* takeAsTold(on, [one], mixed)
+        }),
+      )
+
+      test.each(errors)("is used again by many clients at once, after the clock %s", ([, by]) =>
+        Effect.gen(function* () {
+          const known = ["1", "2", "3", "4"].map((id) => client(id, id))
+          const many = [...known, ...["5", "6", "7", "8"].map(stranger)]
+          yield* advance(by)
+          yield* Effect.forEach(many, (one) => take(one, mixed))
+          yield* advance(by === 0 ? -day : -by)
+          yield* takeAsTold(on, many, mixed)
+          yield* takeAsTold(on, many, mixed)
+        }),
+      )
+    })
+  }
+
+  test("lets others at an address use it again after its clock was ahead", () =>
+    Effect.gen(function* () {
+      yield* advance(day)
+      yield* take(client("1", "a"))
+      yield* advance(-day)
+      for (const one of [client("1", "b"), stranger("1"), client("2", "a")]) {
+        yield* takeAsTold(on, [one], policies)
+      }
+    }))
+}
+
+// Tokens return after 1,000 s or more, so that the duration of the test itself has no effect.
+const modelled: BucketPolicies = {
+  address: bucketPolicy({ limit: 5, window: Millis(10_000_000) }),
+  key: bucketPolicy({ limit: 3, window: Millis(12_000_000) }),
+  burst: bucketPolicy({ limit: 10, window: Millis(10_000_000), capacity: 2 }),
+}
+
+type Step =
+  | { readonly _tag: "Take"; readonly clients: ReadonlyArray<LimitedClient> }
+  /** Time that passes. */
+  | { readonly _tag: "Pass"; readonly millis: number }
+  /** The clock is set, while no time passes. */
+  | { readonly _tag: "Set"; readonly millis: number }
+
+const clients = [
+  stranger("1"),
+  client("1", "a"),
+  client("2", "a"),
+  client("1", "b"),
+  client("3", "c"),
+]
+
+const steps: fc.Arbitrary<ReadonlyArray<Step>> = fc.array(
+  fc.oneof(
+    {
+      weight: 4,
+      arbitrary: fc
+        .array(fc.constantFrom(...clients), { minLength: 1, maxLength: 4 })
+        .map((chosen): Step => ({ _tag: "Take", clients: chosen })),
+    },
+    {
+      weight: 2,
+      arbitrary: fc
+        .integer({ min: 1, max: 40 })
+        .map((hundreds): Step => ({ _tag: "Pass", millis: hundreds * 100_000 })),
+    },
+    {
+      weight: 1,
+      arbitrary: fc
+        .constantFrom(-day, day, -3_600_000, 3_600_000, -100_000, 100_000)
+        .map((millis): Step => ({ _tag: "Set", millis })),
+    },
+  ),
+  { maxLength: 40 },
+)
+
+const namesOf = ({ address, keyId }: LimitedClient) => [
+  ["address", address] as const,
+  ...(keyId === undefined ? [] : [["key", keyId] as const, ["burst", keyId] as const]),
+]
+
+/** The most tokens that buckets can have, by the time that has passed. */
+const ledger = () => {
+  const tokens = new Map<string, { left: number; readonly policy: BucketPolicy }>()
+  return {
+    pass: (millis: number) => {
+      for (const one of tokens.values()) {
+        const gained = (millis * 1000) / one.policy.increment
+        one.left = Math.min(one.policy.capacity, one.left + gained)
+      }
+    },
+    // A clock that is set forward may fill buckets. One that is set back gives nobody a token.
+    set: (millis: number) => {
+      if (millis > 0) tokens.clear()
+    },
+    spend: (one: LimitedClient) => {
+      for (const [name, id] of namesOf(one)) {
+        const policy = modelled[name]
+        const bucket = tokens.get(`${name} ${id}`) ?? { left: policy.capacity, policy }
+        tokens.set(`${name} ${id}`, bucket)
+        expect(bucket.left, `${name} ${id}`).toBeGreaterThan(1 - 1e-6)
+        bucket.left -= 1
+      }
+    },
+  }
+}
+
+/** Declares the tests. */
+export const clockTests = (on: StoreTests): void => {
+  lockoutTests(on)
+  on.property(
+    "never admits more than buckets hold nor longer refuses than it says, however its clock is set",
+    steps,
+    Effect.fnUntraced(function* (sequence) {
+      const most = ledger()
+      for (const step of sequence) {
+        if (step._tag === "Take") {
+          const taken = yield* Effect.all(
+            step.clients.map((one) => take(one, modelled)),
+            { concurrency: "unbounded" },
+          )
+          const admitted = step.clients.filter((_, index) => taken[index]?.admitted)
+          for (const one of admitted) most.spend(one)
+        } else {
+          yield* on.advance(step.millis)
+          if (step._tag === "Pass") most.pass(step.millis)
+          else most.set(step.millis)
+        }
+      }
+      for (const one of clients) yield* takeAsTold(on, [one], modelled)
+    }),
+  )
+}

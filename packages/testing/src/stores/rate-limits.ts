@@ -1,0 +1,369 @@
+/** Values and steps that tests of a `RateLimitStore` share. */
+
+import { expect } from "@effect/vitest"
+import {
+  ApiKeyId,
+  type BucketPolicies,
+  type BucketPolicy,
+  type LimitedClient,
+  Micros,
+  Millis,
+  RateLimitStore,
+  type TakeResult,
+  bucketPolicy,
+  remainingTokens,
+  waitMicros,
+} from "@tenure/core/store"
+import * as Effect from "effect/Effect"
+import fc from "fast-check"
+import type { StoreTests } from "./harness.ts"
+import { clockTests } from "./rate-limit-clocks.ts"
+
+const hour = 3_600_000
+export const five = bucketPolicy({ limit: 5, window: Millis(hour) })
+/** Whose tokens return after a time that is no whole number of milliseconds. */
+export const seven = bucketPolicy({ limit: 7, window: Millis(hour) })
+export const twenty = bucketPolicy({ limit: 20, window: Millis(hour) })
+export const hundred = bucketPolicy({ limit: 100, window: Millis(hour) })
+
+export const policies: BucketPolicies = { address: hundred, key: hundred, burst: hundred }
+
+/** A client without a valid API key. */
+export const stranger = (address: string): LimitedClient => ({ address, keyId: undefined })
+
+export const client = (address: string, keyId: string): LimitedClient => ({
+  address,
+  keyId: ApiKeyId(keyId),
+})
+
+export const take = Effect.fnUntraced(function* (of: LimitedClient, by: BucketPolicies = policies) {
+  const store = yield* RateLimitStore
+  return yield* store.take(of, by)
+})
+
+/** Returns the tokens that remain in each bucket after a take. */
+export const remainders = (
+  taken: TakeResult,
+  by: BucketPolicies = policies,
+): Record<keyof BucketPolicies, number> => ({
+  address: remainingTokens(taken.address, taken.now, by.address),
+  key: remainingTokens(taken.key, taken.now, by.key),
+  burst: remainingTokens(taken.burst, taken.now, by.burst),
+})
+
+/** Random sequences of takes, compared with token buckets of fractions. */
+
+/** A bucket whose fraction of tokens was computed at a given time. */
+interface NaiveBucket {
+  tokens: number
+  readonly at: number
+}
+
+type Model = Map<string, NaiveBucket>
+
+// Each of the buckets is the first to be empty in some sequences.
+const modelPolicies: BucketPolicies = {
+  address: bucketPolicy({ limit: 5, window: Millis(10_000_000) }),
+  key: bucketPolicy({ limit: 3, window: Millis(12_000_000) }),
+  burst: bucketPolicy({ limit: 10, window: Millis(10_000_000), capacity: 2 }),
+}
+
+type Step =
+  | { readonly _tag: "Take"; readonly client: LimitedClient }
+  | { readonly _tag: "Advance"; readonly millis: number }
+
+const modelClients = [
+  stranger("1"),
+  stranger("2"),
+  client("1", "a"),
+  client("2", "a"),
+  client("1", "b"),
+  client("3", "b"),
+]
+
+// A step advances the clock by 100 s or more, and a token returns after 1,000 s or more, so that
+// the duration of the test itself has no effect.
+const steps: fc.Arbitrary<ReadonlyArray<Step>> = fc.array(
+  fc.oneof(
+    fc.constantFrom(...modelClients).map((one): Step => ({ _tag: "Take", client: one })),
+    fc
+      .integer({ min: 1, max: 40 })
+      .map((hundreds): Step => ({ _tag: "Advance", millis: hundreds * 100_000 })),
+  ),
+  { maxLength: 60 },
+)
+
+/** Adds the tokens that have returned to a bucket. */
+const fill = (model: Model, name: string, policy: BucketPolicy, now: number): NaiveBucket => {
+  const known = model.get(name) ?? { tokens: policy.capacity, at: now }
+  const gained = ((now - known.at) * 1000) / policy.increment
+  const filled = { tokens: Math.min(policy.capacity, known.tokens + gained), at: now }
+  model.set(name, filled)
+  return filled
+}
+
+// A token that is complete but for a rounding error is complete.
+const epsilon = 1e-9
+
+const isAvailable = ({ tokens }: NaiveBucket): boolean => tokens >= 1 - epsilon
+
+const remaining = ({ tokens }: NaiveBucket): number => Math.floor(tokens + epsilon)
+
+/** Takes from the model. Returns whether the take was admitted, and the remaining tokens. */
+const takeNaively = (model: Model, { address, keyId }: LimitedClient, now: number) => {
+  const ofAddress = fill(model, `address ${address}`, modelPolicies.address, now)
+  const ofKey = (name: "key" | "burst"): NaiveBucket =>
+    keyId === undefined
+      ? { tokens: modelPolicies[name].capacity, at: now }
+      : fill(model, `${name} ${keyId}`, modelPolicies[name], now)
+  const [key, burst] = [ofKey("key"), ofKey("burst")]
+  const needed = keyId === undefined ? [ofAddress] : [ofAddress, key, burst]
+  const admitted = needed.every(isAvailable)
+  if (admitted) for (const one of needed) one.tokens -= 1
+  return {
+    admitted,
+    address: remaining(ofAddress),
+    key: remaining(key),
+    burst: remaining(burst),
+  }
+}
+
+/** Declares the tests. */
+export const modelTests = ({ advance, property }: StoreTests): void =>
+  property(
+    "behaves like simple token buckets, for any sequence of takes and waits",
+    steps,
+    Effect.fnUntraced(function* (sequence) {
+      const model: Model = new Map()
+      let now = 0
+      for (const step of sequence) {
+        if (step._tag === "Advance") {
+          now += step.millis
+          yield* advance(step.millis)
+        } else {
+          const taken = yield* take(step.client, modelPolicies)
+          expect({ admitted: taken.admitted, ...remainders(taken, modelPolicies) }).toEqual(
+            takeNaively(model, step.client, now),
+          )
+        }
+      }
+    }),
+  )
+
+/** What every `RateLimitStore` must do. */
+
+/** Which buckets a take draws on. */
+const bucketTests = ({ test }: StoreTests): void => {
+  test("starts with full buckets and counts them down", () =>
+    Effect.gen(function* () {
+      const mixed = { address: twenty, key: hundred, burst: five }
+      for (let left = 4; left >= 0; left--) {
+        const taken = yield* take(client("1", "a"), mixed)
+        expect(taken.admitted).toBe(true)
+        expect(remainders(taken, mixed)).toEqual({
+          address: left + 15,
+          key: left + 95,
+          burst: left,
+        })
+      }
+      expect((yield* take(client("1", "a"), mixed)).admitted).toBe(false)
+    }))
+
+  test("admits as many takes at once as a bucket has capacity, whatever its limit", () =>
+    Effect.gen(function* () {
+      for (const capacity of [2, 8]) {
+        const mixed = { ...policies, burst: { ...five, capacity } }
+        const one = take(client("1", `of ${capacity}`), mixed)
+        const takes = yield* Effect.all(Array.from({ length: capacity + 1 }, () => one))
+        expect(takes.filter(({ admitted }) => admitted)).toHaveLength(capacity)
+      }
+    }))
+
+  test("takes from all buckets or from none", () =>
+    Effect.gen(function* () {
+      for (const small of ["address", "key", "burst"] as const) {
+        const mixed = { ...policies, [small]: five }
+        const one = client(small, small)
+        yield* Effect.forEach(Array.from({ length: 30 }), () => take(one, mixed))
+        const left = { address: 95, key: 95, burst: 95, [small]: 0 }
+        expect(remainders(yield* take(one, mixed), mixed)).toEqual(left)
+      }
+    }))
+
+  test("takes only from the address for a client without a key", () =>
+    Effect.gen(function* () {
+      yield* take(client("1", "a"))
+      const taken = yield* take(stranger("1"))
+      expect(remainders(taken)).toEqual({ address: 98, key: 100, burst: 100 })
+      expect([taken.key, taken.burst]).toEqual([taken.now, taken.now])
+      expect(remainders(yield* take(client("1", "a")))).toEqual({ address: 97, key: 98, burst: 98 })
+    }))
+
+  test("has separate buckets for different ids, whatever characters they contain", () =>
+    Effect.gen(function* () {
+      const ids = ["__proto__", "constructor", "address:::1/64", "a b'c\"d\\e", "a", "A"]
+      for (const id of ids) {
+        const left = { address: 99, key: 99, burst: 99 }
+        expect(remainders(yield* take(client(id, id)))).toEqual(left)
+      }
+    }))
+
+  test("keeps an empty bucket while many others are used", () =>
+    Effect.gen(function* () {
+      const small = { ...policies, address: five, key: five }
+      const one = client("one", "one")
+      yield* Effect.forEach(Array.from({ length: 5 }), () => take(one, small))
+      const others = Array.from({ length: 300 }, (_, index) => client(`${index}`, `${index}`))
+      yield* Effect.forEach(others, (other) => take(other, small), { concurrency: "unbounded" })
+      expect((yield* take(one, small)).admitted).toBe(false)
+    }))
+}
+
+const descending = (one: number, other: number): number => other - one
+
+/** What happens to takes at the same time. */
+const concurrencyTests = ({ test }: StoreTests): void => {
+  test("admits exactly as many concurrent takes as there are tokens", () =>
+    Effect.gen(function* () {
+      const mixed = { ...policies, burst: twenty }
+      const takes = yield* Effect.all(
+        Array.from({ length: 400 }, () => take(client("1", "a"), mixed)),
+        { concurrency: "unbounded" },
+      )
+      expect(takes.filter(({ admitted }) => admitted)).toHaveLength(20)
+      const left = { address: 80, key: 80, burst: 0 }
+      expect(remainders(yield* take(client("1", "a"), mixed), mixed)).toEqual(left)
+    }))
+
+  test("admits exactly as many when clients share an address or a key", () =>
+    Effect.gen(function* () {
+      const mixed = { ...policies, address: twenty }
+      const sharing = ["a", "b", "c"].map((key) => client("1", key))
+      const roaming = ["2", "3", "4"].map((address) => client(address, "d"))
+      const takes = yield* Effect.all(
+        [...sharing, ...roaming].flatMap((one) =>
+          Array.from({ length: 50 }, () => take(one, mixed)),
+        ),
+        { concurrency: "unbounded" },
+      )
+      // Twenty of the shared address, and twenty of each address that used the same key.
+      expect(takes.filter(({ admitted }) => admitted)).toHaveLength(80)
+      expect(remainders(yield* take(client("5", "d"), mixed), mixed)).toMatchObject({ key: 39 })
+    }))
+
+  test("tells each of many concurrent takes what its own client has left", () =>
+    Effect.gen(function* () {
+      const clients = Array.from({ length: 10 }, (_, index) => client("shared", `${index}`))
+      for (const [index, one] of clients.entries()) {
+        yield* Effect.forEach(Array.from({ length: index }), () => take(one))
+      }
+      const takes = yield* Effect.all(
+        [...clients, ...clients].map((one) => take(one)),
+        {
+          concurrency: "unbounded",
+        },
+      )
+      const left = takes.map((taken) => remainders(taken))
+      for (const index of clients.keys()) {
+        const keys = [left[index]?.key, left[index + clients.length]?.key]
+        expect(keys.toSorted()).toEqual([98 - index, 99 - index])
+      }
+      expect(left.map(({ address }) => address).toSorted(descending)).toEqual(
+        Array.from({ length: 20 }, (_, index) => 54 - index),
+      )
+    }))
+
+  test("refuses only those of many concurrent takes that lack a token", () =>
+    Effect.gen(function* () {
+      const one = { ...five, capacity: 1 }
+      const mixed = { address: one, key: one, burst: five }
+      // Each shares its key with the one before, and its address with the one behind.
+      const clients = Array.from({ length: 40 }, (_, index) =>
+        client(`${index >> 1}`, `${(index + 1) >> 1}`),
+      )
+      const takes = yield* Effect.all(
+        clients.map((each) => take(each, mixed)),
+        {
+          concurrency: "unbounded",
+        },
+      )
+      const admitted = clients.filter((_, index) => takes[index]?.admitted)
+      const ofAddress = (given: LimitedClient) =>
+        admitted.filter(({ address }) => address === given.address).length
+      const ofKey = (given: LimitedClient) =>
+        admitted.filter(({ keyId }) => keyId === given.keyId).length
+      for (const [index, each] of clients.entries()) {
+        const taken = [ofAddress(each), ofKey(each)]
+        expect(Math.max(...taken)).toBe(1)
+        if (takes[index]?.admitted === true) expect(taken).toEqual([1, 1])
+      }
+    }))
+}
+
+/** When tokens return. */
+const timeTests = ({ advance, clockErrorMillis, test }: StoreTests): void => {
+  const expectFullAt = (
+    taken: TakeResult,
+    expected: Pick<TakeResult, keyof BucketPolicies>,
+  ): void => {
+    for (const bucket of ["address", "key", "burst"] as const) {
+      const error = Math.abs(taken[bucket] - expected[bucket]) / 1000
+      expect(error, bucket).toBeLessThanOrEqual(clockErrorMillis)
+    }
+  }
+
+  test("returns when each bucket will be full, by the clock of the store", () =>
+    Effect.gen(function* () {
+      const mixed = { address: seven, key: twenty, burst: hundred }
+      const first = yield* take(client("1", "a"), mixed)
+      const second = yield* take(client("1", "a"), mixed)
+      for (const [index, taken] of [first, second].entries()) {
+        const after = (policy: BucketPolicy) => Micros(first.now + (index + 1) * policy.increment)
+        expectFullAt(taken, { address: after(seven), key: after(twenty), burst: after(hundred) })
+      }
+    }))
+
+  test("admits a client after the wait that a refusal implies, and not a second earlier", () =>
+    Effect.gen(function* () {
+      const mixed = { ...policies, address: five }
+      const one = take(stranger("1"), mixed)
+      yield* Effect.forEach(Array.from({ length: 5 }), () => one)
+      const refused = yield* one
+      expect(refused.admitted).toBe(false)
+      const wait = waitMicros(refused.address, refused.now, five) / 1000
+      yield* advance(Math.ceil(wait) - 1000)
+      expect((yield* one).admitted).toBe(false)
+      yield* advance(1000)
+      expect((yield* one).admitted).toBe(true)
+      expect((yield* one).admitted).toBe(false)
+    }))
+}
+
+const fullTests = ({ advance, test }: StoreTests): void => {
+  test.each([
+    ["address", { ...policies, address: five }],
+    ["key", { ...policies, key: five }],
+    ["burst", { ...policies, burst: five }],
+  ] as const)(
+    "admits no more than the %s bucket holds, even a second before it is full",
+    ([, mixed]) =>
+      Effect.gen(function* () {
+        const one = take(client("1", "a"), mixed)
+        yield* one
+        yield* advance(five.increment / 1000 - 1000)
+        const takes = yield* Effect.all(Array.from({ length: 5 }, () => one))
+        expect(takes.map(({ admitted }) => admitted)).toEqual([true, true, true, true, false])
+      }),
+  )
+}
+
+/** Declares the tests. */
+export const rateLimitStoreSuite = (on: StoreTests): void => {
+  on.test("responds to a ping", () => RateLimitStore.use((store) => store.ping))
+  bucketTests(on)
+  concurrencyTests(on)
+  timeTests(on)
+  fullTests(on)
+  clockTests(on)
+  modelTests(on)
+}

