@@ -78,7 +78,7 @@ const test = <A, E>(name: string, run: Effect.Effect<A, E, StorePorts | PgClient
       yield* store.createProject(p1, occasion)
       yield* store.grant({ ...change(p1), userId: u1, endDate: in2027 })
       yield* store.grant({ ...change(p1), userId: u2, endDate: in2027 })
-      yield* (yield* WebhookStore).add(Fixture.webhook(p1), 50, occasion)
+      yield* (yield* WebhookStore).add(Fixture.makeWebhook(p1), 50, occasion)
       return yield* run
     }).pipe(Effect.provide(stores)),
   )

@@ -42,7 +42,7 @@ export {
   derivedEventId,
   draftEvent,
   eventData,
-  eventTypes,
+  knownEventTypes,
   makeEvent,
   newEventId,
   type Event,

@@ -5,7 +5,7 @@ import specs from "@asyncapi/specs"
 import { createConfig, lintFromString } from "@redocly/openapi-core"
 import { createClient } from "@tenure/client"
 import { type Tenure, createTenure } from "@tenure/core"
-import { eventTypes } from "@tenure/core/store"
+import { knownEventTypes } from "@tenure/core/store"
 import { type TransportRequest, WebhookTransport } from "@tenure/core/transport"
 import { memory } from "@tenure/memory"
 import { serve } from "@tenure/node-http"
@@ -21,7 +21,7 @@ const member = { ...inProject, userId: "1001" }
 const endDate = "2099-01-01T00:00:00.000Z"
 
 const own = "payment.completed"
-const types: ReadonlyArray<string> = [...Object.values(eventTypes), own]
+const types: ReadonlyArray<string> = [...Object.values(knownEventTypes), own]
 
 /** The name that the document has for the type of an event. */
 const nameOf = (type: string): string => (type === own ? "custom" : type)

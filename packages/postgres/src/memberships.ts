@@ -52,7 +52,7 @@ import {
 } from "./sql/values.ts"
 
 /** How changes of one kind are made. */
-export interface BatchedChangesOptions<Change, Row> {
+export interface BatchedChangesOptions<Requested, Row> {
   /** Whose statements they are, outside of the host's transactions. */
   readonly owner: string
   /**
@@ -60,7 +60,7 @@ export interface BatchedChangesOptions<Change, Row> {
    * each that found what it changes and whose key was unknown.
    */
   readonly run: (
-    changes: ReadonlyArray<Change>,
+    changes: ReadonlyArray<Requested>,
     manner: ExecuteOptions,
   ) => Effect.Effect<ReadonlyArray<Row>, StoreUnavailable>
   /** The statement that finds the changes that need not wait for a lock. */
@@ -89,23 +89,23 @@ const keysOf = (change: Grant): ReadonlyArray<string> => {
  * the change is made there. Changes with idempotency keys share statements with each other.
  */
 export const makeBatchedChanges = Effect.fnUntraced(function* <
-  Change extends Grant,
+  Requested extends Grant,
   Row extends ItemRow,
 >(
   executor: Executor,
-  { findUnlocked, isStacking = false, owner, run }: BatchedChangesOptions<Change, Row>,
+  { findUnlocked, isStacking = false, owner, run }: BatchedChangesOptions<Requested, Row>,
 ) {
   // A batch has changes of many projects, and does not wait for locks with all of them.
   const together: ExecuteOptions = { owner, isBrief: true }
 
   /** Makes changes of one project, and waits for its locks. */
-  const changeApart = (changes: ReadonlyArray<Change>) =>
+  const changeApart = (changes: ReadonlyArray<Requested>) =>
     Effect.map(run(changes, { owner: changes[0]?.projectId }), (rows) =>
       rowsByPosition(changes, rows),
     )
 
   const makeGather = makeBatcher({
-    run: (changes: ReadonlyArray<Change>) =>
+    run: (changes: ReadonlyArray<Requested>) =>
       Effect.map(run(changes, together), (rows) => rowsByPosition(changes, rows)),
     runAlone: changeApart,
     stackOf: isStacking ? memberOf : () => undefined,
@@ -128,7 +128,7 @@ export const makeBatchedChanges = Effect.fnUntraced(function* <
   const gather = yield* makeGather
   const gatherOnce = yield* makeGather
 
-  return (change: Change): Effect.Effect<Row | null, StoreUnavailable> =>
+  return (change: Requested): Effect.Effect<Row | null, StoreUnavailable> =>
     Effect.flatMap(executor.isInTransaction, (isJoined) => {
       if (isJoined) return Effect.map(changeApart([change]), ([row = null]) => row)
       return change.once === undefined ? gather(change) : gatherOnce(change)

@@ -25,7 +25,7 @@ import { bigintParam, floatsParam, integersParam, textParam, textsParam } from "
  *
  * @param count - the number of buckets; each has three parameters: key, increment and span
  */
-export const take = (schema: string, count: number): string => {
+export const takeTokens = (schema: string, count: number): string => {
   const rows = Array.from({ length: count }, (_, index) => {
     const first = 2 + 3 * index
     return `(${index}, $${first}::text, $${first + 1}::bigint, $${first + 2}::bigint)`
@@ -347,8 +347,8 @@ const answerOf = (rows: ReadonlyArray<TakeRow>): TakeAnswer => ({
 /** Makes the functions for one schema. */
 export const makeTakeStatements = ({ executeApart, schema }: Executor): TakeStatements => {
   const sql = {
-    ofAddress: take(schema, 1),
-    ofKey: take(schema, 3),
+    ofAddress: takeTokens(schema, 1),
+    ofKey: takeTokens(schema, 3),
     many: takeMany(schema),
     findLocked: findLocked(schema),
   }

@@ -176,7 +176,7 @@ describe("a project that somebody has locked", () => {
           ...Fixture.change(projectId),
           memberships: [{ userId: u3, endDate: in2028 }],
         }),
-        webhooks.add(Fixture.webhook(projectId), 100, occasion),
+        webhooks.add(Fixture.makeWebhook(projectId), 100, occasion),
         extend(projectId, u1),
         extend(projectId, u2),
       ]
@@ -258,7 +258,7 @@ describe("webhooks with ready deliveries", () => {
       const store = yield* WebhookStore
       const outbox = yield* Outbox
       yield* Effect.forEach(Array.from({ length: 40 }), () =>
-        store.add(Fixture.webhook(p1), 100, occasion),
+        store.add(Fixture.makeWebhook(p1), 100, occasion),
       )
       yield* outbox.publish(Fixture.event(p1))
       yield* outbox.publish(Fixture.event(p1))
@@ -296,7 +296,7 @@ describe("a webhook beside more than a thousand that fail", () => {
     Effect.gen(function* () {
       const outbox = yield* Outbox
       yield* addFailing(1100)
-      const webhook = Fixture.webhook(p2)
+      const webhook = Fixture.makeWebhook(p2)
       yield* (yield* WebhookStore).add(webhook, 50, occasion)
       yield* outbox.publish(Fixture.event(p2))
       // Failing webhooks have all the attempts that they may have.
@@ -321,7 +321,7 @@ describe("an attempt whose response PostgreSQL cannot store", () => {
     "is recorded with replacement characters",
     Effect.gen(function* () {
       const outbox = yield* Outbox
-      const webhook = Fixture.webhook(p1)
+      const webhook = Fixture.makeWebhook(p1)
       yield* (yield* WebhookStore).add(webhook, 50, occasion)
       yield* outbox.publish(Fixture.event(p1))
       const { claims } = yield* outbox.claim({

@@ -39,7 +39,7 @@ const members = 2500
 const fill = Effect.fnUntraced(function* (projectId: typeof p1) {
   const store = yield* MembershipStore
   yield* store.createProject(projectId, occasion)
-  yield* (yield* WebhookStore).add(Fixture.webhook(projectId), 50, occasion)
+  yield* (yield* WebhookStore).add(Fixture.makeWebhook(projectId), 50, occasion)
   yield* (yield* ApiKeyStore).add(Fixture.apiKey("a token", projectId), occasion)
   const userIds = Array.from({ length: members }, (_, n) => UserId(String(n)))
   const memberships = userIds.map((userId) => ({ userId, endDate: in2027 }))
@@ -165,7 +165,7 @@ onStores(
       `SELECT ${schema}.delete_project('p1', 'a channel')`,
       Effect.gen(function* () {
         const waiting = yield* Effect.forkDetach(
-          Effect.flip(webhooks.add(Fixture.webhook(p1), 50, occasion)),
+          Effect.flip(webhooks.add(Fixture.makeWebhook(p1), 50, occasion)),
         )
         yield* blockedOn(schema)
         return waiting

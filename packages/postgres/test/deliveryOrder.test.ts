@@ -8,7 +8,7 @@ import { sql } from "./harness.ts"
 import { testsOn } from "./locking.ts"
 
 const schema = "delivery_order"
-const { event, occasion, p1, webhook } = Fixture
+const { event, occasion, p1, makeWebhook } = Fixture
 
 const onStores = testsOn(schema)
 
@@ -17,7 +17,7 @@ onStores(
   Effect.gen(function* () {
     const outbox = yield* Outbox
     const store = yield* WebhookStore
-    const added = Array.from({ length: 6 }, () => webhook(p1))
+    const added = Array.from({ length: 6 }, () => makeWebhook(p1))
     yield* Effect.forEach(added, (one) => store.add(one, 10, occasion))
     // A column in an index changes, so their rows move behind those of the others.
     const moved = added.slice(0, 3).map(({ id }) => `'${id}'`)

@@ -15,7 +15,7 @@ import { claimAll, clientLayer, execute, sql } from "./harness.ts"
 
 const schema = "ends"
 const { occasion, p1 } = Fixture
-const endsWebhook = Fixture.webhook(p1)
+const endsWebhook = Fixture.makeWebhook(p1)
 
 const prepared = Layer.effectDiscard(
   Effect.gen(function* () {

@@ -2,8 +2,8 @@ import { Fixture } from "@tenure/testing"
 import { expect, it } from "vitest"
 import { makePendingChanges } from "../src/notifications.ts"
 
-const { id: one } = Fixture.webhook(Fixture.p1)
-const { id: other } = Fixture.webhook(Fixture.p1)
+const { id: one } = Fixture.makeWebhook(Fixture.p1)
+const { id: other } = Fixture.makeWebhook(Fixture.p1)
 
 it("changes that arrive together are all taken, each once, removals first", () => {
   const pending = makePendingChanges()

@@ -23,7 +23,7 @@ import { clientLayer, execute } from "./harness.ts"
 
 const schema = "presence"
 const { occasion, p1 } = Fixture
-const presenceWebhook = Fixture.webhook(p1)
+const presenceWebhook = Fixture.makeWebhook(p1)
 const ref = { projectId: p1, webhookId: presenceWebhook.id }
 
 const delivered = {

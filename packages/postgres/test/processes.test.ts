@@ -184,7 +184,7 @@ describe("a limit", () => {
     const added = await Promise.allSettled(
       Array.from({ length: 40 }, (_, index) =>
         stores[index % 2]?.runPromise(
-          Effect.flatMap(WebhookStore, (store) => store.add(Fixture.webhook(p1), 7, occasion)),
+          Effect.flatMap(WebhookStore, (store) => store.add(Fixture.makeWebhook(p1), 7, occasion)),
         ),
       ),
     )
@@ -224,7 +224,7 @@ describe("a delivery", () => {
     const dying = startStores()
     await dying.runPromise(
       Effect.gen(function* () {
-        const webhook = { ...Fixture.webhook(p1), url: receiver.url }
+        const webhook = { ...Fixture.makeWebhook(p1), url: receiver.url }
         yield* (yield* MembershipStore).createProject(p1, occasion)
         yield* (yield* WebhookStore).add(webhook, 50, occasion)
         const outbox = yield* Outbox
@@ -303,7 +303,7 @@ describe("a publication", () => {
           const notifications = yield* sql.listen(`"${schema}".deliveries`)
           const publication = Effect.gen(function* () {
             yield* (yield* MembershipStore).createProject(p1, occasion)
-            yield* (yield* WebhookStore).add(Fixture.webhook(p1), 50, occasion)
+            yield* (yield* WebhookStore).add(Fixture.makeWebhook(p1), 50, occasion)
             yield* (yield* Outbox).publish(Fixture.event(p1))
           })
           yield* Effect.promise(() => telling.runPromise(publication))
@@ -322,8 +322,8 @@ describe("a process", () => {
         const outbox = yield* Outbox
         const webhooks = yield* WebhookStore
         yield* (yield* MembershipStore).createProject(p1, occasion)
-        yield* webhooks.add(Fixture.webhook(p1), 50, occasion)
-        const remove = (webhook = Fixture.webhook(p1)) =>
+        yield* webhooks.add(Fixture.makeWebhook(p1), 50, occasion)
+        const remove = (webhook = Fixture.makeWebhook(p1)) =>
           Effect.andThen(
             webhooks.add(webhook, 50, occasion),
             webhooks.remove(p1, webhook.id, occasion),
@@ -333,7 +333,7 @@ describe("a process", () => {
           Effect.flatMap(remove(), () => outbox.nextChange),
           { until: (change) => change._tag === "Removed" },
         )
-        const last = Fixture.webhook(p1)
+        const last = Fixture.makeWebhook(p1)
         yield* remove(last)
         yield* Effect.repeat(outbox.nextChange, {
           until: (change) => change._tag === "Removed" && change.webhookId === last.id,

@@ -28,7 +28,7 @@ import { claimAll, clientLayer, execute, sql } from "./harness.ts"
 const schema = "retention"
 const dayMillis = 86_400_000
 const { occasion, p1 } = Fixture
-const retentionWebhook = Fixture.webhook(p1)
+const retentionWebhook = Fixture.makeWebhook(p1)
 const ref = { projectId: p1, webhookId: retentionWebhook.id }
 
 beforeEach(() => Effect.runPromise(execute(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)))

@@ -7,7 +7,7 @@ import {
   SimpleSpanProcessor,
 } from "@opentelemetry/sdk-trace-node"
 import { type Tenure, createTenure } from "@tenure/core"
-import { eventTypes } from "@tenure/core/store"
+import { knownEventTypes } from "@tenure/core/store"
 import { nodeTransport, serve } from "@tenure/node-http"
 import { type Receiver, startReceiver } from "@tenure/testing"
 import * as Effect from "effect/Effect"
@@ -111,7 +111,8 @@ it("there are no traces of the start, and none of what goes on in the background
   await tenure.memberships.grant({ projectId, userId: "1001", endDate: Date.now() + 100 })
   // By the time that its end is announced, deliveries and ends were looked for several times. A reminder may come
   // before.
-  const isAnnounced = () => receiver.received.some(({ body }) => body.includes(eventTypes.expired))
+  const isAnnounced = () =>
+    receiver.received.some(({ body }) => body.includes(knownEventTypes.expired))
   await expect.poll(isAnnounced).toBe(true)
   await tenure.metrics()
   await tenure.isReady()

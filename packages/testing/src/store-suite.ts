@@ -37,15 +37,10 @@ export const declareSuite = <Host>(
   registry: Registry,
 ): void => suites[port](testsOn(harness, registry))
 
-/** What becomes of Tenure on a store after it was closed. */
-
 /** Declares the tests of a store that was closed. */
-export const closingSuite = <Host>(
-  { layer }: StoreHarness<Host>,
-  { describe, it }: Registry,
-): void => {
-  describe("after closing", () => {
-    it(
+const closingSuite = <Host>({ layer }: StoreHarness<Host>, registry: Registry): void => {
+  registry.describe("after closing", () => {
+    registry.it(
       "requests are answered 503 in the envelope, Tenure is not ready, and calls fail",
       Effect.promise(async () => {
         const tenure = await createTenure({ stores: layer })

@@ -184,7 +184,7 @@ export const duration = ({ least = 1, most = 366 * 86_400_000 }: Partial<Range> 
     isLength(given)
       ? Option.match(Duration.fromInput(given), {
           onNone: () => undefined,
-          onSome: (duration) => within({ least, most }, Millis(Duration.toMillis(duration))),
+          onSome: (input) => within({ least, most }, Millis(Duration.toMillis(input))),
         })
       : undefined,
   )

@@ -63,7 +63,7 @@ export const EventType = brandedWhere<string, EventType>(
 )
 
 /** The types of the events that Tenure itself publishes. */
-export const eventTypes = {
+export const knownEventTypes = {
   granted: EventType("membership.granted"),
   imported: EventType("memberships.imported"),
   extended: EventType("membership.extended"),
@@ -75,7 +75,7 @@ export const eventTypes = {
   disabled: EventType("webhook.disabled"),
 } as const
 
-const reserved: ReadonlySet<EventType> = new Set(Object.values(eventTypes))
+const reserved: ReadonlySet<EventType> = new Set(Object.values(knownEventTypes))
 
 /** Tells whether Tenure itself publishes events of a type. */
 export const isReservedEventType = (type: EventType): boolean => reserved.has(type)

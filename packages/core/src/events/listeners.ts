@@ -240,7 +240,7 @@ const checkPause = "4 seconds"
 const answerTimeout = "3 seconds"
 
 /** How old what is known of a client may be when it is checked, in milliseconds. */
-export const mostAge = 1000
+export const maxAccessAge = 1000
 
 // The listeners of a revoked key have to end within ten seconds, also if nobody can say that it is revoked. So they
 // end when they were last allowed so long ago; an answer is `mostAge` old, and the time is looked at every second.

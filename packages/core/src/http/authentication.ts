@@ -7,7 +7,7 @@ import * as Result from "effect/Result"
 import { runEager, suspendEager } from "../base/eager.ts"
 import type { Faults } from "../base/faults.ts"
 import { type HeaderFields, singleHeader } from "../base/headers.ts"
-import { mostAge } from "../events/listeners.ts"
+import { maxAccessAge } from "../events/listeners.ts"
 import type { ApiKey } from "../keys/api-key.ts"
 import type { ApiKeys } from "../keys/api-keys.ts"
 import { type Authenticate, type Identity, type Principal, toPrincipal } from "../keys/identity.ts"
@@ -181,7 +181,7 @@ export const recheckAccess = (
 
 /** Fails unless the client may follow the project, by what is known now. */
 export const admit = (access: StreamAccess): Effect.Effect<void, ApiError> =>
-  recheckAccess(access, mostAge)
+  recheckAccess(access, maxAccessAge)
 
 /** Tells whether the client may still follow the project: `undefined` if a store does not answer. */
 export const isStillAllowed = (

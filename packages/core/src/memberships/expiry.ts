@@ -2,7 +2,7 @@
 
 import { Millis } from "../base/time.ts"
 import type { ProjectId } from "../base/values.ts"
-import { type EventDraft, derivedEventId, draftEvent, eventTypes } from "../events/event.ts"
+import { type EventDraft, derivedEventId, draftEvent, knownEventTypes } from "../events/event.ts"
 import { type EndDate, formatEndDate } from "./end-date.ts"
 import type { MembershipAction, UserId } from "./membership.ts"
 
@@ -94,7 +94,7 @@ const announcementOf = (
   const event = draftEvent({
     id: derivedEventId(`${projectId} ${userId} ${endDate} ${lead}`, at),
     projectId,
-    type: eventTypes[action],
+    type: knownEventTypes[action],
     at,
     data: {
       project_id: projectId,

@@ -46,7 +46,7 @@ import {
   type EventType,
   Hooks,
   draftEvent,
-  eventTypes,
+  knownEventTypes,
   newEventId,
 } from "../events/event.ts"
 import {
@@ -264,7 +264,7 @@ export const makeChanges = Effect.fnUntraced(function* ({
       new_end_date: formatEndDate(endDate),
     }
     const asked = { projectId, origin, reason, at }
-    const type = eventTypes.extended
+    const type = knownEventTypes.extended
     const conditions = [expectedEndDate, mode]
     return Effect.flatMapEager(onceOf(extending, asked, type, data, ...conditions), (once) => {
       const event = eventOf(asked, type, data)
@@ -313,10 +313,10 @@ export const makeChanges = Effect.fnUntraced(function* ({
       const reason = yield* reasonOf(membership)
       const origin = yield* readOrigin(originInput)
       const asked = { projectId, origin, reason, at }
-      const once = yield* onceOf(membership, asked, eventTypes.granted, data)
+      const once = yield* onceOf(membership, asked, knownEventTypes.granted, data)
       const changed = {
         ...asked,
-        event: eventOf(asked, eventTypes.granted, data),
+        event: eventOf(asked, knownEventTypes.granted, data),
         userId,
         endDate,
         once,
@@ -334,10 +334,10 @@ export const makeChanges = Effect.fnUntraced(function* ({
       const origin = yield* readOrigin(originInput)
       const data = { project_id: projectId, total: memberships.length }
       const asked = { projectId, origin, reason, at }
-      const once = yield* onceOf(project, asked, eventTypes.imported, memberships)
+      const once = yield* onceOf(project, asked, knownEventTypes.imported, memberships)
       const changed = {
         ...asked,
-        event: eventOf(asked, eventTypes.imported, data),
+        event: eventOf(asked, knownEventTypes.imported, data),
         memberships,
         once,
       }
@@ -373,10 +373,10 @@ export const makeChanges = Effect.fnUntraced(function* ({
         mode: mode === "set" ? undefined : bulkModeNames[mode],
       }
       const asked = { projectId, origin, reason, at }
-      const once = yield* onceOf(project, asked, eventTypes.bulkExtended, data)
+      const once = yield* onceOf(project, asked, knownEventTypes.bulkExtended, data)
       const changed = {
         ...asked,
-        event: eventOf(asked, eventTypes.bulkExtended, data),
+        event: eventOf(asked, knownEventTypes.bulkExtended, data),
         endDate,
         mode,
         once,
@@ -399,8 +399,8 @@ export const makeChanges = Effect.fnUntraced(function* ({
       const origin = yield* readOrigin(originInput)
       const data = { project_id: projectId, user_id: userId }
       const asked = { projectId, origin, reason, at }
-      const once = yield* onceOf(member, asked, eventTypes.ended, data)
-      const changed = { ...asked, event: eventOf(asked, eventTypes.ended, data), userId, once }
+      const once = yield* onceOf(member, asked, knownEventTypes.ended, data)
+      const changed = { ...asked, event: eventOf(asked, knownEventTypes.ended, data), userId, once }
       yield* announce(changed, yield* store.end(changed))
     }),
 
@@ -412,7 +412,7 @@ export const makeChanges = Effect.fnUntraced(function* ({
       const occasion = yield* attachIdempotencyKey(now, idempotencyKey, "erase", projectId, userId)
       const asked = { ...occasion, projectId, reason: undefined }
       const data = { project_id: projectId, user_id: null }
-      const changed = { ...asked, event: eventOf(asked, eventTypes.ended, data), userId }
+      const changed = { ...asked, event: eventOf(asked, knownEventTypes.ended, data), userId }
       const erased = yield* store.erase(changed)
       if (erased !== undefined) yield* announce(changed, erased)
     }),

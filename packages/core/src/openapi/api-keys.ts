@@ -33,12 +33,13 @@ export const role = Schema.Literals(roles).annotate({
 })
 
 /** The projects that a key opens. */
-export const projects = Schema.Union([Schema.Literal("all"), Schema.Array(Schema.String)]).annotate(
-  {
-    description: "Ids of the projects that the key opens; `all` for those there are and will be.",
-    examples: [["demo"]],
-  },
-)
+export const keyProjects = Schema.Union([
+  Schema.Literal("all"),
+  Schema.Array(Schema.String),
+]).annotate({
+  description: "Ids of the projects that the key opens; `all` for those there are and will be.",
+  examples: [["demo"]],
+})
 
 const name = Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(255)).annotate({
   description: "What people call the key.",
@@ -49,7 +50,7 @@ const apiKey = Schema.Struct({
   id: keyId,
   name: Schema.NullOr(name),
   role,
-  projects,
+  projects: keyProjects,
   created_at: instant,
   expires_at: Schema.NullOr(instant),
   revoked_at: Schema.NullOr(instant),
@@ -59,7 +60,7 @@ const apiKey = Schema.Struct({
 }).annotate({ identifier: "ApiKey" })
 
 const newKey = Schema.Struct({
-  projects,
+  projects: keyProjects,
   role,
   name: Schema.optionalKey(name),
   expires_at: Schema.optionalKey(endDate).annotateKey({
@@ -130,7 +131,7 @@ const identity = Schema.Struct({
     examples: [exampleId],
   }),
   role,
-  projects,
+  projects: keyProjects,
   read_only: Schema.Boolean.annotate({
     description: "Whether the sender may change nothing.",
     examples: [false],

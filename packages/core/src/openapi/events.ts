@@ -5,7 +5,7 @@ import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import * as Struct from "effect/Struct"
-import { eventTypePattern, eventTypes } from "../events/event.ts"
+import { eventTypePattern, knownEventTypes } from "../events/event.ts"
 import { routes } from "../http/routes.ts"
 import { bulkModeNames } from "../memberships/end-date.ts"
 import {
@@ -14,7 +14,7 @@ import {
   eventType,
   exampleId,
   failure,
-  fields,
+  deliveryFields,
   idempotencyFailures,
   instant,
   pageParameters,
@@ -68,7 +68,7 @@ const ending = Schema.Struct({
 const ofWebhook = { project_id: projectId, webhook_id: webhookId }
 
 /** Every kind of event that Tenure itself publishes. */
-const kinds: { readonly [Name in keyof typeof eventTypes]: Kind } = {
+const kinds: { readonly [Name in keyof typeof knownEventTypes]: Kind } = {
   granted: {
     when: "A membership was created, or its end date set to any date.",
     data: change({ ...member, ...endDate }),
@@ -159,7 +159,7 @@ const notification = (type: string, kind: Kind, typeSchema: Schema.Top): Notific
 /** The events that webhooks are notified of. */
 export const notifications: ReadonlyArray<Notification> = [
   ...Struct.keys(kinds).map((name) =>
-    notification(eventTypes[name], kinds[name], Schema.Literal(eventTypes[name])),
+    notification(knownEventTypes[name], kinds[name], Schema.Literal(knownEventTypes[name])),
   ),
   notification(
     "custom",
@@ -247,7 +247,7 @@ const feedEvent = Schema.Struct(publishedEventsFields).annotate({ identifier: "F
 const event = Schema.Struct({
   ...publishedEventsFields,
   deliveries: Schema.Array(
-    Schema.Struct({ webhook_id: webhookId, ...fields }).annotate({
+    Schema.Struct({ webhook_id: webhookId, ...deliveryFields }).annotate({
       identifier: "DeliveryOfEvent",
     }),
   ),

@@ -289,7 +289,7 @@ const due_at = Schema.NullOr(instant).annotate({
 })
 
 /** What every delivery has. */
-export const fields = { state, due_at, attempts: Schema.Array(attempt) }
+export const deliveryFields = { state, due_at, attempts: Schema.Array(attempt) }
 
 /** What a delivery has that is shown with what was sent, and what the receiver has responded. */
 export const shownFields = {

@@ -14,7 +14,7 @@ import {
   eventId,
   eventType,
   failure,
-  fields,
+  deliveryFields,
   idempotencyFailures,
   instant,
   pageParameters,
@@ -97,7 +97,7 @@ const details = Schema.Struct({ ...health.fields, secret }).annotate({
 const delivery = Schema.Struct({
   event_id: eventId,
   type: eventType,
-  ...fields,
+  ...deliveryFields,
 }).annotate({ identifier: "Delivery" })
 
 const shownDelivery = Schema.Struct({

@@ -46,7 +46,7 @@ import {
   makeShardMap,
   makeShardRouting,
   opened,
-  projects,
+  projectsSetting,
 } from "./shard-map.ts"
 import {
   makeFeedShards,
@@ -67,7 +67,7 @@ export const shardsOptions = Setting.object({
    * The projects of the shard: their ids; a function that tells whether a project is one of them; or
    * `"others"`, those that no entry names. Ids come before functions, which are asked in order.
    */
-  projects: projects,
+  projects: projectsSetting,
 })
 
 /** A shard. */

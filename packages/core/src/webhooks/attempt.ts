@@ -13,7 +13,7 @@ import {
   type Event,
   Hooks,
   eventTraceparent,
-  eventTypes,
+  knownEventTypes,
   makeEvent,
   newEventId,
 } from "../events/event.ts"
@@ -218,7 +218,7 @@ const announce = Effect.fnUntraced(function* ({ webhook }: Claim, at: number, re
   return makeEvent({
     id: newEventId(yield* WebCrypto, at),
     projectId,
-    type: eventTypes.disabled,
+    type: knownEventTypes.disabled,
     at,
     data: { project_id: projectId, webhook_id: webhookId, reason },
   })

@@ -28,7 +28,7 @@ import { type ProjectId, type ProjectNotFound, copyOwn } from "../base/values.ts
 import {
   EventId,
   Hooks,
-  eventTypes,
+  knownEventTypes,
   eventTypesOption,
   makeEvent,
   newEventId,
@@ -359,7 +359,7 @@ export const makeRedelivery = Effect.gen(function* () {
       const event = makeEvent({
         id: newEventId(crypto, at),
         projectId,
-        type: eventTypes.ping,
+        type: knownEventTypes.ping,
         at,
         data: { project_id: projectId, webhook_id: webhookId },
       })

@@ -68,10 +68,10 @@ describe("readiness", () => {
     ["closed", false],
   ] as const)(
     "without the limits' store and with onStoreFailure %j is %j",
-    ([onStoreFailure, isReady]) =>
+    ([onStoreFailure, ready]) =>
       Effect.gen(function* () {
         const options = { rateLimits: { onStoreFailure } }
-        expect(yield* readyWith({ limits: down }, options)).toBe(isReady)
+        expect(yield* readyWith({ limits: down }, options)).toBe(ready)
       }),
   )
 

@@ -21,7 +21,7 @@ import type { StorePorts } from "../../src/tenure.ts"
 import { Outbox } from "../../src/webhooks/outbox.ts"
 import { WebhookStore } from "../../src/webhooks/store.ts"
 
-const { apiKey, change, event, in2027, occasion, once, p1, p2, u1, webhook } = Fixture
+const { apiKey, change, event, in2027, occasion, once, p1, p2, u1, makeWebhook } = Fixture
 
 /** Stores that are built once, so that several maps can be tried on them. */
 const built = Effect.map(Layer.build(memory()), (context) => Layer.succeedContext(context))
@@ -333,7 +333,7 @@ it.effect("claims from a shard that answers while another does not", () =>
       const store = yield* MembershipStore
       for (const projectId of [p1, p2]) {
         yield* store.createProject(projectId, occasion)
-        yield* (yield* WebhookStore).add(webhook(projectId), 10, occasion)
+        yield* (yield* WebhookStore).add(makeWebhook(projectId), 10, occasion)
         for (let n = 0; n < 10; n++) yield* (yield* Outbox).publish(event(projectId))
       }
       const projectsOf = Effect.map(claim, ({ claims }) =>

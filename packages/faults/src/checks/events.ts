@@ -1,21 +1,21 @@
 /** One event for one change: none is lost, doubled or invented. */
 
-import { eventTypes } from "@tenure/core/store"
+import { knownEventTypes } from "@tenure/core/store"
 import type { AuditRow, Check, Event as StoredEvent, Run } from "../history.ts"
 import { erasedOf, memberOf } from "./histories.ts"
 
 type Finding = ReturnType<Check["find"]>[number]
 
 const typeOf: Readonly<Record<string, string>> = {
-  granted: eventTypes.granted,
-  imported: eventTypes.imported,
-  extended: eventTypes.extended,
-  bulk_extended: eventTypes.bulkExtended,
-  bulk_lengthened: eventTypes.bulkExtended,
-  ended: eventTypes.ended,
-  expiring: eventTypes.expiring,
-  expired: eventTypes.expired,
-  person_erased: eventTypes.ended,
+  granted: knownEventTypes.granted,
+  imported: knownEventTypes.imported,
+  extended: knownEventTypes.extended,
+  bulk_extended: knownEventTypes.bulkExtended,
+  bulk_lengthened: knownEventTypes.bulkExtended,
+  ended: knownEventTypes.ended,
+  expiring: knownEventTypes.expiring,
+  expired: knownEventTypes.expired,
+  person_erased: knownEventTypes.ended,
 }
 
 const membershipTypes = new Set(Object.values(typeOf))
@@ -66,7 +66,7 @@ const expectedOf = ({ action, projectId, requestId, to, userId }: AuditRow, show
 const expectedOfImport = (projectId: string, requestId: string | undefined, total: number) =>
   JSON.stringify([
     projectId,
-    eventTypes.imported,
+    knownEventTypes.imported,
     undefined,
     undefined,
     undefined,

@@ -13,7 +13,7 @@ import {
   type UserId,
   WebhookStore,
   eventData,
-  eventTypes,
+  knownEventTypes,
   formatEndDate,
   makeDecideAnnouncement,
 } from "@tenure/core/store"
@@ -206,7 +206,7 @@ const announceAll = Effect.fnUntraced(function* (before: ReadonlyArray<Event>) {
 })
 
 const isOfAll = (type: EventType): boolean =>
-  type === eventTypes.bulkExtended || type === eventTypes.imported
+  type === knownEventTypes.bulkExtended || type === knownEventTypes.imported
 
 /** Looks at everything, and lets all time pass. */
 export const observe = async ({

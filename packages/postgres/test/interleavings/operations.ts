@@ -21,7 +21,7 @@ import {
   WebhookStore,
   derivedEventId,
   draftEvent,
-  eventTypes,
+  knownEventTypes,
   formatEndDate,
   hostOrigin,
   isReplayedResponse,
@@ -161,7 +161,7 @@ const extending = (name: string, more: (setting: Setting) => object): Operation 
     const endDate = dateOf(slot, 1)
     return store(({ extend }) =>
       extend({
-        ...change(setting, slot, eventTypes.extended, { user_id: own }),
+        ...change(setting, slot, knownEventTypes.extended, { user_id: own }),
         userId: own,
         endDate,
         ...more(setting),
@@ -179,7 +179,7 @@ const bulkExtending = (
   run: (setting, slot) =>
     store(({ extendAll }) =>
       extendAll({
-        ...change(setting, slot, eventTypes.bulkExtended),
+        ...change(setting, slot, knownEventTypes.bulkExtended),
         endDate: endDateOf(slot),
         mode,
       }),
@@ -191,7 +191,7 @@ const granting = (name: string, userId: UserId): Operation => ({
   run: (setting, slot) =>
     store(({ grant }) =>
       grant({
-        ...change(setting, slot, eventTypes.granted, { user_id: userId }),
+        ...change(setting, slot, knownEventTypes.granted, { user_id: userId }),
         userId,
         endDate: dateOf(slot, 4),
       }),
@@ -204,7 +204,7 @@ const paying: ReadonlyArray<Run> = [
   (setting, slot) =>
     store(({ extend }) =>
       extend({
-        ...change(setting, slot, eventTypes.extended, { user_id: own }),
+        ...change(setting, slot, knownEventTypes.extended, { user_id: own }),
         userId: own,
         endDate: dateOf(slot, 6),
       }),
@@ -212,7 +212,7 @@ const paying: ReadonlyArray<Run> = [
   (setting, slot) =>
     store(({ grant }) =>
       grant({
-        ...change(setting, slot, eventTypes.granted, { user_id: nobody }),
+        ...change(setting, slot, knownEventTypes.granted, { user_id: nobody }),
         userId: nobody,
         endDate: dateOf(slot, 6),
       }),
@@ -242,7 +242,7 @@ export const operations: ReadonlyArray<Operation> = [
         (day) =>
           store(({ extend }) =>
             extend({
-              ...change(setting, `${slot} ${day}`, eventTypes.extended, { user_id: own }),
+              ...change(setting, `${slot} ${day}`, knownEventTypes.extended, { user_id: own }),
               userId: own,
               endDate: dateOf(slot, day),
             }),
@@ -255,7 +255,7 @@ export const operations: ReadonlyArray<Operation> = [
     run: (setting, slot) =>
       store(({ extend }) =>
         extend({
-          ...change(setting, slot, eventTypes.extended, { user_id: own }),
+          ...change(setting, slot, knownEventTypes.extended, { user_id: own }),
           projectId: p2,
           userId: own,
           endDate: dateOf(slot, 1),
@@ -275,7 +275,7 @@ export const operations: ReadonlyArray<Operation> = [
     name: "end",
     run: (setting, slot) =>
       store(({ end }) =>
-        end({ ...change(setting, slot, eventTypes.ended, { user_id: own }), userId: own }),
+        end({ ...change(setting, slot, knownEventTypes.ended, { user_id: own }), userId: own }),
       ),
   },
   {
@@ -283,7 +283,7 @@ export const operations: ReadonlyArray<Operation> = [
     run: (setting, slot) =>
       store((memberships) =>
         memberships.import({
-          ...change(setting, slot, eventTypes.imported),
+          ...change(setting, slot, knownEventTypes.imported),
           memberships: [own, nobody].map((userId) => ({ userId, endDate: dateOf(slot, 5) })),
         }),
       ),
@@ -291,7 +291,7 @@ export const operations: ReadonlyArray<Operation> = [
   {
     name: "erase",
     run: (setting, slot) =>
-      store(({ erase }) => erase({ ...change(setting, slot, eventTypes.ended), userId: own })),
+      store(({ erase }) => erase({ ...change(setting, slot, knownEventTypes.ended), userId: own })),
   },
   {
     name: "announce ends",

@@ -16,7 +16,7 @@ import {
   WebhookStore,
   derivedEventId,
   draftEvent,
-  eventTypes,
+  knownEventTypes,
   hostOrigin,
   makeEvent,
   newEventId,
@@ -94,7 +94,7 @@ const grantOf = (projectId: ProjectId, userId: UserId, endDate: number) =>
       userId,
       endDate: EndDate(endDate),
       reason: undefined,
-      event: draft(projectId, eventTypes.granted, userId),
+      event: draft(projectId, knownEventTypes.granted, userId),
     }),
   )
 
@@ -115,7 +115,7 @@ const bulkOf = (mode: "set" | "neverShorten", endDate: number) =>
       endDate: EndDate(endDate),
       mode,
       reason: undefined,
-      event: draft(p1, eventTypes.bulkExtended),
+      event: draft(p1, knownEventTypes.bulkExtended),
     }),
   )
 

@@ -19,7 +19,7 @@ import {
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import fc from "fast-check"
-import { change, occasion, p1, p2, u1, u2, u3, webhook } from "../support/fixtures.ts"
+import { change, occasion, p1, p2, u1, u2, u3, makeWebhook } from "../support/fixtures.ts"
 import type { StoreTests } from "./harness.ts"
 
 export const dayMillis = 86_400_000
@@ -203,7 +203,7 @@ export const announcingTests = ({ advance, describe, test }: StoreTests): void =
           const outbox = yield* Outbox
           const endDate = yield* inDays(0.5)
           yield* store.grant({ ...change(p1), userId: u1, endDate })
-          yield* (yield* WebhookStore).add(webhook(p1), 50, occasion)
+          yield* (yield* WebhookStore).add(makeWebhook(p1), 50, occasion)
           const [event, ...others] = yield* drain(expiry, judge)
           expect(others).toEqual([])
           const { data, timestamp, type } = JSON.parse(event?.body ?? "")

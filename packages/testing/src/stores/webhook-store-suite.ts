@@ -48,7 +48,7 @@ const listTests = ({ test }: StoreTests): void => {
   test("lists the webhooks of a project, oldest first", () =>
     Effect.gen(function* () {
       const store = yield* prepared
-      const added = [p1, p1, p2, p1].map(Fixture.webhook)
+      const added = [p1, p1, p2, p1].map(Fixture.makeWebhook)
       yield* Effect.forEach(added, (webhook) => store.add(webhook, 50, occasion))
       const ofProject = (id: ProjectId) =>
         added
@@ -62,7 +62,7 @@ const listTests = ({ test }: StoreTests): void => {
     Effect.gen(function* () {
       const store = yield* prepared
       const urls = ["https://EXAMPLE.com:443/a?b=c&d#e", `https://例え.jp/${"x".repeat(2000)}`]
-      for (const url of urls) yield* store.add({ ...Fixture.webhook(p1), url }, 50, occasion)
+      for (const url of urls) yield* store.add({ ...Fixture.makeWebhook(p1), url }, 50, occasion)
       expect((yield* store.list(p1)).map(({ url }) => url)).toEqual(urls)
     }))
 
@@ -70,8 +70,8 @@ const listTests = ({ test }: StoreTests): void => {
     Effect.gen(function* () {
       const store = yield* prepared
       const eventTypes = [EventType("payment.completed"), EventType("a-b.c_d")]
-      yield* store.add({ ...Fixture.webhook(p1), eventTypes }, 50, occasion)
-      yield* store.add({ ...Fixture.webhook(p1), eventTypes: [] }, 50, occasion)
+      yield* store.add({ ...Fixture.makeWebhook(p1), eventTypes }, 50, occasion)
+      yield* store.add({ ...Fixture.makeWebhook(p1), eventTypes: [] }, 50, occasion)
       const listed = yield* store.list(p1)
       expect(listed.map((webhook) => webhook.eventTypes)).toEqual([eventTypes, []])
     }))
@@ -97,8 +97,10 @@ const findTests = ({ advance, test }: StoreTests): void => {
   test("finds a webhook, but not through another project", () =>
     Effect.gen(function* () {
       const store = yield* prepared
-      const webhook = { ...Fixture.webhook(p1), eventTypes: [EventType("payment.completed")] }
-      yield* Effect.forEach([webhook, Fixture.webhook(p1)], (one) => store.add(one, 50, occasion))
+      const webhook = { ...Fixture.makeWebhook(p1), eventTypes: [EventType("payment.completed")] }
+      yield* Effect.forEach([webhook, Fixture.makeWebhook(p1)], (one) =>
+        store.add(one, 50, occasion),
+      )
       expect(yield* store.find(p1, webhook.id)).toEqual({ ...webhook, ...well })
       const foreign = yield* Effect.flip(store.find(p2, webhook.id))
       const unknown = yield* Effect.flip(store.find(p1, WebhookId(crypto.randomUUID())))
@@ -111,7 +113,7 @@ const findTests = ({ advance, test }: StoreTests): void => {
   test("counts the attempts that failed since one succeeded, and says since when", () =>
     Effect.gen(function* () {
       const store = yield* prepared
-      const [webhook, other] = [Fixture.webhook(p1), Fixture.webhook(p1)]
+      const [webhook, other] = [Fixture.makeWebhook(p1), Fixture.makeWebhook(p1)]
       yield* Effect.forEach([webhook, other], (one) => store.add(one, 50, occasion))
       yield* attempted(webhook.id, failed)
       const first = yield* store.find(p1, webhook.id)
@@ -129,7 +131,7 @@ const findTests = ({ advance, test }: StoreTests): void => {
   test("keeps the failures of a webhook that is disabled, until it is enabled", () =>
     Effect.gen(function* () {
       const store = yield* prepared
-      const webhook = Fixture.webhook(p1)
+      const webhook = Fixture.makeWebhook(p1)
       yield* store.add(webhook, 50, occasion)
       yield* attempted(webhook.id, failed)
       yield* store.enable(p1, webhook.id, occasion)
@@ -155,8 +157,8 @@ const secretTests = ({ test }: StoreTests): void => {
     Effect.gen(function* () {
       const store = yield* prepared
       const outbox = yield* Outbox
-      const webhook = { ...Fixture.webhook(p1), eventTypes: [EventType("test.happened")] }
-      const { secret } = Fixture.webhook(p1)
+      const webhook = { ...Fixture.makeWebhook(p1), eventTypes: [EventType("test.happened")] }
+      const { secret } = Fixture.makeWebhook(p1)
       yield* store.add(webhook, 50, occasion)
       const now = yield* Clock.currentTimeMillis
       const signing = Effect.gen(function* () {
@@ -184,7 +186,7 @@ const secretTests = ({ test }: StoreTests): void => {
   test("adds one signing key, and keeps it when another is added", () =>
     Effect.gen(function* () {
       const store = yield* prepared
-      const webhook = Fixture.webhook(p1)
+      const webhook = Fixture.makeWebhook(p1)
       yield* store.add(webhook, 50, occasion)
       const key = StoredSecret("whsk_1")
       const other = StoredSecret("enc_k1_2")
@@ -201,7 +203,7 @@ const secretTests = ({ test }: StoreTests): void => {
   test("adds one signing key if several are added at the same time", () =>
     Effect.gen(function* () {
       const store = yield* prepared
-      const webhook = Fixture.webhook(p1)
+      const webhook = Fixture.makeWebhook(p1)
       yield* store.add(webhook, 50, occasion)
       const keys = yield* Effect.forEach(
         Array.from({ length: 10 }, (_, index) => StoredSecret(`whsk_${index}`)),
@@ -217,7 +219,7 @@ const enableTests = ({ test }: StoreTests): void => {
   test("enables a webhook that is enabled, but none that is unknown or of another project", () =>
     Effect.gen(function* () {
       const store = yield* prepared
-      const webhook = Fixture.webhook(p1)
+      const webhook = Fixture.makeWebhook(p1)
       yield* store.add(webhook, 50, occasion)
       yield* store.enable(p1, webhook.id, occasion)
       expect(yield* store.list(p1)).toEqual([{ ...webhook, ...well }])
@@ -232,7 +234,7 @@ const additionTests = ({ test }: StoreTests): void => {
     Effect.gen(function* () {
       const store = yield* WebhookStore
       const nowhere = ProjectId("nowhere")
-      const added = yield* Effect.flip(store.add(Fixture.webhook(nowhere), 50, occasion))
+      const added = yield* Effect.flip(store.add(Fixture.makeWebhook(nowhere), 50, occasion))
       const listed = yield* Effect.flip(store.list(nowhere))
       expect([added._tag, listed._tag]).toEqual(["ProjectNotFound", "ProjectNotFound"])
     }))
@@ -241,7 +243,7 @@ const additionTests = ({ test }: StoreTests): void => {
     Effect.gen(function* () {
       const store = yield* prepared
       const added = yield* Effect.forEach(
-        Array.from({ length: 20 }, () => Fixture.webhook(p1)),
+        Array.from({ length: 20 }, () => Fixture.makeWebhook(p1)),
         (webhook) => Effect.result(store.add(webhook, 7, occasion)),
         { concurrency: "unbounded" },
       )
@@ -251,9 +253,9 @@ const additionTests = ({ test }: StoreTests): void => {
       }
       const [first, ...rest] = yield* store.list(p1)
       expect(rest).toHaveLength(6)
-      yield* store.add(Fixture.webhook(p2), 7, occasion)
+      yield* store.add(Fixture.makeWebhook(p2), 7, occasion)
       if (first !== undefined) yield* store.remove(p1, first.id, occasion)
-      yield* store.add(Fixture.webhook(p1), 7, occasion)
+      yield* store.add(Fixture.makeWebhook(p1), 7, occasion)
     }))
 }
 
@@ -262,9 +264,9 @@ const onceTests = ({ test }: StoreTests): void => {
     Effect.gen(function* () {
       const store = yield* prepared
       const key = Fixture.once()
-      yield* Effect.flip(store.add(Fixture.webhook(p1), 0, { ...occasion, once: key }))
+      yield* Effect.flip(store.add(Fixture.makeWebhook(p1), 0, { ...occasion, once: key }))
       const results = yield* Effect.forEach(
-        Array.from({ length: 8 }, () => Fixture.webhook(p1)),
+        Array.from({ length: 8 }, () => Fixture.makeWebhook(p1)),
         (webhook) => store.add(webhook, 1, { ...occasion, once: key }),
         { concurrency: "unbounded" },
       )
@@ -275,7 +277,7 @@ const onceTests = ({ test }: StoreTests): void => {
       for (const { answer } of replays) expect([answer]).toEqual(ids)
       const other = { ...key, fingerprint: "another" }
       const error = yield* Effect.flip(
-        store.add(Fixture.webhook(p1), 50, { ...occasion, once: other }),
+        store.add(Fixture.makeWebhook(p1), 50, { ...occasion, once: other }),
       )
       expect(error._tag).toBe("IdempotencyMismatch")
     }))
@@ -283,7 +285,7 @@ const onceTests = ({ test }: StoreTests): void => {
   test("rotates a secret with an idempotency key once", () =>
     Effect.gen(function* () {
       const store = yield* prepared
-      const webhook = Fixture.webhook(p1)
+      const webhook = Fixture.makeWebhook(p1)
       const keyed = { ...occasion, once: Fixture.once() }
       const previousUntil = 1_700_000_000_123
       const rotate = (secret: string) =>
@@ -304,13 +306,13 @@ const onceTests = ({ test }: StoreTests): void => {
   test("enables a webhook with an idempotency key once, disabled or not", () =>
     Effect.gen(function* () {
       const store = yield* prepared
-      const webhook = Fixture.webhook(p1)
+      const webhook = Fixture.makeWebhook(p1)
       const keyed = { ...occasion, once: Fixture.once() }
       yield* Effect.flip(store.enable(p1, webhook.id, keyed))
       yield* store.add(webhook, 50, occasion)
       expect(isReplayedResponse(yield* store.enable(p1, webhook.id, keyed))).toBe(false)
       expect(isReplayedResponse(yield* store.enable(p1, webhook.id, keyed))).toBe(true)
-      const disabled = { ...Fixture.webhook(p1), disabledAt: 5 }
+      const disabled = { ...Fixture.makeWebhook(p1), disabledAt: 5 }
       yield* store.add(disabled, 50, occasion)
       const error = yield* Effect.flip(
         store.enable(p1, disabled.id, {
@@ -324,7 +326,7 @@ const onceTests = ({ test }: StoreTests): void => {
   test("removes a webhook with an idempotency key once", () =>
     Effect.gen(function* () {
       const store = yield* prepared
-      const webhook = Fixture.webhook(p1)
+      const webhook = Fixture.makeWebhook(p1)
       yield* store.add(webhook, 50, occasion)
       const keyed = { ...occasion, once: Fixture.once() }
       yield* Effect.flip(store.remove(p2, webhook.id, keyed))
@@ -340,7 +342,7 @@ const removalTests = ({ test }: StoreTests): void => {
   test("removes a webhook, but not through another project", () =>
     Effect.gen(function* () {
       const store = yield* prepared
-      const webhook = Fixture.webhook(p1)
+      const webhook = Fixture.makeWebhook(p1)
       yield* store.add(webhook, 50, occasion)
       const foreign = yield* Effect.flip(store.remove(p2, webhook.id, occasion))
       expect(foreign._tag).toBe("WebhookNotFound")
@@ -361,8 +363,8 @@ const removalTests = ({ test }: StoreTests): void => {
     Effect.gen(function* () {
       const store = yield* prepared
       const outbox = yield* Outbox
-      const webhook = Fixture.webhook(p1)
-      const other = Fixture.webhook(p1)
+      const webhook = Fixture.makeWebhook(p1)
+      const other = Fixture.makeWebhook(p1)
       yield* store.add(webhook, 50, occasion)
       const deliver = (claim: Claim) => outbox.settle(claim, delivered)
       yield* outbox.publish(Fixture.event(p1))
@@ -388,9 +390,9 @@ const transactionTests = ({ transactional }: StoreTests): void => {
   transactional("undoes changes with a transaction of the host that fails", () =>
     Effect.gen(function* () {
       const store = yield* prepared
-      const webhook = Fixture.webhook(p1)
+      const webhook = Fixture.makeWebhook(p1)
       yield* store.add(webhook, 50, occasion)
-      yield* undone(store.add(Fixture.webhook(p1), 50, occasion))
+      yield* undone(store.add(Fixture.makeWebhook(p1), 50, occasion))
       yield* undone(store.remove(p1, webhook.id, occasion))
       expect(yield* store.list(p1)).toEqual([{ ...webhook, ...well }])
     }),

@@ -37,7 +37,7 @@ export const u2 = UserId("1002")
 export const u3 = UserId("1003")
 
 /** Returns the end date of an ISO string. */
-export const date = (text: string): EndDate => EndDate(parseEndDate(text) ?? NaN)
+export const date = (written: string): EndDate => EndDate(parseEndDate(written) ?? NaN)
 
 export const in2027 = date("2027-01-01T00:00:00.000Z")
 export const in2028 = date("2028-02-29T12:34:56.789Z")
@@ -88,7 +88,7 @@ export const change = (projectId: ProjectId, type?: string): Change => ({
 })
 
 /** Returns a webhook of a project, with a new id and secret. */
-export const webhook = (projectId: ProjectId): StoredWebhook => {
+export const makeWebhook = (projectId: ProjectId): StoredWebhook => {
   const id = WebhookId(crypto.randomUUID())
   return {
     id,

@@ -254,15 +254,15 @@ export const openEventStream = (
       new URL(path, url),
       { headers: { accept: "text/event-stream", ...headers }, agent: false },
       (response) => {
-        let text = ""
+        let received = ""
         response
           .setEncoding("utf8")
-          .on("data", (chunk: string) => (text += chunk))
+          .on("data", (chunk: string) => (received += chunk))
           .on("error", () => {})
         resolve({
           status: response.statusCode ?? 0,
           headers: response.headers,
-          blocks: () => text.split("\n\n").slice(0, -1).map(parseBlock),
+          blocks: () => received.split("\n\n").slice(0, -1).map(parseBlock),
           isComplete: () => response.complete,
           pause: () => response.pause(),
           resume: () => response.resume(),

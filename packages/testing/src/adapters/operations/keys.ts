@@ -22,13 +22,13 @@ const asAdmin = async (
   projects: "all" | ReadonlyArray<string> = "all",
 ) => {
   const { id, token } = await tenure.apiKeys.issue({ projects, role: "admin" })
-  const send = (method: string, path: string, body?: unknown) =>
+  const callWith = (method: string, path: string, body?: unknown) =>
     call(method, path, { token, ...(body !== undefined && { body }) })
   return {
     id,
-    list: (query = "") => send("GET", `${keys}${query}`),
-    issue: (body: unknown) => send("POST", keys, body),
-    revoke: (keyId: string) => send("DELETE", `${keys}/${keyId}`),
+    list: (query = "") => callWith("GET", `${keys}${query}`),
+    issue: (body: unknown) => callWith("POST", keys, body),
+    revoke: (keyId: string) => callWith("DELETE", `${keys}/${keyId}`),
   }
 }
 

@@ -25,7 +25,7 @@ import {
   u1,
   u2,
   u3,
-  webhook as newWebhook,
+  makeWebhook as newWebhook,
 } from "../../support/fixtures.ts"
 import { HostTransaction, type StoreTests } from "../harness.ts"
 import { endDateOf, nowhere, prepared } from "./model.ts"

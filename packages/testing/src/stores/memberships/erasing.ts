@@ -29,7 +29,7 @@ import {
   p2,
   u1,
   u2,
-  webhook,
+  makeWebhook,
 } from "../../support/fixtures.ts"
 import type { StoreTests } from "../harness.ts"
 import { answered, claims, delivered, deliveriesOf, retry, settle } from "../outbox/steps.ts"
@@ -60,7 +60,7 @@ const draftAbout = (...of: Parameters<typeof fieldsAbout>): EventDraft =>
 /** A store with changes of two users, one of whose memberships has ended, and a webhook. */
 const told = Effect.gen(function* () {
   const store = yield* prepared
-  const receiver = webhook(p1)
+  const receiver = makeWebhook(p1)
   yield* (yield* WebhookStore).add(receiver, 50, occasion)
   const reason = Reason("1001 has paid")
   const extension = { ...change(p1), event: draftAbout(u1, "membership.extended", reason), reason }

@@ -25,7 +25,7 @@ import {
   u1,
   u2,
   u3,
-  webhook as newWebhook,
+  makeWebhook as newWebhook,
 } from "../../support/fixtures.ts"
 import type { StoreTests } from "../harness.ts"
 import { endDateOf, prepared } from "./model.ts"

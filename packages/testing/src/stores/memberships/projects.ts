@@ -29,8 +29,8 @@ import {
   u1,
   u2,
   u3,
-  webhook,
-  webhook as newWebhook,
+  makeWebhook,
+  makeWebhook as newWebhook,
 } from "../../support/fixtures.ts"
 import { type StoreTests, undone } from "../harness.ts"
 import { claims } from "../outbox/steps.ts"
@@ -42,7 +42,7 @@ const readingTests = ({ describe, test }: StoreTests): void => {
       Effect.gen(function* () {
         const store = yield* prepared
         const webhooks = yield* WebhookStore
-        const [first, second] = [webhook(p1), webhook(p1)]
+        const [first, second] = [makeWebhook(p1), makeWebhook(p1)]
         yield* webhooks.add(first, 50, occasion)
         yield* webhooks.add(second, 50, occasion)
         yield* webhooks.remove(p1, first.id, occasion)
@@ -261,7 +261,7 @@ const furnished = Effect.gen(function* () {
   const key = yield* keys.add(apiKey("a token", p1, p2), occasion)
   if (isReplayedResponse(key)) return yield* Effect.die("a key that was issued before")
   const furnish = Effect.fnUntraced(function* (projectId: ProjectId) {
-    const receiver = webhook(projectId)
+    const receiver = makeWebhook(projectId)
     yield* (yield* WebhookStore).add(receiver, 50, occasion)
     const published = event(projectId)
     yield* outbox.publish(published)

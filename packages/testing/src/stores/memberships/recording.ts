@@ -37,8 +37,8 @@ import {
   u1,
   u2,
   u3,
-  webhook,
-  webhook as newWebhook,
+  makeWebhook,
+  makeWebhook as newWebhook,
 } from "../../support/fixtures.ts"
 import { HostTransaction, type StoreTests, undone } from "../harness.ts"
 import { endDateOf, prepared } from "./model.ts"
@@ -225,10 +225,10 @@ export const auditingTests = ({ describe, test, transactional }: StoreTests): vo
         const memberships = yield* MembershipStore
         yield* memberships.createProject(p1, auditingOccasion(1))
         yield* memberships.createProject(p2, auditingOccasion(2))
-        const { id, ...rest } = webhook(p1)
-        const rotation = { secret: webhook(p1).secret, previousUntil: 0 }
+        const { id, ...rest } = makeWebhook(p1)
+        const rotation = { secret: makeWebhook(p1).secret, previousUntil: 0 }
         yield* store.add({ id, ...rest, disabledAt: 0 }, 1, auditingOccasion(3))
-        yield* Effect.flip(store.add(webhook(p1), 1, auditingOccasion(4)))
+        yield* Effect.flip(store.add(makeWebhook(p1), 1, auditingOccasion(4)))
         yield* store.rotateSecret(p1, id, rotation, auditingOccasion(5))
         yield* Effect.flip(store.rotateSecret(p2, id, rotation, auditingOccasion(6)))
         yield* store.addSigningKey(p1, id, StoredSecret("whsk_1"), auditingOccasion(7))
@@ -330,7 +330,7 @@ export const auditingTests = ({ describe, test, transactional }: StoreTests): vo
         const webhooks = yield* WebhookStore
         const keys = yield* ApiKeyStore
         yield* memberships.createProject(p1, auditingOccasion(1))
-        yield* undone(webhooks.add(webhook(p1), 50, auditingOccasion(2)))
+        yield* undone(webhooks.add(makeWebhook(p1), 50, auditingOccasion(2)))
         yield* undone(keys.add(apiKey("a token", p1), auditingOccasion(3)))
         yield* undone(memberships.createProject(p2, auditingOccasion(4)))
         expect(yield* trailOf(p1)).toEqual([])
@@ -363,7 +363,8 @@ export const eventTests = ({ describe, test }: StoreTests): void => {
       Effect.gen(function* () {
         const store = yield* prepared
         const webhooks = yield* WebhookStore
-        for (const projectId of [p1, p1, p2]) yield* webhooks.add(webhook(projectId), 50, occasion)
+        for (const projectId of [p1, p1, p2])
+          yield* webhooks.add(makeWebhook(projectId), 50, occasion)
         yield* store.grant({ ...change(p1, "granted"), userId: u3, endDate: in2027 })
         yield* store.extend({ ...change(p1, "extended"), userId: u3, endDate: in2028 })
         yield* store.extendAll({ ...change(p1, "bulk"), endDate: in2029, mode: "set" })
@@ -376,7 +377,7 @@ export const eventTests = ({ describe, test }: StoreTests): void => {
       Effect.gen(function* () {
         const store = yield* prepared
         const webhooks = yield* WebhookStore
-        for (const projectId of [p1, p2]) yield* webhooks.add(webhook(projectId), 50, occasion)
+        for (const projectId of [p1, p2]) yield* webhooks.add(makeWebhook(projectId), 50, occasion)
         yield* store.grant({ ...change(p1, "granted"), userId: u1, endDate: in2027 })
         yield* store.extend({ ...change(p1, "extended"), userId: u1, endDate: in2027 })
         yield* store.extendAll({ ...change(p2, "bulk"), endDate: in2027, mode: "set" })
@@ -388,7 +389,7 @@ export const eventTests = ({ describe, test }: StoreTests): void => {
     test("are not stored if the change fails, and neither is an audit row", () =>
       Effect.gen(function* () {
         const store = yield* prepared
-        yield* (yield* WebhookStore).add(webhook(p1), 50, occasion)
+        yield* (yield* WebhookStore).add(makeWebhook(p1), 50, occasion)
         const before = yield* store.history(p1, { userId: undefined, limit: 100 })
         yield* Effect.flip(store.extend({ ...change(p1), userId: u3, endDate: in2028 }))
         yield* Effect.flip(store.end({ ...change(p1), userId: u3 }))
@@ -515,7 +516,7 @@ const sequenceConcurrencyTests = ({ test }: StoreTests): void => {
     Effect.gen(function* () {
       const store = yield* prepared
       const outbox = yield* Outbox
-      const receiver = webhook(p1)
+      const receiver = makeWebhook(p1)
       yield* (yield* WebhookStore).add(receiver, 50, occasion)
       const extensions = Array.from({ length: 60 }, (_, index) => ({
         ...change(p1),

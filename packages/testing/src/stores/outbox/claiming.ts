@@ -9,7 +9,7 @@ import {
   concurrencyRange,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
-import { event, occasion, p1, p2, webhook as newWebhook } from "../../support/fixtures.ts"
+import { event, occasion, p1, p2, makeWebhook as newWebhook } from "../../support/fixtures.ts"
 import type { StoreTests } from "../harness.ts"
 import {
   claim,

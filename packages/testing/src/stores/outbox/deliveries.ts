@@ -11,7 +11,7 @@ import {
   WebhookStore,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
-import { event, occasion, once, p1, p2, webhook } from "../../support/fixtures.ts"
+import { event, occasion, once, p1, p2, makeWebhook } from "../../support/fixtures.ts"
 import type { StoreTests } from "../harness.ts"
 import {
   answered,
@@ -299,7 +299,7 @@ const countingTests = ({ advance, describe, test }: StoreTests): void => {
       Effect.gen(function* () {
         const { outbox, webhooks } = yield* prepared(1)
         const store = yield* WebhookStore
-        const other = webhook(p2)
+        const other = makeWebhook(p2)
         yield* store.add(other, 10, occasion)
         yield* disable([...webhooks, other])
         expect((yield* outbox.backlog(10)).disabledWebhooks).toBe(2)

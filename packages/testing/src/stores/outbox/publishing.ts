@@ -48,7 +48,7 @@ export const publishingTests = ({ describe, test }: StoreTests): void => {
     test("creates a delivery for each webhook of the project, with everything to send", () =>
       Effect.gen(function* () {
         const { outbox, webhooks } = yield* prepared(2)
-        yield* (yield* WebhookStore).add(Fixture.webhook(p2), 50, Fixture.occasion)
+        yield* (yield* WebhookStore).add(Fixture.makeWebhook(p2), 50, Fixture.occasion)
         const published = publishingEvent(publishingP1)
         yield* outbox.publish(published)
         const claimed = yield* claims()
@@ -73,7 +73,7 @@ export const publishingTests = ({ describe, test }: StoreTests): void => {
     test("signs with the secrets that a webhook has when the delivery is claimed", () =>
       Effect.gen(function* () {
         const { outbox, webhook } = yield* preparedWebhook
-        const { secret } = Fixture.webhook(publishingP1)
+        const { secret } = Fixture.makeWebhook(publishingP1)
         yield* outbox.publish(publishingEvent(publishingP1))
         const previousUntil = (yield* Clock.currentTimeMillis) + 60_000
         const rotation = { secret, previousUntil }
@@ -137,7 +137,7 @@ export const publishingTests = ({ describe, test }: StoreTests): void => {
       Effect.gen(function* () {
         const { outbox } = yield* prepared(0)
         yield* outbox.publish(publishingEvent(publishingP1))
-        yield* (yield* WebhookStore).add(Fixture.webhook(publishingP1), 50, Fixture.occasion)
+        yield* (yield* WebhookStore).add(Fixture.makeWebhook(publishingP1), 50, Fixture.occasion)
         expect(yield* claims()).toEqual([])
       }))
 
@@ -147,7 +147,7 @@ export const publishingTests = ({ describe, test }: StoreTests): void => {
         const store = yield* WebhookStore
         const some = [EventType("payment.completed"), EventType("test.happened")]
         const webhooks = [undefined, some, [EventType("test")], []].map((eventTypes) => ({
-          ...Fixture.webhook(publishingP1),
+          ...Fixture.makeWebhook(publishingP1),
           eventTypes,
         }))
         yield* Effect.forEach(webhooks, (webhook) => store.add(webhook, 50, Fixture.occasion))
@@ -160,7 +160,7 @@ export const publishingTests = ({ describe, test }: StoreTests): void => {
     test("publishTo creates one delivery of any type, for a webhook of the event's project", () =>
       Effect.gen(function* () {
         const { outbox } = yield* prepared(1)
-        const webhook = { ...Fixture.webhook(publishingP1), eventTypes: [] }
+        const webhook = { ...Fixture.makeWebhook(publishingP1), eventTypes: [] }
         yield* (yield* WebhookStore).add(webhook, 50, Fixture.occasion)
         yield* outbox.publishTo(publishingEvent(publishingP1), webhook.id)
         expect((yield* claims()).map((one) => one.webhook.webhookId)).toEqual([webhook.id])

@@ -13,7 +13,7 @@ import {
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import { expect } from "vitest"
-import { event, occasion, p1, p2, webhook } from "../../support/fixtures.ts"
+import { event, occasion, p1, p2, makeWebhook } from "../../support/fixtures.ts"
 
 export const leaseMillis = 30_000
 
@@ -49,7 +49,7 @@ export const prepared = Effect.fnUntraced(function* (webhooks: number) {
   const store = yield* WebhookStore
   yield* memberships.createProject(p1, occasion)
   yield* memberships.createProject(p2, occasion)
-  const added = Array.from({ length: webhooks }, () => webhook(p1))
+  const added = Array.from({ length: webhooks }, () => makeWebhook(p1))
   yield* Effect.forEach(added, (one) => store.add(one, 100, occasion))
   return { outbox: yield* Outbox, webhooks: added }
 })
