@@ -17,7 +17,7 @@ const options = {
  * WebSocket and announcements of ends.
  */
 const later = [
-  "*/docs/document.ts",
+  "*/openapi/document.generated.ts",
   "*/openapi/html.ts",
   "*/openapi/asyncapi.ts",
   "*/metering.ts",

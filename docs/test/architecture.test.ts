@@ -121,7 +121,9 @@ it("every path on the page exists", () => {
     "packages/postgres/src/",
     "packages/cli/src/",
   ]
-  const quoted = codeIn(page).filter((code) => /^[\w.-]+(\/[\w.-]+)+$/.test(code))
+  const quoted = codeIn(page.replaceAll(/^```.*?^```/gms, "")).filter((code) =>
+    /^[\w.-]+(\/[\w.-]+)+$/.test(code),
+  )
   const inCode = quoted.filter((code) => !code.startsWith("tenure/") && !code.startsWith("@"))
   const exists = (path: string): boolean =>
     starts.some((start) => existsSync(`${root}/${start}${path}`)) ||

@@ -5,10 +5,10 @@ import { expect, it } from "vitest"
 import { root } from "./examples.ts"
 
 const services = [
-  "memberships/Memberships",
-  "webhooks/Webhooks",
-  "keys/ApiKeys",
-  "webhooks/Events",
+  "memberships/memberships",
+  "webhooks/webhooks",
+  "keys/api-keys",
+  "webhooks/published-events",
 ].map((name) => [name, readFileSync(`${root}/packages/core/src/${name}.ts`, "utf8")] as const)
 
 // The doc comment of a service with the word after it, and the doc comment of a method with its type.

@@ -118,14 +118,12 @@ const textOf = (comment: string): string =>
     .trim()
 
 /** Reads the doc comments of definitions, by the name of the option. */
-const readComments = async (sources: string): Promise<ReadonlyMap<string, string>> => {
-  const comments = new Map<string, string>()
+const readComments = async (sources: string): Promise<ReadonlyMap<string, ReadonlySet<string>>> => {
+  const comments = new Map<string, Set<string>>()
   for await (const file of glob(`packages/${sources}`, { cwd: root })) {
     const source = readFileSync(`${root}/${file}`, "utf8")
     for (const [, comment = "", name = ""] of source.matchAll(documented)) {
-      const text = textOf(comment)
-      if ((comments.get(name) ?? text) !== text) throw new Error(`${name} is defined twice`)
-      comments.set(name, text)
+      comments.set(name, (comments.get(name) ?? new Set()).add(textOf(comment)))
     }
   }
   return comments
@@ -153,15 +151,24 @@ export interface Entry {
   readonly entries: ReadonlyArray<Entry>
 }
 
+type Comments = Awaited<ReturnType<typeof readComments>>
+
+/** The doc comment of an option. Of several options with one name, the one that tells this default. */
+const commentOf = (comments: Comments, name: string, value: string | undefined): string => {
+  const [first = "", ...others] = comments.get(name) ?? []
+  if (others.length === 0) return first
+  return [first, ...others].find((text) => text.includes(`Default: \`${value}\``)) ?? ""
+}
+
 const entriesOf = (
   fields: Setting.SettingFields,
-  comments: ReadonlyMap<string, string>,
+  comments: Comments,
   prefix = "",
 ): ReadonlyArray<Entry> =>
   Object.entries<AnySetting>(fields).map(([name, setting]) => ({
     setting,
     name: `${prefix}${name}`,
-    text: comments.get(name) ?? "",
+    text: commentOf(comments, name, printed(setting.default)),
     default: printed(setting.default),
     expected: setting.expected,
     isRequired: Result.isFailure(setting.read(undefined, name)),

@@ -1,8 +1,8 @@
 import express from "express"
 import { createTenure } from "tenure"
+import { membershipMiddleware } from "tenure/express"
 import { memory } from "tenure/memory"
 import { nodeTransport } from "tenure/node"
-import { membershipMiddleware } from "../../express/src/index.ts"
 
 const tenure = await createTenure({ stores: memory(), transport: nodeTransport })
 await tenure.memberships.createProject("p1")

@@ -1,8 +1,8 @@
 import fastify from "fastify"
 import { createTenure } from "tenure"
+import { membershipPlugin } from "tenure/fastify"
 import { memory } from "tenure/memory"
 import { nodeTransport } from "tenure/node"
-import { membershipPlugin } from "../../fastify/src/index.ts"
 
 const tenure = await createTenure({ stores: memory(), transport: nodeTransport })
 await tenure.memberships.createProject("p1")

@@ -1,8 +1,8 @@
 import { NestFactory } from "@nestjs/core"
 import { createTenure } from "tenure"
+import { membershipMiddleware } from "tenure/express"
 import { memory } from "tenure/memory"
 import { nodeTransport } from "tenure/node"
-import { membershipMiddleware } from "../../express/src/index.ts"
 import { AppModule } from "./app.module.js"
 
 const tenure = await createTenure({ stores: memory(), transport: nodeTransport })

@@ -193,14 +193,14 @@ const resultOf = ({ properties = {} }: Schema): string => {
   const { data = {}, next, total } = properties
   // What goes on for ever has no last page, whose `next` is null.
   if (next?.type === "string") return `Promise<Continued<${print(data.items || {})}>>`
-  if (next !== undefined) return `List<${print(data.items || {})}>`
+  if (next !== undefined) return `PageList<${print(data.items || {})}>`
   return `Promise<${total === undefined ? "Success" : "Counted"}<${print(data)}>>`
 }
 
 /** The name of what performs an operation. */
 const callOf = (operation: Operation, result: string): keyof Calls => {
   if (linesOf(operation) !== undefined) return "callWithLines"
-  return result.startsWith("List") ? "list" : "call"
+  return result.startsWith("PageList") ? "list" : "call"
 }
 
 /** A method of the client: its type, and what it does. */
@@ -326,8 +326,7 @@ export const printOperations = async (original: Document): Promise<string> => {
  * \`npm run generate\`.
  */
 
-import type { CallOptions, Calls } from "./calls.ts"
-import type { ImportLine } from "./importLine.ts"${calls.includes("list") ? '\nimport type { List } from "./pages.ts"' : ""}
+import type { CallOptions, Calls, ImportLine${calls.includes("list") ? ", PageList" : ""} } from "./calls.ts"
 import type { ${usedIn(types, /\b(?:Continued|Counted|Success)(?=<)/g)} } from "./response.ts"
 
 ${printSchemas(document, [...types, events])}
@@ -339,12 +338,12 @@ ${printProblems(document)}
 ${events}
 
 /** The client: an object for each resource, with a method for each operation. */
-export interface Client {
+export interface Operations {
 ${resources.map(([name, all]) => `readonly ${name}: {\n${all.map(({ type }) => type).join("\n\n")}\n}`).join("\n\n")}
 }
 
 /** Makes the operations, by resource. */
-export const operations = ({ ${calls} }: Calls): Client => ({
+export const operations = ({ ${calls} }: Calls): Operations => ({
 ${resources.map(([name, all]) => `${name}: {\n${all.map((one) => one.code).join("\n")}\n},`).join("\n")}
 })
 `,

@@ -1,7 +1,6 @@
 /** The documents of the API: OpenAPI and AsyncAPI. */
 
 export { printAsyncApi } from "./openapi/asyncapi.ts"
-export { document } from "./http/docs/document.ts"
 export { openApi } from "./openapi/document.ts"
 export type {
   JsonReference,

@@ -50,6 +50,7 @@ import {
   membershipsOptions,
 } from "./memberships/memberships.ts"
 import type { MembershipStore } from "./memberships/store.ts"
+import { makeDocsOperations } from "./openapi/operations.ts"
 import { type CalledServices, type Promises, makeCallTracker, makePromises } from "./promises.ts"
 import { type HostLogger, hostLoggerLayer, hostLoggerOption } from "./telemetry/host-logger.ts"
 import {
@@ -192,7 +193,7 @@ const compose = (settings: Setting.OutputOf<typeof tenureOptions>) => {
     Events.layer(settings.webhooks),
     Feed.layer,
   )
-  return Handler.layer(settings).pipe(
+  return Handler.layer(settings, makeDocsOperations(settings)).pipe(
     Layer.provideMerge(Tickets.layer),
     Layer.provideMerge(Metrics.layer(settings)),
     Layer.provideMerge(Status.layer()),

@@ -4,7 +4,7 @@ import { build } from "esbuild"
 import { describe, expect, it } from "vitest"
 
 const program = `
-  import * as Tenure from "@tenure/core"
+  import { createTenure } from "@tenure/core"
   import { fetchHandler } from "@tenure/fetch"
   import { memory } from "@tenure/memory"
 

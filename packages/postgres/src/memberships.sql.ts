@@ -17,7 +17,7 @@ import {
   UserId,
   bulkActions,
 } from "@tenure/core/store"
-import { hiddenId, isHidden } from "./ops/move-project.ts"
+import { parkedId, parkedIdOf } from "./sql/clauses.ts"
 import {
   type ItemRow,
   type KeyClause,
@@ -940,7 +940,7 @@ const projectsColumns = `id, ${figures}`
 
 /** Returns the project `$1`, if it exists, with another id if it is parked. */
 export const findProject = (schema: string): string => `
-  SELECT ${projectsColumns} FROM ${schema}.projects WHERE id IN ($1::text, ${isHidden})
+  SELECT ${projectsColumns} FROM ${schema}.projects WHERE id IN ($1::text, ${parkedId})
   ORDER BY id DESC
   LIMIT 1
 `
@@ -954,7 +954,7 @@ export const listProjects = (schema: string): string => `
   WHERE id > $1::text AND ($3::text[] IS NULL OR id = ANY ($3::text[]))
   UNION ALL
   SELECT substr(id, 2), ${figures} FROM ${schema}.projects
-  WHERE id IN (SELECT ${hiddenId("a.id")} FROM unnest($3::text[]) a (id)) AND substr(id, 2) > $1::text
+  WHERE id IN (SELECT ${parkedIdOf("a.id")} FROM unnest($3::text[]) a (id)) AND substr(id, 2) > $1::text
   ORDER BY id
   LIMIT $2::integer
 `

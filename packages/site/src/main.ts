@@ -2,8 +2,8 @@
 
 import { mkdirSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { document } from "../../core/src/http/docs/document.ts"
 import { printAsyncApi } from "../../core/src/openapi/asyncapi.ts"
+import { document } from "../../core/src/openapi/document.generated.ts"
 import * as asyncapi from "./asyncapi.ts"
 import * as openapi from "./openapi.ts"
 import * as reference from "./reference.ts"

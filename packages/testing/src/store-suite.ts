@@ -16,6 +16,7 @@ import {
 import { membershipStoreSuite } from "./stores/memberships/index.ts"
 import { outboxSuite } from "./stores/outbox/index.ts"
 import { projectDirectorySuite } from "./stores/project-directory-suite.ts"
+import { clockTests } from "./stores/rate-limit-clocks.ts"
 import { rateLimitStoreSuite } from "./stores/rate-limits.ts"
 import { webhookStoreSuite } from "./stores/webhook-store-suite.ts"
 
@@ -25,7 +26,10 @@ const suites: Readonly<Record<Port, (on: StoreTests) => void>> = {
   ApiKeyStore: apiKeyStoreSuite,
   Outbox: outboxSuite,
   FeedStore: feedStoreSuite,
-  RateLimitStore: rateLimitStoreSuite,
+  RateLimitStore: (on) => {
+    rateLimitStoreSuite(on)
+    clockTests(on)
+  },
   TicketStore: ticketStoreSuite,
   ProjectDirectory: projectDirectorySuite,
 }

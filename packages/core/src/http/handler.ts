@@ -40,6 +40,7 @@ import {
 } from "./memberships.ts"
 import {
   type Operations,
+  type OperationsOn,
   type RoutedCall,
   performWithIdempotency,
   preferProjectNotFound,
@@ -70,7 +71,7 @@ import {
   makeBodyLimit,
   makeRoutes,
 } from "./routes.ts"
-import { makeDocsOperations, makeStatusOperations } from "./service-info.ts"
+import { makeStatusOperations } from "./service-info.ts"
 import { makeWebhookOperations } from "./webhooks.ts"
 
 /** Returns the error of a request that the limiter does not admit. */
@@ -96,6 +97,9 @@ export const makeRefusal =
 
 /** All operations, by their names. */
 
+/** Makes the operations that show how the API is called. */
+type DocsOperations = Effect.Effect<OperationsOn<"docs">>
+
 /**
  * Makes the operations.
  *
@@ -103,6 +107,7 @@ export const makeRefusal =
  */
 export const makeAllOperations = Effect.fnUntraced(function* (
   settings: HandlerSettings,
+  docs: DocsOperations,
   renewal: Authentication["renewal"],
 ) {
   const { maxBodyBytes } = settings
@@ -116,7 +121,7 @@ export const makeAllOperations = Effect.fnUntraced(function* (
     ...makeIdentityOperations(),
     ...(yield* makeAuditOperations),
     ...(yield* makeStatusOperations),
-    ...(yield* makeDocsOperations(settings)),
+    ...(yield* docs),
   } satisfies Operations
 })
 
@@ -325,7 +330,8 @@ export class Handler extends Context.Service<
   }
 >()("@tenure/core/Handler") {
   static readonly layer = (
-    settings: HandlerSettings = Setting.parse(handlerOptions),
+    settings: HandlerSettings,
+    docs: DocsOperations,
   ): Layer.Layer<
     Handler,
     never,
@@ -339,10 +345,10 @@ export class Handler extends Context.Service<
     | Events
     | Feed
     | Listeners
-  > => Layer.effect(Handler, make(settings))
+  > => Layer.effect(Handler, make(settings, docs))
 }
 
-const make = Effect.fnUntraced(function* (settings: HandlerSettings) {
+const make = Effect.fnUntraced(function* (settings: HandlerSettings, docs: DocsOperations) {
   const { basePath, maxBodyBytes, maxRefusals, onResponse } = settings
   const routes = makeRoutes(settings.api, settings.docs)
   const faults = yield* Faults
@@ -356,7 +362,7 @@ const make = Effect.fnUntraced(function* (settings: HandlerSettings) {
   const requestIdOf = makeRequestId(settings.requestIdHeader, () => crypto.randomUUID())
   const { findProject } = yield* Memberships
   const refusalOf = makeRefusal(observer)
-  const operations = yield* makeAllOperations(settings, authentication.renewal)
+  const operations = yield* makeAllOperations(settings, docs, authentication.renewal)
   const connecting = yield* makeConnect({ addressOf, authentication, refusalOf })
   const perform = (
     requestId: string,

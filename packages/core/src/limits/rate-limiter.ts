@@ -460,7 +460,7 @@ export interface Decider {
 }
 
 /** Makes a decider that knows of no suspended key and no empty bucket. */
-export const make = (policies: BucketPolicies, suspensions: Suspensions): Decider => {
+export const makeDecider = (policies: BucketPolicies, suspensions: Suspensions): Decider => {
   const refusals = makeEmptyBucketCache(policies)
 
   /**
@@ -662,7 +662,7 @@ const rateLimiterMake = Effect.fnUntraced(function* (settings: RateLimiterSettin
   const held: Partial<BucketPolicies> = { key: perKey, burst, ...ofAddress }
   const suspensions =
     settings.suspension === false ? noSuspensions : makeSuspensions(settings.suspension)
-  const decider = make(policies, suspensions)
+  const decider = makeDecider(policies, suspensions)
   const local = makeBucketTable()
 
   const decideWithoutStore = (client: LimitedClient, now: Moment): LimitDecision => {

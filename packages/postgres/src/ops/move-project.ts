@@ -10,6 +10,7 @@ import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import { purgeDeletedProjects } from "../retention.ts"
 import { checkSchema } from "../schema/migrate.ts"
+import { parkedId } from "../sql/clauses.ts"
 import {
   type CopyProgress,
   type ReadRow,
@@ -21,16 +22,10 @@ import {
 
 export { waitForWrites } from "./copy-database.ts"
 
-/** The name of a parked project, whose id is an expression. No id has a control character. */
-export const hiddenId = (id: string): string => `chr(1) || ${id}`
-
-/** The name of the parked project `$1`. */
-export const isHidden = hiddenId("$1::text")
-
 /** Returns where the project `$1` is: under its name, or parked. */
 export const findProject = (schema: string): string => `
   SELECT p.number::text AS number, p.id <> $1::text AS is_parked FROM ${schema}.projects p
-  WHERE p.id IN ($1::text, ${isHidden})
+  WHERE p.id IN ($1::text, ${parkedId})
 `
 
 /** The row of `findProject`. */
@@ -42,7 +37,7 @@ export interface ProjectPlaceRow {
 /** Parks the project `$1`. What is the home keeps its name for the keys that open it. */
 export const hideProject = (schema: string): string => `
   WITH parked AS (
-    UPDATE ${schema}.projects p SET id = ${isHidden} WHERE p.id = $1::text RETURNING p.number
+    UPDATE ${schema}.projects p SET id = ${parkedId} WHERE p.id = $1::text RETURNING p.number
   ),
   remembered AS (
     INSERT INTO ${schema}.elsewhere (id, number) SELECT $1::text, p.number FROM parked p
@@ -57,7 +52,7 @@ export const hideProject = (schema: string): string => `
  */
 export const unhideProject = (schema: string): string => `
   WITH found AS (
-    UPDATE ${schema}.projects p SET id = $1::text WHERE p.id = ${isHidden} RETURNING p.number
+    UPDATE ${schema}.projects p SET id = $1::text WHERE p.id = ${parkedId} RETURNING p.number
   ),
   here AS (
     DELETE FROM ${schema}.elsewhere e WHERE e.id = $1::text
@@ -73,7 +68,7 @@ export const unhideProject = (schema: string): string => `
 
 /** Deletes the parked project `$1`. Housekeeping removes the rest; see `delete_project`. */
 export const deleteHidden = (schema: string): string => `
-  SELECT ${schema}.delete_project(${isHidden}, '${schema}.deliveries')
+  SELECT ${schema}.delete_project(${parkedId}, '${schema}.deliveries')
 `
 
 /** Returns a transaction that begins now. */

@@ -17,7 +17,6 @@ import {
 import * as Effect from "effect/Effect"
 import fc from "fast-check"
 import type { StoreTests } from "./harness.ts"
-import { clockTests } from "./rate-limit-clocks.ts"
 
 const hour = 3_600_000
 export const five = bucketPolicy({ limit: 5, window: Millis(hour) })
@@ -364,6 +363,5 @@ export const rateLimitStoreSuite = (on: StoreTests): void => {
   concurrencyTests(on)
   timeTests(on)
   fullTests(on)
-  clockTests(on)
   modelTests(on)
 }

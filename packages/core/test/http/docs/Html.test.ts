@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest"
-import { document } from "../../../src/http/docs/document.ts"
 import { routes } from "../../../src/http/routes.ts"
+import { document } from "../../../src/openapi/document.generated.ts"
 import { printHtml } from "../../../src/openapi/html.ts"
 
 const page = printHtml(document)

@@ -1,0 +1,79 @@
+/**
+ * Writes the modules that are made from other sources and not committed, where these are newer. `npm run setup`
+ * runs it, and so does every command of the repository.
+ */
+
+import { readdir, rename, stat, writeFile } from "node:fs/promises"
+import { join } from "node:path"
+
+const root = join(import.meta.dirname, "..")
+
+interface Generated {
+  readonly path: string
+  /** Files and folders that it is made from. */
+  readonly sources: ReadonlyArray<string>
+  readonly print: () => Promise<string>
+}
+
+const text = (value: unknown): string => JSON.stringify(value, null, 2)
+
+const modules: ReadonlyArray<Generated> = [
+  {
+    path: "packages/core/src/openapi/document.generated.ts",
+    sources: ["packages/core/src"],
+    print: async () => {
+      const { openApi } = await import("../packages/core/src/openapi/document.ts")
+      return `/** The OpenAPI document, printed so that servers need not load schemas to show it. */
+
+import type { OpenApiDocument } from "./types.ts"
+
+/** The OpenAPI document of the whole API, for a server that has it at its root. */
+export const document: OpenApiDocument = ${text(openApi())}
+`
+    },
+  },
+  {
+    path: "packages/console/src/files.generated.ts",
+    sources: ["packages/console/page", "packages/console/scripts", "packages/client/src"],
+    print: async () => {
+      const { makeFiles } = await import("../packages/console/scripts/bundle.ts")
+      const { files, html } = await makeFiles()
+      return `/** The page, bundled so that hosts need not build it. */
+
+import type { File } from "./responses.ts"
+
+/** The files that the page loads. */
+export const files = ${text(files)} as const satisfies Readonly<Record<string, File>>
+
+/** The page itself. */
+export const html = ${JSON.stringify(html)}
+`
+    },
+  },
+]
+
+/** Returns when the newest file of a folder was written. Generated ones do not count. */
+const newestIn = async (path: string): Promise<number> => {
+  if (path.endsWith(".generated.ts")) return 0
+  const { mtimeMs } = await stat(path)
+  const entries = await readdir(path).catch(() => [])
+  const times = await Promise.all(entries.map((entry) => newestIn(join(path, entry))))
+  return Math.max(entries.length === 0 ? mtimeMs : 0, ...times)
+}
+
+const isCurrent = async ({ path, sources }: Generated): Promise<boolean> => {
+  const written = await stat(join(root, path)).catch(() => undefined)
+  const own = await stat(import.meta.filename)
+  const times = await Promise.all(sources.map((source) => newestIn(join(root, source))))
+  return written !== undefined && written.mtimeMs > Math.max(own.mtimeMs, ...times)
+}
+
+const write = async ({ path, print }: Generated): Promise<void> => {
+  const target = join(root, path)
+  const beside = `${target}.${process.pid}`
+  await writeFile(beside, await print())
+  // Another command may read it now.
+  await rename(beside, target)
+}
+
+await Promise.all(modules.map(async (one) => (await isCurrent(one)) || write(one)))
