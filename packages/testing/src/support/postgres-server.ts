@@ -148,7 +148,7 @@ export interface Watchdog {
 }
 
 // TypeScript in development, JavaScript in the published package.
-const program = new URL(`watchdog${extname(import.meta.url)}`, import.meta.url)
+const program = new URL(`postgres-watchdog${extname(import.meta.url)}`, import.meta.url)
 
 /**
  * Starts a process that stops the server in the given folder and removes the folder, when it is
