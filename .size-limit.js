@@ -33,25 +33,25 @@ export default [
   {
     ...atStart,
     name: "core, memory, express",
-    path: "packages/benchmark/src/weight/express.ts",
+    path: "packages/lab/benchmark/weight/express.ts",
     limit: "89.8 kB",
   },
   {
     ...atStart,
     name: "the same, imported from tenure",
-    path: "packages/benchmark/src/weight/tenure.ts",
+    path: "packages/lab/benchmark/weight/tenure.ts",
     limit: "89.8 kB",
   },
   {
     ...atStart,
     name: "core, memory, fetch",
-    path: "packages/benchmark/src/weight/worker.ts",
+    path: "packages/lab/benchmark/weight/worker.ts",
     limit: "88.4 kB",
   },
   {
     ...options,
     name: "core, memory, fetch, with all that is loaded later",
-    path: "packages/benchmark/src/weight/worker.ts",
+    path: "packages/lab/benchmark/weight/worker.ts",
     limit: "125.8 kB",
   },
   {

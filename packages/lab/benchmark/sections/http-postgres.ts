@@ -1,0 +1,43 @@
+/** Extensions over HTTP, on PostgreSQL: from many clients beside one. */
+
+import { type Section, rowsOf } from "../measurement.ts"
+import { overHttp, start, startServer } from "../processes.ts"
+import { compare } from "../rounds.ts"
+import { requests, tokensOf } from "../servers/workload.ts"
+import type { Target } from "../target.ts"
+
+const schema = "benchmark_http"
+
+const one = "Tenure, from one key"
+const targets: Record<string, Target> = {
+  [one]: {
+    of: "ratio",
+    atLeast: 0.8,
+    profile:
+      "Every key has two buckets of its own. A statement that takes for 32 keys locks and writes 65 rows rather than 3, which costs PostgreSQL 1.0 ms of processor time rather than 0.33.",
+  },
+}
+
+/** Throughput of one process. All requests come from one address. */
+export const httpPostgres: Section = {
+  name: "http-postgres",
+  measure: async (settings) => {
+    const keys = settings.pick(2000, 100)
+    const { sql, url } = await settings.database()
+    await sql(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)
+    const server = await startServer("tenure-postgres", [url, schema, String(keys)])
+    const generator = await start("./load-generator.ts")
+    const contestant = (name: string, count: number) =>
+      overHttp(name, server, generator, requests(undefined, tokensOf(count)))
+    const field = {
+      tenure: contestant("Tenure", keys),
+      peers: [contestant(one, 1)],
+    }
+    const scores = await compare(field, settings)
+    for (const { stop } of [generator, server]) stop()
+    await sql(`DROP SCHEMA ${schema} CASCADE`)
+    return {
+      rows: rowsOf("extension over HTTP, on PostgreSQL, from 2,000 keys", "rate", scores, targets),
+    }
+  },
+}

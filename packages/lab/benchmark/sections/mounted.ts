@@ -1,0 +1,52 @@
+/** Tenure mounted in a host, beside the same host that answers a constant. */
+
+import { type Row, type Section, type Settings, rowsOf } from "../measurement.ts"
+import { compare } from "../rounds.ts"
+import { withServers } from "../with-servers.ts"
+
+/** A host: the modules of the folder `servers` with Tenure mounted in it, and without. */
+interface Host {
+  readonly name: string
+  readonly mounted: string
+  readonly bare: string
+}
+
+// One line for each adapter.
+const hosts: ReadonlyArray<Host> = [
+  { name: "Express", mounted: "mounted-express", bare: "bare-express" },
+  { name: "Fastify", mounted: "mounted-fastify", bare: "bare-fastify" },
+  { name: "fetch", mounted: "mounted-fetch", bare: "bare-fetch" },
+]
+
+const profile =
+  "In any host the functions of a request take 12 µs, and the garbage that they leave 2: the table further down lists them. By fetch, the copies of the header fields and the body, and the promises in between, take 6 more."
+
+const measure = (
+  { bare, mounted, name }: Host,
+  settings: Settings,
+): Promise<ReadonlyArray<Row>> => {
+  const yardstick = `${name}, a constant`
+  const served = {
+    tenure: { name: `Tenure in ${name}`, server: mounted },
+    peers: [{ name: yardstick, server: bare }],
+  }
+  const target = { of: "difference", atMost: 8, profile } as const
+  return withServers(served, async (field) => {
+    const scores = await compare(field, settings)
+    const measured = `extension over HTTP, mounted in ${name}`
+    return [
+      ...rowsOf(measured, "cpu", scores, { [yardstick]: target }),
+      ...rowsOf(measured, "rate", scores),
+    ]
+  })
+}
+
+/** The additional cost of Tenure over the host in which it is mounted. */
+export const mounted: Section = {
+  name: "mounted",
+  measure: async (settings) => {
+    const rows: Array<Row> = []
+    for (const host of hosts) rows.push(...(await measure(host, settings)))
+    return { rows }
+  },
+}

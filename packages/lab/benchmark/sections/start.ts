@@ -1,0 +1,147 @@
+/** Cold starts: the time to import the core, and to start the bundled server, and what it holds then. */
+
+import { execFile, fork } from "node:child_process"
+import { rmSync } from "node:fs"
+import { mkdtemp } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { setTimeout as sleep } from "node:timers/promises"
+import { fileURLToPath } from "node:url"
+import { promisify } from "node:util"
+import { schema } from "../database.ts"
+import type { Row, Section } from "../measurement.ts"
+import { median } from "../rounds.ts"
+import type { Target } from "../target.ts"
+
+const root = fileURLToPath(new URL("../../../..", import.meta.url))
+const run = promisify(execFile)
+
+const script = `
+  const start = performance.now()
+  await import("@tenure/core")
+  console.log(performance.now() - start)
+`
+
+/** Imports the core as it is published, in a process that has imported nothing yet. */
+const importCore = async (): Promise<number> => {
+  const options = { cwd: `${root}/packages/lab` }
+  const { stdout } = await run(process.execPath, ["--input-type=module", "--eval", script], options)
+  return Number(stdout)
+}
+
+/** Tells how much memory the process holds when it is asked. */
+const telling = `process.on("message", () => process.send(process.memoryUsage.rss()))`
+
+/** A start of the bundled server. */
+interface Started {
+  /** From the start of the process until it listens. */
+  readonly millis: number
+  readonly megabytes: number
+}
+
+// What the start has left behind is collected by then.
+const idleMillis = 1000
+
+/** Starts the bundled server as `npm start` does, and stops it. */
+const startServer = async (environment: Readonly<Record<string, string>>): Promise<Started> => {
+  const begin = performance.now()
+  const child = fork(`${root}/examples/node-server/dist/server.mjs`, {
+    execArgv: ["--import", `data:text/javascript,${encodeURIComponent(telling)}`],
+    env: { PATH: process.env["PATH"], PORT: "0", DRAIN_DELAY: "0", ...environment },
+    stdio: ["ignore", "pipe", "inherit", "ipc"],
+  })
+  const ended = new Promise<never>((_, reject) => {
+    child.on("exit", () => reject(new Error("the server has ended")))
+  })
+  const millis = await Promise.race([
+    ended,
+    new Promise<number>((resolve) => {
+      child.stdout?.on("data", (text) => {
+        if (String(text).includes("Tenure listens on")) resolve(performance.now() - begin)
+      })
+    }),
+  ])
+  await sleep(idleMillis)
+  const bytes = new Promise<number>((resolve) => child.once("message", resolve))
+  child.send({})
+  const megabytes = (await Promise.race([ended, bytes])) / 2 ** 20
+  child.kill("SIGTERM")
+  await ended.catch(() => undefined)
+  return { millis, megabytes }
+}
+
+const profile = "Two thirds of the time are the import of Effect alone."
+
+const rowOf = (
+  measured: string,
+  unit: string,
+  figures: ReadonlyArray<number>,
+  target?: Pick<Target, "atMost" | "profile">,
+): Row => ({
+  measured,
+  unit,
+  figure: median(figures),
+  ...(target === undefined ? {} : { target: { of: "figure", ...target } }),
+})
+
+/** The most that a server should need. */
+interface Most {
+  readonly millis: { readonly atMost: number }
+  readonly megabytes: { readonly atMost: number }
+}
+
+const most: Most = { millis: { atMost: 500 }, megabytes: { atMost: 100 } }
+
+const serverRows = (
+  where: string,
+  starts: ReadonlyArray<Started>,
+  targets?: Most,
+): ReadonlyArray<Row> => [
+  rowOf(
+    `start of the bundled server, ${where}`,
+    "ms",
+    starts.map(({ millis }) => millis),
+    targets?.millis,
+  ),
+  rowOf(
+    `memory of the idle server, ${where}`,
+    "MB",
+    starts.map(({ megabytes }) => megabytes),
+    targets?.megabytes,
+  ),
+]
+
+/** The time of a cold start. */
+export const start: Section = {
+  name: "start",
+  measure: async (settings) => {
+    await run("npm", ["run", "build"], { cwd: root })
+    const { url } = await settings.database()
+    const database = { DATABASE_URL: url, DATABASE_SCHEMA: schema }
+    const path = await mkdtemp(join(tmpdir(), "tenure-benchmark-"))
+    process.on("exit", () => rmSync(path, { recursive: true }))
+    const folder = { DATABASE_URL: `file:${path}` }
+    // Creates the tables.
+    await startServer(database)
+    await startServer(folder)
+    const imports: Array<number> = []
+    const inMemory: Array<Started> = []
+    const onDatabase: Array<Started> = []
+    const inFolder: Array<Started> = []
+    for (let turn = 0; turn < settings.pick(15, 1); turn++) {
+      imports.push(await importCore())
+      inMemory.push(await startServer({ DATABASE_URL: "memory:" }))
+      onDatabase.push(await startServer(database))
+      inFolder.push(await startServer(folder))
+    }
+    return {
+      rows: [
+        rowOf("import of the core, cold", "ms", imports, { atMost: 100, profile }),
+        ...serverRows("in memory", inMemory, most),
+        ...serverRows("on PostgreSQL", onDatabase, most),
+        // PGlite is loaded, which takes most of the time, and most of the memory.
+        ...serverRows("in a folder", inFolder),
+      ],
+    }
+  },
+}

@@ -1,0 +1,311 @@
+/** A run: the world of a seed, its faults and its workload, and what is recorded of them. */
+
+import { monitorEventLoopDelay } from "node:perf_hooks"
+import { setTimeout as sleep } from "node:timers/promises"
+import { causes } from "./causes.ts"
+import { missedBy } from "./checks/feed.ts"
+import { grownAmong } from "./checks/processes.ts"
+import { now } from "./clock.ts"
+import {
+  type Exit,
+  type Fault,
+  type Holding,
+  type Log,
+  type Manner,
+  type Reader,
+  type Run,
+  type Size,
+  manners,
+} from "./history.ts"
+import { random } from "./random.ts"
+import { type Episode, type Planned, type Schedule, calmMillis } from "./schedule.ts"
+import { countOpen, endHolds, isAnnouncing, readState } from "./state.ts"
+import { lazyReaders, runCrowd, runLazyReader, runRevoked } from "./workload/crowd.ts"
+import { runEnding, runRush } from "./workload/ending.ts"
+import { intruderKey, runIntruders } from "./workload/intruders.ts"
+import { runLateHost } from "./workload/late.ts"
+import { createWebhook, runBulkHost, runHost } from "./workload/local.ts"
+import { startNaiveReader } from "./workload/naive.ts"
+import { runProbes } from "./workload/probes.ts"
+import { type Readers, readerKeys, startReaders } from "./workload/readers.ts"
+import { type Recorder, makeRecorder } from "./workload/recorder.ts"
+import { runClient, runGreedyClient, warmUp } from "./workload/remote.ts"
+import {
+  type Ground,
+  type World,
+  host,
+  leads,
+  limits,
+  makeWorld,
+  places,
+  projects,
+  retrySchedule,
+} from "./world/world.ts"
+
+const clientKeys = ["c1", "c2", "c3", "c4"]
+
+const greedyKeys = Array.from({ length: 12 }, (_, index) => `greedy${index}`)
+
+const lateHosts = ["late0", "late1", "late2"]
+
+const crowdKey = "crowd"
+const lazyKeys = lazyReaders.map(({ key }) => key)
+
+// More than what is documented, so that what is late is seen, too.
+const drainMillis = 60_000
+const catchUpMillis = 20_000
+
+/** Three webhooks for each project: one that is well, and two of any manner. */
+const createWebhooks = async (world: World, recorder: Recorder, seed: number): Promise<void> => {
+  const choose = random(seed, "webhooks")
+  for (const projectId of projects) {
+    const chosen: ReadonlyArray<Manner> = ["fast", ...choose.shuffle(manners).slice(0, 2)]
+    for (const manner of chosen) await createWebhook(world, recorder, projectId, manner)
+  }
+}
+
+const cause = async (
+  world: World,
+  planned: Planned,
+  onExit: (exit: Exit) => void,
+): Promise<Fault> => {
+  const { kind, millis, target } = planned
+  const start = now()
+  const end = await causes[kind](world, planned, onExit)
+  await sleep(millis)
+  await end()
+  return { kind, target, start, end: now() }
+}
+
+/** Causes the faults of an episode, and returns when all have ended. */
+const runEpisode = async (
+  world: World,
+  episode: Episode,
+  onExit: (exit: Exit) => void,
+): Promise<ReadonlyArray<Fault>> => {
+  const [first] = episode
+  const begin = first?.at ?? 0
+  return Promise.all(
+    episode.map(async (planned) => {
+      await sleep(planned.at - begin)
+      return cause(world, planned, onExit)
+    }),
+  )
+}
+
+/** Causes all faults of a schedule, with a calm before and after each episode. Tells of the last calm. */
+const runFaults = async (
+  world: World,
+  { episodes }: Schedule,
+  onExit: (exit: Exit) => void,
+  onLastCalm: () => void,
+): Promise<ReadonlyArray<Fault>> => {
+  const faults: Array<Fault> = []
+  await sleep(episodes[0]?.[0]?.at ?? 0)
+  for (const episode of episodes) {
+    faults.push(...(await runEpisode(world, episode, onExit)))
+    if (episode === episodes.at(-1)) onLastCalm()
+    await sleep(calmMillis)
+  }
+  return faults
+}
+
+const announceMillis = 20_000
+
+/** Waits until every end date has come that is near, and until no end is left to announce. */
+const announce = async ({ database }: World, recorder: Recorder): Promise<void> => {
+  await sleep(Math.max(0, recorder.latestAhead() - now()))
+  const session = await database.connect()
+  const deadline = now() + announceMillis
+  while ((await isAnnouncing(session)) && now() < deadline) await sleep(100)
+  await session.close()
+}
+
+/**
+ * Waits until every delivery has ended, but no longer than a minute. Returns how long that took, in
+ * milliseconds.
+ */
+const drain = async ({ database, receivers }: World): Promise<number> => {
+  receivers.becomeWell()
+  const session = await database.connect()
+  const begin = now()
+  const deadline = begin + drainMillis
+  while ((await countOpen(session)) > 0 && now() < deadline) {
+    await endHolds(session)
+    await sleep(200)
+  }
+  await session.close()
+  return now() - begin
+}
+
+/** Waits until every reader of the feed has got every event of its project, but no longer than documented. */
+const catchUp = async ({ database }: World, { readers }: Readers): Promise<void> => {
+  const session = await database.connect()
+  const { events } = await readState(session)
+  await session.close()
+  const isBehind = (reader: Reader): boolean => missedBy(reader, { state: { events } }).length > 0
+  const deadline = now() + catchUpMillis
+  while (readers().some(isBehind) && now() < deadline) await sleep(100)
+}
+
+const holdings = async ({ servers }: World): Promise<ReadonlyMap<string, Holding>> =>
+  new Map(
+    await Promise.all(
+      [...servers].map(async ([name, server]) => [name, await server.holding()] as const),
+    ),
+  )
+
+const nothing: Holding = { bytes: 0, handles: 0 }
+
+// A server closes a connection to a receiver that it has not used for ten seconds.
+const keptAliveMillis = 12_000
+
+const sizesOf = (
+  before: ReadonlyMap<string, Holding>,
+  after: ReadonlyMap<string, Holding>,
+): ReadonlyArray<Size> =>
+  [...after].map(([process, holding]) => ({
+    process,
+    before: before.get(process) ?? nothing,
+    after: holding,
+  }))
+
+/** Returns what servers hold once they have closed the connections that they do not use any more. */
+const settledSizes = async (
+  world: World,
+  before: ReadonlyMap<string, Holding>,
+): Promise<ReadonlyArray<Size>> => {
+  const patience = now() + keptAliveMillis
+  for (;;) {
+    const all = sizesOf(before, await holdings(world))
+    if (grownAmong(all).length === 0 || now() > patience) return all
+    await sleep(500)
+  }
+}
+
+/** Has the clients at work until all faults have healed. */
+const work = async (
+  world: World,
+  recorder: Recorder,
+  seed: number,
+  schedule: Schedule,
+  onExit: (exit: Exit) => void,
+) => {
+  let over = false
+  const isOver = () => over
+  // Afterwards, ends have most of their time before the run is over.
+  let isLastCalm = false
+  const isEnough = () => over || isLastCalm
+  const crowd = runCrowd(world, seed, crowdKey, isOver)
+  const revoked = runRevoked(world, seed)
+  const intruders = runIntruders(world, recorder, seed, isOver)
+  const working = [
+    ...lazyReaders.map((lazy) => runLazyReader(world, seed, lazy, isOver)),
+    ...clientKeys.map((key) => runClient(world, recorder, seed, key, isOver)),
+    runGreedyClient(world, recorder, seed, greedyKeys, isOver),
+    runHost(world, recorder, seed, isOver),
+    runBulkHost(world, recorder, seed, isOver),
+    runEnding(world, recorder, seed, isEnough),
+    runRush(world, recorder, seed, isEnough),
+    ...lateHosts.map((name) => runLateHost(world, recorder, seed, name, isOver)),
+    runProbes(world, recorder, isOver),
+  ]
+  try {
+    const faults = await runFaults(world, schedule, onExit, () => (isLastCalm = true))
+    over = true
+    return {
+      faults,
+      connections: await crowd,
+      revocations: await revoked,
+      intrusions: await intruders,
+    }
+  } finally {
+    over = true
+    await Promise.all(working)
+  }
+}
+
+const closeHost = async ({ closeHost: close }: World): Promise<Exit> => {
+  const asked = now()
+  const code = (await close()) ? 0 : 1
+  return { process: host, code, signal: null, millis: now() - asked }
+}
+
+/** Ends all processes and reads what they leave behind. */
+const leave = async (world: World) => {
+  const exits = await Promise.all([
+    ...[...world.servers.values()].map((server) => server.terminate()),
+    closeHost(world),
+  ])
+  const session = await world.database.connect()
+  const state = await readState(session)
+  await session.close()
+  const logs = [
+    ...[...world.servers].map(([process, server]): Log => ({ process, text: server.log() })),
+    { process: host, text: world.hostLog() },
+  ]
+  return { exits, state, logs }
+}
+
+/** Performs the run of a seed. `slackMillis` is how much later than documented things may happen. */
+export const perform = async (
+  ground: Ground,
+  seed: number,
+  schedule: Schedule,
+  slackMillis: number,
+): Promise<Run> => {
+  const lag = monitorEventLoopDelay()
+  const keys = [...clientKeys, ...greedyKeys, ...readerKeys, crowdKey, ...lazyKeys, intruderKey]
+  const world = await makeWorld(ground, seed, keys, schedule.clockOffsets)
+  try {
+    const recorder = makeRecorder(seed)
+    const exits: Array<Exit> = []
+    const onExit = (exit: Exit) => void exits.push(exit)
+    await createWebhooks(world, recorder, seed)
+    await warmUp(world)
+    lag.enable()
+    const before = await holdings(world)
+    const readers = startReaders(world, recorder, seed)
+    const naive = startNaiveReader(world, seed)
+    const worked = await work(world, recorder, seed, schedule, onExit)
+    await announce(world, recorder)
+    const drainedMillis = await drain(world)
+    await catchUp(world, readers)
+    await readers.stop()
+    const naiveReader = await naive.stop()
+    lag.disable()
+    const sizes = await settledSizes(world, before)
+    const endedAt = now()
+    const left = await leave(world)
+    const operations = recorder.operations()
+    const secrets = operations.flatMap(({ webhook }) =>
+      webhook === undefined ? [] : [[`the secret of ${webhook.id}`, webhook.secret] as const],
+    )
+    return {
+      seed,
+      processes: places.processes,
+      operations,
+      arrivals: world.receivers.arrivals(),
+      manners: world.receivers.manners(),
+      readers: readers.readers(),
+      naive: naiveReader,
+      connections: [...readers.connections(), ...worked.connections],
+      revocations: worked.revocations,
+      intrusions: worked.intrusions,
+      faults: worked.faults,
+      exits: [...exits, ...left.exits],
+      logs: left.logs,
+      secrets: { ...world.secrets, ...Object.fromEntries(secrets) },
+      sizes,
+      limits,
+      leads,
+      mostAttempts: retrySchedule.length + 1,
+      slackMillis: lag.max / 1e6 + slackMillis,
+      drainedMillis,
+      endedAt,
+      state: left.state,
+    }
+  } finally {
+    await world.close()
+  }
+}

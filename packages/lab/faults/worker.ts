@@ -1,0 +1,80 @@
+/** A process that performs runs on a PostgreSQL of its own, for `main.ts`. */
+
+import { startPostgres } from "@tenure/testing/postgres-server"
+import { violationsOf } from "./checks/checks.ts"
+import { grown } from "./checks/processes.ts"
+import { type Table, figures } from "./figures.ts"
+import type { Holding } from "./history.ts"
+import { explain, line } from "./report.ts"
+import { perform } from "./run.ts"
+import { sabotage } from "./sabotage.ts"
+import { describe, schedule } from "./schedule.ts"
+import { settings } from "./world/database.ts"
+import { holdingOf } from "./world/server.ts"
+import { places } from "./world/world.ts"
+
+type Entries<M> = M extends ReadonlyMap<infer K, infer V> ? ReadonlyArray<readonly [K, V]> : never
+
+/** What is told of a run. */
+export interface Performed {
+  readonly texts: ReadonlyArray<string>
+  readonly violations: number
+  readonly figures: Entries<Table>
+  readonly outcomes: Entries<ReturnType<typeof sabotage>>
+}
+
+/** What is told of a process in the end. */
+export interface Ended {
+  readonly texts: ReadonlyArray<string>
+}
+
+const [program = "", seconds, slack, isSabotaged] = process.argv.slice(2)
+
+// The processes of a crashed server lose nothing, with or without fsync.
+const server = await startPostgres({ settings: { ...settings, fsync: "off" } })
+
+/** What this process holds itself, which is also what the hosts have left in it. */
+const ownHolding = async (): Promise<Holding> => {
+  globalThis.gc?.()
+  const { handles } = await holdingOf(process.pid)
+  return { bytes: process.memoryUsage().heapUsed, handles }
+}
+
+// Everything has been loaded and used after a few runs.
+const settledAfter = 4
+
+let count = 0
+let settled: Holding | undefined
+
+const run = async (seed: number): Promise<Performed> => {
+  const planned = schedule(seed, Number(seconds), places)
+  const performed = await perform({ server, program }, seed, planned, 1000 * Number(slack))
+  const violations = violationsOf(performed)
+  const told = line(performed, describe(planned), violations)
+  if (++count === settledAfter) settled = await ownHolding()
+  return {
+    texts: violations.length > 0 ? [told, explain(performed, violations)] : [told],
+    violations: violations.length,
+    figures: [...figures(performed)],
+    outcomes: isSabotaged === "true" ? [...sabotage(performed)] : [],
+  }
+}
+
+const end = async (): Promise<Ended> => {
+  const found = settled === undefined ? [] : grown("the harness", settled, await ownHolding())
+  await server.stop()
+  return { texts: found.map(({ text }) => text) }
+}
+
+process.on("message", (message) => {
+  const answering = message === "end" ? end() : run(Number(message))
+  answering.then(
+    (answer) => process.send?.(JSON.stringify(answer)),
+    (fault: unknown) => {
+      console.error(fault)
+      process.exit(1)
+    },
+  )
+})
+
+process.on("disconnect", () => process.exit())

@@ -1,0 +1,138 @@
+/** Clients that strain connections: too many at once, revoked ones, and some that hardly read. */
+
+import { connect } from "node:net"
+import { setTimeout as sleep } from "node:timers/promises"
+import { now } from "../clock.ts"
+import type { Connection, Revocation } from "../history.ts"
+import { type Random, random } from "../random.ts"
+import { type World, places } from "../world/world.ts"
+import { listen } from "./event-stream.ts"
+import { type Ended, type Follow, admitted } from "./following.ts"
+import { handshake, text } from "./frames.ts"
+import { subscribe } from "./web-socket.ts"
+
+/** Opens a connection at any server. */
+const open = (follow: Follow, world: World, choose: Random, token: string, signal: AbortSignal) => {
+  const process = choose.pick(places.servers)
+  const projectId = choose.pick(places.projects)
+  const url = world.servers.get(process)?.url ?? ""
+  const subscription = { url, projectId, token, cursor: "start", signal, onMessage: () => {} }
+  return { process, ...follow(subscription) }
+}
+
+const transports = [listen, subscribe] as const
+
+/** Opens more connections than a key may have, again and again, until it is told to stop. */
+export const runCrowd = async (
+  world: World,
+  seed: number,
+  key: string,
+  isOver: () => boolean,
+): Promise<ReadonlyArray<Connection>> => {
+  const choose = random(seed, key)
+  const connections: Array<Connection> = []
+  while (!isOver()) {
+    const ending = new AbortController()
+    const token = world.tokens[key] ?? ""
+    const follow = choose.pick(transports)
+    const crowd = Array.from({ length: 24 }, () =>
+      open(follow, world, choose, token, ending.signal),
+    )
+    await Promise.race([Promise.all(crowd.map(({ answered }) => answered)), sleep(2000)])
+    ending.abort()
+    for (const { ended, process } of crowd) {
+      const { from, status, to } = await ended
+      if (admitted.includes(status)) connections.push({ key, process, from, to })
+    }
+    await sleep(choose.between(1000, 3000))
+  }
+  return connections
+}
+
+/** Revokes a key while it follows the feed. Returns when, and when its connection has ended. */
+const runRevokedBy = async (world: World, choose: Random, follow: Follow): Promise<Revocation> => {
+  const { id, token } = await world.tenure.apiKeys.issue({ projects: places.projects })
+  const isRevoked = { at: 0 }
+  const never = new AbortController().signal
+  /** Follows until the key is revoked. */
+  const stay = async (): Promise<Ended> => {
+    for (;;) {
+      const ended = await open(follow, world, choose, token, never).ended
+      if (isRevoked.at > 0) return ended
+      await sleep(50)
+    }
+  }
+  const staying = stay()
+  await sleep(choose.between(500, 2000))
+  for (;;) {
+    const asked = now()
+    try {
+      await world.tenure.apiKeys.revoke(id)
+      isRevoked.at = asked
+      break
+    } catch {
+      // The database is away.
+      await sleep(100)
+    }
+  }
+  return { revoked: now(), ended: (await staying).to }
+}
+
+/** Revokes a key for each transport while it follows the feed. */
+export const runRevoked = (world: World, seed: number): Promise<ReadonlyArray<Revocation>> =>
+  Promise.all(
+    transports.map((follow) => runRevokedBy(world, random(seed, "revoked", follow.name), follow)),
+  )
+
+/** What asks for the feed of a project by each transport. */
+const requests = {
+  stream: (hostname: string, projectId: string, token: string): ReadonlyArray<string | Buffer> => [
+    `GET /v2/projects/${projectId}/events?after=start HTTP/1.1\r\nHost: ${hostname}\r\n` +
+      `Accept: text/event-stream\r\nAuthorization: Bearer ${token}\r\n\r\n`,
+  ],
+  webSocket: (hostname: string, projectId: string, token: string) => [
+    handshake(hostname, token),
+    text(JSON.stringify({ type: "subscribe", project: projectId, after: "start" })),
+  ],
+}
+
+/** A client that hardly reads. */
+interface Lazy {
+  readonly key: string
+  readonly by: keyof typeof requests
+  readonly reads: "nothing" | "bytes"
+}
+
+/** All clients that hardly read. */
+export const lazyReaders: ReadonlyArray<Lazy> = [
+  { key: "lazy0", by: "stream", reads: "nothing" },
+  { key: "lazy1", by: "stream", reads: "bytes" },
+  { key: "lazy2", by: "webSocket", reads: "nothing" },
+  { key: "lazy3", by: "webSocket", reads: "bytes" },
+]
+
+/** Follows the feed, but reads nothing, or a byte each second, until it is told to stop. */
+export const runLazyReader = async (
+  world: World,
+  seed: number,
+  { by, key, reads }: Lazy,
+  isOver: () => boolean,
+): Promise<void> => {
+  const choose = random(seed, key)
+  while (!isOver()) {
+    const { hostname, port } = new URL(world.servers.get(choose.pick(places.servers))?.url ?? "")
+    const socket = connect({ host: hostname, port: Number(port) })
+    socket.on("error", () => {})
+    socket.pause()
+    const token = world.tokens[key] ?? ""
+    for (const part of requests[by](hostname, choose.pick(places.projects), token)) {
+      socket.write(part)
+    }
+    const until = now() + choose.between(1000, 6000)
+    while (!isOver() && now() < until && !socket.destroyed) {
+      if (reads === "bytes") socket.read(1)
+      await sleep(200)
+    }
+    socket.destroy()
+  }
+}

@@ -1,0 +1,126 @@
+/** A bundled server as a process, which faults can kill, stop and restart. */
+
+import { type ChildProcess, spawn } from "node:child_process"
+import { readFile, readdir, rename, writeFile } from "node:fs/promises"
+import { setTimeout as sleep } from "node:timers/promises"
+import { fileURLToPath } from "node:url"
+import { now } from "../clock.ts"
+import type { Exit, Holding } from "../history.ts"
+
+/** A server. */
+export interface Server {
+  readonly name: string
+  readonly url: string
+  /** Everything that it has printed. */
+  readonly log: () => string
+  /** Starts it, again and again until it listens, as a supervisor does. */
+  readonly start: () => Promise<void>
+  readonly kill: () => Promise<void>
+  /** Asks it to end, and waits until it has. */
+  readonly terminate: () => Promise<Exit>
+  readonly standStill: () => void
+  readonly proceed: () => void
+  /** Sets its clock off by milliseconds, beside what it is off all the time. */
+  readonly shiftClock: (millis: number) => Promise<void>
+  readonly holding: () => Promise<Holding>
+  readonly processId: () => number
+}
+
+const skewedClock = fileURLToPath(new URL("./skewed-clock.js", import.meta.url))
+
+const restartMillis = 200
+
+/** A process that has not ended by then is ended or left alone, so that the run goes on. */
+export const patienceMillis = 40_000
+
+/** Returns what a process of this machine holds. */
+export const holdingOf = async (id: number): Promise<Holding> => {
+  const status = await readFile(`/proc/${id}/status`, "utf8")
+  const kilobytes = Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1] ?? 0)
+  return { bytes: 1024 * kilobytes, handles: (await readdir(`/proc/${id}/fd`)).length }
+}
+
+const running = new Set<ChildProcess>()
+process.once("exit", () => {
+  for (const child of running) child.kill("SIGKILL")
+})
+
+/** A clock that can be set off. */
+interface Clock {
+  /** How far it is off all the time, in milliseconds. */
+  readonly offset: number
+  /** A file that has this number. */
+  readonly file: string
+}
+
+/** Makes a server that is not started yet. Without `clock`, its clock is right. */
+export const makeServer = (
+  name: string,
+  program: string,
+  port: number,
+  environment: Readonly<Record<string, string>>,
+  clock?: Clock,
+): Server => {
+  let log = ""
+  let child: ChildProcess | undefined
+  let ended: Promise<{ readonly code: number | null; readonly signal: string | null }> =
+    Promise.resolve({ code: 0, signal: null })
+
+  /** Starts a process. Returns whether it listens; otherwise it has ended. */
+  const startOnce = (): Promise<boolean> => {
+    const started = spawn(process.execPath, ["--import", skewedClock, program], {
+      env: {
+        PATH: process.env["PATH"],
+        ...environment,
+        PORT: String(port),
+        ...(clock !== undefined && { CLOCK_FILE: clock.file }),
+      },
+      stdio: ["ignore", "pipe", "pipe"],
+    })
+    child = started
+    running.add(started)
+    started.once("exit", () => running.delete(started))
+    ended = new Promise((resolve) => {
+      started.on("close", (code, signal) => resolve({ code, signal }))
+    })
+    const listening = new Promise<boolean>((resolve) => {
+      started.stdout.on("data", (chunk: Buffer) => {
+        log += chunk.toString()
+        if (chunk.includes("Tenure listens on")) resolve(true)
+      })
+    })
+    started.stderr.on("data", (chunk: Buffer) => (log += chunk.toString()))
+    return Promise.race([listening, ended.then(() => false)])
+  }
+
+  return {
+    name,
+    url: `http://127.0.0.1:${port}`,
+    log: () => log,
+    start: async () => {
+      while (!(await startOnce())) await sleep(restartMillis)
+    },
+    kill: async () => {
+      child?.kill("SIGKILL")
+      await ended
+    },
+    terminate: async () => {
+      const asked = now()
+      child?.kill("SIGTERM")
+      const timer = setTimeout(() => child?.kill("SIGKILL"), patienceMillis)
+      const { code, signal } = await ended
+      clearTimeout(timer)
+      return { process: name, code, signal, millis: now() - asked }
+    },
+    standStill: () => child?.kill("SIGSTOP"),
+    proceed: () => child?.kill("SIGCONT"),
+    shiftClock: async (millis) => {
+      if (clock === undefined) return
+      // The process reads the file at any time, and never a part of it.
+      await writeFile(`${clock.file}.new`, String(clock.offset + millis))
+      await rename(`${clock.file}.new`, clock.file)
+    },
+    holding: () => holdingOf(child?.pid ?? 0),
+    processId: () => child?.pid ?? 0,
+  }
+}

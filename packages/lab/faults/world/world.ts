@@ -1,0 +1,214 @@
+/** The world of a run: servers, a host in this process, and receivers, on one database. */
+
+import { randomBytes } from "node:crypto"
+import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { setTimeout as sleep } from "node:timers/promises"
+import { fileURLToPath } from "node:url"
+import { type Tenure, createTenure } from "@tenure/core"
+import { nodeTransport } from "@tenure/node-http"
+import { postgres } from "@tenure/postgres"
+import type { PostgresServer } from "@tenure/testing/postgres-server"
+import type { Limit } from "../history.ts"
+import type { Places } from "../schedule.ts"
+import { drainMillis } from "../trouble.ts"
+import { captureConsole } from "./capture-console.ts"
+import { type Database, makeDatabase } from "./database.ts"
+import { freePort } from "./ports.ts"
+import { type Link, openLink } from "./proxy.ts"
+import { type Receivers, startReceivers } from "./receivers.ts"
+import { type Server, makeServer, patienceMillis } from "./server.ts"
+
+/** The name of the host among the processes. */
+export const host = "host"
+
+/** What there is in every run. */
+export const places: Places = {
+  servers: ["s1", "s2"],
+  processes: ["s1", "s2", host],
+  projects: ["p1", "p2", "p3"],
+}
+
+/** The project in which members end before anybody changes their dates again. */
+export const endingProject = "ending"
+
+/** Projects of one member each, which all end at the same time. */
+export const rushProjects: ReadonlyArray<string> = Array.from(
+  { length: 48 },
+  (_, index) => `rush${index}`,
+)
+
+/** The projects of clients and readers. */
+export const projects = [endingProject, ...places.projects] as const
+
+const [first, ...others] = [1001, 1002, 1003, 1004, 1005].map(String)
+
+/** The members that every project has from the beginning. */
+export const userIds = [first ?? "", ...others] as const
+
+/** Users who come and are erased, again and again. */
+export const personIds = ["1101", "1102"] as const
+
+/** The keys whose role is more than a client's. */
+export const operatorKeys: ReadonlyArray<string> = ["c3", "c4"]
+
+/** The limits of each key at the servers. */
+export const limits: ReadonlyArray<Limit> = [
+  { capacity: 1200, perSecond: 20 },
+  { capacity: 20, perSecond: 20 },
+]
+
+/** Seconds between the attempts of a delivery. */
+export const retrySchedule: ReadonlyArray<number> = [0.2, 0.5, 1, 2]
+
+/** Seconds before the end of a membership at which it is announced. */
+const reminders: ReadonlyArray<number> = [4, 1]
+
+/** How long before the end it is announced, in milliseconds: longest first, and then 0. */
+export const leads: ReadonlyArray<number> = [...reminders, 0].map((seconds) => 1000 * seconds)
+
+/** A world. */
+export interface World {
+  readonly servers: ReadonlyMap<string, Server>
+  /** The link of each process to the database. */
+  readonly links: ReadonlyMap<string, Link>
+  readonly database: Database
+  readonly tenure: Tenure
+  /** Closes the host, and tells whether it has closed in time. */
+  readonly closeHost: () => Promise<boolean>
+  /** Everything that the host has logged. */
+  readonly hostLog: () => string
+  readonly receivers: Receivers
+  /** The API keys by name: one for each client, and some to exceed limits with. */
+  readonly tokens: Readonly<Record<string, string>>
+  /** What no log may contain, by name. */
+  readonly secrets: Readonly<Record<string, string>>
+  /** Ends what is still running and removes everything. */
+  readonly close: () => Promise<void>
+}
+
+const secret = (): string => randomBytes(18).toString("base64url")
+
+const allowedNetworks = "127.0.0.0/8"
+
+// Servers start often, and sooner if Node does not compile them anew.
+const compileCache = fileURLToPath(new URL("../../../../node_modules/.cache/node", import.meta.url))
+
+const environmentOf = (url: string, seedFile: string) => ({
+  DATABASE_URL: url,
+  SEED_FILE: seedFile,
+  RATE_LIMIT_PER_KEY: "1200",
+  RATE_LIMIT_BURST: "20",
+  // All clients have the same address.
+  RATE_LIMIT_PER_IP: "1000000",
+  // Refusals are what limits are tested with.
+  SUSPENSION: "false",
+  WEBHOOK_ALLOWED_NETWORKS: allowedNetworks,
+  WEBHOOK_RETRY_SCHEDULE: retrySchedule.join(","),
+  EXPIRY_REMINDERS: reminders.join(","),
+  DRAIN_DELAY: String((drainMillis + 200) / 1000),
+  NODE_COMPILE_CACHE: compileCache,
+})
+
+const openLinks = async (port: number): Promise<ReadonlyMap<string, Link>> =>
+  new Map(
+    await Promise.all(places.processes.map(async (name) => [name, await openLink(port)] as const)),
+  )
+
+const fill = async (
+  { apiKeys, memberships }: Tenure,
+  tokens: Readonly<Record<string, string>>,
+): Promise<void> => {
+  const begin = async (projectId: string, members: ReadonlyArray<string>): Promise<void> => {
+    await memberships.createProject(projectId)
+    for (const userId of members) {
+      await memberships.grant({ projectId, userId, endDate: "2099-01-01T00:00:00.000Z" })
+    }
+  }
+  for (const projectId of projects) await begin(projectId, userIds)
+  await Promise.all(rushProjects.map((projectId) => begin(projectId, [first ?? ""])))
+  for (const [name, token] of Object.entries(tokens)) {
+    const role = operatorKeys.includes(name) ? "operator" : "client"
+    await apiKeys.issue({ projects, token, role })
+  }
+}
+
+/** What worlds are made of. */
+export interface Ground {
+  readonly server: PostgresServer
+  /** The program of the bundled server. */
+  readonly program: string
+}
+
+/** Makes a world on a PostgreSQL server. */
+export const makeWorld = async (
+  { program, server }: Ground,
+  seed: number,
+  keyNames: ReadonlyArray<string>,
+  clockOffsets: Readonly<Record<string, number>>,
+): Promise<World> => {
+  const tokens = Object.fromEntries(keyNames.map((name) => [name, secret()]))
+  const account = { user: `role_${seed}`, password: secret() }
+  const database = await makeDatabase(server, `seed_${seed}`, account)
+  const links = await openLinks(database.port)
+  const receivers = await startReceivers()
+  const folder = await mkdtemp(join(tmpdir(), "tenure-faults-"))
+  const seedFile = join(folder, "seed.json")
+  const [seededToken = ""] = Object.values(tokens)
+  const seeds = projects.map((id) => ({ id, api_keys: [seededToken] }))
+  await writeFile(seedFile, JSON.stringify({ projects: seeds }))
+  const urlOf = (name: string): string => database.urlThrough(links.get(name)?.port ?? 0)
+  const output = captureConsole()
+  const tenure = await createTenure({
+    stores: postgres({ url: urlOf(host) }),
+    transport: nodeTransport,
+    expiry: { reminders: reminders.map((seconds) => 1000 * seconds) },
+    webhooks: {
+      allowedNetworks: [allowedNetworks],
+      retrySchedule: retrySchedule.map((seconds) => 1000 * seconds),
+    },
+  })
+  await fill(tenure, tokens)
+  const servers = new Map<string, Server>()
+  for (const name of places.servers) {
+    const environment = environmentOf(urlOf(name), seedFile)
+    const clock = { offset: clockOffsets[name] ?? 0, file: join(folder, name) }
+    await writeFile(clock.file, String(clock.offset))
+    servers.set(name, makeServer(name, program, await freePort(), environment, clock))
+  }
+  await Promise.all([...servers.values()].map((one) => one.start()))
+  const closeHost = () =>
+    Promise.race([
+      tenure.close().then(
+        () => true,
+        () => false,
+      ),
+      sleep(patienceMillis, false),
+    ])
+  return {
+    servers,
+    links,
+    database,
+    tenure,
+    closeHost,
+    hostLog: output.text,
+    receivers,
+    tokens,
+    secrets: {
+      "the password of the database": account.password,
+      ...Object.fromEntries(
+        Object.entries(tokens).map(([name, token]) => [`the API key ${name}`, token]),
+      ),
+    },
+    close: async () => {
+      await Promise.all([...servers.values()].map((one) => one.kill()))
+      await closeHost()
+      output.restore()
+      await Promise.all([...links.values()].map((link) => link.close()))
+      await receivers.close()
+      await database.drop()
+      await rm(folder, { recursive: true })
+    },
+  }
+}

@@ -1,0 +1,76 @@
+import { assert, describe, it } from "@effect/vitest"
+import { casesOf, groupOf, growthOf } from "../../benchmark/charts/bars.ts"
+import type { Row } from "../../benchmark/measurement.ts"
+
+const row = (given: Partial<Row>): Row => ({ measured: "m", unit: "/s", figure: 1, ...given })
+
+describe("bars", () => {
+  it("are longest first, once for each, and Tenure's has the hardest target", () => {
+    const rows = [
+      row({
+        figure: 300,
+        yardstick: { name: "x", figure: 100 },
+        target: { of: "ratio", atLeast: 2 },
+      }),
+      row({ figure: 300, yardstick: { name: "y", figure: 400 } }),
+      row({ figure: 300, target: { of: "figure", atLeast: 350 } }),
+      row({ figure: 300, yardstick: { name: "x", figure: 100 } }),
+      row({ measured: "another", figure: 900 }),
+      row({ unit: "ms", figure: 900 }),
+    ]
+    const { bars } = groupOf("group", rows, [{ measured: "m", unit: "/s", as: "Tenure" }])
+    assert.deepStrictEqual(bars, [
+      { label: "y", who: "y", value: 400, target: undefined },
+      { label: "Tenure", who: "Tenure", value: 300, target: 350 },
+      { label: "x", who: "x", value: 100, target: undefined },
+    ])
+  })
+
+  it("are missing where nothing was measured", () => {
+    const all = [
+      { measured: "m", unit: "/s", as: "one" },
+      { measured: "gone", unit: "/s", as: "other" },
+    ]
+    const { bars, missing } = casesOf("group", [row({ figure: NaN }), row({ measured: "n" })], all)
+    assert.deepStrictEqual([bars, missing], [[], ["gone"]])
+  })
+
+  it("turn times into operations a second, and targets with them", () => {
+    const rows = [
+      row({
+        unit: "µs CPU",
+        figure: 50,
+        yardstick: { name: "x", figure: 20 },
+        target: { of: "difference", atMost: 5 },
+      }),
+      row({
+        unit: "µs CPU",
+        figure: 50,
+        yardstick: { name: "y", figure: 25 },
+        target: { of: "ratio", atMost: 2 },
+      }),
+    ]
+    const { bars } = groupOf("group", rows, [{ measured: "m", unit: "µs CPU", as: "Tenure" }])
+    assert.deepStrictEqual(
+      bars.map(({ label, target, value }) => [label, value, target]),
+      [
+        ["x", 50_000, undefined],
+        ["y", 40_000, undefined],
+        ["Tenure", 20_000, 40_000],
+      ],
+    )
+  })
+
+  it("show growth from the smallest size to the largest", () => {
+    const points = [[1, 10] as const, [1000, 20] as const]
+    const curves = [{ name: "c", points, target: { of: "ratio", atMost: 1.25 } as const }]
+    assert.deepStrictEqual(
+      growthOf("group", curves, "c").bars.map(({ label, target, value }) => [label, value, target]),
+      [
+        ["1", 100_000, undefined],
+        ["1,000", 50_000, 80_000],
+      ],
+    )
+    assert.deepStrictEqual(growthOf("group", curves, "another").bars, [])
+  })
+})

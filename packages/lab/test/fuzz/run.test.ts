@@ -1,0 +1,94 @@
+import { type RequestListener, createServer } from "node:http"
+import { expect, it } from "vitest"
+import { type Host, startHosts } from "../../fuzz/hosts.ts"
+import { report } from "../../fuzz/report.ts"
+import { type Failure, run } from "../../fuzz/run.ts"
+
+const high = { limit: 1_000_000_000, window: "300 days" } as const
+const options = {
+  rateLimits: { perKey: high, perAddress: high, burst: high },
+  webhooks: { maxPerProject: 1000 },
+}
+
+const envelope = JSON.stringify({
+  ok: true,
+  request_id: "b9019cc1-e966-4695-ad2c-6caf64a8431f",
+  code: 200,
+})
+
+/** Starts a server that answers every request in the same way. */
+const startHost = async (name: string, listener: RequestListener): Promise<Host> => {
+  const server = createServer(listener)
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  const address = server.address()
+  if (typeof address !== "object" || address === null) throw new TypeError("not a TCP server")
+  return {
+    name,
+    port: address.port,
+    createWebhook: async () => "b9019cc1-e966-4695-ad2c-6caf64a8431f",
+    deleteWebhooks: async () => {},
+    close: async () => {
+      server.close()
+      server.closeAllConnections()
+    },
+  }
+}
+
+const answer =
+  (status: number, body: string): RequestListener =>
+  (_request, response) => {
+    const headers = {
+      "content-type": "application/json",
+      "cache-control": "no-store",
+      "x-ratelimit-limit": "100",
+      "x-ratelimit-remaining": "99",
+      "x-ratelimit-reset": "1790000000",
+    }
+    response.writeHead(status, headers).end(body)
+  }
+
+/** Fuzzes two servers, and returns what is wrong. */
+const problemsOf = async (broken: RequestListener): Promise<ReadonlyArray<string>> => {
+  const hosts = [await startHost("sound", answer(200, envelope)), await startHost("broken", broken)]
+  const failures: Array<Failure> = []
+  const onFailure = (failure: Failure) => void failures.push(failure)
+  await run(hosts, { seed: 1, requests: 40, concurrency: 8, onFailure, deadline: 500 })
+  await Promise.all(hosts.map((host) => host.close()))
+  return failures.flatMap(({ problems }) => problems)
+}
+
+it("a host that answers 500 is found", async () => {
+  const problems = await problemsOf((request, response) =>
+    answer(request.method === "GET" ? 500 : 200, envelope)(request, response),
+  )
+  expect(problems).toContain("broken: status 500")
+})
+
+it("a host that answers with another shape is found", async () => {
+  const problems = await problemsOf(answer(200, envelope.replace('"ok":true,', "")))
+  expect(problems.join("\n")).toContain("broken: answer 1 is 200")
+})
+
+it("a host that answers with another status is found", async () => {
+  const problems = await problemsOf(answer(201, envelope))
+  expect(problems).toContain("broken: code is not the status")
+})
+
+it("a host that shows a stack trace is found", async () => {
+  const problems = await problemsOf(answer(200, "Error: no\n    at answer"))
+  expect(problems).toContain("broken: a stack trace")
+})
+
+it("a host that does not answer is found", async () => {
+  const problems = await problemsOf(() => {})
+  expect(problems).toContain("broken: no answer in time")
+})
+
+it("all hosts answer the same, whatever is sent", async () => {
+  const hosts = await startHosts(options)
+  const failures: Array<Failure> = []
+  const onFailure = (failure: Failure) => void failures.push(failure)
+  await run(hosts, { seed: 1, requests: 300, concurrency: 1, onFailure })
+  await Promise.all(hosts.map((host) => host.close()))
+  expect(failures.map((failure) => report(1, failure))).toEqual([])
+})
