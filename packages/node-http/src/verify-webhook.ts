@@ -67,7 +67,7 @@ const rawBody = async (request: Request, limit: number): Promise<Buffer> => {
  * import { createServer } from "node:http"
  * import { verifyWebhook } from "tenure/node"
  *
- * const secret = WebhookSignature.WebhookSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+ * const secret = WebhookSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
  * createServer(async (request, response) => {
  *   const genuine = await verifyWebhook(request, [secret]).catch(() => undefined)
  *   response.writeHead(genuine === undefined ? 400 : 204).end()

@@ -165,8 +165,8 @@ const v1 = (key: Uint8Array, signed: Uint8Array): string => encodeBase64(hmac(ke
  *   message or the secret is invalid.
  * @example
  * ```ts
- * const secret = WebhookSignature.WebhookSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
- * WebhookSignature.signMessage({ id: "msg_1", timestamp: 1614265330, body: "{}" }, secret) // "v1,…"
+ * const secret = WebhookSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+ * signMessage({ id: "msg_1", timestamp: 1614265330, body: "{}" }, secret) // "v1,…"
  * ```
  */
 export const signMessage = (message: SignedMessage, secret: WebhookSecret): string => {
@@ -370,8 +370,8 @@ const noMatch = failure("NoMatchingSignature", "no signature matches the given k
  * @example
  * ```ts
  * declare const request: { headers: Record<string, string>; rawBody: Uint8Array }
- * const secret = WebhookSignature.WebhookSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
- * const verdict = WebhookSignature.verifySignature(
+ * const secret = WebhookSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+ * const verdict = verifySignature(
  *   { headers: request.headers, body: request.rawBody, now: Date.now() },
  *   [secret],
  * )

@@ -114,6 +114,8 @@ const intrude = async (
   const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()))
   const status = new Promise<number>((resolve) => {
     socket.once("data", (answer) => resolve(Number(String(answer).split(" ")[1])))
+    // A socket that may be half closed stays open when the server ends the connection.
+    socket.once("end", () => resolve(0))
     void closed.then(() => resolve(0))
   })
   const asked = { action: "subscribe", process, projectId, key: intruderKey } as const
