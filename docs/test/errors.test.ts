@@ -21,7 +21,8 @@ const error =
 
 /** The errors of a type; `Failure` stands for those that every method has. */
 const errorsOf = (type: string): ReadonlyArray<string> => [
-  ...(type.match(error) ?? []),
+  // The argument `idempotencyKey` tells of its own.
+  ...(type.replace("IdempotencyConflict", "").match(error) ?? []),
   ...(/\bFailure\b/.test(type) ? ["InvalidInput", "StoreUnavailable"] : []),
 ]
 

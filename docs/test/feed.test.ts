@@ -153,7 +153,7 @@ describe("a consumer", () => {
       program,
       `import { Kysely, PostgresDialect } from "kysely"
       import pg from "pg"
-      import { Tenure } from "tenure"
+      import { createTenure } from "tenure"
       import { postgres } from "tenure/postgres"
       import { makeMails } from "./consumer.ts"
       const url = process.env["DATABASE_URL"]

@@ -37,7 +37,7 @@ const sections: ReadonlyArray<Section> = [
     title: "`createTenure` of `tenure`",
     sources: "core/src/**/!(http-router).ts",
     options: createTenureOptions,
-    note: "`tenureLayer` of `tenure/effect`, takes the same but `stores` and `logger`.",
+    note: "`tenureLayer` of `tenure/effect` takes the same but `stores` and `logger`.",
   },
   { title: "`flush` of a Tenure", sources: "core/src/webhooks/dispatcher.ts", options: flush },
   { title: "`memory` of `tenure/memory`", sources: "memory/src/**/*.ts", options: memory },
@@ -108,7 +108,7 @@ const sections: ReadonlyArray<Section> = [
 
 // A doc comment, the name of an option, and its definition, or the type of `stores`.
 const documented =
-  /\/\*\*((?:(?!\*\/).)*)\*\/\s*(?:readonly )?(\w+):\s*(?:Setting\.|DatabaseUrl\.|ShardMap\.|StoreLayers<)/gs
+  /\/\*\*((?:(?!\*\/).)*)\*\/\s*(?:readonly )?(\w+):\s*(?:Setting\.|databaseUrlOption|shardProjectsOption|StoreLayers<)/gs
 
 /** The text of a doc comment in one line. */
 const textOf = (comment: string): string =>

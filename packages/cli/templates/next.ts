@@ -3,12 +3,6 @@ import { fetchHandler } from "tenure/fetch"
 import { memory } from "tenure/memory"
 import { nodeTransport } from "tenure/node"
 
-export { answer as DELETE }
-export { answer as GET }
-export { answer as PATCH }
-export { answer as POST }
-export { answer as PUT }
-
 const start = async () => {
   const tenure = await createTenure({ stores: memory(), transport: nodeTransport })
   await tenure.memberships.createProject("p1")
@@ -26,3 +20,5 @@ const answer = async (request: Request) => {
   const api = await (globalThis.membershipApi ??= start())
   return (await api(request)) ?? new Response(null, { status: 404 })
 }
+
+export { answer as DELETE, answer as GET, answer as PATCH, answer as POST, answer as PUT }

@@ -1,5 +1,6 @@
 /** Tenure for hosts that use Effect: the layer and the services. */
 
+export { feedStream } from "./events/feed-stream.ts"
 export { Feed } from "./events/feed.ts"
 export { Listeners } from "./events/listeners.ts"
 export { ApiKeys } from "./keys/api-keys.ts"

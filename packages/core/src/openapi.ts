@@ -1,7 +1,7 @@
 /** The documents of the API: OpenAPI and AsyncAPI. */
 
 export { printAsyncApi } from "./openapi/asyncapi.ts"
-export { openApi } from "./openapi/document.ts"
+export { Api, Authorization, openApi } from "./openapi/document.ts"
 export type {
   JsonReference,
   JsonSchema,

@@ -66,6 +66,7 @@ const rawBody = async (request: Request, limit: number): Promise<Buffer> => {
  * ```ts
  * import { createServer } from "node:http"
  * import { verifyWebhook } from "tenure/node"
+ * import { WebhookSecret } from "tenure/signature"
  *
  * const secret = WebhookSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
  * createServer(async (request, response) => {

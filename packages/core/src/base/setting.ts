@@ -246,6 +246,8 @@ export const refine = <I, A, B>(
  *
  * @example
  * ```ts
+ * import { Setting } from "@tenure/core/internal"
+ *
  * const options = Setting.object({
  *   // A doc comment here shows where a host writes the option.
  *   maxPerProject: Setting.withDefault(Setting.integer({ least: 0 }), 50),

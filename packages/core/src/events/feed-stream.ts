@@ -14,8 +14,9 @@ import { Feed, type FeedFailure, type FeedQuery } from "./feed.ts"
  * ```ts
  * import * as Console from "effect/Console"
  * import * as Stream from "effect/Stream"
+ * import { feedStream } from "tenure/effect"
  *
- * const printing = FeedStream.feedStream({ projectId: "p1", after: "start" }).pipe(
+ * const printing = feedStream({ projectId: "p1", after: "start" }).pipe(
  *   Stream.runForEach(({ cursor, type }) => Console.log(type, cursor)),
  * )
  * ```

@@ -186,8 +186,9 @@ const add = Effect.fnUntraced(function* <R>(mounted: Mounted, given: RouterOptio
  * import { createServer } from "node:http"
  * import { memory } from "tenure/memory"
  * import { tenureLayer } from "tenure/effect"
+ * import { tenureRouterLayer } from "tenure/http-router"
  *
- * const app = HttpRouter.serve(HttpRoutes.tenureRouterLayer()).pipe(
+ * const app = HttpRouter.serve(tenureRouterLayer()).pipe(
  *   // The server listens once Tenure is ready.
  *   Layer.provide(NodeHttpServer.layer(createServer, { port: 3000 })),
  *   Layer.provide(tenureLayer()),
@@ -208,13 +209,14 @@ export const tenureRouterLayer = <R = never>(given: RouterOptions<R> = {}) =>
  * import * as Layer from "effect/Layer"
  * import { promisesFromEffect } from "tenure/effect"
  * import { tenureConsole } from "tenure/console"
+ * import { mountTenure, tenureRouterLayer } from "tenure/http-router"
  *
  * const page = Layer.unwrap(
  *   Effect.map(promisesFromEffect, (tenure) =>
- *     HttpRoutes.mountTenure(tenureConsole(tenure, { authorize: "api-key" })),
+ *     mountTenure(tenureConsole(tenure, { authorize: "api-key" })),
  *   ),
  * )
- * const routes = Layer.mergeAll(HttpRoutes.tenureRouterLayer(), page)
+ * const routes = Layer.mergeAll(tenureRouterLayer(), page)
  * ```
  */
 export const mountTenure = <R = never>(mountable: Mountable, given: RouterOptions<R> = {}) => {

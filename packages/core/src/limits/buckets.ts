@@ -34,12 +34,12 @@ export type TheoreticalArrivalTime = Micros | undefined
  * @param options.capacity - tokens that a full bucket holds; `limit` by default
  * @example
  * ```ts
- * import { Micros, Millis } from "tenure/store"
+ * import { Micros, Millis, bucketPolicy, remainingTokens, takeToken } from "tenure/store"
  *
- * const hundredAMinute = TokenBucket.bucketPolicy({ limit: 100, window: Millis(60_000) })
+ * const hundredAMinute = bucketPolicy({ limit: 100, window: Millis(60_000) })
  * const now = Micros(0)
- * const { tat } = TokenBucket.takeToken(undefined, now, hundredAMinute)
- * TokenBucket.remainingTokens(tat, now, hundredAMinute) // 99
+ * const { tat } = takeToken(undefined, now, hundredAMinute)
+ * remainingTokens(tat, now, hundredAMinute) // 99
  * ```
  */
 export const bucketPolicy = (options: {

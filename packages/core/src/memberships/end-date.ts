@@ -55,9 +55,11 @@ const fromJson = (json: unknown): number | undefined => {
  * @returns the end date, or `undefined` if `json` is anything else
  * @example
  * ```ts
- * EndDate.parseEndDate("2027-01-01T00:00:00.000Z") // 1798761600000
- * EndDate.parseEndDate(1798761600000) // 1798761600000
- * EndDate.parseEndDate("2027-02-30T00:00:00.000Z") // undefined
+ * import { parseEndDate } from "tenure/store"
+ *
+ * parseEndDate("2027-01-01T00:00:00.000Z") // 1798761600000
+ * parseEndDate(1798761600000) // 1798761600000
+ * parseEndDate("2027-02-30T00:00:00.000Z") // undefined
  * ```
  */
 export const parseEndDate = (json: unknown): EndDate | undefined => {
@@ -102,9 +104,11 @@ export const decodeEndDate = (json: unknown): Result.Result<EndDate, InvalidEndD
  *
  * @example
  * ```ts
- * EndDate.readEndDate(new Date("2027-01-01")) // succeeds with 1798761600000
- * EndDate.readEndDate(0) // succeeds with 0, which is 1970-01-01T00:00:00.000Z
- * EndDate.readEndDate("tomorrow") // fails with InvalidEndDate
+ * import { readEndDate } from "tenure/store"
+ *
+ * readEndDate(new Date("2027-01-01")) // succeeds with 1798761600000
+ * readEndDate(0) // succeeds with 0, which is 1970-01-01T00:00:00.000Z
+ * readEndDate("tomorrow") // fails with InvalidEndDate
  * ```
  */
 export const readEndDate = (input: EndDateInput): Result.Result<EndDate, InvalidEndDate> => {

@@ -563,16 +563,17 @@ export const complete = (spec: OpenApi.OpenAPISpec): OpenApiDocument => {
  * import * as FetchHttpClient from "effect/http/FetchHttpClient"
  * import * as HttpApiClient from "effect/http-api/HttpApiClient"
  * import * as Redacted from "effect/Redacted"
+ * import { Api, Authorization } from "tenure/openapi"
  *
  * const program = Effect.gen(function* () {
- *   const client = yield* HttpApiClient.make(Api.Api, { baseUrl: "http://127.0.0.1:3000" })
+ *   const client = yield* HttpApiClient.make(Api, { baseUrl: "http://127.0.0.1:3000" })
  *   const { data } = yield* client.memberships.extend({
  *     params: { project_id: "p1", user_id: "1001" },
  *     payload: { extend: "2099-01-01T00:00:00.000Z" },
  *   })
  *   return data.new_end_date
  * }).pipe(
- *   Effect.provide(Api.Authorization.layerClient(Redacted.make("a token"))),
+ *   Effect.provide(Authorization.layerClient(Redacted.make("a token"))),
  *   Effect.provide(FetchHttpClient.layer),
  * )
  * ```

@@ -29,7 +29,7 @@ export type Projects = ReadonlyArray<string> | ((projectId: string) => boolean) 
 const expected = 'an array of project ids, a function of a project id, or "others"'
 
 /** The definition of the projects of a shard, as an option. */
-export const projectsSetting = Setting.guarded<Projects>(
+export const shardProjectsOption = Setting.guarded<Projects>(
   expected,
   (given) =>
     given === "others" ||

@@ -46,7 +46,7 @@ import {
   makeShardMap,
   makeShardRouting,
   opened,
-  projectsSetting,
+  shardProjectsOption,
 } from "./shard-map.ts"
 import {
   makeFeedShards,
@@ -67,7 +67,7 @@ export const shardsOptions = Setting.object({
    * The projects of the shard: their ids; a function that tells whether a project is one of them; or
    * `"others"`, those that no entry names. Ids come before functions, which are asked in order.
    */
-  projects: projectsSetting,
+  projects: shardProjectsOption,
 })
 
 /** A shard. */
@@ -91,11 +91,12 @@ const noDirectory = new InvalidInput({
  *   default, it would
  * @example
  * ```ts
+ * import { shardsLayer } from "@tenure/core/internal"
  * import { createTenure } from "tenure"
  * import { memory } from "tenure/memory"
  *
  * const tenure = await createTenure({
- *   stores: Shards.shardsLayer([
+ *   stores: shardsLayer([
  *     { name: "main", projects: "others", stores: memory() },
  *     { name: "large", projects: ["p1", "p2"], stores: memory() },
  *   ]),

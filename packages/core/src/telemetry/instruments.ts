@@ -295,7 +295,7 @@ const prometheusKnown = new Map<string, { readonly type: string; readonly unit: 
  *
  * @example
  * ```ts
- * import { prometheusName } from "tenure/internal"
+ * import { prometheusName } from "@tenure/core/internal"
  *
  * prometheusName("http.server.request.duration") // "http_server_request_duration_seconds"
  * ```

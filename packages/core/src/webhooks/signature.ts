@@ -165,6 +165,8 @@ const v1 = (key: Uint8Array, signed: Uint8Array): string => encodeBase64(hmac(ke
  *   message or the secret is invalid.
  * @example
  * ```ts
+ * import { WebhookSecret, signMessage } from "tenure/signature"
+ *
  * const secret = WebhookSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
  * signMessage({ id: "msg_1", timestamp: 1614265330, body: "{}" }, secret) // "v1,…"
  * ```
@@ -369,6 +371,8 @@ const noMatch = failure("NoMatchingSignature", "no signature matches the given k
  * @returns the message, or a `VerificationError` with the reason
  * @example
  * ```ts
+ * import { WebhookSecret, verifySignature } from "tenure/signature"
+ *
  * declare const request: { headers: Record<string, string>; rawBody: Uint8Array }
  * const secret = WebhookSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
  * const verdict = verifySignature(

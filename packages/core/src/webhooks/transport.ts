@@ -164,12 +164,6 @@ export const parseWebhookUrl = (input: unknown): Result.Result<string, InvalidWe
  * Decodes the URL of a webhook.
  *
  * @returns the URL as it was given, or `InvalidWebhookUrl`, whose message says what is wrong
- * @example
- * ```ts
- * const rules = { requireHttps: true, sendsHttpToNames: false, permitsHost: () => true }
- * WebhookUrl.decodeWebhookUrl("https://example.com/hooks", rules) // succeeds
- * WebhookUrl.decodeWebhookUrl("http://example.com/hooks", rules) // fails: url must use https
- * ```
  */
 export const decodeWebhookUrl = (
   input: unknown,
