@@ -1,7 +1,8 @@
 /** Provides a PostgreSQL to the tests: that of `DATABASE_URL`, or a new one. */
 
-import { startPostgres } from "@tenure/testing/postgres-server"
 import type { TestProject } from "vitest/node"
+// By path: Vitest resolves a global setup without the conditions of the projects.
+import { startPostgres } from "../../testing/src/support/postgres-server.ts"
 
 declare module "vitest" {
   interface ProvidedContext {
