@@ -55,26 +55,6 @@ export interface ImportLine {
  */
 export interface PageList<Item> extends Promise<Page<Item>>, AsyncIterable<Item> {}
 
-type Load<Item> = () => Promise<Page<Item>>
-
-const pagesFrom = <Item>(
-  first: Load<Item>,
-  follow: (after: string) => Promise<Page<Item>>,
-): AsyncIterable<Page<Item>> => ({
-  [Symbol.asyncIterator]: () => {
-    let load: Load<Item> | undefined = first
-    return {
-      next: async () => {
-        if (load === undefined) return { done: true, value: undefined }
-        const page = await load()
-        const { next } = page
-        load = typeof next === "string" ? () => follow(next) : undefined
-        return { done: false, value: page }
-      },
-    }
-  },
-})
-
 /**
  * Makes a list.
  *
@@ -87,7 +67,12 @@ export const makePages = <Item>(
 ): PageList<Item> =>
   Object.assign(first, {
     async *[Symbol.asyncIterator]() {
-      for await (const page of pagesFrom(() => first, follow)) yield* page.data
+      let page = await first
+      yield* page.data
+      while (typeof page.next === "string") {
+        page = await follow(page.next)
+        yield* page.data
+      }
     },
   })
 

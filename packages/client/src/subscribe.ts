@@ -293,16 +293,6 @@ const ticketBy = async (get: () => Promise<string>): Promise<string | TenureErro
   }
 }
 
-/** Does a step again and again until it returns `false`. */
-const repeat = async (step: () => Promise<boolean>): Promise<void> => {
-  const steps: AsyncIterable<void> = {
-    [Symbol.asyncIterator]: () => ({
-      next: async () => ({ done: !(await step()), value: undefined }),
-    }),
-  }
-  for await (const _ of steps);
-}
-
 interface Settings extends Connection {
   readonly sleep: typeof sleep
 }
@@ -380,13 +370,11 @@ export const makeSubscribe =
       })
     }
 
-    await repeat(async () => {
-      if (isOver()) return false
+    while (!isOver()) {
       const error = await follow()
-      if (isOver()) return false
+      if (isOver()) return
       if (error?.code === "CURSOR_EXPIRED") reset(error)
       else if (error !== undefined && !isTransient(error)) throw error
       await pause(error)
-      return true
-    })
+    }
   }
