@@ -8,9 +8,34 @@
  * The index is written to only for projects whose ends have been listed: it makes imports dearer by a quarter.
  */
 
-import { createAddTicket } from "../keys.ts"
 import { createTakeSeq, effectiveEndDateSql } from "../sql/clauses.ts"
 import { nilUuid } from "../sql/values.ts"
+
+/**
+ * Creates the function `add_ticket`, which adds a ticket unless its key has the maximum of live tickets. Returns one
+ * row if it was added.
+ *
+ * It is a function so that it counts after taking the lock: other transactions may have added tickets meanwhile.
+ */
+const createAddTicket = (schema: string): string => `
+  CREATE FUNCTION ${schema}.add_ticket(
+    new_digest text, of_key text, of_digest text, of_projects text[], life interval, most integer
+  ) RETURNS SETOF integer LANGUAGE plpgsql AS $$
+  BEGIN
+    PERFORM pg_advisory_xact_lock(hashtextextended('${schema}.tickets ' || of_key, 0));
+    IF most <= (
+      SELECT count(*) FROM (
+        SELECT FROM ${schema}.tickets t WHERE t.key_id = of_key AND (
+      t.expires_at > clock_timestamp()
+      AND t.expires_at <= clock_timestamp() + t.life + interval '1 second'
+    ) LIMIT most
+      ) living
+    ) THEN RETURN; END IF;
+    INSERT INTO ${schema}.tickets (digest, key_id, key_digest, projects, life, expires_at)
+    VALUES (new_digest, of_key, of_digest, of_projects, life, clock_timestamp() + life);
+    RETURN NEXT 1;
+  END $$
+`
 
 /** The column of a project. */
 export const endsPlace = `
