@@ -31,14 +31,14 @@ const packages = join(root, "packages")
 // It re-exports the others.
 const all = "tenure"
 
-/** The modules that a package exports, without the programs among them. */
+/** The modules that a package exports for users: no programs, and not those for this repository. */
 const modulesOf = (path: string): ReadonlyArray<Module> => {
   const folder = join(packages, dirname(path))
   const manifest: Manifest = JSON.parse(readFileSync(join(packages, path), "utf8"))
   if (manifest.private === true || manifest.name === all) return []
   return Object.entries(manifest.exports ?? {}).flatMap(([name, target]) => {
     const source = target?.["@tenure/source"]
-    return source === undefined || name.startsWith("./bin/")
+    return source === undefined || name === "./internal" || name.startsWith("./bin/")
       ? []
       : [{ name: join(manifest.name, name), file: join(folder, source) }]
   })
@@ -86,6 +86,8 @@ const options: PluginOptions = {
   hideBreadcrumbs: true,
   hidePageHeader: true,
   useCodeBlocks: true,
+  // Heading ids alone do not distinguish the type AttemptResult from the property Attempt.result.
+  useHTMLAnchors: true,
   parametersFormat: "table",
   sanitizeComments: true,
 }
