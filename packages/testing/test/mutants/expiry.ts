@@ -97,17 +97,6 @@ export const expiring = mutantsOf(MembershipStore, {
     }
   }),
 
-  "watches for another reminder only if it is longer": announcing(({ watch }) => {
-    let longest = 0
-    return {
-      watch: (leads) => {
-        const kept = leads.filter((lead) => lead === 0 || lead > longest || longest === 0)
-        longest = Math.max(longest, ...leads)
-        return watch(kept)
-      },
-    }
-  }),
-
   "watches for the end itself only": announcing(({ watch }) => ({
     watch: () => watch([Millis(0)]),
   })),
