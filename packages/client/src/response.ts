@@ -3,7 +3,7 @@
 import type { Problems } from "./operations.ts"
 
 /** Tells whether a value is an object. */
-export const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null
 
 /**

@@ -78,7 +78,7 @@ export const makeParser = (): ((text: string) => ReadonlyArray<Frame>) => {
 /** One connection to the feed, by Server-Sent Events. */
 
 /** A connection that receives frames. */
-export interface FeedStream {
+interface FeedStream {
   /** The frames, until the server ends them or the connection fails. */
   readonly frames: AsyncIterable<Frame>
   /** Why the connection has failed, if it has. */
@@ -141,7 +141,7 @@ const watched = (body: ReadableStream<Uint8Array>, limit: Deadline): AsyncIterab
  * @param signal - closes the connection
  * @returns the connection, or why it failed
  */
-export const openFeedStream = async (
+const openFeedStream = async (
   { baseUrl, fetch, maxResponseBytes, timeout, token }: Connection,
   { target }: OutgoingRequest,
   ticket: string | undefined,

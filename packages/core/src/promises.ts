@@ -25,7 +25,7 @@ import { Events } from "./webhooks/published-events.ts"
 import { Webhooks } from "./webhooks/webhooks.ts"
 
 /** A service whose methods return promises. */
-export type Promised<Service> = {
+type Promised<Service> = {
   readonly [Name in keyof Service]: Service[Name] extends (
     ...args: infer Args
   ) => Effect.Effect<infer Value, infer _Error>

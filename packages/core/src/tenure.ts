@@ -81,8 +81,6 @@ import {
 } from "./webhooks/transport.ts"
 import { Webhooks, type WebhooksOptions, webhooksOptions } from "./webhooks/webhooks.ts"
 
-export { type Promised } from "./promises.ts"
-export { type PromisedServices } from "./promises.ts"
 export { type Promises } from "./promises.ts"
 
 /** The storage ports. */

@@ -47,14 +47,14 @@ const int32 = (...values: ReadonlyArray<number>): Buffer => {
 }
 
 /** The answer to a client that asks for a session: it is authenticated, and ready. */
-export const welcome = Buffer.concat([
+const welcome = Buffer.concat([
   encode("R", int32(0)),
   encode("K", int32(0, 0)),
   encode("Z", Buffer.from("I")),
 ])
 
 /** Ends a transaction, and forgets prepared statements. */
-export const dropPreparedStatements = (prepared: Iterable<string>): Buffer =>
+const dropPreparedStatements = (prepared: Iterable<string>): Buffer =>
   Buffer.concat([
     encode("S"),
     encode("Q", textOf("ROLLBACK")),

@@ -53,12 +53,7 @@ export interface Job {
 }
 
 /** Makes a job for an event that was just published. */
-export const makeJob = (
-  event: Event,
-  webhookId: WebhookId,
-  order: number,
-  { tick }: Moment,
-): Job => ({
+const makeJob = (event: Event, webhookId: WebhookId, order: number, { tick }: Moment): Job => ({
   event,
   webhookId,
   order,
@@ -70,17 +65,17 @@ export const makeJob = (
 })
 
 /** Makes a job due after a delay. */
-export const delayJob = (job: Job, millis: number, { tick, unix }: Moment): void => {
+const delayJob = (job: Job, millis: number, { tick, unix }: Moment): void => {
   job.dueTick = tick + millis
   job.dueAt = unix + millis
 }
 
 /** Tells whether a job comes before another job of the same webhook. */
-export const compareJobs = (one: Job, other: Job): boolean =>
+const compareJobs = (one: Job, other: Job): boolean =>
   one.dueTick === other.dueTick ? one.order < other.order : one.dueTick < other.dueTick
 
 /** Tells whether a job belongs to a webhook. */
-export const isJobOf = ({ event, webhookId }: Job, webhook: WebhookRef): boolean =>
+const isJobOf = ({ event, webhookId }: Job, webhook: WebhookRef): boolean =>
   webhookId === webhook.webhookId && event.projectId === webhook.projectId
 
 const withoutResponse = ({ result, ...attempt }: Attempt): Attempt => ({
@@ -89,7 +84,7 @@ const withoutResponse = ({ result, ...attempt }: Attempt): Attempt => ({
 })
 
 /** Removes a user id from the event of a job, if that has it, and then what the receiver has responded. */
-export const eraseUserFromJob = (job: Job, userId: UserId): void => {
+const eraseUserFromJob = (job: Job, userId: UserId): void => {
   if (!mentionsUser(job.event, userId)) return
   job.event = eraseUser(job.event, userId)
   job.attempts = job.attempts.map(withoutResponse)
@@ -100,7 +95,7 @@ const isLater = ({ dueTick, state }: Job, { tick }: Moment): boolean =>
   state === "waiting" && dueTick > tick
 
 /** Tells whether a replay concerns a job. */
-export const isReplayed = (job: Job, which: RedeliveryFilter, now: Moment): boolean =>
+const isReplayed = (job: Job, which: RedeliveryFilter, now: Moment): boolean =>
   which._tag === "One"
     ? job.event.id === which.eventId &&
       (job.state === "delivered" || job.state === "failed" || isLater(job, now))
@@ -136,7 +131,7 @@ interface Progress extends Mutable<Health> {
 }
 
 /** The lane of a webhook. */
-export interface WebhookQueue extends Progress {
+interface WebhookQueue extends Progress {
   webhook: StoredWebhook
   concurrency: number
   readonly waiting: Heap<Job>
@@ -145,7 +140,7 @@ export interface WebhookQueue extends Progress {
 }
 
 /** Nothing has failed. */
-export const healthyWebhook: Progress = {
+const healthyWebhook: Progress = {
   failures: 0,
   failingSince: undefined,
   heldUntil: -Infinity,
@@ -154,7 +149,7 @@ export const healthyWebhook: Progress = {
 const untried = { ...healthyWebhook, concurrency: initialConcurrency }
 
 /** Makes an empty lane. */
-export const makeLane = (webhook: StoredWebhook): WebhookQueue => ({
+const makeLane = (webhook: StoredWebhook): WebhookQueue => ({
   webhook,
   waiting: makeHeap<Job>(compareJobs),
   leases: new Map(),
@@ -162,22 +157,22 @@ export const makeLane = (webhook: StoredWebhook): WebhookQueue => ({
 })
 
 /** Tells whether the webhook is enabled. */
-export const isOpen = ({ webhook }: WebhookQueue): boolean => webhook.disabledAt === undefined
+const isOpen = ({ webhook }: WebhookQueue): boolean => webhook.disabledAt === undefined
 
 /** Replaces the webhook. Enabling it again resets its health and concurrency. */
-export const updateQueue = (lane: WebhookQueue, webhook: StoredWebhook): void => {
+const updateQueue = (lane: WebhookQueue, webhook: StoredWebhook): void => {
   if (!isOpen(lane) && webhook.disabledAt === undefined) Object.assign(lane, untried)
   lane.webhook = webhook
 }
 
 /** Returns all jobs that have not ended. */
-export const jobsOf = ({ leases, waiting }: WebhookQueue): ReadonlyArray<Job> => [
+const jobsOf = ({ leases, waiting }: WebhookQueue): ReadonlyArray<Job> => [
   ...waiting.values(),
   ...[...leases.values()].map(({ job }) => job),
 ]
 
 /** Takes back jobs that wait, before they become due at another time. */
-export const withdrawJobs = ({ waiting }: WebhookQueue, jobs: ReadonlySet<Job>): void => {
+const withdrawJobs = ({ waiting }: WebhookQueue, jobs: ReadonlySet<Job>): void => {
   const others = waiting.values().filter((job) => !jobs.has(job))
   if (others.length === waiting.size()) return
   waiting.clear()
@@ -192,21 +187,21 @@ const hasRoom = (
 ): boolean => heldUntil <= tick && leases.size < (failures > 0 ? 1 : most)
 
 /** Tells whether the next job is due, and the webhook not held. */
-export const hasReady = ({ heldUntil, waiting }: WebhookQueue, tick: number): boolean => {
+const hasReady = ({ heldUntil, waiting }: WebhookQueue, tick: number): boolean => {
   const next = waiting.peek()
   return next !== undefined && next.dueTick <= tick && heldUntil <= tick
 }
 
 /** Tells whether the next job is due, and may be claimed beyond the concurrency of the webhook. */
-export const isReadyAhead = (lane: WebhookQueue, tick: number): boolean =>
+const isReadyAhead = (lane: WebhookQueue, tick: number): boolean =>
   lane.failures === 0 && hasReady(lane, tick)
 
 /** Tells whether the next job is due and may be claimed. */
-export const isQueueReady = (lane: WebhookQueue, most: number, tick: number): boolean =>
+const isQueueReady = (lane: WebhookQueue, most: number, tick: number): boolean =>
   hasReady(lane, tick) && hasRoom(lane, most, tick)
 
 /** Returns when the next lease expires, in milliseconds by the monotonic clock. */
-export const nextLeaseExpiry = ({ leases }: WebhookQueue): number =>
+const nextLeaseExpiry = ({ leases }: WebhookQueue): number =>
   Math.min(Infinity, ...[...leases.values()].map(({ until }) => until))
 
 /**
@@ -214,7 +209,7 @@ export const nextLeaseExpiry = ({ leases }: WebhookQueue): number =>
  *
  * @returns milliseconds by the monotonic clock, or `Infinity` for never
  */
-export const queueDueAt = (lane: WebhookQueue): number =>
+const queueDueAt = (lane: WebhookQueue): number =>
   Math.min(lane.waiting.peek()?.dueTick ?? Infinity, nextLeaseExpiry(lane))
 
 /**
@@ -222,7 +217,7 @@ export const queueDueAt = (lane: WebhookQueue): number =>
  *
  * @returns milliseconds by the monotonic clock, or `Infinity` for never
  */
-export const nextAttemptOf = (lane: WebhookQueue, most: number, tick: number): number => {
+const nextAttemptOf = (lane: WebhookQueue, most: number, tick: number): number => {
   const { heldUntil, waiting } = lane
   const next = waiting.peek()
   const mayWait = next !== undefined && (heldUntil > tick || hasRoom(lane, most, tick))
@@ -231,7 +226,7 @@ export const nextAttemptOf = (lane: WebhookQueue, most: number, tick: number): n
 }
 
 /** Claims a job, with a token for its lease. */
-export const leaseJobs = (
+const leaseJobs = (
   lane: WebhookQueue,
   job: Job,
   { isAhead, token }: { readonly token: string; readonly isAhead: boolean },
@@ -263,7 +258,7 @@ const holdMillisOf = (settlement: AttemptResult): number =>
   "holdMillis" in settlement ? settlement.holdMillis : 0
 
 /** Records how an attempt went. */
-export const recordAttempt = (
+const recordAttempt = (
   lane: WebhookQueue,
   settlement: AttemptResult,
   { tick, unix }: Moment,
@@ -282,7 +277,7 @@ export const recordAttempt = (
 /** The lanes of one project, which take turns. */
 
 /** The lanes of a project. */
-export interface ProjectQueues {
+interface ProjectQueues {
   readonly lanes: Set<WebhookQueue>
   readonly turns: RoundRobin<WebhookQueue>
   /** The number of leases of all lanes, without those that were claimed ahead. */
@@ -290,14 +285,14 @@ export interface ProjectQueues {
 }
 
 /** Makes an empty group. */
-export const makeProjectQueues = (): ProjectQueues => ({
+const makeProjectQueues = (): ProjectQueues => ({
   lanes: new Set(),
   turns: makeRoundRobin(),
   leased: 0,
 })
 
 /** Returns when the next lease expires, in milliseconds by the monotonic clock. */
-export const nextLeaseExpiryOfProject = ({ lanes }: ProjectQueues): number => {
+const nextLeaseExpiryOfProject = ({ lanes }: ProjectQueues): number => {
   let first = Infinity
   for (const lane of lanes) first = Math.min(first, nextLeaseExpiry(lane))
   return first

@@ -59,7 +59,7 @@ import {
 } from "./state.ts"
 
 /** Makes that part of the store of memberships. A sweep is one synchronous step. */
-export const makeMemoryExpiryStore = (state: State): ExpiryStore => {
+const makeMemoryExpiryStore = (state: State): ExpiryStore => {
   const ownPublish = (
     { project, userId }: AlarmMember,
     { action, endDate, event: draft }: Announcement,
@@ -133,7 +133,7 @@ export const makeMemoryExpiryStore = (state: State): ExpiryStore => {
 type Asked = Parameters<MembershipStore["Service"]["listProjects"]>[0]
 
 /** Returns the ids of a page, in order. */
-export const pageOf = (
+const pageOf = (
   ids: ReadonlyArray<ProjectId>,
   { after, limit, within }: Asked,
 ): ReadonlyArray<ProjectId> =>

@@ -66,7 +66,7 @@ interface Member extends Watched {
 const mostFloors = 32
 
 /** Makes an empty set of members. */
-export const makeMembers = (): Members => {
+const makeMembers = (): Members => {
   const members = new Map<UserId, Member>()
   let bulk = noBulkExtensions
   let changes = 0

@@ -77,7 +77,7 @@ export interface IdempotencyLimits {
 }
 
 /** The answers of all owners. */
-export interface IdempotencyTable {
+interface IdempotencyTable {
   /** Returns the answer to a request, or fails if the key came with another request. */
   readonly find: (
     once: IdempotencyKey,
@@ -99,7 +99,7 @@ export interface IdempotencyTable {
 }
 
 /** Makes an empty set of answers. They live in two generations, as the entries of an `LruCache` do. */
-export const makeIdempotencyTable = ({ millis, perOwner }: IdempotencyLimits): IdempotencyTable => {
+const makeIdempotencyTable = ({ millis, perOwner }: IdempotencyLimits): IdempotencyTable => {
   const width = Math.max(1, Math.floor(perOwner / 2))
   let young: ByOwner = new Map()
   let old: ByOwner = new Map()

@@ -29,7 +29,7 @@ const faultEvent = Symbol("@tenure/node-http/fault")
 const faults = new WeakMap<NodeRequest, ArrivedBody>()
 
 /** Has `take` answer a request if its body is faulty, in place of whoever took the fault before. */
-export const takeBodyError = (request: NodeRequest, take: (fault: ArrivedBody) => void): void =>
+const takeBodyError = (request: NodeRequest, take: (fault: ArrivedBody) => void): void =>
   // Not in a map of all requests: entries of weak maps cost the garbage collector much.
   void request.removeAllListeners(faultEvent).on(faultEvent, take)
 
@@ -175,7 +175,7 @@ const onlyFirst = (done: (body: Body) => void): ((body: Body) => void) => {
  * body exceeds the limit, and not at all if the connection breaks before the end of the body. Discards
  * what it does not read. If a body parser has read the body, uses the parser's result.
  */
-export const readBody = (
+const readBody = (
   request: NodeRequest,
   { bytes: limit, isDeferred }: BodyLimit,
   done: (body: Body) => void,
@@ -203,7 +203,7 @@ const departures = new WeakMap<Duplex, AbortController>()
  * Returns a signal that aborts when the client has gone. A client that has ended its side of the
  * connection cannot be told from one that has gone: it gets what there is by then.
  */
-export const abortSignalOf = (
+const abortSignalOf = (
   { httpVersionMajor, socket }: NodeRequest,
   response: NodeResponse,
 ): AbortSignal => {

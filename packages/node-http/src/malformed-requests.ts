@@ -17,7 +17,7 @@ import { answer, passBodyError, send, toApiRequest } from "./exchange.ts"
 import { isPipelined } from "./pipelining.ts"
 
 /** The first line of a request, in two parts. */
-export interface RequestLine {
+interface RequestLine {
   readonly method: string
   readonly target: string
 }
@@ -48,10 +48,7 @@ const parseLine = (line: string): RequestLine | undefined => {
 }
 
 /** Reads the first line of a rejected request. Returns `undefined` if it cannot be told. */
-export const readLine = (
-  rejected: RejectedRequest,
-  bodyLength: number,
-): RequestLine | undefined => {
+const readLine = (rejected: RejectedRequest, bodyLength: number): RequestLine | undefined => {
   const { packet } = rejected
   const start = startOf(rejected, bodyLength)
   const end = packet.indexOf("\r\n", start)

@@ -84,7 +84,7 @@ const readInPieces = (socket: Duplex, isBusy: (socket: Duplex) => boolean): void
 }
 
 /** Has all connections of a server read in pieces as soon as one of them sends too much. */
-export const guardReads = (server: EventEmitter, isBusy: (socket: Duplex) => boolean): void => {
+const guardReads = (server: EventEmitter, isBusy: (socket: Duplex) => boolean): void => {
   // The open connections, each with its parser.
   const open = new Map<Duplex, ReturnType<typeof readerOf>>()
   let isWary = false
@@ -109,7 +109,7 @@ export const guardReads = (server: EventEmitter, isBusy: (socket: Duplex) => boo
 }
 
 /** Tells that a connection sends too much. */
-export const raiseAlarm = (socket: Duplex, isBusy: (socket: Duplex) => boolean): void => {
+const raiseAlarm = (socket: Duplex, isBusy: (socket: Duplex) => boolean): void => {
   readInPieces(socket, isBusy)
   alarms.get(socket)?.()
 }

@@ -129,7 +129,7 @@ export const makeResolve = (
 type Policy = AddressPolicy["Service"]
 
 /** The code of the error for an address that is not permitted. */
-export const notAllowed = "AddressNotAllowed"
+const notAllowed = "AddressNotAllowed"
 
 const isPermitted = (policy: Policy, address: string): boolean => {
   const parsed = NetAddress.ipFromString(address.replace(/%.*$/, ""))

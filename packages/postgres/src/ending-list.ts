@@ -62,7 +62,7 @@ export interface SortPosition extends Older {
 }
 
 /** A place. */
-export type EndingScanPosition = MemberPosition | BulkPosition | SortPosition
+type EndingScanPosition = MemberPosition | BulkPosition | SortPosition
 
 // The first instants of the years 0000 and 10000: no end date, and no bound, is before or after.
 const earliest = -62_167_219_200_000
@@ -75,10 +75,10 @@ const none = -1
 const beyondSeqs = 1e17
 
 /** The place before all memberships. */
-export const endingStart: EndingScanPosition = { _tag: "Own", ...beginning, passed: none }
+const endingStart: EndingScanPosition = { _tag: "Own", ...beginning, passed: none }
 
 /** Returns the text of a place. */
-export const formatScanCursor = (place: EndingScanPosition): EndingCursor => {
+const formatScanCursor = (place: EndingScanPosition): EndingCursor => {
   const { from, userId } = place
   switch (place._tag) {
     case "Own":
@@ -101,7 +101,7 @@ const instantOf = (text: string): number => within(earliest, text, latest)
 const seqOf = (text = String(none)): number => within(none, text, beyondSeqs)
 
 /** Returns the place of a text. */
-export const parseScanCursor = (cursor: EndingCursor): EndingScanPosition => {
+const parseScanCursor = (cursor: EndingCursor): EndingScanPosition => {
   const [date = "", one = "", seq, from, upTo, other] = cursor.split(".")
   const first: Dated = { from: instantOf(date), userId: one }
   if (from === undefined) return { _tag: "Own", ...first, passed: seqOf(seq) }
@@ -112,7 +112,7 @@ export const parseScanCursor = (cursor: EndingCursor): EndingScanPosition => {
 }
 
 /** Returns where in the order of ends the list goes on after older members. */
-export const scanGoal = (place: BulkPosition | SortPosition): Dated =>
+const scanGoal = (place: BulkPosition | SortPosition): Dated =>
   place._tag === "Bulk" ? { from: place.date + 1, userId: "" } : place.at
 
 const placeAfter = (place: BulkPosition | SortPosition, passed: number): EndingScanPosition => ({
@@ -141,7 +141,7 @@ const nextPart = (
 }
 
 /** What a walk from a place has found. */
-export interface ScanState {
+interface ScanState {
   readonly rows: ReadonlyArray<ScanRow>
   /** Where to go on; `undefined` at the end of the list. */
   readonly next: EndingScanPosition | undefined
@@ -174,7 +174,7 @@ const elsewhere = (
  *
  * @param limit - the most memberships that it could return
  */
-export const nextScan = (
+const nextScan = (
   place: EndingScanPosition,
   [first, ...others]: readonly [ScanRow, ...ReadonlyArray<ScanRow>],
   { before, limit }: { readonly before: number; readonly limit: number },
@@ -207,13 +207,13 @@ export const nextScan = (
  */
 
 /** What comes after all user ids. */
-export const afterAllUsers = ":"
+const afterAllUsers = ":"
 
 /**
  * Has new members of the project `$1` get places from now on. It is a statement of its own: those that follow it
  * see all members who have none.
  */
-export const beginEndingBackfill = (schema: string): string => `
+const beginEndingBackfill = (schema: string): string => `
   UPDATE ${schema}.projects SET ends_to = '' WHERE id = $1::text AND ends_to IS NULL
 `
 
@@ -263,7 +263,7 @@ export const continueEndingBackfill = (schema: string): string => `
 `
 
 /** The row of `goOn`. */
-export interface BackfillRow {
+interface BackfillRow {
   readonly ends_to: string
 }
 
@@ -274,7 +274,7 @@ export const continueEndingBackfillParams = (projectId: ProjectId, most: number)
 ]
 
 /** Takes note of how far that has come, `$2`. */
-export const recordEndingBound = (schema: string): string => `
+const recordEndingBound = (schema: string): string => `
   UPDATE ${schema}.projects SET ends_to = greatest(ends_to, $2::text) WHERE id = $1::text
 `
 
@@ -428,7 +428,7 @@ export const scanOlderBoundsParams = (
 }
 
 /** A row of both statements. Without a membership, it has no values of one. */
-export interface ScanRow extends membershipsStatements.MembershipRow {
+interface ScanRow extends membershipsStatements.MembershipRow {
   /** Whether all members have places. */
   readonly is_kept: boolean
   /** Whether nothing is left in the range. */

@@ -42,7 +42,7 @@ import {
  * if they are watched since a time that is in the future: the clock was ahead, and has looked at some too early.
  * Returns one row, or none if another process has been faster.
  */
-export const startWatchingEnds = (schema: string): string => `
+const startWatchingEnds = (schema: string): string => `
   WITH changed AS (
     INSERT INTO ${schema}.expiry AS x (since, leads, longest)
     VALUES (statement_timestamp(), $1, ($1::integer[])[1] * interval '1 second')
@@ -62,12 +62,12 @@ export const startWatchingEnds = (schema: string): string => `
 `
 
 /** The parameters of `watch`. */
-export const watchParams = (leads: ReadonlyArray<Millis>) => [
+const watchParams = (leads: ReadonlyArray<Millis>) => [
   integersParam(leads.map((lead) => lead / 1000)),
 ]
 
 /** The row that it returns. */
-export interface WatchStartRow {
+interface WatchStartRow {
   readonly since: Integer
 }
 
@@ -168,7 +168,7 @@ export const continueAlarmPass = (schema: string): string => `
 `
 
 /** The row of `goOn`. */
-export interface AlarmPassRow {
+interface AlarmPassRow {
   readonly has_moved: boolean
 }
 
@@ -252,7 +252,7 @@ export interface ProjectsDueRow {
 }
 
 /** Returns the numbers of the projects. */
-export const toProjectsDue = ({ due }: ProjectsDueRow): ReadonlyArray<bigint> => {
+const toProjectsDue = ({ due }: ProjectsDueRow): ReadonlyArray<bigint> => {
   const numbers: ReadonlyArray<number> = JSON.parse(due)
   return numbers.map(BigInt)
 }

@@ -30,7 +30,7 @@ export interface Snapshot {
 }
 
 /** The snapshot that sees nothing. */
-export const emptySnapshot: Snapshot = { xmin: 1n, xmax: 1n, running: [] }
+const emptySnapshot: Snapshot = { xmin: 1n, xmax: 1n, running: [] }
 
 /** Whether a snapshot sees a transaction. */
 export const snapshotSees = ({ running, xmax }: Snapshot, xid: bigint): boolean =>
@@ -49,11 +49,11 @@ export const mergeSnapshot = (base: Snapshot, now: Snapshot, last: bigint): Snap
 }
 
 /** Writes a snapshot as PostgreSQL does. */
-export const formatSnapshot = ({ running, xmax, xmin }: Snapshot): string =>
+const formatSnapshot = ({ running, xmax, xmin }: Snapshot): string =>
   `${xmin}:${xmax}:${running.join(",")}`
 
 /** Reads what PostgreSQL writes. */
-export const parseSnapshot = (text: string): Snapshot => {
+const parseSnapshot = (text: string): Snapshot => {
   const [xmin = "1", xmax = "1", running = ""] = text.split(":")
   return {
     xmin: BigInt(xmin),
@@ -90,7 +90,7 @@ interface Within {
 }
 
 /** The place at which the feed begins, as it is seen at a moment. */
-export const feedStart = (epoch: string, at: number): FeedPosition => ({
+const feedStart = (epoch: string, at: number): FeedPosition => ({
   epoch,
   base: { snapshot: emptySnapshot, at },
   within: undefined,
@@ -197,7 +197,7 @@ export const parseFeedCursor = (cursor: FeedCursor): FeedPosition | undefined =>
 }
 
 /** Reads the next events of projects; see the function. */
-export const readFeed = (schema: string): string => `
+const readFeed = (schema: string): string => `
   SELECT * FROM ${schema}.read_feed(
     $1, $2::text::pg_snapshot, $3::text::pg_snapshot, $4::text::xid8, $5, $6, $7
   )
@@ -207,13 +207,13 @@ export const readFeed = (schema: string): string => `
  * Writes to disk that all numbers of transactions are used until now. Returns the last one. It needs no
  * table, so that everybody may.
  */
-export const useNumbers = `
+const useNumbers = `
   SELECT pg_current_xact_id()::text AS xid, pg_logical_emit_message(true, 'tenure', '')::text
   FROM (SELECT set_config('synchronous_commit', 'on', true)) s
 `
 
 /** The parameters of `readFeed`. */
-export const readFeedParams = (
+const readFeedParams = (
   projects: ReadonlyArray<ProjectId>,
   { base, within }: FeedPosition,
   size: FeedPageSize,
@@ -228,7 +228,7 @@ export const readFeedParams = (
 ]
 
 /** A row of `readFeed`, which may have no event. */
-export interface FeedRow {
+interface FeedRow {
   readonly snapshot: string
   readonly read_at: Date
   readonly epoch: string
@@ -243,7 +243,7 @@ export interface FeedRow {
 }
 
 /** Converts a row that has an event. */
-export const toEvent = (row: FeedRow): Event => ({
+const toEvent = (row: FeedRow): Event => ({
   id: EventId(row.id),
   projectId: ProjectId(row.project_id),
   type: EventType(row.type),

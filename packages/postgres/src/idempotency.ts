@@ -20,7 +20,7 @@ import { textParam } from "./sql/values.ts"
  * Returns the answer to an idempotency key, and the fingerprint of its request, if the key is known. Of several
  * requests, which a move has brought together, it is the one with the fingerprint `$3`.
  */
-export const findResponse = (schema: string): string => `
+const findResponse = (schema: string): string => `
   SELECT k.fingerprint, k.answer FROM ${schema}.answers k
   WHERE k.owner = $1::text AND k.key = $2::text AND ${keyProjectExists(schema)}
   ORDER BY k.fingerprint = $3::text DESC
@@ -28,13 +28,13 @@ export const findResponse = (schema: string): string => `
 `
 
 /** The row of `recall`. */
-export interface ResponseRow {
+interface ResponseRow {
   readonly fingerprint: string
   readonly answer: string
 }
 
 /** Stores an idempotency key for the project `$1`, unless the key is known. Returns a row if it is stored. */
-export const keep = (schema: string, once: KeyClause): string => `
+const keep = (schema: string, once: KeyClause): string => `
   WITH found AS MATERIALIZED (
     SELECT p.number AS project_number FROM ${schema}.projects p
     WHERE p.id = $1::text ${once.condition}

@@ -48,24 +48,24 @@ import {
 } from "./sql/values.ts"
 
 /** The columns of a key `k`. */
-export const columns = `k.id, k.digest, k.role, k.name, k.opens_all,
+const columns = `k.id, k.digest, k.role, k.name, k.opens_all,
          ${millisOf("k.created_at")} AS created_at, ${millisOf("k.expires_at")} AS expires_at,
          ${millisOf("k.revoked_at")} AS revoked_at, ${millisOf("k.last_used_at")} AS last_used_at`
 
 /** A query for the ids of the projects that a key `k` opens. */
-export const projectsOf = (schema: string): string =>
+const projectsOf = (schema: string): string =>
   `SELECT p.id FROM ${schema}.api_key_projects o
    JOIN ${schema}.known_projects p ON p.number = o.project_number WHERE o.key_id = k.id`
 
 /** Whether the projects that a key `k` opens are at least one, and all among those of a parameter. */
-export const isWithin = (schema: string, param: string): string => `(
+const isWithin = (schema: string, param: string): string => `(
     ${param}::text[] IS NULL
     OR NOT k.opens_all AND ${param}::text[] @> ARRAY(${projectsOf(schema)})
     AND EXISTS (${projectsOf(schema)})
   )`
 
 /** The parameter of `isWithin`. */
-export const withinParam = (within: KeyScope) =>
+const withinParam = (within: KeyScope) =>
   within === "all" ? textParam(undefined) : textsParam([...within])
 
 /** A row with these columns and projects. */
@@ -84,13 +84,13 @@ export interface KeyRow {
 }
 
 /** Reads the ids of projects from a JSON array. */
-export const projectsIn = (json: string): ReadonlySet<ProjectId> => {
+const projectsIn = (json: string): ReadonlySet<ProjectId> => {
   const ids: ReadonlyArray<string> = JSON.parse(json)
   return new Set(ids.map(ProjectId))
 }
 
 /** Converts a row to a key. */
-export const toKey = (row: KeyRow): ApiKey => ({
+const toKey = (row: KeyRow): ApiKey => ({
   id: ApiKeyId(row.id),
   digest: TokenDigest(row.digest),
   role: row.role,
@@ -107,7 +107,7 @@ export const toKey = (row: KeyRow): ApiKey => ({
  * it is revoked or has another role. Returns one row: the key, or the id of a missing project; none if
  * the idempotency key is known.
  */
-export const addKey = (schema: string, once: KeyClause): string => `
+const addKey = (schema: string, once: KeyClause): string => `
   WITH missing AS (
     SELECT id FROM unnest($9::text[]) AS asked (id)
     WHERE NOT EXISTS (SELECT FROM ${schema}.known_projects p WHERE p.id = asked.id)
@@ -145,7 +145,7 @@ export const addKey = (schema: string, once: KeyClause): string => `
 `
 
 /** The parameters of `addKey`. */
-export const addKeyParams = (key: ApiKey, occasion: ChangeContext) => [
+const addKeyParams = (key: ApiKey, occasion: ChangeContext) => [
   textParam(key.id),
   textParam(key.digest),
   textParam(key.role),
@@ -164,7 +164,7 @@ export interface AddedRow extends KeyRow {
 }
 
 /** Returns the keys whose tokens have the given digests. */
-export const findKeys = (schema: string): string => `
+const findKeys = (schema: string): string => `
   SELECT ${columns}, ${jsonOf(`ARRAY(${projectsOf(schema)})`)} AS projects
   FROM ${schema}.api_keys k WHERE k.digest = ANY ($1::text[])
 `
@@ -173,7 +173,7 @@ export const findKeys = (schema: string): string => `
  * Returns at most $2 keys, oldest first, of those within the projects $3: from the key $1 on, or all if
  * that is NULL. If $1 is not one of them, it is not the first.
  */
-export const listKeys = (schema: string): string => `
+const listKeys = (schema: string): string => `
   SELECT ${columns}, ${jsonOf(`ARRAY(${projectsOf(schema)})`)} AS projects
   FROM ${schema}.api_keys k
   WHERE k.position >= CASE WHEN $1::text IS NULL THEN 0
@@ -185,7 +185,7 @@ export const listKeys = (schema: string): string => `
 `
 
 /** Returns the names of the keys with the ids `$1`, of those that have one. */
-export const namesOfKeys = (schema: string): string => `
+const namesOfKeys = (schema: string): string => `
   SELECT k.id, k.name FROM ${schema}.api_keys k
   WHERE k.id = ANY ($1::text[]) AND k.name IS NOT NULL
 `
@@ -200,7 +200,7 @@ export interface NameRow {
  * Revokes a key, unless it is revoked already. Returns one row if the key exists, within the projects
  * $2.
  */
-export const revokeKey = (schema: string, once: KeyClause): string => `
+const revokeKey = (schema: string, once: KeyClause): string => `
   WITH found AS MATERIALIZED (
     SELECT k.id, k.revoked_at FROM ${schema}.api_keys k
     WHERE k.id = $1::text AND ${isWithin(schema, "$2")} ${once.condition}
@@ -218,7 +218,7 @@ export const revokeKey = (schema: string, once: KeyClause): string => `
  * Records when keys were used, unless a later use is recorded. Leaves out keys that are locked, which
  * others are recording: in one order or the other, two batches would wait for each other.
  */
-export const touchKeys = (schema: string): string => `
+const touchKeys = (schema: string): string => `
   WITH used AS (
     SELECT k.id, u.at
     FROM unnest($1::text[], $2::timestamptz[]) AS u (id, at)
@@ -333,14 +333,14 @@ const isAlive = `(
     )`
 
 /** Adds a ticket, by calling the function of the migrations. */
-export const addTicket = (schema: string): string => `
+const addTicket = (schema: string): string => `
   SELECT * FROM ${schema}.add_ticket(
     $1::text, $2::text, $3::text, $4::text[], $5::double precision * interval '1 day', $6::integer
   )
 `
 
 /** The parameters of `addTicket`. */
-export const addTicketParams = (
+const addTicketParams = (
   { digest, keyDigest, keyId, projects }: Ticket,
   { lifeMillis, most }: TicketLimits,
 ) => [
@@ -353,7 +353,7 @@ export const addTicketParams = (
 ]
 
 /** Deletes a ticket. Returns it, and whether it was alive. */
-export const takeTicket = (schema: string): string => `
+const takeTicket = (schema: string): string => `
   DELETE FROM ${schema}.tickets t WHERE t.digest = $1::text
   RETURNING t.digest, t.key_id, t.key_digest, ${jsonOf("t.projects")} AS projects,
             ${isAlive} AS is_alive
@@ -370,7 +370,7 @@ export interface TicketRow {
 }
 
 /** Converts a row to a ticket. */
-export const toTicket = (row: TicketRow): Ticket => ({
+const toTicket = (row: TicketRow): Ticket => ({
   digest: TokenDigest(row.digest),
   keyId: ApiKeyId(row.key_id),
   keyDigest: row.key_digest === null ? undefined : TokenDigest(row.key_digest),
@@ -378,7 +378,7 @@ export const toTicket = (row: TicketRow): Ticket => ({
 })
 
 /** Deletes up to 1000 tickets that do not live any more. Returns one row for each. */
-export const deleteExpiredTickets = (schema: string): string => `
+const deleteExpiredTickets = (schema: string): string => `
   DELETE FROM ${schema}.tickets WHERE digest IN (
     SELECT t.digest FROM ${schema}.tickets t
     WHERE NOT ${isAlive}

@@ -70,11 +70,11 @@ export interface BatchedChangesOptions<Requested, Row> {
 }
 
 /** Whether an item of a batch may have met a lock, which the others need not wait for. */
-export const waitedForLock = ({ cause }: StoreUnavailable): boolean =>
+const waitedForLock = ({ cause }: StoreUnavailable): boolean =>
   isSqlError(cause) && isLockTimeout(cause)
 
 /** A text that no other member has. */
-export const memberOf = ({ projectId, userId }: Grant): string => `${userId} ${projectId}`
+const memberOf = ({ projectId, userId }: Grant): string => `${userId} ${projectId}`
 
 /** The member of a change, and its idempotency key. */
 const keysOf = (change: Grant): ReadonlyArray<string> => {
@@ -88,7 +88,7 @@ const keysOf = (change: Grant): ReadonlyArray<string> => {
  * the row of the change, or `null` if there is not what the change needs. In a transaction of the host,
  * the change is made there. Changes with idempotency keys share statements with each other.
  */
-export const makeBatchedChanges = Effect.fnUntraced(function* <
+const makeBatchedChanges = Effect.fnUntraced(function* <
   Requested extends Grant,
   Row extends ItemRow,
 >(

@@ -82,7 +82,7 @@ interface Presence {
  * that claim: the next claim takes over what that one had claimed. It also tells of the removal of
  * webhooks whose claims this process holds: the notification of it may have been lost.
  */
-export const makeHeartbeat = Effect.fnUntraced(function* (
+const makeHeartbeat = Effect.fnUntraced(function* (
   executor: Executor,
   notifications: Notifications,
   held: HeldClaims,
@@ -125,7 +125,7 @@ interface Claiming {
 const maxServed = 256
 
 /** Starts without claims. */
-export const makeClaiming = Effect.fnUntraced(function* (
+const makeClaiming = Effect.fnUntraced(function* (
   executor: Executor,
   notifications: Notifications,
 ) {

@@ -21,7 +21,7 @@ import {
 import { integerParam, textParam, textsParam } from "./sql/values.ts"
 
 /** Adds a project, unless it is known. Returns one row, unless the idempotency key is known. */
-export const addElsewhere = (schema: string, once: KeyClause): string => `
+const addElsewhere = (schema: string, once: KeyClause): string => `
   WITH asked AS MATERIALIZED (SELECT $1::text AS id WHERE true ${once.condition}),
   added AS (
     INSERT INTO ${schema}.elsewhere (id) SELECT id FROM asked ON CONFLICT DO NOTHING
@@ -31,7 +31,7 @@ export const addElsewhere = (schema: string, once: KeyClause): string => `
 `
 
 /** Removes a project, with the access of keys to it. Returns one row, unless the idempotency key is known. */
-export const removeElsewhere = (schema: string, once: KeyClause): string => `
+const removeElsewhere = (schema: string, once: KeyClause): string => `
   WITH asked AS MATERIALIZED (SELECT $1::text AS id WHERE true ${once.condition}),
   removed AS (
     DELETE FROM ${schema}.elsewhere e USING asked a WHERE e.id = a.id
@@ -44,18 +44,18 @@ export const removeElsewhere = (schema: string, once: KeyClause): string => `
 `
 
 /** The parameters of both. */
-export const elsewhereParams = (projectId: ProjectId, occasion: ChangeContext) => [
+const elsewhereParams = (projectId: ProjectId, occasion: ChangeContext) => [
   textParam(projectId),
   ...changeContextParams(occasion),
 ]
 
 /** Returns one row if the project `$1` is in another database. */
-export const findElsewhere = (schema: string): string => `
+const findElsewhere = (schema: string): string => `
   SELECT FROM ${schema}.elsewhere WHERE id = $1::text
 `
 
 /** Returns the ids of at most `$2` projects after the id `$1`, of those in `$3`, which is NULL for all. */
-export const listElsewhere = (schema: string): string => `
+const listElsewhere = (schema: string): string => `
   SELECT id FROM ${schema}.elsewhere
   WHERE id > $1::text AND ($3::text[] IS NULL OR id = ANY ($3::text[]))
   ORDER BY id

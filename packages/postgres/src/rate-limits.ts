@@ -25,7 +25,7 @@ import { bigintParam, floatsParam, integersParam, textParam, textsParam } from "
  *
  * @param count - the number of buckets; each has three parameters: key, increment and span
  */
-export const takeTokens = (schema: string, count: number): string => {
+const takeTokens = (schema: string, count: number): string => {
   const rows = Array.from({ length: count }, (_, index) => {
     const first = 2 + 3 * index
     return `(${index}, $${first}::text, $${first + 1}::bigint, $${first + 2}::bigint)`
@@ -69,7 +69,7 @@ export const takeTokens = (schema: string, count: number): string => {
 }
 
 /** The parameters of `take`. */
-export const takeParams = ({ buckets, count }: TakeRequest) => [
+const takeParams = ({ buckets, count }: TakeRequest) => [
   bigintParam(count),
   ...buckets.flatMap(({ key, policy }) => [
     textParam(key),
@@ -79,7 +79,7 @@ export const takeParams = ({ buckets, count }: TakeRequest) => [
 ]
 
 /** A row of `take`. */
-export interface TakeRow {
+interface TakeRow {
   /** When the bucket was full again before. */
   readonly tat: number
   /** The time by the clock of the database. */
@@ -251,7 +251,7 @@ export const findLocked = (schema: string): string => `
 export const findLockedParams = (keys: ReadonlyArray<string>) => [textsParam(keys)]
 
 /** A row of `findLocked`. */
-export interface LockedRow {
+interface LockedRow {
   readonly key: string
 }
 
@@ -280,7 +280,7 @@ export interface TakeAnswer {
 }
 
 /** The outcomes of the takes, in order, as many as are decided. */
-export const decideTakes = (
+const decideTakes = (
   { buckets, count }: TakeRequest,
   { isFinal, now: given, taken, tats }: TakeAnswer,
 ): ReadonlyArray<TakeResult> => {
@@ -305,7 +305,7 @@ interface Found {
 }
 
 /** The answers to clients in one statement, each after the takes of those before it. */
-export const takeAnswers = (
+const takeAnswers = (
   demands: ReadonlyArray<TakeRequest>,
   found: ReadonlyArray<Found>,
 ): ReadonlyArray<TakeAnswer> => {
@@ -345,7 +345,7 @@ const answerOf = (rows: ReadonlyArray<TakeRow>): TakeAnswer => ({
 })
 
 /** Makes the functions for one schema. */
-export const makeTakeStatements = ({ executeApart, schema }: Executor): TakeStatements => {
+const makeTakeStatements = ({ executeApart, schema }: Executor): TakeStatements => {
   const sql = {
     ofAddress: takeTokens(schema, 1),
     ofKey: takeTokens(schema, 3),
@@ -393,13 +393,13 @@ export const makeTakeStatements = ({ executeApart, schema }: Executor): TakeStat
 /** The buckets of a client. */
 
 /** A bucket, and its key in the table. */
-export interface Bucket {
+interface Bucket {
   readonly key: string
   readonly policy: BucketPolicy
 }
 
 /** The buckets of a client: the one of its address, and the two of its key if it has one. */
-export const bucketsOf = (
+const bucketsOf = (
   { address, keyId }: LimitedClient,
   policies: BucketPolicies,
 ): ReadonlyArray<Bucket> => {
@@ -412,14 +412,14 @@ export const bucketsOf = (
 /** Which of the clients that wait share the next statement. */
 
 /** A client that waits. */
-export interface QueueCandidate {
+interface QueueCandidate {
   readonly buckets: ReadonlyArray<Bucket>
   /** How many statements in a row have left some of its takes undecided. */
   readonly rounds: number
 }
 
 /** The bounds. */
-export interface SelectionLimits {
+interface SelectionLimits {
   /** The most clients in a statement. */
   readonly clients: number
   /** The most clients that are examined for a statement. */
@@ -429,7 +429,7 @@ export interface SelectionLimits {
 }
 
 /** Those in the next statement, and those that go on waiting, both in order. */
-export interface SelectedQueues<C> {
+interface SelectedQueues<C> {
   readonly chosen: ReadonlyArray<C>
   readonly rest: ReadonlyArray<C>
 }
@@ -438,7 +438,7 @@ export interface SelectedQueues<C> {
  * Selects the clients in the order of their coming. A client one of whose buckets is busy, in a statement
  * that is under way, would wait there for a lock: it waits here, and nobody overtakes it at its buckets.
  */
-export const selectQueues = <C extends QueueCandidate>(
+const selectQueues = <C extends QueueCandidate>(
   candidates: ReadonlyArray<C>,
   busy: { readonly has: (key: string) => boolean },
   bounds: SelectionLimits,

@@ -14,7 +14,7 @@ export const createDays = (schema: string): string => `SELECT * FROM ${schema}.c
 /**
  * Closes the days that are over, by calling the function of the migrations. Returns one row for each.
  */
-export const closeDays = (schema: string): string => `SELECT * FROM ${schema}.close_days()`
+const closeDays = (schema: string): string => `SELECT * FROM ${schema}.close_days()`
 
 /**
  * Drops the oldest day that has been over for `$1` days, by calling the function of the migrations.

@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import { integerParam, nilUuid, textParam, uuidParam } from "./sql/values.ts"
 
 /** Returns the secrets of the next `$2` webhooks after the id `$1`, of all projects. */
-export const listSecrets = (schema: string): string => `
+const listSecrets = (schema: string): string => `
   SELECT w.id, p.id AS project_id, w.secret, w.previous_secret, w.signing_key
   FROM ${schema}.webhooks w
   JOIN ${schema}.projects p ON p.number = w.project_number
@@ -22,7 +22,7 @@ export interface SecretsRow {
 }
 
 /** The secrets of one webhook. */
-export interface WebhookSecrets {
+interface WebhookSecrets {
   readonly secret: StoredSecret
   readonly previous: StoredSecret | undefined
   readonly signingKey: StoredSecret | undefined
@@ -32,14 +32,14 @@ const orNone = (column: string | null): StoredSecret | undefined =>
   column === null ? undefined : StoredSecret(column)
 
 /** Converts a row. */
-export const toSecrets = (row: SecretsRow): WebhookSecrets => ({
+const toSecrets = (row: SecretsRow): WebhookSecrets => ({
   secret: StoredSecret(row.secret),
   previous: orNone(row.previous_secret),
   signingKey: orNone(row.signing_key),
 })
 
 /** Replaces the secrets of a webhook, unless they have changed. Returns one row if it replaced them. */
-export const replaceSecrets = (schema: string): string => `
+const replaceSecrets = (schema: string): string => `
   UPDATE ${schema}.webhooks
   SET secret = $5::text, previous_secret = $6::text, signing_key = $7::text
   WHERE id = $1::uuid AND secret = $2::text AND previous_secret IS NOT DISTINCT FROM $3::text
@@ -54,7 +54,7 @@ const columns = ({ previous, secret, signingKey }: WebhookSecrets) => [
 ]
 
 /** The parameters of `replaceSecrets`. */
-export const replaceSecretsParams = (id: string, before: WebhookSecrets, after: WebhookSecrets) => [
+const replaceSecretsParams = (id: string, before: WebhookSecrets, after: WebhookSecrets) => [
   uuidParam(id),
   ...columns(before),
   ...columns(after),

@@ -18,7 +18,7 @@ import { textsParam, uuidsParam } from "./sql/values.ts"
  * Returns the positions, from 1, of the transactions `$1` that have ended, and whether the event in `$2`
  * that was stored in each is committed. An event of a savepoint may be undone by itself.
  */
-export const findCommitted = (schema: string): string => `
+const findCommitted = (schema: string): string => `
   SELECT a.n::integer, e.id IS NOT NULL AS is_committed
   FROM unnest($1::text[], $2::uuid[]) WITH ORDINALITY AS a (transaction_id, event_id, n)
   LEFT JOIN ${schema}.events e ON e.id = a.event_id
@@ -27,19 +27,19 @@ export const findCommitted = (schema: string): string => `
 `
 
 /** An event, and the transaction in which it was stored. */
-export interface StoredEvent {
+interface StoredEvent {
   readonly transactionId: string
   readonly eventId: string
 }
 
 /** The parameters of `findEnded`. */
-export const findEndedParams = (stored: ReadonlyArray<StoredEvent>) => [
+const findEndedParams = (stored: ReadonlyArray<StoredEvent>) => [
   textsParam(stored.map(({ transactionId }) => transactionId)),
   uuidsParam(stored.map(({ eventId }) => eventId)),
 ]
 
 /** A row of `findEnded`. */
-export interface CommittedRow {
+interface CommittedRow {
   readonly n: number
   readonly is_committed: boolean
 }
@@ -63,7 +63,7 @@ interface Waiting extends StoredEvent {
  * Makes a function that runs an effect once an event is committed, and never if it is rolled back. It
  * looks for as long as the scope is open.
  */
-export const makeCommitWatcher = Effect.fnUntraced(function* (executor: Executor) {
+const makeCommitWatcher = Effect.fnUntraced(function* (executor: Executor) {
   const sql = findCommitted(executor.schema)
   const waiting = new Set<Waiting>()
   const isWaiting = yield* Latch.make()

@@ -42,7 +42,7 @@ import {
  * Adds a webhook, unless the project has reached its limit. Returns whether the webhook was added,
  * and whether the project exists, which is known once it is locked: it may have been deleted meanwhile.
  */
-export const addWebhook = (schema: string, once: KeyClause): string => `
+const addWebhook = (schema: string, once: KeyClause): string => `
   WITH project AS MATERIALIZED (
     SELECT number, webhooks FROM ${schema}.projects WHERE id = $2::text FOR NO KEY UPDATE
   ),
@@ -61,7 +61,7 @@ export const addWebhook = (schema: string, once: KeyClause): string => `
 `
 
 /** The parameters of `addWebhook`. */
-export const addWebhookParams = (
+const addWebhookParams = (
   { createdAt, eventTypes, id, projectId, secret, url }: StoredWebhook,
   limit: number,
   occasion: ChangeContext,
@@ -77,7 +77,7 @@ export const addWebhookParams = (
 ]
 
 /** The row of `addWebhook`. */
-export interface AddedRow {
+interface AddedRow {
   readonly added: boolean
   readonly project_exists: boolean
 }
@@ -85,14 +85,14 @@ export interface AddedRow {
 /** What the statements that read webhooks share. */
 
 /** The columns of `WebhookRow`, of a webhook `w`. */
-export const webhookColumns = `w.id, w.url, w.secret, w.previous_secret,
+const webhookColumns = `w.id, w.url, w.secret, w.previous_secret,
          ${millisOf("w.previous_until")} AS previous_until, w.signing_key,
          ${jsonOf("w.event_types")} AS event_types, ${millisOf("w.created_at")} AS created_at,
          ${millisOf("w.disabled_at")} AS disabled_at, w.failures,
          ${millisOf("w.failing_since")} AS failing_since`
 
 /** A row with the columns of a webhook. */
-export interface WebhookRow {
+interface WebhookRow {
   readonly id: string
   readonly url: string
   readonly secret: string
@@ -119,7 +119,7 @@ const eventTypesOf = (json: string | null): StoredWebhook["eventTypes"] => {
 }
 
 /** Converts a row to a webhook, with how its latest attempts went. */
-export const toWebhook = (projectId: ProjectId, row: WebhookRow): StoredWebhook & Health => ({
+const toWebhook = (projectId: ProjectId, row: WebhookRow): StoredWebhook & Health => ({
   id: WebhookId(row.id),
   projectId,
   url: row.url,
@@ -137,7 +137,7 @@ export const toWebhook = (projectId: ProjectId, row: WebhookRow): StoredWebhook 
  * Returns the webhooks of a project, oldest first. Returns one empty row if the project has none,
  * and no row if the project does not exist.
  */
-export const listWebhooks = (schema: string): string => `
+const listWebhooks = (schema: string): string => `
   SELECT ${webhookColumns}
   FROM ${schema}.projects p
   LEFT JOIN ${schema}.webhooks w ON w.project_number = p.number
@@ -146,20 +146,20 @@ export const listWebhooks = (schema: string): string => `
 `
 
 /** A row of `listWebhooks`. */
-export type ListedRow = WebhookRow | { readonly id: null }
+type ListedRow = WebhookRow | { readonly id: null }
 
 /** Tells whether a row has a webhook. */
-export const isWebhook = (row: ListedRow): row is WebhookRow => row.id !== null
+const isWebhook = (row: ListedRow): row is WebhookRow => row.id !== null
 
 /** Returns one row with a webhook and how its latest attempts went, if it exists. */
-export const findWebhook = (schema: string): string => `
+const findWebhook = (schema: string): string => `
   SELECT ${webhookColumns}
   FROM ${schema}.webhooks w
   WHERE w.id = $2::uuid AND ${isInProject(schema)}
 `
 
 /** Replaces the secret of a webhook, and keeps the old one for a time. Returns one row if the webhook exists. */
-export const rotateSecret = (schema: string, once: KeyClause): string => `
+const rotateSecret = (schema: string, once: KeyClause): string => `
   WITH rotated AS (
     UPDATE ${schema}.webhooks
     SET secret = $3::text, previous_secret = secret, previous_until = $4::timestamptz
@@ -170,7 +170,7 @@ export const rotateSecret = (schema: string, once: KeyClause): string => `
 `
 
 /** Adds a signing key to a webhook, unless it has one. Returns the key that the webhook has then. */
-export const addSigningKey = (schema: string): string => `
+const addSigningKey = (schema: string): string => `
   WITH kept AS (
     UPDATE ${schema}.webhooks SET signing_key = coalesce(signing_key, $3::text)
     WHERE id = $2::uuid AND ${isInProject(schema)}
@@ -182,7 +182,7 @@ export const addSigningKey = (schema: string): string => `
 `
 
 /** Enables a webhook that is disabled. Returns one row if the webhook exists. */
-export const enableWebhook = (schema: string, once: KeyClause): string => `
+const enableWebhook = (schema: string, once: KeyClause): string => `
   WITH found AS MATERIALIZED (
     SELECT id, project_number FROM ${schema}.webhooks
     WHERE id = $2::uuid AND ${isInProject(schema)} ${once.condition}
@@ -201,7 +201,7 @@ export const enableWebhook = (schema: string, once: KeyClause): string => `
  * Removes a webhook, and sends its id on the channel `$3`. This cancels its deliveries, because a
  * claim takes none of a missing webhook. Returns one row if the webhook existed.
  */
-export const removeWebhook = (schema: string, once: KeyClause): string => `
+const removeWebhook = (schema: string, once: KeyClause): string => `
   WITH removed AS (
     DELETE FROM ${schema}.webhooks WHERE id = $2::uuid AND ${isInProject(schema)} ${once.condition}
     RETURNING id, project_number, id::text AS subject

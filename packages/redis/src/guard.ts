@@ -16,7 +16,7 @@ const pauseMillis = 1000
 export type SettleCall<A> = (outcome: Exit.Exit<A, StoreUnavailable>) => void
 
 /** Guards callers against a Redis that does not answer. */
-export interface CircuitBreaker {
+interface CircuitBreaker {
   /**
    * Asks Redis, and settles once. Fails with `StoreUnavailable` if that fails, if no answer comes in
    * time, or at once while Redis is known not to answer.
@@ -32,7 +32,7 @@ export interface CircuitBreaker {
  * @param probe - a question that Redis can always answer
  * @param timeoutMillis - the longest that a caller waits
  */
-export const makeCircuitBreaker = (
+const makeCircuitBreaker = (
   probe: () => Promise<unknown>,
   timeoutMillis: number,
 ): CircuitBreaker => {

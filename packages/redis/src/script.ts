@@ -32,7 +32,7 @@ import { type SettleCall, clusterBreakers, makeCircuitBreakers, serverBreaker } 
  * Each key is read once and written once in a script. What would be shorter with loops over the buckets
  * is written out, because their tables would take Redis up to half as long again.
  */
-export const take = `
+const take = `
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local tokens = tonumber(ARGV[1])
@@ -121,7 +121,7 @@ export type Tokens = 1 | 0 | -1
 export type ClusterPart = "address" | "key" | "both"
 
 /** The arguments of the script. */
-export const takeArgs = (
+const takeArgs = (
   tokens: Tokens,
   part: ClusterPart,
   { address, burst, key }: BucketPolicies,
@@ -141,11 +141,7 @@ const keysIn = (part: ClusterPart): number => (part === "both" ? 2 : 1)
 const numbersOfClient = 4
 
 /** Reads the reply of the script for clients with so many keys together. */
-export const takesOf = (
-  reply: unknown,
-  part: ClusterPart,
-  keys: number,
-): ReadonlyArray<TakeResult> => {
+const takesOf = (reply: unknown, part: ClusterPart, keys: number): ReadonlyArray<TakeResult> => {
   // Numbers are texts if the host's client says so.
   const [now = NaN, ...numbers] = Array.isArray(reply) ? reply.map(Number) : []
   const clients = keys / keysIn(part)
@@ -171,13 +167,13 @@ export const takesOf = (
 /** Runs a script by its digest, so that its text is sent only to a server that does not have it. */
 
 /** Runs the script. Returns what it replies. */
-export type Script = (keys: ReadonlyArray<string>, args: ReadonlyArray<string>) => Promise<unknown>
+type Script = (keys: ReadonlyArray<string>, args: ReadonlyArray<string>) => Promise<unknown>
 
 const isUnknown = (error: unknown): boolean =>
   error instanceof Error && error.message.startsWith("NOSCRIPT")
 
 /** Makes a function that runs a script. */
-export const makeScript = (redis: Redis, text: string): Script => {
+const makeScript = (redis: Redis, text: string): Script => {
   const sha = createHash("sha1").update(text).digest("hex")
   return async (keys, args) => {
     try {

@@ -93,7 +93,7 @@ export const makeServerTakes = (
 /** Takes of this process that hold tokens of a key until the bucket of the address has decided. */
 
 /** Takes that hold tokens. */
-export interface PendingReturns {
+interface PendingReturns {
   /** Says that a take holds tokens of a key while it runs. Unless it is admitted, it gives them back. */
   readonly during: <E>(
     keyId: ApiKeyId,
@@ -104,7 +104,7 @@ export interface PendingReturns {
 }
 
 /** Makes a record without takes. */
-export const makePendingReturns = (): PendingReturns => {
+const makePendingReturns = (): PendingReturns => {
   const endsOf = new Map<ApiKeyId, Set<Deferred.Deferred<boolean>>>()
 
   const begin = (keyId: ApiKeyId): Deferred.Deferred<boolean> => {

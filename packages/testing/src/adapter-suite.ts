@@ -15,7 +15,7 @@ import { expectFailure, send } from "./support/http.ts"
 const paths = ["/", "/v2", "/v2/projects/p1/x", "/favicon.ico", "/v2/%zz", "//", "/v2/x?y=1"]
 
 /** Declares the tests. */
-export const standaloneSuite = (serving: Serving): void => {
+const standaloneSuite = (serving: Serving): void => {
   describe("a path outside the API", () => {
     it(
       "is answered with 404, with or without a token",

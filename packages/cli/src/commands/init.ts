@@ -8,14 +8,14 @@ import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
 
 /** What is read of the program's package.json. */
-export interface Manifest {
+interface Manifest {
   readonly type?: string
   readonly dependencies?: Readonly<Record<string, string>>
   readonly devDependencies?: Readonly<Record<string, string>>
 }
 
 /** A host. */
-export interface HostProject {
+interface HostProject {
   /** The name of its template. */
   readonly name: string
   readonly title: string
@@ -37,19 +37,17 @@ const hosts: ReadonlyArray<HostProject> = [
 const plain: HostProject = { name: "plain", title: "node:http" }
 
 /** Whether a program depends on a package. */
-export const dependsOn = (
-  { dependencies = {}, devDependencies = {} }: Manifest,
-  name: string,
-): boolean => name in dependencies || name in devDependencies
+const dependsOn = ({ dependencies = {}, devDependencies = {} }: Manifest, name: string): boolean =>
+  name in dependencies || name in devDependencies
 
 /** Finds the host of a program: `node:http` if it has none of the others. */
-export const findHost = (manifest: Manifest): HostProject =>
+const findHost = (manifest: Manifest): HostProject =>
   hosts.find(({ sign }) => sign !== undefined && dependsOn(manifest, sign)) ?? plain
 
 /** The file with which a program starts to use Tenure, and what its author does next. */
 
 /** What `tenure init` finds in the folder of a program. */
-export interface StarterProgram {
+interface StarterProgram {
   readonly manifest: Manifest
   /** Whether a file or folder exists, by its path in the folder. */
   readonly has: (path: string) => boolean
@@ -116,7 +114,7 @@ const withoutTypes = (template: string): string =>
 const isJavaScript = (path: string): boolean => path.endsWith("js")
 
 /** Decides what to write for a program. */
-export const chooseStarter = (program: StarterProgram): StarterFiles => {
+const chooseStarter = (program: StarterProgram): StarterFiles => {
   const host = findHost(program.manifest)
   const path = pathOf(host, program)
   const missing = ["tenure", ...(host.needs ?? [])].filter(

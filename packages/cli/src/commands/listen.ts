@@ -70,10 +70,7 @@ const timeout = 15_000
 const again = { schedule: Schedule.exponential("500 millis"), times: 4 }
 
 /** Sends an event, and returns the status of the response. Fails if several attempts get no response. */
-export const forward = (
-  event: FeedEvent,
-  { secret, url }: Target,
-): Effect.Effect<number, Failure> =>
+const forward = (event: FeedEvent, { secret, url }: Target): Effect.Effect<number, Failure> =>
   Effect.flatMap(Clock.currentTimeMillis, (now) =>
     Effect.tryPromise({
       try: async (signal) => {
@@ -100,7 +97,7 @@ interface Feed {
 }
 
 /** The cursor that is given, or that of now. */
-export const startFollowing = (project_id: string, given: Option.Option<string>) =>
+const startFollowing = (project_id: string, given: Option.Option<string>) =>
   Option.match(given, {
     onNone: () =>
       Effect.map(
@@ -116,7 +113,7 @@ export const startFollowing = (project_id: string, given: Option.Option<string>)
  * @param onEvent - runs for each event, one after the other
  * @param onCursor - takes the cursor after all events for which `onEvent` has run
  */
-export const followEvents = Effect.fnUntraced(function* <R>(
+const followEvents = Effect.fnUntraced(function* <R>(
   feed: Feed,
   after: string,
   onEvent: (event: FeedEvent) => Effect.Effect<void, never, R>,

@@ -40,15 +40,14 @@ const formats = ["csv", "ndjson"] as const
 export type Format = (typeof formats)[number]
 
 /** The format that the name of a file tells; CSV if it tells none. */
-export const formatOf = (path: string): Format =>
-  /\.(?:ndjson|jsonl)$/i.test(path) ? "ndjson" : "csv"
+const formatOf = (path: string): Format => (/\.(?:ndjson|jsonl)$/i.test(path) ? "ndjson" : "csv")
 
 /** The format of an export: what programs read from standard output is JSON. */
 export const exportFormat = (path: string, isJson: boolean): Format =>
   path === "" && isJson ? "ndjson" : formatOf(path)
 
 /** The flag. */
-export const formatFlag = Flag.Literals("format", formats).pipe(
+const formatFlag = Flag.Literals("format", formats).pipe(
   Flag.withDescription("How members are written; by default, the name of the file tells"),
   Flag.optional,
 )
@@ -72,7 +71,7 @@ const run = Flag.String("run").pipe(
 )
 
 /** The command. */
-export const importMembersCommand = Command.make(
+const importMembersCommand = Command.make(
   "import",
   { file, project: projectFlag, format: formatFlag, refused, run },
   Effect.fnUntraced(function* (given) {
@@ -132,7 +131,7 @@ const writeTo = Effect.fnUntraced(function* <E, R>(
 }, Effect.scoped)
 
 /** The command. */
-export const exportMembersCommand = Command.make(
+const exportMembersCommand = Command.make(
   "export",
   { project: projectFlag, format: formatFlag, output },
   Effect.fnUntraced(function* (given) {

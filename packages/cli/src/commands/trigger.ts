@@ -69,7 +69,7 @@ const unregister = (project_id: string, webhook_id: string) =>
   )
 
 /** Has a webhook notified whose receiver is gone, and which exists only meanwhile. */
-export const disableWebhookByFailing = Effect.fnUntraced(function* (project_id: string) {
+const disableWebhookByFailing = Effect.fnUntraced(function* (project_id: string) {
   const url = yield* listenOnLoopback(() => gone)
   const { data } = yield* Effect.acquireRelease(register(project_id, url), (registered) =>
     unregister(project_id, registered.data.id),

@@ -33,7 +33,7 @@ export const networkReason = (fault: unknown): string => {
 }
 
 /** Says what may help. */
-export const networkAdvice = (fault: unknown): string => {
+const networkAdvice = (fault: unknown): string => {
   const origin = originOf(fault)
   const code = origin instanceof Error ? (textOf(origin, "code") ?? "") : ""
   const [, found = "Check the URL, and that the server runs."] =

@@ -15,8 +15,7 @@ import { booleanFlag } from "./flags.ts"
 import { printable } from "./text.ts"
 
 /** Whether somebody can be asked. */
-export const isInteractive = (): boolean =>
-  process.stdin.isTTY === true && process.stdout.isTTY === true
+const isInteractive = (): boolean => process.stdin.isTTY === true && process.stdout.isTTY === true
 
 /** What is wrong with a file, in words for people. */
 

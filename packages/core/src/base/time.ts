@@ -143,7 +143,7 @@ export interface MonotonicClock extends Clock.Clock {
 }
 
 /** Tells whether a clock is one of a host without Effect. */
-export const isMonotonicClock = (clock: Clock.Clock): clock is MonotonicClock =>
+const isMonotonicClock = (clock: Clock.Clock): clock is MonotonicClock =>
   "monotonicMillisUnsafe" in clock
 
 /**

@@ -58,7 +58,7 @@ const process =
  *
  * @param ended - waits for the end
  */
-export const consume = Effect.fnUntraced(function* <Transaction>(
+const consume = Effect.fnUntraced(function* <Transaction>(
   feed: Feed["Service"],
   consumer: Consumer<Transaction>,
   ended: Effect.Effect<void>,

@@ -118,7 +118,7 @@ const open = Latch.makeUnsafe(true)
 /** Reads new events once for everybody in the process who follows the feed of a history. */
 
 /** Reads new events. */
-export interface SharedTail {
+interface SharedTail {
   /** Watches a project until the watch is stopped. */
   readonly watch: (projectId: ProjectId) => Subscription
 }
@@ -172,7 +172,7 @@ const isSome = <A>(list: ReadonlyArray<A>): list is readonly [A, ...ReadonlyArra
  *
  * @param published - waits until this process has stored an event
  */
-export const makeSharedTail = Effect.fnUntraced(function* (
+const makeSharedTail = Effect.fnUntraced(function* (
   history: FeedHistory,
   published: Effect.Effect<void>,
 ): Effect.fn.Return<SharedTail, never, Scope.Scope> {
@@ -263,7 +263,7 @@ export interface PageSource {
 }
 
 /** Leaves out the events of other types. */
-export const filterTypes = (page: FeedPage, types: FollowRequest["types"]): FeedPage =>
+const filterTypes = (page: FeedPage, types: FollowRequest["types"]): FeedPage =>
   types === undefined
     ? page
     : { ...page, events: page.events.filter(({ type }) => types.includes(type)) }

@@ -8,7 +8,7 @@ import type { ApiKeyId } from "../base/values.ts"
 import { type Observer, addObserver } from "../telemetry/observer.ts"
 
 /** What was done in a minute. */
-export interface Minute {
+interface Minute {
   /** When it began, in milliseconds since the epoch. */
   readonly at: number
   /** Attempts after which the receiver had the event. */
@@ -20,7 +20,7 @@ export interface Minute {
 }
 
 /** How many requests were refused to a key. */
-export interface Refusals {
+interface Refusals {
   /** `undefined` for requests without a valid key, and for those of further keys. */
   readonly keyId: ApiKeyId | undefined
   readonly refused: number

@@ -89,7 +89,7 @@ const ifHolder = (holder: Principal | undefined) =>
  * @param mostAge - how old the store's answer may be, in milliseconds, if that is less than
  *   `keyCacheLife`
  */
-export type Reauthenticate = (mostAge?: number) => Effect.Effect<Principal, ApiError>
+type Reauthenticate = (mostAge?: number) => Effect.Effect<Principal, ApiError>
 
 /** Finds out who sent a request. */
 export interface Authentication {

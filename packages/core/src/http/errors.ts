@@ -82,7 +82,7 @@ export type ApiErrorOf<Of extends ApiErrorTag> = {
 type Messages = readonly [string, ...ReadonlyArray<string>]
 
 /** Fields of the error in the body of a response, besides its code and its message. */
-export type ApiErrorDetails = Readonly<Record<string, number | string | null>>
+type ApiErrorDetails = Readonly<Record<string, number | string | null>>
 
 type Headers = Readonly<Record<string, string>>
 

@@ -43,7 +43,7 @@ import type { RawReply } from "./response.ts"
 import { deliveryData } from "./webhooks.ts"
 
 /** Returns what a response has of an event: of its data, nothing unless it is to be shown. */
-export const disclosedEventData = (event: Event, hasData: boolean) => ({
+const disclosedEventData = (event: Event, hasData: boolean) => ({
   id: event.id,
   type: event.type,
   timestamp: isoOrNull(event.at),
@@ -56,8 +56,8 @@ export const eventDataOf = (event: Event) => disclosedEventData(event, true)
 /** The feed as Server-Sent Events (HTML, 9.2). */
 
 /** How long a client waits before it reconnects, in milliseconds: a random time between these. */
-export const shortestRetryMillis = 1000
-export const longestRetryMillis = 3000
+const shortestRetryMillis = 1000
+const longestRetryMillis = 3000
 
 const eventStreamHeaders: RawReply["headers"] = {
   "Content-Type": eventStreamType,

@@ -75,13 +75,10 @@ import { makeStatusOperations } from "./service-info.ts"
 import { makeWebhookOperations } from "./webhooks.ts"
 
 /** Returns the error of a request that the limiter does not admit. */
-export type RefusalOf = (
-  decision: LimitDecision,
-  keyId: ApiKeyId | undefined,
-) => ApiError | undefined
+type RefusalOf = (decision: LimitDecision, keyId: ApiKeyId | undefined) => ApiError | undefined
 
 /** Has an observer told of the refusals. */
-export const makeRefusal =
+const makeRefusal =
   (observer: Observer): RefusalOf =>
   (decision, keyId) => {
     switch (decision._tag) {
@@ -105,7 +102,7 @@ type DocsOperations = Effect.Effect<OperationsOn<"docs">>
  *
  * @param renewal - returns what finds out again who sent a request
  */
-export const makeAllOperations = Effect.fnUntraced(function* (
+const makeAllOperations = Effect.fnUntraced(function* (
   settings: HandlerSettings,
   docs: DocsOperations,
   renewal: Authentication["renewal"],
@@ -142,11 +139,7 @@ interface Shared {
  *
  * @returns a function of what to call with the session of a connection that was admitted
  */
-export const makeConnect = Effect.fnUntraced(function* ({
-  addressOf,
-  authentication,
-  refusalOf,
-}: Shared) {
+const makeConnect = Effect.fnUntraced(function* ({ addressOf, authentication, refusalOf }: Shared) {
   const faults = yield* Faults
   const limiter = yield* RateLimiter
   const context = yield* Effect.context<Listeners | Scope.Scope>()
@@ -192,7 +185,7 @@ export const makeConnect = Effect.fnUntraced(function* ({
 /** What a request is answered, before it becomes a response. */
 
 /** What a request is answered. */
-export interface Answered extends Pick<AccessRecord, "address" | "keyId"> {
+interface Answered extends Pick<AccessRecord, "address" | "keyId"> {
   readonly report: LimitDecision["report"]
   readonly outcome: Outcome<OperationResult>
   /** What is at the path of the request, if that was looked for. */
@@ -204,7 +197,7 @@ export interface Answered extends Pick<AccessRecord, "address" | "keyId"> {
  *
  * @param start - when the request came, in milliseconds of the monotonic clock
  */
-export type DecideRequest = (
+type DecideRequest = (
   request: ApiRequest,
   requestId: string,
   start: number,
@@ -212,7 +205,7 @@ export type DecideRequest = (
 ) => Effect.Effect<Answered>
 
 /** What is reported of the limits of a client when nothing is known of them. */
-export const unknownLimits: LimitDecision["report"] = {
+const unknownLimits: LimitDecision["report"] = {
   bucket: "address",
   limit: 0,
   remaining: 0,
@@ -221,7 +214,7 @@ export const unknownLimits: LimitDecision["report"] = {
 }
 
 /** The answer to a client once Tenure is closing. */
-export const answerClosed = (address: string): Answered => ({
+const answerClosed = (address: string): Answered => ({
   address,
   keyId: undefined,
   report: unknownLimits,

@@ -55,7 +55,7 @@ import { pageReply } from "./response.ts"
 import { routes } from "./routes.ts"
 
 /** What an end date looks like, for error messages. */
-export const endDateFormat =
+const endDateFormat =
   "a Unix timestamp in milliseconds (13 digits) or text such as 2027-01-01T00:00:00.000Z"
 
 const changeBodyEndDate = Setting.custom<EndDate>(endDateFormat, parseEndDate)
@@ -95,7 +95,7 @@ const changeBodyOptional = {
 const grantBody = Setting.object({ end_date: changeBodyEndDate, reason: changeBodyOptional.reason })
 
 /** What a grant says, and nothing else. */
-export const readGrantBody = (body: JsonObject) =>
+const readGrantBody = (body: JsonObject) =>
   Result.map(grantBody.read(body, ""), ({ end_date: date, reason: why }) => ({
     endDate: date,
     reason: why,
@@ -105,7 +105,7 @@ export const readGrantBody = (body: JsonObject) =>
 const names = ["expected_end_date", "dry_run", "reason", "mode"]
 
 /** The body of an extension. */
-export const format = objectWith("extend", ...names)
+const format = objectWith("extend", ...names)
 
 /** What most extensions say besides the date. */
 const nothing = {
@@ -146,7 +146,7 @@ const extendOf = (body: JsonObject) =>
   )
 
 /** What an extension of one membership says. */
-export const readExtensionBody = (body: JsonObject) =>
+const readExtensionBody = (body: JsonObject) =>
   names.some((name) => Object.hasOwn(body, name))
     ? Result.all({
         endDate: extendOf(body),
@@ -158,7 +158,7 @@ export const readExtensionBody = (body: JsonObject) =>
     : Result.map(extendOf(body), (date) => ({ endDate: date, ...nothing }))
 
 /** What an extension of all memberships says. */
-export const readBulkExtensionBody = (body: JsonObject) =>
+const readBulkExtensionBody = (body: JsonObject) =>
   Result.all({
     endDate: extendOf(body),
     expectedEndDate: read(body, "expected_end_date", changeBodyOptional.noExpectedEndDate),
@@ -205,7 +205,7 @@ const fail = (...faults: InvalidLines["faults"]): Effect.Effect<never, InvalidLi
  * Reads the memberships, in turns with whatever else the process does. Fails with what is wrong with
  * the lines, or with the first hundred of them.
  */
-export const readImportBody = Effect.fnUntraced(function* (body: string) {
+const readImportBody = Effect.fnUntraced(function* (body: string) {
   const lines = linesOf(body)
   if (lines.length > maxMemberships) {
     return yield* fail({ line: lines.length, message: "an import must have at most 10,000 lines" })
@@ -235,7 +235,7 @@ export const readImportBody = Effect.fnUntraced(function* (body: string) {
 /** What responses show of the audit trail. */
 
 /** Returns who changed a membership, when and why, from and to which date. */
-export const auditChangeData = (row: AuditRow) => ({
+const auditChangeData = (row: AuditRow) => ({
   at: isoOrNull(row.at),
   action: row.action,
   from: isoOrNull(row.from),
@@ -247,7 +247,7 @@ export const auditChangeData = (row: AuditRow) => ({
 })
 
 /** Returns a row with what was changed: the member, or something else. */
-export const auditRowData = (row: AuditRow) => ({
+const auditRowData = (row: AuditRow) => ({
   ...auditChangeData(row),
   user_id: row.userId ?? null,
   subject: row.subject ?? null,

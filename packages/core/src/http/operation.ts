@@ -111,7 +111,7 @@ const objectWithout = (
 })
 
 /** A JSON object whose text says the same as its value. */
-export const jsonObject = objectWithout(faultOfJson)
+const jsonObject = objectWithout(faultOfJson)
 
 // The body of nearly all extensions.
 const singleField = /^\s*\{\s*"\w+"\s*:\s*(?:"[^"\\]*"|\d+)\s*\}\s*$/
@@ -184,7 +184,7 @@ const ofHost = <A>(
  *
  * @param limit - the longest body, in bytes
  */
-export const readBodyAs = <A>(
+const readBodyAs = <A>(
   body: ArrivedBody,
   headers: HeaderFields,
   limit: number,

@@ -342,8 +342,7 @@ const rows: Readonly<Record<Operation, Route>> = routes
 export const takesTicket = (operation: Operation): boolean => rows[operation].takesTicket === true
 
 /** The longest body of an operation, in bytes; `undefined` if it is that of the option. */
-export const maxBodyBytesOf = (operation: Operation): number | undefined =>
-  rows[operation].maxBodyBytes
+const maxBodyBytesOf = (operation: Operation): number | undefined => rows[operation].maxBodyBytes
 
 /** The paths of a part of the API. */
 export interface Routes {

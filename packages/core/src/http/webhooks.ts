@@ -60,7 +60,7 @@ export const deliveryData = (delivery: Delivery) => ({
 })
 
 /** Returns the state of a delivery and its attempts, with what the receiver has responded. */
-export const deliveryDataWithResponses = (delivery: Delivery) => ({
+const deliveryDataWithResponses = (delivery: Delivery) => ({
   ...stateOf(delivery),
   attempts: delivery.attempts.map((attempt) => ({
     ...attemptOf(attempt),

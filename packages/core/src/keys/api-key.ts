@@ -5,8 +5,6 @@ import * as Data from "effect/Data"
 import { sha256 } from "../base/bytes.ts"
 import { type ApiKeyId, type ProjectId, branded } from "../base/values.ts"
 
-export { ApiKeyId } from "../base/values.ts"
-
 /** The SHA-256 digest of a token, in hexadecimal. Stores keep it in place of the token. */
 export type TokenDigest = Branded<string, "@tenure/core/TokenDigest">
 

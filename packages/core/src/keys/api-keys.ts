@@ -63,7 +63,7 @@ interface Entry {
 }
 
 /** A cache of keys by the digests of their tokens. `now` is by the monotonic clock. */
-export interface KeyCache {
+interface KeyCache {
   /**
    * Returns the entry of a digest, if there is one that is valid at `now`.
    *
@@ -94,7 +94,7 @@ const opens = ({ projects }: ApiKey, projectId: ProjectId): boolean =>
  *
  * @param life - how long an entry is valid, in milliseconds
  */
-export const makeKeyCache = (life: number): KeyCache => {
+const makeKeyCache = (life: number): KeyCache => {
   const known = makeLruCache<TokenDigest, Entry>(maxEntries)
   const unknown = makeLruCache<TokenDigest, Entry>(maxEntries)
   let changes = 0
@@ -156,7 +156,7 @@ const isDue = ({ lastUsedAt }: Pick<ApiKey, "lastUsedAt">, now: number): boolean
   lastUsedAt === undefined || now - lastUsedAt >= precisionMillis
 
 /** Starts to write what is noted, until the scope closes. Uses that cannot be written are dropped. */
-export const makeLastUsedRecorder = Effect.fnUntraced(function* (store: ApiKeyStore["Service"]) {
+const makeLastUsedRecorder = Effect.fnUntraced(function* (store: ApiKeyStore["Service"]) {
   const writing = makeOutageReporter(yield* Faults, "The last use of API keys cannot be recorded")
   const isNoted = yield* Latch.make()
   let noted = new Map<ApiKeyId, number>()

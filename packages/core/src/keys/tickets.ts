@@ -27,7 +27,7 @@ export interface IssuedTicket {
 }
 
 /** How long a ticket lives, and how many of a key may live at a time. */
-export const ticketLimits: TicketLimits = { lifeMillis: 60_000, most: 1000 }
+const ticketLimits: TicketLimits = { lifeMillis: 60_000, most: 1000 }
 
 /** Issues tickets, each for the feeds of some projects, and finds out whose they are. */
 export class Tickets extends Context.Service<

@@ -72,7 +72,7 @@ export interface Suspensions {
 }
 
 /** Never suspends a key. */
-export const noSuspensions: Suspensions = {
+const noSuspensions: Suspensions = {
   until: () => undefined,
   refuse: () => undefined,
   suspended: () => [],
@@ -145,7 +145,7 @@ const pauseMillis = 1000
  * Makes a function that reports that the store does not answer, or is defective, which is treated alike.
  * It reports once a second at most, by the time that it is given.
  */
-export const makeStoreOutageReporter = (
+const makeStoreOutageReporter = (
   faults: Faults,
 ): ((cause: Cause.Cause<StoreUnavailable>, tick: Millis) => Effect.Effect<void>) => {
   let quietUntil = -Infinity
@@ -183,7 +183,7 @@ export const makeStoreOutageReporter = (
  */
 
 /** An empty bucket of a client. */
-export interface EmptyBucket {
+interface EmptyBucket {
   /** Which of the buckets it is. */
   readonly name: keyof BucketPolicies
   readonly policy: BucketPolicy
@@ -371,7 +371,7 @@ const reportOf = (
  * Admits a request. Reports the key's bucket, or the address's if that has fewer tokens or there is no
  * key. The bucket that limits bursts is never reported.
  */
-export const admit = (
+const admit = (
   policies: BucketPolicies,
   { keyId }: LimitedClient,
   { address, key, now: storeNow }: TakeResult,
@@ -387,7 +387,7 @@ export const admit = (
 }
 
 /** Refuses a request, and reports the empty bucket. */
-export const refuse = (
+const refuse = (
   by: RefusingLimit,
   { full, name, policy, until }: Omit<EmptyBucket, "isByKey">,
   now: Moment,
@@ -409,18 +409,15 @@ export const refuse = (
 }
 
 /** Refuses a request whose key is suspended until an instant. */
-export const refuseSuspended = (
-  { key }: BucketPolicies,
-  until: Micros,
-  now: Moment,
-): LimitDecision => refuse("suspension", { name: "key", policy: key, until, full: until }, now)
+const refuseSuspended = ({ key }: BucketPolicies, until: Micros, now: Moment): LimitDecision =>
+  refuse("suspension", { name: "key", policy: key, until, full: until }, now)
 
 /** The bucket to report of a client whose buckets are unknown. */
 const bucketOf = ({ keyId }: LimitedClient): "address" | "key" =>
   keyId === undefined ? "address" : "key"
 
 /** Admits a request without limits, because the store is down. */
-export const admitUnlimited = (
+const admitUnlimited = (
   policies: BucketPolicies,
   client: LimitedClient,
   now: Moment,
@@ -434,7 +431,7 @@ export const admitUnlimited = (
 }
 
 /** Serves no request, because the store is down. */
-export const refuseUnavailable = (
+const refuseUnavailable = (
   policies: BucketPolicies,
   client: LimitedClient,
   now: Moment,
@@ -450,7 +447,7 @@ export const refuseUnavailable = (
 /** Decides on requests by what this process knows: suspended keys and empty buckets. */
 
 /** Decides on requests. */
-export interface Decider {
+interface Decider {
   /** Refuses a request before the store is asked, if the key is suspended or a bucket is empty. */
   readonly before: (client: LimitedClient, now: Moment) => LimitDecision | undefined
   /** Returns the refusal of an address whose bucket is empty, and counts nothing. */
@@ -460,7 +457,7 @@ export interface Decider {
 }
 
 /** Makes a decider that knows of no suspended key and no empty bucket. */
-export const makeDecider = (policies: BucketPolicies, suspensions: Suspensions): Decider => {
+const makeDecider = (policies: BucketPolicies, suspensions: Suspensions): Decider => {
   const refusals = makeEmptyBucketCache(policies)
 
   /**
@@ -526,7 +523,7 @@ const policyItem = ([name, policy]: readonly [string, BucketPolicy]): string =>
  *
  * @param policies - the policies that hold, by name
  */
-export const makeDraftHeaders = (
+const makeDraftHeaders = (
   policies: Partial<BucketPolicies>,
 ): ((report: LimitReport) => DraftRateLimitHeaders) => {
   const policy = Object.entries(policies).map(policyItem).join(", ")

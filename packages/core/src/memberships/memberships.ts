@@ -157,7 +157,7 @@ type Changes = Pick<
 >
 
 /** Makes the methods that change something. */
-export const makeChanges = Effect.fnUntraced(function* ({
+const makeChanges = Effect.fnUntraced(function* ({
   bulk: defaultMode,
 }: MembershipsSettings): Effect.fn.Return<Changes, never, MembershipStore> {
   const hooks = yield* Hooks
@@ -446,7 +446,7 @@ type Reading = Pick<
 >
 
 /** Makes the methods that read from a store. */
-export const makeQueries = (store: MembershipStore["Service"]): Reading => ({
+const makeQueries = (store: MembershipStore["Service"]): Reading => ({
   findProject: Effect.fnUntraced(function* (projectId) {
     return yield* store.findProject(yield* readProjectId(projectId))
   }),

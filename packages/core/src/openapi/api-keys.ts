@@ -26,17 +26,14 @@ const { "apiKeys.issue": issue, "apiKeys.list": list, "apiKeys.revoke": revoke }
 const keyId = uuid.annotateKey({ description: "The id of the key." })
 
 /** A role. */
-export const role = Schema.Literals(roles).annotate({
+const role = Schema.Literals(roles).annotate({
   identifier: "Role",
   description: "What the holder of a key may do; each role may also do what those before it may.",
   examples: ["client"],
 })
 
 /** The projects that a key opens. */
-export const keyProjects = Schema.Union([
-  Schema.Literal("all"),
-  Schema.Array(Schema.String),
-]).annotate({
+const keyProjects = Schema.Union([Schema.Literal("all"), Schema.Array(Schema.String)]).annotate({
   description: "Ids of the projects that the key opens; `all` for those there are and will be.",
   examples: [["demo"]],
 })

@@ -10,7 +10,7 @@ import type {
 } from "./types.ts"
 
 /** A message object of AsyncAPI. */
-export interface AsyncMessage {
+interface AsyncMessage {
   readonly name: string
   readonly title: string
   readonly summary: string
@@ -21,10 +21,10 @@ export interface AsyncMessage {
 }
 
 /** The media type of every message. */
-export const json = "application/json"
+const json = "application/json"
 
 /** Returns the schema of an object with some of the parameters of an operation. */
-export const objectOf = (parameters: ReadonlyArray<OpenApiParameter>): JsonSchema => ({
+const objectOf = (parameters: ReadonlyArray<OpenApiParameter>): JsonSchema => ({
   type: "object",
   properties: Object.fromEntries(
     parameters.map(({ description, name, schema }) => [name, { ...schema, description }]),
@@ -36,7 +36,7 @@ const examplesOf = (parameters: ReadonlyArray<OpenApiParameter>) =>
   Object.fromEntries(parameters.map(({ example, name }) => [name, example]))
 
 /** Returns the requests that tell webhooks of events. */
-export const notifications = ({ webhooks }: OpenApiDocument): ReadonlyArray<AsyncMessage> =>
+const notifications = ({ webhooks }: OpenApiDocument): ReadonlyArray<AsyncMessage> =>
   Object.entries(webhooks).flatMap(([name, { post }]) => {
     const content = post?.requestBody?.content[json]
     if (post === undefined || content === undefined) return []
@@ -52,7 +52,7 @@ const eventId: JsonSchema = { type: "string", format: "uuid", description: "The 
 const exampleId = "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
 
 /** Returns the message that the feed has for the event of a notification: its id is within. */
-export const fed = ({ examples, name, payload, summary, title }: AsyncMessage): AsyncMessage => ({
+const fed = ({ examples, name, payload, summary, title }: AsyncMessage): AsyncMessage => ({
   name,
   title,
   summary,
@@ -75,7 +75,7 @@ const reason: JsonSchema = {
 }
 
 /** Tells a stream of events that it cannot go on without a gap. */
-export const reset: AsyncMessage = {
+const reset: AsyncMessage = {
   name: "reset",
   title: "reset",
   summary:
@@ -110,7 +110,7 @@ const text = (description: string): JsonSchema => ({ type: "string", description
 const cursor = text("The place after all events that came before it: begin after it the next time.")
 
 /** The frames that a client sends. */
-export const fromClient: ReadonlyArray<AsyncMessage> = [
+const fromClient: ReadonlyArray<AsyncMessage> = [
   frame(
     "subscribe",
     "Follows the feed of a project, once for each connection, and again after a reset.",
@@ -133,7 +133,7 @@ export const fromClient: ReadonlyArray<AsyncMessage> = [
  *
  * @param events - the messages that the feed has
  */
-export const toClient = (events: ReadonlyArray<AsyncMessage>): ReadonlyArray<AsyncMessage> => [
+const toClient = (events: ReadonlyArray<AsyncMessage>): ReadonlyArray<AsyncMessage> => [
   frame(
     "event",
     "What has happened.",

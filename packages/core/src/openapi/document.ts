@@ -30,10 +30,10 @@ import { Webhooks } from "./webhooks.ts"
 export { Authorization } from "./schemas.ts"
 
 /** The schemas of a document, by their names. */
-export type Schemas = OpenApiDocument["components"]["schemas"]
+type Schemas = OpenApiDocument["components"]["schemas"]
 
 /** Returns the reference to a part of the document. */
-export const refTo = (kind: keyof OpenApiDocument["components"], name: string): JsonReference => ({
+const refTo = (kind: keyof OpenApiDocument["components"], name: string): JsonReference => ({
   $ref: `#/components/${kind}/${name}`,
 })
 
@@ -41,7 +41,7 @@ export const refTo = (kind: keyof OpenApiDocument["components"], name: string): 
 const nameOfCopy = (name: string): string => name.replace(/_\d+$/, "")
 
 /** Whether a value is an object, which may be a schema. */
-export const isRecord = (value: unknown): value is JsonSchema =>
+const isRecord = (value: unknown): value is JsonSchema =>
   Predicate.isObject(value) && !Array.isArray(value)
 
 /**
@@ -64,13 +64,13 @@ const simplify = (value: unknown): unknown => {
 }
 
 /** Simplifies a schema that `HttpApi` has made. */
-export const schemaOf = (value: unknown): JsonSchema => {
+const schemaOf = (value: unknown): JsonSchema => {
   const schema = simplify(value)
   return isRecord(schema) ? schema : {}
 }
 
 /** Simplifies schemas, and leaves out copies, which must be equal to what they are copies of. */
-export const withoutCopies = (given: OpenApi.OpenAPIComponents["schemas"]): Schemas => {
+const withoutCopies = (given: OpenApi.OpenAPIComponents["schemas"]): Schemas => {
   const all = Object.entries(given).map(
     ([name, schema]) => [nameOfCopy(name), schemaOf(schema)] as const,
   )
@@ -93,10 +93,7 @@ const schemasIn = (value: unknown): ReadonlyArray<JsonSchema> =>
 const first = (value: unknown): unknown => (Array.isArray(value) ? value[0] : undefined)
 
 /** Follows a reference to its schema. Returns any other schema as it is. */
-export const resolve = (
-  schema: JsonSchema,
-  schemas: Readonly<Record<string, JsonSchema>>,
-): JsonSchema => {
+const resolve = (schema: JsonSchema, schemas: Readonly<Record<string, JsonSchema>>): JsonSchema => {
   const { $ref } = schema
   return typeof $ref === "string" ? (schemas[$ref.slice($ref.lastIndexOf("/") + 1)] ?? {}) : schema
 }
@@ -107,7 +104,7 @@ export const resolve = (
  * @param schemas - the schemas that others refer to
  * @param withOptional - whether objects have their optional properties
  */
-export const makeExample = (
+const makeExample = (
   schemas: Readonly<Record<string, JsonSchema>>,
   withOptional: boolean,
 ): ((schema: JsonSchema) => unknown) => {
@@ -156,7 +153,7 @@ export const makeExample = (
 const integer: JsonSchema = { type: "integer", minimum: 0 }
 
 /** The header fields of responses. */
-export const headers: OpenApiDocument["components"]["headers"] = {
+const headers: OpenApiDocument["components"]["headers"] = {
   "X-RateLimit-Limit": {
     description: "The most requests in the current window.",
     required: true,
@@ -195,12 +192,10 @@ export const headers: OpenApiDocument["components"]["headers"] = {
 } satisfies Record<string, OpenApiHeader>
 
 /** The header fields of every response. */
-export const everywhere = ["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"]
+const everywhere = ["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"]
 
 /** Refers to header fields. */
-export const headersNamed = (
-  names: ReadonlyArray<string>,
-): Readonly<Record<string, JsonReference>> =>
+const headersNamed = (names: ReadonlyArray<string>): Readonly<Record<string, JsonReference>> =>
   Object.fromEntries(names.map((name) => [name, refTo("headers", name)]))
 
 const subject = {
@@ -220,10 +215,7 @@ const answerTo = (tag: ApiErrorTag): unknown =>
   )
 
 /** The response to errors with the same status. */
-export const failureOf = (
-  tags: ReadonlyArray<ApiErrorTag>,
-  schema: JsonSchema,
-): OpenApiResponse => {
+const failureOf = (tags: ReadonlyArray<ApiErrorTag>, schema: JsonSchema): OpenApiResponse => {
   const extra = tags.flatMap((tag) => Object.keys(describeApiError(samples[tag].error).headers))
   return {
     description: tags.map((tag) => samples[tag].when).join(" Or: "),
@@ -242,7 +234,7 @@ export const failureOf = (
 const tags = Struct.keys(apiErrors)
 
 /** The errors whose schemas a response has. */
-export const tagsIn = (schema: JsonSchema): ReadonlyArray<ApiErrorTag> => {
+const tagsIn = (schema: JsonSchema): ReadonlyArray<ApiErrorTag> => {
   const alternatives: ReadonlyArray<unknown> = Array.isArray(schema["anyOf"])
     ? schema["anyOf"]
     : [schema]
@@ -281,10 +273,10 @@ const signatureHeaders: ReadonlyArray<OpenApiParameter> = [
 ]
 
 /** The group of the requests to webhooks. */
-export const tagOfNotifications = "Notifications"
+const tagOfNotifications = "Notifications"
 
 /** The request that tells a webhook of an event. */
-export const webhookOf = (
+const webhookOf = (
   { name, type, when }: Notification,
   schemas: Schemas,
 ): readonly [string, PathItem] => {

@@ -187,7 +187,7 @@ const newTicket = Schema.Struct({
 }).annotate({ identifier: "NewTicket" })
 
 /** The ticket that examples have. */
-export const exampleTicket = "tkt_jVQ0dYqN0zv2mXxq0T5yq3yq9mGmQXoVxKf3mS1b7aE"
+const exampleTicket = "tkt_jVQ0dYqN0zv2mXxq0T5yq3yq9mGmQXoVxKf3mS1b7aE"
 
 const ticket = Schema.Struct({
   ticket: Schema.String.annotate({ examples: [exampleTicket] }),

@@ -52,7 +52,7 @@ export const uuid = Schema.String.check(Schema.isUUID()).annotate({
   examples: [exampleId],
 })
 
-export const requestId = Schema.String.check(Schema.isUUID()).annotate({
+const requestId = Schema.String.check(Schema.isUUID()).annotate({
   identifier: "RequestId",
   description: "The id of the request, a new UUID.",
   examples: [exampleId],
@@ -96,7 +96,7 @@ export const reason = Schema.String.check(Schema.isPattern(reasonPattern)).annot
 /** The schemas of the envelope around results. */
 
 /** What every response says of its request. */
-export const subject = {
+const subject = {
   request_id: requestId,
   method: Schema.String,
   path: Schema.String,

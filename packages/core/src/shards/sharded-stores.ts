@@ -24,10 +24,7 @@ const expiryShardsNothing: SweepResult = { events: [], isMore: false }
  * Makes the store, if the home can announce ends. Every shard is watched before it is swept, also one that
  * is opened later. One that does not answer is left out, unless all are silent.
  */
-export const makeExpiryShards = (
-  { all, home }: RoutedShards,
-  faults: Faults,
-): ExpiryStore | undefined => {
+const makeExpiryShards = ({ all, home }: RoutedShards, faults: Faults): ExpiryStore | undefined => {
   const first = home.stores.memberships.expiry
   if (first === undefined) return undefined
   const watched = new Set<Shard>()

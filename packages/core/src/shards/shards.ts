@@ -55,8 +55,6 @@ import {
   makeWebhookShards,
 } from "./sharded-stores.ts"
 
-export { type Projects } from "./shard-map.ts"
-
 type HomeStores = ApiKeyStore | TicketStore | RateLimitStore
 
 /** The options of a shard that do not depend on its stores. */

@@ -64,7 +64,7 @@ export const signedRequestHeaders = <Own>(
  * @param now - milliseconds since the epoch
  * @param traceparent - the trace that the receiver may continue
  */
-export const makeSignedRequest = Effect.fnUntraced(function* (
+const makeSignedRequest = Effect.fnUntraced(function* (
   { event, webhook }: Claim,
   now: number,
   traceparent: Traceparent | undefined,
@@ -126,7 +126,7 @@ const logging =
 export const logGivenUp = logging("A delivery was given up")
 
 /** Logs that the attempt has disabled its webhook. */
-export const logDisabled = logging("A webhook was disabled")
+const logDisabled = logging("A webhook was disabled")
 
 /** What a dispatcher does with a claim: it makes the attempt and settles the delivery. */
 

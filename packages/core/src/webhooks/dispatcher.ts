@@ -283,13 +283,13 @@ export const makeInFlightAttempts = ({
 /** The loop of a dispatcher: it claims deliveries that are due, and has each of them attempted. */
 
 /** The rules of a loop. */
-export interface DeliveryLoopRules extends Omit<AttemptRules, "isStopping"> {
+interface DeliveryLoopRules extends Omit<AttemptRules, "isStopping"> {
   /** The most attempts in flight at the same time, over all webhooks. */
   readonly maxInFlight: number
 }
 
 /** After how long a store that did not answer is asked again, in milliseconds. */
-export const storeRetryMillis = 1000
+const storeRetryMillis = 1000
 
 // When a loop stops, it waits no longer than this for the store.
 const stopTimeoutMillis = 5000
@@ -313,7 +313,7 @@ const sleep = (wake: Latch.Latch, millis: number | undefined): Effect.Effect<unk
 }
 
 /** Claims and attempts deliveries, for as long as its scope lives. */
-export interface DeliveryLoop {
+interface DeliveryLoop {
   readonly cancel: (webhookId: WebhookId) => void
   readonly cancelProject: (projectId: ProjectId) => void
   /** Has it look for something to claim. */
@@ -327,7 +327,7 @@ export interface DeliveryLoop {
  *
  * @param claiming - reports outages of the store
  */
-export const startDeliveryLoop = Effect.fnUntraced(function* (
+const startDeliveryLoop = Effect.fnUntraced(function* (
   settings: DeliveryLoopRules,
   claiming: OutageReporter,
 ): Effect.fn.Return<DeliveryLoop, never, Outbox | WebhookTransport | Scope.Scope> {

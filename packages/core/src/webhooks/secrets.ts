@@ -25,7 +25,7 @@ export interface EncryptedSecret {
 }
 
 /** Tells whether text can be the id of an encryption key. */
-export const isKeyId = (text: string): boolean => /^[A-Za-z0-9-]{1,32}$/.test(text)
+const isKeyId = (text: string): boolean => /^[A-Za-z0-9-]{1,32}$/.test(text)
 
 const prefix = "enc_"
 
@@ -51,7 +51,7 @@ export const parseStoredSecret = (stored: StoredSecret): EncryptedSecret | undef
 /** The keys that encrypt webhook secrets, as a host gives them. */
 
 /** A key of AES-256: 32 bytes, or their base64. */
-export type Key = string | Uint8Array
+type Key = string | Uint8Array
 
 /** Keys by id, or a function that returns the key with an id, or `undefined` if the id is unknown. */
 export type Keys =

@@ -141,7 +141,7 @@ const invalid = (message: string): Result.Result<never, InvalidWebhookUrl> =>
   Result.fail(new InvalidWebhookUrl({ message }))
 
 /** Tells whether a URL has `http:` and a name. Nothing proves which machine answers to that name. */
-export const isHttpToName = ({ hostname, protocol }: URL): boolean =>
+const isHttpToName = ({ hostname, protocol }: URL): boolean =>
   protocol === "http:" && hostOf(hostname)._tag === "Name"
 
 /** Returns what is wrong with a URL that was parsed, if anything. */

@@ -173,7 +173,7 @@ const judgeFailure = (
 }
 
 /** Tells whether a response means that the receiver has the notification. */
-export const isSuccessStatus = (status: number | undefined): boolean =>
+const isSuccessStatus = (status: number | undefined): boolean =>
   status !== undefined && status >= 200 && status <= 299
 
 /**

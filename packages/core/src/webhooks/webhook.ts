@@ -18,7 +18,7 @@ export const WebhookId = brandedWhere<string, WebhookId>(
 )
 
 /** A webhook whose secret is an `S` and whose signing key is a `K`. */
-export interface WebhookWith<S extends string, K extends string> {
+interface WebhookWith<S extends string, K extends string> {
   readonly id: WebhookId
   readonly projectId: ProjectId
   readonly url: string

@@ -83,7 +83,7 @@ const decodeWebhookId = (
 }
 
 /** Decodes the ids of a webhook. Fails with `WebhookNotFound` if they cannot be those of any. */
-export const readWebhookIds = Effect.fnUntraced(function* (ids: WebhookIds) {
+const readWebhookIds = Effect.fnUntraced(function* (ids: WebhookIds) {
   const { projectId, webhookId } = copyOwn(ids)
   return {
     webhookId: yield* decodeWebhookId(webhookId),
@@ -92,7 +92,7 @@ export const readWebhookIds = Effect.fnUntraced(function* (ids: WebhookIds) {
 })
 
 /** Reads the occasion of a change of a webhook, which the other parameters describe. */
-export const readWebhookChange = Effect.fnUntraced(function* (
+const readWebhookChange = Effect.fnUntraced(function* (
   change: string,
   ids: RepeatableIds,
   origin?: OriginInput,
@@ -162,7 +162,7 @@ const asUnavailable = <A, E, R>(work: Effect.Effect<A, E | SecretUnreadable, R>)
   Effect.catchTag(work, "SecretUnreadable", (cause) => Effect.fail(new StoreUnavailable({ cause })))
 
 /** Makes the methods. */
-export const makeRegistry = Effect.fnUntraced(function* ({
+const makeRegistry = Effect.fnUntraced(function* ({
   maxPerProject,
   requireHttps,
 }: WebhooksSettings) {
@@ -298,7 +298,7 @@ const decodePage = Effect.fnUntraced(function* ({ limit = 100, olderThan, state 
 })
 
 /** Makes the methods. */
-export const makeRedelivery = Effect.gen(function* () {
+const makeRedelivery = Effect.gen(function* () {
   const outbox = yield* Outbox
   const hooks = yield* Hooks
   const crypto = yield* WebCrypto

@@ -24,7 +24,7 @@ import {
  * Returns whether the database refuses changes, as a standby does, and which of the server's processes
  * `$1` are at work on a statement.
  */
-export const ping = `
+const ping = `
   SELECT current_setting('transaction_read_only')::boolean AS read_only,
          ARRAY(
            SELECT asked.id FROM unnest($1::integer[]) AS asked (id)
@@ -34,7 +34,7 @@ export const ping = `
 `
 
 /** The row of `ping`. */
-export interface PingRow {
+interface PingRow {
   readonly read_only: boolean
   readonly working: ReadonlyArray<number>
 }
@@ -64,7 +64,7 @@ const up = (processIds: ReadonlyArray<number>): ProbeResult => ({
 })
 
 /** Makes the monitor of some connections. */
-export const makeHealthProbe = (connections: Connections): HealthProbe => {
+const makeHealthProbe = (connections: Connections): HealthProbe => {
   let standing: Connection | undefined
 
   const askOn = Effect.fnUntraced(function* (
@@ -139,7 +139,7 @@ export interface DeadConnectionDetector {
 }
 
 /** Makes the search among some connections. */
-export const makeDeadConnectionDetector = (connections: Connections): DeadConnectionDetector => {
+const makeDeadConnectionDetector = (connections: Connections): DeadConnectionDetector => {
   let suspected = new Map<Connection, Suspect>()
 
   const overdue = (): ReadonlyArray<BusyConnections> => {

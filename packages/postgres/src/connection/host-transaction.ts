@@ -53,7 +53,7 @@ const plainValue = (param: unknown): Param => {
 }
 
 /** Writes the types of parameters into a statement, and returns the plain values. */
-export const toPlainParams = (
+const toPlainParams = (
   sql: string,
   params: ReadonlyArray<unknown>,
 ): readonly [statement: string, params: Array<Param>] => {

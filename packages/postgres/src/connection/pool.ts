@@ -67,7 +67,7 @@ export const openTimeoutMillis = ({ opening = maxTimeoutMillis }: RoundTripTime)
 /** Where the server of a configuration is. */
 
 /** A host and port, or the path of a Unix socket, as `net.connect` takes them. */
-export type Address = { readonly host: string; readonly port: number } | { readonly path: string }
+type Address = { readonly host: string; readonly port: number } | { readonly path: string }
 
 const parse = ({ url }: PgClientConfig): URL | undefined =>
   url === undefined ? undefined : (URL.parse(Redacted.value(url)) ?? undefined)
@@ -80,7 +80,7 @@ const portOf = (url: URL | undefined): number =>
   Number(url?.searchParams.get("port") ?? (url?.port || 5432))
 
 /** Returns the address, by the rules of the driver: fields precede the URL, and its query the rest. */
-export const addressOf = (config: PgClientConfig): Address => {
+const addressOf = (config: PgClientConfig): Address => {
   const url = parse(config)
   const host = config.host ?? hostOf(url)
   const port = config.port ?? portOf(url)
@@ -104,7 +104,7 @@ export const waitForLockTimeouts: SessionTimeouts = { lockTimeout: "5s" }
 const statementTimeout = "30s"
 
 /** The settings of a session, as parameters of its start. */
-export const settings = ({ lockTimeout }: SessionTimeouts) => ({
+const settings = ({ lockTimeout }: SessionTimeouts) => ({
   // The isolation level that the statements need, whatever the default of the database is.
   default_transaction_isolation: "read committed",
   lock_timeout: lockTimeout,
@@ -115,20 +115,20 @@ export const settings = ({ lockTimeout }: SessionTimeouts) => ({
 })
 
 /** Returns the server's process, and one of the settings. */
-export const inspectSession =
+const inspectSession =
   "SELECT pg_backend_pid() AS process_id, current_setting('lock_timeout') AS lock_timeout"
 
 /** The row of `inspect`. */
-export interface InspectRow {
+interface InspectRow {
   readonly process_id: number
   readonly lock_timeout: string
 }
 
 /** Starts a transaction. */
-export const beginTransaction = "BEGIN ISOLATION LEVEL READ COMMITTED"
+const beginTransaction = "BEGIN ISOLATION LEVEL READ COMMITTED"
 
 /** Applies the terms to the transaction. */
-export const setSessionTimeouts = `
+const setSessionTimeouts = `
   SELECT set_config('lock_timeout', $1::text, true),
          set_config('statement_timeout', '${statementTimeout}', true)
 `
@@ -269,7 +269,7 @@ export const within = <A, E, R>(
  * Opens a connection that leads straight to the server. Returns `undefined` if a pooler is in between,
  * which does not pass the terms on.
  */
-export const openDirect = Effect.fnUntraced(function* (
+const openDirect = Effect.fnUntraced(function* (
   config: PgClientConfig,
   terms: SessionTimeouts,
   millis: number,
@@ -290,7 +290,7 @@ export const openDirect = Effect.fnUntraced(function* (
 })
 
 /** Opens a connection to a database in this process, where no statement waits for the lock of another. */
-export const openInProcess = Effect.fnUntraced(function* (config: PgClientConfig, millis: number) {
+const openInProcess = Effect.fnUntraced(function* (config: PgClientConfig, millis: number) {
   const linked = yield* link(config, millis)
   return connectionOn(linked, runOn(linked.session), undefined)
 })

@@ -20,10 +20,8 @@ import {
   waitForWrites,
 } from "./copy-database.ts"
 
-export { waitForWrites } from "./copy-database.ts"
-
 /** Returns where the project `$1` is: under its name, or parked. */
-export const findProject = (schema: string): string => `
+const findProject = (schema: string): string => `
   SELECT p.number::text AS number, p.id <> $1::text AS is_parked FROM ${schema}.projects p
   WHERE p.id IN ($1::text, ${parkedId})
 `
@@ -67,20 +65,20 @@ export const unhideProject = (schema: string): string => `
 `
 
 /** Deletes the parked project `$1`. Housekeeping removes the rest; see `delete_project`. */
-export const deleteHidden = (schema: string): string => `
+const deleteHidden = (schema: string): string => `
   SELECT ${schema}.delete_project(${parkedId}, '${schema}.deliveries')
 `
 
 /** Returns a transaction that begins now. */
-export const beginning = "SELECT pg_current_xact_id()::text AS xid"
+const beginning = "SELECT pg_current_xact_id()::text AS xid"
 
 /** Returns whether all transactions have ended that had begun before the transaction `$1` did. */
-export const writesHaveEnded = `
+const writesHaveEnded = `
   SELECT $1::text::xid8 < pg_snapshot_xmin(pg_current_snapshot()) AS holds
 `
 
 /** Returns whether no delivery of the project with the number `$1` is being attempted. */
-export const hasNoWriters = (schema: string): string => `
+const hasNoWriters = (schema: string): string => `
   SELECT NOT EXISTS (
     SELECT FROM ${schema}.deliveries d JOIN ${schema}.webhooks w ON w.id = d.webhook_id
     WHERE w.project_number = $1::text::bigint AND d.state = 'leased' AND d.due_at > clock_timestamp()
@@ -88,7 +86,7 @@ export const hasNoWriters = (schema: string): string => `
 `
 
 /** Returns what tells a database from all others. */
-export const identity = `
+const identity = `
   SELECT (SELECT c.system_identifier FROM pg_control_system() c) || ' ' ||
          (SELECT d.oid FROM pg_database d WHERE d.datname = current_database()) AS id
 `
@@ -96,7 +94,7 @@ export const identity = `
 /** Statements that copy the rows of a project, whatever their columns are, and compare them. */
 
 /** A table with rows of projects. */
-export interface TableRow {
+interface TableRow {
   readonly name: string
   /** Its columns, quoted, without those that mean nothing elsewhere. */
   readonly columns: ReadonlyArray<string>
@@ -108,7 +106,7 @@ export interface TableRow {
  * Returns the tables. Columns that count within one database, or that tell which process has a delivery, are
  * given new values.
  */
-export const listTables = (schema: string): string => `
+const listTables = (schema: string): string => `
   SELECT c.relname AS name,
          array_agg(quote_ident(a.attname) ORDER BY a.attnum) FILTER (
            WHERE a.attname NOT IN ('project_number', 'lease', 'dispatcher', 'held_until', 'held_since', 'moved_with')
@@ -125,7 +123,7 @@ export const listTables = (schema: string): string => `
 `
 
 /** Returns the columns of a project itself. */
-export const listProjectColumns = (schema: string): string => `
+const listProjectColumns = (schema: string): string => `
   SELECT array_agg(quote_ident(a.attname) ORDER BY a.attnum) AS columns FROM pg_attribute a
   WHERE a.attrelid = '${schema}.projects'::regclass AND a.attnum > 0 AND NOT a.attisdropped
     AND a.attname NOT IN ('id', 'number')
@@ -138,7 +136,7 @@ const orders: Readonly<Record<string, string>> = {
 }
 
 /** A project in a database. */
-export interface RowPosition {
+interface RowPosition {
   /** Its number there: digits. */
   readonly number: string
   /** By how much its deliveries come earlier than in the database: before all others. */
@@ -166,7 +164,7 @@ const rowsOf = (schema: string, table: TableRow, { number, shift }: RowPosition)
 `
 
 /** Returns how many rows of a project a table has, and a digest in which their order does not count. */
-export const summarize = (schema: string, table: TableRow, place: RowPosition): string => `
+const summarize = (schema: string, table: TableRow, place: RowPosition): string => `
   SELECT count(*)::float8 AS count,
          coalesce(sum(
            ('x' || encode(substr(sha256(convert_to(to_json(r)::text, 'UTF8')), 1, 8), 'hex'))::bit(64)::bigint
@@ -175,13 +173,13 @@ export const summarize = (schema: string, table: TableRow, place: RowPosition): 
 `
 
 /** Starts to read the rows of a project in a table. */
-export const startReading = (schema: string, table: TableRow, place: RowPosition): string => `
+const startReading = (schema: string, table: TableRow, place: RowPosition): string => `
   DECLARE moved NO SCROLL CURSOR FOR
   SELECT to_json(r)::text AS row FROM (${rowsOf(schema, table, place)} ${orders[table.name] ?? ""}) r
 `
 
 /** Writes rows of a project: a JSON array of them, `$1`. */
-export const write = (schema: string, { columns, has_number, name }: TableRow, number: string) => {
+const write = (schema: string, { columns, has_number, name }: TableRow, number: string) => {
   const all = columns.join(", ")
   // The same key may belong to a request of another project there.
   const numbers = name === "answers" ? ["project_number", "moved_with"] : ["project_number"]
@@ -193,7 +191,7 @@ export const write = (schema: string, { columns, has_number, name }: TableRow, n
 }
 
 /** Returns the last position of a delivery of a project. */
-export const lastPosition = (schema: string, number: string): string => `
+const lastPosition = (schema: string, number: string): string => `
   SELECT greatest(
     (SELECT max(d.position) FROM ${schema}.deliveries d WHERE d.event_id IN (
       SELECT e.id FROM ${schema}.events e WHERE e.project_number = ${number})),
@@ -204,7 +202,7 @@ export const lastPosition = (schema: string, number: string): string => `
 `
 
 /** Returns a project itself, as JSON. */
-export const readProject = (schema: string, columns: string, number: string): string => `
+const readProject = (schema: string, columns: string, number: string): string => `
   SELECT to_json(r)::text AS row
   FROM (SELECT ${columns} FROM ${schema}.projects WHERE number = ${number}) r
 `
@@ -213,7 +211,7 @@ export const readProject = (schema: string, columns: string, number: string): st
  * Writes a project, parked: its id `$1`, and what was read of it, `$2`. It keeps the number that the directory
  * has for it. Returns the number.
  */
-export const writeProject = (schema: string, columns: string): string => `
+const writeProject = (schema: string, columns: string): string => `
   INSERT INTO ${schema}.projects (id, number, ${columns}) OVERRIDING SYSTEM VALUE
   SELECT chr(1) || $1::text, coalesce(
     (SELECT e.number FROM ${schema}.elsewhere e WHERE e.id = $1::text),
@@ -223,17 +221,17 @@ export const writeProject = (schema: string, columns: string): string => `
 `
 
 /** Deletes the answers that an earlier stay of a project has left: housekeeping leaves them until they are old. */
-export const deleteAnswers = (schema: string, number: string): string => `
+const deleteAnswers = (schema: string, number: string): string => `
   DELETE FROM ${schema}.answers WHERE project_number = ${number}
 `
 
 /** Holds the webhooks of a project forever. */
-export const hold = (schema: string, number: string): string => `
+const hold = (schema: string, number: string): string => `
   UPDATE ${schema}.webhooks SET held_until = 'infinity' WHERE project_number = ${number}
 `
 
 /** Returns whether nothing is left of projects that were deleted. */
-export const isSwept = (schema: string): string => `
+const isSwept = (schema: string): string => `
   SELECT NOT EXISTS (SELECT FROM ${schema}.deleted_projects) AS holds
 `
 

@@ -38,13 +38,13 @@ const createAddTicket = (schema: string): string => `
 `
 
 /** The column of a project. */
-export const endsPlace = `
+const endsPlace = `
     -- Members up to this user id have a place in the order of ends, and new ones get one. NULL if nobody has listed
     -- the ends yet. A colon comes after all user ids.
     ends_to       text COLLATE "C"`
 
 /** The columns of a membership. */
-export const endsColumns = `
+const endsColumns = `
     -- The bulk_seq of the project when ends_from was set; NULL without a place. If it is smaller than the current
     -- one, the membership does not end before the date of the last bulk extension.
     ends_seq  bigint,
@@ -52,7 +52,7 @@ export const endsColumns = `
     ends_from timestamptz`
 
 /** Creates the index. */
-export const createEnds = (schema: string): string => `
+const createEnds = (schema: string): string => `
   CREATE INDEX memberships_ends ON ${schema}.memberships (project_number, ends_seq, ends_from, user_id)
   WHERE ends_seq IS NOT NULL
 `
@@ -62,7 +62,7 @@ export const createEnds = (schema: string): string => `
  * last one that set all dates. Each has an earlier date than the one before, because those that a later one
  * covers are removed. So of those that are newer than a membership's own date, the first has the latest date.
  */
-export const createFloors = (schema: string): ReadonlyArray<string> => [
+const createFloors = (schema: string): ReadonlyArray<string> => [
   `
   CREATE TABLE ${schema}.floors (
     project_number bigint NOT NULL REFERENCES ${schema}.projects (number) ON DELETE CASCADE,
@@ -120,7 +120,7 @@ export const createFloors = (schema: string): ReadonlyArray<string> => [
  * An alarm is a lower bound of the time at which a membership has something to announce. Whoever looks sets
  * the next one, so extensions leave an alarm that is there.
  */
-export const createExpiry = (schema: string): ReadonlyArray<string> => [
+const createExpiry = (schema: string): ReadonlyArray<string> => [
   // At most one row, from the first process on that announces ends.
   `
   CREATE TABLE ${schema}.expiry (
@@ -161,7 +161,7 @@ const mostMoved = 5000
  * Creates the function `first_id`: the first id that a UUIDv7 of a time in UTC can have. The ids of a day
  * are a range.
  */
-export const createFirstId = (schema: string): string => `
+const createFirstId = (schema: string): string => `
   CREATE FUNCTION ${schema}.first_id(at timestamp) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE
   AS $$
     SELECT (lpad(to_hex(floor(extract(epoch FROM at) * 1000)::bigint), 12, '0')
@@ -173,24 +173,24 @@ export const createFirstId = (schema: string): string => `
  * Makes a function run as the owner, who changes tables on behalf of roles that own nothing. Whoever waits
  * behind that waits for a moment only: if somebody else holds a lock, there is a next time.
  */
-export const asOwner = `
+const asOwner = `
   SECURITY DEFINER SET search_path = pg_catalog, pg_temp
   SET lock_timeout = '50ms'
   SET enable_hashjoin = off SET enable_mergejoin = off`
 
 /** Whether nobody else creates or drops partitions until the transaction ends. */
-export const getsLock = (schema: string): string =>
+const getsLock = (schema: string): string =>
   `pg_try_advisory_xact_lock(hashtextextended('${schema}.days', 0))`
 
 /** Returns the days that have partitions of events, oldest first. */
-export const listDays = (schema: string): string => `
+const listDays = (schema: string): string => `
       SELECT to_date(right(c.relname, 8), 'YYYYMMDD')
       FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
       WHERE i.inhparent = '${schema}.events'::regclass AND c.relname ~ '^events_[0-9]{8}$'
       ORDER BY 1`
 
 /** Has transactions noted that store an event in a partition, but not events that move there. */
-export const noteLate = (schema: string, partition: string): string => `
+const noteLate = (schema: string, partition: string): string => `
         CREATE OR REPLACE TRIGGER late AFTER INSERT ON ${partition}
         FOR EACH ROW WHEN (NEW.xid = pg_current_xact_id()) EXECUTE FUNCTION ${schema}.note_late()`
 
@@ -211,7 +211,7 @@ const createPartition = (schema: string, table: string, key: string): string => 
  * Creates the function `create_day`, which creates the partitions of a day, and returns whether it did. A day
  * with many rows in the default partition stays there.
  */
-export const createDay = (schema: string): string => `
+const createDay = (schema: string): string => `
   CREATE FUNCTION ${schema}.create_day(day date) RETURNS boolean LANGUAGE plpgsql
   AS $$
   DECLARE
@@ -241,7 +241,7 @@ export const createDay = (schema: string): string => `
 `
 
 /** Creates the function `create_days`, which creates the partitions of today and of the next two days. */
-export const createDays = (schema: string): string => `
+const createDays = (schema: string): string => `
   CREATE FUNCTION ${schema}.create_days() RETURNS SETOF date LANGUAGE plpgsql ${asOwner}
   AS $$
   DECLARE
@@ -259,7 +259,7 @@ export const createDays = (schema: string): string => `
  * and returns it. Events that open or failed deliveries need move to the default partition; a day with
  * too many of them stays until they are fewer.
  */
-export const createDropDay = (schema: string): string => `
+const createDropDay = (schema: string): string => `
   CREATE FUNCTION ${schema}.drop_day(kept interval) RETURNS SETOF date LANGUAGE plpgsql ${asOwner}
   AS $$
   DECLARE
@@ -306,7 +306,7 @@ export const createDropDay = (schema: string): string => `
  */
 
 /** Creates the table `audit` and its ids. */
-export const createAudit = (schema: string): ReadonlyArray<string> => [
+const createAudit = (schema: string): ReadonlyArray<string> => [
   // Without a cache, so that all connections continue behind a jump.
   `CREATE SEQUENCE ${schema}.audit_ids CACHE 1`,
   `
@@ -464,7 +464,7 @@ const createDropAudit = (schema: string): string => `
  */
 
 /** Creates the tables `closed_days` and `late_events`, and what writes them. */
-export const createClosedDays = (schema: string): ReadonlyArray<string> => [
+const createClosedDays = (schema: string): ReadonlyArray<string> => [
   // At most one row: days before open_from were closed when the transaction closed_in ended. After a crash,
   // and in a copy of the database, there is none, and days are closed anew.
   `
@@ -559,7 +559,7 @@ const mostWebhooks = 512
  * milliseconds to look again, if it is known. The first row has in `kept_back` the webhooks of which a
  * limit has kept back deliveries that are ready.
  */
-export const createClaim = (schema: string): string => `
+const createClaim = (schema: string): string => `
   CREATE OR REPLACE FUNCTION ${schema}.claim(
     claimer uuid, last_lease bigint, asked integer, asked_failing integer,
     least_per_webhook integer, most_per_webhook integer, per_project integer,
@@ -877,7 +877,7 @@ const unseen = (schema: string, transactions: string): string => `
  * It is a function so that it is planned once for a connection: planning takes longer than looking into
  * the partitions of a month.
  */
-export const createReadFeed = (schema: string): string => `
+const createReadFeed = (schema: string): string => `
   CREATE FUNCTION ${schema}.read_feed(
     projects text[], base pg_snapshot, until pg_snapshot, last_xid xid8, last_id uuid,
     most_events integer, most_bytes integer
@@ -942,7 +942,7 @@ export const createReadFeed = (schema: string): string => `
 /** Migration 1: what is left of projects that were deleted, and of persons who are erased, until housekeeping removes it. */
 
 /** Creates the table `erasures`. */
-export const createErasures = (schema: string): string => `
+const createErasures = (schema: string): string => `
   CREATE TABLE ${schema}.erasures (
     project_number bigint NOT NULL REFERENCES ${schema}.projects (number) ON DELETE CASCADE,
     user_id        text COLLATE "C" NOT NULL,
@@ -954,7 +954,7 @@ export const createErasures = (schema: string): string => `
 `
 
 /** Creates the table `deleted_projects`. */
-export const createDeletedProjects = (schema: string): string => `
+const createDeletedProjects = (schema: string): string => `
   CREATE TABLE ${schema}.deleted_projects (
     number       bigint PRIMARY KEY,
     deleted_in   xid8 NOT NULL DEFAULT pg_current_xact_id(),
@@ -970,7 +970,7 @@ export const createDeletedProjects = (schema: string): string => `
  *
  * It is a function so that webhooks are read after the lock: one may have been added in the meantime.
  */
-export const createDeleteProject = (schema: string): string => `
+const createDeleteProject = (schema: string): string => `
   CREATE FUNCTION ${schema}.delete_project(deleted_id text, channel text) RETURNS SETOF bigint
   LANGUAGE plpgsql AS $$
   DECLARE
@@ -996,7 +996,7 @@ export const createDeleteProject = (schema: string): string => `
  * It begins with a project when all transactions are over that may still write rows of it. Audit rows stay
  * where the caller may not delete them.
  */
-export const createForgetProjects = (schema: string): string => `
+const createForgetProjects = (schema: string): string => `
   CREATE FUNCTION ${schema}.forget_projects(most integer) RETURNS SETOF bigint LANGUAGE plpgsql AS $$
   DECLARE
     gone bigint[];

@@ -38,7 +38,7 @@ export const lowerBoundOf = (endDate: string): string =>
   `CASE WHEN ${endDate} <= statement_timestamp() THEN ${ended} ELSE ${endDate} END`
 
 /** The values of `ends_seq` and `ends_from` of a new membership of a locked project `p`. */
-export const newEndingColumns = (endDate: string): string => `
+const newEndingColumns = (endDate: string): string => `
   CASE WHEN p.ends_to IS NOT NULL THEN p.bulk_seq END,
   CASE WHEN p.ends_to IS NOT NULL THEN ${endDate} END`
 

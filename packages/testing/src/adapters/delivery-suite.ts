@@ -22,7 +22,7 @@ export interface DeliveryHarness {
 }
 
 /** The project that tests publish events of. */
-export const deliveryProjectId = "p1"
+const deliveryProjectId = "p1"
 
 const defaults: WebhookOptions = {
   allowedNetworks: ["127.0.0.0/8"],
@@ -82,7 +82,7 @@ const startListener = async (onConnection: (socket: Net.Socket) => void) => {
 }
 
 /** Returns functions that start what a test needs, and closes all of it after the test. */
-export const deliveriesOn = (harness: DeliveryHarness) => {
+const deliveriesOn = (harness: DeliveryHarness) => {
   const closing: Array<() => unknown> = []
 
   afterEach(async () => {
@@ -109,12 +109,12 @@ export const deliveriesOn = (harness: DeliveryHarness) => {
 }
 
 /** What tests of deliveries start. */
-export type Deliveries = ReturnType<typeof deliveriesOn>
+type Deliveries = ReturnType<typeof deliveriesOn>
 
 /** What is delivered, and how it is signed. */
 
 /** Declares the tests. */
-export const eventTests = ({ receiver, sender }: Deliveries): void => {
+const eventTests = ({ receiver, sender }: Deliveries): void => {
   describe("a notification", () => {
     it("is signed with both secrets during a rotation", async () => {
       const one = await receiver()
@@ -203,7 +203,7 @@ const hangingProjects = [
 ]
 
 /** Declares the tests. */
-export const deadlineTests = ({ listener, receiver, sender }: Deliveries): void => {
+const deadlineTests = ({ listener, receiver, sender }: Deliveries): void => {
   describe("an attempt", () => {
     it.each(slowReceivers)(
       "ends at the deadline if the receiver %s, and the next attempt starts",
@@ -272,7 +272,7 @@ export const deadlineTests = ({ listener, receiver, sender }: Deliveries): void 
 const retriesFailing: Answer = (response) => void response.writeHead(500).end()
 
 /** Declares the tests. */
-export const retryTests = ({ receiver, sender }: Deliveries): void => {
+const retryTests = ({ receiver, sender }: Deliveries): void => {
   describe("a retry", () => {
     it("reaches a receiver that has recovered, with the same id", async () => {
       let isWell = false
@@ -399,7 +399,7 @@ const deletedTests = ({ receiver, sender }: Deliveries): void => {
 }
 
 /** Declares the tests. */
-export const endingTests = (deliveries: Deliveries): void => {
+const endingTests = (deliveries: Deliveries): void => {
   describe("a webhook", () => {
     disabledTests(deliveries)
     deletedTests(deliveries)
@@ -409,7 +409,7 @@ export const endingTests = (deliveries: Deliveries): void => {
 /** A process that delivers only when it is told to. */
 
 /** Declares the tests. */
-export const flushingTests = ({ receiver, sender }: Deliveries): void => {
+const flushingTests = ({ receiver, sender }: Deliveries): void => {
   describe("a process that delivers only when it is told to", () => {
     it("sends all that is due, and returns how much is left", async () => {
       const { received, url } = await receiver()

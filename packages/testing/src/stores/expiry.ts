@@ -25,10 +25,10 @@ import type { StoreTests } from "./harness.ts"
 export const dayMillis = 86_400_000
 
 /** The reminders of the tests, in days. */
-export const reminders = [7, 1] as const
+const reminders = [7, 1] as const
 
 /** The leads of reminders in days. */
-export const leadsOf = (inDays: ReadonlyArray<number>): ReadonlyArray<Millis> =>
+const leadsOf = (inDays: ReadonlyArray<number>): ReadonlyArray<Millis> =>
   reminderLeads(inDays.map((days) => Millis(days * dayMillis)))
 
 const leads = leadsOf(reminders)
@@ -41,7 +41,7 @@ export const inDays = (days: number): Effect.Effect<EndDate> =>
   Effect.map(currentUnixMillis, (now) => EndDate(now + days * dayMillis))
 
 /** A store of memberships that announces ends, and those steps of the tests that need more than one call. */
-export interface Announcing {
+interface Announcing {
   readonly store: MembershipStore["Service"]
   readonly expiry: ExpiryStore
   readonly judge: DecideAnnouncement
@@ -65,7 +65,7 @@ const announcedBy = ({ body, type }: Event): Announced => {
 }
 
 /** Sweeps with a limit until nothing is due. Returns the events. */
-export const drain = (
+const drain = (
   expiry: ExpiryStore,
   judge: DecideAnnouncement,
   limit = 100,
@@ -84,7 +84,7 @@ export const drain = (
  * Repeats a step until it returns something. Stores look at memberships that were there before once all
  * transactions are over that ran then, and other tests may have some on the same server.
  */
-export const eventually = <A, E, R>(
+const eventually = <A, E, R>(
   step: Effect.Effect<ReadonlyArray<A>, E, R>,
 ): Effect.Effect<ReadonlyArray<A>, E, R> =>
   Effect.repeat(step, { until: (found) => found.length > 0, times: 2000 })
@@ -94,7 +94,7 @@ export const eventually = <A, E, R>(
  *
  * @param prepare - what happens before the store watches the dates
  */
-export const announcing = <A, E, R>(
+const announcing = <A, E, R>(
   test: (on: Announcing) => Effect.Effect<A, E, R>,
   prepare?: (on: Pick<Announcing, "grant" | "store">) => Effect.Effect<unknown, unknown>,
 ) =>
@@ -136,7 +136,7 @@ export const announcing = <A, E, R>(
 const users = Array.from({ length: 23 }, (_, index) => UserId(String(5000 + index)))
 
 /** Declares the tests. */
-export const announcingTests = ({ advance, describe, test }: StoreTests): void => {
+const announcingTests = ({ advance, describe, test }: StoreTests): void => {
   const days = (count: number) => advance(count * dayMillis)
 
   const extendAll = (
@@ -625,7 +625,7 @@ const saidBy = ({ body }: Event): Said => {
 }
 
 /** Declares the tests. */
-export const announcingModelTests = ({ advance, property }: StoreTests): void =>
+const announcingModelTests = ({ advance, property }: StoreTests): void =>
   property(
     "announces each end date once, and only those that hold, for any sequence of changes, days, sweeps and deaths of processes",
     fc.array(modelStep, { maxLength: 30 }),

@@ -66,7 +66,7 @@ export class HostTransaction extends Context.Service<
 >()("@tenure/testing/HostTransaction") {}
 
 /** Returns the stores together with the host's transactions. */
-export const hostTransactionLayer = <Host>(
+const hostTransactionLayer = <Host>(
   stores: StoreHarness<Host>["layer"],
   transaction: NonNullable<StoreHarness<Host>["transaction"]>,
 ): Layer.Layer<StorePorts | HostTransaction, unknown> =>

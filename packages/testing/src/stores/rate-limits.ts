@@ -21,9 +21,9 @@ import type { StoreTests } from "./harness.ts"
 const hour = 3_600_000
 export const five = bucketPolicy({ limit: 5, window: Millis(hour) })
 /** Whose tokens return after a time that is no whole number of milliseconds. */
-export const seven = bucketPolicy({ limit: 7, window: Millis(hour) })
-export const twenty = bucketPolicy({ limit: 20, window: Millis(hour) })
-export const hundred = bucketPolicy({ limit: 100, window: Millis(hour) })
+const seven = bucketPolicy({ limit: 7, window: Millis(hour) })
+const twenty = bucketPolicy({ limit: 20, window: Millis(hour) })
+const hundred = bucketPolicy({ limit: 100, window: Millis(hour) })
 
 export const policies: BucketPolicies = { address: hundred, key: hundred, burst: hundred }
 
@@ -41,7 +41,7 @@ export const take = Effect.fnUntraced(function* (of: LimitedClient, by: BucketPo
 })
 
 /** Returns the tokens that remain in each bucket after a take. */
-export const remainders = (
+const remainders = (
   taken: TakeResult,
   by: BucketPolicies = policies,
 ): Record<keyof BucketPolicies, number> => ({
@@ -128,7 +128,7 @@ const takeNaively = (model: Model, { address, keyId }: LimitedClient, now: numbe
 }
 
 /** Declares the tests. */
-export const modelTests = ({ advance, property }: StoreTests): void =>
+const modelTests = ({ advance, property }: StoreTests): void =>
   property(
     "behaves like simple token buckets, for any sequence of takes and waits",
     steps,

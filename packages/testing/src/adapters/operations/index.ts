@@ -14,7 +14,7 @@ import { webhookRepairTests, webhookTests } from "./webhooks.ts"
 const identityPath = "/v2/identity"
 
 /** Declares the tests. */
-export const identityTests = (serving: Serving): void => {
+const identityTests = (serving: Serving): void => {
   describe("the identity", () => {
     it(
       "says who sends a request, and what they may do",
@@ -36,7 +36,7 @@ const path = "/v2/status"
 const activity = "/v2/status/activity"
 
 /** Declares the tests. */
-export const statusTests = (serving: Serving): void => {
+const statusTests = (serving: Serving): void => {
   describe("the status", () => {
     it(
       "says to an admin of all projects how the server is doing",
