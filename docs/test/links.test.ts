@@ -3,6 +3,7 @@ import { glob } from "node:fs/promises"
 import { dirname, join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { root } from "./examples.ts"
+import { importPaths } from "./modules.ts"
 
 const files: Array<string> = []
 for await (const file of glob(
@@ -47,5 +48,13 @@ describe("the links of a page lead somewhere:", () => {
     const links = [...read(page).matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = ""]) => link)
     const local = links.filter((link) => !/^[a-z]+:/.test(link))
     expect(local.flatMap((link) => faultOf(page, link) ?? [])).toEqual([])
+  })
+})
+
+describe("the import paths on a page can be imported:", () => {
+  it.each(files.toSorted())("%s", (page) => {
+    const quoted = [...read(page).matchAll(/`((?:@tenure\/[\w-]+|tenure)\/[\w/-]+)`/g)]
+    const paths = quoted.map(([, path = ""]) => path)
+    expect(paths.filter((path) => !importPaths.has(path))).toEqual([])
   })
 })

@@ -42,6 +42,15 @@ for (const name of new Set(modules.map(packageOf))) {
   }
 }
 
+const ofTenure = modules.filter((path) => /^packages\/tenure\/src\/[\w-]+\.ts$/.test(path))
+
+/** Every path that can be imported. */
+export const importPaths: ReadonlySet<string> = new Set([
+  ...entries.keys(),
+  // The manifest exports them by a pattern.
+  ...ofTenure.map((path) => path.replace("packages/tenure/src", "tenure").replace(".ts", "")),
+])
+
 /** The modules that a package exports. */
 export const entryPoints: ReadonlySet<string> = new Set(entries.values())
 

@@ -1,6 +1,6 @@
 /** The program that the suite of adapters runs in Bun and in Deno, and controls over HTTP. */
 
-import { createTenure } from "@tenure/core"
+import { type Tenure, type TenureOptions, createTenure } from "@tenure/core"
 import { fetchHandler } from "@tenure/fetch"
 import { memory } from "@tenure/memory"
 import { nodeTransport } from "@tenure/node-http"
