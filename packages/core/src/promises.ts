@@ -77,7 +77,7 @@ export interface Promises extends Mountable, Connectable, PromisedServices {
    * After all other errors the transaction can go on. Throws `TransactionsUnsupported` if the stores
    * cannot do this: those of `tenure/postgres` can.
    *
-   * @param connection - a client of `pg`, or what a function of `tenure/postgres/within` returns
+   * @param connection - a client of `pg`, or what a function of `tenure/within` returns
    * @example
    * ```ts
    * import pg from "pg"
