@@ -1,4 +1,4 @@
-/** Stores in memory of which one is wrong in one way. */
+/** Stores in memory that break one promise each. */
 
 import type { StorePorts } from "@tenure/core/store"
 import { memory } from "@tenure/memory"
@@ -7,31 +7,35 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import { TestClock } from "effect/testing"
+import type { Port } from "../../src/stores/harness.ts"
 
-/** A store that is wrong. */
-export interface Mutant {
-  /** What is wrong, to be read after "a store that". */
-  readonly name: string
+/** A store that breaks a promise. */
+export interface WrongStore {
+  readonly port: Port
+  /** The test of the port that must fail. */
+  readonly test: string
   readonly layer: Layer.Layer<StorePorts, unknown>
 }
 
 /** Stores in memory, on a clock of the tests. */
-export const stores = Layer.merge(memory(), TestClock.layer())
+export const rightStores = Layer.merge(memory(), TestClock.layer())
 
-/** Returns the operations of a store that are wrong. It may call the right ones, and other stores. */
+/** Returns the operations that break a promise. They may call the right ones, and other stores. */
 type Break<Shape> = (right: Shape, context: Context.Context<StorePorts>) => Partial<Shape>
 
-/** Makes mutants of a store from what is wrong with each. */
-export const mutantsOf = <Identifier, Shape>(
+/** Wraps a store for each test in the table, so that this test must fail. */
+export const wrongStores = <Identifier, Shape>(
+  port: Port,
   store: Context.Key<Identifier, Shape>,
-  broken: Readonly<Record<string, Break<Shape>>>,
-): ReadonlyArray<Mutant> =>
-  Object.entries(broken).map(([name, wrong]) => ({
-    name,
+  table: Readonly<Record<string, Break<Shape>>>,
+): ReadonlyArray<WrongStore> =>
+  Object.entries(table).map(([test, wrong]) => ({
+    port,
+    test,
     layer: Layer.effectContext(
       Effect.map(Effect.context<StorePorts>(), (context) => {
         const right = Option.getOrThrow(Context.getOption(context, store))
         return Context.add(context, store, { ...right, ...wrong(right, context) })
       }),
-    ).pipe(Layer.provideMerge(stores)),
+    ).pipe(Layer.provideMerge(rightStores)),
   }))

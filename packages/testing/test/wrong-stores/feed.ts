@@ -1,0 +1,38 @@
+/** Feeds that break a promise. */
+
+import { type FeedPage, FeedStore } from "@tenure/core/store"
+import * as Effect from "effect/Effect"
+import { wrongStores } from "./wrong-store.ts"
+
+const paging =
+  (change: (page: FeedPage) => FeedPage) =>
+  ({ read }: FeedStore["Service"]): Partial<FeedStore["Service"]> => ({
+    read: (projects, from, size) => Effect.map(read(projects, from, size), change),
+  })
+
+const unlimited = 1_000_000
+
+export const wrongFeedStores = wrongStores("FeedStore", FeedStore, {
+  "returns the events of a project, oldest first, as they were published": paging((page) => ({
+    ...page,
+    events: page.events.slice(1),
+  })),
+  "returns the events of changes": ({ read }) => ({
+    read: (projects, from, size) => read(projects, from === "start" ? "now" : from, size),
+  }),
+  "returns only what comes later from now on": ({ read }) => ({
+    read: (projects, from, size) => read(projects, from === "now" ? "start" : from, size),
+  }),
+  "returns no more events than asked for, and none that is already in another page": paging(
+    (page) => ({ ...page, isLast: true }),
+  ),
+  "returns about as many bytes as asked for, and always an event": ({ read }) => ({
+    read: (projects, from, size) => read(projects, from, { ...size, bytes: unlimited }),
+  }),
+  "returns the events of several projects in one order, in pages too": ({ read }) => ({
+    read: (projects, from, size) => read(projects, from, { ...size, events: unlimited }),
+  }),
+  "fails for projects that do not exist": ({ read }) => ({
+    read: ([first], from, size) => read([first], from, size),
+  }),
+})

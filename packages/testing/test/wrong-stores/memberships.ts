@@ -1,0 +1,192 @@
+/** Stores of memberships that break a promise. */
+
+import {
+  ApiKeyStore,
+  type AuditRow,
+  type DecideAnnouncement,
+  EndDate,
+  type EndingPage,
+  type ExpiryStore,
+  MembershipStore,
+  Millis,
+  WebhookStore,
+  completeEvent,
+  endDateConflict,
+  hostOrigin,
+  laterOf,
+} from "@tenure/core/store"
+import * as Effect from "effect/Effect"
+import { change as changeIn, p2 } from "../../src/support/fixtures.ts"
+import { wrongStores } from "./wrong-store.ts"
+
+type Store = MembershipStore["Service"]
+type EndingQuery = Parameters<Store["listEnding"]>[1]
+
+/** Changes the rows of the audit trail. */
+const auditing =
+  (change: (row: AuditRow) => ReadonlyArray<AuditRow>) =>
+  ({ history }: Store): Partial<Store> => ({
+    history: (projectId, page) =>
+      Effect.map(history(projectId, page), (rows) => rows.flatMap(change)),
+  })
+
+/** Changes the pages. */
+const paging =
+  (change: (page: EndingPage) => EndingPage) =>
+  ({ listEnding }: Store): Partial<Store> => ({
+    listEnding: (projectId, page) => Effect.map(listEnding(projectId, page), change),
+  })
+
+/** Changes what is asked for. */
+const asking =
+  (change: (page: EndingQuery) => EndingQuery) =>
+  ({ listEnding }: Store): Partial<Store> => ({
+    listEnding: (projectId, page) => listEnding(projectId, change(page)),
+  })
+
+/** Changes how a store announces ends. */
+const announcing =
+  (change: (right: ExpiryStore) => Partial<ExpiryStore>) =>
+  (store: Store): Partial<Store> => ({
+    expiry: store.expiry && { ...store.expiry, ...change(store.expiry) },
+  })
+
+/** Changes what a store does with what is decided. */
+const deciding = (change: (judge: DecideAnnouncement) => DecideAnnouncement) =>
+  announcing(({ sweep }) => ({ sweep: (limit, judge) => sweep(limit, change(judge)) }))
+
+export const wrongMembershipStores = wrongStores("MembershipStore", MembershipStore, {
+  "expects the date of the last bulk extension, not the one that it overrode": ({ extend }) => ({
+    extend: ({ expectedEndDate: _, ...extension }) => extend(extension),
+  }),
+  "succeeds once, if many expect the same date at the same time": ({ extend, find }) => ({
+    extend: Effect.fnUntraced(function* ({ expectedEndDate, ...extension }) {
+      const conflict = endDateConflict(
+        yield* find(extension.projectId, extension.userId),
+        expectedEndDate,
+      )
+      if (conflict !== undefined) return yield* conflict
+      yield* Effect.yieldNow
+      return yield* extend(extension)
+    }),
+  }),
+  "ends with the latest date, if many arrive at the same time": ({ extend, find }) => ({
+    extend: Effect.fnUntraced(function* ({ mode, ...extension }) {
+      const { endDate } = yield* find(extension.projectId, extension.userId)
+      yield* Effect.yieldNow
+      const later = laterOf(endDate, { ...extension, mode })
+      return yield* extend({ ...extension, mode: later && mode })
+    }),
+  }),
+  "audits each membership, with its origin and both dates": auditing((row) => [
+    row.action === "imported" ? { ...row, origin: hostOrigin } : row,
+  ]),
+  "is audited in its order, with new members and existing ones, whatever their ids are": auditing(
+    (row) => (row.action === "imported" ? [] : [row]),
+  ),
+  "sets and counts every membership of the project, including those that end later": (right) => ({
+    extendAll: (extension) => right.extendAll({ ...extension, mode: "neverShorten" }),
+  }),
+  "with neverShorten, counts every membership, and changes none that ends later": (right) => ({
+    extendAll: (extension) => right.extendAll({ ...extension, mode: "set" }),
+  }),
+  "counts the memberships, and those that end after a date": ({ count }) => ({
+    count: (projectId, endDate) => count(projectId, EndDate(endDate + 999)),
+  }),
+  "returns only memberships in one state, to the limit, by the date that holds": ({ list }) => ({
+    list: (projectId, { after, limit }) => list(projectId, { after, limit }),
+  }),
+  "returns only memberships of the users asked for, in the same way": ({ list }) => ({
+    list: (projectId, { userIds: _, ...page }) => list(projectId, page),
+  }),
+  "returns the reason of every change": auditing((row) => [
+    row.action === "extended" ? row : { ...row, reason: undefined },
+  ]),
+  "has nothing after a cursor that no row has": ({ history }) => ({
+    history: (projectId, page) => history(projectId, { ...page, after: undefined }),
+  }),
+  "has those that have not ended, soonest first, page by page": asking((page) => ({
+    ...page,
+    limit: page.limit + 1,
+  })),
+  "has them where they end now, whatever has changed their ends": paging(({ memberships }) => ({
+    memberships,
+    next: undefined,
+  })),
+  "goes on with those that a bulk extension between pages leaves as they are": asking((page) => ({
+    ...page,
+    after: undefined,
+  })),
+  "orders projects by their ids, page by page, of those within": ({ listProjects }) => ({
+    listProjects: (page) => listProjects({ ...page, within: "all" }),
+  }),
+  "happens once if several delete the project at the same time": () => ({
+    deleteProject: () => Effect.void,
+  }),
+  "makes a grant once, at the same time": ({ grant, recall }) => ({
+    grant: Effect.fnUntraced(function* ({ once, ...granted }) {
+      const known = once && (yield* recall(once, granted.projectId))
+      yield* Effect.yieldNow
+      return known ?? (yield* grant(granted))
+    }),
+  }),
+  "has no history, and nobody else loses any": ({ erase }) => ({
+    erase: (erasure) => erase({ ...erasure, origin: hostOrigin }),
+  }),
+  "is removed from events, also those to be delivered, and nothing else is": ({ erase }) => ({
+    erase: (erasure) => erase({ ...erasure, event: changeIn(erasure.projectId).event }),
+  }),
+  "is erased after the membership has ended, and if nothing is known": ({ erase }) => ({
+    erase: (erasure) =>
+      Effect.map(erase(erasure), (result) => result ?? completeEvent(erasure.event, 0)),
+  }),
+  "keeps what other projects know, and a history of what follows": ({ erase }) => ({
+    erase: (erasure) =>
+      Effect.tap(erase(erasure), () => Effect.ignore(erase({ ...erasure, ...changeIn(p2) }))),
+  }),
+  "is erased once with an idempotency key, whatever was written since": ({ erase }) => ({
+    erase: ({ once: _, ...erasure }) => erase(erasure),
+  }),
+  "has who was shown what": ({ recordShown }) => ({
+    recordShown: (...shown) => Effect.ignore(recordShown(...shown)),
+  }),
+  "make a chain if members are extended often at the same time, with idempotency keys": (
+    right,
+  ) => ({
+    extend: ({ once: _, ...extension }) => right.extend(extension),
+  }),
+  "makes an ending once, one after another": auditing((row) =>
+    row.action === "ended" ? [] : [row],
+  ),
+  "creates a project once, and does so with a new key for one that exists": (right) => ({
+    createProject: (projectId, { once: _, ...occasion }) =>
+      right.createProject(projectId, occasion),
+  }),
+  "come also for members that were looked at while the clock was ahead": announcing((right) => ({
+    watch: (leads) => Effect.as(right.watch(leads), -1e15),
+  })),
+  "are only the latest of what is due at once": announcing(({ watch }) => ({
+    watch: () => watch([Millis(0)]),
+  })),
+  "are of no more members than asked for, and tell whether there are more": announcing((right) => ({
+    sweep: (limit, judge) => right.sweep(10 * limit, judge),
+  })),
+  "do not come again for the same date": deciding(
+    (judge) => (candidate, now) => judge({ ...candidate, announced: undefined }, now),
+  ),
+})
+
+/** Stores whose changes the audit trail shows wrongly. */
+export const wronglyAudited = [
+  ...wrongStores("MembershipStore", ApiKeyStore, {
+    "has who changed keys and projects, and only of changes": ({ add }) => ({
+      add: (key, { at }) => add(key, { at, origin: hostOrigin }),
+    }),
+  }),
+  ...wrongStores("MembershipStore", WebhookStore, {
+    "has who changed webhooks, and only of changes": ({ rotateSecret }) => ({
+      rotateSecret: (projectId, webhookId, rotation, { at }) =>
+        rotateSecret(projectId, webhookId, rotation, { at, origin: hostOrigin }),
+    }),
+  }),
+]
