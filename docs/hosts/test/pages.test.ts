@@ -37,7 +37,7 @@ const token = "a-token-of-the-test"
 
 /** Has the code of an example make a project and a key, too. */
 const withKey = (code: string): string =>
-  `${code.replace(/Tenure\.make\((\{[^]*?\})\)/, "prepare(createTenure($1))")}
+  `${code.replace(/createTenure\((\{[^]*?\})\)/, "prepare(createTenure($1))")}
   async function prepare(making) {
     const tenure = await making
     await tenure.memberships.createProject("p1")
