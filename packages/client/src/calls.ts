@@ -4,18 +4,18 @@ import type { Events } from "./operations.ts"
 import type { Method, RequestTemplate, WithLines } from "./request.ts"
 import type { Page } from "./response.ts"
 
-/** The options of a call. */
+/** Options for a single call. */
 export interface CallOptions {
-  /** Aborts the call, also while it waits: it rejects with the reason of the signal. */
+  /** Aborts the call, even while it waits: the call rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined
   /**
-   * Calls with the same key are made once, as long as the server keeps it: for what is called again
-   * after a restart. By default, every call has its own.
+   * Calls with the same key are made once, for as long as the server keeps the key. Use it to repeat a
+   * call after a restart. By default, each call has a new key.
    */
   readonly idempotencyKey?: string | undefined
 }
 
-/** Performs the operation of a method and a path. */
+/** Sends a request and returns its result. */
 export interface Calls {
   readonly call: <Result extends object>(
     method: Method,
@@ -23,14 +23,14 @@ export interface Calls {
     input: object,
     options?: CallOptions,
   ) => Promise<Result>
-  /** Performs one whose body has a line of JSON for each of `lines`. */
+  /** Sends a body with one line of JSON per entry in `lines`. */
   readonly callWithLines: <Result extends object>(
     method: Method,
     template: RequestTemplate,
     input: WithLines,
     options?: CallOptions,
   ) => Promise<Result>
-  /** Performs one that returns a list in pages. */
+  /** Requests a list, page by page. */
   readonly list: <Item>(
     method: Method,
     template: RequestTemplate,
@@ -39,19 +39,19 @@ export interface Calls {
   ) => PageList<Item>
 }
 
-/** A line of an import: a membership of a user. */
+/** One line in an import: a user's membership. */
 export interface ImportLine {
-  /** The id of the user. */
+  /** The user id. */
   readonly user_id: string
-  /** A date, which may be over: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ. */
+  /** The end date, possibly in the past: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ. */
   readonly end_date: number | string
 }
 
 /** Paged lists. */
 
 /**
- * A list: a promise of its first page, and an iterable of the items of all pages. A page is requested
- * when its first item is.
+ * A list: a promise for its first page, and an iterable over all items. It requests a page when you
+ * reach the page's first item.
  */
 export interface PageList<Item> extends Promise<Page<Item>>, AsyncIterable<Item> {}
 
@@ -76,8 +76,6 @@ export const makePages = <Item>(
     },
   })
 
-/** The events that webhooks receive. */
-
 type OwnEvents<Data extends object> = {
   readonly [Type in keyof Data]: {
     readonly type: Type
@@ -87,15 +85,15 @@ type OwnEvents<Data extends object> = {
 }
 
 /**
- * An event that a webhook received, discriminated by `type`. Other types than these may arrive: those
- * that the host publishes, unless they are given here, and those of newer servers.
+ * An event for a webhook, discriminated by `type`. Expect other types too: your own events unless you
+ * declare them here, and events from newer servers.
  *
- * @typeParam Own - the data of the events that the host publishes, by type
+ * @typeParam Own - the data in your own events, by type
  */
 export type WebhookEvent<Own extends object = {}> = (
   | Events[keyof Events]
   | OwnEvents<Own>[keyof Own]
 ) & {
-  /** The id of the event, the same in every attempt to deliver it. */
+  /** The event id, identical in every attempt. */
   readonly id: string
 }

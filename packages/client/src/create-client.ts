@@ -16,11 +16,13 @@ import {
 import { type Page, TenureError } from "./response.ts"
 import { type Subscribe, makeSubscribe } from "./subscribe.ts"
 
-/** The options of a client. */
 export interface ClientOptions {
-  /** What precedes `/v2`, for example `https://example.com/members`. */
+  /** The URL before `/v2`, for example `https://example.com/members`. */
   readonly baseUrl: string
-  /** The token of an API key. Without it, the server finds out in another way who calls, such as by a cookie. */
+  /**
+   * The token of an API key. Leave it out if the server identifies the caller in another way, such as
+   * by a cookie.
+   */
   readonly token?: string | undefined
   /** How long an attempt may take, in milliseconds. Default: 30,000. */
   readonly timeout?: number | undefined
@@ -33,9 +35,9 @@ export interface ClientOptions {
   readonly maxWait?: number | undefined
   /** The longest response, in bytes. Default: 16,777,216. */
   readonly maxResponseBytes?: number | undefined
-  /** Sends the requests in place of `fetch`. */
+  /** Replaces `fetch`. */
   readonly fetch?: typeof globalThis.fetch | undefined
-  /** Waits before a retry, in milliseconds; for tests that do not want to wait. */
+  /** Waits before a retry, in milliseconds. Tests can replace it to skip the wait. */
   readonly sleep?: typeof sleep | undefined
 }
 
@@ -63,7 +65,7 @@ const readBaseUrl = (given: string): string => {
   return url.href.replace(/\/+$/, "")
 }
 
-// Everything else would be in the message of an error of fetch.
+// Other characters make fetch throw an error, and its message contains the token.
 const readToken = (given: string | undefined): string | undefined =>
   given === undefined || /^[\x21-\x7e]+$/.test(given)
     ? given
@@ -82,12 +84,12 @@ const readOptions = (given: ClientOptions) => ({
 
 type Settings = ReturnType<typeof readOptions>
 
-/** The operations of the API, by resource. */
+/** The API's operations by resource. */
 export interface Client extends Operations {
   readonly events: Operations["events"] & { readonly subscribe: Subscribe }
 }
 
-/** The key with which a change may be sent again: the server makes it once. */
+/** Returns the idempotency key: with it, the server makes a repeated change only once. */
 const keyOf = ({ method }: OutgoingRequest, given: string | undefined, { maxRetries }: Settings) =>
   given ?? (method === "GET" || maxRetries === 0 ? undefined : crypto.randomUUID())
 
@@ -125,11 +127,10 @@ const makeList =
   }
 
 /**
- * Makes a client of the HTTP API.
+ * Creates a client for the HTTP API.
  *
- * A method takes the fields of the path, the query and the body in one object, with the names that the
- * API has, and returns the body of the response. It rejects with a `TenureError`, and with the reason of
- * the signal if that is aborted.
+ * A method takes the path, query and body fields in one object, under the API's names, and returns the
+ * response body. It rejects with a `TenureError`, or with the signal's reason if the signal aborts.
  *
  * @throws TypeError if an option is invalid. Its message does not contain the token.
  * @example

@@ -1,14 +1,13 @@
-/** Turns the input of an operation into a request. */
+/** Builds and sends one request, and decides whether to retry it. */
 
 import { type JudgedResponse, TenureError, invalidResponse, judgeResponse } from "./response.ts"
 
-/** The methods of the API. */
 export type Method = "DELETE" | "GET" | "PATCH" | "POST" | "PUT"
 
 /** A path as the document writes it, with parameters in braces. */
 export type RequestTemplate = `/v2/${string}`
 
-/** A request, without what all requests of a client have. */
+/** A request without the parts shared by all requests from a client. */
 export interface OutgoingRequest {
   readonly method: Method
   /** The path with the query. */
@@ -17,12 +16,12 @@ export interface OutgoingRequest {
   readonly contentType: string
 }
 
-/** The input of an operation whose body is lines of JSON. */
+/** Input with a body in lines of JSON. */
 export interface WithLines {
   readonly lines: Iterable<object>
 }
 
-/** One segment of a path. URLs resolve `.` and `..` even percent-encoded. */
+/** Encodes one path segment. URLs resolve `.` and `..` even if they are percent-encoded. */
 const segment = (name: string, value: unknown): string => {
   const text = String(value)
   if (value === undefined || text === "" || text === "." || text === "..") {
@@ -38,7 +37,7 @@ const queryOf = (fields: ReadonlyArray<readonly [string, unknown]>): string => {
   return texts.length === 0 ? "" : `?${new URLSearchParams(texts)}`
 }
 
-/** Fills in the parameters of a path. Returns also the fields that are left. */
+/** Fills in the path parameters. Also returns the remaining fields. */
 const fill = (template: RequestTemplate, input: object) => {
   const rest = new Map<string, unknown>(Object.entries(input))
   const path = template.replaceAll(parameter, (_, name: string) => {
@@ -50,9 +49,9 @@ const fill = (template: RequestTemplate, input: object) => {
 }
 
 /**
- * Makes a request. The fields of the input that are not in the path are the query or the body.
+ * Builds a request. Input fields without a place in the path become the query or the body.
  *
- * @throws TypeError if a path parameter is missing, or the path would be another with it
+ * @throws TypeError if a path parameter is missing or would change the path
  */
 export const makeRequest = (
   method: Method,
@@ -68,7 +67,7 @@ export const makeRequest = (
   return { method, target: path, body, contentType }
 }
 
-/** Makes a request whose body is lines of JSON. Throws as `make` does. */
+/** Builds a request with a body in lines of JSON. Throws as `makeRequest` does. */
 export const makeLinesRequest = (
   method: Method,
   template: RequestTemplate,
@@ -80,8 +79,6 @@ export const makeLinesRequest = (
   contentType: "application/x-ndjson",
 })
 
-/** A signal that also aborts when time is up. */
-
 /** Time to wait for something, from each start on. */
 export interface Deadline {
   readonly signal: AbortSignal
@@ -92,14 +89,14 @@ export interface Deadline {
   readonly isOver: () => boolean
   /** Aborts the signal. */
   readonly abort: () => void
-  /** Stops, and lets go of the other signal. */
+  /** Stops the timer and unsubscribes from the given signal. */
   readonly clear: () => void
 }
 
 /**
- * Makes a deadline that is not started.
+ * Creates a deadline, not yet started.
  *
- * @param signal - aborts that of the deadline, too
+ * @param signal - also aborts the deadline's signal
  */
 export const deadline = (signal: AbortSignal | undefined): Deadline => {
   const controller = new AbortController()
@@ -129,9 +126,7 @@ export const deadline = (signal: AbortSignal | undefined): Deadline => {
   }
 }
 
-/** The bodies of responses. */
-
-/** Iterates over the chunks of a stream, which not every runtime does by itself. */
+/** Iterates over a stream's chunks. Some runtimes cannot iterate over a stream. */
 export const bodyChunks = (stream: ReadableStream<Uint8Array>): AsyncIterable<Uint8Array> => {
   const reader = stream.getReader()
   return {
@@ -164,10 +159,10 @@ export const readBody = async (response: Response, limit: number): Promise<strin
 
 /** One attempt to perform a call. */
 
-/** What every attempt of a client needs. */
+/** Settings shared by all attempts. */
 export interface Connection {
   readonly baseUrl: string
-  /** The token of an API key, unless something else says who calls, such as a cookie. */
+  /** The API key's token. `undefined` if a cookie, for example, identifies the caller. */
   readonly token: string | undefined
   readonly fetch: typeof globalThis.fetch
   /** How long an attempt may take, in milliseconds. */
@@ -176,7 +171,7 @@ export interface Connection {
   readonly maxResponseBytes: number
 }
 
-/** The header field that says who calls. */
+/** Returns the `authorization` header field. */
 export const authorization = (token: string | undefined): Record<string, string> =>
   token === undefined ? {} : { authorization: `Bearer ${token}` }
 
@@ -191,9 +186,9 @@ const headersOf = (
 })
 
 /**
- * Sends a request, and judges the response.
+ * Sends a request and reads the response.
  *
- * @returns the result or an error. Rejects with the reason of `signal` if it is aborted.
+ * @returns the result or an error. Rejects with the reason of `signal` if it aborts.
  */
 export const attempt = async <Result extends object>(
   connection: Connection,
@@ -233,7 +228,7 @@ export const attempt = async <Result extends object>(
 
 /** Waiting. */
 
-/** The longest time that timers take, in milliseconds. */
+/** The maximum delay for a timer, in milliseconds. */
 export const longestTime = 2_147_483_647
 
 /**
@@ -258,7 +253,6 @@ export const sleep = (millis: number, signal?: AbortSignal): Promise<void> =>
 
 /** Decides whether a failed call is tried again, and when. */
 
-/** The limits of retries. */
 export interface RetryLimits {
   /** The most attempts after the first. */
   readonly maxRetries: number
@@ -269,11 +263,11 @@ export interface RetryLimits {
 const firstWait = 500
 const longestWait = 8000
 
-// 502 and 504 are what a proxy makes of a broken connection.
+// A proxy answers 502 or 504 when its connection to the server breaks.
 const statuses: ReadonlySet<number | undefined> = new Set([429, 502, 503, 504])
 const codes: ReadonlySet<string> = new Set(["NETWORK_ERROR", "TIMEOUT", "IDEMPOTENCY_IN_PROGRESS"])
 
-/** The wait without a `Retry-After`: it doubles with every attempt, and half of it is random. */
+/** Returns the wait without a `Retry-After`: it doubles with each attempt, and half is random. */
 const backOff = (retries: number, random: number): number =>
   Math.min(longestWait, firstWait * 2 ** retries) * (0.5 + random / 2)
 
@@ -297,17 +291,17 @@ export const retryDelay = (
 
 const longestPause = 30_000
 
-/** Tells whether a connection that failed is tried again, however often. */
+/** Tells whether to reconnect after this error. Reconnecting has no maximum number of attempts. */
 export const isTransient = ({ code, status = 0 }: TenureError): boolean =>
   codes.has(code) || status === 429 || status >= 500
 
 /**
- * How long to wait before the next connection, in milliseconds: at random up to a time that doubles with
- * every failure, and not before the server asks for it.
+ * Returns the wait before the next connection in milliseconds: a random part of a maximum, doubled per
+ * failure, but at least the time requested by the server.
  *
- * @param error - why the last one has failed, if it has
- * @param failures - how many have failed in a row
- * @param first - the longest wait without a failure, in milliseconds
+ * @param error - the error on the last connection, if any
+ * @param failures - the number of consecutive failures
+ * @param first - the maximum wait without a failure, in milliseconds
  * @param random - a number from 0 to 1
  */
 export const reconnectDelay = (

@@ -1,4 +1,4 @@
-/** JSON that comes from elsewhere. */
+/** Reads responses: JSON, results, errors. */
 
 import type { Problems } from "./operations.ts"
 
@@ -9,8 +9,8 @@ const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
 /**
  * Parses an object.
  *
- * @param revive - returns what takes the place of a value, as for `JSON.parse`
- * @returns `undefined` if the text is not the JSON of an object
+ * @param revive - replaces a value, as in `JSON.parse`
+ * @returns `undefined` if the text is not a JSON object
  */
 export const parseObject = (
   text: string,
@@ -24,9 +24,7 @@ export const parseObject = (
   }
 }
 
-/** The error of every call. */
-
-/** Why a call has no result, if not because of an error of an operation. */
+/** Errors raised outside the API's operations. */
 interface Faults {
   /** The server does not have the operation. */
   readonly ROUTE_NOT_FOUND: { readonly error_code: "ROUTE_NOT_FOUND"; readonly message: string }
@@ -34,17 +32,17 @@ interface Faults {
   readonly NETWORK_ERROR: never
   /** No response arrived in time. */
   readonly TIMEOUT: never
-  /** The response is not one of the API: a redirect, a proxy's page, or too long. */
+  /** The response does not come from the API: a redirect, a proxy's page, or too long. */
   readonly INVALID_RESPONSE: never
 }
 
-/** Every error code: those of the API, and those of the way to it. */
+/** An error code from the API or from the connection to it. */
 export type ErrorCode = keyof Problems | keyof Faults
 
-/** An error in the body of a response, with the fields that errors of this code have. */
+/** One error in a response body, with the fields for its code. */
 export type FieldProblem<Of extends ErrorCode = ErrorCode> = (Problems & Faults)[Of]
 
-/** What is known of a failed call. */
+/** Details about a failed call. */
 export interface TenureErrorDetails<Of extends ErrorCode = ErrorCode> {
   readonly code: Of
   readonly message: string
@@ -58,11 +56,11 @@ export interface TenureErrorDetails<Of extends ErrorCode = ErrorCode> {
 /** A call failed. `code` says why; its type lists all codes. */
 export class TenureError<Of extends ErrorCode = ErrorCode> extends Error {
   override readonly name = "TenureError"
-  /** The code. A server that is newer than this package may send others than the type lists. */
+  /** The code. A newer server may send codes missing from this type. */
   readonly code: Of
   /** The HTTP status, if there is a response. */
   readonly status: number | undefined
-  /** The id of the request, for the support of the server's operator. */
+  /** The request id, for a support request to the server's operator. */
   readonly requestId: string | undefined
   /** How many seconds the server asks to wait. */
   readonly retryAfter: number | undefined
@@ -80,10 +78,10 @@ export class TenureError<Of extends ErrorCode = ErrorCode> extends Error {
 }
 
 /**
- * Tells whether a call failed with an error of the API or of the way to it.
+ * Tells whether an error is a `TenureError`.
  *
- * @param error - what was caught
- * @param code - only errors with this code; their `problems` have its fields
+ * @param error - the caught error
+ * @param code - accepts only this code and types `problems` accordingly
  * @example
  * ```ts
  * import { createClient, isTenureError } from "tenure/client"
@@ -104,9 +102,7 @@ export const isTenureError = <Of extends ErrorCode = ErrorCode>(
 ): error is TenureError<Of> =>
   error instanceof TenureError && (code === undefined || error.code === code)
 
-/** Decides what a response means. */
-
-/** A response that was read to its end. */
+/** A complete response. */
 export interface JudgedResponse {
   readonly status: number
   /** The `Retry-After` header. */
@@ -114,7 +110,7 @@ export interface JudgedResponse {
   readonly text: string
 }
 
-/** The result of a call. */
+/** A successful call's result. */
 export interface Success<Data> {
   readonly ok: true
   readonly request_id: string
@@ -125,20 +121,19 @@ export interface Success<Data> {
   readonly data: Data
 }
 
-/** The result of a call that counts items. */
+/** A result with a number of items. */
 export interface Counted<Data> extends Success<Data> {
   readonly total: number
 }
 
-/** One page of a list. */
 export interface Page<Item> extends Counted<ReadonlyArray<Item>> {
-  /** The cursor of the next page, `null` on the last. */
+  /** The cursor for the next page, `null` on the last page. */
   readonly next: string | null
 }
 
-/** What came after a cursor. */
+/** The items after a cursor. */
 export interface Continued<Item> extends Counted<ReadonlyArray<Item>> {
-  /** The cursor from which to go on. */
+  /** The cursor to continue from. */
   readonly next: string
 }
 
@@ -147,7 +142,7 @@ const isProblem = (value: unknown): value is FieldProblem =>
   typeof value["message"] === "string" &&
   typeof (value["error_code"] ?? value["code"]) === "string"
 
-/** The errors in the body of a failure: at least one, or it is not a failure of the API. */
+/** Returns the errors in a failure's body. The API always sends at least one. */
 const problemsOf = (body: Readonly<Record<string, unknown>>): ReadonlyArray<FieldProblem> => {
   const { error, errors = [error] } = body
   return Array.isArray(errors) && errors.every(isProblem) ? errors : []
@@ -169,11 +164,13 @@ export const readRetryAfter = (header: string | null, now: number): number | und
   return Number.isNaN(at) ? undefined : Math.max(0, (at - now) / 1000)
 }
 
-/** Tells whether a body is a result. What its data are, the OpenAPI document says. */
+/** Tells whether a body is a result. The OpenAPI document describes its data; nothing checks it here. */
 const isResult = <Result extends object>(body: object): body is Result =>
   "ok" in body && body.ok === true && "request_id" in body && "data" in body
 
-/** The response is not one of the API. Nothing of its text is told: it may be anything. */
+/**
+ * The response does not come from the API. The message omits its text, because it may contain anything.
+ */
 export const invalidResponse = (status: number, what: string, retryAfter?: number): TenureError =>
   new TenureError({
     code: "INVALID_RESPONSE",
@@ -183,9 +180,9 @@ export const invalidResponse = (status: number, what: string, retryAfter?: numbe
   })
 
 /**
- * Judges a response that is not a success.
+ * Converts a failed response to an error.
  *
- * @param secret - what the error must not contain, though the server repeats it
+ * @param secret - removed from the error, in case the server repeats it
  * @param now - the current time in milliseconds since the epoch
  */
 export const refusalError = (
@@ -212,10 +209,9 @@ export const refusalError = (
 }
 
 /**
- * Judges a response.
+ * Converts a response to a result or an error.
  *
- * @returns the body of a success as it is, which the OpenAPI document describes, or the error that
- *   `refusal` returns
+ * @returns the body as described in the OpenAPI document, or an error from `refusalError`
  */
 export const judgeResponse = <Result extends object>(
   answer: JudgedResponse,

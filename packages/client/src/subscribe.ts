@@ -16,12 +16,12 @@ import {
 } from "./request.ts"
 import { TenureError, invalidResponse, parseObject, refusalError } from "./response.ts"
 
-/** What precedes a blank line. */
+/** A frame: the fields before a blank line. */
 export interface Frame {
   readonly event: string
   /** `undefined` if the frame has none. */
   readonly data: string | undefined
-  /** The last id that the stream has had until here. */
+  /** The most recent id in the stream so far. */
   readonly id: string | undefined
   /** How long to wait before coming again, in milliseconds, if the frame says it. */
   readonly retry: number | undefined
@@ -32,7 +32,7 @@ const lineEnd = /\r\n|\r|\n/
 // A line without a colon is a name alone. Without a name, it is a comment.
 const field = /^([^:]*):? ?([^]*)$/
 
-/** Collects the fields of frames. Returns a frame at its end. */
+/** Collects fields and returns a frame at a blank line. */
 const collector = () => {
   let id: string | undefined
   let event = ""
@@ -59,13 +59,15 @@ const collector = () => {
   }
 }
 
-/** Makes a function that takes the text of a stream in pieces of any size, and returns the frames that end there. */
+/**
+ * Creates a parser. It takes text in pieces of any size and returns the frames completed by each piece.
+ */
 export const makeParser = (): ((text: string) => ReadonlyArray<Frame>) => {
   const collect = collector()
   let begun = ""
   let endsWithReturn = false
   return (text) => {
-    // The line feed ends the line that the carriage return has ended.
+    // The line feed belongs to the previous piece's carriage return.
     const isSecondHalf = endsWithReturn && text.startsWith("\n")
     if (text !== "") endsWithReturn = text.endsWith("\r")
     const [first = "", ...lines] = (isSecondHalf ? text.slice(1) : text).split(lineEnd)
@@ -77,7 +79,7 @@ export const makeParser = (): ((text: string) => ReadonlyArray<Frame>) => {
 
 /** One connection to the feed, by Server-Sent Events. */
 
-/** A connection that receives frames. */
+/** A connection to the feed. */
 interface FeedStream {
   /** The frames, until the server ends them or the connection fails. */
   readonly frames: AsyncIterable<Frame>
@@ -104,7 +106,7 @@ const failureOf = (limit: Deadline, secret: string | undefined, cause: unknown):
   })
 }
 
-/** Iterates over the frames in chunks of bytes. */
+/** Parses chunks of bytes into frames. */
 async function* framesOf(
   chunks: AsyncIterable<Uint8Array>,
   maxBytes: number,
@@ -121,7 +123,7 @@ async function* framesOf(
   }
 }
 
-/** Iterates over the chunks of a body, and gives up when nothing has arrived for too long. */
+/** Iterates over a body's chunks. Aborts after 45 seconds without a chunk. */
 const watched = (body: ReadableStream<Uint8Array>, limit: Deadline): AsyncIterable<Uint8Array> => {
   const chunks = bodyChunks(body)[Symbol.asyncIterator]()
   return {
@@ -137,9 +139,9 @@ const watched = (body: ReadableStream<Uint8Array>, limit: Deadline): AsyncIterab
 /**
  * Opens a connection.
  *
- * @param ticket - what says who connects, in place of the token
+ * @param ticket - identifies the caller instead of the token
  * @param signal - closes the connection
- * @returns the connection, or why it failed
+ * @returns the connection, or the error
  */
 const openFeedStream = async (
   { baseUrl, fetch, maxResponseBytes, timeout, token }: Connection,
@@ -191,36 +193,34 @@ const openFeedStream = async (
   }
 }
 
-/** Follows the feed of a project, over as many connections as it takes. */
-
 /**
- * Which events to follow, and what to do with them. Functions may return promises: nothing else is done
- * until these are fulfilled, and if one rejects or throws, the subscription rejects with the same error.
+ * A subscription to a project's events. Callbacks may return promises: the subscription waits for them
+ * before it continues. If one throws or rejects, the subscription rejects with the same error.
  *
- * @typeParam Own - the data of the events that the host publishes, by type
+ * @typeParam Own - the data in your own events, by type
  */
 export interface Subscription<Own extends object = {}> {
-  /** The id of the project. */
+  /** The project id. */
   readonly project_id: string
-  /** The cursor to begin after, `"start"` for the oldest event that is kept. By default, now. */
+  /** The cursor to begin after, or `"start"` for the oldest kept event. Default: now. */
   readonly after?: string | undefined
-  /** Only events of these types. By default, all. */
+  /** Only events with these types. Default: all. */
   readonly types?: ReadonlyArray<string> | undefined
   /**
-   * Gets a ticket, which takes the place of the token: for browsers, which must not have the token. It is
-   * called for each connection, because a ticket can be used once. If it rejects, it is called again
-   * later, unless with a `TenureError` that says that this is of no use.
+   * Gets a ticket to use instead of the token, because a browser must not know the token. Called for
+   * each connection: a ticket is valid once. If it rejects, it is called again later, unless it rejects
+   * with a permanent `TenureError`.
    */
   readonly ticket?: (() => Promise<string>) | undefined
   /** Processes an event. */
   readonly onEvent: (event: WebhookEvent<Own>) => unknown
-  /** Takes the cursor after all events that were processed. Begin after it the next time. */
+  /** Receives the cursor after all processed events. Begin after it next time. */
   readonly onCursor?: ((cursor: string) => unknown) | undefined
   /**
-   * Called when events are missing: those after the cursor are not kept any more, or the server has other
-   * data, for example of a backup. Read again here what you know of the project. What has happened since
-   * just before the call comes as events then, or what comes after the cursor that it returns. Without
-   * the function, the subscription rejects with the code `CURSOR_EXPIRED`.
+   * Called when events are missing: either the server deleted those after the cursor, or it was
+   * restored from a backup. Read the project's current state here. Return a cursor to continue after
+   * it; otherwise, the events since just before the call follow. Without this callback, the
+   * subscription rejects with the code `CURSOR_EXPIRED`.
    */
   readonly onReset?: (() => unknown) | undefined
   /**
@@ -234,12 +234,12 @@ export interface Subscription<Own extends object = {}> {
 }
 
 /**
- * Follows the events of a project until its signal aborts: connects, and connects again when the
- * connection ends or fails, in such a way that no event is missing. Events come in their order, and once,
- * unless the program starts again from an earlier cursor.
+ * Follows a project's events until the signal aborts. Reconnects when a connection ends or fails,
+ * without missing an event. Events arrive in order and once, unless you start again from an earlier
+ * cursor.
  *
- * @returns a promise that is fulfilled when the signal aborts. It rejects with a `TenureError` if the
- *   server refuses the connection for good, for example with the code `PROJECT_NOT_FOUND`.
+ * @returns a promise, fulfilled when the signal aborts. It rejects with a `TenureError` if the server
+ *   refuses the connection permanently, for example with the code `PROJECT_NOT_FOUND`.
  * @example
  * ```ts
  * import { createClient } from "tenure/client"
@@ -258,10 +258,10 @@ export type Subscribe = <Own extends object = {}>(subscription: Subscription<Own
 // The wait before a connection if the server does not say it, in milliseconds.
 const defaultWait = 1000
 
-// A page, of which a part comes again if the connection breaks within it, has fewer.
+// More than a page holds: after a broken connection, part of a page arrives again.
 const mostKnown = 2000
 
-/** Remembers the ids of the latest events. */
+/** Remembers the latest event ids. */
 const memory = () => {
   const known = new Set<string>()
   return {
@@ -275,7 +275,7 @@ const memory = () => {
   }
 }
 
-/** Tells whether a body is an event. What its data are, the OpenAPI document says. */
+/** Tells whether a body is an event. The OpenAPI document describes its data; nothing checks it here. */
 const isEvent = <Event extends object>(body: object | undefined): body is Event =>
   body !== undefined &&
   "id" in body &&
@@ -297,7 +297,6 @@ interface Settings extends Connection {
   readonly sleep: typeof sleep
 }
 
-/** Makes the function that follows a feed. */
 export const makeSubscribe =
   (settings: Settings): Subscribe =>
   async <Own extends object = {}>(subscription: Subscription<Own>) => {
@@ -318,7 +317,7 @@ export const makeSubscribe =
       known.clear()
     }
 
-    /** Goes on to a place. The first one after a reset is that before the events which are read anew. */
+    /** Moves to a cursor. After a reset, the first cursor precedes the project's new state. */
     const goTo = async (cursor: string): Promise<void> => {
       const chosen = isReset ? await onReset?.() : undefined
       isReset = false
@@ -343,7 +342,7 @@ export const makeSubscribe =
       return id === undefined || id === after
     }
 
-    /** Follows the feed over one connection. Returns why that has failed, if it has. */
+    /** Follows the feed over one connection. Returns the error if the connection failed. */
     const follow = async (): Promise<TenureError | undefined> => {
       const given = ticket && (await ticketBy(ticket))
       if (given instanceof TenureError) return given

@@ -1,4 +1,4 @@
-/** Verifies webhooks by the `v1` signatures of Standard Webhooks 1.0. */
+/** Verifies webhooks with `v1` signatures from Standard Webhooks 1.0. */
 
 import type { WebhookEvent } from "./calls.ts"
 import { parseObject } from "./response.ts"
@@ -17,7 +17,7 @@ export class WebhookVerificationError extends Error {
     | "InvalidBody"
     /** There is no secret, or one is invalid. */
     | "InvalidSecrets"
-    /** `now` or `toleranceSeconds` is not a number that can be used. */
+    /** `now` or `toleranceSeconds` is not a usable number. */
     | "InvalidOptions"
 
   constructor(reason: WebhookVerificationError["reason"], message: string) {
@@ -28,19 +28,18 @@ export class WebhookVerificationError extends Error {
 
 /** A notification as it was received. */
 export interface WebhookNotification {
-  /** The header fields: those of a web request, or an object with names in lower case. */
+  /** The header fields: a web request's headers, or an object with lower-case names. */
   readonly headers:
     | Pick<Headers, "get">
     | Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
-  /** The raw body. A body that was parsed and serialized again does not match the signature. */
+  /** The raw body. The signature does not match a parsed and reserialized body. */
   readonly body: string | Uint8Array
 }
 
-/** The options of the verification. */
 export interface VerifyOptions {
   /** How far the timestamp may be from `now`, in seconds: 0 or more. Default: 300. */
   readonly toleranceSeconds?: number | undefined
-  /** The current time in milliseconds since the epoch. Default: that of the clock. */
+  /** The current time in milliseconds since the epoch. Default: the clock. */
   readonly now?: number | undefined
 }
 
@@ -56,7 +55,7 @@ const valueOf = (headers: WebhookNotification["headers"], name: string): unknown
   return Object.hasOwn(headers, name) ? headers[name] : undefined
 }
 
-/** The value of a header that must be there once. */
+/** Returns a header's value. The header must occur once. */
 const single = (headers: WebhookNotification["headers"], name: string): string => {
   const value = valueOf(headers, name)
   if (typeof value === "string") return value
@@ -68,7 +67,7 @@ const single = (headers: WebhookNotification["headers"], name: string): string =
 const bytesOf = (base64: string): Uint8Array<ArrayBuffer> =>
   Uint8Array.from(atob(base64), (character) => character.charCodeAt(0))
 
-/** The key of a secret, or `undefined` if it is not one: `whsec_` and the base64 of 24 to 64 bytes. */
+/** Decodes a secret: `whsec_`, then 24 to 64 bytes in base64. Returns `undefined` if it is invalid. */
 const keyOf = (secret: unknown): Uint8Array<ArrayBuffer> | undefined => {
   const [, base64 = ""] = /^whsec_([A-Za-z0-9+/]+={0,2})$/.exec(String(secret)) ?? []
   if (base64.length % 4 !== 0) return undefined
@@ -115,7 +114,7 @@ const sign = async (
   return `v1,${btoa(String.fromCharCode(...new Uint8Array(mac)))}`
 }
 
-/** Compares two texts in a time that does not depend on where they differ. */
+/** Compares two texts in constant time. */
 const isEqual = (a: string, b: string): boolean => {
   if (a.length !== b.length) return false
   let difference = 0
@@ -125,7 +124,7 @@ const isEqual = (a: string, b: string): boolean => {
   return difference === 0
 }
 
-/** Tells whether a body is an event. What its data are, the sender vouches for, who signed it. */
+/** Tells whether a body is an event. The signature vouches for its data. */
 const isEvent = <Event extends object>(body: object): body is Event =>
   "type" in body && typeof body.type === "string"
 
