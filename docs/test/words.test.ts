@@ -17,13 +17,8 @@ const above: Readonly<Record<string, Limits>> = {
   console: { of: 40, relative: 69 },
   core: { of: 44, relative: 49 },
   embedded: { of: 27, relative: 56 },
-  express: { of: 48, relative: 65 },
-  fastify: { of: 58, relative: 31 },
-  fetch: { of: 44, relative: 24 },
-  memory: { of: 49, relative: 44 },
   "node-http": { of: 34, relative: 39 },
   postgres: { of: 52, relative: 56 },
-  redis: { of: 48, relative: 56 },
   tenure: { of: 68, relative: 68 },
   testing: { of: 42, relative: 53 },
 }

@@ -1,4 +1,4 @@
-/** The errors of the parsers of Express, and what is left of the bodies that they refused. */
+/** Errors from Express's body parsers, and the middleware. */
 
 import { isIP } from "node:net"
 import {
@@ -19,7 +19,7 @@ export { type Verified } from "@tenure/node-http"
 export { verifyWebhook } from "@tenure/node-http"
 export { type VerifyOptions } from "@tenure/node-http"
 
-/** What is known of a refused body; empty for one that can still be read from the request. */
+/** The remains of a refused body; empty if the request can still be read. */
 export interface ParserRefusal {
   readonly body?: ArrivedBody
 }
@@ -29,17 +29,17 @@ const utf8 = new TextEncoder()
 const propertyOf = (error: unknown, name: string): unknown =>
   typeof error === "object" && error !== null ? Reflect.get(error, name) : undefined
 
-/** The text that a parser could not parse. */
+/** Returns the text a parser failed to parse. */
 const unparsed = (error: unknown): ArrivedBody => {
   const text = propertyOf(error, "body")
   return typeof text === "string" ? { _tag: "Bytes", bytes: utf8.encode(text) } : consumedBody
 }
 
-// Errors of decompression are those of zlib, which have a number.
+// Decompression errors come from zlib and have a number.
 const isFaultyCompression = (error: unknown, { headers }: Request): boolean =>
   headers["content-encoding"] !== undefined && typeof propertyOf(error, "errno") === "number"
 
-/** Returns what a parser left of a body that it refused, or `undefined` for any other error. */
+/** Returns the remains of a body refused by a parser, or `undefined` for any other error. */
 export const parserRefusal = (error: unknown, request: Request): ParserRefusal | undefined => {
   switch (propertyOf(error, "type")) {
     case "entity.parse.failed":
@@ -61,33 +61,30 @@ export const parserRefusal = (error: unknown, request: Request): ParserRefusal |
 
 /** Tenure as middleware for Express 4 and 5. */
 
-/** Identifies who sent an Express request. */
+/** Identifies an Express request's principal. */
 export interface ExpressAuthenticate extends Authenticate<Request> {}
 
 // With `trust proxy`, `req.ip` is whatever text the client has sent.
 const ipOf = ({ ip = "", socket }: Request): string | undefined =>
   isIP(ip) === 0 ? socket.remoteAddress : ip
 
-/** The options of the middleware. */
 export const middlewareOptions = Setting.object({
   /**
-   * Whether requests are counted by `req.ip`, which depends on the Express setting `trust proxy`, or
-   * by the address of the socket if `req.ip` is not an IP address. If not, they are counted by the
-   * address of the socket and Tenure's option `trustedProxies`.
-   * Default: `false`.
+   * Whether to count requests by `req.ip`, which depends on the Express setting `trust proxy`, or by
+   * the socket's address if `req.ip` is not an IP address. If not, they are counted by the socket's
+   * address and Tenure's option `trustedProxies`. Default: `false`.
    */
   useExpressIp: Setting.withDefault(Setting.boolean, false),
   /**
-   * Authenticates requests in place of API keys, for example by a session that other middleware has
-   * found. By default, `authenticate` of the options of `createTenure` does.
+   * Authenticates requests in place of API keys, for example by a session from earlier middleware.
+   * By default, `authenticate` in the options for `createTenure` does.
    */
   authenticate: Setting.callback<ExpressAuthenticate>(),
 })
 
-/** The options that a host passes. */
+/** The options as a host passes them. */
 export interface MiddlewareOptions extends Setting.InputOf<typeof middlewareOptions> {}
 
-/** Makes the function that has Tenure answer a request. */
 const answering = (tenure: Mountable, given: MiddlewareOptions) => {
   checkMountable(tenure)
   const { authenticate, useExpressIp } = Setting.parse(middlewareOptions, given)
@@ -114,12 +111,11 @@ const answering = (tenure: Mountable, given: MiddlewareOptions) => {
 }
 
 /**
- * Makes middleware that answers requests for the API, and passes all others on.
+ * Creates middleware. It answers requests for the API and passes all others on.
  *
  * You can mount it under a path. Use it before `express.json()`, or add `membershipErrors`. Throws a
- * `TypeError` if `tenure` is not what `await createTenure(…)` returns, and `InvalidInput` if an option is
+ * `TypeError` unless `tenure` comes from `await createTenure(…)`, and `InvalidInput` if an option is
  * invalid.
- *
  * @example
  * ```ts
  * import express from "express"
@@ -148,13 +144,11 @@ export const membershipMiddleware = (
 }
 
 /**
- * Makes middleware that answers requests for the API whose body a parser of Express, such as
- * `express.json()`, has refused. They are answered as if the parser were not there. All other errors are
- * passed on.
+ * Creates error middleware. It answers requests for the API whose body was refused by an Express
+ * parser, such as `express.json()`, as if there were no parser. It passes on all other errors.
  *
- * Mount it under the same path as `membershipMiddleware`, with the same options, after the parser. Throws
- * what `membershipMiddleware` throws.
- *
+ * Mount it after the parser, under the same path and with the same options as `membershipMiddleware`.
+ * Throws the same errors.
  * @example
  * ```ts
  * import express from "express"

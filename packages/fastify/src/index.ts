@@ -1,4 +1,4 @@
-/** Routes requests for the API that Fastify's router refuses. */
+/** Routes API requests refused by Fastify's router. */
 
 import type { IncomingMessage } from "node:http"
 import { isIP } from "node:net"
@@ -17,15 +17,15 @@ export { type Verified } from "@tenure/node-http"
 export { verifyWebhook } from "@tenure/node-http"
 export { type VerifyOptions } from "@tenure/node-http"
 
-/** The method and URL of a request. */
+/** A request's method and URL. */
 type Target = Pick<IncomingMessage, "method" | "url">
 
-// The original method and URL of each request that was redirected to a route. Shared by all instances,
-// because they may share a server.
+// The original method and URL for each redirected request. Shared by all instances, because they may
+// share a server.
 const originals = new WeakMap<IncomingMessage, Target>()
 
-// The default limit of Fastify on the length of a parameter. If the host has set a lower one, Fastify
-// itself answers requests between the two.
+// Fastify's default maximum for a parameter's length. If the host lowers it, Fastify itself answers
+// requests in between.
 const maxParameterLength = 100
 
 /** Whether Fastify's router refuses a target with this path, before any hook. */
@@ -41,7 +41,7 @@ const isRefused = (url: string, path: string): boolean => {
   }
 }
 
-/** Returns the start of a path that matches a prefix segment by segment, or `undefined`. */
+/** Returns the start of a path, if it matches a prefix segment by segment. */
 const matchPrefix = (path: string, prefix: string): string | undefined => {
   const expected = prefix.split("/")
   const start = path.split("/").slice(0, expected.length)
@@ -52,16 +52,16 @@ const matchPrefix = (path: string, prefix: string): string | undefined => {
 }
 
 /**
- * Redirects requests for the API that Fastify's router would refuse to a route of the API.
+ * Redirects API requests to an API route if Fastify's router would refuse them.
  *
- * The router refuses unknown methods, parameters that are too long, and paths with invalid
- * percent-encoding, and a target in absolute form with a fragment. Clients of the API get an envelope in these cases, too. Hooks of the host see POST
- * in place of an unknown method, and a path with other ids. Fastify still refuses an invalid parameter
- * of the prefix.
+ * The router refuses unknown methods, long parameters, invalid percent-encoding, and an absolute target
+ * with a fragment. API clients get an envelope in these cases too. The host's hooks see POST instead of
+ * an unknown method, and a path with other ids. Fastify still refuses an invalid parameter in the
+ * prefix.
  *
- * @param prefix - the prefix of the instance
+ * @param prefix - the instance's prefix
  * @param owns - whether a path, without the prefix, belongs to the API
- * @param route - the path of a route of the API, without the prefix
+ * @param route - the path for an API route, without the prefix
  */
 export const redirectRefused = (
   instance: FastifyInstance,
@@ -87,7 +87,7 @@ export const redirectRefused = (
   instance.addHook("onClose", async () => void server.off("request", onRequest))
 }
 
-/** Restores the original method and URL of a request. */
+/** Restores a request's original method and URL. */
 export const restore = (request: IncomingMessage): void =>
   void Object.assign(request, originals.get(request))
 
@@ -100,40 +100,39 @@ export interface FastifyAuthenticate extends Authenticate<FastifyRequest> {}
 const ipOf = ({ ip, socket }: FastifyRequest): string | undefined =>
   isIP(ip) === 0 ? socket.remoteAddress : ip
 
-/** The options of the plugin, in addition to Tenure itself. */
+/** The plugin's options, in addition to Tenure itself. */
 export const pluginOptions = Setting.object({
   /**
-   * Whether requests are counted by `request.ip`, which depends on the Fastify option `trustProxy`,
-   * or by the address of the socket if `request.ip` is not an IP address. If not, they are counted by
-   * the address of the socket and Tenure's option `trustedProxies`.
-   * Default: `false`.
+   * Whether to count requests by `request.ip`, which depends on the Fastify option `trustProxy`, or by
+   * the socket's address if `request.ip` is not an IP address. If not, they are counted by the socket's
+   * address and Tenure's option `trustedProxies`. Default: `false`.
    */
   useFastifyIp: Setting.withDefault(Setting.boolean, false),
   /**
-   * Authenticates requests in place of API keys, for example by a session that a hook has found. By
-   * default, `authenticate` of the options of `createTenure` does.
+   * Authenticates requests in place of API keys, for example by a session from a hook. By default,
+   * `authenticate` in the options for `createTenure` does.
    */
   authenticate: Setting.callback<FastifyAuthenticate>(),
 })
 
-/** The options that a host passes. */
+/** The options as a host passes them. */
 export interface PluginOptions extends Setting.InputOf<typeof pluginOptions> {
-  /** The result of `await createTenure(…)`. */
+  /** The result from `await createTenure(…)`. */
   readonly tenure: Mountable
 }
 
-/** Reads the options of the plugin, which come together with those of `register`. */
+/** Reads the plugin's options. Fastify adds those for `register`. */
 const read = ({ tenure, ...others }: PluginOptions & RegisterOptions) => {
   checkMountable(tenure)
   const { logLevel: _logLevel, logSerializers: _logSerializers, prefix: _prefix, ...given } = others
   return { tenure, ...Setting.parse(pluginOptions, given) }
 }
 
-// Fastify refuses an invalid media type before the last hooks of the host run. The plugin shows it a
-// valid one instead, so that those hooks decide first, and then Tenure by the original header.
+// Fastify refuses an invalid media type before the host's last hooks run. The plugin substitutes a
+// valid one: the hooks decide first, and then Tenure by the original header.
 const mediaType = /^[\w!#$%&'*+.^`|~-]+\/[\w!#$%&'*+.^`|~-]+ *(;|$)/
 
-/** The end of a path, with as many segments as the pattern has. */
+/** Returns the end of a path, with as many segments as the pattern. */
 const tailOf = (path: string, pattern: string): string =>
   `/${path
     .split("/")
@@ -141,12 +140,11 @@ const tailOf = (path: string, pattern: string): string =>
     .join("/")}`
 
 /**
- * A plugin that answers requests for the API.
+ * A plugin to answer API requests.
  *
- * It is encapsulated: the hooks of the host run for its requests too, and the parsers, error handlers
- * and routes of the host stay as they are. `register` fails with a `TypeError` if `tenure` is not what
- * `await createTenure(…)` returns, and with `InvalidInput` if an option is invalid.
- *
+ * It is encapsulated: the host's hooks also run for API requests, and the host's parsers, error
+ * handlers and routes stay unchanged. `register` fails with a `TypeError` unless `tenure` comes from
+ * `await createTenure(…)`, and with `InvalidInput` if an option is invalid.
  * @example
  * ```ts
  * import fastify from "fastify"
@@ -165,7 +163,7 @@ export const membershipPlugin: FastifyPluginAsync<PluginOptions> = async (instan
   const { authenticate, tenure, useFastifyIp } = read(given)
   const patterns = tenure.patterns.map((pattern) => `${tenure.basePath}${pattern}`)
 
-  /** Returns the path after the prefix, which may contain parameters, or `undefined` for another path. */
+  /** Returns the path after the prefix, possibly with parameters, or `undefined` for another path. */
   const pathBehindPrefix = (originalPath: string, matched: string): string | undefined => {
     const path = tailOf(originalPath, matched)
     return tenure.owns(path)
@@ -178,7 +176,7 @@ export const membershipPlugin: FastifyPluginAsync<PluginOptions> = async (instan
     restore(request.raw)
     const originalPath = pathOf(request.raw.url ?? "")
     const path = pathBehindPrefix(originalPath, pattern)
-    // Fastify may also match other spellings of a path, for example with a slash at the end.
+    // Fastify also matches other spellings, for example with a trailing slash.
     if (path === undefined) return void reply.callNotFound()
     const known = {
       path,

@@ -1,4 +1,4 @@
-/** Reads the body of a web request. */
+/** Reads web requests and writes web responses. */
 
 import {
   type ApiRequest,
@@ -52,19 +52,19 @@ export const readStream = (
   limit: number,
 ): Promise<ArrivedBody> => readBodyRead(stream, limit).catch(() => abortedBody)
 
-/** Reads the body of a request at once. */
+/** Reads a request's body at once. */
 export const readWhole = (request: Request): Promise<ArrivedBody> =>
   request.arrayBuffer().then(
     (buffer): ArrivedBody => ({ _tag: "Bytes", bytes: new Uint8Array(buffer) }),
     () => abortedBody,
   )
 
-/** Answers requests that arrive together one right after the other. */
+/** Schedules a callback for the end of this turn in the event loop. */
 
 type Immediately = (callback: () => void) => unknown
 
-// In a runtime that gives each request its own context, such as a worker, a request must not wait for
-// a timer of another request, which may be gone.
+// In a worker, each request has its own context, possibly gone before another request's timer fires.
+// There, requests must not share a timer.
 const userAgent = String(Reflect.get(globalThis, "navigator")?.userAgent)
 const sharesEventLoop = /^(Node\.js|Bun|Deno)\//.test(userAgent)
 
@@ -73,8 +73,8 @@ const immediately: Immediately | undefined = sharesEventLoop
   ? Reflect.get(globalThis, "setImmediate")
   : undefined
 
-// A server on Node stops reading a connection once enough of its responses wait to be sent. It must
-// not read on and on while requests wait here instead.
+// A server on Node stops reading a connection once enough of its responses wait to be sent. It must not
+// keep reading while requests wait here.
 const mostWaiting = 64
 
 let next: Promise<void> | undefined
@@ -91,24 +91,22 @@ const makeTurn = (): Promise<void> | undefined =>
   })
 
 /**
- * Waits until the end of this turn of the event loop, if the runtime has one. By then everything that
- * has arrived is read.
+ * Waits until the end of this turn in the event loop, if the runtime has one. By then, everything
+ * received has been read.
  *
  * Reading all requests and then answering all takes less processor time than finishing each in turn,
- * because what each step needs stays in the processor's caches. At most 64 requests wait; the others
- * go on at once.
+ * because each step finds its code and data in the processor's caches. At most 64 requests wait; others
+ * continue at once.
  */
 export const nextTick = (): Promise<void> | undefined =>
   ++waiting > mostWaiting ? undefined : (next ??= makeTurn())
-
-/** Sends the streams of responses. */
 
 // How long a client may take to read a text. Longer ones are about 64 KiB.
 const patienceMillis = 60_000
 
 /**
- * Converts the stream of a response. It takes the next text when the one before was sent, ends the stream
- * when the client has gone, and breaks off when nobody takes a text for a minute.
+ * Converts a response's stream. Takes the next text after sending the previous one, ends the stream
+ * when the client disconnects, and aborts when the client reads nothing for a minute.
  */
 export const toWebStream = (texts: AsyncIterable<string>): ReadableStream<Uint8Array> => {
   const iterator = texts[Symbol.asyncIterator]()
@@ -137,26 +135,20 @@ export const toWebStream = (texts: AsyncIterable<string>): ReadableStream<Uint8A
   )
 }
 
-/** Tenure for hosts that speak fetch: web requests in, web responses out. */
-
-/** The options of the handler. */
 export const fetchHandlerOptions = Setting.object({
   /**
-   * Authenticates requests in place of API keys. By default, `authenticate` of the options of
+   * Authenticates requests in place of API keys. By default, `authenticate` in the options for
    * `createTenure` does.
    */
   authenticate: Setting.callback<Authenticate<Request>>(),
 })
 
-/** The options that a host passes. */
+/** The options as a host passes them. */
 export interface FetchHandlerOptions extends Setting.InputOf<typeof fetchHandlerOptions> {}
 
-/** What the host knows about a request, and the web request does not contain. */
+/** The host's knowledge about a request beyond the web request. */
 export interface RequestInfo {
-  /**
-   * The IP address of the client. If missing or not an address, the client shares the limits of one
-   * address with all others without one.
-   */
+  /** The client's IP address. Without a valid address, clients share one address's limits. */
   readonly remoteAddress?: string | undefined
   /** The parsed body, if the host has read it. A web request can be read only once. */
   readonly parsedBody?: unknown
@@ -165,10 +157,10 @@ export interface RequestInfo {
 /** Answers requests for the API. Returns `undefined` for all others. */
 export type FetchHandler = (request: Request, info?: RequestInfo) => Promise<Response> | undefined
 
-// A web request with one of these methods has no body (Fetch, 5.3).
+// Web requests with these methods have no body (Fetch, 5.3).
 const withoutBody = new Set(["GET", "HEAD"])
 
-// A web request joins the values of a repeated header with commas.
+// Web requests join a repeated header's values with commas.
 const joined = /, *(?=bearer )/i
 
 const headersOf = (request: Request): HeaderFields => {
@@ -208,13 +200,11 @@ const bodyOf = (
 }
 
 /**
- * Makes a handler of web requests, for Hono, Next.js, Bun, Deno, workers and other hosts that speak
- * fetch.
+ * Creates a handler for web requests: for Hono, Next.js, Bun, Deno, workers and other fetch hosts.
  *
- * The handler matches the whole path of the URL. To mount the API under a path, set `basePath` in the
- * options of `createTenure`. Throws a `TypeError` if `tenure` is not what `await createTenure(…)` returns,
- * and `InvalidInput` if an option is invalid.
- *
+ * It matches the URL's whole path. To mount the API under a path, set `basePath` in the options for
+ * `createTenure`. Throws a `TypeError` unless `tenure` comes from `await createTenure(…)`, and
+ * `InvalidInput` if an option is invalid.
  * @example
  * ```ts
  * import { createTenure } from "tenure"

@@ -1,4 +1,4 @@
-/** A binary heap, which returns its least element first. */
+/** A binary heap: returns its least element first. */
 export interface Heap<A> {
   readonly size: () => number
   readonly peek: () => A | undefined
@@ -13,7 +13,7 @@ export interface Heap<A> {
 export const makeHeap = <A>(isLess: (one: A, other: A) => boolean): Heap<A> => {
   let elements: Array<A> = []
 
-  /** The index of the lesser of two elements; the first where the second is beyond the end. */
+  /** Returns the index with the lesser element; the first if the second is past the end. */
   const lesser = (first: number, second: number): number => {
     const one = elements[first]
     const other = elements[second]
@@ -62,18 +62,18 @@ export const makeHeap = <A>(isLess: (one: A, other: A) => boolean): Heap<A> => {
   }
 }
 
-/** The newest elements of a sequence, up to a fixed number. */
+/** The newest elements in a sequence, up to a fixed number. */
 export interface Ring<A> {
   readonly push: (element: A) => void
   /** Returns how many elements were ever pushed. */
   readonly pushed: () => number
-  /** Yields all elements that are kept, newest first. */
+  /** Yields all kept elements, newest first. */
   readonly newestFirst: () => Generator<A>
   /** Replaces each element, or drops it if there is nothing in its place. */
   readonly replace: (change: (element: A) => A | undefined) => void
 }
 
-/** Makes an empty ring that keeps `capacity` elements. */
+/** Creates an empty ring for `capacity` elements. */
 export const makeRing = <A>(capacity: number): Ring<A> => {
   let elements: Array<A> = []
   let next = 0
@@ -103,20 +103,20 @@ export const makeRing = <A>(capacity: number): Ring<A> => {
 
 /** Turns: elements wait in a queue, or are parked until a time. */
 
-/** A queue, and elements that join it later. */
+/** A queue with elements parked for later. */
 export interface RoundRobin<A> {
-  /** Puts an element at the end of the queue, unless it is in the queue already. */
+  /** Appends an element unless it is queued already. */
   readonly enqueue: (element: A) => void
-  /** Puts an element at the end of the queue, even if it is in the queue already. */
+  /** Appends an element even if it is queued already. */
   readonly requeue: (element: A) => void
-  /** Removes an element from the queue until a time; for good if that is `Infinity`. */
+  /** Removes an element from the queue until a time; permanently if that is `Infinity`. */
   readonly park: (element: A, until: number) => void
-  /** Enqueues the elements whose time has come. */
+  /** Enqueues parked elements when their time has come. */
   readonly wake: (now: number) => void
   /** Returns the queue in order. It may change during the iteration. */
   readonly queue: () => Iterable<A>
   readonly isEmpty: () => boolean
-  /** Returns a time before which no parked element joins the queue. */
+  /** Returns a lower bound for the time when the next parked element joins the queue. */
   readonly nextAt: () => number | undefined
 }
 
@@ -129,7 +129,7 @@ interface Parked<A> {
 export const makeRoundRobin = <A>(): RoundRobin<A> => {
   const queue = new Set<A>()
   const parkedBy = new Map<A, Parked<A>>()
-  // Also contains outdated entries, of elements that were enqueued or parked again.
+  // Also contains outdated entries for elements enqueued or parked again.
   const byTime = makeHeap<Parked<A>>((one, other) => one.until < other.until)
 
   const isCurrent = (entry: Parked<A>): boolean => parkedBy.get(entry.element) === entry

@@ -1,7 +1,7 @@
 /**
- * The cursors of the feed. A place counts the events of all projects, which does not concern those who may use
- * one of them. So a cursor is encrypted, and each one is another text, even of the same place: two of them do not
- * say whether anything has happened in between.
+ * Feed cursors. A position counts events in all projects, and readers in one project must not learn
+ * this number. Cursors are therefore encrypted, with a different text each time even for the same
+ * position: comparing two does not reveal whether anything happened in between.
  */
 
 import { FeedCursor } from "@tenure/core/store"
@@ -9,7 +9,7 @@ import { FeedCursor } from "@tenure/core/store"
 /** Prints and reads cursors. */
 export interface CursorCipher {
   readonly print: (place: number) => FeedCursor
-  /** Returns the place of a cursor; `undefined` if it is of another history. */
+  /** Returns a cursor's position; `undefined` if it belongs to another history. */
   readonly read: (cursor: FeedCursor) => number | undefined
 }
 
@@ -21,7 +21,7 @@ const delta = 0x9e3779b9
 
 const mixed = (half: number): number => ((half << 4) ^ (half >>> 5)) + half
 
-/** Encrypts a block by XTEA, which needs no more text than a place has, and no promise. */
+/** Encrypts a block with XTEA: its output is as short as a position, and it needs no promise. */
 export const encryptBlock = (key: Uint32Array, [high, low]: CipherBlock): CipherBlock => {
   let sum = 0
   for (let round = 0; round < rounds; round++) {
@@ -47,13 +47,13 @@ const pattern = /^([0-9a-f-]{36})\.([0-9a-z]{1,7})-([0-9a-z]{1,7})$/
 const word = 2 ** 32
 const nonces = 2 ** 16
 
-/** Makes the cursors of a new history. */
+/** Creates cursors for a new history. */
 export const makeCursorCipher = (
   crypto: Pick<typeof globalThis.crypto, "getRandomValues" | "randomUUID">,
 ): CursorCipher => {
   const epoch = crypto.randomUUID()
   const key = crypto.getRandomValues(new Uint32Array(4))
-  // Many at a time: each call of `getRandomValues` takes longer than all the rest.
+  // In bulk, because each call to `getRandomValues` takes longer than all the rest.
   const random = new Uint16Array(1024)
   let used = random.length
   const nonce = (): number => {

@@ -36,23 +36,22 @@ import {
   makeRoundRobin,
 } from "./collections.ts"
 
-/** A delivery that changes as it is attempted. */
+/** A delivery, changed by its attempts. */
 export interface Job {
   event: Event
   readonly webhookId: WebhookId
-  /** The position among all publications, which orders jobs that are due at the same time. */
+  /** The position among all publications. Orders deliveries due at the same time. */
   readonly order: number
   attempts: Array<Attempt>
   state: Delivery["state"]
-  /** When it is due, by the monotonic clock: that is what counts. */
+  /** When it is due, by the monotonic clock. Decides when it is claimed. */
   dueTick: number
-  /** When it is due, in milliseconds since the epoch: that is what is reported. */
+  /** When it is due, in milliseconds since the epoch. Only reported. */
   dueAt: number
-  /** The number of claims, including those that expired. */
+  /** The number of claims, including expired ones. */
   claims: number
 }
 
-/** Makes a job for an event that was just published. */
 const makeJob = (event: Event, webhookId: WebhookId, order: number, { tick }: Moment): Job => ({
   event,
   webhookId,
@@ -64,17 +63,17 @@ const makeJob = (event: Event, webhookId: WebhookId, order: number, { tick }: Mo
   claims: 0,
 })
 
-/** Makes a job due after a delay. */
+/** Makes a delivery due after a delay. */
 const delayJob = (job: Job, millis: number, { tick, unix }: Moment): void => {
   job.dueTick = tick + millis
   job.dueAt = unix + millis
 }
 
-/** Tells whether a job comes before another job of the same webhook. */
+/** Tells whether a delivery precedes another for the same webhook. */
 const compareJobs = (one: Job, other: Job): boolean =>
   one.dueTick === other.dueTick ? one.order < other.order : one.dueTick < other.dueTick
 
-/** Tells whether a job belongs to a webhook. */
+/** Tells whether a delivery is for a webhook. */
 const isJobOf = ({ event, webhookId }: Job, webhook: WebhookRef): boolean =>
   webhookId === webhook.webhookId && event.projectId === webhook.projectId
 
@@ -83,18 +82,18 @@ const withoutResponse = ({ result, ...attempt }: Attempt): Attempt => ({
   result: result._tag === "Answered" ? { ...result, body: "" } : result,
 })
 
-/** Removes a user id from the event of a job, if that has it, and then what the receiver has responded. */
+/** Removes a user id from a delivery's event, and then from the recorded response. */
 const eraseUserFromJob = (job: Job, userId: UserId): void => {
   if (!mentionsUser(job.event, userId)) return
   job.event = eraseUser(job.event, userId)
   job.attempts = job.attempts.map(withoutResponse)
 }
 
-/** Tells whether a job waits for its next attempt. One that is claimed was due. */
+/** Tells whether a delivery waits for its next attempt. A claimed one was due already. */
 const isLater = ({ dueTick, state }: Job, { tick }: Moment): boolean =>
   state === "waiting" && dueTick > tick
 
-/** Tells whether a replay concerns a job. */
+/** Tells whether a replay includes a delivery. */
 const isReplayed = (job: Job, which: RedeliveryFilter, now: Moment): boolean =>
   which._tag === "One"
     ? job.event.id === which.eventId &&
@@ -111,16 +110,14 @@ export const toDelivery = ({ attempts, dueAt, event, state, webhookId }: Job): D
   attempts: [...attempts],
 })
 
-/** The deliveries of one webhook that have not ended, and how its attempts went. */
-
 type LaneClaimOptions = Parameters<Outbox["Service"]["claim"]>[0]
 
-/** The lease of a claimed job. */
+/** A claimed delivery's lease. */
 interface Lease {
   readonly job: Job
   /** When it expires, by the monotonic clock. */
   readonly until: number
-  /** Whether it was claimed beyond the concurrency of the webhook. */
+  /** Whether it was prefetched beyond the webhook's concurrency. */
   readonly isAhead: boolean
 }
 
@@ -130,12 +127,12 @@ interface Progress extends Mutable<Health> {
   heldUntil: number
 }
 
-/** The lane of a webhook. */
+/** A webhook's unfinished deliveries and its recent results. */
 interface WebhookQueue extends Progress {
   webhook: StoredWebhook
   concurrency: number
   readonly waiting: Heap<Job>
-  /** The claimed jobs by the tokens of their leases. */
+  /** Claimed deliveries by lease token. */
   readonly leases: Map<string, Lease>
 }
 
@@ -148,7 +145,7 @@ const healthyWebhook: Progress = {
 
 const untried = { ...healthyWebhook, concurrency: initialConcurrency }
 
-/** Makes an empty lane. */
+/** Creates an empty queue. */
 const makeLane = (webhook: StoredWebhook): WebhookQueue => ({
   webhook,
   waiting: makeHeap<Job>(compareJobs),
@@ -165,13 +162,13 @@ const updateQueue = (lane: WebhookQueue, webhook: StoredWebhook): void => {
   lane.webhook = webhook
 }
 
-/** Returns all jobs that have not ended. */
+/** Returns all unfinished deliveries. */
 const jobsOf = ({ leases, waiting }: WebhookQueue): ReadonlyArray<Job> => [
   ...waiting.values(),
   ...[...leases.values()].map(({ job }) => job),
 ]
 
-/** Takes back jobs that wait, before they become due at another time. */
+/** Removes waiting deliveries before they become due at another time. */
 const withdrawJobs = ({ waiting }: WebhookQueue, jobs: ReadonlySet<Job>): void => {
   const others = waiting.values().filter((job) => !jobs.has(job))
   if (others.length === waiting.size()) return
@@ -179,24 +176,24 @@ const withdrawJobs = ({ waiting }: WebhookQueue, jobs: ReadonlySet<Job>): void =
   for (const job of others) waiting.push(job)
 }
 
-/** Tells whether another job may be claimed now, if one is due. */
+/** Tells whether another delivery may be claimed now, if one is due. */
 const hasRoom = (
   { failures, heldUntil, leases }: WebhookQueue,
   most: number,
   tick: number,
 ): boolean => heldUntil <= tick && leases.size < (failures > 0 ? 1 : most)
 
-/** Tells whether the next job is due, and the webhook not held. */
+/** Tells whether the next delivery is due and the webhook not held. */
 const hasReady = ({ heldUntil, waiting }: WebhookQueue, tick: number): boolean => {
   const next = waiting.peek()
   return next !== undefined && next.dueTick <= tick && heldUntil <= tick
 }
 
-/** Tells whether the next job is due, and may be claimed beyond the concurrency of the webhook. */
+/** Tells whether the next delivery is due and may be prefetched beyond the webhook's concurrency. */
 const isReadyAhead = (lane: WebhookQueue, tick: number): boolean =>
   lane.failures === 0 && hasReady(lane, tick)
 
-/** Tells whether the next job is due and may be claimed. */
+/** Tells whether the next delivery is due and may be claimed. */
 const isQueueReady = (lane: WebhookQueue, most: number, tick: number): boolean =>
   hasReady(lane, tick) && hasRoom(lane, most, tick)
 
@@ -205,15 +202,15 @@ const nextLeaseExpiry = ({ leases }: WebhookQueue): number =>
   Math.min(Infinity, ...[...leases.values()].map(({ until }) => until))
 
 /**
- * Returns when the job that is due next is or was due, if its lease is over or it has none.
+ * Returns when the next unclaimed delivery is due, or was.
  *
- * @returns milliseconds by the monotonic clock, or `Infinity` for never
+ * @returns milliseconds on the monotonic clock, or `Infinity` for never
  */
 const queueDueAt = (lane: WebhookQueue): number =>
   Math.min(lane.waiting.peek()?.dueTick ?? Infinity, nextLeaseExpiry(lane))
 
 /**
- * Returns when a job can be claimed if nothing is published or settled before.
+ * Returns when a delivery can be claimed if nothing is published or settled before.
  *
  * @returns milliseconds by the monotonic clock, or `Infinity` for never
  */
@@ -225,7 +222,7 @@ const nextAttemptOf = (lane: WebhookQueue, most: number, tick: number): number =
   return Math.min(due, nextLeaseExpiry(lane))
 }
 
-/** Claims a job, with a token for its lease. */
+/** Claims a delivery, with a token for its lease. */
 const leaseJobs = (
   lane: WebhookQueue,
   job: Job,
@@ -274,13 +271,11 @@ const recordAttempt = (
   }
 }
 
-/** The lanes of one project, which take turns. */
-
-/** The lanes of a project. */
+/** A project's webhooks, served in turn. */
 interface ProjectQueues {
   readonly lanes: Set<WebhookQueue>
   readonly turns: RoundRobin<WebhookQueue>
-  /** The number of leases of all lanes, without those that were claimed ahead. */
+  /** The number of leases, without prefetched ones. */
   leased: number
 }
 
@@ -298,28 +293,29 @@ const nextLeaseExpiryOfProject = ({ lanes }: ProjectQueues): number => {
   return first
 }
 
-/** The deliveries of all webhooks. Each webhook has a lane. Projects take turns, and so do their lanes. */
-
 type ClaimOptions = Parameters<Outbox["Service"]["claim"]>[0]
 type Page = Parameters<Outbox["Service"]["deliveries"]>[1]
 type Ended = Exclude<Delivery["state"], "waiting">
 
-/** All deliveries. Every function that changes them is one synchronous step. */
+/**
+ * All deliveries: a queue per webhook. Projects take turns, and so do the webhooks within a project.
+ * Every function changes them in one synchronous step.
+ */
 export interface Deliveries {
   readonly lanes: Map<WebhookId, WebhookQueue>
   readonly groups: Map<ProjectId, ProjectQueues>
   readonly turns: RoundRobin<ProjectQueues>
-  /** The lanes in which claims may have left jobs that are ready. */
+  /** Webhooks with deliveries a claim may have skipped. */
   readonly keptBack: Set<WebhookQueue>
   readonly ended: Ring<Job>
-  /** The number of deliveries added, and of claims. */
+  /** The number of added deliveries and of claims. */
   readonly counts: { added: number; claimed: number }
 }
 
 /**
- * Makes an empty set of deliveries.
+ * Creates an empty set.
  *
- * @param history - how many deliveries are kept after they have ended
+ * @param history - how many finished deliveries to keep
  */
 export const makeDeliveries = (history: number): Deliveries => ({
   lanes: new Map(),
@@ -347,7 +343,7 @@ const laneOf = (deliveries: Deliveries, webhook: StoredWebhook): WebhookQueue =>
   return lane
 }
 
-/** Puts a lane into the queue of its project, and the project into the queue of projects. */
+/** Enqueues a webhook in its project, and the project among the projects. */
 const enqueue = (deliveries: Deliveries, lane: WebhookQueue): void => {
   const group = groupOf(deliveries, lane)
   group.turns.enqueue(lane)
@@ -359,14 +355,14 @@ const end = ({ ended }: Deliveries, job: Job, state: Ended): void => {
   ended.push(job)
 }
 
-/** Makes a job wait until it is due. A job of a disabled webhook fails. */
+/** Queues a delivery until it is due. If its webhook is disabled, the delivery fails. */
 const wait = (deliveries: Deliveries, lane: WebhookQueue, job: Job): void => {
   if (!isOpen(lane)) return end(deliveries, job, "failed")
   lane.waiting.push(job)
   enqueue(deliveries, lane)
 }
 
-/** Adds a delivery of an event, due at once. */
+/** Adds a delivery, due at once. */
 export const addDelivery = (
   deliveries: Deliveries,
   event: Event,
@@ -383,7 +379,7 @@ const unlease = (deliveries: Deliveries, lane: WebhookQueue, token: string): voi
   lane.leases.delete(token)
 }
 
-/** Makes the jobs of expired leases wait again. */
+/** Queues deliveries again after their leases expire. */
 const expire = (deliveries: Deliveries, lane: WebhookQueue, tick: number): void => {
   for (const [token, { job, until }] of lane.leases) {
     if (until > tick) continue
@@ -392,7 +388,7 @@ const expire = (deliveries: Deliveries, lane: WebhookQueue, tick: number): void 
   }
 }
 
-/** Claims the next delivery of a project, from the first of its lanes that has one. */
+/** Claims a project's next delivery, from its first webhook with one. */
 const claimOne = (
   deliveries: Deliveries,
   group: ProjectQueues,
@@ -407,7 +403,7 @@ const claimOne = (
     const most = maxAttemptsOfWebhook(concurrency, options.perProject, group.leased)
     const isReady = isQueueReady(lane, most, tick)
     deliveries.keptBack.add(lane)
-    // It keeps its place, because the next claim may allow more.
+    // Keeps its turn, because the next claim may allow more.
     if (isReady && lane.failures > 0 && options.failing === 0) continue
     const job = isReady ? lane.waiting.pop() : undefined
     if (job !== undefined) {
@@ -421,7 +417,7 @@ const claimOne = (
   return undefined
 }
 
-/** Claims deliveries beyond the concurrency of their webhooks, up to a limit. */
+/** Prefetches deliveries beyond their webhooks' concurrency, up to a limit. */
 const claimAhead = (
   deliveries: Deliveries,
   options: ClaimOptions,
@@ -454,7 +450,7 @@ const isFull = (
   return group.leased >= perProject
 }
 
-/** Returns the webhooks of lanes with jobs that are ready, and forgets the other lanes. */
+/** Returns the webhooks with claimable deliveries, and drops the others from the set. */
 const readyOf = (lanes: Set<WebhookQueue>, tick: number): ReadonlyArray<WebhookId> => {
   for (const lane of lanes) if (!hasReady(lane, tick)) lanes.delete(lane)
   return [...lanes].map(({ webhook }) => webhook.id)
@@ -463,7 +459,7 @@ const readyOf = (lanes: Set<WebhookQueue>, tick: number): ReadonlyArray<WebhookI
 const millisUntil = (at: number, { tick }: Moment): number | undefined =>
   at === Infinity ? undefined : Math.max(1, at - tick)
 
-/** Claims deliveries that are due, project by project in turn. */
+/** Claims due deliveries, each project in turn. */
 export const claimDeliveries = (
   deliveries: Deliveries,
   options: ClaimOptions,
@@ -479,7 +475,7 @@ export const claimDeliveries = (
       return { claims, nextDueMillis: 0, keptBack: readyOf(keptBack, now.tick) }
     }
     if (isFull(deliveries, group, options, now.tick)) {
-      // It keeps its place, because the next claim may allow more.
+      // Keeps its turn, because the next claim may allow more.
       nextAt = Math.min(nextAt, nextLeaseExpiryOfProject(group))
       for (const lane of group.turns.queue()) keptBack.add(lane)
       continue
@@ -504,7 +500,7 @@ export const claimDeliveries = (
   }
 }
 
-/** Changes the state of a job after its claim. */
+/** Changes a delivery's state after its claim. */
 const proceed = (
   deliveries: Deliveries,
   lane: WebhookQueue,
@@ -558,7 +554,7 @@ export const updateWebhook = (deliveries: Deliveries, webhook: StoredWebhook): v
   lane.waiting.clear()
 }
 
-/** Cancels all deliveries of a webhook that was removed. Earlier claims can no longer be settled. */
+/** Cancels a removed webhook's deliveries. Earlier claims can no longer be settled. */
 export const cancelDeliveries = (deliveries: Deliveries, webhookId: WebhookId): void => {
   const lane = deliveries.lanes.get(webhookId)
   if (lane === undefined) return
@@ -571,7 +567,7 @@ export const cancelDeliveries = (deliveries: Deliveries, webhookId: WebhookId): 
   deliveries.keptBack.delete(lane)
 }
 
-/** Forgets all deliveries of a project that was deleted. Earlier claims can no longer be settled. */
+/** Deletes a purged project's deliveries. Earlier claims can no longer be settled. */
 export const forgetProject = (deliveries: Deliveries, projectId: ProjectId): void => {
   for (const { webhook } of deliveries.lanes.values()) {
     if (webhook.projectId === projectId) cancelDeliveries(deliveries, webhook.id)
@@ -579,7 +575,7 @@ export const forgetProject = (deliveries: Deliveries, projectId: ProjectId): voi
   deliveries.ended.replace((job) => (job.event.projectId === projectId ? undefined : job))
 }
 
-/** Erases a person from all deliveries of a project. */
+/** Erases a person from a project's deliveries. */
 export const eraseUserFromDeliveries = (
   deliveries: Deliveries,
   projectId: ProjectId,
@@ -596,7 +592,7 @@ export const healthOf = ({ lanes }: Deliveries, webhookId: WebhookId): Health =>
   return { failures, failingSince }
 }
 
-/** Returns how many jobs have not ended, and for how long the oldest that is due has been due. */
+/** Returns the number of unfinished deliveries, and for how long the oldest due one has been due. */
 export const backlogOf = (
   { lanes }: Deliveries,
   { tick }: Moment,
@@ -610,39 +606,39 @@ export const backlogOf = (
   return { waiting, dueForMillis: first <= tick ? tick - first : undefined }
 }
 
-/** Returns how many jobs of these webhooks have failed. */
+/** Returns how many deliveries to these webhooks have failed. */
 export const countFailed = (
   { ended }: Deliveries,
   webhooks: { readonly has: (id: WebhookId) => boolean },
 ): number => {
   const failed = new Set<Job>()
   for (const job of ended.newestFirst()) {
-    // A job that was replayed may have ended twice.
+    // A replayed delivery may have ended twice.
     if (job.state === "failed" && webhooks.has(job.webhookId)) failed.add(job)
   }
   return failed.size
 }
 
-/** Returns the open jobs of these lanes and all that have ended. */
+/** Returns the webhooks' open deliveries and all finished ones. */
 const jobsIn = ({ ended }: Deliveries, lanes: ReadonlyArray<WebhookQueue>): ReadonlyArray<Job> => [
-  // A job that was replayed may be among both, or have ended twice.
+  // A replayed delivery may be in both, or have ended twice.
   ...new Set([...lanes.flatMap(jobsOf), ...ended.newestFirst()]),
 ]
 
-/** Returns all jobs of a webhook that are kept. */
+/** Returns all kept deliveries to a webhook. */
 const deliveriesJobsOf = (deliveries: Deliveries, webhook: WebhookRef): ReadonlyArray<Job> => {
   const lane = deliveries.lanes.get(webhook.webhookId)
   const jobs = jobsIn(deliveries, lane === undefined ? [] : [lane])
   return jobs.filter((job) => isJobOf(job, webhook))
 }
 
-/** Returns all jobs of an event that are kept, in the order of their webhooks. */
+/** Returns an event's kept deliveries, in webhook order. */
 export const jobsOfEvent = (deliveries: Deliveries, eventId: EventId): ReadonlyArray<Job> =>
   jobsIn(deliveries, [...deliveries.lanes.values()])
     .filter(({ event }) => event.id === eventId)
     .toSorted((one, other) => one.order - other.order)
 
-/** Returns a page of a webhook's deliveries, newest first. */
+/** Returns a page with a webhook's deliveries, newest first. */
 export const listDeliveries = (
   deliveries: Deliveries,
   webhook: WebhookRef,
@@ -659,7 +655,7 @@ export const listDeliveries = (
     .map(toDelivery)
 }
 
-/** Restarts deliveries of a webhook that have ended or wait for their next attempt. Returns their number. */
+/** Restarts a webhook's finished or waiting deliveries. Returns their number. */
 export const replayDeliveries = (
   deliveries: Deliveries,
   webhook: StoredWebhook,

@@ -1,4 +1,4 @@
-/** The feed in memory. A place is the number of events that were stored before it. */
+/** The feed in memory. A position is the number of events stored before it. */
 
 import {
   CursorExpired,
@@ -16,7 +16,7 @@ import type { State } from "./state.ts"
 
 const utf8 = new TextEncoder()
 
-/** Returns the place of a cursor; `undefined` if the events after it are not known, or not kept. */
+/** Returns a cursor's position; `undefined` if the events after it are unknown or deleted. */
 const placeOf = ({ cursors, events, history }: State, from: FeedStart): number | undefined => {
   const count = events.pushed()
   const oldest = Math.max(0, count - history)
@@ -26,7 +26,7 @@ const placeOf = ({ cursors, events, history }: State, from: FeedStart): number |
   return place !== undefined && place >= oldest && place <= count ? place : undefined
 }
 
-/** Returns the events of some projects after a place, each with the place after it, oldest first. */
+/** Returns the projects' events after a position, each with the position after it, oldest first. */
 const eventsAfter = (
   { cursors, events, projects: existing }: State,
   place: number,
@@ -47,7 +47,7 @@ const eventsAfter = (
   return found.toReversed()
 }
 
-/** Returns how many of the events fit into a page: at least one, if there is one. */
+/** Returns how many events fit into a page: at least one, if there is one. */
 const fitting = (found: ReadonlyArray<Event>, size: FeedPageSize): number => {
   let bytes = 0
   let count = 0

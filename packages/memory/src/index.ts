@@ -1,6 +1,6 @@
 /**
- * All storage ports of Tenure in memory: for tests, for trying Tenure out, and for hosts that can
- * afford to lose everything when the process ends.
+ * All storage ports in memory: for tests, for trying Tenure out, and for hosts that can lose everything
+ * when the process ends.
  */
 
 import { Setting } from "@tenure/core/internal"
@@ -28,19 +28,21 @@ import { makeMemoryMembershipStore, makeMemoryProjectDirectory } from "./members
 import { makeState } from "./state.ts"
 import { makeMemoryOutbox, makeMemoryWebhookStore } from "./webhooks.ts"
 
-/** Bounds of what is kept. */
 export const memoryOptions = Setting.object({
   /**
-   * How many rows of each project's audit trail, and how many events and finished deliveries, are
-   * kept. Older ones are dropped. Pending deliveries are all kept. Default: `10000`.
+   * How many rows to keep in each project's audit trail, and how many events and finished deliveries.
+   * Older ones are dropped. Pending deliveries are all kept. Default: `10000`.
    */
   history: Setting.withDefault(Setting.integer(), 10_000),
   /**
-   * Addresses, and as many keys, whose token buckets are kept. At the limit, the fullest of a few
-   * sampled buckets is dropped. Default: `100000`.
+   * For how many addresses, and as many keys, to keep token buckets. At the limit, the fullest among a
+   * few sampled buckets is dropped. Default: `100000`.
    */
   maxBuckets: Setting.withDefault(Setting.integer(), 100_000),
-  /** How many idempotency keys of each API key are kept. At the limit, old ones are dropped. Default: `10000`. */
+  /**
+   * How many idempotency keys to keep per API key. At the limit, old ones are dropped. Default:
+   * `10000`.
+   */
   maxIdempotencyKeys: Setting.withDefault(Setting.integer(), 10_000),
   /** How long to keep idempotency keys, up to twice as long. Default: `"24 hours"`. */
   idempotencyRetention: Setting.withDefault(Setting.duration(), "24 hours"),
@@ -50,9 +52,8 @@ export const memoryOptions = Setting.object({
 export interface MemoryOptions extends Setting.InputOf<typeof memoryOptions> {}
 
 /**
- * Makes all stores, empty and independent of any others. Fails with `InvalidInput`, which names the
- * option and says what is valid, if an option is invalid.
- *
+ * Creates new, empty stores. Fails with `InvalidInput` if an option is invalid: the error names the
+ * option and the valid values.
  * @example
  * ```ts
  * import { createTenure } from "tenure"

@@ -23,7 +23,7 @@ const isWithin = ({ projects }: ApiKey, within: KeyScope): boolean =>
   within === "all" ||
   (projects !== "all" && projects.size > 0 && [...projects].every((id) => within.has(id)))
 
-/** The projects that two keys open together. */
+/** Returns the union of two keys' projects. */
 const union = (one: ApiKey["projects"], other: ApiKey["projects"]): ApiKey["projects"] =>
   one === "all" || other === "all" ? "all" : new Set([...one, ...other])
 
@@ -130,7 +130,7 @@ interface Entry {
 export const makeMemoryTicketStore = (): TicketStore["Service"] => {
   const entries = new Map<TokenDigest, Entry>()
 
-  /** Drops the tickets that have expired, and counts those of a key that are left. */
+  /** Drops expired tickets, and counts a key's remaining ones. */
   const countOf = (keyId: string, now: number): number => {
     let count = 0
     for (const [digest, { ticket, until }] of entries) {

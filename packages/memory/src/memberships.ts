@@ -1,4 +1,4 @@
-/** The announcements of ends in memory. */
+/** Memberships, announcements and projects in memory. */
 
 import {
   type Announcement,
@@ -58,14 +58,14 @@ import {
   removeElsewhere,
 } from "./state.ts"
 
-/** Makes that part of the store of memberships. A sweep is one synchronous step. */
+/** Creates the expiry part of the membership store. A sweep is one synchronous step. */
 const makeMemoryExpiryStore = (state: State): ExpiryStore => {
   const ownPublish = (
     { project, userId }: AlarmMember,
     { action, endDate, event: draft }: Announcement,
     now: Moment,
   ): Event => {
-    // The announcement has a sequence as a change of the member.
+    // The announcement takes a sequence number, as a change to the member does.
     project.members.set(userId, endDate)
     const event = completeEvent(draft, project.members.changes())
     addRow(project.history, {
@@ -83,7 +83,7 @@ const makeMemoryExpiryStore = (state: State): ExpiryStore => {
     return event
   }
 
-  /** Looks at a member. Returns what is to be published, if anything. */
+  /** Checks a member. Returns the announcement to publish, if any. */
   const look = (
     member: AlarmMember,
     judge: DecideAnnouncement,
@@ -128,11 +128,9 @@ const makeMemoryExpiryStore = (state: State): ExpiryStore => {
   }
 }
 
-/** Pages of projects. */
-
 type Asked = Parameters<MembershipStore["Service"]["listProjects"]>[0]
 
-/** Returns the ids of a page, in order. */
+/** Returns a page's ids, in order. */
 const pageOf = (
   ids: ReadonlyArray<ProjectId>,
   { after, limit, within }: Asked,
@@ -145,7 +143,7 @@ const pageOf = (
 
 /** Memberships in memory. */
 
-/** What a row of the audit trail says besides who made the change, and when. */
+/** An audit row's fields other than its author and time. */
 interface Entry {
   readonly action: AuditAction
   readonly userId: UserId | undefined
@@ -176,13 +174,13 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
     return publishChange(state, project, changed, now)
   }
 
-  /** Sets the end date of a member. */
+  /** Sets a member's end date. */
   const setDate = (project: Project, { endDate, userId }: DatedMembership): void => {
     project.members.set(userId, endDate)
     state.alarms.arm(project, userId, endDate)
   }
 
-  /** Sets the end date of a member, who may be new. */
+  /** Sets the end date for a new or existing member. */
   const grant = (
     project: Project,
     changed: Change,
@@ -201,7 +199,7 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
   const projectAndNow = (projectId: ProjectId) =>
     Effect.all({ project: projectOf(state, projectId), now: currentMoment })
 
-  /** Changes one membership that exists, if `apply` succeeds. */
+  /** Changes an existing membership if `apply` succeeds. */
   const change = <A, E>(
     changed: Change & { readonly userId: UserId },
     apply: (project: Project, from: EndDate, now: Moment) => Result.Result<A, E>,
@@ -222,7 +220,7 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
       answerOf,
     )
 
-  /** Changes a project that exists. */
+  /** Changes an existing project. */
   const changeProject = <A>(
     { once, projectId }: Change,
     apply: (project: Project, now: Moment) => A,
@@ -388,8 +386,6 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
           ),
   }
 }
-
-/** The projects of other stores, in memory. */
 
 /** Makes the directory. */
 export const makeMemoryProjectDirectory = (state: State): ProjectDirectory["Service"] => ({

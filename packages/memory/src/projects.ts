@@ -1,4 +1,4 @@
-/** The end dates of a project's members, and what was announced of them. */
+/** A project's members, audit trail and next checks. */
 
 import {
   type ApiKeyId,
@@ -23,49 +23,49 @@ import {
 } from "@tenure/core/store"
 import { type Heap, type Ring, makeHeap, makeRing, makeRoundRobin } from "./collections.ts"
 
-/** What a member has besides an end date. */
+/** A member's fields other than the end date. */
 interface Watched {
-  /** The last announcement of the member's end; `undefined` if there was none. */
+  /** The last announcement for the member; `undefined` if there was none. */
   announced: LastAnnouncement | undefined
   /** When to look at the member's end again, in milliseconds since the epoch; `undefined` for never. */
   alarm: number | undefined
 }
 
-/** The members of a project. */
+/** A project's members. */
 export interface Members {
   readonly size: () => number
-  /** Returns the number of changes so far, which is the sequence of the last one. */
+  /** Returns the number of changes so far: the last one's sequence number. */
   readonly changes: () => number
   /** Returns a member's current end date, or `undefined` if the user is no member. */
   readonly get: (userId: UserId) => EndDate | undefined
   readonly set: (userId: UserId, endDate: EndDate) => void
-  /** Returns what a member has besides the end date, to be changed in place. */
+  /** Returns a member's fields other than the end date, to change in place. */
   readonly watched: (userId: UserId) => Watched | undefined
   /** Extends all members, in constant time. */
   readonly extendAll: (mode: BulkMode, endDate: EndDate) => void
-  /** Returns the earliest of the dates that bulk extensions have set, if that is known. */
+  /** Returns the earliest date set by bulk extensions, if known. */
   readonly earliestBulk: () => EndDate | undefined
   readonly delete: (userId: UserId) => void
-  /** Returns the number of members whose current end date passes a test. */
+  /** Counts the members whose end date passes a test. */
   readonly count: (test: (endDate: EndDate) => boolean) => number
-  /** Returns the members whose current end date passes a test, in no particular order. */
+  /** Returns the members whose end date passes a test, in no particular order. */
   readonly select: (test: (endDate: EndDate) => boolean) => ReadonlyArray<DatedMembership>
   /** Returns all user ids in order. */
   readonly sorted: () => ReadonlyArray<UserId>
-  /** Goes through all user ids, whoever joins or leaves meanwhile. */
+  /** Iterates over all user ids, even while members join or leave. */
   readonly userIds: () => Iterator<UserId, unknown>
 }
 
-/** A member's own date and what else the member has. */
+/** A member's own end date and other fields. */
 interface Member extends Watched {
   placed: OrderedEndDate
 }
 
-// How many bulk extensions that never shorten are kept before they become members' own dates. Hardly
-// anybody has more than one: each of them would have to set an earlier date than the one before.
+// How many extend-only bulk extensions to keep before applying them to the members' own dates. More
+// than one is rare: each must set an earlier date than its predecessor.
 const mostFloors = 32
 
-/** Makes an empty set of members. */
+/** Creates an empty set. */
 const makeMembers = (): Members => {
   const members = new Map<UserId, Member>()
   let bulk = noBulkExtensions
@@ -76,7 +76,7 @@ const makeMembers = (): Members => {
 
   const current = ({ placed }: Member): EndDate => effectiveEndDate(bulk, placed)
 
-  /** Makes what the bulk extensions have made of each date the member's own. */
+  /** Makes each member's effective end date the member's own. */
   const settle = (): void => {
     for (const member of members.values()) {
       member.placed = { ...member.placed, endDate: current(member) }
@@ -140,16 +140,16 @@ export interface Project {
   readonly members: Members
   readonly webhooks: Map<WebhookId, StoredWebhook>
   readonly history: AuditTrail
-  /** The end date of the last bulk extension. */
+  /** The last bulk extension's end date. */
   lastBulkEndDate: EndDate | undefined
-  /** When to look at the members again who have a date of a bulk extension; `undefined` for never. */
+  /** The next check for members with a date from a bulk extension; `undefined` for never. */
   alarm: number | undefined
 }
 
 /**
- * Makes a project.
+ * Creates a project.
  *
- * @param history - its audit trail, which is empty
+ * @param history - its empty audit trail
  */
 export const makeProject = (id: ProjectId, history: AuditTrail): Project => ({
   id,
@@ -168,7 +168,7 @@ export const summaryOf = ({ id, lastBulkEndDate, members, webhooks }: Project): 
   lastBulkEndDate,
 })
 
-/** Returns the membership of a user, if there is one. */
+/** Returns a user's membership, if any. */
 export const membershipOf = ({ id, members }: Project, userId: UserId): Membership | undefined => {
   const endDate = members.get(userId)
   return endDate === undefined ? undefined : { projectId: id, userId, endDate }
@@ -179,7 +179,7 @@ export const membershipOf = ({ id, members }: Project, userId: UserId): Membersh
 /** A row; its cursor is known by how many rows were added after it, and the name by the key. */
 type Row = Omit<AuditRow, "cursor" | "keyName">
 
-/** The newest rows of a trail. */
+/** A trail's newest rows. */
 export interface AuditTrail {
   /** Its number: no other trail has it, also if its project was deleted and created again. */
   readonly number: number
@@ -188,14 +188,14 @@ export interface AuditTrail {
   count: number
 }
 
-/** Makes an empty trail that keeps `capacity` rows. */
+/** Creates an empty trail for `capacity` rows. */
 export const makeAuditTrail = (number: number, capacity: number): AuditTrail => ({
   number,
   rows: makeRing(capacity),
   count: 0,
 })
 
-/** Returns the place of a row in a trail; 0, before which there is no row, for a cursor that no row has had. */
+/** Returns a row's position in a trail; 0, before the first row, for an unknown cursor. */
 const placeOf = ({ count, number }: AuditTrail, cursor: AuditCursor): number => {
   const [trail, place = 0] = cursor.split(".").map(Number)
   return trail === number && place <= count ? place : 0
@@ -208,10 +208,10 @@ export const addRow = (trail: AuditTrail, row: Row): void => {
 }
 
 /**
- * Returns a page of a trail, newest first; with a user, only changes of this one's membership. It is empty after
- * a cursor that no row has.
+ * Returns a page from a trail, newest first; with a user, only changes to this user's membership. Empty
+ * after an unknown cursor.
  *
- * @param nameOf - returns the name of an API key
+ * @param nameOf - returns an API key's name
  */
 export const readAuditPage = (
   trail: AuditTrail,
@@ -236,57 +236,55 @@ export const readAuditPage = (
 }
 
 /**
- * The alarms of members and projects: when to look at end dates. An alarm may be too early; whoever looks sets
- * the next one. That of a project is for those of its members who have a date of a bulk extension.
+ * Next checks: when to look at members' end dates. A check may come too early; it then sets the next
+ * one. A project's check is for its members with a date from a bulk extension.
  */
 
-/** A member of a project. */
 export interface AlarmMember {
   readonly project: Project
   readonly userId: UserId
 }
 
-/** An alarm of a member, or of the project itself. It counts only while that still has it. */
+/** A next check for a member, or for the project. Outdated unless the member or project still has it. */
 interface Alarm {
   readonly at: number
   readonly userId: UserId | undefined
 }
 
-/** What there is to look at in a project. */
+/** A project's next checks. */
 interface Agenda {
   readonly alarms: Heap<Alarm>
-  /** With more alarms than these, those that do not count any more are dropped. */
+  /** Above this number, outdated checks are dropped. */
   mostAlarms: number
-  /** Members to look at whatever their alarms are, one after the other. */
+  /** Members to check in turn, whatever their next checks are. */
   readonly passes: Array<Iterator<UserId, unknown>>
 }
 
-/** The alarms of all projects. Nothing is kept before somebody watches. */
+/** All projects' next checks. Nothing is kept before somebody watches. */
 export interface Alarms {
-  /** Has the end dates of the projects watched, as `ExpiryStore.watch`. Returns since when they are. */
+  /** Starts to watch the projects' end dates, as in `ExpiryStore.watch`. Returns when watching began. */
   readonly watch: (leads: ReadonlyArray<number>, now: number, projects: Iterable<Project>) => number
-  /** Sees to it that there is an alarm in time for an end date of a member, or of all members. */
+  /** Ensures a check in time for an end date: one member's, or all members'. */
   readonly arm: (project: Project, userId: UserId | undefined, endDate: EndDate) => void
-  /** Sets the alarm of a member. */
+  /** Sets a member's next check. */
   readonly set: (member: AlarmMember, at: number | undefined) => void
   /**
-   * Goes through the members to look at, who have no alarm then: one of each project in turn, so that no
-   * project waits for all members of another.
+   * Yields the members to check, and clears their next checks: one per project in turn, so that a large
+   * project does not delay others.
    */
   readonly due: (now: number) => Generator<AlarmMember>
-  /** Drops the alarms of a project that was deleted. */
+  /** Drops a deleted project's checks. */
   readonly forget: (project: Project) => void
 }
 
-/** What is watched for. */
 interface Watching {
   readonly since: number
   readonly leads: ReadonlyArray<number>
-  /** The longest of all leads so far. */
+  /** The longest lead so far. */
   readonly longest: number
 }
 
-// Up to this number, alarms that do not count any more are kept until their time.
+// Up to this number, outdated checks are kept until their time.
 const fewAlarms = 64
 
 const ownerOf = (project: Project, userId: UserId | undefined) =>
@@ -295,7 +293,7 @@ const ownerOf = (project: Project, userId: UserId | undefined) =>
 const counts = (project: Project, { at, userId }: Alarm): boolean =>
   ownerOf(project, userId)?.alarm === at
 
-/** Drops the alarms that do not count. */
+/** Drops outdated checks. */
 const clean = (project: Project, agenda: Agenda): void => {
   const counting = agenda.alarms.values().filter((alarm) => counts(project, alarm))
   agenda.alarms.clear()
@@ -303,10 +301,10 @@ const clean = (project: Project, agenda: Agenda): void => {
   agenda.mostAlarms = Math.max(fewAlarms, 2 * counting.length)
 }
 
-/** Makes an empty set of alarms. */
+/** Creates an empty set. */
 export const makeAlarms = (): Alarms => {
   const agendas = new Map<Project, Agenda>()
-  // The projects that may have something to look at, and those whose first alarm is later.
+  // Projects with a check due, and projects with a later one.
   const turns = makeRoundRobin<Project>()
   let watching: Watching | undefined
 
@@ -337,7 +335,10 @@ export const makeAlarms = (): Alarms => {
     turns.enqueue(project)
   }
 
-  /** Postpones the alarm of a project if all of its bulk extensions are later. Otherwise begins a pass. */
+  /**
+   * If all bulk extensions end later, postpones the project's check. Otherwise starts a pass over its
+   * members.
+   */
   const postponeOrBegin = (project: Project, now: number): void => {
     const earliest = project.members.earliestBulk()
     const at = earliest === undefined ? -Infinity : earliest - (watching?.longest ?? 0)
@@ -345,7 +346,7 @@ export const makeAlarms = (): Alarms => {
     if (at <= now) begin(project)
   }
 
-  /** Returns the next member of a project to look at, if there is one. */
+  /** Returns a project's next member to check, if any. */
   const nextOf = (project: Project, { alarms, passes }: Agenda, now: number) => {
     for (let first = alarms.peek(); first !== undefined && first.at <= now; first = alarms.peek()) {
       alarms.pop()
@@ -364,7 +365,7 @@ export const makeAlarms = (): Alarms => {
   return {
     watch: (leads, now, projects) => {
       const before = watching
-      // The clock was ahead, if it has not come to the time of the first call.
+      // The clock was ahead if it has not yet reached the first call's time.
       const wasAhead = before !== undefined && before.since > now
       const since = before === undefined || wasAhead ? now : before.since
       watching = { since, leads, longest: Math.max(before?.longest ?? 0, ...leads) }

@@ -1,4 +1,4 @@
-/** What requests with an idempotency key were answered. */
+/** The stores' shared state: projects, webhooks, keys, events, deliveries and replayable responses. */
 
 import {
   type ApiKey,
@@ -58,35 +58,35 @@ import {
   makeProject,
 } from "./projects.ts"
 
-/** An answer, and the digest of its request. */
+/** A response, and its request's digest. */
 interface Answer {
   readonly projectId: ProjectId | undefined
   readonly fingerprint: string
   readonly replayed: ReplayedResponse
 }
 
-/** The answers of each owner, by idempotency key. */
+/** Responses by owner and idempotency key. */
 type ByOwner = Map<string, Map<string, Answer>>
 
-/** Bounds of what is kept. */
 export interface IdempotencyLimits {
-  /** How many answers of each owner are kept. */
+  /** How many responses to keep per owner. */
   readonly perOwner: number
   /** How long answers are kept, in milliseconds, up to twice as long if there is room. */
   readonly millis: number
 }
 
-/** The answers of all owners. */
+/** All owners' responses. */
 interface IdempotencyTable {
   /** Returns the answer to a request, or fails if the key came with another request. */
   readonly find: (
     once: IdempotencyKey,
   ) => Effect.Effect<ReplayedResponse | undefined, IdempotencyMismatch>
   /**
-   * Makes a change in one synchronous step, unless it was made before. A change without a key is made.
+   * Makes a change in one synchronous step, unless its idempotency key is known. A change without a key
+   * is always made.
    *
-   * @param projectId - the project with which the answer is forgotten, if there is one
-   * @param answerOf - returns what an answer needs of what the change returns
+   * @param projectId - the response is deleted with this project
+   * @param answerOf - returns the part to keep for a replay
    */
   readonly change: <A, E>(
     once: IdempotencyKey | undefined,
@@ -94,11 +94,11 @@ interface IdempotencyTable {
     change: Effect.Effect<A, E>,
     answerOf?: (value: A) => string,
   ) => Effect.Effect<A | ReplayedResponse, E | IdempotencyMismatch>
-  /** Forgets the answers of a project that was deleted. */
+  /** Deletes a purged project's responses. */
   readonly forget: (projectId: ProjectId) => void
 }
 
-/** Makes an empty set of answers. They live in two generations, as the entries of an `LruCache` do. */
+/** Creates an empty table. Entries live in two generations, as in an `LruCache`. */
 const makeIdempotencyTable = ({ millis, perOwner }: IdempotencyLimits): IdempotencyTable => {
   const width = Math.max(1, Math.floor(perOwner / 2))
   let young: ByOwner = new Map()
@@ -162,24 +162,25 @@ const makeIdempotencyTable = ({ millis, perOwner }: IdempotencyLimits): Idempote
   }
 }
 
-/** The state that all stores share. Each function that changes it is one synchronous step. */
-
-/** An event, and its project: the feed counts events, so those of a project that was deleted stay. */
+/**
+ * An event and its project. Events stay after their project's deletion, because a feed position counts
+ * them.
+ */
 interface Stored {
   readonly event: Event
   readonly project: Project
-  /** The place after it, once somebody has read it. */
+  /** The position after it, once read. */
   cursor?: FeedCursor
 }
 
 /** The state behind all ports. */
 export interface State {
   readonly projects: Map<ProjectId, Project>
-  /** The projects that are in other stores; see `ProjectDirectory`. */
+  /** Projects in other stores; see `ProjectDirectory`. */
   readonly elsewhere: Set<ProjectId>
   /** All API keys, oldest first. */
   readonly keys: Map<ApiKeyId, ApiKey>
-  /** The audit trail of what belongs to no project. */
+  /** The audit trail for changes outside projects. */
   readonly otherHistory: AuditTrail
   readonly deliveries: Deliveries
   readonly events: Ring<Stored>
@@ -190,15 +191,15 @@ export interface State {
   readonly alarms: Alarms
   /** Open when there may be deliveries to claim. */
   readonly changed: Latch.Latch
-  /** How many rows of each project's audit trail are kept. */
+  /** How many rows to keep in each project's audit trail. */
   readonly history: number
 }
 
 /**
- * Makes an empty state.
+ * Creates an empty state.
  *
- * @param history - how many rows of each project's audit trail are kept, and how many events and
- *   deliveries that have ended, over all projects
+ * @param history - how many rows to keep in each project's audit trail, and how many events and
+ *   finished deliveries over all projects
  */
 export const makeState = (
   history: number,
@@ -229,7 +230,7 @@ export const createProject = (
   occasion: ChangeContext,
 ): void => {
   if (state.projects.has(projectId)) return
-  // That trail has one more row with each project.
+  // The other trail gets one more row with each project.
   const trail = makeAuditTrail(state.otherHistory.count + 1, state.history)
   state.projects.set(projectId, makeProject(projectId, trail))
   addAuditRow(state, undefined, "project_created", projectId, occasion)
@@ -246,14 +247,14 @@ const closeTo = ({ keys }: State, projectId: ProjectId): void => {
   for (const [id, key] of keys) keys.set(id, without(key, projectId))
 }
 
-/** Adds a project that is in another store, unless it is known. */
+/** Adds a project in another store, unless it is known. */
 export const addElsewhere = (state: State, projectId: ProjectId, occasion: ChangeContext): void => {
   if (state.elsewhere.has(projectId)) return
   state.elsewhere.add(projectId)
   addAuditRow(state, undefined, "project_created", projectId, occasion)
 }
 
-/** Removes a project that is in another store, with the access of keys to it. */
+/** Removes a project in another store, and keys' access to it. */
 export const removeElsewhere = (
   state: State,
   projectId: ProjectId,
@@ -264,7 +265,7 @@ export const removeElsewhere = (
   addAuditRow(state, undefined, "project_deleted", projectId, occasion)
 }
 
-/** Deletes a project with all that belongs to it. Returns whether it existed. */
+/** Deletes a project and its data. Returns whether it existed. */
 export const deleteProject = (
   state: State,
   projectId: ProjectId,
@@ -282,7 +283,7 @@ export const deleteProject = (
   return true
 }
 
-/** Publishes the event of the last change of a project's memberships. Returns it. */
+/** Publishes the event for a project's latest membership change. Returns it. */
 export const publishChange = (
   state: State,
   project: Project,
@@ -294,7 +295,7 @@ export const publishChange = (
   return completed
 }
 
-/** Erases a person from all that a project has, and ends the membership. Returns whether there was one. */
+/** Erases a person from a project's data, and ends the membership. Returns whether there was one. */
 export const eraseMember = (
   { deliveries, events }: State,
   project: Project,
@@ -315,7 +316,7 @@ export const eraseMember = (
   return wasMember
 }
 
-/** Adds an audit row of something else than a membership. */
+/** Adds an audit row for a change outside memberships. */
 export const addAuditRow = (
   { otherHistory, projects }: State,
   projectId: ProjectId | undefined,
@@ -348,7 +349,7 @@ export const projectOf = (
       : Effect.succeed(project)
   })
 
-/** Returns a webhook of a project, or fails if it does not exist. */
+/** Returns a project's webhook, or fails if it does not exist. */
 export const webhookOf = (
   { projects }: State,
   { projectId, webhookId }: WebhookRef,
@@ -360,7 +361,7 @@ export const webhookOf = (
       : Effect.succeed(webhook)
   })
 
-/** Returns a webhook of a project, or fails if it does not exist or is disabled. */
+/** Returns a project's webhook, or fails if it does not exist or is disabled. */
 export const enabledWebhookOf = (
   state: State,
   ref: WebhookRef,
@@ -407,7 +408,7 @@ export const publishTo = (
   deliver(state, webhook, event, now)
 }
 
-/** Adds an event with a delivery for each webhook of its project that is enabled and for its type. */
+/** Adds an event, with a delivery for each enabled webhook subscribed to its type. */
 export const publish = (state: State, project: Project, event: Event, now: Moment): void => {
   state.events.push({ event, project })
   for (const webhook of project.webhooks.values()) {
@@ -415,7 +416,7 @@ export const publish = (state: State, project: Project, event: Event, now: Momen
   }
 }
 
-/** Returns an event of a project with its deliveries, if it is kept. */
+/** Returns a project's event with its deliveries, if kept. */
 export const findEvent = (
   { deliveries, events, projects }: State,
   projectId: ProjectId,
@@ -449,8 +450,8 @@ export const countBacklog = (
 }
 
 /**
- * Disables a webhook, and publishes the announcement to the others of its project. Returns whether it was
- * enabled.
+ * Disables a webhook, and publishes the announcement to the project's other webhooks. Returns whether
+ * it was enabled.
  */
 export const disableWebhook = (
   state: State,

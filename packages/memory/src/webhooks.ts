@@ -35,7 +35,7 @@ import {
   webhookOf,
 } from "./state.ts"
 
-/** Changes a webhook that exists. It is the same object if nothing changes. */
+/** Changes an existing webhook. Returns the same object if nothing changes. */
 const change = (
   state: State,
   ref: WebhookRef,

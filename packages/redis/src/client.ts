@@ -1,25 +1,25 @@
-/** The client of the host: of `ioredis` or of `redis`, for one server, for Sentinel or for a cluster. */
+/** The host's Redis client, from `ioredis` or `redis`: for one server, Sentinel or a cluster. */
 
-/** What a script is run with. */
+/** A script's keys and arguments. */
 interface Keyed {
   readonly keys: Array<string>
   readonly arguments: Array<string>
 }
 
-/** What is used of a client of `ioredis`, a `Redis` or a `Cluster`. */
+/** The used part of an `ioredis` client, a `Redis` or a `Cluster`. */
 export interface IoRedis {
   readonly isCluster: boolean
   readonly evalsha: (sha: string, keys: number, ...more: Array<string>) => Promise<unknown>
   readonly eval: (script: string, keys: number, ...more: Array<string>) => Promise<unknown>
 }
 
-/** What is used of a client of `redis`, which `createClient`, `createSentinel` or `createCluster` makes. */
+/** The used part of a `redis` client from `createClient`, `createSentinel` or `createCluster`. */
 export interface NodeRedis {
   readonly evalSha: (sha: string, keyed: Keyed) => Promise<unknown>
   readonly eval: (script: string, keyed: Keyed) => Promise<unknown>
 }
 
-/** A client that the host has made. */
+/** The host's client. */
 export type Client = IoRedis | NodeRedis
 
 /** Runs a script, named by its digest or given as its text. */
@@ -29,9 +29,9 @@ type Run = (
   args: ReadonlyArray<string>,
 ) => Promise<unknown>
 
-/** What both libraries can do. */
+/** The operations both libraries offer. */
 export interface Redis {
-  /** Whether keys are spread over several servers, so that the keys of a script must share a slot. */
+  /** Whether keys are spread over several servers: then a script's keys must share a slot. */
   readonly isCluster: boolean
   readonly evalSha: Run
   readonly eval: Run
@@ -55,6 +55,6 @@ const ofIoRedis = (client: IoRedis): Redis => ({
   eval: (text, keys, args) => client.eval(text, keys.length, ...keys, ...args),
 })
 
-/** Hides which library a client is of. */
+/** Adapts a client from either library. */
 export const toRedis = (client: Client): Redis =>
   isNodeRedis(client) ? ofNodeRedis(client) : ofIoRedis(client)

@@ -1,25 +1,25 @@
 /**
- * Bounds how long callers wait for Redis, and how much is asked of it. The client of the host may keep
- * commands for as long as it is not connected.
+ * Limits how long callers wait for Redis, and how many calls are in flight: a disconnected client may
+ * queue commands without limit.
  */
 
 import { StoreUnavailable } from "@tenure/core/store"
 import * as Exit from "effect/Exit"
 
-// Each may be the script of a whole batch.
+// Each may be a whole batch's script.
 const mostUnanswered = 1000
 
 // While Redis does not answer, it is asked again so long after it has failed to.
 const pauseMillis = 1000
 
-/** Is told the answer of Redis, or why there is none. */
+/** Receives the reply from Redis, or the failure. */
 export type SettleCall<A> = (outcome: Exit.Exit<A, StoreUnavailable>) => void
 
-/** Guards callers against a Redis that does not answer. */
+/** Protects callers from an unresponsive Redis. */
 interface CircuitBreaker {
   /**
-   * Asks Redis, and settles once. Fails with `StoreUnavailable` if that fails, if no answer comes in
-   * time, or at once while Redis is known not to answer.
+   * Calls Redis and settles once. Fails with `StoreUnavailable` if the call fails or times out, or at
+   * once during an outage.
    */
   readonly ask: <A>(question: () => Promise<A>, settle: SettleCall<A>) => void
   /** From now on, every call fails. */
@@ -27,10 +27,10 @@ interface CircuitBreaker {
 }
 
 /**
- * Makes a guard.
+ * Creates a circuit breaker.
  *
- * @param probe - a question that Redis can always answer
- * @param timeoutMillis - the longest that a caller waits
+ * @param probe - a call Redis can always answer
+ * @param timeoutMillis - how long a caller waits at most
  */
 const makeCircuitBreaker = (
   probe: () => Promise<unknown>,
@@ -41,7 +41,7 @@ const makeCircuitBreaker = (
   let unavailable: StoreUnavailable | undefined
   let isClosed = false
 
-  /** Fails all calls, those in flight and those to come. */
+  /** Fails all calls, current and future. */
   const refuse = (cause: string): void => {
     unavailable = new StoreUnavailable({ cause })
     for (const fail of waiting) fail(cause)
@@ -51,7 +51,7 @@ const makeCircuitBreaker = (
     if (!isClosed) unavailable = undefined
   }
 
-  /** Asks again and again. An answer that comes late is none: callers would not wait for it. */
+  /** Repeats the probe. A late reply does not count: callers would not wait for it. */
   const untilAnswered = (): void => {
     if (isClosed) return
     const began = performance.now()
@@ -79,7 +79,7 @@ const makeCircuitBreaker = (
       const judge = (): void => {
         if (waiting.has(fail)) timeout()
       }
-      // After a long turn of the event loop, timers come before the answers that are already there.
+      // After a long turn in the event loop, timers run before replies already received.
       const timer = setTimeout(() => setImmediate(judge), timeoutMillis)
       const stopWaiting = (): boolean => {
         clearTimeout(timer)
@@ -108,7 +108,7 @@ const makeCircuitBreaker = (
   }
 }
 
-/** The slot of a key in a cluster, as the specification of Redis Cluster defines it. */
+/** A key's slot in a cluster, as specified by Redis Cluster. */
 
 const slots = 16_384
 
@@ -125,26 +125,26 @@ const crc16 = (bytes: Uint8Array): number => {
   return crc
 }
 
-/** The part of a key that decides: what is between its first braces, if that is not empty. */
+/**
+ * Returns the hashed part of a key: the text in its first braces unless empty, otherwise the whole key.
+ */
 const tagOf = (key: string): string => /\{(.*?)\}/s.exec(key)?.[1] || key
 
 const encoder = new TextEncoder()
 
-/** Returns the slot of a key. */
+/** Returns a key's slot. */
 export const slotOf = (key: string): number => crc16(encoder.encode(tagOf(key))) % slots
 
-/** Guards for the servers of a Redis, so that one that fails holds up only requests for its buckets. */
-
-/** Tells in which part of a Redis a bucket is. */
+/** Returns the index for a bucket's circuit breaker. */
 type PartOf = (bucket: string) => number
 
 /** One server has all buckets. */
 export const serverBreaker: PartOf = () => 0
 
-// A server of a cluster has slots in long ranges: what is true of one is true of most in its part.
+// Servers in a cluster own long ranges of slots, so neighbours usually fail together.
 const slotsInPart = 256
 
-/** The servers of a cluster have some parts each. */
+/** A circuit breaker for each range of slots in a cluster. */
 export const clusterBreakers: PartOf = (bucket) => Math.floor(slotOf(bucket) / slotsInPart)
 
 /** Guards by part. */
@@ -156,10 +156,10 @@ export interface CircuitBreakers {
 }
 
 /**
- * Makes the guards.
+ * Creates the circuit breakers. A failing server delays only requests for its own buckets.
  *
- * @param probe - a question about a bucket that its server can always answer
- * @param timeoutMillis - the longest that a caller waits
+ * @param probe - a call about a bucket its server can always answer
+ * @param timeoutMillis - how long a caller waits at most
  */
 export const makeCircuitBreakers = (
   partOf: PartOf,

@@ -1,4 +1,4 @@
-/** The rate limits of Tenure on Redis or Valkey. Everything else is kept in another store. */
+/** Rate limits on Redis or Valkey. Another store keeps everything else. */
 
 import { Setting } from "@tenure/core/internal"
 import { type InvalidInput, Millis, RateLimitStore, bucketPolicy } from "@tenure/core/store"
@@ -15,22 +15,22 @@ export { type NodeRedis } from "./client.ts"
 /** The options. */
 export const redisLimitsOptions = Setting.object({
   /**
-   * A client of [`ioredis`](https://github.com/redis/ioredis) or of
-   * [`redis`](https://github.com/redis/node-redis), for one server, for Sentinel or for a cluster. It
-   * stays yours: to connect it, to listen for its errors, and to close it after Tenure.
+   * A client from [`ioredis`](https://github.com/redis/ioredis) or
+   * [`redis`](https://github.com/redis/node-redis), for one server, Sentinel or a cluster. It stays
+   * yours: connect it, listen for its errors, and close it after Tenure.
    */
   client: Setting.guarded<Client>("a client of ioredis or of redis", isClient),
   /**
-   * What the names of all keys in Redis begin with. Installations of Tenure that share a Redis need
-   * one each. Default: `"tenure:"`.
+   * The prefix for all keys in Redis. Installations sharing a Redis need different ones. Default:
+   * `"tenure:"`.
    */
   prefix: Setting.withDefault(
     Setting.string("at most 100 characters", ({ length }) => length <= 100),
     "tenure:",
   ),
   /**
-   * How long requests wait for Redis. After that it counts as down, until it answers in time again,
-   * and requests do not wait. Default: `"1 second"`.
+   * How long requests wait for Redis. After this time, Redis counts as down, and requests do not wait
+   * until it answers in time again. Default: `"1 second"`.
    */
   timeout: Setting.withDefault(Setting.duration({ least: 10, most: 10_000 }), "1 second"),
 })
@@ -43,9 +43,8 @@ const trifle = bucketPolicy({ limit: 1000, window: Millis(1) })
 const trifles = { address: trifle, key: trifle, burst: trifle }
 
 /**
- * Makes the store of rate limits. Put it behind the store that keeps everything else. Fails with
- * `InvalidInput`, which names the option and says what is valid, if an option is invalid.
- *
+ * Creates a rate-limit store. Put it after the store for everything else. Fails with `InvalidInput` if
+ * an option is invalid: the error names the option and the valid values.
  * @example
  * ```ts
  * import { Redis } from "ioredis"
@@ -72,7 +71,7 @@ export const redisLimits = (given: RedisLimitsOptions): Layer.Layer<RateLimitSto
       const names = bucketNames(prefix)
       const takes = redis.isCluster ? { make: makeClusterTakes } : { make: makeServerTakes }
       return {
-        // Takes, because a server that refuses changes is of no use.
+        // Takes a token, because a read-only server is useless.
         ping: Effect.asVoid(buckets.takeOne(1, "address", `${prefix}ping`, trifles)),
         take: takes.make(buckets, names),
       }

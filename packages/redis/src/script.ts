@@ -14,23 +14,24 @@ import type { Redis } from "./client.ts"
 import { type SettleCall, clusterBreakers, makeCircuitBreakers, serverBreaker } from "./guard.ts"
 
 /**
- * Takes tokens for several clients, one after the other: from every bucket of a client, or from none if
- * one of them lacks a token. The arithmetic is that of `TokenBucket`, in microseconds: whole numbers
- * below 2^53, which Lua has exactly.
+ * Takes tokens for several clients, one after the other: from all buckets of a client, or from none if
+ * one lacks a token. Calculates as `takeToken` does, in microseconds below 2^53, which Lua represents
+ * exactly.
  *
- * The bucket of an address is stored at one key, the two of an API key at another, as doubles: when each
- * will be full, then when Redis is to delete them. To move that costs more than everything else, so it
- * is moved only if they would be deleted too early, and then to a minute after they are full.
+ * An address's bucket is stored at one key, an API key's two buckets at another, as doubles: first when
+ * each will be full, then when Redis deletes them. Moving this time costs more than everything else.
+ * The script therefore moves it only if Redis would delete the buckets too early, and then to a minute
+ * after they are full.
  *
- * `KEYS` are those of the first client, then those of the second, and so on. `ARGV` are the tokens, the
- * part, and then the increment and the span of each bucket. No token only looks, and brings back buckets that
- * lie too far ahead; -1 gives one back.
+ * `KEYS` lists the first client's keys, then the second's, and so on. `ARGV` contains the number of
+ * tokens, the part, and each bucket's increment and span. 0 tokens only read, and reset buckets too far
+ * ahead; -1 returns a token.
  *
- * Returns the time, then for each client whether it was admitted, and when each bucket will be full:
- * now, for those that are not in the part.
+ * Returns the time, then for each client whether it was admitted and when each bucket will be full:
+ * now, for buckets outside the part.
  *
- * Each key is read once and written once in a script. What would be shorter with loops over the buckets
- * is written out, because their tables would take Redis up to half as long again.
+ * A script reads and writes each key once. It repeats code instead of looping over buckets, because
+ * tables would take Redis up to half as long again.
  */
 const take = `
 local time = redis.call('TIME')
@@ -117,10 +118,10 @@ return reply
 /** How many tokens to take from each bucket. */
 export type Tokens = 1 | 0 | -1
 
-/** Which buckets a client has in a script: that of its address, the two of its API key, or all three. */
+/** A client's buckets in a script: the address's, the API key's two, or all three. */
 export type ClusterPart = "address" | "key" | "both"
 
-/** The arguments of the script. */
+/** Returns the script's arguments. */
 const takeArgs = (
   tokens: Tokens,
   part: ClusterPart,
@@ -140,7 +141,7 @@ const keysIn = (part: ClusterPart): number => (part === "both" ? 2 : 1)
 // Whether a client was admitted, and its three buckets.
 const numbersOfClient = 4
 
-/** Reads the reply of the script for clients with so many keys together. */
+/** Parses a reply for clients with this number of keys in total. */
 const takesOf = (reply: unknown, part: ClusterPart, keys: number): ReadonlyArray<TakeResult> => {
   // Numbers are texts if the host's client says so.
   const [now = NaN, ...numbers] = Array.isArray(reply) ? reply.map(Number) : []
@@ -164,15 +165,12 @@ const takesOf = (reply: unknown, part: ClusterPart, keys: number): ReadonlyArray
   })
 }
 
-/** Runs a script by its digest, so that its text is sent only to a server that does not have it. */
-
-/** Runs the script. Returns what it replies. */
+/** Runs the script and returns its reply. Sends its digest, and its text only to a server without it. */
 type Script = (keys: ReadonlyArray<string>, args: ReadonlyArray<string>) => Promise<unknown>
 
 const isUnknown = (error: unknown): boolean =>
   error instanceof Error && error.message.startsWith("NOSCRIPT")
 
-/** Makes a function that runs a script. */
 const makeScript = (redis: Redis, text: string): Script => {
   const sha = createHash("sha1").update(text).digest("hex")
   return async (keys, args) => {
@@ -191,12 +189,11 @@ const makeScript = (redis: Redis, text: string): Script => {
 /** The buckets. */
 export interface RedisBuckets {
   /**
-   * Takes tokens for each client in turn. In a cluster, all keys have to be in the same slot.
+   * Takes tokens for each client in turn. In a cluster, all keys must share a slot.
    *
-   * @param part - which buckets each client has; the outcome tells of the others that they are full
-   * @param keys - the names of the keys of the first client, of its address first, then of the second…
-   * @param settle - is told the outcome of each client. With a fiber instead, a take that is alone would
-   * cost a twentieth more
+   * @param part - the buckets each client has; the result reports the others as full
+   * @param keys - the first client's key names, address first, then the second's…
+   * @param settle - receives each client's result. A fiber instead would cost a lone take 5 % more
    */
   readonly take: (
     tokens: Tokens,
@@ -205,7 +202,7 @@ export interface RedisBuckets {
     policies: BucketPolicies,
     settle: SettleCall<ReadonlyArray<TakeResult>>,
   ) => void
-  /** Takes tokens for one client, which has one key. */
+  /** Takes tokens for one client with a single key. */
   readonly takeOne: (
     tokens: Tokens,
     part: Exclude<ClusterPart, "both">,
@@ -216,14 +213,14 @@ export interface RedisBuckets {
   readonly close: () => void
 }
 
-// Looking brings back what lies too far ahead for the policy, so this one, of 30 years, has nothing brought back.
+// Reading resets buckets too far ahead for the policy. This policy spans 30 years, so it resets none.
 const anyPolicy = bucketPolicy({ limit: 1, window: Millis(30 * 365 * 86_400_000) })
 const anyPolicies = { address: anyPolicy, key: anyPolicy, burst: anyPolicy }
 
 const only = ([taken]: ReadonlyArray<TakeResult>): Effect.Effect<TakeResult> =>
   taken === undefined ? Effect.die("a script has no outcome") : Effect.succeed(taken)
 
-/** Makes the buckets. `timeoutMillis` is the longest that a call waits. */
+/** Creates the buckets. A call waits at most `timeoutMillis`. */
 export const makeRedisBuckets = (redis: Redis, timeoutMillis: number): RedisBuckets => {
   const script = makeScript(redis, take)
   const look = (name: string) => script([name], takeArgs(0, "address", anyPolicies))
@@ -246,13 +243,11 @@ export const makeRedisBuckets = (redis: Redis, timeoutMillis: number): RedisBuck
   return buckets
 }
 
-/** The names of keys in Redis. */
-
 /** Names keys. */
 export interface Names {
-  /** Where the bucket of an address is. */
+  /** Returns the key for an address's bucket. */
   readonly ofAddress: (address: string) => string
-  /** Where the two buckets of an API key are: its own, and the one for its bursts. */
+  /** Returns the key for an API key's two buckets: requests and bursts. */
   readonly ofKey: (keyId: ApiKeyId) => string
 }
 

@@ -1,4 +1,4 @@
-/** Takes on one server. Those that arrive together share a script, which decides on each in turn. */
+/** Takes on one server. Takes arriving together share a script, and it decides them in turn. */
 
 import {
   type ApiKeyId,
@@ -14,11 +14,11 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type { ClusterPart, Names, RedisBuckets, Tokens } from "./script.ts"
 
-// A script holds up all other clients of the server: this many takes do for a quarter of a millisecond.
-// While the server runs one, this process can make the next.
+// A script blocks the server's other clients: 32 takes block it for 0.25 ms. Meanwhile, this process
+// can prepare the next script.
 const mostInScript = 32
 
-/** A take, and who waits for its outcome. */
+/** A take and its callback. */
 interface Waiting {
   readonly part: ClusterPart
   readonly keys: ReadonlyArray<string>
@@ -26,7 +26,7 @@ interface Waiting {
   readonly resume: (take: Exit.Exit<TakeResult, StoreUnavailable>) => void
 }
 
-/** Takes that share a script: from the same part, by the same policies. */
+/** Takes sharing a script: same part, same policies. */
 interface Batch {
   readonly part: ClusterPart
   readonly policies: BucketPolicies
@@ -56,7 +56,6 @@ const settle = (
   } else for (const { resume } of takes) resume(Exit.failCause(exit.cause))
 }
 
-/** Makes the function that takes. */
 export const makeServerTakes = (
   buckets: RedisBuckets,
   names: Names,
@@ -83,23 +82,21 @@ export const makeServerTakes = (
   return (client, policies) =>
     Effect.callback((resume) => {
       const take = { ...drawOf(client), policies, resume }
-      // Takes that arrive in the same turn of the event loop share a script.
+      // Takes in one turn of the event loop share a script.
       if (waiting.size === 0) setImmediate(flush)
       waiting.add(take)
       return Effect.sync(() => void waiting.delete(take))
     })
 }
 
-/** Takes of this process that hold tokens of a key until the bucket of the address has decided. */
-
-/** Takes that hold tokens. */
+/** Takes in this process holding an API key's tokens until the address's bucket has decided. */
 interface PendingReturns {
-  /** Says that a take holds tokens of a key while it runs. Unless it is admitted, it gives them back. */
+  /** Registers a take holding a key's tokens while it runs. It returns them unless it is admitted. */
   readonly during: <E>(
     keyId: ApiKeyId,
     take: Effect.Effect<TakeResult, E>,
   ) => Effect.Effect<TakeResult, E>
-  /** Waits for those that hold tokens of a key now. Returns whether any has given them back. */
+  /** Waits for the takes now holding a key's tokens. Returns whether any returned some. */
   readonly anyGivenBack: (keyId: ApiKeyId) => Effect.Effect<boolean>
 }
 
@@ -145,26 +142,25 @@ const makePendingReturns = (): PendingReturns => {
 }
 
 /**
- * Takes in a cluster, where no script reaches the buckets of a key and that of an address: they are on
- * different servers. So a take takes from the buckets of the key, then from that of the address, and
- * gives back what it took from the key if the address refuses.
+ * Takes in a cluster. No script can reach both a key's and an address's buckets, because they may be on
+ * different servers. A take therefore first takes from the key's buckets, then from the address's, and
+ * returns the key's tokens if the address refuses.
  *
- * No bucket ever gives more than it holds. A take whose process dies in between has cost the key a
- * token, which comes back as any other does. Until a token is given back, others miss it: those of this
- * process wait for it, and those of other processes are refused.
+ * No bucket ever gives more than it holds. If the process dies in between, the key loses a token until
+ * the bucket refills. Before a token is returned, other takes miss it: those in this process wait for
+ * it, those in other processes are refused.
  */
 
 // How often a take is tried again after others have given tokens back.
 const mostRetries = 3
 
-/** The outcome for a client with a key, by the clock of the server that has the key. */
+/** Combines both results, by the clock on the key's server. */
 const outcomeOf = (ofKey: TakeResult, ofAddress: TakeResult): TakeResult => ({
   ...ofKey,
   admitted: ofKey.admitted && ofAddress.admitted,
   address: Micros(ofAddress.address - ofAddress.now + ofKey.now),
 })
 
-/** Makes the function that takes. */
 export const makeClusterTakes = (
   buckets: RedisBuckets,
   names: Names,
@@ -177,7 +173,7 @@ export const makeClusterTakes = (
   const askKey = (tokens: Tokens, keyId: ApiKeyId, policies: BucketPolicies) =>
     buckets.takeOne(tokens, "key", names.ofKey(keyId), policies)
 
-  /** Gives back what was taken from a key. If that fails, it stays taken. */
+  /** Returns a key's tokens. If that fails, they stay taken. */
   const giveBack = (ofKey: TakeResult, keyId: ApiKeyId, policies: BucketPolicies) =>
     Effect.orElseSucceed(askKey(-1, keyId, policies), () => ofKey)
 
