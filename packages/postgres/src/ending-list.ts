@@ -10,7 +10,7 @@ import {
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import { type Executor, readsOf } from "./connection/executor.ts"
-import * as membershipsStatements from "./memberships.sql.ts"
+import { type MembershipRow, toMembership } from "./memberships.sql.ts"
 import { effectiveEndDateSql, lowerBoundOf } from "./sql/clauses.ts"
 import {
   type Integer,
@@ -428,7 +428,7 @@ export const scanOlderBoundsParams = (
 }
 
 /** A row of both statements. Without a membership, it has no values of one. */
-interface ScanRow extends membershipsStatements.MembershipRow {
+interface ScanRow extends MembershipRow {
   /** Whether all members have places. */
   readonly is_kept: boolean
   /** Whether nothing is left in the range. */
@@ -507,7 +507,7 @@ export const makeListEnding = ({
         break
       }
       const { next, rows } = nextScan(at, [first, ...others], asked)
-      memberships.push(...rows.flatMap((row) => membershipsStatements.toMembership(projectId, row)))
+      memberships.push(...rows.flatMap((row) => toMembership(projectId, row)))
       left -= asked.most
       most *= 4
       at = next

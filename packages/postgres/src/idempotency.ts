@@ -11,7 +11,7 @@ import {
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import { isSqlError } from "effect/sql/SqlError"
-import { isLockTimeout, isTakenIn } from "./connection/errors.ts"
+import { isTakenIn, waitedForLock } from "./connection/errors.ts"
 import type { Executor } from "./connection/executor.ts"
 import { type KeyClause, keyProjectExists, pickForm, withAndWithoutKey } from "./sql/clauses.ts"
 import { textParam } from "./sql/values.ts"
@@ -70,7 +70,7 @@ export interface IdempotencyStore {
 
 // What a repetition waits for is as a rule not the key, but what the first request has locked.
 const hasWaited = (error: unknown): boolean =>
-  error instanceof StoreUnavailable && isSqlError(error.cause) && isLockTimeout(error.cause)
+  error instanceof StoreUnavailable && waitedForLock(error)
 
 // Only in a transaction of the host: elsewhere, the statement that has lost the race is repeated.
 const wasOvertaken = (defect: unknown): boolean =>

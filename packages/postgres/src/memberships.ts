@@ -1,20 +1,17 @@
-/** Changes of one membership each, which share statements. */
+/** Memberships on PostgreSQL. Changes of one membership each share statements. */
 
 import {
   type BulkExtension,
   type Change,
-  type ChangeContext,
   EndDate,
   EndDateConflict,
   type Ending,
   type Event,
   type Extension,
   type Grant,
-  IdempotencyMismatch,
   type Import,
   MembershipNotFound,
   type MembershipStore,
-  type ProjectId,
   ProjectNotFound,
   StoreUnavailable,
   completeEvent,
@@ -22,16 +19,17 @@ import {
   isReplayedResponse,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
-import { isSqlError } from "effect/sql/SqlError"
+import { makeAuditTrail } from "./audit.ts"
 import { hasRowAt, makeBatcher, rowsByPosition } from "./connection/batch.ts"
-import { isLockTimeout } from "./connection/errors.ts"
+import { waitedForLock } from "./connection/errors.ts"
 import { type ExecuteOptions, type Executor, readsOf } from "./connection/executor.ts"
 import { makeListEnding } from "./ending-list.ts"
-import { makeErasures } from "./erasure.ts"
+import { type ErasedRow, eraseMembership, makeErasures } from "./erasure.ts"
 import { makePostgresExpiryStore } from "./expiry.ts"
 import type { IdempotencyStore } from "./idempotency.ts"
 import * as statements from "./memberships.sql.ts"
 import type { Notifications } from "./notifications.ts"
+import { makeProjects, rowsOfProject } from "./projects.ts"
 import {
   type ChangeRow,
   type ItemRow,
@@ -68,10 +66,6 @@ export interface BatchedChangesOptions<Requested, Row> {
   /** Whether a statement can have several changes of one member, which it makes in order. Default: `false`. */
   readonly isStacking?: boolean
 }
-
-/** Whether an item of a batch may have met a lock, which the others need not wait for. */
-const waitedForLock = ({ cause }: StoreUnavailable): boolean =>
-  isSqlError(cause) && isLockTimeout(cause)
 
 /** A text that no other member has. */
 const memberOf = ({ projectId, userId }: Grant): string => `${userId} ${projectId}`
@@ -135,20 +129,6 @@ const makeBatchedChanges = Effect.fnUntraced(function* <
     })
 })
 
-/** Memberships on PostgreSQL. */
-
-// Projects that are parked while they move have names that come before this one.
-const lastParked = "\u001f"
-
-/** Fails with `ProjectNotFound` if a statement returned no row, which means a missing project. */
-const rowsOfProject = <Row>(
-  projectId: ProjectId,
-  [first, ...others]: ReadonlyArray<Row>,
-): Effect.Effect<readonly [Row, ...ReadonlyArray<Row>], ProjectNotFound> =>
-  first === undefined
-    ? Effect.fail(new ProjectNotFound({ projectId }))
-    : Effect.succeed([first, ...others])
-
 /** Returns the event of a change, as its statement has stored it. */
 const eventOf = ({ event }: Change, { seq }: ChangeRow): Event => completeEvent(event, Number(seq))
 
@@ -160,18 +140,9 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
 ) {
   const { schema } = executor
   const sql = {
-    createProject: withAndWithoutKey(schema, statements.createProject, 4),
-    createProjects: statements.createProjects(schema),
-    deleteProject: withAndWithoutKey(schema, statements.deleteProject, 5),
-    findProject: statements.findProject(schema),
-    listProjects: statements.listProjects(schema),
     find: statements.findMembership(schema),
     list: statements.listMemberships(schema),
     listOf: statements.listMembershipsOf(schema),
-    recordShown: statements.recordDisclosure(schema),
-    projectHistory: statements.projectHistory(schema),
-    userHistory: statements.userHistory(schema),
-    otherHistory: statements.otherHistory(schema),
     grant: withAndWithoutKeys(schema, statements.grant, 10),
     import: withAndWithoutKey(schema, statements.importAll, 10),
     extend: withAndWithoutKeys(schema, statements.extend, 10),
@@ -185,7 +156,7 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
       neverShorten: withAndWithoutKey(schema, statements.extendAll("neverShorten"), 10),
     },
     end: withAndWithoutKey(schema, statements.endMembership, 10),
-    eraseMembership: withAndWithoutKey(schema, statements.eraseMembership, 10),
+    eraseMembership: withAndWithoutKey(schema, eraseMembership, 10),
   }
 
   /** Runs a statement that changes memberships, and notifies dispatchers of new deliveries. */
@@ -197,47 +168,6 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
       yield* executor.afterCommit(notifications.notify)
     }
     return rows
-  })
-
-  const createOne = Effect.fnUntraced(function* (projectId: ProjectId, occasion: ChangeContext) {
-    const form = pickForm(
-      sql.createProject,
-      statements.createProjectParams(projectId, occasion),
-      occasion.once,
-    )
-    const rows = yield* executor.execute(...form, { owner: projectId })
-    if (rows.length === 0) return yield* new IdempotencyMismatch()
-  })
-
-  const createMany = (creations: ReadonlyArray<statements.Creation>, manner: ExecuteOptions) =>
-    Effect.map(
-      executor.execute(sql.createProjects, statements.createProjectsParams(creations), manner),
-      () => creations.map(() => true),
-    )
-
-  const createGathered = yield* makeBatcher({
-    run: (creations: ReadonlyArray<statements.Creation>) =>
-      createMany(creations, { owner: "creations", isBrief: true }),
-    // Each is alone, as none belongs to a stack.
-    runAlone: (creations) => createMany(creations, { owner: creations[0]?.projectId }),
-    isOwn: waitedForLock,
-    maxBatch: 256,
-    maxInFlight: 2,
-    crowded: new StoreUnavailable({ cause: "crowded" }),
-  })
-
-  /** Creates a project, in one statement with others that are created meanwhile if it needs none of its own. */
-  const create = Effect.fnUntraced(function* (projectId: ProjectId, occasion: ChangeContext) {
-    const isApart = occasion.once !== undefined || (yield* executor.isInTransaction)
-    if (isApart) return yield* createOne(projectId, occasion)
-    yield* createGathered({ projectId, occasion })
-  })
-
-  const deleteOne = Effect.fnUntraced(function* (projectId: ProjectId, occasion: ChangeContext) {
-    const params = statements.deleteProjectParams(projectId, notifications.channel, occasion)
-    const form = pickForm(sql.deleteProject, params, occasion.once)
-    const rows = yield* executor.execute(...form, { owner: projectId })
-    if (rows.length === 0) return yield* new ProjectNotFound({ projectId })
   })
 
   const grantOne = yield* makeBatchedChanges(executor, {
@@ -282,7 +212,7 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
       changeParams(erasure, userId, undefined),
       erasure.once,
     )
-    const [row] = yield* change<statements.ErasedRow>(form, { owner: projectId })
+    const [row] = yield* change<ErasedRow>(form, { owner: projectId })
     if (row === undefined) return yield* new ProjectNotFound({ projectId })
     return row.seq === null ? undefined : completeEvent(erasure.event, Number(row.seq))
   })
@@ -292,34 +222,8 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
   const store: MembershipStore["Service"] = {
     ping: executor.ping,
     expiry: makePostgresExpiryStore(executor, notifications),
-
-    createProject: (projectId, occasion) =>
-      answers.change(occasion.once, create(projectId, occasion)),
-
-    deleteProject: (projectId, occasion) =>
-      answers.change(occasion.once, deleteOne(projectId, occasion)),
-
-    findProject: Effect.fnUntraced(function* (projectId) {
-      const manner = { owner: readsOf(projectId) }
-      const rows = yield* executor.execute<statements.ProjectRow>(
-        sql.findProject,
-        [textParam(projectId)],
-        manner,
-      )
-      const [row] = yield* rowsOfProject(projectId, rows)
-      if (row.id === projectId) return statements.toSummary(row)
-      return yield* new StoreUnavailable({ cause: `The project ${projectId} is being moved` })
-    }),
-
-    listProjects: ({ after, limit, within }) =>
-      Effect.map(
-        executor.execute<statements.ProjectRow>(sql.listProjects, [
-          textParam(after ?? lastParked),
-          integerParam(limit),
-          within === "all" ? textParam(undefined) : textsParam([...within]),
-        ]),
-        (rows) => rows.map(statements.toSummary),
-      ),
+    ...(yield* makeProjects(executor, notifications, answers)),
+    ...makeAuditTrail(executor),
 
     grant: Effect.fnUntraced(function* (granted: Grant) {
       const { projectId } = granted
@@ -421,34 +325,6 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
     }),
 
     listEnding: makeListEnding(executor),
-
-    recordShown: Effect.fnUntraced(function* (projectId, shown, occasion) {
-      const params = statements.recordDisclosureParams(projectId, shown, occasion)
-      const rows = yield* executor.execute(sql.recordShown, params, { owner: projectId })
-      yield* rowsOfProject(projectId, rows)
-    }),
-
-    history: Effect.fnUntraced(function* (projectId, { after, limit, userId }) {
-      if (projectId === undefined) {
-        const rows = yield* executor.execute<statements.HistoryRow>(sql.otherHistory, [
-          integerParam(limit),
-          ...statements.cursorParams(after),
-        ])
-        return rows.flatMap((row) => statements.toAuditRow(undefined, row))
-      }
-      const params = [textParam(projectId), integerParam(limit), ...statements.cursorParams(after)]
-      const manner = { owner: readsOf(projectId) }
-      const rows = yield* userId === undefined
-        ? executor.execute<statements.HistoryRow>(sql.projectHistory, params, manner)
-        : executor.execute<statements.HistoryRow>(
-            sql.userHistory,
-            [...params, textParam(userId)],
-            manner,
-          )
-      return (yield* rowsOfProject(projectId, rows)).flatMap((row) =>
-        statements.toAuditRow(projectId, row),
-      )
-    }),
   }
   return store
 })

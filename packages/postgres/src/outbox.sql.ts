@@ -1,3 +1,5 @@
+/** Statements of the outbox. */
+
 import {
   type Attempt,
   type AttemptResult,
@@ -7,12 +9,9 @@ import {
   type Event,
   EventId,
   EventType,
-  type Outbox,
-  ProjectId,
   type PublishedEvent,
   type RedeliveryFilter,
   type SettleResult,
-  StoredSecret,
   WebhookId,
   concurrencyRange,
 } from "@tenure/core/store"
@@ -25,12 +24,9 @@ import {
 } from "./sql/clauses.ts"
 import {
   type Integer,
-  bigintParam,
   bigintsParam,
   instantParam,
   instantsParam,
-  integerParam,
-  integersParam,
   jsonOf,
   millisOf,
   nilUuid,
@@ -135,136 +131,6 @@ export const toBacklog = ([row]: ReadonlyArray<BacklogRow>): Backlog => ({
   disabledWebhooks: row?.disabled_webhooks ?? 0,
 })
 
-/** Claims deliveries, by calling the function `claim` of the migrations, where it is described. */
-export const claim = (schema: string): string =>
-  `SELECT * FROM ${schema}.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
-   $11, $12)`
-
-type ClaimOptions = Parameters<Outbox["Service"]["claim"]>[0]
-
-/** Where a claim continues. */
-export interface Position {
-  /** The id of the dispatcher. */
-  readonly dispatcher: string
-  /** The last lease that it has received. */
-  readonly lastLease: bigint
-  /** The last webhook that it has looked at. */
-  readonly lastWebhook: string
-}
-
-/** The parameters of `claim`. It looks at `firstWebhooks`, and at those after the last one. */
-export const claimParams = (
-  { ahead, failing, leaseMillis, limit, perProject, perWebhook }: ClaimOptions,
-  { dispatcher, lastLease, lastWebhook }: Position,
-  firstWebhooks: ReadonlyArray<string>,
-) => [
-  uuidParam(dispatcher),
-  bigintParam(lastLease),
-  integerParam(limit),
-  integerParam(failing),
-  integerParam(perWebhook.least),
-  integerParam(perWebhook.most),
-  integerParam(perProject),
-  uuidsParam([...ahead.keys()]),
-  integersParam([...ahead.values()]),
-  integerParam(Math.ceil(leaseMillis)),
-  uuidParam(lastWebhook),
-  uuidsParam(firstWebhooks),
-]
-
-/** A row of `claim`. Without an event, it only says when to look again. */
-export interface ClaimRow {
-  readonly event_id: string | null
-  readonly body: string | null
-  readonly project_id: string
-  readonly webhook_id: string
-  readonly failures: number
-  readonly failing_since: Date | null
-  readonly url: string | null
-  readonly secrets: ReadonlyArray<string> | null
-  readonly signing_key: string | null
-  readonly claims: number
-  readonly lease: bigint | null
-  readonly concurrency: number
-  readonly looked_at: string
-  readonly due_in: number | null
-  readonly kept_back: ReadonlyArray<string> | null
-}
-
-/** A claimed delivery. */
-export interface Lease {
-  readonly event: Pick<Claim["event"], "id">
-  readonly webhook: { readonly projectId: string; readonly webhookId: WebhookId }
-  readonly attemptNumber: number
-  readonly lease: string
-}
-
-/** A claim, unless the event or the webhook cannot be read. */
-export interface Claimed {
-  readonly lease: Lease
-  readonly claim: Claim | undefined
-}
-
-const toClaimed = (row: ClaimRow & { readonly event_id: string }): Claimed => {
-  const { body, project_id: projectId, secrets, signing_key: signingKey, url } = row
-  const id = EventId(row.event_id)
-  const webhookId = WebhookId(row.webhook_id)
-  const lease = {
-    event: { id },
-    webhook: { projectId, webhookId },
-    attemptNumber: row.claims,
-    lease: String(row.lease),
-  }
-  if (body === null || url === null || secrets === null || !ProjectId.is(projectId)) {
-    return { lease, claim: undefined }
-  }
-  const webhook = {
-    projectId,
-    webhookId,
-    url,
-    secrets: secrets.map(StoredSecret),
-    signingKey: signingKey === null ? undefined : StoredSecret(signingKey),
-    failures: row.failures,
-    failingSince: row.failing_since === null ? undefined : Number(row.failing_since),
-    concurrency: row.concurrency,
-  }
-  return { lease, claim: { ...lease, event: { id, body }, webhook } }
-}
-
-const hasEvent = <Row extends ClaimRow>(row: Row): row is Row & { readonly event_id: string } =>
-  row.event_id !== null
-
-/** Reads the rows with an event. */
-export const toClaimedAll = (rows: ReadonlyArray<ClaimRow>): ReadonlyArray<Claimed> =>
-  rows.filter(hasEvent).map(toClaimed)
-
-/** Where the next claim continues. */
-export const nextPosition = (
-  { dispatcher, lastLease, lastWebhook }: Position,
-  rows: ReadonlyArray<ClaimRow>,
-): Position => {
-  const leases = rows.map(({ lease }) => lease ?? 0n)
-  return {
-    dispatcher,
-    lastLease: leases.reduce((last, lease) => (lease > last ? lease : last), lastLease),
-    lastWebhook: rows[0]?.looked_at ?? lastWebhook,
-  }
-}
-
-/** The webhooks of which a limit has kept back deliveries. */
-export const keptBack = (rows: ReadonlyArray<ClaimRow>): ReadonlyArray<WebhookId> =>
-  rows[0]?.kept_back?.map(WebhookId) ?? []
-
-/** In how many milliseconds there may be more to claim, if it is known. */
-export const nextDueMillis = (
-  rows: ReadonlyArray<ClaimRow>,
-  { limit }: ClaimOptions,
-): number | undefined => {
-  if (rows.length === limit && rows[0]?.event_id !== null) return 0
-  const millis = rows[0]?.due_in ?? undefined
-  return millis === undefined ? undefined : Math.max(0, Math.ceil(millis))
-}
-
 /** Ends the waiting deliveries to those of the webhooks `$1` that are disabled. */
 export const endDisabled = (schema: string): string => `
   UPDATE ${schema}.deliveries d SET state = 'failed'
@@ -336,32 +202,6 @@ export const toPublishedEvent = (
       attempts,
     })),
   }
-}
-
-/**
- * Ends claimed deliveries as failed, because they cannot be read: another attempt would not help. Each
- * array has one element for each delivery, and `$4` is the record of their attempts, as JSON.
- */
-export const failUnreadable = (schema: string): string => `
-  UPDATE ${schema}.deliveries d
-  SET state = 'failed', lease = NULL, dispatcher = NULL, attempts = d.attempts || $4::jsonb
-  FROM unnest($1::uuid[], $2::uuid[], $3::bigint[]) a (event_id, webhook_id, lease)
-  WHERE d.event_id = a.event_id AND d.webhook_id = a.webhook_id
-    AND d.state = 'leased' AND d.lease = a.lease
-`
-
-/** The result of the attempts. */
-export const unreadableError: Attempt["result"] = { _tag: "Failed", reason: "Unreadable" }
-
-/** The parameters of `giveUp`. */
-export const giveUpParams = (leases: ReadonlyArray<Lease>, at: number) => {
-  const attempt: Attempt = { at, durationMillis: 0, result: unreadableError }
-  return [
-    uuidsParam(leases.map(({ event }) => event.id)),
-    uuidsParam(leases.map(({ webhook }) => webhook.webhookId)),
-    bigintsParam(leases.map(({ lease }) => BigInt(lease))),
-    textParam(JSON.stringify(attempt)),
-  ]
 }
 
 type Table = "deliveries" | "ended_deliveries"
@@ -555,38 +395,6 @@ export const replay = (
 export interface ReplayRow {
   readonly is_disabled: boolean
   readonly replayed: number
-}
-
-/**
- * Reports that the dispatcher `$1` is alive. Returns one row, with whether it has noticed that another
- * is gone, and with those of the webhooks `$2` that were removed.
- */
-export const report = (schema: string): string => `
-  -- A report that is lost in a crash of the server is made again.
-  WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
-  reported AS (
-    INSERT INTO ${schema}.dispatchers AS d (id, seen_at, since)
-    SELECT $1::uuid, clock_timestamp(), clock_timestamp() FROM quick
-    ON CONFLICT (id) DO UPDATE
-    SET seen_at = clock_timestamp(),
-        -- Not across a pause, nor when the clock was set back: others had no time to report since then.
-        since = CASE WHEN d.seen_at < clock_timestamp() - interval '1 second'
-                       OR d.seen_at > clock_timestamp()
-                THEN clock_timestamp() ELSE d.since END
-  )
-  SELECT EXISTS (
-    SELECT FROM ${schema}.dispatchers_gone WHERE noticed_by = $1::uuid
-  ) AS is_any_gone, ARRAY(
-    SELECT held.id FROM unnest($2::uuid[]) AS held (id)
-    -- Looks up each webhook by its id, however many there are.
-    WHERE (SELECT w.id FROM ${schema}.webhooks w WHERE w.id = held.id) IS NULL
-  ) AS removed
-`
-
-/** A row of `report`. */
-export interface ReportRow {
-  readonly is_any_gone: boolean
-  readonly removed: ReadonlyArray<string>
 }
 
 // Whether the claim `a` of the delivery `d` still holds.

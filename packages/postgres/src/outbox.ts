@@ -1,8 +1,6 @@
-/** The claims that this process attempts or has in its queues, whatever others have made of them since. */
+/** The outbox on PostgreSQL. */
 
-import { logGivenUp } from "@tenure/core/internal"
 import {
-  type Claim,
   type Event,
   EventNotFound,
   type IdempotencyKey,
@@ -11,187 +9,19 @@ import {
   type RedeliveryFilter,
   StoreUnavailable,
   WebhookDisabled,
-  WebhookId,
+  type WebhookId,
   WebhookNotFound,
   type WebhookRef,
-  readMonotonicMillis,
 } from "@tenure/core/store"
-import * as Clock from "effect/Clock"
-import { WebCrypto } from "effect/crypto/WebCrypto"
 import * as Effect from "effect/Effect"
-import * as Latch from "effect/Latch"
-import * as Semaphore from "effect/Semaphore"
+import { makeClaiming } from "./claims.ts"
 import { hasRowAt, makeBatcher } from "./connection/batch.ts"
 import { type Executor, readsOf } from "./connection/executor.ts"
 import type { IdempotencyStore } from "./idempotency.ts"
 import type { Notifications } from "./notifications.ts"
 import * as statements from "./outbox.sql.ts"
 import { type AcceptedItemRow, hasDeliveries, pickForm, withAndWithoutKey } from "./sql/clauses.ts"
-import {
-  instantParam,
-  integerParam,
-  nilUuid,
-  textParam,
-  uuidParam,
-  uuidsParam,
-} from "./sql/values.ts"
-
-/** Claims. Each is kept until it is settled or its lease passes. */
-export interface HeldClaims {
-  /** Adds claims whose lease passes at `until`, in milliseconds by the monotonic clock. */
-  readonly add: (claims: ReadonlyArray<Claim>, until: number) => void
-  readonly delete: (claim: Claim) => void
-  /** Returns the webhooks of the claims, each once. */
-  readonly webhooks: (now: number) => ReadonlyArray<WebhookId>
-}
-
-const keyOf = ({ event, webhook }: Claim): string => `${event.id} ${webhook.webhookId}`
-
-/** Starts without claims. */
-export const makeHeldClaims = (): HeldClaims => {
-  const held = new Map<string, { readonly webhookId: WebhookId; readonly until: number }>()
-  return {
-    add: (claims, until) => {
-      for (const claim of claims) {
-        held.set(keyOf(claim), { webhookId: claim.webhook.webhookId, until })
-      }
-    },
-    delete: (claim) => void held.delete(keyOf(claim)),
-    webhooks: (now) => {
-      for (const [key, { until }] of held) if (until <= now) held.delete(key)
-      return [...new Set(Array.from(held.values(), ({ webhookId }) => webhookId))]
-    },
-  }
-}
-
-/** The presence of this process among those that dispatch deliveries. */
-
-// Several reports fit into the silence after which a process counts as gone.
-const reportMillis = 300
-
-/** A dispatcher that the others know of. */
-interface Presence {
-  /** The id of the dispatcher: a new one in each process. */
-  readonly id: string
-  /** Starts to report that the dispatcher is alive. Does nothing if it reports already. */
-  readonly begin: Effect.Effect<void>
-}
-
-/**
- * Makes a dispatcher that reports for as long as the scope is open. If another one is gone, it wakes those
- * that claim: the next claim takes over what that one had claimed. It also tells of the removal of
- * webhooks whose claims this process holds: the notification of it may have been lost.
- */
-const makeHeartbeat = Effect.fnUntraced(function* (
-  executor: Executor,
-  notifications: Notifications,
-  held: HeldClaims,
-) {
-  const clock = yield* Clock.Clock
-  const id = (yield* WebCrypto).randomUUID()
-  const begun = yield* Latch.make()
-  const sql = statements.report(executor.schema)
-
-  const reportOnce = Effect.gen(function* () {
-    const webhooks = uuidsParam(held.webhooks(readMonotonicMillis(clock)))
-    const [row] = yield* executor.executeApart<statements.ReportRow>(sql, [uuidParam(id), webhooks])
-    if (row === undefined) return
-    if (row.is_any_gone) yield* notifications.notify
-    yield* notifications.removed(row.removed.map(WebhookId))
-  })
-
-  yield* Effect.forkScoped(
-    Effect.andThen(
-      begun.await,
-      Effect.forever(Effect.andThen(Effect.ignoreCause(reportOnce), Effect.sleep(reportMillis))),
-    ),
-  )
-
-  const presence: Presence = { id, begin: begun.open }
-  return presence
-})
-
-/** The claims of this process. */
-
-/** Claims deliveries. */
-interface Claiming {
-  readonly claim: Outbox["Service"]["claim"]
-  /** Has the next claim look first at a webhook that has just received something. */
-  readonly served: (webhookId: WebhookId) => void
-  /** Forgets a claim that was settled, or that has lapsed. */
-  readonly settled: (claim: Claim) => void
-}
-
-const maxServed = 256
-
-/** Starts without claims. */
-const makeClaiming = Effect.fnUntraced(function* (
-  executor: Executor,
-  notifications: Notifications,
-) {
-  const { schema } = executor
-  const sql = { claim: statements.claim(schema), giveUp: statements.failUnreadable(schema) }
-  const clock = yield* Clock.Clock
-  const held = makeHeldClaims()
-  const presence = yield* makeHeartbeat(executor, notifications, held)
-  // One claim at a time: an answer is lost only if the next claim does not know of its leases.
-  const turn = yield* Semaphore.make(1)
-  const served = new Set<WebhookId>()
-  let position: statements.Position = {
-    dispatcher: presence.id,
-    lastLease: 0n,
-    lastWebhook: nilUuid,
-  }
-
-  /** Ends deliveries that cannot be read. What fails here is repeated when the leases have passed. */
-  const giveUpOn = Effect.fnUntraced(
-    function* (leases: ReadonlyArray<statements.Lease>) {
-      if (leases.length === 0) return
-      const at = yield* Clock.currentTimeMillis
-      yield* executor.executeApart(sql.giveUp, statements.giveUpParams(leases, at))
-      for (const { attemptNumber, event, webhook } of leases) {
-        const last = {
-          ...webhook,
-          eventId: event.id,
-          attemptNumber,
-          result: statements.unreadableError,
-        }
-        yield* logGivenUp(last)
-      }
-      // Their webhooks may have others.
-      yield* notifications.notify
-    },
-    Effect.catchCause((cause) => Effect.logWarning("Deliveries cannot be ended", cause)),
-  )
-
-  const claim: Claiming["claim"] = Effect.fnUntraced(function* (options) {
-    yield* presence.begin
-    const params = statements.claimParams(options, position, [...served])
-    served.clear()
-    const rows = yield* executor.executeApart<statements.ClaimRow>(sql.claim, params)
-    position = statements.nextPosition(position, rows)
-    const claimed = statements.toClaimedAll(rows)
-    yield* giveUpOn(claimed.flatMap((one) => (one.claim === undefined ? [one.lease] : [])))
-    const claims = claimed.flatMap((one) => one.claim ?? [])
-    held.add(claims, readMonotonicMillis(clock) + options.leaseMillis)
-    return {
-      claims,
-      nextDueMillis: statements.nextDueMillis(rows, options),
-      keptBack: statements.keptBack(rows),
-    }
-  }, turn.withPermit)
-
-  const claiming: Claiming = {
-    claim,
-    served: (webhookId) => {
-      if (served.size < maxServed) served.add(webhookId)
-    },
-    settled: held.delete,
-  }
-  return claiming
-})
-
-/** The outbox on PostgreSQL. */
+import { instantParam, integerParam, textParam, uuidParam, uuidsParam } from "./sql/values.ts"
 
 /** Makes the outbox. */
 export const makePostgresOutbox = Effect.fnUntraced(function* (

@@ -10,9 +10,8 @@ import {
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import { isSqlError } from "effect/sql/SqlError"
 import { makeBatchRunner } from "./connection/batch.ts"
-import { isLockTimeout } from "./connection/errors.ts"
+import { waitedForLock } from "./connection/errors.ts"
 import { type ExecuteOptions, type Executor, runPeriodically } from "./connection/executor.ts"
 import { bigintParam, floatsParam, integersParam, textParam, textsParam } from "./sql/values.ts"
 
@@ -679,9 +678,6 @@ const rateLimitStoreBounds: QueueLimits = {
   millis: 10_000,
   rounds: 3,
 }
-
-const waitedForLock = ({ cause }: StoreUnavailable): boolean =>
-  isSqlError(cause) && isLockTimeout(cause)
 
 /**
  * Makes the store. Takes that arrive while statements are in flight share the next one: those of the

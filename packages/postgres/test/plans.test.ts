@@ -4,6 +4,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { AuditCursor, type RedeliveryFilter, deliveryStates } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import { cursorParams, projectHistory, userHistory } from "../src/audit.ts"
 import {
   type ProjectsDueRow,
   beginAlarmPasses,
@@ -17,7 +18,6 @@ import {
   passParams,
 } from "../src/expiry.ts"
 import { migrate } from "../src/index.ts"
-import { cursorParams, projectHistory, userHistory } from "../src/memberships.sql.ts"
 import { backlog, findEvent, listDeliveries, replay } from "../src/outbox.sql.ts"
 import { deleteOldEvents, deleteOldFailedDeliveries } from "../src/retention.ts"
 import { withAndWithoutKey } from "../src/sql/clauses.ts"

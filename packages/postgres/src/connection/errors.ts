@@ -1,5 +1,6 @@
 /** What an error from PostgreSQL means for the caller. */
 
+import type { StoreUnavailable } from "@tenure/core/store"
 import * as Data from "effect/Data"
 import * as Predicate from "effect/Predicate"
 import {
@@ -64,6 +65,10 @@ export const isTakenIn = ({ reason }: SqlError, table: string): boolean =>
 
 /** Whether the statement waited too long for a lock. */
 export const isLockTimeout = ({ reason }: SqlError): boolean => reason._tag === "LockTimeoutError"
+
+/** Whether a change waited too long for a lock. */
+export const waitedForLock = ({ cause }: StoreUnavailable): boolean =>
+  isSqlError(cause) && isLockTimeout(cause)
 
 /** Whether the server refused a connection because too many are open (SQLSTATE class 53). */
 export const isCrowded = (error: SqlError): boolean => sqlStateOf(error)?.startsWith("53") === true

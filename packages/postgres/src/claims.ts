@@ -1,0 +1,373 @@
+/** The claims that this process attempts or has in its queues, whatever others have made of them since. */
+
+import { logGivenUp } from "@tenure/core/internal"
+import {
+  type Attempt,
+  type Claim,
+  EventId,
+  type Outbox,
+  ProjectId,
+  StoredSecret,
+  WebhookId,
+  readMonotonicMillis,
+} from "@tenure/core/store"
+import * as Clock from "effect/Clock"
+import { WebCrypto } from "effect/crypto/WebCrypto"
+import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
+import * as Semaphore from "effect/Semaphore"
+import type { Executor } from "./connection/executor.ts"
+import type { Notifications } from "./notifications.ts"
+import {
+  bigintParam,
+  bigintsParam,
+  integerParam,
+  integersParam,
+  nilUuid,
+  textParam,
+  uuidParam,
+  uuidsParam,
+} from "./sql/values.ts"
+
+/** Claims. Each is kept until it is settled or its lease passes. */
+interface HeldClaims {
+  /** Adds claims whose lease passes at `until`, in milliseconds by the monotonic clock. */
+  readonly add: (claims: ReadonlyArray<Claim>, until: number) => void
+  readonly delete: (claim: Claim) => void
+  /** Returns the webhooks of the claims, each once. */
+  readonly webhooks: (now: number) => ReadonlyArray<WebhookId>
+}
+
+const keyOf = ({ event, webhook }: Claim): string => `${event.id} ${webhook.webhookId}`
+
+/** Starts without claims. */
+export const makeHeldClaims = (): HeldClaims => {
+  const held = new Map<string, { readonly webhookId: WebhookId; readonly until: number }>()
+  return {
+    add: (claims, until) => {
+      for (const claim of claims) {
+        held.set(keyOf(claim), { webhookId: claim.webhook.webhookId, until })
+      }
+    },
+    delete: (claim) => void held.delete(keyOf(claim)),
+    webhooks: (now) => {
+      for (const [key, { until }] of held) if (until <= now) held.delete(key)
+      return [...new Set(Array.from(held.values(), ({ webhookId }) => webhookId))]
+    },
+  }
+}
+
+/** The presence of this process among those that dispatch deliveries. */
+
+// Several reports fit into the silence after which a process counts as gone.
+const reportMillis = 300
+
+/** A dispatcher that the others know of. */
+interface Presence {
+  /** The id of the dispatcher: a new one in each process. */
+  readonly id: string
+  /** Starts to report that the dispatcher is alive. Does nothing if it reports already. */
+  readonly begin: Effect.Effect<void>
+}
+
+/**
+ * Reports that the dispatcher `$1` is alive. Returns one row, with whether it has noticed that another
+ * is gone, and with those of the webhooks `$2` that were removed.
+ */
+const report = (schema: string): string => `
+  -- A report that is lost in a crash of the server is made again.
+  WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
+  reported AS (
+    INSERT INTO ${schema}.dispatchers AS d (id, seen_at, since)
+    SELECT $1::uuid, clock_timestamp(), clock_timestamp() FROM quick
+    ON CONFLICT (id) DO UPDATE
+    SET seen_at = clock_timestamp(),
+        -- Not across a pause, nor when the clock was set back: others had no time to report since then.
+        since = CASE WHEN d.seen_at < clock_timestamp() - interval '1 second'
+                       OR d.seen_at > clock_timestamp()
+                THEN clock_timestamp() ELSE d.since END
+  )
+  SELECT EXISTS (
+    SELECT FROM ${schema}.dispatchers_gone WHERE noticed_by = $1::uuid
+  ) AS is_any_gone, ARRAY(
+    SELECT held.id FROM unnest($2::uuid[]) AS held (id)
+    -- Looks up each webhook by its id, however many there are.
+    WHERE (SELECT w.id FROM ${schema}.webhooks w WHERE w.id = held.id) IS NULL
+  ) AS removed
+`
+
+/** A row of `report`. */
+interface ReportRow {
+  readonly is_any_gone: boolean
+  readonly removed: ReadonlyArray<string>
+}
+
+/**
+ * Makes a dispatcher that reports for as long as the scope is open. If another one is gone, it wakes those
+ * that claim: the next claim takes over what that one had claimed. It also tells of the removal of
+ * webhooks whose claims this process holds: the notification of it may have been lost.
+ */
+const makeHeartbeat = Effect.fnUntraced(function* (
+  executor: Executor,
+  notifications: Notifications,
+  held: HeldClaims,
+) {
+  const clock = yield* Clock.Clock
+  const id = (yield* WebCrypto).randomUUID()
+  const begun = yield* Latch.make()
+  const sql = report(executor.schema)
+
+  const reportOnce = Effect.gen(function* () {
+    const webhooks = uuidsParam(held.webhooks(readMonotonicMillis(clock)))
+    const [row] = yield* executor.executeApart<ReportRow>(sql, [uuidParam(id), webhooks])
+    if (row === undefined) return
+    if (row.is_any_gone) yield* notifications.notify
+    yield* notifications.removed(row.removed.map(WebhookId))
+  })
+
+  yield* Effect.forkScoped(
+    Effect.andThen(
+      begun.await,
+      Effect.forever(Effect.andThen(Effect.ignoreCause(reportOnce), Effect.sleep(reportMillis))),
+    ),
+  )
+
+  const presence: Presence = { id, begin: begun.open }
+  return presence
+})
+
+/** The claims of this process. */
+
+/** Claims deliveries, by calling the function `claim` of the migrations, where it is described. */
+const claimDeliveries = (schema: string): string =>
+  `SELECT * FROM ${schema}.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
+   $11, $12)`
+
+type ClaimOptions = Parameters<Outbox["Service"]["claim"]>[0]
+
+/** Where a claim continues. */
+interface Position {
+  /** The id of the dispatcher. */
+  readonly dispatcher: string
+  /** The last lease that it has received. */
+  readonly lastLease: bigint
+  /** The last webhook that it has looked at. */
+  readonly lastWebhook: string
+}
+
+/** The parameters of `claimDeliveries`. It looks at `firstWebhooks`, and at those after the last one. */
+const claimParams = (
+  { ahead, failing, leaseMillis, limit, perProject, perWebhook }: ClaimOptions,
+  { dispatcher, lastLease, lastWebhook }: Position,
+  firstWebhooks: ReadonlyArray<string>,
+) => [
+  uuidParam(dispatcher),
+  bigintParam(lastLease),
+  integerParam(limit),
+  integerParam(failing),
+  integerParam(perWebhook.least),
+  integerParam(perWebhook.most),
+  integerParam(perProject),
+  uuidsParam([...ahead.keys()]),
+  integersParam([...ahead.values()]),
+  integerParam(Math.ceil(leaseMillis)),
+  uuidParam(lastWebhook),
+  uuidsParam(firstWebhooks),
+]
+
+/** A row of `claimDeliveries`. Without an event, it only says when to look again. */
+interface ClaimRow {
+  readonly event_id: string | null
+  readonly body: string | null
+  readonly project_id: string
+  readonly webhook_id: string
+  readonly failures: number
+  readonly failing_since: Date | null
+  readonly url: string | null
+  readonly secrets: ReadonlyArray<string> | null
+  readonly signing_key: string | null
+  readonly claims: number
+  readonly lease: bigint | null
+  readonly concurrency: number
+  readonly looked_at: string
+  readonly due_in: number | null
+  readonly kept_back: ReadonlyArray<string> | null
+}
+
+/** A claimed delivery. */
+interface Lease {
+  readonly event: Pick<Claim["event"], "id">
+  readonly webhook: { readonly projectId: string; readonly webhookId: WebhookId }
+  readonly attemptNumber: number
+  readonly lease: string
+}
+
+/** A claim, unless the event or the webhook cannot be read. */
+interface Claimed {
+  readonly lease: Lease
+  readonly claim: Claim | undefined
+}
+
+const toClaimed = (row: ClaimRow & { readonly event_id: string }): Claimed => {
+  const { body, project_id: projectId, secrets, signing_key: signingKey, url } = row
+  const id = EventId(row.event_id)
+  const webhookId = WebhookId(row.webhook_id)
+  const lease = {
+    event: { id },
+    webhook: { projectId, webhookId },
+    attemptNumber: row.claims,
+    lease: String(row.lease),
+  }
+  if (body === null || url === null || secrets === null || !ProjectId.is(projectId)) {
+    return { lease, claim: undefined }
+  }
+  const webhook = {
+    projectId,
+    webhookId,
+    url,
+    secrets: secrets.map(StoredSecret),
+    signingKey: signingKey === null ? undefined : StoredSecret(signingKey),
+    failures: row.failures,
+    failingSince: row.failing_since === null ? undefined : Number(row.failing_since),
+    concurrency: row.concurrency,
+  }
+  return { lease, claim: { ...lease, event: { id, body }, webhook } }
+}
+
+const hasEvent = <Row extends ClaimRow>(row: Row): row is Row & { readonly event_id: string } =>
+  row.event_id !== null
+
+/** Reads the rows with an event. */
+const toClaimedAll = (rows: ReadonlyArray<ClaimRow>): ReadonlyArray<Claimed> =>
+  rows.filter(hasEvent).map(toClaimed)
+
+/** Where the next claim continues. */
+const nextPosition = (
+  { dispatcher, lastLease, lastWebhook }: Position,
+  rows: ReadonlyArray<ClaimRow>,
+): Position => {
+  const leases = rows.map(({ lease }) => lease ?? 0n)
+  return {
+    dispatcher,
+    lastLease: leases.reduce((last, lease) => (lease > last ? lease : last), lastLease),
+    lastWebhook: rows[0]?.looked_at ?? lastWebhook,
+  }
+}
+
+/** The webhooks of which a limit has kept back deliveries. */
+const keptBack = (rows: ReadonlyArray<ClaimRow>): ReadonlyArray<WebhookId> =>
+  rows[0]?.kept_back?.map(WebhookId) ?? []
+
+/** In how many milliseconds there may be more to claim, if it is known. */
+const nextDueMillis = (
+  rows: ReadonlyArray<ClaimRow>,
+  { limit }: ClaimOptions,
+): number | undefined => {
+  if (rows.length === limit && rows[0]?.event_id !== null) return 0
+  const millis = rows[0]?.due_in ?? undefined
+  return millis === undefined ? undefined : Math.max(0, Math.ceil(millis))
+}
+
+/**
+ * Ends claimed deliveries as failed, because they cannot be read: another attempt would not help. Each
+ * array has one element for each delivery, and `$4` is the record of their attempts, as JSON.
+ */
+const failUnreadable = (schema: string): string => `
+  UPDATE ${schema}.deliveries d
+  SET state = 'failed', lease = NULL, dispatcher = NULL, attempts = d.attempts || $4::jsonb
+  FROM unnest($1::uuid[], $2::uuid[], $3::bigint[]) a (event_id, webhook_id, lease)
+  WHERE d.event_id = a.event_id AND d.webhook_id = a.webhook_id
+    AND d.state = 'leased' AND d.lease = a.lease
+`
+
+/** The result of the attempts. */
+const unreadableError: Attempt["result"] = { _tag: "Failed", reason: "Unreadable" }
+
+/** The parameters of `failUnreadable`. */
+const giveUpParams = (leases: ReadonlyArray<Lease>, at: number) => {
+  const attempt: Attempt = { at, durationMillis: 0, result: unreadableError }
+  return [
+    uuidsParam(leases.map(({ event }) => event.id)),
+    uuidsParam(leases.map(({ webhook }) => webhook.webhookId)),
+    bigintsParam(leases.map(({ lease }) => BigInt(lease))),
+    textParam(JSON.stringify(attempt)),
+  ]
+}
+
+/** Claims deliveries. */
+interface Claiming {
+  readonly claim: Outbox["Service"]["claim"]
+  /** Has the next claim look first at a webhook that has just received something. */
+  readonly served: (webhookId: WebhookId) => void
+  /** Forgets a claim that was settled, or that has lapsed. */
+  readonly settled: (claim: Claim) => void
+}
+
+const maxServed = 256
+
+/** Starts without claims. */
+export const makeClaiming = Effect.fnUntraced(function* (
+  executor: Executor,
+  notifications: Notifications,
+) {
+  const { schema } = executor
+  const sql = { claim: claimDeliveries(schema), giveUp: failUnreadable(schema) }
+  const clock = yield* Clock.Clock
+  const held = makeHeldClaims()
+  const presence = yield* makeHeartbeat(executor, notifications, held)
+  // One claim at a time: an answer is lost only if the next claim does not know of its leases.
+  const turn = yield* Semaphore.make(1)
+  const served = new Set<WebhookId>()
+  let position: Position = {
+    dispatcher: presence.id,
+    lastLease: 0n,
+    lastWebhook: nilUuid,
+  }
+
+  /** Ends deliveries that cannot be read. What fails here is repeated when the leases have passed. */
+  const giveUpOn = Effect.fnUntraced(
+    function* (leases: ReadonlyArray<Lease>) {
+      if (leases.length === 0) return
+      const at = yield* Clock.currentTimeMillis
+      yield* executor.executeApart(sql.giveUp, giveUpParams(leases, at))
+      for (const { attemptNumber, event, webhook } of leases) {
+        const last = {
+          ...webhook,
+          eventId: event.id,
+          attemptNumber,
+          result: unreadableError,
+        }
+        yield* logGivenUp(last)
+      }
+      // Their webhooks may have others.
+      yield* notifications.notify
+    },
+    Effect.catchCause((cause) => Effect.logWarning("Deliveries cannot be ended", cause)),
+  )
+
+  const claim: Claiming["claim"] = Effect.fnUntraced(function* (options) {
+    yield* presence.begin
+    const params = claimParams(options, position, [...served])
+    served.clear()
+    const rows = yield* executor.executeApart<ClaimRow>(sql.claim, params)
+    position = nextPosition(position, rows)
+    const claimed = toClaimedAll(rows)
+    yield* giveUpOn(claimed.flatMap((one) => (one.claim === undefined ? [one.lease] : [])))
+    const claims = claimed.flatMap((one) => one.claim ?? [])
+    held.add(claims, readMonotonicMillis(clock) + options.leaseMillis)
+    return {
+      claims,
+      nextDueMillis: nextDueMillis(rows, options),
+      keptBack: keptBack(rows),
+    }
+  }, turn.withPermit)
+
+  const claiming: Claiming = {
+    claim,
+    served: (webhookId) => {
+      if (served.size < maxServed) served.add(webhookId)
+    },
+    settled: held.delete,
+  }
+  return claiming
+})

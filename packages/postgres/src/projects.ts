@@ -1,0 +1,248 @@
+/** Projects on PostgreSQL. */
+
+import {
+  type ChangeContext,
+  EndDate,
+  IdempotencyMismatch,
+  type MembershipStore,
+  ProjectId,
+  ProjectNotFound,
+  type ProjectSummary,
+  StoreUnavailable,
+} from "@tenure/core/store"
+import * as Effect from "effect/Effect"
+import { makeBatcher } from "./connection/batch.ts"
+import { waitedForLock } from "./connection/errors.ts"
+import { type ExecuteOptions, type Executor, readsOf } from "./connection/executor.ts"
+import type { IdempotencyStore } from "./idempotency.ts"
+import type { Notifications } from "./notifications.ts"
+import {
+  type KeyClause,
+  auditRow,
+  changeContextParams,
+  noProjectNumber,
+  parkedId,
+  parkedIdOf,
+  pickForm,
+  withAndWithoutKey,
+} from "./sql/clauses.ts"
+import {
+  type Integer,
+  instantsParam,
+  integerParam,
+  millisOf,
+  textParam,
+  textsParam,
+} from "./sql/values.ts"
+
+/** Creates a project, unless it exists. Returns one row, unless the idempotency key is known. */
+const createProject = (schema: string, once: KeyClause): string => `
+  WITH asked AS MATERIALIZED (SELECT $1::text AS id WHERE true ${once.condition}),
+  created AS (
+    INSERT INTO ${schema}.projects (id) SELECT id FROM asked ON CONFLICT DO NOTHING
+    RETURNING ${noProjectNumber} AS project_number, id AS subject
+  ),${auditRow(schema, "created", 2, "'project_created'")}${once.keeping("asked", undefined, noProjectNumber)}
+  SELECT FROM asked
+`
+
+/** The parameters of `createProject`. */
+const createProjectParams = (projectId: ProjectId, occasion: ChangeContext) => [
+  textParam(projectId),
+  ...changeContextParams(occasion),
+]
+
+/** A project to create, and who asked for it. */
+interface Creation {
+  readonly projectId: ProjectId
+  readonly occasion: ChangeContext
+}
+
+/** Creates projects, except for those that exist. In the order of their ids, so that two of these do not deadlock. */
+const createProjects = (schema: string): string => `
+  WITH asked AS MATERIALIZED (
+    SELECT DISTINCT ON (id) id, at, request_id, key_id
+    FROM unnest($1::text[], $2::timestamptz[], $3::text[], $4::text[]) AS a (id, at, request_id, key_id)
+    ORDER BY id
+  ),
+  inserted AS (
+    INSERT INTO ${schema}.projects (id) SELECT id FROM asked ORDER BY id ON CONFLICT DO NOTHING
+    RETURNING id
+  ),
+  created AS (
+    SELECT ${noProjectNumber} AS project_number, id AS subject, at, request_id, key_id
+    FROM inserted JOIN asked USING (id)
+  ),${auditRow(schema, "created", undefined, "'project_created'")}
+  SELECT
+`
+
+/** The parameters of `createProjects`. */
+const createProjectsParams = (creations: ReadonlyArray<Creation>) => [
+  textsParam(creations.map(({ projectId }) => projectId)),
+  instantsParam(creations.map(({ occasion }) => occasion.at)),
+  textsParam(creations.map(({ occasion }) => occasion.origin.requestId)),
+  textsParam(creations.map(({ occasion }) => occasion.origin.keyId)),
+]
+
+/**
+ * Deletes a project, by calling the function `delete_project` of the migrations, where it is described.
+ * Returns one row if the project existed.
+ */
+const deleteProject = (schema: string, once: KeyClause): string => `
+  WITH asked AS MATERIALIZED (SELECT WHERE true ${once.condition}),
+  deleted AS MATERIALIZED (
+    SELECT ${noProjectNumber} AS project_number, $1::text AS subject
+    FROM asked, ${schema}.delete_project($1::text, $2::text)
+  ),${auditRow(schema, "deleted", 3, "'project_deleted'")}${once.keeping("deleted")}
+  SELECT FROM deleted
+`
+
+/** The parameters of `deleteProject`. */
+const deleteProjectParams = (projectId: ProjectId, channel: string, occasion: ChangeContext) => [
+  textParam(projectId),
+  textParam(channel),
+  ...changeContextParams(occasion),
+]
+
+const figures = `members, webhooks, ${millisOf("last_bulk_end_date")} AS last_bulk_end_date`
+
+const projectsColumns = `id, ${figures}`
+
+/** Returns the project `$1`, if it exists, with another id if it is parked. */
+const findProject = (schema: string): string => `
+  SELECT ${projectsColumns} FROM ${schema}.projects WHERE id IN ($1::text, ${parkedId})
+  ORDER BY id DESC
+  LIMIT 1
+`
+
+/**
+ * Returns at most `$2` projects after the id `$1`, of those with the ids `$3`, which are NULL for all. Of those
+ * that are parked, it only returns what is asked for by its id.
+ */
+const listProjects = (schema: string): string => `
+  SELECT ${projectsColumns} FROM ${schema}.projects
+  WHERE id > $1::text AND ($3::text[] IS NULL OR id = ANY ($3::text[]))
+  UNION ALL
+  SELECT substr(id, 2), ${figures} FROM ${schema}.projects
+  WHERE id IN (SELECT ${parkedIdOf("a.id")} FROM unnest($3::text[]) a (id)) AND substr(id, 2) > $1::text
+  ORDER BY id
+  LIMIT $2::integer
+`
+
+/** A row of both statements. */
+interface ProjectRow {
+  readonly id: string
+  readonly members: Integer
+  readonly webhooks: number
+  readonly last_bulk_end_date: Integer | null
+}
+
+/** Converts a row. */
+const toSummary = (row: ProjectRow): ProjectSummary => ({
+  id: ProjectId(row.id),
+  memberships: Number(row.members),
+  webhooks: row.webhooks,
+  lastBulkEndDate:
+    row.last_bulk_end_date === null ? undefined : EndDate(Number(row.last_bulk_end_date)),
+})
+
+// Projects that are parked while they move have names that come before this one.
+const lastParked = "\u001f"
+
+/** Fails with `ProjectNotFound` if a statement returned no row, which means a missing project. */
+export const rowsOfProject = <Row>(
+  projectId: ProjectId,
+  [first, ...others]: ReadonlyArray<Row>,
+): Effect.Effect<readonly [Row, ...ReadonlyArray<Row>], ProjectNotFound> =>
+  first === undefined
+    ? Effect.fail(new ProjectNotFound({ projectId }))
+    : Effect.succeed([first, ...others])
+
+/** Makes the part of the store that creates, deletes and lists projects. */
+export const makeProjects = Effect.fnUntraced(function* (
+  executor: Executor,
+  notifications: Notifications,
+  answers: IdempotencyStore,
+) {
+  const { schema } = executor
+  const sql = {
+    createProject: withAndWithoutKey(schema, createProject, 4),
+    createProjects: createProjects(schema),
+    deleteProject: withAndWithoutKey(schema, deleteProject, 5),
+    findProject: findProject(schema),
+    listProjects: listProjects(schema),
+  }
+
+  const createOne = Effect.fnUntraced(function* (projectId: ProjectId, occasion: ChangeContext) {
+    const form = pickForm(
+      sql.createProject,
+      createProjectParams(projectId, occasion),
+      occasion.once,
+    )
+    const rows = yield* executor.execute(...form, { owner: projectId })
+    if (rows.length === 0) return yield* new IdempotencyMismatch()
+  })
+
+  const createMany = (creations: ReadonlyArray<Creation>, manner: ExecuteOptions) =>
+    Effect.map(executor.execute(sql.createProjects, createProjectsParams(creations), manner), () =>
+      creations.map(() => true),
+    )
+
+  const createGathered = yield* makeBatcher({
+    run: (creations: ReadonlyArray<Creation>) =>
+      createMany(creations, { owner: "creations", isBrief: true }),
+    // Each is alone, as none belongs to a stack.
+    runAlone: (creations) => createMany(creations, { owner: creations[0]?.projectId }),
+    isOwn: waitedForLock,
+    maxBatch: 256,
+    maxInFlight: 2,
+    crowded: new StoreUnavailable({ cause: "crowded" }),
+  })
+
+  /** Creates a project, in one statement with others that are created meanwhile if it needs none of its own. */
+  const create = Effect.fnUntraced(function* (projectId: ProjectId, occasion: ChangeContext) {
+    const isApart = occasion.once !== undefined || (yield* executor.isInTransaction)
+    if (isApart) return yield* createOne(projectId, occasion)
+    yield* createGathered({ projectId, occasion })
+  })
+
+  const deleteOne = Effect.fnUntraced(function* (projectId: ProjectId, occasion: ChangeContext) {
+    const params = deleteProjectParams(projectId, notifications.channel, occasion)
+    const form = pickForm(sql.deleteProject, params, occasion.once)
+    const rows = yield* executor.execute(...form, { owner: projectId })
+    if (rows.length === 0) return yield* new ProjectNotFound({ projectId })
+  })
+
+  const projects: Pick<
+    MembershipStore["Service"],
+    "createProject" | "deleteProject" | "findProject" | "listProjects"
+  > = {
+    createProject: (projectId, occasion) =>
+      answers.change(occasion.once, create(projectId, occasion)),
+
+    deleteProject: (projectId, occasion) =>
+      answers.change(occasion.once, deleteOne(projectId, occasion)),
+
+    findProject: Effect.fnUntraced(function* (projectId) {
+      const manner = { owner: readsOf(projectId) }
+      const rows = yield* executor.execute<ProjectRow>(
+        sql.findProject,
+        [textParam(projectId)],
+        manner,
+      )
+      const [row] = yield* rowsOfProject(projectId, rows)
+      if (row.id === projectId) return toSummary(row)
+      return yield* new StoreUnavailable({ cause: `The project ${projectId} is being moved` })
+    }),
+
+    listProjects: ({ after, limit, within }) =>
+      Effect.map(
+        executor.execute<ProjectRow>(sql.listProjects, [
+          textParam(after ?? lastParked),
+          integerParam(limit),
+          within === "all" ? textParam(undefined) : textsParam([...within]),
+        ]),
+        (rows) => rows.map(toSummary),
+      ),
+  }
+  return projects
+})
