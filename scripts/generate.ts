@@ -3,7 +3,7 @@
  * runs it, and so does every command of the repository.
  */
 
-import { readdir, rename, stat, writeFile } from "node:fs/promises"
+import { readFile, readdir, rename, stat, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 
 const root = join(import.meta.dirname, "..")
@@ -17,7 +17,31 @@ interface Generated {
 
 const text = (value: unknown): string => JSON.stringify(value, null, 2)
 
+/** Statements end with a semicolon, and the next one begins at the left margin. */
+const statementsIn = (sql: string): ReadonlyArray<string> =>
+  sql
+    .trim()
+    .replace(/;$/, "")
+    .split(/;\n\n(?=\S)/)
+
+const migrations = "packages/postgres/migrations"
+
 const modules: ReadonlyArray<Generated> = [
+  {
+    path: "packages/postgres/src/schema/migrations.generated.ts",
+    sources: [migrations],
+    print: async () => {
+      const folders = (await readdir(join(root, migrations))).toSorted()
+      const statements = folders.map(async (folder) => {
+        const files = (await readdir(join(root, migrations, folder))).toSorted()
+        const texts = files.map((file) => readFile(join(root, migrations, folder, file), "utf8"))
+        return (await Promise.all(texts)).flatMap(statementsIn)
+      })
+      return `/** The statements of each migration, for the schema \`tenure\`. */
+export const migrations: ReadonlyArray<ReadonlyArray<string>> = ${text(await Promise.all(statements))}
+`
+    },
+  },
   {
     path: "packages/core/src/openapi/document.generated.ts",
     sources: ["packages/core/src"],

@@ -17,7 +17,7 @@ import { Fixture } from "@tenure/testing"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import { migrate } from "../src/index.ts"
-import { migrations } from "../src/schema/migrate.ts"
+import { migrations } from "../src/schema/migrations.generated.ts"
 import { clientLayer } from "./harness.ts"
 import { blocked, blockedOn, holding, testsOn } from "./locking.ts"
 

@@ -10,7 +10,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { inject, onTestFinished } from "vitest"
 import { migrate, postgresLayer } from "../src/index.ts"
-import { migrations } from "../src/schema/migrate.ts"
+import { migrations } from "../src/schema/migrations.generated.ts"
 import { clientLayer, execute } from "./harness.ts"
 
 const schema = "migrated"

@@ -1,26 +1,23 @@
-/** The list of migrations. */
+/** Applies the migrations, the files in `migrations`: in order, each one once. */
 
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-import { migration0001 } from "./migration-0001.ts"
+import { migrations } from "./migrations.generated.ts"
 
-/** A step to the next version of the tables. */
-interface Migration {
-  /** Returns the statements for a schema, whose name is quoted. */
-  readonly statements: (schema: string) => ReadonlyArray<string>
-  /** Whether versions of Tenure that do not know the migration cannot use the tables afterwards. */
-  readonly isBreaking: boolean
-}
+/** The numbers of the migrations after which versions of Tenure without them cannot use the tables. */
+const breaking: ReadonlySet<number> = new Set([1])
 
-/** All migrations; the first is number 1. Never change one that has been published: add another. */
-export const migrations: ReadonlyArray<Migration> = [
-  { statements: migration0001, isBreaking: true },
-]
-
-/** Applies migrations: in order, each one once. */
+/**
+ * Returns statements for a schema. The files name the schema `tenure`, so that psql and editors read them as
+ * they are.
+ *
+ * @param schema - the name of the schema, quoted
+ */
+const statementsFor = (statements: ReadonlyArray<string>, schema: string): ReadonlyArray<string> =>
+  statements.map((statement) => statement.replaceAll(/\btenure\./g, () => `${schema}.`))
 
 /** The version of the tables is not the one that this version of Tenure needs. */
 export class SchemaMismatch extends Data.TaggedError("SchemaMismatch")<{
@@ -85,29 +82,16 @@ const createMigrationsTable = Effect.fnUntraced(function* (sql: SqlClient, schem
   `)
 })
 
-/** A migration that is not applied yet. */
-interface Pending {
-  readonly version: number
-  readonly statements: ReadonlyArray<string>
-  readonly isBreaking: boolean
-}
+/** The numbers of the migrations after a version. */
+const pendingAfter = (version: number): ReadonlyArray<number> =>
+  migrations.map((_, index) => index + 1).slice(version)
 
-const pendingAfter = (version: number, schema: string): ReadonlyArray<Pending> =>
-  migrations.slice(version).map(({ isBreaking, statements }, index) => ({
-    version: version + index + 1,
-    statements: statements(schema),
-    isBreaking,
-  }))
-
-const apply = Effect.fnUntraced(function* (
-  sql: SqlClient,
-  schema: string,
-  { isBreaking, statements, version }: Pending,
-) {
-  for (const statement of statements) yield* sql.unsafe(statement)
+const apply = Effect.fnUntraced(function* (sql: SqlClient, schema: string, version: number) {
+  for (const statement of statementsFor(migrations[version - 1] ?? [], schema))
+    yield* sql.unsafe(statement)
   yield* sql.unsafe(`INSERT INTO ${schema}.migrations (version, is_breaking) VALUES ($1, $2)`, [
     version,
-    isBreaking,
+    breaking.has(version),
   ])
 })
 
@@ -128,17 +112,16 @@ export const applyMigrations = (
       yield* lock(sql)
       yield* createMigrationsTable(sql, schema)
       const version = yield* readVersion(sql, schema)
-      const pending = pendingAfter(version, schema)
-      for (const migration of pending) yield* apply(sql, schema, migration)
-      return pending.map((migration) => migration.version)
+      const pending = pendingAfter(version)
+      for (const number of pending) yield* apply(sql, schema, number)
+      return pending
     }),
   )
 }
 
 /** Returns the numbers of the migrations that are not applied yet. */
 export const pendingMigrations = Effect.fnUntraced(function* (client: PgClient, schema: string) {
-  const version = yield* readVersion(client.withoutTransforms(), schema)
-  return pendingAfter(version, schema).map((migration) => migration.version)
+  return pendingAfter(yield* readVersion(client.withoutTransforms(), schema))
 })
 
 const outdated = (schema: string, version: number): string =>

@@ -132,28 +132,6 @@ export const nextSeq = (schema: string, last: string, project: string, count = "
    ELSE ${schema}.take_seq(${project}.project_number, ${nextSequenceRound(later)} - 1, ${project}.bulk_seq) + ${count} - 1 END`
 }
 
-/**
- * Creates the function `take_seq`, which raises the seq of a project to the next number after `last`, and returns it.
- *
- * The number is greater than those of all bulk extensions. If there is a later one than the statement knows, which
- * has `known_bulk_seq`, it has read an end date from before that: it is repeated, as after a lost race.
- */
-export const createTakeSeq = (schema: string): string => `
-  CREATE FUNCTION ${schema}.take_seq(of_project bigint, last bigint, known_bulk_seq bigint) RETURNS bigint
-  LANGUAGE plpgsql VOLATILE AS $$
-  DECLARE
-    taken bigint;
-    last_bulk_seq bigint;
-  BEGIN
-    UPDATE ${schema}.projects p SET seq = greatest(p.seq, last) + 1 WHERE p.number = of_project
-    RETURNING p.seq, p.bulk_seq INTO taken, last_bulk_seq;
-    IF last_bulk_seq <> known_bulk_seq THEN
-      RAISE serialization_failure USING MESSAGE = 'a bulk extension was made in between';
-    END IF;
-    RETURN coalesce(taken, last + 1);
-  END $$
-`
-
 /** What the statements that change memberships share. */
 
 /**

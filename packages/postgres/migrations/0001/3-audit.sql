@@ -1,0 +1,137 @@
+-- The audit trail, in parts that can be dropped whole. The ids of a part are a range, and the sequence
+-- of ids jumps to its first one when the part begins: ids are in the order in which rows were written,
+-- in whichever part they are.
+-- Functions that run as their owner change tables on behalf of roles that own nothing. They wait a
+-- moment at most: if somebody else holds a lock, there is a next time.
+
+-- Without a cache, so that all connections continue behind a jump.
+CREATE SEQUENCE tenure.audit_ids CACHE 1;
+
+CREATE TABLE tenure.audit (
+  id         bigint NOT NULL DEFAULT nextval('tenure.audit_ids'),
+  -- 0 for what belongs to no project.
+  project_number bigint NOT NULL,
+  -- The round of the seq of the change. It puts an extension that a bulk extension overrode before that,
+  -- whichever of them was recorded first.
+  seq        bigint NOT NULL,
+  -- NULL for a change of all memberships of the project, of somebody who was erased, or of something
+  -- else: of the webhook, the API key or the project `subject`.
+  user_id    text COLLATE "C",
+  subject    text,
+  action     text NOT NULL CHECK (action IN (
+               'granted', 'imported', 'extended', 'bulk_extended', 'bulk_lengthened', 'ended',
+               'expiring', 'expired', 'person_erased', 'project_created', 'project_deleted',
+               'webhook_created', 'webhook_deleted', 'webhook_enabled', 'webhook_disabled',
+               'secret_rotated', 'secret_shown', 'data_shown', 'signing_key_added',
+               'key_issued', 'key_opened', 'key_revoked'
+             )),
+  from_date  timestamptz,
+  to_date    timestamptz,
+  at         timestamptz NOT NULL,
+  request_id text,
+  key_id     text,
+  reason     text,
+  PRIMARY KEY (project_number, seq, id)
+) PARTITION BY RANGE (id);
+
+CREATE INDEX audit_of_user ON tenure.audit (project_number, user_id, seq, id);
+
+CREATE INDEX audit_of_all_users ON tenure.audit (project_number, seq, id)
+WHERE action IN ('bulk_extended', 'bulk_lengthened');
+
+-- Finds out that there are none.
+CREATE INDEX audit_of_shorter ON tenure.audit (project_number, seq, id)
+WHERE action = 'bulk_lengthened';
+
+-- Returns the first id of the part that begins on a day.
+CREATE FUNCTION tenure.first_audit_id(day date) RETURNS bigint LANGUAGE sql IMMUTABLE
+AS $$ SELECT (day - date '1970-01-01')::bigint << 40 $$;
+
+-- Creates the part that begins on a day. Rows are written through `audit` alone: a role that may not
+-- change `audit` cannot change the parts either.
+CREATE FUNCTION tenure.create_audit_part(day date) RETURNS void LANGUAGE plpgsql
+AS $$
+DECLARE
+  name CONSTANT text := 'tenure.audit' || to_char(day, '_YYYYMMDD');
+  role text;
+BEGIN
+  EXECUTE 'CREATE TABLE ' || name || ' (LIKE tenure.audit INCLUDING ALL)';
+  FOR role IN
+    SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END
+    FROM pg_class c, aclexplode(c.relacl) a
+    WHERE c.oid = name::regclass AND a.grantee <> c.relowner
+  LOOP
+    EXECUTE 'REVOKE INSERT, UPDATE, DELETE, TRUNCATE ON ' || name || ' FROM ' || role;
+  END LOOP;
+  EXECUTE format(
+    'ALTER TABLE tenure.audit ATTACH PARTITION ' || name || ' FOR VALUES FROM (%s) TO (%s)',
+    tenure.first_audit_id(day), tenure.first_audit_id(day + 1));
+END $$;
+
+-- Each part, when it began, and when the next one did.
+CREATE VIEW tenure.audit_parts AS
+SELECT c.relname AS name, d.day, lead(d.day) OVER (ORDER BY d.day) AS next_day
+FROM pg_inherits i
+JOIN pg_class c ON c.oid = i.inhrelid
+CROSS JOIN LATERAL (SELECT to_date(right(c.relname, 8), 'YYYYMMDD') AS day) d
+WHERE i.inhparent = 'tenure.audit'::regclass;
+
+-- Begins a part if the newest one has covered a day, or a thirtieth of the time that rows are kept:
+-- whoever reads rows of all parts has to open each. Returns the day after each of two steps. The first
+-- creates the part; the second has the sequence jump to it, which no rollback could undo. Nobody
+-- writes meanwhile, because a statement that has begun before knows nothing of the part.
+CREATE FUNCTION tenure.begin_audit(kept interval) RETURNS SETOF date LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '50ms'
+SET enable_hashjoin = off SET enable_mergejoin = off
+AS $$
+DECLARE
+  today CONSTANT date := (clock_timestamp() AT TIME ZONE 'UTC')::date;
+  newest date;
+  unused name;
+BEGIN
+  IF NOT pg_try_advisory_xact_lock(hashtextextended('tenure.days', 0)) THEN RETURN; END IF;
+  SELECT max(p.day) INTO newest
+  FROM tenure.audit_parts p, tenure.audit_ids s
+  WHERE tenure.first_audit_id(p.day) <= s.last_value;
+  IF newest + greatest(interval '1 day', kept / 30) > today THEN RETURN; END IF;
+  IF EXISTS (SELECT FROM tenure.audit_parts p WHERE p.day = today) THEN
+    LOCK TABLE ONLY tenure.audit IN SHARE ROW EXCLUSIVE MODE;
+    PERFORM setval('tenure.audit_ids', tenure.first_audit_id(today));
+  ELSE
+    -- A part of an earlier day that has not begun would tell a wrong end of the one before it.
+    FOR unused IN SELECT p.name FROM tenure.audit_parts p WHERE p.day > newest LOOP
+      EXECUTE format('DROP TABLE tenure.%I', unused);
+    END LOOP;
+    PERFORM tenure.create_audit_part(today);
+  END IF;
+  RETURN NEXT today;
+EXCEPTION WHEN lock_not_available THEN RETURN;
+END $$;
+
+-- Drops the oldest part if all of it is older than `kept`, and returns its day. A part is written
+-- until some time of the day on which the next one begins.
+CREATE FUNCTION tenure.drop_audit(kept interval) RETURNS SETOF date LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '50ms'
+SET enable_hashjoin = off SET enable_mergejoin = off
+AS $$
+DECLARE
+  oldest record;
+BEGIN
+  IF NOT has_table_privilege(session_user, 'tenure.audit', 'DELETE') THEN
+    RAISE insufficient_privilege USING MESSAGE = 'permission denied to delete audit rows';
+  END IF;
+  IF NOT pg_try_advisory_xact_lock(hashtextextended('tenure.days', 0)) THEN RETURN; END IF;
+  SELECT * INTO oldest FROM tenure.audit_parts ORDER BY day LIMIT 1;
+  IF oldest.next_day + 1 <= (clock_timestamp() AT TIME ZONE 'UTC') - kept
+     AND tenure.first_audit_id(oldest.next_day) <= (SELECT last_value FROM tenure.audit_ids) THEN
+    EXECUTE format('DROP TABLE tenure.%I', oldest.name);
+    RETURN NEXT oldest.day;
+  END IF;
+EXCEPTION WHEN lock_not_available THEN RETURN;
+END $$;
+
+-- The only part, as long as rows are kept forever.
+SELECT tenure.create_audit_part(today), setval('tenure.audit_ids', tenure.first_audit_id(today))
+FROM (SELECT (clock_timestamp() AT TIME ZONE 'UTC')::date AS today) t;

@@ -1,0 +1,189 @@
+-- Events and ended deliveries have a partition for each day, so that old ones are dropped and not
+-- deleted row by row.
+
+-- Returns the first id that a UUIDv7 of a time (in UTC) can have. So the ids of a day are a range.
+CREATE FUNCTION tenure.first_id(at timestamp) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$
+  SELECT (lpad(to_hex(floor(extract(epoch FROM at) * 1000)::bigint), 12, '0')
+          || repeat('0', 20))::uuid
+$$;
+
+-- Creates the partitions of a day, and returns whether it did. A day with many rows in the default
+-- partition stays there: others wait while rows move.
+CREATE FUNCTION tenure.create_day(day date) RETURNS boolean LANGUAGE plpgsql
+AS $$
+DECLARE
+  first CONSTANT uuid := tenure.first_id(day);
+  after CONSTANT uuid := tenure.first_id(day + 1);
+  name text;
+BEGIN
+  IF to_regclass('tenure.events' || to_char(day, '_YYYYMMDD')) IS NOT NULL THEN
+    RETURN false;
+  END IF;
+  LOCK TABLE tenure.events_default, tenure.ended_deliveries_default
+  IN ACCESS EXCLUSIVE MODE;
+  IF EXISTS (
+    SELECT FROM tenure.events_default WHERE id >= first AND id < after OFFSET 5000
+  ) OR EXISTS (
+    SELECT FROM tenure.ended_deliveries_default
+    WHERE event_id >= first AND event_id < after OFFSET 5000
+  ) THEN
+    RETURN false;
+  END IF;
+  name := 'tenure.events' || to_char(day, '_YYYYMMDD');
+  EXECUTE 'CREATE TABLE ' || name || ' (LIKE tenure.events INCLUDING ALL)';
+  -- An event may have come before the partition of its day.
+  EXECUTE format(
+    'WITH moved AS (
+       DELETE FROM tenure.events_default WHERE id >= %1$L AND id < %2$L RETURNING *
+     ) INSERT INTO ' || name || ' SELECT * FROM moved', first, after);
+  EXECUTE format(
+    'ALTER TABLE tenure.events ATTACH PARTITION ' || name
+    || ' FOR VALUES FROM (%L) TO (%L)', first, after);
+  -- The clock may have been far ahead before.
+  IF EXISTS (SELECT FROM tenure.closed_days c WHERE first < c.open_from) THEN
+    EXECUTE '
+      CREATE OR REPLACE TRIGGER late AFTER INSERT ON ' || name || '
+      FOR EACH ROW WHEN (NEW.xid = pg_current_xact_id()) EXECUTE FUNCTION tenure.note_late()';
+  END IF;
+  name := 'tenure.ended_deliveries' || to_char(day, '_YYYYMMDD');
+  EXECUTE 'CREATE TABLE ' || name || ' (LIKE tenure.ended_deliveries INCLUDING ALL)';
+  -- An event may have come before the partition of its day.
+  EXECUTE format(
+    'WITH moved AS (
+       DELETE FROM tenure.ended_deliveries_default WHERE event_id >= %1$L AND event_id < %2$L RETURNING *
+     ) INSERT INTO ' || name || ' SELECT * FROM moved', first, after);
+  EXECUTE format(
+    'ALTER TABLE tenure.ended_deliveries ATTACH PARTITION ' || name
+    || ' FOR VALUES FROM (%L) TO (%L)', first, after);
+  RETURN true;
+END $$;
+
+-- Creates the partitions of today and of the next two days, and returns the days.
+CREATE FUNCTION tenure.create_days() RETURNS SETOF date LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '50ms'
+SET enable_hashjoin = off SET enable_mergejoin = off
+AS $$
+DECLARE
+  today CONSTANT date := (clock_timestamp() AT TIME ZONE 'UTC')::date;
+BEGIN
+  IF NOT pg_try_advisory_xact_lock(hashtextextended('tenure.days', 0)) THEN RETURN; END IF;
+  RETURN QUERY
+    SELECT today + n FROM generate_series(0, 2) n WHERE tenure.create_day(today + n);
+EXCEPTION WHEN lock_not_available THEN RETURN;
+END $$;
+
+-- Drops the oldest day that has been over for longer than `kept`, and returns it. Events that open or
+-- failed deliveries need move to the default partition; a day with too many of them stays until they
+-- are fewer.
+CREATE FUNCTION tenure.drop_day(kept interval) RETURNS SETOF date LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '50ms'
+SET enable_hashjoin = off SET enable_mergejoin = off
+AS $$
+DECLARE
+  day date;
+  first uuid;
+  after uuid;
+  suffix text;
+BEGIN
+  IF NOT has_table_privilege(session_user, 'tenure.events', 'DELETE') THEN
+    RAISE insufficient_privilege USING MESSAGE = 'permission denied to delete events';
+  END IF;
+  IF NOT pg_try_advisory_xact_lock(hashtextextended('tenure.days', 0)) THEN RETURN; END IF;
+  FOR day IN
+    SELECT to_date(right(c.relname, 8), 'YYYYMMDD')
+    FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+    WHERE i.inhparent = 'tenure.events'::regclass AND c.relname ~ '^events_[0-9]{8}$'
+    ORDER BY 1
+  LOOP
+    EXIT WHEN day + 1 > (clock_timestamp() AT TIME ZONE 'UTC') - kept;
+    first := tenure.first_id(day);
+    after := tenure.first_id(day + 1);
+    suffix := to_char(day, '_YYYYMMDD');
+    CONTINUE WHEN EXISTS (
+      SELECT FROM tenure.deliveries WHERE event_id >= first AND event_id < after
+      OFFSET 5000
+    );
+    -- Nobody starts a delivery of the day again from now on.
+    LOCK TABLE ONLY tenure.events, ONLY tenure.ended_deliveries IN ACCESS EXCLUSIVE MODE;
+    EXECUTE 'ALTER TABLE tenure.events DETACH PARTITION tenure.events' || suffix;
+    EXECUTE format(
+      'INSERT INTO tenure.events SELECT * FROM tenure.events' || suffix
+      || ' WHERE id IN (
+             SELECT event_id FROM tenure.deliveries WHERE event_id >= %L AND event_id < %L
+           )', first, after);
+    EXECUTE 'DROP TABLE tenure.events' || suffix || ', tenure.ended_deliveries' || suffix;
+    RETURN NEXT day;
+    RETURN;
+  END LOOP;
+EXCEPTION WHEN lock_not_available THEN RETURN;
+END $$;
+
+-- Which days the feed need not look into. A day that is over is closed: whoever stores an event there
+-- all the same leaves a row in `late_events`. So a reader whose cursor has seen the closing, and every
+-- row of `late_events`, has seen all events of closed days. Neither clocks nor ids take part in that,
+-- and transactions may last for days.
+-- At most one row: days before `open_from` were closed when the transaction `closed_in` ended. After a
+-- crash, and in a copy of the database, there is none, and days are closed anew.
+CREATE UNLOGGED TABLE tenure.closed_days (
+  open_from uuid NOT NULL,
+  closed_in xid8 NOT NULL DEFAULT pg_current_xact_id()
+);
+
+-- The transactions that have stored an event in a closed day, or in none.
+CREATE TABLE tenure.late_events (xid xid8 PRIMARY KEY DEFAULT pg_current_xact_id());
+
+CREATE FUNCTION tenure.note_late() RETURNS trigger LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  INSERT INTO tenure.late_events DEFAULT VALUES ON CONFLICT DO NOTHING;
+  RETURN NULL;
+END $$;
+
+-- Events that move to the default partition are not late.
+CREATE TRIGGER late AFTER INSERT ON tenure.events_default
+FOR EACH ROW WHEN (NEW.xid = pg_current_xact_id()) EXECUTE FUNCTION tenure.note_late();
+
+-- Closes the days that are over, and returns them. It stops at a day in which an open or a prepared
+-- transaction has stored an event: its lock keeps the trigger away.
+CREATE FUNCTION tenure.close_days() RETURNS SETOF date LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '50ms'
+SET enable_hashjoin = off SET enable_mergejoin = off
+AS $$
+DECLARE
+  today CONSTANT date := (clock_timestamp() AT TIME ZONE 'UTC')::date;
+  day date;
+  last date;
+BEGIN
+  IF NOT pg_try_advisory_xact_lock(hashtextextended('tenure.days', 0)) THEN RETURN; END IF;
+  FOR day IN
+    SELECT to_date(right(c.relname, 8), 'YYYYMMDD')
+    FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+    WHERE i.inhparent = 'tenure.events'::regclass AND c.relname ~ '^events_[0-9]{8}$'
+    ORDER BY 1
+  LOOP
+    EXIT WHEN day >= today;
+    CONTINUE WHEN EXISTS (
+      SELECT FROM tenure.closed_days c WHERE tenure.first_id(day) < c.open_from
+    );
+    BEGIN
+      EXECUTE '
+        CREATE OR REPLACE TRIGGER late AFTER INSERT ON tenure.events' || to_char(day, '_YYYYMMDD') || '
+      FOR EACH ROW WHEN (NEW.xid = pg_current_xact_id()) EXECUTE FUNCTION tenure.note_late()';
+    EXCEPTION WHEN lock_not_available THEN EXIT;
+    END;
+    last := day;
+    RETURN NEXT day;
+  END LOOP;
+  IF last IS NULL THEN RETURN; END IF;
+  -- Whoever sees this transaction sees these, too.
+  DELETE FROM tenure.late_events;
+  DELETE FROM tenure.closed_days;
+  INSERT INTO tenure.closed_days (open_from) VALUES (tenure.first_id(last + 1));
+END $$;
+
+SELECT tenure.create_days();

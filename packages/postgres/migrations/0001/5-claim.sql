@@ -1,0 +1,296 @@
+CREATE SEQUENCE tenure.leases;
+
+-- Claims deliveries. A function, because each of its statements takes its own snapshot after the lock
+-- and sees what others have just claimed. One claim runs at a time: concurrent ones could not count
+-- the attempts of a webhook in flight. A connection plans its statements once, for tables of any size,
+-- so joins follow indexes.
+-- First it releases the claims of dispatchers that are gone, and those of `claimer` itself after
+-- `last_lease`, the last one it knows.
+-- It looks at `first_webhooks`, and steps through the webhooks with ready deliveries in the order of
+-- their ids, after `last_webhook`. Among those with room for another attempt, the next delivery is
+-- always from the project with the fewest attempts in flight, and there from the webhook with the
+-- fewest; chance decides between equals. Then come deliveries that may be claimed ahead and wait in
+-- the process: those of `ahead_webhooks`, unless another dispatcher has claims of the webhook, which
+-- bounds the attempts in flight in all processes.
+-- Returns one row for each claim, without the texts if they are too long or the event is missing; or
+-- one row without an event. `due_in` says in how many milliseconds to look again, if that is known.
+-- The first row has in `kept_back` the webhooks with ready deliveries that a limit has kept back.
+CREATE FUNCTION tenure.claim(
+  claimer uuid, last_lease bigint, asked integer, asked_failing integer,
+  least_per_webhook integer, most_per_webhook integer, per_project integer,
+  ahead_webhooks uuid[], most_ahead integer[], lease_millis integer, last_webhook uuid, first_webhooks uuid[]
+) RETURNS TABLE (
+  event_id uuid, body text, project_id text, webhook_id uuid, url text, secrets text[],
+  signing_key text, failures integer, failing_since timestamptz, claims integer, lease bigint,
+  concurrency integer, looked_at uuid, due_in double precision, kept_back uuid[]
+) LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET enable_bitmapscan = off
+SET enable_hashjoin = off SET enable_mergejoin = off
+SET jit = off
+AS $$
+#variable_conflict use_column
+DECLARE
+  now timestamptz;
+  -- A clock that is corrected by less than a second makes little difference.
+  soon timestamptz;
+  lease_length CONSTANT interval := lease_millis * interval '1 millisecond';
+  no_webhook CONSTANT uuid := '00000000-0000-0000-0000-000000000000';
+  steps integer;
+  next uuid;
+  wait double precision;
+  gone_ids uuid[];
+  closed_ids uuid[];
+  -- One element for each webhook that can take another attempt.
+  lane_ids uuid[];
+  lane_attempts bigint[];
+  lane_of_project bigint[];
+  lane_ahead integer[];
+  -- Webhooks with ready deliveries and no room, and those with both.
+  full_ids uuid[];
+  ready_ids uuid[];
+BEGIN
+  PERFORM pg_advisory_xact_lock(hashtextextended('tenure.claim', 0));
+  -- A claim that is lost in a crash of the server is made again.
+  PERFORM set_config('synchronous_commit', 'off', true);
+  now := clock_timestamp();
+  soon := now + interval '1 second';
+
+  IF NOT EXISTS (SELECT FROM tenure.dispatchers d WHERE d.id = claimer) THEN
+    INSERT INTO tenure.dispatchers (id, seen_at, since) VALUES (claimer, now, now);
+  END IF;
+  SELECT array_agg(g.id) INTO gone_ids
+  FROM tenure.dispatchers_gone g WHERE g.noticed_by = claimer;
+  IF gone_ids IS NOT NULL THEN
+    UPDATE tenure.deliveries d
+    SET state = 'ready', due_at = now, lease = NULL, dispatcher = NULL
+    FROM (
+      SELECT e.event_id, e.webhook_id FROM tenure.deliveries e
+      WHERE e.state = 'leased' AND e.dispatcher = ANY (gone_ids)
+      FOR UPDATE SKIP LOCKED
+    ) left_over
+    WHERE d.event_id = left_over.event_id AND d.webhook_id = left_over.webhook_id;
+    DELETE FROM tenure.dispatchers d WHERE d.id = ANY (gone_ids);
+  END IF;
+
+  -- The answer to an earlier claim was lost on its way: nobody makes these attempts.
+  UPDATE tenure.deliveries d
+  SET state = 'ready', due_at = now, lease = NULL, dispatcher = NULL, claims = d.claims - 1
+  WHERE d.state = 'leased' AND d.dispatcher = claimer AND d.lease > last_lease;
+
+  -- Make ready the retries that are due and the deliveries whose lease has expired.
+  UPDATE tenure.deliveries d SET state = 'ready', lease = NULL, dispatcher = NULL
+  FROM (
+    SELECT e.event_id, e.webhook_id FROM tenure.deliveries e
+    WHERE (e.state = 'later' OR e.state = 'leased') AND e.due_at <= now
+    ORDER BY e.due_at LIMIT 1000
+    FOR UPDATE SKIP LOCKED
+  ) due
+  WHERE d.event_id = due.event_id AND d.webhook_id = due.webhook_id;
+
+  -- The clock was set back since these attempts failed: by its time, they would wait too long.
+  UPDATE tenure.deliveries d SET state = 'ready', due_at = now
+  FROM (
+    SELECT e.event_id, e.webhook_id FROM tenure.deliveries e
+    WHERE e.state = 'later' AND e.waits_since > soon
+    ORDER BY e.waits_since DESC LIMIT 1000
+    FOR UPDATE SKIP LOCKED
+  ) late
+  WHERE d.event_id = late.event_id AND d.webhook_id = late.webhook_id;
+  -- The same for leases, of which there are few. These begin again, because their attempts may go on.
+  UPDATE tenure.deliveries d SET due_at = now + lease_length
+  FROM (
+    SELECT e.event_id, e.webhook_id FROM tenure.deliveries e
+    WHERE e.state = 'leased' AND e.due_at > now + 2 * lease_length
+    FOR UPDATE SKIP LOCKED
+  ) late
+  WHERE d.event_id = late.event_id AND d.webhook_id = late.webhook_id;
+
+  WITH RECURSIVE walk (id, is_second_half, step) AS (
+    SELECT last_webhook, false, 0
+    UNION ALL
+    -- From webhook to webhook in the index, and from the last one back to the first.
+    SELECT coalesce(n.id, no_webhook), w.is_second_half OR n.id IS NULL, w.step + 1
+    FROM walk w
+    LEFT JOIN LATERAL (
+      SELECT d.webhook_id AS id FROM tenure.deliveries d
+      WHERE d.state = 'ready' AND d.webhook_id > w.id
+      ORDER BY d.webhook_id LIMIT 1
+    ) n ON true
+    WHERE w.step < 512
+      AND NOT (w.is_second_half AND (n.id IS NULL OR n.id > last_webhook))
+  ), met AS (
+    -- The attempts in flight of all webhooks, and a step for those on the way.
+    SELECT m.id, max(m.step) AS step, sum(m.attempt) AS attempts, max(m.most_ahead) AS most_ahead,
+           coalesce(bool_or(m.dispatcher <> claimer), false) AS is_elsewhere
+    FROM (
+      SELECT w.id, w.step, 0 AS attempt, NULL::uuid AS dispatcher, NULL::integer AS most_ahead
+      FROM walk w WHERE w.step > 0 AND w.id <> no_webhook
+      UNION ALL
+      SELECT f.id, 0, 0, NULL, NULL FROM unnest(first_webhooks) f (id)
+      UNION ALL
+      SELECT a.id, NULL, 0, NULL, a.most FROM unnest(ahead_webhooks, most_ahead) a (id, most)
+      UNION ALL
+      SELECT d.webhook_id, NULL, 1, d.dispatcher, NULL
+      FROM tenure.deliveries d WHERE d.state = 'leased'
+    ) m
+    GROUP BY m.id
+  ), counted AS (
+    SELECT m.*, w.held_until = 'infinity'
+                    OR w.held_until > now AND (w.held_since > soon) IS NOT TRUE AS is_held,
+           w.failures > 0 AS is_failing,
+           w.id IS NOT NULL AND w.disabled_at IS NULL AS is_open,
+           greatest(least_per_webhook, least(w.concurrency, most_per_webhook)) AS concurrency,
+           -- What was claimed ahead does not count.
+           sum(least(m.attempts, greatest(least_per_webhook, least(w.concurrency, most_per_webhook))))
+             OVER (PARTITION BY w.project_number)::bigint
+             AS of_project
+    FROM met m LEFT JOIN tenure.webhooks w ON w.id = m.id
+  ), weighed AS (
+    SELECT *, is_open AND is_held IS NOT TRUE AS is_free,
+           CASE WHEN is_failing OR is_elsewhere OR 2 * of_project > per_project THEN 0
+           ELSE coalesce(most_ahead, 0) END AS ahead
+    FROM counted WHERE step IS NOT NULL
+  ), judged AS (
+    SELECT *, ahead > 0 OR of_project < per_project
+              AND attempts < CASE WHEN is_failing THEN least(1, asked_failing)
+                             ELSE (concurrency * (per_project - of_project) + per_project - 1) / per_project
+                             END AS has_room
+    FROM weighed
+  )
+  SELECT array_agg(id) FILTER (WHERE NOT is_open), array_agg(id) FILTER (WHERE is_free AND has_room),
+         array_agg(attempts) FILTER (WHERE is_free AND has_room),
+         array_agg(of_project) FILTER (WHERE is_free AND has_room),
+         array_agg(ahead) FILTER (WHERE is_free AND has_room),
+         coalesce(array_agg(id) FILTER (WHERE is_free AND NOT has_room AND step > 0), '{}'),
+         coalesce(array_agg(id) FILTER (WHERE is_free AND has_room AND step > 0), '{}'),
+         (SELECT max(w.step) FROM walk w), (SELECT w.id FROM walk w ORDER BY w.step DESC LIMIT 1)
+  INTO closed_ids, lane_ids, lane_attempts, lane_of_project, lane_ahead, full_ids, ready_ids,
+       steps, next
+  FROM judged;
+
+  IF closed_ids IS NOT NULL THEN
+    -- End deliveries to webhooks that are deleted or disabled, up to 1000 for each.
+    WITH over AS MATERIALIZED (
+      SELECT r.event_id, s.id AS webhook_id, w.id IS NULL AS is_deleted
+      FROM unnest(closed_ids) s (id)
+      LEFT JOIN tenure.webhooks w ON w.id = s.id
+      CROSS JOIN LATERAL (
+        SELECT e.event_id FROM tenure.deliveries e
+        WHERE e.webhook_id = s.id AND e.state = 'ready'
+        ORDER BY e.due_at, e.position LIMIT 1000
+      ) r
+    ), failed AS (
+      UPDATE tenure.deliveries d SET state = 'failed' FROM over o
+      WHERE NOT o.is_deleted AND d.webhook_id = o.webhook_id AND d.event_id = o.event_id
+        AND d.state = 'ready'
+    ), cancelled AS (
+      DELETE FROM tenure.deliveries d USING over o
+      WHERE o.is_deleted AND d.webhook_id = o.webhook_id AND d.event_id = o.event_id
+        AND d.state = 'ready'
+      RETURNING d.*
+    )
+    INSERT INTO tenure.ended_deliveries
+      (event_id, webhook_id, position, state, due_at, claims, attempts)
+    SELECT c.event_id, c.webhook_id, c.position, 'cancelled', c.due_at, c.claims,
+           c.attempts
+    FROM cancelled c;
+  END IF;
+
+  wait := CASE WHEN steps = 512 OR closed_ids IS NOT NULL THEN 0
+          ELSE 1000 * extract(epoch FROM least(
+            (SELECT min(d.due_at) FROM tenure.deliveries d
+             WHERE d.state = 'later' OR d.state = 'leased'),
+            (SELECT min(w.held_until) FROM tenure.webhooks w
+             WHERE w.held_until > now AND w.held_until < 'infinity')
+          ) - now) END;
+
+  IF lane_ids IS NOT NULL THEN
+    RETURN QUERY
+    WITH lane AS MATERIALIZED (
+      SELECT w.id, w.project_number, w.failures > 0 AS is_failing, l.attempts, l.of_project, l.ahead,
+             greatest(least_per_webhook, least(w.concurrency, most_per_webhook)) AS concurrency,
+             random() AS chance
+      FROM unnest(lane_ids, lane_attempts, lane_of_project, lane_ahead)
+        l (id, attempts, of_project, ahead)
+      JOIN tenure.webhooks w ON w.id = l.id
+      -- Its project may just have been parked, and has no name then.
+      WHERE (w.held_until = 'infinity') IS NOT TRUE
+    ), candidates AS MATERIALIZED (
+      SELECT r.event_id, l.id, l.is_failing, l.chance, l.concurrency, l.ahead, l.attempts + r.n AS nth,
+             r.n <= l.room AS fits, l.of_project + count(*) FILTER (WHERE r.n <= l.room) OVER (
+               PARTITION BY l.project_number ORDER BY l.attempts + r.n, l.chance
+               ROWS UNBOUNDED PRECEDING
+             ) AS turn
+      FROM (
+        SELECT *, CASE WHEN is_failing THEN 1 ELSE greatest(0, concurrency - attempts) END AS room
+        FROM lane
+      ) l
+      CROSS JOIN LATERAL (
+        SELECT o.event_id, row_number() OVER (ORDER BY o.due_at, o.position) AS n
+        FROM (
+          SELECT d.event_id, d.due_at, d.position FROM tenure.deliveries d
+          WHERE d.webhook_id = l.id AND d.state = 'ready'
+          ORDER BY d.due_at, d.position
+          -- One more than it may have tells whether any are kept back.
+          LIMIT l.room + l.ahead + 1
+        ) o
+      ) r
+    ), allowed AS (
+      SELECT *, fits AND turn <= per_project
+                AND (is_failing OR nth <=
+                  (concurrency * (per_project - (turn - 1)) + per_project - 1) / per_project
+                ) AS is_allowed
+      FROM candidates
+    ), chosen AS (
+      SELECT *, is_allowed AND (NOT is_failing OR asked_failing >= row_number() OVER (
+                  PARTITION BY is_allowed, is_failing ORDER BY turn, chance
+                )) AS is_chosen,
+             NOT is_allowed
+             AND ahead >= row_number() OVER (PARTITION BY id, is_allowed ORDER BY nth) AS is_ahead
+      FROM allowed
+    ), placed AS MATERIALIZED (
+      SELECT *, row_number() OVER (
+               ORDER BY is_chosen DESC, is_ahead DESC, turn, nth, chance
+             ) AS place
+      FROM chosen
+    ), claimed AS (
+      UPDATE tenure.deliveries d
+      SET state = 'leased', due_at = now + lease_length,
+          claims = d.claims + 1, lease = nextval('tenure.leases'), dispatcher = claimer
+      FROM placed p
+      WHERE (p.is_chosen OR p.is_ahead) AND p.place <= asked
+        AND d.event_id = p.event_id AND d.webhook_id = p.id
+      RETURNING d.event_id, d.webhook_id, d.claims, d.lease, p.concurrency, p.place
+    )
+    SELECT c.event_id, t.body, p.id, c.webhook_id, t.url, t.secrets, t.signing_key,
+           w.failures, w.failing_since, c.claims, c.lease, c.concurrency, next,
+           least(wait, lease_millis),
+           CASE WHEN c.place = 1 THEN
+             full_ids || ARRAY(
+               SELECT DISTINCT p.id FROM placed p
+               WHERE NOT ((p.is_chosen OR p.is_ahead) AND p.place <= asked)
+             )
+           END
+    FROM claimed c
+    JOIN tenure.webhooks w ON w.id = c.webhook_id
+    JOIN tenure.projects p ON p.number = w.project_number
+    LEFT JOIN LATERAL (
+      SELECT e.body, w.url, w.signing_key,
+             CASE WHEN w.previous_until > now THEN ARRAY[w.secret, w.previous_secret]
+             ELSE ARRAY[w.secret] END AS secrets
+      FROM tenure.events e
+      WHERE e.id = c.event_id
+        -- Lengths are known without reading the texts.
+        AND octet_length(e.body)::bigint + octet_length(w.url) + octet_length(w.secret)
+            + coalesce(octet_length(w.previous_secret), 0)
+            + coalesce(octet_length(w.signing_key), 0) <= 8388608
+    ) t ON true
+    ORDER BY c.place;
+    IF FOUND THEN RETURN; END IF;
+  END IF;
+
+  RETURN QUERY SELECT NULL::uuid, NULL::text, NULL::text, NULL::uuid, NULL::text,
+    NULL::text[], NULL::text, NULL::integer, NULL::timestamptz, NULL::integer, NULL::bigint,
+    NULL::integer, next, wait, full_ids || ready_ids;
+END $$;
