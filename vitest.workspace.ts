@@ -37,7 +37,7 @@ export default defineConfig({
   test: {
     // Tests wait for other processes for a third of their time: half as many more keep all processors busy.
     maxWorkers: Math.ceil(1.5 * availableParallelism()),
-    globalSetup: ["packages/postgres/test/globalSetup.ts"],
+    globalSetup: ["packages/postgres/test/global-setup.ts"],
     projects: [
       project("packages/cli"),
       project("packages/client"),
@@ -58,7 +58,7 @@ export default defineConfig({
       project("examples/effect-app"),
       project("examples/express-app"),
       project("examples/node-server", {
-        globalSetup: pathOf("examples/node-server/test/globalSetup.ts"),
+        globalSetup: pathOf("examples/node-server/test/global-setup.ts"),
       }),
       project("examples/testing", { name: "testing-example" }),
       project("docs"),

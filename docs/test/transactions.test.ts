@@ -13,7 +13,7 @@ import { type Tenure, createTenure } from "tenure"
 import { postgres } from "tenure/postgres"
 import { DataSource } from "typeorm"
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from "vitest"
-import { PrismaClient } from "../../packages/postgres/test/within/prismaClient.ts"
+import { PrismaClient } from "../../packages/postgres/test/within/prisma-client.ts"
 import { findExamples, root } from "./examples.ts"
 import { freshDatabase } from "./programs.ts"
 

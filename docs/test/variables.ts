@@ -2,7 +2,7 @@
 
 import * as Predicate from "effect/Predicate"
 import { options, variables } from "../../examples/node-server/src/settings.ts"
-import type { Variable } from "../../examples/node-server/src/Variable.ts"
+import type { Variable } from "../../examples/node-server/src/variable.ts"
 import { allOptions, fill, flatten } from "./options.ts"
 
 const introduction = `# Variables of the bundled server

@@ -7,7 +7,7 @@ import { postgresLayer } from "@tenure/postgres"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "./schema.ts"
-import * as SubscriptionStore from "./SubscriptionStore.ts"
+import * as SubscriptionStore from "./subscription-store.ts"
 
 const { DATABASE_URL = "postgres://localhost:5432/app", PORT = "3000" } = process.env
 

@@ -23,7 +23,7 @@ import { limitsAt } from "./limits.ts"
 import * as Log from "./log.ts"
 import * as Monitoring from "./monitoring.ts"
 import { printable } from "./printable.ts"
-import * as RuntimeMetrics from "./runtimeMetrics.ts"
+import * as RuntimeMetrics from "./runtime-metrics.ts"
 import * as Seed from "./seed.ts"
 import { type Settings, read, variables } from "./settings.ts"
 import {
@@ -32,7 +32,7 @@ import {
   fromDatabase,
   fromInvalidInput,
   fromListening,
-} from "./StartError.ts"
+} from "./start-error.ts"
 import * as Stopping from "./stopping.ts"
 
 const mainTenureLayer = (settings: Settings) => {

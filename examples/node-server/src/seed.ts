@@ -8,8 +8,8 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { reasonsOf } from "./reasons.ts"
-import * as Plan from "./seedPlan.ts"
-import { StartError, fromSchema } from "./StartError.ts"
+import * as Plan from "./seed-plan.ts"
+import { StartError, fromSchema } from "./start-error.ts"
 
 /** Runs work as a whole or not at all, if there is a database: what is in memory ends with the process. */
 const atomically = Effect.fnUntraced(function* <A, E, R>(work: Effect.Effect<A, E, R>) {

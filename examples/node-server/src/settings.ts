@@ -18,9 +18,9 @@ import { serverOptions } from "@tenure/node-http"
 import { connectionOptions } from "@tenure/postgres"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
-import * as Place from "./Place.ts"
+import * as Place from "./place.ts"
 import * as Sampling from "./sampling.ts"
-import * as Variable from "./Variable.ts"
+import * as Variable from "./variable.ts"
 
 const isHttpUrl = (given: string): boolean =>
   URL.canParse(given) && /^https?:$/.test(new URL(given).protocol)

@@ -9,7 +9,7 @@ import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import { afterAll, describe, expect } from "vitest"
 import { fromFile } from "../src/seed.ts"
-import { planOf } from "../src/seedPlan.ts"
+import { planOf } from "../src/seed-plan.ts"
 
 const folder = await mkdtemp(join(tmpdir(), "tenure-seed-"))
 afterAll(() => rm(folder, { recursive: true }))

@@ -25,7 +25,7 @@ import { freePort, startReceiver } from "@tenure/testing"
 import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from "vitest"
 import { lockFolder } from "../../embedded/src/folder.ts"
 import { folderWithDatabase } from "../../embedded/test/folders.ts"
-import { startWith, tenureWith } from "./inProcess.ts"
+import { startWith, tenureWith } from "./in-process.ts"
 import { bareEnvironment, binary } from "./programs.ts"
 import { type Server, startServer, token } from "./server.ts"
 

@@ -10,7 +10,7 @@ import * as Redacted from "effect/Redacted"
 import { expect, inject, it, onTestFinished } from "vitest"
 import { folderWithDatabase } from "../../embedded/test/folders.ts"
 import { judgeClock, judgeMigrations, judgeStatus } from "../src/commands/doctor.ts"
-import { tenureWith } from "./inProcess.ts"
+import { tenureWith } from "./in-process.ts"
 import { startServer, token } from "./server.ts"
 
 declare module "vitest" {

@@ -9,7 +9,7 @@ import { createTenure } from "@tenure/core"
 import { embedded } from "@tenure/embedded"
 import { afterAll, expect, it, onTestFinished } from "vitest"
 import { folderWithDatabase } from "../../embedded/test/folders.ts"
-import { startWith, tenureWith } from "./inProcess.ts"
+import { startWith, tenureWith } from "./in-process.ts"
 import { bareEnvironment, binary, command } from "./programs.ts"
 
 const home = mkdtempSync(join(tmpdir(), "tenure-dev-"))

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { expect, it, onTestFinished } from "vitest"
-import { tenureWith } from "./inProcess.ts"
+import { tenureWith } from "./in-process.ts"
 import { bareEnvironment, binary } from "./programs.ts"
 import { startServer, token } from "./server.ts"
 

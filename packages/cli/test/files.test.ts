@@ -24,7 +24,7 @@ import { promisify } from "node:util"
 import { freePort } from "@tenure/testing"
 import * as FastCheck from "fast-check"
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest"
-import { tenureWith } from "./inProcess.ts"
+import { tenureWith } from "./in-process.ts"
 import { bareEnvironment, binary, command } from "./programs.ts"
 import { type Server, startServer, token } from "./server.ts"
 

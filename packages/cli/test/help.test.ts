@@ -3,7 +3,7 @@
 import type * as Command from "effect/cli/Command"
 import { expect, it } from "vitest"
 import { tenure } from "../src/index.ts"
-import { tenureWith } from "./inProcess.ts"
+import { tenureWith } from "./in-process.ts"
 
 const pathsOf = (
   command: Command.Command.Any,

@@ -9,7 +9,7 @@ import { join } from "node:path"
 import { freePort } from "@tenure/testing"
 import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from "vitest"
 import { exportFormat } from "../src/commands/members.ts"
-import { tenureWith } from "./inProcess.ts"
+import { tenureWith } from "./in-process.ts"
 import { bareEnvironment, command } from "./programs.ts"
 import { type Server, startServer, token } from "./server.ts"
 

@@ -3,7 +3,7 @@
 import { verifyWebhook } from "@tenure/client"
 import { freePort, startReceiver } from "@tenure/testing"
 import { afterAll, beforeAll, expect, inject, it, onTestFinished } from "vitest"
-import { startWith, tenureWith } from "./inProcess.ts"
+import { startWith, tenureWith } from "./in-process.ts"
 import { type Server, startServer, token } from "./server.ts"
 
 declare module "vitest" {

@@ -8,7 +8,7 @@ import { text } from "node:stream/consumers"
 import { setTimeout } from "node:timers/promises"
 import { freePort } from "@tenure/testing"
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest"
-import { tenureWith } from "./inProcess.ts"
+import { tenureWith } from "./in-process.ts"
 import { bareEnvironment, command } from "./programs.ts"
 import { type Server, startServer, token } from "./server.ts"
 

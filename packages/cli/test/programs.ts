@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 import { freePort } from "@tenure/testing"
 import { onTestFinished } from "vitest"
-import { type Ended, tenureWith } from "./inProcess.ts"
+import { type Ended, tenureWith } from "./in-process.ts"
 
 const pathOf = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
 

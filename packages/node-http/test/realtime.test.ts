@@ -10,7 +10,7 @@ import { toNodeHandler } from "../src/handler.ts"
 import { attachRealtime } from "../src/realtime.ts"
 import { serve } from "../src/server.ts"
 import { type Running, serving as servingStandalone } from "./support.ts"
-import { connect } from "./webSocketClient.ts"
+import { connect } from "./web-socket-client.ts"
 
 const serving = (test: (running: Running) => Promise<void>) => () => servingStandalone(test)
 

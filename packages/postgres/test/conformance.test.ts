@@ -6,7 +6,7 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { beforeAll, inject } from "vitest"
 import { migrate } from "../src/index.ts"
-import { documentedRoles } from "./documentedRoles.ts"
+import { documentedRoles } from "./documented-roles.ts"
 import { clientLayer, execute, executeBy, harnessOn, shared } from "./harness.ts"
 
 const schema = "conformance"

@@ -15,7 +15,7 @@ import {
   deleteOldFailedDeliveries,
   dropDay,
 } from "../src/retention.ts"
-import { documentedRoles } from "./documentedRoles.ts"
+import { documentedRoles } from "./documented-roles.ts"
 
 const name = "tenure_roles"
 

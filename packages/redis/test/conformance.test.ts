@@ -4,8 +4,8 @@ import { storeSuite } from "@tenure/testing"
 import { afterAll, beforeAll, describe } from "vitest"
 import { type Opened, clusterLibraries, libraries, names } from "./clients.ts"
 import { harnessOn } from "./harness.ts"
-import { type RedisCluster, startCluster } from "./redisCluster.ts"
-import { type RedisServer, missing, startRedis, titled } from "./redisServer.ts"
+import { type RedisCluster, startCluster } from "./redis-cluster.ts"
+import { type RedisServer, missing, startRedis, titled } from "./redis-server.ts"
 
 describe.skipIf(missing !== undefined)(titled("on one server"), () => {
   let server: RedisServer

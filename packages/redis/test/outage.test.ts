@@ -9,7 +9,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { redisLimits } from "../src/index.ts"
 import { type Opened, libraries, names } from "./clients.ts"
 import { type Proxy, startProxy } from "./proxy.ts"
-import { type RedisServer, missing, startRedis, titled } from "./redisServer.ts"
+import { type RedisServer, missing, startRedis, titled } from "./redis-server.ts"
 
 const client = { address: "192.0.2.1", keyId: undefined }
 

@@ -3,7 +3,7 @@
 import { assert } from "@effect/vitest"
 import { afterAll, beforeAll, describe, it } from "vitest"
 import { names, sentinelLibraries } from "./clients.ts"
-import { type RedisServer, missing, startRedis, startSentinel, titled } from "./redisServer.ts"
+import { type RedisServer, missing, startRedis, startSentinel, titled } from "./redis-server.ts"
 import { admitted, exhaust, storeOn } from "./takes.ts"
 import { tell, until } from "./tell.ts"
 

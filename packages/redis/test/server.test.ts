@@ -17,7 +17,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, it } from "vitest
 import type { Client } from "../src/client.ts"
 import { redisLimits } from "../src/index.ts"
 import { type Opened, libraries, names } from "./clients.ts"
-import { type RedisServer, missing, startRedis, titled } from "./redisServer.ts"
+import { type RedisServer, missing, startRedis, titled } from "./redis-server.ts"
 
 const year = bucketPolicy({ limit: 366, window: Millis(366 * 86_400_000) })
 const hundred = bucketPolicy({ limit: 100, window: Millis(3_600_000) })

@@ -1,7 +1,7 @@
 /** Commands for servers of the tests. */
 
 import { Redis } from "ioredis"
-import type { RedisServer } from "./redisServer.ts"
+import type { RedisServer } from "./redis-server.ts"
 
 /** Sends a command to a server. */
 export const tell = async (

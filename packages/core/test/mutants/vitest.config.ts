@@ -9,13 +9,13 @@ export default defineConfig({
   test: {
     root: "packages/core",
     include: [
-      "test/http/Page.test.ts",
-      "test/http/Query.test.ts",
-      "test/limits/RateLimiter.test.ts",
-      "test/limits/TokenBucket.test.ts",
-      "test/memberships/EndDate.test.ts",
-      "test/webhooks/AddressPolicy.test.ts",
-      "test/webhooks/WebhookSignature.test.ts",
+      "test/http/page.test.ts",
+      "test/http/query.test.ts",
+      "test/limits/rate-limiter.test.ts",
+      "test/limits/token-bucket.test.ts",
+      "test/memberships/end-date.test.ts",
+      "test/webhooks/address-policy.test.ts",
+      "test/webhooks/webhook-signature.test.ts",
     ],
     setupFiles: ["test/mutants/setup.ts"],
     // A property takes its time where others are at work.

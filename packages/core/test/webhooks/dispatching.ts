@@ -33,7 +33,7 @@ import {
   type WebhooksOptions as WebhookOptions,
   webhooksOptions as webhookOptions,
 } from "../../src/webhooks/webhooks.ts"
-import { allEnded, isBusy, watchedCrypto } from "./watchedCrypto.ts"
+import { allEnded, isBusy, watchedCrypto } from "./watched-crypto.ts"
 
 export const projectId = ProjectId("p1")
 export const hour = 3_600_000

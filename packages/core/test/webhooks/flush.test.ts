@@ -30,7 +30,7 @@ import {
   storesWith,
   url,
 } from "./dispatching.ts"
-import { watchedCrypto } from "./watchedCrypto.ts"
+import { watchedCrypto } from "./watched-crypto.ts"
 
 /** Runs a test in a process that delivers only when it is told to. */
 const flushing = <A, E>(

@@ -20,7 +20,7 @@ import {
   fromPrisma,
   fromTypeOrm,
 } from "../../src/within.ts"
-import { PrismaClient } from "./prismaClient.ts"
+import { PrismaClient } from "./prisma-client.ts"
 
 /** Runs a statement of the host in its transaction. */
 type Run = (statement: string) => Promise<unknown>

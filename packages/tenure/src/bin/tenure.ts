@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import module from "node:module"
-import { refusal } from "./NodeVersion.ts"
+import { refusal } from "./node-version.ts"
 
 const problem = refusal(process.versions.node)
 if (problem !== undefined) {

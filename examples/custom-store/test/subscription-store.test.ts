@@ -22,7 +22,7 @@ import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Redacted from "effect/Redacted"
 import { afterAll, describe } from "vitest"
 import * as Schema from "../src/schema.ts"
-import * as SubscriptionStore from "../src/SubscriptionStore.ts"
+import * as SubscriptionStore from "../src/subscription-store.ts"
 
 const { change, in2027, in2028, in2029, occasion, p1, u1, u2, u3 } = Fixture
 

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs"
 import { expect, it } from "vitest"
-import { refusal } from "../src/bin/NodeVersion.ts"
+import { refusal } from "../src/bin/node-version.ts"
 
 it.each(["22.19.0", "22.20.1", "23.0.0", "24.21.0", "26.0.0-nightly"])(
   "the command runs on Node %s",

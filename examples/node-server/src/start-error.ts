@@ -7,7 +7,7 @@ import * as Predicate from "effect/Predicate"
 import type * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
 import { variables } from "./settings.ts"
-import type * as Variables from "./Variable.ts"
+import type * as Variables from "./variable.ts"
 
 type StartErrorVariable = Pick<Variables.Variable<unknown>, "name">
 

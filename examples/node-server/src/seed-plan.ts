@@ -5,7 +5,7 @@ import { ProjectId, UserId, isToken, readEndDate, roles } from "@tenure/core/sto
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { reasonsOf } from "./reasons.ts"
-import { StartError } from "./StartError.ts"
+import { StartError } from "./start-error.ts"
 
 const KeyWithRole = Schema.Struct({ token: Schema.String, role: Schema.Literals(roles) })
 

@@ -5,7 +5,7 @@ import { createServer as createTlsServer } from "node:https"
 import type { Server } from "node:net"
 import { expect, it, onTestFinished } from "vitest"
 import { makeAuthority } from "../../postgres/test/certificates.ts"
-import { tenureWith } from "./inProcess.ts"
+import { tenureWith } from "./in-process.ts"
 
 const portOf = async (server: Server): Promise<number> => {
   await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve))

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest"
 import { variables } from "../src/settings.ts"
-import { fromListening } from "../src/StartError.ts"
+import { fromListening } from "../src/start-error.ts"
 
 const { host, port } = variables
 

@@ -1,7 +1,7 @@
 /** A cluster of three servers on this machine. */
 
 import { freePort } from "@tenure/testing"
-import { type RedisServer, startRedis } from "./redisServer.ts"
+import { type RedisServer, startRedis } from "./redis-server.ts"
 import { tell, until } from "./tell.ts"
 
 /** A running cluster. */
