@@ -8,7 +8,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import { migrations } from "./migrations.generated.ts"
 
 /** The numbers of the migrations after which versions of Tenure without them cannot use the tables. */
-const breaking: ReadonlySet<number> = new Set([1])
+const breakingMigrations: ReadonlySet<number> = new Set([1])
 
 /**
  * Returns statements for a schema. The files name the schema `tenure`, so that psql and editors read them as
@@ -91,7 +91,7 @@ const apply = Effect.fnUntraced(function* (sql: SqlClient, schema: string, versi
     yield* sql.unsafe(statement)
   yield* sql.unsafe(`INSERT INTO ${schema}.migrations (version, is_breaking) VALUES ($1, $2)`, [
     version,
-    breaking.has(version),
+    breakingMigrations.has(version),
   ])
 })
 
