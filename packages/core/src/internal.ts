@@ -12,6 +12,7 @@ export {
   type PathParameter,
   type PathParams,
 } from "./http/routes.ts"
+export { makeBucketTable } from "./limits/buckets.ts"
 export { rateLimiterOptions, suspensionOptions, type LimitDecision } from "./limits/rate-limiter.ts"
 export { expiryRules } from "./memberships/announcements.ts"
 export { membershipsOptions } from "./memberships/memberships.ts"

@@ -78,7 +78,6 @@ export {
   bucketPolicy,
   bucketSpan,
   currentTat,
-  makeBucketTable,
   makeInProcessRateLimits,
   remainingTokens,
   takeToken,

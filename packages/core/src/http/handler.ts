@@ -14,7 +14,7 @@ import { Faults, callHost } from "../base/faults.ts"
 import { traceparentOfHeaders } from "../base/headers.ts"
 import { networksOption } from "../base/input.ts"
 import * as Setting from "../base/setting.ts"
-import { momentAt, readMonotonic } from "../base/time.ts"
+import { currentMoment, momentAt, readMonotonic } from "../base/time.ts"
 import type { ApiKeyId } from "../base/values.ts"
 import type { Feed } from "../events/feed.ts"
 import type { Listeners } from "../events/listeners.ts"
@@ -154,7 +154,7 @@ const makeConnect = Effect.fnUntraced(function* ({ addressOf, authentication, re
   return (opened: (session: RealtimeSession) => void): DecideRequest =>
     Effect.fnUntraced(function* (request, requestId): Effect.fn.Return<Answered> {
       const address = addressOf(request)
-      const decision = yield* limiter.take({ address, keyId: undefined })
+      const decision = yield* limiter.begin(address, yield* currentMoment).take(undefined)
       const { report } = decision
       const refusal = refusalOf(decision, undefined)
       if (refusal !== undefined) {
@@ -397,14 +397,13 @@ const make = Effect.fnUntraced(function* (settings: HandlerSettings, docs: DocsO
   const decide: DecideRequest = (request, requestId, start, clock) => {
     const address = addressOf(request)
     // Guesses beyond the limit of an address cost no look-up.
-    const early = limiter.refusalOf(address, momentAt(start, clock))
+    const admission = limiter.begin(address, momentAt(start, clock))
+    const { refusal: early } = admission
     const identified = identify(request, requestId, early !== undefined, clock)
     return Effect.flatMapEager(identified, (principal) => {
       const keyId = Result.isSuccess(principal) ? principal.success.keyId : undefined
       const limited =
-        early === undefined || keyId !== undefined
-          ? limiter.take({ address, keyId })
-          : Effect.succeed(early)
+        early === undefined || keyId !== undefined ? admission.take(keyId) : Effect.succeed(early)
       return Effect.flatMapEager(runEager(limited, clock), (decision): Effect.Effect<Answered> => {
         const refusal = refusalOf(decision, keyId)
         const { report } = decision

@@ -367,10 +367,18 @@ export class RateLimitStore extends Context.Service<
   }
 >()("@tenure/core/RateLimitStore") {}
 
-/** Token buckets in memory. */
+/** A store that always answers. */
+export interface InProcessRateLimits {
+  readonly ping: Effect.Effect<void>
+  readonly take: (client: LimitedClient, policies: BucketPolicies) => Effect.Effect<TakeResult>
+}
 
-/** Makes the store. */
-export const makeInProcessRateLimits = (maxBuckets: number): RateLimitStore["Service"] => {
+/**
+ * Makes a store in this process.
+ *
+ * @param maxBuckets - the most addresses, and the most keys; 100,000 by default
+ */
+export const makeInProcessRateLimits = (maxBuckets?: number): InProcessRateLimits => {
   const table = makeBucketTable(maxBuckets)
   return {
     ping: Effect.void,

@@ -1,12 +1,10 @@
 /** Suspension of API keys whose requests are refused too often. */
 
 import * as Cause from "effect/Cause"
-import type * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
-import { runEager, suspendEager } from "../base/eager.ts"
 import { InvalidInput, type StoreUnavailable } from "../base/errors.ts"
 import { Faults } from "../base/faults.ts"
 import { makeLruCache } from "../base/lru-cache.ts"
@@ -17,10 +15,10 @@ import {
   type Moment,
   addMicros,
   currentMoment,
-  readMoment,
   subtractMicros,
   toMicros,
   toSeconds,
+  withMoment,
 } from "../base/time.ts"
 import type { ApiKeyId } from "../base/values.ts"
 import type { RefusingLimit } from "../telemetry/observer.ts"
@@ -33,8 +31,8 @@ import {
   type TakeResult,
   bucketPolicy,
   bucketSpan,
-  makeBucketTable,
   makeExpiryTable,
+  makeInProcessRateLimits,
   refillSeconds,
   remainingTokens,
   waitMicros,
@@ -413,16 +411,16 @@ const refuseSuspended = ({ key }: BucketPolicies, until: Micros, now: Moment): L
   refuse("suspension", { name: "key", policy: key, until, full: until }, now)
 
 /** The bucket to report of a client whose buckets are unknown. */
-const bucketOf = ({ keyId }: LimitedClient): "address" | "key" =>
+const bucketOf = (keyId: ApiKeyId | undefined): "address" | "key" =>
   keyId === undefined ? "address" : "key"
 
 /** Admits a request without limits, because the store is down. */
 const admitUnlimited = (
   policies: BucketPolicies,
-  client: LimitedClient,
+  keyId: ApiKeyId | undefined,
   now: Moment,
 ): LimitDecision => {
-  const bucket = bucketOf(client)
+  const bucket = bucketOf(keyId)
   const { capacity, limit } = policies[bucket]
   return {
     _tag: "Admitted",
@@ -433,70 +431,14 @@ const admitUnlimited = (
 /** Serves no request, because the store is down. */
 const refuseUnavailable = (
   policies: BucketPolicies,
-  client: LimitedClient,
+  keyId: ApiKeyId | undefined,
   now: Moment,
 ): LimitDecision => {
-  const bucket = bucketOf(client)
+  const bucket = bucketOf(keyId)
   const { limit } = policies[bucket]
   return {
     _tag: "Unavailable",
     report: { bucket, limit, remaining: 0, reset: toSeconds(toMicros(now.unix)), refill: 0 },
-  }
-}
-
-/** Decides on requests by what this process knows: suspended keys and empty buckets. */
-
-/** Decides on requests. */
-interface Decider {
-  /** Refuses a request before the store is asked, if the key is suspended or a bucket is empty. */
-  readonly before: (client: LimitedClient, now: Moment) => LimitDecision | undefined
-  /** Returns the refusal of an address whose bucket is empty, and counts nothing. */
-  readonly ofAddress: (address: string, now: Moment) => LimitDecision | undefined
-  /** Decides on a request by the store's answer. */
-  readonly after: (client: LimitedClient, take: TakeResult, now: Moment) => LimitDecision
-}
-
-/** Makes a decider that knows of no suspended key and no empty bucket. */
-const makeDecider = (policies: BucketPolicies, suspensions: Suspensions): Decider => {
-  const refusals = makeEmptyBucketCache(policies)
-
-  /**
-   * Refuses a request. That counts against the key, which may suspend it, if one of its own buckets is
-   * empty: others may have emptied that of the address.
-   */
-  const ownRefuse = (
-    { keyId }: LimitedClient,
-    refusal: EmptyBucket,
-    now: Moment,
-  ): LimitDecision => {
-    const until =
-      keyId !== undefined && refusal.isByKey
-        ? suspensions.refuse(keyId, toMicros(now.tick))
-        : undefined
-    return until === undefined
-      ? refuse(refusal.name, refusal, now)
-      : refuseSuspended(policies, until, now)
-  }
-
-  return {
-    before: (client, now) => {
-      const { keyId } = client
-      const tick = toMicros(now.tick)
-      const until = keyId === undefined ? undefined : suspensions.until(keyId, tick)
-      if (until !== undefined) return refuseSuspended(policies, until, now)
-      const refusal = refusals.find(client, tick)
-      return refusal === undefined ? undefined : ownRefuse(client, refusal, now)
-    },
-    ofAddress: (address, now) => {
-      const refusal = refusals.findAddress(address, toMicros(now.tick))
-      return refusal === undefined ? undefined : refuse(refusal.name, refusal, now)
-    },
-    after: (client, take, now) => {
-      const refusal = refusals.record(client, take, toMicros(now.tick))
-      return take.admitted || refusal === undefined
-        ? admit(policies, client, take, now)
-        : ownRefuse(client, refusal, now)
-    },
   }
 }
 
@@ -606,22 +548,32 @@ export interface RateLimiterOptions extends Setting.InputOf<typeof rateLimiterOp
 /** The options as the library uses them. */
 export interface RateLimiterSettings extends Setting.OutputOf<typeof rateLimiterOptions> {}
 
+/** A request from an address, before anything is taken for it. */
+export interface Admission {
+  /**
+   * The refusal of the address, whoever sends the request, if its bucket is known to be empty. It is known
+   * without the store, and counts against no key.
+   */
+  readonly refusal: LimitDecision | undefined
+  /**
+   * Takes a token from the bucket of the address and from each bucket of the key, or refuses the request. A
+   * refused request takes nothing. A store that does not answer is reported as a fault, once a second
+   * at most, and the option `onStoreFailure` decides.
+   *
+   * @param keyId - the API key, if the request has a valid one
+   */
+  readonly take: (keyId: ApiKeyId | undefined) => Effect.Effect<LimitDecision>
+}
+
 /** Limits requests. */
 export class RateLimiter extends Context.Service<
   RateLimiter,
   {
-    /**
-     * Takes a token from each of the client's buckets, or refuses the request. A refused request
-     * takes nothing. A store that does not answer is reported as a fault, once a second at most, and
-     * the option `onStoreFailure` decides.
-     */
-    readonly take: (client: LimitedClient) => Effect.Effect<LimitDecision>
+    /** Begins to decide on a request, before its sender is known. */
+    readonly begin: (address: string, now: Moment) => Admission
 
-    /**
-     * Returns the refusal of an address that is known to be refused now, whoever sends the request.
-     * Asks no store, and counts nothing.
-     */
-    readonly refusalOf: (address: string, now: Moment) => LimitDecision | undefined
+    /** Decides on a request whose sender is known. */
+    readonly take: (client: LimitedClient) => Effect.Effect<LimitDecision>
 
     /** Returns further header fields for a report. */
     readonly fieldsOf?: ((report: LimitReport) => DraftRateLimitHeaders) | undefined
@@ -633,7 +585,7 @@ export class RateLimiter extends Context.Service<
   static readonly layer = (
     settings: RateLimiterSettings = Setting.parse(rateLimiterOptions),
   ): Layer.Layer<RateLimiter, never, RateLimitStore> =>
-    Layer.effect(RateLimiter, rateLimiterMake(settings))
+    Layer.effect(RateLimiter, makeRateLimiter(settings))
 }
 
 /** The policies of the buckets. Without a limit for addresses, that of keys stands in for it. */
@@ -643,14 +595,7 @@ const policiesOf = ({ burst, perAddress, perKey }: RateLimiterSettings): BucketP
   burst,
 })
 
-/**
- * Returns for whom a request is counted if addresses are not: for its key alone. Under the policy of
- * the key, and named like it, the bucket of the address is always as full as that of the key.
- */
-const withoutAddress = ({ keyId }: LimitedClient): LimitedClient | undefined =>
-  keyId === undefined ? undefined : { address: keyId, keyId }
-
-const rateLimiterMake = Effect.fnUntraced(function* (settings: RateLimiterSettings) {
+const makeRateLimiter = Effect.fnUntraced(function* (settings: RateLimiterSettings) {
   const { burst, draftFields, onStoreFailure, perAddress, perKey } = settings
   const store = yield* RateLimitStore
   const reportOutage = makeStoreOutageReporter(yield* Faults)
@@ -659,49 +604,90 @@ const rateLimiterMake = Effect.fnUntraced(function* (settings: RateLimiterSettin
   const held: Partial<BucketPolicies> = { key: perKey, burst, ...ofAddress }
   const suspensions =
     settings.suspension === false ? noSuspensions : makeSuspensions(settings.suspension)
-  const decider = makeDecider(policies, suspensions)
-  const local = makeBucketTable()
+  const emptyBuckets = makeEmptyBucketCache(policies)
+  const inProcess = makeInProcessRateLimits()
 
-  const decideWithoutStore = (client: LimitedClient, now: Moment): LimitDecision => {
+  /**
+   * Refuses a request. That counts against the key, which may suspend it, if one of its own buckets is
+   * empty: others may have emptied that of the address.
+   */
+  const refuseClient = (
+    { keyId }: LimitedClient,
+    empty: EmptyBucket,
+    now: Moment,
+  ): LimitDecision => {
+    const until =
+      keyId !== undefined && empty.isByKey
+        ? suspensions.refuse(keyId, toMicros(now.tick))
+        : undefined
+    return until === undefined
+      ? refuse(empty.name, empty, now)
+      : refuseSuspended(policies, until, now)
+  }
+
+  /** Refuses a request without the store, if the key is suspended or a bucket is known to be empty. */
+  const refuseEarly = (client: LimitedClient, now: Moment): LimitDecision | undefined => {
+    const { keyId } = client
+    const tick = toMicros(now.tick)
+    const until = keyId === undefined ? undefined : suspensions.until(keyId, tick)
+    if (until !== undefined) return refuseSuspended(policies, until, now)
+    const empty = emptyBuckets.find(client, tick)
+    return empty === undefined ? undefined : refuseClient(client, empty, now)
+  }
+
+  /** Decides on a request by what a store has taken for it. */
+  const decide = (client: LimitedClient, take: TakeResult, now: Moment): LimitDecision => {
+    const empty = emptyBuckets.record(client, take, toMicros(now.tick))
+    return take.admitted || empty === undefined
+      ? admit(policies, client, take, now)
+      : refuseClient(client, empty, now)
+  }
+
+  const decideWithoutStore = (client: LimitedClient, now: Moment): Effect.Effect<LimitDecision> => {
     switch (onStoreFailure) {
       case "local":
-        return decider.after(client, local.take(client, policies, toMicros(now.tick)), now)
+        return Effect.map(inProcess.take(client, policies), (take) => decide(client, take, now))
       case "open":
-        return admitUnlimited(policies, client, now)
+        return Effect.succeed(admitUnlimited(policies, client.keyId, now))
       case "closed":
-        return refuseUnavailable(policies, client, now)
+        return Effect.succeed(refuseUnavailable(policies, client.keyId, now))
     }
   }
 
-  const askStore = (
-    client: LimitedClient,
-    now: Moment,
-    clock: Clock.Clock,
-  ): Effect.Effect<LimitDecision> =>
-    Effect.matchCauseEffectEager(runEager(store.take(client, policies), clock), {
-      onSuccess: (take) => Effect.succeed(decider.after(client, take, now)),
-      onFailure: (cause) =>
-        Effect.map(reportOutage(cause, now.tick), () => decideWithoutStore(client, now)),
-    })
-
   const take = (client: LimitedClient): Effect.Effect<LimitDecision> =>
-    suspendEager((clock) => {
-      const now = readMoment(clock)
-      const refusal = decider.before(client, now)
-      return refusal === undefined ? askStore(client, now, clock) : Effect.succeed(refusal)
+    withMoment((now) => {
+      const refusal = refuseEarly(client, now)
+      if (refusal !== undefined) return Effect.succeed(refusal)
+      return Effect.matchCauseEffect(store.take(client, policies), {
+        onSuccess: (taken) => Effect.succeed(decide(client, taken, now)),
+        onFailure: (cause) =>
+          Effect.flatMap(reportOutage(cause, now.tick), () => decideWithoutStore(client, now)),
+      })
     })
 
-  const takeWithoutAddress = (client: LimitedClient): Effect.Effect<LimitDecision> => {
-    const counted = withoutAddress(client)
-    return counted === undefined
-      ? Effect.map(currentMoment, (now) => admitUnlimited(policies, client, now))
-      : take(counted)
+  /**
+   * Counts a request for its key alone. Under the policy of the key, and named like it, the bucket of the
+   * address is always as full as that of the key.
+   */
+  const takeOfKey = (keyId: ApiKeyId | undefined): Effect.Effect<LimitDecision> =>
+    keyId === undefined
+      ? Effect.map(currentMoment, (now) => admitUnlimited(policies, keyId, now))
+      : take({ address: keyId, keyId })
+
+  const begin = (address: string, now: Moment): Admission => {
+    const empty = emptyBuckets.findAddress(address, toMicros(now.tick))
+    return {
+      refusal: empty && refuse(empty.name, empty, now),
+      take: (keyId) => take({ address, keyId }),
+    }
   }
 
-  return RateLimiter.of({
-    take: perAddress === false ? takeWithoutAddress : take,
+  const unlimited: Admission = { refusal: undefined, take: takeOfKey }
 
-    refusalOf: decider.ofAddress,
+  return RateLimiter.of({
+    begin: perAddress === false ? () => unlimited : begin,
+
+    take: perAddress === false ? ({ keyId }) => takeOfKey(keyId) : take,
 
     fieldsOf: draftFields ? makeDraftHeaders(held) : undefined,
 

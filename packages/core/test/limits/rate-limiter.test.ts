@@ -309,17 +309,17 @@ describe("refusals", () => {
   it.effect("of an address are recalled without the store, and count against nobody", () =>
     limited({ perAddress: { limit: 20, window: "20 minutes" } }, (take, { seen }) =>
       Effect.gen(function* () {
-        const { refusalOf } = yield* RateLimiter
+        const { begin } = yield* RateLimiter
         yield* repeat(19, take(addressOnly))
-        expect(refusalOf(addressOnly.address, yield* currentMoment)).toBeUndefined()
+        expect(begin(addressOnly.address, yield* currentMoment).refusal).toBeUndefined()
         yield* take(addressOnly)
-        expect(refusalOf(addressOnly.address, yield* currentMoment)).toEqual(
+        expect(begin(addressOnly.address, yield* currentMoment).refusal).toEqual(
           yield* take(addressOnly),
         )
-        expect(refusalOf("203.0.113.8", yield* currentMoment)).toBeUndefined()
+        expect(begin("203.0.113.8", yield* currentMoment).refusal).toBeUndefined()
         expect(seen).toHaveLength(20)
         yield* TestClock.adjust("1 minute")
-        expect(refusalOf(addressOnly.address, yield* currentMoment)).toBeUndefined()
+        expect(begin(addressOnly.address, yield* currentMoment).refusal).toBeUndefined()
       }),
     ),
   )

@@ -5,13 +5,16 @@
  */
 
 import { RateLimiter } from "@tenure/core/effect"
-import { Setting, rateLimiterOptions as limiterOptions } from "@tenure/core/internal"
+import {
+  Setting,
+  makeBucketTable,
+  rateLimiterOptions as limiterOptions,
+} from "@tenure/core/internal"
 import {
   type BucketPolicies,
   Millis,
   RateLimitStore,
   bucketPolicy,
-  makeBucketTable,
   toMicros,
 } from "@tenure/core/store"
 import { memory } from "@tenure/memory"
