@@ -17,13 +17,13 @@ const options = {
  * WebSocket and announcements of ends.
  */
 const later = [
-  "*/openapi/document.generated.ts",
-  "*/openapi/html.ts",
-  "*/openapi/asyncapi.ts",
+  "*/document.generated.ts",
+  "*/html.ts",
+  "*/asyncapi.ts",
   "*/metering.ts",
   "*/spans.ts",
   "*/open-telemetry.ts",
-  "*/http/realtime.ts",
+  "*/realtime.ts",
   "*/expiry-sweeper.ts",
 ]
 
