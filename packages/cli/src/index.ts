@@ -1,4 +1,6 @@
-/** Wrong command lines: what is wrong goes to standard error, and help only to those who ask for it. */
+/**
+ * The command `tenure`. Errors in a command line go to standard error; help is printed only on request.
+ */
 
 import { readFileSync } from "node:fs"
 import { constants } from "node:os"
@@ -49,7 +51,7 @@ const refuseAsJson = (errors: ReadonlyArray<CliError.CliError>, help: string) =>
   return Console.error(toJson({ error: { message } }))
 }
 
-/** Prints help, versions, and what is wrong with a command line: that as JSON for programs. */
+/** Prints help, versions, and command-line errors: the errors as JSON for programs. */
 export const usagePresenter = (isJson: boolean): CliOutput.Presenter => ({
   present: (event) =>
     event._tag === "InvalidInvocation"
@@ -57,7 +59,7 @@ export const usagePresenter = (isJson: boolean): CliOutput.Presenter => ({
       : CliOutput.defaultPresenter.present(event),
 })
 
-/** Sets the exit code of the error of a wrong command line. */
+/** Sets the exit code for a command-line error. */
 export const withExitCode = <E>(error: E): E => {
   if (CliError.isCliError(error) && error._tag === "ShowHelp" && error.errors.length > 0)
     Object.assign(error, { [Runtime.errorExitCode]: exitCodes.usage })
@@ -118,8 +120,6 @@ export const report = (error: unknown, isJson: boolean): Effect.Effect<void> => 
   return Console.error(isJson ? jsonOf(error) : printable(lineOf(error)))
 }
 
-/** The command, for a list of arguments. */
-
 const manifest: { readonly version: string } = JSON.parse(
   readFileSync(new URL("../package.json", import.meta.url), "utf8"),
 )
@@ -130,9 +130,12 @@ const settings = (isJson: boolean) =>
     CliConfig.layer({ builtIns: [GlobalFlag.Help, GlobalFlag.Version, GlobalFlag.Completions] }),
   )
 
-/** Runs the command. Fails with an error that has the exit code, when it has told why. */
+/**
+ * Runs the command with a list of arguments. After reporting a failure, fails with an error carrying
+ * the exit code.
+ */
 export const runProgram = (args: ReadonlyArray<string>) => {
-  // What is wrong may be the command line, of which nothing more is known.
+  // The command line itself may be invalid, so this looks at the raw arguments.
   const isJson = args.includes("--json")
   return Command.runWith(
     tenure,
@@ -153,8 +156,8 @@ const services = NodeChildProcessSpawner.layer.pipe(
 )
 
 /**
- * Ends the process when it can print nothing any more: as it should if nobody reads on, as `head` after some
- * lines, and else, for example on a full disk, with what is wrong.
+ * Ends the process when it can no longer print: silently if the reader has closed the pipe, as `head`
+ * does, otherwise with an error, for example on a full disk.
  */
 const endWithOutput = (): void => {
   process.stderr.on("error", () => process.exit(exitCodes.failed))
@@ -165,7 +168,7 @@ const endWithOutput = (): void => {
   })
 }
 
-// npm passes the Ctrl+C of a terminal on to what has received it already: that is no second one.
+// npm forwards Ctrl+C although the process has already received it. That is not a second Ctrl+C.
 const sameSignalMillis = 500
 
 /** Runs an effect. The first signal interrupts it, and a second one ends the process at once. */
@@ -191,10 +194,9 @@ const runMain = Runtime.makeRunMain(({ fiber, teardown }) => {
 })
 
 /**
- * Runs the command with the arguments of the process. The exit code is 0 if it did what it was asked, 1
- * if it failed or was refused, 2 if the command line or a setting is wrong, 3 if what it is about does
- * not exist, and 4 if the server or the database cannot be used for the moment.
- *
+ * Runs the command with the process's arguments. Exit codes: 0 for success, 1 for failed or refused, 2
+ * for an invalid command line or setting, 3 for not found, 4 for a server or database that is
+ * unavailable for now.
  * @example
  * ```ts
  * import { main } from "@tenure/cli"

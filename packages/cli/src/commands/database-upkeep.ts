@@ -1,4 +1,4 @@
-/** Commands that need a database, not a server. Loaded only by them. */
+/** Commands on a database rather than a server. Only they load this module. */
 
 import { resolve } from "node:path"
 import { PgClient } from "@effect/sql-pg/PgClient"
@@ -26,7 +26,10 @@ import { makeProgress } from "../support/progress.ts"
 
 const unavailable = (message: string): Failure => new Failure({ kind: "unavailable", message })
 
-/** A step failed. What is wrong with a connection, which the first statement opens, may pass. */
+/**
+ * Explains why a step failed. The first statement opens the connection, so a connection error may be
+ * temporary.
+ */
 export const explainDatabaseFailure = (fault: unknown): Failure => {
   if (fault instanceof Failure) return fault
   const message = messageOf(fault)
@@ -56,28 +59,26 @@ export const connectOrCreate = Effect.fnUntraced(function* (url: string) {
   )
 })
 
-/** Opens a database that exists, until the scope closes. */
+/** Opens an existing database until the scope closes. */
 export const connectDatabase = (url: string) =>
   Effect.andThen(requireDatabase(url), connectOrCreate(url))
 
-/** What `tenure migrate`, `export` and `import` do. */
-
-/** What to do beside the migrations. */
+/** Work in addition to the migrations. */
 interface Given {
   readonly dryRun: boolean
   readonly encrypt: boolean
   readonly decrypt: boolean
 }
 
-/** What has become of a database, or would become of it. */
+/** A database's changes, made or planned. */
 export interface Migrated {
   readonly applied: boolean
-  /** The numbers of the migrations. */
+  /** Migration numbers. */
   readonly migrations: ReadonlyArray<number>
   readonly rewritten_secrets?: number
 }
 
-/** Applies migrations, or tells which ones would be applied, and rewrites secrets. */
+/** Applies migrations, or lists pending ones, and rewrites secrets. */
 export const migrateDatabase = Effect.fnUntraced(function* (
   url: string,
   schema: string | undefined,
@@ -93,13 +94,13 @@ export const migrateDatabase = Effect.fnUntraced(function* (
   }).pipe(Effect.provideService(PgClient, client), Effect.mapError(explainDatabaseFailure))
 }, Effect.scoped)
 
-/** One of several databases. */
+/** One database among several. */
 interface Named {
   readonly name: string
   readonly url: string
 }
 
-/** The several databases that a URL names, if it is that of a file. */
+/** Reads the databases from a file URL, if it is one. */
 export const databasesOf = (
   url: string,
 ): Effect.Effect<ReadonlyArray<Named> | undefined, Failure> => {
@@ -110,9 +111,9 @@ export const databasesOf = (
 }
 
 /**
- * Looks at a database.
+ * Inspects a database.
  *
- * @returns the migrations that are not applied, and how much later it is there, in milliseconds
+ * @returns the pending migrations, and how many milliseconds its clock is ahead
  */
 export const inspectDatabase = Effect.fnUntraced(function* (
   url: string,
@@ -137,7 +138,7 @@ const requireOther = (from: string, to: string) =>
     ? Effect.fail(usageFailure("The source and the target are the same database."))
     : Effect.void
 
-/** Copies everything from one database to another, and returns the number of rows of each table. */
+/** Copies one database to another, and returns each table's row count. */
 export const copyToDatabase = Effect.fnUntraced(function* (
   from: string,
   to: string,
@@ -155,7 +156,6 @@ export const copyToDatabase = Effect.fnUntraced(function* (
   return Object.fromEntries(rows)
 }, Effect.scoped)
 
-/** A move of a project. */
 interface ProjectMove {
   readonly from: string
   readonly to: string
@@ -164,7 +164,7 @@ interface ProjectMove {
   readonly isCancelled: boolean
 }
 
-/** Moves a project from one database to another, or cancels a move that has stopped. */
+/** Moves a project to another database, or cancels an interrupted move. */
 export const moveToDatabase = Effect.fnUntraced(function* ({
   from,
   isCancelled,

@@ -32,7 +32,7 @@ const rowOf = (migrated: Migrated) => ({
   migrations: migrated.migrations.map(String),
 })
 
-/** What became of one of several databases. */
+/** The result for one database among several. */
 interface Outcome {
   readonly name: string
   readonly result: Result.Result<Migrated, Failure>
@@ -45,7 +45,7 @@ const outcomeRow = ({ name, result }: Outcome) => ({
     : { applied: false, migrations: [], problem: result.failure.message }),
 })
 
-/** Tells what became of each database. Fails if one of them did, with its exit code. */
+/** Prints each database's result. If one failed, fails with its exit code. */
 const tell = Effect.fnUntraced(function* (outcomes: ReadonlyArray<Outcome>) {
   yield* printItems(Stream.fromIterable(outcomes.map(outcomeRow)), (row) => row)
   const failures = outcomes.flatMap(({ result }) =>
@@ -69,7 +69,7 @@ export const migrateCommand = Command.make(
     const several = yield* upkeep.databasesOf(url)
     if (several === undefined)
       return yield* printRecord(yield* upkeep.migrateDatabase(url, schema, given), rowOf)
-    // One that does not answer keeps no other from being migrated.
+    // An unavailable database does not stop the others' migrations.
     yield* tell(
       yield* Effect.forEach(several, (one) =>
         Effect.map(
@@ -147,7 +147,7 @@ export const importCommand = Command.make(
   Command.withGlobalFlags([jsonFlag, ...targetFlags]),
 )
 
-/** `tenure move`: a project, from one of several databases to another. */
+/** `tenure move`: moves a project between databases. */
 
 const movingProjectTo = Argument.String("place").pipe(
   Argument.withDescription(

@@ -1,4 +1,4 @@
-/** A receiver of webhooks on the loopback interface, which prints what it verifies. */
+/** `tenure dev`: runs a store, the API, the console and a webhook receiver in this process. */
 
 import type { IncomingMessage } from "node:http"
 import { text } from "node:stream/consumers"
@@ -20,10 +20,10 @@ import { printable } from "../support/text.ts"
 import { lineOfEvent } from "./listen.ts"
 import { listenOnLoopback } from "./trigger.ts"
 
-/** The path by which receivers of earlier runs are known. */
+/** The path identifying receivers from earlier runs. */
 export const receiverPath = "/tenure-dev"
 
-/** A receiver that listens. */
+/** A receiver on the loopback interface. It prints verified webhooks. */
 export interface Receiver {
   readonly url: string
   /** From now on, notifications are verified with the secret. */
@@ -52,11 +52,9 @@ export const startReceiver = Effect.fnUntraced(function* (
   } satisfies Receiver
 })
 
-/** Runs all of Tenure in this process: a store, the API, the console and a receiver. */
-
-/** What is run. */
+/** The flags. */
 export interface DevFlags {
-  /** The folder that keeps everything; without it, everything is forgotten at the end. */
+  /** The folder for all data; without it, the data is lost at the end. */
   readonly folder: Option.Option<string>
   readonly port: number
 }
@@ -112,7 +110,7 @@ const openServer = Effect.fnUntraced(function* (tenure: Tenure, port: number) {
   )
 })
 
-/** Issues a key that is valid while the command runs. */
+/** Issues a key, revoked at the end. */
 const openKey = ({ apiKeys }: Tenure) =>
   Effect.acquireRelease(
     Effect.promise(() => apiKeys.issue({ projects: "all", role: "admin", name: "tenure dev" })),
@@ -121,10 +119,10 @@ const openKey = ({ apiKeys }: Tenure) =>
 
 const attempt = <A>(call: () => Promise<A>) => Effect.tryPromise({ try: call, catch: callFailure })
 
-// A name that nobody gives to a profile of their own.
+// A name unlikely for a user's own profile.
 const profile = "tenure-dev"
 
-/** Whether a profile is that of a command that runs: one that was killed has left its own. */
+/** Tells whether a profile belongs to a running command: a killed one leaves its profile behind. */
 const isRunning = (found: Profile | undefined) =>
   found === undefined || !("url" in found)
     ? Effect.succeed(false)
@@ -136,7 +134,7 @@ const isRunning = (found: Profile | undefined) =>
         Effect.catchTag("Failure", ({ code }) => Effect.succeed(code === "TIMEOUT")),
       )
 
-/** Adds the profile under the first name that no running command has, and returns that name. */
+/** Adds the profile under the first name not in use by a running command, and returns the name. */
 const addProfile = Effect.fnUntraced(function* (own: Profile) {
   for (let number = 1; ; number += 1) {
     const name = number === 1 ? profile : `${profile}-${number}`
@@ -147,8 +145,8 @@ const addProfile = Effect.fnUntraced(function* (own: Profile) {
 })
 
 /**
- * Keeps the connection in a profile while the command runs, so that commands in any other terminal find it.
- * Returns the name of the profile.
+ * Keeps the connection in a profile while the command runs, so commands in other terminals find it.
+ * Returns the profile's name.
  */
 const openProfile = (url: string, token: string) =>
   Effect.acquireRelease(addProfile({ url, token }), (name) =>
@@ -171,7 +169,7 @@ const seed = Effect.fnUntraced(function* ({ memberships, projects }: Client) {
   yield* attempt(() => memberships.import({ project_id, lines }))
 })
 
-/** Has a receiver notified. Those of earlier runs, which ended without notice, are deleted. */
+/** Registers the receiver as a webhook. Deletes webhooks left behind by killed runs. */
 const subscribe = Effect.fnUntraced(function* ({ webhooks }: Client, { trust, url }: Receiver) {
   const { data: earlier } = yield* attempt(() => webhooks.list({ project_id }))
   for (const webhook of earlier.filter((one) => one.url.endsWith(receiverPath)))
@@ -180,7 +178,7 @@ const subscribe = Effect.fnUntraced(function* ({ webhooks }: Client, { trust, ur
   trust(data.secret)
 })
 
-/** How the command is run here: in a clone of the repository, by the script that npm names. */
+/** Returns the command to print: in a clone of the repository, the npm script. */
 const invocation = Config.String("npm_lifecycle_event").pipe(
   Effect.option,
   Effect.map(Option.contains("tenure")),
@@ -190,7 +188,7 @@ const invocation = Config.String("npm_lifecycle_event").pipe(
 interface Shown {
   readonly url: string
   readonly token: string
-  /** The name of the profile. */
+  /** The profile's name. */
   readonly name: string
   readonly command: string
 }

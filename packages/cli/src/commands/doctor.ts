@@ -1,4 +1,4 @@
-/** `tenure doctor`: what is wrong, and what to do. */
+/** `tenure doctor`: finds problems and advises. */
 
 import type { Identity, Status } from "@tenure/client"
 import * as Command from "effect/cli/Command"
@@ -11,7 +11,7 @@ import { type DatabaseTarget, resolveTarget, targetFlags } from "../support/targ
 import { pluralize, printable } from "../support/text.ts"
 import type * as Upkeep from "./database-upkeep.ts"
 
-/** What was looked at, and what to do about it if it is not well. */
+/** A check's result, with advice if there is a problem. */
 export interface Finding {
   readonly check: string
   readonly found: string
@@ -34,16 +34,19 @@ const wrong = (check: string, found: string, advice: string): Finding => ({
   advice,
 })
 
-// Tenure works as it should: what is amiss is over, or a receiver's or a client's to mend.
+// Not a fault in Tenure: the problem is over, or a receiver or client has to fix it.
 const notable = (check: string, found: string, advice: string): Finding => ({
   ...wrong(check, found, advice),
   state: "warning",
 })
 
-// Receivers refuse notifications whose time is five minutes off.
+// Receivers refuse timestamps more than five minutes off.
 const mostSkew = 30_000
 
-/** Judges the clock of a server or a database. @param skew - how much later it is there, in milliseconds */
+/**
+ * Judges a server's or database's clock.
+ * @param skew - how many milliseconds it is ahead
+ */
 export const judgeClock = (skew: number): Finding => {
   const found = `${Math.round(Math.abs(skew) / 1000)} s apart from here`
   return Math.abs(skew) <= mostSkew
@@ -51,7 +54,7 @@ export const judgeClock = (skew: number): Finding => {
     : wrong("clock", found, "Set both by NTP: end dates and signatures depend on the time.")
 }
 
-/** Judges the migrations that are not applied. */
+/** Judges pending migrations. */
 export const judgeMigrations = (pending: ReadonlyArray<number>): Finding => {
   if (pending.length === 0) return well("migrations", "all applied")
   return pending.includes(1)
@@ -70,7 +73,7 @@ const judgeStores = ({ stores }: Status): Finding => {
     : wrong("stores", `no answer: ${silent.join(", ")}`, "Look at the database and its log.")
 }
 
-// Attempts that are due are made within a second, if nothing is wrong.
+// Normally, due attempts start within a second.
 const longestDue = 60_000
 
 const judgeBacklog = ({ backlog }: Status): Finding => {
@@ -111,7 +114,7 @@ const judgeFailing = (failing: ReadonlyArray<string>): Finding =>
         "See tenure webhooks deliveries. Attempts go on; replay --event makes one now.",
       )
 
-/** The webhooks that were found to need help. */
+/** Webhooks with problems. */
 interface Ailing {
   readonly disabled: ReadonlyArray<string>
   readonly failing: ReadonlyArray<string>
@@ -126,7 +129,7 @@ const judgeSuspensions = ({ suspended_keys }: Status): Finding =>
         "These clients keep exceeding the limits: have them honour Retry-After, or raise the limits.",
       )
 
-/** Judges the status of a server, and the webhooks that were found there. */
+/** Judges a server's status and its webhooks with problems. */
 export const judgeStatus = (
   status: Status,
   { disabled, failing }: Ailing,
@@ -161,10 +164,10 @@ const skewOf = Effect.map(Api, ({ latest }): number | undefined => {
   return Number.isNaN(date) ? undefined : date - at
 })
 
-// To look at one takes a request, of which a key has 100 a minute.
+// Each project costs a request, and a key may send 100 a minute.
 const mostProjects = 50
 
-/** Finds the webhooks that are disabled, and those whose latest attempt has failed. */
+/** Finds disabled webhooks, and those whose latest attempt failed. */
 const findAiling = listed((client) => client.projects.list()).pipe(
   Stream.filter(({ webhooks }) => webhooks > 0),
   Stream.take(mostProjects),
@@ -186,7 +189,7 @@ const findAiling = listed((client) => client.projects.list()).pipe(
   }),
 )
 
-/** Checks what answers requests. */
+/** Checks the server. */
 const checkApi = Effect.gen(function* () {
   const started = Date.now()
   const { data: identity } = yield* callApi((client, options) => client.identity.get({}, options))
@@ -202,7 +205,7 @@ const checkApi = Effect.gen(function* () {
   Effect.catchTag("Failure", (failure) => Effect.succeed([ofFailure("API", failure)])),
 )
 
-/** What was found of databases, and whether the API can use them. */
+/** Findings about databases, and whether the API can use them. */
 interface Checked {
   readonly isUsable: boolean
   readonly findings: ReadonlyArray<Finding>
@@ -228,7 +231,7 @@ const named = (name: string, { findings, isUsable }: Checked): Checked => ({
   findings: findings.map((finding) => ({ ...finding, check: `${finding.check} of ${name}` })),
 })
 
-/** Checks a database, or each of several. */
+/** Checks one or several databases. */
 const checkDatabases = Effect.fnUntraced(
   function* ({ schema, url }: DatabaseTarget) {
     const upkeep = yield* Effect.promise(() => import("./database-upkeep.ts"))
@@ -252,7 +255,7 @@ const checkAll = Effect.gen(function* () {
   return isUsable ? [...findings, ...(yield* checkApi)] : findings
 })
 
-/** Writes a finding as a line, and what to do as the next one: sentences that a terminal may wrap. */
+/** Prints a finding on one line and its advice on the next, as sentences a terminal may wrap. */
 const linesOf = (
   { advice, check, found, state }: Finding,
   checkWidth: number,

@@ -1,4 +1,4 @@
-/** The hosts that `tenure init` knows, and which of them a program uses. */
+/** `tenure init`: writes a file to start with, from the template for the program's host. */
 
 import * as CliError from "effect/cli/CliError"
 import * as Command from "effect/cli/Command"
@@ -7,7 +7,7 @@ import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
 
-/** What is read of the program's package.json. */
+/** The used part of the program's package.json. */
 interface Manifest {
   readonly type?: string
   readonly dependencies?: Readonly<Record<string, string>>
@@ -16,16 +16,16 @@ interface Manifest {
 
 /** A host. */
 interface HostProject {
-  /** The name of its template. */
+  /** The template's name. */
   readonly name: string
   readonly title: string
-  /** The package whose presence shows that the program uses the host. */
+  /** A dependency on this package identifies the host. */
   readonly sign?: string
-  /** The packages that the template imports, besides `tenure` and the sign. */
+  /** The template's imports besides `tenure` and `sign`. */
   readonly needs?: ReadonlyArray<string>
 }
 
-// Nest and Next run on others of these, so they come first.
+// Nest and Next run on other hosts in this list, so they come first.
 const hosts: ReadonlyArray<HostProject> = [
   { name: "nest", title: "Nest", sign: "@nestjs/core", needs: ["@nestjs/platform-express"] },
   { name: "next", title: "Next.js", sign: "next" },
@@ -40,27 +40,25 @@ const plain: HostProject = { name: "plain", title: "node:http" }
 const dependsOn = ({ dependencies = {}, devDependencies = {} }: Manifest, name: string): boolean =>
   name in dependencies || name in devDependencies
 
-/** Finds the host of a program: `node:http` if it has none of the others. */
+/** Finds a program's host. Default: `node:http`. */
 const findHost = (manifest: Manifest): HostProject =>
   hosts.find(({ sign }) => sign !== undefined && dependsOn(manifest, sign)) ?? plain
 
-/** The file with which a program starts to use Tenure, and what its author does next. */
-
-/** What `tenure init` finds in the folder of a program. */
+/** A program's folder, as far as the decision needs it. */
 interface StarterProgram {
   readonly manifest: Manifest
   /** Whether a file or folder exists, by its path in the folder. */
   readonly has: (path: string) => boolean
 }
 
-/** What `tenure init` does. */
+/** A file to write and the steps after it. */
 export interface StarterFiles {
   readonly host: HostProject
-  /** The path of the file to write. */
+  /** The file's path. */
   readonly path: string
-  /** Makes the content of the file from the template of the host. */
+  /** Fills in the host's template. */
   readonly fill: (template: string) => string
-  /** What the author does next, a line each. */
+  /** The author's next steps, one per line. */
   readonly steps: ReadonlyArray<string>
 }
 
@@ -72,7 +70,7 @@ const extend =
   `-H "Authorization: Bearer TOKEN" -H "Content-Type: application/json" ` +
   `-d '{"extend":"2099-01-01T00:00:00.000Z"}'`
 
-/** The end of the file's name. A file that is a module in any package awaits at its top level. */
+/** Returns the file extension: top-level `await` needs an ES module. */
 const extensionOf = ({ has, manifest }: StarterProgram): string => {
   const language = has("tsconfig.json") || dependsOn(manifest, "typescript") ? "ts" : "js"
   return manifest.type === "module" ? language : `m${language}`
@@ -82,7 +80,7 @@ const pathOf = (host: HostProject, program: StarterProgram): string => {
   const extension = extensionOf(program)
   switch (host.name) {
     case "next": {
-      // Next.js knows no other names of routes.
+      // Next.js accepts no other names for routes.
       const app = program.has("src/app") ? "src/app" : "app"
       return `${app}/v2/[...path]/route.${extension.replace("m", "")}`
     }
@@ -107,13 +105,13 @@ const startOf = (host: HostProject, path: string): ReadonlyArray<string> => {
   }
 }
 
-/** Without declarations and the types of parameters, the only types in templates, a template is JavaScript. */
+/** Removes declarations and parameter types, the only types in templates: the rest is JavaScript. */
 const withoutTypes = (template: string): string =>
   template.replace(/^declare .*?^}\n\n/ms, "").replaceAll(/: [A-Z]\w+(?=\))/g, "")
 
 const isJavaScript = (path: string): boolean => path.endsWith("js")
 
-/** Decides what to write for a program. */
+/** Decides on the file and the steps. */
 const chooseStarter = (program: StarterProgram): StarterFiles => {
   const host = findHost(program.manifest)
   const path = pathOf(host, program)
@@ -132,9 +130,7 @@ const chooseStarter = (program: StarterProgram): StarterFiles => {
   }
 }
 
-/** `tenure init`: writes the file with which a program starts to use Tenure. */
-
-/** What exists in the folder of a program, of what the decision asks for. */
+/** The paths whose existence matters to the decision. */
 const asked = ["tsconfig.json", "src/app"]
 
 const refuse = (message: string) => new CliError.UserError({ cause: message, userMessage: message })
@@ -168,7 +164,7 @@ const write = Effect.fnUntraced(function* ({ fill, host, path }: StarterFiles) {
       () => refuse(`${path} exists, and stays as it is.`),
     ),
     Effect.flatMap((file) =>
-      // A part of it would keep the next run from writing it.
+      // A partial file would stop the next run from writing it.
       Effect.onError(file.writeAll(new TextEncoder().encode(content)), () =>
         Effect.ignore(files.remove(path)),
       ),

@@ -22,7 +22,7 @@ import { readSecret, secretFile } from "../support/input.ts"
 import { connected, printResult } from "../support/output.ts"
 import { printable } from "../support/text.ts"
 
-/** Writes an event as a line: when, what, and with which data. */
+/** Prints an event on one line: time, type and data. */
 export const lineOfEvent = ({
   data,
   timestamp,
@@ -33,9 +33,7 @@ export const lineOfEvent = ({
   readonly type: string
 }): string => printable(`${timestamp}  ${type}  ${JSON.stringify(data)}`)
 
-/** Forwards events to a URL, as a webhook would be notified of them. */
-
-/** Where events go, and what signs them. */
+/** The URL to forward events to, and the secret to sign them with. */
 export interface Target {
   readonly url: string
   readonly secret: WebhookSecret
@@ -69,7 +67,7 @@ const timeout = 15_000
 // While a program starts again: seven seconds in all.
 const again = { schedule: Schedule.exponential("500 millis"), times: 4 }
 
-/** Sends an event, and returns the status of the response. Fails if several attempts get no response. */
+/** Sends an event and returns the response's status. Fails if several attempts get no response. */
 const forward = (event: FeedEvent, { secret, url }: Target): Effect.Effect<number, Failure> =>
   Effect.flatMap(Clock.currentTimeMillis, (now) =>
     Effect.tryPromise({
@@ -87,16 +85,14 @@ const forward = (event: FeedEvent, { secret, url }: Target): Effect.Effect<numbe
     }),
   ).pipe(Effect.retry(again))
 
-/** Follows the feed of a project from a cursor on, also when connections break or the server is away. */
-
-/** What is followed. */
+/** A project's feed. */
 interface Feed {
   readonly project_id: string
   /** All if missing. */
   readonly types: ReadonlyArray<string> | undefined
 }
 
-/** The cursor that is given, or that of now. */
+/** Returns the given cursor, or the current one. */
 const startFollowing = (project_id: string, given: Option.Option<string>) =>
   Option.match(given, {
     onNone: () =>
@@ -108,10 +104,10 @@ const startFollowing = (project_id: string, given: Option.Option<string>) =>
   })
 
 /**
- * Follows the events after a cursor, for ever.
+ * Follows the events after a cursor, across broken connections and server restarts. Never returns.
  *
  * @param onEvent - runs for each event, one after the other
- * @param onCursor - takes the cursor after all events for which `onEvent` has run
+ * @param onCursor - receives the cursor after all processed events
  */
 const followEvents = Effect.fnUntraced(function* <R>(
   feed: Feed,
@@ -158,7 +154,7 @@ const commandAfter = Flag.String("after").pipe(
 const isUrl = (text: string): boolean =>
   URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)
 
-/** The secret that is given, or a new one, which is shown this once. */
+/** Returns the given secret, or a new one, printed only once. */
 const secretFor = Effect.fnUntraced(function* (file: Option.Option<string>) {
   const given = yield* readSecret(file)
   if (Option.isSome(given)) {
@@ -183,7 +179,7 @@ const targetOf = Effect.fnUntraced(function* (
 const report = (event: FeedEvent, outcome: string) =>
   Console.error(printable(`  ${event.type} ${event.id} → ${outcome}`))
 
-/** Shows an event, and forwards it. If that fails, it goes on with the next one. */
+/** Prints and forwards an event. If forwarding fails, continues with the next event. */
 const take = Effect.fnUntraced(function* (event: FeedEvent, target: Target | undefined) {
   yield* printResult(event, () => [lineOfEvent(event)])
   if (target === undefined) return

@@ -1,4 +1,4 @@
-/** The lines of a file with members: which of them are members, and what is wrong with the others. */
+/** `tenure members import`: reads a file, sends it in batches, and keeps the refused lines. */
 
 import { createHash } from "node:crypto"
 import { createReadStream, fstatSync, statSync } from "node:fs"
@@ -21,16 +21,16 @@ import { makeProgress } from "../support/progress.ts"
 import { type Draft, openDraft, removeFile } from "../support/whole-file.ts"
 import type { Format } from "./members.ts"
 
-/** A line that can be sent. */
+/** A valid line. */
 export interface FileMember {
   readonly _tag: "Member"
-  /** The number of the line in the file; the first one is 1. */
+  /** The line number; the first line is 1. */
   readonly line: number
   readonly user_id: string
   readonly end_date: string
 }
 
-/** A line that is refused, with its text or fields. */
+/** A refused line, with its text or fields. */
 export interface RejectedLine {
   readonly _tag: "Refused"
   readonly line: number
@@ -41,13 +41,13 @@ export interface RejectedLine {
 /** A line. */
 export type FileLine = FileMember | RejectedLine
 
-// A number that is no safe integer may have been rounded: another user's id.
+// An unsafe integer may have been rounded to another user's id.
 const asText = (value: unknown): string => {
   if (Number.isSafeInteger(value)) return String(value)
   return typeof value === "string" ? value.trim() : ""
 }
 
-/** Judges the fields of a line. Fields with other names are left out. */
+/** Checks a line's fields, and ignores additional ones. */
 export const lineFromFields = (line: number, given: unknown): FileLine => {
   const refuse = (problem: string): RejectedLine => ({ _tag: "Refused", line, problem, given })
   if (!Predicate.isObject(given)) return refuse("it must be a JSON object")
@@ -59,7 +59,7 @@ export const lineFromFields = (line: number, given: unknown): FileLine => {
     : { _tag: "Member", line, user_id, end_date }
 }
 
-/** Judges a line of JSON. */
+/** Checks a line of JSON. */
 export const lineFromJson = (line: number, text: string): FileLine => {
   try {
     return lineFromFields(line, parseExact(text))
@@ -67,8 +67,6 @@ export const lineFromJson = (line: number, text: string): FileLine => {
     return { _tag: "Refused", line, problem: "it must be JSON", given: text }
   }
 }
-
-/** Reads the lines of a file, one after the other, however large it is. */
 
 /** The file cannot be read on. */
 export class UnreadableFile extends Error {}
@@ -89,7 +87,7 @@ interface Row {
 }
 
 async function* ofCsv(source: Readable): AsyncGenerator<FileLine> {
-  // Whoever reads the rows gets the errors of the source.
+  // The rows' reader gets the source's errors.
   const rows: AsyncIterable<Row> = pipeline(
     source,
     parse({
@@ -99,7 +97,7 @@ async function* ofCsv(source: Readable): AsyncGenerator<FileLine> {
       record_delimiter: ["\r\n", "\n"],
       skip_empty_lines: true,
       relax_column_count: true,
-      // A quote that is never closed does not take all memory.
+      // Limits the memory for an unclosed quote.
       max_record_size: 100_000,
     }),
     () => undefined,
@@ -111,12 +109,12 @@ async function* ofCsv(source: Readable): AsyncGenerator<FileLine> {
   }
 }
 
-// The most bytes of a line. Without a limit, a file without line feeds would take all memory.
+// The maximum bytes in a line. It limits the memory for a file without line feeds.
 const mostBytes = 1 << 20
 
 const lineFeed = 0x0a
 
-/** Splits bytes at line feeds alone: JSON texts may contain all other separators of lines. */
+/** Splits bytes at line feeds only: JSON texts may contain the other line separators. */
 async function* textsOf(source: AsyncIterable<Buffer>): AsyncGenerator<string> {
   let parts: Array<Buffer> = []
   let bytes = 0
@@ -153,30 +151,26 @@ async function* ofNdjson(source: Readable): AsyncGenerator<FileLine> {
   }
 }
 
-/** Reads lines. Throws `Unreadable` if what follows cannot be read. */
+/** Reads lines one by one, however large the file. Throws `Unreadable` when it cannot continue. */
 export const readLines = (source: Readable, format: Format): AsyncGenerator<FileLine> =>
   format === "csv" ? ofCsv(source) : ofNdjson(source)
 
-/** Divides the lines of a file into the parts that are sent, each in one request. */
-
-/** What is sent in one request. */
+/** A batch of lines, sent in one request. */
 export interface ImportBatch {
-  /** At most one of each user. */
+  /** At most one per user. */
   readonly members: ReadonlyArray<FileMember>
   readonly refused: ReadonlyArray<RejectedLine>
-  /**
-   * The same for the same part of the same file: the server applies it once, in whichever run it arrives.
-   */
+  /** Identical for the same batch from the same file: the server applies it once, even across runs. */
   readonly key: string
 }
 
-// The most that the API takes. Lines of this form are below its limit of 2 MiB then.
+// The API's maximum. These lines then stay below its limit, 2 MiB.
 const mostMembers = 10_000
 
 /** A member as it is sent. */
 export const formatLine = ({ end_date, user_id }: FileMember): ImportLine => ({ user_id, end_date })
 
-/** Makes a key that depends on an earlier one and on members. */
+/** Derives a key from the previous one and the members. */
 export const nextBatchKey = (earlier: string, members: ReadonlyArray<FileMember>): string => {
   const hash = createHash("sha256").update(earlier)
   for (const { end_date, user_id } of members) hash.update(`\n${user_id} ${end_date}`)
@@ -184,9 +178,10 @@ export const nextBatchKey = (earlier: string, members: ReadonlyArray<FileMember>
 }
 
 /**
- * Divides lines. If a user has several of them in a part, the last one holds, as it does across parts.
+ * Splits lines into batches. If a user occurs repeatedly in a batch, the last line wins, as it does
+ * across batches.
  *
- * @param seed - what the keys depend on besides the lines
+ * @param seed - goes into the keys in addition to the lines
  */
 export async function* splitIntoBatches(
   lines: AsyncIterable<FileLine>,
@@ -214,17 +209,15 @@ export async function* splitIntoBatches(
   if (members.size + refused.length > 0) yield take()
 }
 
-/** Sends parts of a file, each until the server has applied it or refused lines of it. */
-
-/** What became of a part. */
+/** A batch's result. */
 export interface SentBatch {
   readonly members: number
-  /** How many of them an earlier run had sent already. */
+  /** How many members an earlier run had sent already. */
   readonly repeated: number
   readonly refused: ReadonlyArray<RejectedLine>
 }
 
-/** The lines of a part that the server has refused, by their places in it. */
+/** Returns the lines refused by the server, by their index in the batch. */
 const refusedOf = (
   members: ReadonlyArray<FileMember>,
   { lines }: Failure,
@@ -246,7 +239,7 @@ const request = (project_id: string, members: ReadonlyArray<FileMember>, idempot
     ),
   )
 
-/** Sends members. Without the lines that the server refuses, it sends them again. */
+/** Sends members. If the server refuses lines, sends the remaining ones again. */
 const sendMembers: (
   project: string,
   members: ReadonlyArray<FileMember>,
@@ -276,23 +269,21 @@ export const sendBatch = (project: string, { key, members, refused }: ImportBatc
     refused: [...refused, ...sent.refused],
   }))
 
-/** Imports a file: reads it, sends it part by part, and keeps what was refused. */
-
-/** What is imported. */
+/** The flags. */
 export interface ImportFlags {
   readonly project: string
-  /** The path of a file, or `-` for standard input. */
+  /** A file's path, or `-` for standard input. */
   readonly file: string
   readonly format: Format
-  /** The path of the file for the lines that are refused. */
+  /** The path for the refused lines. */
   readonly refused: string
-  /** Tells this import from another one of the same file. */
+  /** Distinguishes repeated imports from the same file. */
   readonly run: string
 }
 
 interface Source {
   readonly stream: Readable
-  /** How many bytes there are, if that is known. */
+  /** The number of bytes, if known. */
   readonly size: number | undefined
 }
 
@@ -315,7 +306,7 @@ const open = Effect.fnUntraced(
 const toText = (lines: ReadonlyArray<RejectedLine>): string =>
   lines.map(({ given, line, problem }) => `${JSON.stringify({ line, problem, given })}\n`).join("")
 
-/** Makes a file of the lines that are refused. If there are none, there is no such file afterwards. */
+/** Creates the file for refused lines. Without any, there is no file afterwards. */
 const makeKeep = (path: string) => {
   let draft: Draft | undefined
   const explained = Effect.mapError((error: PlatformError) =>
@@ -333,7 +324,10 @@ const makeKeep = (path: string) => {
 const identityOf = (path: string) =>
   path === "-" ? fstatSync(0, { bigint: true }) : statSync(path, { bigint: true })
 
-/** Whether two paths name one file, as links and other spellings do. A file that is not there is no other. */
+/**
+ * Tells whether two paths name the same file, for example through a link. A missing file equals no
+ * other.
+ */
 const isSameFile = (one: string, other: string) =>
   Effect.try(() => {
     const { dev, ino } = identityOf(other)
@@ -341,7 +335,7 @@ const isSameFile = (one: string, other: string) =>
     return found.isFile() && found.dev === dev && found.ino === ino
   }).pipe(Effect.orElseSucceed(() => false))
 
-/** Fails if the lines that are refused would replace the lines that are read. */
+/** Fails if the refused lines would overwrite the input. */
 const requireOther = Effect.fnUntraced(function* (file: string, refused: string) {
   if (yield* isSameFile(file, refused))
     return yield* usageFailure(
@@ -365,7 +359,7 @@ const advise = (failure: Failure): Failure =>
       })
     : failure
 
-/** Imports a file, and returns how many lines went where. */
+/** Imports a file and counts imported and refused lines. */
 export const runImport = Effect.fnUntraced(function* ({
   file,
   format,

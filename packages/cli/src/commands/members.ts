@@ -1,4 +1,4 @@
-/** The formats of files with members. */
+/** `tenure members`: lists, grants, extends, ends, imports and exports. */
 
 import type { Membership } from "@tenure/client"
 import * as Argument from "effect/cli/Argument"
@@ -39,10 +39,10 @@ const formats = ["csv", "ndjson"] as const
 /** How members are written. */
 export type Format = (typeof formats)[number]
 
-/** The format that the name of a file tells; CSV if it tells none. */
+/** Derives the format from the file name; CSV by default. */
 const formatOf = (path: string): Format => (/\.(?:ndjson|jsonl)$/i.test(path) ? "ndjson" : "csv")
 
-/** The format of an export: what programs read from standard output is JSON. */
+/** The export's format: JSON lines for programs reading standard output. */
 export const exportFormat = (path: string, isJson: boolean): Format =>
   path === "" && isJson ? "ndjson" : formatOf(path)
 
@@ -117,10 +117,10 @@ const lineOf: Readonly<Record<Format, (member: Membership) => string>> = {
 
 const headOf: Readonly<Record<Format, string>> = { csv: "user_id,end_date,state\n", ndjson: "" }
 
-// The most of a page.
+// The API's maximum.
 const pageSize = 1000
 
-/** Replaces a file, once all of its text is known. */
+/** Replaces a file once its whole text is known. */
 const writeTo = Effect.fnUntraced(function* <E, R>(
   path: string,
   texts: Stream.Stream<string, E, R>,
@@ -346,7 +346,7 @@ export const membersCommand = Command.make("members").pipe(
 
 const neverShorten = booleanFlag("never-shorten", "Leaves members that end later as they are")
 
-/** What becomes of members that end later. */
+/** Describes the effect on members with later end dates. */
 const laterOf = (shortened: number, isNeverShortened: boolean): string => {
   if (isNeverShortened) return "Those that end later stay as they are."
   return shortened === 0

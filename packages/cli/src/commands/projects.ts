@@ -90,7 +90,7 @@ const auditProject = Argument.String("project").pipe(
 
 const since = dateFlag("since", "Only changes since then")
 
-/** The audit trail of a project, or of what belongs to none, newest first. */
+/** A project's audit trail, or the one outside projects, newest first. */
 const rows = (project_id: string | undefined) =>
   listed((client) =>
     project_id === undefined
@@ -98,7 +98,7 @@ const rows = (project_id: string | undefined) =>
       : client.projects.audit({ project_id, limit: 1000 }),
   )
 
-/** A change in a line, with what was changed. */
+/** Prints a change and its subject on one line. */
 const rowOf = ({ subject, user_id, ...change }: AuditRow) => {
   const { action, at, ...rest } = changeOf(change)
   return { at, action, of: user_id ?? subject, ...rest }

@@ -1,4 +1,4 @@
-/** `tenure sign` and `tenure verify`, for those who write receivers. */
+/** `tenure sign` and `tenure verify`, for developing receivers. */
 
 import { WebhookVerificationError, verifyWebhook } from "@tenure/client"
 import { WebhookSecret, signMessage } from "@tenure/core/signature"

@@ -16,9 +16,9 @@ import { parseUnrounded } from "../support/input.ts"
 import { connected, printDone } from "../support/output.ts"
 
 /**
- * Starts a server until the scope closes, and returns its URL, without a path.
+ * Starts a server on the loopback interface until the scope closes, and returns its URL without a path.
  *
- * @param answer - returns the status of the response to a request
+ * @param answer - returns the status for a request
  */
 export const listenOnLoopback = Effect.fnUntraced(function* (
   answer: (request: IncomingMessage) => number | Promise<number>,
@@ -44,7 +44,7 @@ export const listenOnLoopback = Effect.fnUntraced(function* (
 
 /** Makes a webhook be disabled. */
 
-// By a 410, a receiver says that it is gone for good.
+// With 410, a receiver says it is permanently gone.
 const gone = 410
 
 // How long the disabling may take, in seconds.
@@ -68,7 +68,7 @@ const unregister = (project_id: string, webhook_id: string) =>
     callApi(({ webhooks }, options) => webhooks.delete({ project_id, webhook_id }, options)),
   )
 
-/** Has a webhook notified whose receiver is gone, and which exists only meanwhile. */
+/** Creates a temporary webhook and disables it: its receiver answers 410. */
 const disableWebhookByFailing = Effect.fnUntraced(function* (project_id: string) {
   const url = yield* listenOnLoopback(() => gone)
   const { data } = yield* Effect.acquireRelease(register(project_id, url), (registered) =>
@@ -91,7 +91,7 @@ const disableWebhookByFailing = Effect.fnUntraced(function* (project_id: string)
     )
 }, Effect.scoped)
 
-/** `tenure trigger`: makes an event happen, for those who write receivers. */
+/** `tenure trigger`: makes an event happen, for developing receivers. */
 
 const type = Argument.String("type").pipe(
   Argument.withDescription(
@@ -125,7 +125,7 @@ interface Given {
 
 const farFuture = "2099-01-01T00:00:00.000Z"
 
-/** What makes an event of a type happen to an example member. */
+/** Makes an event happen to an example member. */
 type Act = (client: Client, member: Member, options: CallOptions) => Promise<unknown>
 
 interface Member {
@@ -133,10 +133,10 @@ interface Member {
   readonly user_id: string
 }
 
-// By it, a run knows the member that an earlier one has left behind, because it was killed.
+// Identifies a member left behind by a killed run.
 const reason = "an example of tenure trigger"
 
-// An import has no reason, but nobody else imports a member who ends at this millisecond.
+// Imports have no reason; instead, this exact millisecond identifies the member.
 const exampleEnd = "2099-01-01T00:00:00.042Z"
 
 const grant: Act = ({ memberships }, member, options) =>
@@ -157,7 +157,7 @@ const acts: Readonly<Record<string, ReadonlyArray<Act>>> = {
       memberships.extend({ ...member, extend: farFuture, reason }, options),
   ],
   "membership.ended": [grant],
-  // Any reminder of a minute or more is due at once.
+  // Every reminder from one minute up is due at once.
   "membership.expiring": [grantUntil(60_000)],
   "membership.expired": [grantUntil(0)],
   "memberships.imported": [
@@ -175,21 +175,21 @@ const isMember = (member: Member) =>
     ),
   )
 
-// What is announced of a member, or happens to all of them, is not by whoever made it one.
+// Excludes announcements and bulk extensions: their author is not the member's.
 const isOwnChange = ({ action }: MembershipChange): boolean =>
   action === "granted" || action === "imported" || action === "extended"
 
 const isExample = ({ action, reason: given, to }: MembershipChange): boolean =>
   given === reason || (action === "imported" && to === exampleEnd)
 
-/** Whether a member is the example of an earlier run. */
+/** Tells whether a member is an example from an earlier run. */
 const isLeftOver = (member: Member) =>
   Effect.map(
     callApi(({ memberships }, options) => memberships.history(member, options)),
     (page) => page.data.filter(isOwnChange).slice(0, 1).some(isExample),
   )
 
-/** Ends the membership of the example, if it has one. */
+/** Ends the example's membership, if any. */
 const end = (member: Member) =>
   callApi(({ memberships }, options) => memberships.end(member, options)).pipe(
     Effect.asVoid,
@@ -199,7 +199,7 @@ const end = (member: Member) =>
     ),
   )
 
-/** Ends what a run has left behind that was killed. Fails if the user is a member otherwise. */
+/** Ends a membership left behind by a killed run. Fails if the user is a real member. */
 const clear = Effect.fnUntraced(function* (member: Member) {
   if (!(yield* isMember(member))) return
   if (!(yield* isLeftOver(member)))
@@ -209,14 +209,14 @@ const clear = Effect.fnUntraced(function* (member: Member) {
   yield* end(member)
 })
 
-// Several times as long as a server needs that has nothing else to announce.
+// Several times as long as an idle server needs.
 const patience = "5 seconds"
 
 const unannounced = operationFailed(
   "The server has announced nothing: it needs the option expiry, and a reminder.",
 )
 
-/** Waits until the end of a membership was announced, if that is what happens. */
+/** Waits for the announcement, if this type is announced. */
 const announced = (of: string, member: Member) => {
   if (!of.startsWith("membership.exp")) return Effect.void
   const isAnnounced = Effect.map(
@@ -232,13 +232,14 @@ const announced = (of: string, member: Member) => {
   )
 }
 
-/** Performs acts on a member that exists only meanwhile, also if one fails or the command is interrupted. */
+/** Performs the steps on a temporary member, and removes it even after a failure or an interrupt. */
 const perform = Effect.fnUntraced(function* (of: string, steps: ReadonlyArray<Act>, given: Given) {
   const member = { project_id: given.project, user_id: given.user }
   yield* clear(member)
   yield* Effect.forEach(
     steps,
-    // The server may carry out an interrupted request after the request that ends the membership.
+    // Without this, the server might carry out an interrupted request after the one ending the
+    // membership.
     (act) => Effect.uninterruptible(callApi((client, options) => act(client, member, options))),
     { discard: true },
   ).pipe(

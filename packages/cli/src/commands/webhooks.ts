@@ -56,7 +56,7 @@ const list = Command.make("list", { project: projectFlag }, ({ project: project_
   Command.withExamples([{ command: "tenure webhooks list --project shop" }]),
 )
 
-/** Finds a webhook without its secret: whoever is shown that is in the audit trail. */
+/** Finds a webhook without its secret, because a disclosure is audited. */
 const find = Effect.fnUntraced(function* (given: Given) {
   const { data } = yield* callApi((client, options) =>
     client.webhooks.health({ project_id: given.project }, options),
@@ -169,7 +169,7 @@ const state = Flag.Literals("state", ["waiting", "delivered", "failed", "cancell
   Flag.optional,
 )
 
-/** A delivery in a line, with its latest attempt: its error, or else the status of the response. */
+/** Prints a delivery on one line, with its latest attempt's error or status. */
 const rowOf = ({ attempts, due_at, event_id, state: of, type }: Delivery) => {
   const latest = attempts.at(-1)
   return {

@@ -1,4 +1,4 @@
-/** Keeps to the limits of a server instead of running into them, so that it never suspends the key. */
+/** Calls the API. Slows down before it reaches a rate limit, so the server never suspends the key. */
 
 import { setTimeout } from "node:timers/promises"
 import { type CallOptions, type Client, type PageList, createClient } from "@tenure/client"
@@ -12,7 +12,7 @@ import { type ConnectionTarget, type DatabaseTarget, resolveTarget } from "./tar
 
 type PaceFetch = typeof globalThis.fetch
 
-// Left for whoever else uses the key.
+// Left for the key's other users.
 const spare = 2
 
 /**
@@ -49,25 +49,25 @@ export const rateLimited = (fetch: PaceFetch): PaceFetch => {
 /** Sends a request, as `fetch` does. */
 type Fetch = typeof globalThis.fetch
 
-// Whoever waits for a command learns soon that a server is down. Long work tries again by itself.
+// Someone waiting for a command should soon learn about an outage. Long work has retries in addition.
 const maxRetries = 2
 
 /** The API. */
 interface Shape {
   readonly client: Client
-  /** How many requests have been answered as repetitions of others. */
+  /** The number of replayed responses. */
   readonly repetitions: () => number
-  /** The header fields of the latest response, and when it came, in milliseconds since the epoch. */
+  /** The latest response's header fields, and its time in milliseconds since the epoch. */
   readonly latest: () => { readonly headers: Headers; readonly at: number } | undefined
 }
 
-/** What is wrong with a setting, by the name that users of the command know. */
+/** Explains an invalid setting by its name in the command. */
 const explain = (fault: unknown): Failure =>
   fault instanceof TypeError
     ? usageFailure(fault.message.replace(/^baseUrl/, "The URL").replace(/^token/, "The token"))
     : callFailure(fault)
 
-/** Fails if text is not the URL of a server. */
+/** Fails unless text is a server's URL. */
 export const checkUrl = (baseUrl: string): Effect.Effect<void, Failure> =>
   Effect.asVoid(Effect.try({ try: () => createClient({ baseUrl }), catch: explain }))
 
@@ -103,7 +103,7 @@ const make = (place: ConnectionTarget): Effect.Effect<Shape, Failure, Scope.Scop
     ? shapeOf(place.url, place.token, rateLimited(globalThis.fetch))
     : ofDatabase(place)
 
-/** The API, and what is known of its answers. */
+/** The API, and facts about its responses. */
 export class Api extends Context.Service<Api, Shape>()("@tenure/cli/Api") {
   static readonly layer = Layer.effect(Api, Effect.flatMap(resolveTarget, make))
 }
@@ -133,11 +133,11 @@ export const listed = <A>(
 const mostAttempts = 15
 const longestWait = 30
 
-/** How long to wait after a number of failed attempts, in seconds. */
+/** Returns the wait after a number of failed attempts, in seconds. */
 const waitAfter = ({ retryAfter }: Failure, failures: number): number =>
   retryAfter ?? Math.min(longestWait, 2 ** (failures - 1))
 
-/** Repeats a call that fails because something is away. It must be one that can be repeated. */
+/** Repeats a call during an outage. The call must be repeatable. */
 export const retryUntilAvailable = <A, R>(
   call: Effect.Effect<A, Failure, R>,
   failures = 0,

@@ -5,7 +5,7 @@ import * as Data from "effect/Data"
 import * as Predicate from "effect/Predicate"
 import * as Runtime from "effect/Runtime"
 
-/** What helps, by the codes of errors. */
+/** Advice by error code. */
 const advice: ReadonlyArray<readonly [RegExp, string]> = [
   [/^ERR_SSL_WRONG_VERSION_NUMBER$/, "The server speaks http there, not https: change the URL."],
   [
@@ -20,7 +20,7 @@ const textOf = (error: object, name: string): string | undefined => {
   return typeof found === "string" && found !== "" ? found : undefined
 }
 
-/** The error that `fetch` wraps, if it does. */
+/** Returns the error wrapped by `fetch`, if any. */
 const originOf = (fault: unknown): unknown =>
   fault instanceof Error && fault.cause instanceof Error ? fault.cause : fault
 
@@ -28,11 +28,11 @@ const originOf = (fault: unknown): unknown =>
 export const networkReason = (fault: unknown): string => {
   const origin = originOf(fault)
   if (!(origin instanceof Error)) return String(origin)
-  // The messages of OpenSSL name lines of its source.
+  // OpenSSL's messages contain line numbers from its source.
   return textOf(origin, "reason") ?? origin.message
 }
 
-/** Says what may help. */
+/** Gives advice on a network error. */
 const networkAdvice = (fault: unknown): string => {
   const origin = originOf(fault)
   const code = origin instanceof Error ? (textOf(origin, "code") ?? "") : ""
@@ -44,24 +44,23 @@ const networkAdvice = (fault: unknown): string => {
 /** Why a command has failed, in words for people and as an exit code for programs. */
 
 /**
- * The exit codes: it failed or was refused; the command line or a setting is wrong; what it is about
- * does not exist; the server or the database cannot be used for the moment.
+ * Exit codes: failed or refused; invalid command line or setting; not found; server or database
+ * unavailable for now.
  */
 export const exitCodes = { failed: 1, usage: 2, notFound: 3, unavailable: 4 } as const
 
-/** What kind of failure it is. */
 export type FailureKind = keyof typeof exitCodes
 
 /** A command has failed. The message contains no secrets. */
 export class Failure extends Data.TaggedError("Failure")<{
   readonly kind: FailureKind
   readonly message: string
-  /** The code of the API's error. */
+  /** The API's error code. */
   readonly code?: string
   readonly requestId?: string | undefined
   /** How many seconds the server asks to wait. */
   readonly retryAfter?: number | undefined
-  /** What is wrong with the lines of an import; the first one is 1. */
+  /** Errors by import line; the first line is 1. */
   readonly lines?: ReadonlyArray<{ readonly line: number; readonly message: string }>
 }> {
   override readonly [Runtime.errorExitCode] = exitCodes[this.kind]
@@ -75,7 +74,7 @@ export const usageFailure = (message: string): Failure => new Failure({ kind: "u
 export const operationFailed = (message: string): Failure =>
   new Failure({ kind: "failed", message })
 
-// What may succeed later as it is.
+// Codes for temporary failures.
 const passing: ReadonlySet<string> = new Set([
   "NETWORK_ERROR",
   "TIMEOUT",
@@ -88,7 +87,7 @@ const kindOf = ({ code, status }: TenureError): FailureKind => {
   return passing.has(code) || (status ?? 0) > 500 ? "unavailable" : "failed"
 }
 
-/** What helps, where the message of the API does not say it. */
+/** Gives advice the API's message lacks. */
 const adviceOf = ({ cause, code, retryAfter }: TenureError): string => {
   switch (code) {
     case "UNAUTHORIZED":
@@ -111,7 +110,7 @@ const linesOf = ({ problems }: TenureError) =>
       : [],
   )
 
-/** The failure of a call. */
+/** Converts an error from a call. */
 export const callFailure = (error: unknown): Failure => {
   if (isTenureError(error)) {
     const { cause, code, message, requestId, retryAfter } = error
@@ -120,6 +119,6 @@ export const callFailure = (error: unknown): Failure => {
     const lines = linesOf(error)
     return new Failure({ kind: kindOf(error), message: text, code, requestId, retryAfter, lines })
   }
-  // An id that would lead to another path, or a token that cannot be sent.
+  // An id leading to another path, or a token impossible to send.
   return error instanceof TypeError ? usageFailure(error.message) : operationFailed(String(error))
 }

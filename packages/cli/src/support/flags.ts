@@ -5,7 +5,7 @@ import * as Flag from "effect/cli/Flag"
 import * as Config from "effect/Config"
 import * as Option from "effect/Option"
 
-/** What a date looks like. */
+/** Date formats, for messages. */
 export const dateFormat = "2027-01-31, 2027-01-31T12:00:00.000Z, or Unix time in milliseconds"
 
 const millis = /^\d{13}$/
@@ -13,9 +13,9 @@ const millis = /^\d{13}$/
 const pattern = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?Z)?$/
 
 /**
- * Converts a date to the form of the API.
+ * Converts a date to the API's format.
  *
- * @returns `undefined` if the text is not a date, or one that does not exist, such as the 30th of February
+ * @returns `undefined` if the text is not a date or does not exist, such as 30 February
  */
 export const parseDate = (text: string): string | undefined => {
   const isMillis = millis.test(text)
@@ -26,9 +26,7 @@ export const parseDate = (text: string): string | undefined => {
   return isMillis || iso.startsWith(text.slice(0, "2027-01-31".length)) ? iso : undefined
 }
 
-/** Flags and arguments that several commands have. */
-
-/** The project that a command works in. */
+/** The project a command works in. */
 export const projectFlag = Flag.String("project").pipe(
   Flag.withAlias("p"),
   Flag.withMetavar("ID"),
@@ -36,15 +34,15 @@ export const projectFlag = Flag.String("project").pipe(
   Flag.withFallbackConfig(Config.NonEmptyString("TENURE_PROJECT")),
 )
 
-/** The project that a command is about. */
+/** The project to work on. */
 export const projectIdArgument = Argument.String("project").pipe(
   Argument.withDescription("The id of the project"),
 )
 
-/** The user that a command is about. */
+/** The user to work on. */
 export const userId = Argument.String("user").pipe(Argument.withDescription("The id of the user"))
 
-/** The webhook that a command is about. */
+/** The webhook to work on. */
 export const webhookId = Argument.String("webhook").pipe(
   Argument.withDescription("The id of the webhook"),
 )
@@ -75,9 +73,7 @@ export const dateFlag = (name: string, description: string) =>
     Flag.optional,
   )
 
-/** Flags that are off unless they are given. */
-
-/** Makes a flag that is off unless it is given. */
+/** Creates a flag, off by default. */
 export const booleanFlag = (name: string, description: string): Flag.Flag<boolean> =>
   Flag.Boolean(name).pipe(
     Flag.withDescription(description),

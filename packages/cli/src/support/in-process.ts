@@ -13,7 +13,7 @@ import * as Layer from "effect/Layer"
 import { Failure, operationFailed, usageFailure } from "./failure.ts"
 import type { DatabaseTarget } from "./target.ts"
 
-/** The path of the folder that a URL names, if it names one. */
+/** Returns the folder's path if a URL names a folder. */
 export const folderPath = (url: string): string | undefined =>
   url.startsWith("file:") ? url.slice("file:".length) : undefined
 
@@ -35,7 +35,7 @@ export const requireDatabase = (url: string): Effect.Effect<void, Failure> => {
 const isTagged = (fault: unknown): fault is { readonly _tag: string; readonly message: string } =>
   fault instanceof Error && "_tag" in fault
 
-/** Says what is wrong with a database that cannot be used. */
+/** Explains why a database cannot be used. */
 export const explainStartFailure = (fault: unknown): Failure => {
   if (!isTagged(fault)) return operationFailed(String(fault))
   switch (fault._tag) {
@@ -56,7 +56,7 @@ const storesOf = Effect.fnUntraced(function* ({
   url,
 }: DatabaseTarget): Effect.fn.Return<Layer.Layer<StorePorts, unknown>, Failure> {
   yield* requireDatabase(url)
-  // Whoever mistypes the schema is told so, and gets no tables there.
+  // A mistyped schema fails, instead of getting tables.
   const settings = { schema, migrate: false, maxConnections: 2 }
   const path = folderPath(url)
   if (path !== undefined) return Layer.provide(postgresLayer(settings), client({ path }))
@@ -66,13 +66,13 @@ const storesOf = Effect.fnUntraced(function* ({
   return postgres(all.map((one) => ({ ...one, ...settings })))
 })
 
-// The audit trail names whoever ran the command.
+// The audit trail names the operating-system user.
 const identity = { keyId: `tenure:${userInfo().username}`, projects: "all", role: "admin" } as const
 
-// Those who send to it check its address.
+// The servers sending to it check its address.
 const everywhere = ["0.0.0.0/0", "::/0"]
 
-// The owner of the database is not limited.
+// The database's owner has no rate limits.
 const unlimited = {
   perKey: { limit: 1_000_000, window: "1 second" },
   perAddress: false,
@@ -83,8 +83,8 @@ const unlimited = {
 const ignore = () => undefined
 
 /**
- * Opens a database, and returns what answers requests in place of `fetch`, until the scope closes. It
- * sends no notifications: the servers on the database do.
+ * Opens a database until the scope closes, and returns a replacement for `fetch`. Sends no webhooks:
+ * the database's servers do.
  */
 export const openInProcess = Effect.fnUntraced(function* (place: DatabaseTarget) {
   const stores = yield* storesOf(place)

@@ -17,7 +17,7 @@ import { printable } from "./text.ts"
 /** Whether somebody can be asked. */
 const isInteractive = (): boolean => process.stdin.isTTY === true && process.stdout.isTTY === true
 
-/** What is wrong with a file, in words for people. */
+/** Describes a file error. */
 
 const problemOf = ({ reason }: PlatformError): string => {
   switch (reason._tag) {
@@ -32,19 +32,24 @@ const problemOf = ({ reason }: PlatformError): string => {
   }
 }
 
-/** Says why a file cannot be used. @param path - that of the file, or `-` for standard input */
+/**
+ * Explains why a file cannot be used.
+ * @param path - the file's path, or `-` for standard input
+ */
 export const fileProblem = (path: string, error: PlatformError): string =>
   `${path === "-" ? "Standard input" : `The file ${path}`} cannot be used: ${problemOf(error)}.`
 
-/** Secrets, which come from the environment, from a file or from the keyboard, never from an argument. */
-
-/** Asks for a secret, which is not shown. Fails with the message if nobody can be asked. */
+/** Asks for a secret without echoing it. Fails with the message without a terminal. */
 export const askSecret = (name: string, otherwise: string) =>
   isInteractive()
     ? Effect.map(Prompt.run(Prompt.Password({ message: name })), Redacted.value)
     : Effect.fail(usageFailure(otherwise))
 
-/** Makes the flag for a file that has the secret of a webhook. @param otherwise - what takes its place */
+/**
+ * Creates a flag for a file with a webhook's secret. Secrets come from a file, the environment or the
+ * keyboard, never from an argument.
+ * @param otherwise - describes the default
+ */
 export const secretFile = (otherwise: string) =>
   Flag.String("secret-file").pipe(
     Flag.withMetavar("FILE"),
@@ -66,11 +71,11 @@ const fromFile = Effect.fnUntraced(
 
 const variable = Config.option(Config.NonEmptyString("TENURE_WEBHOOK_SECRET"))
 
-/** The secret of a webhook in a file or in the environment, if there is one. */
+/** Reads a webhook's secret from the file or the environment, if present. */
 export const readSecret = (path: Option.Option<string>) =>
   Option.isSome(path) ? Effect.map(fromFile(path.value), Option.some) : Effect.orDie(variable)
 
-/** The secret of a webhook. */
+/** Returns a webhook's secret. */
 export const webhookSecret = Effect.fnUntraced(function* (path: Option.Option<string>) {
   const found = yield* readSecret(path)
   return Option.isSome(found)
@@ -81,9 +86,7 @@ export const webhookSecret = Effect.fnUntraced(function* (path: Option.Option<st
       )
 })
 
-/** Questions before what cannot be undone. */
-
-/** The flag that answers yes. */
+/** Answers "yes" in advance to questions before irreversible changes. */
 export const yesFlag = booleanFlag(
   "yes",
   "Answers yes to the question; needed without a terminal",
@@ -99,7 +102,7 @@ export const requireConfirmation = Effect.fnUntraced(function* (question: string
 
 /** Texts from files or standard input. */
 
-/** The bytes of a file, or those of standard input for `-`. */
+/** Reads a file's bytes, or standard input for `-`. */
 const bytesOf = (path: string) =>
   Stream.unwrap(
     Effect.gen(function* () {
@@ -109,12 +112,10 @@ const bytesOf = (path: string) =>
     }),
   ).pipe(Stream.mapError((error) => operationFailed(fileProblem(path, error))))
 
-/** The whole text of a file, or that of standard input for `-`. */
+/** Reads a file's whole text, or standard input for `-`. */
 export const readAll = (path: string) => Stream.mkString(Stream.decodeText(bytesOf(path)))
 
-/** JSON from files and arguments, without numbers that differ from what was written. */
-
-// Reviving functions get the text of a number only as this argument.
+// Reviver functions receive a number's source text only as this argument.
 interface Written {
   readonly source?: string
 }
@@ -128,7 +129,7 @@ export const parseExact = (text: string): unknown =>
     typeof value === "number" && !Number.isSafeInteger(value) ? (written?.source ?? value) : value,
   )
 
-/** Parses JSON. Throws a `RangeError` for a number so large that it would be rounded. */
+/** Parses JSON. Throws a `RangeError` for a number too large to be exact. */
 export const parseUnrounded = (text: string): unknown =>
   JSON.parse(text, (_: string, value: unknown) => {
     if (typeof value === "number" && Math.abs(value) > Number.MAX_SAFE_INTEGER)

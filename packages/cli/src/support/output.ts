@@ -1,4 +1,4 @@
-/** What commands print: tables and sentences for people, or JSON for programs. */
+/** Prints tables and sentences for people, or JSON for programs. */
 
 import type { AuditRow, CallOptions, Client, PageList, Success } from "@tenure/client"
 import * as Command from "effect/cli/Command"
@@ -25,11 +25,11 @@ export const printResult = Effect.fnUntraced(function* (
   yield* Console.log((yield* jsonFlag) ? toJson(value) : lines().join("\n"))
 })
 
-/** Prints what is known of one thing. */
+/** Prints one object's fields. */
 export const printRecord = <A extends object>(value: A, rowOf: (value: A) => Row) =>
   printResult(value, () => layOutOne(rowOf(value)))
 
-/** Prints a sentence, or the data of the call. */
+/** Prints a sentence, or the call's data. */
 export const printDone = (data: unknown, sentence: string) =>
   printResult(data, () => [printable(sentence)])
 
@@ -39,7 +39,7 @@ export const callAndPrintRecord = <A extends object>(
   rowOf: (data: A) => Row,
 ) => Effect.flatMap(callApi(operation), ({ data }) => printRecord(data, rowOf))
 
-/** Calls an operation, and prints a sentence that says what it has done. */
+/** Calls an operation and prints a sentence about its effect. */
 export const callAndPrintDone = <A>(
   operation: (client: Client, options: CallOptions) => Promise<Success<A>>,
   sentence: string | ((data: A) => string),
@@ -48,10 +48,10 @@ export const callAndPrintDone = <A>(
     printDone(data, typeof sentence === "string" ? sentence : sentence(data)),
   )
 
-// What is laid out at once: the widths of the first rows hold for those that follow.
+// Rows laid out together: the first rows' column widths also apply to later ones.
 const rowsAtOnce = 1000
 
-/** How wide a line may be: as wide as the terminal, if that is where it goes. */
+/** A line's maximum width: the terminal's, if output goes there. */
 const lineWidth = Effect.flatMap(Terminal.Terminal, ({ columns }) =>
   Effect.map(columns, (width) => (width === 0 ? Infinity : width)),
 )
@@ -83,11 +83,9 @@ export const printList = <A extends object>(
   rowOf: (item: A) => Row,
 ) => printItems(listed(operation), rowOf)
 
-/** Rows of the audit trail. */
-
 type Change = Omit<AuditRow, "user_id" | "subject">
 
-/** A change of something in a line: from what to what, by whom and why. */
+/** Prints a change on one line: old and new value, author and reason. */
 export const changeOf = ({ action, at, from, key_id, key_name, reason, to }: Change) => ({
   at,
   action,
@@ -97,9 +95,7 @@ export const changeOf = ({ action, at, from, key_id, key_name, reason, to }: Cha
   reason,
 })
 
-/** Commands that use the API. */
-
-/** Adds the API to a command and its subcommands, with the flags that say where it is. */
+/** Adds the API to a command and its subcommands, with flags for its location. */
 export const connected = <const Name extends string, Input, E, R, ContextInput>(
   command: Command.Command<Name, Input, ContextInput, E, R>,
 ) => command.pipe(Command.provide(Api.layer), Command.withGlobalFlags([jsonFlag, ...targetFlags]))

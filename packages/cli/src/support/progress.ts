@@ -1,8 +1,8 @@
-/** Progress of long work: a bar on a terminal, and a line now and then elsewhere. */
+/** Shows progress: a bar on a terminal, otherwise a line every 10 seconds. */
 
 /** How far some work has come. */
 interface Progress {
-  /** How much is done, in any unit, and how much there is, if that is known. */
+  /** The amount done, in any unit, and the total, if known. */
   readonly done: number
   readonly of: number | undefined
   /** How many items have been done. */
@@ -40,7 +40,7 @@ const barOf = ({ done, of }: Progress): string => {
   return `[${"#".repeat(full)}${"-".repeat(width - full)}] `
 }
 
-/** What progress is shown on. */
+/** The output for progress. */
 export interface ProgressOutput {
   readonly isTTY?: boolean
   readonly write: (text: string) => unknown
@@ -49,14 +49,14 @@ export interface ProgressOutput {
 /** Shows progress. */
 export interface ProgressDisplay {
   readonly show: (progress: Progress) => void
-  /** Leaves the line of the bar. */
+  /** Leaves the bar's line. */
   readonly end: () => void
 }
 
-// Back to the beginning of the line, which is empty then.
+// Moves to the line's start and clears it.
 const clear = "\r\u001B[K"
 
-// How often there is a line where there is no bar.
+// The interval between lines without a bar.
 const lineMillis = 10_000
 
 /** Makes a display. */

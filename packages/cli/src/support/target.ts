@@ -1,4 +1,7 @@
-/** Profiles: named connections, in a file that only its owner may read. */
+/**
+ * Finds the server or database a command works on: from flags, the environment, or a profile in a file
+ * only its owner may read.
+ */
 
 import { homedir } from "node:os"
 import * as Flag from "effect/cli/Flag"
@@ -34,12 +37,12 @@ const File = Schema.fromJsonString(Schema.Record(Schema.String, Profile))
 /** The profiles by name. */
 export type Profiles = typeof File.Type
 
-/** The name of the profile that is used where nothing else is given. */
+/** The profile used by default. */
 export const defaultProfile = "default"
 
 const configHome = Config.option(Config.NonEmptyString("XDG_CONFIG_HOME"))
 
-/** The path of the file. */
+/** Returns the file's path. */
 export const profilesPath = Effect.gen(function* () {
   const { join } = yield* Path.Path
   const given = yield* Effect.orDie(configHome)
@@ -47,7 +50,7 @@ export const profilesPath = Effect.gen(function* () {
   return join(parent, "tenure", "profiles.json")
 })
 
-/** Says what is wrong with the file. */
+/** Explains an error in the file. */
 const explained = <A, R>(
   using: Effect.Effect<A, Failure | PlatformError, R>,
 ): Effect.Effect<A, Failure, FileSystem.FileSystem | Path.Path | R> =>
@@ -55,7 +58,7 @@ const explained = <A, R>(
     Effect.flatMap(profilesPath, (file) => Effect.fail(operationFailed(fileProblem(file, error)))),
   )
 
-// The permissions of the group and of all others. Windows has none of these.
+// Permissions for the group and all others. Windows has none.
 const others = process.platform === "win32" ? 0 : 0o077
 
 /** Reads the profiles. Fails if others than the owner may read the file. */
@@ -68,7 +71,7 @@ export const readProfiles = Effect.gen(function* () {
     return yield* usageFailure(`Others can read ${file}, which has tokens: chmod 600 ${file}`)
   return yield* Effect.mapError(
     Schema.decodeEffect(File)(yield* files.readFileString(file)),
-    // What is invalid may be a token.
+    // The invalid text may be a token.
     () => usageFailure(`${file} is not as tenure profiles add writes it: mend it, or remove it.`),
   )
 }).pipe(explained)
@@ -80,10 +83,10 @@ const write = Effect.fnUntraced(function* (profiles: Profiles) {
   yield* draft.commit
 }, Effect.scoped)
 
-// A change takes milliseconds: after so many, the process that began it was killed.
+// A change takes milliseconds: after 10 seconds, its process was killed.
 const longestChange = 10_000
 
-/** Takes a lock, and returns whether that was possible. */
+/** Tries to take a lock, and returns whether it succeeded. */
 const take = Effect.fnUntraced(function* (lock: string) {
   const files = yield* FileSystem.FileSystem
   const { mtime } = yield* files
@@ -119,11 +122,11 @@ const exclusively = Effect.fnUntraced(function* <A, R>(
   )
 }, explained)
 
-/** Adds a profile, or replaces the one of this name. */
+/** Adds or replaces a profile. */
 export const addProfile = (name: string, profile: Profile) =>
   exclusively(Effect.flatMap(readProfiles, (profiles) => write({ ...profiles, [name]: profile })))
 
-/** Adds a profile if the one of this name is still the expected one. Returns whether it is added. */
+/** Adds a profile if the existing one is still the expected one. Returns whether it was added. */
 export const replace = (name: string, expected: Profile | undefined, profile: Profile) =>
   exclusively(
     Effect.gen(function* () {
@@ -147,8 +150,6 @@ export const removeProfile = (
     }),
   )
 
-/** Where a command finds Tenure: at a server, or in a database. */
-
 /** The server to call. */
 interface Server {
   readonly _tag: "Server"
@@ -159,12 +160,12 @@ interface Server {
 /** The database to use. */
 export interface DatabaseTarget {
   readonly _tag: "Database"
-  /** `postgres://…`, or `file:` and the path of a folder. */
+  /** `postgres://…`, or `file:` and a folder's path. */
   readonly url: string
   readonly schema: string | undefined
 }
 
-/** Where a command finds Tenure. */
+/** The server or database a command works on. */
 export type ConnectionTarget = Server | DatabaseTarget
 
 const text = (name: string, metavar: string, description: string) =>
@@ -198,10 +199,10 @@ const PlaceSchema = GlobalFlag.Setting("schema")({
   ),
 })
 
-/** The flags of commands that use a server or a database. */
+/** Flags for commands on a server or a database. */
 export const targetFlags = [PlaceProfile, Url, DatabaseUrl, PlaceSchema] as const
 
-/** What the flags and the environment say. */
+/** Values from flags and the environment. */
 export interface TargetFlags {
   readonly profile?: string | undefined
   readonly url?: string | undefined
@@ -209,11 +210,11 @@ export interface TargetFlags {
   readonly schema?: string | undefined
 }
 
-/** Whether a URL has a password, which everybody on the machine can read in an argument. */
+/** Tells whether a URL contains a password. Everybody on the machine can read arguments. */
 const hasPassword = (url: string): boolean =>
   URL.canParse(url) && (new URL(url).password !== "" || /[?&]password=/i.test(url))
 
-/** A URL of a database as everybody may see it. */
+/** Removes a database URL's password. */
 export const withoutPassword = (url: string): string => {
   if (!hasPassword(url)) return url
   const shown = new URL(url)
@@ -242,7 +243,7 @@ const givenByEnvironment = Effect.gen(function* () {
   }
 }).pipe(Effect.catchTag("ConfigError", ({ message }) => Effect.fail(usageFailure(message))))
 
-/** The token in the environment, or one that is asked for. */
+/** Reads the token from the environment, or asks for it. */
 export const readToken = Effect.gen(function* () {
   const given = yield* Effect.orDie(variable("TENURE_TOKEN"))
   return Option.isSome(given)
@@ -266,7 +267,7 @@ const ofProfile = Effect.fnUntraced(function* (name: string, schema: string | un
 const nothing =
   "Where is Tenure? Set TENURE_URL and TENURE_TOKEN, or TENURE_DATABASE_URL, or add a profile: tenure profiles add default"
 
-/** Finds the place in what is given together: at most one of a profile, a URL and a database. */
+/** Determines the target from at most one setting: a profile, a URL or a database. */
 const ofGiven = Effect.fnUntraced(function* ({ database, profile, schema, url }: TargetFlags) {
   const given = [profile, url, database].filter((one) => one !== undefined)
   if (given.length > 1)
@@ -309,10 +310,10 @@ const isDatabase = (place: ConnectionTarget) =>
         usageFailure("This needs a database: --database, TENURE_DATABASE_URL or a profile."),
       )
 
-/** Finds the place, which must be a database. */
+/** Determines the target, which must be a database. */
 export const resolveDatabase = Effect.flatMap(resolveTarget, isDatabase)
 
-/** The URL of another database, as an argument names it: its URL, or a profile. */
+/** Determines another database's URL from an argument: the URL itself, or a profile. */
 export const resolveOtherDatabase = Effect.fnUntraced(function* (given: string) {
   if (/^(?:file|postgres|postgresql):/.test(given)) {
     yield* checkArgument(given)

@@ -1,8 +1,8 @@
-/** Text that a terminal shows as it is. */
+/** Text for a terminal: escaped, shortened, in columns. */
 
 import { displayWidth } from "effect/cli/CliOutput"
 
-// Control characters, and those that reorder or hide text, can make a terminal show something else.
+// Control characters, and those hiding or reordering text, can falsify a terminal's display.
 const unprintable = /\p{C}/gu
 
 const escape = (character: string): string =>
@@ -10,18 +10,17 @@ const escape = (character: string): string =>
     .slice(1, -1)
     .replaceAll(/[^\x20-\x7e]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
 
-/** Escapes characters that a terminal does not show as they are, as JSON does. */
+/** Escapes unprintable characters, as JSON does. */
 export const printable = (text: string): string => text.replaceAll(unprintable, escape)
 
-/** Prints a value as JSON, with the characters escaped that a terminal does not show as they are. */
+/** Prints a value as JSON with unprintable characters escaped. */
 export const toJson = (value: unknown): string => printable(JSON.stringify(value))
 
 /** Tables for people. */
 
-/** What can be in a cell. */
 type Cell = string | number | boolean | null | undefined | ReadonlyArray<string>
 
-/** A row: its cells by the names of their columns. */
+/** A row: its cells by column name. */
 export type Row = Readonly<Record<string, Cell>>
 
 const textOf = (cell: Cell): string => {
@@ -44,7 +43,7 @@ const lineOf = (texts: ReadonlyArray<string>, widths: ReadonlyArray<number>): st
     .join(gap)
     .trimEnd()
 
-/** Shortens text that is wider than it may be. */
+/** Shortens text to a width. */
 const shortened = (text: string, most: number): string => {
   // No character is wider than two columns. To measure takes long.
   if (text.length * 2 <= most || displayWidth(text) <= most) return text
@@ -59,7 +58,7 @@ const shortened = (text: string, most: number): string => {
 // Ids are copied from tables, so they stay whole.
 const widthOfId = 36
 
-/** Narrows the widest columns until a line fits, as far as that leaves ids whole. */
+/** Narrows the widest columns until a line fits, but keeps ids whole. */
 const narrowed = (widths: ReadonlyArray<number>, lineWidth: number): ReadonlyArray<number> => {
   const atMost = (most: number) => widths.map((width) => Math.min(width, most))
   const fits = (most: number) =>
@@ -69,19 +68,19 @@ const narrowed = (widths: ReadonlyArray<number>, lineWidth: number): ReadonlyArr
   return atMost(most)
 }
 
-/** A table that is printed in parts. */
+/** A table, printed in parts. */
 export interface Table {
   readonly lines: ReadonlyArray<string>
-  /** The widths of the columns, for the part that follows. */
+  /** The column widths for the next part. */
   readonly widths: ReadonlyArray<number>
 }
 
 /**
- * Lays out rows, all of which have the same columns. The first part of a table has the titles. What does
- * not fit in a line is left out: long texts are shortened, then the line ends.
+ * Lays out rows with the same columns. A table's first part has titles. Text beyond the line width is
+ * omitted: first long texts are shortened, then the line is cut.
  *
- * @param lineWidth - how wide a line may be; `Infinity` leaves nothing out
- * @param earlier - the widths of the columns in the part before
+ * @param lineWidth - the maximum line width; `Infinity` omits nothing
+ * @param earlier - the previous part's column widths
  */
 export const layOut = (
   rows: ReadonlyArray<Row>,
@@ -111,8 +110,6 @@ export const layOutOne = (row: Row): ReadonlyArray<string> => {
   const width = Math.max(...cells.map(([title]) => displayWidth(title)))
   return cells.map((line) => lineOf(line, [width]))
 }
-
-/** Numbers of things. */
 
 /** Writes how many there are: `1 check`, `2 checks`. */
 export const pluralize = (count: number, one: string, several = `${one}s`): string =>

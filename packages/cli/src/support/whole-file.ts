@@ -1,4 +1,4 @@
-/** Files that are replaced as a whole or not at all, whenever the command ends. */
+/** Files replaced whole or not at all, whenever the command ends. */
 
 import { randomUUID } from "node:crypto"
 import * as Effect from "effect/Effect"
@@ -9,7 +9,7 @@ import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import * as Scope from "effect/Scope"
 
-/** What a file will contain. */
+/** A file's future content. */
 export interface Draft {
   readonly write: (text: string) => Effect.Effect<void, PlatformError>
   /** Replaces the file. Without it, the file stays as it was. */
@@ -23,7 +23,7 @@ const optional = <A, R>(reading: Effect.Effect<A, PlatformError, R>) =>
     Effect.catchIf(isMissing, () => Effect.succeed(Option.none<A>())),
   )
 
-/** Follows links, also one to a file that does not exist yet. */
+/** Follows links, even to a missing file. */
 const follow = Effect.fnUntraced(function* (path: string) {
   const files = yield* FileSystem.FileSystem
   const { basename, dirname, join, resolve } = yield* Path.Path
@@ -35,8 +35,8 @@ const follow = Effect.fnUntraced(function* (path: string) {
 })
 
 /**
- * What is at a path: nothing or a file, which can be replaced, or something else, such as a pipe. The output of
- * this process stays where it is also if it is a file.
+ * Finds out whether a path can be replaced: nothing or a file can, a pipe, for example, cannot. This
+ * process's own output stays in place even if it is a file.
  */
 const look = Effect.fnUntraced(function* (path: string) {
   const { resolve } = yield* Path.Path
@@ -56,7 +56,7 @@ const openAt = Effect.fnUntraced(function* (path: string) {
   } satisfies Draft
 })
 
-/** Sets the owner and permissions of a draft to those of the file it replaces. */
+/** Gives a draft the owner and permissions from the file it replaces. */
 const imitate = Effect.fnUntraced(function* (
   path: string,
   { gid, mode, uid }: FileSystem.File.Info,
@@ -74,10 +74,10 @@ const imitate = Effect.fnUntraced(function* (
 })
 
 /**
- * Opens a draft of a file, in a file beside it, which is removed when the scope closes. What is no file, such as
- * a pipe, is written directly.
+ * Opens a draft in a temporary file beside the target, removed when the scope closes. A pipe, for
+ * example, is written directly.
  *
- * @param mode - the permissions of a new file
+ * @param mode - a new file's permissions
  */
 export const openDraft = Effect.fnUntraced(function* (path: string, mode = 0o666) {
   const files = yield* FileSystem.FileSystem
