@@ -1,4 +1,4 @@
-/** The page: who uses it, where they are, and whether the server answers. */
+/** The page: the user, the current screen, and whether the server answers. */
 
 import type { Identity } from "@tenure/client"
 import { useContext, useEffect, useState } from "preact/hooks"
@@ -21,13 +21,13 @@ import { SignInScreen } from "./screens/sign-in.tsx"
 import { WebhookScreen } from "./screens/webhook.tsx"
 import { WebhooksScreen } from "./screens/webhooks.tsx"
 
-// How often a server that does not answer is asked again, in milliseconds.
+// The interval between attempts to reach an unresponsive server, in milliseconds.
 const probeInterval = 2000
 
 // How long a message is shown, in milliseconds.
 const messageLife = 6000
 
-/** What the user is told while nothing can be loaded. */
+/** Messages during an outage. */
 const troubles: Partial<Record<Link, string>> = {
   away: "The server does not answer. The page tries again.",
   stuck: "The database does not answer. The page tries again.",
@@ -81,7 +81,7 @@ const ProjectPart = ({ place: [project = "", tab, id] }: { readonly place: Place
   }
 }
 
-/** A screen that the user may not see. */
+/** A screen closed to the user. */
 const Closed = (props: { readonly title: string; readonly children: string }) => (
   <Screen title={props.title}>
     <p>{props.children}</p>

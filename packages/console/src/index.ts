@@ -20,7 +20,7 @@ import {
   withSecurityHeaders,
 } from "./responses.ts"
 
-/** The cookie that keeps the API key with which an operator has signed in. Scripts cannot read it. */
+/** The session cookie. It contains the operator's API key, and scripts cannot read it. */
 
 const sessionName = "tenure_console"
 
@@ -39,37 +39,36 @@ const decode = (text: string): string | undefined => {
   }
 }
 
-/** Returns the token of the session that a request belongs to. */
+/** Returns the token in a request's session cookie. */
 export const sessionToken = (request: ApiRequest): string | undefined => {
   const value = sessionPattern.exec(fieldOf(request, "cookie"))?.[1]
   return value === undefined ? undefined : decode(value)
 }
 
-/** Returns the token that a request signs in with. */
+/** Returns the token a sign-in request sends. */
 const tokenGiven = (request: ApiRequest): string =>
   fieldOf(request, "authorization").replace(/^bearer +/i, "")
 
-// Without a path, the cookie is sent to the folder of the console, under whatever name a proxy has it.
+// Without a path, browsers send the cookie to the console's folder, whatever name a proxy gives it.
 const attributes = (request: ApiRequest): string => {
-  // Browsers accept `Secure` from localhost without TLS, but not all of them.
+  // Not all browsers accept `Secure` from localhost without TLS.
   const isPlain = fieldOf(request, "origin").startsWith("http:")
   return `HttpOnly; SameSite=Strict${isPlain ? "" : "; Secure"}`
 }
 
-/** The header that begins a session, which ends with the browser's. */
+/** Header fields to begin a session. It ends when the browser closes. */
 export const startSession = (request: ApiRequest) => ({
   "Set-Cookie": `${sessionName}=${encodeURIComponent(tokenGiven(request))}; ${attributes(request)}`,
 })
 
-/** The header that ends a session. */
+/** Header fields to end a session. */
 export const endSession = (request: ApiRequest) => ({
   "Set-Cookie": `${sessionName}=; Max-Age=0; ${attributes(request)}`,
 })
 
 /**
- * Requests as the console passes them on. Secrets of webhooks and data of events are shown only by
- * operations that the audit trail keeps: of others, that answer with many at once, the console asks for
- * less.
+ * Requests as the console forwards them. Only audited operations may return webhook secrets or event
+ * data; from operations returning many at once, the console requests less.
  */
 
 const webhooks = /^(\/v2\/projects\/[^/]+\/integrations)\/webhooks$/
@@ -85,15 +84,15 @@ const withoutData = (request: ApiRequest): ApiRequest => {
 }
 
 /**
- * Returns whether the console passes on requests for a path of the API. A ticket would open a connection
- * that has the data of events.
+ * Tells whether the console forwards requests for an API path. A ticket would open a connection to
+ * event data.
  */
 export const isForwardedHeader = (path: string): boolean => !path.startsWith("/v2/realtime")
 
 /**
- * Returns a request without what would show secrets or data.
+ * Removes everything from a request that would return secrets or data.
  *
- * @param request - its path is that of the API, without the base path
+ * @param request - its path is the API's, without the base path
  */
 export const redactLocation = (request: ApiRequest): ApiRequest => {
   const { method, path } = request
@@ -102,19 +101,22 @@ export const redactLocation = (request: ApiRequest): ApiRequest => {
   return { ...request, path: path.replace(webhooks, "$1/health") }
 }
 
-/** Which requests come from the page: no other page can send them, whatever cookies a browser adds. */
+/**
+ * Blocks CSRF: recognises requests from the page itself, because browsers also send cookies with
+ * requests from other pages.
+ */
 
 const valueOf = (headers: HeaderFields, name: string): string | undefined => {
   const field = singleHeader(headers, name)
   return field._tag === "Value" ? field.value : undefined
 }
 
-// Forms of other pages cannot send this type.
+// A cross-site form cannot send this content type; requiring it blocks CSRF.
 const json = /^application\/json *(;|$)/i
 
 const isSafe = (method: string): boolean => method === "GET" || method === "HEAD"
 
-/** Returns how a request is refused that the page did not send, and `undefined` for those it did. */
+/** Refuses a cross-site request; returns `undefined` for one from the page. */
 export const crossSiteRefusal = ({ headers, method }: ApiRequest): ApiResponse | undefined => {
   const site = valueOf(headers, "sec-fetch-site")
   if (site === undefined) {
@@ -132,18 +134,15 @@ export const crossSiteRefusal = ({ headers, method }: ApiRequest): ApiResponse |
     : refusalPage(415, "UNSUPPORTED_MEDIA_TYPE", "The content type must be application/json.")
 }
 
-/** The console as adapters mount it: the files of the page, and the API for those who may use it. */
-
-/** Who may use the console: a function of the host, or everybody who has the API key of an operator. */
+/** Who may use the console: a function from the host, or everybody with an operator's API key. */
 export type Authorize = Authenticate<ApiRequest> | "api-key"
 
-/** The options of the console. */
 export const consoleOptions = Setting.object({
   /**
-   * Says who may use the console: a function that returns an identity, as that of `authenticate` does, or
-   * `undefined` for everybody else; or `"api-key"`, with which operators and admins sign in with
-   * their API keys. An adapter's option `authenticate` receives the host's request and takes precedence.
-   * Without either, every request is answered 403.
+   * Decides who may use the console: a function returning an identity, as `authenticate` does, or
+   * `undefined` to refuse; or `"api-key"`, to let operators and admins sign in with their API keys. An
+   * adapter's option `authenticate` receives the host's request and takes precedence. Without either,
+   * every request is answered 403.
    */
   authorize: Setting.optional(
     Setting.guarded<Authorize>(
@@ -151,18 +150,18 @@ export const consoleOptions = Setting.object({
       (given) => given === "api-key" || Predicate.isFunction(given),
     ),
   ),
-  /** Where the console is, after the `basePath` of the API. Default: `"/console"`. */
+  /** The console's path after the API's `basePath`. Default: `"/console"`. */
   path: Setting.withDefault(handlerOptions.fields.basePath, "/console"),
 })
 
-/** The options that a host passes. */
+/** The options as a host passes them. */
 export interface ConsoleOptions extends Setting.InputOf<typeof consoleOptions> {}
 
 const forbidden = plainText(403, "You may not use the console.")
 
 const signInPage = html.replace("<html", "<html data-sign-in")
 
-/** The paths of the console that are not the API's. */
+/** The console's own paths. */
 const places = ["/", "/session", ...Object.keys(files).map((name) => `/${name}`)]
 
 const owned = new Set(["", ...places])
@@ -171,7 +170,7 @@ const api = "/api"
 
 const isFile = (name: string): name is keyof typeof files => Object.hasOwn(files, name)
 
-/** The role in an answer that says who sent a request. */
+/** Returns the role in a response from the identity operation. */
 const roleOf = ({ body }: ApiResponse): unknown => {
   const { data }: { readonly data?: unknown } = typeof body === "string" ? JSON.parse(body) : {}
   return Predicate.hasProperty(data, "role") ? data.role : undefined
@@ -179,7 +178,7 @@ const roleOf = ({ body }: ApiResponse): unknown => {
 
 const whoPath = "/v2/identity"
 
-/** Throws unless what the page calls is there. */
+/** Throws unless the API includes the page's operations. */
 const checkApi = ({ basePath, owns }: Mountable): void => {
   if (owns(`${basePath}${whoPath}`)) return
   throw new TypeError(
@@ -187,7 +186,7 @@ const checkApi = ({ basePath, owns }: Mountable): void => {
   )
 }
 
-/** How senders of requests are told apart. */
+/** How requests are authenticated. */
 type Access =
   | { readonly _tag: "Host"; readonly authenticate: Authenticate<void> }
   | { readonly _tag: "ApiKey" }
@@ -199,7 +198,7 @@ const accessOf = (request: ApiRequest, authorize: Authorize | undefined): Access
   return authorize && { _tag: "Host", authenticate: () => authorize(request) }
 }
 
-/** Says who sends a request of the page to the API. */
+/** Adds the principal to a request from the page to the API. */
 const signed = (request: ApiRequest, access: Access): ApiRequest => {
   if (access._tag === "Host") return { ...request, authenticate: access.authenticate }
   const token = sessionToken(request)
@@ -207,7 +206,7 @@ const signed = (request: ApiRequest, access: Access): ApiRequest => {
   return { ...request, headers: { ...request.headers, authorization } }
 }
 
-/** Says what the client sent: the log and the response name that. */
+/** Restores the client's original path for the log and the response. */
 const asSent = (request: ApiRequest): ApiRequest => ({
   ...request,
   originalPath: request.originalPath ?? request.path,
@@ -218,19 +217,18 @@ const isRead = ({ method }: ApiRequest): boolean => method === "GET" || method =
 const notAllowed = (allow: string): ApiResponse =>
   plainText(405, "The method is not allowed.", { Allow: allow })
 
-/** Leads a browser to the page, from the path without the slash that its links are relative to. */
+/** Redirects from the path without the trailing slash, because the page's links are relative. */
 const withSlash = ({ originalPath, path }: ApiRequest): ApiResponse => {
   const name = (originalPath ?? path).split("/").at(-1) ?? ""
   return plainText(308, "The console is at the path with a slash.", { Location: `${name}/` })
 }
 
 /**
- * Makes the operator's web page. Every adapter mounts it as it mounts the API, by default at
- * `/console/`. The page does what the API allows its user to do, and nothing else.
+ * Creates the operator's web page. Every adapter mounts it like the API, by default at `/console/`. A
+ * user can do there only what the API allows.
  *
- * Throws a `TypeError` if `tenure` is not what `await createTenure(…)` returns, or serves only the
+ * Throws a `TypeError` if `tenure` does not come from `await createTenure(…)` or serves only the
  * contract's part of the API, and `InvalidInput` if an option is invalid.
- *
  * @example
  * ```ts
  * import express from "express"
@@ -252,18 +250,18 @@ export const tenureConsole = (tenure: Mountable, given: ConsoleOptions = {}): Mo
   const basePath = `${tenure.basePath}${path}`
   const apiPath = `${basePath}${api}`
 
-  /** Returns the path of the API, without the base path; `undefined` for other paths. */
+  /** Returns the API path, without the base path; `undefined` for other paths. */
   const pathOfApi = (target: string): string | undefined => {
     if (!target.startsWith(`${apiPath}/`)) return undefined
     const inner = target.slice(apiPath.length)
     return isForwardedHeader(inner) && tenure.owns(tenure.basePath + inner) ? inner : undefined
   }
 
-  /** Sends a request to the API, for a path of it. */
+  /** Calls the API at a path. */
   const call = (request: ApiRequest): Promise<ApiResponse> =>
     tenure.handle({ ...request, path: tenure.basePath + request.path })
 
-  /** Asks the API who sends a request. */
+  /** Asks the API for the principal. */
   const identify = (request: ApiRequest): Promise<ApiResponse> =>
     call({
       ...asSent(request),
@@ -329,7 +327,7 @@ export const tenureConsole = (tenure: Mountable, given: ConsoleOptions = {}): Mo
       (target.startsWith(basePath) && owned.has(target.slice(basePath.length))),
     basePath,
     patterns: [
-      // At the root of a host, there is no path without the slash.
+      // At a host's root, there is no path without the slash.
       ...(basePath === "" ? [] : [""]),
       ...places,
       ...tenure.patterns.filter(isForwardedHeader).map((pattern) => `${api}${pattern}`),

@@ -1,8 +1,8 @@
-/** What the console answers by itself, with the header fields that keep browsers careful. */
+/** The console's own responses, with security header fields. */
 
 import type { ApiResponse } from "@tenure/core/adapter"
 
-/** Nothing but the console's own script and style, and requests to where the page comes from. */
+/** Allows only the console's own script and style, and requests to its own origin. */
 const contentSecurityPolicy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -24,7 +24,7 @@ const careful = {
   "X-Content-Type-Options": "nosniff",
 }
 
-/** Adds the header fields that all responses of the console have. */
+/** Adds the header fields shared by all console responses. */
 export const withSecurityHeaders = (response: ApiResponse): ApiResponse => ({
   ...response,
   headers: { ...response.headers, ...careful },
@@ -42,7 +42,6 @@ const respond = (
     body,
   })
 
-/** A file of the page. */
 export interface File {
   readonly type: string
   readonly text: string
@@ -51,8 +50,8 @@ export interface File {
 }
 
 /**
- * Answers with a file. It is kept by browsers only if they ask for the version that this server has:
- * during an update, servers of both versions answer.
+ * Serves a file. Browsers cache it only if they request this server's version, because two versions run
+ * during an update.
  */
 export const staticFile = ({ text, type, version }: File, query: string | undefined): ApiResponse =>
   respond(
@@ -73,11 +72,11 @@ export const plainText = (
   headers?: ApiResponse["headers"],
 ): ApiResponse => respond(status, "text/plain; charset=utf-8", `${text}\n`, headers)
 
-/** Answers the script of the page that a request succeeded. */
+/** Tells the page's script that a request succeeded. */
 export const noContent = (headers?: ApiResponse["headers"]): ApiResponse =>
   respond(200, "application/json", "{}", headers)
 
-/** Answers the script of the page as the API would, where the API is not asked. */
+/** Refuses a request as the API would, without asking the API. */
 export const refusalPage = (status: number, code: string, message: string): ApiResponse =>
   respond(
     status,

@@ -1,16 +1,13 @@
-/** The API, as the console passes it on: with the session of the user in place of a token. */
+/** The API through the console: with the user's session instead of a token. */
 
 import { createClient } from "@tenure/client"
 
-/**
- * How the server answered last: not at all, that its database does not answer, that nobody is signed in,
- * or otherwise.
- */
+/** The server's last answer: none, database unavailable, not signed in, or any other. */
 export type Link = "up" | "away" | "stuck" | "out"
 
 const listeners = new Set<(link: Link) => void>()
 
-/** Calls a function whenever the server has answered, or has not. Returns what stops that. */
+/** Calls a function after each answer or failure. Returns a function to stop this. */
 export const onLink = (listener: (link: Link) => void): (() => void) => {
   listeners.add(listener)
   return () => void listeners.delete(listener)
@@ -31,7 +28,7 @@ const linkOf = (response: Response): Link => {
   return status === 502 || status === 503 || status === 504 ? "away" : "up"
 }
 
-// No form of another page can have it, so the console asks for it.
+// A cross-site form cannot send this content type; the console requires it to block CSRF.
 const type = "application/json"
 
 /** Sends a request as the console wants it. */
@@ -51,17 +48,17 @@ const send: typeof fetch = async (input, init) => {
 const client = (maxRetries: number) =>
   createClient({
     baseUrl: new URL("api", location.href).href,
-    // The server puts that of the session in its place.
+    // The server replaces it with the session's token.
     token: "session",
     maxRetries,
     maxWait: 5000,
     fetch: send,
   })
 
-/** The operations of the API. */
+/** The API with retries. */
 export const api = client(2)
 
-/** The same, each of which is tried once. */
+/** The API without retries. */
 export const probe = client(0)
 
 const messageOf = (answer: unknown): string | undefined => {
@@ -98,7 +95,7 @@ const session = async (method: "POST" | "DELETE", headers: Record<string, string
   throw new Error(messageOf(answer) ?? foreign(response.status))
 }
 
-/** Begins a session. Rejects with the reason if that is refused. */
+/** Begins a session. Rejects with the error if the server refuses. */
 export const signIn = (token: string) => session("POST", { authorization: `Bearer ${token}` })
 
 /** Ends the session. */

@@ -1,4 +1,4 @@
-/** Who uses the page, and what they may do. */
+/** The user and their permissions. */
 
 import type { Identity } from "@tenure/client"
 import { createContext } from "preact"
@@ -14,18 +14,18 @@ export const Who = createContext<Identity>({
   read_only: true,
 })
 
-/** Tells whether the user has a role, or one that may more. */
+/** Tells whether the user's role includes another role. */
 export const covers = ({ role }: Identity, needed: Identity["role"]): boolean =>
   roles.indexOf(role) >= roles.indexOf(needed)
 
-/** Tells whether the user may see what needs a role. */
+/** Tells whether the user may see data for a role. */
 export const useSees = (needed: Identity["role"]): boolean => covers(useContext(Who), needed)
 
-/** Tells whether the user may make changes that need a role. */
+/** Tells whether the user may make changes for a role. */
 export const useMay = (needed: Identity["role"]): boolean => {
   const who = useContext(Who)
   return covers(who, needed) && !who.read_only
 }
 
-/** Tells whether the user may see what belongs to no project: the status of the server, and its audit trail. */
+/** Tells whether the user may see data outside projects: the server's status and audit trail. */
 export const seesAll = (who: Identity): boolean => covers(who, "admin") && who.projects === "all"

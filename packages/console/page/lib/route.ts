@@ -1,8 +1,8 @@
-/** Where the user is: the path behind the `#` of the address. */
+/** The current place: the path after `#` in the address. */
 
 import { useEffect, useState } from "preact/hooks"
 
-/** The segments of a path, decoded. */
+/** A path's segments, decoded. */
 export type Place = ReadonlyArray<string>
 
 const decode = (segment: string): string => {
@@ -20,7 +20,7 @@ const read = (): Place =>
     .filter((segment) => segment !== "")
     .map(decode)
 
-/** The address of a place. */
+/** Returns a place's address. */
 export const to = (...place: Place): string => `#/${place.map(encodeURIComponent).join("/")}`
 
 /** Goes to a place. */
@@ -28,7 +28,7 @@ export const go = (...place: Place): void => {
   location.hash = to(...place)
 }
 
-/** Returns where the user is. */
+/** Returns the current place. */
 export const usePlace = (): Place => {
   const [place, setPlace] = useState(read)
   useEffect(() => {

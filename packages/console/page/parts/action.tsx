@@ -1,13 +1,13 @@
-/** A button that asks before it does something. */
+/** A button with a confirmation dialog. */
 
 import { type ComponentChildren, type TargetedSubmitEvent, createContext } from "preact"
 import { useContext, useEffect, useRef, useState } from "preact/hooks"
 import { Problem } from "./load.tsx"
 
-/** Tells the user what was done. */
+/** Shows the user a message. */
 export const Announce = createContext<(message: string) => void>(() => {})
 
-/** What an action did: a sentence, and what is shown this once, such as a token. */
+/** An action's result: a sentence, and a value shown only once, such as a token. */
 interface Done {
   readonly message: string
   readonly once?: string
@@ -16,16 +16,16 @@ interface Done {
 type Run<A> = (fields: FormData) => Promise<A>
 
 interface Props {
-  /** The text of the button. */
+  /** The button's text. */
   readonly label: string
-  /** What the dialog asks. */
+  /** The dialog's question. */
   readonly title: string
-  /** The text of the button that does it; by default, that of the first one. */
+  /** The confirm button's text; by default, `label`. */
   readonly confirm?: string
   readonly isDangerous?: boolean
-  /** The fields of the form. */
+  /** The form fields. */
   readonly children?: ComponentChildren
-  /** Tries it out, and says what would be. */
+  /** Tries the action without effect, and describes the result. */
   readonly check?: Run<string>
   /** Whether it has to be tried out before. */
   readonly mustCheck?: boolean
@@ -34,7 +34,7 @@ interface Props {
   readonly onDone: () => void
 }
 
-/** Where the form is. */
+/** The form's state. */
 type Step =
   | { readonly _tag: "Asked" }
   | { readonly _tag: "Busy" }
@@ -119,7 +119,7 @@ const Form = (props: Props & { readonly close: () => void }) => {
   )
 }
 
-/** A button that opens a dialog, which does something once it is confirmed. */
+/** A button to open a dialog. Confirming the dialog runs the action. */
 export const Action = (props: Props & { readonly isSmall?: boolean }) => {
   const [isOpen, setOpen] = useState(false)
   return (
@@ -136,12 +136,12 @@ export const Action = (props: Props & { readonly isSmall?: boolean }) => {
   )
 }
 
-/** The text of a field, without spaces around it. */
+/** Returns a field's text without surrounding spaces. */
 export const textOf = (fields: FormData, name: string): string => {
   const value = fields.get(name)
   return typeof value === "string" ? value.trim() : ""
 }
 
-/** The text of a field, or `undefined` if it is empty. */
+/** Returns a field's text, or `undefined` if it is empty. */
 export const givenOf = (fields: FormData, name: string): string | undefined =>
   textOf(fields, name) || undefined

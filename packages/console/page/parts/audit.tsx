@@ -1,9 +1,9 @@
-/** Rows of the audit trail. */
+/** Audit rows. */
 
 import type { AuditRow, MembershipChange } from "@tenure/client"
 import { Time } from "./text.tsx"
 
-/** What was done, in words. */
+/** Actions in words. */
 export const deeds: Readonly<Record<AuditRow["action"], string>> = {
   granted: "Granted",
   imported: "Imported",
@@ -29,7 +29,7 @@ export const deeds: Readonly<Record<AuditRow["action"], string>> = {
   key_revoked: "Key revoked",
 }
 
-/** From and to which date; an announcement changes none. */
+/** The old and new end date; an announcement changes none. */
 export const Dates = ({ of: { from, to } }: { readonly of: MembershipChange | AuditRow }) => (
   <>
     {from !== null && from !== to && (
@@ -45,7 +45,7 @@ export const Dates = ({ of: { from, to } }: { readonly of: MembershipChange | Au
   </>
 )
 
-/** Who did it. */
+/** The author. */
 export const Author = ({
   of: { key_id, key_name },
 }: {

@@ -2,7 +2,7 @@
 
 import { Time } from "./text.tsx"
 
-/** A kind of count: its name, and the tone of its bars. */
+/** A series: its name and its bars' tone. */
 interface Series {
   readonly name: string
   readonly tone: "good" | "bad" | "warn"
@@ -22,11 +22,11 @@ const barWidth = 10
 
 const sumOf = (counts: ReadonlyArray<number>): number => counts.reduce((sum, one) => sum + one, 0)
 
-/** A sentence for those who do not see the bars. */
+/** Describes the bars for screen readers. */
 const inWords = (title: string, series: ReadonlyArray<Series>): string =>
   `${title}: ${series.map(({ counts, name }) => `${sumOf(counts)} ${name}`).join(", ")}`
 
-/** The bars of a minute, stacked from below. */
+/** One minute's bars, stacked upwards. */
 const Stack = (props: {
   readonly series: ReadonlyArray<Series>
   readonly index: number
@@ -56,7 +56,7 @@ const Stack = (props: {
   )
 }
 
-/** The same as a table, of the minutes that have any. */
+/** The chart as a table, without empty minutes. */
 const CountsTable = (props: ChartProps & { readonly totals: ReadonlyArray<number> }) => (
   <details>
     <summary>As a table</summary>
@@ -90,7 +90,7 @@ const CountsTable = (props: ChartProps & { readonly totals: ReadonlyArray<number
   </details>
 )
 
-/** A chart of counts by the minute. */
+/** A bar chart with counts per minute. */
 export const Bars = (props: ChartProps) => {
   const { minutes, series, title } = props
   const totals = minutes.map((_, index) => sumOf(series.map(({ counts }) => counts[index] ?? 0)))

@@ -1,4 +1,4 @@
-/** Deliveries of events to webhooks, with their attempts. */
+/** Deliveries to webhooks and their attempts. */
 
 import type { AnsweredAttempt, Attempt, Delivery, ShownDelivery } from "@tenure/client"
 import type { ComponentChildren } from "preact"
@@ -35,7 +35,7 @@ const Attempts = ({ of }: { readonly of: ReadonlyArray<Attempt> }) =>
     </table>
   )
 
-/** A header of a request. */
+/** Prints a header field. */
 const headerOf = ([name, value]: readonly [string, string | null]): string =>
   `${name}: ${value ?? "(new for each attempt)"}`
 
@@ -70,17 +70,17 @@ const Exchange = ({ attempts, request }: ShownDelivery) => (
   </div>
 )
 
-/** A delivery, which opens to show its attempts. */
+/** A delivery, unfolding to its attempts. */
 export const DeliveryRow = (props: {
   readonly delivery: Pick<Delivery, "attempts" | "due_at" | "state">
-  /** What it is about. */
+  /** The row's name. */
   readonly name: ComponentChildren
   readonly of: {
     readonly project_id: string
     readonly webhook_id: string
     readonly event_id: string
   }
-  /** What is behind its attempts. */
+  /** Contents after the attempts. */
   readonly children?: ComponentChildren
 }) => {
   const { of } = props

@@ -9,7 +9,7 @@ type Scheme = (typeof schemes)[number]
 
 const key = "tenure-console-scheme"
 
-/** Returns what the user has chosen. */
+/** Returns the user's choice. */
 export const chosen = (): Scheme =>
   schemes.find((scheme) => scheme === localStorage.getItem(key)) ?? "auto"
 
@@ -43,15 +43,15 @@ export const SchemeChoice = () => {
   )
 }
 
-/** Text that clients have sent, drawn as it is: no character hides, or turns what follows around. */
+/** Text from clients, shown literally: no character can hide or reorder text. */
 
-// Marks of direction, among them those that turn text around, and spaces without a width.
+// Direction marks, including those reordering text, and zero-width spaces.
 const deceptive = /[\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]/g
 
 const escape = (character: string): string =>
   `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`
 
-/** Writes characters that nobody sees as JSON would. */
+/** Escapes invisible characters as JSON does. */
 const visible = (text: string): string => text.replaceAll(deceptive, escape)
 
 const drawn = (child: unknown): unknown => (typeof child === "string" ? visible(child) : child)

@@ -1,4 +1,4 @@
-/** Fields of forms. */
+/** Form fields. */
 
 import type { ComponentChildren, InputHTMLAttributes } from "preact"
 import { useRef } from "preact/hooks"
@@ -19,7 +19,7 @@ export const Field = (props: {
   </label>
 )
 
-/** A field for a line of text. */
+/** A text field. */
 export const TextField = ({
   hint,
   label,
@@ -49,7 +49,7 @@ const steps = [
 const monthsAfter = (from: Date, months: number): Date => {
   const to = new Date(from)
   to.setUTCMonth(to.getUTCMonth() + months)
-  // A month that is shorter ends before the day: its last day counts.
+  // If the month is shorter, use its last day.
   if (to.getUTCDate() !== from.getUTCDate()) to.setUTCDate(0)
   return to
 }
@@ -57,9 +57,9 @@ const monthsAfter = (from: Date, months: number): Date => {
 const localOf = (date: Date): string => date.toISOString().slice(0, 19)
 
 /**
- * A date and a time in UTC, with buttons that lengthen what there is.
+ * A date and time in UTC, with buttons to extend the current end date.
  *
- * @param from - what they lengthen, in ISO text; by default, now
+ * @param from - the date to extend, in ISO text; by default, now
  */
 export const DateField = (props: {
   readonly name: string
@@ -96,13 +96,13 @@ export const DateField = (props: {
   )
 }
 
-/** The date in a field, in the form that the API takes; `undefined` if there is none. */
+/** Returns a field's date in the API's format; `undefined` if empty. */
 export const dateOf = (fields: FormData, name: string): string | undefined => {
   const text = textOf(fields, name)
   return text === "" ? undefined : new Date(`${text}Z`).toISOString()
 }
 
-/** The date in a field that must have one. */
+/** Returns a required field's date. */
 export const requiredDateOf = (fields: FormData, name: string): string => {
   const date = dateOf(fields, name)
   if (date === undefined) throw new Error("Choose a date.")

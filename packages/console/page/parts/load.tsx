@@ -1,17 +1,17 @@
-/** What is loaded from the API, and how the page shows that it is not there yet. */
+/** Loads data from the API, and shows progress and errors. */
 
 import type { Page } from "@tenure/client"
 import { type ComponentChildren, createContext } from "preact"
 import { useContext, useEffect, useRef, useState } from "preact/hooks"
 import { Time } from "./text.tsx"
 
-/** How often the server was away, for all screens. What they show is loaded again after each time. */
+/** The number of outages so far, for all screens: after each one, they load their data again. */
 export const Outages = createContext(0)
 
 /** Whether nothing can be loaded now, for all screens. */
 export const Lost = createContext(false)
 
-/** What is known of something that is loaded. An error leaves the value that was there before. */
+/** Data being loaded. An error keeps the previous value. */
 export interface Loading<A> {
   readonly value?: A
   /** When the value was loaded, in ISO text. */
@@ -20,7 +20,7 @@ export interface Loading<A> {
   readonly reload: () => void
 }
 
-/** The message of what was thrown. */
+/** Returns an error's message. */
 export const messageOf = (error: unknown): string =>
   error instanceof Error ? error.message : String(error)
 
@@ -60,7 +60,7 @@ export const useLoad = <A,>(
     }
   }, [key, turn, everyMillis, outages])
   const reload = () => setTurn((before) => before + 1)
-  // What belongs to another key is not shown.
+  // Another key's data is not shown.
   return state.key === key ? { ...state, reload } : { reload }
 }
 
@@ -71,7 +71,7 @@ export const Problem = ({ error }: { readonly error: unknown }) => (
   </p>
 )
 
-/** What was known at a time, and may have changed since if it is stale. */
+/** Data at a point in time, possibly outdated. */
 export const Known = (props: {
   /** In ISO text; `undefined` if nothing is known. */
   readonly at: string | undefined
@@ -88,7 +88,7 @@ export const Known = (props: {
   </div>
 )
 
-/** Shows what was loaded, or why it is not there. */
+/** Shows loaded data, or why it is missing. */
 export function Loaded<A>(props: {
   readonly from: Loading<A>
   readonly children: (value: A) => ComponentChildren
@@ -108,7 +108,7 @@ export function Loaded<A>(props: {
   )
 }
 
-/** A page of a list, and how to turn it. */
+/** A page in a list, and how to change pages. */
 interface Pages<Item> {
   readonly page: Loading<Page<Item>>
   /** Goes to the page before; `undefined` on the first one. */
@@ -117,7 +117,7 @@ interface Pages<Item> {
   readonly forth: (() => void) | undefined
 }
 
-/** Loads a list page by page. The user goes forth by the cursors of the API, and back by those before. */
+/** Loads a list page by page: forwards by the API's cursors, backwards by earlier ones. */
 export const usePages = <Item,>(
   load: (after: string | undefined, signal: AbortSignal) => Promise<Page<Item>>,
   key = "",
@@ -138,7 +138,7 @@ export const usePages = <Item,>(
   }
 }
 
-/** Shows a page of a list, and the buttons that turn it if there is more than one. */
+/** Shows a page, with buttons if there are several. */
 export function Paged<Item>(props: {
   readonly of: Pages<Item>
   readonly children: (items: ReadonlyArray<Item>) => ComponentChildren

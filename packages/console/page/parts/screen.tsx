@@ -1,4 +1,4 @@
-/** A screen: where it is, its title and its contents. */
+/** A screen: its place, title and contents. */
 
 import type { ComponentChildren } from "preact"
 import { useEffect, useRef } from "preact/hooks"
@@ -8,10 +8,10 @@ import { to } from "../lib/route.ts"
 /** A link to a screen above, and its name. */
 type Crumb = readonly [name: string, href: string]
 
-// The first screen leaves the focus where browsers put it.
+// The first screen leaves the focus to the browser.
 let hasFocused = false
 
-/** A screen. Those who read by ear begin at its title. */
+/** A screen. Screen readers begin at its title. */
 export const Screen = (props: {
   readonly title: string
   readonly above?: ReadonlyArray<Crumb>
@@ -53,11 +53,11 @@ type Tab = (typeof tabs)[number]
 
 const titleOf = (tab: Tab): string => tab.replace(/^./, (first) => first.toUpperCase())
 
-/** A screen of a project. */
+/** A screen in a project. */
 export const ProjectScreen = (props: {
   readonly project: string
   readonly tab: Tab
-  /** What is shown of it, if not all. */
+  /** The part shown, if not everything. */
   readonly title?: string
   readonly actions?: ComponentChildren
   readonly children: ComponentChildren
@@ -89,7 +89,7 @@ export const ProjectScreen = (props: {
   )
 }
 
-/** A table that narrow screens scroll. */
+/** A table, scrollable on narrow screens. */
 export const Table = (props: {
   readonly label: string
   readonly columns: ReadonlyArray<string>

@@ -1,4 +1,4 @@
-/** What is not even loaded until somebody asks for it: the audit trail says who has. */
+/** Sensitive data, loaded only on request because each disclosure is audited. */
 
 import type { ComponentChildren } from "preact"
 import { useEffect, useRef, useState } from "preact/hooks"
@@ -12,7 +12,7 @@ interface Props<A> {
   readonly children: (value: A) => ComponentChildren
 }
 
-/** What takes the place of the button, and its focus. */
+/** Replaces the button and takes its focus. */
 const Shown = <A,>({ children, load }: Props<A>) => {
   const place = useRef<HTMLDivElement>(null)
   useEffect(() => place.current?.focus(), [])
@@ -23,7 +23,7 @@ const Shown = <A,>({ children, load }: Props<A>) => {
   )
 }
 
-/** A button that loads something and shows it. */
+/** A button to load and show something. */
 export const Hidden = <A,>(props: Props<A>) => {
   const [isAsked, setAsked] = useState(false)
   return isAsked ? (
@@ -35,9 +35,7 @@ export const Hidden = <A,>(props: Props<A>) => {
   )
 }
 
-/** The data of an event, once somebody asks for it. */
-
-/** The data of an event. */
+/** An event's data, on request. */
 export const EventData = ({ id, project }: { readonly project: string; readonly id: string }) => (
   <Hidden
     what="data"

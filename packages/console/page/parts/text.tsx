@@ -19,7 +19,7 @@ const agoOf = (millis: number): string => {
   return relative.format(Math.round(millis / size), unit)
 }
 
-/** Writes a number of milliseconds, such as `1.2 s`. */
+/** Formats milliseconds, such as `1.2 s`. */
 export const durationOf = (millis: number): string => {
   if (millis < 1000) return `${millis} ms`
   const [unit, size] = units.find(([, length]) => millis >= 2 * length) ?? ["second", 1000]
@@ -28,7 +28,7 @@ export const durationOf = (millis: number): string => {
     : `${Math.round(millis / size)} ${unit}s`
 }
 
-/** Writes a number of things. */
+/** Formats a count, such as `2 checks`. */
 export const amountOf = (count: number, thing: string): string =>
   `${count.toLocaleString("en")} ${thing}${count === 1 ? "" : "s"}`
 

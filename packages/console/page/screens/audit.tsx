@@ -1,4 +1,4 @@
-/** Who changed what: in a project, or projects and keys themselves. */
+/** The audit trail: a project's, or the one for projects and keys. */
 
 import type { AuditRow } from "@tenure/client"
 import { api } from "../lib/api.ts"
@@ -8,7 +8,7 @@ import { Paged, usePages } from "../parts/load.tsx"
 import { ProjectScreen, Screen, Table } from "../parts/screen.tsx"
 import { Time } from "../parts/text.tsx"
 
-/** What was changed, with a link if there is a screen of it. */
+/** The changed object, with a link to its screen if there is one. */
 const Subject = ({ of, project }: { readonly of: AuditRow; readonly project?: string }) => {
   const { action, subject, user_id } = of
   if (project !== undefined && user_id !== null) {
@@ -81,7 +81,7 @@ const Refresh = ({ onClick }: { readonly onClick: () => void }) => (
   </button>
 )
 
-/** The changes of a project. */
+/** A project's audit trail. */
 export const ProjectAuditScreen = ({ project }: { readonly project: string }) => {
   const rows = usePages((after, signal) =>
     api.projects.audit({ project_id: project, after }, { signal }),
@@ -93,7 +93,7 @@ export const ProjectAuditScreen = ({ project }: { readonly project: string }) =>
   )
 }
 
-/** The changes of projects and keys. */
+/** The audit trail for projects and keys. */
 export const AuditScreen = () => {
   const rows = usePages((after, signal) => api.audit.list({ after }, { signal }))
   return (

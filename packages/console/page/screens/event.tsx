@@ -1,4 +1,4 @@
-/** One event: what it says, and where it was delivered. */
+/** An event and its deliveries. */
 
 import { api } from "../lib/api.ts"
 import { useMay } from "../lib/identity.ts"

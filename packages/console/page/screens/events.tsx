@@ -1,4 +1,4 @@
-/** The events of a project, as they come. */
+/** A project's events, live. */
 
 import { type FeedEvent, isTenureError } from "@tenure/client"
 import type { TargetedSubmitEvent } from "preact"
@@ -12,19 +12,19 @@ import { ProjectScreen, Table } from "../parts/screen.tsx"
 import { EventData } from "../parts/sensitive.tsx"
 import { Time } from "../parts/text.tsx"
 
-// The most events that are shown. Older ones give way.
+// The maximum number of events on screen. Older ones are removed.
 const mostShown = 200
 
-// The most events that are asked for at once. Of more, the user decides: there may be millions.
+// The maximum number of events per request. The user decides about more: there may be millions.
 const pageSize = 100
 
 // How long to wait after a failure, in milliseconds.
 const pause = 3000
 
-/** Which events are followed. */
+/** The events to follow. */
 interface Choice {
   readonly project: string
-  /** Where to begin: with the oldest event that is kept, or now. */
+  /** Where to begin: with the oldest kept event, or now. */
   readonly isFromStart: boolean
   /** Types joined by commas; empty for all. */
   readonly types: string
@@ -32,13 +32,13 @@ interface Choice {
   readonly isLive: boolean
 }
 
-// What does not go away by waiting.
+// Permanent errors.
 const lasting = ["VALIDATION_ERROR", "FORBIDDEN", "PROJECT_NOT_FOUND"] as const
 
 interface Followed {
   readonly events: ReadonlyArray<FeedEvent>
   readonly error?: unknown
-  /** Loads what comes next, if that is left to the user. */
+  /** Loads the next page, if the user decides about it. */
   readonly loadMore?: () => void
 }
 

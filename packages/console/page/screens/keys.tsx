@@ -27,7 +27,7 @@ const projectsOf = (fields: FormData): ApiKey["projects"] => {
   return ids.length === 0 ? "all" : ids
 }
 
-/** The state of a key in a word. */
+/** Describes a key's state in a word. */
 const stateOf = ({ expires_at, revoked_at }: ApiKey): string => {
   if (revoked_at !== null) return "revoked"
   return expires_at !== null && Date.parse(expires_at) <= Date.now() ? "expired" : "active"
@@ -123,7 +123,7 @@ const Row = ({ of, onDone }: { readonly of: ApiKey; readonly onDone: () => void 
   )
 }
 
-/** The list of keys. */
+/** The API keys. */
 export const KeysScreen = () => {
   const keys = usePages((after, signal) => api.apiKeys.list({ after }, { signal }))
   const mayIssue = useMay("admin")

@@ -21,7 +21,7 @@ interface Props {
   readonly onDone: () => void
 }
 
-/** Extends what the user sees: a membership that somebody else has changed meanwhile is left. */
+/** Extends the end date on screen: refused if somebody else has changed it meanwhile. */
 const Extend = (props: Props & { readonly end: string }) => {
   const extend = (fields: FormData, isDry: boolean) =>
     api.memberships.extend({
@@ -121,7 +121,10 @@ const Change = ({ change }: { readonly change: MembershipChange }) => {
 const hasBeginning = (oldest: MembershipChange): boolean =>
   (oldest.action === "granted" || oldest.action === "imported") && oldest.from === null
 
-/** Says what is missing before the oldest change of the last page. Stores keep a trail for a time, or a number of rows. */
+/**
+ * Explains gaps before the last page's oldest change. Stores keep a trail for a time, or a number of
+ * rows.
+ */
 const missingBefore = (oldest: MembershipChange | undefined, isMember: boolean): string | null => {
   if (oldest !== undefined)
     return hasBeginning(oldest) ? null : "Earlier changes are not kept any more."

@@ -1,4 +1,4 @@
-/** The members of a project. */
+/** A project's members. */
 
 import type { TargetedSubmitEvent } from "preact"
 import { useState } from "preact/hooks"
@@ -95,7 +95,7 @@ const Search = ({ project }: Props) => {
   )
 }
 
-/** The list of members. */
+/** The list with its filters. */
 export const MembersScreen = ({ project }: Props) => {
   const [state, setState] = useState<(typeof states)[number] | undefined>()
   const facts = useLoad(

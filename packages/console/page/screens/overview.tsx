@@ -15,10 +15,10 @@ const interval = 5000
 // How often the last hour is asked for, in milliseconds.
 const activityInterval = 15_000
 
-/** The most points of the chart: ten minutes. */
+/** The chart's maximum number of points: ten minutes. */
 const mostPoints = 120
 
-// What counts stop at.
+// The maximum for counts.
 const mostCounted = 10_000
 
 const countOf = (count: number | undefined): string => {
@@ -26,7 +26,7 @@ const countOf = (count: number | undefined): string => {
   return count >= mostCounted ? "10,000 or more" : count.toLocaleString("en")
 }
 
-/** A number and what it is. */
+/** A number and its name. */
 const Figure = (props: {
   readonly name: string
   readonly value: string
@@ -77,12 +77,12 @@ const names: Readonly<Record<keyof Status["stores"], string>> = {
   rate_limits: "Rate limits",
 }
 
-// The keys that are shown of those that were refused.
+// The maximum number of refused keys on screen.
 const mostRefused = 10
 
 const isStore = (name: string): name is keyof typeof names => name in names
 
-/** What the database has counted. */
+/** Counts from the database. */
 interface Counted {
   readonly waiting: number
   readonly dueFor: number | null
@@ -105,7 +105,7 @@ const countedIn = (status: Status): Counted | undefined => {
 const dueForOf = ({ dueFor }: Counted): string =>
   dueFor === null ? "none is due" : durationOf(dueFor)
 
-/** Says which stores do not answer, if there are any. */
+/** Names the stores without an answer. */
 const Silence = ({ stores }: Pick<Status, "stores">) => {
   const silent = Object.entries(stores).flatMap(([name, answers]) =>
     answers ? [] : [isStore(name) ? names[name] : name],
@@ -120,7 +120,7 @@ const Silence = ({ stores }: Pick<Status, "stores">) => {
   )
 }
 
-/** What was counted last, and when. */
+/** The latest counts and their time. */
 interface Latest {
   readonly counted: Counted
   readonly at: string
@@ -187,7 +187,7 @@ const Report = (props: {
   )
 }
 
-/** What the server that answers has done in the last hour. */
+/** The answering server's last hour. */
 const LastHour = ({ of: { minutes, refusals } }: { readonly of: Activity }) => {
   const starts = minutes.map(({ at }) => at)
   return (

@@ -37,7 +37,7 @@ const Deletion = ({
   </Action>
 )
 
-/** The list of projects. */
+/** The projects. */
 export const ProjectsScreen = () => {
   const projects = usePages((after, signal) => api.projects.list({ after }, { signal }))
   const mayChange = useMay("admin")

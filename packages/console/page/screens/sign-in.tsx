@@ -8,7 +8,7 @@ import { TextField } from "../parts/fields.tsx"
 import { Problem } from "../parts/load.tsx"
 import { Screen } from "../parts/screen.tsx"
 
-/** The form that asks for a key. */
+/** Asks for an API key. */
 export const SignInScreen = ({ onDone }: { readonly onDone: () => void }) => {
   const [error, setError] = useState<unknown>()
   const submit = async (event: TargetedSubmitEvent<HTMLFormElement>) => {

@@ -1,4 +1,4 @@
-/** One webhook: how it is doing, what was sent to it, and what can be done about it. */
+/** A webhook: its health, its deliveries, and actions on it. */
 
 import type { Delivery, WebhookHealth } from "@tenure/client"
 import { useState } from "preact/hooks"
@@ -234,7 +234,7 @@ const Deliveries = ({ turn, webhook }: { readonly webhook: Of; readonly turn: nu
   )
 }
 
-/** Finds a webhook among those of its project: to find it alone would show its secret. */
+/** Finds a webhook in its project's list, because requesting it alone would disclose its secret. */
 const find = async (
   { project_id, webhook_id }: Of,
   signal: AbortSignal,

@@ -1,4 +1,4 @@
-/** The webhooks of a project. */
+/** A project's webhooks. */
 
 import type { WebhookHealth } from "@tenure/client"
 import { api } from "../lib/api.ts"
@@ -10,13 +10,13 @@ import { Loaded, useLoad } from "../parts/load.tsx"
 import { ProjectScreen, Table } from "../parts/screen.tsx"
 import { State } from "../parts/text.tsx"
 
-/** The state of a webhook in a word. */
+/** Describes a webhook's state in a word. */
 export const stateOf = ({ disabled_at, failing_since }: WebhookHealth): string => {
   if (disabled_at !== null) return "disabled"
   return failing_since === null ? "enabled" : "failing"
 }
 
-/** The types that a webhook gets, in words. */
+/** Describes the webhook's event types in words. */
 export const typesOf = (types: ReadonlyArray<string> | null): string =>
   types === null ? "all" : types.join(", ")
 
