@@ -40,11 +40,9 @@ const standaloneSuite = (serving: Serving): void => {
   })
 }
 
-/** What every adapter must do: the whole API, over real connections. */
-
 /**
- * Declares the tests that certify an adapter: one that mounts the API in a host, or one that serves
- * the API alone.
+ * Declares the tests to certify an adapter: mounted in a host, or serving the API alone. They cover the
+ * whole API over real connections.
  */
 export const adapterSuite = (name: string, harness: AdapterHarness): void => {
   const serving = servingOn(harness)

@@ -1,4 +1,4 @@
-/** The suite of each port. */
+/** Certifies stores, port by port. */
 
 import { describe, it } from "@effect/vitest"
 import { createTenure } from "@tenure/core"
@@ -34,14 +34,14 @@ const suites: Readonly<Record<Port, (on: StoreTests) => void>> = {
   ProjectDirectory: projectDirectorySuite,
 }
 
-/** Declares the tests of a port. */
+/** Declares a port's tests. */
 export const declareSuite = <Host>(
   port: Port,
   harness: StoreHarness<Host>,
   registry: Registry,
 ): void => suites[port](testsOn(harness, registry))
 
-/** Declares the tests of a store that was closed. */
+/** Declares the tests for a closed store. */
 const closingSuite = <Host>({ layer }: StoreHarness<Host>, registry: Registry): void => {
   registry.describe("after closing", () => {
     registry.it(
@@ -72,8 +72,6 @@ const closingSuite = <Host>({ layer }: StoreHarness<Host>, registry: Registry): 
   })
 }
 
-/** What every store must do. */
-
 const vitest: Registry = { describe, it: (name, test) => it.live(name, () => test) }
 
 const standardPorts: ReadonlyArray<Port> = [
@@ -87,9 +85,7 @@ const standardPorts: ReadonlyArray<Port> = [
 ]
 
 /**
- * Declares the tests that certify a store: those of every port that Tenure needs, or of the ports
- * that the harness names.
- *
+ * Declares the tests to certify a store: for every port Tenure needs, or for the harness's ports.
  * @example
  * ```ts
  * import * as Layer from "effect/Layer"

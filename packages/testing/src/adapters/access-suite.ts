@@ -26,7 +26,7 @@ const endpoints: ReadonlyArray<readonly [method: string, path: string, body?: ob
   ["DELETE", "/integrations/webhooks/6ba7b810-9dad-41d1-80b4-00c04fd430c8"],
 ]
 
-/** A response without the fields that differ between any two. */
+/** Removes the fields unique to each response. */
 const comparable = ({ body, headers, status }: Incoming, project: string) => {
   const { date: _date, ...rest } = headers
   const { path, request_id: _id, ...fields } = fieldsOf(body)
@@ -268,23 +268,22 @@ export const accessSuite = (serving: Serving): void => {
   envelopeTests(serving)
 }
 
-/** Who may do what: every operation, for every role, in own, foreign and missing projects. */
+/** Permissions: every operation, for every role, in own, foreign and missing projects. */
 
-/** What is expected of an operation. */
 interface Expectation {
-  /** The least role that may call it; `"none"` if no key is needed. */
+  /** The lowest role allowed to call it; `"none"` if no key is needed. */
   readonly least: Role | "none"
   /** Whether the key must open all projects. */
   readonly needsAll?: boolean
-  /** The body of a request, for operations that need one. */
+  /** The request's body, if the operation needs one. */
   readonly body?: object
-  /** The content type of the body, if it is not JSON. */
+  /** The body's content type, if it is not JSON. */
   readonly type?: string
-  /** How those who may call it are answered: `"OK"` (default), or the code of an error. */
+  /** The expected result with permission: `"OK"` (default) or an error code. */
   readonly answer?: string
   /**
-   * How those who may use all projects are answered if the project does not exist; by default, with
-   * the code of a project that was not found.
+   * The expected result for a missing project with a key for all projects; by default, the code for a
+   * missing project.
    */
   readonly missing?: string
 }
@@ -293,7 +292,7 @@ const rolesSuiteExtend = "2099-01-01T00:00:00.000Z"
 
 const unknownWebhook = { answer: "WEBHOOK_NOT_FOUND" } as const
 
-/** The expectation of each operation. One that is missing does not compile. */
+/** Expectations by operation. A missing one does not compile. */
 const expectations: { readonly [Of in Operation]: Expectation } = {
   "memberships.extend": { least: "client", body: { extend: rolesSuiteExtend } },
   "memberships.extendAll": { least: "client", body: { extend: rolesSuiteExtend } },
@@ -343,7 +342,7 @@ const expectations: { readonly [Of in Operation]: Expectation } = {
   "docs.page": { least: "none" },
 }
 
-/** Somebody who sends requests, and the project that they may use. */
+/** A principal and its project. */
 interface Sender {
   readonly name: string
   readonly role: Role
@@ -363,7 +362,7 @@ const projects = ["p1", "p2", "p9"]
 
 const unknownId = "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
 
-/** Returns the path of an operation: for a member of the project, and otherwise for unknown things. */
+/** Returns an operation's path: for a member in the project, or with unknown ids. */
 const pathOf = (operation: Operation, project: string): string =>
   routes[operation].pattern
     .replace(":project_id", project)
@@ -383,7 +382,7 @@ const expectedOf = (operation: Operation, sender: Sender, project: string): stri
   return sender.projects.includes(project) ? answer : "PROJECT_NOT_FOUND"
 }
 
-/** Makes the member of both projects whom an operation may have removed. */
+/** Grants both projects' memberships again after an operation may have removed them. */
 const restore = async ({ tenure: { memberships } }: Fixture): Promise<void> => {
   for (const projectId of ["p1", "p2"]) {
     await memberships.createProject(projectId)

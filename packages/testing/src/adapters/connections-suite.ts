@@ -15,7 +15,7 @@ const body = JSON.stringify({ extend })
 const head = ({ token }: Fixture, ...lines: ReadonlyArray<string>): string =>
   [...lines, "Host: localhost", `Authorization: Bearer ${token}`, "", ""].join("\r\n")
 
-/** Sends a request over an agent, and returns the code of the response. */
+/** Sends a request through an agent, and returns the response's code. */
 const over = (agent: Http.Agent, { token, url }: Fixture): Promise<unknown> =>
   new Promise((resolve, reject) => {
     const { hostname, port } = new URL(url)
@@ -45,7 +45,7 @@ const breakOff = ({ url }: Fixture, sent: string): Promise<void> =>
     socket.write(sent, () => socket.destroy())
   })
 
-/** Opens a connection that sends many requests at once. `responses` counts those that are answered. */
+/** Opens a connection with many requests at once. `responses` counts the answered ones. */
 const flood = (
   { url }: Fixture,
   requests: number,

@@ -1,4 +1,4 @@
-/** What the suite of deliveries needs, and what its tests start. */
+/** Certifies deliveries: a store and a transport together, over real connections. */
 
 import { once } from "node:events"
 import * as Net from "node:net"
@@ -16,12 +16,12 @@ import {
 
 /** A store and a transport to certify. */
 export interface DeliveryHarness {
-  /** Returns a layer of empty stores, independent of the stores of earlier calls. */
+  /** Returns a layer with empty stores, independent from earlier calls. */
   readonly stores: () => Layer.Layer<StorePorts, unknown>
   readonly transport: NonNullable<TenureOptions["transport"]>
 }
 
-/** The project that tests publish events of. */
+/** The project for published events. */
 const deliveryProjectId = "p1"
 
 const defaults: WebhookOptions = {
@@ -44,7 +44,7 @@ const startSender = async ({ stores, transport }: DeliveryHarness, options: Webh
     tenure.webhooks.deliveries({ projectId: deliveryProjectId, webhookId })
   return {
     tenure,
-    /** The events that the host was told of. */
+    /** Events from the host's hook. */
     events,
     /** Publishes events one after another. */
     publish: async (count = 1): Promise<void> => {
@@ -58,7 +58,7 @@ const startSender = async ({ stores, transport }: DeliveryHarness, options: Webh
     },
     webhookTo: (url: string) => tenure.webhooks.create({ projectId: deliveryProjectId, url }),
     deliveries,
-    /** Returns the attempts of all deliveries to a webhook. */
+    /** Returns all attempts for a webhook. */
     attempts: async (webhookId: string) =>
       (await deliveries(webhookId)).flatMap(({ attempts }) => attempts),
   }
@@ -81,7 +81,7 @@ const startListener = async (onConnection: (socket: Net.Socket) => void) => {
   return { port: typeof address === "object" ? (address?.port ?? 0) : 0, close }
 }
 
-/** Returns functions that start what a test needs, and closes all of it after the test. */
+/** Returns functions to start servers and receivers, and closes them after the test. */
 const deliveriesOn = (harness: DeliveryHarness) => {
   const closing: Array<() => unknown> = []
 
@@ -108,10 +108,8 @@ const deliveriesOn = (harness: DeliveryHarness) => {
   }
 }
 
-/** What tests of deliveries start. */
+/** Functions for delivery tests. */
 type Deliveries = ReturnType<typeof deliveriesOn>
-
-/** What is delivered, and how it is signed. */
 
 /** Declares the tests. */
 const eventTests = ({ receiver, sender }: Deliveries): void => {
@@ -165,7 +163,7 @@ const eventTests = ({ receiver, sender }: Deliveries): void => {
   })
 }
 
-/** Receivers that are slow, or never end. */
+/** Slow and endless receivers. */
 
 const head = "HTTP/1.1 200 OK\r\n"
 
@@ -193,10 +191,10 @@ const slowReceivers = [
   ["sends its body byte by byte", "http", drip],
 ] as const
 
-// What waits for an attempt that hangs takes an hour.
+// After a hanging attempt, waiting takes an hour.
 const soonMillis = 10_000
 
-// More receivers than attempts that may be in flight.
+// More receivers than concurrent attempts.
 const hangingProjects = [
   { projects: 5, webhooks: 20, maxInFlight: 64 },
   { projects: 25, webhooks: 42, maxInFlight: 1024 },
@@ -211,7 +209,7 @@ const deadlineTests = ({ listener, receiver, sender }: Deliveries): void => {
         const { attempts, publish, webhookTo } = await sender({ timeout: 300 })
         const port = await listener(behave)
         const { id } = await webhookTo(`${scheme}://127.0.0.1:${port}/`)
-        // More than the four that may be in flight.
+        // More than the four concurrent attempts.
         await publish(6)
         await eventually(async () => (await attempts(id)).length === 6)
         for (const { durationMillis, result } of await attempts(id)) {
@@ -267,7 +265,7 @@ const deadlineTests = ({ listener, receiver, sender }: Deliveries): void => {
   })
 }
 
-/** Attempts that fail are repeated, at a pace that the receiver can bear. */
+/** Failing attempts are retried at a pace the receiver can bear. */
 
 const retriesFailing: Answer = (response) => void response.writeHead(500).end()
 
@@ -299,12 +297,12 @@ const retryTests = ({ receiver, sender }: Deliveries): void => {
       const { attempts, publish, webhookTo } = await sender({ retrySchedule: [50, "2 seconds"] })
       const { id } = await webhookTo(one.url)
       await publish()
-      // A delivery that is claimed before the first attempt is recorded does not wait.
+      // A delivery claimed before the first attempt is recorded does not wait.
       await eventually(async () => (await attempts(id)).length === 1)
       await publish()
       await one.until(3)
       const [first, ...others] = one.received
-      // The second that the receiver asked for, less the early firing of timers.
+      // The second requested by the receiver, minus the early firing in timers.
       for (const { at } of others) expect(at - (first?.at ?? 0)).toBeGreaterThan(900)
     })
 
@@ -315,7 +313,7 @@ const retryTests = ({ receiver, sender }: Deliveries): void => {
       await publish(60)
       await bad.until(10)
       await eventually(async () => (await attempts(id)).length === bad.received.length)
-      // Each delivery to another webhook takes a claim, which could include the failing one.
+      // Each delivery to another webhook takes a claim, and it could include the failing webhook.
       const good = await receiver()
       await webhookTo(good.url)
       for (let count = 1; count <= 20; count++) {
@@ -327,7 +325,7 @@ const retryTests = ({ receiver, sender }: Deliveries): void => {
   })
 }
 
-/** Webhooks that are disabled or deleted get no more deliveries. */
+/** Disabled and deleted webhooks get no more deliveries. */
 
 const typeOf = ({ body }: { readonly body: string }): unknown => JSON.parse(body).type
 
@@ -406,7 +404,7 @@ const endingTests = (deliveries: Deliveries): void => {
   })
 }
 
-/** A process that delivers only when it is told to. */
+/** A process delivering only on request. */
 
 /** Declares the tests. */
 const flushingTests = ({ receiver, sender }: Deliveries): void => {
@@ -445,9 +443,7 @@ const flushingTests = ({ receiver, sender }: Deliveries): void => {
   })
 }
 
-/** What a store and a transport must do together: deliveries over real connections. */
-
-/** Declares the tests that certify deliveries with a store and a transport. */
+/** Declares the tests to certify deliveries with a store and a transport. */
 export const deliverySuite = (name: string, harness: DeliveryHarness): void => {
   describe(name, () => {
     const deliveries = deliveriesOn(harness)

@@ -1,4 +1,4 @@
-/** The documentation of the API: a document for programs, and a page for people. */
+/** The API's documentation: a document for programs and a page for people. */
 
 import { describe, expect, it } from "vitest"
 import { send } from "../support/http.ts"

@@ -1,4 +1,4 @@
-/** Events reach webhooks: from a request to the API to a receiver that verifies signatures. */
+/** Events: from a request to the API, to webhooks and the feed. */
 
 import * as Http from "node:http"
 import { describe, expect, it } from "vitest"
@@ -26,7 +26,7 @@ const options = {
   webhooks: { allowedNetworks: ["127.0.0.0/8"], retrySchedule: [100, 100, 100] },
 }
 
-// Elapsed time is part of what the test is about. It may run again, since the machine may be busy.
+// These tests measure time, and may run again because the machine may be busy.
 const patiently = { retry: 2 }
 
 interface Registered {
@@ -34,7 +34,7 @@ interface Registered {
   readonly secret: string
 }
 
-/** Runs a test with a receiver that is registered as a webhook. */
+/** Runs a test with a receiver registered as a webhook. */
 const receiving =
   (
     test: (fixture: Fixture, receiver: Receiver, webhook: Registered) => Promise<void>,
@@ -209,7 +209,7 @@ const attemptTests = (serving: Serving): void => {
         },
         () => {},
       ),
-      // What waited for an attempt that hangs would take an hour.
+      // After a hanging attempt, waiting would take an hour.
       { webhooks: { ...options.webhooks, timeout: "1 hour" } },
     ),
   )
@@ -232,8 +232,8 @@ const deletionTests = (serving: Serving): void => {
         const { call } = fixture
         for (let count = 0; count < 20; count++)
           await call("PATCH", extendOne, { body: { extend } })
-        // Two attempts have failed, and after a failure a webhook gets one at a time: the other
-        // attempts hang, so that none starts by itself any more.
+        // Two attempts have failed. A failing webhook gets one attempt at a time, and the others hang:
+        // no attempt starts by itself now.
         await receiver.until(3)
         await eventually(async () => {
           const deliveries = await deliveriesOf(fixture, webhook)
@@ -250,7 +250,7 @@ const deletionTests = (serving: Serving): void => {
         expect(states).toEqual(Array.from({ length: 20 }, () => "cancelled"))
         sentinel.close()
       }, answerTwo()),
-      // Longer than the test takes, so that the two failed deliveries wait.
+      // Longer than the test, so the two failed deliveries wait.
       { webhooks: { ...options.webhooks, retrySchedule: ["1 hour"] } },
     ),
   )
@@ -266,7 +266,7 @@ export const eventsSuite = (serving: Serving): void => {
   })
 }
 
-/** The feed: live as Server-Sent Events, and clients that go while they wait. */
+/** The live feed by Server-Sent Events, and clients disconnecting while they wait. */
 
 const events = "/v2/projects/p1/events"
 const feedSuiteExtend = "2099-01-01T00:00:00.000Z"
@@ -279,11 +279,11 @@ const open = (
 ): Promise<EventStream> =>
   openEventStream(url, `${events}${query}`, { authorization: `Bearer ${token}`, ...headers })
 
-/** The types of the events that have arrived. */
+/** Returns the received event types. */
 const typesOf = ({ blocks }: EventStream) =>
   blocks().flatMap(({ event }) => (event === undefined ? [] : [event]))
 
-/** The last id that has arrived. */
+/** Returns the last received id. */
 const idOf = ({ blocks }: EventStream) =>
   blocks().reduce<string | undefined>((last, { id }) => id ?? last, undefined)
 
@@ -383,7 +383,7 @@ const abandon = ({ token, url }: Fixture): Promise<void> =>
       headers: { authorization: `Bearer ${token}` },
     })
     request.on("error", () => {}).on("close", resolve)
-    // The server has taken the request by the time that it answers another one.
+    // When the server answers another request, it has received this one.
     request.on("finish", () => {
       void fetch(url).finally(() => request.destroy())
     })

@@ -1,4 +1,4 @@
-/** What the suite of adapters needs, and what its tests run with. */
+/** The adapter suite's harness and fixtures. */
 
 import type { Server } from "node:http"
 import type { Promises, Tenure, TenureOptions } from "@tenure/core"
@@ -14,21 +14,21 @@ export interface RunningServer {
 
 /** How a host mounts the API. */
 export interface Mount {
-  /** The path that the API is mounted under, for example `/members`. Empty for none. */
+  /** The API's mount path, for example `/members`. Empty for none. */
   readonly path: string
-  /** Whether the host's JSON parser runs before the API, if hosts of this kind have parsers. */
+  /** Whether the host's JSON parser runs before the API, for hosts with parsers. */
   readonly isBehindParser: boolean
 }
 
 /** An adapter to certify. */
 export interface AdapterHarness {
   /**
-   * Starts a server on stores that are empty and that no other server uses. Its transport for
-   * webhooks can reach 127.0.0.1 if the options allow it.
+   * Starts a server on new, empty stores. Its webhook transport can reach 127.0.0.1 if the options
+   * allow it.
    *
-   * Besides the API, the host has routes of its own, after the API: `POST /own` responds with the
-   * JSON that it receives, and `GET /broken` throws, which the host's error handler answers with
-   * 418. Every other path is not found, as is usual for the host.
+   * After the API, the host has its own routes: `POST /own` responds with the received JSON, and `GET
+   * /broken` throws; the host's error handler answers it 418. All other paths are not found, as usual
+   * for the host.
    */
   readonly start: (options: TenureOptions, mount: Mount) => Promise<RunningServer>
   /** Whether the server serves the API alone, without a host around it. `false` by default. */
@@ -40,7 +40,7 @@ export interface AdapterHarness {
   readonly isSameBehindParser?: boolean | undefined
 }
 
-/** Options of a request. The headers are added to those that the API requires. */
+/** A request's options. The headers are added to the required ones. */
 interface Call {
   readonly token?: string | undefined
   readonly headers?: Readonly<Record<string, string | ReadonlyArray<string>>>
@@ -50,20 +50,20 @@ interface Call {
 
 /** A server with two projects, and an API key for each. */
 export interface Fixture extends RunningServer {
-  /** Opens `p1`, whose members are 1001, 1002 and 1003. */
+  /** Opens `p1` with the members 1001, 1002 and 1003. */
   readonly token: string
-  /** Opens `p2`, which has no members. */
+  /** Opens `p2` without members. */
   readonly otherToken: string
   /** Opens `p1` for an operator. */
   readonly operatorToken: string
-  /** Sends a request with the token of `p1`, as JSON if it has a body. */
+  /** Sends a request with the token for `p1`, as JSON if it has a body. */
   readonly call: (method: string, path: string, call?: Call) => Promise<Incoming>
 }
 
 const bytesOf = (body: unknown): string | Uint8Array =>
   typeof body === "string" || body instanceof Uint8Array ? body : JSON.stringify(body)
 
-/** The initial end date of the members of `p1`. */
+/** The initial end date for the members in `p1`. */
 export const initialEndDate = "2027-01-01T00:00:00.000Z"
 
 const prepare = async (server: RunningServer): Promise<Fixture> => {
@@ -97,21 +97,21 @@ const prepare = async (server: RunningServer): Promise<Fixture> => {
   }
 }
 
-/** Returns a function that runs a test against a new server. */
+/** Runs a test against a new server. */
 export type Serving = (
   test: (fixture: Fixture) => Promise<void>,
   options?: TenureOptions,
   mount?: Partial<Mount>,
 ) => () => Promise<void>
 
-// Limits that no test reaches by accident.
+// Limits beyond any test's reach.
 const generous: TenureOptions["rateLimits"] = {
   perKey: { limit: 1_000_000, window: "1 minute" },
   perAddress: { limit: 1_000_000, window: "1 minute" },
   burst: { limit: 1_000_000, window: "1 second" },
 }
 
-/** Returns the function that declares tests against new servers, by default before the host's parser. */
+/** Returns a function to declare tests against new servers, by default before the host's parser. */
 export const servingOn =
   ({ start }: AdapterHarness, isBehindParser = false): Serving =>
   (test, options, mount) =>
@@ -126,8 +126,6 @@ export const servingOn =
       await server.close()
     }
   }
-
-/** Servers of hosts under test. */
 
 /** Starts a host's server on a free port. Its `close` also closes all connections, and Tenure. */
 export const listening = async (server: Server, tenure: Tenure): Promise<RunningServer> => {

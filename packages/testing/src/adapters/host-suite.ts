@@ -1,4 +1,4 @@
-/** The API next to the routes of its host. */
+/** The API beside its host's routes. */
 
 import { describe, expect, it } from "vitest"
 import {
@@ -16,7 +16,7 @@ const extendOne = "/v2/projects/p1/memberships/1001/extend"
 const extend = "2099-01-01T00:00:00.000Z"
 const extended = { total: 1, data: { new_end_date: extend } }
 
-/** Paths outside the API, some of which look similar. */
+/** Paths outside the API, some similar to its paths. */
 const strangers = [
   "/",
   "//",

@@ -24,7 +24,9 @@ const sequence = async (
 
 const list = ({ call }: Fixture) => call("GET", webhooks)
 
-/** Expects a documented refusal, with `code` instead of `error_code`, and without `ok`. Returns the wait. */
+/**
+ * Expects a documented refusal, with `code` instead of `error_code` and without `ok`. Returns the wait.
+ */
 const expectRefusal = (response: Incoming, limit: number): number => {
   expectHeaders(response)
   expect(response.status).toBe(429)
@@ -61,7 +63,7 @@ const bucketTests = (serving: Serving): void => {
         })
         expectRefusal(await list(fixture), 100)
       },
-      // The default limit, with a window so long that no token returns during the test.
+      // The default limit with a long window: no token returns during the test.
       { rateLimits: { perKey: { limit: 100, window: "1 hour" }, perAddress: many, burst: many } },
     ),
   )
@@ -79,7 +81,7 @@ const bucketTests = (serving: Serving): void => {
         expect(refused.length).toBeLessThanOrEqual(40)
         const waits = refused.map((response) => expectRefusal(response, 20))
         expect(new Set(waits)).toEqual(new Set([1]))
-        // The wait is what this test is about.
+        // The test is about this wait.
         await sleep(1000)
         expect((await list(fixture)).status).toBe(200)
       },

@@ -8,7 +8,7 @@ const extendOne = "/v2/projects/p1/memberships/1001/extend"
 const webhooks = "/v2/projects/p1/integrations/webhooks"
 const valid = JSON.stringify({ extend: "2099-01-01T00:00:00.000Z" })
 
-/** Paths of the API, with the methods that they allow. */
+/** API paths with their allowed methods. */
 const paths: ReadonlyArray<readonly [path: string, allow: string]> = [
   [extendOne, "PATCH"],
   ["/v2/projects/p1/memberships/extend", "PATCH"],
@@ -285,8 +285,8 @@ export const malformedSuite = (serving: Serving): void => {
 }
 
 /**
- * Declares the tests for a server with a parser before the API. Parsers replace what is not UTF-8, so the
- * API does not learn of it.
+ * Declares the tests for a server with a parser before the API. Parsers replace invalid UTF-8, so the
+ * API cannot detect it.
  */
 export const parsedSuite = (serving: Serving): void => {
   describe("a body that the host's parser has read or refused", () => {

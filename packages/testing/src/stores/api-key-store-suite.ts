@@ -1,4 +1,4 @@
-/** What every `ApiKeyStore` must do. */
+/** Certifies an `ApiKeyStore` and a `TicketStore`. */
 
 import { expect } from "@effect/vitest"
 import {
@@ -31,7 +31,7 @@ const prepared = Effect.gen(function* () {
 /** A page with all keys. */
 const all = { after: undefined, limit: 1000, within: "all" } as const
 
-/** The revocation of a key. */
+/** Revokes a key. */
 const revocation = ({ id }: ApiKey, at = 5) =>
   ({ ...occasion, keyId: id, at, within: "all" }) as const
 
@@ -211,7 +211,7 @@ const revocationTests = ({ test }: StoreTests): void => {
     }))
 }
 
-/** Adds keys that open all projects, the first one, the second one, both, and none. */
+/** Adds keys for all projects, the first, the second, both, and none. */
 const mixed = Effect.fnUntraced(function* (store: ApiKeyStore["Service"]) {
   const keys = [
     { ...apiKey("all"), projects: "all" },
@@ -394,11 +394,9 @@ export const apiKeyStoreSuite = (on: StoreTests): void => {
   transactionTests(on)
 }
 
-/** What every `TicketStore` must do. */
-
 const bounds = { lifeMillis: 60_000, most: 3 }
 
-/** A ticket of a key. */
+/** Creates a key's ticket. */
 const ticketOf = (keyId: string, text: string = crypto.randomUUID()): Ticket => ({
   digest: digestToken(text),
   keyId: ApiKeyId(keyId),
@@ -476,7 +474,7 @@ const boundTests = ({ advance, test }: StoreTests): void => {
     }))
 }
 
-/** Tickets that are added while the clock is ahead. */
+/** Tickets added while the clock is ahead. */
 const clockTests = ({ advance, test }: StoreTests): void => {
   const day = 86_400_000
 

@@ -1,4 +1,4 @@
-/** Steps that tests of announcements share. */
+/** Certifies announcements in a `MembershipStore`. */
 
 import { expect } from "@effect/vitest"
 import {
@@ -24,36 +24,36 @@ import type { StoreTests } from "./harness.ts"
 
 export const dayMillis = 86_400_000
 
-/** The reminders of the tests, in days. */
+/** The reminders in these tests, in days. */
 const reminders = [7, 1] as const
 
-/** The leads of reminders in days. */
+/** Converts reminders' leads from days. */
 const leadsOf = (inDays: ReadonlyArray<number>): ReadonlyArray<Millis> =>
   reminderLeads(inDays.map((days) => Millis(days * dayMillis)))
 
 const leads = leadsOf(reminders)
 
 /**
- * Returns the date a number of days from now. The clock of a database stands still when its harness moves
- * what it stores into the past, so dates are counted from the time at which they are used.
+ * Returns the date a number of days from now. Dates are calculated when used: some harnesses move
+ * stored data into the past, while the database's clock stands still.
  */
 export const inDays = (days: number): Effect.Effect<EndDate> =>
   Effect.map(currentUnixMillis, (now) => EndDate(now + days * dayMillis))
 
-/** A store of memberships that announces ends, and those steps of the tests that need more than one call. */
+/** A membership store with announcements, and the tests' longer steps. */
 interface Announcing {
   readonly store: MembershipStore["Service"]
   readonly expiry: ExpiryStore
   readonly judge: DecideAnnouncement
-  /** Grants a membership that ends a number of days from now. */
+  /** Grants a membership ending a number of days from now. */
   readonly grant: (userId: UserId, days: number) => Effect.Effect<unknown, unknown>
   /** Extends a membership until a number of days from now. */
   readonly extend: (userId: UserId, days: number) => Effect.Effect<unknown, unknown>
-  /** Sweeps until nothing is due. Returns what was announced, in the order of the users and dates. */
+  /** Sweeps until nothing is due. Returns the announcements, ordered by user and date. */
   readonly sweep: Effect.Effect<ReadonlyArray<Announced>, unknown>
 }
 
-/** What an event announces: `user` ended, or ends within the days of a reminder. */
+/** An announcement: `user` has ended, or ends within the reminder's days. */
 type Announced = readonly [type: string, user: string, reminderDays?: number]
 
 const announcedBy = ({ body, type }: Event): Announced => {
@@ -81,8 +81,8 @@ const drain = (
   })
 
 /**
- * Repeats a step until it returns something. Stores look at memberships that were there before once all
- * transactions are over that ran then, and other tests may have some on the same server.
+ * Repeats a step until it returns something. A store first waits for all older transactions before it
+ * looks at existing memberships, and other tests may run some on the same server.
  */
 const eventually = <A, E, R>(
   step: Effect.Effect<ReadonlyArray<A>, E, R>,
@@ -90,9 +90,9 @@ const eventually = <A, E, R>(
   Effect.repeat(step, { until: (found) => found.length > 0, times: 2000 })
 
 /**
- * Runs a test on a store with two projects, unless the store cannot announce ends.
+ * Runs a test on a store with two projects, unless the store has no announcements.
  *
- * @param prepare - what happens before the store watches the dates
+ * @param prepare - runs before the store watches the dates
  */
 const announcing = <A, E, R>(
   test: (on: Announcing) => Effect.Effect<A, E, R>,
@@ -109,7 +109,8 @@ const announcing = <A, E, R>(
     const extend = (userId: UserId, days: number) =>
       Effect.flatMap(inDays(days), (endDate) => store.extend({ ...change(p1), userId, endDate }))
     if (prepare !== undefined) yield* prepare({ store, grant })
-    // Asked for before each sweep: a harness may have moved it into the past with all that is stored.
+    // Requested before each sweep, because a harness may have moved it into the past with all stored
+    // data.
     const watched = expiry.watch(leads)
     let since = yield* watched
     const judge: DecideAnnouncement = (candidate, now) =>
@@ -126,7 +127,7 @@ const announcing = <A, E, R>(
         .map(announcedBy)
         .toSorted((one, other) => (String(one.slice(1)) < String(other.slice(1)) ? -1 : 1)),
     )
-    // A store of several databases watches each of them from its first sweep on.
+    // A store over several databases watches each from its first sweep.
     if (prepare === undefined) yield* drain(watching, judge)
     yield* test({ store, expiry: watching, judge, grant, extend, sweep })
   })
@@ -413,7 +414,8 @@ const announcingTests = ({ advance, describe, test }: StoreTests): void => {
             seen.push(candidate.endDate - now)
             return judge(candidate, now)
           })
-          // A store looks once more at what was locked, by a pass or by another test's transaction.
+          // A store looks again at locked memberships, whether a pass or another test's transaction
+          // locked them.
           expect(yield* eventually(Effect.as(looking, seen))).not.toHaveLength(0)
           yield* days(13)
           expect(yield* sweep).toEqual([["membership.expiring", u1, 7]])
@@ -542,11 +544,11 @@ const announcingTests = ({ advance, describe, test }: StoreTests): void => {
   })
 }
 
-/** Random sequences of changes, sweeps and days, compared with a simple model that has a clock. */
+/** Random sequences: changes, sweeps and days, compared with a simple model with a clock. */
 
 const modelUser = fc.constantFrom(u1, u2, u3)
 
-/** A date as the number of days since the beginning, at noon: whole days are over between two dates. */
+/** A date in days since the beginning, at noon: between two dates, whole days pass. */
 const date = fc.integer({ min: -5, max: 40 }).map((day) => day + 0.5)
 
 const modelStep = fc.oneof(
@@ -559,7 +561,7 @@ const modelStep = fc.oneof(
   }),
   fc.record({ _tag: fc.constant("End" as const), user: modelUser }),
   fc.record({ _tag: fc.constant("Days" as const), days: fc.integer({ min: 1, max: 10 }) }),
-  // Processes that sweep at the same time, and die after some steps.
+  // Processes sweeping at the same time, and dying after some steps.
   fc.record({
     _tag: fc.constant("Die" as const),
     after: fc.array(fc.nat({ max: 30 }), { minLength: 1, maxLength: 3 }),
@@ -569,13 +571,13 @@ const modelStep = fc.oneof(
 
 type Step = typeof modelStep extends fc.Arbitrary<infer A> ? A : never
 
-/** A member, and the day and the reminder of the last announcement; 0 for the end itself. */
+/** A member, with the last announcement's day and reminder; 0 for the end itself. */
 interface Member {
   date: number
   announced?: readonly [date: number, reminder: number]
 }
 
-/** Returns the shortest reminder that has come on a day; 0 for the end itself, `undefined` for none. */
+/** Returns the shortest reminder due by a day; 0 for the end itself, `undefined` for none. */
 const comeOn = (end: number, day: number): number | undefined =>
   [0, ...reminders.toReversed()].find((reminder) => end - reminder <= day)
 
@@ -588,7 +590,10 @@ class Model {
     this.members.set(userId, { ...this.members.get(userId), date: to })
   }
 
-  /** What has to be announced of a member: the shortest reminder, unless it was or a shorter one was. */
+  /**
+   * Returns the announcement due for a member: the shortest reminder, unless it or a shorter one was
+   * announced.
+   */
   dueOf({ announced, date: at }: Member): number | undefined {
     const reminder = comeOn(at, this.day)
     if (reminder === undefined || at <= 0) return undefined
@@ -601,7 +606,7 @@ class Model {
     )
   }
 
-  /** Takes note of an announcement, which must be due. */
+  /** Records an announcement. It must be due. */
   announced(userId: UserId, endDate: number, reminder: number): void {
     const member = this.members.get(userId)
     expect([userId, member?.date, member && this.dueOf(member)]).toEqual([
@@ -637,7 +642,7 @@ const announcingModelTests = ({ advance, property }: StoreTests): void =>
           const origin = yield* currentUnixMillis
           let { cursor } = yield* feed.read([p1], "now", { events: 1, bytes: 1000 })
 
-          /** The days by which what is stored was moved into the past, in place of the clock. */
+          /** The days by which stored data was moved into the past, instead of moving the clock. */
           const moved = Effect.map(currentUnixMillis, (now) =>
             now - origin < (model.day * dayMillis) / 2 ? model.day : 0,
           )
@@ -712,9 +717,7 @@ const announcingModelTests = ({ advance, property }: StoreTests): void =>
       ),
   )
 
-/** What every `MembershipStore` must do that announces ends. */
-
-/** Declares the tests, which pass a store that declares itself without. */
+/** Declares the tests. A store declaring itself without announcements passes them. */
 export const expirySuite = (on: StoreTests): void => {
   announcingTests(on)
   announcingModelTests(on)

@@ -1,4 +1,4 @@
-/** What every `FeedStore` must do. */
+/** Certifies a `FeedStore`. */
 
 import { expect } from "@effect/vitest"
 import {
@@ -21,7 +21,7 @@ import { HostTransaction, type StoreTests, undone } from "./harness.ts"
 
 const large: FeedPageSize = { events: 100, bytes: 1_000_000 }
 
-/** Prepares a feed of two projects. */
+/** Prepares a feed for two projects. */
 const prepared = Effect.gen(function* () {
   const memberships = yield* MembershipStore
   yield* memberships.createProject(p1, occasion)
@@ -177,7 +177,7 @@ const readingTests = ({ describe, test }: StoreTests): void => {
         expect(error).toMatchObject({ _tag: "ProjectNotFound", projectId: "nowhere" })
         yield* publish(1)
         expect((yield* feed.read([nowhere, p1], "start", large)).events).toHaveLength(1)
-        // Also from a place that is none.
+        // Also from an invalid cursor.
         const lost = yield* Effect.flip(feed.read([nowhere], FeedCursor("none"), large))
         expect(lost._tag).toBe("ProjectNotFound")
       }))
@@ -190,7 +190,7 @@ const expiringTests = ({ describe, test }: StoreTests): void => {
       Effect.gen(function* () {
         const { feed } = yield* prepared
         const { cursor } = yield* feed.read([p1], "now", large)
-        // The text begins with what tells the histories apart.
+        // The text begins with the history's id.
         const other = FeedCursor(`${cursor.startsWith("0") ? "1" : "0"}${cursor.slice(1)}`)
         const error = yield* Effect.flip(feed.read([p1], other, large))
         expect(error._tag).toBe("CursorExpired")
@@ -216,7 +216,7 @@ const expiringTests = ({ describe, test }: StoreTests): void => {
   })
 }
 
-/** Runs work in a transaction that ends when it is told to. */
+/** Runs work in a transaction, held open until released. */
 const held = <A, E>(work: Effect.Effect<A, E, StorePorts>) =>
   Effect.gen(function* () {
     const { run } = yield* HostTransaction

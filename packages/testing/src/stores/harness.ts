@@ -1,4 +1,4 @@
-/** What a suite needs to know of the store that it certifies. */
+/** The store suite's harness. */
 
 import { expect } from "@effect/vitest"
 import type { StorePorts } from "@tenure/core/store"
@@ -7,7 +7,6 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import fc from "fast-check"
 
-/** A port that a store can implement. */
 export type Port =
   | "MembershipStore"
   | "WebhookStore"
@@ -21,44 +20,45 @@ export type Port =
 /**
  * A store to certify.
  *
- * @typeParam Host - what the layer provides besides the stores, such as a client of the database
+ * @typeParam Host - the layer's services besides the stores, such as a database client
  */
 export interface StoreHarness<Host = never> {
-  /** Builds all stores, empty. Stores that remember nothing in the process can be built once, and emptied. */
+  /** Builds all stores, empty. Stores without state in the process can be built once, and emptied. */
   readonly layer: Layer.Layer<StorePorts | Host, unknown>
   /** Moves the stores' clock forward, or back by a negative number: a clock can be set. */
   readonly advance: (millis: number) => Effect.Effect<void>
   /**
-   * How far the instants of a take may be off, in milliseconds, because several clocks take part in it.
+   * How far a take's instants may be off, in milliseconds, because several clocks are involved.
    * Default: 0.
    */
   readonly clockErrorMillis?: number | undefined
-  /** Whether projects are in several databases, each with idempotency keys of its own. Default: `false`. */
+  /** Whether projects are in several databases, each with its own idempotency keys. Default: `false`. */
   readonly hasSeveralDatabases?: boolean | undefined
-  /** With how many inputs each property is tried. Fewer for stores that consist of others. Default: 50. */
+  /** The number of inputs per property. Fewer for stores composed from others. Default: 50. */
   readonly runs?: number | undefined
-  /** The ports to certify. By default all but `ProjectDirectory`, which only the first of several stores needs. */
+  /**
+   * The ports to certify. Default: all but `ProjectDirectory`, needed only by the first among several
+   * stores.
+   */
   readonly ports?: ReadonlyArray<Port> | undefined
   /**
-   * Runs work in a transaction of the host, which is undone if the work fails. With it, the suites
-   * also certify that the stores take part in such transactions.
+   * Runs work in a transaction from the host, and rolls it back if the work fails. With it, the suites
+   * also certify that stores take part in such transactions.
    */
   readonly transaction?:
     | (<A, E>(
         work: Effect.Effect<A, E, StorePorts>,
       ) => Effect.Effect<A, unknown, StorePorts | Host>)
     | undefined
-  /** Whether only one transaction of the host can be open at a time. Default: `false`. */
+  /** Whether the host can have only one open transaction. Default: `false`. */
   readonly hasOneTransaction?: boolean | undefined
 }
 
-/** Transactions of the host in which stores take part. */
-
-/** Transactions of the host, on the same database as the stores. */
+/** The host's transactions, on the same database as the stores. */
 export class HostTransaction extends Context.Service<
   HostTransaction,
   {
-    /** Runs work in a transaction, which is undone if the work fails. */
+    /** Runs work in a transaction, and rolls it back if the work fails. */
     readonly run: <A, E>(
       work: Effect.Effect<A, E, StorePorts>,
     ) => Effect.Effect<A, unknown, StorePorts>
@@ -81,7 +81,7 @@ const hostTransactionLayer = <Host>(
     ),
   )
 
-/** Runs work in a transaction of the host that fails after it. */
+/** Runs work in a transaction and rolls it back. */
 export const undone = Effect.fnUntraced(function* <A, E>(work: Effect.Effect<A, E, StorePorts>) {
   const { run } = yield* HostTransaction
   let isDone = false
@@ -93,23 +93,20 @@ export const undone = Effect.fnUntraced(function* <A, E>(work: Effect.Effect<A, 
   expect(isDone).toBe(true)
 })
 
-/** Tests and properties that each run against stores of their own. */
-
-/** Receives the tests that suites declare. */
+/** Receives the tests declared by suites. */
 export interface Registry {
   readonly describe: (name: string, declare: () => void) => void
   readonly it: (name: string, test: Effect.Effect<unknown, unknown>) => void
 }
 
-/** A layer of stores. */
 type StoreTestsLayer = StoreHarness["layer"]
 
-/** Declares tests. They run on the clock of the stores. */
+/** Declares tests. They run on the stores' clock. */
 const testOn = (layer: StoreTestsLayer, { it }: Registry) => {
   const test = <A, E>(name: string, run: () => Effect.Effect<A, E, StorePorts>): void =>
     it(name, Effect.provide(Effect.suspend(run), layer))
 
-  /** Declares a test for each case. `%s` in the name stands for the first element of the case. */
+  /** Declares a test per case. `%s` in the name stands for the case's first element. */
   const each =
     <Case extends readonly [string, ...ReadonlyArray<unknown>]>(cases: ReadonlyArray<Case>) =>
     <A, E>(name: string, run: (one: Case) => Effect.Effect<A, E, StorePorts>): void => {
@@ -121,7 +118,7 @@ const testOn = (layer: StoreTestsLayer, { it }: Registry) => {
 
 const usualRuns = 50
 
-/** Declares properties. Each of their runs has stores of its own. */
+/** Declares properties. Each run gets new stores. */
 const propertyOn =
   ({ layer, runs = usualRuns }: Pick<StoreHarness, "layer" | "runs">, { it }: Registry) =>
   <Input, E>(
@@ -145,7 +142,7 @@ const propertyOn =
       }),
     )
 
-/** Declares tests of the host's transactions, if the harness has some. */
+/** Declares tests with the host's transactions, if the harness has any. */
 const transactionalOn =
   <Host>({ layer, transaction }: StoreHarness<Host>, { it }: Registry) =>
   <A, E>(name: string, run: () => Effect.Effect<A, E, StorePorts | HostTransaction>): void => {
@@ -153,14 +150,14 @@ const transactionalOn =
     it(name, Effect.provide(Effect.suspend(run), hostTransactionLayer(layer, transaction)))
   }
 
-/** Declares tests of transactions of the host that are open at the same time, if there can be several. */
+/** Declares tests with concurrent transactions from the host, if it can have several. */
 const concurrentOn = <Host>(harness: StoreHarness<Host>, registry: Registry) =>
   transactionalOn(
     harness.hasOneTransaction === true ? { ...harness, transaction: undefined } : harness,
     registry,
   )
 
-/** Returns what tests of a store are declared with. */
+/** Returns functions to declare a store's tests. */
 export const testsOn = <Host>(harness: StoreHarness<Host>, registry: Registry) => ({
   describe: registry.describe,
   test: testOn(harness.layer, registry),
@@ -172,5 +169,5 @@ export const testsOn = <Host>(harness: StoreHarness<Host>, registry: Registry) =
   clockErrorMillis: harness.clockErrorMillis ?? 0,
 })
 
-/** What tests of a store are declared with. */
+/** Functions to declare a store's tests. */
 export type StoreTests = ReturnType<typeof testsOn>

@@ -1,4 +1,4 @@
-/** What every `ProjectDirectory` must do. */
+/** Certifies a `ProjectDirectory`. */
 
 import { expect } from "@effect/vitest"
 import {
@@ -19,7 +19,7 @@ const directory = Effect.flatMap(Effect.serviceOption(ProjectDirectory), Effect.
 
 const all = { within: "all", after: undefined, limit: 10 } as const
 
-/** What the audit trail says of projects, oldest first. */
+/** Returns the audit trail for projects, oldest first. */
 const trail = Effect.flatMap(MembershipStore, (store) =>
   Effect.map(store.history(undefined, { userId: undefined, limit: 100 }), (rows) =>
     rows.map(({ action, subject }) => [action, subject]).toReversed(),

@@ -19,11 +19,11 @@ const day = 86_400_000
 
 const buckets = ["address", "key", "burst"] as const
 
-/** How long a client waits that follows a refusal, in whole milliseconds. */
+/** Returns a client's wait after a refusal, in whole milliseconds. */
 const waitOf = (taken: TakeResult, by: BucketPolicies): number =>
   Math.ceil(Math.max(...buckets.map((name) => waitMicros(taken[name], taken.now, by[name]))) / 1000)
 
-/** Takes for clients at the same time. Who is refused waits as told, and must be admitted then. */
+/** Takes for clients at the same time. A refused client waits as told, and must then be admitted. */
 const takeAsTold = Effect.fnUntraced(function* (
   { advance }: Pick<StoreTests, "advance">,
   clients: ReadonlyArray<LimitedClient>,
@@ -40,7 +40,7 @@ const takeAsTold = Effect.fnUntraced(function* (
   expect((yield* takeAll).map(({ admitted }) => admitted)).toEqual(clients.map(() => true))
 })
 
-/** What the clock does while clients have used their buckets, and then is right. */
+/** Clock errors while clients have used their buckets; afterwards, the clock is right. */
 const errors = [
   ["was ahead by a day", day],
   ["was ahead by a year", 365 * day],
@@ -88,7 +88,7 @@ const lockoutTests = (on: StoreTests): void => {
     }))
 }
 
-// Tokens return after 1,000 s or more, so that the duration of the test itself has no effect.
+// Tokens return after 1,000 s or more, so the test's own duration has no effect.
 const modelled: BucketPolicies = {
   address: bucketPolicy({ limit: 5, window: Millis(10_000_000) }),
   key: bucketPolicy({ limit: 3, window: Millis(12_000_000) }),
@@ -97,7 +97,7 @@ const modelled: BucketPolicies = {
 
 type Step =
   | { readonly _tag: "Take"; readonly clients: ReadonlyArray<LimitedClient> }
-  /** Time that passes. */
+  /** Elapsed time. */
   | { readonly _tag: "Pass"; readonly millis: number }
   /** The clock is set, while no time passes. */
   | { readonly _tag: "Set"; readonly millis: number }
@@ -139,7 +139,7 @@ const namesOf = ({ address, keyId }: LimitedClient) => [
   ...(keyId === undefined ? [] : [["key", keyId] as const, ["burst", keyId] as const]),
 ]
 
-/** The most tokens that buckets can have, by the time that has passed. */
+/** Tracks the maximum tokens in buckets, by elapsed time. */
 const ledger = () => {
   const tokens = new Map<string, { left: number; readonly policy: BucketPolicy }>()
   return {
@@ -149,7 +149,7 @@ const ledger = () => {
         one.left = Math.min(one.policy.capacity, one.left + gained)
       }
     },
-    // A clock that is set forward may fill buckets. One that is set back gives nobody a token.
+    // A clock set forward may fill buckets. One set back gives nobody a token.
     set: (millis: number) => {
       if (millis > 0) tokens.clear()
     },

@@ -1,4 +1,4 @@
-/** Values and steps that tests of a `RateLimitStore` share. */
+/** Certifies a `RateLimitStore`. */
 
 import { expect } from "@effect/vitest"
 import {
@@ -20,7 +20,7 @@ import type { StoreTests } from "./harness.ts"
 
 const hour = 3_600_000
 export const five = bucketPolicy({ limit: 5, window: Millis(hour) })
-/** Whose tokens return after a time that is no whole number of milliseconds. */
+/** Tokens return after a fractional number of milliseconds. */
 const seven = bucketPolicy({ limit: 7, window: Millis(hour) })
 const twenty = bucketPolicy({ limit: 20, window: Millis(hour) })
 const hundred = bucketPolicy({ limit: 100, window: Millis(hour) })
@@ -40,7 +40,7 @@ export const take = Effect.fnUntraced(function* (of: LimitedClient, by: BucketPo
   return yield* store.take(of, by)
 })
 
-/** Returns the tokens that remain in each bucket after a take. */
+/** Returns each bucket's remaining tokens after a take. */
 const remainders = (
   taken: TakeResult,
   by: BucketPolicies = policies,
@@ -50,9 +50,7 @@ const remainders = (
   burst: remainingTokens(taken.burst, taken.now, by.burst),
 })
 
-/** Random sequences of takes, compared with token buckets of fractions. */
-
-/** A bucket whose fraction of tokens was computed at a given time. */
+/** A bucket with a fraction of tokens, computed at a given time. */
 interface NaiveBucket {
   tokens: number
   readonly at: number
@@ -60,7 +58,7 @@ interface NaiveBucket {
 
 type Model = Map<string, NaiveBucket>
 
-// Each of the buckets is the first to be empty in some sequences.
+// In some sequences, each bucket is the first to be empty.
 const modelPolicies: BucketPolicies = {
   address: bucketPolicy({ limit: 5, window: Millis(10_000_000) }),
   key: bucketPolicy({ limit: 3, window: Millis(12_000_000) }),
@@ -80,8 +78,8 @@ const modelClients = [
   client("3", "b"),
 ]
 
-// A step advances the clock by 100 s or more, and a token returns after 1,000 s or more, so that
-// the duration of the test itself has no effect.
+// A step advances the clock by 100 s or more, and a token returns after 1,000 s or more, so the test's
+// own duration has no effect.
 const steps: fc.Arbitrary<ReadonlyArray<Step>> = fc.array(
   fc.oneof(
     fc.constantFrom(...modelClients).map((one): Step => ({ _tag: "Take", client: one })),
@@ -92,7 +90,7 @@ const steps: fc.Arbitrary<ReadonlyArray<Step>> = fc.array(
   { maxLength: 60 },
 )
 
-/** Adds the tokens that have returned to a bucket. */
+/** Adds returned tokens to a bucket. */
 const fill = (model: Model, name: string, policy: BucketPolicy, now: number): NaiveBucket => {
   const known = model.get(name) ?? { tokens: policy.capacity, at: now }
   const gained = ((now - known.at) * 1000) / policy.increment
@@ -101,7 +99,7 @@ const fill = (model: Model, name: string, policy: BucketPolicy, now: number): Na
   return filled
 }
 
-// A token that is complete but for a rounding error is complete.
+// A token complete except for a rounding error is complete.
 const epsilon = 1e-9
 
 const isAvailable = ({ tokens }: NaiveBucket): boolean => tokens >= 1 - epsilon
@@ -149,9 +147,7 @@ const modelTests = ({ advance, property }: StoreTests): void =>
     }),
   )
 
-/** What every `RateLimitStore` must do. */
-
-/** Which buckets a take draws on. */
+/** The buckets a take uses. */
 const bucketTests = ({ test }: StoreTests): void => {
   test("starts with full buckets and counts them down", () =>
     Effect.gen(function* () {
@@ -220,7 +216,7 @@ const bucketTests = ({ test }: StoreTests): void => {
 
 const descending = (one: number, other: number): number => other - one
 
-/** What happens to takes at the same time. */
+/** Concurrent takes. */
 const concurrencyTests = ({ test }: StoreTests): void => {
   test("admits exactly as many concurrent takes as there are tokens", () =>
     Effect.gen(function* () {
@@ -245,7 +241,7 @@ const concurrencyTests = ({ test }: StoreTests): void => {
         ),
         { concurrency: "unbounded" },
       )
-      // Twenty of the shared address, and twenty of each address that used the same key.
+      // Twenty for the shared address, and twenty for each address with the same key.
       expect(takes.filter(({ admitted }) => admitted)).toHaveLength(80)
       expect(remainders(yield* take(client("5", "d"), mixed), mixed)).toMatchObject({ key: 39 })
     }))

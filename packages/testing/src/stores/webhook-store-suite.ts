@@ -1,4 +1,4 @@
-/** What every `WebhookStore` must do. */
+/** Certifies a `WebhookStore`. */
 
 import { expect } from "@effect/vitest"
 import {
@@ -41,7 +41,7 @@ const claimable = Effect.gen(function* () {
   })
 })
 
-/** How the attempts have gone for a webhook that had none. */
+/** A webhook without attempts. */
 const well = { failures: 0, failingSince: undefined }
 
 const listTests = ({ test }: StoreTests): void => {

@@ -36,14 +36,14 @@ export const u1 = UserId("1001")
 export const u2 = UserId("1002")
 export const u3 = UserId("1003")
 
-/** Returns the end date of an ISO string. */
+/** Parses an ISO date. */
 export const date = (written: string): EndDate => EndDate(parseEndDate(written) ?? NaN)
 
 export const in2027 = date("2027-01-01T00:00:00.000Z")
 export const in2028 = date("2028-02-29T12:34:56.789Z")
 export const in2029 = date("2029-12-31T23:59:59.999Z")
 
-/** Returns an event of a project, with a new id. */
+/** Returns a new event for a project. */
 export const event = (projectId: ProjectId, type = "test.happened"): Event =>
   makeEvent({
     id: EventId(crypto.randomUUID()),
@@ -53,7 +53,7 @@ export const event = (projectId: ProjectId, type = "test.happened"): Event =>
     data: { project_id: projectId },
   })
 
-/** Returns the draft of the event of a change in a project, with a new id. */
+/** Returns a new event draft for a project's change. */
 export const draft = (projectId: ProjectId, type = "test.happened"): EventDraft =>
   draftEvent({
     id: EventId(crypto.randomUUID()),
@@ -63,13 +63,13 @@ export const draft = (projectId: ProjectId, type = "test.happened"): EventDraft 
     data: { project_id: projectId },
   })
 
-/** Returns the sequence in the event of a change. */
+/** Returns the sequence number in a change's event. */
 export const sequenceOf = (changed: Event): number => {
   const data = eventData(changed)
   return Predicate.hasProperty(data, "sequence") ? Number(data.sequence) : NaN
 }
 
-/** The occasion of a change that nobody in particular has asked for. */
+/** A change context without a particular origin. */
 export const occasion: ChangeContext = { origin: hostOrigin, at: 0 }
 
 /** Returns a request with a new idempotency key. */
@@ -87,7 +87,7 @@ export const change = (projectId: ProjectId, type?: string): Change => ({
   event: draft(projectId, type),
 })
 
-/** Returns a webhook of a project, with a new id and secret. */
+/** Returns a new webhook for a project, with a new secret. */
 export const makeWebhook = (projectId: ProjectId): StoredWebhook => {
   const id = WebhookId(crypto.randomUUID())
   return {
@@ -103,7 +103,7 @@ export const makeWebhook = (projectId: ProjectId): StoredWebhook => {
   }
 }
 
-/** Returns an API key with the given token, which opens the given projects. */
+/** Returns an API key with the given token and projects. */
 export const apiKey = (token: string, ...projects: ReadonlyArray<ProjectId>): ApiKey => ({
   id: ApiKeyId(crypto.randomUUID()),
   digest: digestToken(token),
@@ -122,7 +122,7 @@ export const apiKey = (token: string, ...projects: ReadonlyArray<ProjectId>): Ap
 export const eventually = (holds: () => Promise<boolean> | boolean): Promise<unknown> =>
   expect.poll(holds, { timeout: 60_000, interval: 20 }).toBe(true)
 
-/** A receiver of webhooks on the loopback interface. */
+/** A webhook receiver on the loopback interface. */
 
 /** A received request. */
 export interface Notification {
@@ -136,7 +136,7 @@ export interface Notification {
 export interface Receiver {
   readonly url: string
   readonly received: ReadonlyArray<Notification>
-  /** Waits until the given number of requests have been received. */
+  /** Waits until it has received this number of requests. */
   readonly until: (count: number) => Promise<void>
   readonly close: () => void
 }

@@ -3,8 +3,8 @@
 import { randomInt } from "node:crypto"
 import { createServer } from "node:net"
 
-// Systems choose from higher ports, for connections too: none of them takes one of these before a
-// program listens, or while it is down.
+// Systems choose higher ports, even for connections: none takes one of these before a program listens,
+// or while it is down.
 const firstPort = 20_000
 const lastPort = 32_767
 
@@ -17,7 +17,7 @@ const isFree = (port: number): Promise<boolean> =>
       .listen(port, "127.0.0.1", () => server.close(() => resolve(true)))
   })
 
-/** Returns a port on which nothing listens. */
+/** Returns a free port. */
 export const freePort = async (): Promise<number> => {
   for (let tries = 0; tries < mostTries; tries++) {
     const port = randomInt(firstPort, lastPort + 1)

@@ -1,4 +1,4 @@
-/** An HTTP client that sends any method, any headers and any bytes. */
+/** An HTTP client for any method, headers and bytes. */
 
 import * as Http from "node:http"
 import * as Net from "node:net"
@@ -59,12 +59,12 @@ export const send = (
         )
       },
     )
-    // Ignored after a response, which a server may send before it has read the whole body.
+    // Ignored after a response, because a server may respond before it has read the whole body.
     request.on("error", reject)
     request.end(body)
   })
 
-/** Writes bytes to a new connection, and returns what the server sends until it closes it. */
+/** Writes bytes to a new connection, and returns everything until the server closes it. */
 export const exchange = (
   url: string,
   ...chunks: ReadonlyArray<string | Uint8Array>
@@ -77,7 +77,7 @@ export const exchange = (
     text(socket).then(resolve, reject)
   })
 
-/** Parses the status line and the headers of a response. */
+/** Parses a response's status line and headers. */
 const parseHead = (head: string) => {
   const [statusLine = "", ...lines] = head.split("\r\n")
   const headers = lines.map((line) => {
@@ -104,23 +104,23 @@ export const parseResponses = (raw: string): ReadonlyArray<Incoming> => {
 
 /** Expectations about responses: all documented fields, and only these. */
 
-/** The format of ids of requests and webhooks. */
+/** The format for request and webhook ids. */
 export const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
 /** Matches times in responses. */
 export const instant: unknown = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
 
-/** Returns the fields of a JSON object, and fails the test if the value is not one. */
+/** Returns a JSON object's fields; fails the test for any other value. */
 export const fieldsOf = (value: unknown): Readonly<Record<string, unknown>> =>
   Predicate.isObject(value) ? value : expect.fail(`${JSON.stringify(value)} is not an object`)
 
-/** Returns the id and the secret of the webhook in a response. */
+/** Returns the webhook's id and secret in a response. */
 export const webhookOf = ({ body }: Incoming): { readonly id: string; readonly secret: string } => {
   const { id, secret } = fieldsOf(fieldsOf(body)["data"])
   return { id: String(id), secret: String(secret) }
 }
 
-/** Expects the headers that every response has. */
+/** Expects the headers common to all responses. */
 export const expectHeaders = ({ headers }: Incoming): void => {
   expect(headers["content-type"]).toBe("application/json")
   expect(headers["x-ratelimit-limit"]).toMatch(/^[1-9][0-9]*$/)
@@ -149,7 +149,7 @@ export const expectSuccess = (
   return fieldsOf(response.body)
 }
 
-/** Expects a page of a list. Returns its items, and the cursor of the next page. */
+/** Expects a list page. Returns its items and the next cursor. */
 export const expectPage = (
   response: Incoming,
   method: string,
@@ -165,7 +165,7 @@ export const expectPage = (
 /**
  * Expects a failure: one `error` with the given code, or several `errors` with the given codes.
  *
- * @param details - the fields of the error besides its code and its message
+ * @param details - the error's fields besides code and message
  */
 export const expectFailure = (
   response: Incoming,
@@ -193,7 +193,7 @@ export const expectFailure = (
   return fieldsOf(response.body)
 }
 
-/** Expects a response from outside the API: of the host, or of a server without a host. */
+/** Expects a response from outside the API: from the host, or from a server without a host. */
 export const expectElsewhere = ({ body, status }: Incoming): void => {
   expect([400, 404]).toContain(status)
   if (Predicate.hasProperty(body, "request_id")) {
@@ -203,7 +203,7 @@ export const expectElsewhere = ({ body, status }: Incoming): void => {
 
 /** Tells whether a server is up. */
 
-/** Tells whether a server of this machine accepts connections at a port. */
+/** Tells whether a server on this machine accepts connections at a port. */
 export const accepts = (port: number): Promise<boolean> =>
   new Promise((resolve) => {
     const socket = connect(port, "127.0.0.1")
@@ -214,12 +214,10 @@ export const accepts = (port: number): Promise<boolean> =>
       .once("error", () => resolve(false))
   })
 
-/** A client of Server-Sent Events. */
-
-/** What is between two empty lines of a stream: the values of its fields. */
+/** A block between two empty lines: field values by name. */
 type Block = Readonly<Record<string, string>>
 
-/** A stream that is open. */
+/** An open stream. */
 export interface EventStream {
   readonly status: number
   readonly headers: Http.IncomingHttpHeaders
@@ -234,7 +232,7 @@ export interface EventStream {
   readonly close: () => void
 }
 
-/** Parses a block, in which each line is a field with a value, or a comment. */
+/** Parses a block. Each line is a field with a value, or a comment. */
 const parseBlock = (block: string): Block =>
   Object.fromEntries(
     block.split("\n").map((line) => {
@@ -243,7 +241,7 @@ const parseBlock = (block: string): Block =>
     }),
   )
 
-/** Opens a stream, or gets the response that is none, on a new connection. */
+/** Opens a stream on a new connection, or returns another response. */
 export const openEventStream = (
   url: string,
   path: string,

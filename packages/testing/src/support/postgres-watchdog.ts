@@ -1,7 +1,7 @@
 /**
- * A program that outlives its parent. When its standard input ends, it stops the server and removes
- * the server's folder. The input ends when the parent closes it, and also when the parent ends for
- * any reason, including `kill -9`.
+ * A program outliving its parent. When its standard input ends, it stops the server and removes the
+ * server's folder. The input ends when the parent closes it or ends for any reason, including `kill
+ * -9`.
  */
 
 import { once } from "node:events"
@@ -13,7 +13,7 @@ import { setTimeout as sleep } from "node:timers/promises"
 const [folder = ""] = process.argv.slice(2)
 const processFile = join(folder, "data", "postmaster.pid")
 
-/** Returns the id of the server's process, which is negative while the data is being created. */
+/** Returns the server's process id, negative while the data is being created. */
 const serverProcess = (): number | undefined => {
   try {
     return Math.abs(Number.parseInt(readFileSync(processFile, "utf8"), 10))
@@ -44,7 +44,7 @@ const stopServer = async (): Promise<void> => {
   }
 }
 
-// A signal that is meant for the parent must not stop the clean-up.
+// A signal meant for the parent must not stop the clean-up.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => {})
 
 await once(process.stdin.resume(), "close")

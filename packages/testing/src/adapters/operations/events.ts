@@ -1,4 +1,4 @@
-/** Publishing events, and finding out what became of them. */
+/** Publishing events, and finding their deliveries. */
 
 import { knownEventTypes } from "@tenure/core/store"
 import { describe, expect, it } from "vitest"
@@ -204,7 +204,7 @@ const findTests = (serving: Serving): void => {
   )
 }
 
-/** Returns the events in a response, which is a page of the feed. */
+/** Returns the events in a feed page. */
 const pageOf = ({ body, status }: Incoming) => {
   expect(status).toBe(200)
   const { data, next, total } = fieldsOf(body)
@@ -213,7 +213,7 @@ const pageOf = ({ body, status }: Incoming) => {
   return { next: String(next), types: list.map((one) => fieldsOf(one)["type"]) }
 }
 
-/** Publishes events until something is done: only those that come later are waited for. */
+/** Publishes events until the work is done, because only later events count. */
 const publishUntil = async (
   { events: { publish } }: Fixture["tenure"],
   done: Promise<unknown>,

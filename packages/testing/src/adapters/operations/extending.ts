@@ -1,4 +1,4 @@
-/** End dates that requests may send. */
+/** End dates in requests. */
 
 import { describe, expect, it } from "vitest"
 import { expectFailure, expectSuccess, fieldsOf } from "../../support/http.ts"
@@ -6,7 +6,7 @@ import { type Fixture, type Serving, initialEndDate } from "../harness.ts"
 
 export const validDate = "2099-02-28T12:34:56.789Z"
 
-/** Values that are in neither format of an end date. */
+/** Values in neither end-date format. */
 export const invalidDates: ReadonlyArray<unknown> = [
   null,
   true,
@@ -158,7 +158,7 @@ export const extendOneTests = (serving: Serving): void => {
   })
 }
 
-/** Extending all memberships of a project. */
+/** Bulk extensions. */
 
 const extendAll = "/v2/projects/p1/memberships/extend"
 
@@ -263,7 +263,7 @@ export const extendAllTests = (serving: Serving): void => {
 const existing = "/v2/projects/p1/memberships/1001"
 const absent = "/v2/projects/p1/memberships/2001"
 
-/** Issues a key of an operator of `p1`. */
+/** Issues an operator's key for `p1`. */
 const operatorOf = async ({ tenure }: Fixture): Promise<string> =>
   (await tenure.apiKeys.issue({ projects: ["p1"], role: "operator" })).token
 
@@ -363,7 +363,7 @@ const eraseTests = (serving: Serving): void => {
       const { id, token } = await tenure.apiKeys.issue({ projects: ["p1"], role: "admin" })
       const erase = `${existing}?erase=true`
       const history = `${existing}/history?limit=10`
-      // Works for members, for those who were, and for strangers.
+      // Covers members, former members and strangers.
       for (const _ of ["member", "erased"]) {
         const response = await call("DELETE", erase, { token })
         expectSuccess(response, "DELETE", existing, { data: null })
@@ -430,7 +430,7 @@ export const grantingTests = (serving: Serving): void => {
   })
 }
 
-/** What both extensions take besides the date. */
+/** Options in both extensions. */
 
 const conditionsExtendOne = "/v2/projects/p1/memberships/1001/extend"
 const conditionsExtendAll = "/v2/projects/p1/memberships/extend"
@@ -440,7 +440,7 @@ const conditionsMember = { projectId: "p1", userId: "1001" }
 const conditionsEndDateOf = async ({ tenure }: Fixture): Promise<string> =>
   new Date((await tenure.memberships.find(conditionsMember)).endDate).toISOString()
 
-/** Expects an extension to be refused because of a field, and to change nothing. */
+/** Expects a refusal because of a field, and no change. */
 const expectRefusal = async (fixture: Fixture, path: string, field: string, value: unknown) => {
   const response = await fixture.call("PATCH", path, {
     body: { extend: validDate, [field]: value },

@@ -13,10 +13,10 @@ const webhooks = "/v2/projects/p1/integrations/webhooks"
 
 const keyed = (key: string | ReadonlyArray<string>) => ({ "idempotency-key": key })
 
-/** Returns a body without what is new in every response. */
+/** Removes the fields unique to each response. */
 const lasting = (body: unknown) => ({ ...fieldsOf(body), request_id: undefined })
 
-/** The operations that change something. A ticket is only ever new. */
+/** Operations with an effect. Tickets are always new. */
 type Changing = Exclude<
   {
     readonly [Of in Operation]: (typeof routes)[Of]["method"] extends "GET" ? never : Of
@@ -24,12 +24,12 @@ type Changing = Exclude<
   "realtime.issueTicket"
 >
 
-/** What a request needs besides its key. */
+/** A request without its key. */
 interface Prepared {
-  /** The parameters of the path, besides the project and the user. */
+  /** Path parameters besides the project and the user. */
   readonly params?: Partial<PathParams>
   readonly body?: object
-  /** The content type of the body, if it is not JSON. */
+  /** The body's content type, if it is not JSON. */
   readonly type?: string
 }
 
@@ -38,7 +38,7 @@ const webhookOf = async ({ tenure }: Fixture): Promise<Prepared> => {
   return { params: { webhook_id: id } }
 }
 
-/** The request of each operation. One that is missing does not compile. */
+/** Requests by operation. A missing one does not compile. */
 const requests: { readonly [Of in Changing]: (fixture: Fixture) => Promise<Prepared> } = {
   "memberships.extend": async () => ({ body: { extend: validDate } }),
   "memberships.extendAll": async () => ({ body: { extend: validDate } }),
@@ -67,7 +67,7 @@ const requests: { readonly [Of in Changing]: (fixture: Fixture) => Promise<Prepa
   },
 }
 
-/** What a repetition is answered in place of what was answered at first. */
+/** Replayed fields that differ from the first response. */
 const forgotten: { readonly [Of in Changing]?: object } = { "apiKeys.issue": { token: null } }
 
 const repetitionTests = (serving: Serving): void => {
@@ -100,7 +100,7 @@ const repetitionTests = (serving: Serving): void => {
         expect(lasting(second.body)).toEqual(expected)
         const other = { token, headers: { ...typed, ...keyed("k-2") } }
         await call("PUT", "/v2/projects/new", other)
-        // A project that is missing would count first.
+        // Otherwise, the missing project would be the first error.
         await tenure.memberships.createProject("p1")
         const mismatch = await call(method, path, { ...other, body })
         expectFailure(mismatch, method, path, 422, "IDEMPOTENCY_MISMATCH")

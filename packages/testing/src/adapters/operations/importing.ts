@@ -19,7 +19,7 @@ const limit = 2_097_152
 const line = (user_id: unknown, end_date: unknown = validDate): string =>
   JSON.stringify({ user_id, end_date })
 
-/** Issues a key of an operator of `p1`, and returns the function that imports with it. */
+/** Issues an operator's key for `p1`, and returns a function to import with it. */
 const importer = async ({ call, tenure }: Fixture) => {
   const { token } = await tenure.apiKeys.issue({ projects: ["p1"], role: "operator" })
   return (
@@ -168,7 +168,7 @@ const sizeTests = (serving: Serving): void => {
   )
 }
 
-/** Requests that are answered before their bodies are read. */
+/** Requests answered before their bodies are read. */
 const refusalTests = (serving: Serving): void => {
   it(
     "is refused without a key, a role, a path or a method, whatever is sent",

@@ -1,4 +1,4 @@
-/** Who sends a request. */
+/** Identity, status and all other operations. */
 
 import { describe, expect, it } from "vitest"
 import { expectFailure, expectSuccess, fieldsOf, instant } from "../../support/http.ts"
@@ -30,7 +30,7 @@ const identityTests = (serving: Serving): void => {
   })
 }
 
-/** The status of the server. */
+/** The server's status. */
 
 const path = "/v2/status"
 const activity = "/v2/status/activity"
@@ -87,8 +87,6 @@ const statusTests = (serving: Serving): void => {
     )
   })
 }
-
-/** The operations of the API. */
 
 /** Declares the tests. */
 export const operationsSuite = (serving: Serving): void => {

@@ -16,7 +16,7 @@ const keys = "/v2/api-keys"
 const webhooks = "/v2/projects/p1/integrations/webhooks"
 const time = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/
 
-/** Returns functions that send requests with an admin's key. */
+/** Returns functions to send requests with an admin's key. */
 const asAdmin = async (
   { call, tenure }: Fixture,
   projects: "all" | ReadonlyArray<string> = "all",
@@ -32,7 +32,7 @@ const asAdmin = async (
   }
 }
 
-/** Returns the id and the token of the key in a response. */
+/** Returns the key's id and token in a response. */
 const issuedIn = (response: Incoming) => {
   const { data } = expectSuccess(response, "POST", keys, {
     data: { id: expect.stringMatching(uuid), token: expect.stringMatching(/^tnr_[\w-]{43}$/) },
@@ -221,12 +221,12 @@ export const apiKeyTests = (serving: Serving): void => {
   })
 }
 
-/** Tickets, with which browsers follow the feed. */
+/** Tickets for browsers to follow the feed. */
 
 const tickets = "/v2/realtime/tickets"
 const feedOf = (project: string) => `/v2/projects/${project}/events`
 
-/** Issues a ticket for the feed of `p1`. */
+/** Issues a ticket for the feed in `p1`. */
 const ticketsIssue = async ({ call }: Fixture, token?: string): Promise<string> => {
   const response = await call("POST", tickets, { token, body: { projects: ["p1"] } })
   const { data } = expectSuccess(response, "POST", tickets, {
@@ -235,7 +235,7 @@ const ticketsIssue = async ({ call }: Fixture, token?: string): Promise<string> 
   return String(fieldsOf(data)["ticket"])
 }
 
-/** Sends a request with a ticket in place of a key. */
+/** Sends a request with a ticket instead of a key. */
 const by = ({ url }: Fixture, ticket: string, path: string, method = "GET") =>
   send(url, { method, path: `${path}?ticket=${ticket}` })
 

@@ -263,7 +263,7 @@ export const projectTestsOn = (serving: Serving): void => {
   })
 }
 
-/** The audit trail of projects, and of what belongs to none. */
+/** The audit trail for projects, and the one outside projects. */
 
 const ofProject = "/v2/projects/p1/audit"
 const ofAll = "/v2/audit"

@@ -212,19 +212,19 @@ const unknown = `${webhookRepairWebhooks}/6ba7b810-9dad-41d1-80b4-00c04fd430c8`
 
 const options = { webhooks: { allowedNetworks: ["127.0.0.0/8"], retrySchedule: [3_600_000] } }
 
-/** A webhook of p1, and requests about it with the token of an operator. */
+/** A webhook in p1, and requests about it with an operator's token. */
 interface Subject extends Fixture {
   readonly receiver: Receiver
   readonly id: string
   readonly secret: string
-  /** The path of the webhook. */
+  /** The webhook's path. */
   readonly path: string
   readonly operate: (method: string, path: string, body?: unknown) => ReturnType<Fixture["call"]>
   /** Publishes an event, and waits until the webhook has answered. */
   readonly publish: () => Promise<string>
 }
 
-/** Runs a test with a webhook whose receiver answers as given. */
+/** Runs a test with a webhook and a receiver answering as given. */
 const repairing =
   (test: (subject: Subject) => Promise<void>, answer?: Answer) =>
   async (fixture: Fixture): Promise<void> => {

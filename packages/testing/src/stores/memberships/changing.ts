@@ -1,4 +1,4 @@
-/** Changes of one membership. */
+/** Changes to one membership. */
 
 import { expect } from "@effect/vitest"
 import {
@@ -173,7 +173,7 @@ const endTests = ({ describe, test }: StoreTests): void => {
 
 /** Bulk extensions. */
 
-/** A day after all dates that the members have. */
+/** A day after all members' end dates. */
 const day = (number: number): EndDate => EndDate(in2029 + number * 86_400_000)
 
 /** Declares the tests. */
@@ -285,9 +285,7 @@ export const bulkTests = ({ describe, test }: StoreTests): void => {
   })
 }
 
-/** Extensions that expect an end date. */
-
-/** Extends a membership to 2028 if it has the date. Returns how that ends. */
+/** Extends a membership to 2028 if it has the expected date. Returns the result. */
 const extendIf = (userId: UserId, expectedEndDate: EndDate, endDate = in2028) =>
   MembershipStore.use((store) =>
     Effect.match(store.extend({ ...change(p1), userId, endDate, expectedEndDate }), {
@@ -392,7 +390,7 @@ const concurrencyTests = ({ property, test }: StoreTests): void => {
       })
       const current = yield* endDateOf(u1)
       expect(wanted).toContain(current)
-      // Those that come too late learn the date that the first one has set.
+      // The losers learn the winner's date.
       expect(results).toEqual(wanted.map((to) => (to === current ? "done" : { current })))
     }),
   )

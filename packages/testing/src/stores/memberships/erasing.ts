@@ -39,7 +39,7 @@ const allOf = { events: 100, bytes: 1_000_000 }
 
 const everything = { userId: undefined, limit: 1000 }
 
-/** What makes an event that names a user, with text that looks as if it did. */
+/** Returns fields for an event naming a user, including text that only looks like the id. */
 const fieldsAbout = (userId: string, type: string, reason?: string) => ({
   ...event(p1, type),
   data: {
@@ -57,7 +57,7 @@ const about = (...of: Parameters<typeof fieldsAbout>): Event => makeEvent(fields
 const draftAbout = (...of: Parameters<typeof fieldsAbout>): EventDraft =>
   draftEvent(fieldsAbout(...of))
 
-/** A store with changes of two users, one of whose memberships has ended, and a webhook. */
+/** A store with changes to two users' memberships, one ended, and a webhook. */
 const told = Effect.gen(function* () {
   const store = yield* prepared
   const receiver = makeWebhook(p1)

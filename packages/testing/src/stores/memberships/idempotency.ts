@@ -37,7 +37,7 @@ type Make = (store: Store, key: IdempotencyKey) => Effect.Effect<unknown, unknow
 
 const common = (key: IdempotencyKey) => ({ ...change(p1), once: key })
 
-/** Each kind of change. */
+/** All kinds of changes. */
 const kinds: ReadonlyArray<readonly [name: string, make: Make]> = [
   ["a grant", (store, key) => store.grant({ ...common(key), userId: u3, endDate: in2028 })],
   [
@@ -57,7 +57,7 @@ const kinds: ReadonlyArray<readonly [name: string, make: Make]> = [
   ["an ending", (store, key) => store.end({ ...common(key), userId: u1 })],
 ]
 
-/** A store with members and a webhook, and a way to count what changes write. */
+/** A store with members and a webhook, and a way to count a change's writes. */
 const observed = Effect.gen(function* () {
   const store = yield* prepared
   const outbox = yield* Outbox
@@ -216,7 +216,7 @@ const made = (store: Store, request: Request): Effect.Effect<unknown, unknown> =
     : store.extendAll({ ...given, mode: "set" })
 }
 
-/** What came of a request: whether it was made, was made before, or came with a key of another one. */
+/** Classifies a request: made, made before, or its key belongs to another request. */
 const outcomeOf = (exit: Exit.Exit<unknown, unknown>) => {
   if (Exit.isFailure(exit)) return Cause.findErrorOption(exit.cause).pipe(Option.getOrUndefined)
   return isReplayedResponse(exit.value) ? "replayed" : "made"
@@ -224,7 +224,7 @@ const outcomeOf = (exit: Exit.Exit<unknown, unknown>) => {
 
 const mismatch: unknown = expect.objectContaining({ _tag: "IdempotencyMismatch" })
 
-/** Keys across projects, which are in one database. */
+/** Keys across projects in one database. */
 const projectTests = ({ test }: StoreTests): void => {
   test("makes one of two changes of different projects that have the same key at the same time", () =>
     Effect.gen(function* () {
@@ -239,13 +239,13 @@ const projectTests = ({ test }: StoreTests): void => {
         const exits = yield* Effect.all(grants, { concurrency: "unbounded" })
         const [first, ...others] = exits.flatMap((exit) => (Exit.isSuccess(exit) ? exit.value : []))
         expect(others).toEqual([])
-        // Who was answered is answered the same again.
+        // A replay returns the same response again.
         expect(first && isReplayedResponse(yield* store.recall(first, p1))).toBe(true)
       }
     }))
 }
 
-/** Requests that follow each other, and some that come at the same time. */
+/** Consecutive and concurrent requests. */
 const modelTests = ({ property }: StoreTests): void =>
   property(
     "makes one request of each owner and key, whatever its project, for any sequence of requests",
@@ -262,7 +262,7 @@ const modelTests = ({ property }: StoreTests): void =>
         const before = new Map(known)
         for (const [index, request] of together.entries()) {
           const name = `${request.owner} ${request.key}`
-          // Any of those at the same time may be the first.
+          // Any concurrent request may be the first.
           if (outcomes[index] !== "made") continue
           expect(known.get(name)).toBeUndefined()
           known.set(name, onceOf(request).fingerprint)

@@ -1,4 +1,4 @@
-/** Imports of memberships. */
+/** Imports. */
 
 import { expect } from "@effect/vitest"
 import { ApiKeyId, type DatedMembership, Outbox, UserId, WebhookStore } from "@tenure/core/store"
@@ -29,7 +29,7 @@ const crowd: ReadonlyArray<DatedMembership> = Array.from({ length: 150 }, (_, in
   endDate: in2028,
 }))
 
-/** Makes an import of an existing member and of a new one. */
+/** Imports an existing member and a new one. */
 const mixed = () => ({
   ...change(p1),
   memberships: [

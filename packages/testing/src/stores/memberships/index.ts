@@ -1,4 +1,4 @@
-/** What every `MembershipStore` must do. */
+/** Certifies a `MembershipStore`. */
 
 import { MembershipStore } from "@tenure/core/store"
 import { expirySuite } from "../expiry.ts"

@@ -1,4 +1,4 @@
-/** Extensions of one membership that never shorten it. */
+/** Extend-only changes to one membership. */
 
 import { expect } from "@effect/vitest"
 import {
@@ -30,7 +30,7 @@ import {
 import type { StoreTests } from "../harness.ts"
 import { endDateOf, prepared } from "./model.ts"
 
-/** Extends a membership, unless it ends later. Returns how that ends. */
+/** Extends a membership unless it ends later. Returns the result. */
 const lengthen = (
   userId: UserId,
   endDate: EndDate,

@@ -7,7 +7,7 @@ import fc from "fast-check"
 import { change, in2027, in2029, occasion, p1, p2, u1, u2, u3 } from "../../support/fixtures.ts"
 import type { StoreTests } from "../harness.ts"
 
-/** The end dates of a project by user id. */
+/** A project's end dates by user id. */
 type Model = Map<UserId, EndDate>
 
 type Store = MembershipStore["Service"]
@@ -126,9 +126,7 @@ export const modelTests = ({ property }: StoreTests): void =>
     }),
   )
 
-/** Steps that tests of a `MembershipStore` share. */
-
-/** A project that does not exist. */
+/** A missing project. */
 export const nowhere = ProjectId("nowhere")
 
 /** A store with two projects. The first has two members. */
@@ -141,7 +139,7 @@ export const prepared = Effect.gen(function* () {
   return store
 })
 
-/** Returns the end date of a member. */
+/** Returns a member's end date. */
 export const endDateOf = Effect.fnUntraced(function* (userId: UserId, projectId = p1) {
   const store = yield* MembershipStore
   return (yield* store.find(projectId, userId)).endDate

@@ -140,7 +140,7 @@ export const projectTests = (on: StoreTests): void => {
   readingTests(on)
 }
 
-/** Counts of memberships by their end dates, and dry runs, which tell what a bulk extension would do. */
+/** Membership counts by end date, and dry runs for bulk extensions. */
 
 const countTests = ({ test }: StoreTests): void => {
   test("counts the memberships, and those that end after a date", () =>
@@ -174,7 +174,7 @@ const countTests = ({ test }: StoreTests): void => {
     }))
 }
 
-/** All that a change writes. */
+/** Everything a change writes. */
 const everything = Effect.gen(function* () {
   const store = yield* MembershipStore
   const [webhook] = yield* (yield* WebhookStore).list(p1)
@@ -186,7 +186,7 @@ const everything = Effect.gen(function* () {
   }
 })
 
-// Far in the future, so that none of them is in the past of a store with a clock of its own.
+// Far in the future, so none is in the past for a store with its own clock.
 const dates = fc.nat({ max: 4 }).map((years) => EndDate(Date.UTC(2800 + years, 0, 1)))
 const users = fc.constantFrom(u1, u2, u3)
 
@@ -204,7 +204,7 @@ const situations = fc.record({
 
 type Situation = typeof situations extends fc.Arbitrary<infer Value> ? Value : never
 
-/** Makes members with dates of their own, and with that of a bulk extension. */
+/** Prepares members with their own dates, and with a bulk extension's. */
 const arrange = Effect.fnUntraced(function* ({ changed, extended, granted }: Situation) {
   const store = yield* MembershipStore
   yield* store.createProject(p1, occasion)
@@ -235,7 +235,7 @@ const dryRunTests = ({ property }: StoreTests): void =>
         expect(dryAll.wouldShorten).toBe(mode === "set" ? isLater.length : 0)
         const { wouldShorten: _, ...foreseen } = dryAll
         expect(foreseen).toEqual(yield* memberships.extendAll(all))
-        // The bulk extension has changed the date that the extension expects.
+        // The bulk extension has changed the expected date.
         yield* Effect.forEach(before.members, (member) => memberships.grant(member))
         expect(dryOne).toEqual(yield* Effect.result(memberships.extend(one)))
       })
@@ -253,7 +253,7 @@ export const countingTests = (on: StoreTests): void => {
 
 const deletingEverything = { userId: undefined, limit: 1000 }
 
-/** Two projects that have all that a project can have. */
+/** Two projects with all kinds of data. */
 const furnished = Effect.gen(function* () {
   const store = yield* prepared
   const outbox = yield* Outbox
@@ -271,7 +271,7 @@ const furnished = Effect.gen(function* () {
   return { store, key, one: yield* furnish(p1), other: yield* furnish(p2) }
 })
 
-/** Whatever can be read of a project. */
+/** Reads all of a project's data. */
 const readable = Effect.fnUntraced(function* ({ key, one }: Effect.Success<typeof furnished>) {
   const store = yield* MembershipStore
   const outbox = yield* Outbox

@@ -1,4 +1,4 @@
-/** Lists of members, and the audit trail. */
+/** Member lists and the audit trail. */
 
 import { expect } from "@effect/vitest"
 import {
@@ -312,11 +312,11 @@ export const readingTests = (on: StoreTests): void => {
   historyTests(on)
 }
 
-/** Lists of memberships by their ends. */
+/** Ending lists. */
 
 type Store = MembershipStore["Service"]
 
-// More than any list of the tests needs: each page but the last gets further.
+// More than any list in these tests needs: each page but the last advances.
 const mostPages = 1000
 
 /** Asks for all pages, and does something after each. Returns them. */
@@ -341,7 +341,7 @@ const pagesOf = Effect.fnUntraced(function* (
 const endingSoonUsers = [u1, u2, u3]
 const user = fc.constantFrom(...endingSoonUsers)
 
-/** A date as the number of days since the beginning, at noon: whole days are over between two dates. */
+/** A date in days since the beginning, at noon: between two dates, whole days pass. */
 const date = fc.integer({ min: -3, max: 12 }).map((day) => day + 0.5)
 
 const changing = {
@@ -366,20 +366,20 @@ const step = fc.oneof(
     _tag: fc.constant("List" as const),
     date,
     limit: fc.integer({ min: 1, max: 4 }),
-    // What happens after each page.
+    // Changes after each page.
     meanwhile: fc.array(fc.oneof(changing.extend, changing.extendAll), { maxLength: 3 }),
   }),
 )
 
 type Step = typeof step extends fc.Arbitrary<infer A> ? A : never
 
-/** What the store says, by the day. */
+/** The store's list, in days. */
 type Listed = readonly [userId: UserId, day: number]
 
 const byDate = ([one, on]: Listed, [other, at]: Listed): number =>
   on - at || Number(one > other) - Number(one < other)
 
-/** Performs steps, and compares each list with what follows from the changes so far. */
+/** Performs steps, and compares each list with the one expected after the changes so far. */
 const follow = Effect.fnUntraced(function* (
   steps: ReadonlyArray<Step>,
   advance: StoreTests["advance"],
@@ -390,7 +390,7 @@ const follow = Effect.fnUntraced(function* (
   const dates = new Map<UserId, number>()
   let today = 0
 
-  /** The days by which what is stored was moved into the past, in place of the clock. */
+  /** The days by which stored data was moved into the past, instead of moving the clock. */
   const moved = Effect.map(currentUnixMillis, (now) =>
     now - origin < (today * dayMillis) / 2 ? today : 0,
   )
@@ -567,11 +567,11 @@ export const endingSoonTests = ({ advance, describe, property, test }: StoreTest
           const endDate = yield* inDays(days + 4)
           yield* store.grant({ ...change(p1), userId, endDate })
         }
-        // Earlier than the place that is reached.
+        // Earlier than the current position.
         expect(yield* usersWhile(["neverShorten", 3])).toEqual([u1, u2, u3])
         expect(yield* usersWhile(["neverShorten", 3], ["neverShorten", 2])).toEqual([u1, u2, u3])
         expect(yield* usersWhile()).toEqual([u1, u2, u3])
-        // While those are listed that have the date of the one before: in any order.
+        // While the list is at members with the previous date: in any order.
         yield* store.extendAll({ ...change(p1), endDate: yield* inDays(5), mode: "set" })
         const sorted = (listed: ReadonlyArray<UserId>) => listed.toSorted()
         expect(sorted(yield* usersWhile(["neverShorten", 3]))).toEqual([u1, u2, u3])

@@ -45,13 +45,13 @@ import { endDateOf, prepared } from "./model.ts"
 
 const users = [u1, u2, u3]
 
-/** Returns the end date of a user, or `undefined` if there is no membership. */
+/** Returns a user's end date, or `undefined` without a membership. */
 const dateOf = (userId: UserId) =>
   endDateOf(userId).pipe(
     Effect.catchTag("MembershipNotFound", () => Effect.succeed<EndDate | undefined>(undefined)),
   )
 
-/** A store with members and a webhook, and a way to read all that a change writes. */
+/** A store with members and a webhook, and a way to read everything a change writes. */
 const observed = Effect.gen(function* () {
   const store = yield* prepared
   const outbox = yield* Outbox
@@ -65,7 +65,7 @@ const observed = Effect.gen(function* () {
   return { store, everything }
 })
 
-/** Each kind of change, with the same event. */
+/** All kinds of changes, with the same event. */
 const changesOf = (
   store: MembershipStore["Service"],
   one = draft(p1),
@@ -81,7 +81,7 @@ const changesOf = (
   ]
 }
 
-/** Returns the end date of a user after all changes, each of which starts where the one before ends. */
+/** Returns a user's end date after all changes. Each must start from its predecessor's date. */
 const replayed = (newestFirst: ReadonlyArray<AuditRow>, user: UserId): EndDate | undefined => {
   let current: EndDate | undefined
   for (const { action, from, to, userId } of newestFirst.toReversed()) {
@@ -193,17 +193,17 @@ export const atomicityTests = (on: StoreTests): void => {
   })
 }
 
-/** The audit trail of what is not a membership. */
+/** The audit trail outside memberships. */
 
 const page = { userId: undefined, limit: 100 }
 
-/** Returns an occasion that can be told from others by its time. */
+/** Returns a change context, recognisable by its time. */
 const auditingOccasion = (at: number) => ({
   at,
   origin: { requestId: `request ${at}`, keyId: ApiKeyId(`key ${at}`) },
 })
 
-/** What the rows of the trail say, oldest first. */
+/** Returns the trail's contents, oldest first. */
 const trailOf = (projectId: typeof p1 | undefined) =>
   Effect.flatMap(MembershipStore, (store) =>
     Effect.map(store.history(projectId, page), (rows) =>
@@ -342,7 +342,7 @@ export const auditingTests = ({ describe, test, transactional }: StoreTests): vo
 
 /** A change and its events are one atomic step. */
 
-/** Claims all deliveries, and returns the types of their events. */
+/** Claims all deliveries, and returns their event types. */
 const claimedTypes = Effect.gen(function* () {
   const outbox = yield* Outbox
   const { claims } = yield* outbox.claim({
@@ -399,13 +399,13 @@ export const eventTests = ({ describe, test }: StoreTests): void => {
   })
 }
 
-/** The sequences of changes, by which receivers of events tell which is the latest. */
+/** Sequence numbers, by which receivers tell the latest change. */
 
 type Store = MembershipStore["Service"]
 
 const sequenceUsers = [u1, u2, u3]
 
-/** A change of some users, and the end date that it sets; none if it ends memberships. */
+/** A change to some users, and its end date; none if it ends memberships. */
 interface Step {
   readonly users: ReadonlyArray<UserId>
   readonly endDate: EndDate | undefined
@@ -460,7 +460,7 @@ const extendAll = (endDate: EndDate, mode: BulkMode): Step => ({
     ),
 })
 
-/** A step that was made, with its sequence. */
+/** A completed step and its sequence number. */
 interface Made extends Step {
   readonly sequence: number
 }
@@ -475,7 +475,7 @@ const made = (store: Store, step: Step): Effect.Effect<ReadonlyArray<Made>> =>
         : [{ ...step, sequence: sequenceOf(event) }],
   })
 
-/** What a receiver knows of a membership after events, of which it drops those that are stale. */
+/** A receiver's knowledge about a membership: it drops stale events. */
 const followed = (events: ReadonlyArray<Made>, userId: UserId): EndDate | undefined => {
   let known: EndDate | undefined
   for (const event of events.toSorted((one, other) => one.sequence - other.sequence)) {
@@ -507,7 +507,7 @@ const sequenceOfMade = (result: Effect.Success<ReturnType<Store["extend"]>> | un
     ? NaN
     : sequenceOf(result)
 
-/** Extensions of the same members at the same time, which may share a step of the store. */
+/** Concurrent extensions for the same members, possibly in one batch. */
 const sequenceConcurrencyTests = ({ test }: StoreTests): void => {
   test.each([
     ["without idempotency keys", false],

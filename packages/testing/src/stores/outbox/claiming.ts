@@ -55,7 +55,7 @@ const limitTests = ({ test }: StoreTests): void => {
       yield* publishMany(10)
       expect(yield* claims(3)).toHaveLength(3)
       const second = yield* claims(100, 4)
-      // Three are claimed already: two of one webhook, and one of the other.
+      // Three are claimed already: two for one webhook, one for the other.
       expect(second).toHaveLength(5)
       expect(yield* claims(100, 4)).toHaveLength(0)
       yield* settle(yield* firstOf(second), delivered)
@@ -92,7 +92,7 @@ const otherProject = Effect.gen(function* () {
 const projectsOf = (all: ReadonlyArray<Claim>) =>
   all.map(({ webhook: { projectId } }) => projectId).toSorted()
 
-/** What a claim says about deliveries that a limit kept back. */
+/** A claim's report about skipped deliveries. */
 const keptBackTests = ({ advance, test }: StoreTests): void => {
   test("says of which webhooks a limit keeps back deliveries, until nothing of them is ready", () =>
     Effect.gen(function* () {
@@ -131,7 +131,7 @@ const keptBackTests = ({ advance, test }: StoreTests): void => {
     }))
 }
 
-/** How many deliveries of a project or of a failing webhook may be claimed at a time. */
+/** The maximum number of claimed deliveries for a project or a failing webhook. */
 const shareTests = ({ advance, test }: StoreTests): void => {
   test("respects the limit for each project, whatever the number of its webhooks", () =>
     Effect.gen(function* () {
@@ -191,7 +191,7 @@ const shareTests = ({ advance, test }: StoreTests): void => {
     }))
 }
 
-/** Which deliveries come first. */
+/** The order of deliveries. */
 const orderTests = ({ advance, test }: StoreTests): void => {
   test("alternates between webhooks, so that a backlog delays no other webhook", () =>
     Effect.gen(function* () {
@@ -288,9 +288,7 @@ export const claimingTests = (on: StoreTests): void => {
   })
 }
 
-/** How many deliveries of a webhook are claimed at a time, and how many ahead. */
-
-/** How many deliveries of a webhook may be claimed at a time, by its successes and failures. */
+/** A webhook's maximum number of claimed deliveries, by its successes and failures. */
 const byOutcomeTests = ({ test }: StoreTests): void => {
   const grow = Effect.gen(function* () {
     yield* preparedWebhook
@@ -345,13 +343,13 @@ const byOutcomeTests = ({ test }: StoreTests): void => {
   test("returns fewer deliveries of a webhook with many successes, too, in a project near its limit", () =>
     Effect.gen(function* () {
       yield* grow
-      // Sixteen of the first two, and then in proportion to what is left.
+      // Sixteen for the first two, and then in proportion to the rest.
       expect(yield* claims(100, concurrencyRange, 32)).toHaveLength(11)
       expect(yield* claims(100, concurrencyRange, 32)).toEqual([])
     }))
 }
 
-/** What may be claimed to wait in the process. */
+/** Prefetching. */
 const aheadTests = ({ test }: StoreTests): void => {
   const ahead = ({ id }: StoredWebhook, count: number, perProject = 1000, limit = 100) =>
     claim(limit, concurrencyRange, perProject, limit, new Map([[id, count]]))

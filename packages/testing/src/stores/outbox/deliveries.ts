@@ -40,7 +40,7 @@ const fiveOn = ({ advance }: StoreTests) =>
     const published = Array.from({ length: 5 }, (_, at) => ({ ...event(p1), at }))
     yield* Effect.forEach(published, (one) => outbox.publish(one))
     const settlements = [delivered, failed, released, delivered, failed]
-    // The last is the first, which succeeds: a webhook that fails gets one delivery at a time.
+    // The last one is the first and succeeds: a failing webhook gets one delivery at a time.
     for (const [index, claim] of [...(yield* claims()).entries()].toReversed()) {
       yield* settle(claim, settlements[index] ?? released)
     }
@@ -207,11 +207,11 @@ export const deliveriesTests = (on: StoreTests): void => {
   })
 }
 
-/** What is left to deliver is counted. */
+/** The backlog. */
 
 const hour = 3_600_000
 
-/** Disables webhooks: the attempt to deliver something to each is answered that it is gone. */
+/** Disables webhooks: each receiver answers 410. */
 const disable = Effect.fnUntraced(function* (webhooks: ReadonlyArray<StoredWebhook>) {
   const outbox = yield* Outbox
   for (const { id, projectId } of webhooks) yield* outbox.publishTo(event(projectId), id)
@@ -423,7 +423,7 @@ export const findingTests = ({ describe, test }: StoreTests): void => {
           deliveries.map(({ webhookId }) => webhookId),
         )
         expect(yield* order).toEqual(listed)
-        // Whatever has become of them.
+        // Whatever their state.
         const outcomes = new Map([
           [listed[1], delivered],
           [listed[4], failed],

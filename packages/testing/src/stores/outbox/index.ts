@@ -1,4 +1,4 @@
-/** What every `Outbox` must do. */
+/** Certifies an `Outbox`. */
 
 import { Outbox } from "@tenure/core/store"
 import type { StoreTests } from "../harness.ts"

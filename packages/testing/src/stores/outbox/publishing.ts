@@ -30,7 +30,7 @@ import {
 
 const { event: publishingEvent, p1: publishingP1, p2 } = Fixture
 
-/** The webhook of a claim that follows no attempt, with the bounds of `claims`. */
+/** The webhook in a claim before any attempt, with the limits from `claims`. */
 const claimedWebhook = ({ id, secret, url }: StoredWebhook): Claim["webhook"] => ({
   projectId: publishingP1,
   webhookId: id,
@@ -213,7 +213,7 @@ export const changesTests = ({ describe, test }: StoreTests): void => {
   })
 }
 
-/** Events of the host's transactions. */
+/** Events in the host's transactions. */
 
 /** Declares the tests. */
 export const transactionTests = ({ transactional }: StoreTests): void => {

@@ -1,4 +1,4 @@
-/** Dispatchers settle the deliveries that they have claimed. */
+/** Settling claimed deliveries. */
 
 import { expect } from "@effect/vitest"
 import { type Claim, WebhookStore } from "@tenure/core/store"
@@ -136,7 +136,7 @@ export const settlingTests = ({ advance, describe, test }: StoreTests): void => 
   })
 }
 
-/** Webhooks whose attempts fail. */
+/** Failing webhooks. */
 
 const day = 86_400_000
 
@@ -262,9 +262,7 @@ export const failingTests = ({ advance, describe, test }: StoreTests): void => {
   })
 }
 
-/** Webhooks that are disabled. */
-
-/** A webhook that is disabled while another of its deliveries is claimed. */
+/** Disables a webhook while another of its deliveries is claimed. */
 const disabled = Effect.gen(function* () {
   const { outbox, webhook } = yield* preparedWebhook
   yield* publishMany(2)

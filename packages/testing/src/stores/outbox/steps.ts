@@ -1,4 +1,4 @@
-/** Values and steps that tests of an `Outbox` share. */
+/** Values and steps for `Outbox` tests. */
 
 import {
   type Attempt,
@@ -29,7 +29,7 @@ export const delivered: AttemptResult = { _tag: "Delivered", attempt: answered(2
 export const failed: AttemptResult = { _tag: "Failed", attempt: timeout, holdMillis: 0 }
 export const released: AttemptResult = { _tag: "Released" }
 
-/** Disables the webhook, and announces that with a new event. */
+/** Disables the webhook, and announces this with a new event. */
 export const gone = (): AttemptResult => ({
   _tag: "Disabled",
   attempt: answered(410),
@@ -66,7 +66,7 @@ export const preparedWebhook = Effect.gen(function* () {
   return { outbox, webhook: yield* firstOf(webhooks) }
 })
 
-/** Publishes events of the first project, and returns them in this order. */
+/** Publishes events in the first project, and returns them in this order. */
 export const publishMany = Effect.fnUntraced(function* (count: number) {
   const outbox = yield* Outbox
   const events = Array.from({ length: count }, () => event(p1))
@@ -116,7 +116,7 @@ export const settle = Effect.fnUntraced(function* (one: Claim, settlement: Attem
   return yield* outbox.settle(one, settlement)
 })
 
-/** Returns the deliveries of a webhook, newest first. */
+/** Returns a webhook's deliveries, newest first. */
 export const deliveriesOf = Effect.fnUntraced(function* (
   { id }: Pick<StoredWebhook, "id">,
   limit = 100,
