@@ -8,8 +8,8 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import { afterAll, describe, expect } from "vitest"
-import { fromFile } from "../src/seed.ts"
 import { planOf } from "../src/seed-plan.ts"
+import { fromFile } from "../src/seed.ts"
 
 const folder = await mkdtemp(join(tmpdir(), "tenure-seed-"))
 afterAll(() => rm(folder, { recursive: true }))

@@ -178,6 +178,31 @@ describe("items", () => {
     }),
   )
 
+  it.live("that wait for a locked one keep no others back, however many they are", () =>
+    Effect.gen(function* () {
+      const locked = yield* Latch.make()
+      const gathered = yield* makeBatcher<number, number, string>({
+        run: (items) =>
+          items.includes(0) ? Effect.as(locked.await, items) : Effect.succeed(items),
+        keysOf: (item) => [item < 0 ? "0" : String(item)],
+        isOwn: () => false,
+        maxBatch: 100,
+        maxInFlight: 2,
+        crowded: "crowded",
+      })
+      const start = (item: number) => Effect.forkChild(gathered(item), { startImmediately: true })
+      const first = yield* start(0)
+      const others = yield* Effect.forEach(
+        Array.from({ length: 2000 }, (_, n) => -1 - n),
+        start,
+      )
+      expect(yield* gathered(1)).toBe(1)
+      yield* locked.open
+      expect(yield* Fiber.join(first)).toBe(0)
+      expect((yield* Effect.forEach(others, Fiber.join)).slice(0, 2)).toEqual([-1, -2])
+    }),
+  )
+
   it.live("of a stack share a batch in order, and also run alone in order", () =>
     Effect.gen(function* () {
       const batches: Array<ReadonlyArray<number>> = []

@@ -131,9 +131,6 @@ export const makeBatchRunner = Effect.fnUntraced(function* <Item, Value, E>(
 // More items than this wait for more than a client can be expected to.
 const mostWaiting = 10_000
 
-// The most items that are examined for a batch.
-const mostExamined = 1024
-
 /** How items are gathered into batches. */
 export interface BatcherOptions<Item, Value, E> extends BatchOptions<Item, Value, E> {
   /**
@@ -164,7 +161,11 @@ interface Selected<Waiting> {
 export const makeBatcher = Effect.fnUntraced(function* <Item, Value, E>(
   options: BatcherOptions<Item, Value, E>,
 ) {
-  type Waiting = PendingItem<Item, Value, E>
+  /** An item with its keys, which are looked at again and again while it waits. */
+  interface Waiting extends PendingItem<Item, Value, E> {
+    readonly keys: ReadonlyArray<string>
+    readonly stack: string | undefined
+  }
   const { keysOf, maxBatch, maxInFlight, stackOf } = options
   const start = yield* makeBatchRunner(options)
   let queue: Array<Waiting> = []
@@ -184,11 +185,11 @@ export const makeBatcher = Effect.fnUntraced(function* <Item, Value, E>(
     // The keys in the batch, each with the stack that has it, if one has.
     const taken = new Map<string, string | undefined>()
     let examined = 0
+    // All of them, if need be: those of one locked member keep nobody else back.
     for (const waiting of queue) {
-      if (batch.length === maxBatch || examined === mostExamined) break
+      if (batch.length === maxBatch) break
       examined++
-      const keys = keysOf(waiting.item)
-      const stack = stackOf?.(waiting.item)
+      const { keys, stack } = waiting
       const isFree = keys.every(
         (key) =>
           !busy.has(key) &&
@@ -209,14 +210,14 @@ export const makeBatcher = Effect.fnUntraced(function* <Item, Value, E>(
   const occupy = (batch: ReadonlyArray<Waiting>): ReadonlyArray<Waiting> => {
     if (keysOf === undefined) return batch
     const users = new Map<string, number>()
-    for (const key of batch.flatMap(({ item }) => keysOf(item))) {
+    for (const key of batch.flatMap(({ keys }) => keys)) {
       users.set(key, (users.get(key) ?? 0) + 1)
       busy.add(key)
     }
-    return batch.map(({ item, resume }) => ({
-      item,
+    return batch.map(({ resume, ...waiting }) => ({
+      ...waiting,
       resume: (exit) => {
-        for (const key of keysOf(item)) {
+        for (const key of waiting.keys) {
           const left = (users.get(key) ?? 1) - 1
           users.set(key, left)
           if (left === 0) busy.delete(key)
@@ -251,7 +252,7 @@ export const makeBatcher = Effect.fnUntraced(function* <Item, Value, E>(
   return (item: Item): Effect.Effect<Value, E> =>
     Effect.callback((resume) => {
       if (queue.length >= mostWaiting) return resume(Exit.fail(options.crowded))
-      const waiting = { item, resume }
+      const waiting = { item, resume, keys: keysOf?.(item) ?? [], stack: stackOf?.(item) }
       queue.push(waiting)
       scheduleFlush()
       return Effect.sync(() => {
