@@ -15,7 +15,6 @@ const limits: Limits = { of: 25, relative: 20 }
 const above: Readonly<Record<string, Limits>> = {
   core: { of: 44, relative: 49 },
   embedded: { of: 27, relative: 56 },
-  "node-http": { of: 34, relative: 39 },
   postgres: { of: 52, relative: 56 },
   tenure: { of: 68, relative: 68 },
 }

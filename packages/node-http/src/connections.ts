@@ -1,4 +1,4 @@
-/** Tracks the connections of a server, and closes them gracefully. */
+/** Tracks a server's connections, and closes them gracefully. */
 
 import type * as Http from "node:http"
 import * as Net from "node:net"
@@ -6,11 +6,11 @@ import type { Duplex } from "node:stream"
 import { setImmediate } from "node:timers"
 import { releaseSignal } from "./exchange.ts"
 
-// How long a client that sends one request after another has to send its next one. The response to
-// that tells the client that the connection closes, so that it loses no request.
+// How long a client sending consecutive requests has for its next one. The response then tells the
+// client that the connection closes, and no request is lost.
 const nextRequestMillis = 100
 
-/** The connections of a server. */
+/** A server's connections. */
 export interface Connections {
   /** Registers a request. Returns `false` if the connection is closing and cannot answer it. */
   readonly admit: (request: Http.IncomingMessage, response: Http.ServerResponse) => boolean
@@ -24,24 +24,24 @@ export interface Connections {
    */
   readonly drain: () => void
   /**
-   * Drains, and accepts no more connections. Of the open ones, it closes those without a request in
-   * flight after a tenth of a second, and all that are left after the timeout, in milliseconds.
+   * Drains, and accepts no more connections. Closes idle connections after 0.1 s, and all others after
+   * the timeout, in milliseconds.
    */
   readonly close: (timeout: number) => Promise<void>
 }
 
-/** Whether there is a response that is not finished yet. */
+/** Whether a response is unfinished. */
 export const isPending = (
   response: Http.ServerResponse | undefined,
 ): response is Http.ServerResponse => response !== undefined && !response.writableFinished
 
-/** Tracks the connections of a server. Call it before the server listens. */
+/** Tracks a server's connections. Call it before the server listens. */
 export const trackConnections = (server: Http.Server): Connections => {
   const open = new Set<Duplex>()
   const held = new WeakSet<Duplex>()
   // Requests on a connection are answered in order, so the latest is answered last.
   const latest = new WeakMap<Duplex, Http.ServerResponse>()
-  // Connections whose latest response tells the client that the connection closes.
+  // Connections whose latest response announces that the connection closes.
   const ending = new WeakSet<Duplex>()
   let isDraining = false
 
@@ -98,7 +98,7 @@ export const trackConnections = (server: Http.Server): Connections => {
             if (open.size > 0) sweeping.refresh()
           })
         }, nextRequestMillis)
-        // The method of http.Server would close connections between two requests at once.
+        // The method in http.Server would close connections between two requests at once.
         Net.Server.prototype.close.call(server, () => {
           clearTimeout(sweeping)
           clearTimeout(deadline)

@@ -1,4 +1,4 @@
-/** Faults that the parser finds in the body of a request while somebody reads it. */
+/** Converts Node's requests and responses. Body faults found by the parser come first. */
 
 import { AsyncResource } from "node:async_hooks"
 import type { Duplex } from "node:stream"
@@ -28,51 +28,46 @@ const faultEvent = Symbol("@tenure/node-http/fault")
 
 const faults = new WeakMap<NodeRequest, ArrivedBody>()
 
-/** Has `take` answer a request if its body is faulty, in place of whoever took the fault before. */
+/** Answers a request through `take` if its body is faulty, instead of an earlier `take`. */
 const takeBodyError = (request: NodeRequest, take: (fault: ArrivedBody) => void): void =>
-  // Not in a map of all requests: entries of weak maps cost the garbage collector much.
+  // Not in a map over all requests, because entries in weak maps are costly for the garbage collector.
   void request.removeAllListeners(faultEvent).on(faultEvent, take)
 
-/** The fault of a body that was found before anybody read it. */
+/** The body's fault, if found before anybody read it. */
 export const bodyErrorOf = (request: NodeRequest): ArrivedBody | undefined => faults.get(request)
 
-/** Passes a fault to whoever reads the body. Returns `false` if nobody does. */
+/** Passes a fault to the body's reader. Returns `false` without one. */
 export const passBodyError = (request: NodeRequest, fault: ArrivedBody): boolean => {
   faults.set(request, fault)
   return request.emit(faultEvent, fault)
 }
 
-/** Requests whose clients wait for 100 Continue before they send the body. */
+/** Requests whose clients wait for 100 Continue before sending the body. */
 
 const expectations = new WeakMap<NodeRequest, () => void>()
 
 /**
- * Registers a request whose client waits.
+ * Registers a waiting client's request.
  *
  * @param sendContinue - tells the client to send the body
  */
 export const expectContinue = (request: NodeRequest, sendContinue: () => void): void =>
   void expectations.set(request, sendContinue)
 
-/**
- * Returns what tells the client to send the body, if it waits. Whoever takes it is responsible for
- * calling it.
- */
+/** Returns a function to request the body, if the client waits. The caller must then call it. */
 export const takeExpectation = (request: NodeRequest): (() => void) | undefined => {
   const sendContinue = expectations.get(request)
   expectations.delete(request)
   return sendContinue
 }
 
-/** Reads the body of a request. */
-
-// A request over HTTP/2 needs neither field: the end of its stream is the end of the body.
+// A request over HTTP/2 needs neither field: its stream's end ends the body.
 const hasBody = ({ headers, httpVersionMajor }: NodeRequest): boolean =>
   httpVersionMajor > 1 ||
   headers["transfer-encoding"] !== undefined ||
   Number(headers["content-length"] ?? 0) > 0
 
-/** Whether a request announces a body of more than `limit` bytes. */
+/** Whether a request announces a body longer than `limit` bytes. */
 const announcesMore = ({ headers }: Pick<NodeRequest, "headers">, limit: number): boolean =>
   Number(headers["content-length"] ?? 0) > limit
 
@@ -84,7 +79,7 @@ const refusedBody = (request: NodeRequest, limit: number): Body | undefined => {
   return announcesMore(request, limit) ? tooLargeBody : undefined
 }
 
-/** The body that a parser has left on the request. */
+/** The body left on the request by a parser. */
 const parsedBody = ({ body }: NodeRequest & { readonly body?: unknown }): Body => {
   if (body === undefined) return consumedBody
   if (body instanceof Uint8Array) return { _tag: "Bytes", bytes: body }
@@ -111,7 +106,7 @@ const readStream = (
   let length = 0
 
   const onData = (data: Buffer | string): void => {
-    // The host may have set an encoding, which turns chunks into strings.
+    // The host may have set an encoding: then chunks are strings.
     const chunk =
       typeof data === "string" ? Buffer.from(data, request.readableEncoding ?? "utf8") : data
     length += chunk.length
@@ -121,7 +116,7 @@ const readStream = (
     done(tooLargeBody)
   }
   const onEnd = (): void => {
-    // A cancelled stream of HTTP/2 ends, too.
+    // A cancelled HTTP/2 stream ends too.
     if (!request.aborted) done({ _tag: "Bytes", bytes: concat(chunks) })
   }
   request
@@ -132,16 +127,16 @@ const readStream = (
 }
 
 /**
- * Makes a body that is read once the core asks for it.
+ * Creates a body, read when the core asks for it.
  *
- * @param sendContinue - tells the client to send the body, if it waits
+ * @param sendContinue - tells a waiting client to send the body
  */
 const deferred = (
   request: NodeRequest,
   limit: number,
   sendContinue: (() => void) | undefined,
 ): Body => {
-  // A fault before the core reads the body is kept, and stands in place of the body.
+  // A fault before the core reads the body is kept and replaces the body.
   takeBodyError(request, () => {})
   return {
     _tag: "Deferred",
@@ -159,7 +154,7 @@ const deferred = (
   }
 }
 
-/** Makes a function that passes on only the first body. */
+/** Passes on only the first body. */
 const onlyFirst = (done: (body: Body) => void): ((body: Body) => void) => {
   let isDone = false
   return (body) => {
@@ -170,10 +165,10 @@ const onlyFirst = (done: (body: Body) => void): ((body: Body) => void) => {
 }
 
 /**
- * Reads the body of a request, and calls `done` with it. If the client waits for 100 Continue, or the
- * body may be long, leaves it to the core to read the body. Calls `done` with `TooLarge` as soon as the
- * body exceeds the limit, and not at all if the connection breaks before the end of the body. Discards
- * what it does not read. If a body parser has read the body, uses the parser's result.
+ * Reads a request's body, and calls `done` with it. If the client waits for 100 Continue, or the body
+ * may be long, the core reads it later. Calls `done` with `TooLarge` as soon as the body exceeds the
+ * limit, and not at all if the connection breaks before its end. Discards the unread rest. If a body
+ * parser has read the body, uses the parser's result.
  */
 const readBody = (
   request: NodeRequest,
@@ -194,14 +189,12 @@ const readBody = (
   settle(refused)
 }
 
-/** Tells those who wait, or send a stream, when the client has gone or its connection is to close. */
-
-// Of each connection of HTTP/1.1, the request that is being answered.
+// The current request on each HTTP/1.1 connection.
 const departures = new WeakMap<Duplex, AbortController>()
 
 /**
- * Returns a signal that aborts when the client has gone. A client that has ended its side of the
- * connection cannot be told from one that has gone: it gets what there is by then.
+ * Returns a signal, aborted when the client has disconnected. A client that has only ended its side
+ * looks the same: it gets the data available by then.
  */
 const abortSignalOf = (
   { httpVersionMajor, socket }: NodeRequest,
@@ -210,7 +203,7 @@ const abortSignalOf = (
   const departure = new AbortController()
   const leave = (): void => departure.abort()
   if (response.destroyed) leave()
-  // The socket of HTTP/2 is that of all streams.
+  // In HTTP/2, all streams share a socket.
   if (httpVersionMajor > 1) {
     response.on("close", leave)
     return departure.signal
@@ -230,12 +223,12 @@ export const releaseSignal = (socket: Duplex): void => departures.get(socket)?.a
 
 /** Has Tenure answer a request. */
 
-/** What an adapter knows better than the Node request. */
+/** Facts an adapter knows better than the Node request. */
 export type KnownRequest = Partial<
   Pick<ApiRequest, "path" | "originalPath" | "remoteAddress" | "authenticate" | "body" | "signal">
 >
 
-/** Converts a request to that of the core. What is known takes precedence over what Node has read. */
+/** Converts a request for the core. Known facts take precedence over Node's. */
 export const toApiRequest = (
   { headers, method = "", rawHeaders, socket, url = "" }: NodeRequest,
   body: Body,
@@ -253,10 +246,10 @@ export const toApiRequest = (
 })
 
 /**
- * Reads a request, has Tenure answer it, and calls `deliver` with the response. For adapters to hosts
- * that build on Node. The requests of one connection are answered one after the other.
+ * Reads a request, answers it, and calls `deliver` with the response. For adapters to hosts on Node.
+ * Requests on one connection are answered one after the other.
  *
- * @param response - the response of Node, which tells when the next request may be read
+ * @param response - Node's response; once it is sent, the next request may be read
  */
 export const handle = (
   tenure: Mountable,
@@ -265,15 +258,15 @@ export const handle = (
   known: KnownRequest,
   deliver: (response: ApiResponse) => void,
 ): void => {
-  // Keeps the async context of the request for the functions of the host: neither the end of the body
-  // nor a turn runs in it. Twenty times as fast as `AsyncLocalStorage.snapshot`.
+  // Keeps the request's async context for the host's functions, because neither the body's end nor a
+  // turn runs in it. Twenty times as fast as `AsyncLocalStorage.snapshot`.
   const context = new AsyncResource("TENURE")
   const deliverInContext = (reply: ApiResponse): void =>
     context.runInAsyncScope(deliver, undefined, limitRefusals(request, reply, tenure.maxRefusals))
   const { path = pathOf(request.url ?? "") } = known
   enqueueRequest(request, response, () =>
     readBody(request, tenure.bodyLimit(request.method ?? "", path), (body) => {
-      // Converted before the turn, because a connection that breaks meanwhile has no address.
+      // Converted before the turn, because a broken connection has no address.
       const signal = request.method === "GET" ? () => abortSignalOf(request, response) : undefined
       const apiRequest = toApiRequest(request, body, { ...known, path, signal })
       nextTurn(() =>
@@ -284,8 +277,8 @@ export const handle = (
 }
 
 /**
- * Has Tenure answer a request, and calls `deliver` with the response. What `deliver` throws emits a
- * process warning and affects no other request.
+ * Answers a request, and calls `deliver` with the response. If `deliver` throws, emits a process
+ * warning and affects no other request.
  */
 export const answer = (
   tenure: Mountable,
@@ -304,7 +297,7 @@ export const answer = (
 
 /** Sends responses. */
 
-/** Removes the headers of connections, which HTTP/2 does not have, from a response over HTTP/2. */
+/** Removes connection headers from a response over HTTP/2, where they are invalid. */
 const allowedHeaders = (
   { req }: NodeResponse,
   headers: Readonly<Record<string, string | number>>,
@@ -328,11 +321,11 @@ export const send = (
     const length = Buffer.byteLength(body)
     const all = { ...headers, "Content-Length": length, ...more }
     response.writeHead(status, allowedHeaders(response, all))
-    // The bytes of ASCII are the same, and Node makes them in less time.
+    // ASCII has the same bytes in both encodings, and Node encodes latin1 faster.
     response.end(body, length === body.length ? "latin1" : "utf8")
   } else {
     response.writeHead(status, allowedHeaders(response, { ...headers, ...more }))
-    // Node keeps the text of the header, in many parts unless it is sent by itself.
+    // Node keeps the header's text, in many parts unless sent by itself.
     response.flushHeaders?.()
     stream(body, response)
   }

@@ -12,28 +12,26 @@ export type NodeHandler<Request extends NodeRequest = NodeRequest> = (
   next?: () => void,
 ) => void
 
-/** The options of `toNodeHandler`. */
 export const nodeHandlerOptions = <Request extends NodeRequest>() =>
   Setting.object({
     /**
-     * Authenticates requests in place of API keys. By default, `authenticate` of the options of
+     * Authenticates requests in place of API keys. By default, `authenticate` in the options for
      * `createTenure` does.
      */
     authenticate: Setting.callback<Authenticate<Request>>(),
   })
 
-/** The options that a host passes. */
+/** The options as a host passes them. */
 export interface NodeHandlerOptions<
   Request extends NodeRequest = NodeRequest,
 > extends Setting.InputOf<ReturnType<typeof nodeHandlerOptions<Request>>> {}
 
 /**
- * Makes a request handler for `createServer` of node:http and node:http2.
+ * Creates a request handler for `createServer` from node:http or node:http2.
  *
  * As middleware, with a third argument `next`, the handler calls `next` for paths outside the API.
- * Without it, the handler answers them 404. Throws a `TypeError` if `tenure` is not what
- * `await createTenure(…)` returns, and `InvalidInput` if an option is invalid.
- *
+ * Without it, the handler answers them 404. Throws a `TypeError` unless `tenure` comes from `await
+ * createTenure(…)`, and `InvalidInput` if an option is invalid.
  * @example
  * ```ts
  * import { createServer } from "node:http"

@@ -1,4 +1,4 @@
-/** Reads what can be read of requests that Node's parser rejects. */
+/** Answers requests Node's parser rejects, so these clients get an envelope too. */
 
 import * as Http from "node:http"
 import { METHODS, maxHeaderSize } from "node:http"
@@ -16,16 +16,16 @@ import { type Connections, isPending } from "./connections.ts"
 import { answer, passBodyError, send, toApiRequest } from "./exchange.ts"
 import { isPipelined } from "./pipelining.ts"
 
-/** The first line of a request, in two parts. */
+/** A request's first line, in two parts. */
 interface RequestLine {
   readonly method: string
   readonly target: string
 }
 
-/** A packet that the parser rejected. */
+/** A packet rejected by the parser. */
 export interface RejectedRequest {
   readonly packet: Buffer
-  /** How many bytes of the packet were valid. */
+  /** How many bytes in the packet were valid. */
   readonly parsed: number
 }
 
@@ -33,9 +33,9 @@ const requestLine = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([\x21-\x7e\x80-\xff]+) HTTP
 const fieldLine = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):(.*)$/
 
 /**
- * Returns where in the packet the rejected request starts: behind the last whole head and its body.
+ * Returns where in the packet the rejected request starts: after the last complete head and its body.
  *
- * @param bodyLength - how long the body of the request before is, in bytes
+ * @param bodyLength - the previous request's body length, in bytes
  */
 const startOf = ({ packet, parsed }: RejectedRequest, bodyLength: number): number => {
   const end = packet.subarray(0, parsed).lastIndexOf("\r\n\r\n")
@@ -47,7 +47,7 @@ const parseLine = (line: string): RequestLine | undefined => {
   return method === undefined || target === undefined ? undefined : { method, target }
 }
 
-/** Reads the first line of a rejected request. Returns `undefined` if it cannot be told. */
+/** Reads a rejected request's first line. Returns `undefined` if it is unclear. */
 const readLine = (rejected: RejectedRequest, bodyLength: number): RequestLine | undefined => {
   const { packet } = rejected
   const start = startOf(rejected, bodyLength)
@@ -56,7 +56,7 @@ const readLine = (rejected: RejectedRequest, bodyLength: number): RequestLine | 
   return line !== undefined && METHODS.includes(line.method) ? line : undefined
 }
 
-/** A request with a method that Node does not know. */
+/** A request with a method unknown to Node. */
 export type MalformedHead =
   | ({ readonly _tag: "Head"; readonly headers: HeaderFields } & RequestLine)
   /** The head is longer than Node allows. */
@@ -73,8 +73,8 @@ const parseFields = (lines: ReadonlyArray<string>): HeaderFields => {
 }
 
 /**
- * Reads the head of a request with an unknown method (RFC 9112), which follows no body. Returns
- * `undefined` if anything else was rejected.
+ * Reads the head of a request with an unknown method (RFC 9112), unless it follows a body. Returns
+ * `undefined` for any other rejected packet.
  */
 export const readMalformedHead = (rejected: RejectedRequest): MalformedHead | undefined => {
   const { packet, parsed } = rejected
@@ -90,19 +90,17 @@ export const readMalformedHead = (rejected: RejectedRequest): MalformedHead | un
     : { _tag: "Head", ...line, headers: parseFields(lines) }
 }
 
-/** Answers requests that node:http makes no response for, so that these clients get an envelope too. */
-
 // How long a client has to read the response before the connection is destroyed.
 const lingerMillis = 1000
 
 type ParserError = NodeJS.ErrnoException & {
   readonly rawPacket?: Buffer
-  /** How many bytes of the packet the parser accepted. */
+  /** How many bytes in the packet the parser accepted. */
   readonly bytesParsed?: number
 }
 type Unreadable = Extract<Body, { readonly _tag: "Unreadable" }>
 
-/** The fault of a request that the parser rejected. */
+/** Returns a rejected request's fault. */
 const faultOf = ({ code }: ParserError): Unreadable["error"] => {
   switch (code) {
     case "ERR_HTTP_REQUEST_TIMEOUT":
@@ -121,7 +119,7 @@ const unreadable = (error: ParserError): Unreadable => ({
 
 const tooLong: Unreadable = { _tag: "Unreadable", error: { _tag: "RequestHeadersTooLarge" } }
 
-/** The length of the body that a request announces, or `undefined` if it does not announce it. */
+/** Returns the body length a request announces, if it does. */
 const bodyLengthOf = (request: Http.IncomingMessage | undefined): number | undefined =>
   request?.headers["transfer-encoding"] === undefined
     ? Number(request?.headers["content-length"] ?? 0)
@@ -137,9 +135,9 @@ const partsOf = (line: RequestLine | undefined, body: Body, headers: HeaderField
 })
 
 /**
- * The request that the parser rejected, as far as it can be read.
+ * Reads the rejected request, as far as possible.
  *
- * @param before - the request before it on the connection
+ * @param before - the previous request on the connection
  */
 const readFailed = (error: ParserError, before: Http.IncomingMessage | undefined): Parts => {
   const { bytesParsed = 0, code, rawPacket } = error
@@ -155,7 +153,7 @@ const readFailed = (error: ParserError, before: Http.IncomingMessage | undefined
     : partsOf(unknown, tooLong)
 }
 
-/** Closes a connection once the client has had time to read what was sent. */
+/** Closes a connection after the client has had time to read the response. */
 const linger = (socket: Duplex): void => {
   socket.end()
   // Closing while the client still sends would discard the response.
@@ -166,7 +164,7 @@ const linger = (socket: Duplex): void => {
 
 /** Writes a response to the socket, and closes the connection. */
 const writeRaw = (socket: Duplex, { body, headers, status }: ApiResponse): void => {
-  // None of these requests is for a stream.
+  // None of these requests opens a stream.
   if (!socket.writable || typeof body !== "string") return
   const fields = { ...headers, "Content-Length": Buffer.byteLength(body), Connection: "close" }
   const head = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`)
@@ -174,7 +172,7 @@ const writeRaw = (socket: Duplex, { body, headers, status }: ApiResponse): void 
   linger(socket)
 }
 
-/** Answers requests that the parser rejects, and CONNECT. */
+/** Answers requests rejected by the parser, and CONNECT. */
 export const answerMalformedRequests = (
   server: Http.Server,
   tenure: Mountable,
@@ -207,14 +205,14 @@ export const answerMalformedRequests = (
       answerRaw(socket, { ...readFailed(error, response?.req), remoteAddress })
 
     if (isPending(response) && socket.writable) {
-      // The fault comes after a complete request, which is answered first, or in its body.
+      // The fault is either after a complete request, answered first, or in its body.
       if (response.req.complete) return void response.once("finish", answerFailed)
       if (response.headersSent) return void response.once("finish", () => linger(socket))
       // Node closes the connection by this method after its last response.
       Object.assign(socket, { destroySoon: () => linger(socket) })
       response.setHeader("Connection", "close")
       const fault = unreadable(error)
-      // Whoever has the request answers it. Another answer would count it twice.
+      // The request's owner answers it. Another response would count it twice.
       if (passBodyError(response.req, fault) || isPipelined(response.req, response)) return
       void answer(tenure, toApiRequest(response.req, fault), (reply) => send(response, reply))
     } else if (socket.writable && response?.req.complete !== false) {

@@ -1,4 +1,4 @@
-/** Answers requests that arrive together one right after the other. */
+/** Answers requests in batches and in order. */
 
 import type { EventEmitter } from "node:events"
 import { IncomingMessage, ServerResponse } from "node:http"
@@ -10,16 +10,16 @@ import type { NodeRequest, NodeResponse } from "./types.ts"
 
 // Imported, because a host's tests may replace the global function.
 
-// Larger batches save no more time, and what their responses leave behind lives until their end.
+// Larger batches save no more time, and their garbage lives until they end.
 const mostTogether = 64
 
 let batch: Array<() => void> = []
 
-// What runs after the batch that is running now, if one is.
+// Functions to run after the current batch, if there is one.
 let last: Array<() => void> | undefined
 
 const takeAll = (turns: ReadonlyArray<() => void>): void => {
-  // What arrives from now on is for another batch.
+  // Later arrivals belong to another batch.
   if (turns === batch) batch = []
   const rest: Array<() => void> = []
   last = rest
@@ -29,43 +29,41 @@ const takeAll = (turns: ReadonlyArray<() => void>): void => {
 }
 
 /**
- * Runs a function once everything that has arrived by now is read. It must not throw, and it runs in
- * an arbitrary async context.
+ * Runs a function once everything received by now has been read. The function must not throw, and runs
+ * in an arbitrary async context.
  *
- * Under load, many requests arrive at once. Reading all of them, then answering all, then sending all
- * responses takes half the processor time of finishing each request in turn, because what each step
- * needs stays in the processor's caches.
+ * Under load, many requests arrive at once. Reading all, then answering all, then sending all responses
+ * takes half the processor time needed to finish each request in turn, because each step finds its code
+ * and data in the processor's caches.
  */
 export const nextTurn = (turn: () => void): void => {
   if (batch.length === mostTogether) batch = []
   if (batch.push(turn) === 1) setImmediate(takeAll, batch)
 }
 
-/** Runs a function after all turns of this batch, or at once if it is not called in a turn. */
+/** Runs a function after all turns in this batch, or at once outside a turn. */
 export const afterPendingTurns = (run: () => void): void => {
   if (last === undefined) run()
   else last.push(run)
 }
 
-/** Hands what connections send to Node's parser in small pieces, once one of them sends too much. */
-
-// Node's parser makes all requests of a read, 2,600 of the shortest, before anybody can pause the
-// connection. Reading in pieces costs others a thirtieth of their throughput, so it starts when needed.
+// Node's parser emits all requests in one read, up to 2,600, before anybody can pause the connection.
+// Reading in pieces costs other connections 3 % throughput, so it starts only when needed.
 const pieceLength = 1024
 
-// What to do if a connection sends too much. Not known for connections of servers that are not guarded.
+// Callbacks for connections sending too much. Connections to unguarded servers have none.
 const alarms = new WeakMap<Duplex, () => void>()
 
-/** The only reader of a connection: Node's parser, unless the connection was upgraded. */
+/** Returns a connection's only reader: Node's parser, unless the connection was upgraded. */
 const readerOf = (socket: Duplex): Function | undefined => {
   const [reader, ...others] = socket.listeners("data")
   return others.length === 0 ? reader : undefined
 }
 
 /**
- * Has a connection parsed piece by piece.
+ * Makes Node parse a connection piece by piece.
  *
- * @param isBusy - whether requests wait, so that the next piece must wait too
+ * @param isBusy - whether requests wait, so the next piece must wait too
  */
 const readInPieces = (socket: Duplex, isBusy: (socket: Duplex) => boolean): void => {
   const parse = readerOf(socket)
@@ -83,7 +81,7 @@ const readInPieces = (socket: Duplex, isBusy: (socket: Duplex) => boolean): void
   socket.removeAllListeners("data").on("data", Object.assign(onData, { listener: parse }))
 }
 
-/** Has all connections of a server read in pieces as soon as one of them sends too much. */
+/** Reads all of a server's connections in pieces as soon as one sends too much. */
 const guardReads = (server: EventEmitter, isBusy: (socket: Duplex) => boolean): void => {
   // The open connections, each with its parser.
   const open = new Map<Duplex, ReturnType<typeof readerOf>>()
@@ -92,7 +90,7 @@ const guardReads = (server: EventEmitter, isBusy: (socket: Duplex) => boolean): 
   const alarm = (): void => {
     isWary = true
     for (const [socket, parser] of open) {
-      // An upgraded connection is no longer parsed. Who reads it now may depend on whole chunks.
+      // An upgraded connection is no longer parsed, and its new reader may depend on whole chunks.
       if (readerOf(socket) === parser) readInPieces(socket, isBusy)
     }
     open.clear()
@@ -100,23 +98,21 @@ const guardReads = (server: EventEmitter, isBusy: (socket: Duplex) => boolean): 
   const onConnection = (socket: Duplex): void => {
     if (isWary) return readInPieces(socket, isBusy)
     alarms.set(socket, alarm)
-    // A connection that is read again has another parser.
+    // A connection read again has another parser.
     if (!open.has(socket)) socket.on("close", () => open.delete(socket))
     open.set(socket, readerOf(socket))
   }
-  // The connections of a server with TLS are parsed once they are secure.
+  // TLS connections are parsed once they are secure.
   server.on("connection", onConnection).on("secureConnection", onConnection)
 }
 
-/** Tells that a connection sends too much. */
+/** Reports a connection sending too much. */
 const raiseAlarm = (socket: Duplex, isBusy: (socket: Duplex) => boolean): void => {
   readInPieces(socket, isBusy)
   alarms.get(socket)?.()
 }
 
-/** Takes the requests of each connection one after the other. */
-
-// Clients that pipeline honestly have fewer requests under way.
+// Honest clients pipeline fewer requests.
 const mostWaiting = 128
 
 interface Waiting {
@@ -124,15 +120,15 @@ interface Waiting {
   readonly start: () => void
 }
 
-/** The requests of one connection. */
+/** One connection's requests. */
 interface Pipeline {
-  /** The response to the request that was taken last, until it is sent. */
+  /** The response to the current request, until sent. */
   current: NodeResponse | undefined
-  /** The requests that have arrived behind it, oldest first. */
+  /** The requests after it, oldest first. */
   waiting: Array<Waiting>
   /** How many requests in a row were refused by a rate limit. */
   refusals: number
-  /** The response that was counted last. */
+  /** The last counted response. */
   counted: NodeResponse | undefined
 }
 
@@ -143,7 +139,7 @@ const pipelineOf = (socket: Duplex): Pipeline => {
   if (known !== undefined) return known
   const pipeline: Pipeline = { current: undefined, waiting: [], refusals: 0, counted: undefined }
   pipelines.set(socket, pipeline)
-  // Node reads on when it reads the body of the current request.
+  // Node resumes when it reads the current request's body.
   socket.on("resume", () => {
     if (pipeline.waiting.length > 0) socket.pause()
   })
@@ -175,7 +171,7 @@ const take = (
     }
     // Not at once: a client with many requests must not keep others waiting for their turn.
     nextTurn(() => {
-      // Reads on early only for the rest of a body: once Node has read that the client ends the
+      // Resumes early only for the rest of a body: once Node has read the client's end of the
       // connection, it sends no response.
       const isLast = pipeline.waiting.length === 0
       const isHeldOn = !isLast || next.response.req.complete
@@ -187,12 +183,12 @@ const take = (
 }
 
 /**
- * Calls `start` once every earlier request of the connection has been answered and its response sent.
- * Meanwhile nothing is read from the connection. A client that pipelines requests or does not read
- * responses thus holds at most what one read of its socket brings, and takes no more turns than a
- * client that waits for each response.
+ * Calls `start` after every earlier request on the connection has been answered and its response sent.
+ * Meanwhile, nothing is read from the connection. A client that pipelines requests or does not read
+ * responses thus occupies at most one socket read, and gets no more turns than a client waiting for
+ * each response.
  *
- * A stream of HTTP/2 starts at once: sessions have flow control of their own.
+ * An HTTP/2 stream starts at once, because sessions have their own flow control.
  */
 export const enqueueRequest = (
   { httpVersionMajor, socket }: NodeRequest,
@@ -201,7 +197,7 @@ export const enqueueRequest = (
 ): void => {
   if (httpVersionMajor > 1) return start()
   const pipeline = pipelineOf(socket)
-  // Both a server and the handler that it calls put their requests in order.
+  // Both a server and its handler put requests in order.
   if (pipeline.current === response) return start()
   if (pipeline.current === undefined) return take(socket, pipeline, { response, start })
   if (pipeline.waiting.push({ response, start }) === mostWaiting)
@@ -210,8 +206,8 @@ export const enqueueRequest = (
 }
 
 /**
- * Reads little from each connection of a server as soon as one of them sends many requests at once.
- * Call it before the server listens.
+ * Reads little from each connection as soon as one sends many requests at once. Call it before the
+ * server listens.
  */
 export const guardPipeline = (server: EventEmitter): void => guardReads(server, pipelinesIsBusy)
 
@@ -226,7 +222,10 @@ const countRefusal = (pipeline: Pipeline, status: number): number => {
   return pipeline.refusals
 }
 
-/** Closes a connection after so many refusals in a row that no handler of Tenure for Node has counted. */
+/**
+ * Closes a connection after a number of consecutive refusals, counting those no Tenure handler has
+ * counted.
+ */
 const closeAfterRefusals = (
   { socket }: IncomingMessage,
   response: ServerResponse,
@@ -237,23 +236,22 @@ const closeAfterRefusals = (
   if (countRefusal(pipeline, response.statusCode) >= most) socket.destroySoon()
 }
 
-/** The options of `orderRequests`. */
 export const orderOptions = Setting.object({
   /**
-   * How many requests in a row may be answered 429 on one connection before it is closed. The option
-   * of `createTenure` takes precedence in the handlers for node:http, Express and Fastify. Default:
-   * `100`.
+   * The maximum number of consecutive requests answered 429 on one connection before it is closed. In
+   * the handlers for node:http, Express and Fastify, the option of `createTenure` takes precedence.
+   * Default: `100`.
    */
   maxRefusals: Setting.withDefault(Setting.integer(), 100),
 })
 
-/** The options that a host passes. */
+/** The options as a host passes them. */
 export interface OrderOptions extends Setting.InputOf<typeof orderOptions> {}
 
 /**
- * Puts all requests of a server in order, those of the host included, and closes connections after so
- * many refusals. Tenure's own server and the handlers for node:http, Express and Fastify do this by
- * themselves; use it for other hosts on Node. Throws `InvalidInput` if an option is invalid.
+ * Puts all requests to a server in order, including the host's own, and closes connections after too
+ * many refusals. Tenure's server and its handlers for node:http, Express and Fastify do this already;
+ * use it for other hosts on Node. Throws `InvalidInput` if an option is invalid.
  *
  * @returns the same server
  * @example
@@ -272,7 +270,7 @@ export const orderRequests = <Server extends EventEmitter>(
   const { maxRefusals } = Setting.parse(orderOptions, given)
   guardPipeline(server)
   const emit = server.emit.bind(server)
-  // Listeners that are added later are in order too.
+  // Listeners added later are in order too.
   return Object.assign(server, {
     emit: (event: string, ...args: ReadonlyArray<unknown>): boolean => {
       const [request, response] = args
@@ -288,8 +286,8 @@ export const orderRequests = <Server extends EventEmitter>(
 }
 
 /**
- * Counts the refusals on a connection. Returns the response, with which the connection ends if it is
- * the refusal number `most` in a row.
+ * Counts a connection's refusals. Returns the response; after `most` consecutive refusals, it ends the
+ * connection.
  */
 export const limitRefusals = (
   { httpVersionMajor, socket }: NodeRequest,

@@ -1,4 +1,4 @@
-/** WebSocket connections to the API, on the server of a host. */
+/** WebSocket connections to the API on a host's server. */
 
 import { type IncomingMessage, STATUS_CODES, type Server } from "node:http"
 import type { Duplex } from "node:stream"
@@ -17,34 +17,33 @@ import type { WebSocket, WebSocketServer } from "ws"
 import { toApiRequest } from "./exchange.ts"
 import { nodeHandlerOptions } from "./handler.ts"
 
-/** The options of `attachRealtime`. */
 export const realtimeOptions = Setting.object({
   ...nodeHandlerOptions<IncomingMessage>().fields,
-  /** The path under which the host mounts the API, for example `"/members"`. Default: `""`. */
+  /** The path where the host mounts the API, for example `"/members"`. Default: `""`. */
   mountPath: handlerOptions.fields.basePath,
 })
 
-/** The options that a host passes. */
+/** The options as a host passes them. */
 export interface RealtimeOptions extends Setting.InputOf<typeof realtimeOptions> {}
 
-/** Connections that are attached to a server. */
+/** Connections attached to a server. */
 export interface Attached {
-  /** Closes the connections that are open: their clients connect again. Accepts further ones. */
+  /** Closes the open connections: their clients reconnect. Accepts further ones. */
   readonly drain: () => void
-  /** Accepts no more connections, and closes those that are open: their clients connect again. */
+  /** Accepts no more connections, and closes the open ones: their clients reconnect. */
   readonly close: () => void
 }
 
 // How long a client may take to close, too, in milliseconds.
 const closeTimeout = 2000
 
-// How many frames of a client are read after a connection was closed: some may be under way.
+// The maximum number of frames read after a connection was closed, because some may be under way.
 const mostLate = 1000
 
-// No frame of the protocol is longer.
+// No frame in the protocol is longer.
 const maxPayload = 16_384
 
-/** Makes the server of the library, which hosts without connections need not load. */
+/** Loads the library only when needed. */
 const makeWebSockets = async (): Promise<WebSocketServer> => {
   const { WebSocketServer: make } = await import("ws")
   return new make({
@@ -53,12 +52,12 @@ const makeWebSockets = async (): Promise<WebSocketServer> => {
     // Compression would take memory for each connection.
     perMessageDeflate: false,
     autoPong: false,
-    // Only requests that offer the protocol are admitted.
+    // Only requests offering the protocol are admitted.
     handleProtocols: () => "tenure.v1",
   })
 }
 
-/** Answers a request for a connection that is refused. */
+/** Refuses a request for a connection. */
 const refuse = (socket: Duplex, { body, headers, status }: ApiResponse): void => {
   const text = typeof body === "string" ? body : ""
   const fields = { ...headers, "Content-Length": Buffer.byteLength(text), Connection: "close" }
@@ -74,7 +73,7 @@ const end = (webSocket: WebSocket, code: number, reason: string): void => {
   webSocket.once("close", () => clearTimeout(cutting))
 }
 
-/** Connects a socket of the library with a session. */
+/** Connects a socket to a session. */
 const join = (webSocket: WebSocket, session: RealtimeSession): void => {
   let late = 0
   /** Tells whether the connection is open. Cuts it if a client goes on sending when it is not. */
@@ -97,7 +96,7 @@ const join = (webSocket: WebSocket, session: RealtimeSession): void => {
   webSocket.on("ping", (data) => {
     if (!isOpen()) return
     receiver.count()
-    // A client that sends pings and reads nothing gets no further pongs.
+    // A client sending pings without reading gets no further pongs.
     if (webSocket.bufferedAmount === 0) webSocket.pong(data)
   })
   webSocket.on("pong", () => {
@@ -111,7 +110,7 @@ const mostIgnored = 100
 
 const ignored = new WeakMap<Duplex, number>()
 
-/** Prints the head of a request without its upgrade. */
+/** Prints a request's head without its upgrade. */
 const withoutUpgrade = ({ method, rawHeaders, url }: IncomingMessage, isLast: boolean): string => {
   const lines = rawHeaders.flatMap((name, index) =>
     index % 2 === 1 || /^upgrade$/i.test(name) ? [] : [`${name}: ${rawHeaders[index + 1]}\r\n`],
@@ -121,9 +120,9 @@ const withoutUpgrade = ({ method, rawHeaders, url }: IncomingMessage, isLast: bo
 }
 
 /**
- * Has a server read a request again, as if it had not asked for another protocol. A server may ignore
- * that (RFC 9110, 7.8), and Node does as long as nobody listens for upgrades. Java's clients, for example,
- * ask for HTTP/2 with every request.
+ * Makes a server read a request again as if it had no upgrade. Servers may ignore upgrades (RFC 9110,
+ * 7.8), and Node does so unless somebody listens for upgrades. Java's clients, for example, request
+ * HTTP/2 every time.
  */
 const ignoreUpgrade = (
   server: Server,
@@ -139,14 +138,14 @@ const ignoreUpgrade = (
 }
 
 /**
- * Serves the API's WebSocket connections, `GET /v2/realtime`, on the server of a host: of node:http or
- * node:https, such as that of Express or of Fastify (`app.server`). All other upgrades are left to the
- * host.
+ * Serves the API's WebSocket connections, `GET /v2/realtime`, on a host's server: from node:http or
+ * node:https, such as Express's or Fastify's (`app.server`). All other upgrades stay with the host.
  *
- * Throws a `TypeError` if `tenure` is not what `await createTenure(…)` returns, and `InvalidInput` if an
+ * Throws a `TypeError` unless `tenure` comes from `await createTenure(…)`, and `InvalidInput` if an
  * option is invalid.
  *
- * @returns what ends the connections. Call `close` before the server's, which waits for them.
+ * @returns functions to end the connections. Call `close` before the server's, because that waits for
+ *   them.
  * @example
  * ```ts
  * import { attachRealtime, toNodeHandler } from "tenure/node"
@@ -174,7 +173,7 @@ export const attachRealtime = (
   let webSockets: Promise<WebSocketServer> | undefined
   let isClosed = false
 
-  /** Returns the path below that of the mount, or `undefined` if the request is not for the API. */
+  /** Returns the path below the mount path, or `undefined` outside the API. */
   const pathIn = ({ url = "" }: IncomingMessage): string | undefined => {
     const path = pathOf(url)
     return path.startsWith(mountPath) ? path.slice(mountPath.length) : undefined
@@ -203,7 +202,7 @@ export const attachRealtime = (
     library.handleUpgrade(request, socket, head, (webSocket) => {
       open.add(webSocket)
       webSocket.once("close", () => open.delete(webSocket))
-      // Frames that are no protocol: the library closes the connection.
+      // After invalid frames, the library closes the connection.
       webSocket.on("error", () => {})
       join(webSocket, session)
     })

@@ -26,7 +26,6 @@ import { attachRealtime } from "./realtime.ts"
 // Node's timers take no more than 24 days.
 const upToADay = { most: 86_400_000 }
 
-/** The options of a server. */
 export const serverOptions = Setting.object({
   /** The address to listen on. Default: `"127.0.0.1"`. */
   host: Setting.withDefault(
@@ -35,40 +34,39 @@ export const serverOptions = Setting.object({
   ),
   /** The port to listen on; 0 takes a free one. Default: `0`. */
   port: Setting.withDefault(Setting.integer({ least: 0, most: 65_535 }), 0),
-  /** Answers requests in place of `toNodeHandler(tenure)`, which it may call. */
+  /** Answers requests instead of `toNodeHandler(tenure)`. It may call that. */
   listener: Setting.callback<Http.RequestListener>(),
   /**
-   * How long the header of a request may take to arrive; at most as long as `requestTimeout`.
-   * Default: `"10 seconds"`.
+   * How long a request's header may take to arrive; at most `requestTimeout`. Default: `"10 seconds"`.
    */
   headersTimeout: Setting.withDefault(Setting.duration(upToADay), "10 seconds"),
   /** How long a whole request may take to arrive. Default: `"30 seconds"`. */
   requestTimeout: Setting.withDefault(Setting.duration(upToADay), "30 seconds"),
   /**
-   * How long a connection may be inactive in both directions, such as that of a client that does
-   * not read its response. Default: `"1 minute"`.
+   * How long a connection may be inactive in both directions, for example because the client does not
+   * read its response. Default: `"1 minute"`.
    */
   idleTimeout: Setting.withDefault(Setting.duration(upToADay), "1 minute"),
   /** How long `close` waits for requests in flight. Default: `"10 seconds"`. */
   shutdownTimeout: Setting.withDefault(Setting.duration({ least: 0, ...upToADay }), "10 seconds"),
 })
 
-/** The options that a host passes. */
+/** The options as a host passes them. */
 export interface ServerOptions extends Setting.InputOf<typeof serverOptions> {}
 
-/** A server that is listening. */
+/** A listening server. */
 export interface Server {
-  /** The URL of the server, for example `http://127.0.0.1:3000`. */
+  /** The server's URL, for example `http://127.0.0.1:3000`. */
   readonly url: string
   /**
-   * From now on, each response tells its client that the connection closes, so that the next request
-   * opens another one. Ends streams, WebSocket connections, and the waiting for events. Call it when a load balancer has been
-   * asked to send no more requests, some time before `close`.
+   * From now on, each response closes its connection, so the client's next request opens another. Ends
+   * streams, WebSocket connections, and polls. Call it some time before `close`, when the load balancer
+   * sends no more requests.
    */
   readonly drain: () => void
   /**
-   * Accepts no more connections, and waits until the requests in flight are answered. Closes the
-   * connections that are left after `shutdownTimeout`.
+   * Accepts no more connections, and waits for responses in flight. After `shutdownTimeout`, closes the
+   * remaining connections.
    */
   readonly close: () => Promise<void>
 }
@@ -81,7 +79,7 @@ const hostFault: Body = {
   error: { _tag: "MalformedRequest", message: "The request must have exactly one Host header." },
 }
 
-/** Whether a request has exactly one Host header, which HTTP/1.0 may omit (RFC 9112, 3.2). */
+/** Whether a request has exactly one Host header. HTTP/1.0 may omit it (RFC 9112, 3.2). */
 const hasHost = ({ httpVersion, rawHeaders }: Http.IncomingMessage): boolean => {
   const { length } = headerValues(rawHeaders, "host")
   return length === 1 || (length === 0 && httpVersion !== "1.1")
@@ -99,26 +97,26 @@ const listen = (server: Http.Server, host: string, port: number): Promise<string
   })
 
 const makeServer = (settings: Setting.OutputOf<typeof serverOptions>): Http.Server => {
-  // Node refuses fractions, and a header that may take longer than the whole request.
+  // Node refuses fractions, and a header timeout above the request timeout.
   const requestTimeout = Math.ceil(settings.requestTimeout)
   const server = Http.createServer({
     headersTimeout: Math.min(Math.ceil(settings.headersTimeout), requestTimeout),
     requestTimeout,
     connectionsCheckingInterval: checkingInterval,
-    // Checked below instead, where the response is an envelope.
+    // Checked below, to answer with an envelope.
     requireHostHeader: false,
   })
   server.timeout = settings.idleTimeout
-  // A client that ends its side behind a request still gets the response.
+  // A client that ends its side after a request still gets the response.
   return Object.assign(server, { httpAllowHalfOpen: true })
 }
 
 /**
  * Starts a server.
  *
- * @returns the server. The promise rejects with a `TypeError` if `tenure` is not what
- *   `await createTenure(…)` returns, with `InvalidInput` if an option is invalid, and with the error of
- *   `listen`, such as `EADDRINUSE`.
+ * @returns the server. The promise rejects with a `TypeError` unless `tenure` comes from `await
+ *   createTenure(…)`, with `InvalidInput` if an option is invalid, and with the error from `listen`,
+ *   such as `EADDRINUSE`.
  * @example
  * ```ts
  * import { createTenure } from "tenure"
@@ -152,7 +150,7 @@ export const serve = async (tenure: Mountable, given: ServerOptions = {}): Promi
         )
       }
       listener(request, response)
-      // What the API has not taken is for the listener, which reads the body without asking for it.
+      // Other requests go to the listener. It reads the body without asking for it.
       const sendContinue = takeExpectation(request)
       if (!response.headersSent) sendContinue?.()
     })

@@ -1,18 +1,18 @@
-/** Sends the streams of responses. */
+/** Sends responses' streams. */
 
 import { Readable } from "node:stream"
 import type { ApiResponse } from "@tenure/core/adapter"
 import type { NodeResponse } from "./types.ts"
 
-/** The body of a response that is a stream. */
+/** A streamed response body. */
 export type TextStream = Exclude<ApiResponse["body"], string>
 
 // How long a client may take to read a text. Longer ones are about 64 KiB.
 const patienceMillis = 60_000
 
 /**
- * Converts the stream of a response for Node. It takes the next text when the one before was sent, ends
- * the stream when it is destroyed, and is destroyed when nobody takes a text for a minute.
+ * Converts a response's stream for Node. Takes the next text after sending the previous one, ends the
+ * stream when it is destroyed, and destroys it after a minute without a read.
  */
 export const toReadable = (texts: TextStream): Readable => {
   const iterator = texts[Symbol.asyncIterator]()
@@ -51,7 +51,7 @@ class Sending {
     this.response = response
     response.on("close", () => this.end())
     response.on("drain", () => this.resume())
-    // A connection that breaks is not an error of the host.
+    // A broken connection is not the host's error.
     response.on("error", ignore)
   }
 
@@ -86,11 +86,12 @@ class Sending {
 const ignore = (): void => {}
 
 /**
- * Sends a stream as the body of a response. It takes the next text when the response has taken the one
- * before, ends the stream when the connection breaks, and breaks it when nobody takes a text for a minute.
+ * Sends a stream as a response's body. Takes the next text after sending the previous one, ends the
+ * stream when the connection breaks, and breaks the connection when the client reads nothing for a
+ * minute.
  */
 export const stream = (texts: TextStream, response: NodeResponse): void =>
   new Sending(texts, response).next()
 
-/** Ends a stream that cannot be sent. */
+/** Ends an unsent stream. */
 export const discard = (texts: TextStream): void => void texts[Symbol.asyncIterator]().return?.()

@@ -1,4 +1,7 @@
-/** The machine's own table of host names: `/etc/hosts`, or its counterpart on Windows. */
+/**
+ * Sends webhooks. Resolves names through the machine's hosts file (`/etc/hosts`, or its counterpart on
+ * Windows), then DNS.
+ */
 
 import { type LookupAddress, Resolver } from "node:dns"
 import { readFile } from "node:fs/promises"
@@ -24,7 +27,7 @@ import * as Result from "effect/Result"
 /** Addresses by lower-case host name. */
 type HostTable = ReadonlyMap<string, ReadonlyArray<LookupAddress>>
 
-/** Returns the addresses of a lower-case host name. */
+/** Returns a lower-case host name's addresses. */
 export type FindInHosts = (name: string) => Promise<ReadonlyArray<LookupAddress>>
 
 const hostsPath =
@@ -33,7 +36,7 @@ const hostsPath =
 // How long a table is used. A change to the file takes effect after this time.
 const maxAgeMillis = 5000
 
-/** Parses the text of a hosts file. Ignores comments and lines without a valid address. */
+/** Parses a hosts file. Ignores comments and lines without a valid address. */
 export const parseHosts = (text: string): HostTable => {
   const table = new Map<string, Array<LookupAddress>>()
   for (const line of text.split("\n")) {
@@ -50,10 +53,10 @@ export const parseHosts = (text: string): HostTable => {
 const readHosts = (): Promise<string> => readFile(hostsPath, "utf8")
 
 /**
- * Makes a function that looks up names in the hosts file. It reads the file at most once every five
- * seconds. A file that cannot be read counts as empty.
+ * Creates a look-up in the hosts file. Reads the file at most once every five seconds. An unreadable
+ * file counts as empty.
  *
- * @param read - reads the text of the file
+ * @param read - reads the file's text
  * @param now - a clock in milliseconds
  */
 export const makeFindInHosts = (
@@ -74,12 +77,7 @@ export const makeFindInHosts = (
   }
 }
 
-/**
- * Resolves host names as `dns.lookup` does, but without its threads: the process has few of them, and
- * look-ups at a name server that does not answer would hold up all others.
- */
-
-/** Calls back with all addresses of a name. */
+/** Calls back with all addresses for a name. */
 export type Resolve = (
   hostname: string,
   callback: (error: NodeJS.ErrnoException | null, addresses: ReadonlyArray<LookupAddress>) => void,
@@ -109,7 +107,10 @@ const resolveInDns =
     resolver.resolve6(hostname, collect)
   }
 
-/** Makes a function that resolves names: in the hosts file, then in the DNS without search domains. */
+/**
+ * Creates a resolver: the hosts file, then DNS without search domains. Unlike `dns.lookup`, it does not
+ * use Node's few threads, where look-ups at an unresponsive name server would delay all others.
+ */
 export const makeResolve = (
   resolver: Resolver = new Resolver({ timeout, tries }),
   findInHosts: FindInHosts = makeFindInHosts(),
@@ -128,7 +129,7 @@ export const makeResolve = (
 
 type Policy = AddressPolicy["Service"]
 
-/** The code of the error for an address that is not permitted. */
+/** The error code for a forbidden address. */
 const notAllowed = "AddressNotAllowed"
 
 const isPermitted = (policy: Policy, address: string): boolean => {
@@ -136,7 +137,7 @@ const isPermitted = (policy: Policy, address: string): boolean => {
   return Result.isSuccess(parsed) && policy.permits(parsed.success)
 }
 
-/** The permitted loopback addresses, for names such as `localhost`, which no resolver is asked for. */
+/** Permitted loopback addresses for names such as `localhost`, resolved without DNS. */
 const localAddresses = (policy: Policy): ReadonlyArray<LookupAddress> =>
   NetAddress.loopbackAddresses.filter(policy.permits).map((address) => ({
     address: NetAddress.formatIp(address),
@@ -144,9 +145,9 @@ const localAddresses = (policy: Policy): ReadonlyArray<LookupAddress> =>
   }))
 
 /**
- * Makes a look-up function for sockets. It resolves a name once for each connection, and fails with
- * the code `AddressNotAllowed` unless all addresses of the name are permitted. The socket connects to
- * an address that it returns, so a second look-up cannot return a different one.
+ * Creates a look-up function for sockets. It resolves a name once per connection, and fails with the
+ * code `AddressNotAllowed` unless all its addresses are permitted. The socket connects to a returned
+ * address, so no second look-up can return a different one.
  */
 export const vettedLookup =
   (policy: Policy, resolve: Resolve = makeResolve()): LookupFunction =>
@@ -191,10 +192,10 @@ const readAnswer = (
 
 const noAnswer = new TransportError({ reason: "NoAnswer" })
 
-// The longest round trip to a receiver that had closed the connection before the request.
+// The maximum round-trip time to a receiver that had closed the connection before the request.
 const roundTripNanos = 1_000_000_000n
 
-/** Sends a request on a connection of the agent, or on a new one if `agent` is false. */
+/** Sends a request on an agent's connection, or on a new one if `agent` is false. */
 const post = (
   target: URL,
   outgoing: TransportRequest,
@@ -222,7 +223,7 @@ const post = (
         clock.monotonicTimeNanosUnsafe() - begin < roundTripNanos
       resume(isStale ? post(target, outgoing, lookup, false, clock) : Effect.fail(failure(error)))
     })
-    // This is the only event when Node disconnects from a receiver that switches protocols.
+    // Node emits only this event when it disconnects from a receiver switching protocols.
     request.on("close", () => {
       if (!isAnswered) resume(Effect.fail(noAnswer))
     })
@@ -235,7 +236,7 @@ interface Agents {
   readonly https: Https.Agent
 }
 
-// Unlike the global agents, these ignore the proxy variables of the environment.
+// Unlike the global agents, these ignore the environment's proxy variables.
 const agents = Effect.acquireRelease(
   Effect.sync((): Agents => {
     const options = { keepAlive: true, timeout: 10_000 }
@@ -249,9 +250,8 @@ const agents = Effect.acquireRelease(
 )
 
 /**
- * A transport for webhooks. It resolves a host name once for each connection, refuses the name if any
- * of its addresses is not permitted, and connects only to an address that it has checked.
- *
+ * A webhook transport. It resolves a host name once per connection, refuses the name if any of its
+ * addresses is forbidden, and connects only to a checked address.
  * @example
  * ```ts
  * import { createTenure } from "tenure"

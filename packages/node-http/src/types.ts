@@ -1,9 +1,9 @@
-/** What requests and responses of node:http and node:http2 have in common. */
+/** The common parts of node:http and node:http2. */
 
 import type { IncomingHttpHeaders } from "node:http"
 import type { Duplex, Readable, Writable } from "node:stream"
 
-/** A request of node:http or node:http2. */
+/** A request from node:http or node:http2. */
 export interface NodeRequest extends Readable {
   readonly method?: string | undefined
   readonly url?: string | undefined
@@ -14,7 +14,7 @@ export interface NodeRequest extends Readable {
   readonly aborted: boolean
 }
 
-/** A response of node:http or node:http2. */
+/** A response from node:http or node:http2. */
 export interface NodeResponse extends Writable {
   readonly req: { readonly httpVersionMajor: number; readonly complete: boolean }
   readonly headersSent: boolean

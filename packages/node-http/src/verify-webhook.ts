@@ -1,4 +1,4 @@
-/** Receives webhooks with node:http, or with a framework that builds on it. */
+/** Receives webhooks with node:http, or with a framework on top. */
 
 import type { IncomingMessage } from "node:http"
 import { Setting } from "@tenure/core/internal"
@@ -12,26 +12,25 @@ import * as Result from "effect/Result"
 
 /** A verified notification. */
 export interface Verified {
-  /** The id of the event, the same in every attempt. */
+  /** The event id, identical in every attempt. */
   readonly id: string
-  /** The time of the attempt, in seconds since the epoch. */
+  /** The attempt's time, in seconds since the epoch. */
   readonly timestamp: number
   /** The raw body. */
   readonly body: Buffer
 }
 
-/** The options of the verification. */
 export const verifyOptions = Setting.object({
   /** How far the timestamp may be from the clock, in seconds. Default: `300`. */
   toleranceSeconds: Setting.withDefault(Setting.integer({ least: 0 }), 300),
-  /** The maximum length of the body, in bytes. Default: `1048576`. */
+  /** The body's maximum length, in bytes. Default: `1048576`. */
   maxBodyBytes: Setting.withDefault(Setting.integer(), 1_048_576),
 })
 
-/** The options that a host passes. */
+/** The options as a host passes them. */
 export interface VerifyOptions extends Setting.InputOf<typeof verifyOptions> {}
 
-/** A request that may have passed a body parser. */
+/** A request, possibly read by a body parser. */
 type Request = IncomingMessage & { readonly body?: unknown }
 
 const failure = (reason: VerificationError["reason"], message: string) =>
@@ -56,12 +55,12 @@ const rawBody = async (request: Request, limit: number): Promise<Buffer> => {
 }
 
 /**
- * Reads a request, and verifies that it is a notification signed with one of the secrets.
+ * Reads a request, and verifies the signature with one of the secrets.
  *
- * @param secrets - the secret of the webhook, and during a rotation also the other one. If there are
- *   none, or one is invalid, the promise rejects with the reason `InvalidKeys`; nothing is read.
- * @returns the notification. The promise rejects with a `VerificationError`, whose `reason` says what
- *   is wrong, with the error of a request that ends early, or with `InvalidInput` if an option is invalid.
+ * @param secrets - the webhook's secret, and during a rotation also the other one. Without any, or if
+ *   one is invalid, the promise rejects with the reason `InvalidKeys`; nothing is read.
+ * @returns the notification. The promise rejects with a `VerificationError` and its `reason`, with the
+ *   request's error if it ends early, or with `InvalidInput` if an option is invalid.
  * @example
  * ```ts
  * import { createServer } from "node:http"
@@ -83,7 +82,7 @@ export const verifyWebhook = async (
   const { maxBodyBytes, toleranceSeconds } = Setting.parse(verifyOptions, given)
   Result.getOrThrow(parseWebhookSecrets(secrets))
   const body = await rawBody(request, maxBodyBytes)
-  // Keeps all values of a repeated header, which is an error.
+  // Keeps all values of a repeated header: repetition is an error.
   const headers = request.headersDistinct
   const notification = { headers, body, now: Date.now(), toleranceSeconds }
   return { ...Result.getOrThrow(verifySignature(notification, secrets)), body }
