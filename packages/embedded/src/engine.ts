@@ -18,16 +18,17 @@ import {
 } from "./folder.ts"
 import type { Database } from "./protocol.ts"
 
-/** A database that is open. */
+/** An open database. */
 export interface Engine extends Database {
   /** Throws `FolderUnusable` if the folder or its database were replaced, and stops. */
   readonly checkFiles: () => void
   readonly close: () => Promise<void>
 }
 
-/** Adds `fsync`, which PGlite lacks, to its file operations. */
+/** Adds `fsync`, missing in PGlite, to its file operations. */
 const addSync = ({ NODEFS }: Pick<PGlite["Module"], "NODEFS">, onSync: () => void): void => {
-  // Not a part of what PGlite promises, so its version is pinned, and `checkSync` asks whether it works.
+  // PGlite does not promise this internal. Its version is therefore pinned, and `checkSync` tests
+  // whether this works.
   if (!Predicate.hasProperty(NODEFS, "stream_ops") || !Predicate.isObject(NODEFS.stream_ops)) return
   Object.assign(NODEFS.stream_ops, {
     fsync: ({ nfd }: { readonly nfd: number }): number => {
@@ -38,7 +39,7 @@ const addSync = ({ NODEFS }: Pick<PGlite["Module"], "NODEFS">, onSync: () => voi
   })
 }
 
-/** Calls a function with PostgreSQL's module before that starts. */
+/** Calls a function with PostgreSQL's module before PostgreSQL starts. */
 const beforeStart = (files: NodeFS, use: (module: PGlite["Module"]) => void): NodeFS => {
   const init = files.init.bind(files)
   files.init = async (database, options) => {
@@ -62,10 +63,10 @@ const checkSync = async (database: PGlite, syncs: () => number): Promise<void> =
     )
 }
 
-/** Makes the statement fail in which PostgreSQL gives up: PGlite would go on with it forever. */
+/** Fails the statement in which PostgreSQL gives up: PGlite would loop forever. */
 const endLoop = (module: PGlite["Module"]): void => {
   Object.assign(module, {
-    // What PGlite asks before it goes on.
+    // PGlite calls this before it continues.
     _pq_buffer_remaining_data: () => {
       throw new Error("The database has stopped")
     },
@@ -74,10 +75,10 @@ const endLoop = (module: PGlite["Module"]): void => {
 
 const withoutFsync = "-F"
 
-// A quarter of the default: the system caches the files, too.
+// A quarter of the default, because the system caches the files too.
 const always = ["-c", "shared_buffers=32MB"]
 
-// The other methods need operations that the files do not have, either.
+// The other methods also need missing file operations.
 const whenDurable = ["-c", "wal_sync_method=fsync"]
 
 const parametersOf = (standard: ReadonlyArray<string>, isDurable: boolean): Array<string> =>
@@ -88,7 +89,7 @@ const parametersOf = (standard: ReadonlyArray<string>, isDurable: boolean): Arra
 const isMissing = (fault: unknown): boolean =>
   Predicate.hasProperty(fault, "code") && fault.code === "ERR_MODULE_NOT_FOUND"
 
-/** Loads PostgreSQL, which whoever keeps data elsewhere does without. */
+/** Loads PostgreSQL only when needed. */
 const load = async () => {
   try {
     const { PGlite } = await import("@electric-sql/pglite")
@@ -100,7 +101,7 @@ const load = async () => {
   }
 }
 
-/** Refuses what is no database of Tenure, before anything is written to it. */
+/** Refuses a folder without a Tenure database, before writing to it. */
 const check = (folder: string): void => {
   const damage = damageOf(folder)
   if (damage !== undefined)
@@ -109,7 +110,7 @@ const check = (folder: string): void => {
     )
 }
 
-// What PostgreSQL logs when it gives up, and why. Its hints are for those who have a server.
+// PostgreSQL's last log lines. Its hints are omitted: they apply to servers.
 const complaint = /(?:FATAL|PANIC|DETAIL): +(.*)/
 
 /** Says why PostgreSQL does not start, in its own words if it has said something. */
@@ -124,9 +125,9 @@ const startFault = (log: ReadonlyArray<string>, cause: unknown): unknown => {
 }
 
 /**
- * Opens the database of a folder. A folder that has none gets a new one.
+ * Opens a folder's database, or creates one.
  *
- * @param isDurable - whether what is committed outlives a power cut
+ * @param isDurable - whether commits survive a power cut
  */
 export const openEngine = async (folder: Folder, isDurable: boolean): Promise<Engine> => {
   const { NodeFS, PGlite } = await load()
@@ -188,7 +189,7 @@ export const openEngine = async (folder: Folder, isDurable: boolean): Promise<En
     try {
       checkFiles()
     } catch {
-      // Whoever watches the folder is told.
+      // The folder's watcher reports the error.
     }
     return !isStopped
   }
@@ -209,11 +210,11 @@ export const openEngine = async (folder: Folder, isDurable: boolean): Promise<En
   }
 }
 
-/** What a server's background processes do, which a database in this process does not have. */
+/** The work a server leaves to background processes. */
 
 const intervalMillis = 60_000
 
-// How much of the log a start after a crash may have to replay, in bytes.
+// The maximum log to replay after a crash, in bytes.
 const mostLog = 64 * 1024 * 1024
 
 const logSize = `
@@ -221,7 +222,7 @@ const logSize = `
   FROM pg_control_checkpoint()
 `
 
-// By the rules of autovacuum.
+// By autovacuum's rules.
 const untidy = `
   SELECT c.oid::regclass::text AS name
   FROM pg_class c LEFT JOIN pg_stat_all_tables s ON s.relid = c.oid
@@ -231,11 +232,11 @@ const untidy = `
          OR age(c.relfrozenxid) > current_setting('autovacuum_freeze_max_age')::integer)
 `
 
-/** Makes the log shorter where it has become long, and reclaims the space of rows that are gone. */
+/** Shortens a long log, and reclaims space from deleted rows. */
 export const vacuumAndAnalyze = Effect.fnUntraced(function* (client: PgClient) {
   const sql = client.withoutTransforms()
   const tables = yield* sql.unsafe<{ readonly name: string }>(untidy)
-  // Each by itself, so that others have their turns in between.
+  // Each by itself, to let other statements run in between.
   for (const { name } of tables) yield* sql.unsafe(`VACUUM (ANALYZE) ${name}`)
   const [log] = yield* sql.unsafe<{ readonly bytes: number }>(logSize)
   if (log !== undefined && log.bytes > mostLog) yield* sql.unsafe("CHECKPOINT")

@@ -1,4 +1,4 @@
-/** The files of a database: they are created all at once, and checked before they are opened. */
+/** A database's files: created all at once, checked before opening, and locked by one process. */
 
 import fs from "node:fs"
 import { join } from "node:path"
@@ -9,15 +9,13 @@ import * as Predicate from "effect/Predicate"
 
 const databaseName = "database"
 
-/** Returns the path of the database in a folder. */
+/** Returns the path to a folder's database. */
 export const databaseIn = (folder: string): string => join(folder, databaseName)
 
 /**
- * Tells whether a folder has a database, which would be created if it were opened otherwise. A damaged one
- * counts, too.
+ * Tells whether a folder has a database, even a damaged one. Opening a folder without one creates it.
  *
- * @param folder - the path of the folder, which need not exist
- *
+ * @param folder - the folder's path; it may not exist
  * @example
  * ```ts
  * import { hasDatabase } from "tenure/embedded"
@@ -27,7 +25,7 @@ export const databaseIn = (folder: string): string => join(folder, databaseName)
  */
 export const hasDatabase = (folder: string): boolean => {
   try {
-    // A link that leads nowhere is no reason to create a database.
+    // A dangling link is no reason to create a database.
     fs.lstatSync(databaseIn(folder))
     return true
   } catch {
@@ -50,9 +48,9 @@ const syncFolder = (path: string): void => {
 }
 
 /**
- * Creates the database of a folder: as a whole, or not at all.
+ * Creates a folder's database: as a whole, or not at all.
  *
- * @param write - writes the files to a path where nothing is yet
+ * @param write - writes the files to an unused path
  */
 export const createDatabase = async (
   folder: Folder,
@@ -69,8 +67,8 @@ export const createDatabase = async (
   syncFile(folder.path)
 }
 
-// What every database of PostgreSQL 18 has, and what PGlite does not survive without. PostgreSQL itself
-// would notice some of it only after it has written to the rest.
+// Every PostgreSQL 18 database has these, and PGlite does not survive without them. PostgreSQL itself
+// would notice some only after writing to the rest.
 const folders = [
   "base",
   "global",
@@ -115,7 +113,7 @@ const damageOfFile = (path: string, name: string): string | undefined => {
   return stats.size === 0 ? `the file ${name} is empty` : undefined
 }
 
-/** Says what a database lacks, without writing to it. Returns `undefined` if nothing is missing. */
+/** Names a database's missing parts, without writing to it. Returns `undefined` if it is complete. */
 export const damageOf = (folder: string): string | undefined => {
   const path = databaseIn(folder)
   const own = damageOfFolder(path, databaseName, false)
@@ -131,8 +129,6 @@ export const damageOf = (folder: string): string | undefined => {
   }
   return undefined
 }
-
-/** A folder that one process at a time may use. */
 
 /** The folder cannot be used. The message names it, and says why. */
 export class FolderUnusable extends Data.TaggedError("FolderUnusable")<{
@@ -155,7 +151,7 @@ export const folderUnusable = (path: string, cause: unknown): FolderUnusable =>
         cause,
       })
 
-/** A folder that is this process's. */
+/** A folder locked by this process. */
 export interface Folder {
   readonly path: string
   /**
@@ -175,7 +171,7 @@ const isBusy = (fault: unknown): boolean =>
 const isPresent = (fault: unknown): boolean =>
   Predicate.hasProperty(fault, "code") && fault.code === "EEXIST"
 
-/** Names the process that has a folder. */
+/** Names the process holding a folder. */
 const holderOf = (path: string): string => {
   try {
     return `process ${Number.parseInt(fs.readFileSync(join(path, "pid"), "utf8"), 10)}`
@@ -184,9 +180,7 @@ const holderOf = (path: string): string => {
   }
 }
 
-/**
- * Identifies what a path leads to, in whatever way it is replaced. Returns `undefined` if there is nothing.
- */
+/** Identifies the file at a path, however it is replaced. Returns `undefined` if there is none. */
 export const identityOf = (path: string): string | undefined => {
   const stats = fs.statSync(path, { bigint: true, throwIfNoEntry: false })
   return stats && `${stats.dev}:${stats.ino}`
@@ -198,7 +192,10 @@ interface Lock {
   readonly release: () => void
 }
 
-/** Creates a file, unless there is one. To open and close that one would release this process's locks on it. */
+/**
+ * Creates a file if it is missing. Opening and closing an existing one would release this process's
+ * locks on it.
+ */
 const createFile = (path: string): void => {
   try {
     fs.closeSync(fs.openSync(path, "wx", 0o600))
@@ -219,7 +216,7 @@ const lockFile = (Sqlite: typeof DatabaseSync, path: string, attempts = 3): Lock
     throw fault
   }
   if (identityOf(path) === identity) return { identity, release: () => lock.close() }
-  // Somebody has replaced it, or it was copied to another layer of the file system when it was opened.
+  // Somebody has replaced the file, or opening it copied it to another file-system layer.
   lock.close()
   if (attempts === 1) throw new Error('its file "lock" is being replaced again and again')
   return lockFile(Sqlite, path, attempts - 1)
@@ -236,7 +233,7 @@ const withoutLock = (path: string): FolderUnusable =>
     message: `The folder ${path} cannot be used: its file "lock" is missing, so that another process may use the folder unnoticed. Stop every process that does, and create the file, which is empty.`,
   })
 
-/** Says that the folder was this process's, and is not any more. */
+/** Creates the error for a folder this process has lost. */
 export const lost = (path: string, cause?: unknown): FolderUnusable =>
   new FolderUnusable({
     message: `The folder ${path} is not this process's any more: it was moved, or its file "lock" was replaced, and another process may use it. This process writes no more to it. Start it again when no other one uses the folder.`,
@@ -244,9 +241,9 @@ export const lost = (path: string, cause?: unknown): FolderUnusable =>
   })
 
 /**
- * Locks a folder, and creates it if it is missing. The system releases the lock when the process ends,
- * in whatever way. Rejects with `FolderUnusable` if another one has it, or may have it, because the
- * lock file of a database is missing, and with what the system says otherwise.
+ * Locks a folder, and creates it if it is missing. The system releases the lock however the process
+ * ends. Rejects with `FolderUnusable` if another process has it, or may have it because a database's
+ * lock file is missing, and otherwise with the system's error.
  */
 export const lockFolder = async (given: string): Promise<Folder> => {
   // Other runtimes, and Node before version 24, do without it or print a warning.
@@ -254,7 +251,7 @@ export const lockFolder = async (given: string): Promise<Folder> => {
   fs.mkdirSync(given, { recursive: true, mode: 0o700 })
   const path = fs.realpathSync(given)
   const file = join(path, "lock")
-  // Whoever has the folder locks the file again, at the latest a second after somebody has removed it.
+  // If somebody removes the file, the folder's holder locks it again within a second.
   if (hasDatabase(path) && identityOf(file) === undefined) throw withoutLock(path)
 
   const hold = (): Lock => {

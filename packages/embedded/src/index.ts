@@ -1,4 +1,4 @@
-/** Every storage port of Tenure in a folder: PostgreSQL in this process, without a server. */
+/** All storage ports in a folder: PostgreSQL in this process, without a server. */
 
 import * as PgClient from "@effect/sql-pg/PgClient"
 import { Setting } from "@tenure/core/internal"
@@ -21,18 +21,18 @@ import { type Sessions, makeSessions } from "./protocol.ts"
 export { hasDatabase } from "./folder.ts"
 export { FolderUnusable } from "./folder.ts"
 
-/** The options of the database. */
+/** Options for the database. */
 export const clientOptions = Setting.object({
-  /** The folder that has the database. It is created if it does not exist. */
+  /** The database's folder. It is created if it does not exist. */
   path: Setting.string("the path of a folder", (path) => path !== ""),
   /**
-   * Whether what has been committed outlives a power cut, as on a server. Without it, changes are faster,
-   * and outlive the process alone: a power cut may damage the database. Default: `true`.
+   * Whether commits survive a power cut, as on a server. Without it, changes are faster and survive
+   * only the process: a power cut may damage the database. Default: `true`.
    */
   durable: Setting.withDefault(Setting.boolean, true),
 })
 
-/** The options that a host passes. */
+/** The options as a host passes them. */
 export interface ClientOptions extends Setting.InputOf<typeof clientOptions> {}
 
 const { auditRetention, eventRetention, failedRetention, idempotencyRetention, schema } =
@@ -46,13 +46,13 @@ const storeOptions = Setting.object({
   idempotencyRetention,
 })
 
-/** The options of the stores, which those of `@tenure/postgres` explain. */
+/** Options for the stores, described in `@tenure/postgres`. */
 export const embeddedOptions = Setting.object({ ...clientOptions.fields, ...storeOptions.fields })
 
-/** The options that a host passes. */
+/** The options as a host passes them. */
 export interface EmbeddedOptions extends Setting.InputOf<typeof embeddedOptions> {}
 
-// How soon a process that has nothing to write notices that the folder is not its own any more.
+// How soon an idle process notices that it has lost the folder.
 const checkInterval = "1 second"
 
 /** Checks now and then whether the files are still this process's, until they are not. */
@@ -85,13 +85,11 @@ const openSessions = Effect.fnUntraced(function* ({
 })
 
 /**
- * Opens the database of a folder, for as long as the layer lives: a client for the tables of an Effect
- * host, and for `layer` of `@tenure/postgres`. It has one connection, so that a transaction has the
- * database for itself.
+ * Opens a folder's database while the layer lives: a client for an Effect host's own tables, and for
+ * `postgresLayer`. It has one connection, so a transaction has the database for itself.
  *
- * Fails with `FolderUnusable` if the folder is another process's, or cannot be used, and with
+ * Fails with `FolderUnusable` if another process holds the folder or it cannot be used, and with
  * `InvalidInput` if an option is invalid.
- *
  * @example
  * ```ts
  * import * as Layer from "effect/Layer"
@@ -129,9 +127,8 @@ export const client = (
 type Failure = InvalidInput | FolderUnusable | DatabaseUnusable | SchemaMismatch
 
 /**
- * Makes all stores, in the database of a folder. Fails as `client` does, and with `SchemaMismatch` if a
- * newer version of Tenure has made the tables.
- *
+ * Creates all stores in a folder's database. Fails as `client` does, and with `SchemaMismatch` if a
+ * newer version of Tenure created the tables.
  * @example
  * ```ts
  * import { createTenure } from "tenure"
@@ -144,7 +141,7 @@ export const embedded = (given: EmbeddedOptions): Layer.Layer<StorePorts, Failur
   Layer.unwrap(
     Effect.gen(function* () {
       const { durable, path, ...settings } = yield* Setting.decode(embeddedOptions, given)
-      // One connection for statements, and one that waits for locks, which nobody holds.
+      // One connection for statements, and one to wait for locks, held by nobody.
       return postgresLayer({ ...settings, maxConnections: 2 }).pipe(
         Layer.provide(client({ durable, path })),
       )

@@ -1,4 +1,6 @@
-/** The messages of PostgreSQL's protocol that matter to whoever carries them. */
+/**
+ * The relevant messages in PostgreSQL's protocol, and sessions on a database with a single connection.
+ */
 
 import { Duplex } from "node:stream"
 import { setImmediate } from "node:timers/promises"
@@ -14,21 +16,21 @@ const terminate = tagOf("X")
 
 const cancelCode = 80_877_102
 
-/** What a client sends. */
+/** A client's message. */
 export type MessagePart =
   /** Asks for a session. */
   | { readonly _tag: "Start" }
-  /** Ends a session, or asks to cancel what another one does. */
+  /** Ends a session, or cancels another's statement. */
   | { readonly _tag: "End" }
   | Cycle
 
-/** Messages that are answered together. */
+/** Messages answered together. */
 interface Cycle {
   readonly _tag: "Cycle"
   readonly messages: Buffer
-  /** The names of the statements that the messages prepare. */
+  /** The names of the prepared statements. */
   readonly prepares: ReadonlyArray<string>
-  /** Whether the session goes on with what the messages began, such as reading rows. */
+  /** Whether the session continues afterwards, for example to read more rows. */
   readonly isUnfinished: boolean
 }
 
@@ -46,7 +48,7 @@ const int32 = (...values: ReadonlyArray<number>): Buffer => {
   return bytes
 }
 
-/** The answer to a client that asks for a session: it is authenticated, and ready. */
+/** The answer to a new session: authenticated and ready. */
 const welcome = Buffer.concat([
   encode("R", int32(0)),
   encode("K", int32(0, 0)),
@@ -62,7 +64,7 @@ const dropPreparedStatements = (prepared: Iterable<string>): Buffer =>
     encode("S"),
   ])
 
-/** The name of the statement that a message prepares, or `undefined` if it has none. */
+/** Returns the name of the statement a message prepares, if any. */
 const preparedBy = (message: Buffer): string | undefined => {
   if (message[0] !== parse) return undefined
   return message.toString("utf8", 5, message.indexOf(0, 5)) || undefined
@@ -78,7 +80,7 @@ const cycleOf = (messages: ReadonlyArray<Buffer>): Cycle => ({
 const endsCycle = (message: Buffer): boolean =>
   message[0] === sync || message[0] === query || message[0] === flush
 
-/** Takes bytes as they arrive, and returns the pieces that are complete. */
+/** Collects bytes, and returns complete messages. */
 export const makeMessageReader = (): ((bytes: Buffer) => ReadonlyArray<MessagePart>) => {
   let rest: Buffer = Buffer.alloc(0)
   let isStarted = false
@@ -121,14 +123,9 @@ export const makeMessageReader = (): ((bytes: Buffer) => ReadonlyArray<MessagePa
   }
 }
 
-/**
- * Sessions on a database that has only one. Each is a stream of PostgreSQL's protocol, as a socket to a
- * server is. They take turns: a session has the database for a statement, or for a transaction.
- */
-
-/** A database that one client at a time can use. */
+/** A database with a single client at a time. */
 export interface Database {
-  /** Runs messages, and passes on the answers, whose bytes are only valid for the call. */
+  /** Runs messages, and passes on the answers. Their bytes are valid only during the call. */
   readonly run: (messages: Uint8Array, answer: (bytes: Uint8Array) => void) => Promise<void>
   readonly isInTransaction: () => boolean
   /** Whether it has failed for good. */
@@ -138,7 +135,9 @@ export interface Database {
 /** Opens sessions. */
 export interface Sessions {
   readonly open: () => Duplex
-  /** Closes all sessions if the database has failed for good, so that those that are idle do not seem to work. */
+  /**
+   * If the database has failed permanently, closes all sessions, because idle ones would seem to work.
+   */
   readonly closeIfStopped: () => void
 }
 
@@ -153,15 +152,18 @@ interface Waiting {
   readonly drop: (reason: Error) => void
 }
 
-// After so many milliseconds of statements, timers, signals and sockets of this process have their turn:
-// whoever only waits for one statement after the other would keep them waiting forever.
+// After 20 ms of statements, this process's timers, signals and sockets run: consecutive statements
+// would otherwise delay them forever.
 const mostMillis = 20
 
-/** Makes the sessions of a database. */
+/**
+ * Creates sessions on a database. Each is a protocol stream, like a socket to a server. They take
+ * turns: a session has the database for a statement or a transaction.
+ */
 export const makeSessions = (database: Database): Sessions => {
   let waiting: ReadonlyArray<Waiting> = []
   let isBusy = false
-  // The session that has a transaction open, or rows to read.
+  // The session with an open transaction or unread rows.
   let owner: Session | undefined
   let lastTurn = performance.now()
   const streams = new Set<Duplex>()
@@ -186,7 +188,7 @@ export const makeSessions = (database: Database): Sessions => {
     next.start()
   }
 
-  /** Waits until it is the turn of a session, and runs messages of it. Returns the answers. */
+  /** Waits for a session's turn, runs its messages, and returns the answers. */
   const run = async (session: Session, messages: Buffer, isUnfinished: boolean) => {
     await new Promise<void>((start, drop) => {
       waiting = [...waiting, { session, start, drop }]
@@ -205,7 +207,7 @@ export const makeSessions = (database: Database): Sessions => {
     return Buffer.concat(answers)
   }
 
-  /** Undoes what a session has begun, and forgets what it has prepared. */
+  /** Rolls back a session's transaction, and drops its prepared statements. */
   const forget = async (session: Session): Promise<void> => {
     const dropped = waiting.filter((entry) => entry.session === session)
     waiting = waiting.filter((entry) => entry.session !== session)
@@ -247,7 +249,7 @@ export const makeSessions = (database: Database): Sessions => {
         },
         destroy: (error, done) => {
           streams.delete(stream)
-          // What a database that has failed cannot forget is lost with it.
+          // A failed database loses them anyway.
           const closed = (): void => done(error)
           forget(session).then(closed, closed)
         },

@@ -1,12 +1,12 @@
-/** The versions of Node that the command runs on. Imports nothing, so that it loads on any of them. */
+/** The Node versions the command supports. Imports nothing, to load on any version. */
 
 /** The oldest version. */
 const oldest = { major: 22, minor: 19 } as const
 
 /**
- * Returns what to tell the user if a version of Node is too old, or `undefined` if it is not.
+ * Returns a message if a version of Node is too old, otherwise `undefined`.
  *
- * @param version - as `process.versions.node` has it
+ * @param version - as in `process.versions.node`
  */
 export const refusal = (version: string): string | undefined => {
   const [major = 0, minor = 0] = version.split(".").map(Number)

@@ -8,7 +8,7 @@ if (problem !== undefined) {
   process.exit(1)
 }
 
-// Most of the time that a short command takes, Node compiles modules.
+// A short command spends most time compiling modules; this caches them.
 module.enableCompileCache()
 
 const { main } = await import("@tenure/cli")
