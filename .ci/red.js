@@ -10,7 +10,7 @@ import { installed } from "./folders.js"
 import { root } from "./repository.js"
 
 const vitestFile = `
-  import { startPostgres } from "@tenure/testing/PostgresServer"
+  import { startPostgres } from "@tenure/testing/postgres-server"
   import { expect, it } from "vitest"
   it("fails on purpose when RED is set", async () => {
     const server = await startPostgres()
@@ -22,13 +22,13 @@ const vitestFile = `
 const nodeFile = `
   import assert from "node:assert"
   import { test } from "node:test"
-  import { startPostgres } from "@tenure/testing/PostgresServer"
+  import { startPostgres } from "@tenure/testing/postgres-server"
   const server = await startPostgres()
   test("fails on purpose when RED is set", () => assert.equal(process.env.RED, undefined))
 `
 
 const globalSetup = `
-  import { startPostgres } from "@tenure/testing/PostgresServer"
+  import { startPostgres } from "@tenure/testing/postgres-server"
   export default async () => {
     const server = await startPostgres()
     return server.stop

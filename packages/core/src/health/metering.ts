@@ -4,14 +4,18 @@ import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
+import { format } from "effect/observability/PrometheusMetrics"
 import * as Schedule from "effect/Schedule"
 import { RateLimiter } from "../limits/rate-limiter.ts"
 import { type Shard, Shards, type Stores } from "../shards/shard-map.ts"
 import { countingLayer } from "../telemetry/counting.ts"
-import { gauge, prometheusText } from "../telemetry/instruments.ts"
+import { gauge, prometheusName } from "../telemetry/instruments.ts"
 import { type Backlog, Outbox, maxCountedBacklog } from "../webhooks/outbox.ts"
 import { Metrics } from "./metrics.ts"
 import { Readiness, askAll, orNull } from "./status.ts"
+
+/** Writes all metrics of the registry. */
+export const prometheusText: Effect.Effect<string> = format({ metricNameMapper: prometheusName })
 
 /** How a database is doing. */
 export interface DatabaseReport {

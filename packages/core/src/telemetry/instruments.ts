@@ -6,7 +6,6 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
-import { format } from "effect/observability/PrometheusMetrics"
 import type * as Scope from "effect/Scope"
 
 /** What a metric measures. */
@@ -309,6 +308,3 @@ export const prometheusName = (name: string): string => {
 
 /** The content type of the text. */
 export const prometheusContentType = "text/plain; version=0.0.4; charset=utf-8"
-
-/** Writes all metrics of the registry. */
-export const prometheusText: Effect.Effect<string> = format({ metricNameMapper: prometheusName })

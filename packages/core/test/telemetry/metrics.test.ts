@@ -4,14 +4,10 @@ import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
 import { afterEach, describe, expect, it } from "vitest"
 import { StoreUnavailable } from "../../src/base/errors.ts"
+import { prometheusText } from "../../src/health/metering.ts"
 import { type ApiRequest, emptyBody } from "../../src/http/request.ts"
 import { MembershipStore } from "../../src/memberships/store.ts"
-import {
-  counter,
-  instruments,
-  prometheusName,
-  prometheusText,
-} from "../../src/telemetry/instruments.ts"
+import { counter, instruments, prometheusName } from "../../src/telemetry/instruments.ts"
 import { type CreateTenureOptions, type Tenure, createTenure } from "../../src/tenure.ts"
 import { TransportError, WebhookTransport } from "../../src/webhooks/transport.ts"
 import { type Series, parsed } from "./parsed.ts"
