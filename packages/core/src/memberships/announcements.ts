@@ -1,4 +1,4 @@
-/** The option for announcing the ends of memberships, and the layer that does. */
+/** The announcement option, and the layer to announce memberships' ends. */
 
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -25,24 +25,24 @@ const reminders = Setting.refine(Setting.list(reminder), (given, name) =>
       ),
 )
 
-/** How the ends of memberships are announced. */
+/** Settings for announcements. */
 export const expiryRules = Setting.object({
   /**
-   * How long before the end `membership.expiring` is published: up to 10 durations of whole seconds. Of
-   * several that are due at once, only the shortest is. Default: `["7 days", "1 day"]`.
+   * How long before the end to publish `membership.expiring`: up to 10 durations in whole seconds. If
+   * several are due at once, only the shortest is published. Default: `["7 days", "1 day"]`.
    */
   reminders: Setting.withDefault(reminders, ["7 days", "1 day"]),
-  /** The most announcements that this process makes in a second. Default: `2000`. */
+  /** The maximum number of announcements per second in this process. Default: `2000`. */
   pace: Setting.withDefault(Setting.integer({ most: 100_000 }), 2000),
 })
 
-/** How the ends of memberships are announced, as a host passes it. */
+/** Settings for announcements, as a host passes them. */
 export interface ExpiryRules extends Setting.InputOf<typeof expiryRules> {}
 
-/** How the ends of memberships are announced, as the library uses it. */
+/** Settings for announcements, as the library uses them. */
 export interface ExpirySettings extends Setting.OutputOf<typeof expiryRules> {}
 
-/** The option for announcing the ends of memberships. */
+/** The option for announcements. */
 export const expiryOptions = Setting.object({
   /**
    * Has `membership.expiring` published before memberships end and `membership.expired` when they do: once
@@ -66,8 +66,8 @@ const unsupported = new InvalidInput({
 })
 
 /**
- * Announces the ends of memberships until the layer is closed, unless the option is false. Fails with
- * `InvalidInput` if the store cannot announce them.
+ * Announces memberships' ends until the layer closes, unless the option is false. Fails with
+ * `InvalidInput` if the store does not support announcements.
  */
 export const announcementsLayer = ({
   expiry,
@@ -77,7 +77,7 @@ export const announcementsLayer = ({
       const store = (yield* MembershipStore).expiry
       if (expiry === false) return
       if (store === undefined) return yield* unsupported
-      // Programs that do not announce ends do not load it.
+      // Loaded only by programs with announcements.
       const Sweeper = yield* Effect.promise(() => import("./expiry-sweeper.ts"))
       yield* Sweeper.startExpirySweeper(store, expiry)
     }),

@@ -1,7 +1,4 @@
-/**
- * End dates of memberships: what the API accepts in JSON, what hosts pass in process, and the rule
- * that a new end date lies in the future.
- */
+/** End dates: parsing them from JSON and from hosts, and the effective end date after bulk extensions. */
 
 import type { Branded } from "effect/Brand"
 import * as Data from "effect/Data"
@@ -33,7 +30,7 @@ export const EndDate = brandedWhere<number, EndDate>(
 
 const brand = branded<number, EndDate>()
 
-/** The numbers that a client may send: those of 13 digits, in milliseconds since the epoch. */
+/** The numbers a client may send: 13 digits, in milliseconds since the epoch. */
 export const timestampFormat = { minimum: 1_000_000_000_000, maximum: 9_999_999_999_999 }
 
 const hasThirteenDigits = (input: unknown): input is number =>
@@ -48,11 +45,11 @@ const fromJson = (json: unknown): number | undefined => {
 }
 
 /**
- * Parses an end date by the rule of the API.
+ * Parses an end date by the API's rules.
  *
  * @param json - a 13-digit integer (Unix time in milliseconds), or a string in the form
- *   `YYYY-MM-DDTHH:mm:ss.sssZ` that names an existing instant of the years 0000 to 9999 in UTC
- * @returns the end date, or `undefined` if `json` is anything else
+ *   `YYYY-MM-DDTHH:mm:ss.sssZ`, naming an existing instant in the years 0000 to 9999 in UTC
+ * @returns the end date, or `undefined` for any other value
  * @example
  * ```ts
  * import { parseEndDate } from "tenure/store"
@@ -77,7 +74,7 @@ export class EndDateNotInFuture extends Data.TaggedError("EndDateNotInFuture")<{
   readonly message: string
 }> {}
 
-// These errors are common and their stack traces useless, so one instance of each serves every call.
+// These errors are common and their stack traces useless, so all calls share one instance of each.
 const invalidJson = Result.fail(
   new InvalidEndDate({
     message:
@@ -87,7 +84,7 @@ const invalidJson = Result.fail(
 const invalidInput = Result.fail(
   new InvalidEndDate({ message: `The end date must be ${instantFormat}` }),
 )
-/** The error of an end date that is not in the future. */
+/** The error for an end date in the past. */
 export const endDateNotInFuture = new EndDateNotInFuture({
   message: "The end date must be in the future",
 })
@@ -100,8 +97,7 @@ export const decodeEndDate = (json: unknown): Result.Result<EndDate, InvalidEndD
 }
 
 /**
- * Converts what a host passes in process, or fails with `InvalidEndDate`.
- *
+ * Converts an end date from the host, or fails with `InvalidEndDate`.
  * @example
  * ```ts
  * import { readEndDate } from "tenure/store"
@@ -117,8 +113,8 @@ export const readEndDate = (input: EndDateInput): Result.Result<EndDate, Invalid
 }
 
 /**
- * Converts what a host passes in process, or fails with `InvalidEndDate`, or with
- * `EndDateNotInFuture` unless it is later than `now` (milliseconds since the epoch).
+ * Converts an end date from the host. Fails with `InvalidEndDate`, or with `EndDateNotInFuture` unless
+ * it is later than `now` (milliseconds since the epoch).
  */
 export const readFutureEndDate = (
   input: EndDateInput,
@@ -133,12 +129,10 @@ export const formatEndDate = memoizeLatest((endDate: EndDate): string =>
   new Date(endDate).toISOString(),
 )
 
-/** The end dates of members after bulk extensions, which change no member's own date. */
-
-/** How a bulk extension treats memberships that end later: it sets them, too, or leaves them as they are. */
+/** The bulk modes: change every date, or only extend earlier ones. */
 export const bulkModes = ["set", "neverShorten"] as const
 
-/** How a bulk extension treats memberships that end later. */
+/** A bulk extension's mode. */
 export type BulkMode = (typeof bulkModes)[number]
 
 /** The modes as JSON has them. */
@@ -147,19 +141,20 @@ export const bulkModeNames = {
   neverShorten: "never_shorten",
 } as const satisfies Record<BulkMode, string>
 
-/** An end date, and its place among all that were set in the project: later ones are greater. */
+/** An end date with its sequence number in the project: the greater number is later. */
 export interface OrderedEndDate {
   readonly endDate: EndDate
   readonly order: number
 }
 
-/** The bulk extensions of a project that matter for the end dates of its members. */
+/** The bulk extensions still relevant to a project's end dates. */
 export interface BulkState {
-  /** The last one that set every membership. */
+  /** The last one to overwrite every date. */
   readonly set: OrderedEndDate | undefined
   /**
-   * Those since then that left later dates as they were, oldest first. Each has an earlier date than the
-   * one before: others make no difference. So of those after a member's date, the first has the latest date.
+   * The extend-only ones since then, oldest first. Each has an earlier date than its predecessor,
+   * because others make no difference. Among those after a member's own date, the first therefore has
+   * the latest date.
    */
   readonly floors: ReadonlyArray<OrderedEndDate>
 }
@@ -167,7 +162,7 @@ export interface BulkState {
 /** No bulk extensions. */
 export const noBulkExtensions: BulkState = { set: undefined, floors: [] }
 
-/** Adds a bulk extension, which comes after all others. */
+/** Adds the newest bulk extension. */
 export const addBulkExtension = (
   { floors, set }: BulkState,
   mode: BulkMode,
@@ -181,7 +176,7 @@ export const addBulkExtension = (
   }
 }
 
-/** Returns the earliest of the dates that members may have by bulk extensions, if there is one. */
+/** Returns the earliest date a bulk extension may have given to members, if any. */
 export const earliestEndDate = ({ floors, set }: BulkState): EndDate | undefined =>
   // Each floor has an earlier date than the one before.
   [set, floors.at(-1)].reduce<OrderedEndDate | undefined>(
@@ -189,7 +184,7 @@ export const earliestEndDate = ({ floors, set }: BulkState): EndDate | undefined
     undefined,
   )?.endDate
 
-/** Returns the end date of a member. */
+/** Returns a member's effective end date. */
 export const effectiveEndDate = ({ floors, set }: BulkState, own: OrderedEndDate): EndDate => {
   const base = set !== undefined && set.order > own.order ? set : own
   const floor = floors.find(({ order }) => order > base.order)

@@ -1,4 +1,4 @@
-/** Announces the ends of memberships as they come. */
+/** Announces memberships' ends in time. */
 
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -12,16 +12,16 @@ import type { ExpiryStore, SweepResult } from "./store.ts"
 // Many short steps keep others waiting for less time than few long ones.
 const stepsPerSecond = 20
 
-// The most memberships in one step of the store, which holds locks meanwhile.
+// The maximum number of memberships in one step. The store holds their locks meanwhile.
 const mostAtOnce = 500
 
-/** The pause when nothing is due, and after an error of the store, in milliseconds. */
+/** The pause when nothing is due, and after a store error, in milliseconds. */
 const pauseMillis = { idle: 500, failed: 1000 } as const
 
 const rest = (millis: number): Effect.Effect<void> =>
   millis === 0 ? Effect.yieldNow : Effect.sleep(millis)
 
-/** Sweeps the store until the scope closes. A sweep that has begun is not interrupted. */
+/** Sweeps the store until the scope closes. A running sweep is not interrupted. */
 export const startExpirySweeper = Effect.fnUntraced(function* (
   store: ExpiryStore,
   { pace, reminders: given }: ExpirySettings,
@@ -32,7 +32,7 @@ export const startExpirySweeper = Effect.fnUntraced(function* (
   const leads = reminderLeads(given)
   const limit = Math.min(mostAtOnce, Math.ceil(pace / stepsPerSecond))
 
-  /** Runs a step of the store until it succeeds. */
+  /** Repeats a store operation until it succeeds. */
   const persist = <A, E>(step: Effect.Effect<A, E>): Effect.Effect<A> =>
     Effect.catchCause(
       Effect.tap(step, () => Effect.sync(sweeping.succeeded)),
@@ -42,7 +42,7 @@ export const startExpirySweeper = Effect.fnUntraced(function* (
           .pipe(Effect.andThen(Effect.sleep(pauseMillis.failed)), Effect.andThen(persist(step))),
     )
 
-  /** Returns how long to wait after a sweep that began at a time of the monotonic clock. */
+  /** Returns the pause after a sweep, by the monotonic clock. */
   const pauseAfter = ({ events, isMore }: SweepResult, began: number): number => {
     const paced = Math.max(0, (1000 * events.length) / pace - (readMonotonic(clock) - began))
     return isMore ? paced : Math.max(pauseMillis.idle, paced)
@@ -67,12 +67,12 @@ export const startExpirySweeper = Effect.fnUntraced(function* (
         since = now
       }),
     )
-    // A clock that was ahead is right again, and ends count from now on.
+    // The clock was ahead and has been corrected: ends count from now on.
     const wasAhead = () => clock.currentTimeMillisUnsafe() < since
     yield* Effect.forever(
       Effect.suspend(() => (wasAhead() ? Effect.andThen(watchAgain, step) : step)),
     )
   })
-  // At once, so that ends count from the start on.
+  // At once, so ends count from the start on.
   yield* Effect.forkScoped(run, { startImmediately: true })
 })

@@ -1,4 +1,4 @@
-/** When the end of a membership is announced: at reminders before it, and when it has come. */
+/** The rule for announcements: reminders before a membership ends, and a notice when it has ended. */
 
 import { Millis } from "../base/time.ts"
 import type { ProjectId } from "../base/values.ts"
@@ -6,38 +6,38 @@ import { type EventDraft, derivedEventId, draftEvent, knownEventTypes } from "..
 import { type EndDate, formatEndDate } from "./end-date.ts"
 import type { MembershipAction, UserId } from "./membership.ts"
 
-/** An announcement of an end date. */
+/** An announcement for an end date. */
 export interface LastAnnouncement {
   readonly endDate: EndDate
   /** How long before the end: a reminder; 0 for the end itself. */
   readonly lead: Millis
 }
 
-/** What is known of a membership whose end may have to be announced. */
+/** A membership whose end may be due for an announcement. */
 export interface DueMembership {
   readonly projectId: ProjectId
   readonly userId: UserId
-  /** The end date that holds. */
+  /** The effective end date. */
   readonly endDate: EndDate
-  /** The last announcement, of this end date or of an earlier one; `undefined` if there was none. */
+  /** The last announcement, for this or an earlier end date; `undefined` if there was none. */
   readonly announced: LastAnnouncement | undefined
 }
 
-/** What is announced, and when. */
+/** What to announce, and when. */
 export interface AnnouncementRules {
   /** The reminders, longest first, and then 0 for the end itself. */
   readonly leads: ReadonlyArray<Millis>
-  /** Since when ends are announced, in milliseconds since the epoch: what ended before is not. */
+  /** When announcements began, in milliseconds since the epoch: earlier ends are not announced. */
   readonly since: number
 }
 
-/** Returns the leads of reminders, which may come in any order and more than once. */
+/** Sorts reminders' leads and removes duplicates. */
 export const reminderLeads = (reminders: ReadonlyArray<Millis>): ReadonlyArray<Millis> =>
   [...new Set([...reminders, Millis(0)])].toSorted((one, other) => other - one)
 
-/** What follows for a membership at some time. */
+/** The decision about a membership. */
 export interface ExpiryDecision {
-  /** What is announced now, if anything. */
+  /** The announcement to make now, if any. */
   readonly announced: LastAnnouncement | undefined
   /** When to decide again, in milliseconds since the epoch; `undefined` if everything was announced. */
   readonly alarm: number | undefined
@@ -48,7 +48,7 @@ const covers = (last: LastAnnouncement | undefined, { endDate, lead }: LastAnnou
   last?.endDate === endDate && last.lead <= lead
 
 /**
- * Decides what is announced of a membership. Of several leads that have come, only the shortest counts: the
+ * Decides on a membership's announcement. If several leads are due, only the shortest counts: the
  * others are late.
  *
  * @param now - milliseconds since the epoch
@@ -68,21 +68,21 @@ export const decideExpiry = (
   }
 }
 
-/** An announcement to store, with the draft of its event and the action of its audit row. */
+/** An announcement to store, with its event draft and its audit row's action. */
 export interface Announcement extends LastAnnouncement {
   readonly action: Extract<MembershipAction, "expiring" | "expired">
   readonly event: EventDraft
 }
 
-/** What a store does with a membership whose alarm has come, all in one step. */
+/** A store's changes to a membership with a due check, made in one step. */
 export interface AnnouncementOutcome {
-  /** What to publish and audit, and to keep as the last announcement; `undefined` for nothing. */
+  /** The announcement to publish, audit and remember; `undefined` for none. */
   readonly announcement: Announcement | undefined
   /** The new alarm, in milliseconds since the epoch; `undefined` for none. */
   readonly alarm: number | undefined
 }
 
-/** Decides what a store does with a membership at some time, in milliseconds since the epoch. */
+/** Decides on a membership at a time, in milliseconds since the epoch. */
 export type DecideAnnouncement = (candidate: DueMembership, now: number) => AnnouncementOutcome
 
 const announcementOf = (
@@ -100,14 +100,14 @@ const announcementOf = (
       project_id: projectId,
       user_id: userId,
       end_date: formatEndDate(endDate),
-      // JSON has no reminder where it is undefined.
+      // In JSON, an undefined reminder is omitted.
       reminder: lead === 0 ? undefined : lead / 1000,
     },
   })
   return { endDate, lead, action, event }
 }
 
-/** Makes the function by which a store decides. */
+/** Creates the decision function for stores. */
 export const makeDecideAnnouncement =
   (rules: AnnouncementRules): DecideAnnouncement =>
   (candidate, now) => {

@@ -16,10 +16,10 @@ import {
   readEndDate,
 } from "./end-date.ts"
 
-/** Identifier of a user: 1 to 64 decimal digits, compared as text (`7` and `07` are two users). */
+/** A user id: 1 to 64 decimal digits, compared as text (`7` and `07` are two users). */
 export type UserId = Branded<string, "@tenure/core/UserId">
 
-/** What a user id looks like. */
+/** The pattern for user ids. */
 export const userIdPattern = /^[0-9]{1,64}$/u
 
 /** Brands text as a user id. Throws a `TypeError` if it is invalid. */
@@ -40,7 +40,7 @@ export const membershipStates = ["active", "expired"] as const
 /** Whether a membership has expired. */
 export type MembershipState = (typeof membershipStates)[number]
 
-/** Returns the state of a membership at an instant, in milliseconds since the epoch. */
+/** Returns a membership's state at an instant, in milliseconds since the epoch. */
 export const stateAt = ({ endDate }: Pick<Membership, "endDate">, at: number): MembershipState =>
   endDate > at ? "active" : "expired"
 
@@ -52,14 +52,14 @@ export interface CurrentMembership extends Membership {
 /** A project, and how much it has. */
 export interface ProjectSummary {
   readonly id: ProjectId
-  /** The number of memberships, with those that have expired. */
+  /** The number of memberships, including expired ones. */
   readonly memberships: number
   readonly webhooks: number
-  /** The end date of the last bulk extension, if there was one. */
+  /** The last bulk extension's end date, if there was one. */
   readonly lastBulkEndDate: EndDate | undefined
 }
 
-/** A member of a project and its end date, as an import lists them. */
+/** A member and its end date, as listed in an import. */
 export interface DatedMembership {
   readonly userId: UserId
   readonly endDate: EndDate
@@ -86,7 +86,7 @@ export class EndDateConflict extends Data.TaggedError("EndDateConflict")<{
   }
 }
 
-/** Returns the error of a change that expects a membership to have another end date than it has. */
+/** Returns the error for an unexpected current end date. */
 export const endDateConflict = (
   { endDate, projectId, userId }: Membership,
   expected: EndDate | undefined,
@@ -95,7 +95,7 @@ export const endDateConflict = (
     ? undefined
     : new EndDateConflict({ projectId, userId, currentEndDate: endDate })
 
-/** An extension in the mode `neverShorten` left a membership as it is, because that ends later. */
+/** An extension in the mode `neverShorten` changed nothing, because the membership ends later. */
 export interface EndsLater {
   readonly _tag: "EndsLater"
   /** When it ends. */
@@ -106,42 +106,42 @@ export interface EndsLater {
 export const isEndsLater = (result: object): result is EndsLater =>
   "_tag" in result && result._tag === "EndsLater"
 
-/** Makes the result of an extension that leaves a membership as it is. */
+/** Returns the result for an extension without effect. */
 export const endsLater = (endDate: EndDate): EndsLater => ({ _tag: "EndsLater", endDate })
 
-/** Returns the result of an extension that leaves a membership as it is; `undefined` if it sets the date. */
+/** Returns the result for an extension without effect; `undefined` if it sets the date. */
 export const laterOf = (
   current: EndDate,
   { endDate, mode }: { readonly endDate: EndDate; readonly mode?: BulkMode | undefined },
 ): EndsLater | undefined =>
   mode === "neverShorten" && current > endDate ? endsLater(current) : undefined
 
-/** What happens to memberships, as the audit trail keeps it. */
+/** Membership actions in the audit trail. */
 export const membershipActions = [
   "granted",
   "imported",
   "extended",
-  // All memberships of the project.
+  // All memberships in the project.
   "bulk_extended",
-  // All memberships of the project; those that ended later were left as they were.
+  // All memberships in the project, except those with a later end date.
   "bulk_lengthened",
   "ended",
-  // A reminder that the membership will end was published.
+  // A reminder was published.
   "expiring",
-  // The membership has ended by itself, and that was published.
+  // The membership has ended by itself, and the announcement was published.
   "expired",
 ] as const
 
-/** What happened to memberships, as the audit trail keeps it. */
+/** A membership action in the audit trail. */
 export type MembershipAction = (typeof membershipActions)[number]
 
-/** The action of a bulk extension of each mode. */
+/** The audit action for each bulk mode. */
 export const bulkActions = {
   set: "bulk_extended",
   neverShorten: "bulk_lengthened",
 } as const satisfies Record<BulkMode, MembershipAction>
 
-/** A place in the audit trail: two numbers, which only the store understands. */
+/** A cursor in the audit trail: two numbers only the store understands. */
 export type AuditCursor = Branded<string, "@tenure/core/AuditCursor">
 
 /** Brands a cursor. Throws a `TypeError` if it is invalid. */
@@ -151,12 +151,12 @@ export const AuditCursor = brandedWhere<string, AuditCursor>(
   (text) => /^\d{1,18}\.\d{1,18}$/u.test(text),
 )
 
-/** What somebody was shown who asked for it: the secret of a webhook, or the data of an event. */
+/** Disclosures: a webhook's secret, or an event's data. */
 export const disclosureActions = ["secret_shown", "data_shown"] as const
 
-/** What happens to other things in a project, as the audit trail keeps it. */
+/** Other actions on a project in the audit trail. */
 export const projectActions = [
-  // Without the user id, which no row has any more.
+  // Without the user id, removed from all rows.
   "person_erased",
   "webhook_created",
   "webhook_deleted",
@@ -168,43 +168,43 @@ export const projectActions = [
   ...disclosureActions,
 ] as const
 
-/** What happens to what belongs to no project, as the audit trail keeps it. */
+/** Actions outside projects in the audit trail. */
 export const globalActions = [
   "project_created",
-  // With all that belonged to it, its audit trail included.
+  // With all its data, including its audit trail.
   "project_deleted",
   "key_issued",
-  // A key that existed opens more projects.
+  // An existing key was given access to more projects.
   "key_opened",
   "key_revoked",
 ] as const
 
-/** What happened to other things than memberships, as the audit trail keeps it. */
+/** An action on anything other than a membership. */
 export type NonMembershipAction = (typeof projectActions | typeof globalActions)[number]
 
-/** What somebody was shown, as the audit trail keeps it. */
+/** A disclosure in the audit trail. */
 export interface Disclosure {
   readonly action: (typeof disclosureActions)[number]
-  /** The id of the webhook or the event. */
+  /** The webhook's or event's id. */
   readonly subject: string
 }
 
-/** What happened, as the audit trail keeps it. */
+/** An action in the audit trail. */
 export type AuditAction = MembershipAction | NonMembershipAction
 
-/** A row of the audit trail: who changed what, in which request and why, from and to which end date. */
+/** An audit row: who changed what, in which request and why, with old and new end date. */
 export interface AuditRow {
-  /** Where the row is in the trail; the rows after it are older. */
+  /** The row's cursor; the rows after it are older. */
   readonly cursor: AuditCursor
-  /** `undefined` for what belongs to no project: API keys, and projects themselves. */
+  /** `undefined` outside projects: for API keys, and for projects themselves. */
   readonly projectId: ProjectId | undefined
-  /** `undefined` if all memberships of the project were changed, or something else, or if the user was erased. */
+  /** `undefined` for a bulk extension, for other objects, and after an erasure. */
   readonly userId: UserId | undefined
   readonly action: AuditAction
-  /** The id of the webhook, the event, the API key or the project; `undefined` for memberships. */
+  /** The id of a webhook, event, API key or project; `undefined` for memberships. */
   readonly subject: string | undefined
   readonly origin: Origin
-  /** The name of the API key of the origin; `undefined` if it has none, or if that is no API key. */
+  /** The origin's API key name; `undefined` without a name or without an API key. */
   readonly keyName: string | undefined
   /** Why it was changed; `undefined` if nobody said. */
   readonly reason: Reason | undefined
@@ -216,12 +216,10 @@ export interface AuditRow {
   readonly at: number
 }
 
-/** Why a membership was changed, in the words of whoever asked for it. */
-
 /** The reason for a change: 1 to 500 characters. */
 export type Reason = Branded<string, "@tenure/core/Reason">
 
-/** What a reason looks like. PostgreSQL cannot store NUL, and a lone surrogate has no UTF-8 encoding. */
+/** The pattern for reasons. PostgreSQL cannot store NUL, and a lone surrogate has no UTF-8 encoding. */
 export const reasonPattern = /^[^\0\p{Cs}]{1,500}$/u
 
 /** Brands text as a reason. Throws a `TypeError` if it is invalid. */
@@ -229,21 +227,19 @@ export const Reason = brandedWhere<string, Reason>("reason", "1 to 500 character
   reasonPattern.test(text),
 )
 
-/** The users whose memberships a list is to have. */
-
-// The most users that can be named.
+// The maximum number of user ids in a filter.
 const most = 1000
 
 const isUserId = (given: unknown): given is UserId => typeof given === "string" && UserId.is(given)
 
-/** Returns what are user ids, or `undefined`. */
+/** Returns the user ids, or `undefined` if one is invalid. */
 export const parseUserIds = (given: unknown): ReadonlyArray<UserId> | undefined =>
   Array.isArray(given) && given.length <= most && given.every(isUserId) ? given : undefined
 
-/** What user ids look like, for error messages. */
+/** Describes valid user ids, for error messages. */
 export const userIdsFormat = `at most ${Setting.grouped(most)} user ids, each ${UserId.expected}`
 
-/** The definition of the users, which may be left out for all. */
+/** The filter by users; omitted for all. */
 export const userIdsOption = Setting.optional(
   Setting.custom<ReadonlyArray<string>, ReadonlyArray<UserId>>(
     `an array of ${userIdsFormat}`,
@@ -251,16 +247,14 @@ export const userIdsOption = Setting.optional(
   ),
 )
 
-/** The history of one membership, from the audit trail of its project. */
-
 const isBulk = ({ action }: AuditRow): boolean =>
   action === "bulk_extended" || action === "bulk_lengthened"
 
 /**
- * Selects the changes of a membership: its own, and the bulk extensions that applied to it. For stores
- * that read a whole trail.
+ * Selects a membership's changes from a project's whole trail: its own, and the bulk extensions it was
+ * subject to.
  *
- * @param rows - the trail of the project, oldest first
+ * @param rows - the project's trail, oldest first
  * @param isMember - whether the membership exists now
  */
 export const changesOfUser = (
@@ -270,7 +264,7 @@ export const changesOfUser = (
 ): ReadonlyArray<AuditRow> => {
   const first = rows.find((row) => row.userId === userId)
   const existed = first === undefined ? isMember : first.from !== undefined
-  // A date that the trail does not tell any more is taken to be earlier than any other.
+  // An unknown date, deleted from the trail, counts as earlier than any other.
   let date = existed ? -Infinity : undefined
   return rows.filter((row) => {
     if (row.userId === userId) {
@@ -285,11 +279,9 @@ export const changesOfUser = (
   })
 }
 
-/** What events say of a person who is erased. */
-
 const isOfMembership = ({ type }: Event): boolean => type.startsWith("membership.")
 
-/** Matches, in the body of an event, each `user_id` that is this user. The digits of an id need no escape. */
+/** Matches each `user_id` with this user in an event's body. An id's digits need no escape. */
 const userIn = (userId: UserId): RegExp =>
   new RegExp(`"user_id":(?:"${userId}"|${userId})(?=[,}])`, "g")
 
@@ -299,8 +291,8 @@ const reason = /"reason":"(?:[^"\\]|\\.)*"/
 export const mentionsUser = ({ body }: Event, userId: UserId): boolean => userIn(userId).test(body)
 
 /**
- * Returns an event without a user id: each `user_id` that is this user is null then, at any depth of the
- * data, and so is the reason of a change of the membership, which may name the person.
+ * Removes a user id from an event: sets each `user_id` with this user to null, at any depth, and also
+ * the reason for a membership change, because it may name the person.
  */
 export const eraseUser = (event: Event, userId: UserId): Event => {
   const body = event.body.replace(userIn(userId), '"user_id":null')
@@ -310,15 +302,13 @@ export const eraseUser = (event: Event, userId: UserId): Event => {
   }
 }
 
-/** The list that an import takes. */
-
 /** A membership as a host passes it. */
 export interface ImportRow {
   readonly userId: string
   readonly endDate: EndDateInput
 }
 
-/** The most memberships of one import. */
+/** The maximum number of memberships in an import. */
 export const maxMemberships = 10_000
 
 const invalid = (field: string, problem: string): Result.Result<never, InvalidInput> =>
@@ -335,7 +325,7 @@ const readOne = (given: ImportRow, field: string): Result.Result<DatedMembership
   })
 }
 
-/** Checks and converts the list. Fails at the first membership that is invalid or repeats a user. */
+/** Checks and converts an import. Fails at the first membership that is invalid or repeats a user. */
 export const readImport = (
   given: ReadonlyArray<ImportRow>,
 ): Result.Result<ReadonlyArray<DatedMembership>, InvalidInput> => {
