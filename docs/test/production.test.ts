@@ -117,13 +117,13 @@ describe("a backup", () => {
 describe("an alert", () => {
   // What makes the query return rows, in the order of the page.
   const causes = [
-    `INSERT INTO tenure.deliveries (event_id, webhook_id, state, due_at)
+    `INSERT INTO tenure.deliveries (event_id, webhook_id, state, next_attempt_at)
      SELECT gen_random_uuid(), id, 'later', now() - interval '2 minutes' FROM tenure.webhooks`,
     "DELETE FROM tenure.dispatchers",
     "UPDATE tenure.webhooks SET failing_since = now() - interval '2 hours'",
-    `INSERT INTO tenure.deliveries (event_id, webhook_id, state, due_at)
+    `INSERT INTO tenure.deliveries (event_id, webhook_id, state, next_attempt_at)
      SELECT gen_random_uuid(), id, 'failed', now() FROM tenure.webhooks`,
-    "INSERT INTO tenure.buckets SELECT 'key:k', 1e6 * (extract(epoch FROM now()) + 3600)",
+    "INSERT INTO tenure.rate_limit_buckets SELECT 'key:k', 1e6 * (extract(epoch FROM now()) + 3600)",
     "UPDATE tenure.api_keys SET expires_at = now() + interval '1 day'",
     `DO $$ BEGIN
        EXECUTE 'DROP TABLE tenure.events' || to_char((now() AT TIME ZONE 'UTC')::date + 1, '_YYYYMMDD');

@@ -53,18 +53,18 @@ const harness: StoreHarness<PgClient.PgClient> = {
   // Moving all stored times into the past has the same effect as time passing.
   advance: (millis) =>
     execute(
-      `UPDATE tenure.buckets SET tat = tat - ${1000 * millis}`,
-      `UPDATE tenure.webhooks SET held_until = held_until - ${millis} * interval '1 millisecond', held_since = held_since - ${millis} * interval '1 millisecond'`,
-      `UPDATE tenure.deliveries SET due_at = due_at - ${millis} * interval '1 millisecond', waits_since = waits_since - ${millis} * interval '1 millisecond'`,
+      `UPDATE tenure.rate_limit_buckets SET full_at = full_at - ${1000 * millis}`,
+      `UPDATE tenure.webhooks SET paused_until = paused_until - ${millis} * interval '1 millisecond', paused_since = paused_since - ${millis} * interval '1 millisecond'`,
+      `UPDATE tenure.deliveries SET next_attempt_at = next_attempt_at - ${millis} * interval '1 millisecond', waits_since = waits_since - ${millis} * interval '1 millisecond'`,
       `UPDATE tenure.tickets SET expires_at = expires_at - ${millis} * interval '1 millisecond'`,
       `UPDATE tenure.memberships SET end_date = end_date - ${millis} * interval '1 millisecond',
-         alarm_at = alarm_at - ${millis} * interval '1 millisecond', ends_from = ends_from - ${millis} * interval '1 millisecond',
+         next_check_at = next_check_at - ${millis} * interval '1 millisecond', ending_lower_bound = ending_lower_bound - ${millis} * interval '1 millisecond',
          announced_end = announced_end - ${millis} * interval '1 millisecond'`,
-      `UPDATE tenure.projects SET bulk_end_date = bulk_end_date - ${millis} * interval '1 millisecond', last_bulk_end_date = last_bulk_end_date - ${millis} * interval '1 millisecond', alarm_at = alarm_at - ${millis} * interval '1 millisecond'`,
+      `UPDATE tenure.projects SET bulk_end_date = bulk_end_date - ${millis} * interval '1 millisecond', last_bulk_end_date = last_bulk_end_date - ${millis} * interval '1 millisecond', next_check_at = next_check_at - ${millis} * interval '1 millisecond'`,
       // Two of them may not have the same date in between.
-      `UPDATE tenure.floors SET end_date = end_date - interval '1000 years'`,
-      `UPDATE tenure.floors SET end_date = end_date + interval '1000 years' - ${millis} * interval '1 millisecond'`,
-      `UPDATE tenure.expiry SET since = since - ${millis} * interval '1 millisecond'`,
+      `UPDATE tenure.minimum_end_dates SET end_date = end_date - interval '1000 years'`,
+      `UPDATE tenure.minimum_end_dates SET end_date = end_date + interval '1000 years' - ${millis} * interval '1 millisecond'`,
+      `UPDATE tenure.expiry_settings SET since = since - ${millis} * interval '1 millisecond'`,
     ),
 }
 

@@ -128,7 +128,7 @@ export const fill = async (
      FROM ${into}.projects, generate_series(1, $2::int) n WHERE id = $1`,
     [projectId, size],
   )
-  await sql(`UPDATE ${into}.projects SET members = $2::bigint WHERE id = $1`, [
+  await sql(`UPDATE ${into}.projects SET membership_count = $2::bigint WHERE id = $1`, [
     projectId,
     BigInt(size),
   ])

@@ -58,9 +58,9 @@ export const readState = async ({ query }: Session): Promise<State> => {
      FROM tenure.events e JOIN tenure.projects p ON p.number = e.project_number`,
   )
   const deliveries = await query<Delivery>(
-    `SELECT event_id, webhook_id, state, claims AS attempts FROM tenure.deliveries
+    `SELECT event_id, webhook_id, state, claim_count AS attempts FROM tenure.deliveries
      UNION ALL
-     SELECT event_id, webhook_id, state, claims FROM tenure.ended_deliveries`,
+     SELECT event_id, webhook_id, state, claim_count FROM tenure.finished_deliveries`,
   )
   const webhooks = await query<Webhook>(
     `SELECT w.id, p.id AS project_id, url, secret, disabled_at IS NOT NULL AS is_disabled
@@ -115,8 +115,8 @@ export const countOpen = async ({ query }: Session): Promise<number> => {
 /** Returns whether the end of a membership may still have to be announced, because an alarm has come. */
 export const isAnnouncing = async ({ query }: Session): Promise<boolean> => {
   const [row] = await query<{ readonly due: boolean }>(
-    `SELECT EXISTS (SELECT FROM tenure.memberships WHERE alarm_at <= now())
-         OR EXISTS (SELECT FROM tenure.projects WHERE alarm_at <= now())
+    `SELECT EXISTS (SELECT FROM tenure.memberships WHERE next_check_at <= now())
+         OR EXISTS (SELECT FROM tenure.projects WHERE next_check_at <= now())
          OR EXISTS (SELECT FROM tenure.expiry_passes) AS due`,
   )
   return row?.due ?? false
@@ -127,5 +127,5 @@ export const isAnnouncing = async ({ query }: Session): Promise<boolean> => {
  * meanwhile.
  */
 export const endHolds = async ({ query }: Session): Promise<void> => {
-  await query(`UPDATE tenure.webhooks SET held_until = NULL, failures = 0 WHERE failures > 0`)
+  await query(`UPDATE tenure.webhooks SET paused_until = NULL, failures = 0 WHERE failures > 0`)
 }

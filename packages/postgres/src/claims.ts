@@ -186,7 +186,7 @@ interface ClaimRow {
   readonly url: string | null
   readonly secrets: ReadonlyArray<string> | null
   readonly signing_key: string | null
-  readonly claims: number
+  readonly claim_count: number
   readonly lease: bigint | null
   readonly concurrency: number
   readonly looked_at: string
@@ -215,7 +215,7 @@ const toClaimed = (row: ClaimRow & { readonly event_id: string }): Claimed => {
   const lease = {
     event: { id },
     webhook: { projectId, webhookId },
-    attemptNumber: row.claims,
+    attemptNumber: row.claim_count,
     lease: String(row.lease),
   }
   if (body === null || url === null || secrets === null || !ProjectId.is(projectId)) {

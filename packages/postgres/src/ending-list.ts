@@ -32,15 +32,15 @@ interface Dated {
 /** A place among the memberships whose bounds say when they end: by the end, and by user. */
 export interface MemberPosition extends Dated {
   readonly _tag: "Own"
-  /** Members with a smaller `ends_seq` are no longer looked for: they are listed, or were given places of their own. */
+  /** Members with a smaller `ending_generation` are no longer looked for: they are listed, or were given places of their own. */
   readonly passed: number
 }
 
 /** A place in the index among those that have not changed since a bulk extension. */
 interface Older extends Dated {
-  /** The `ends_seq`. */
+  /** The `ending_generation`. */
   readonly seq: number
-  /** The `ends_seq` at which the walk ends: the `bulk_seq` when it began. */
+  /** The `ending_generation` at which the walk ends: the `bulk_seq` when it began. */
   readonly upTo: number
 }
 
@@ -70,7 +70,7 @@ const latest = 253_402_300_800_000
 
 const beginning: Dated = { from: earliest, userId: "" }
 
-// Less than every `ends_seq`, and more.
+// Less than every `ending_generation`, and more.
 const none = -1
 const beyondSeqs = 1e17
 
@@ -189,8 +189,8 @@ const nextScan = (
     last === undefined
       ? { seq: first.far_seq, from: first.far_from, userId: first.far_user }
       : {
-          seq: last.ends_seq,
-          from: place._tag === "Own" ? last.end_date : last.ends_from,
+          seq: last.ending_generation,
+          from: place._tag === "Own" ? last.end_date : last.ending_lower_bound,
           userId: last.user_id,
         }
   if (at.userId === null) return { rows, next: place }
@@ -214,7 +214,7 @@ const afterAllUsers = ":"
  * see all members who have none.
  */
 const beginEndingBackfill = (schema: string): string => `
-  UPDATE ${schema}.projects SET ends_to = '' WHERE id = $1::text AND ends_to IS NULL
+  UPDATE ${schema}.projects SET ending_backfilled_to = '' WHERE id = $1::text AND ending_backfilled_to IS NULL
 `
 
 /**
@@ -223,14 +223,14 @@ const beginEndingBackfill = (schema: string): string => `
  */
 export const continueEndingBackfill = (schema: string): string => `
   WITH project AS MATERIALIZED (
-    SELECT number, bulk_seq, set_seq, bulk_end_date, ends_to FROM ${schema}.projects WHERE id = $1::text
+    SELECT number, bulk_seq, overwrite_seq, bulk_end_date, ending_backfilled_to FROM ${schema}.projects WHERE id = $1::text
   ),
   page AS MATERIALIZED (
     SELECT m.*
     FROM project p
     CROSS JOIN LATERAL (
       SELECT m.project_number, m.user_id, m.seq FROM ${schema}.memberships m
-      WHERE m.project_number = p.number AND m.user_id > p.ends_to
+      WHERE m.project_number = p.number AND m.user_id > p.ending_backfilled_to
       ORDER BY m.user_id LIMIT $2::integer
     ) m
   ),
@@ -250,21 +250,21 @@ export const continueEndingBackfill = (schema: string): string => `
     WHERE ((m.user_id, m.seq) IN (SELECT user_id, seq FROM page)) IS TRUE
   ),
   placed AS (
-    UPDATE ${schema}.memberships m SET ends_seq = f.bulk_seq, ends_from = ${lowerBoundOf("f.end_date")}
+    UPDATE ${schema}.memberships m SET ending_generation = f.bulk_seq, ending_lower_bound = ${lowerBoundOf("f.end_date")}
     FROM free f
-    WHERE m.project_number = f.project_number AND m.user_id = f.user_id AND m.ends_seq IS NULL
+    WHERE m.project_number = f.project_number AND m.user_id = f.user_id AND m.ending_generation IS NULL
   ),
   left_out AS MATERIALIZED (
     SELECT min(user_id) AS first FROM page WHERE user_id NOT IN (SELECT user_id FROM free)
   )
   SELECT CASE WHEN l.first IS NULL AND (SELECT count(*) FROM page) < $2 THEN '${afterAllUsers}'
-         ELSE coalesce((SELECT max(user_id) FROM page WHERE l.first IS NULL OR user_id < l.first), '') END AS ends_to
+         ELSE coalesce((SELECT max(user_id) FROM page WHERE l.first IS NULL OR user_id < l.first), '') END AS ending_backfilled_to
   FROM project, left_out l
 `
 
 /** The row of `goOn`. */
 interface BackfillRow {
-  readonly ends_to: string
+  readonly ending_backfilled_to: string
 }
 
 /** The parameters of `goOn`. */
@@ -275,7 +275,7 @@ export const continueEndingBackfillParams = (projectId: ProjectId, most: number)
 
 /** Takes note of how far that has come, `$2`. */
 const recordEndingBound = (schema: string): string => `
-  UPDATE ${schema}.projects SET ends_to = greatest(ends_to, $2::text) WHERE id = $1::text
+  UPDATE ${schema}.projects SET ending_backfilled_to = greatest(ending_backfilled_to, $2::text) WHERE id = $1::text
 `
 
 /**
@@ -301,20 +301,20 @@ interface Walk {
 
 const walk = (schema: string, { isListed, isMoved, order, range, until }: Walk): string => `
   WITH project AS MATERIALIZED (
-    SELECT number, bulk_seq, set_seq, bulk_end_date, last_bulk_end_date AS bulk_date,
-           ends_to IS NOT DISTINCT FROM '${afterAllUsers}' AS is_kept,
+    SELECT number, bulk_seq, overwrite_seq, bulk_end_date, last_bulk_end_date AS bulk_date,
+           ending_backfilled_to IS NOT DISTINCT FROM '${afterAllUsers}' AS is_kept,
            ${until} AS until
     FROM ${schema}.projects WHERE id = $1::text
   ),
   walked AS MATERIALIZED (
     SELECT w.*, p.bulk_seq, p.bulk_date, w.end_date <= statement_timestamp() AS has_ended,
-           row_number() OVER (ORDER BY w.ends_seq, w.ends_from, w.user_id) AS n
+           row_number() OVER (ORDER BY w.ending_generation, w.ending_lower_bound, w.user_id) AS n
     FROM project p
     CROSS JOIN LATERAL (
-      SELECT m.project_number, m.user_id, m.seq, m.ends_seq, m.ends_from, ${effectiveEndDateSql(schema)} AS end_date
+      SELECT m.project_number, m.user_id, m.seq, m.ending_generation, m.ending_lower_bound, ${effectiveEndDateSql(schema)} AS end_date
       FROM ${schema}.memberships m
       WHERE m.project_number = p.number AND ${range}
-      ORDER BY m.ends_seq, m.ends_from, m.user_id
+      ORDER BY m.ending_generation, m.ending_lower_bound, m.user_id
       LIMIT $5::integer
     ) w
   ),
@@ -322,12 +322,12 @@ const walk = (schema: string, { isListed, isMoved, order, range, until }: Walk):
   moving AS MATERIALIZED (
     SELECT w.* FROM to_move w
     JOIN ${schema}.memberships m ON m.project_number = w.project_number AND m.user_id = w.user_id
-    WHERE m.seq = w.seq AND m.ends_seq = w.ends_seq AND m.ends_from = w.ends_from
+    WHERE m.seq = w.seq AND m.ending_generation = w.ending_generation AND m.ending_lower_bound = w.ending_lower_bound
     FOR NO KEY UPDATE OF m SKIP LOCKED
   ),
   moved AS (
     UPDATE ${schema}.memberships m
-    SET ends_seq = w.bulk_seq, ends_from = ${lowerBoundOf("w.end_date")}
+    SET ending_generation = w.bulk_seq, ending_lower_bound = ${lowerBoundOf("w.end_date")}
     FROM moving w
     WHERE m.project_number = w.project_number AND m.user_id = w.user_id
   ),
@@ -336,14 +336,14 @@ const walk = (schema: string, { isListed, isMoved, order, range, until }: Walk):
     WHERE n < coalesce((SELECT min(n) FROM to_move WHERE n NOT IN (SELECT n FROM moving)), $5 + 1)
   ),
   turn AS MATERIALIZED (
-    SELECT p.*, far.ends_seq, far.ends_from, far.user_id,
+    SELECT p.*, far.ending_generation, far.ending_lower_bound, far.user_id,
            (SELECT count(*) FROM walked) AS walked, (SELECT count(*) FROM reached) AS reached
     FROM project p
     LEFT JOIN (SELECT * FROM reached ORDER BY n DESC LIMIT 1) far ON true
   )
   SELECT t.walked < $5 AND t.walked = t.reached AS is_whole, t.is_kept, t.bulk_seq, ${millisOf("t.bulk_date")} AS bulk_date,
-         t.ends_seq AS far_seq, ${millisOf("t.ends_from")} AS far_from, t.user_id AS far_user,
-         w.user_id, ${millisOf("w.end_date")} AS end_date, w.ends_seq, ${millisOf("w.ends_from")} AS ends_from
+         t.ending_generation AS far_seq, ${millisOf("t.ending_lower_bound")} AS far_from, t.user_id AS far_user,
+         w.user_id, ${millisOf("w.end_date")} AS end_date, w.ending_generation, ${millisOf("w.ending_lower_bound")} AS ending_lower_bound
   FROM turn t
   LEFT JOIN LATERAL (
     SELECT * FROM reached w WHERE NOT w.has_ended AND ${isListed} ORDER BY ${order} LIMIT $6::integer
@@ -361,27 +361,27 @@ export const scanEnding = (schema: string): string =>
     until: `
       CASE WHEN last_bulk_end_date IS NULL OR bulk_seq = $7::bigint THEN $4::timestamptz
       ELSE least($4, last_bulk_end_date + interval '1 millisecond') END`,
-    range: `m.ends_seq = p.bulk_seq AND (m.ends_from, m.user_id) > ($2::timestamptz, $3::text)
-      AND m.ends_from < p.until`,
-    isMoved: "w.end_date > w.ends_from",
+    range: `m.ending_generation = p.bulk_seq AND (m.ending_lower_bound, m.user_id) > ($2::timestamptz, $3::text)
+      AND m.ending_lower_bound < p.until`,
+    isMoved: "w.end_date > w.ending_lower_bound",
     isListed: `w.end_date < t.until
-      AND ((t.walked < $5 AND t.walked = t.reached) OR (w.end_date, w.user_id) <= (t.ends_from, t.user_id))`,
+      AND ((t.walked < $5 AND t.walked = t.reached) OR (w.end_date, w.user_id) <= (t.ending_lower_bound, t.user_id))`,
     order: "w.end_date, w.user_id",
   })
 
 /**
  * Walks through up to `$5` memberships that have not changed since a bulk extension, after the place (`$7`, `$2`,
- * `$3`) and before the `ends_seq` `$8`. Those that end after (`$4`, `$9`) in the order of ends get places in it.
+ * `$3`) and before the `ending_generation` `$8`. Those that end after (`$4`, `$9`) in the order of ends get places in it.
  * Returns up to `$6` of those that end in the millisecond before `$4`, in the order of the index, in the same way.
  */
 export const scanOlderBounds = (schema: string): string =>
   walk(schema, {
     until: "$4::timestamptz",
-    range: `m.ends_seq < $8::bigint
-      AND (m.ends_seq, m.ends_from, m.user_id) > ($7::bigint, $2::timestamptz, $3::text)`,
+    range: `m.ending_generation < $8::bigint
+      AND (m.ending_generation, m.ending_lower_bound, m.user_id) > ($7::bigint, $2::timestamptz, $3::text)`,
     isMoved: "(w.end_date, w.user_id) > ($4, $9::text)",
     isListed: "w.end_date = t.until - interval '1 millisecond'",
-    order: "w.ends_seq, w.ends_from, w.user_id",
+    order: "w.ending_generation, w.ending_lower_bound, w.user_id",
   })
 
 /** How far a walk goes. */
@@ -442,8 +442,8 @@ interface ScanRow extends MembershipRow {
   readonly far_from: Integer | null
   readonly far_user: string | null
   /** The place of the membership in the index. */
-  readonly ends_seq: Integer | null
-  readonly ends_from: Integer | null
+  readonly ending_generation: Integer | null
+  readonly ending_lower_bound: Integer | null
 }
 
 /** Lists of memberships by their ends. */
@@ -476,8 +476,12 @@ export const makeListEnding = ({
       manner,
     )
     if (row === undefined) return yield* new ProjectNotFound({ projectId })
-    yield* execute(keeping.note, [textParam(projectId), textParam(row.ends_to)], manner)
-    return row.ends_to === afterAllUsers
+    yield* execute(
+      keeping.note,
+      [textParam(projectId), textParam(row.ending_backfilled_to)],
+      manner,
+    )
+    return row.ending_backfilled_to === afterAllUsers
   })
 
   const go = (at: EndingScanPosition, asked: ScanRequest) => {

@@ -123,7 +123,7 @@ const eraseEvents = (schema: string): string => `
     FROM attempted a WHERE d.event_id = a.event_id AND d.webhook_id = a.webhook_id
   ),
   ended AS (
-    UPDATE ${schema}.ended_deliveries d SET attempts = ${withoutResponses}
+    UPDATE ${schema}.finished_deliveries d SET attempts = ${withoutResponses}
     WHERE ${hasResponses}
   )
   SELECT xid::text, id::text FROM (

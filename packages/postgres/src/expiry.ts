@@ -14,7 +14,7 @@ import type { ExecuteOptions, Executor } from "./connection/executor.ts"
 import type { Notifications } from "./notifications.ts"
 import {
   type ItemRow,
-  alarmOf,
+  nextCheckOf,
   auditRowsAs,
   effectiveDateLocked,
   effectiveEndDateSql,
@@ -44,7 +44,7 @@ import {
  */
 const startWatchingEnds = (schema: string): string => `
   WITH changed AS (
-    INSERT INTO ${schema}.expiry AS x (since, leads, longest)
+    INSERT INTO ${schema}.expiry_settings AS x (since, leads, longest)
     VALUES (statement_timestamp(), $1, ($1::integer[])[1] * interval '1 second')
     ON CONFLICT (is_only) DO UPDATE
     SET since = least(x.since, excluded.since), leads = excluded.leads,
@@ -55,10 +55,10 @@ const startWatchingEnds = (schema: string): string => `
   begun AS (
     INSERT INTO ${schema}.expiry_passes (after_project, last_project, begun_in)
     SELECT 0, 9223372036854775807, pg_current_xact_id() FROM changed
-    WHERE NOT EXISTS (SELECT FROM ${schema}.expiry x WHERE $1 <@ x.leads AND x.since <= statement_timestamp())
+    WHERE NOT EXISTS (SELECT FROM ${schema}.expiry_settings x WHERE $1 <@ x.leads AND x.since <= statement_timestamp())
   )
   SELECT ${millisOf("since")} AS since
-  FROM (SELECT since FROM changed UNION ALL SELECT since FROM ${schema}.expiry) w LIMIT 1
+  FROM (SELECT since FROM changed UNION ALL SELECT since FROM ${schema}.expiry_settings) w LIMIT 1
 `
 
 /** The parameters of `watch`. */
@@ -72,29 +72,29 @@ interface WatchStartRow {
 }
 
 /**
- * Statements for the alarms of projects, which are for the dates that bulk extensions have set. When one has
- * come, a pass goes through the members, and gives each an alarm of its own.
+ * Statements for the next checks of projects, which are for the dates that bulk extensions have set. When one has
+ * come, a pass goes through the members, and gives each a next check of its own.
  */
 
 /**
- * Postpones the alarms of up to `$1` projects that have come, if all of their bulk extensions are later.
+ * Postpones the next checks of up to `$1` projects that have come, if all of their bulk extensions are later.
  * Begins passes for the others. Returns one row for each.
  *
- * Whoever locks a project has the current row, but not the current floors. So it only turns to projects
+ * Whoever locks a project has the current row, but not the current minimum end dates. So it only turns to projects
  * without further bulk extensions since the statement began.
  */
-export const beginAlarmPasses = (schema: string): string => `
+export const beginExpiryPasses = (schema: string): string => `
   WITH locked AS MATERIALIZED (
     SELECT p.number, p.bulk_seq FROM ${schema}.projects p
     -- A project that is parked while it moves gets a pass when that is over.
-    WHERE p.alarm_at <= statement_timestamp() AND p.id > chr(31) ORDER BY p.alarm_at LIMIT $1
+    WHERE p.next_check_at <= statement_timestamp() AND p.id > chr(31) ORDER BY p.next_check_at LIMIT $1
     FOR NO KEY UPDATE SKIP LOCKED
   ),
   seen AS (
-    SELECT p.number, ${alarmOf(
+    SELECT p.number, ${nextCheckOf(
       schema,
       `least(p.bulk_end_date, (
-        SELECT min(f.end_date) FROM ${schema}.floors f WHERE f.project_number = p.number
+        SELECT min(f.end_date) FROM ${schema}.minimum_end_dates f WHERE f.project_number = p.number
       ))`,
     )} AS first
     FROM locked l
@@ -104,7 +104,7 @@ export const beginAlarmPasses = (schema: string): string => `
     SELECT number, CASE WHEN first > statement_timestamp() THEN first END AS later FROM seen
   ),
   turned AS (
-    UPDATE ${schema}.projects p SET alarm_at = d.later FROM due d WHERE p.number = d.number
+    UPDATE ${schema}.projects p SET next_check_at = d.later FROM due d WHERE p.number = d.number
   ),
   begun AS (
     INSERT INTO ${schema}.expiry_passes (after_project, last_project)
@@ -114,10 +114,10 @@ export const beginAlarmPasses = (schema: string): string => `
 `
 
 /**
- * Sets alarms for the next `$1` members of the oldest pass, and stops at the first one that is locked.
+ * Sets next checks for the next `$1` members of the oldest pass, and stops at the first one that is locked.
  * Returns one row if there was a pass, which tells whether it has come further.
  */
-export const continueAlarmPass = (schema: string): string => `
+export const continueExpiryPass = (schema: string): string => `
   WITH pass AS MATERIALIZED (
     SELECT * FROM ${schema}.expiry_passes
     WHERE begun_in IS NULL OR begun_in < pg_snapshot_xmin(pg_current_snapshot())
@@ -133,7 +133,7 @@ export const continueAlarmPass = (schema: string): string => `
     ORDER BY m.project_number, m.user_id LIMIT $1
   ),
   free AS MATERIALIZED (
-    SELECT page.n, m.project_number, m.user_id, ${alarmOf(schema, effectiveEndDateSql(schema))} AS alarm_at
+    SELECT page.n, m.project_number, m.user_id, ${nextCheckOf(schema, effectiveEndDateSql(schema))} AS next_check_at
     FROM page
     JOIN ${schema}.memberships m ON m.project_number = page.project_number AND m.user_id = page.user_id
     LEFT JOIN ${schema}.projects p ON p.number = m.project_number
@@ -144,10 +144,10 @@ export const continueAlarmPass = (schema: string): string => `
     WHERE n < ALL (SELECT n FROM page WHERE n NOT IN (SELECT n FROM free))
   ),
   armed AS (
-    UPDATE ${schema}.memberships m SET alarm_at = f.alarm_at
+    UPDATE ${schema}.memberships m SET next_check_at = f.next_check_at
     FROM free f
     WHERE m.project_number = f.project_number AND m.user_id = f.user_id
-      AND (m.alarm_at <= f.alarm_at) IS NOT TRUE
+      AND (m.next_check_at <= f.next_check_at) IS NOT TRUE
   ),
   turn AS MATERIALIZED (
     SELECT pass.id, members < $1 AND members = (SELECT count(*) FROM passed) AS is_last
@@ -168,7 +168,7 @@ export const continueAlarmPass = (schema: string): string => `
 `
 
 /** The row of `goOn`. */
-interface AlarmPassRow {
+interface ExpiryPassRow {
   readonly has_moved: boolean
 }
 
@@ -178,14 +178,14 @@ export const passParams = (most: number) => [integerParam(most)]
 /** What is decided by, of a membership `m` of a project `p`. */
 const columns = (schema: string): string => `
   p.id AS project_id, m.project_number, m.user_id, ${millisOf(effectiveEndDateSql(schema))} AS end_date,
-  ${millisOf("m.announced_end")} AS announced_end, m.announced_lead,
+  ${millisOf("m.announced_end")} AS announced_end, m.announced_lead_seconds,
   m.xmin::text AS version, ${millisOf("statement_timestamp()")} AS now`
 
 /**
- * Returns up to `$1` memberships whose alarms have come, the earliest first, without those that others have
+ * Returns up to `$1` memberships whose next checks have come, the earliest first, without those that others have
  * locked, or whose projects they have locked.
  *
- * Rows that change before they are locked are current, but not the floors beside them. So an end date may be
+ * Rows that change before they are locked are current, but not the minimum end dates beside them. So an end date may be
  * one that never held: `settleDue` compares it with the one that holds.
  */
 export const findDue = (schema: string): string => `
@@ -193,27 +193,27 @@ export const findDue = (schema: string): string => `
   FROM ${schema}.memberships m
   JOIN ${schema}.projects p ON p.number = m.project_number
   -- A project that is parked while it moves has no name.
-  WHERE m.alarm_at <= statement_timestamp() AND p.id > chr(31)
-  ORDER BY m.alarm_at LIMIT $1
+  WHERE m.next_check_at <= statement_timestamp() AND p.id > chr(31)
+  ORDER BY m.next_check_at LIMIT $1
   -- The project first: no membership is written to that is left out for its project.
   FOR NO KEY UPDATE OF p, m SKIP LOCKED
 `
 
-/** Returns up to `$1` memberships whose alarms have come of each of the projects `$2`, by their numbers. */
+/** Returns up to `$1` memberships whose next checks have come of each of the projects `$2`, by their numbers. */
 export const findDueOf = (schema: string): string => `
   SELECT ${columns(schema)}
   FROM ${schema}.projects p
   CROSS JOIN LATERAL (
     SELECT m.*, m.xmin FROM ${schema}.memberships m
-    WHERE m.project_number = p.number AND m.alarm_at <= statement_timestamp()
-    ORDER BY m.alarm_at LIMIT $1
+    WHERE m.project_number = p.number AND m.next_check_at <= statement_timestamp()
+    ORDER BY m.next_check_at LIMIT $1
   ) m
   WHERE p.number = ANY ($2)
 `
 
 /**
  * Looks at the next `$1` projects after the number `$2`. Returns one row: the number of the last of them, and
- * the numbers of those with memberships whose alarms have come.
+ * the numbers of those with memberships whose next checks have come.
  */
 export const findProjectsDue = (schema: string): string => `
   SELECT max(p.number) AS last,
@@ -224,8 +224,8 @@ export const findProjectsDue = (schema: string): string => `
   -- With a limit, one member of each is looked at: a plan for EXISTS may read those of all projects.
   LEFT JOIN LATERAL (
     SELECT m.project_number FROM ${schema}.memberships m
-    WHERE m.project_number = p.number AND m.alarm_at <= statement_timestamp()
-    ORDER BY m.alarm_at LIMIT 1
+    WHERE m.project_number = p.number AND m.next_check_at <= statement_timestamp()
+    ORDER BY m.next_check_at LIMIT 1
   ) m ON true
 `
 
@@ -265,7 +265,7 @@ export interface DueRow {
   readonly end_date: Integer
   readonly announced_end: Integer | null
   /** In seconds. */
-  readonly announced_lead: number | null
+  readonly announced_lead_seconds: number | null
   /** Another one as soon as the row has changed. */
   readonly version: string
   readonly now: Integer
@@ -274,7 +274,7 @@ export interface DueRow {
 /** Returns what is decided by. */
 export const toCandidate = ({
   announced_end,
-  announced_lead,
+  announced_lead_seconds,
   end_date,
   project_id,
   user_id,
@@ -283,14 +283,14 @@ export const toCandidate = ({
   userId: UserId(user_id),
   endDate: EndDate(Number(end_date)),
   announced:
-    announced_end === null || announced_lead === null
+    announced_end === null || announced_lead_seconds === null
       ? undefined
-      : { endDate: EndDate(Number(announced_end)), lead: Millis(announced_lead * 1000) },
+      : { endDate: EndDate(Number(announced_end)), lead: Millis(announced_lead_seconds * 1000) },
 })
 
 /**
  * Does what was decided of memberships, if they have not changed since they were read and have the end dates by
- * which it was decided, and nobody has locked them: sets alarms, and publishes and audits
+ * which it was decided, and nobody has locked them: sets next checks, and publishes and audits
  * announcements. Returns the positions, from 1, of those that were announced, with their sequences, and the number of deliveries.
  */
 export const settleDue = (schema: string): string => `
@@ -299,7 +299,7 @@ export const settleDue = (schema: string): string => `
                          $6::timestamptz[], $7::integer[], $8::uuid[], $9::text[], $10::timestamptz[],
                          $11::text[])
     WITH ORDINALITY
-    AS a (project_number, user_id, version, end_date, alarm_at, announced_end, announced_lead, event_id,
+    AS a (project_number, user_id, version, end_date, next_check_at, announced_end, announced_lead_seconds, event_id,
           event_type, at, head, n)
   ),
   project AS MATERIALIZED (
@@ -317,23 +317,23 @@ export const settleDue = (schema: string): string => `
   ),
   settled AS (
     UPDATE ${schema}.memberships m
-    SET alarm_at = u.alarm_at,
+    SET next_check_at = u.next_check_at,
         -- The sequence is greater than those of all bulk extensions, so the date has to be the member's own.
         end_date = coalesce(u.announced_end, m.end_date),
         seq = CASE WHEN u.announced_end IS NULL THEN m.seq ELSE ${nextSeq(schema, "m.seq", "u")} END,
         announced_end = coalesce(u.announced_end, m.announced_end),
-        announced_lead = coalesce(u.announced_lead, m.announced_lead)
+        announced_lead_seconds = coalesce(u.announced_lead_seconds, m.announced_lead_seconds)
     FROM unchanged u
     WHERE m.project_number = u.project_number AND m.user_id = u.user_id
     RETURNING u.*, m.seq
   ),
   announced AS (
     SELECT s.project_number, s.user_id, s.seq, s.announced_end AS from_date,
-           s.announced_end AS to_date, s.announced_lead, s.event_id, s.event_type, s.head, s.at,
+           s.announced_end AS to_date, s.announced_lead_seconds, s.event_id, s.event_type, s.head, s.at,
            NULL::text AS request_id, NULL::text AS key_id, NULL::text AS reason, s.n
     FROM settled s WHERE s.event_id IS NOT NULL
   ),
-  ${auditRowsAs(schema, "announced", "CASE announced_lead WHEN 0 THEN 'expired' ELSE 'expiring' END")},${publishChange(schema, "announced")}
+  ${auditRowsAs(schema, "announced", "CASE announced_lead_seconds WHEN 0 THEN 'expired' ELSE 'expiring' END")},${publishChange(schema, "announced")}
   SELECT n::integer, seq, (SELECT count(*) FROM delivered)::integer AS deliveries FROM announced
 `
 
@@ -360,7 +360,7 @@ export const settleDueParams = (
 
 /** The announcements of ends on PostgreSQL, by its clock. */
 
-// The most projects whose alarms are looked at in one step.
+// The most projects whose next checks are looked at in one step.
 const mostProjects = 100
 
 const manner: ExecuteOptions = { owner: "expiry", isLong: true }
@@ -375,18 +375,18 @@ export const makePostgresExpiryStore = (
   const { executeApart, schema } = executor
   const sql = {
     watch: startWatchingEnds(schema),
-    beginPasses: beginAlarmPasses(schema),
-    goOn: continueAlarmPass(schema),
+    beginPasses: beginExpiryPasses(schema),
+    goOn: continueExpiryPass(schema),
     findDue: findDue(schema),
     findProjectsDue: findProjectsDue(schema),
     findDueOf: findDueOf(schema),
     settleDue: settleDue(schema),
   }
 
-  /** Sets alarms for members of projects whose own alarm is due. Returns whether there may be more to do. */
+  /** Sets next checks for members of projects whose own next check is due. Returns whether there may be more to do. */
   const pass = Effect.fnUntraced(function* (limit: number) {
     const begun = yield* executeApart(sql.beginPasses, passParams(mostProjects), manner)
-    const [turn] = yield* executeApart<AlarmPassRow>(sql.goOn, passParams(limit), manner)
+    const [turn] = yield* executeApart<ExpiryPassRow>(sql.goOn, passParams(limit), manner)
     return begun.length > 0 || turn?.has_moved === true
   })
 

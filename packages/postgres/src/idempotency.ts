@@ -21,7 +21,7 @@ import { textParam } from "./sql/values.ts"
  * requests, which a move has brought together, it is the one with the fingerprint `$3`.
  */
 const findResponse = (schema: string): string => `
-  SELECT k.fingerprint, k.answer FROM ${schema}.answers k
+  SELECT k.fingerprint, k.response FROM ${schema}.idempotency_keys k
   WHERE k.owner = $1::text AND k.key = $2::text AND ${keyProjectExists(schema)}
   ORDER BY k.fingerprint = $3::text DESC
   LIMIT 1
@@ -30,7 +30,7 @@ const findResponse = (schema: string): string => `
 /** The row of `recall`. */
 interface ResponseRow {
   readonly fingerprint: string
-  readonly answer: string
+  readonly response: string
 }
 
 /** Stores an idempotency key for the project `$1`, unless the key is known. Returns a row if it is stored. */
@@ -74,7 +74,7 @@ const hasWaited = (error: unknown): boolean =>
 
 // Only in a transaction of the host: elsewhere, the statement that has lost the race is repeated.
 const wasOvertaken = (defect: unknown): boolean =>
-  isSqlError(defect) && isTakenIn(defect, "answers")
+  isSqlError(defect) && isTakenIn(defect, "idempotency_keys")
 
 /** Makes the answers. */
 export const makeIdempotencyStore = (executor: Executor): IdempotencyStore => {
@@ -89,7 +89,7 @@ export const makeIdempotencyStore = (executor: Executor): IdempotencyStore => {
     const [row] = yield* executor.execute<ResponseRow>(statement, params, { owner })
     if (row === undefined) return undefined
     return row.fingerprint === fingerprint
-      ? replayedResponse(row.answer)
+      ? replayedResponse(row.response)
       : yield* new IdempotencyMismatch()
   })
 

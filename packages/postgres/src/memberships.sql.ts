@@ -15,7 +15,7 @@ import {
   type ItemRow,
   type KeyClause,
   type KeyClauseOfEach,
-  alarmOf,
+  nextCheckOf,
   auditAndPublish,
   auditRows,
   effectiveDateLocked,
@@ -50,7 +50,7 @@ import {
  * write at each extension than all other indexes.
  */
 export const countMemberships = (schema: string): string => `
-  SELECT p.members AS total, c.later
+  SELECT p.membership_count AS total, c.later
   FROM ${schema}.projects p
   CROSS JOIN LATERAL (
     SELECT count(*) AS later FROM ${schema}.memberships m
@@ -88,7 +88,7 @@ const finding = (schema: string, { after, asked, before, project }: Form): strin
   WITH ${asked},
   ${project},
   placed AS MATERIALIZED (
-    SELECT a.*, p.number AS project_number, p.seq AS project_seq, p.bulk_seq, p.set_seq, p.bulk_end_date
+    SELECT a.*, p.number AS project_number, p.seq AS project_seq, p.bulk_seq, p.overwrite_seq, p.bulk_end_date
     FROM asked a
     JOIN project p ON p.id = a.project_id
     -- All statements lock memberships in the same order, which avoids deadlocks.
@@ -98,7 +98,7 @@ const finding = (schema: string, { after, asked, before, project }: Form): strin
     UPDATE ${schema}.memberships m
     SET end_date = ${after},
         seq = ${nextSeq(schema, "m.seq", "p")},
-        alarm_at = least(m.alarm_at, ${alarmOf(schema, "p.to_date")}),
+        next_check_at = least(m.next_check_at, ${nextCheckOf(schema, "p.to_date")}),
         ${updateEndingColumns("p.bulk_seq", after)},
         previous_end_date = ${before}
     -- Both columns come from one table, so that the index finds each membership, whatever is known of
@@ -133,7 +133,7 @@ export const extend = (schema: string, once: KeyClauseOfEach): string => `
 export const extendInOrder = (schema: string, once: KeyClauseOfEach): string => `
   WITH ${requestedOfEach(once)},
   placed AS MATERIALIZED (
-    SELECT a.*, p.number AS project_number, p.seq AS project_seq, p.bulk_seq, p.set_seq, p.bulk_end_date,
+    SELECT a.*, p.number AS project_number, p.seq AS project_seq, p.bulk_seq, p.overwrite_seq, p.bulk_end_date,
            row_number() OVER in_order AS step, lag(a.to_date) OVER in_order AS date_before,
            count(*) OVER (PARTITION BY p.id, a.user_id) AS steps
     FROM asked a
@@ -145,7 +145,7 @@ export const extendInOrder = (schema: string, once: KeyClauseOfEach): string => 
     UPDATE ${schema}.memberships m
     SET end_date = p.to_date,
         seq = ${nextSeq(schema, "m.seq", "p", "p.steps")},
-        alarm_at = least(m.alarm_at, ${alarmOf(schema, "p.to_date")}),
+        next_check_at = least(m.next_check_at, ${nextCheckOf(schema, "p.to_date")}),
         ${updateEndingColumns("p.bulk_seq", "p.to_date")},
         previous_end_date = ${effectiveEndDateSql(schema)}
     FROM placed p
@@ -228,10 +228,10 @@ export interface ExtendedRow extends ItemRow {
   readonly later_date: Integer | null
 }
 
-/** What an extension of each mode does to the project, and which floors it makes superfluous. */
+/** What an extension of each mode does to the project, and which minimum end dates it makes superfluous. */
 const effects = {
   set: {
-    also: `, bulk_end_date = $3, set_seq = ${nextSequenceRound("seq")}`,
+    also: `, bulk_end_date = $3, overwrite_seq = ${nextSequenceRound("seq")}`,
     covered: "'infinity'",
   },
   neverShorten: { also: "", covered: "$3" },
@@ -239,7 +239,7 @@ const effects = {
 
 const adding = (schema: string): string => `,
   added AS (
-    INSERT INTO ${schema}.floors (project_number, seq, end_date)
+    INSERT INTO ${schema}.minimum_end_dates (project_number, seq, end_date)
     SELECT project_number, seq, to_date FROM changed
   )`
 
@@ -255,13 +255,13 @@ export const extendAll =
   project AS (
     UPDATE ${schema}.projects
     SET last_bulk_end_date = $3, seq = ${nextSequenceRound("seq")}, bulk_seq = ${nextSequenceRound("seq")}${effects[mode].also},
-        alarm_at = least(alarm_at, ${alarmOf(schema, "$3::timestamptz")})
+        next_check_at = least(next_check_at, ${nextCheckOf(schema, "$3::timestamptz")})
     WHERE id = $1 ${once.condition}
-    RETURNING number, members, seq
+    RETURNING number, membership_count, seq
   ),
   changed AS MATERIALIZED (
     SELECT a.*, p.number AS project_number, p.seq, NULL::timestamptz AS from_date,
-           p.members AS total, ${schema}.remove_floors(p.number, ${effects[mode].covered}) AS removed
+           p.membership_count AS total, ${schema}.remove_minimum_end_dates(p.number, ${effects[mode].covered}) AS removed
     FROM asked a, project p
   )${mode === "neverShorten" ? adding(schema) : ""},
   ${auditAndPublish(schema, "changed", bulkActions[mode])}${once.keeping("changed", "total::text")}
@@ -330,7 +330,7 @@ export const grant = (schema: string, once: KeyClauseOfEach): string => `
   -- Where the round of a member ends, the project goes on to the next one, too.
   counted AS (
     UPDATE ${schema}.projects p
-    SET members = p.members + g.new_members,
+    SET membership_count = p.membership_count + g.new_members,
         seq = CASE WHEN ${sequenceRound("g.seq")} > ${sequenceRound("p.seq")} THEN g.seq ELSE p.seq END
     FROM (
       SELECT project_number, count(*) FILTER (WHERE is_new) AS new_members, max(seq) AS seq
@@ -360,7 +360,7 @@ export const importAll = (schema: string, once: KeyClause): string => `
   ${grantedRows(schema, nextSequenceRound("p.seq"))},
   counted AS (
     UPDATE ${schema}.projects p
-    SET members = p.members + (SELECT count(*) FROM granted WHERE is_new), seq = ${nextSequenceRound("p.seq")}
+    SET membership_count = p.membership_count + (SELECT count(*) FROM granted WHERE is_new), seq = ${nextSequenceRound("p.seq")}
     FROM project WHERE p.number = project.number
   ),
   -- Who has which place in the import, in the order of the user ids. Not joined with what was granted: a plan made

@@ -83,25 +83,25 @@ const open = "IN ('ready', 'later', 'leased')"
  * failed ones.
  */
 export const backlog = (schema: string): string => `
-  WITH RECURSIVE oldest (webhook_id, due_at, step) AS (
+  WITH RECURSIVE oldest (webhook_id, next_attempt_at, step) AS (
     SELECT '${nilUuid}'::uuid, NULL::timestamptz, 0
     UNION ALL
-    SELECT n.webhook_id, n.due_at, o.step + 1
+    SELECT n.webhook_id, n.next_attempt_at, o.step + 1
     FROM oldest o
     CROSS JOIN LATERAL (
-      SELECT d.webhook_id, d.due_at FROM ${schema}.deliveries d
+      SELECT d.webhook_id, d.next_attempt_at FROM ${schema}.deliveries d
       WHERE d.state = 'ready' AND d.webhook_id > o.webhook_id
-      ORDER BY d.webhook_id, d.due_at LIMIT 1
+      ORDER BY d.webhook_id, d.next_attempt_at LIMIT 1
     ) n
     WHERE o.step < $1::integer
   ),${webhooksWith(schema, "waiting", open)},${webhooksWith(schema, "failing", "= 'failed'")}
   SELECT ${counted(schema, "waiting", open)} AS waiting,
     1000 * extract(epoch FROM clock_timestamp() - least(
-      (SELECT min(o.due_at) FROM oldest o WHERE ${exists(schema, "o.webhook_id")}),
+      (SELECT min(o.next_attempt_at) FROM oldest o WHERE ${exists(schema, "o.webhook_id")}),
       (
-        SELECT d.due_at FROM ${schema}.deliveries d
+        SELECT d.next_attempt_at FROM ${schema}.deliveries d
         WHERE (d.state = 'later' OR d.state = 'leased') AND ${exists(schema, "d.webhook_id")}
-        ORDER BY d.due_at LIMIT 1
+        ORDER BY d.next_attempt_at LIMIT 1
       )
     ))::double precision AS due_for, ${counted(schema, "failing", "= 'failed'")} AS failed_deliveries,
     (
@@ -147,10 +147,10 @@ export const findEvent = (schema: string): string => `
   SELECT e.type, ${millisOf("e.at")} AS at, e.body, (
     SELECT coalesce(jsonb_agg(jsonb_build_object(
              'webhook_id', d.webhook_id, 'state', d.state, 'attempts', d.attempts,
-             'due_at', floor(extract(epoch FROM d.due_at) * 1000)
+             'next_attempt_at', floor(extract(epoch FROM d.next_attempt_at) * 1000)
            ) ORDER BY d.position), '[]')
     FROM (
-      SELECT o.webhook_id, o.position, o.due_at, o.attempts,
+      SELECT o.webhook_id, o.position, o.next_attempt_at, o.attempts,
              CASE WHEN o.state = 'failed' THEN 'failed'
                   -- Looks up each webhook by its id, however many there are.
                   WHEN (SELECT w.id FROM ${schema}.webhooks w WHERE w.id = o.webhook_id) IS NULL
@@ -158,8 +158,8 @@ export const findEvent = (schema: string): string => `
                   ELSE 'waiting' END AS state
       FROM ${schema}.deliveries o WHERE o.event_id = $2::uuid
       UNION ALL
-      SELECT webhook_id, position, due_at, attempts, state
-      FROM ${schema}.ended_deliveries WHERE event_id = $2::uuid
+      SELECT webhook_id, position, next_attempt_at, attempts, state
+      FROM ${schema}.finished_deliveries WHERE event_id = $2::uuid
     ) d
   )::text AS deliveries
   FROM ${schema}.events e
@@ -177,7 +177,7 @@ export interface EventRow {
 
 interface ReadDelivery extends Pick<Delivery, "attempts" | "state"> {
   readonly webhook_id: string
-  readonly due_at: number
+  readonly next_attempt_at: number
 }
 
 /** Converts the row. */
@@ -193,18 +193,18 @@ export const toPublishedEvent = (
     type,
     at: Number(at),
     body,
-    deliveries: deliveries.map(({ attempts, due_at, state, webhook_id }) => ({
+    deliveries: deliveries.map(({ attempts, next_attempt_at, state, webhook_id }) => ({
       eventId: id,
       type,
       webhookId: WebhookId(webhook_id),
       state,
-      dueAt: due_at,
+      dueAt: next_attempt_at,
       attempts,
     })),
   }
 }
 
-type Table = "deliveries" | "ended_deliveries"
+type Table = "deliveries" | "finished_deliveries"
 
 /**
  * Returns the newest deliveries of the webhook `$2` before the position of `older` or, if that is NULL,
@@ -215,7 +215,7 @@ type Table = "deliveries" | "ended_deliveries"
  */
 const newest = (schema: string, table: Table, where: string, state: string): string => `
   (
-    SELECT d.event_id, d.position, d.due_at, d.attempts, ${state} AS state
+    SELECT d.event_id, d.position, d.next_attempt_at, d.attempts, ${state} AS state
     FROM ${schema}.${table} d
     WHERE d.webhook_id = $2::uuid AND d.state ${where} AND ($3::text IS NULL OR $3::text = ${state})
       AND ($4::uuid IS NULL OR d.position < (SELECT position FROM older))
@@ -233,7 +233,7 @@ const positionIn = (schema: string, table: Table): string =>
 /** Returns `$5` deliveries to a webhook, newest first, if it belongs or belonged to the project `$1`. */
 export const listDeliveries = (schema: string): string => `
   WITH older AS MATERIALIZED (
-    ${positionIn(schema, "deliveries")} UNION ALL ${positionIn(schema, "ended_deliveries")}
+    ${positionIn(schema, "deliveries")} UNION ALL ${positionIn(schema, "finished_deliveries")}
     LIMIT 1
   ),
   newest AS MATERIALIZED (
@@ -241,13 +241,13 @@ export const listDeliveries = (schema: string): string => `
       ${[
         newest(schema, "deliveries", "IN ('ready', 'later', 'leased')", openState(schema)),
         newest(schema, "deliveries", "= 'failed'", "'failed'"),
-        newest(schema, "ended_deliveries", "= 'delivered'", "'delivered'"),
-        newest(schema, "ended_deliveries", "= 'cancelled'", "'cancelled'"),
+        newest(schema, "finished_deliveries", "= 'delivered'", "'delivered'"),
+        newest(schema, "finished_deliveries", "= 'cancelled'", "'cancelled'"),
       ].join(" UNION ALL ")}
     ) parts
     ORDER BY position DESC LIMIT $5::integer
   )
-  SELECT n.event_id, e.type, ${millisOf("n.due_at")} AS due_at, ${jsonOf("n.attempts")} AS attempts, n.state
+  SELECT n.event_id, e.type, ${millisOf("n.next_attempt_at")} AS next_attempt_at, ${jsonOf("n.attempts")} AS attempts, n.state
   FROM newest n
   JOIN ${schema}.events e ON e.id = n.event_id AND ${isInProject(schema)}
   ORDER BY n.position DESC
@@ -257,7 +257,7 @@ export const listDeliveries = (schema: string): string => `
 export interface DeliveryRow {
   readonly event_id: string
   readonly type: string
-  readonly due_at: Integer
+  readonly next_attempt_at: Integer
   /** An array of `Attempt` as JSON. */
   readonly attempts: string
   readonly state: Delivery["state"]
@@ -271,7 +271,7 @@ export const toDelivery = (webhookId: WebhookId, row: DeliveryRow): Delivery => 
     type: EventType(row.type),
     webhookId,
     state: row.state,
-    dueAt: Number(row.due_at),
+    dueAt: Number(row.next_attempt_at),
     attempts,
   }
 }
@@ -317,7 +317,7 @@ export const publishTo = (schema: string, once: KeyClause): string => `
     FROM asked a, webhook w WHERE NOT w.is_disabled
   ),
   delivered AS (
-    INSERT INTO ${schema}.deliveries (event_id, webhook_id, due_at)
+    INSERT INTO ${schema}.deliveries (event_id, webhook_id, next_attempt_at)
     SELECT a.event_id, w.id, clock_timestamp() FROM asked a, webhook w WHERE NOT w.is_disabled
   )${once.keeping("webhook WHERE NOT is_disabled", "$2::text")}
   SELECT is_disabled FROM webhook
@@ -345,14 +345,14 @@ const conditions: Readonly<Record<RedeliveryFilter["_tag"], string>> = {
  */
 const returning = (schema: string): string => `
   taken AS (
-    DELETE FROM ${schema}.ended_deliveries d
+    DELETE FROM ${schema}.finished_deliveries d
     USING webhook w, ${schema}.events e
     WHERE d.webhook_id = w.id AND NOT w.is_disabled AND d.event_id = $3::uuid AND e.id = $3::uuid
       AND d.state = 'delivered'
     RETURNING d.event_id, d.webhook_id, d.position, d.attempts
   ),
   returned AS (
-    INSERT INTO ${schema}.deliveries (event_id, webhook_id, position, due_at, attempts)
+    INSERT INTO ${schema}.deliveries (event_id, webhook_id, position, next_attempt_at, attempts)
     OVERRIDING SYSTEM VALUE
     SELECT event_id, webhook_id, position, clock_timestamp(), attempts FROM taken
     RETURNING event_id
@@ -379,7 +379,7 @@ export const replay = (
   ),${which === "One" ? returning(schema) : ""}
   replayed AS (
     UPDATE ${schema}.deliveries d
-    SET state = 'ready', due_at = clock_timestamp(), claims = 0
+    SET state = 'ready', next_attempt_at = clock_timestamp(), claim_count = 0
     FROM webhook w, ${schema}.events e
     WHERE d.webhook_id = w.id AND NOT w.is_disabled AND e.id = d.event_id
       AND ${conditions[which]}
@@ -399,7 +399,7 @@ export interface ReplayRow {
 
 // Whether the claim `a` of the delivery `d` still holds.
 const holds = `d.event_id = a.delivered_id AND d.webhook_id = a.webhook_id
-      AND d.state = 'leased' AND d.lease = a.lease AND d.due_at > clock_timestamp()`
+      AND d.state = 'leased' AND d.lease = a.lease AND d.next_attempt_at > clock_timestamp()`
 
 const { least, most } = concurrencyRange
 
@@ -431,12 +431,12 @@ export const settle = (schema: string): string => `
     -- A deleted webhook has no deliveries to settle.
     JOIN ${schema}.webhooks w ON w.id = a.webhook_id
     WHERE a.outcome = 'delivered' AND ${holds}
-    RETURNING a.*, w.project_number, w.disabled_at, d.position, d.claims, d.attempts
+    RETURNING a.*, w.project_number, w.disabled_at, d.position, d.claim_count, d.attempts
   ),
   kept AS (
-    INSERT INTO ${schema}.ended_deliveries
-      (event_id, webhook_id, position, state, due_at, claims, attempts)
-    SELECT delivered_id, webhook_id, position, 'delivered', clock_timestamp(), claims,
+    INSERT INTO ${schema}.finished_deliveries
+      (event_id, webhook_id, position, state, next_attempt_at, claim_count, attempts)
+    SELECT delivered_id, webhook_id, position, 'delivered', clock_timestamp(), claim_count,
            attempts || attempt::jsonb
     FROM ended
   ),
@@ -447,11 +447,11 @@ export const settle = (schema: string): string => `
           WHEN a.outcome = 'released' THEN 'ready'
           ELSE 'later'
         END,
-        due_at = clock_timestamp() + a.delay_millis * interval '1 millisecond',
+        next_attempt_at = clock_timestamp() + a.delay_millis * interval '1 millisecond',
         waits_since = clock_timestamp(),
         attempts = CASE WHEN a.attempt IS NULL THEN d.attempts
                    ELSE d.attempts || a.attempt::jsonb END,
-        claims = CASE WHEN a.outcome = 'released' THEN d.claims - 1 ELSE d.claims END,
+        claim_count = CASE WHEN a.outcome = 'released' THEN d.claim_count - 1 ELSE d.claim_count END,
         lease = NULL, dispatcher = NULL
     FROM asked a
     JOIN ${schema}.webhooks w ON w.id = a.webhook_id
@@ -481,12 +481,12 @@ export const settle = (schema: string): string => `
         failing_since = CASE WHEN s.succeeded > 0 THEN NULL
                         ELSE coalesce(w.failing_since, clock_timestamp()) END,
         -- Whose project moves is held until that is over.
-        held_until = CASE WHEN w.held_until = 'infinity' THEN w.held_until
+        paused_until = CASE WHEN w.paused_until = 'infinity' THEN w.paused_until
                      WHEN s.succeeded > 0 THEN NULL
                      -- One from the future was made before the clock was set back.
-                     WHEN w.held_since > clock_timestamp() THEN clock_timestamp() + s.hold
-                     ELSE greatest(w.held_until, clock_timestamp() + s.hold) END,
-        held_since = clock_timestamp(),
+                     WHEN w.paused_since > clock_timestamp() THEN clock_timestamp() + s.hold
+                     ELSE greatest(w.paused_until, clock_timestamp() + s.hold) END,
+        paused_since = clock_timestamp(),
         -- As \`Concurrency\` of the core says, as if the successes had come first.
         concurrency = greatest(${least}, least(${most}, w.concurrency + s.succeeded)
                                          >> least(s.failed, 30)),

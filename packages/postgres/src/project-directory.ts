@@ -24,7 +24,7 @@ import { integerParam, textParam, textsParam } from "./sql/values.ts"
 const addElsewhere = (schema: string, once: KeyClause): string => `
   WITH asked AS MATERIALIZED (SELECT $1::text AS id WHERE true ${once.condition}),
   added AS (
-    INSERT INTO ${schema}.elsewhere (id) SELECT id FROM asked ON CONFLICT DO NOTHING
+    INSERT INTO ${schema}.projects_elsewhere (id) SELECT id FROM asked ON CONFLICT DO NOTHING
     RETURNING ${noProjectNumber} AS project_number, id AS subject
   ),${auditRow(schema, "added", 2, "'project_created'")}${once.keeping("asked", undefined, noProjectNumber)}
   SELECT FROM asked
@@ -34,7 +34,7 @@ const addElsewhere = (schema: string, once: KeyClause): string => `
 const removeElsewhere = (schema: string, once: KeyClause): string => `
   WITH asked AS MATERIALIZED (SELECT $1::text AS id WHERE true ${once.condition}),
   removed AS (
-    DELETE FROM ${schema}.elsewhere e USING asked a WHERE e.id = a.id
+    DELETE FROM ${schema}.projects_elsewhere e USING asked a WHERE e.id = a.id
     RETURNING ${noProjectNumber} AS project_number, e.id AS subject, e.number
   ),
   closed AS (
@@ -51,12 +51,12 @@ const elsewhereParams = (projectId: ProjectId, occasion: ChangeContext) => [
 
 /** Returns one row if the project `$1` is in another database. */
 const findElsewhere = (schema: string): string => `
-  SELECT FROM ${schema}.elsewhere WHERE id = $1::text
+  SELECT FROM ${schema}.projects_elsewhere WHERE id = $1::text
 `
 
 /** Returns the ids of at most `$2` projects after the id `$1`, of those in `$3`, which is NULL for all. */
 const listElsewhere = (schema: string): string => `
-  SELECT id FROM ${schema}.elsewhere
+  SELECT id FROM ${schema}.projects_elsewhere
   WHERE id > $1::text AND ($3::text[] IS NULL OR id = ANY ($3::text[]))
   ORDER BY id
   LIMIT $2::integer

@@ -103,7 +103,7 @@ const deleteProjectParams = (projectId: ProjectId, channel: string, occasion: Ch
   ...changeContextParams(occasion),
 ]
 
-const figures = `members, webhooks, ${millisOf("last_bulk_end_date")} AS last_bulk_end_date`
+const figures = `membership_count, webhook_count, ${millisOf("last_bulk_end_date")} AS last_bulk_end_date`
 
 const projectsColumns = `id, ${figures}`
 
@@ -131,16 +131,16 @@ const listProjects = (schema: string): string => `
 /** A row of both statements. */
 interface ProjectRow {
   readonly id: string
-  readonly members: Integer
-  readonly webhooks: number
+  readonly membership_count: Integer
+  readonly webhook_count: number
   readonly last_bulk_end_date: Integer | null
 }
 
 /** Converts a row. */
 const toSummary = (row: ProjectRow): ProjectSummary => ({
   id: ProjectId(row.id),
-  memberships: Number(row.members),
-  webhooks: row.webhooks,
+  memberships: Number(row.membership_count),
+  webhooks: row.webhook_count,
   lastBulkEndDate:
     row.last_bulk_end_date === null ? undefined : EndDate(Number(row.last_bulk_end_date)),
 })

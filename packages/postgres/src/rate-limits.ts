@@ -34,36 +34,36 @@ const takeTokens = (schema: string, count: number): string => {
     WITH clock AS MATERIALIZED (
       SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now
     ),
-    asked (n, key, increment, span) AS MATERIALIZED (VALUES ${rows.join(", ")}),
+    asked (n, id, increment, span) AS MATERIALIZED (VALUES ${rows.join(", ")}),
     kept AS MATERIALIZED (
-      SELECT key, tat FROM ${schema}.buckets WHERE key IN (${keys.join(", ")})
+      SELECT id, full_at FROM ${schema}.rate_limit_buckets WHERE id IN (${keys.join(", ")})
       -- All statements lock buckets in the same order, which avoids deadlocks.
-      ORDER BY key
+      ORDER BY id
       FOR UPDATE
     ),
     -- Before now would be more than full, and after now plus the span less than empty: what is later was
     -- stored before the clock was set back.
     state AS MATERIALIZED (
-      SELECT a.n, a.key, a.increment, a.span, k.key IS NOT NULL AS is_kept, c.now,
-             least(greatest(coalesce(k.tat, 0), c.now), c.now + a.span) AS tat,
-             k.tat > c.now + a.span AS is_late
-      FROM asked a CROSS JOIN clock c LEFT JOIN kept k ON k.key = a.key
+      SELECT a.n, a.id, a.increment, a.span, k.id IS NOT NULL AS is_kept, c.now,
+             least(greatest(coalesce(k.full_at, 0), c.now), c.now + a.span) AS full_at,
+             k.full_at > c.now + a.span AS is_late
+      FROM asked a CROSS JOIN clock c LEFT JOIN kept k ON k.id = a.id
     ),
     decision AS MATERIALIZED (
-      SELECT least($1::bigint, min((span - (tat - now)) / increment)) AS taken FROM state
+      SELECT least($1::bigint, min((span - (full_at - now)) / increment)) AS taken FROM state
     ),
     updated AS (
-      UPDATE ${schema}.buckets b SET tat = s.tat + d.taken * s.increment
+      UPDATE ${schema}.rate_limit_buckets b SET full_at = s.full_at + d.taken * s.increment
       FROM state s, decision d
       -- Otherwise nobody would take from a late bucket until the clock has reached it.
-      WHERE b.key = s.key AND (d.taken > 0 OR s.is_late)
+      WHERE b.id = s.id AND (d.taken > 0 OR s.is_late)
     ),
     inserted AS (
-      INSERT INTO ${schema}.buckets (key, tat)
-      SELECT s.key, s.tat + d.taken * s.increment FROM state s, decision d
+      INSERT INTO ${schema}.rate_limit_buckets (id, full_at)
+      SELECT s.id, s.full_at + d.taken * s.increment FROM state s, decision d
       WHERE NOT s.is_kept AND d.taken > 0
     )
-    SELECT s.tat::float8, s.now::float8, d.taken::integer FROM state s, decision d ORDER BY s.n
+    SELECT s.full_at::float8, s.now::float8, d.taken::integer FROM state s, decision d ORDER BY s.n
   `
 }
 
@@ -80,7 +80,7 @@ const takeParams = ({ buckets, count }: TakeRequest) => [
 /** A row of `take`. */
 interface TakeRow {
   /** When the bucket was full again before. */
-  readonly tat: number
+  readonly full_at: number
   /** The time by the clock of the database. */
   readonly now: number
   /** The number of tokens taken, the same for each bucket. */
@@ -105,28 +105,28 @@ interface TakeRow {
  */
 export const takeMany = (schema: string): string => `
   WITH asked AS MATERIALIZED (
-    SELECT bucket, key FROM unnest($1::text[]) WITH ORDINALITY AS a (key, bucket)
+    SELECT bucket, id FROM unnest($1::text[]) WITH ORDINALITY AS a (id, bucket)
     -- All statements lock buckets in the same order, which avoids deadlocks.
-    ORDER BY key COLLATE "C"
+    ORDER BY id COLLATE "C"
   ),
   kept AS MATERIALIZED (
-    SELECT a.bucket, a.key, b.tat
+    SELECT a.bucket, a.id, b.full_at
     FROM asked a
     LEFT JOIN LATERAL (
-      SELECT tat FROM ${schema}.buckets WHERE key = a.key FOR UPDATE
+      SELECT full_at FROM ${schema}.rate_limit_buckets WHERE id = a.id FOR UPDATE
     ) b ON true
   ),
   found AS MATERIALIZED (
     SELECT floor(extract(epoch FROM clock_timestamp()) * 1000000)::float8 AS now,
-           array_agg(coalesce(tat, 0)::float8 ORDER BY bucket) AS tats
+           array_agg(coalesce(full_at, 0)::float8 ORDER BY bucket) AS full_ats
     FROM kept
   ),
   -- As in \`take\`: full at the earliest, empty at the latest. NULL is ignored by both functions.
   demand AS (
     SELECT d.*, f.now,
-           least(greatest(f.tats[d.address], f.now), f.now + d.address_span) AS address_tat,
-           least(greatest(f.tats[d.key], f.now), f.now + d.key_span) AS key_tat,
-           least(greatest(f.tats[d.burst], f.now), f.now + d.burst_span) AS burst_tat
+           least(greatest(f.full_ats[d.address], f.now), f.now + d.address_span) AS address_full_at,
+           least(greatest(f.full_ats[d.key], f.now), f.now + d.key_span) AS key_full_at,
+           least(greatest(f.full_ats[d.burst], f.now), f.now + d.burst_span) AS burst_full_at
     FROM unnest($2::integer[], $3::integer[], $4::integer[], $5::integer[], $6::float8[],
                 $7::float8[], $8::float8[], $9::float8[], $10::float8[], $11::float8[])
       WITH ORDINALITY
@@ -136,9 +136,9 @@ export const takeMany = (schema: string): string => `
   ),
   -- What is missing is NULL, which least() ignores.
   bounded AS (
-    SELECT *, greatest(0, least(count, floor((address_span - (address_tat - now)) / address_increment),
-                                floor((key_span - (key_tat - now)) / key_increment),
-                                floor((burst_span - (burst_tat - now)) / burst_increment))) AS most
+    SELECT *, greatest(0, least(count, floor((address_span - (address_full_at - now)) / address_increment),
+                                floor((key_span - (key_full_at - now)) / key_increment),
+                                floor((burst_span - (burst_full_at - now)) / burst_increment))) AS most
     FROM demand
   ),
   queued AS (
@@ -154,9 +154,9 @@ export const takeMany = (schema: string): string => `
   decided AS MATERIALIZED (
     SELECT *, greatest(0, least(
       most,
-      floor((address_span - (address_tat - now) - address_ahead) / address_increment),
-      floor((key_span - (key_tat - now) - key_ahead) / key_increment),
-      floor((burst_span - (burst_tat - now) - burst_ahead) / burst_increment)
+      floor((address_span - (address_full_at - now) - address_ahead) / address_increment),
+      floor((key_span - (key_full_at - now) - key_ahead) / key_increment),
+      floor((burst_span - (burst_full_at - now) - burst_ahead) / burst_increment)
     )) AS taken
     FROM queued
   ),
@@ -173,22 +173,22 @@ export const takeMany = (schema: string): string => `
     ) s
   ),
   changed AS MATERIALIZED (
-    SELECT k.key, k.tat IS NOT NULL AS is_kept,
-           (least(greatest(coalesce(k.tat, 0), f.now), s.empty[k.bucket])
-            + s.micros[k.bucket])::bigint AS tat
+    SELECT k.id, k.full_at IS NOT NULL AS is_kept,
+           (least(greatest(coalesce(k.full_at, 0), f.now), s.empty[k.bucket])
+            + s.micros[k.bucket])::bigint AS full_at
     FROM kept k CROSS JOIN found f CROSS JOIN spent s
     -- What is later than empty was stored before the clock was set back.
-    WHERE s.micros[k.bucket] > 0 OR k.tat > s.empty[k.bucket]
-    ORDER BY k.key
+    WHERE s.micros[k.bucket] > 0 OR k.full_at > s.empty[k.bucket]
+    ORDER BY k.id
   ),
   updated AS (
-    INSERT INTO ${schema}.buckets (key, tat) SELECT key, tat FROM changed WHERE is_kept
-    ON CONFLICT (key) DO UPDATE SET tat = excluded.tat
+    INSERT INTO ${schema}.rate_limit_buckets (id, full_at) SELECT id, full_at FROM changed WHERE is_kept
+    ON CONFLICT (id) DO UPDATE SET full_at = excluded.full_at
   ),
   inserted AS (
-    INSERT INTO ${schema}.buckets (key, tat) SELECT key, tat FROM changed WHERE NOT is_kept
+    INSERT INTO ${schema}.rate_limit_buckets (id, full_at) SELECT id, full_at FROM changed WHERE NOT is_kept
   )
-  SELECT taken, most, now, address_tat AS address, key_tat AS key, burst_tat AS burst
+  SELECT taken, most, now, address_full_at AS address, key_full_at AS key, burst_full_at AS burst
   FROM decided
   ORDER BY n
 `
@@ -239,9 +239,9 @@ export interface TakeManyRow {
 export const findLocked = (schema: string): string => `
   SELECT a.key
   FROM unnest($1::text[]) AS a (key)
-  CROSS JOIN LATERAL (SELECT 1 FROM ${schema}.buckets WHERE key = a.key) b
+  CROSS JOIN LATERAL (SELECT 1 FROM ${schema}.rate_limit_buckets WHERE id = a.key) b
   LEFT JOIN LATERAL (
-    SELECT true AS is_free FROM ${schema}.buckets WHERE key = a.key FOR UPDATE SKIP LOCKED
+    SELECT true AS is_free FROM ${schema}.rate_limit_buckets WHERE id = a.key FOR UPDATE SKIP LOCKED
   ) f ON true
   WHERE f.is_free IS NULL
 `
@@ -340,7 +340,7 @@ const answerOf = (rows: ReadonlyArray<TakeRow>): TakeAnswer => ({
   taken: rows[0]?.taken ?? 0,
   isFinal: true,
   now: rows[0]?.now ?? 0,
-  tats: rows.map(({ tat }) => tat),
+  tats: rows.map(({ full_at }) => full_at),
 })
 
 /** Makes the functions for one schema. */
@@ -656,9 +656,9 @@ export const makeClientQueues = (bounds: QueueLimits): ClientQueues => {
 
 /** Deletes up to 1000 full buckets; a missing bucket is full. Returns one row for each. */
 export const sweep = (schema: string): string => `
-  DELETE FROM ${schema}.buckets WHERE key IN (
-    SELECT key FROM ${schema}.buckets
-    WHERE tat < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+  DELETE FROM ${schema}.rate_limit_buckets WHERE id IN (
+    SELECT id FROM ${schema}.rate_limit_buckets
+    WHERE full_at < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
     LIMIT 1000
     FOR UPDATE SKIP LOCKED
   )

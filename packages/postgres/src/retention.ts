@@ -81,7 +81,7 @@ export const deleteOldEvents = (schema: string): string => `
     DELETE FROM ${schema}.deliveries WHERE event_id IN (SELECT id FROM old)
   ),
   ended AS (
-    DELETE FROM ${schema}.ended_deliveries_default WHERE event_id IN (SELECT id FROM old)
+    DELETE FROM ${schema}.finished_deliveries_default WHERE event_id IN (SELECT id FROM old)
   )
   DELETE FROM ${schema}.events_default WHERE id IN (SELECT id FROM old)
   RETURNING id
@@ -96,8 +96,8 @@ export const purgeDeletedProjects = (schema: string): string =>
 
 /** Deletes up to 1000 idempotency keys older than `$1` days. Returns one row for each. */
 export const deleteOldIdempotencyKeys = (schema: string): string => `
-  DELETE FROM ${schema}.answers WHERE (owner, key, moved_with) IN (
-    SELECT owner, key, moved_with FROM ${schema}.answers
+  DELETE FROM ${schema}.idempotency_keys WHERE (owner, key, moved_with) IN (
+    SELECT owner, key, moved_with FROM ${schema}.idempotency_keys
     -- A time that does not change during the statement, so that the index finds the old ones.
     WHERE at < statement_timestamp() - $1::double precision * interval '1 day'
     ORDER BY at

@@ -44,11 +44,11 @@ import {
  */
 const addWebhook = (schema: string, once: KeyClause): string => `
   WITH project AS MATERIALIZED (
-    SELECT number, webhooks FROM ${schema}.projects WHERE id = $2::text FOR NO KEY UPDATE
+    SELECT number, webhook_count FROM ${schema}.projects WHERE id = $2::text FOR NO KEY UPDATE
   ),
   counted AS (
-    UPDATE ${schema}.projects p SET webhooks = p.webhooks + 1 FROM project
-    WHERE p.number = project.number AND project.webhooks < $6::integer ${once.condition}
+    UPDATE ${schema}.projects p SET webhook_count = p.webhook_count + 1 FROM project
+    WHERE p.number = project.number AND project.webhook_count < $6::integer ${once.condition}
     RETURNING p.number
   ),
   added AS (
@@ -189,7 +189,7 @@ const enableWebhook = (schema: string, once: KeyClause): string => `
   ),
   enabled AS (
     UPDATE ${schema}.webhooks
-    SET disabled_at = NULL, failures = 0, failing_since = NULL, held_until = NULL,
+    SET disabled_at = NULL, failures = 0, failing_since = NULL, paused_until = NULL,
         concurrency = ${initialConcurrency}
     WHERE id IN (SELECT id FROM found) AND disabled_at IS NOT NULL
     RETURNING project_number, id::text AS subject
@@ -207,7 +207,7 @@ const removeWebhook = (schema: string, once: KeyClause): string => `
     RETURNING id, project_number, id::text AS subject
   ),
   counted AS (
-    UPDATE ${schema}.projects SET webhooks = webhooks - 1
+    UPDATE ${schema}.projects SET webhook_count = webhook_count - 1
     WHERE id = $1::text AND EXISTS (SELECT FROM removed)
   ),${auditRow(schema, "removed", 4, "'webhook_deleted'")}${once.keeping("removed")}
   SELECT id, pg_notify($3::text, id::text) FROM removed

@@ -121,7 +121,7 @@ describe("many projects whose members have dates of bulk extensions", () => {
     Effect.gen(function* () {
       yield* dueTogether
       yield* sql(
-        `INSERT INTO ${schema}.projects (id, alarm_at) SELECT 'x' || n, '2020-01-01' FROM generate_series(1, 150) n`,
+        `INSERT INTO ${schema}.projects (id, next_check_at) SELECT 'x' || n, '2020-01-01' FROM generate_series(1, 150) n`,
       )
       const meanwhile = yield* holding(
         `SELECT FROM ${schema}.projects WHERE id LIKE 'x%' FOR NO KEY UPDATE`,

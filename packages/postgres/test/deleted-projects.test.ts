@@ -58,7 +58,7 @@ const tables = [
   "webhooks",
   "events",
   "deliveries",
-  "ended_deliveries",
+  "finished_deliveries",
   "deleted_projects",
 ] as const
 
@@ -90,13 +90,13 @@ onStores(
     )
     // Idempotency keys are removed by their age.
     const expected = [
-      "answers",
       "api_key_projects",
       "audit",
       "erasures",
       "events",
-      "floors",
+      "idempotency_keys",
       "memberships",
+      "minimum_end_dates",
       "webhooks",
     ]
     expect(named.map(({ name }) => name)).toEqual(expected)
@@ -128,7 +128,7 @@ onStores(
       webhooks: 0,
       events: 1,
       deliveries: 0,
-      ended_deliveries: 0,
+      finished_deliveries: 0,
       deleted_projects: 0,
       audit: 1,
     })

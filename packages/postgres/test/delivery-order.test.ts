@@ -22,7 +22,7 @@ onStores(
     // A column in an index changes, so their rows move behind those of the others.
     const moved = added.slice(0, 3).map(({ id }) => `'${id}'`)
     yield* sql(
-      `UPDATE ${schema}.webhooks SET held_until = now() - interval '1 hour' WHERE id IN (${moved.join()})`,
+      `UPDATE ${schema}.webhooks SET paused_until = now() - interval '1 hour' WHERE id IN (${moved.join()})`,
     )
     // So small a table is read as a whole.
     yield* sql(`ANALYZE ${schema}.webhooks`)

@@ -60,9 +60,9 @@ const filled = Effect.gen(function* () {
   yield* execute(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)
   yield* migrate({ schema })
   yield* sql(
-    `INSERT INTO ${schema}.projects (id, number, bulk_seq, set_seq, bulk_end_date) OVERRIDING SYSTEM VALUE
-     SELECT 'p' || n, n, bulk_seq, set_seq, bulk_end_date
-     FROM unnest($1::bigint[], $2::bigint[], $3::timestamptz[]) WITH ORDINALITY AS p (bulk_seq, set_seq, bulk_end_date, n)`,
+    `INSERT INTO ${schema}.projects (id, number, bulk_seq, overwrite_seq, bulk_end_date) OVERRIDING SYSTEM VALUE
+     SELECT 'p' || n, n, bulk_seq, overwrite_seq, bulk_end_date
+     FROM unnest($1::bigint[], $2::bigint[], $3::timestamptz[]) WITH ORDINALITY AS p (bulk_seq, overwrite_seq, bulk_end_date, n)`,
     [
       bigintsParam(projects.map(({ last }) => BigInt(last))),
       bigintsParam(projects.map(({ bulk }) => BigInt(bulk.set?.order ?? 0))),
@@ -70,7 +70,7 @@ const filled = Effect.gen(function* () {
     ],
   )
   yield* sql(
-    `INSERT INTO ${schema}.floors SELECT * FROM unnest($1::integer[], $2::bigint[], $3::timestamptz[])`,
+    `INSERT INTO ${schema}.minimum_end_dates SELECT * FROM unnest($1::integer[], $2::bigint[], $3::timestamptz[])`,
     [
       integersParam(floors.map(({ number }) => number)),
       bigintsParam(floors.map(({ order }) => BigInt(order))),

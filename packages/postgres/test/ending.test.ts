@@ -134,8 +134,8 @@ describe("a list by ends", () => {
       const store = yield* filled
       yield* usersBefore(daysFromNow(1))
       const placeOf = Effect.flatMap(PgClient.PgClient, (client) =>
-        client.unsafe<{ readonly ends_seq: string; readonly ends_from: Date }>(
-          `SELECT ends_seq, ends_from FROM ${schema}.memberships WHERE user_id = '7'`,
+        client.unsafe<{ readonly ending_generation: string; readonly ending_lower_bound: Date }>(
+          `SELECT ending_generation, ending_lower_bound FROM ${schema}.memberships WHERE user_id = '7'`,
         ),
       )
       const before = yield* placeOf
@@ -193,7 +193,7 @@ describe("a list by ends", () => {
          FROM ${schema}.projects, generate_series(1, 100000) n WHERE id = 'p2'`,
       )
       yield* sql(`ANALYZE ${schema}.memberships`)
-      yield* sql(`UPDATE ${schema}.projects SET ends_to = ''`)
+      yield* sql(`UPDATE ${schema}.projects SET ending_backfilled_to = ''`)
       const [plan] = yield* sql<{ readonly "QUERY PLAN": unknown }>(
         `EXPLAIN (FORMAT JSON) ${continueEndingBackfill(`"${schema}"`)}`,
         continueEndingBackfillParams(p1, 10_000),

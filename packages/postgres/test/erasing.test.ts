@@ -141,9 +141,9 @@ it("no table and no partition has the user id of a person who was erased", async
   const everywhere = [
     "audit",
     "deliveries",
-    "ended_deliveries",
     "events",
     "events_default",
+    "finished_deliveries",
     "memberships",
   ]
   expect(await tablesWith(userId)).toEqual(everywhere)

@@ -182,7 +182,7 @@ const begin = Effect.forEach(
     "DELETE FROM feed.closed_days",
     "DELETE FROM feed.late_events",
     ...pastDays.map((offset) => `DROP TRIGGER IF EXISTS late ON feed.events_${suffixOf(offset)}`),
-    ...["events", "ended_deliveries"].map(
+    ...["events", "finished_deliveries"].map(
       (table) => `DROP TABLE IF EXISTS feed.${table}_${suffixOf(createdDay)}`,
     ),
   ],

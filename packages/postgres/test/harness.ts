@@ -17,7 +17,7 @@ export const clientLayer = (options: Partial<PgClient.PgPoolConfig> = {}) =>
 
 const tables = [
   "deliveries",
-  "ended_deliveries",
+  "finished_deliveries",
   "dispatchers",
   "events",
   "webhooks",
@@ -26,12 +26,12 @@ const tables = [
   "audit",
   "memberships",
   "projects",
-  "elsewhere",
-  "expiry",
+  "projects_elsewhere",
+  "expiry_settings",
   "expiry_passes",
   "erasures",
-  "buckets",
-  "answers",
+  "rate_limit_buckets",
+  "idempotency_keys",
   "tickets",
 ]
 
@@ -111,17 +111,17 @@ export const harnessOn = (
     advance: (millis) =>
       run(
         together([
-          `UPDATE ${schema}.buckets SET tat = tat - ${1000 * millis}`,
-          `UPDATE ${schema}.webhooks SET held_until = held_until - ${millis} * interval '1 millisecond', held_since = held_since - ${millis} * interval '1 millisecond'`,
-          `UPDATE ${schema}.deliveries SET due_at = due_at - ${millis} * interval '1 millisecond', waits_since = waits_since - ${millis} * interval '1 millisecond'`,
+          `UPDATE ${schema}.rate_limit_buckets SET full_at = full_at - ${1000 * millis}`,
+          `UPDATE ${schema}.webhooks SET paused_until = paused_until - ${millis} * interval '1 millisecond', paused_since = paused_since - ${millis} * interval '1 millisecond'`,
+          `UPDATE ${schema}.deliveries SET next_attempt_at = next_attempt_at - ${millis} * interval '1 millisecond', waits_since = waits_since - ${millis} * interval '1 millisecond'`,
           `UPDATE ${schema}.tickets SET expires_at = expires_at - ${millis} * interval '1 millisecond'`,
           `UPDATE ${schema}.memberships SET end_date = end_date - ${millis} * interval '1 millisecond',
-         alarm_at = alarm_at - ${millis} * interval '1 millisecond', ends_from = ends_from - ${millis} * interval '1 millisecond', announced_end = announced_end - ${millis} * interval '1 millisecond'`,
-          `UPDATE ${schema}.projects SET bulk_end_date = bulk_end_date - ${millis} * interval '1 millisecond', last_bulk_end_date = last_bulk_end_date - ${millis} * interval '1 millisecond', alarm_at = alarm_at - ${millis} * interval '1 millisecond'`,
+         next_check_at = next_check_at - ${millis} * interval '1 millisecond', ending_lower_bound = ending_lower_bound - ${millis} * interval '1 millisecond', announced_end = announced_end - ${millis} * interval '1 millisecond'`,
+          `UPDATE ${schema}.projects SET bulk_end_date = bulk_end_date - ${millis} * interval '1 millisecond', last_bulk_end_date = last_bulk_end_date - ${millis} * interval '1 millisecond', next_check_at = next_check_at - ${millis} * interval '1 millisecond'`,
           // Two of them may not have the same date in between.
-          `UPDATE ${schema}.floors SET end_date = end_date - interval '1000 years'`,
-          `UPDATE ${schema}.floors SET end_date = end_date + interval '1000 years' - ${millis} * interval '1 millisecond'`,
-          `UPDATE ${schema}.expiry SET since = since - ${millis} * interval '1 millisecond'`,
+          `UPDATE ${schema}.minimum_end_dates SET end_date = end_date - interval '1000 years'`,
+          `UPDATE ${schema}.minimum_end_dates SET end_date = end_date + interval '1000 years' - ${millis} * interval '1 millisecond'`,
+          `UPDATE ${schema}.expiry_settings SET since = since - ${millis} * interval '1 millisecond'`,
         ]),
       ),
   }

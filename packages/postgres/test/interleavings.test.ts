@@ -67,9 +67,9 @@ describe("an operation that runs within another", () => {
 // Faults in the tables, and operations that they make wrong.
 const sabotage = `
   -- An end date is read by the snapshot of the statement, which is older than the lock.
-  ALTER FUNCTION floor_after STABLE;
+  ALTER FUNCTION minimum_end_date_after STABLE;
   -- An idempotency key is stored twice.
-  ALTER TABLE answers DROP CONSTRAINT answers_pkey
+  ALTER TABLE idempotency_keys DROP CONSTRAINT idempotency_keys_pkey
 `
 
 describe("gates", () => {

@@ -117,7 +117,7 @@ describe("the tables", () => {
     ],
     [
       "a state",
-      `INSERT INTO deliveries (event_id, webhook_id, due_at, state)
+      `INSERT INTO deliveries (event_id, webhook_id, next_attempt_at, state)
        VALUES (gen_random_uuid(), gen_random_uuid(), now(), 'lost')`,
     ],
   ] as const)("refuse %s that does not exist", ([_name, statement]) =>

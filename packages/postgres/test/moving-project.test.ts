@@ -239,14 +239,15 @@ it("has members watched at the target whom nobody has watched at the source", as
     Effect.runPromise(
       Effect.scoped(Effect.flatMap(client(name), (sql) => sql.unsafe<object>(statement))),
     )
-  const watched = "SELECT FROM tenure.expiry WHERE NOT EXISTS (SELECT FROM tenure.expiry_passes)"
+  const watched =
+    "SELECT FROM tenure.expiry_settings WHERE NOT EXISTS (SELECT FROM tenure.expiry_passes)"
   for (const name of [home, other]) await expect.poll(() => ask(name, watched)).toHaveLength(1)
   await tenure.memberships.createProject("p1")
   await tenure.memberships.grant({ projectId: "p1", userId: "1001", endDate: millis(0) })
-  await ask(home, "UPDATE tenure.memberships SET alarm_at = NULL")
+  await ask(home, "UPDATE tenure.memberships SET next_check_at = NULL")
   await between(home, other, runMoveProject)
   await expect
-    .poll(() => ask(other, "SELECT FROM tenure.memberships WHERE alarm_at IS NOT NULL"))
+    .poll(() => ask(other, "SELECT FROM tenure.memberships WHERE next_check_at IS NOT NULL"))
     .toHaveLength(1)
 })
 

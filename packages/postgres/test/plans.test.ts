@@ -7,8 +7,8 @@ import * as Layer from "effect/Layer"
 import { cursorParams, projectHistory, userHistory } from "../src/audit.ts"
 import {
   type ProjectsDueRow,
-  beginAlarmPasses,
-  continueAlarmPass,
+  beginExpiryPasses,
+  continueExpiryPass,
   findDue,
   findDueOf,
   findDueOfParams,
@@ -45,11 +45,11 @@ const filled = Layer.effectDiscard(
        VALUES ('${webhookId}', 1, 'https://receiver.example', 'whsec_', now())`,
       `INSERT INTO ${schema}.events (id, project_number, type, at, body)
        SELECT ${eventOf("n")}, 1, 'test', now(), '{}' FROM generate_series(1, 20000) n`,
-      `INSERT INTO ${schema}.deliveries (event_id, webhook_id, state, due_at)
+      `INSERT INTO ${schema}.deliveries (event_id, webhook_id, state, next_attempt_at)
        SELECT ${eventOf("n")}, '${webhookId}', CASE n % 2 WHEN 0 THEN 'failed' ELSE 'ready' END, now()
        FROM generate_series(1, 6) n`,
-      `INSERT INTO ${schema}.ended_deliveries
-         (event_id, webhook_id, position, state, due_at, claims, attempts)
+      `INSERT INTO ${schema}.finished_deliveries
+         (event_id, webhook_id, position, state, next_attempt_at, claim_count, attempts)
        SELECT ${eventOf("n")}, '${webhookId}', n + 1000,
               CASE WHEN n < 10 THEN 'cancelled' ELSE 'delivered' END, now(), 1, '[]'
        FROM generate_series(7, 20000) n`,
@@ -75,14 +75,14 @@ const filled = Layer.effectDiscard(
               (${schema}.first_audit_id('2020-01-30') + 150000, 2, 25001, '8', 'ended', NULL, now())`,
       // Two projects that have members to look at, one of them many, and many others that have none.
       `INSERT INTO ${schema}.projects (id) SELECT 'x' || n FROM generate_series(3, 1000) n`,
-      `INSERT INTO ${schema}.memberships (project_number, user_id, end_date, seq, alarm_at)
+      `INSERT INTO ${schema}.memberships (project_number, user_id, end_date, seq, next_check_at)
        SELECT CASE WHEN n <= 10000 THEN 3 ELSE 3 + n % 997 END, n::text, now(), 0,
               now() + CASE WHEN n <= 10000 OR n % 997 = 1 THEN -1 ELSE 1 END * interval '1 hour'
        FROM generate_series(1, 30000) n`,
       `VACUUM ANALYZE ${schema}.memberships`,
       `VACUUM ANALYZE ${schema}.projects`,
       `VACUUM ANALYZE ${schema}.audit`,
-      `VACUUM ANALYZE ${schema}.ended_deliveries`,
+      `VACUUM ANALYZE ${schema}.finished_deliveries`,
       `VACUUM ANALYZE ${schema}.deliveries`,
       `VACUUM ANALYZE ${schema}.events`,
     )
@@ -221,16 +221,16 @@ it.layer(Layer.provideMerge(filled, clientLayer({ maxConnections: 2 })), {
         // A table without rows that were there: others may have a transaction open that still sees them.
         yield* query(`TRUNCATE ${schema}.memberships`)
         yield* query(
-          `INSERT INTO ${schema}.memberships (project_number, user_id, end_date, seq, alarm_at)
+          `INSERT INTO ${schema}.memberships (project_number, user_id, end_date, seq, next_check_at)
            SELECT 3, n::text, now(), 0, now() + interval '1 hour' FROM generate_series(1, 10000) n`,
         )
         expect(yield* blocksReadBy(findDue(`"${schema}"`), findDueParams(500))).toBeLessThan(5)
-        expect(yield* blocksReadBy(beginAlarmPasses(`"${schema}"`), passParams(100))).toBeLessThan(
+        expect(yield* blocksReadBy(beginExpiryPasses(`"${schema}"`), passParams(100))).toBeLessThan(
           5,
         )
-        expect(yield* blocksReadBy(continueAlarmPass(`"${schema}"`), passParams(500))).toBeLessThan(
-          5,
-        )
+        expect(
+          yield* blocksReadBy(continueExpiryPass(`"${schema}"`), passParams(500)),
+        ).toBeLessThan(5)
       }),
     )
   })

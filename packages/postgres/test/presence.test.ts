@@ -149,7 +149,9 @@ describe("the claims of a process that has died", () => {
     const { child } = await startProcess()
     child.kill("SIGKILL")
     await once(child, "exit")
-    await here.sql(`UPDATE ${schema}.deliveries SET due_at = due_at + interval '1 day'`)
+    await here.sql(
+      `UPDATE ${schema}.deliveries SET next_attempt_at = next_attempt_at + interval '1 day'`,
+    )
     await here.sql(`
       UPDATE ${schema}.dispatchers
       SET seen_at = seen_at + interval '1 day', since = since + interval '1 day'`)

@@ -364,10 +364,10 @@ describe("the sweep of buckets", () => {
         // The window has ended on the clock of the database.
         yield* sql.unsafe("SELECT pg_sleep(0.002)")
         yield* sql.unsafe(sweep(`"${schema}"`))
-        return yield* sql.unsafe(`SELECT key FROM ${schema}.buckets`)
+        return yield* sql.unsafe(`SELECT id FROM ${schema}.rate_limit_buckets`)
       }),
     )
-    expect(kept).toEqual([{ key: "address:late" }])
+    expect(kept).toEqual([{ id: "address:late" }])
   })
 })
 

@@ -104,7 +104,7 @@ describe("delivered events", () => {
       yield* forget
       expect(yield* listed).toEqual(kept.map((id) => [id, "delivered"]).toReversed())
       expect(yield* count("events")).toBe(2)
-      expect(yield* count("ended_deliveries")).toBe(2)
+      expect(yield* count("finished_deliveries")).toBe(2)
       expect(yield* partitions).toEqual([expect.any(Number), 0, 1, 2])
     }),
   )
@@ -116,7 +116,7 @@ describe("delivered events", () => {
       yield* settle(delivered)
       const outbox = yield* Outbox
       expect(yield* outbox.replay(ref, { _tag: "One", eventId: id })).toBe(1)
-      expect(yield* count("ended_deliveries")).toBe(0)
+      expect(yield* count("finished_deliveries")).toBe(0)
       yield* settle(delivered)
       const [delivery] = yield* outbox.deliveries(ref, { limit: 1 })
       expect(delivery).toMatchObject({ state: "delivered", attempts: [answered, answered] })
@@ -157,14 +157,14 @@ describe("an event whose delivery has failed", () => {
       expect(yield* count("events")).toBe(1)
       const outbox = yield* Outbox
       expect(yield* outbox.replay(ref, { _tag: "FailedSince", at: 0 })).toBe(1)
-      yield* sql(`UPDATE ${schema}.webhooks SET held_until = NULL`)
+      yield* sql(`UPDATE ${schema}.webhooks SET paused_until = NULL`)
       yield* settle(delivered)
       expect(yield* listed).toEqual([[kept, "delivered"]])
       // Two more days pass.
       yield* sql(`UPDATE ${schema}.events SET at = at - interval '2 days'`)
       yield* forget
       expect(yield* count("events")).toBe(0)
-      expect(yield* count("ended_deliveries")).toBe(0)
+      expect(yield* count("finished_deliveries")).toBe(0)
     }),
   )
 })
@@ -178,7 +178,7 @@ describe("a day with many events that are needed", () => {
       yield* settle(delivered)
       const first = newEventId(crypto, at).slice(0, 18)
       yield* sql(
-        `INSERT INTO ${schema}.deliveries (event_id, webhook_id, state, due_at)
+        `INSERT INTO ${schema}.deliveries (event_id, webhook_id, state, next_attempt_at)
          SELECT ('${first}-8000-' || lpad(to_hex(n), 12, '0'))::uuid, gen_random_uuid(), 'failed', now()
          FROM generate_series(0, 5000) n`,
       )
@@ -215,7 +215,7 @@ describe("an id that tells no time, or a wrong one", () => {
         [kept, "delivered"],
       ])
       expect(yield* count("events")).toBe(2)
-      expect(yield* count("ended_deliveries")).toBe(1)
+      expect(yield* count("finished_deliveries")).toBe(1)
     }),
   )
 
@@ -240,7 +240,7 @@ describe("an id that tells no time, or a wrong one", () => {
 /** Drops the partitions of the day after tomorrow. */
 const dropLast = Effect.gen(function* () {
   const suffix = new Date(daysAgo(-2)).toISOString().slice(0, 10).replaceAll("-", "")
-  yield* sql(`DROP TABLE ${schema}.events_${suffix}, ${schema}.ended_deliveries_${suffix}`)
+  yield* sql(`DROP TABLE ${schema}.events_${suffix}, ${schema}.finished_deliveries_${suffix}`)
 })
 
 describe("the days to come", () => {
@@ -275,7 +275,7 @@ describe("a table that somebody has locked", () => {
         Effect.gen(function* () {
           // As long as a statement that writes events.
           yield* sql(
-            `LOCK TABLE ${schema}.events, ${schema}.ended_deliveries IN ROW EXCLUSIVE MODE`,
+            `LOCK TABLE ${schema}.events, ${schema}.finished_deliveries IN ROW EXCLUSIVE MODE`,
           )
           // A new fiber runs outside of the transaction.
           return yield* Effect.promise(() =>
@@ -300,11 +300,11 @@ describe("an idempotency key", () => {
       const [old, recent] = [Fixture.once(), Fixture.once()]
       for (const key of [old, recent]) yield* outbox.publish(Fixture.event(p1), key)
       yield* sql(
-        `UPDATE ${schema}.answers SET at = at - interval '25 hours' WHERE key = $1::text`,
+        `UPDATE ${schema}.idempotency_keys SET at = at - interval '25 hours' WHERE key = $1::text`,
         [old.key],
       )
       yield* sql(`
-        INSERT INTO ${schema}.answers (owner, key, project_number, fingerprint, answer, at)
+        INSERT INTO ${schema}.idempotency_keys (owner, key, project_number, fingerprint, response, at)
         SELECT 'other', n::text, 0, '', '', now() - interval '2 days' FROM generate_series(1, 1500) n
       `)
       const forgetKeys = sql(deleteOldIdempotencyKeys(`"${schema}"`), [daysParam(dayMillis)])

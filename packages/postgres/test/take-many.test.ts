@@ -82,9 +82,10 @@ it.layer(Layer.provideMerge(migrated, clientLayer({ maxConnections: 6 })), {
   excludeTestServices: true,
 })("a statement for several clients", (test) => {
   describe("that meets a lock", () => {
-    const insert = (key: string) => `INSERT INTO "${schema}".buckets VALUES ('${key}', 0)`
+    const insert = (key: string) =>
+      `INSERT INTO "${schema}".rate_limit_buckets VALUES ('${key}', 0)`
     const lock = (key: string) =>
-      `SELECT 1 FROM "${schema}".buckets WHERE key = '${key}' FOR UPDATE`
+      `SELECT 1 FROM "${schema}".rate_limit_buckets WHERE id = '${key}' FOR UPDATE`
 
     test.effect.each([
       ["inserts", [], insert],
@@ -93,7 +94,7 @@ it.layer(Layer.provideMerge(migrated, clientLayer({ maxConnections: 6 })), {
       "%s buckets in the order of their keys, so that none meets in a circle",
       ([, kept, step]) =>
         Effect.gen(function* () {
-          yield* execute(`DELETE FROM ${schema}.buckets`, ...kept.map(insert))
+          yield* execute(`DELETE FROM ${schema}.rate_limit_buckets`, ...kept.map(insert))
           const blocked = yield* during(
             step("m"),
             whileBlocked(
@@ -109,7 +110,7 @@ it.layer(Layer.provideMerge(migrated, clientLayer({ maxConnections: 6 })), {
 
     test.effect("finds it before it takes for the others", () =>
       Effect.gen(function* () {
-        yield* execute(`DELETE FROM ${schema}.buckets`, ...["a", "m"].map(insert))
+        yield* execute(`DELETE FROM ${schema}.rate_limit_buckets`, ...["a", "m"].map(insert))
         const sql = yield* PgClient.PgClient
         const found = sql.unsafe(findLocked(`"${schema}"`), findLockedParams(["z", "m", "a"]))
         expect(yield* during(lock("m"), found)).toEqual([{ key: "m" }])

@@ -187,7 +187,7 @@ describe("a take", () => {
       return yield* sql.withTransaction(
         Effect.gen(function* () {
           yield* sql.unsafe(
-            `SELECT 1 FROM ${schema}.buckets WHERE key = 'address:${meets.address}' FOR UPDATE`,
+            `SELECT 1 FROM ${schema}.rate_limit_buckets WHERE id = 'address:${meets.address}' FOR UPDATE`,
           )
           // A new runtime has no part in the transaction.
           return yield* Effect.promise(() =>

@@ -45,7 +45,7 @@ const insertEvent = (project: string, body: string) =>
   run(
     `INSERT INTO ${schema}.events (id, project_number, type, at, body)
      SELECT '${eventId}', number, 'test', now(), ${body} FROM ${schema}.projects WHERE id = '${project}'`,
-    `INSERT INTO ${schema}.deliveries (event_id, webhook_id, due_at)
+    `INSERT INTO ${schema}.deliveries (event_id, webhook_id, next_attempt_at)
      SELECT '${eventId}', w.id, now() - interval '1 minute' FROM ${schema}.webhooks w
      JOIN ${schema}.projects p ON p.number = w.project_number WHERE p.id = '${project}'`,
   )
@@ -90,7 +90,7 @@ describe("a delivery whose event is gone", () => {
   it("stops no other", async () => {
     await addWebhook(url)
     await run(
-      `INSERT INTO ${schema}.deliveries (event_id, webhook_id, due_at)
+      `INSERT INTO ${schema}.deliveries (event_id, webhook_id, next_attempt_at)
        SELECT '${eventId}', id, now() - interval '1 minute' FROM ${schema}.webhooks`,
     )
     await publish()

@@ -39,7 +39,7 @@ const untilNone = async ({ sql }: Database, query: string): Promise<void> => {
 export const untilArmed = (database: Database, schema: string): Promise<void> =>
   untilNone(
     database,
-    `SELECT WHERE NOT EXISTS (SELECT FROM ${schema}.expiry)
+    `SELECT WHERE NOT EXISTS (SELECT FROM ${schema}.expiry_settings)
      UNION ALL SELECT FROM ${schema}.expiry_passes`,
   )
 
@@ -47,9 +47,9 @@ export const untilArmed = (database: Database, schema: string): Promise<void> =>
 export const untilAnnounced = (database: Database, schema: string): Promise<void> =>
   untilNone(
     database,
-    `SELECT FROM ${schema}.projects WHERE alarm_at <= now()
+    `SELECT FROM ${schema}.projects WHERE next_check_at <= now()
      UNION ALL SELECT FROM ${schema}.expiry_passes
-     UNION ALL (SELECT FROM ${schema}.memberships WHERE alarm_at <= now() LIMIT 1)`,
+     UNION ALL (SELECT FROM ${schema}.memberships WHERE next_check_at <= now() LIMIT 1)`,
   )
 
 /** Extends one of the members, whose ids are 1 and so on. */

@@ -11,11 +11,11 @@ export const afterOutage = (database: Database, ended: number): Promise<Row> => 
     const before = await start(database.url, schema, {})
     await untilArmed(database, schema)
     await before.close()
-    await database.sql(`UPDATE ${schema}.expiry SET since = now() - interval '2 days'`)
+    await database.sql(`UPDATE ${schema}.expiry_settings SET since = now() - interval '2 days'`)
     // With the alarm of the last reminder, as it was when the processes ended.
     await database.sql(
       `UPDATE ${schema}.memberships m
-       SET seq = p.seq, alarm_at = now() - interval '1 day',
+       SET seq = p.seq, next_check_at = now() - interval '1 day',
            end_date = now() - interval '1 day' * (m.user_id::integer / $1::float8)
        FROM ${schema}.projects p WHERE p.number = m.project_number`,
       [ended],

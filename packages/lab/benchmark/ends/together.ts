@@ -71,7 +71,7 @@ export const ofTheSameProject: Ending = {
   where: "of the same project",
   add: async ({ database: { sql }, others, schema }, count) => {
     await sql(
-      `INSERT INTO ${schema}.memberships (project_number, user_id, end_date, seq, alarm_at)
+      `INSERT INTO ${schema}.memberships (project_number, user_id, end_date, seq, next_check_at)
        SELECT number, n::text, '2098-01-01', seq + 1, '2098-01-01'
        FROM ${schema}.projects, generate_series($2::int + 1, $2::int + $3::int) n WHERE id = $1`,
       [projectId, others, count],
@@ -80,7 +80,7 @@ export const ofTheSameProject: Ending = {
   },
   endAt: ({ database, others, schema }, end) =>
     database.sql(
-      `UPDATE ${schema}.memberships SET end_date = to_timestamp($2::float8 / 1000), alarm_at = to_timestamp($2::float8 / 1000)
+      `UPDATE ${schema}.memberships SET end_date = to_timestamp($2::float8 / 1000), next_check_at = to_timestamp($2::float8 / 1000)
        WHERE user_id::integer > $1`,
       [others, end],
     ),

@@ -1,56 +1,54 @@
 -- The tables that hold what clients and hosts store, and their indexes.
 
 CREATE TABLE tenure.projects (
-  id            text COLLATE "C" PRIMARY KEY,
+  id                   text COLLATE "C" PRIMARY KEY,
   -- What all other tables have in place of the id: a project that is created again after it was deleted
   -- has another number, and nothing of the earlier one.
-  number        bigint GENERATED ALWAYS AS IDENTITY UNIQUE,
+  number               bigint GENERATED ALWAYS AS IDENTITY UNIQUE,
   -- The number of memberships and webhooks of the project.
-  members       bigint NOT NULL DEFAULT 0,
-  webhooks      integer NOT NULL DEFAULT 0,
+  membership_count     bigint NOT NULL DEFAULT 0,
+  webhook_count        integer NOT NULL DEFAULT 0,
   -- The seq of the last change of many memberships or, if that is greater, of the end of one.
-  seq           bigint NOT NULL DEFAULT 0,
+  seq                  bigint NOT NULL DEFAULT 0,
   -- The seq of the last bulk extension of either mode.
-  bulk_seq      bigint NOT NULL DEFAULT 0,
+  bulk_seq             bigint NOT NULL DEFAULT 0,
   -- The date of the last one that set all memberships, and its seq. It applies to every membership with a
   -- smaller seq.
-  bulk_end_date timestamptz,
-  set_seq       bigint NOT NULL DEFAULT 0,
+  bulk_end_date        timestamptz,
+  overwrite_seq        bigint NOT NULL DEFAULT 0,
   -- The end date of the last bulk extension of either mode.
-  last_bulk_end_date timestamptz,
-  -- When to give alarms to the members who have a date of a bulk extension.
-  alarm_at      timestamptz,
-
+  last_bulk_end_date   timestamptz,
+  -- When to give a next check to the members who have a date of a bulk extension.
+  next_check_at        timestamptz,
   -- Members up to this user id have a place in the order of ends, and new ones get one. NULL if nobody has listed
   -- the ends yet. A colon comes after all user ids.
-  ends_to       text COLLATE "C"
+  ending_backfilled_to text COLLATE "C"
 ) WITH (fillfactor = 50);
 
 CREATE TABLE tenure.memberships (
-  project_number    bigint NOT NULL,
-  user_id           text COLLATE "C" NOT NULL,
-  end_date          timestamptz NOT NULL,
+  project_number         bigint NOT NULL,
+  user_id                text COLLATE "C" NOT NULL,
+  end_date               timestamptz NOT NULL,
   -- The sequence of the change that set end_date: greater than those of earlier changes, also of all members.
-  seq               bigint NOT NULL,
+  seq                    bigint NOT NULL,
   -- The end date before the last change, for the statement that records the change.
-  previous_end_date timestamptz,
+  previous_end_date      timestamptz,
   -- When to look whether something is to be announced.
-  alarm_at          timestamptz,
+  next_check_at          timestamptz,
   -- The end date of the last announcement, and how many seconds before it: 0 for the end itself.
-  announced_end     timestamptz,
-  announced_lead    integer,
-
-  -- The bulk_seq of the project when ends_from was set; NULL without a place. If it is smaller than the current
-  -- one, the membership does not end before the date of the last bulk extension.
-  ends_seq  bigint,
+  announced_end          timestamptz,
+  announced_lead_seconds integer,
+  -- The bulk_seq of the project when ending_lower_bound was set; NULL without a place. If it is smaller than
+  -- the current one, the membership does not end before the date of the last bulk extension.
+  ending_generation      bigint,
   -- Otherwise it does not end before this time: the first day of the year 10000 if it has ended.
-  ends_from timestamptz,
+  ending_lower_bound     timestamptz,
   PRIMARY KEY (project_number, user_id)
 ) WITH (fillfactor = 60);
 
 -- What API keys open besides: the projects that are in other databases, with numbers of the same
 -- sequence. One that has moved away keeps its number.
-CREATE TABLE tenure.elsewhere (
+CREATE TABLE tenure.projects_elsewhere (
   id     text COLLATE "C" PRIMARY KEY,
   number bigint NOT NULL UNIQUE
          DEFAULT nextval(pg_get_serial_sequence('tenure.projects', 'number'))
@@ -61,7 +59,7 @@ SELECT id, number FROM tenure.projects
 -- Not those that are parked while they move.
 WHERE id > chr(31)
 UNION ALL
-SELECT id, number FROM tenure.elsewhere;
+SELECT id, number FROM tenure.projects_elsewhere;
 
 CREATE TABLE tenure.api_keys (
   id           text PRIMARY KEY,
@@ -86,31 +84,31 @@ CREATE TABLE tenure.api_key_projects (
 CREATE INDEX api_keys_of_project ON tenure.api_key_projects (project_number);
 
 CREATE TABLE tenure.webhooks (
-  id          uuid PRIMARY KEY,
-  position    bigint GENERATED ALWAYS AS IDENTITY,
-  project_number bigint NOT NULL,
-  url         text NOT NULL,
-  secret      text NOT NULL,
+  id              uuid PRIMARY KEY,
+  position        bigint GENERATED ALWAYS AS IDENTITY,
+  project_number  bigint NOT NULL,
+  url             text NOT NULL,
+  secret          text NOT NULL,
   -- The secret before the last rotation, which also signs until the time given.
   previous_secret text,
   previous_until  timestamptz,
   -- The Ed25519 key that signs in addition to the secret, if one was requested.
-  signing_key text,
+  signing_key     text,
   -- The types of the events that the webhook receives; NULL for all types.
-  event_types text[],
-  created_at  timestamptz NOT NULL,
-  disabled_at timestamptz,
+  event_types     text[],
+  created_at      timestamptz NOT NULL,
+  disabled_at     timestamptz,
   -- The number of failed attempts since the last success, and the time of the first.
-  failures      integer NOT NULL DEFAULT 0,
-  failing_since timestamptz,
+  failures        integer NOT NULL DEFAULT 0,
+  failing_since   timestamptz,
   -- No attempt starts before this time, which counts from the other one.
-  held_until    timestamptz,
-  held_since    timestamptz,
+  paused_until    timestamptz,
+  paused_since    timestamptz,
   -- How many attempts may be in flight.
-  concurrency   integer NOT NULL DEFAULT 4
+  concurrency     integer NOT NULL DEFAULT 4
 );
 
-CREATE INDEX webhooks_held ON tenure.webhooks (held_until) WHERE held_until IS NOT NULL;
+CREATE INDEX webhooks_paused ON tenure.webhooks (paused_until) WHERE paused_until IS NOT NULL;
 
 CREATE INDEX webhooks_disabled ON tenure.webhooks (id) WHERE disabled_at IS NOT NULL;
 
@@ -152,20 +150,20 @@ WHERE abs(extract(epoch FROM me.seen_at - clock_timestamp())) < 1
   AND abs(extract(epoch FROM other.seen_at - clock_timestamp())) > 1.5;
 
 CREATE TABLE tenure.deliveries (
-  event_id   uuid NOT NULL,
-  webhook_id uuid NOT NULL,
-  position   bigint GENERATED ALWAYS AS IDENTITY,
-  state      text NOT NULL DEFAULT 'ready'
-             CHECK (state IN ('ready', 'later', 'leased', 'failed')),
+  event_id        uuid NOT NULL,
+  webhook_id      uuid NOT NULL,
+  position        bigint GENERATED ALWAYS AS IDENTITY,
+  state           text NOT NULL DEFAULT 'ready'
+                  CHECK (state IN ('ready', 'later', 'leased', 'failed')),
   -- The time of the next attempt, or of the end of the lease.
-  due_at     timestamptz NOT NULL,
+  next_attempt_at timestamptz NOT NULL,
   -- When the last attempt failed: from then on, it waits until it is due.
-  waits_since timestamptz,
+  waits_since     timestamptz,
   -- The claim, and the dispatcher that has it.
-  lease      bigint,
-  dispatcher uuid,
-  claims     integer NOT NULL DEFAULT 0,
-  attempts   jsonb NOT NULL DEFAULT '[]',
+  lease           bigint,
+  dispatcher      uuid,
+  claim_count     integer NOT NULL DEFAULT 0,
+  attempts        jsonb NOT NULL DEFAULT '[]',
   PRIMARY KEY (event_id, webhook_id)
   -- Most rows change and are deleted soon after they are inserted, so vacuum has to run often.
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01);
@@ -176,51 +174,51 @@ WHERE state IN ('ready', 'later', 'leased');
 CREATE INDEX deliveries_failed ON tenure.deliveries (webhook_id, position)
 WHERE state = 'failed';
 
-CREATE INDEX deliveries_ready ON tenure.deliveries (webhook_id, due_at, position)
+CREATE INDEX deliveries_ready ON tenure.deliveries (webhook_id, next_attempt_at, position)
 WHERE state = 'ready';
 
 CREATE INDEX deliveries_leased ON tenure.deliveries (dispatcher, lease, webhook_id)
 WHERE state = 'leased';
 
-CREATE INDEX deliveries_due ON tenure.deliveries (due_at)
+CREATE INDEX deliveries_due ON tenure.deliveries (next_attempt_at)
 WHERE state = 'later' OR state = 'leased';
 
 CREATE INDEX deliveries_later ON tenure.deliveries (waits_since) WHERE state = 'later';
 
 -- What was delivered or cancelled moves here, so that deliveries stays small, and can be dropped by
 -- the day of its event.
-CREATE TABLE tenure.ended_deliveries (
-  event_id   uuid NOT NULL,
-  webhook_id uuid NOT NULL,
-  position   bigint NOT NULL,
-  state      text NOT NULL CHECK (state IN ('delivered', 'cancelled')),
-  due_at     timestamptz NOT NULL,
-  claims     integer NOT NULL,
-  attempts   jsonb NOT NULL,
+CREATE TABLE tenure.finished_deliveries (
+  event_id        uuid NOT NULL,
+  webhook_id      uuid NOT NULL,
+  position        bigint NOT NULL,
+  state           text NOT NULL CHECK (state IN ('delivered', 'cancelled')),
+  next_attempt_at timestamptz NOT NULL,
+  claim_count     integer NOT NULL,
+  attempts        jsonb NOT NULL,
   PRIMARY KEY (event_id, webhook_id)
 ) PARTITION BY RANGE (event_id);
 
-CREATE INDEX ended_deliveries_by_webhook
-ON tenure.ended_deliveries (webhook_id, state, position);
+CREATE INDEX finished_deliveries_by_webhook
+ON tenure.finished_deliveries (webhook_id, state, position);
 
-CREATE TABLE tenure.ended_deliveries_default
-PARTITION OF tenure.ended_deliveries DEFAULT;
+CREATE TABLE tenure.finished_deliveries_default
+PARTITION OF tenure.finished_deliveries DEFAULT;
 
-CREATE TABLE tenure.answers (
-  owner       text COLLATE "C" NOT NULL,
-  key         text COLLATE "C" NOT NULL,
+CREATE TABLE tenure.idempotency_keys (
+  owner          text COLLATE "C" NOT NULL,
+  key            text COLLATE "C" NOT NULL,
   -- The project with which the key is forgotten; 0 if there is none.
   project_number bigint NOT NULL,
-  fingerprint text NOT NULL,
-  answer      text NOT NULL,
-  at          timestamptz NOT NULL DEFAULT clock_timestamp(),
+  fingerprint    text NOT NULL,
+  response       text NOT NULL,
+  at             timestamptz NOT NULL DEFAULT clock_timestamp(),
   -- 0 if the request was answered here; the number of the project that has moved here with the key. So one
   -- request here has a key, and a project can be moved whatever keys it brings.
-  moved_with  bigint NOT NULL DEFAULT 0,
+  moved_with     bigint NOT NULL DEFAULT 0,
   PRIMARY KEY (owner, key, moved_with)
 );
 
-CREATE INDEX answers_by_age ON tenure.answers (at);
+CREATE INDEX idempotency_keys_by_age ON tenure.idempotency_keys (at);
 
 -- A crash of the server empties unlogged tables, which only refills the buckets, and has pages ask for
 -- other tickets.
@@ -258,7 +256,8 @@ BEGIN
   RETURN NEXT 1;
 END $$;
 
-CREATE UNLOGGED TABLE tenure.buckets (
-  key text COLLATE "C" PRIMARY KEY,
-  tat bigint NOT NULL
+CREATE UNLOGGED TABLE tenure.rate_limit_buckets (
+  id      text COLLATE "C" PRIMARY KEY,
+  -- When it is full again if nothing is taken, in microseconds: the theoretical arrival time of GCRA.
+  full_at bigint NOT NULL
 ) WITH (fillfactor = 70);

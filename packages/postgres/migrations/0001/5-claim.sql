@@ -21,7 +21,7 @@ CREATE FUNCTION tenure.claim(
   ahead_webhooks uuid[], most_ahead integer[], lease_millis integer, last_webhook uuid, first_webhooks uuid[]
 ) RETURNS TABLE (
   event_id uuid, body text, project_id text, webhook_id uuid, url text, secrets text[],
-  signing_key text, failures integer, failing_since timestamptz, claims integer, lease bigint,
+  signing_key text, failures integer, failing_since timestamptz, claim_count integer, lease bigint,
   concurrency integer, looked_at uuid, due_in double precision, kept_back uuid[]
 ) LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan
@@ -63,7 +63,7 @@ BEGIN
   FROM tenure.dispatchers_gone g WHERE g.noticed_by = claimer;
   IF gone_ids IS NOT NULL THEN
     UPDATE tenure.deliveries d
-    SET state = 'ready', due_at = now, lease = NULL, dispatcher = NULL
+    SET state = 'ready', next_attempt_at = now, lease = NULL, dispatcher = NULL
     FROM (
       SELECT e.event_id, e.webhook_id FROM tenure.deliveries e
       WHERE e.state = 'leased' AND e.dispatcher = ANY (gone_ids)
@@ -75,21 +75,21 @@ BEGIN
 
   -- The answer to an earlier claim was lost on its way: nobody makes these attempts.
   UPDATE tenure.deliveries d
-  SET state = 'ready', due_at = now, lease = NULL, dispatcher = NULL, claims = d.claims - 1
+  SET state = 'ready', next_attempt_at = now, lease = NULL, dispatcher = NULL, claim_count = d.claim_count - 1
   WHERE d.state = 'leased' AND d.dispatcher = claimer AND d.lease > last_lease;
 
   -- Make ready the retries that are due and the deliveries whose lease has expired.
   UPDATE tenure.deliveries d SET state = 'ready', lease = NULL, dispatcher = NULL
   FROM (
     SELECT e.event_id, e.webhook_id FROM tenure.deliveries e
-    WHERE (e.state = 'later' OR e.state = 'leased') AND e.due_at <= now
-    ORDER BY e.due_at LIMIT 1000
+    WHERE (e.state = 'later' OR e.state = 'leased') AND e.next_attempt_at <= now
+    ORDER BY e.next_attempt_at LIMIT 1000
     FOR UPDATE SKIP LOCKED
   ) due
   WHERE d.event_id = due.event_id AND d.webhook_id = due.webhook_id;
 
   -- The clock was set back since these attempts failed: by its time, they would wait too long.
-  UPDATE tenure.deliveries d SET state = 'ready', due_at = now
+  UPDATE tenure.deliveries d SET state = 'ready', next_attempt_at = now
   FROM (
     SELECT e.event_id, e.webhook_id FROM tenure.deliveries e
     WHERE e.state = 'later' AND e.waits_since > soon
@@ -98,10 +98,10 @@ BEGIN
   ) late
   WHERE d.event_id = late.event_id AND d.webhook_id = late.webhook_id;
   -- The same for leases, of which there are few. These begin again, because their attempts may go on.
-  UPDATE tenure.deliveries d SET due_at = now + lease_length
+  UPDATE tenure.deliveries d SET next_attempt_at = now + lease_length
   FROM (
     SELECT e.event_id, e.webhook_id FROM tenure.deliveries e
-    WHERE e.state = 'leased' AND e.due_at > now + 2 * lease_length
+    WHERE e.state = 'leased' AND e.next_attempt_at > now + 2 * lease_length
     FOR UPDATE SKIP LOCKED
   ) late
   WHERE d.event_id = late.event_id AND d.webhook_id = late.webhook_id;
@@ -136,8 +136,8 @@ BEGIN
     ) m
     GROUP BY m.id
   ), counted AS (
-    SELECT m.*, w.held_until = 'infinity'
-                    OR w.held_until > now AND (w.held_since > soon) IS NOT TRUE AS is_held,
+    SELECT m.*, w.paused_until = 'infinity'
+                    OR w.paused_until > now AND (w.paused_since > soon) IS NOT TRUE AS is_held,
            w.failures > 0 AS is_failing,
            w.id IS NOT NULL AND w.disabled_at IS NULL AS is_open,
            greatest(least_per_webhook, least(w.concurrency, most_per_webhook)) AS concurrency,
@@ -178,7 +178,7 @@ BEGIN
       CROSS JOIN LATERAL (
         SELECT e.event_id FROM tenure.deliveries e
         WHERE e.webhook_id = s.id AND e.state = 'ready'
-        ORDER BY e.due_at, e.position LIMIT 1000
+        ORDER BY e.next_attempt_at, e.position LIMIT 1000
       ) r
     ), failed AS (
       UPDATE tenure.deliveries d SET state = 'failed' FROM over o
@@ -190,19 +190,19 @@ BEGIN
         AND d.state = 'ready'
       RETURNING d.*
     )
-    INSERT INTO tenure.ended_deliveries
-      (event_id, webhook_id, position, state, due_at, claims, attempts)
-    SELECT c.event_id, c.webhook_id, c.position, 'cancelled', c.due_at, c.claims,
+    INSERT INTO tenure.finished_deliveries
+      (event_id, webhook_id, position, state, next_attempt_at, claim_count, attempts)
+    SELECT c.event_id, c.webhook_id, c.position, 'cancelled', c.next_attempt_at, c.claim_count,
            c.attempts
     FROM cancelled c;
   END IF;
 
   wait := CASE WHEN steps = 512 OR closed_ids IS NOT NULL THEN 0
           ELSE 1000 * extract(epoch FROM least(
-            (SELECT min(d.due_at) FROM tenure.deliveries d
+            (SELECT min(d.next_attempt_at) FROM tenure.deliveries d
              WHERE d.state = 'later' OR d.state = 'leased'),
-            (SELECT min(w.held_until) FROM tenure.webhooks w
-             WHERE w.held_until > now AND w.held_until < 'infinity')
+            (SELECT min(w.paused_until) FROM tenure.webhooks w
+             WHERE w.paused_until > now AND w.paused_until < 'infinity')
           ) - now) END;
 
   IF lane_ids IS NOT NULL THEN
@@ -215,7 +215,7 @@ BEGIN
         l (id, attempts, of_project, ahead)
       JOIN tenure.webhooks w ON w.id = l.id
       -- Its project may just have been parked, and has no name then.
-      WHERE (w.held_until = 'infinity') IS NOT TRUE
+      WHERE (w.paused_until = 'infinity') IS NOT TRUE
     ), candidates AS MATERIALIZED (
       SELECT r.event_id, l.id, l.is_failing, l.chance, l.concurrency, l.ahead, l.attempts + r.n AS nth,
              r.n <= l.room AS fits, l.of_project + count(*) FILTER (WHERE r.n <= l.room) OVER (
@@ -227,11 +227,11 @@ BEGIN
         FROM lane
       ) l
       CROSS JOIN LATERAL (
-        SELECT o.event_id, row_number() OVER (ORDER BY o.due_at, o.position) AS n
+        SELECT o.event_id, row_number() OVER (ORDER BY o.next_attempt_at, o.position) AS n
         FROM (
-          SELECT d.event_id, d.due_at, d.position FROM tenure.deliveries d
+          SELECT d.event_id, d.next_attempt_at, d.position FROM tenure.deliveries d
           WHERE d.webhook_id = l.id AND d.state = 'ready'
-          ORDER BY d.due_at, d.position
+          ORDER BY d.next_attempt_at, d.position
           -- One more than it may have tells whether any are kept back.
           LIMIT l.room + l.ahead + 1
         ) o
@@ -256,15 +256,15 @@ BEGIN
       FROM chosen
     ), claimed AS (
       UPDATE tenure.deliveries d
-      SET state = 'leased', due_at = now + lease_length,
-          claims = d.claims + 1, lease = nextval('tenure.leases'), dispatcher = claimer
+      SET state = 'leased', next_attempt_at = now + lease_length,
+          claim_count = d.claim_count + 1, lease = nextval('tenure.leases'), dispatcher = claimer
       FROM placed p
       WHERE (p.is_chosen OR p.is_ahead) AND p.place <= asked
         AND d.event_id = p.event_id AND d.webhook_id = p.id
-      RETURNING d.event_id, d.webhook_id, d.claims, d.lease, p.concurrency, p.place
+      RETURNING d.event_id, d.webhook_id, d.claim_count, d.lease, p.concurrency, p.place
     )
     SELECT c.event_id, t.body, p.id, c.webhook_id, t.url, t.secrets, t.signing_key,
-           w.failures, w.failing_since, c.claims, c.lease, c.concurrency, next,
+           w.failures, w.failing_since, c.claim_count, c.lease, c.concurrency, next,
            least(wait, lease_millis),
            CASE WHEN c.place = 1 THEN
              full_ids || ARRAY(

@@ -65,7 +65,7 @@ BEGIN
     SELECT o.key_id, o.project_number FROM tenure.api_key_projects o
     WHERE o.project_number = ANY (gone)
       -- One that has moved is still opened by its keys.
-      AND NOT EXISTS (SELECT FROM tenure.elsewhere e WHERE e.number = o.project_number)
+      AND NOT EXISTS (SELECT FROM tenure.projects_elsewhere e WHERE e.number = o.project_number)
     LIMIT most
   );
   GET DIAGNOSTICS removed = ROW_COUNT;
@@ -87,7 +87,7 @@ BEGIN
     SELECT o.id, o.project_number FROM tenure.events o WHERE o.id > first ORDER BY o.id LIMIT most
   ) e;
   DELETE FROM tenure.deliveries d WHERE d.event_id = ANY (old);
-  DELETE FROM tenure.ended_deliveries d WHERE d.event_id = ANY (old);
+  DELETE FROM tenure.finished_deliveries d WHERE d.event_id = ANY (old);
   DELETE FROM tenure.events e WHERE e.id = ANY (old);
   IF removed = most THEN
     UPDATE tenure.deleted_projects d SET events_after = last

@@ -38,25 +38,25 @@ export const hideProject = (schema: string): string => `
     UPDATE ${schema}.projects p SET id = ${parkedId} WHERE p.id = $1::text RETURNING p.number
   ),
   remembered AS (
-    INSERT INTO ${schema}.elsewhere (id, number) SELECT $1::text, p.number FROM parked p
+    INSERT INTO ${schema}.projects_elsewhere (id, number) SELECT $1::text, p.number FROM parked p
     ON CONFLICT (id) DO UPDATE SET number = excluded.number
   )
-  UPDATE ${schema}.webhooks w SET held_until = 'infinity' FROM parked p WHERE w.project_number = p.number
+  UPDATE ${schema}.webhooks w SET paused_until = 'infinity' FROM parked p WHERE w.project_number = p.number
 `
 
 /**
  * Ends the parking of the project `$1`, and has dispatchers look for its deliveries. A pass gives its members
- * alarms: those that they bring are as they were watched elsewhere, and passes there have ended with the move.
+ * next checks: those that they bring are as they were watched elsewhere, and passes there have ended with the move.
  */
 export const unhideProject = (schema: string): string => `
   WITH found AS (
     UPDATE ${schema}.projects p SET id = $1::text WHERE p.id = ${parkedId} RETURNING p.number
   ),
   here AS (
-    DELETE FROM ${schema}.elsewhere e WHERE e.id = $1::text
+    DELETE FROM ${schema}.projects_elsewhere e WHERE e.id = $1::text
   ),
   freed AS (
-    UPDATE ${schema}.webhooks w SET held_until = NULL FROM found p WHERE w.project_number = p.number
+    UPDATE ${schema}.webhooks w SET paused_until = NULL FROM found p WHERE w.project_number = p.number
   ),
   begun AS (
     INSERT INTO ${schema}.expiry_passes (after_project, last_project) SELECT number, number FROM found
@@ -81,7 +81,7 @@ const writesHaveEnded = `
 const hasNoWriters = (schema: string): string => `
   SELECT NOT EXISTS (
     SELECT FROM ${schema}.deliveries d JOIN ${schema}.webhooks w ON w.id = d.webhook_id
-    WHERE w.project_number = $1::text::bigint AND d.state = 'leased' AND d.due_at > clock_timestamp()
+    WHERE w.project_number = $1::text::bigint AND d.state = 'leased' AND d.next_attempt_at > clock_timestamp()
   ) AS holds
 `
 
@@ -109,7 +109,7 @@ interface TableRow {
 const listTables = (schema: string): string => `
   SELECT c.relname AS name,
          array_agg(quote_ident(a.attname) ORDER BY a.attnum) FILTER (
-           WHERE a.attname NOT IN ('project_number', 'lease', 'dispatcher', 'held_until', 'held_since', 'moved_with')
+           WHERE a.attname NOT IN ('project_number', 'lease', 'dispatcher', 'paused_until', 'paused_since', 'moved_with')
              AND (c.relname, a.attname) NOT IN (('audit', 'id'), ('webhooks', 'position'))
              AND a.atttypid <> 'xid8'::regtype
          ) AS columns,
@@ -118,7 +118,7 @@ const listTables = (schema: string): string => `
   WHERE c.relnamespace = '${schema}'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
     AND c.relname <> 'api_key_projects'
   GROUP BY c.relname
-  HAVING bool_or(a.attname = 'project_number') OR c.relname IN ('deliveries', 'ended_deliveries')
+  HAVING bool_or(a.attname = 'project_number') OR c.relname IN ('deliveries', 'finished_deliveries')
   ORDER BY c.relname
 `
 
@@ -148,8 +148,8 @@ const moved = (table: string, column: string, shift: string): string => {
   if (column === "position") return `t.position - ${shift} AS position`
   if (table !== "deliveries") return `t.${column}`
   if (column === "state") return "CASE t.state WHEN 'leased' THEN 'ready' ELSE t.state END AS state"
-  if (column === "due_at")
-    return "CASE t.state WHEN 'leased' THEN now() ELSE t.due_at END AS due_at"
+  if (column === "next_attempt_at")
+    return "CASE t.state WHEN 'leased' THEN now() ELSE t.next_attempt_at END AS next_attempt_at"
   return `t.${column}`
 }
 
@@ -182,7 +182,8 @@ const startReading = (schema: string, table: TableRow, place: RowPosition): stri
 const write = (schema: string, { columns, has_number, name }: TableRow, number: string) => {
   const all = columns.join(", ")
   // The same key may belong to a request of another project there.
-  const numbers = name === "answers" ? ["project_number", "moved_with"] : ["project_number"]
+  const numbers =
+    name === "idempotency_keys" ? ["project_number", "moved_with"] : ["project_number"]
   return has_number
     ? `INSERT INTO ${schema}.${name} (${numbers.join(", ")}, ${all}) OVERRIDING SYSTEM VALUE
        SELECT ${numbers.map(() => number).join(", ")}, ${all} FROM json_populate_recordset(NULL::${schema}.${name}, $1::text::json)`
@@ -195,7 +196,7 @@ const lastPosition = (schema: string, number: string): string => `
   SELECT greatest(
     (SELECT max(d.position) FROM ${schema}.deliveries d WHERE d.event_id IN (
       SELECT e.id FROM ${schema}.events e WHERE e.project_number = ${number})),
-    (SELECT max(d.position) FROM ${schema}.ended_deliveries d WHERE d.event_id IN (
+    (SELECT max(d.position) FROM ${schema}.finished_deliveries d WHERE d.event_id IN (
       SELECT e.id FROM ${schema}.events e WHERE e.project_number = ${number})),
     0
   )::text AS position
@@ -214,7 +215,7 @@ const readProject = (schema: string, columns: string, number: string): string =>
 const writeProject = (schema: string, columns: string): string => `
   INSERT INTO ${schema}.projects (id, number, ${columns}) OVERRIDING SYSTEM VALUE
   SELECT chr(1) || $1::text, coalesce(
-    (SELECT e.number FROM ${schema}.elsewhere e WHERE e.id = $1::text),
+    (SELECT e.number FROM ${schema}.projects_elsewhere e WHERE e.id = $1::text),
     nextval(pg_get_serial_sequence('${schema}.projects', 'number'))
   ), ${columns} FROM json_populate_record(NULL::${schema}.projects, $2::text::json)
   RETURNING number::text
@@ -222,12 +223,12 @@ const writeProject = (schema: string, columns: string): string => `
 
 /** Deletes the answers that an earlier stay of a project has left: housekeeping leaves them until they are old. */
 const deleteAnswers = (schema: string, number: string): string => `
-  DELETE FROM ${schema}.answers WHERE project_number = ${number}
+  DELETE FROM ${schema}.idempotency_keys WHERE project_number = ${number}
 `
 
 /** Holds the webhooks of a project forever. */
 const hold = (schema: string, number: string): string => `
-  UPDATE ${schema}.webhooks SET held_until = 'infinity' WHERE project_number = ${number}
+  UPDATE ${schema}.webhooks SET paused_until = 'infinity' WHERE project_number = ${number}
 `
 
 /** Returns whether nothing is left of projects that were deleted. */

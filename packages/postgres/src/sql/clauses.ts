@@ -1,4 +1,4 @@
-/** What the statements share that see to alarms. */
+/** Clauses for next checks. */
 
 import type {
   AuditAction,
@@ -21,12 +21,12 @@ import {
 } from "./values.ts"
 
 /**
- * An expression for the alarm of an end date: NULL if nobody has watched end dates yet. `least` of that and of
- * the alarm that is there ignores NULL, and leaves an earlier alarm as it is. So an extension that postpones
+ * An expression for the next check of an end date: NULL if nobody has watched end dates yet. `least` of that and
+ * of the stored one ignores NULL, and leaves an earlier next check as it is. So an extension that postpones
  * the end changes no column that an index has.
  */
-export const alarmOf = (schema: string, endDate: string): string =>
-  `${endDate} - (SELECT x.longest FROM ${schema}.expiry x)`
+export const nextCheckOf = (schema: string, endDate: string): string =>
+  `${endDate} - (SELECT x.longest FROM ${schema}.expiry_settings x)`
 
 /** What the statements share that keep the order of ends. */
 
@@ -37,10 +37,10 @@ const ended = "timestamptz '10000-01-01 00:00:00+00'"
 export const lowerBoundOf = (endDate: string): string =>
   `CASE WHEN ${endDate} <= statement_timestamp() THEN ${ended} ELSE ${endDate} END`
 
-/** The values of `ends_seq` and `ends_from` of a new membership of a locked project `p`. */
+/** The values of `ending_generation` and `ending_lower_bound` of a new membership of a locked project `p`. */
 const newEndingColumns = (endDate: string): string => `
-  CASE WHEN p.ends_to IS NOT NULL THEN p.bulk_seq END,
-  CASE WHEN p.ends_to IS NOT NULL THEN ${endDate} END`
+  CASE WHEN p.ending_backfilled_to IS NOT NULL THEN p.bulk_seq END,
+  CASE WHEN p.ending_backfilled_to IS NOT NULL THEN ${endDate} END`
 
 /**
  * Assignments for a membership `m` that is given an end date. One that postpones the end changes no column that
@@ -49,10 +49,10 @@ const newEndingColumns = (endDate: string): string => `
  * @param seq - an expression for the bulk_seq of the project
  */
 export const updateEndingColumns = (seq: string, endDate: string): string => `
-  ends_seq = CASE WHEN m.ends_seq < ${seq} THEN ${seq} ELSE m.ends_seq END,
-  ends_from =
-    CASE WHEN m.ends_seq IS NOT NULL
-    THEN least(CASE WHEN m.ends_seq < ${seq} THEN NULL ELSE m.ends_from END, ${endDate}) END`
+  ending_generation = CASE WHEN m.ending_generation < ${seq} THEN ${seq} ELSE m.ending_generation END,
+  ending_lower_bound =
+    CASE WHEN m.ending_generation IS NOT NULL
+    THEN least(CASE WHEN m.ending_generation < ${seq} THEN NULL ELSE m.ending_lower_bound END, ${endDate}) END`
 
 /** What the statements that publish events share. */
 
@@ -75,7 +75,7 @@ export const eventAndDeliveries = (
     SELECT event_id, project_number, event_type, at, ${body} FROM ${source}
   ),
   delivered AS (
-    INSERT INTO ${schema}.deliveries (event_id, webhook_id, due_at)
+    INSERT INTO ${schema}.deliveries (event_id, webhook_id, next_attempt_at)
     SELECT s.event_id, w.id, clock_timestamp()
     FROM ${source} s
     JOIN ${schema}.webhooks w ON w.project_number = s.project_number AND w.disabled_at IS NULL
@@ -204,7 +204,8 @@ export interface ItemRow extends ChangeRow {
 }
 
 /** The columns of a locked project. */
-export const projectColumns = "id, number, seq, bulk_seq, set_seq, bulk_end_date, ends_to"
+export const projectColumns =
+  "id, number, seq, bulk_seq, overwrite_seq, bulk_end_date, ending_backfilled_to"
 
 /**
  * The common table expression `project`, which locks the project: its members can be counted, and no
@@ -228,22 +229,22 @@ export const lockedProjects = (schema: string): string => `
   )`
 
 /** The effective end date of a membership `m` of a project `p`, by the function of the migrations. */
-const dateAbove = (schema: string, floor: string): string =>
-  `${schema}.effective_end_date(m.end_date, m.seq, p.bulk_seq, p.set_seq, p.bulk_end_date, ${floor})`
+const dateAbove = (schema: string, minimum: string): string =>
+  `${schema}.effective_end_date(m.end_date, m.seq, p.bulk_seq, p.overwrite_seq, p.bulk_end_date, ${minimum})`
 
 /** An expression for the effective end date of a membership `m` of a project `p`, as the statement sees them. */
 export const effectiveEndDateSql = (schema: string): string =>
   dateAbove(
     schema,
     `(
-    SELECT f.end_date FROM ${schema}.floors f
+    SELECT f.end_date FROM ${schema}.minimum_end_dates f
     WHERE f.project_number = m.project_number AND f.seq > m.seq ORDER BY f.seq LIMIT 1
   )`,
   )
 
 /** The same in a statement that has locked the project, and may have waited for it. */
 export const effectiveDateLocked = (schema: string): string =>
-  dateAbove(schema, `${schema}.floor_after(m.project_number, m.seq)`)
+  dateAbove(schema, `${schema}.minimum_end_date_after(m.project_number, m.seq)`)
 
 /**
  * The common table expression `granted`: it creates the memberships of `asked`, or sets their end dates.
@@ -253,16 +254,16 @@ export const effectiveDateLocked = (schema: string): string =>
  */
 export const grantedRows = (schema: string, seq: string): string => `
   granted AS (
-    INSERT INTO ${schema}.memberships AS m (project_number, user_id, end_date, seq, alarm_at, ends_seq, ends_from)
-    SELECT p.number, a.user_id, a.to_date, ${seq}, ${alarmOf(schema, "a.to_date")}, ${newEndingColumns("a.to_date")}
+    INSERT INTO ${schema}.memberships AS m (project_number, user_id, end_date, seq, next_check_at, ending_generation, ending_lower_bound)
+    SELECT p.number, a.user_id, a.to_date, ${seq}, ${nextCheckOf(schema, "a.to_date")}, ${newEndingColumns("a.to_date")}
     FROM asked a
     JOIN project p ON p.id = a.project_id
     ORDER BY p.id, a.user_id COLLATE "C"
     ON CONFLICT (project_number, user_id) DO UPDATE
     SET end_date = excluded.end_date,
         seq = greatest(m.seq + 1, excluded.seq),
-        alarm_at = least(m.alarm_at, excluded.alarm_at),
-        ${updateEndingColumns("excluded.ends_seq", "excluded.ends_from")},
+        next_check_at = least(m.next_check_at, excluded.next_check_at),
+        ${updateEndingColumns("excluded.ending_generation", "excluded.ending_lower_bound")},
         previous_end_date =
           (SELECT ${effectiveDateLocked(schema)} FROM project p WHERE p.number = m.project_number)
     RETURNING m.project_number, user_id, (xmax = 0) AS is_new, seq, previous_end_date AS from_date,
@@ -284,7 +285,7 @@ export const endedRows = (schema: string, condition = ""): string => `
               ${effectiveDateLocked(schema)} AS from_date
   ),
   counted AS (
-    UPDATE ${schema}.projects p SET members = p.members - 1, seq = e.seq
+    UPDATE ${schema}.projects p SET membership_count = p.membership_count - 1, seq = e.seq
     FROM ended e WHERE p.number = e.project_number
   )`
 
@@ -397,7 +398,7 @@ export const keyProjectExists = (schema: string): string => `(
  */
 const clearing = (schema: string, using: string, condition: string): string => `,
   left_over AS (
-    DELETE FROM ${schema}.answers k ${using}
+    DELETE FROM ${schema}.idempotency_keys k ${using}
     WHERE ${condition} AND k.moved_with = 0 AND NOT ${keyProjectExists(schema)}
     RETURNING 1
   )`
@@ -420,7 +421,7 @@ const partOf = (schema: string, first: number): KeyClause => {
   const given = `$${first + 3}::text`
   return {
     condition: `AND NOT EXISTS (
-      SELECT FROM ${schema}.answers k
+      SELECT FROM ${schema}.idempotency_keys k
       WHERE k.owner = ${owner} AND k.key = ${key} AND ${keyProjectExists(schema)}
     )`,
     keeping: (
@@ -429,7 +430,7 @@ const partOf = (schema: string, first: number): KeyClause => {
       project = "project_number",
     ) => `${clearing(schema, "", `k.owner = ${owner} AND k.key = ${key}`)},
   kept AS (
-    INSERT INTO ${schema}.answers (owner, key, project_number, fingerprint, answer)
+    INSERT INTO ${schema}.idempotency_keys (owner, key, project_number, fingerprint, response)
     SELECT ${owner}, ${key}, ${project}, ${fingerprint}, coalesce(${given}, ${answer})
     FROM ${afterClearing}, ${source}
   )`,
@@ -480,9 +481,9 @@ export interface KeyClauseOfEach {
  */
 const eachPartOf = (schema: string, first: number): KeyClauseOfEach => ({
   types: [0, 1, 2, 3].map((n) => `, $${first + n}::text[]`).join(""),
-  columns: ", owner, key, fingerprint, answer",
+  columns: ", owner, key, fingerprint, response",
   condition: `WHERE NOT EXISTS (
-      SELECT FROM ${schema}.answers k
+      SELECT FROM ${schema}.idempotency_keys k
       WHERE k.owner = a.owner AND k.key = a.key AND ${keyProjectExists(schema)}
     )`,
   // In the same order in all statements, which avoids deadlocks.
@@ -491,8 +492,8 @@ const eachPartOf = (schema: string, first: number): KeyClauseOfEach => ({
     answer = "''",
   ) => `${clearing(schema, "USING asked a", "k.owner = a.owner AND k.key = a.key")},
   kept AS (
-    INSERT INTO ${schema}.answers (owner, key, project_number, fingerprint, answer)
-    SELECT owner, key, project_number, fingerprint, coalesce(answer, ${answer})
+    INSERT INTO ${schema}.idempotency_keys (owner, key, project_number, fingerprint, response)
+    SELECT owner, key, project_number, fingerprint, coalesce(response, ${answer})
     FROM ${afterClearing}, ${source}
     ORDER BY owner COLLATE "C", key COLLATE "C"
   )`,

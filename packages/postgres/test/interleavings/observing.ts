@@ -134,9 +134,9 @@ const endingOf = Effect.fnUntraced(function* (projectId: ProjectId) {
 
 const deliveriesOf = (schema: string): string => `
   WITH delivery AS (
-    SELECT event_id, webhook_id, state, claims, attempts FROM ${schema}.deliveries
+    SELECT event_id, webhook_id, state, claim_count, attempts FROM ${schema}.deliveries
     UNION ALL
-    SELECT event_id, webhook_id, state, claims, attempts FROM ${schema}.ended_deliveries
+    SELECT event_id, webhook_id, state, claim_count, attempts FROM ${schema}.finished_deliveries
   )
   SELECT d.webhook_id || ' '
          -- The next claim does that.
@@ -144,7 +144,7 @@ const deliveriesOf = (schema: string): string => `
             WHEN w.id IS NULL THEN 'cancelled'
             WHEN w.disabled_at IS NOT NULL THEN 'failed'
             ELSE d.state END
-         || ' ' || d.claims || ' ' || jsonb_array_length(d.attempts) || ' '
+         || ' ' || d.claim_count || ' ' || jsonb_array_length(d.attempts) || ' '
          || (e.body::jsonb - 'timestamp' #- '{data,sequence}')::text AS delivery
   FROM delivery d
   JOIN ${schema}.events e ON e.id = d.event_id
@@ -157,17 +157,17 @@ const deliveriesOf = (schema: string): string => `
 const kept = {
   projects: "to_jsonb(t) - 'number'",
   memberships: "to_jsonb(t)",
-  floors: "to_jsonb(t)",
-  webhooks: `to_jsonb(t) - '{position,disabled_at,failing_since,held_until}'::text[]
-    || jsonb_build_array(disabled_at IS NULL, failing_since IS NULL, held_until > now())`,
+  minimum_end_dates: "to_jsonb(t)",
+  webhooks: `to_jsonb(t) - '{position,disabled_at,failing_since,paused_until}'::text[]
+    || jsonb_build_array(disabled_at IS NULL, failing_since IS NULL, paused_until > now())`,
   events: "jsonb_build_array(project_number, type, body::jsonb - 'timestamp')",
-  deliveries: `to_jsonb(t) - '{event_id,position,due_at,lease,dispatcher}'::text[]
-    || jsonb_build_array(due_at <= now(), (SELECT e.body::jsonb - 'timestamp' FROM events e WHERE e.id = event_id))`,
-  ended_deliveries: `to_jsonb(t) - '{event_id,position,due_at}'::text[]
+  deliveries: `to_jsonb(t) - '{event_id,position,next_attempt_at,lease,dispatcher}'::text[]
+    || jsonb_build_array(next_attempt_at <= now(), (SELECT e.body::jsonb - 'timestamp' FROM events e WHERE e.id = event_id))`,
+  finished_deliveries: `to_jsonb(t) - '{event_id,position,next_attempt_at}'::text[]
     || jsonb_build_array((SELECT e.body::jsonb - 'timestamp' FROM events e WHERE e.id = event_id))`,
   audit: `to_jsonb(t) - '{id,at}'::text[]
     || jsonb_build_array(row_number() OVER (PARTITION BY project_number ORDER BY seq, id))`,
-  answers: "to_jsonb(t) - 'at'",
+  idempotency_keys: "to_jsonb(t) - 'at'",
   expiry_passes: "to_jsonb(t) - '{id,begun_in}'::text[]",
   deleted_projects: "to_jsonb(t) - 'deleted_in'",
 }
@@ -186,7 +186,7 @@ export const everything = (schema: string): string =>
 const webhooksOf = (schema: string): string => `
   SELECT jsonb_build_object(
     'id', id, 'secret', secret, 'previous', previous_secret, 'disabled', disabled_at IS NOT NULL,
-    'failures', failures, 'failing', failing_since IS NOT NULL, 'held', held_until > now(),
+    'failures', failures, 'failing', failing_since IS NOT NULL, 'held', paused_until > now(),
     'concurrency', concurrency
   )::text AS webhook
   FROM ${schema}.webhooks ORDER BY id

@@ -72,14 +72,14 @@ export interface World {
 const tables = [
   "projects",
   "memberships",
-  "floors",
+  "minimum_end_dates",
   "webhooks",
   "events",
   "deliveries",
-  "ended_deliveries",
+  "finished_deliveries",
   "audit",
-  "answers",
-  "expiry",
+  "idempotency_keys",
+  "expiry_settings",
   "expiry_passes",
   "deleted_projects",
   "erasures",
@@ -199,10 +199,10 @@ const populate = Effect.fnUntraced(function* (
   )
   yield* run(`
     UPDATE webhooks SET disabled_at = '2020-01-01' WHERE id = '${webhooks.disabled.id}';
-    UPDATE webhooks SET failures = 0, failing_since = NULL, held_until = NULL, concurrency = 4;
+    UPDATE webhooks SET failures = 0, failing_since = NULL, paused_until = NULL, concurrency = 4;
     UPDATE deliveries SET state = 'failed' WHERE webhook_id = '${webhooks.disabled.id}';
-    UPDATE memberships SET alarm_at = '2020-01-01' WHERE user_id <> '${later}';
-    UPDATE expiry SET since = '2020-01-01';
+    UPDATE memberships SET next_check_at = '2020-01-01' WHERE user_id <> '${later}';
+    UPDATE expiry_settings SET since = '2020-01-01';
     -- It waits for transactions of others.
     DELETE FROM expiry_passes;
     -- No process takes this claim for one of a dispatcher that is gone.
@@ -311,13 +311,13 @@ export const makeWorld = async (
     advance: (millis) =>
       execute(`DO $$ BEGIN
         UPDATE memberships SET end_date = end_date - ${millis} * ${millisecond},
-          alarm_at = alarm_at - ${millis} * ${millisecond}, ends_from = ends_from - ${millis} * ${millisecond},
+          next_check_at = next_check_at - ${millis} * ${millisecond}, ending_lower_bound = ending_lower_bound - ${millis} * ${millisecond},
           announced_end = announced_end - ${millis} * ${millisecond};
         UPDATE projects SET bulk_end_date = bulk_end_date - ${millis} * ${millisecond},
           last_bulk_end_date = last_bulk_end_date - ${millis} * ${millisecond},
-          alarm_at = alarm_at - ${millis} * ${millisecond};
-        UPDATE floors SET end_date = end_date - interval '1000 years';
-        UPDATE floors SET end_date = end_date + interval '1000 years' - ${millis} * ${millisecond};
+          next_check_at = next_check_at - ${millis} * ${millisecond};
+        UPDATE minimum_end_dates SET end_date = end_date - interval '1000 years';
+        UPDATE minimum_end_dates SET end_date = end_date + interval '1000 years' - ${millis} * ${millisecond};
       END $$`),
     end: async () => {
       await Promise.all([first.dispose(), second.dispose()])
