@@ -1,4 +1,4 @@
-/** Events in the form of Standard Webhooks 1.0. Webhooks are notified of them. */
+/** Events in the format of Standard Webhooks 1.0. */
 
 import type { Branded } from "effect/Brand"
 import * as Context from "effect/Context"
@@ -23,16 +23,16 @@ import {
   v8,
 } from "../base/values.ts"
 
-/** The id of an event: a UUID, which is the `webhook-id` of every attempt to deliver it. */
+/** An event's id: a UUID, sent as `webhook-id` in every attempt. */
 export type EventId = Branded<string, "@tenure/core/EventId">
 
-/** Brands text as the id of an event. Throws a `TypeError` if it is not a UUID in lower case. */
+/** Brands text as an event id. Throws a `TypeError` unless it is a lower-case UUID. */
 export const EventId = brandedWhere<string, EventId>("event id", "a UUID in lower case", isUuid)
 
 const brand = branded<string, EventId>()
 
 /**
- * Makes a new id. Ids sort by the time of their events.
+ * Generates an id. Ids sort by their events' times.
  *
  * @param at - when the event happened, in milliseconds since the epoch
  */
@@ -49,10 +49,10 @@ const utf8 = new TextEncoder()
 export const derivedEventId = (text: string, at: number): EventId =>
   brand(v7({ randomUUID: () => v8(sha256(utf8.encode(text))) }, at))
 
-/** The type of an event, for example `payment.completed`: at most 128 characters. */
+/** An event type, for example `payment.completed`: at most 128 characters. */
 export type EventType = Branded<string, "@tenure/core/EventType">
 
-/** What an event type looks like. */
+/** The pattern for event types. */
 export const eventTypePattern = /^(?=.{1,128}$)[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$/
 
 /** Brands text as an event type. Throws a `TypeError` if it is invalid. */
@@ -62,7 +62,7 @@ export const EventType = brandedWhere<string, EventType>(
   (type) => eventTypePattern.test(type),
 )
 
-/** The types of the events that Tenure itself publishes. */
+/** The types published by Tenure itself. */
 export const knownEventTypes = {
   granted: EventType("membership.granted"),
   imported: EventType("memberships.imported"),
@@ -77,16 +77,16 @@ export const knownEventTypes = {
 
 const reserved: ReadonlySet<EventType> = new Set(Object.values(knownEventTypes))
 
-/** Tells whether Tenure itself publishes events of a type. */
+/** Tells whether a type is published by Tenure itself. */
 export const isReservedEventType = (type: EventType): boolean => reserved.has(type)
 
-// What `EventSource` dispatches of itself, and the end of a stream that cannot go on without a gap.
+// Names `EventSource` dispatches itself, and the one for the end of a stream with a gap.
 const ofStreams: ReadonlySet<string> = new Set(["error", "open", "reset"])
 
-/** Tells whether clients that listen to a stream of events would take an event of a type for another. */
+/** Tells whether clients could confuse a type with a stream's own events. */
 export const isFeedEventType = (type: EventType): boolean => ofStreams.has(type)
 
-/** An event. Its body is the text that is signed and sent, the same in every attempt. */
+/** An event. Its body is the signed and sent text, identical in every attempt. */
 export interface Event {
   readonly id: EventId
   readonly projectId: ProjectId
@@ -108,23 +108,23 @@ export class EventNotFound extends Data.TaggedError("EventNotFound")<{
 
 const timestampOf = memoizeLatest((at: number): string => new Date(at).toISOString())
 
-// What comes before the data cannot be made up by whoever publishes it.
+// A publisher cannot forge the fields before the data.
 const traced = /^\{"type":"[^"]*","timestamp":"[^"]*","traceparent":"([^"]*)"/
 
-/** Returns the trace in the body of an event, if it has one. */
+/** Returns the trace in an event's body, if any. */
 export const eventTraceparent = (body: string): Traceparent | undefined => {
   const text = traced.exec(body)?.[1]
   return text === undefined ? undefined : parseTraceparent(text)
 }
 
-/** Returns the data in the body of an event. */
+/** Returns the data in an event's body. */
 export const eventData = ({ body }: Event): unknown => {
   const { data }: { readonly data: unknown } = JSON.parse(body)
   return data
 }
 
 interface Traced {
-  /** The trace of the request that has led to the event. */
+  /** The trace of the request behind the event. */
   readonly traceparent?: Traceparent | undefined
 }
 
@@ -135,19 +135,19 @@ const bodyOf = (
   data: unknown,
 ): string => JSON.stringify({ type, timestamp: timestampOf(at), traceparent, data })
 
-/** The event of a change of memberships, until the store adds the sequence of the change. */
+/** A membership change's event before the store adds its sequence number. */
 export interface EventDraft extends Omit<Event, "body"> {
-  /** The JSON text of the body up to the end of `data`, whose last field the sequence will be. */
+  /** The body's JSON text up to the end of `data`. The sequence number becomes its last field. */
   readonly head: string
 }
 
-/** What the event of a change says, without the sequence. It can be written as JSON. */
+/** A change event's data without the sequence number. It can be written as JSON. */
 export interface EventDraftData {
   readonly project_id: ProjectId
   readonly [field: string]: unknown
 }
 
-/** Makes the draft of an event. */
+/** Creates an event draft. */
 export const draftEvent = ({
   at,
   data,
@@ -164,7 +164,7 @@ export const draftEvent = ({
 })
 
 /**
- * Completes the event of a change.
+ * Completes a change's event.
  *
  * @param sequence - a safe integer: see `MembershipStore`
  */
@@ -180,10 +180,11 @@ export const completeEvent = (
 })
 
 /**
- * Makes an event with its body.
+ * Creates an event with its body.
  *
- * @param fields.data - a value that can be written as JSON
- * @throws TypeError if `data` cannot be written as JSON: it is cyclic, a bigint, a function or `undefined`
+ * @param fields.data - a value for JSON
+ * @throws TypeError if `data` cannot be written as JSON: it is cyclic, a bigint, a function or
+ *   `undefined`
  */
 export const makeEvent = ({
   at,
@@ -201,9 +202,7 @@ export const makeEvent = ({
   return { id, projectId, type, at, body }
 }
 
-/** The types of events that a webhook is sent, or that a reader of the feed asks for. */
-
-/** The most types that can be named. */
+/** The maximum number of types in a filter. */
 export const maxEventTypes = 100
 
 const isType = (given: unknown): given is EventType =>
@@ -214,7 +213,7 @@ const parse = (given: unknown): ReadonlyArray<EventType> | undefined =>
     ? given
     : undefined
 
-/** The definition of the types, which may be left out for all. */
+/** The filter by types; omitted for all. */
 export const eventTypesOption = Setting.optional(
   Setting.custom<ReadonlyArray<string>, ReadonlyArray<EventType>>(
     `an array of 1 to ${maxEventTypes} event types, each ${EventType.expected}`,
@@ -222,13 +221,11 @@ export const eventTypesOption = Setting.optional(
   ),
 )
 
-/** Reports the events of this process to the host. */
-
 /** The options for reporting events. */
 export const hooksOptions = Setting.object({
   /**
-   * Called with each event of this process as soon as it is stored, and committed if the host has a
-   * transaction open. Errors that the function throws are logged and otherwise ignored.
+   * Called with each event from this process once it is stored, and committed if the host has an open
+   * transaction. Errors from the function are logged and otherwise ignored.
    */
   onEvent: Setting.callback<(event: Event) => void>(),
 })
@@ -241,7 +238,7 @@ export interface HooksSettings extends Setting.OutputOf<typeof hooksOptions> {}
 
 /** Reports events to the host. */
 export interface Hooks {
-  /** Reports an event that was stored. */
+  /** Reports a stored event. */
   readonly event: (event: Event) => Effect.Effect<void>
   /** Waits until an event is stored; not at all if one was since the last time. */
   readonly published: Effect.Effect<void>
@@ -273,12 +270,12 @@ const reporter = (
   }
 }
 
-/** The reporter of events. By default, events are not reported. */
+/** Reports events. By default, nothing is reported. */
 export const Hooks = Context.Reference<Hooks>("@tenure/core/Hooks", {
   defaultValue: () => silent,
 })
 
-/** Reports events to `onEvent`, and to those who wait for one. */
+/** Reports events to `onEvent`, and to waiting readers. */
 export const hooksLayer = ({ onEvent }: HooksSettings): Layer.Layer<never> =>
   Layer.effect(
     Hooks,

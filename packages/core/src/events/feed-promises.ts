@@ -1,4 +1,7 @@
-/** Hands events to the host, which keeps the cursor in the transactions of its own database. */
+/**
+ * The feed for hosts without Effect. A consumer keeps its cursor in transactions on the host's own
+ * database.
+ */
 
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -9,22 +12,22 @@ import { FeedCursor, type FeedEvent, type FeedPage } from "./feed-store.ts"
 import { type Feed, type FeedFailure, type FeedPageQuery, type FeedQuery, aborted } from "./feed.ts"
 
 /**
- * How a host consumes events. One row of its database has the cursor.
+ * A consumer of events. It keeps its cursor in one row of the host's database.
  *
- * @typeParam Transaction - a transaction of the host's library, inferred from the parameter of `load`
+ * @typeParam Transaction - a transaction from the host's library, inferred from the parameter of `load`
  */
 export interface Consumer<Transaction> extends Pick<
   FeedPageQuery,
   "projectId" | "types" | "limit"
 > {
-  /** Runs work in a transaction, commits it, and returns what the work returns. */
+  /** Runs work in a transaction, commits it, and returns the work's result. */
   readonly transaction: (work: (transaction: Transaction) => Promise<string>) => PromiseLike<string>
   /**
    * Locks the row until the transaction ends, and returns its cursor, at first `"start"` or `"now"`. The
    * row must be there: without a lock, two processes could get the same events.
    */
   readonly load: (transaction: Transaction) => PromiseLike<string>
-  /** Processes the next events, of which there is at least one. */
+  /** Processes the next events, at least one. */
   readonly handle: (
     events: ReadonlyArray<FeedEvent>,
     transaction: Transaction,
@@ -33,10 +36,10 @@ export interface Consumer<Transaction> extends Pick<
   readonly save: (cursor: string, transaction: Transaction) => PromiseLike<unknown>
 }
 
-// In time for a process that dies to leave a cursor that is not too old, even if no event has come.
+// Saves the cursor often enough that a dying process leaves a recent one, even without events.
 const waitMillis = 20_000
 
-/** Returns the work of a transaction, which returns the cursor that is saved then. */
+/** Returns the work for a transaction. The work returns the cursor to save. */
 const process =
   <Transaction>(
     { handle, load, save }: Consumer<Transaction>,
@@ -53,8 +56,8 @@ const process =
   }
 
 /**
- * Consumes events until it is to end. The events of a page, and the cursor after them, are one transaction
- * of the host. Dies with what a function of the host rejects with.
+ * Consumes events until it is ended. A page's events and the cursor after them are saved in one
+ * transaction. Dies with the error if the host's function rejects.
  *
  * @param ended - waits for the end
  */
@@ -83,20 +86,18 @@ const consume = Effect.fnUntraced(function* <Transaction>(
   }
 })
 
-/** The feed for hosts that do not use Effect. */
-
 interface Abortable {
   /** Ends it. */
   readonly signal?: AbortSignal | undefined
 }
 
-/** Which events to follow. */
+/** The events to follow. */
 interface StreamQuery extends FeedQuery, Abortable {}
 
 /** How to consume events. */
 interface ConsumerOptions<Transaction> extends Consumer<Transaction>, Abortable {}
 
-/** The methods of the feed, with promises. */
+/** The feed's methods, with promises. */
 export interface FeedPromises {
   /**
    * Reads the next events, and the place after them. A page may have fewer events than there are, even
@@ -105,10 +106,9 @@ export interface FeedPromises {
    */
   readonly read: (query: FeedPageQuery) => Promise<FeedPage>
   /**
-   * Returns the events of a project, those that are stored and then those that come, until Tenure is
-   * closed or the signal aborts. An event has the cursor from which to go on after it. The iteration
-   * throws what `read` rejects with.
-   *
+   * Returns a project's events, stored ones and then new ones, until Tenure closes or the signal
+   * aborts. Each event has the cursor to continue after it. The iteration throws the same errors as
+   * `read`.
    * @example
    * ```ts
    * import type { Tenure } from "tenure"
@@ -123,14 +123,13 @@ export interface FeedPromises {
    */
   readonly stream: (query: StreamQuery) => AsyncIterable<FeedEvent>
   /**
-   * Hands every event to the host exactly once, until Tenure is closed or the signal aborts. The host
-   * processes events and saves the cursor after them in one transaction of its own, so that both are
-   * committed or neither. If several processes consume with the same row, each event goes to one of them,
-   * and when a process dies, another goes on.
+   * Passes every event to the host exactly once, until Tenure closes or the signal aborts. The host
+   * processes events and saves the cursor after them in one transaction: both are committed or neither.
+   * If several processes consume with the same row, each event goes to one of them, and if a process
+   * dies, another continues.
    *
-   * Rejects with what `read` or a function of the host rejects with. Call it again then: it goes on from
-   * the cursor that is committed. Without events, the cursor is saved every 20 seconds.
-   *
+   * Rejects with an error from `read` or from the host's functions. Call it again then: it continues
+   * from the committed cursor. Without events, it saves the cursor every 20 seconds.
    * @example
    * ```ts
    * import type { Kysely, Transaction } from "kysely"
@@ -163,7 +162,7 @@ export interface FeedPromises {
   readonly consume: <Transaction>(consumer: ConsumerOptions<Transaction>) => Promise<void>
 }
 
-/** Returns the pages that a function returns, until it returns nothing. */
+/** Iterates over pages until the function returns none. */
 const pagesOf = (next: () => Promise<Option.Option<FeedPage>>): AsyncIterable<FeedPage> => ({
   [Symbol.asyncIterator]: () => ({
     next: async () =>

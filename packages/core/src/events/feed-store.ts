@@ -1,4 +1,4 @@
-/** The storage port for the feed: events in an order in which none is skipped. */
+/** The storage port for the feed: events in an order without gaps. */
 
 import type { Branded } from "effect/Brand"
 import * as Context from "effect/Context"
@@ -9,19 +9,19 @@ import { type ProjectId, type ProjectNotFound, brandedWhere } from "../base/valu
 import type { Event } from "./event.ts"
 
 /**
- * A place in the history of a store, between two events. It also is a place for other projects, of which
- * some earlier events may come after it. Only the store knows what is in it.
+ * A position in a store's history, between two events. It is also a position for other projects, though
+ * some of their earlier events may come after it. Only the store can interpret it.
  */
 export type FeedCursor = Branded<string, "@tenure/core/FeedCursor">
 
-/** Brands text as a cursor. Throws a `TypeError` if it cannot be one of any store. */
+/** Brands text as a cursor. Throws a `TypeError` if it cannot belong to any store. */
 export const FeedCursor = brandedWhere<string, FeedCursor>(
   "cursor",
   "a cursor of the feed, as a page or an event has it",
   (text) => /^[\w.~-]{1,8192}$/.test(text),
 )
 
-/** Where to start: at the oldest event that is kept, now, or at a place. */
+/** Where to start: at the oldest kept event, now, or after a cursor. */
 export type FeedStart = "start" | "now" | FeedCursor
 
 /** An event, and the place after it. */
@@ -29,7 +29,7 @@ export interface FeedEvent extends Event {
   readonly cursor: FeedCursor
 }
 
-/** Events that follow each other. */
+/** Consecutive events. */
 export interface FeedPage {
   readonly events: ReadonlyArray<FeedEvent>
   /** The place after these events. */
@@ -38,26 +38,30 @@ export interface FeedPage {
   readonly isLast: boolean
 }
 
-/** The most events of a page, and about the most bytes of their bodies; one event may be longer. */
+/**
+ * A page's maximum number of events, and approximately of bytes in their bodies; a single event may be
+ * longer.
+ */
 export interface FeedPageSize {
   readonly events: number
   readonly bytes: number
 }
 
 /**
- * The feed cannot go on from a cursor without a gap: it is older than the events that are kept, or of
- * another history, such as that before a restore.
+ * The feed cannot continue from a cursor without a gap: its next events were deleted, or it belongs to
+ * another history, such as the one before a restore.
  */
 export class CursorExpired extends Data.TaggedError("CursorExpired") {
   override readonly message = "The feed cannot go on from this cursor without a gap."
 }
 
-/** Reads the events of one history. */
+/** Reads one history's events. */
 export interface FeedHistory {
   /**
-   * Reads the next events of some projects. A page that is not the last one is full: it has as many events as
-   * asked for, or about as many bytes. Fails with `ProjectNotFound` if none of the projects exists, whatever
-   * the cursor is, and with `CursorExpired`, also if the text was never a cursor of this history.
+   * Reads some projects' next events. Every page but the last is full: it has the requested number of
+   * events, or about the requested number of bytes. Fails with `ProjectNotFound` if none of the
+   * projects exists, whatever the cursor, and with `CursorExpired`, also for text that was never a
+   * cursor in this history.
    */
   readonly read: (
     projects: readonly [ProjectId, ...ReadonlyArray<ProjectId>],
@@ -67,18 +71,18 @@ export interface FeedHistory {
 }
 
 /**
- * Reads events in the order in which they became visible.
+ * Reads events in the order they became visible.
  *
- * A page has all events that are stored between two places, however late the transactions commit that
- * store them: an event becomes visible after the cursor of each page that has been read before. So
- * nobody who goes on from page to page misses an event, or gets one twice.
+ * A page has all stored events between two positions, however late their transactions commit: an event
+ * becomes visible after the cursors of all pages read before. A reader going from page to page thus
+ * neither misses an event nor gets one twice.
  */
 export class FeedStore extends Context.Service<
   FeedStore,
   FeedHistory & {
     /**
-     * The histories of which the store consists, and that of a project, if it has several. A cursor of one
-     * has expired in the others, and `read` is for projects of one.
+     * The store's histories, and a function to find a project's, if it has several. A cursor from one
+     * has expired in the others, and `read` only accepts projects from one.
      */
     readonly histories?: {
       readonly all: readonly [FeedHistory, ...ReadonlyArray<FeedHistory>]

@@ -7,9 +7,8 @@ import type { FeedEvent } from "./feed-store.ts"
 import { Feed, type FeedFailure, type FeedQuery } from "./feed.ts"
 
 /**
- * Returns the events of a project, those that are stored and then those that come, until the feed closes.
- * An event has the cursor from which to go on after it.
- *
+ * Returns a project's events, stored ones and then new ones, until the feed closes. Each event has the
+ * cursor to continue after it.
  * @example
  * ```ts
  * import * as Console from "effect/Console"

@@ -1,4 +1,6 @@
-/** What one follower of the feed watches: the new events of a project, until it takes them. */
+/**
+ * The feed: subscriptions to new events, one reader for all followers in the process, and the service.
+ */
 
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -23,18 +25,18 @@ import {
   FeedStore,
 } from "./feed-store.ts"
 
-/** New events of one project, oldest first, and the place after them. */
+/** A project's new events, oldest first, and the position after them. */
 export interface EventBatch {
   readonly events: ReadonlyArray<FeedEvent>
   readonly cursor: FeedCursor
 }
 
-// How many batches wait for a follower that is slower than the events.
+// How many batches wait for a slow follower.
 const mostBatches = 16
 
 const none: ReadonlyArray<EventBatch> = []
 
-/** A watch of a project. An idle one is no more than this object, because there may be thousands. */
+/** A subscription to a project. While idle, it is just this object, because there may be thousands. */
 export class Subscription {
   readonly projectId: ProjectId
   private readonly all: Set<Subscription>
@@ -42,7 +44,7 @@ export class Subscription {
   private batches = none
   private wake: (() => void) | undefined
 
-  /** @param all - the watches that have not ended, of which this is one now */
+  /** @param all - the open subscriptions, now including this one */
   constructor(projectId: ProjectId, all: Set<Subscription>) {
     this.projectId = projectId
     this.all = all
@@ -55,8 +57,8 @@ export class Subscription {
   }
 
   /**
-   * Waits until the watch has begun, or ended: what is not visible to a read that begins later comes in a
-   * batch. So may some of what is visible to it, but nothing that was visible to a read before the watch.
+   * Waits until the subscription has begun or ended. Events invisible to a read started afterwards
+   * arrive in a batch. Some visible ones may too, but none visible to a read before the subscription.
    */
   get begun(): Effect.Effect<void> {
     return (this.beginning ?? open).await
@@ -74,7 +76,10 @@ export class Subscription {
     return batch
   }
 
-  /** Calls a function once, when there is a batch or the watch ends, in place of the one before. */
+  /**
+   * Calls a function once, when there is a batch or the subscription ends. Replaces the previous
+   * function.
+   */
   whenReady(wake: () => void): void {
     if (this.hasEnded || this.batches.length > 0) wake()
     else this.wake = wake
@@ -93,13 +98,13 @@ export class Subscription {
     this.call()
   }
 
-  /** Ends the watch, without the batches that wait. */
+  /** Ends the subscription and drops waiting batches. */
   end(): void {
     this.stop()
     this.call()
   }
 
-  /** Ends the watch, whose follower does not wait any more. */
+  /** Ends the subscription after its follower has stopped waiting. */
   stop(): void {
     this.all.delete(this)
     this.batches = none
@@ -115,8 +120,6 @@ export class Subscription {
 
 const open = Latch.makeUnsafe(true)
 
-/** Reads new events once for everybody in the process who follows the feed of a history. */
-
 /** Reads new events. */
 interface SharedTail {
   /** Watches a project until the watch is stopped. */
@@ -125,17 +128,17 @@ interface SharedTail {
 
 const pageSize: FeedPageSize = { events: 500, bytes: 262_144 }
 
-// What a follower may hold at a time. One event may be longer.
+// A follower's maximum buffer. A single event may be longer.
 const maxBatchBytes = 65_536
 
-// How long to wait for the next read if nothing in this process tells of an event.
+// The pause before the next read, unless this process reports an event.
 const shortestPauseMillis = 25
 const longestPauseMillis = 250
 
-// How long to wait after a read that ended in a defect.
+// The pause after a read with a defect.
 const retryPause = "1 second"
 
-/** Makes batches of the new events of a project. */
+/** Splits a project's new events into batches. */
 const batchesOf = (
   events: ReadonlyArray<FeedEvent>,
   cursor: EventBatch["cursor"],
@@ -153,7 +156,7 @@ const batchesOf = (
   return start < events.length ? [...batches, { events: events.slice(start), cursor }] : batches
 }
 
-/** Makes batches of new events, by their projects. */
+/** Splits new events into batches by project. */
 const batchesByProject = (events: ReadonlyArray<FeedEvent>, cursor: EventBatch["cursor"]) => {
   const byProject = new Map<ProjectId, Array<FeedEvent>>()
   for (const event of events) {
@@ -192,14 +195,14 @@ const makeSharedTail = Effect.fnUntraced(function* (
     }
   }
 
-  /** Reads what has come since the last read, or finds the place to begin. Returns whether that is all. */
+  /** Reads new events, or finds the starting position. Returns whether that is all. */
   const read = Effect.suspend(() => {
     const asked = [...watches]
     const projects = [...new Set(asked.map(({ projectId }) => projectId))]
     if (!isSome(projects)) return Effect.succeed(true)
     return Effect.match(history.read(projects, from, pageSize), {
       onSuccess: (page) => {
-        // Who joins has read beyond the place of this page, so some of its events would come twice.
+        // New subscribers have read beyond this page's start: some of its events would arrive twice.
         hand(page)
         if (page.isLast) for (const watch of asked) watch.begin()
         return page.isLast
@@ -215,7 +218,7 @@ const makeSharedTail = Effect.fnUntraced(function* (
   const step = Effect.gen(function* () {
     if (watches.size === 0) {
       yield* joined.await
-      // Nobody needs what has come meanwhile.
+      // Nobody needs the events in between.
       from = "now"
       pauseMillis = shortestPauseMillis
     }
@@ -225,7 +228,7 @@ const makeSharedTail = Effect.fnUntraced(function* (
     if (isAll) yield* Effect.raceAllFirst([pause, published, joined.await])
   })
 
-  // The place stays, so those who watch miss nothing when the store works again.
+  // The position stays, so subscribers miss nothing when the store works again.
   const next = Effect.catchCause(step, (cause) =>
     Effect.andThen(reading.failed(cause), Effect.sleep(retryPause)),
   )
@@ -241,9 +244,7 @@ const makeSharedTail = Effect.fnUntraced(function* (
   }
 })
 
-/** Follows the feed of a project from page to page: first what is stored, then what comes. */
-
-/** Which events to read. */
+/** The events to read. */
 export interface FollowRequest {
   readonly projectId: ProjectId
   readonly from: FeedStart
@@ -253,16 +254,16 @@ export interface FollowRequest {
 /** Why a step from page to page fails. */
 export type FollowFailure = ProjectNotFound | CursorExpired | StoreUnavailable
 
-/** What all followers share. */
+/** The reader shared by all followers. */
 export interface PageSource {
   readonly tail: SharedTail
-  /** Reads a page, of at most what a follower may hold at a time. */
+  /** Reads a page, limited by a follower's buffer. */
   readonly read: (asked: FollowRequest) => Effect.Effect<FeedPage, FollowFailure>
   /** Waits until the feed is closing. */
   readonly closing: Effect.Effect<void>
 }
 
-/** Leaves out the events of other types. */
+/** Removes events with other types. */
 const filterTypes = (page: FeedPage, types: FollowRequest["types"]): FeedPage =>
   types === undefined
     ? page
@@ -273,15 +274,12 @@ const noIds: ReadonlySet<EventId> = new Set()
 const idsOf = ({ events }: FeedPage): ReadonlySet<EventId> =>
   events.length === 0 ? noIds : new Set(events.map(({ id }) => id))
 
-/**
- * Returns pages of events, one after the other, each of about 64 KiB at most. Whoever makes a follower
- * stops it.
- */
+/** Returns consecutive pages of about 64 KiB at most. The creator must stop it. */
 export class Follower {
   private readonly source: PageSource
   private asked: FollowRequest
   private watch: Subscription | undefined
-  /** What was read after the watch had begun, and may come in a batch, too. */
+  /** Events read since the subscription began: they may also arrive in a batch. */
   private known = noIds
 
   constructor(source: PageSource, asked: FollowRequest) {
@@ -289,14 +287,14 @@ export class Follower {
     this.asked = asked
   }
 
-  /** Returns what is stored of the next events, with the place after them: maybe none. Call it first. */
+  /** Returns the next stored events, possibly none, and the position after them. Call it first. */
   get stored(): Effect.Effect<FeedPage, FollowFailure> {
     return Effect.map(this.read, (page) => this.reach(page))
   }
 
   /**
-   * Returns the next events, of which there is at least one, with the place after them; `undefined` if
-   * there are none yet. Can be called again after a failure.
+   * Returns the next events, at least one, and the position after them; `undefined` if there are none
+   * yet. Can be called again after a failure.
    */
   ready(): Effect.Effect<FeedPage | undefined, FollowFailure> {
     return Effect.suspend(() => {
@@ -308,7 +306,7 @@ export class Follower {
     })
   }
 
-  /** Calls a function once, when there may be events, in place of the one before. */
+  /** Calls a function once, when there may be events. Replaces the previous function. */
   whenReady(wake: () => void): void {
     if (this.watch === undefined) wake()
     else this.watch.whenReady(wake)
@@ -349,8 +347,8 @@ export class Follower {
   }
 
   /**
-   * Takes the next batches, up to one that has something new. The place after any other may be before the
-   * one that is reached.
+   * Takes batches up to the first with something new. Earlier batches' positions may precede the
+   * current one.
    */
   private take(): FeedPage | undefined {
     for (let batch = this.watch?.take(); batch !== undefined; batch = this.watch?.take()) {
@@ -366,7 +364,7 @@ export class Follower {
     return filterTypes({ events: unknown, cursor, isLast: true }, this.asked.types)
   }
 
-  /** Reads what is stored. At its end, begins a watch. */
+  /** Reads stored events. At their end, subscribes. */
   private get catchUp(): Effect.Effect<FeedPage, FollowFailure> {
     return Effect.flatMap(this.read, (page) =>
       page.events.length > 0 || !page.isLast
@@ -378,7 +376,7 @@ export class Follower {
     )
   }
 
-  /** Begins a watch. Without a second read, it would leave out what came before it. */
+  /** Subscribes. Without a second read, earlier events would be missed. */
   private watchFrom(page: FeedPage): Effect.Effect<FeedPage, FollowFailure> {
     this.reach(page)
     const watch = this.source.tail.watch(this.asked.projectId)
@@ -391,8 +389,6 @@ export class Follower {
   }
 }
 
-/** Signals of hosts, as effects. */
-
 /** Waits until a signal aborts. Without a signal, waits forever. */
 export const aborted = (signal: AbortSignal | undefined): Effect.Effect<void> =>
   signal === undefined
@@ -404,18 +400,16 @@ export const aborted = (signal: AbortSignal | undefined): Effect.Effect<void> =>
         return Effect.sync(() => signal.removeEventListener("abort", abort))
       })
 
-/** The service for reading events in the order in which they were stored, which hosts and the API call. */
-
-/** Which events to read. */
+/** The events to read. */
 export interface FeedQuery {
   readonly projectId: string
-  /** The cursor of an event or of a page; `"start"` for the oldest event that is kept. By default, now. */
+  /** An event's or a page's cursor; `"start"` for the oldest kept event. Default: now. */
   readonly after?: string | undefined
-  /** Only events of these types. By default, of all types. */
+  /** Only events with these types. Default: all. */
   readonly types?: ReadonlyArray<string> | undefined
 }
 
-/** Which page to read. */
+/** The page to read. */
 export interface FeedPageQuery extends FeedQuery {
   /** The most events: 1 to 1,000. By default 100. */
   readonly limit?: number | undefined
@@ -431,10 +425,10 @@ export type FeedFailure = InvalidInput | FollowFailure
 const mostEvents = 1000
 const maxPageBytes = 1_048_576
 
-// What a follower may hold at a time.
+// A follower's maximum buffer.
 const maxFollowedBytes = 65_536
 
-// How many pages are read if none has an event of the types asked for. The caller may go on from there.
+// How many pages to read without an event of the requested types. The caller may continue from there.
 const mostEmpty = 10
 
 const limits = Setting.withDefault(Setting.integer({ most: mostEvents }), 100)

@@ -5,10 +5,10 @@ import * as Data from "effect/Data"
 import { sha256 } from "../base/bytes.ts"
 import { type ApiKeyId, type ProjectId, branded } from "../base/values.ts"
 
-/** The SHA-256 digest of a token, in hexadecimal. Stores keep it in place of the token. */
+/** A token's SHA-256 digest in hexadecimal. Stores keep it instead of the token. */
 export type TokenDigest = Branded<string, "@tenure/core/TokenDigest">
 
-/** Brands a digest that a store has kept. */
+/** Brands a stored digest. */
 export const TokenDigest = branded<string, TokenDigest>()
 
 /** An API key as stored. */
@@ -16,9 +16,9 @@ export interface ApiKey {
   readonly id: ApiKeyId
   readonly digest: TokenDigest
   readonly role: Role
-  /** What people call the key. */
+  /** The key's name for people. */
   readonly name: string | undefined
-  /** The projects the key opens, or `"all"` for those there are and will be. */
+  /** The key's projects, or `"all"` for all existing and future ones. */
   readonly projects: ReadonlySet<ProjectId> | "all"
   /** In milliseconds since the epoch, as all instants here. */
   readonly createdAt: number
@@ -47,7 +47,7 @@ export class ApiKeyRevoked extends Data.TaggedError("ApiKeyRevoked")<{
   }
 }
 
-/** The token is that of an API key with another role. */
+/** The token belongs to an API key with another role. */
 export class ApiKeyConflict extends Data.TaggedError("ApiKeyConflict")<{
   readonly keyId: string
   readonly role: Role
@@ -58,8 +58,8 @@ export class ApiKeyConflict extends Data.TaggedError("ApiKeyConflict")<{
 }
 
 /**
- * The key was issued before, by a call with the same idempotency key. Its token cannot be shown again: who
- * has not got it revokes the key and issues another.
+ * A call with the same idempotency key has already issued the key. Its token cannot be disclosed again:
+ * if it is lost, revoke the key and issue another.
  */
 export class ApiKeyIssued extends Data.TaggedError("ApiKeyIssued")<{
   readonly keyId: string
@@ -76,9 +76,8 @@ export const isUsable = (key: ApiKey, now: number): boolean =>
 const tokenPattern = /^[\x21-\x7e]([\x20-\x7e]{0,1022}[\x21-\x7e])?$/
 
 /**
- * Tells whether a value can be a bearer token: 1 to 1,024 characters of visible ASCII, with spaces
- * only inside. The `b64token` of RFC 6750 allows fewer, but clients of a host may already have tokens
- * of other forms.
+ * Tells whether a value can be a bearer token: 1 to 1,024 visible ASCII characters, with spaces only
+ * inside. RFC 6750's `b64token` allows fewer, but a host's clients may already have other tokens.
  */
 export const isToken = (value: string): boolean =>
   typeof value === "string" && tokenPattern.test(value)
@@ -87,19 +86,19 @@ const utf8 = new TextEncoder()
 // Calls are synchronous, so they can share one buffer.
 const scratch = new Uint8Array(3 * 1024)
 
-/** The UTF-8 encoding of text, valid until the next call. Every token fits into the shared buffer. */
+/** Returns text in UTF-8, valid until the next call. Every token fits into the shared buffer. */
 const bytesOf = (text: string): Uint8Array => {
   const { read, written } = utf8.encodeInto(text, scratch)
   return read === text.length ? scratch.subarray(0, written) : utf8.encode(text)
 }
 
-/** The character code of a hexadecimal digit. */
+/** Returns a hexadecimal digit's character code. */
 const digitCode = (digit: number): number => digit + (digit < 10 ? 0x30 : 0x57)
 
-// Shared, too: an array that grows for each token costs more than the digits.
+// Shared too, because growing an array for each token costs more than the digits.
 const codes = Array.from({ length: 64 }, () => 0)
 
-// Appending to a string digit by digit makes a rope, which a `Map` flattens before it looks it up.
+// Appending digit by digit creates a rope, and a `Map` flattens it before each look-up.
 const toHex = (bytes: Uint8Array): string => {
   for (let index = 0; index < 32; index++) {
     const byte = bytes[index] ?? 0
@@ -109,13 +108,11 @@ const toHex = (bytes: Uint8Array): string => {
   return String.fromCharCode(...codes)
 }
 
-/** Computes the digest under which a token is stored and found. */
+/** Computes a token's digest. */
 export const digestToken = (token: string): TokenDigest =>
   TokenDigest(toHex(sha256(bytesOf(token))))
 
-/** Roles: what the holder of an API key, or whom the host identified, may do. */
-
-/** Every role. Each may also do what those before it may. */
+/** All roles. Each includes its predecessors' permissions. */
 export const roles = ["client", "operator", "admin"] as const
 
 /**
@@ -127,24 +124,22 @@ export const roles = ["client", "operator", "admin"] as const
  */
 export type Role = (typeof roles)[number]
 
-/** Tells whether a role may do what another one may. */
+/** Tells whether a role includes another one. */
 export const roleCovers = (role: Role, needed: Role): boolean =>
   roles.indexOf(role) >= roles.indexOf(needed)
-
-/** Tickets: each lets a page in a browser follow the feed once, without the key that it stands for. */
 
 /** A ticket as stored. */
 export interface Ticket {
   readonly digest: TokenDigest
-  /** Whose ticket it is: an API key's, or whom else the host identified. */
+  /** The principal: an API key's id, or one from the host. */
   readonly keyId: ApiKeyId
-  /** The digest of the token of the API key; `undefined` if the host identified the sender. */
+  /** The digest of the API key's token; `undefined` if the host identified the principal. */
   readonly keyDigest: TokenDigest | undefined
-  /** The projects whose feeds the ticket opens, if its key opens them; or `"all"` that the key opens. */
+  /** The ticket's projects, if still open to its key; or `"all"` projects open to its key. */
   readonly projects: ReadonlySet<ProjectId> | "all"
 }
 
-/** The key has as many tickets as it may have. None of them lives longer than a minute. */
+/** The key has the maximum number of tickets. None lives longer than a minute. */
 export class TicketLimitReached extends Data.TaggedError("TicketLimitReached")<{
   readonly keyId: string
 }> {

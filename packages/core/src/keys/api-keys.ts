@@ -1,6 +1,6 @@
 /**
- * A cache of API keys, so that most requests are authenticated without the store. Digests without a
- * key are cached apart: guessed tokens cannot evict keys.
+ * The API key service, with a cache: most requests are authenticated without the store. Unknown digests
+ * are cached separately, so guessed tokens cannot evict keys.
  */
 
 import * as Context from "effect/Context"
@@ -54,20 +54,20 @@ import {
 } from "./api-key.ts"
 import { ApiKeyStore, type KeyScope } from "./store.ts"
 
-/** What the store answered. */
+/** The store's answer. */
 interface Entry {
   /** The key, or `undefined` if the store has none. */
   readonly key: ApiKey | undefined
-  /** The tick at which the store was asked. */
+  /** The tick when the store was asked. */
   readonly at: number
 }
 
-/** A cache of keys by the digests of their tokens. `now` is by the monotonic clock. */
+/** Caches keys by token digest. `now` is by the monotonic clock. */
 interface KeyCache {
   /**
-   * Returns the entry of a digest, if there is one that is valid at `now`.
+   * Returns a digest's entry if it is valid at `now`.
    *
-   * @param mostAge - how old it may be, in milliseconds, if that is less than the life of an entry
+   * @param mostAge - its maximum age in milliseconds, if shorter than an entry's life
    */
   readonly find: (digest: TokenDigest, now: number, mostAge?: number) => Entry | undefined
   /**
@@ -75,11 +75,11 @@ interface KeyCache {
    * caches the answer unless a key was changed meanwhile, since the answer could be older.
    */
   readonly begin: (digest: TokenDigest, now: number) => (key: ApiKey | undefined) => void
-  /** Drops the entry of a digest whose key was changed. */
+  /** Drops a changed key's entry. */
   readonly invalidate: (digest: TokenDigest) => void
-  /** Drops the entry of a key that was revoked. */
+  /** Drops a revoked key's entry. */
   readonly invalidateKey: (keyId: ApiKeyId) => void
-  /** Drops the entries of the keys that open a project which was deleted. */
+  /** Drops the entries for a deleted project's keys. */
   readonly invalidateProject: (projectId: ProjectId) => void
 }
 
@@ -90,7 +90,7 @@ const opens = ({ projects }: ApiKey, projectId: ProjectId): boolean =>
   projects !== "all" && projects.has(projectId)
 
 /**
- * Makes an empty cache of at most 10,000 keys and 10,000 digests without a key.
+ * Creates an empty cache for at most 10,000 keys and 10,000 unknown digests.
  *
  * @param life - how long an entry is valid, in milliseconds
  */
@@ -135,27 +135,27 @@ const makeKeyCache = (life: number): KeyCache => {
 }
 
 /**
- * Records when keys are used, apart from the requests that use them. A use is noted when the key is
- * looked up in the store, and only if the store knows of none in the minute before. So all processes
- * together write about once a minute for a key, however many requests it sends.
+ * Records when keys are used, outside the requests. A use is noted when the key is looked up in the
+ * store, unless the store knows another in the minute before. All processes together thus write about
+ * once a minute per key, however many requests it sends.
  */
 
-/** Takes note of a use of a key at `now`, in milliseconds since the epoch. */
+/** Notes a key's use at `now`, in milliseconds since the epoch. */
 type Note = (key: ApiKey, now: number) => void
 
 const precisionMillis = 60_000
 
-// The most keys in one write. What goes beyond is noted at the next look-up.
+// The maximum number of keys in one write. Others are noted at their next look-up.
 const mostKeys = 10_000
 
-/** The pause after a write. What is noted meanwhile is written together. */
+/** The pause after a write. Uses noted meanwhile are written together. */
 const pause = "1 second"
 
 /** Tells whether a use at `now` is worth a write. */
 const isDue = ({ lastUsedAt }: Pick<ApiKey, "lastUsedAt">, now: number): boolean =>
   lastUsedAt === undefined || now - lastUsedAt >= precisionMillis
 
-/** Starts to write what is noted, until the scope closes. Uses that cannot be written are dropped. */
+/** Writes noted uses until the scope closes. Drops those it cannot write. */
 const makeLastUsedRecorder = Effect.fnUntraced(function* (store: ApiKeyStore["Service"]) {
   const writing = makeOutageReporter(yield* Faults, "The last use of API keys cannot be recorded")
   const isNoted = yield* Latch.make()
@@ -180,13 +180,11 @@ const makeLastUsedRecorder = Effect.fnUntraced(function* (store: ApiKeyStore["Se
   return note
 })
 
-/** The service for API keys: issues, revokes and lists them, and finds the key of a token. */
-
-/** The options of API keys. */
+/** Options for API keys. */
 export const apiKeysOptions = Setting.object({
   /**
-   * How long this process caches an API key; 0 asks the store each time. A key that another process
-   * revokes works that much longer. Default: `"10 seconds"`.
+   * How long this process caches an API key; 0 asks the store each time. A key revoked by another
+   * process works that much longer. Default: `"10 seconds"`.
    */
   keyCacheLife: Setting.withDefault(Setting.duration({ least: 0, most: 3_600_000 }), "10 seconds"),
 })
@@ -199,13 +197,16 @@ export interface ApiKeysSettings extends Setting.OutputOf<typeof apiKeysOptions>
 
 /** The key to issue. */
 export interface Issue {
-  /** Ids of the projects that the key opens, at least one; or `"all"` for those there are and will be. */
+  /** The ids of the key's projects, at least one; or `"all"` for all existing and future ones. */
   readonly projects: ReadonlyArray<string> | "all"
-  /** What the holder may do: `"client"` (default), `"operator"` or `"admin"`. */
+  /** The holder's role: `"client"` (default), `"operator"` or `"admin"`. */
   readonly role?: Role | undefined
-  /** What people call the key: 1 to 255 characters, none of them a control character. */
+  /** The key's name for people: 1 to 255 characters, without control characters. */
   readonly name?: string | undefined
-  /** A token that clients already use: 1 to 1,024 characters of visible ASCII. By default, a new one is made. */
+  /**
+   * A token clients already use: 1 to 1,024 visible ASCII characters. By default, a new one is
+   * generated.
+   */
   readonly token?: string | undefined
   /**
    * When the key expires: a `Date`, text in the form `YYYY-MM-DDTHH:mm:ss.sssZ` or milliseconds since
@@ -213,8 +214,8 @@ export interface Issue {
    */
   readonly expiresAt?: InstantInput | undefined
   /**
-   * Issues the key once, however often the call is repeated within 24 hours: 1 to 255 visible characters
-   * of ASCII. A repetition fails with `ApiKeyIssued`, which has the id of the key.
+   * Issues the key once, however often the call is repeated within 24 hours: 1 to 255 visible ASCII
+   * characters. A repetition fails with `ApiKeyIssued`, containing the key's id.
    */
   readonly idempotencyKey?: IdempotencyKeyInput | undefined
 }
@@ -222,42 +223,41 @@ export interface Issue {
 /** How a key is revoked. */
 export interface Revoking {
   /**
-   * Revokes the key only if it opens at least one of these projects and no other, and otherwise fails as
-   * if there were none; `"all"` by default.
+   * Revokes the key only if it opens at least one of these projects and no other; otherwise fails as if
+   * it did not exist. Default: `"all"`.
    */
   readonly within?: KeyScope | undefined
   /**
-   * Revokes the key once, however often the call is repeated within 24 hours: 1 to 255 visible
-   * characters of ASCII.
+   * Revokes the key once, however often the call is repeated within 24 hours: 1 to 255 visible ASCII
+   * characters.
    */
   readonly idempotencyKey?: IdempotencyKeyInput | undefined
 }
 
-/** A key that was issued. Only its digest is stored, so the token cannot be shown again. */
+/** An issued key. Only its digest is stored, so the token cannot be disclosed again. */
 export interface Issued {
   readonly id: ApiKeyId
   readonly token: string
 }
 
-/** A key without the digest of its token. */
+/** A key without its token's digest. */
 export type Listed = Omit<ApiKey, "digest">
 
-/** Which keys are listed. */
+/** A page of keys. */
 export interface Page {
-  /** The id of a key in the list: lists only keys issued after it. */
+  /** A key's id: lists only keys issued after it. */
   readonly after?: string | undefined
   /** The most keys to return, 1 to 10,000; 100 by default. */
   readonly limit?: number | undefined
-  /** Lists only keys that open at least one of these projects and no other; `"all"` by default. */
+  /** Lists only keys that open at least one of these projects and no other. Default: `"all"`. */
   readonly within?: KeyScope | undefined
 }
 
 /**
- * Issues, revokes and lists API keys. Every method fails with `StoreUnavailable` if the store does
- * not answer. The methods that change keys take an origin, which the audit trail keeps: who asked for
- * the change, and in which request. They fail with `IdempotencyMismatch` if the idempotency key was
- * used for another call, and with `IdempotencyInProgress` if the first call with it takes too long.
- *
+ * Issues, revokes and lists API keys. Every method fails with `StoreUnavailable` if the store does not
+ * answer. Methods with an effect take an origin for the audit trail: who asked for the change, and in
+ * which request. They fail with `IdempotencyMismatch` if the idempotency key belongs to another call,
+ * and with `IdempotencyInProgress` if the first call with it takes too long.
  * @example
  * ```ts
  * import * as Effect from "effect/Effect"
@@ -280,12 +280,12 @@ export class ApiKeys extends Context.Service<
   ApiKeys,
   {
     /**
-     * Issues a key. If the token is an existing key's, that key opens the projects as well, and its
-     * name and expiry stay as they are.
+     * Issues a key. If the token belongs to an existing key, that key also gets the projects, and its
+     * name and expiry stay unchanged.
      *
-     * Fails with `InvalidInput` if an argument is invalid, with `ProjectNotFound`, with
-     * `ApiKeyRevoked` if the token is a revoked key's, and with `ApiKeyConflict` if it is that of a key
-     * with another role. With an idempotency key, it fails with `ApiKeyIssued` if it was made before.
+     * Fails with `InvalidInput` if an argument is invalid, with `ProjectNotFound`, with `ApiKeyRevoked`
+     * if the token's key is revoked, and with `ApiKeyConflict` if it has another role. With an
+     * idempotency key, fails with `ApiKeyIssued` if the key was issued before.
      */
     readonly issue: (
       key: Issue,
@@ -302,8 +302,8 @@ export class ApiKeys extends Context.Service<
     >
 
     /**
-     * Revokes a key for good: at once in this process, and within `keyCacheLife` in others that share
-     * its store. Fails with `ApiKeyNotFound`, and with `InvalidInput` if an argument is invalid.
+     * Revokes a key permanently: at once in this process, and within `keyCacheLife` in others on the
+     * same store. Fails with `ApiKeyNotFound`, and with `InvalidInput` if an argument is invalid.
      */
     readonly revoke: (
       keyId: string,
@@ -319,13 +319,13 @@ export class ApiKeys extends Context.Service<
       page?: Page,
     ) => Effect.Effect<ReadonlyArray<Listed>, InvalidInput | StoreUnavailable>
 
-    /** Returns the key of a token, or `undefined` if the token is unknown, revoked or expired. */
+    /** Returns a token's key, or `undefined` if the token is unknown, revoked or expired. */
     readonly authenticate: (token: string) => Effect.Effect<ApiKey | undefined, StoreUnavailable>
 
     /**
-     * Returns the key whose token has a digest, as `authenticate` does.
+     * Returns the key by its token's digest, as `authenticate` does.
      *
-     * @param mostAge - how old the store's answer may be, in milliseconds, if that is less than
+     * @param mostAge - the maximum age of the store's answer in milliseconds, if shorter than
      *   `keyCacheLife`
      */
     readonly byDigest: (
@@ -333,7 +333,7 @@ export class ApiKeys extends Context.Service<
       mostAge?: number,
     ) => Effect.Effect<ApiKey | undefined, StoreUnavailable>
 
-    /** Returns the key of a token as `authenticate` does if it is cached, and never asks the store. */
+    /** Returns a token's key as `authenticate` does, but only from the cache. */
     readonly recall: (token: string) => Effect.Effect<ApiKey | undefined>
   }
 >()("@tenure/core/ApiKeys") {
@@ -385,7 +385,7 @@ const make = Effect.fnUntraced(function* ({ keyCacheLife }: ApiKeysSettings) {
 
   const makeToken = () => `tnr_${encodeBase64Url(crypto.getRandomValues(new Uint8Array(32)))}`
 
-  /** Finds a live key in the store, caches the answer, and takes note of the use. */
+  /** Finds a live key in the store, caches the answer, and notes the use. */
   const find = (digest: TokenDigest, now: Moment) => {
     const fill = cache.begin(digest, now.tick)
     return Effect.map(store.find(digest), (found) => {

@@ -1,47 +1,44 @@
-/** Who sends a request, for hosts that authenticate requests themselves. */
+/** The principal behind a request, including those authenticated by the host. */
 
 import * as Predicate from "effect/Predicate"
 import { ApiKeyId, copyOwn } from "../base/values.ts"
 import { type Role, type Ticket, type TokenDigest, roles } from "./api-key.ts"
 
-/** The sender of a request, as a host identifies it. Only its own properties are read. */
+/** A principal identified by the host. Only own properties are read. */
 export interface Identity {
   /**
-   * Takes the place of an API key's id: requests are counted under it, and the audit trail keeps it.
-   * 1 to 255 characters, none of them a control character.
+   * Replaces an API key's id in rate limits and in the audit trail: 1 to 255 characters, without
+   * control characters.
    */
   readonly keyId: string
-  /** Ids of the projects that the sender may use, or `"all"`. */
+  /** The ids of the principal's projects, or `"all"`. */
   readonly projects: ReadonlyArray<string> | ReadonlySet<string> | "all"
-  /** What the sender may do. Default: `"client"`. */
+  /** The principal's role. Default: `"client"`. */
   readonly role?: Role | undefined
-  /** Whether the sender may see what the role may see, and change nothing. Default: `false`. */
+  /** Whether the principal may see everything its role allows, but change nothing. Default: `false`. */
   readonly readOnly?: boolean | undefined
 }
 
-/** A host's own authentication. Returns who sent a request, or `undefined` if it is not authenticated. */
+/** A host's own authentication. Returns a request's principal, or `undefined` without one. */
 export type Authenticate<Request> = (
   request: Request,
 ) => Identity | undefined | PromiseLike<Identity | undefined>
 
-/**
- * The sender of an authenticated request: the holder of an API key or of a ticket, or whom the host
- * identified.
- */
+/** An authenticated request's principal: an API key, a ticket, or an identity from the host. */
 export interface Principal {
   readonly keyId: ApiKeyId
   readonly role: Role
-  /** Ids of the projects that the sender may use. */
+  /** The ids of the principal's projects. */
   readonly projects: ReadonlySet<string> | "all"
   /** Whether the sender may change nothing. */
   readonly isReadOnly: boolean
-  /** The digest of the token, for the holder of an API key. */
+  /** The token's digest, for an API key. */
   readonly digest?: TokenDigest
-  /** The ticket, for its holder, who may only follow the feed. */
+  /** The ticket. It only allows following the feed. */
   readonly ticket?: Ticket
 }
 
-/** The sender of a request to an operation that needs no key. It opens no project. */
+/** The principal for operations without a key. It opens no project. */
 export const anonymous: Principal = {
   keyId: ApiKeyId("anonymous"),
   role: "client",
@@ -61,9 +58,9 @@ const idsOf = (projects: ReadonlyArray<string> | ReadonlySet<string>): ReadonlyS
 }
 
 /**
- * Converts the identity that a host's authentication returned.
+ * Converts an identity from the host's authentication.
  *
- * @throws TypeError if the identity is invalid, which is a fault of the host
+ * @throws TypeError if the identity is invalid: the host's fault
  */
 export const toPrincipal = (identity: Identity): Principal => {
   const { keyId, projects, readOnly = false, role = "client" } = copyOwn(identity)

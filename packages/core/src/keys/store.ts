@@ -20,14 +20,14 @@ import type {
 } from "./api-key.ts"
 
 /**
- * The keys that somebody may see and revoke: those that open at least one of these projects and no
- * other, or `"all"` keys.
+ * The keys a caller may see and revoke: those that open at least one of these projects and no other, or
+ * `"all"` keys.
  */
 export type KeyScope = ReadonlySet<string> | "all"
 
 /**
- * Stores API keys, with digests in place of their tokens. A change with an idempotency key is made once,
- * as by a `MembershipStore`.
+ * Stores API keys, with digests instead of tokens. A change with an idempotency key is made once, as in
+ * a `MembershipStore`.
  */
 export class ApiKeyStore extends Context.Service<
   ApiKeyStore,
@@ -36,10 +36,10 @@ export class ApiKeyStore extends Context.Service<
     readonly ping: Effect.Effect<void, StoreUnavailable>
 
     /**
-     * Adds a key and returns it as stored. If a key with the same digest exists, that one opens the
-     * new one's projects as well, and nothing else about it changes. If that one was revoked, the
-     * operation changes nothing and fails with `ApiKeyRevoked`; if it has another role, with
-     * `ApiKeyConflict`. The answer of a replay is the id of the key.
+     * Adds a key and returns it as stored. If a key with the same digest exists, it gets the new key's
+     * projects, and nothing else about it changes. If that key is revoked, the operation changes
+     * nothing and fails with `ApiKeyRevoked`; if it has another role, with `ApiKeyConflict`. A replay
+     * returns the key's id.
      */
     readonly add: (
       key: ApiKey,
@@ -53,8 +53,8 @@ export class ApiKeyStore extends Context.Service<
     readonly find: (digest: TokenDigest) => Effect.Effect<ApiKey | undefined, StoreUnavailable>
 
     /**
-     * Revokes a key for good. Revoking it again changes nothing. Fails with `ApiKeyNotFound` if it is
-     * not one of those that the caller may revoke.
+     * Revokes a key permanently. Revoking it again changes nothing. Fails with `ApiKeyNotFound` if the
+     * caller may not revoke it.
      */
     readonly revoke: (
       revocation: ChangeContext & { readonly keyId: ApiKeyId; readonly within: KeyScope },
@@ -64,19 +64,19 @@ export class ApiKeyStore extends Context.Service<
     >
 
     /**
-     * Records when keys were used. An earlier use than the recorded one changes nothing, and neither
-     * does one of an unknown key. A record may be left out rather than wait for a lock.
+     * Records when keys were used. Ignores uses earlier than the recorded one, and unknown keys. May
+     * skip a record rather than wait for a lock.
      */
     readonly touch: (uses: ReadonlyMap<ApiKeyId, number>) => Effect.Effect<void, StoreUnavailable>
 
-    /** Returns the names of keys, of those that have one. */
+    /** Returns the keys' names, if they have one. */
     readonly names: (
       keyIds: ReadonlySet<ApiKeyId>,
     ) => Effect.Effect<ReadonlyMap<ApiKeyId, string>, StoreUnavailable>
 
     /**
-     * Returns at most `limit` of the keys that the caller may see, oldest first: those after the key
-     * `after`. Fails with `ApiKeyNotFound` if that is not one of those that the caller may see.
+     * Returns at most `limit` keys visible to the caller, oldest first: those after the key `after`.
+     * Fails with `ApiKeyNotFound` if `after` is not visible to the caller.
      */
     readonly list: (page: {
       readonly after: ApiKeyId | undefined
@@ -88,24 +88,24 @@ export class ApiKeyStore extends Context.Service<
 
 /** The storage port for tickets. */
 
-/** What bounds the tickets of a key. */
+/** Limits for a key's tickets. */
 export interface TicketLimits {
   /** How long a ticket lives, in milliseconds, by the store's clock. */
   readonly lifeMillis: number
-  /** How many tickets of a key may live at a time. */
+  /** The maximum number of a key's live tickets. */
   readonly most: number
 }
 
 /**
- * Stores tickets for a minute, with digests in their place. A store may lose them: whoever has a lost one
- * asks for another. It takes no part in transactions of the host.
+ * Stores tickets for a minute, by digest. A store may lose them: their holders then request new ones.
+ * It takes no part in the host's transactions.
  */
 export class TicketStore extends Context.Service<
   TicketStore,
   {
     /**
-     * Adds a ticket. Fails with `TicketLimitReached` if as many of its key live as may, also of those that are
-     * added at the same time.
+     * Adds a ticket. Fails with `TicketLimitReached` if its key has the maximum number of live tickets,
+     * counting those added concurrently.
      */
     readonly add: (
       ticket: Ticket,
@@ -113,8 +113,8 @@ export class TicketStore extends Context.Service<
     ) => Effect.Effect<void, TicketLimitReached | StoreUnavailable>
 
     /**
-     * Removes a ticket and returns it; returns `undefined` if it is unknown or has expired. Of several
-     * calls for one ticket, at the same time or in several processes, only one gets it.
+     * Removes a ticket and returns it; returns `undefined` if it is unknown or expired. If several
+     * calls take the same ticket concurrently, even in several processes, only one gets it.
      */
     readonly take: (digest: TokenDigest) => Effect.Effect<Ticket | undefined, StoreUnavailable>
   }

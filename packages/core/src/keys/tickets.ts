@@ -1,4 +1,4 @@
-/** The service for tickets, with which pages in browsers follow the feed. */
+/** The ticket service: browsers follow the feed with tickets. */
 
 import * as Context from "effect/Context"
 import { WebCrypto } from "effect/crypto/WebCrypto"
@@ -19,26 +19,26 @@ import { ApiKeys } from "./api-keys.ts"
 import type { Principal } from "./identity.ts"
 import { type TicketLimits, TicketStore } from "./store.ts"
 
-/** A ticket that was issued. Only its digest is stored. */
+/** An issued ticket. Only its digest is stored. */
 export interface IssuedTicket {
   readonly ticket: string
   /** In milliseconds since the epoch. */
   readonly expiresAt: number
 }
 
-/** How long a ticket lives, and how many of a key may live at a time. */
+/** A ticket's life, and the maximum number of a key's live tickets. */
 const ticketLimits: TicketLimits = { lifeMillis: 60_000, most: 1000 }
 
-/** Issues tickets, each for the feeds of some projects, and finds out whose they are. */
+/** Issues tickets for projects' feeds, and finds their principals. */
 export class Tickets extends Context.Service<
   Tickets,
   {
     /**
-     * Issues a ticket, which can be used once within 60 seconds. Fails with `TicketLimitReached` if the
-     * key has 1,000 tickets that were not used.
+     * Issues a ticket, valid once within 60 seconds. Fails with `TicketLimitReached` if the key has
+     * 1,000 unused tickets.
      *
-     * @param principal - whose ticket it is; may use all of the projects
-     * @param projects - the projects that the ticket opens; `"all"` for all that the principal may use
+     * @param principal - the ticket's holder; may use all the projects
+     * @param projects - the ticket's projects; `"all"` for all the principal may use
      */
     readonly issue: (
       principal: Principal,
@@ -46,15 +46,15 @@ export class Tickets extends Context.Service<
     ) => Effect.Effect<IssuedTicket, TicketLimitReached | StoreUnavailable>
 
     /**
-     * Takes a ticket. Returns who may follow the feed by it: `undefined` if the ticket is unknown, was
-     * used or has expired, or if its key is not valid any more.
+     * Takes a ticket. Returns its principal; `undefined` if the ticket is unknown, used or expired, or
+     * its key is no longer valid.
      */
     readonly redeem: (ticket: string) => Effect.Effect<Principal | undefined, StoreUnavailable>
 
     /**
-     * Finds out again who may follow the feed by a ticket that was redeemed.
+     * Determines a redeemed ticket's principal again.
      *
-     * @param mostAge - how old the answer of the store of keys may be, as for `ApiKeys.byDigest`
+     * @param mostAge - the maximum age of the key store's answer, as in `ApiKeys.byDigest`
      */
     readonly renew: (
       ticket: Ticket,
@@ -68,7 +68,7 @@ export class Tickets extends Context.Service<
   )
 }
 
-/** What is left of the projects of a ticket: its key may have lost some since. */
+/** Returns a ticket's remaining projects, because its key may have lost some since. */
 const projectsOf = ({ projects }: Ticket, key: ApiKey): Principal["projects"] => {
   const { projects: opened } = key
   if (projects === "all") return opened
@@ -88,7 +88,7 @@ const make = Effect.gen(function* () {
   ): Effect.Effect<Principal | undefined, StoreUnavailable> => {
     const { keyDigest, keyId, projects } = ticket
     const holder = { keyId, role: "client", isReadOnly: true, ticket } as const
-    // Nobody but the host knows, which is asked again for the next ticket.
+    // Only the host knows, and it decides again about the next ticket.
     if (keyDigest === undefined) return Effect.succeed({ ...holder, projects })
     return Effect.map(
       apiKeys.byDigest(keyDigest, mostAge),
@@ -101,7 +101,7 @@ const make = Effect.gen(function* () {
       const { digest: keyDigest, keyId } = principal
       const ticket = makeTicket()
       const { unix } = yield* currentMoment
-      // What the host allows is known only now, and what a key opens also later.
+      // The host's permission is known only now; a key's projects can be looked up later.
       const opened = asked === "all" && keyDigest === undefined ? principal.projects : asked
       const projects = opened === "all" ? opened : new Set([...opened].filter(ProjectId.is))
       yield* store.add({ digest: digestToken(ticket), keyId, keyDigest, projects }, ticketLimits)
