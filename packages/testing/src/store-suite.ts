@@ -5,14 +5,9 @@ import { createTenure } from "@tenure/core"
 import * as Effect from "effect/Effect"
 import { expect } from "vitest"
 import { apiKeyStoreSuite, ticketStoreSuite } from "./stores/api-key-store-suite.ts"
+import { type Registry, type StoreTests, testsOn } from "./stores/declare.ts"
 import { feedStoreSuite } from "./stores/feed-store-suite.ts"
-import {
-  type Port,
-  type Registry,
-  type StoreHarness,
-  type StoreTests,
-  testsOn,
-} from "./stores/harness.ts"
+import type { Port, StoreHarness } from "./stores/harness.ts"
 import { membershipStoreSuite } from "./stores/memberships/index.ts"
 import { outboxSuite } from "./stores/outbox/index.ts"
 import { projectDirectorySuite } from "./stores/project-directory-suite.ts"

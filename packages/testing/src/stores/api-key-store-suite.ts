@@ -16,7 +16,7 @@ import {
 import * as Effect from "effect/Effect"
 import * as Fixture from "../support/fixtures.ts"
 import { p1, p2 } from "../support/fixtures.ts"
-import { type StoreTests, undone } from "./harness.ts"
+import { type StoreTests, undone } from "./declare.ts"
 
 const { apiKey, occasion, p1: apiKeyStoreSuiteP1, p2: apiKeyStoreSuiteP2 } = Fixture
 

@@ -20,7 +20,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import fc from "fast-check"
 import { change, occasion, p1, p2, u1, u2, u3, makeWebhook } from "../support/fixtures.ts"
-import type { StoreTests } from "./harness.ts"
+import type { StoreTests } from "./declare.ts"
 
 export const dayMillis = 86_400_000
 

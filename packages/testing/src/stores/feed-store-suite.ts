@@ -17,7 +17,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import fc from "fast-check"
 import { change, event, in2027, occasion, p1, p2, u1 } from "../support/fixtures.ts"
-import { HostTransaction, type StoreTests, undone } from "./harness.ts"
+import { HostTransaction, type StoreTests, undone } from "./declare.ts"
 
 const large: FeedPageSize = { events: 100, bytes: 1_000_000 }
 

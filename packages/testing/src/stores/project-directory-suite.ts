@@ -11,7 +11,7 @@ import {
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import * as Fixture from "../support/fixtures.ts"
-import type { StoreTests } from "./harness.ts"
+import type { StoreTests } from "./declare.ts"
 
 const { apiKey, occasion, once, p1, p2 } = Fixture
 

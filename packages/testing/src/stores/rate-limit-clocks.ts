@@ -12,7 +12,7 @@ import {
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import fc from "fast-check"
-import type { StoreTests } from "./harness.ts"
+import type { StoreTests } from "./declare.ts"
 import { client, five, policies, stranger, take } from "./rate-limits.ts"
 
 const day = 86_400_000

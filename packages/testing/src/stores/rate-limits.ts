@@ -16,7 +16,7 @@ import {
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import fc from "fast-check"
-import type { StoreTests } from "./harness.ts"
+import type { StoreTests } from "./declare.ts"
 
 const hour = 3_600_000
 export const five = bucketPolicy({ limit: 5, window: Millis(hour) })

@@ -17,7 +17,7 @@ import {
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Fixture from "../support/fixtures.ts"
-import { type StoreTests, undone } from "./harness.ts"
+import { type StoreTests, undone } from "./declare.ts"
 
 const { occasion, p1, p2 } = Fixture
 

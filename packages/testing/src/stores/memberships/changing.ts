@@ -27,7 +27,7 @@ import {
   u3,
   makeWebhook as newWebhook,
 } from "../../support/fixtures.ts"
-import { HostTransaction, type StoreTests } from "../harness.ts"
+import { HostTransaction, type StoreTests } from "../declare.ts"
 import { endDateOf, nowhere, prepared } from "./model.ts"
 
 /** Declares the tests. */

@@ -31,7 +31,7 @@ import {
   u2,
   makeWebhook,
 } from "../../support/fixtures.ts"
-import type { StoreTests } from "../harness.ts"
+import type { StoreTests } from "../declare.ts"
 import { answered, claims, delivered, deliveriesOf, retry, settle } from "../outbox/steps.ts"
 import { nowhere, prepared } from "./model.ts"
 

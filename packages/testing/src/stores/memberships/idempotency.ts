@@ -27,7 +27,7 @@ import {
   u3,
   makeWebhook as newWebhook,
 } from "../../support/fixtures.ts"
-import { type StoreTests, undone } from "../harness.ts"
+import { type StoreTests, undone } from "../declare.ts"
 import { nowhere, prepared } from "./model.ts"
 
 type Store = MembershipStore["Service"]

@@ -18,7 +18,7 @@ import {
   u3,
   makeWebhook as newWebhook,
 } from "../../support/fixtures.ts"
-import type { StoreTests } from "../harness.ts"
+import type { StoreTests } from "../declare.ts"
 import { endDateOf, nowhere, prepared } from "./model.ts"
 
 const everything = { userId: undefined, limit: 1000 } as const

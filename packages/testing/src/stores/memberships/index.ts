@@ -1,8 +1,8 @@
 /** Certifies a `MembershipStore`. */
 
 import { MembershipStore } from "@tenure/core/store"
+import type { StoreTests } from "../declare.ts"
 import { expirySuite } from "../expiry.ts"
-import type { StoreTests } from "../harness.ts"
 import { bulkTests, changingTests, expectingTests } from "./changing.ts"
 import { erasingTests } from "./erasing.ts"
 import { onceTests } from "./idempotency.ts"

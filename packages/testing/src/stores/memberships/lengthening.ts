@@ -27,7 +27,7 @@ import {
   u3,
   makeWebhook as newWebhook,
 } from "../../support/fixtures.ts"
-import type { StoreTests } from "../harness.ts"
+import type { StoreTests } from "../declare.ts"
 import { endDateOf, prepared } from "./model.ts"
 
 /** Extends a membership unless it ends later. Returns the result. */

@@ -5,7 +5,7 @@ import { EndDate, MembershipStore, ProjectId, type UserId } from "@tenure/core/s
 import * as Effect from "effect/Effect"
 import fc from "fast-check"
 import { change, in2027, in2029, occasion, p1, p2, u1, u2, u3 } from "../../support/fixtures.ts"
-import type { StoreTests } from "../harness.ts"
+import type { StoreTests } from "../declare.ts"
 
 /** A project's end dates by user id. */
 type Model = Map<UserId, EndDate>

@@ -32,7 +32,7 @@ import {
   makeWebhook,
   makeWebhook as newWebhook,
 } from "../../support/fixtures.ts"
-import { type StoreTests, undone } from "../harness.ts"
+import { type StoreTests, undone } from "../declare.ts"
 import { claims } from "../outbox/steps.ts"
 import { nowhere, prepared } from "./model.ts"
 

@@ -35,8 +35,8 @@ import {
   u2,
   u3,
 } from "../../support/fixtures.ts"
+import type { StoreTests } from "../declare.ts"
 import { dayMillis, inDays } from "../expiry.ts"
-import type { StoreTests } from "../harness.ts"
 import { nowhere, prepared } from "./model.ts"
 
 const listTests = ({ describe, test }: StoreTests): void => {

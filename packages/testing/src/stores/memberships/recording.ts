@@ -40,7 +40,7 @@ import {
   makeWebhook,
   makeWebhook as newWebhook,
 } from "../../support/fixtures.ts"
-import { HostTransaction, type StoreTests, undone } from "../harness.ts"
+import { HostTransaction, type StoreTests, undone } from "../declare.ts"
 import { endDateOf, prepared } from "./model.ts"
 
 const users = [u1, u2, u3]

@@ -10,7 +10,7 @@ import {
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import { event, occasion, p1, p2, makeWebhook as newWebhook } from "../../support/fixtures.ts"
-import type { StoreTests } from "../harness.ts"
+import type { StoreTests } from "../declare.ts"
 import {
   claim,
   claims,

@@ -12,7 +12,7 @@ import {
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import { event, occasion, once, p1, p2, makeWebhook } from "../../support/fixtures.ts"
-import type { StoreTests } from "../harness.ts"
+import type { StoreTests } from "../declare.ts"
 import {
   answered,
   attempt,

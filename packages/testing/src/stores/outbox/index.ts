@@ -1,7 +1,7 @@
 /** Certifies an `Outbox`. */
 
 import { Outbox } from "@tenure/core/store"
-import type { StoreTests } from "../harness.ts"
+import type { StoreTests } from "../declare.ts"
 import { claimingTests, concurrencyTests } from "./claiming.ts"
 import { backlogTests, deliveriesTests, findingTests } from "./deliveries.ts"
 import { changesTests, publishingTests, transactionTests } from "./publishing.ts"

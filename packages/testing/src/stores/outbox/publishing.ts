@@ -17,7 +17,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Fixture from "../../support/fixtures.ts"
 import { change, event, in2027, p1, u1 } from "../../support/fixtures.ts"
-import { HostTransaction, type StoreTests, undone } from "../harness.ts"
+import { HostTransaction, type StoreTests, undone } from "../declare.ts"
 import {
   claims,
   deliveriesOf,

@@ -4,7 +4,7 @@ import { expect } from "@effect/vitest"
 import { type Claim, WebhookStore } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import { event, occasion, p1, p2 } from "../../support/fixtures.ts"
-import type { StoreTests } from "../harness.ts"
+import type { StoreTests } from "../declare.ts"
 import {
   answered,
   attempt,

@@ -1,0 +1,127 @@
+/** Functions to declare the tests of a store. Apart from `harness.ts`, whose types need no fast-check. */
+
+import { expect } from "@effect/vitest"
+import type { StorePorts } from "@tenure/core/store"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import fc from "fast-check"
+import type { StoreHarness } from "./harness.ts"
+
+/** The host's transactions, on the same database as the stores. */
+export class HostTransaction extends Context.Service<
+  HostTransaction,
+  {
+    /** Runs work in a transaction, and rolls it back if the work fails. */
+    readonly run: <A, E>(
+      work: Effect.Effect<A, E, StorePorts>,
+    ) => Effect.Effect<A, unknown, StorePorts>
+  }
+>()("@tenure/testing/HostTransaction") {}
+
+/** Returns the stores together with the host's transactions. */
+const hostTransactionLayer = <Host>(
+  stores: StoreHarness<Host>["layer"],
+  transaction: NonNullable<StoreHarness<Host>["transaction"]>,
+): Layer.Layer<StorePorts | HostTransaction, unknown> =>
+  Layer.effectContext(
+    Effect.map(Layer.build(stores), (host) =>
+      Context.add(host, HostTransaction, {
+        run: (work) =>
+          Effect.updateContext(transaction(work), (own: Context.Context<StorePorts>) =>
+            Context.merge(host, own),
+          ),
+      }),
+    ),
+  )
+
+/** Runs work in a transaction and rolls it back. */
+export const undone = Effect.fnUntraced(function* <A, E>(work: Effect.Effect<A, E, StorePorts>) {
+  const { run } = yield* HostTransaction
+  let isDone = false
+  const failing = Effect.suspend(() => {
+    isDone = true
+    return Effect.fail("the host's own failure")
+  })
+  yield* Effect.flip(run(Effect.andThen(work, failing)))
+  expect(isDone).toBe(true)
+})
+
+/** Receives the tests declared by suites. */
+export interface Registry {
+  readonly describe: (name: string, declare: () => void) => void
+  readonly it: (name: string, test: Effect.Effect<unknown, unknown>) => void
+}
+
+type StoreTestsLayer = StoreHarness["layer"]
+
+/** Declares tests. They run on the stores' clock. */
+const testOn = (layer: StoreTestsLayer, { it }: Registry) => {
+  const test = <A, E>(name: string, run: () => Effect.Effect<A, E, StorePorts>): void =>
+    it(name, Effect.provide(Effect.suspend(run), layer))
+
+  /** Declares a test per case. `%s` in the name stands for the case's first element. */
+  const each =
+    <Case extends readonly [string, ...ReadonlyArray<unknown>]>(cases: ReadonlyArray<Case>) =>
+    <A, E>(name: string, run: (one: Case) => Effect.Effect<A, E, StorePorts>): void => {
+      for (const one of cases) test(name.replace("%s", one[0]), () => run(one))
+    }
+
+  return Object.assign(test, { each })
+}
+
+const usualRuns = 50
+
+/** Declares properties. Each run gets new stores. */
+const propertyOn =
+  ({ layer, runs = usualRuns }: Pick<StoreHarness, "layer" | "runs">, { it }: Registry) =>
+  <Input, E>(
+    name: string,
+    inputs: fc.Arbitrary<Input>,
+    property: (input: Input) => Effect.Effect<void, E, StorePorts>,
+  ): void =>
+    it(
+      name,
+      Effect.gen(function* () {
+        const run = Effect.runPromiseWith(yield* Effect.context())
+        const holds = fc.asyncProperty(inputs, (input) =>
+          run(
+            Effect.provide(
+              Effect.suspend(() => property(input)),
+              layer,
+            ),
+          ),
+        )
+        yield* Effect.promise(async () => fc.assert(holds, { numRuns: runs }))
+      }),
+    )
+
+/** Declares tests with the host's transactions, if the harness has any. */
+const transactionalOn =
+  <Host>({ layer, transaction }: StoreHarness<Host>, { it }: Registry) =>
+  <A, E>(name: string, run: () => Effect.Effect<A, E, StorePorts | HostTransaction>): void => {
+    if (transaction === undefined) return
+    it(name, Effect.provide(Effect.suspend(run), hostTransactionLayer(layer, transaction)))
+  }
+
+/** Declares tests with concurrent transactions from the host, if it can have several. */
+const concurrentOn = <Host>(harness: StoreHarness<Host>, registry: Registry) =>
+  transactionalOn(
+    harness.hasOneTransaction === true ? { ...harness, transaction: undefined } : harness,
+    registry,
+  )
+
+/** Returns functions to declare a store's tests. */
+export const testsOn = <Host>(harness: StoreHarness<Host>, registry: Registry) => ({
+  describe: registry.describe,
+  test: testOn(harness.layer, registry),
+  property: propertyOn(harness, registry),
+  transactional: transactionalOn(harness, registry),
+  concurrent: concurrentOn(harness, registry),
+  advance: harness.advance,
+  hasSeveralDatabases: harness.hasSeveralDatabases ?? false,
+  clockErrorMillis: harness.clockErrorMillis ?? 0,
+})
+
+/** Functions to declare a store's tests. */
+export type StoreTests = ReturnType<typeof testsOn>
