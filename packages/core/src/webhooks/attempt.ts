@@ -1,4 +1,4 @@
-/** The request of one attempt, in the form of Standard Webhooks. */
+/** Makes one attempt: signs, sends, and settles the delivery. */
 
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
@@ -42,7 +42,7 @@ import {
   decideVerdict,
 } from "./verdict.ts"
 
-/** The header fields of a request. Those that each attempt makes anew may be of another type. */
+/** A request's header fields. Fields written anew in each attempt may have another type. */
 export const signedRequestHeaders = <Own>(
   { id }: Pick<Event, "id">,
   timestamp: Own,
@@ -58,11 +58,11 @@ export const signedRequestHeaders = <Own>(
 })
 
 /**
- * Makes the request for a claimed delivery, signed by all secrets and keys of its webhook. Fails with
- * `SecretUnreadable` if it cannot read one of them: no request is sent without a signature.
+ * Creates a claimed delivery's request, signed with all its webhook's secrets and keys. Fails with
+ * `SecretUnreadable` if one is unreadable: no request is sent without a signature.
  *
  * @param now - milliseconds since the epoch
- * @param traceparent - the trace that the receiver may continue
+ * @param traceparent - the trace the receiver may continue
  */
 const makeSignedRequest = Effect.fnUntraced(function* (
   { event, webhook }: Claim,
@@ -99,9 +99,7 @@ const makeSignedRequest = Effect.fnUntraced(function* (
   } satisfies TransportRequest
 })
 
-/** What the log tells an operator of deliveries and webhooks that get no further attempts. */
-
-/** The last attempt of a delivery. */
+/** A delivery's last attempt. */
 export interface LastAttempt {
   readonly projectId: string
   readonly webhookId: string
@@ -122,19 +120,17 @@ const logging =
       ...(result._tag === "Answered" ? { status: result.status } : { reason: result.reason }),
     })
 
-/** Logs that the attempt was the last one of its delivery. */
+/** Logs a delivery's last attempt. */
 export const logGivenUp = logging("A delivery was given up")
 
 /** Logs that the attempt has disabled its webhook. */
 const logDisabled = logging("A webhook was disabled")
 
-/** What a dispatcher does with a claim: it makes the attempt and settles the delivery. */
-
-/** The rules by which all claims are handled. */
+/** The rules for all claims. */
 export interface AttemptRules extends VerdictRules {
   /** The time for one attempt, in milliseconds. */
   readonly timeout: number
-  /** Tells whether the dispatcher is stopping, so that failed settlements are not repeated. */
+  /** Tells whether the dispatcher is stopping: then failed settlements are not repeated. */
   readonly isStopping: () => boolean
 }
 
@@ -147,7 +143,7 @@ const settleMillis = 15_000
 export const leaseMillis = ({ timeout }: Pick<AttemptRules, "timeout">): number =>
   maxPrefetchMillis + timeout + settleMillis
 
-/** Sends the notification. A defect of the transport is a failed attempt like any other. */
+/** Sends the request. A transport defect is a failed attempt like any other. */
 const post = Effect.fnUntraced(function* (
   claim: Claim,
   at: number,
@@ -197,7 +193,7 @@ const resultOf = (response: Response): Attempt["result"] =>
     ? { _tag: "Answered", status: response.success.status, body: response.success.body }
     : { _tag: "Failed", reason: response.failure.reason }
 
-/** What an observer is told of a response. */
+/** Describes a response for the observer. */
 const answerOf = (response: Response): number | string =>
   Result.isSuccess(response) ? response.success.status : response.failure.reason
 
@@ -212,7 +208,7 @@ const standingOf = ({ attemptNumber, webhook }: Claim): WebhookStanding => ({
   failingSince: webhook.failingSince,
 })
 
-/** Makes the event that announces that a webhook was disabled. */
+/** Creates the event to announce a disabled webhook. */
 const announce = Effect.fnUntraced(function* ({ webhook }: Claim, at: number, reason: string) {
   const { projectId, webhookId } = webhook
   return makeEvent({
@@ -242,7 +238,7 @@ const makeAttempt = Effect.fnUntraced(function* (claim: Claim, rules: AttemptRul
   return { _tag: "Disabled", attempt: made, announcement } satisfies AttemptResult
 })
 
-/** Logs what an operator wants to know: that a delivery or a webhook gets no further attempts. */
+/** Logs that a delivery or a webhook gets no further attempts, for operators. */
 const logEnd = (
   { attemptNumber, event, webhook: { projectId, webhookId } }: Claim,
   settlement: AttemptResult,
@@ -283,7 +279,7 @@ const settle = Effect.fnUntraced(
   ),
 )
 
-/** Releases a claim, so that the delivery can be claimed again before the lease expires. */
+/** Releases a claim, so the delivery can be claimed again before the lease expires. */
 export const releaseClaim = (
   claim: Claim,
   rules: AttemptRules,

@@ -1,8 +1,8 @@
-/** The concurrency of a webhook: how many attempts for it may be in flight. It follows their success. */
+/** How many deliveries to claim: a webhook's concurrency, prefetching, and shares per project. */
 
 import type { WebhookId } from "./webhook.ts"
 
-/** Bounds of a concurrency. */
+/** Limits for a concurrency. */
 export interface ConcurrencyRange {
   readonly least: number
   readonly most: number
@@ -11,7 +11,7 @@ export interface ConcurrencyRange {
 /** The bounds for every webhook. */
 export const concurrencyRange: ConcurrencyRange = { least: 4, most: 16 }
 
-/** The concurrency of a webhook without attempts. */
+/** A webhook's concurrency before any attempt. */
 export const initialConcurrency = concurrencyRange.least
 
 /** Returns the concurrency after a successful attempt: one more. */
@@ -26,19 +26,14 @@ export const concurrencyAfterFailure = (concurrency: number): number =>
 export const clampConcurrency = (concurrency: number, { least, most }: ConcurrencyRange): number =>
   Math.max(least, Math.min(concurrency, most))
 
-/**
- * Claiming ahead: claims wait in the queue of their webhook, so that the next attempt starts as soon as
- * another is answered. A queue is as long as its webhook is fast.
- */
-
-// A claim takes much less than this, so that the queue is filled again before it is empty.
+// A claim takes much less than this, so the queue is refilled before it is empty.
 const soughtMillis = 100
 
-// All queues of a process together have this share of the room.
+// All queues in a process share this part of the budget.
 const queuesToShare = 16
 
 /**
- * The longest that a claim may wait, in milliseconds. It bounds for how long a process that learns nothing
+ * How long a prefetched claim may wait at most, in milliseconds. It limits how long a process unaware
  * of a deletion starts attempts.
  */
 export const maxPrefetchMillis = 250
@@ -56,9 +51,10 @@ export const smoothedMillis = (attemptMillis: number | undefined, lastMillis: nu
   attemptMillis === undefined ? lastMillis : (3 * attemptMillis + lastMillis) / 4
 
 /**
- * Returns how many claims of a webhook should wait.
+ * Returns how many deliveries to prefetch for a webhook: the faster it answers, the more, because the
+ * next attempt then starts as soon as the previous one is answered.
  *
- * @param most - the most that may wait in a process
+ * @param most - the maximum in a process
  */
 export const wantedPrefetch = ({ attemptMillis, concurrency }: WebhookPace, most: number): number =>
   attemptMillis === undefined
@@ -70,53 +66,51 @@ export const isPrefetchLow = (length: number, pace: WebhookPace, most: number): 
   2 * length <= wantedPrefetch(pace, most)
 
 /**
- * Returns the most claims that may wait in a process.
+ * Returns the maximum number of prefetched claims in a process.
  *
- * @param maxInFlight - the number of attempts that may be in flight
+ * @param maxInFlight - the maximum number of concurrent attempts
  */
 export const maxPrefetch = (maxInFlight: number): number => Math.floor(maxInFlight / queuesToShare)
-
-/** The room of a process for more claims. */
 
 /** How many claims a process has. */
 export interface ClaimCount {
   readonly all: number
-  /** Those for webhooks whose attempts fail. */
+  /** Claims for webhooks with failing attempts. */
   readonly failing: number
-  /** Those whose attempts have not started. */
+  /** Claims without a started attempt. */
   readonly queued: number
 }
 
-// A project may have an eighth of the room: the rest is for other projects.
+// A project may have an eighth of the budget: the rest is for other projects.
 const projectsToShare = 8
 
-// Webhooks whose attempts fail may together have half of the room: the rest is for the others.
+// Failing webhooks may together have half of the budget: the rest is for the others.
 const failingToShare = 2
 
-// A claim takes at most a quarter of the room, so that the shares shrink before it is full.
+// A claim takes at most a quarter of the budget, so the shares shrink before it is used up.
 const claimsToShare = 4
 
 /** How many deliveries to claim. */
 export interface ClaimBudget {
   /** The most deliveries to claim. */
   readonly limit: number
-  /** The most of them for webhooks whose attempts fail. */
+  /** The maximum for failing webhooks. */
   readonly failing: number
-  /** Bounds of the concurrency of each webhook. */
+  /** Limits for each webhook's concurrency. */
   readonly perWebhook: ConcurrencyRange
-  /** The most attempts in flight for each project, including those that were claimed earlier. */
+  /** The maximum number of concurrent attempts per project, including those claimed earlier. */
   readonly perProject: number
   /** The most deliveries to claim ahead. */
   readonly ahead: number
 }
 
 /**
- * Returns the room for more attempts. The less room there is, the less each project gets and, from the
- * half on, each webhook, whatever its concurrency, so that many that hang do not delay the others: `n`
- * projects that take all they get leave about `most / (1 + n / 8)`.
+ * Returns the claim budget. The smaller it is, the less each project gets and, from half on, each
+ * webhook, whatever its concurrency: many hanging attempts thus do not delay the others. `n` projects
+ * using their full shares leave about `most / (1 + n / 8)`.
  *
- * @param most - the number of attempts that may be in flight
- * @returns `undefined` if there is no room
+ * @param most - the maximum number of concurrent attempts
+ * @returns `undefined` if there is no budget
  */
 export const claimBudget = (
   { all, failing, queued }: ClaimCount,
@@ -135,25 +129,25 @@ export const claimBudget = (
   }
 }
 
-/** Which settlements are a reason to claim again: those that make room for what was kept back. */
+/** How often to check whether another process has made room. */
 
 // How often to look whether somebody else has made room.
 const pauseMillis = 200
 
-/** Decides whether to claim again, from what claims have kept back and what was settled since. */
+/** Decides whether to claim again, from the skipped deliveries and the settlements since. */
 export interface ClaimTrigger {
   readonly beginClaim: () => void
   /**
-   * Takes note of the webhooks of which the claim kept something back.
+   * Records the webhooks whose deliveries the claim skipped.
    *
-   * @param isInHand - tells whether there are claims of a webhook that will be settled here
-   * @returns in how many milliseconds to claim again, or `undefined` for not before a settlement
+   * @param isInHand - tells whether this process has claims for a webhook to settle
+   * @returns in how many milliseconds to claim again, or `undefined` to wait for a settlement
    */
   readonly endClaim: (
     keptBack: ReadonlyArray<WebhookId>,
     isInHand: (webhookId: WebhookId) => boolean,
   ) => number | undefined
-  /** Tells whether to claim again because a claim of a webhook was settled. */
+  /** Tells whether to claim again after a webhook's claim was settled. */
   readonly settled: (webhookId: WebhookId) => boolean
 }
 

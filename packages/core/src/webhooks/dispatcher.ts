@@ -1,4 +1,4 @@
-/** The claims of this process: their attempts are in flight, or wait in the queue of their webhook. */
+/** Claims due deliveries and attempts them: claims in flight or waiting, the loop, and the service. */
 
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -35,7 +35,7 @@ import {
 import type { WebhookTransport } from "./transport.ts"
 import type { WebhookId } from "./webhook.ts"
 
-/** What happens to claims. */
+/** Functions to handle claims. */
 export interface AttemptHandlers {
   /**
    * Starts to attempt and settle a delivery. The fiber returns whether it is delivered.
@@ -52,7 +52,7 @@ export interface AttemptHandlers {
   readonly onEnd: (webhookId: WebhookId, isSmooth: boolean) => void
   /** The time in milliseconds, by the monotonic clock. */
   readonly now: () => number
-  /** The most claims that may wait. */
+  /** The maximum number of waiting claims. */
   readonly mostQueued: number
 }
 
@@ -60,24 +60,24 @@ export interface AttemptHandlers {
 export interface InFlightAttempts {
   readonly count: () => ClaimCount
   /**
-   * Forgets earlier cancellations, because they do not concern what is claimed from now on, and releases
-   * claims that have waited for too long.
+   * Forgets earlier cancellations, because they do not apply to future claims, and releases claims that
+   * have waited too long.
    */
   readonly beginClaim: () => void
   /**
-   * Starts the attempt of a claim, or queues it. Releases it if its webhook or project was cancelled after
+   * Starts a claim's attempt, or queues it. Releases it if its webhook or project was cancelled after
    * `beginClaim`.
    */
   readonly add: (claim: Claim) => void
-  /** Tells whether there are claims of a webhook. */
+  /** Tells whether a webhook has claims. */
   readonly has: (webhookId: WebhookId) => boolean
-  /** Tells whether few claims of a webhook wait. */
+  /** Tells whether a webhook has few waiting claims. */
   readonly isLow: (webhookId: WebhookId) => boolean
   /** Returns how many more should wait, for each webhook, and not more than `most` for all together. */
   readonly sought: (most: number) => ReadonlyMap<WebhookId, number>
   /** Interrupts the attempts for a webhook, and releases the claims in its queue. */
   readonly cancel: (webhookId: WebhookId) => void
-  /** Does so for all webhooks of a project. */
+  /** Cancels all webhooks in a project. */
   readonly cancelProject: (projectId: ProjectId) => void
   /** Interrupts all attempts and releases all queued claims. Waits until both are done. */
   readonly interruptAll: Effect.Effect<void>
@@ -88,14 +88,14 @@ interface Waiting {
   readonly since: number
 }
 
-/** The claims of one webhook. */
+/** A webhook's claims. */
 interface Lane {
   readonly projectId: ProjectId
-  /** Those whose attempts have not started. */
+  /** Claims without a started attempt. */
   queue: Array<Waiting>
   /** All others. */
   readonly fibers: Set<Fiber.Fiber<unknown>>
-  /** The number of attempts that are not yet answered. */
+  /** The number of unanswered attempts. */
   sending: number
   concurrency: number
   attemptMillis: number | undefined
@@ -114,8 +114,8 @@ const makeLane = (projectId: ProjectId): Lane => ({
 })
 
 /**
- * Starts without claims. Each method is one synchronous step, so that no cancellation misses an attempt
- * that is starting.
+ * Starts without claims. Each method is one synchronous step, so no cancellation misses a starting
+ * attempt.
  */
 export const makeInFlightAttempts = ({
   deliver,
@@ -128,7 +128,7 @@ export const makeInFlightAttempts = ({
   const cancelled = { webhooks: new Set<WebhookId>(), projects: new Set<ProjectId>() }
   const count = { all: 0, failing: 0, queued: 0 }
 
-  /** The most claims of one webhook that may wait. */
+  /** Returns the maximum number of a webhook's waiting claims. */
   const share = (): number => Math.floor(mostQueued / Math.max(1, lanes.size))
 
   const laneOf = ({ webhook: { concurrency, failures, projectId, webhookId } }: Claim): Lane => {
@@ -164,7 +164,7 @@ export const makeInFlightAttempts = ({
 
   const releaseOne = (lane: Lane, claim: Claim): void => keep(lane, claim, release(claim), () => {})
 
-  /** Empties the queue of a lane. The caller releases its claims. */
+  /** Empties a webhook's queue. The caller releases the claims. */
   const empty = (lane: Lane): ReadonlyArray<Claim> => {
     const { queue } = lane
     lane.queue = []
@@ -176,7 +176,9 @@ export const makeInFlightAttempts = ({
     for (const claim of empty(lane)) releaseOne(lane, claim)
   }
 
-  /** Releases the whole queue of a lane if its first claim has waited too long, because the webhook hangs. */
+  /**
+   * Releases a webhook's whole queue if its first claim has waited too long, because the webhook hangs.
+   */
   const expire = (lane: Lane): void => {
     const [first] = lane.queue
     if (first === undefined || now() - first.since <= maxPrefetchMillis) return
@@ -184,7 +186,7 @@ export const makeInFlightAttempts = ({
     releaseAll(lane)
   }
 
-  /** Starts the attempts that wait, as far as the concurrency allows. */
+  /** Starts waiting attempts, as far as the concurrency allows. */
   const startNext = (lane: Lane): void => {
     expire(lane)
     while (lane.sending < lane.concurrency) {
@@ -280,24 +282,25 @@ export const makeInFlightAttempts = ({
   }
 }
 
-/** The loop of a dispatcher: it claims deliveries that are due, and has each of them attempted. */
-
-/** The rules of a loop. */
+/** The rules for a loop. */
 interface DeliveryLoopRules extends Omit<AttemptRules, "isStopping"> {
   /** The most attempts in flight at the same time, over all webhooks. */
   readonly maxInFlight: number
 }
 
-/** After how long a store that did not answer is asked again, in milliseconds. */
+/** The pause after a store error, in milliseconds. */
 const storeRetryMillis = 1000
 
 // When a loop stops, it waits no longer than this for the store.
 const stopTimeoutMillis = 5000
 
-// A store may report due deliveries that it cannot return yet: this keeps the loop from spinning.
+// A store may report due deliveries it cannot return yet: this pause keeps the loop from spinning.
 const shortestPauseMillis = 50
 
-/** Returns after how long the store may have more to claim, or `undefined` if that depends on others. */
+/**
+ * Returns after how long the store may have more to claim, or `undefined` if this depends on other
+ * processes.
+ */
 const pauseMillis = ({ claims, nextDueMillis }: ClaimResult): number | undefined =>
   nextDueMillis === undefined || (claims.length > 0 && nextDueMillis === 0)
     ? nextDueMillis
@@ -325,7 +328,7 @@ interface DeliveryLoop {
 /**
  * Starts a loop.
  *
- * @param claiming - reports outages of the store
+ * @param claiming - reports store outages
  */
 const startDeliveryLoop = Effect.fnUntraced(function* (
   settings: DeliveryLoopRules,
@@ -355,7 +358,7 @@ const startDeliveryLoop = Effect.fnUntraced(function* (
     mostQueued: maxPrefetch(settings.maxInFlight),
   })
 
-  /** Claims what is due and starts it. Returns the time until there may be more: 0 if at once. */
+  /** Claims due deliveries and starts them. Returns the time until there may be more; 0 for at once. */
   const round = Effect.gen(function* () {
     wake.closeUnsafe()
     inFlight.beginClaim()
@@ -364,7 +367,8 @@ const startDeliveryLoop = Effect.fnUntraced(function* (
     isFull = room === undefined
     if (room === undefined) return undefined
     const ahead = inFlight.sought(room.ahead)
-    // Those who come during the claim wait for the next one: this one may miss what they wait for.
+    // Callers arriving during the claim wait for the next one, because this one may miss their
+    // deliveries.
     const waiting = [...idlers]
     const claimed = yield* outbox.claim({ ...room, ahead, leaseMillis: ownLeaseMillis })
     claiming.succeeded()
@@ -378,12 +382,12 @@ const startDeliveryLoop = Effect.fnUntraced(function* (
     const isIdle = claimed.claims.length === 0 && isEmpty()
     for (const claim of claimed.claims) inFlight.add(claim)
     const pause = sooner(pauseMillis(claimed), waking.endClaim(claimed.keptBack, inFlight.has))
-    // What was settled during the claim may have made room for what the claim kept back.
+    // Settlements during the claim may have made room for skipped deliveries.
     if (isIdle && pause !== 0) for (const idler of waiting) idler.openUnsafe()
     return pause
   }).pipe(Effect.catchCause((cause) => Effect.as(claiming.failed(cause), storeRetryMillis)))
 
-  // A claim is not interrupted halfway: what it claims would wait for its lease to pass.
+  // A claim is not interrupted, because its deliveries would then wait for the lease to expire.
   const rounds = yield* Effect.forkScoped(
     Effect.forever(Effect.flatMap(Effect.uninterruptible(round), (pause) => sleep(wake, pause))),
   )
@@ -411,7 +415,7 @@ const startDeliveryLoop = Effect.fnUntraced(function* (
 
 /** How deliveries are sent when the host asks for it, rather than by themselves. */
 
-/** The options of `flush`. */
+/** Options for `flush`. */
 export const flushOptions = Setting.object({
   /** How long to send. Default: `"10 seconds"`. */
   timeout: Setting.withDefault(Setting.duration({ least: 0 }), "10 seconds"),
@@ -422,7 +426,7 @@ export interface FlushOptions extends Setting.InputOf<typeof flushOptions> {}
 
 /** The dispatcher: delivers by itself, or when the host asks for it. */
 
-/** The options of the dispatcher. */
+/** Options for the dispatcher. */
 export const dispatcherOptions = Setting.object({
   /**
    * The delays after the first failed attempt, the second, and so on. The default makes ten
@@ -444,7 +448,7 @@ export const dispatcherOptions = Setting.object({
     ],
   ),
   /**
-   * The time for one attempt, from resolving the name to the end of the response. Default: `"15
+   * How long an attempt may take, from resolving the name to the end of the response. Default: `"15
    * seconds"`.
    */
   timeout: Setting.withDefault(Setting.duration({ most: 3_600_000 }), "15 seconds"),
@@ -453,9 +457,9 @@ export const dispatcherOptions = Setting.object({
   /** The most attempts in flight at the same time, over all webhooks. Default: `1024`. */
   maxInFlight: Setting.withDefault(Setting.integer(), 1024),
   /**
-   * Whether this process delivers by itself, for as long as it runs. `false` leaves that to calls of
-   * `flush` and to other processes on the same database, for example in a serverless function, which is
-   * frozen between requests. Default: `true`.
+   * Whether this process delivers by itself while it runs. `false` leaves this to calls of `flush` and
+   * to other processes on the same database, for example in a serverless function, frozen between
+   * requests. Default: `true`.
    */
   dispatch: Setting.withDefault(Setting.boolean, true),
 })
@@ -471,21 +475,21 @@ export class Dispatcher extends Context.Service<
   Dispatcher,
   {
     /**
-     * Aborts the attempts in flight for a webhook that was removed. Afterwards none starts in this
-     * process, not even one that was claimed. Other processes learn of the removal from the outbox. The
-     * deletion of a project does so for all of its webhooks, see `ProjectDeletions`.
+     * Aborts a removed webhook's attempts in flight. Afterwards, none starts in this process, not even
+     * a claimed one. Other processes learn about the removal from the outbox. Deleting a project does
+     * the same for all its webhooks; see `ProjectDeletions`.
      */
     readonly cancel: (webhookId: WebhookId) => Effect.Effect<void>
     /**
-     * Sends what is due, until nothing is and no attempt of this process is in flight, or until the time
-     * is up. If the process does not deliver by itself (`dispatch: false`), attempts that are then in
-     * flight are aborted; they can be made again at once, by another process or the next `flush`.
+     * Sends due deliveries until none is due and no attempt from this process is in flight, or until
+     * the timeout. If the process does not deliver by itself (`dispatch: false`), attempts then in
+     * flight are aborted; another process or the next `flush` can repeat them at once.
      *
-     * @param options.timeout - how long to send; `"10 seconds"` by default. The store has up to 5 seconds
-     *   more to take back what was aborted
-     * @returns how many deliveries wait, of all projects, counted up to 10,000. Those that failed and
-     *   will be retried later are among them. Fails with `InvalidInput` if the timeout is invalid, and
-     *   with `StoreUnavailable` if the store does not answer
+     * @param options.timeout - how long to send; `"10 seconds"` by default. The store has up to 5
+     *   seconds more to take back aborted deliveries
+     * @returns how many deliveries wait in all projects, counted up to 10,000, including failed ones to
+     *   retry later. Fails with `InvalidInput` if the timeout is invalid, and with `StoreUnavailable`
+     *   if the store does not answer
      */
     readonly flush: (
       options?: FlushOptions,
@@ -501,7 +505,7 @@ export class Dispatcher extends Context.Service<
 const make = Effect.fnUntraced(function* (settings: DispatcherSettings) {
   const outbox = yield* Outbox
   const faults = yield* Faults
-  // A loop lives in the scope in which it is started.
+  // A loop lives in the scope it is started in.
   const services = Context.omit(Scope.Scope)(
     yield* Effect.context<Outbox | WebhookTransport | Scope.Scope>(),
   )

@@ -1,4 +1,4 @@
-/** Encrypts the secrets of webhooks for their store, by AES-256-GCM. */
+/** Encrypts stored webhook secrets with AES-256-GCM. */
 
 import * as Context from "effect/Context"
 import { WebCrypto } from "effect/crypto/WebCrypto"
@@ -21,11 +21,11 @@ import {
 } from "./secrets.ts"
 import { SigningKey, WebhookSecret } from "./signature.ts"
 
-/** The options of encryption. */
+/** Options for encryption. */
 export const encryptionOptions = Setting.object({
   /**
-   * The keys that encrypt and decrypt the secrets and signing keys of webhooks in the store. Without
-   * it, the store keeps them as they are.
+   * The keys to encrypt and decrypt webhooks' stored secrets and signing keys. Without it, the store
+   * keeps them in plain text.
    */
   encryption: Setting.optional(keyringOption),
 })
@@ -42,7 +42,7 @@ export class SecretUnreadable extends Data.TaggedError("SecretUnreadable")<{
   readonly problem: string
   /** Whether the server has no keys, or cannot load one now: the other secrets are no better off. */
   readonly isOfServer: boolean
-  /** The error of the host's function for keys. */
+  /** The error from the host's function for keys. */
   readonly cause?: unknown
 }> {
   override get message(): string {
@@ -50,36 +50,36 @@ export class SecretUnreadable extends Data.TaggedError("SecretUnreadable")<{
   }
 }
 
-/** Encrypts and decrypts what belongs to a webhook. */
+/** Encrypts and decrypts a webhook's secrets. */
 export interface Encryption {
-  /** Makes the form that a store keeps. */
+  /** Encrypts a secret for the store. */
   readonly seal: (
     owner: WebhookRef,
     plain: WebhookSecret | SigningKey,
   ) => Effect.Effect<StoredSecret, SecretUnreadable>
 
-  /** Reads a secret that a store has kept, encrypted or not. */
+  /** Reads a stored secret, encrypted or not. */
   readonly secret: (
     owner: WebhookRef,
     stored: StoredSecret,
   ) => Effect.Effect<WebhookSecret, SecretUnreadable>
 
-  /** Reads a signing key that a store has kept, encrypted or not. */
+  /** Reads a stored signing key, encrypted or not. */
   readonly signingKey: (
     owner: WebhookRef,
     stored: StoredSecret,
   ) => Effect.Effect<SigningKey, SecretUnreadable>
 
-  /** Tells whether a secret is in the form that `seal` makes now. */
+  /** Tells whether a secret is encrypted as `seal` would encrypt it now. */
   readonly isCurrent: (stored: StoredSecret) => boolean
 }
 
 type Open = (owner: WebhookRef, stored: StoredSecret) => Effect.Effect<string, SecretUnreadable>
 
-// Secrets that are kept decrypted.
+// The maximum number of decrypted secrets in the cache.
 const maxSecrets = 10_000
 
-// Keys that are kept. Their ids come from the store.
+// The maximum number of cached keys. Their ids come from the store.
 const maxKeys = 64
 
 const keyTimeout = "10 seconds"
@@ -129,14 +129,14 @@ const none: Encryption = make(
 
 const utf8 = new TextEncoder()
 
-/** Binds a ciphertext to its webhook: it cannot be decrypted as the secret of another. */
+/** Binds a ciphertext to its webhook: it cannot be decrypted as another's secret. */
 const algorithm = ({ projectId, webhookId }: WebhookRef, iv: Uint8Array<ArrayBuffer>) => ({
   name: "AES-GCM",
   iv,
   additionalData: utf8.encode(`tenure ${webhookId} ${projectId}`),
 })
 
-/** Makes a function that imports keys, and keeps them. */
+/** Creates a function to import and cache keys. */
 const importing = Effect.fnUntraced(function* ({ find }: Keyring) {
   const { subtle } = yield* WebCrypto
 
@@ -235,12 +235,12 @@ const encrypting = Effect.fnUntraced(function* (keyring: Keyring) {
   )
 })
 
-/** The encryption of secrets. By default, secrets are stored in plain text. */
+/** Encrypts secrets. By default, secrets are stored in plain text. */
 export const Encryption = Context.Reference<Encryption>("@tenure/core/Encryption", {
   defaultValue: () => none,
 })
 
-/** Encrypts and decrypts with the keys of the host, if it has given some. */
+/** Encrypts and decrypts with the host's keys, if any. */
 export const encryptionLayer = ({ encryption }: EncryptionSettings): Layer.Layer<never> =>
   encryption === undefined
     ? Layer.succeed(Encryption, none)

@@ -1,4 +1,4 @@
-/** Secrets and signing keys of webhooks in the form in which stores keep them. */
+/** The keyring, and the format of stored secrets and signing keys. */
 
 import type { Branded } from "effect/Brand"
 import * as Predicate from "effect/Predicate"
@@ -9,22 +9,22 @@ import * as Setting from "../base/setting.ts"
 import { branded } from "../base/values.ts"
 
 /**
- * A secret or a signing key as a store keeps it: the text itself, or `enc_`, the id of the encryption
- * key, `_`, and the ciphertext. A store does not interpret it.
+ * A stored secret or signing key: the text itself, or `enc_`, the encryption key's id, `_`, and the
+ * ciphertext. Stores do not interpret it.
  */
 export type StoredSecret = Branded<string, "@tenure/core/StoredSecret">
 
-/** Brands what a store has read. */
+/** Brands text from a store. */
 export const StoredSecret = branded<string, StoredSecret>()
 
-/** The parts of an encrypted secret. */
+/** An encrypted secret's parts. */
 export interface EncryptedSecret {
   readonly keyId: string
   /** The initialization vector, 12 bytes, the ciphertext, and the tag, 16 bytes. */
   readonly bytes: Uint8Array<ArrayBuffer>
 }
 
-/** Tells whether text can be the id of an encryption key. */
+/** Tells whether text is a valid id for an encryption key. */
 const isKeyId = (text: string): boolean => /^[A-Za-z0-9-]{1,32}$/.test(text)
 
 const prefix = "enc_"
@@ -48,12 +48,10 @@ export const parseStoredSecret = (stored: StoredSecret): EncryptedSecret | undef
   return isEncrypted(stored) && isKeyId(keyId) && bytes !== undefined ? { keyId, bytes } : undefined
 }
 
-/** The keys that encrypt webhook secrets, as a host gives them. */
-
-/** A key of AES-256: 32 bytes, or their base64. */
+/** An AES-256 key: 32 bytes, or their base64. */
 type Key = string | Uint8Array
 
-/** Keys by id, or a function that returns the key with an id, or `undefined` if the id is unknown. */
+/** Keys by id, or a function to return the key with an id, or `undefined` for an unknown id. */
 export type Keys =
   | Readonly<Record<string, Key>>
   | ((id: string) => Key | undefined | Promise<Key | undefined>)
@@ -62,20 +60,20 @@ type Find = (id: string) => Promise<Uint8Array<ArrayBuffer> | undefined>
 
 /** The keys as the library uses them. */
 export interface Keyring {
-  /** The id of the key that encrypts; `undefined` if secrets are only decrypted. */
+  /** The encrypting key's id; `undefined` to only decrypt. */
   readonly current: string | undefined
-  /** Finds a key. The promise rejects if the function of the host does. */
+  /** Finds a key. The promise rejects if the host's function does. */
   readonly find: Find
 }
 
-/** Copies the bytes of a key. Returns `undefined` if they are not 32. */
+/** Copies a key's bytes. Returns `undefined` unless there are 32. */
 const bytesOf = (key: unknown): Uint8Array<ArrayBuffer> | undefined => {
   const bytes = typeof key === "string" ? decodeBase64(key) : key
   return bytes instanceof Uint8Array && bytes.length === 32 ? Uint8Array.from(bytes) : undefined
 }
 
 interface Found {
-  /** The ids of the keys; `undefined` if only the function of the host knows them. */
+  /** The keys' ids; `undefined` if only the host's function knows them. */
   readonly ids: ReadonlySet<string> | undefined
   readonly find: Find
 }
@@ -94,13 +92,13 @@ const readKeys = (given: unknown): Found | undefined => {
   return { ids: new Set(keys.keys()), find: async (id) => keys.get(id) }
 }
 
-// What is invalid may still be a key.
+// The invalid value may still be a key.
 const showNothing = (): string => "another value"
 
 const fields = Setting.object({
   /**
-   * The id of the key that encrypts: 1 to 32 letters, digits and hyphens. Without it, the keys only
-   * decrypt, and new secrets are kept as they are.
+   * The encrypting key's id: 1 to 32 letters, digits and hyphens. Without it, the keys only decrypt,
+   * and new secrets are kept in plain text.
    */
   current: Setting.optional(
     Setting.custom<string>(
@@ -110,9 +108,9 @@ const fields = Setting.object({
     ),
   ),
   /**
-   * The keys by id, each 32 random bytes or their base64. Keep a key for as long as anything is
-   * encrypted with it. In place of an object, a function may return the key with an id, for example
-   * from a key management service, or a promise of it. Its results are cached.
+   * The keys by id, each 32 random bytes or their base64. Keep a key while anything is encrypted with
+   * it. Instead of an object, a function may return the key with an id or a promise for it, for example
+   * from a key management service. Its results are cached.
    */
   keys: Setting.custom<Keys, Found>(
     "an object of keys by id, each 32 bytes or their base64, or a function that returns a key",
@@ -143,19 +141,19 @@ const fingerprint = (key: string): string =>
     byte.toString(16).padStart(2, "0"),
   ).join("")
 
-/** What `fromText` reads, for error messages. */
+/** Describes the format for error messages. */
 export const keyringFormat =
   'the base64 of 32 bytes, or several of them, separated by commas, or "plain" in place of the first'
 
-// Stands in place of the key that encrypts, if new secrets are to be kept as they are.
+// Replaces the encrypting key to keep new secrets in plain text.
 const plain = "plain"
 
 /**
- * Reads keys from a variable of the environment: the base64 of 32 bytes; or several, separated by
- * commas, of which the first one encrypts. After the word `plain`, all of them only decrypt. The id of
- * a key is made from its SHA-256 digest.
+ * Reads keys from an environment variable: base64 for 32 bytes; or several, separated by commas, where
+ * the first one encrypts. After the word `plain`, all only decrypt. A key's id is derived from its
+ * SHA-256 digest.
  *
- * @returns the option, or `undefined` if the text is anything else
+ * @returns the option, or `undefined` for any other text
  */
 export const parseKeyring = (text: string): KeyringInput | undefined => {
   const [first = "", ...others] = text.split(",").map((key) => key.trim())

@@ -1,4 +1,4 @@
-/** Public keys of Ed25519 with which anybody can forge signatures. */
+/** Signs and verifies webhooks. First, Ed25519 public keys anybody can forge signatures for. */
 
 import type { Branded } from "effect/Brand"
 import { WebCrypto } from "effect/crypto/WebCrypto"
@@ -9,7 +9,7 @@ import { decodeBase64, decodeBase64Unsafe, encodeBase64, hmac } from "../base/by
 import { type HeaderFields, singleHeader } from "../base/headers.ts"
 import { brandedWhere, copyOwn } from "../base/values.ts"
 
-// The y coordinates of the points whose order divides 8, also as 2^255 - 19 + y (RFC 8032, 5.1.3).
+// The y coordinates for points whose order divides 8, also as 2^255 - 19 + y (RFC 8032, 5.1.3).
 const smallOrder = new Set([
   "00".repeat(32),
   `01${"00".repeat(31)}`,
@@ -24,7 +24,7 @@ const hex = (byte: number): string => byte.toString(16).padStart(2, "0")
 
 /**
  * Tells whether a public key, 32 bytes, is a point of small order, for example all zeros. Runtimes
- * accept such a key, and signatures that verify with it need no private key.
+ * accept such keys, and verifiable signatures then need no private key.
  */
 export const hasSmallOrder = (publicKey: Uint8Array): boolean => {
   // The highest bit is the sign of x.
@@ -32,24 +32,16 @@ export const hasSmallOrder = (publicKey: Uint8Array): boolean => {
   return smallOrder.has(y.join(""))
 }
 
-/**
- * Signatures of Standard Webhooks 1.0
- * (https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md):
- * `v1` is HMAC-SHA-256 with a shared secret, `v1a` is Ed25519 with a key pair.
- *
- * The signed text is `id.timestamp.body`, with the timestamp in seconds.
- */
-
-/** A shared secret: `whsec_` and the base64 of the key, 24 to 64 bytes. */
+/** A shared secret: `whsec_` and the key's base64, 24 to 64 bytes. */
 export type WebhookSecret = Branded<string, "@tenure/core/WebhookSecret">
 
-/** A signing key: `whsk_` and the base64 of 64 bytes, the Ed25519 seed and the public key. */
+/** A signing key: `whsk_` and base64 for 64 bytes, the Ed25519 seed and the public key. */
 export type SigningKey = Branded<string, "@tenure/core/WebhookSigningKey">
 
-/** A verification key: `whpk_` and the base64 of the Ed25519 public key, 32 bytes. */
+/** A verification key: `whpk_` and base64 for the Ed25519 public key, 32 bytes. */
 export type VerificationKey = Branded<string, "@tenure/core/WebhookVerificationKey">
 
-/** How the bytes of a key are written: a prefix, and the base64 of `least` to `most` bytes. */
+/** A key's format: a prefix, and base64 for `least` to `most` bytes. */
 interface Format {
   readonly prefix: string
   readonly least: number
@@ -60,7 +52,7 @@ const secretFormat: Format = { prefix: "whsec_", least: 24, most: 64 }
 const signingKeyFormat: Format = { prefix: "whsk_", least: 64, most: 64 }
 const verificationKeyFormat: Format = { prefix: "whpk_", least: 32, most: 32 }
 
-/** Returns the bytes of a key, or `undefined` if the text is not in the format. */
+/** Returns a key's bytes, or `undefined` if the text does not match the format. */
 const decodeKey = (
   { least, most, prefix }: Format,
   text: unknown,
@@ -100,7 +92,7 @@ export const VerificationKey = brandedWhere<string, VerificationKey>(
 export const secretFromBytes = (bytes: Uint8Array): WebhookSecret =>
   WebhookSecret(`whsec_${encodeBase64(bytes)}`)
 
-/** Makes a signing key from the seed and the public key of an Ed25519 key pair, 32 bytes each. */
+/** Creates a signing key from an Ed25519 key pair's seed and public key, 32 bytes each. */
 const signingKeyFromBytes = (seed: Uint8Array, publicKey: Uint8Array): SigningKey =>
   SigningKey(`whsk_${encodeBase64(Uint8Array.of(...seed, ...publicKey))}`)
 
@@ -118,13 +110,16 @@ export const generateSigningKey: Effect.Effect<SigningKey> = Effect.gen(function
   })
 })
 
-/** Returns the key that verifies the signatures of a signing key. */
+/** Returns a signing key's verification key. */
 export const verificationKeyOf = (key: SigningKey): VerificationKey =>
   VerificationKey(
     `whpk_${encodeBase64(decodeBase64Unsafe(key.slice("whsk_".length)).subarray(32))}`,
   )
 
-/** The content that is signed. */
+/**
+ * The signed content. In Standard Webhooks 1.0, the signed text is `id.timestamp.body`, with the
+ * timestamp in seconds; `v1` is HMAC-SHA-256 with a shared secret, `v1a` is Ed25519 with a key pair.
+ */
 export interface SignedMessage {
   /** The `webhook-id` header. */
   readonly id: string
@@ -161,7 +156,7 @@ const v1 = (key: Uint8Array, signed: Uint8Array): string => encodeBase64(hmac(ke
 /**
  * Signs a message with a shared secret.
  *
- * @returns one entry of the `webhook-signature` header, `v1,` and base64. Throws a `TypeError` if the
+ * @returns one entry for the `webhook-signature` header, `v1,` and base64. Throws a `TypeError` if the
  *   message or the secret is invalid.
  * @example
  * ```ts
@@ -185,7 +180,7 @@ const pkcs8Head = [48, 46, 2, 1, 0, 48, 5, 6, 3, 43, 101, 112, 4, 34, 4, 32]
 /**
  * Signs a message with a signing key.
  *
- * @returns one entry of the `webhook-signature` header, `v1a,` and base64. Dies with a `TypeError` if
+ * @returns one entry for the `webhook-signature` header, `v1a,` and base64. Dies with a `TypeError` if
  *   the message or the key is invalid.
  */
 export const signMessageAsymmetric = Effect.fnUntraced(function* (
@@ -206,8 +201,8 @@ export const signMessageAsymmetric = Effect.fnUntraced(function* (
 /**
  * The notification cannot be trusted; `reason` is a code, `message` says why.
  *
- * Verification fails with this error for invalid arguments, too, and never throws: a request cannot
- * make a receiver throw, and a variable that is not set cannot make it trust a request.
+ * Invalid arguments also cause this error instead of a throw: a request cannot make a receiver throw,
+ * and a missing variable cannot make it trust a request.
  */
 export class VerificationError extends Data.TaggedError("VerificationError")<{
   readonly reason:
@@ -220,9 +215,9 @@ export class VerificationError extends Data.TaggedError("VerificationError")<{
     /** A body parser has already read the body. */
     | "BodyConsumed"
     | "BodyTooLarge"
-    /** There is no key to verify with, or one of the keys is invalid. */
+    /** There is no key to verify with, or a key is invalid. */
     | "InvalidKeys"
-    /** `now` or `toleranceSeconds` is not a number that can be used. */
+    /** `now` or `toleranceSeconds` is not a usable number. */
     | "InvalidOptions"
     /** `headers` is not an object, or `body` is neither text nor bytes. */
     | "InvalidNotification"
@@ -237,9 +232,9 @@ const failure = (
 
 /** A notification as it was received. */
 export interface VerifiedWebhook {
-  /** The header fields of the request, with names in lower case. */
+  /** The request's header fields, with lower-case names. */
   readonly headers: HeaderFields
-  /** The raw body. A body that was parsed and serialized again does not match the signature. */
+  /** The raw body. The signature does not match a parsed and reserialized body. */
   readonly body: string | Uint8Array
   /** The current time in milliseconds since the epoch. */
   readonly now: number
@@ -264,11 +259,11 @@ const required = (
 
 interface Signed {
   readonly message: SignedMessage
-  /** The signatures of each version, base64 without the prefix. */
+  /** The signatures in each version, in base64 without the prefix. */
   readonly signatures: (version: "v1" | "v1a") => ReadonlyArray<string>
 }
 
-/** Returns the bytes of all keys. Fails if there are none, or if one is invalid. */
+/** Decodes all keys. Fails if there are none, or if one is invalid. */
 const decodeKeys = (
   keys: unknown,
   expected: string,
@@ -302,8 +297,8 @@ interface Span {
 }
 
 /**
- * Checks what only a caller without types can get wrong. Returns the span of valid timestamps, which a
- * prototype cannot change.
+ * Checks the arguments for callers without types. Returns the span of valid timestamps, safe from
+ * changes through a prototype.
  */
 const checkNotification = (
   notification: VerifiedWebhook,
@@ -323,7 +318,7 @@ const checkNotification = (
     : failure("InvalidOptions", "toleranceSeconds must be a number of seconds, at least 0")
 }
 
-/** Checks what needs no key: that the headers are present and the timestamp is recent. */
+/** Checks everything possible without a key: the headers are present and the timestamp is recent. */
 const read = (notification: VerifiedWebhook): Result.Result<Signed, VerificationError> => {
   const span = checkNotification(notification)
   if (Result.isFailure(span)) return Result.fail(span.failure)
@@ -352,7 +347,7 @@ const read = (notification: VerifiedWebhook): Result.Result<Signed, Verification
   })
 }
 
-/** Compares two texts in a time that does not depend on where they differ. */
+/** Compares two texts in constant time. */
 const isEqual = (a: string, b: string): boolean => {
   if (a.length !== b.length) return false
   let difference = 0
@@ -367,7 +362,7 @@ const noMatch = failure("NoMatchingSignature", "no signature matches the given k
 /**
  * Verifies a notification by its `v1` signatures: at least one must match one of the secrets.
  *
- * @param secrets - the secret of the webhook, and during a rotation also the new one
+ * @param secrets - the webhook's secret, and during a rotation also the new one
  * @returns the message, or a `VerificationError` with the reason
  * @example
  * ```ts
@@ -413,7 +408,7 @@ export const verifySignatureAsymmetric = Effect.fnUntraced(function* (
   const data = signedBytes(message)
   for (const raw of publicKeys) {
     for (const signature of given) {
-      // Bytes that are no point of the curve, and invalid signatures, match nothing.
+      // Bytes outside the curve and invalid signatures match nothing.
       const matches = yield* Effect.tryPromise(async () => {
         const imported = await subtle.importKey("raw", raw, "Ed25519", false, ["verify"])
         return subtle.verify("Ed25519", imported, signature, data)

@@ -19,8 +19,7 @@ import type {
 } from "./webhook.ts"
 
 /**
- * Stores the webhooks of projects. A change with an idempotency key is made once, as by a
- * `MembershipStore`.
+ * Stores projects' webhooks. A change with an idempotency key is made once, as in a `MembershipStore`.
  */
 export class WebhookStore extends Context.Service<
   WebhookStore,
@@ -29,8 +28,8 @@ export class WebhookStore extends Context.Service<
     readonly ping: Effect.Effect<void, StoreUnavailable>
 
     /**
-     * Adds a webhook, unless the project has `limit` of them. The limit holds for concurrent calls,
-     * too. The answer of a replay is the id of the webhook.
+     * Adds a webhook unless the project has `limit` webhooks, even with concurrent calls. A replay
+     * returns the webhook's id.
      */
     readonly add: (
       webhook: StoredWebhook,
@@ -41,7 +40,7 @@ export class WebhookStore extends Context.Service<
       ProjectNotFound | WebhookLimitReached | IdempotencyConflict | StoreUnavailable
     >
 
-    /** Returns the webhooks of a project, oldest first, and how their latest attempts went. */
+    /** Returns a project's webhooks, oldest first, and their latest attempts' results. */
     readonly list: (
       projectId: ProjectId,
     ) => Effect.Effect<ReadonlyArray<StoredWebhook & Health>, ProjectNotFound | StoreUnavailable>
@@ -53,8 +52,8 @@ export class WebhookStore extends Context.Service<
     ) => Effect.Effect<StoredWebhook & Health, WebhookNotFound | StoreUnavailable>
 
     /**
-     * Replaces the secret of a webhook. The old one also signs until `previousUntil` (milliseconds
-     * since the epoch), which is also the answer of a replay.
+     * Replaces a webhook's secret. The old one also signs until `previousUntil` (milliseconds since the
+     * epoch). A replay returns this instant.
      */
     readonly rotateSecret: (
       projectId: ProjectId,
@@ -66,7 +65,7 @@ export class WebhookStore extends Context.Service<
       WebhookNotFound | IdempotencyConflict | StoreUnavailable
     >
 
-    /** Adds a signing key to a webhook that has none. Returns the key that the webhook has. */
+    /** Adds a signing key to a webhook without one. Returns the webhook's key. */
     readonly addSigningKey: (
       projectId: ProjectId,
       webhookId: WebhookId,
@@ -85,8 +84,8 @@ export class WebhookStore extends Context.Service<
     >
 
     /**
-     * Removes a webhook and cancels its deliveries in one step. Afterwards none of them can be claimed,
-     * and no earlier claim can be settled.
+     * Removes a webhook and cancels its deliveries in one step. Afterwards, none can be claimed, and no
+     * earlier claim can be settled.
      */
     readonly remove: (
       projectId: ProjectId,

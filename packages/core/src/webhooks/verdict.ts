@@ -1,4 +1,4 @@
-/** When a delivery that failed is attempted again. */
+/** The rule for what follows an attempt: success, a retry, failure, or disabling the webhook. */
 
 import type { Attempt } from "./outbox.ts"
 import type { Health } from "./webhook.ts"
@@ -11,8 +11,8 @@ const jitter = 0.2
 /**
  * Returns the delay before the next attempt.
  *
- * @param attemptNumber - the number of the attempt that failed, from 1
- * @param random - a number from 0 to 1, which spreads the delay by 20 % to either side
+ * @param attemptNumber - the failed attempt's number, from 1
+ * @param random - a number from 0 to 1, to spread the delay by ± 20 %
  * @returns milliseconds, or `undefined` if there are no more attempts
  */
 export const retryDelay = (
@@ -25,10 +25,10 @@ export const retryDelay = (
 }
 
 /**
- * Returns the longest delay that a receiver can ask for in place of the scheduled one: that of the
- * next two steps.
+ * Returns the maximum delay a receiver can request instead of the scheduled one: the next two steps'
+ * delay.
  *
- * @param attemptNumber - the number of the attempt that failed, from 1
+ * @param attemptNumber - the failed attempt's number, from 1
  * @returns milliseconds; 0 if there are no further steps
  */
 export const maxRetryAfter = (schedule: RetrySchedule, attemptNumber: number): number =>
@@ -39,24 +39,25 @@ export const maxRetryAfter = (schedule: RetrySchedule, attemptNumber: number): n
 const formats = [
   // IMF-fixdate: Sun, 06 Nov 1994 08:49:37 GMT
   /^(?<weekday>[A-Z][a-z]{2}), (?<day>\d\d) (?<month>[A-Z][a-z]{2}) (?<year>\d{4}) (?<time>\d\d:\d\d:\d\d) GMT$/,
-  // The obsolete format of RFC 850: Sunday, 06-Nov-94 08:49:37 GMT
+  // The obsolete RFC 850 format: Sunday, 06-Nov-94 08:49:37 GMT
   /^(?<weekday>(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day), (?<day>\d\d)-(?<month>[A-Z][a-z]{2})-(?<year>\d\d) (?<time>\d\d:\d\d:\d\d) GMT$/,
-  // The obsolete format of asctime: Sun Nov  6 08:49:37 1994
+  // The obsolete asctime format: Sun Nov  6 08:49:37 1994
   /^(?<weekday>[A-Z][a-z]{2}) (?<month>[A-Z][a-z]{2}) (?<day>[ \d]\d) (?<time>\d\d:\d\d:\d\d) (?<year>\d{4})$/,
 ]
 
-/** Completes a two-digit year, so that it is at most 50 years in the future. */
+/** Completes a two-digit year to at most 50 years in the future. */
 const fullYear = (digits: string, now: number): string => {
   const latest = new Date(now).getUTCFullYear() + 50
   return String(latest - ((latest - Number(digits)) % 100))
 }
 
 /**
- * Parses a date in the format that senders must use, or in one of the two obsolete ones.
+ * Parses a date in the required format, or in one of the two obsolete ones.
  *
- * @param now - milliseconds since the epoch; determines the century of a two-digit year
- * @returns milliseconds since the epoch, or `undefined` if the text is not such a date, or the date does not exist
- * @example `parse("Sun, 06 Nov 1994 08:49:37 GMT", now)` returns 784111777000
+ * @param now - milliseconds since the epoch; determines a two-digit year's century
+ * @returns milliseconds since the epoch, or `undefined` if the text is not a date or the date does not
+ *   exist
+ * @example `parseHttpDate("Sun, 06 Nov 1994 08:49:37 GMT", now)` returns 784111777000
  */
 export const parseHttpDate = (text: string, now: number): number | undefined => {
   for (const format of formats) {
@@ -70,20 +71,18 @@ export const parseHttpDate = (text: string, now: number): number | undefined => 
   return undefined
 }
 
-/** Returns the instant of an IMF-fixdate. A date that does not exist is formatted differently. */
+/** Returns an IMF-fixdate's instant. A nonexistent date is formatted differently. */
 const instantOf = (fixdate: string): number | undefined => {
   const instant = Date.parse(fixdate)
   return new Date(instant).toUTCString() === fixdate ? instant : undefined
 }
 
-/** The `Retry-After` header field, with which a receiver asks for a pause (RFC 9110, 10.2.3). */
-
 /**
- * Decodes the pause that a receiver asks for.
+ * Decodes the pause a receiver requests in the `Retry-After` header field (RFC 9110, 10.2.3).
  *
  * @param field - the field as sent: a number of seconds or an HTTP date
  * @param now - when the response ended, in milliseconds since the epoch
- * @param longest - the longest pause to grant, in milliseconds
+ * @param longest - the maximum pause to grant, in milliseconds
  * @returns milliseconds; 0 if the field is missing, invalid or in the past
  */
 export const parseRetryAfter = (
@@ -100,7 +99,7 @@ export const parseRetryAfter = (
 
 /** The verdict on an attempt: whether and when the delivery is repeated, and whether its webhook waits. */
 
-/** What happens to a delivery after an attempt. */
+/** A verdict on an attempt. */
 export type Verdict =
   | { readonly _tag: "Delivered" }
   /** It is attempted again after `delayMillis`. Its webhook gets nothing for `holdMillis`. */
@@ -120,7 +119,7 @@ export interface VerdictRules {
 
 /** The delivery and its webhook before the attempt. */
 export interface WebhookStanding extends Health {
-  /** The number of the attempt, from 1. */
+  /** The attempt's number, from 1. */
   readonly attemptNumber: number
 }
 
@@ -128,13 +127,13 @@ export interface WebhookStanding extends Health {
 export interface VerdictOutcome {
   /** When it ended, in milliseconds since the epoch. */
   readonly endedAt: number
-  /** The status of the response; `undefined` if there was none. */
+  /** The response's status; `undefined` without a response. */
   readonly status: number | undefined
-  /** The `Retry-After` field of the response, as sent. */
+  /** The response's `Retry-After` field, as sent. */
   readonly retryAfter: string | undefined
 }
 
-// The statuses of overloaded receivers.
+// Statuses from overloaded receivers.
 const busy = new Set<number | undefined>([429, 502, 503, 504])
 
 const busyPauseMillis = 1000
@@ -144,14 +143,14 @@ const failuresToBreak = 10
 
 const longestBreakMillis = 60_000
 
-/** Returns how long a webhook is held that did not send `Retry-After`. */
+/** Returns how long to hold a webhook without `Retry-After`. */
 const pauseMillis = (status: number | undefined, failures: number): number => {
   if (failures >= failuresToBreak) return longestBreakMillis
   return busy.has(status) ? busyPauseMillis : 0
 }
 
 /**
- * Judges a failed attempt. `Retry-After` never shortens the delay of the delivery, and holds the
+ * Decides about a failed attempt. `Retry-After` never shortens the delivery's delay, and holds the
  * webhook.
  */
 const judgeFailure = (
@@ -172,14 +171,14 @@ const judgeFailure = (
   return { _tag: "Retry", delayMillis, holdMillis: Math.min(pause, delayMillis) }
 }
 
-/** Tells whether a response means that the receiver has the notification. */
+/** Tells whether the receiver has accepted the event. */
 const isSuccessStatus = (status: number | undefined): boolean =>
   status !== undefined && status >= 200 && status <= 299
 
 /**
- * Judges an attempt.
+ * Decides about an attempt.
  *
- * @param random - a number from 0 to 1, which spreads the delays
+ * @param random - a number from 0 to 1, to spread the delays
  */
 export const decideVerdict = (
   rules: VerdictRules,
@@ -202,7 +201,7 @@ export const decideVerdict = (
 const untrusted = "The certificate of the receiver is not trusted."
 const unreachable = "The receiver cannot be reached."
 
-/** What the codes mean that the transports and the stores use. */
+/** Explains the codes from transports and stores. */
 const meanings: ReadonlyMap<string, string> = new Map([
   ["Timeout", "The receiver did not answer in time."],
   ["NoAnswer", "The receiver closed the connection without an answer."],
@@ -233,7 +232,7 @@ const ofStatus = (status: number): string => {
     : `The receiver answered ${status}. Only 200 to 299 mean that it has the notification.`
 }
 
-/** Describes what went wrong; returns `undefined` if the attempt succeeded. */
+/** Describes an error; returns `undefined` if the attempt succeeded. */
 export const describeAttemptError = (result: Attempt["result"]): string | undefined => {
   if (result._tag === "Failed") {
     return meanings.get(result.reason) ?? `The notification could not be sent: ${result.reason}.`

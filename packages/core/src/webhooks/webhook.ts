@@ -1,4 +1,4 @@
-/** Webhooks: where a project's events are sent. */
+/** Webhooks: endpoints for a project's events. */
 
 import type { Branded } from "effect/Brand"
 import * as Data from "effect/Data"
@@ -7,7 +7,7 @@ import type { EventType } from "../events/event.ts"
 import type { StoredSecret } from "./secrets.ts"
 import type { SigningKey, WebhookSecret } from "./signature.ts"
 
-/** The id of a webhook: a UUID in lower case. */
+/** A webhook's id: a lower-case UUID. */
 export type WebhookId = Branded<string, "@tenure/core/WebhookId">
 
 /** Brands text as a webhook id. Throws a `TypeError` if it is not a UUID in lower case. */
@@ -17,17 +17,17 @@ export const WebhookId = brandedWhere<string, WebhookId>(
   isUuid,
 )
 
-/** A webhook whose secret is an `S` and whose signing key is a `K`. */
+/** A webhook with secrets in type `S` and signing keys in type `K`. */
 interface WebhookWith<S extends string, K extends string> {
   readonly id: WebhookId
   readonly projectId: ProjectId
   readonly url: string
   readonly secret: S
-  /** The secret before the last rotation, which also signs until that instant. */
+  /** The secret before the last rotation. It also signs until this instant. */
   readonly previous: { readonly secret: S; readonly until: number } | undefined
-  /** The key that signs in addition to the secret, if one was added. */
+  /** The key to sign with in addition to the secret, if one was added. */
   readonly signingKey: K | undefined
-  /** The types of events to send; `undefined` for all. */
+  /** The event types to send; `undefined` for all. */
   readonly eventTypes: ReadonlyArray<EventType> | undefined
   /** When it was created, in milliseconds since the epoch. */
   readonly createdAt: number
@@ -38,10 +38,10 @@ interface WebhookWith<S extends string, K extends string> {
 /** A webhook with its secrets in plain text. */
 export interface Webhook extends WebhookWith<WebhookSecret, SigningKey> {}
 
-/** A webhook with those of its secrets that can be read. */
+/** A webhook with its readable secrets. */
 export interface ShownWebhook extends Omit<Webhook, "secret"> {
   readonly secret: WebhookSecret | undefined
-  /** Why a secret cannot be read; `undefined` if all of them can. */
+  /** Why a secret is unreadable; `undefined` if all are readable. */
   readonly problem: string | undefined
 }
 
@@ -53,9 +53,9 @@ export interface StoredWebhook extends WebhookWith<StoredSecret, StoredSecret> {
 
 /** How the attempts for a webhook have gone since one succeeded. */
 export interface Health {
-  /** The number of attempts that have failed. */
+  /** The number of consecutive failed attempts. */
   readonly failures: number
-  /** When the first of them failed, in milliseconds since the epoch. */
+  /** When the first failed, in milliseconds since the epoch. */
   readonly failingSince: number | undefined
 }
 
@@ -77,7 +77,7 @@ export class WebhookDisabled extends Data.TaggedError("WebhookDisabled")<{
   }
 }
 
-/** The project has the most webhooks that it may have. */
+/** The project has the maximum number of webhooks. */
 export class WebhookLimitReached extends Data.TaggedError("WebhookLimitReached")<{
   readonly limit: number
 }> {
