@@ -69,5 +69,5 @@ const harness: StoreHarness<PgClient.PgClient> = {
 }
 
 // It has the statements of PostgreSQL, which are tried more often there.
-storeSuite("embedded", { ...harness, runs: 20 })
+storeSuite("embedded", { ...harness, runs: process.env["THOROUGH"] === "1" ? 20 : 5 })
 storeSuite("embedded, as the first of several", { ...harness, ports: ["ProjectDirectory"] })

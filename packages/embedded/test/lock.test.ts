@@ -89,6 +89,7 @@ describe("a process", { timeout: 120_000 }, () => {
     fs.rmSync(join(path, "lock"))
     await expect(open(path)).rejects.toThrow(/in use by process|"lock" is missing/)
     await writer.goesOn()
+    await expect.poll(() => fs.existsSync(join(path, "lock"))).toBe(true)
     await expect(open(path)).rejects.toThrow(/in use by process \d+\./)
     await writer.goesOn()
     await writer.end()

@@ -24,6 +24,7 @@ const host = async (
 }
 
 adapterSuite("node:http as middleware", {
+  testsOperations: process.env["THOROUGH"] === "1",
   start: async (options, { isBehindParser, path }) => {
     const tenure = await make({ ...options, basePath: options.basePath ?? path })
     const api = toNodeHandler(tenure)

@@ -14,6 +14,7 @@ const utf8 = new TextEncoder()
 const bytes = (text: string): Body => ({ _tag: "Bytes", bytes: utf8.encode(text) })
 
 adapterSuite("Koa", {
+  testsOperations: process.env["THOROUGH"] === "1",
   start: async (options, { isBehindParser, path }) => {
     const tenure = await createTenure({
       ...options,

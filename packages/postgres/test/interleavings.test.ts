@@ -52,7 +52,8 @@ describe("an operation that runs within another", () => {
         expect(violations.map(explain)).toEqual([])
       }),
       {
-        numRuns: 10,
+        // The command `npm run interleavings` tries all.
+        numRuns: examples[scene].length + 2,
         endOnFailure: true,
         examples: examples[scene].map(([first, second, numbers]) => [
           named(first),

@@ -47,9 +47,11 @@ const standaloneSuite = (serving: Serving): void => {
 export const adapterSuite = (name: string, harness: AdapterHarness): void => {
   const serving = servingOn(harness)
   describe(name, () => {
-    operationsSuite(serving)
+    if (harness.testsOperations !== false) {
+      operationsSuite(serving)
+      rolesSuite(serving)
+    }
     accessSuite(serving)
-    rolesSuite(serving)
     limitsSuite(serving)
     malformedSuite(serving)
     eventsSuite(serving)

@@ -14,11 +14,9 @@ afterAll(() => rmSync(path, { recursive: true }))
 describe("a folder whose process is killed", () => {
   it("has all that was answered, once, and is open to the next process at once", async () => {
     const { kill } = await start(path)
-    for (const seed of [1, 2]) {
-      const { answered, left, wrong } = await kill(seed)
-      expect(wrong).toEqual([])
-      expect(left).toBeGreaterThanOrEqual(answered)
-    }
+    const { answered, left, wrong } = await kill(1)
+    expect(wrong).toEqual([])
+    expect(left).toBeGreaterThanOrEqual(answered)
   })
 })
 

@@ -73,7 +73,7 @@ describe("simulated deliveries", () => {
 
   it("are bounded by the processors of one machine, however many processes it has", () => {
     const processors = { of: "everything", count: 1 } as const
-    const rate = rateOf(setup(3, { delayMillis: 0, processors }), costs, 4000)
+    const rate = rateOf(setup(3, { delayMillis: 0, processors }), costs, 2000)
     assert.isAtMost(rate, 1_000_000 / (150 + 50 + 50 + 50))
   })
 })
