@@ -1,4 +1,4 @@
-/** What this process has done in each minute of the last hour, for operators. Nothing of it is stored. */
+/** This process's activity in each minute of the last hour, for operators. Nothing is stored. */
 
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -7,30 +7,30 @@ import * as Layer from "effect/Layer"
 import type { ApiKeyId } from "../base/values.ts"
 import { type Observer, addObserver } from "../telemetry/observer.ts"
 
-/** What was done in a minute. */
+/** A minute's activity. */
 interface Minute {
   /** When it began, in milliseconds since the epoch. */
   readonly at: number
-  /** Attempts after which the receiver had the event. */
+  /** Successful attempts. */
   readonly delivered: number
-  /** Attempts that failed. */
+  /** Failed attempts. */
   readonly failed: number
-  /** Requests that were refused by a rate limit. */
+  /** Requests refused by a rate limit. */
   readonly refused: number
 }
 
 /** How many requests were refused to a key. */
 interface Refusals {
-  /** `undefined` for requests without a valid key, and for those of further keys. */
+  /** `undefined` for requests without a valid key, and for keys beyond the first hundred. */
   readonly keyId: ApiKeyId | undefined
   readonly refused: number
 }
 
-/** What a process has done in the last hour. */
+/** A process's activity in the last hour. */
 export interface ActivityReport {
   /** Sixty minutes, oldest first; the last one goes on. */
   readonly minutes: ReadonlyArray<Minute>
-  /** Who was refused, most often first. In each minute, a hundred keys are told from others. */
+  /** Refused principals, most often first. Each minute distinguishes a hundred keys. */
   readonly refusals: ReadonlyArray<Refusals>
 }
 
@@ -41,7 +41,7 @@ const minutesKept = 60
 // More keys than operators look at, in as much memory as a minute may take.
 const mostKeys = 100
 
-/** The counts of a minute. */
+/** A minute's counts. */
 interface Slot {
   readonly minute: number
   delivered: number
@@ -74,11 +74,11 @@ const refusalsIn = (slots: ReadonlyArray<Slot>): ReadonlyArray<Refusals> => {
     .toSorted((one, other) => other.refused - one.refused)
 }
 
-/** Counts by the minute. Each minute takes the place of the one an hour before. */
+/** Counts per minute. Each minute replaces the one an hour before. */
 interface Counts {
-  /** Returns the counts of a minute, to add to them. */
+  /** Returns a minute's counts, to add to them. */
   readonly at: (minute: number) => Slot
-  /** Returns what was counted in the hour up to a minute. */
+  /** Returns the counts for the hour up to a minute. */
   readonly upTo: (minute: number) => ActivityReport
 }
 
@@ -109,13 +109,13 @@ const makeCounts = (): Counts => {
   }
 }
 
-/** Tells what this process has done. */
+/** Reports this process's activity. */
 export class Activity extends Context.Service<
   Activity,
   {
-    /** What it has done in the last hour. */
+    /** The last hour's activity. */
     readonly report: Effect.Effect<ActivityReport>
-    /** Counts what happens. */
+    /** Counts activity. */
     readonly observer: Observer
   }
 >()("@tenure/core/Activity") {

@@ -1,4 +1,4 @@
-/** How each database is doing, so that one that does not answer hides nothing of the others. */
+/** Reads each database's gauges separately, so one outage does not hide the others' values. */
 
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -14,14 +14,14 @@ import { type Backlog, Outbox, maxCountedBacklog } from "../webhooks/outbox.ts"
 import { Metrics } from "./metrics.ts"
 import { Readiness, askAll, orNull } from "./status.ts"
 
-/** Writes all metrics of the registry. */
+/** Writes all metrics in the registry. */
 export const prometheusText: Effect.Effect<string> = format({ metricNameMapper: prometheusName })
 
 /** How a database is doing. */
 export interface DatabaseReport {
-  /** Its name; `undefined` for the only one, and for the stores of all. */
+  /** Its name; `undefined` for the only one, and for the shared stores. */
   readonly name: string | undefined
-  /** Whether its stores answer, by what they keep. */
+  /** Whether its stores answer, by name. */
   readonly stores: Readonly<Record<string, boolean>>
   /** `undefined` if it does not answer, or has no deliveries. */
   readonly backlog: Backlog | undefined
@@ -29,7 +29,7 @@ export interface DatabaseReport {
 
 const silent = { memberships: false, webhooks: false, deliveries: false }
 
-/** Asks which of the stores of a shard answer. */
+/** Asks a shard's stores whether they answer. */
 const answering = ({ memberships, outbox, webhooks }: Stores) =>
   askAll({ memberships: memberships.ping, webhooks: webhooks.ping, deliveries: outbox.ping })
 
@@ -51,13 +51,13 @@ const reportOn = ({ name, use }: Shard): Effect.Effect<DatabaseReport> =>
     orNull(use(({ outbox }) => outbox.backlog(maxCountedBacklog))),
   )
 
-/** Makes an effect that asks every database, each for up to 5 seconds. */
+/** Creates an effect to ask every database, each for up to 5 seconds. */
 export const makeDatabaseReport = Effect.gen(function* () {
   const { stores } = yield* Readiness
   const outbox = yield* Outbox
   const shards = yield* Shards
   const only = databasesReport(undefined, stores, orNull(outbox.backlog(maxCountedBacklog)))
-  // What belongs to no project.
+  // The stores outside projects.
   const shared = Effect.map(stores, ({ apiKeys, rateLimits }) => ({ apiKeys, rateLimits }))
   const reports =
     shards.length === 0
@@ -80,7 +80,7 @@ const show = ({ backlog, name, stores }: DatabaseReport, context: Context.Contex
   }
 }
 
-// How often the stores are asked for those who export metrics by themselves.
+// How often to ask the stores for programs with their own exporter.
 const readPause = "10 seconds"
 
 const make = Effect.gen(function* () {
@@ -101,9 +101,9 @@ const make = Effect.gen(function* () {
   })
 })
 
-/** Counts in the registry of the context. */
+/** Counts in the context's registry. */
 export const makeMetering = countingLayer
 
-/** Shows the metrics of the registry of the context. */
+/** Shows the metrics in the context's registry. */
 export const readMetrics: Layer.Layer<Metrics, never, Readiness | Outbox | RateLimiter> =
   Layer.effect(Metrics, make)

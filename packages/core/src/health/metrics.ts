@@ -1,4 +1,4 @@
-/** Metrics: how often what happens, how long it takes, and how Tenure is doing. */
+/** Metrics: counts, durations, and the state of the stores. */
 
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -9,10 +9,10 @@ import type { RateLimiter } from "../limits/rate-limiter.ts"
 import type { Outbox } from "../webhooks/outbox.ts"
 import type { Readiness } from "./status.ts"
 
-/** The options of metrics. */
+/** Options for metrics. */
 export const metricsOptions = Setting.object({
   /**
-   * Whether to count and time what Tenure does, for `metrics` and for exporters of Effect's metrics.
+   * Whether to count and time Tenure's work, for `metrics` and for exporters of Effect's metrics.
    * Default: `false`.
    */
   metrics: Setting.withDefault(Setting.boolean, false),
@@ -29,8 +29,8 @@ export class Metrics extends Context.Service<
   Metrics,
   {
     /**
-     * All metrics of the process, in the text format of Prometheus. Fails with `InvalidInput` if the
-     * option `metrics` is off.
+     * All metrics in the process, in Prometheus's text format. Fails with `InvalidInput` if the option
+     * `metrics` is off.
      */
     readonly text: Effect.Effect<string, InvalidInput>
   }
@@ -48,6 +48,6 @@ const off = Layer.succeed(Metrics, {
   text: Effect.fail(new InvalidInput({ field: "metrics", problem: "is off: it must be true" })),
 })
 
-/** Counts in the registry of the context, if metrics are on. */
+/** Counts in the context's registry, if metrics are on. */
 export const metricsCounterLayer = ({ metrics }: MetricsSettings): Layer.Layer<never> =>
   metrics ? Layer.unwrap(Effect.map(loaded, (metering) => metering.makeMetering)) : Layer.empty

@@ -17,7 +17,7 @@ import { Tracing } from "../telemetry/tracing.ts"
 import { Outbox } from "../webhooks/outbox.ts"
 import { WebhookStore } from "../webhooks/store.ts"
 
-/** Tells of a call that has ended; not of one that was interrupted, whose end nobody waited for. */
+/** Reports a completed call. Interrupted calls are not reported, because nobody waited for their end. */
 const tell = (
   called: StoreCall,
   exit: Exit.Exit<unknown, unknown>,
@@ -47,7 +47,7 @@ const timed = <A, E, R>(
 const isMethod = (value: unknown): value is (...args: ReadonlyArray<unknown>) => unknown =>
   Predicate.isFunction(value)
 
-/** The names of the properties of a store, which may be an instance of a class. */
+/** Returns the names of a store's properties. The store may be a class instance. */
 const namesOf = (store: object): ReadonlyArray<string> => {
   const parent: unknown = Object.getPrototypeOf(store)
   const inherited = Predicate.isObject(parent) && parent !== Object.prototype ? namesOf(parent) : []
@@ -57,7 +57,10 @@ const namesOf = (store: object): ReadonlyArray<string> => {
 /** Runs something around an effect. */
 type Around = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
-/** Makes a store with something around each call. What is no method, such as a ping, stays as it is. */
+/**
+ * Creates a store with a wrapper around each call. Values other than methods, such as a ping, stay
+ * unchanged.
+ */
 function observe<Store extends object>(store: Store, around: (method: string) => Around): Store
 function observe(store: object, around: (method: string) => Around): object {
   const observed = (method: string): unknown => {
@@ -72,7 +75,7 @@ function observe(store: object, around: (method: string) => Around): object {
   return Object.fromEntries(namesOf(store).map((property) => [property, observed(property)]))
 }
 
-/** Observes the stores of the context, if there is an observer of their calls, or a tracer. */
+/** Observes the context's stores, if there is an observer or a tracer for calls. */
 export const observedStoresLayer = Layer.effectContext(
   Effect.gen(function* () {
     const { called } = yield* Observer

@@ -18,14 +18,14 @@ type Limits = Pick<RateLimiterSettings, "onStoreFailure">
 
 type Stores = MembershipStore | WebhookStore | ApiKeyStore | Outbox | RateLimitStore
 
-/** A store, by what it keeps. */
+/** A store's name, after its contents. */
 export type StoreName = "memberships" | "webhooks" | "apiKeys" | "deliveries" | "rateLimits"
 
 /** Tells whether the stores answer. */
 export class Readiness extends Context.Service<
   Readiness,
   {
-    /** Whether every store that requests need answers its ping, within 5 seconds. */
+    /** Whether every store necessary for requests answers its ping, within 5 seconds. */
     readonly isReady: Effect.Effect<boolean>
     /** Whether each store answers its ping, within 5 seconds. */
     readonly stores: Effect.Effect<Readonly<Record<StoreName, boolean>>>
@@ -44,7 +44,7 @@ const succeeds = (ping: Ping): Effect.Effect<boolean> =>
     Effect.timeoutOrElse({ duration: "5 seconds", orElse: () => Effect.succeed(false) }),
   )
 
-/** Tells which of some stores answer their pings in time. A ping that several of them share runs once. */
+/** Asks stores whether they answer their pings in time. A shared ping runs once. */
 export const askAll = <Name extends string>(
   pings: Readonly<Record<Name, Ping>>,
 ): Effect.Effect<Record<Name, boolean>> => {
@@ -63,7 +63,7 @@ const readinessMake = Effect.fnUntraced(function* ({ onStoreFailure }: Limits) {
     rateLimits: (yield* RateLimitStore).ping,
   }
   const { rateLimits: _, ...others } = pings
-  // Otherwise requests are answered even if the store of rate limits is down.
+  // In the other mode, requests are answered even during an outage of the rate limit store.
   const needed = Object.values(onStoreFailure === "closed" ? pings : others)
   return {
     isReady: succeeds(Effect.all(new Set(needed), { concurrency: "unbounded", discard: true })),
@@ -75,17 +75,17 @@ const readinessMake = Effect.fnUntraced(function* ({ onStoreFailure }: Limits) {
 
 /** How Tenure is doing. */
 export interface StatusReport {
-  /** The version of Tenure. */
+  /** Tenure's version. */
   readonly version: string
   /** Whether each store answers. */
   readonly stores: Readonly<Record<StoreName, boolean>>
   /**
-   * How much is left to deliver and what was given up, counted up to 10,000: that stands for as many or
-   * more. The oldest delivery is that of the first 10,000 webhooks with due deliveries, and failed ones
-   * are those of the first 10,000 webhooks that have any. `undefined` if the store does not answer.
+   * The backlog and the failed deliveries, counted up to 10,000, meaning 10,000 or more. The oldest
+   * delivery is the oldest among the first 10,000 webhooks with due deliveries; failed ones are counted
+   * among the first 10,000 webhooks with any. `undefined` if the store does not answer.
    */
   readonly backlog: Backlog | undefined
-  /** The ids of the API keys that this process has suspended, at most 10,000. */
+  /** The ids of API keys suspended by this process, at most 10,000. */
   readonly suspendedKeys: ReadonlyArray<ApiKeyId>
 }
 
@@ -103,7 +103,7 @@ export class Status extends Context.Service<
 
 const unknown = Effect.succeed(undefined)
 
-/** Asks for a backlog, which is unknown if the answer does not come within 5 seconds. */
+/** Asks for a backlog: unknown if there is no answer within 5 seconds. */
 export const orNull = <E>(backlog: Effect.Effect<Backlog, E>): Effect.Effect<Backlog | undefined> =>
   backlog.pipe(
     Effect.catchCause(() => unknown),

@@ -1,4 +1,4 @@
-/** Counts by metrics what Tenure tells of its work. */
+/** Counts Tenure's work in metrics. */
 
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -9,7 +9,7 @@ import { type HttpMethod, type Observer, addObserver, knownHttpMethod } from "./
 
 const seconds = (millis: number): number => millis / 1000
 
-/** Returns the value of a key, which it adds if there is none. */
+/** Returns a key's value, and adds it if it is missing. */
 const getOrAdd = <K, V>(map: Map<K, V>, key: K, make: () => V): V => {
   const found = map.get(key)
   if (found !== undefined) return found
@@ -18,7 +18,7 @@ const getOrAdd = <K, V>(map: Map<K, V>, key: K, make: () => V): V => {
   return made
 }
 
-/** Returns what counts requests, which every request does: their series are found without making a text. */
+/** Counts requests. Because every request does this, it finds their series without building a text. */
 const countingRequests = (context: Context.Context<never>): Observer["answered"] => {
   const requests = histogram("http.server.request.duration", context)
   const series = new Map<string | undefined, Map<HttpMethod, Map<number, Update>>>()
@@ -32,7 +32,7 @@ const countingRequests = (context: Context.Context<never>): Observer["answered"]
   }
 }
 
-/** Makes an observer that counts, in the registry of a context. */
+/** Creates an observer to count in a context's registry. */
 const make = (context: Context.Context<never>): Observer => {
   const refusals = counter("tenure.rate_limit.refusals", context)
   const attempts = histogram("tenure.webhook.attempt.duration", context)
@@ -54,7 +54,7 @@ const make = (context: Context.Context<never>): Observer => {
   }
 }
 
-/** Counts in the registry of the context. */
+/** Counts in the context's registry. */
 export const countingLayer: Layer.Layer<never> = Layer.unwrap(
   Effect.gen(function* () {
     const registry = yield* Metric.MetricRegistry

@@ -1,4 +1,4 @@
-/** The host's own logger, in place of the console. */
+/** Logs through the host's own logger instead of the console. */
 
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -9,9 +9,9 @@ import * as Predicate from "effect/Predicate"
 import * as References from "effect/References"
 import * as Setting from "../base/setting.ts"
 
-/** What a log entry says besides its message. Contains no secrets. */
+/** A log entry's fields besides its message. Contains no secrets. */
 export interface Fields {
-  /** What went wrong, as text with the stack. */
+  /** The error as text, with its stack. */
   readonly cause?: string
   /** For example `request_id`, `project_id`, `webhook_id`, `event_id` or `status`. */
   readonly [name: string]: unknown
@@ -19,7 +19,7 @@ export interface Fields {
 
 type Write = (fields: Fields, message: string) => void
 
-/** A logger that takes the fields first, and then the message, as those of pino and Fastify do. */
+/** A logger called with the fields first, then the message, as in pino and Fastify. */
 export interface HostLogger {
   readonly info: Write
   readonly warn: Write
@@ -34,7 +34,7 @@ const isLogger = (given: unknown): boolean =>
   Predicate.isObjectKeyword(given) &&
   levels.every((level) => Predicate.isFunction(Reflect.get(given, level)))
 
-/** The definition of the option. */
+/** The option for the logger. */
 export const hostLoggerOption: Setting.Setting<HostLogger, HostLogger> = Setting.guarded(
   "a logger with the methods info, warn and error",
   isLogger,
@@ -60,7 +60,7 @@ const fieldsOf = ({ cause, fiber }: Logger.Options<unknown>): Fields => ({
 const messageOf = (message: unknown): string =>
   Array.isArray(message) ? message.join(" ") : String(message)
 
-/** Passes on the entries of the log to a host's logger. */
+/** Passes log entries to a host's logger. */
 class Forwarding extends Pipeable.Class implements Logger.Logger<unknown, void> {
   readonly "~effect/Logger" = "~effect/Logger"
   readonly log: (entry: Logger.Options<unknown>) => void
@@ -78,8 +78,8 @@ class Forwarding extends Pipeable.Class implements Logger.Logger<unknown, void> 
 }
 
 /**
- * Passes on every entry of the log to the logger of the host. If that throws, the loggers that it
- * replaces get the entry: the console, by default.
+ * Passes every log entry to the host's logger. If that throws, the replaced loggers get the entry: the
+ * console, by default.
  */
 export const hostLoggerLayer = (logger: HostLogger): Layer.Layer<never> =>
   Layer.effect(

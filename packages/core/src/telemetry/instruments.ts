@@ -1,6 +1,6 @@
 /**
- * Every metric that Tenure has, by the names of OpenTelemetry. Those without the prefix `tenure` are its
- * semantic conventions.
+ * All metrics by their OpenTelemetry names. Names without the prefix `tenure` follow its semantic
+ * conventions.
  */
 
 import * as Context from "effect/Context"
@@ -8,13 +8,16 @@ import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import type * as Scope from "effect/Scope"
 
-/** What a metric measures. */
+/** A metric's definition. */
 interface Instrument {
   readonly type: "counter" | "gauge" | "histogram"
-  /** By UCUM: `s` for seconds, `By` for bytes, `1` for a ratio; for a number of things, their name. */
+  /**
+   * In UCUM: `s` for seconds, `By` for bytes, `1` for a ratio; for counts, the name of the counted
+   * things.
+   */
   readonly unit: string
   readonly description: string
-  /** The names of its attributes. Each has few values, whatever clients send. */
+  /** The attributes' names. Each has few values, whatever clients send. */
   readonly attributes: ReadonlyArray<string>
 }
 
@@ -124,7 +127,7 @@ export const instruments = {
   },
 } as const satisfies Readonly<Record<string, Instrument>>
 
-/** The name of a metric. */
+/** A metric's name. */
 export type Name = keyof typeof instruments
 
 type NameOf<Type extends Instrument["type"]> = {
@@ -135,15 +138,15 @@ type ValuesOf<Attributes extends ReadonlyArray<string>> = {
   readonly [Index in keyof Attributes]: string | undefined
 }
 
-/** The values of the attributes of a metric, in their order. Those that are `undefined` are left out. */
+/** A metric's attribute values, in order. `undefined` ones are omitted. */
 type Values<N extends Name> = ValuesOf<(typeof instruments)[N]["attributes"]>
 
 const table: Readonly<Record<Name, Instrument>> = instruments
 
-/** Describes a series: a metric with values of its attributes. */
+/** Describes a series: a metric with attribute values. */
 const describe = (name: Name, values: ReadonlyArray<string | undefined>) => {
   const { attributes, description, unit } = table[name]
-  // The exporters of Effect take the unit from an attribute, which Prometheus does not show.
+  // Effect's exporters read the unit from an attribute. Prometheus does not show it.
   const all: Record<string, string> = { unit }
   attributes.forEach((attribute, index) => {
     const value = values[index]
@@ -152,7 +155,7 @@ const describe = (name: Name, values: ReadonlyArray<string | undefined>) => {
   return { description, attributes: all }
 }
 
-// From a call in memory to one that has almost timed out, in seconds.
+// From a call in memory to one close to its timeout, in seconds.
 const boundaries = [
   0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
 ]
@@ -162,10 +165,10 @@ export type Update = (amount: number) => void
 
 type Make = (name: Name, description: ReturnType<typeof describe>) => Metric.Metric<number, unknown>
 
-/** Puts a series into the registry of a context, and returns how to update it without a look-up. */
+/** Adds a series to a context's registry, and returns a function to update it without a look-up. */
 const open = (series: ReturnType<Make>, context: Context.Context<never>): Update => {
   const registry = Context.get(context, Metric.MetricRegistry)
-  // A registry alone tells the key and the hooks of a series, so this one has no other.
+  // Only a registry exposes a series' key and hooks; this one is used for nothing else.
   const alone: Metric.MetricRegistry = new Map()
   series.valueUnsafe(Context.add(context, Metric.MetricRegistry, alone))
   const [entry] = alone
@@ -176,13 +179,13 @@ const open = (series: ReturnType<Make>, context: Context.Context<never>): Update
   return (amount) => shared.hooks.update(amount, context)
 }
 
-// As many as the SDKs of OpenTelemetry keep. All attributes together have fewer values, but for the codes
-// of a transport that makes up its own.
+// The limit in OpenTelemetry's SDKs. The attributes have fewer values together, unless a transport
+// invents error codes.
 const mostSeries = 2000
 
 /**
- * Makes a function that returns how to update the series of a metric that has some values of its
- * attributes. A series begins with its first update.
+ * Creates a function to return an updater for the series with some attribute values. A series begins
+ * with its first update.
  */
 const seriesOf = <N extends Name>(
   name: N,
@@ -211,21 +214,21 @@ const seriesOf = <N extends Name>(
   }
 }
 
-/** Makes a function that returns how to add to the series of a counter. */
+/** Creates a function to return an adder for a counter's series. */
 export const counter = <N extends NameOf<"counter">>(
   name: N,
   context: Context.Context<never>,
 ): ((...values: Values<N>) => Update) =>
   seriesOf(name, (id, of) => Metric.counter(id, { ...of, incremental: true }), context)
 
-/** Makes a function that returns how to add a value to the series of a histogram. */
+/** Creates a function to return a recorder for a histogram's series. */
 export const histogram = <N extends NameOf<"histogram">>(
   name: N,
   context: Context.Context<never>,
 ): ((...values: Values<N>) => Update) =>
   seriesOf(name, (id, of) => Metric.histogram(id, { ...of, boundaries }), context)
 
-/** Makes a function that sets a gauge, or removes it if the value is unknown. */
+/** Creates a function to set a gauge, or to remove it if the value is unknown. */
 export const gauge = <N extends NameOf<"gauge">>(
   name: N,
   context: Context.Context<never>,
@@ -238,7 +241,7 @@ export const gauge = <N extends NameOf<"gauge">>(
   }
 }
 
-/** Shows what a function returns as the state of a metric, until the scope is closed. */
+/** Shows a function's result as a metric's state, until the scope closes. */
 const register = <State>(metric: Metric.Metric<number, State>, get: () => State) =>
   Effect.asVoid(
     Effect.acquireRelease(
@@ -250,7 +253,7 @@ const register = <State>(metric: Metric.Metric<number, State>, get: () => State)
   )
 
 /**
- * Shows a gauge until the scope is closed. Whoever reads the metrics calls the function.
+ * Shows a gauge until the scope closes. Reading the metrics calls the function.
  *
  * @param read - returns the value
  */
@@ -262,9 +265,9 @@ export const observeGauge = <N extends NameOf<"gauge">>(
   register(Metric.gauge(name, describe(name, values)), () => ({ value: read() }))
 
 /**
- * Shows a counter until the scope is closed. Whoever reads the metrics calls the function.
+ * Shows a counter until the scope closes. Reading the metrics calls the function.
  *
- * @param read - returns the sum of all that was counted
+ * @param read - returns the total
  */
 export const observeCounter = <N extends NameOf<"counter">>(
   name: N,
@@ -275,8 +278,6 @@ export const observeCounter = <N extends NameOf<"counter">>(
     count: read(),
     incremental: true,
   }))
-
-/** Metrics as text, in the format that Prometheus reads. */
 
 const suffixes: ReadonlyMap<string, string> = new Map([
   ["s", "_seconds"],
@@ -289,9 +290,8 @@ const prometheusKnown = new Map<string, { readonly type: string; readonly unit: 
 )
 
 /**
- * Returns the name that a metric of Tenure has in Prometheus, by the rules of OpenTelemetry: with its
- * unit, and a counter with `_total`. Other metrics keep their names.
- *
+ * Returns a metric's name in Prometheus, by OpenTelemetry's rules: with its unit, and a counter with
+ * `_total`. Metrics from elsewhere keep their names.
  * @example
  * ```ts
  * import { prometheusName } from "@tenure/core/internal"
@@ -306,5 +306,5 @@ export const prometheusName = (name: string): string => {
   return name.replaceAll(".", "_") + unit + (instrument.type === "counter" ? "_total" : "")
 }
 
-/** The content type of the text. */
+/** The text's content type. */
 export const prometheusContentType = "text/plain; version=0.0.4; charset=utf-8"

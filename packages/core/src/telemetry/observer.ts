@@ -1,4 +1,4 @@
-/** What Tenure tells of its work to those who count it: metrics, and figures for operators. */
+/** Tenure's reports about its work, for metrics and operators. */
 
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
@@ -8,28 +8,28 @@ import * as Layer from "effect/Layer"
 import * as Predicate from "effect/Predicate"
 import type { ApiKeyId, ProjectId } from "../base/values.ts"
 
-/** A request that was answered. */
+/** An answered request. */
 interface Answered {
   /** As on the wire: any text. */
   readonly method: string
-  /** The pattern of its path, with the base path; `undefined` if no route has the path. */
+  /** Its path's pattern, with the base path; `undefined` if no route matches. */
   readonly route: string | undefined
   readonly status: number
   /** The time until the response was decided; a stream goes on afterwards. */
   readonly durationMillis: number
 }
 
-/** What refuses requests: a bucket that is empty, or the suspension of a key. */
+/** The reason for refusing requests: an empty bucket or a suspended key. */
 export type RefusingLimit = "key" | "burst" | "address" | "suspension"
 
-/** A request that was refused by a rate limit. */
+/** A request refused by a rate limit. */
 interface Refused {
   readonly by: RefusingLimit
-  /** The API key of the request, if it has a valid one. */
+  /** The request's API key, if valid. */
   readonly keyId: ApiKeyId | undefined
 }
 
-/** An attempt to deliver an event that has ended. Attempts that were aborted are not told. */
+/** A completed attempt. Aborted attempts are not reported. */
 interface Attempted {
   readonly projectId: ProjectId
   /**
@@ -37,27 +37,30 @@ interface Attempted {
    * up together with its webhook.
    */
   readonly outcome: "Delivered" | "Retry" | "Failed" | "Disabled"
-  /** The status of the response, or what went wrong instead, such as `Timeout`. */
+  /** The response's status, or an error such as `Timeout`. */
   readonly answer: number | string
   readonly durationMillis: number
 }
 
 /**
- * Is told that a call of a store has ended.
+ * Reports a completed call to a store.
  *
  * @param fault - why the store has not answered; `undefined` if it has
  */
 export type StoreCall = (fault: StoreFault | undefined, durationMillis: number) => void
 
 /**
- * Is told what has happened, synchronously, by those who do the work: its functions are quick and never
- * throw. What nobody wants to know is not even measured.
+ * Receives reports synchronously, in the middle of the work: its functions are quick and never throw.
+ * Without an observer, nothing is measured.
  */
 export interface Observer {
   readonly answered?: ((answered: Answered) => void) | undefined
   readonly refused?: ((refused: Refused) => void) | undefined
   readonly attempted?: ((attempted: Attempted) => void) | undefined
-  /** Is asked once for each method of a store, which is named by what it keeps, such as `memberships`. */
+  /**
+   * Called once for each method in a store. The store's name describes its contents, for example
+   * `memberships`.
+   */
   readonly called?: ((store: string, method: string) => StoreCall) | undefined
 }
 
@@ -81,12 +84,12 @@ const bothCalled = (one: Observer["called"], other: Observer["called"]): Observe
         }
       }
 
-/** The observer of everything. By default, nobody observes. */
+/** Observes everything. By default, there is no observer. */
 export const Observer = Context.Reference<Observer>("@tenure/core/Observer", {
   defaultValue: () => ({}),
 })
 
-/** Adds an observer to those that there are. */
+/** Adds an observer to the existing ones. */
 export const addObserver = (added: Observer): Layer.Layer<never> =>
   Layer.effect(
     Observer,
@@ -98,12 +101,10 @@ export const addObserver = (added: Observer): Layer.Layer<never> =>
     })),
   )
 
-/** Why a call of a store has failed, if that is the fault of the store. */
-
 /** A fault: it does not answer, or is defective. */
 export type StoreFault = "StoreUnavailable" | "Defect"
 
-/** Returns the fault in the exit of a call. An error such as `ProjectNotFound` is an answer. */
+/** Returns the store's fault in a call's exit. An error such as `ProjectNotFound` is an answer. */
 export const storeFaultOf = (exit: Exit.Exit<unknown, unknown>): StoreFault | undefined => {
   if (Exit.isSuccess(exit)) return undefined
   if (Cause.hasDies(exit.cause)) return "Defect"
@@ -112,14 +113,14 @@ export const storeFaultOf = (exit: Exit.Exit<unknown, unknown>): StoreFault | un
     : undefined
 }
 
-/** The methods of requests that are told apart. A client can send any word as a method. */
+/** The known methods. A client can send any word as a method. */
 
 const methods = ["_OTHER", "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] as const
 
-/** A method, or `_OTHER` for all others, as the conventions of OpenTelemetry have it. */
+/** A method, or `_OTHER` for all others, as in OpenTelemetry's conventions. */
 export type HttpMethod = (typeof methods)[number]
 
 const known: ReadonlyMap<string, HttpMethod> = new Map(methods.map((method) => [method, method]))
 
-/** Returns the method of a request. */
+/** Returns a request's method. */
 export const knownHttpMethod = (method: string): HttpMethod => known.get(method) ?? "_OTHER"

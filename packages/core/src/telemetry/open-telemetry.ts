@@ -1,4 +1,4 @@
-/** Effect's tracer by one of OpenTelemetry. */
+/** Adapts an OpenTelemetry tracer to Effect. */
 
 import type * as Context from "effect/Context"
 import * as Exit from "effect/Exit"
@@ -8,7 +8,7 @@ import * as Predicate from "effect/Predicate"
 import * as Tracer from "effect/Tracer"
 import type { HostSpan, HostTracer, SpanContexts, SpanTime } from "./tracing.ts"
 
-// The numbers of `SpanKind`, `TraceFlags` and `SpanStatusCode`, and the key of `trace.setSpan`.
+// The numbers in `SpanKind`, `TraceFlags` and `SpanStatusCode`, and the key used by `trace.setSpan`.
 const kinds = { internal: 0, server: 1, client: 2, producer: 3, consumer: 4 } as const
 const sampledFlag = 1
 const errorCode = 2
@@ -30,7 +30,7 @@ const contextOf = (values: ReadonlyMap<symbol, unknown>): SpanContexts => ({
 
 type Options = Parameters<Tracer.Tracer["span"]>[0]
 
-/** A span that a span of the host stands for. */
+/** A span backed by one from the host. */
 class Span implements Tracer.Span {
   readonly _tag = "Span"
   readonly name: string
@@ -76,7 +76,7 @@ class Span implements Tracer.Span {
   addLinks(): void {}
 }
 
-/** Returns what stands for a span in a context of OpenTelemetry. */
+/** Returns a span's counterpart in an OpenTelemetry context. */
 const hostOf = (span: Tracer.AnySpan): Pick<HostSpan, "spanContext"> => {
   if (span instanceof Span) return span.host
   const { sampled, spanId, traceId } = span
@@ -84,10 +84,10 @@ const hostOf = (span: Tracer.AnySpan): Pick<HostSpan, "spanContext"> => {
   return { spanContext: () => spanContext }
 }
 
-// Where `@opentelemetry/api` keeps what a host has registered, for all copies of it.
+// The key under which `@opentelemetry/api` shares a host's registrations between its copies.
 const registry = Symbol.for("opentelemetry.js.api.1")
 
-/** Returns the trace of the span that is active in the host, such as the one of its HTTP server. */
+/** Returns the trace of the host's active span, such as its HTTP server's. */
 const activeTrace = (): unknown => {
   const api: unknown = Reflect.get(globalThis, registry)
   if (!Predicate.hasProperty(api, "context") || !isContextManager(api.context)) return undefined
@@ -104,15 +104,17 @@ const isContextManager = (value: unknown): value is { readonly active: () => Spa
 const isSpan = (value: unknown): value is Pick<HostSpan, "spanContext"> =>
   hasMethod(value, "spanContext")
 
-/** Returns where a span begins: in a context with its parent, or by `undefined` where the host is. */
+/**
+ * Returns the context a span begins in: one with its parent, or `undefined` for the host's active one.
+ */
 const contextIn = ({ kind, parent }: Options): SpanContexts | undefined => {
   if (Option.isNone(parent)) return undefined
-  // Otherwise the spans of the host and of Tenure would stand side by side under that of the client.
+  // Otherwise, the host's and Tenure's spans would be siblings under the client's.
   const isHostIn = kind === "server" && activeTrace() === parent.value.traceId
   return isHostIn ? undefined : contextOf(new Map([[spanKey, hostOf(parent.value)]]))
 }
 
-/** Makes spans by a tracer of OpenTelemetry. */
+/** Creates spans with an OpenTelemetry tracer. */
 export const openTelemetryLayer = (tracer: HostTracer): Layer.Layer<never> =>
   Layer.succeed(
     Tracer.Tracer,
@@ -122,7 +124,7 @@ export const openTelemetryLayer = (tracer: HostTracer): Layer.Layer<never> =>
         const described = {
           kind: kinds[kind],
           startTime: timeOf(startTime),
-          // A request may be part of what the host does, but no delivery is.
+          // A request may belong to the host's work, but a delivery never does.
           root: root && kind !== "server",
         }
         return new Span(options, tracer.startSpan(name, described, contextIn(options)))

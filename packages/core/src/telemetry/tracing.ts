@@ -1,4 +1,4 @@
-/** Traces: what happens to a request, and to the events that follow from it. */
+/** Traces: requests, and the events they cause. */
 
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -8,13 +8,13 @@ import * as Tracer from "effect/Tracer"
 import type { Traceparent } from "../base/headers.ts"
 import * as Setting from "../base/setting.ts"
 
-/** A request, as far as traces show it: none of its attributes tells who is concerned. */
+/** A request's traced fields. No attribute identifies a person. */
 interface Served {
   /** As on the wire: any text. */
   readonly method: string
-  /** The pattern of its path, with the base path; `undefined` if no route has the path. */
+  /** Its path's pattern, with the base path; `undefined` if no route matches. */
   readonly route: string | undefined
-  /** The trace that the client has sent. */
+  /** The client's trace. */
   readonly traceparent: Traceparent | undefined
 }
 
@@ -23,7 +23,7 @@ interface Attempted {
   readonly url: string
   /** From 1. */
   readonly attemptNumber: number
-  /** The trace of the event. */
+  /** The event's trace. */
   readonly traceparent: Traceparent | undefined
 }
 
@@ -34,13 +34,13 @@ export interface Tracing {
     served: Served,
     answer: (traceparent: Traceparent | undefined) => Effect.Effect<Response>,
   ) => Effect.Effect<Response>
-  /** Calls a store, in a span only if something else has one: nobody follows what happens by itself. */
+  /** Calls a store, in a span only inside another: background work is not traced. */
   readonly call: <A, E, R>(
     call: Effect.Effect<A, E, R>,
     store: string,
     method: string,
   ) => Effect.Effect<A, E, R>
-  /** Attempts a delivery. The function receives the trace that the receiver may continue. */
+  /** Attempts a delivery. The function receives the trace for the receiver to continue. */
   readonly attempt: <
     Answer extends { readonly status: number },
     Failure extends { readonly reason: string },
@@ -56,7 +56,7 @@ export const Tracing = Context.Reference<Tracing | undefined>("@tenure/core/Trac
   defaultValue: () => undefined,
 })
 
-/** Makes spans by the tracer of the context, if that is not the one of Effect, which nobody reads. */
+/** Creates spans with the context's tracer, unless it is Effect's default, whose spans nobody reads. */
 export const tracingLayer: Layer.Layer<never> = Layer.effect(
   Tracing,
   Effect.flatMap(Tracer.Tracer, (tracer) =>
@@ -70,16 +70,14 @@ export const tracingLayer: Layer.Layer<never> = Layer.effect(
   ),
 )
 
-/** The host's own tracer, of OpenTelemetry. */
-
-/** The immutable context of OpenTelemetry, which has the parent of a span. */
+/** An immutable OpenTelemetry context with a span's parent. */
 export interface SpanContexts {
   getValue(key: symbol): unknown
   setValue(key: symbol, value: unknown): SpanContexts
   deleteValue(key: symbol): SpanContexts
 }
 
-/** Which span of which trace a span is. */
+/** A span's identity. */
 interface SpanContext {
   readonly traceId: string
   readonly spanId: string
@@ -97,7 +95,7 @@ export interface HostSpan {
   end(time?: SpanTime): void
 }
 
-/** A tracer, as far as Tenure needs it. `trace.getTracer("tenure")` of `@opentelemetry/api` is one. */
+/** A tracer's used part. `trace.getTracer("tenure")` from `@opentelemetry/api` is one. */
 export interface HostTracer {
   startSpan(
     name: string,
@@ -106,13 +104,13 @@ export interface HostTracer {
   ): HostSpan
 }
 
-/** The definition of the option. */
+/** The option for the tracer. */
 export const hostTracerOption: Setting.Setting<HostTracer, HostTracer> = Setting.guarded(
   "a tracer of OpenTelemetry",
   (given) => Predicate.hasProperty(given, "startSpan") && Predicate.isFunction(given.startSpan),
 )
 
-/** Makes spans by the tracer of the host. */
+/** Creates spans with the host's tracer. */
 export const hostTracerLayer = (tracer: HostTracer): Layer.Layer<never> =>
   Layer.unwrap(
     Effect.map(
