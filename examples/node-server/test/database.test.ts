@@ -57,7 +57,9 @@ const eventsOf = (receiver: Receiver, from = 0): Set<string | undefined> =>
 /** Lets the claims of processes that have ended expire, as they do with time. */
 const expireClaims = () =>
   PgClient.PgClient.use((sql) =>
-    sql.unsafe("UPDATE tenure.deliveries SET next_attempt_at = clock_timestamp() WHERE state = 'leased'"),
+    sql.unsafe(
+      "UPDATE tenure.deliveries SET next_attempt_at = clock_timestamp() WHERE state = 'leased'",
+    ),
   ).pipe(
     Effect.provide(PgClient.layer({ url: Redacted.make(database.url), maxConnections: 1 })),
     Effect.runPromise,

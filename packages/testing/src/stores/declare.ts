@@ -6,7 +6,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import fc from "fast-check"
-import type { StoreHarness } from "./harness.ts"
+import type { Registry, StoreHarness } from "./harness.ts"
 
 /** The host's transactions, on the same database as the stores. */
 export class HostTransaction extends Context.Service<
@@ -46,12 +46,6 @@ export const undone = Effect.fnUntraced(function* <A, E>(work: Effect.Effect<A, 
   yield* Effect.flip(run(Effect.andThen(work, failing)))
   expect(isDone).toBe(true)
 })
-
-/** Receives the tests declared by suites. */
-export interface Registry {
-  readonly describe: (name: string, declare: () => void) => void
-  readonly it: (name: string, test: Effect.Effect<unknown, unknown>) => void
-}
 
 type StoreTestsLayer = StoreHarness["layer"]
 

@@ -50,3 +50,9 @@ export interface StoreHarness<Host = never> {
   /** Whether the host can have only one open transaction. Default: `false`. */
   readonly hasOneTransaction?: boolean | undefined
 }
+
+/** Receives the tests declared by suites. */
+export interface Registry {
+  readonly describe: (name: string, declare: () => void) => void
+  readonly it: (name: string, test: Effect.Effect<unknown, unknown>) => void
+}
