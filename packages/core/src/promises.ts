@@ -1,13 +1,11 @@
 /** The services with promises, for hosts that do not use Effect. */
 
 import * as Cause from "effect/Cause"
-import * as Clock from "effect/Clock"
-import * as Context from "effect/Context"
+import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
-import { isSettled, runEager } from "./base/eager.ts"
 import { StoreUnavailable, closing } from "./base/errors.ts"
 import { type Connection, Transactions, TransactionsUnsupported } from "./base/transactions.ts"
 import { type FeedPromises, makeFeedPromises } from "./events/feed-promises.ts"
@@ -290,15 +288,12 @@ const timeout = "10 seconds"
 export const makeCallTracker = (
   services: Context.Context<never>,
 ): { readonly start: StartCall; readonly drain: Effect.Effect<void> } => {
-  const clock = Context.get(services, Clock.Clock)
   const fork = Effect.runForkWith(services)
   const running = new Set<Fiber.Fiber<unknown, unknown>>()
   let isDraining = false
   return {
     start: (effect, closed, done) => {
-      const begun = runEager(isDraining ? closed() : effect, clock)
-      if (isSettled(begun)) return done(begun)
-      const fiber = fork(begun)
+      const fiber = fork(isDraining ? closed() : effect)
       const exit = fiber.pollUnsafe()
       if (exit !== undefined) return done(exit)
       running.add(fiber)

@@ -5,7 +5,6 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Predicate from "effect/Predicate"
-import { suspendEager } from "./eager.ts"
 import * as Setting from "./setting.ts"
 
 /** A function of the host, or `undefined`. If it returns a promise, nothing waits for that. */
@@ -39,7 +38,7 @@ export const callHost = <A>(
 ): Effect.Effect<void> =>
   callback === undefined
     ? Effect.void
-    : suspendEager(() => {
+    : Effect.suspend(() => {
         try {
           const result: unknown = callback(value)
           return Predicate.isPromiseLike(result) ? logRejection(name, result) : Effect.void

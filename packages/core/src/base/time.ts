@@ -6,7 +6,6 @@
 import type { Branded } from "effect/Brand"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import { suspendEager } from "./eager.ts"
 import { branded } from "./values.ts"
 
 /** An instant since the epoch, or a duration, in milliseconds. */
@@ -209,7 +208,7 @@ export const currentUnixMillis: Effect.Effect<Millis> = Effect.withFiberSucceed(
   Millis(fiber.getRef(Clock.Clock).currentTimeMillisUnsafe()),
 )
 
-/** Makes a step that begins with the time by both clocks. */
+/** Makes an effect that begins with the time by both clocks. */
 export const withMoment = <A, E, R>(
   begin: (now: Moment) => Effect.Effect<A, E, R>,
-): Effect.Effect<A, E, R> => suspendEager((clock) => begin(readMoment(clock)))
+): Effect.Effect<A, E, R> => Clock.clockWith((clock) => begin(readMoment(clock)))

@@ -8,7 +8,6 @@ import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import { sha256 } from "../base/bytes.ts"
-import { suspendEager } from "../base/eager.ts"
 import { type HostCallback, callHost } from "../base/faults.ts"
 import { type Traceparent, parseTraceparent } from "../base/headers.ts"
 import * as Setting from "../base/setting.ts"
@@ -251,10 +250,7 @@ const reporter = (
   transactions: Option.Option<Transactions["Service"]>,
 ): Hooks => {
   const stored = Latch.makeUnsafe()
-  const open = suspendEager(() => {
-    stored.openUnsafe()
-    return Effect.void
-  })
+  const open = Effect.sync(() => void stored.openUnsafe())
   const published = Effect.andThen(stored.await, stored.close)
   if (onEvent === undefined) return { event: () => open, published }
   const tell = (event: Event) => Effect.andThen(open, callHost("onEvent", onEvent, event))

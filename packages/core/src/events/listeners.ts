@@ -10,7 +10,6 @@ import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import * as Random from "effect/Random"
 import type * as Scope from "effect/Scope"
-import { isSettled, runEager } from "../base/eager.ts"
 import { Faults, type OutageReporter, makeOutageReporter } from "../base/faults.ts"
 import { ProjectDeletions } from "../base/project-deletions.ts"
 import { currentMoment, readMonotonicMillis } from "../base/time.ts"
@@ -401,20 +400,15 @@ class Open implements Listener {
 }
 
 /** Ends a listener whose client may no longer listen: at once if that is already known. */
-const checkClient = (listener: Open, clock: Clock.Clock): Effect.Effect<void> => {
-  const askedAt = readMonotonicMillis(clock)
-  const asked = runEager(listener.opening.isAllowed, clock)
-  const answer = isSettled(asked)
-    ? asked
-    : Effect.timeoutOrElse(asked, {
-        duration: answerTimeout,
-        orElse: () => Effect.undefined,
-      })
-  return Effect.mapEager(answer, (isAllowed) => {
-    if (isAllowed === true) listener.allowedAt = askedAt
-    if (isAllowed === false) listener.end("refused")
+const checkClient = Effect.fnUntraced(function* (listener: Open) {
+  const { tick } = yield* currentMoment
+  const isAllowed = yield* Effect.timeoutOrElse(listener.opening.isAllowed, {
+    duration: answerTimeout,
+    orElse: () => Effect.undefined,
   })
-}
+  if (isAllowed === true) listener.allowedAt = tick
+  if (isAllowed === false) listener.end("refused")
+})
 
 /** Groups listeners by their clients. */
 const byClient = (listeners: Iterable<Open>): Iterable<ReadonlyArray<Open>> => {
@@ -460,7 +454,7 @@ const make = Effect.gen(function* () {
 
   /** Runs a check so that its defect does not stop the others. */
   const apart = (check: Effect.Effect<void>): Effect.Effect<void> =>
-    Effect.matchCauseEffectEager(check, {
+    Effect.matchCauseEffect(check, {
       onSuccess: () => Effect.void,
       onFailure: (cause) => {
         hasFailed = true
@@ -469,27 +463,28 @@ const make = Effect.gen(function* () {
     })
 
   /** Checks the listeners of a client: first one of them, whose look-up then serves the others, too. */
-  const checkClients = ([first, ...others]: ReadonlyArray<Open>, clock: Clock.Clock) =>
+  const checkClients = ([first, ...others]: ReadonlyArray<Open>) =>
     first === undefined
       ? Effect.void
-      : Effect.flatMapEager(apart(checkClient(first, clock)), () => {
-          const checks = others.map((listener) => apart(checkClient(listener, clock)))
-          const waiting = checks.filter((one) => !isSettled(one))
-          return Effect.all(waiting, { concurrency, discard: true })
-        })
+      : Effect.andThen(
+          apart(checkClient(first)),
+          Effect.forEach(others, (listener) => apart(checkClient(listener)), {
+            concurrency,
+            discard: true,
+          }),
+        )
 
   const check = Effect.gen(function* () {
     hasFailed = false
     const listeners = [...open]
-    const clock = yield* Clock.Clock
-    const tick = readMonotonicMillis(clock)
+    const { tick } = yield* currentMoment
     const left = listeners.filter(({ until }) => tick >= until + abandonedMillis)
     const projects = new Set(listeners.map(({ opening }) => opening.projectId))
     const options = { concurrency, discard: true }
     yield* Effect.forEach(left, (listener) => listener.close, options)
     yield* Effect.all(
       [
-        Effect.forEach(byClient(listeners), (own) => checkClients(own, clock), options),
+        Effect.forEach(byClient(listeners), (own) => checkClients(own), options),
         Effect.forEach(projects, (id) => apart(checkProject(id, listeners)), options),
       ],
       { concurrency: "unbounded", discard: true },

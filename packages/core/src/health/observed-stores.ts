@@ -1,12 +1,11 @@
 /** The stores as the services see them: if somebody wants to know, each call is timed, or in a span. */
 
-import type * as Clock from "effect/Clock"
+import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Predicate from "effect/Predicate"
-import { isSettled, runEager, suspendEager } from "../base/eager.ts"
 import { readMonotonic } from "../base/time.ts"
 import { FeedStore } from "../events/feed-store.ts"
 import { ApiKeyStore, TicketStore } from "../keys/store.ts"
@@ -34,14 +33,9 @@ const timed = <A, E, R>(
   effect: Effect.Effect<A, E, R>,
   called: StoreCall,
 ): Effect.Effect<A, E, R> =>
-  suspendEager((clock) => {
+  Clock.clockWith((clock) => {
     const start = readMonotonic(clock)
-    const begun = runEager(effect, clock)
-    if (isSettled(begun)) {
-      tell(called, begun, start, clock)
-      return begun
-    }
-    return Effect.onExit(begun, (exit) => Effect.sync(() => tell(called, exit, start, clock)))
+    return Effect.onExit(effect, (exit) => Effect.sync(() => tell(called, exit, start, clock)))
   })
 
 const isMethod = (value: unknown): value is (...args: ReadonlyArray<unknown>) => unknown =>

@@ -1,10 +1,8 @@
 /** Authentication: finding out who sent a request. */
 
-import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
-import { runEager, suspendEager } from "../base/eager.ts"
 import type { Faults } from "../base/faults.ts"
 import { type HeaderFields, singleHeader } from "../base/headers.ts"
 import { maxAccessAge } from "../events/listeners.ts"
@@ -64,12 +62,11 @@ const askHost = (authenticate: Authenticate<void>): Effect.Effect<Principal, Api
 /** Finds the key of the token in a request. */
 const byToken = (
   { headers }: ApiRequest,
-  clock: Clock.Clock,
   find: (token: string) => Effect.Effect<ApiKey | undefined, ApiError>,
 ): Effect.Effect<Principal, ApiError> => {
   const token = tokenOf(headers)
   return Result.isSuccess(token)
-    ? Effect.flatMapEager(runEager(find(token.success), clock), ofKey)
+    ? Effect.flatMap(find(token.success), ofKey)
     : Effect.fail(token.failure)
 }
 
@@ -117,22 +114,20 @@ export const makeAuthentication = (
   return {
     identify: (request) =>
       // What a host throws is a defect of this effect.
-      suspendEager((clock) => {
+      Effect.suspend(() => {
         if (request.body._tag === "Unreadable") return Effect.fail(request.body.error)
         const ticket = ticketOf(request)
         if (ticket !== undefined) return Effect.flatMap(tickets.redeem(ticket), ifHolder)
         const authenticate = authenticateOf(request)
         return authenticate === undefined
-          ? byToken(request, clock, apiKeys.authenticate)
+          ? byToken(request, apiKeys.authenticate)
           : askHost(authenticate)
       }),
 
     recall: (request) =>
-      suspendEager((clock) =>
-        request.authenticate === undefined && hostAuthenticate === undefined
-          ? byToken(request, clock, apiKeys.recall)
-          : Effect.fail(unauthorized),
-      ),
+      request.authenticate === undefined && hostAuthenticate === undefined
+        ? byToken(request, apiKeys.recall)
+        : Effect.fail(unauthorized),
 
     renewal: (request, { digest, ticket }) => {
       // A ticket is not needed again.
@@ -140,13 +135,10 @@ export const makeAuthentication = (
         return (mostAge) => Effect.flatMap(tickets.renew(ticket, mostAge), ifHolder)
       }
       if (digest !== undefined) {
-        return (mostAge) =>
-          suspendEager((clock) =>
-            Effect.flatMapEager(runEager(apiKeys.byDigest(digest, mostAge), clock), ofKey),
-          )
+        return (mostAge) => Effect.flatMap(apiKeys.byDigest(digest, mostAge), ofKey)
       }
       const authenticate = authenticateOf(request)
-      return () => suspendEager(() => askHost(() => authenticate?.()))
+      return () => Effect.suspend(() => askHost(() => authenticate?.()))
     },
   }
 }
@@ -173,10 +165,8 @@ export const recheckAccess = (
   { projectId, renew }: StreamAccess,
   age?: number,
 ): Effect.Effect<void, ApiError> =>
-  suspendEager((clock) =>
-    Effect.flatMapEager(runEager(renew(age), clock), (principal) =>
-      mayUseProject(principal, projectId) ? Effect.void : Effect.fail({ _tag: "ProjectNotFound" }),
-    ),
+  Effect.flatMap(renew(age), (principal) =>
+    mayUseProject(principal, projectId) ? Effect.void : Effect.fail({ _tag: "ProjectNotFound" }),
   )
 
 /** Fails unless the client may follow the project, by what is known now. */
@@ -188,15 +178,13 @@ export const isStillAllowed = (
   access: StreamAccess,
   faults: Faults,
 ): Effect.Effect<boolean | undefined> =>
-  suspendEager((clock) =>
-    Effect.matchCauseEffectEager(runEager(admit(access), clock), {
-      onSuccess: () => Effect.succeed(true),
-      onFailure: (cause) => {
-        const error = apiErrorIn(cause)
-        if (error?._tag === "StoreUnavailable") return Effect.undefined
-        if (error !== undefined) return Effect.succeed(false)
-        const reported = faults.defect("A listener could not be checked", cause, access.requestId)
-        return Effect.as(reported, false)
-      },
-    }),
-  )
+  Effect.matchCauseEffect(admit(access), {
+    onSuccess: () => Effect.succeed(true),
+    onFailure: (cause) => {
+      const error = apiErrorIn(cause)
+      if (error?._tag === "StoreUnavailable") return Effect.undefined
+      if (error !== undefined) return Effect.succeed(false)
+      const reported = faults.defect("A listener could not be checked", cause, access.requestId)
+      return Effect.as(reported, false)
+    },
+  })

@@ -1,20 +1,18 @@
 /** The errors of requests that the limits do not admit. */
 
 import * as Cause from "effect/Cause"
-import type * as Clock from "effect/Clock"
+import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import { WebCrypto } from "effect/crypto/WebCrypto"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
-import { isSettled, runEager, suspendEager } from "../base/eager.ts"
 import { Faults, callHost } from "../base/faults.ts"
 import { traceparentOfHeaders } from "../base/headers.ts"
 import { networksOption } from "../base/input.ts"
 import * as Setting from "../base/setting.ts"
-import { currentMoment, momentAt, readMonotonic } from "../base/time.ts"
+import { type Moment, momentAt, readMonotonic } from "../base/time.ts"
 import type { ApiKeyId } from "../base/values.ts"
 import type { Feed } from "../events/feed.ts"
 import type { Listeners } from "../events/listeners.ts"
@@ -152,9 +150,9 @@ const makeConnect = Effect.fnUntraced(function* ({ addressOf, authentication, re
   )
 
   return (opened: (session: RealtimeSession) => void): DecideRequest =>
-    Effect.fnUntraced(function* (request, requestId): Effect.fn.Return<Answered> {
+    Effect.fnUntraced(function* (request, requestId, now): Effect.fn.Return<Answered> {
       const address = addressOf(request)
-      const decision = yield* limiter.begin(address, yield* currentMoment).take(undefined)
+      const decision = yield* limiter.begin(address, now).take(undefined)
       const { report } = decision
       const refusal = refusalOf(decision, undefined)
       if (refusal !== undefined) {
@@ -195,13 +193,12 @@ interface Answered extends Pick<AccessRecord, "address" | "keyId"> {
 /**
  * Decides on the answer to a request.
  *
- * @param start - when the request came, in milliseconds of the monotonic clock
+ * @param now - when the request came
  */
 type DecideRequest = (
   request: ApiRequest,
   requestId: string,
-  start: number,
-  clock: Clock.Clock,
+  now: Moment,
 ) => Effect.Effect<Answered>
 
 /** What is reported of the limits of a client when nothing is known of them. */
@@ -360,24 +357,11 @@ const make = Effect.fnUntraced(function* (settings: HandlerSettings, docs: DocsO
   const perform = (
     requestId: string,
     routed: Outcome<RoutedCall>,
-    clock: Clock.Clock,
   ): Effect.Effect<Outcome<OperationResult>> => {
     if (Result.isFailure(routed)) return Effect.succeed(Result.fail(routed.failure))
     const call = routed.success
     const performed = performWithIdempotency(call, operations[call.operation])
-    const told = preferProjectNotFound(call, runEager(performed, clock), findProject)
-    return toOutcome(faults, requestId, told)
-  }
-
-  /** Finds out who sent a request: only by what is known already, if its address is refused. */
-  const identify = (
-    request: ApiRequest,
-    requestId: string,
-    isRefused: boolean,
-    clock: Clock.Clock,
-  ): Effect.Effect<Outcome<Principal>> => {
-    const { identify: ask, recall } = authentication
-    return toOutcome(faults, requestId, runEager((isRefused ? recall : ask)(request), clock))
+    return toOutcome(faults, requestId, preferProjectNotFound(call, performed, findProject))
   }
 
   /** Finds what a request asks for. */
@@ -394,28 +378,21 @@ const make = Effect.fnUntraced(function* (settings: HandlerSettings, docs: DocsO
   }
 
   /** Decides on the answer to a request. */
-  const decide: DecideRequest = (request, requestId, start, clock) => {
+  const decide: DecideRequest = Effect.fnUntraced(function* (request, requestId, now) {
     const address = addressOf(request)
-    // Guesses beyond the limit of an address cost no look-up.
-    const admission = limiter.begin(address, momentAt(start, clock))
-    const { refusal: early } = admission
-    const identified = identify(request, requestId, early !== undefined, clock)
-    return Effect.flatMapEager(identified, (principal) => {
-      const keyId = Result.isSuccess(principal) ? principal.success.keyId : undefined
-      const limited =
-        early === undefined || keyId !== undefined ? admission.take(keyId) : Effect.succeed(early)
-      return Effect.flatMapEager(runEager(limited, clock), (decision): Effect.Effect<Answered> => {
-        const refusal = refusalOf(decision, keyId)
-        const { report } = decision
-        if (refusal !== undefined) {
-          return Effect.succeed({ address, keyId, report, outcome: Result.fail(refusal) })
-        }
-        const found = routes.match(request.path, basePath)
-        const performed = perform(requestId, find(request, requestId, principal, found), clock)
-        return Effect.mapEager(performed, (outcome) => ({ address, keyId, report, outcome, found }))
-      })
-    })
-  }
+    const { refusal: early, take } = limiter.begin(address, now)
+    // Guesses beyond the limit of an address cost no look-up: only what is known already counts.
+    const identify = early === undefined ? authentication.identify : authentication.recall
+    const principal = yield* toOutcome(faults, requestId, identify(request))
+    const keyId = Result.isSuccess(principal) ? principal.success.keyId : undefined
+    const decision = early === undefined || keyId !== undefined ? yield* take(keyId) : early
+    const { report } = decision
+    const refusal = refusalOf(decision, keyId)
+    if (refusal !== undefined) return { address, keyId, report, outcome: Result.fail(refusal) }
+    const found = routes.match(request.path, basePath)
+    const outcome = yield* perform(requestId, find(request, requestId, principal, found))
+    return { address, keyId, report, outcome, found }
+  })
 
   /** Adds the fields of the limiter to a response, if it has any. */
   const withFields = (response: ApiResponse, report: LimitDecision["report"]): ApiResponse => {
@@ -436,28 +413,26 @@ const make = Effect.fnUntraced(function* (settings: HandlerSettings, docs: DocsO
   }
 
   /** Answers a request that was read, as it is decided. */
-  const answer = (request: ApiRequest, decision: DecideRequest) =>
-    suspendEager((clock) => {
-      const start = readMonotonic(clock)
-      const path = request.originalPath ?? request.path
-      const subject = { requestId: requestIdOf(request), method: request.method, path }
-      return Effect.flatMapEager(decision(request, subject.requestId, start, clock), (decided) => {
-        const { address, keyId, outcome, report } = decided
-        const response = withFields(respond(subject, report, outcome), report)
-        if (!isTimed) return Effect.succeed(response)
-        const { status } = response
-        const { method } = request
-        const durationMillis = readMonotonic(clock) - start
-        if (observer.answered !== undefined) {
-          const pattern = routeOf(request.path, decided.found)
-          observer.answered({ method, route: pattern, status, durationMillis })
-        }
-        if (onResponse === undefined) return Effect.succeed(response)
-        const record = { ...subject, status, durationMillis, address, keyId }
-        const told = callHost("onResponse", onResponse, record)
-        return Effect.mapEager(runEager(told, clock), () => response)
-      })
-    })
+  const answer = Effect.fnUntraced(function* (request: ApiRequest, decision: DecideRequest) {
+    const clock = yield* Clock.Clock
+    const start = readMonotonic(clock)
+    const path = request.originalPath ?? request.path
+    const subject = { requestId: requestIdOf(request), method: request.method, path }
+    const decided = yield* decision(request, subject.requestId, momentAt(start, clock))
+    const { address, keyId, outcome, report } = decided
+    const response = withFields(respond(subject, report, outcome), report)
+    if (!isTimed) return response
+    const { status } = response
+    const { method } = request
+    const durationMillis = readMonotonic(clock) - start
+    if (observer.answered !== undefined) {
+      const route = routeOf(request.path, decided.found)
+      observer.answered({ method, route, status, durationMillis })
+    }
+    const record = { ...subject, status, durationMillis, address, keyId }
+    yield* callHost("onResponse", onResponse, record)
+    return response
+  })
 
   /** Answers a request that no other step could answer, such as one with getters that throw. */
   const answerDefect = (defect: unknown): Effect.Effect<ApiResponse> => {
@@ -470,12 +445,10 @@ const make = Effect.fnUntraced(function* (settings: HandlerSettings, docs: DocsO
 
   /** Answers a request as it is decided, even if a step is defective. */
   const answerAlways = (request: ApiRequest, decision: DecideRequest) =>
-    suspendEager((clock) => {
-      const answered = runEager(answer(readApiRequest(request), decision), clock)
-      return isSettled(answered) && Exit.isSuccess(answered)
-        ? answered
-        : Effect.catchDefect(answered, answerDefect)
-    })
+    Effect.catchDefect(
+      Effect.suspend(() => answer(readApiRequest(request), decision)),
+      answerDefect,
+    )
 
   const handle: Handler["Service"]["handle"] = (request) => answerAlways(request, decide)
 

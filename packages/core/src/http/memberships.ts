@@ -4,7 +4,6 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
-import { allEager, runEager, suspendEager } from "../base/eager.ts"
 import { InvalidInput } from "../base/errors.ts"
 import { faultOfJson } from "../base/json-text.ts"
 import * as Setting from "../base/setting.ts"
@@ -321,10 +320,6 @@ const exclusive = new InvalidInput({
 
 const listMessage = "The memberships of the project."
 
-/** Reads the project and the user in the path. */
-const memberOf = (call: Call<"project_id" | "user_id">) =>
-  allEager({ projectId: projectOf(call), userId: decodePathParam(call.params.user_id) })
-
 /**
  * Makes the operations.
  *
@@ -333,37 +328,27 @@ const memberOf = (call: Call<"project_id" | "user_id">) =>
 export const makeMembershipOperations = Effect.fnUntraced(function* (maxBodyBytes: number) {
   const memberships = yield* Memberships
 
-  /** Reads the body of an extension of one membership. */
-  const extensionIn = (call: Call<never>) =>
-    Effect.flatMapEager(bodyOf(call, maxBodyBytes, format), (body) =>
-      Effect.fromResult(readExtensionBody(body)),
-    )
-
   return {
-    "memberships.extend": (call) =>
-      suspendEager((clock) =>
-        Effect.flatMapEager(memberOf(call), ({ projectId, userId }) =>
-          Effect.flatMapEager(extensionIn(call), (extension) =>
-            runEager(
-              memberships.extend(
-                { ...extension, projectId, userId, idempotencyKey: call.once },
-                originOf(call),
-              ),
-              clock,
-            ).pipe(
-              Effect.mapEager(({ endDate }) => ({
-                total: 1,
-                message: extendedMessage(extension, endDate),
-                data: { new_end_date: formatEndDate(endDate) },
-              })),
-              // An invalid user id cannot belong to a member.
-              Effect.catchEager((error) =>
-                error._tag === "InvalidInput" ? membershipNotFound : Effect.fail(error),
-              ),
-            ),
-          ),
+    "memberships.extend": Effect.fnUntraced(function* (call) {
+      const projectId = yield* projectOf(call)
+      const userId = yield* decodePathParam(call.params.user_id)
+      const body = yield* bodyOf(call, maxBodyBytes, format)
+      const extension = yield* Effect.fromResult(readExtensionBody(body))
+      const { endDate } = yield* Effect.catchTag(
+        memberships.extend(
+          { ...extension, projectId, userId, idempotencyKey: call.once },
+          originOf(call),
         ),
-      ),
+        "InvalidInput",
+        // An invalid user id cannot belong to a member.
+        () => membershipNotFound,
+      )
+      return {
+        total: 1,
+        message: extendedMessage(extension, endDate),
+        data: { new_end_date: formatEndDate(endDate) },
+      }
+    }),
 
     "memberships.extendAll": Effect.fnUntraced(function* (call) {
       const projectId = yield* projectOf(call)

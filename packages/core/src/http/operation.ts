@@ -468,7 +468,7 @@ export const preferProjectNotFound = <A>(
   call.principal.projects === "all" &&
   call.params.project_id !== "" &&
   call.operation !== "projects.create"
-    ? Effect.catchEager(operation, (error) =>
+    ? Effect.catch(operation, (error) =>
         mayHide.has(describeApiError(error).status) && error._tag !== "ProjectNotFound"
           ? Effect.forEach(Object.values(call.params), decodePathParam, { discard: true }).pipe(
               Effect.andThen(Effect.flatMap(projectOf(call), find)),

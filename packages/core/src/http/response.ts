@@ -190,7 +190,7 @@ export const toOutcome = <A>(
   requestId: string,
   step: Effect.Effect<A, ApiError>,
 ): Effect.Effect<Outcome<A>> =>
-  Effect.matchCauseEffectEager(step, {
+  Effect.matchCauseEffect(step, {
     onSuccess: (value) => Effect.succeed(Result.succeed(value)),
     onFailure: (cause) => outcomeReport(faults, requestId, cause),
   })

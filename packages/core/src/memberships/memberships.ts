@@ -1,6 +1,5 @@
 /** The changing side of the service for memberships. */
 
-import type * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import { WebCrypto } from "effect/crypto/WebCrypto"
 import * as Effect from "effect/Effect"
@@ -20,7 +19,6 @@ import {
   readIdempotencyKey,
   readOrigin,
 } from "../base/change-context.ts"
-import { allEager, runEager, suspendEager } from "../base/eager.ts"
 import type { InvalidInput, StoreUnavailable } from "../base/errors.ts"
 import {
   readArgument,
@@ -100,9 +98,7 @@ const reasonOf = ({ reason }: Changing): Effect.Effect<Reason | undefined, Inval
 const expectedOf = (
   given: EndDateInput | undefined,
 ): Effect.Effect<EndDate | undefined, InvalidInput> =>
-  given === undefined
-    ? absent
-    : Effect.mapEager(readInstantArgument("expectedEndDate", given), EndDate)
+  given === undefined ? absent : Effect.map(readInstantArgument("expectedEndDate", given), EndDate)
 
 const notDry = Effect.succeed(false)
 
@@ -136,17 +132,22 @@ const dateOf = (
   )
 
 /** Reads an extension of a membership. Of several errors, the first in this order counts. */
-const readExtension = (extending: ExtendingMember, origin: OriginInput, at: number) =>
-  allEager({
-    endDate: dateOf(extending, at),
-    projectId: readProjectId(extending.projectId),
-    userId: readBranded("userId", UserId, extending.userId),
-    expectedEndDate: expectedOf(extending.expectedEndDate),
-    mode: modeOf(extending.mode),
-    reason: reasonOf(extending),
-    isDry: isDryRun(extending),
-    origin: readOrigin(origin),
-  })
+const readExtension = Effect.fnUntraced(function* (
+  extending: ExtendingMember,
+  origin: OriginInput,
+  at: number,
+) {
+  return {
+    endDate: yield* dateOf(extending, at),
+    projectId: yield* readProjectId(extending.projectId),
+    userId: yield* readBranded("userId", UserId, extending.userId),
+    expectedEndDate: yield* expectedOf(extending.expectedEndDate),
+    mode: yield* modeOf(extending.mode),
+    reason: yield* reasonOf(extending),
+    isDry: yield* isDryRun(extending),
+    origin: yield* readOrigin(origin),
+  }
+})
 
 type Extension = Effect.Success<ReturnType<typeof readExtension>>
 
@@ -237,7 +238,7 @@ const makeChanges = Effect.fnUntraced(function* ({
       isReplayedResponse(result) && result.answer !== ""
         ? EndDate(Number(result.answer))
         : changed.endDate
-    return Effect.mapEager(announce(changed, result), () => endDate)
+    return Effect.as(announce(changed, result), endDate)
   }
 
   /** Returns what an extension would return, or fails as it would. */
@@ -251,12 +252,11 @@ const makeChanges = Effect.fnUntraced(function* ({
     })
   }
 
-  const performExtension = (
+  const performExtension = Effect.fnUntraced(function* (
     extending: Extending,
     extension: Extension,
     at: number,
-    clock: Clock.Clock,
-  ) => {
+  ) {
     const { endDate, expectedEndDate, mode, origin, projectId, reason, userId } = extension
     const data = {
       project_id: projectId,
@@ -265,20 +265,12 @@ const makeChanges = Effect.fnUntraced(function* ({
     }
     const asked = { projectId, origin, reason, at }
     const type = knownEventTypes.extended
-    const conditions = [expectedEndDate, mode]
-    return Effect.flatMapEager(onceOf(extending, asked, type, data, ...conditions), (once) => {
-      const event = eventOf(asked, type, data)
-      const changed = { ...asked, event, userId, endDate, expectedEndDate, mode, once }
-      const extended = extendBy(changed, store.extend(changed))
-      return Effect.flatMapEager(runEager(extended, clock), (result) =>
-        Effect.mapEager(runEager(announceExtension(changed, result), clock), (heldDate) => ({
-          projectId,
-          userId,
-          endDate: heldDate,
-        })),
-      )
-    })
-  }
+    const once = yield* onceOf(extending, asked, type, data, expectedEndDate, mode)
+    const event = eventOf(asked, type, data)
+    const changed = { ...asked, event, userId, endDate, expectedEndDate, mode, once }
+    const result = yield* extendBy(changed, store.extend(changed))
+    return { projectId, userId, endDate: yield* announceExtension(changed, result) }
+  })
 
   return {
     createProject: Effect.fnUntraced(function* (id, origin, creation = {}) {
@@ -344,16 +336,14 @@ const makeChanges = Effect.fnUntraced(function* ({
       yield* announce(changed, yield* store.import(changed))
     }),
 
-    extend: (input, originInput = hostOrigin) =>
-      suspendEager((clock) => {
-        const extending = copyOwn(input)
-        const at = clock.currentTimeMillisUnsafe()
-        return Effect.flatMapEager(readExtension(extending, originInput, at), (extension) =>
-          extension.isDry
-            ? tryExtension(extension)
-            : performExtension(extending, extension, at, clock),
-        )
-      }),
+    extend: Effect.fnUntraced(function* (input, originInput = hostOrigin) {
+      const extending = copyOwn(input)
+      const at = yield* currentUnixMillis
+      const extension = yield* readExtension(extending, originInput, at)
+      return extension.isDry
+        ? yield* tryExtension(extension)
+        : yield* performExtension(extending, extension, at)
+    }),
 
     extendAll: Effect.fnUntraced(function* (input, originInput = hostOrigin) {
       const project = copyOwn(input)
