@@ -1,4 +1,4 @@
-/** The services with promises, for hosts that do not use Effect. */
+/** The services with promises, for hosts without Effect. */
 
 import * as Cause from "effect/Cause"
 import type * as Context from "effect/Context"
@@ -22,7 +22,7 @@ import { Dispatcher, type FlushOptions } from "./webhooks/dispatcher.ts"
 import { Events } from "./webhooks/published-events.ts"
 import { Webhooks } from "./webhooks/webhooks.ts"
 
-/** A service whose methods return promises. */
+/** A service with promises. */
 type Promised<Service> = {
   readonly [Name in keyof Service]: Service[Name] extends (
     ...args: infer Args
@@ -31,51 +31,51 @@ type Promised<Service> = {
     : never
 }
 
-/** The services that hosts call, with promises. */
+/** The hosts' services, with promises. */
 export interface PromisedServices {
   /**
-   * Grants, imports, extends, ends and finds memberships. Besides the errors that a method names, its promise
+   * Grants, imports, extends, ends and finds memberships. Besides a method's own errors, its promise
    * rejects with `InvalidInput` if an argument is invalid and with `StoreUnavailable` if the store does
    * not answer.
    */
   readonly memberships: Promised<Memberships["Service"]>
   /**
-   * Registers webhooks, deletes them and replays deliveries. Besides the errors that a method names,
-   * its promise rejects with `InvalidInput` if an argument is invalid and with `StoreUnavailable` if
-   * the store does not answer.
+   * Registers webhooks, deletes them and replays deliveries. Besides a method's own errors, its promise
+   * rejects with `InvalidInput` if an argument is invalid and with `StoreUnavailable` if the store does
+   * not answer.
    */
   readonly webhooks: Promised<Webhooks["Service"]>
   /**
-   * Issues, revokes and lists API keys. Besides the errors that a method names, its promise rejects
-   * with `StoreUnavailable` if the store does not answer.
+   * Issues, revokes and lists API keys. Besides a method's own errors, its promise rejects with
+   * `StoreUnavailable` if the store does not answer.
    */
   readonly apiKeys: Promised<ApiKeys["Service"]>
   /**
-   * Publishes events of the host, and shows what became of events. Besides the errors that a method
-   * names, its promise rejects with `InvalidInput` if an argument is invalid and with
-   * `StoreUnavailable` if the store does not answer.
+   * Publishes the host's events, and shows events' deliveries. Besides a method's own errors, its
+   * promise rejects with `InvalidInput` if an argument is invalid and with `StoreUnavailable` if the
+   * store does not answer.
    */
   readonly events: Promised<Events["Service"]>
 }
 
 /**
- * Tenure for hosts that do not use Effect. Promises reject with the errors that the comment of the
- * method names, each an `Error` with a `_tag`, such as `ProjectNotFound`.
+ * Tenure for hosts without Effect. Promises reject with the errors named in a method's comment, each an
+ * `Error` with a `_tag`, such as `ProjectNotFound`.
  */
 export interface Promises extends Mountable, Connectable, PromisedServices {
-  /** Also reads and follows the events of a project, in an order in which none is skipped. */
+  /** Also reads and follows a project's events in an order without gaps. */
   readonly events: PromisedServices["events"] & FeedPromises
   /**
-   * Returns the services for the transaction that is open on a connection of the host. What they change,
-   * with its audit rows, events and deliveries, is committed or rolled back together with the host's
-   * own rows. Call it once in each transaction.
+   * Returns the services for the open transaction on a connection from the host. Their changes, with
+   * audit rows, events and deliveries, are committed or rolled back together with the host's own rows.
+   * Call it once in each transaction.
    *
-   * Besides the errors that a method names, its promise rejects with `TransactionFailed` if a statement
-   * fails, after which the host has to roll back, and with `NoTransaction` if no transaction is open.
-   * After all other errors the transaction can go on. Throws `TransactionsUnsupported` if the stores
-   * cannot do this: those of `tenure/postgres` can.
+   * Besides a method's own errors, its promise rejects with `TransactionFailed` if a statement fails:
+   * the host then has to roll back. It rejects with `NoTransaction` if no transaction is open. After
+   * all other errors, the transaction can continue. Throws `TransactionsUnsupported` if the stores do
+   * not support this: those from `tenure/postgres` do.
    *
-   * @param connection - a client of `pg`, or what a function of `tenure/within` returns
+   * @param connection - a client from `pg`, or the result of a function in `tenure/within`
    * @example
    * ```ts
    * import pg from "pg"
@@ -94,21 +94,20 @@ export interface Promises extends Mountable, Connectable, PromisedServices {
    */
   readonly within: (connection: Connection) => PromisedServices
   /**
-   * Tells whether requests can be answered: every store that they need answers and accepts changes.
-   * Never rejects.
+   * Tells whether requests can be answered: every necessary store answers and accepts changes. Never
+   * rejects.
    */
   readonly isReady: () => Promise<boolean>
   /**
-   * Sends the notifications that are due, for example before a serverless function is frozen. Returns
-   * when nothing is due and no attempt of this process is in flight, or when the time is up. With
-   * `webhooks.dispatch: false`, attempts that are then in flight are aborted, and can be made again at
-   * once: by another process, or by the next `flush`.
+   * Sends due deliveries, for example before a serverless function is frozen. Returns when none is due
+   * and no attempt from this process is in flight, or at the timeout. With `webhooks.dispatch: false`,
+   * attempts then in flight are aborted; another process or the next `flush` can repeat them at once.
    *
    * @param options.timeout - how long to send: text such as `"5 seconds"`, or milliseconds; `"10
-   *   seconds"` by default. The store has up to 5 seconds more to take back what was aborted
-   * @returns how many deliveries wait, of all projects, counted up to 10,000. Those that failed and will
-   *   be retried later are among them. Rejects with `InvalidInput` if the timeout is invalid, and with
-   *   `StoreUnavailable` if the store does not answer
+   *   seconds"` by default. The store has up to 5 seconds more to take back aborted deliveries
+   * @returns how many deliveries wait in all projects, counted up to 10,000, including failed ones to
+   *   retry later. Rejects with `InvalidInput` if the timeout is invalid, and with `StoreUnavailable`
+   *   if the store does not answer
    * @example
    * ```ts
    * import { createTenure } from "tenure"
@@ -120,20 +119,18 @@ export interface Promises extends Mountable, Connectable, PromisedServices {
    */
   readonly flush: (options?: FlushOptions) => Promise<number>
   /**
-   * Tells how Tenure is doing: whether each store answers, how much is left to deliver, and which keys
-   * are suspended. Rejects only with `StoreUnavailable`, after Tenure is closed.
+   * Returns Tenure's status: whether each store answers, the backlog, and the suspended keys. Rejects
+   * only with `StoreUnavailable`, after Tenure is closed.
    */
   readonly status: () => Promise<StatusReport>
   /**
-   * Returns what this process has done in each minute of the last hour: deliveries that succeeded and
-   * failed, and requests that were refused, by API key. Rejects only with `StoreUnavailable`, after Tenure
-   * is closed.
+   * Returns this process's activity in each minute of the last hour: successful and failed deliveries,
+   * and refused requests by API key. Rejects only with `StoreUnavailable`, after Tenure is closed.
    */
   readonly activity: () => Promise<ActivityReport>
   /**
-   * Returns all metrics of this process in the text format of Prometheus. Rejects with `InvalidInput` if
-   * the option `metrics` is off, and with `StoreUnavailable` after Tenure is closed.
-   *
+   * Returns all metrics of this process in Prometheus's text format. Rejects with `InvalidInput` if the
+   * option `metrics` is off, and with `StoreUnavailable` after Tenure is closed.
    * @example
    * ```ts
    * import express from "express"
@@ -155,7 +152,7 @@ export interface Promises extends Mountable, Connectable, PromisedServices {
 
 const failClosed = () => Effect.fail(new StoreUnavailable({ cause: closing }))
 
-/** Runs an effect as a promise, which rejects with the error of the effect. */
+/** Runs an effect as a promise. It rejects with the effect's error. */
 const run = <A, E>(
   start: StartCall,
   effect: Effect.Effect<A, E>,
@@ -168,7 +165,7 @@ const run = <A, E>(
     })
   })
 
-// The fiber of a request was interrupted, so nobody has answered it.
+// The request's fiber was interrupted, so nobody has answered it.
 const defective: ApiResponse = { status: 500, headers: { Connection: "close" }, body: "" }
 
 const responseOf: (exit: Exit.Exit<ApiResponse, unknown>) => ApiResponse = Exit.match({
@@ -180,7 +177,7 @@ type Run = <A, E>(effect: Effect.Effect<A, E>) => Promise<A>
 
 type Method = (...args: ReadonlyArray<never>) => Effect.Effect<unknown, unknown>
 
-/** Converts the methods of a service to methods that run its effects. */
+/** Converts a service's methods to run their effects. */
 function promised<Service extends object>(by: Run, service: Service): Promised<Service>
 function promised(by: Run, service: Readonly<Record<string, Method>>): object {
   return Object.fromEntries(
@@ -191,7 +188,7 @@ function promised(by: Run, service: Readonly<Record<string, Method>>): object {
   )
 }
 
-/** The services that are called. */
+/** The services with callable methods. */
 export type CalledServices =
   | Handler
   | Readiness
@@ -205,7 +202,7 @@ export type CalledServices =
   | Events
   | Feed
 
-/** Makes the services of the context with promises, whose effects are run by a function. */
+/** Creates the context's services with promises. A given function runs their effects. */
 export const makePromises = Effect.fnUntraced(function* (
   start: StartCall,
 ): Effect.fn.Return<Promises, never, CalledServices> {
@@ -266,12 +263,12 @@ export const makePromises = Effect.fnUntraced(function* (
   }
 })
 
-/** Runs effects until it drains: then it waits for the ones that are running, and runs no others. */
+/** Runs effects until it drains: it then waits for running ones, and starts no others. */
 
 /**
  * Runs an effect, and calls `done` with its exit: before it returns, if nothing waits.
  *
- * @param closed - returns what runs instead from then on. It needs no store
+ * @param closed - returns the replacement after closing. It needs no store
  */
 export type StartCall = <A, E>(
   effect: Effect.Effect<A, E>,
@@ -282,8 +279,9 @@ export type StartCall = <A, E>(
 const timeout = "10 seconds"
 
 /**
- * Makes a function that runs effects, and an effect that waits up to 10 seconds for those that have begun. Others
- * could not be waited for: the stores would be closed under them, and nobody would know what they have done.
+ * Creates a function to run effects, and an effect to wait up to 10 seconds for running ones. Calls
+ * started later could not be waited for: the stores would be closed under them, and nobody would know
+ * their results.
  */
 export const makeCallTracker = (
   services: Context.Context<never>,

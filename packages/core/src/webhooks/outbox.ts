@@ -14,31 +14,31 @@ import type { ConcurrencyRange } from "./claim-budget.ts"
 import type { StoredSecret } from "./secrets.ts"
 import type { Health, WebhookDisabled, WebhookId, WebhookNotFound } from "./webhook.ts"
 
-/** The states of a delivery. In all but the first it has ended, unless it is replayed. */
+/** A delivery's states. In all but the first, it has ended, unless it is replayed. */
 export const deliveryStates = ["waiting", "delivered", "failed", "cancelled"] as const
 
-/** The state of a delivery. */
+/** A delivery's state. */
 export type DeliveryState = (typeof deliveryStates)[number]
 
-/** The ids of a webhook, after they were checked. */
+/** A webhook's checked ids. */
 export interface WebhookRef {
   readonly projectId: ProjectId
   readonly webhookId: WebhookId
 }
 
-/** Which deliveries of a webhook are replayed. */
+/** The deliveries to replay. */
 export type RedeliveryFilter =
   | { readonly _tag: "One"; readonly eventId: EventId }
-  /** Those that have failed, of events from `at` on (milliseconds since the epoch). */
+  /** Failed ones for events from `at` on (milliseconds since the epoch). */
   | { readonly _tag: "FailedSince"; readonly at: number }
 
-/** The record of one attempt. */
+/** One attempt's record. */
 export interface Attempt {
   /** When it started, in milliseconds since the epoch. */
   readonly at: number
   readonly durationMillis: number
   readonly result:
-    /** `body` is the first kilobyte of the response. */
+    /** `body` is the response's first kilobyte. */
     | { readonly _tag: "Answered"; readonly status: number; readonly body: string }
     /** `reason` is a code, for example `Timeout` or `ECONNREFUSED`. */
     | { readonly _tag: "Failed"; readonly reason: string }
@@ -69,16 +69,16 @@ export interface Claim {
       /** All secrets to sign with: two during a rotation. */
       readonly secrets: ReadonlyArray<StoredSecret>
       readonly signingKey: StoredSecret | undefined
-      /** How many attempts may be in flight, within the bounds of the claim. */
+      /** The maximum number of concurrent attempts, within the claim's limits. */
       readonly concurrency: number
     }
   /** How many times the delivery was claimed, this time included: 1 for the first attempt. */
   readonly attemptNumber: number
-  /** A new token for each claim, so that a dispatcher whose lease has expired cannot settle. */
+  /** A new token per claim. It stops a dispatcher with an expired lease from settling. */
   readonly lease: string
 }
 
-/** The result of a claim. All delays count from the time of the settlement, on the store's clock. */
+/** An attempt's result. All delays count from the settlement, on the store's clock. */
 export type AttemptResult =
   | { readonly _tag: "Delivered"; readonly attempt: Attempt }
   /** To be attempted again after `delayMillis`. The webhook is held for `holdMillis`. */
@@ -92,22 +92,22 @@ export type AttemptResult =
   | { readonly _tag: "Failed"; readonly attempt: Attempt; readonly holdMillis: number }
   /**
    * Given up, together with the webhook: it is disabled, and all its waiting deliveries fail. In the
-   * same step, the announcement is published to the other webhooks of its project. If the webhook is
+   * same step, the announcement is published to the project's other webhooks. If the webhook is
    * disabled already, only this delivery is given up.
    */
   | { readonly _tag: "Disabled"; readonly attempt: Attempt; readonly announcement: Event }
   /** The attempt was interrupted. The delivery is due at once, as if it had not been claimed. */
   | { readonly _tag: "Released" }
 
-/** What came of a settlement. */
+/** A settlement's result. */
 export type SettleResult =
   /** Nothing: the lease has expired, or the delivery was cancelled. */
   | "Lapsed"
   | "Settled"
-  /** The webhook was disabled, too, which no other settlement had done before. */
+  /** The webhook was disabled too, first by this settlement. */
   | "WebhookDisabled"
 
-/** The result of claiming. */
+/** A claim's result. */
 export interface ClaimResult {
   readonly claims: ReadonlyArray<Claim>
   /**
@@ -117,8 +117,8 @@ export interface ClaimResult {
    */
   readonly nextDueMillis: number | undefined
   /**
-   * The webhooks with deliveries that are ready, but kept back by a limit: there may be more to claim
-   * once claims are settled. A success of a webhook that is not among them makes nothing ready.
+   * Webhooks with ready deliveries skipped because of a limit: settlements may make more claimable. For
+   * any other webhook, a success makes nothing ready.
    */
   readonly keptBack: ReadonlyArray<WebhookId>
 }
@@ -128,25 +128,25 @@ export const maxCountedBacklog = 10_000
 
 /** How much is left to deliver. */
 export interface Backlog {
-  /** The deliveries that wait for an attempt, or for the result of one. */
+  /** Deliveries waiting for an attempt or its result. */
   readonly waiting: number
   /**
-   * For how many milliseconds the oldest of those that are due has been due, on the store's clock;
-   * `undefined` if none is due.
+   * For how many milliseconds the oldest due delivery has been due, on the store's clock; `undefined`
+   * if none is due.
    */
   readonly dueForMillis: number | undefined
-  /** The deliveries that were given up and are kept, to webhooks that are there: a replay restarts them. */
+  /** Kept deliveries that were given up, to existing webhooks: a replay restarts them. */
   readonly failedDeliveries: number
-  /** The webhooks that are disabled. */
+  /** Disabled webhooks. */
   readonly disabledWebhooks: number
 }
 
 /**
- * Returns how many deliveries of a webhook may be claimed at a time. The closer its project is to its
- * limit, the fewer: webhooks that hang leave room for the others of their project.
+ * Returns a webhook's maximum number of claimed deliveries. It decreases as the project approaches its
+ * limit, so hanging webhooks leave room for the project's others.
  *
- * @param concurrency - the concurrency of the webhook
- * @param claimed - how many deliveries of the project are claimed
+ * @param concurrency - the webhook's concurrency
+ * @param claimed - the project's number of claimed deliveries
  * @returns 0 if the project has reached its limit
  */
 export const maxAttemptsOfWebhook = (
@@ -155,7 +155,7 @@ export const maxAttemptsOfWebhook = (
   claimed: number,
 ): number => Math.max(0, Math.ceil((concurrency * (perProject - claimed)) / perProject))
 
-/** A change that concerns dispatchers. */
+/** A change relevant to dispatchers. */
 export type OutboxChange =
   /** A delivery may be due earlier than the last claim said: it was published, released or replayed. */
   | { readonly _tag: "Due" }
@@ -166,7 +166,7 @@ export type OutboxChange =
  * Stores events until they are delivered.
  *
  * Any number of dispatchers can claim deliveries. A lease ensures that only one dispatcher has a
- * delivery at a time, and that a delivery whose dispatcher has died is claimed again.
+ * delivery at a time, and that a dead dispatcher's deliveries are claimed again.
  */
 export class Outbox extends Context.Service<
   Outbox,
@@ -175,9 +175,9 @@ export class Outbox extends Context.Service<
     readonly ping: Effect.Effect<void, StoreUnavailable>
 
     /**
-     * Stores an event with a delivery for each webhook of its project that is enabled and is for
-     * events of its type. With an idempotency key, it does so once, as a `MembershipStore` changes
-     * something once. The answer of a replay is the id of the event.
+     * Stores an event, with a delivery for each enabled webhook in its project subscribed to its type.
+     * With an idempotency key, it does so once, as changes in a `MembershipStore`. A replay returns the
+     * event id.
      */
     readonly publish: (
       event: Event,
@@ -188,8 +188,8 @@ export class Outbox extends Context.Service<
     >
 
     /**
-     * Stores an event with a delivery for one webhook of its project, whatever types that is for; once
-     * with an idempotency key, as `publish` does.
+     * Stores an event with a delivery for one webhook in its project, whatever the webhook's types;
+     * once with an idempotency key, as `publish` does.
      */
     readonly publishTo: (
       event: Event,
@@ -201,22 +201,22 @@ export class Outbox extends Context.Service<
     >
 
     /**
-     * Claims deliveries that are due, for `leaseMillis` on the store's clock; less if the store learns
-     * that the process is gone. Projects take turns, and so do the webhooks of each project, so that the
-     * backlog of one does not delay another. Of one webhook, the delivery that was due first is claimed
-     * first, and of those due at the same time the one that was published first. Nothing is claimed for a
-     * webhook that is held, and one delivery at a time for a webhook whose attempts fail, until one
-     * succeeds.
+     * Claims due deliveries for `leaseMillis` on the store's clock; for less if the store learns that
+     * the process is gone. Projects take turns, and so do the webhooks in each project: one's backlog
+     * does not delay another. For one webhook, the delivery due first is claimed first, and among those
+     * due at the same time, the one published first. Nothing is claimed for a held webhook, and one
+     * delivery at a time for a failing webhook, until one succeeds.
      *
-     * @param options.limit - the most deliveries to claim
-     * @param options.failing - the most of them that may be for webhooks whose attempts fail
-     * @param options.perWebhook - the bounds within which the concurrency of a webhook says how many of
-     *   its deliveries may be claimed at a time, in all processes, including those claimed earlier; fewer
-     *   as its project uses up its limit, see `mostInProject`
-     * @param options.perProject - the most deliveries of all webhooks of one project together
-     * @param options.ahead - for some webhooks, how many deliveries to claim beyond their concurrency: they
-     *   will wait in this process. There are none for a webhook whose attempts fail, of which another
-     *   process has claims, or whose project has used up half of its limit, which counts none of them
+     * @param options.limit - the maximum number of deliveries
+     * @param options.failing - the maximum for failing webhooks among them
+     * @param options.perWebhook - the limits for a webhook's concurrency. The concurrency is the
+     *   maximum number of its deliveries claimed at a time in all processes, including earlier claims;
+     *   it decreases as the project uses up its limit, see `maxAttemptsOfWebhook`
+     * @param options.perProject - the maximum for one project, over all its webhooks
+     * @param options.ahead - for some webhooks, how many deliveries to prefetch beyond their
+     *   concurrency, to wait in this process. Nothing is prefetched for a failing webhook, for a
+     *   webhook with claims in another process, or for a project with half its limit used up. The limit
+     *   does not count prefetched deliveries
      */
     readonly claim: (options: {
       readonly limit: number
@@ -228,8 +228,8 @@ export class Outbox extends Context.Service<
     }) => Effect.Effect<ClaimResult, StoreUnavailable>
 
     /**
-     * Records the attempt and the new state of the delivery, and adapts the concurrency of the webhook
-     * as `Concurrency` says, if the claim still holds.
+     * If the claim still holds, records the attempt and the delivery's new state, and adapts the
+     * webhook's concurrency by `concurrencyAfterSuccess` or `concurrencyAfterFailure`.
      */
     readonly settle: (
       claim: Claim,
@@ -238,17 +238,17 @@ export class Outbox extends Context.Service<
 
     /**
      * Waits for the next change and returns it; at once, if there was one since the last call. A store
-     * that may miss changes returns `Due` every few seconds, and `Removed` soon for each webhook that was
-     * removed while deliveries of it are claimed. It may return the same removal several times.
+     * that may miss changes returns `Due` every few seconds, and `Removed` soon after removing a
+     * webhook with claimed deliveries. It may return the same removal several times.
      */
     readonly nextChange: Effect.Effect<OutboxChange, StoreUnavailable>
 
     /**
-     * Returns deliveries of a webhook, newest first, even if the webhook was deleted.
+     * Returns a webhook's deliveries, newest first, even after the webhook was deleted.
      *
      * @param page.state - returns only deliveries in this state
-     * @param page.olderThan - returns only deliveries older than that of this event
-     * @param page.limit - the most deliveries to return
+     * @param page.olderThan - returns only deliveries older than this event's
+     * @param page.limit - the maximum number of deliveries
      */
     readonly deliveries: (
       webhook: WebhookRef,
@@ -260,8 +260,7 @@ export class Outbox extends Context.Service<
     ) => Effect.Effect<ReadonlyArray<Delivery>, StoreUnavailable>
 
     /**
-     * Returns an event with all its deliveries, also those to webhooks that were deleted, in the order of the list
-     * of webhooks.
+     * Returns an event with all its deliveries, even to deleted webhooks, in the webhook list's order.
      */
     readonly find: (
       projectId: ProjectId,
@@ -269,10 +268,10 @@ export class Outbox extends Context.Service<
     ) => Effect.Effect<PublishedEvent, EventNotFound | StoreUnavailable>
 
     /**
-     * Restarts deliveries, and returns their number: that of one event if it has ended or waits for its
-     * next attempt, or those that have failed since a time. They are due at once and their attempts count
-     * from 1 again; the records of earlier attempts are kept. Deliveries that are due or claimed are not
-     * changed. With an idempotency key, it does so once, and the answer of a replay is the number.
+     * Restarts deliveries, and returns their number: one event's if it has ended or waits for its next
+     * attempt, or all failed since a time. They are due at once, and their attempts count from 1 again;
+     * earlier attempts' records are kept. Due and claimed deliveries are not changed. With an
+     * idempotency key, it does so once, and a replay returns the number.
      */
     readonly replay: (
       webhook: WebhookRef,
@@ -284,11 +283,11 @@ export class Outbox extends Context.Service<
     >
 
     /**
-     * Returns how much is left to deliver and what was given up, of all projects and of the webhooks that there
-     * are. Deliveries to one that was just disabled may be among what is left.
+     * Returns the backlog and the deliveries given up, over all projects and existing webhooks.
+     * Deliveries to a webhook disabled just now may count as waiting.
      *
-     * @param most - counts no further than this, and looks for the oldest due delivery, and for failed
-     *   ones, among those of so many webhooks, so that a long backlog takes no longer
+     * @param most - counts up to this number, and looks for the oldest due delivery and for failed ones
+     *   among this number of webhooks, so a long backlog takes no longer
      */
     readonly backlog: (most: number) => Effect.Effect<Backlog, StoreUnavailable>
   }

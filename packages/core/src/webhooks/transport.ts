@@ -1,4 +1,4 @@
-/** The addresses that webhooks may reach: the public internet, and networks that the operator allows. */
+/** Sends webhooks: the addresses they may reach, their URLs, and the port. */
 
 import * as Context from "effect/Context"
 import * as Data from "effect/Data"
@@ -10,13 +10,13 @@ import * as Result from "effect/Result"
 import { networksInclude, networksOption } from "../base/input.ts"
 import * as Setting from "../base/setting.ts"
 
-// From the IANA registries of special-purpose addresses, with multicast and reserved addresses.
+// From the IANA registries for special-purpose addresses, plus multicast and reserved addresses.
 const nonPublicIpv4 = [
   "0.0.0.0/8",
   "10.0.0.0/8",
   "100.64.0.0/10",
   "127.0.0.0/8",
-  // The metadata service of Azure.
+  // Azure's metadata service.
   "168.63.129.16/32",
   "169.254.0.0/16",
   "172.16.0.0/12",
@@ -38,7 +38,7 @@ const nonPublicIpv4 = [
 // unique local, link-local and multicast addresses, for example.
 const globalUnicast = IpNetwork.fromStringUnsafe("2000::/3")
 
-// Includes Teredo and 6to4, which tunnel to any IPv4 address.
+// Includes Teredo and 6to4: they tunnel to any IPv4 address.
 const nonPublicIpv6 = [
   "2001::/23",
   "2001:db8::/32",
@@ -55,14 +55,14 @@ export const isPublic = (address: NetAddress.IpAddress): boolean => {
     : networksInclude([globalUnicast], canonical) && !networksInclude(nonPublicIpv6, canonical)
 }
 
-/** The host of a URL, before any name is resolved. */
+/** A URL's host before name resolution. */
 export type Host =
   | { readonly _tag: "Literal"; readonly address: NetAddress.IpAddress }
-  /** A name that always stands for this machine (RFC 6761, 6.3). */
+  /** A name for this machine (RFC 6761, 6.3). */
   | { readonly _tag: "Localhost" }
   | { readonly _tag: "Name"; readonly name: string }
 
-/** Classifies a `URL.hostname`, in which decimal, octal and hexadecimal addresses are normalized. */
+/** Classifies a `URL.hostname`. It has normalized decimal, octal and hexadecimal addresses. */
 export const hostOf = (hostname: string): Host => {
   const bare = hostname.startsWith("[") ? hostname.slice(1, -1) : hostname
   const address = NetAddress.ipFromString(bare)
@@ -70,11 +70,9 @@ export const hostOf = (hostname: string): Host => {
   return /(^|\.)localhost\.?$/i.test(bare) ? { _tag: "Localhost" } : { _tag: "Name", name: bare }
 }
 
-/** The options of the policy. */
+/** Options for the policy. */
 export const addressPolicyOptions = Setting.object({
-  /**
-   * Networks in CIDR notation that webhooks may reach although they are not public. Default: `[]`.
-   */
+  /** Networks in CIDR notation that webhooks may reach although they are not public. Default: `[]`. */
   allowedNetworks: Setting.withDefault(networksOption, []),
 })
 
@@ -114,12 +112,10 @@ export const permitsHost = (policy: AddressPolicy["Service"], hostname: string):
   }
 }
 
-/** URLs of webhooks, and the rules for them. */
-
-/** The longest URL of a webhook, in characters. */
+/** A webhook URL's maximum length, in characters. */
 export const maxWebhookUrlLength = 2048
 
-/** The URL cannot be the URL of a webhook; the message says why. */
+/** The URL is invalid for a webhook; the message says why. */
 export class InvalidWebhookUrl extends Data.TaggedError("InvalidWebhookUrl")<{
   readonly message: string
 }> {}
@@ -128,13 +124,13 @@ export class InvalidWebhookUrl extends Data.TaggedError("InvalidWebhookUrl")<{
 export interface WebhookUrlRules {
   /** Refuses `http:`. */
   readonly requireHttps: boolean
-  /** Whether the transport sends over `http:` to hosts that are names. */
+  /** Whether the transport sends over `http:` to host names. */
   readonly sendsHttpToNames: boolean
-  /** Tells whether a host, in the spelling of `URL.hostname`, may be reached. */
+  /** Tells whether a host, spelled as in `URL.hostname`, may be reached. */
   readonly permitsHost: (hostname: string) => boolean
 }
 
-// A URL parser silently removes or repairs these, so that the URL is not the one that the client sent.
+// URL parsers silently remove or repair these, and the URL then differs from the client's text.
 const repaired = /[\p{Cc}\p{Cf}\p{Cs}\p{Z}\\]|^(?!https?:\/\/[^/])/iu
 
 const invalid = (message: string): Result.Result<never, InvalidWebhookUrl> =>
@@ -144,7 +140,7 @@ const invalid = (message: string): Result.Result<never, InvalidWebhookUrl> =>
 const isHttpToName = ({ hostname, protocol }: URL): boolean =>
   protocol === "http:" && hostOf(hostname)._tag === "Name"
 
-/** Returns what is wrong with a URL that was parsed, if anything. */
+/** Returns a parsed URL's error, if any. */
 const faultOf = (url: URL, rules: WebhookUrlRules): string | undefined => {
   if (rules.requireHttps && url.protocol !== "https:") return "url must use https"
   if (!rules.sendsHttpToNames && isHttpToName(url)) {
@@ -154,16 +150,16 @@ const faultOf = (url: URL, rules: WebhookUrlRules): string | undefined => {
   return rules.permitsHost(url.hostname) ? undefined : "url must not point to a private address"
 }
 
-/** Decodes the text of a URL; fails with `InvalidWebhookUrl` on anything but a string. */
+/** Decodes a URL's text; fails with `InvalidWebhookUrl` for anything but a string. */
 export const parseWebhookUrl = (input: unknown): Result.Result<string, InvalidWebhookUrl> =>
   typeof input === "string"
     ? Result.succeed(input)
     : invalid("url is required and must be a string")
 
 /**
- * Decodes the URL of a webhook.
+ * Decodes a webhook's URL.
  *
- * @returns the URL as it was given, or `InvalidWebhookUrl`, whose message says what is wrong
+ * @returns the URL as given, or `InvalidWebhookUrl` with an explanation
  */
 export const decodeWebhookUrl = (
   input: unknown,
@@ -178,8 +174,6 @@ export const decodeWebhookUrl = (
     return fault === undefined ? Result.succeed(text) : invalid(fault)
   })
 
-/** The port that sends one notification. */
-
 /** A POST request to a receiver. */
 export interface TransportRequest {
   readonly url: string
@@ -187,12 +181,12 @@ export interface TransportRequest {
   readonly body: string
 }
 
-/** The response of a receiver. */
+/** A receiver's response. */
 export interface TransportResponse {
   readonly status: number
   /** The `Retry-After` header, as sent. */
   readonly retryAfter: string | undefined
-  /** The first kilobyte of the response, as text. */
+  /** The response's first kilobyte, as text. */
   readonly body: string
 }
 
@@ -202,26 +196,26 @@ export class TransportError extends Data.TaggedError("TransportError")<{
   readonly reason: string
 }> {}
 
-// The most of a response body that is read, in bytes.
+// The maximum number of bytes to read from a response body.
 const maxResponseBytes = 64 * 1024
 
-// The most of a response body that is kept with the attempt, in bytes.
+// The maximum number of bytes to keep with the attempt.
 const keptBytes = 1024
 
 /**
- * Sends notifications.
+ * Sends webhooks' requests.
  *
- * An implementation connects only to addresses that `AddressPolicy` permits, does not follow
- * redirects, and reads the response until it ends or `bodyReader` stops it. When it is interrupted, it
- * closes the connection at once.
+ * An implementation connects only to addresses permitted by `AddressPolicy`, does not follow redirects,
+ * and reads the response until its end or until `bodyReader` stops it. When interrupted, it closes the
+ * connection at once.
  */
 export class WebhookTransport extends Context.Service<
   WebhookTransport,
   {
     /**
-     * Whether it sends over `http:` to hosts that are names. A transport must not, unless it checks the
-     * address it connects to: plain HTTP does not prove which machine answers to a name. If this is
-     * `false`, `Webhooks.create` refuses such URLs.
+     * Whether it sends over `http:` to host names. A transport must not, unless it checks the address
+     * it connects to: plain HTTP does not prove which machine answers to a name. If this is `false`,
+     * `Webhooks.create` refuses such URLs.
      */
     readonly sendsHttpToNames: boolean
 
@@ -230,9 +224,9 @@ export class WebhookTransport extends Context.Service<
   }
 >()("@tenure/core/WebhookTransport") {
   /**
-   * Sends with the `fetch` of the runtime, which does not reveal the address it connects to. It sends
-   * to names over https only, where the certificate proves, before the request leaves, that the name
-   * does not lead to a machine of the internal network.
+   * Sends with the runtime's `fetch`. Since `fetch` does not reveal the address it connects to, this
+   * sends to names over https only: there, the certificate proves before the request leaves that the
+   * name does not lead to a machine in the internal network.
    */
   static readonly layerFetch: Layer.Layer<WebhookTransport, never, AddressPolicy> = Layer.effect(
     WebhookTransport,
@@ -244,7 +238,7 @@ export class WebhookTransport extends Context.Service<
 }
 
 /**
- * Makes a reader of a response body. `add` takes the next chunk and returns whether to go on reading;
+ * Creates a reader for a response body. `add` takes the next chunk and returns whether to continue;
  * `text` returns the first kilobyte.
  */
 export const bodyReader = (): {
@@ -267,7 +261,7 @@ export const bodyReader = (): {
 
 const read = async (body: ReadableStream<Uint8Array> | null): Promise<string> => {
   const reader = bodyReader()
-  // Leaving the loop cancels the stream, and that closes the connection.
+  // Leaving the loop cancels the stream, and this closes the connection.
   for await (const chunk of body ?? []) if (!reader.add(chunk)) break
   return reader.text()
 }
@@ -299,7 +293,7 @@ const send = (
   })
 }
 
-/** Returns the code of the underlying error if the runtime provides it, otherwise its name. */
+/** Returns the underlying error's code if the runtime provides it, otherwise its name. */
 const reasonOf = (cause: unknown): string => {
   const fault = cause instanceof Error && cause.cause instanceof Error ? cause.cause : cause
   if (!(fault instanceof Error)) return "Error"

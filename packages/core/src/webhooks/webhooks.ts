@@ -1,4 +1,4 @@
-/** Reads the arguments that the calls of webhooks share. */
+/** The webhook service: registers webhooks, lists and replays deliveries. */
 
 import * as Context from "effect/Context"
 import { WebCrypto } from "effect/crypto/WebCrypto"
@@ -71,7 +71,7 @@ import {
   WebhookNotFound,
 } from "./webhook.ts"
 
-/** Decodes the id of a webhook. Text that is not a UUID cannot be the id of any. */
+/** Decodes a webhook id. Text other than a UUID cannot be one. */
 const decodeWebhookId = (
   text: string,
 ): Effect.Effect<WebhookId, WebhookNotFound | InvalidInput> => {
@@ -82,7 +82,7 @@ const decodeWebhookId = (
     : Effect.fail(new WebhookNotFound({ webhookId: text }))
 }
 
-/** Decodes the ids of a webhook. Fails with `WebhookNotFound` if they cannot be those of any. */
+/** Decodes a webhook's ids. Fails with `WebhookNotFound` if they cannot belong to any. */
 const readWebhookIds = Effect.fnUntraced(function* (ids: WebhookIds) {
   const { projectId, webhookId } = copyOwn(ids)
   return {
@@ -91,7 +91,7 @@ const readWebhookIds = Effect.fnUntraced(function* (ids: WebhookIds) {
   } satisfies WebhookRef
 })
 
-/** Reads the occasion of a change of a webhook, which the other parameters describe. */
+/** Reads the change context for a change to a webhook. The other parameters describe the change. */
 const readWebhookChange = Effect.fnUntraced(function* (
   change: string,
   ids: RepeatableIds,
@@ -112,7 +112,7 @@ const readWebhookChange = Effect.fnUntraced(function* (
 
 /** Registers, lists and deletes webhooks, and makes their secrets. */
 
-/** The methods of `Webhooks` that register webhooks, and change or show them. */
+/** The methods to register, change and show webhooks. */
 type Registry = Pick<
   Webhooks["Service"],
   "create" | "list" | "health" | "find" | "delete" | "rotateSecret" | "addSigningKey" | "enable"
@@ -120,7 +120,7 @@ type Registry = Pick<
 
 const secretLife = Setting.duration({ least: 0, most: 30 * 86_400_000 })
 
-/** Reads the secrets of a webhook. */
+/** Decrypts a webhook's secrets. */
 const opened = Effect.fnUntraced(function* (
   encryption: Encryption,
   stored: StoredWebhook & Health,
@@ -138,7 +138,7 @@ const opened = Effect.fnUntraced(function* (
   } satisfies Webhook & Health
 })
 
-/** Reads the secrets of a webhook that can be read. Fails if the server could read none of any webhook. */
+/** Decrypts a webhook's readable secrets. Fails if the server could not read any webhook's secrets. */
 const shown = Effect.fnUntraced(function* (
   encryption: Encryption,
   stored: StoredWebhook & Health,
@@ -157,7 +157,7 @@ const shown = Effect.fnUntraced(function* (
   }
 })
 
-/** Without its secrets, a webhook is of no more use than a store that does not answer. */
+/** A webhook without readable secrets is as useless as an unavailable store. */
 const asUnavailable = <A, E, R>(work: Effect.Effect<A, E | SecretUnreadable, R>) =>
   Effect.catchTag(work, "SecretUnreadable", (cause) => Effect.fail(new StoreUnavailable({ cause })))
 
@@ -281,9 +281,7 @@ const makeRegistry = Effect.fnUntraced(function* ({
   } satisfies Registry
 })
 
-/** Shows what was sent to webhooks, and sends it again. */
-
-/** The methods of `Webhooks` that show deliveries and make new ones. */
+/** The methods to show and replay deliveries. */
 type Redelivery = Pick<Webhooks["Service"], "deliveries" | "replay" | "replayFailed" | "ping">
 
 const deliveryState = Setting.optional(Setting.oneOf(deliveryStates))
@@ -303,7 +301,7 @@ const makeRedelivery = Effect.gen(function* () {
   const hooks = yield* Hooks
   const crypto = yield* WebCrypto
 
-  /** Fails unless a webhook has a delivery of the event after which its deliveries are listed. */
+  /** Fails unless a webhook has a delivery for the event used as a cursor. */
   const requireDelivery = Effect.fnUntraced(function* (
     { projectId, webhookId }: WebhookRef,
     olderThan: EventId,
@@ -316,7 +314,7 @@ const makeRedelivery = Effect.gen(function* () {
     return yield* invalidArgument("olderThan", "the id of an event with a delivery in the list")
   })
 
-  /** Sends deliveries of a webhook again. */
+  /** Replays a webhook's deliveries. */
   const replay = Effect.fnUntraced(function* (ids: RepeatableIds, which: RedeliveryFilter) {
     const webhook = yield* readWebhookIds(ids)
     const { once } = yield* readWebhookChange("replay", ids, undefined, which)
@@ -374,9 +372,7 @@ const makeRedelivery = Effect.gen(function* () {
   } satisfies Redelivery
 })
 
-/** The service for webhooks, which hosts and the API call. */
-
-/** The options of webhooks. */
+/** Options for webhooks. */
 export const webhooksOptions = Setting.object({
   /** Whether `http://` URLs are refused. Default: `false`. */
   requireHttps: Setting.withDefault(Setting.boolean, false),
@@ -394,18 +390,18 @@ type Failure = InvalidInput | StoreUnavailable
 
 type ChangeFailure = Failure | IdempotencyConflict
 
-/** The ids of a webhook, as a host has them. */
+/** A webhook's ids as a host has them. */
 export interface WebhookIds {
   readonly projectId: string
   /** A UUID, in upper or lower case. */
   readonly webhookId: string
 }
 
-/** A webhook that a call changes. */
+/** A webhook to change. */
 export interface RepeatableIds extends WebhookIds {
   /**
-   * Makes the change once, however often the call is repeated within 24 hours: 1 to 255 visible
-   * characters of ASCII.
+   * Makes the change once, however often the call is repeated within 24 hours: 1 to 255 visible ASCII
+   * characters.
    */
   readonly idempotencyKey?: IdempotencyKeyInput | undefined
 }
@@ -415,41 +411,40 @@ export interface NewWebhook {
   readonly projectId: string
   /** An absolute `http:` or `https:` URL. */
   readonly url: string
-  /** The types of events to send, 1 to 100; all by default. */
+  /** The event types to send, 1 to 100. Default: all. */
   readonly eventTypes?: ReadonlyArray<string> | undefined
   /**
    * Registers the webhook once, however often the call is repeated within 24 hours: 1 to 255 visible
-   * characters of ASCII.
+   * ASCII characters.
    */
   readonly idempotencyKey?: IdempotencyKeyInput | undefined
 }
 
-/** The result of a rotation. */
+/** A rotation's result. */
 export interface Rotated {
   readonly secret: WebhookSecret
   /** Until when the old secret also signs, in milliseconds since the epoch. */
   readonly previousUntil: number
 }
 
-/** Which deliveries of a webhook are listed. */
+/** A page of a webhook's deliveries. */
 export interface DeliveriesPage extends WebhookIds {
   /** Lists only deliveries in this state. */
   readonly state?: DeliveryState | undefined
-  /** The id of an event that the webhook has a delivery of: lists only older deliveries. */
+  /** An event's id: lists only deliveries older than the webhook's delivery for this event. */
   readonly olderThan?: string | undefined
   /** The most deliveries to return, 1 to 10,000; 100 by default. */
   readonly limit?: number | undefined
 }
 
 /**
- * Registers, lists and deletes webhooks, and shows what was sent to them. Every method fails with
- * `InvalidInput` if an argument is invalid and with `StoreUnavailable` if the store does not answer, or
- * if secrets are encrypted and the server has no keys, or cannot load one.
+ * Registers, lists and deletes webhooks, and shows their deliveries. Every method fails with
+ * `InvalidInput` if an argument is invalid, and with `StoreUnavailable` if the store does not answer,
+ * or if secrets are encrypted and the server has no keys or cannot load one.
  *
- * The methods that change webhooks take an origin: who asked for the change and in which request. The
- * audit trail keeps it. Those that take an idempotency key fail with `IdempotencyMismatch` if the key was
- * used for another call, and with `IdempotencyInProgress` if the first call with it takes too long.
- *
+ * Methods with an effect take an origin for the audit trail: who asked for the change, and in which
+ * request. With an idempotency key, they fail with `IdempotencyMismatch` if the key belongs to another
+ * call, and with `IdempotencyInProgress` if the first call with it takes too long.
  * @example
  * ```ts
  * import * as Effect from "effect/Effect"
@@ -481,9 +476,9 @@ export class Webhooks extends Context.Service<
     >
 
     /**
-     * Returns the webhooks of a project, oldest first, with how their latest attempts went. One whose secret
-     * cannot be read, because its encryption key is gone or it was changed, has none, and says why. Fails with
-     * `ProjectNotFound`.
+     * Returns a project's webhooks, oldest first, with their latest attempts' results. If a secret is
+     * unreadable, because it was changed or its encryption key is gone, the webhook has none and says
+     * why. Fails with `ProjectNotFound`.
      */
     readonly list: (project: {
       readonly projectId: string
@@ -512,9 +507,9 @@ export class Webhooks extends Context.Service<
     ) => Effect.Effect<void, ChangeFailure | WebhookNotFound>
 
     /**
-     * Replaces the secret of a webhook. Returns the new one, and until when the old one signs as well,
-     * so that receivers with either can verify; of a call that is repeated with its idempotency key,
-     * the secret that the webhook has then. Fails with `WebhookNotFound`.
+     * Replaces a webhook's secret. Returns the new one, and until when the old one also signs:
+     * receivers with either can verify. A call repeated with its idempotency key returns the webhook's
+     * current secret. Fails with `WebhookNotFound`.
      *
      * @param webhook.keepOldFor - how long the old secret signs, at most 30 days; 24 hours by default
      */
@@ -524,8 +519,8 @@ export class Webhooks extends Context.Service<
     ) => Effect.Effect<Rotated, ChangeFailure | WebhookNotFound>
 
     /**
-     * Adds an Ed25519 key pair, with which a webhook signs (`v1a`) in addition to its secret. Returns
-     * the key to verify with, the same one on every call. Fails with `WebhookNotFound`.
+     * Adds an Ed25519 key pair to sign with (`v1a`) in addition to the secret. Returns the verification
+     * key, the same on every call. Fails with `WebhookNotFound`.
      */
     readonly addSigningKey: (
       webhook: WebhookIds,
@@ -533,8 +528,8 @@ export class Webhooks extends Context.Service<
     ) => Effect.Effect<VerificationKey, Failure | WebhookNotFound>
 
     /**
-     * Enables a webhook that was disabled. Deliveries that failed in the meantime can be replayed.
-     * Fails with `WebhookNotFound`.
+     * Enables a disabled webhook. Deliveries failed in the meantime can be replayed. Fails with
+     * `WebhookNotFound`.
      */
     readonly enable: (
       webhook: RepeatableIds,
@@ -542,7 +537,7 @@ export class Webhooks extends Context.Service<
     ) => Effect.Effect<void, ChangeFailure | WebhookNotFound>
 
     /**
-     * Sends the event `webhook.ping` to one webhook, and returns the id of the event. Fails with
+     * Sends the event `webhook.ping` to one webhook, and returns the event id. Fails with
      * `WebhookNotFound` or `WebhookDisabled`.
      */
     readonly ping: (
@@ -550,22 +545,23 @@ export class Webhooks extends Context.Service<
     ) => Effect.Effect<EventId, ChangeFailure | WebhookNotFound | WebhookDisabled>
 
     /**
-     * Returns the deliveries of a webhook with their attempts, newest first. Those of a webhook that
-     * was deleted can be read as well.
+     * Returns a webhook's deliveries with their attempts, newest first, even after the webhook was
+     * deleted.
      */
     readonly deliveries: (page: DeliveriesPage) => Effect.Effect<ReadonlyArray<Delivery>, Failure>
 
     /**
-     * Sends an event again that was delivered or has failed, or now if it waits for its next attempt.
-     * Returns `false` if there is no such delivery, or if it is already due or being sent. Fails with `WebhookNotFound` or `WebhookDisabled`.
+     * Sends a delivered or failed event again, or at once if it waits for its next attempt. Returns
+     * `false` if there is no such delivery, or if it is already due or being sent. Fails with
+     * `WebhookNotFound` or `WebhookDisabled`.
      */
     readonly replay: (
       delivery: RepeatableIds & { readonly eventId: string },
     ) => Effect.Effect<boolean, ChangeFailure | WebhookNotFound | WebhookDisabled>
 
     /**
-     * Sends the events again whose delivery to a webhook has failed, and returns their number. Fails
-     * with `WebhookNotFound` or `WebhookDisabled`.
+     * Sends all failed events to a webhook again, and returns their number. Fails with
+     * `WebhookNotFound` or `WebhookDisabled`.
      *
      * @param webhook.since - sends only events from this instant on
      */
