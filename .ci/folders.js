@@ -10,13 +10,21 @@ import { packages, root } from "./repository.js"
 export const run = (cwd, command, ...args) =>
   execFileSync(command, args, { cwd, stdio: ["ignore", "ignore", "inherit"] })
 
-/** Builds and packs every package into a folder, and returns the tarballs by the packages' names. */
-export const packAll = (folder) => {
-  const names = packages.map(({ manifest }) => manifest.name)
-  const filters = names.flatMap((name) => ["--filter", name])
+/** Builds and packs every package into a folder. */
+export const packInto = (folder) => {
+  const filters = packages.flatMap(({ manifest }) => ["--filter", manifest.name])
   const pnpm = ["--yes", "pnpm@12.21.0", "--recursive", ...filters, "--loglevel=error"]
   run(root, "npm", "run", "compile")
   run(root, "npx", ...pnpm, "pack", "--pack-destination", folder)
+}
+
+/**
+ * Returns the tarballs of all packages by the packages' names: those in the folder that `PACKED` names,
+ * or new ones in the given folder.
+ */
+export const packAll = (given) => {
+  const folder = process.env.PACKED ?? given
+  if (process.env.PACKED === undefined) packInto(folder)
   return Object.fromEntries(
     packages.map(({ manifest: { name, version } }) => {
       const file = `${name.replace("@", "").replace("/", "-")}-${version}.tgz`

@@ -1,0 +1,5 @@
+/** Packs all packages into the folder that is the argument, for the checks that `PACKED` points there. */
+
+import { packInto } from "./folders.js"
+
+packInto(process.argv[2])
