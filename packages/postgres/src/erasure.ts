@@ -84,6 +84,21 @@ const withoutResponses = `(
 // index, however many deliveries the planner expects.
 const hasResponses = "d.event_id = ANY (ARRAY(SELECT id FROM old)) AND d.attempts <> '[]'"
 
+// Matches each `user_id` that is a user, in the body of an event. The digits of an id need no escape.
+const userIn = (user: string): string =>
+  `'"user_id":("' || ${user} || '"|' || ${user} || ')(?=[,}])'`
+
+/** An expression for whether the body of an event has a user id, as `mentionsUser` of core says. */
+export const mentionsUser = (body: string, user: string): string => `${body} ~ (${userIn(user)})`
+
+/** An expression for the body of an event without a user id, as `eraseUser` of core says. */
+export const bodyWithoutUser = (body: string, type: string, user: string): string =>
+  `regexp_replace(
+      regexp_replace(${body}, ${userIn(user)}, '"user_id":null', 'g'),
+      CASE WHEN ${type} LIKE 'membership.%' THEN '"reason":"([^"\\\\]|\\\\.)*"' ELSE '$^' END,
+      '"reason":null'
+    )`
+
 /**
  * Removes the user `$2` from events of a project until `$3`, as `Erasure` of the core says, and the responses of
  * receivers to these from their deliveries. Looks at the next thousand events of the project, after the
@@ -98,17 +113,11 @@ const eraseEvents = (schema: string): string => `
   ),
   old AS MATERIALIZED (
     SELECT p.id FROM page p
-    WHERE ${isUntil("p")} AND p.body ~ ('"user_id":("' || $2::text || '"|' || $2::text || ')[,}]')
+    WHERE ${isUntil("p")} AND ${mentionsUser("p.body", "$2::text")}
   ),
   erased AS (
     UPDATE ${schema}.events e
-    SET body = regexp_replace(
-      regexp_replace(
-        e.body, '"user_id":("' || $2::text || '"|' || $2::text || ')(?=[,}])', '"user_id":null', 'g'
-      ),
-      CASE WHEN e.type LIKE 'membership.%' THEN '"reason":"([^"\\\\]|\\\\.)*"' ELSE '$^' END,
-      '"reason":null'
-    )
+    SET body = ${bodyWithoutUser("e.body", "e.type", "$2::text")}
     WHERE e.id = ANY (ARRAY(SELECT id FROM old))
   ),
   attempted AS MATERIALIZED (

@@ -403,6 +403,13 @@ const holds = `d.event_id = a.delivered_id AND d.webhook_id = a.webhook_id
 
 const { least, most } = concurrencyRange
 
+/**
+ * An expression for the concurrency of a webhook after successful and failed attempts, as `concurrencyAfterSuccess`
+ * and `concurrencyAfterFailure` of core say, as if the successes had come first.
+ */
+export const concurrencyAfter = (concurrency: string, succeeded: string, failed: string): string =>
+  `greatest(${least}, least(${most}, ${concurrency} + ${succeeded}) >> least(${failed}, 30))`
+
 const settledColumns = `n, webhook_id, outcome, hold_millis, event_id, event_type, at, body,
       project_number, disabled_at`
 
@@ -487,9 +494,7 @@ export const settle = (schema: string): string => `
                      WHEN w.paused_since > clock_timestamp() THEN clock_timestamp() + s.hold
                      ELSE greatest(w.paused_until, clock_timestamp() + s.hold) END,
         paused_since = clock_timestamp(),
-        -- As \`Concurrency\` of the core says, as if the successes had come first.
-        concurrency = greatest(${least}, least(${most}, w.concurrency + s.succeeded)
-                                         >> least(s.failed, 30)),
+        concurrency = ${concurrencyAfter("w.concurrency", "s.succeeded", "s.failed")},
         disabled_at = CASE WHEN l.is_disabled_now THEN clock_timestamp() ELSE w.disabled_at END
     FROM locked l JOIN outcomes s ON s.webhook_id = l.id
     WHERE w.id = l.id

@@ -16,6 +16,26 @@ import { type ExecuteOptions, type Executor, runPeriodically } from "./connectio
 import { bigintParam, floatsParam, integersParam, textParam, textsParam } from "./sql/values.ts"
 
 /**
+ * An expression for when a bucket is full again, as `currentTat` of core says. Before now would be more than full,
+ * and after now plus the span less than empty: it was stored before the clock was set back.
+ */
+export const currentFullAt = (stored: string, now: string, span: string): string =>
+  `least(greatest(${stored}, ${now}), ${now} + ${span})`
+
+/**
+ * An expression for the whole tokens left in a bucket, as `remainingTokens` of core says.
+ *
+ * @param ahead - an expression for what others take first, in microseconds
+ */
+export const tokensLeft = (
+  fullAt: string,
+  now: string,
+  increment: string,
+  span: string,
+  ahead = "0",
+): string => `floor((${span} - (${fullAt} - ${now}) - ${ahead}) / ${increment})`
+
+/**
  * Takes up to `$1` tokens for one client, the same number from each bucket. Returns one row for each
  * bucket, in order. Times are in microseconds: whole numbers that a float8 holds exactly.
  *
@@ -41,16 +61,15 @@ const takeTokens = (schema: string, count: number): string => {
       ORDER BY id
       FOR UPDATE
     ),
-    -- Before now would be more than full, and after now plus the span less than empty: what is later was
-    -- stored before the clock was set back.
     state AS MATERIALIZED (
       SELECT a.n, a.id, a.increment, a.span, k.id IS NOT NULL AS is_kept, c.now,
-             least(greatest(coalesce(k.full_at, 0), c.now), c.now + a.span) AS full_at,
+             ${currentFullAt("coalesce(k.full_at, 0)", "c.now", "a.span")} AS full_at,
              k.full_at > c.now + a.span AS is_late
       FROM asked a CROSS JOIN clock c LEFT JOIN kept k ON k.id = a.id
     ),
     decision AS MATERIALIZED (
-      SELECT least($1::bigint, min((span - (full_at - now)) / increment)) AS taken FROM state
+      SELECT least($1::bigint, min(${tokensLeft("full_at", "now", "increment", "span")}))::bigint AS taken
+      FROM state
     ),
     updated AS (
       UPDATE ${schema}.rate_limit_buckets b SET full_at = s.full_at + d.taken * s.increment
@@ -121,12 +140,12 @@ export const takeMany = (schema: string): string => `
            array_agg(coalesce(full_at, 0)::float8 ORDER BY bucket) AS full_ats
     FROM kept
   ),
-  -- As in \`take\`: full at the earliest, empty at the latest. NULL is ignored by both functions.
+  -- Without a key, what belongs to its buckets is NULL, which both functions ignore.
   demand AS (
     SELECT d.*, f.now,
-           least(greatest(f.full_ats[d.address], f.now), f.now + d.address_span) AS address_full_at,
-           least(greatest(f.full_ats[d.key], f.now), f.now + d.key_span) AS key_full_at,
-           least(greatest(f.full_ats[d.burst], f.now), f.now + d.burst_span) AS burst_full_at
+           ${currentFullAt("f.full_ats[d.address]", "f.now", "d.address_span")} AS address_full_at,
+           ${currentFullAt("f.full_ats[d.key]", "f.now", "d.key_span")} AS key_full_at,
+           ${currentFullAt("f.full_ats[d.burst]", "f.now", "d.burst_span")} AS burst_full_at
     FROM unnest($2::integer[], $3::integer[], $4::integer[], $5::integer[], $6::float8[],
                 $7::float8[], $8::float8[], $9::float8[], $10::float8[], $11::float8[])
       WITH ORDINALITY
@@ -136,9 +155,9 @@ export const takeMany = (schema: string): string => `
   ),
   -- What is missing is NULL, which least() ignores.
   bounded AS (
-    SELECT *, greatest(0, least(count, floor((address_span - (address_full_at - now)) / address_increment),
-                                floor((key_span - (key_full_at - now)) / key_increment),
-                                floor((burst_span - (burst_full_at - now)) / burst_increment))) AS most
+    SELECT *, greatest(0, least(count, ${tokensLeft("address_full_at", "now", "address_increment", "address_span")},
+                                ${tokensLeft("key_full_at", "now", "key_increment", "key_span")},
+                                ${tokensLeft("burst_full_at", "now", "burst_increment", "burst_span")})) AS most
     FROM demand
   ),
   queued AS (
@@ -154,16 +173,16 @@ export const takeMany = (schema: string): string => `
   decided AS MATERIALIZED (
     SELECT *, greatest(0, least(
       most,
-      floor((address_span - (address_full_at - now) - address_ahead) / address_increment),
-      floor((key_span - (key_full_at - now) - key_ahead) / key_increment),
-      floor((burst_span - (burst_full_at - now) - burst_ahead) / burst_increment)
+      ${tokensLeft("address_full_at", "now", "address_increment", "address_span", "address_ahead")},
+      ${tokensLeft("key_full_at", "now", "key_increment", "key_span", "key_ahead")},
+      ${tokensLeft("burst_full_at", "now", "burst_increment", "burst_span", "burst_ahead")}
     )) AS taken
     FROM queued
   ),
   spent AS MATERIALIZED (
-    SELECT array_agg(micros ORDER BY bucket) AS micros, array_agg(empty ORDER BY bucket) AS empty
+    SELECT array_agg(micros ORDER BY bucket) AS micros, array_agg(span ORDER BY bucket) AS spans
     FROM (
-      SELECT s.bucket, sum(s.micros) AS micros, max(d.now + s.span) AS empty
+      SELECT s.bucket, sum(s.micros) AS micros, max(s.span) AS span
       FROM decided d
       CROSS JOIN LATERAL (VALUES (address, taken * address_increment, address_span),
                                  (key, taken * key_increment, key_span),
@@ -174,11 +193,11 @@ export const takeMany = (schema: string): string => `
   ),
   changed AS MATERIALIZED (
     SELECT k.id, k.full_at IS NOT NULL AS is_kept,
-           (least(greatest(coalesce(k.full_at, 0), f.now), s.empty[k.bucket])
+           (${currentFullAt("coalesce(k.full_at, 0)", "f.now", "s.spans[k.bucket]")}
             + s.micros[k.bucket])::bigint AS full_at
     FROM kept k CROSS JOIN found f CROSS JOIN spent s
     -- What is later than empty was stored before the clock was set back.
-    WHERE s.micros[k.bucket] > 0 OR k.full_at > s.empty[k.bucket]
+    WHERE s.micros[k.bucket] > 0 OR k.full_at > f.now + s.spans[k.bucket]
     ORDER BY k.id
   ),
   updated AS (

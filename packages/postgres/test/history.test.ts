@@ -2,57 +2,16 @@
 
 import { PgClient } from "@effect/sql-pg"
 import { expect } from "@effect/vitest"
-import {
-  type AuditRow,
-  MembershipStore,
-  ProjectId,
-  UserId,
-  changesOfUser,
-} from "@tenure/core/store"
+import { type AuditRow, MembershipStore, ProjectId, changesOfUser } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import fc from "fast-check"
 import { testsOn } from "./locking.ts"
+import { type Changes, change, trailOf, userId } from "./trails.ts"
 
 const schema = "history"
-const userId = UserId("7")
-
 const onStores = testsOn(schema)
 
-const actions = ["granted", "extended", "ended", "bulk_extended", "bulk_lengthened"] as const
-
-/** A row of the trail, with dates as days. */
-interface Row {
-  readonly user_id: string | null
-  readonly seq: number
-  readonly action: (typeof actions)[number]
-  readonly from_date: number | null
-  readonly to_date: number | null
-}
-
-type Changes = ReadonlyArray<readonly [action: Row["action"], day: number]>
-
-/** What changes do one after another to a membership that does not exist at first. */
-const trailOf = (changes: Changes) => {
-  const rows: Array<Row> = []
-  let date: number | null = null
-  let seq = 0
-  for (const [action, day] of changes) {
-    const isBulk = action === "bulk_extended" || action === "bulk_lengthened"
-    // Somebody who is no member can only be granted a membership.
-    if (!isBulk && action !== "granted" && date === null) continue
-    if (action === "bulk_extended") seq++
-    const to = action === "ended" ? null : day
-    const row = { user_id: isBulk ? null : userId, seq, action, to_date: to }
-    rows.push({ ...row, from_date: isBulk ? null : date })
-    const isLonger = action !== "bulk_lengthened" || (date !== null && date < day)
-    if (!isBulk || (date !== null && isLonger)) date = to
-  }
-  return { rows, isMember: date !== null }
-}
-
-const changes = fc.array(fc.tuple(fc.constantFrom(...actions), fc.integer({ min: 1, max: 4 })), {
-  maxLength: 30,
-})
+const changes = fc.array(change, { maxLength: 30 })
 
 /** Stores a trail without its first rows, as if these were older than `auditRetention`. */
 const store = Effect.fnUntraced(function* (

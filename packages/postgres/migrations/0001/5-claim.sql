@@ -1,5 +1,18 @@
 CREATE SEQUENCE tenure.leases;
 
+-- The concurrency of a webhook within bounds, as `clampConcurrency` of core says.
+CREATE FUNCTION tenure.clamp_concurrency(concurrency integer, least_per_webhook integer, most_per_webhook integer)
+RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT greatest(least_per_webhook, least(concurrency, most_per_webhook))
+$$;
+
+-- How many deliveries of a webhook may be claimed at a time, as `maxAttemptsOfWebhook` of core says: the
+-- closer its project is to its limit, the fewer.
+CREATE FUNCTION tenure.max_attempts_of_webhook(concurrency integer, per_project integer, claimed bigint)
+RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT greatest(0, (concurrency * (per_project - claimed) + per_project - 1) / per_project)
+$$;
+
 -- Claims deliveries. A function, because each of its statements takes its own snapshot after the lock
 -- and sees what others have just claimed. One claim runs at a time: concurrent ones could not count
 -- the attempts of a webhook in flight. A connection plans its statements once, for tables of any size,
@@ -140,9 +153,9 @@ BEGIN
                     OR w.paused_until > now AND (w.paused_since > soon) IS NOT TRUE AS is_held,
            w.failures > 0 AS is_failing,
            w.id IS NOT NULL AND w.disabled_at IS NULL AS is_open,
-           greatest(least_per_webhook, least(w.concurrency, most_per_webhook)) AS concurrency,
+           tenure.clamp_concurrency(w.concurrency, least_per_webhook, most_per_webhook) AS concurrency,
            -- What was claimed ahead does not count.
-           sum(least(m.attempts, greatest(least_per_webhook, least(w.concurrency, most_per_webhook))))
+           sum(least(m.attempts, tenure.clamp_concurrency(w.concurrency, least_per_webhook, most_per_webhook)))
              OVER (PARTITION BY w.project_number)::bigint
              AS of_project
     FROM met m LEFT JOIN tenure.webhooks w ON w.id = m.id
@@ -154,7 +167,7 @@ BEGIN
   ), judged AS (
     SELECT *, ahead > 0 OR of_project < per_project
               AND attempts < CASE WHEN is_failing THEN least(1, asked_failing)
-                             ELSE (concurrency * (per_project - of_project) + per_project - 1) / per_project
+                             ELSE tenure.max_attempts_of_webhook(concurrency, per_project, of_project)
                              END AS has_room
     FROM weighed
   )
@@ -209,7 +222,7 @@ BEGIN
     RETURN QUERY
     WITH lane AS MATERIALIZED (
       SELECT w.id, w.project_number, w.failures > 0 AS is_failing, l.attempts, l.of_project, l.ahead,
-             greatest(least_per_webhook, least(w.concurrency, most_per_webhook)) AS concurrency,
+             tenure.clamp_concurrency(w.concurrency, least_per_webhook, most_per_webhook) AS concurrency,
              random() AS chance
       FROM unnest(lane_ids, lane_attempts, lane_of_project, lane_ahead)
         l (id, attempts, of_project, ahead)
@@ -239,7 +252,7 @@ BEGIN
     ), allowed AS (
       SELECT *, fits AND turn <= per_project
                 AND (is_failing OR nth <=
-                  (concurrency * (per_project - (turn - 1)) + per_project - 1) / per_project
+                  tenure.max_attempts_of_webhook(concurrency, per_project, turn - 1)
                 ) AS is_allowed
       FROM candidates
     ), chosen AS (

@@ -1,0 +1,445 @@
+/** The rules that are said in TypeScript and in SQL: both are given the same 10,000 inputs. */
+
+import { expect, it } from "@effect/vitest"
+import {
+  AuditCursor,
+  type AuditRow,
+  EndDate,
+  EventId,
+  EventType,
+  Micros,
+  Millis,
+  ProjectId,
+  UserId,
+  addBulkExtension,
+  bucketPolicy,
+  bucketSpan,
+  bulkModes,
+  changesOfUser,
+  clampConcurrency,
+  concurrencyAfterFailure,
+  concurrencyAfterSuccess,
+  concurrencyRange,
+  currentTat,
+  effectiveEndDate,
+  eraseUser,
+  makeDecideAnnouncement,
+  maxAttemptsOfWebhook,
+  mentionsUser,
+  noBulkExtensions,
+  remainingTokens,
+  takeToken,
+} from "@tenure/core/store"
+import * as Effect from "effect/Effect"
+import fc from "fast-check"
+import { userHistory } from "../src/audit.ts"
+import { bodyWithoutUser, mentionsUser as mentionsUserSql } from "../src/erasure.ts"
+import { migrate } from "../src/index.ts"
+import { concurrencyAfter } from "../src/outbox.sql.ts"
+import { currentFullAt, tokensLeft } from "../src/rate-limits.ts"
+import { effectiveDateLocked, effectiveEndDateSql, nextCheckOf } from "../src/sql/clauses.ts"
+import {
+  type Integer,
+  bigintsParam,
+  instantsParam,
+  integersParam,
+  millisOf,
+  textsParam,
+} from "../src/sql/values.ts"
+import { clientLayer, execute, sql } from "./harness.ts"
+import { change, trailOf, userId } from "./trails.ts"
+
+const schema = "rules"
+const quoted = `"${schema}"`
+const seed = 20_260_101
+
+const connected = clientLayer({ maxConnections: 1 })
+
+const tables = Effect.andThen(
+  execute(`DROP SCHEMA IF EXISTS ${schema} CASCADE`),
+  migrate({ schema }),
+)
+
+const date = fc.nat({ max: 9 }).map((days) => EndDate(days * 86_400_000))
+
+/** The bulk extensions of a project, and the dates that ten members were given between them. */
+const project = fc.record({
+  bulk: fc.array(fc.record({ mode: fc.constantFrom(...bulkModes), date }), { maxLength: 12 }),
+  own: fc.array(fc.record({ endDate: date, after: fc.nat({ max: 12 }), by: fc.nat({ max: 1 }) }), {
+    minLength: 10,
+    maxLength: 10,
+  }),
+})
+
+// Of two neighbours, a bulk extension has the first number, so that a member may also have exactly this one.
+const bulkSeq = (index: number): number => 2 * index
+
+const projects = fc.sample(project, { numRuns: 1000, seed }).map(({ bulk, own }) => ({
+  bulk: bulk.reduce(
+    (state, one, index) =>
+      addBulkExtension(state, one.mode, { endDate: one.date, order: bulkSeq(index + 1) }),
+    noBulkExtensions,
+  ),
+  last: bulkSeq(bulk.length),
+  own: own.map(({ after, by, endDate }) => ({ endDate, order: bulkSeq(after) + by })),
+}))
+
+const owners = projects.flatMap(({ bulk, last, own }, index) =>
+  own.map((one) => ({ number: index + 1, bulk, last, own: one })),
+)
+
+const minimums = projects.flatMap(({ bulk }, index) =>
+  bulk.floors.map((floor) => ({ number: index + 1, ...floor })),
+)
+
+const filled = Effect.gen(function* () {
+  yield* tables
+  yield* sql(
+    `INSERT INTO ${schema}.projects (id, number, bulk_seq, overwrite_seq, bulk_end_date) OVERRIDING SYSTEM VALUE
+     SELECT 'p' || n, n, bulk_seq, overwrite_seq, bulk_end_date
+     FROM unnest($1::bigint[], $2::bigint[], $3::timestamptz[]) WITH ORDINALITY AS p (bulk_seq, overwrite_seq, bulk_end_date, n)`,
+    [
+      bigintsParam(projects.map(({ last }) => BigInt(last))),
+      bigintsParam(projects.map(({ bulk }) => BigInt(bulk.set?.order ?? 0))),
+      instantsParam(projects.map(({ bulk }) => bulk.set?.endDate)),
+    ],
+  )
+  yield* sql(
+    `INSERT INTO ${schema}.minimum_end_dates SELECT * FROM unnest($1::integer[], $2::bigint[], $3::timestamptz[])`,
+    [
+      integersParam(minimums.map(({ number }) => number)),
+      bigintsParam(minimums.map(({ order }) => BigInt(order))),
+      instantsParam(minimums.map(({ endDate }) => endDate)),
+    ],
+  )
+  yield* sql(
+    `INSERT INTO ${schema}.memberships (project_number, user_id, end_date, seq)
+     SELECT number, n::text, end_date, seq
+     FROM unnest($1::integer[], $2::timestamptz[], $3::bigint[]) WITH ORDINALITY AS m (number, end_date, seq, n)`,
+    [
+      integersParam(owners.map(({ number }) => number)),
+      instantsParam(owners.map(({ own }) => own.endDate)),
+      bigintsParam(owners.map(({ own }) => BigInt(own.order))),
+    ],
+  )
+})
+
+/** The dates of all members, in the order in which they were made. */
+const datesBy = (expression: string) =>
+  Effect.map(
+    sql<{ readonly end_date: Integer }>(
+      `SELECT ${millisOf(expression)} AS end_date
+       FROM ${schema}.memberships m
+       JOIN ${schema}.projects p ON p.number = m.project_number
+       JOIN ${schema}.memberships_current c ON c.project_id = p.id AND c.user_id = m.user_id
+       ORDER BY m.user_id::integer`,
+    ),
+    (found) => found.map(({ end_date }) => Number(end_date)),
+  )
+
+it.live("10,000 members have the same effective end dates in core and in SQL", () =>
+  Effect.gen(function* () {
+    yield* filled
+    const expected = owners.map(({ bulk, own }) => effectiveEndDate(bulk, own))
+    expect(expected).toHaveLength(10_000)
+    // Not as if the rule did nothing.
+    expect(
+      owners.filter(({ own }, index) => own.endDate !== expected[index]).length,
+    ).toBeGreaterThan(3000)
+    expect(yield* datesBy("c.end_date")).toEqual(expected)
+    expect(yield* datesBy(effectiveEndDateSql(quoted))).toEqual(expected)
+    expect(yield* datesBy(effectiveDateLocked(quoted))).toEqual(expected)
+  }).pipe(Effect.provide(connected)),
+)
+
+it.live("the planner puts the rule into the statements that call it", () =>
+  Effect.gen(function* () {
+    for (const expression of [effectiveEndDateSql(quoted), effectiveDateLocked(quoted)]) {
+      const plan = yield* sql(
+        `EXPLAIN (VERBOSE, FORMAT JSON)
+         SELECT ${expression} FROM ${schema}.memberships m JOIN ${schema}.projects p ON p.number = m.project_number`,
+      )
+      expect(JSON.stringify(plan)).toMatch(/CASE WHEN \(m\.seq >= p\.bulk_seq\)/)
+      expect(JSON.stringify(plan)).not.toContain("effective_end_date")
+    }
+  }).pipe(Effect.provide(connected)),
+)
+
+const inputs = <A>(arbitrary: fc.Arbitrary<A>): ReadonlyArray<A> =>
+  fc.sample(arbitrary, { numRuns: 10_000, seed })
+
+/** Evaluates an expression for each row of parameters, which are arrays. Returns texts. */
+const evaluate = (
+  expression: string,
+  columns: Readonly<Record<string, readonly [type: string, params: unknown]>>,
+) => {
+  const types = Object.values(columns).map(([type], index) => `$${index + 1}::${type}[]`)
+  return Effect.map(
+    sql<{ readonly value: string }>(
+      `SELECT (${expression})::text AS value
+       FROM unnest(${types.join(", ")}) WITH ORDINALITY AS a (${Object.keys(columns).join(", ")}, n)
+       ORDER BY n`,
+      Object.values(columns).map(([, params]) => params),
+    ),
+    (rows) => rows.map(({ value }) => value),
+  )
+}
+
+const bigints = (values: ReadonlyArray<number>) =>
+  ["bigint", bigintsParam(values.map(BigInt))] as const
+
+it.live("the planner puts the rules on claims into the statements that call them", () =>
+  Effect.gen(function* () {
+    const plan = yield* sql(
+      `EXPLAIN (VERBOSE, FORMAT JSON)
+       SELECT ${quoted}.clamp_concurrency(w.concurrency, 1, w.failures),
+              ${quoted}.max_attempts_of_webhook(w.concurrency, w.failures, w.position - 1)
+       FROM ${schema}.webhooks w`,
+    )
+    expect(JSON.stringify(plan)).toMatch(/GREATEST\(1, LEAST\(concurrency, failures\)\)/)
+    expect(JSON.stringify(plan)).not.toMatch(/clamp_concurrency|max_attempts/)
+  }).pipe(Effect.provide(connected)),
+)
+
+it.live("a token bucket", () =>
+  Effect.gen(function* () {
+    const cases = inputs(
+      fc.record({
+        limit: fc.integer({ min: 1, max: 1000 }),
+        capacity: fc.integer({ min: 1, max: 50 }),
+        now: fc.integer({ min: 1_700_000_000_000_000, max: 1_900_000_000_000_000 }),
+        // In ten-thousandths of the time in which it becomes full: before, within and beyond that.
+        place: fc.integer({ min: -5000, max: 20_000 }),
+      }),
+    ).map(({ capacity, limit, now: at, place }) => {
+      const policy = bucketPolicy({ limit, capacity, window: Millis(60_000) })
+      const now = Micros(at)
+      return { policy, now, tat: Micros(at + Math.round((bucketSpan(policy) * place) / 10_000)) }
+    })
+    const fullAt = currentFullAt("full_at", "now", "span")
+    const columns = {
+      full_at: bigints(cases.map(({ tat }) => tat)),
+      now: bigints(cases.map(({ now }) => now)),
+      span: bigints(cases.map(({ policy }) => bucketSpan(policy))),
+      increment: bigints(cases.map(({ policy }) => policy.increment)),
+    }
+    expect(yield* evaluate(fullAt, columns)).toEqual(
+      cases.map(({ now, policy, tat }) => String(currentTat(tat, now, policy))),
+    )
+    for (const type of ["bigint", "float8"]) {
+      const left = tokensLeft(`(${fullAt})::${type}`, `now::${type}`, "increment", "span")
+      const tokens = yield* evaluate(left, columns)
+      expect(tokens).toEqual(
+        cases.map(({ now, policy, tat }) => String(remainingTokens(tat, now, policy))),
+      )
+      expect(tokens.map((count) => count !== "0")).toEqual(
+        cases.map(({ now, policy, tat }) => takeToken(tat, now, policy).admitted),
+      )
+    }
+  }).pipe(Effect.provide(connected)),
+)
+
+it.live("the concurrency of a webhook after attempts", () =>
+  Effect.gen(function* () {
+    const { least, most } = concurrencyRange
+    const cases = inputs(
+      fc.record({
+        concurrency: fc.integer({ min: least, max: most }),
+        succeeded: fc.nat({ max: 20 }),
+        failed: fc.nat({ max: 40 }),
+      }),
+    )
+    const after = (start: number, times: number, step: (concurrency: number) => number) =>
+      Array.from({ length: times }).reduce<number>(step, start)
+    const found = yield* evaluate(concurrencyAfter("concurrency", "succeeded", "failed"), {
+      concurrency: ["integer", integersParam(cases.map(({ concurrency }) => concurrency))],
+      succeeded: ["integer", integersParam(cases.map(({ succeeded }) => succeeded))],
+      failed: ["integer", integersParam(cases.map(({ failed }) => failed))],
+    })
+    expect(found).toEqual(
+      cases.map(({ concurrency, failed, succeeded }) =>
+        String(
+          after(
+            after(concurrency, succeeded, (one) => concurrencyAfterSuccess(one)),
+            failed,
+            (one) => concurrencyAfterFailure(one),
+          ),
+        ),
+      ),
+    )
+  }).pipe(Effect.provide(connected)),
+)
+
+it.live("the share of a webhook in what its project may have in flight", () =>
+  Effect.gen(function* () {
+    yield* tables
+    const cases = inputs(
+      fc.record({
+        concurrency: fc.integer({ min: 1, max: 20 }),
+        least: fc.integer({ min: 1, max: 8 }),
+        most: fc.integer({ min: 1, max: 20 }),
+        perProject: fc.integer({ min: 1, max: 1000 }),
+        claimed: fc.nat({ max: 1200 }),
+      }),
+    )
+    const columns = {
+      concurrency: ["integer", integersParam(cases.map(({ concurrency }) => concurrency))],
+      least: ["integer", integersParam(cases.map(({ least }) => least))],
+      most: ["integer", integersParam(cases.map(({ most }) => most))],
+      per_project: ["integer", integersParam(cases.map(({ perProject }) => perProject))],
+      claimed: bigints(cases.map(({ claimed }) => claimed)),
+    } as const
+    expect(
+      yield* evaluate(`${quoted}.clamp_concurrency(concurrency, least, most)`, columns),
+    ).toEqual(
+      cases.map(({ concurrency, ...range }) => String(clampConcurrency(concurrency, range))),
+    )
+    expect(
+      yield* evaluate(
+        `${quoted}.max_attempts_of_webhook(concurrency, per_project, claimed)`,
+        columns,
+      ),
+    ).toEqual(
+      cases.map(({ claimed, concurrency, perProject }) =>
+        String(maxAttemptsOfWebhook(concurrency, perProject, claimed)),
+      ),
+    )
+  }).pipe(Effect.provide(connected)),
+)
+
+it.live("the erasure of a user id from an event", () =>
+  Effect.gen(function* () {
+    const ids = ["7", 7, "77", 77, "17", null]
+    const texts = ['left: "user_id":"7",', 'a "quote" and \\', "", '"reason":"x"', "\u00e9\n"]
+    const leaf = fc.record(
+      { user_id: fc.constantFrom(...ids), reason: fc.constantFrom(...texts), id: fc.nat() },
+      { requiredKeys: [] },
+    )
+    const data = fc.oneof(leaf, fc.array(leaf), fc.record({ of: fc.array(leaf), inner: leaf }))
+    const cases = inputs(
+      fc.record({ data, type: fc.constantFrom("membership.ended", "a.b", "memberships.x") }),
+    ).map(({ data: given, type }) => ({
+      id: EventId("00000000-0000-4000-8000-000000000001"),
+      projectId: ProjectId("p1"),
+      type: EventType(type),
+      at: 0,
+      body: JSON.stringify({ type, timestamp: "", data: given }),
+    }))
+    const columns = {
+      body: ["text", textsParam(cases.map(({ body }) => body))],
+      type: ["text", textsParam(cases.map(({ type }) => type))],
+    } as const
+    const mentioned = cases.map((event) => mentionsUser(event, userId))
+    expect(mentioned.filter(Boolean).length).toBeGreaterThan(2000)
+    expect(yield* evaluate(mentionsUserSql("body", `'${userId}'`), columns)).toEqual(
+      mentioned.map(String),
+    )
+    expect(yield* evaluate(bodyWithoutUser("body", "type", `'${userId}'`), columns)).toEqual(
+      cases.map((event) => eraseUser(event, userId).body),
+    )
+  }).pipe(Effect.provide(connected)),
+)
+
+it.live("the history of a user", () =>
+  Effect.gen(function* () {
+    yield* tables
+    const made = fc.array(change, { minLength: 6, maxLength: 12 })
+    // The oldest rows may have been deleted.
+    const cases = inputs(fc.tuple(made, fc.nat({ max: 4 }))).map(([all, deleted]) => {
+      const { isMember, rows } = trailOf(all)
+      return { isMember, trail: rows.slice(deleted) }
+    })
+    const stored = cases.flatMap(({ trail }, index) =>
+      trail.map((row, n) => ({ ...row, number: index + 1, n })),
+    )
+    const days = (day: number | null): number | undefined =>
+      day === null ? undefined : day * 86_400_000
+    yield* sql(
+      `INSERT INTO ${schema}.projects (id, number) OVERRIDING SYSTEM VALUE
+       SELECT 'p' || n, n FROM generate_series(1, 10000) n`,
+    )
+    yield* sql(
+      `INSERT INTO ${schema}.memberships (project_number, user_id, end_date, seq)
+       SELECT number, '${userId}', now(), 0 FROM unnest($1::integer[]) number`,
+      [integersParam(cases.flatMap(({ isMember }, index) => (isMember ? [index + 1] : [])))],
+    )
+    yield* sql(
+      `INSERT INTO ${schema}.audit (project_number, user_id, seq, action, from_date, to_date, request_id, at)
+       SELECT number, user_id, seq, action, from_date, to_date, request_id, now()
+       FROM unnest($1::integer[], $2::text[], $3::bigint[], $4::text[], $5::timestamptz[], $6::timestamptz[], $7::text[])
+       WITH ORDINALITY AS a (number, user_id, seq, action, from_date, to_date, request_id, n)
+       ORDER BY n`,
+      [
+        integersParam(stored.map(({ number }) => number)),
+        textsParam(stored.map(({ user_id }) => user_id ?? undefined)),
+        bigintsParam(stored.map(({ seq }) => BigInt(seq))),
+        textsParam(stored.map(({ action }) => action)),
+        instantsParam(stored.map(({ from_date }) => days(from_date))),
+        instantsParam(stored.map(({ to_date }) => days(to_date))),
+        textsParam(stored.map(({ n }) => String(n))),
+      ],
+    )
+    yield* sql(`ANALYZE ${schema}.audit, ${schema}.memberships, ${schema}.projects`)
+    yield* sql(
+      `CREATE FUNCTION ${schema}.history_of(text, integer, text, text, text) RETURNS SETOF text LANGUAGE plpgsql AS $$ BEGIN
+         RETURN QUERY SELECT h.request_id FROM (${userHistory(quoted)}) h WHERE h.action IS NOT NULL
+         ORDER BY h.seq, h.id;
+       END $$`,
+    )
+    const found = yield* sql<{ readonly changes: string }>(
+      `SELECT array_to_string(ARRAY(
+         SELECT ${schema}.history_of(p.id, 1000, NULL, NULL, '${userId}')
+       ), ' ') AS changes
+       FROM ${schema}.projects p ORDER BY p.number`,
+    )
+    const dateOf = (day: number | null) => {
+      const millis = days(day)
+      return millis === undefined ? undefined : EndDate(millis)
+    }
+    const expected = cases.map(({ isMember, trail }) =>
+      changesOfUser(
+        trail.map(({ action, from_date, seq, to_date, user_id }, n): AuditRow => ({
+          cursor: AuditCursor(`${seq}.${n}`),
+          projectId: ProjectId("p1"),
+          userId: user_id === null ? undefined : UserId(user_id),
+          action,
+          subject: undefined,
+          origin: { requestId: String(n), keyId: undefined },
+          keyName: undefined,
+          reason: undefined,
+          from: dateOf(from_date),
+          to: dateOf(to_date),
+          at: 0,
+        })),
+        userId,
+        isMember,
+      ).map(({ origin }) => origin.requestId),
+    )
+    expect(found.map((row) => row.changes)).toEqual(expected.map((one) => one.join(" ")))
+    // Not as if all changes of a project were those of the user.
+    expect(expected.flat().length).toBeLessThan(stored.length - 10_000)
+  }).pipe(Effect.provide(connected)),
+)
+
+it.live("the first check of a membership", () =>
+  Effect.gen(function* () {
+    yield* tables
+    const leads = [Millis(3 * 86_400_000), Millis(3_600_000), Millis(0)]
+    yield* sql(
+      `INSERT INTO ${schema}.expiry_settings (since, longest, leads)
+       VALUES ('2020-01-01', ($1::integer[])[1] * interval '1 second', $1)`,
+      [integersParam(leads.map((lead) => lead / 1000))],
+    )
+    const dates = inputs(fc.integer({ min: 0, max: 4_000_000_000_000 }).map((at) => EndDate(at)))
+    const decideAnnouncement = makeDecideAnnouncement({ leads, since: 0 })
+    const found = yield* evaluate(millisOf(`(${nextCheckOf(quoted, "end_date")})`), {
+      end_date: ["timestamptz", instantsParam(dates)],
+    })
+    expect(found).toEqual(
+      dates.map((endDate) => {
+        const candidate = { projectId: ProjectId("p1"), userId, endDate, announced: undefined }
+        return String(decideAnnouncement(candidate, -Infinity).alarm)
+      }),
+    )
+  }).pipe(Effect.provide(connected)),
+)
