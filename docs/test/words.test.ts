@@ -13,7 +13,7 @@ const limits: Limits = { of: 25, relative: 20 }
 
 /** Packages above the limits, and how far above they may be: only ever lower these, and then remove them. */
 const above: Readonly<Record<string, Limits>> = {
-  core: { of: 31, relative: 32 },
+  core: { of: 30, relative: 31 },
   postgres: { of: 52, relative: 56 },
 }
 

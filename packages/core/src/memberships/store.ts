@@ -31,12 +31,12 @@ import type {
   UserId,
 } from "./membership.ts"
 
-/** What all changes have in common. */
+/** The common part of all changes. */
 export interface Change extends ChangeContext {
   readonly projectId: ProjectId
   /** Why, for the audit trail; `undefined` if nobody said. */
   readonly reason: Reason | undefined
-  /** The event to deliver to the webhooks of the project, which the store completes with the sequence. */
+  /** The event for the project's webhooks. The store completes it with the sequence number. */
   readonly event: EventDraft
 }
 
@@ -46,34 +46,34 @@ export interface Grant extends Change {
   readonly endDate: EndDate
 }
 
-/** A new end date for a membership that exists. */
+/** A new end date for an existing membership. */
 export interface Extension extends Grant {
-  /** The end date that the membership must have. By default, it may have any. */
+  /** The expected current end date. By default, any. */
   readonly expectedEndDate?: EndDate | undefined
-  /** Whether a membership that ends later is set, too, or left as it is; `"set"` by default. */
+  /** Whether to change a later end date (`"set"`, the default) or leave it. */
   readonly mode?: BulkMode | undefined
 }
 
-/** New end dates for many memberships of a project. */
+/** New end dates for many memberships in a project. */
 export interface Import extends Change {
-  /** Up to 10,000 memberships of different users. */
+  /** Up to 10,000 memberships for different users. */
   readonly memberships: ReadonlyArray<DatedMembership>
 }
 
-/** A new end date for all memberships of a project. */
+/** A new end date for all memberships in a project. */
 export interface BulkExtension extends Change {
   readonly endDate: EndDate
   readonly mode: BulkMode
 }
 
-/** What a bulk extension has done. */
+/** A bulk extension's result. */
 export interface BulkExtended {
-  /** The number of memberships of the project. */
+  /** The project's number of memberships. */
   readonly total: number
   readonly event: Event
 }
 
-/** How many memberships a project has, and how many of them end after a date. */
+/** A project's number of memberships, and how many end after a date. */
 export interface Counts {
   readonly total: number
   readonly later: number
@@ -87,37 +87,37 @@ export interface Ending extends Change {
 /**
  * Stores projects, memberships and the audit trail.
  *
- * A change is atomic: the membership, its audit row, its event and a delivery of that event to each
- * webhook of the project are stored together or not at all. Repeating a change sets the same end
- * dates again, and adds another audit row and another event.
+ * A change is atomic: the membership, its audit row, its event and a delivery for each webhook in the
+ * project are stored together or not at all. Repeating a change sets the same end dates again, and adds
+ * another audit row and another event.
  *
- * Each change has a sequence: a safe integer, greater than that of every earlier change that concerned one
- * of the same members, a bulk extension being one that concerns all members of the project. Earlier is what
- * the end date says: of two changes, the later one is that whose date holds if nothing else follows. So the
- * order also holds for members who have left and returned, until the project is deleted. The store completes
- * the event of the change with it (`completeEvent`), and returns that event.
+ * Each change has a sequence number: a safe integer, greater than in all earlier changes to the same
+ * members; a bulk extension is a change to all members in the project. The end date defines the order:
+ * if nothing else follows, the later change's date is in effect. The order therefore also covers
+ * members who leave and return, until the project is deleted. The store completes the change's event
+ * with the number (`completeEvent`), and returns the event.
  *
- * A change with an idempotency key stores the key in the same step. If there is one already, nothing is
- * changed: the change returns `Replayed`, or fails with `IdempotencyMismatch` if the key came with another fingerprint.
- * The answer is the total of a bulk extension, the end date in milliseconds of a membership that an extension
- * left as it is, and empty otherwise. A change that fails keeps no key.
- * One that waits too long for another with its key fails with `IdempotencyInProgress`. Keys are kept for
- * 24 hours or longer.
+ * A change with an idempotency key stores the key in the same step. If the key is stored already,
+ * nothing changes: the change returns `ReplayedResponse`, or fails with `IdempotencyMismatch` if the
+ * key came with another fingerprint. The replayed response is a bulk extension's total, the end date in
+ * milliseconds if an extension left it, and empty otherwise. A failing change keeps no key. A change
+ * waiting too long for another with its key fails with `IdempotencyInProgress`. Keys are kept for at
+ * least 24 hours.
  *
- * As with every port, an operation fails with `StoreUnavailable` within a few seconds if the storage
- * does not answer.
+ * As in every port, an operation fails with `StoreUnavailable` within a few seconds if the storage does
+ * not answer.
  */
 export class MembershipStore extends Context.Service<
   MembershipStore,
   {
     /**
-     * Succeeds if the store answers and takes changes. The ports of one store share one `ping`, the
-     * same value, so that it runs once for all of them.
+     * Succeeds if the store answers and accepts changes. One store's ports share the same `ping` value,
+     * so it runs once for all.
      */
     readonly ping: Effect.Effect<void, StoreUnavailable>
 
     /**
-     * Announces the ends of memberships. A store that cannot do that has `undefined` here: the option
+     * Announces memberships' ends. A store without announcements has `undefined` here: the option
      * `expiry` is then refused.
      */
     readonly expiry: ExpiryStore | undefined
@@ -135,12 +135,12 @@ export class MembershipStore extends Context.Service<
     >
 
     /**
-     * Deletes a project, and in the same step all that belongs to it: memberships, webhooks, events and
-     * their deliveries, its audit trail, the access of API keys to it, and the idempotency keys of its
-     * changes. None of its deliveries can be claimed any more, and no earlier claim can be settled. A
-     * project that is created again with the same id has nothing of it. Fails with `ProjectNotFound`.
+     * Deletes a project, and in the same step all its data: memberships, webhooks, events and their
+     * deliveries, its audit trail, API keys' access to it, and its changes' idempotency keys.
+     * Afterwards, no delivery can be claimed, and no earlier claim can be settled. A new project with
+     * the same id starts empty. Fails with `ProjectNotFound`.
      *
-     * However much the project has, others need not wait: the store may remove the rest of it later, if
+     * However large the project, other operations do not wait: the store may remove the rest later, if
      * nobody can tell.
      */
     readonly deleteProject: (
@@ -157,9 +157,9 @@ export class MembershipStore extends Context.Service<
     ) => Effect.Effect<ProjectSummary, ProjectNotFound | StoreUnavailable>
 
     /**
-     * Returns at most `limit` projects after the id `after`, in the order of their ids by code unit.
+     * Returns at most `limit` projects after the id `after`, ordered by id in code units.
      *
-     * @param page.within - returns only these, also while they are being moved; `"all"` for all
+     * @param page.within - returns only these, even while they are being moved; `"all"` for all
      */
     readonly listProjects: (page: {
       readonly within: ReadonlySet<string> | "all"
@@ -167,7 +167,7 @@ export class MembershipStore extends Context.Service<
       readonly limit: number
     }) => Effect.Effect<ReadonlyArray<ProjectSummary>, StoreUnavailable>
 
-    /** Creates a membership, or sets the end date of an existing one. */
+    /** Creates a membership, or sets an existing one's end date. */
     readonly grant: (
       change: Grant,
     ) => Effect.Effect<
@@ -176,8 +176,8 @@ export class MembershipStore extends Context.Service<
     >
 
     /**
-     * Creates memberships, and sets the end dates of existing ones: all of them in one step, or none.
-     * Each has an audit row of its own, in the order of the import. The event is one for all of them.
+     * Creates memberships and sets existing ones' end dates: all in one step, or none. Each has its own
+     * audit row, in the import's order. All share one event.
      */
     readonly import: (
       change: Import,
@@ -187,9 +187,9 @@ export class MembershipStore extends Context.Service<
     >
 
     /**
-     * Sets the end date of a membership, which may have expired. Fails with `EndDateConflict` if it has
-     * another end date than is expected. Otherwise, if the membership ends later and the mode is
-     * `neverShorten`, it stays as it is, and nothing is recorded or published.
+     * Sets a membership's end date, even after it expired. Fails with `EndDateConflict` unless it has
+     * the expected end date. Otherwise, if the membership ends later and the mode is `neverShorten`, it
+     * stays unchanged, and nothing is recorded or published.
      */
     readonly extend: (
       change: Extension,
@@ -198,9 +198,7 @@ export class MembershipStore extends Context.Service<
       MembershipNotFound | EndDateConflict | IdempotencyConflict | StoreUnavailable
     >
 
-    /**
-     * Sets the end date of all memberships of a project, or of those that end earlier.
-     */
+    /** Sets the end date for all memberships in a project, or only for those with an earlier one. */
     readonly extendAll: (
       change: BulkExtension,
     ) => Effect.Effect<
@@ -208,7 +206,7 @@ export class MembershipStore extends Context.Service<
       ProjectNotFound | IdempotencyConflict | StoreUnavailable
     >
 
-    /** Counts the memberships of a project, without a lock. */
+    /** Counts a project's memberships, without a lock. */
     readonly count: (
       projectId: ProjectId,
       endDate: EndDate,
@@ -240,9 +238,9 @@ export class MembershipStore extends Context.Service<
     >
 
     /**
-     * Returns what a change with this idempotency key would return; `undefined` if there was none.
+     * Returns the result of the change with this idempotency key; `undefined` if there was none.
      *
-     * @param projectId - the project of the change; `undefined` if it has none
+     * @param projectId - the change's project; `undefined` if it has none
      */
     readonly recall: (
       once: IdempotencyKey,
@@ -256,10 +254,10 @@ export class MembershipStore extends Context.Service<
     ) => Effect.Effect<Membership, MembershipNotFound | StoreUnavailable>
 
     /**
-     * Returns at most `limit` memberships after `after`, in the order of their user ids by code unit.
+     * Returns at most `limit` memberships after `after`, ordered by user id in code units.
      *
-     * @param page.userIds - returns only those of these users, who may be named more than once
-     * @param page.only - returns only those in this state at this instant
+     * @param page.userIds - returns only these users' memberships; a user may be repeated
+     * @param page.only - returns only memberships in this state at this instant
      */
     readonly list: (
       projectId: ProjectId,
@@ -288,7 +286,7 @@ export class MembershipStore extends Context.Service<
       },
     ) => Effect.Effect<EndingPage, ProjectNotFound | StoreUnavailable>
 
-    /** Adds a row to the audit trail of a project: who was shown what. */
+    /** Records a disclosure in a project's audit trail. */
     readonly recordShown: (
       projectId: ProjectId,
       shown: Disclosure,
@@ -296,11 +294,12 @@ export class MembershipStore extends Context.Service<
     ) => Effect.Effect<void, ProjectNotFound | StoreUnavailable>
 
     /**
-     * Returns the newest `limit` rows of the audit trail of a project, newest first; without one, of
-     * what belongs to no project. With a user, returns only changes of that user's membership, with
-     * the bulk extensions that applied to it.
+     * Returns the newest `limit` rows in a project's audit trail, newest first; without a project, in
+     * the trail outside projects. With a user, returns only changes to this user's membership,
+     * including applicable bulk extensions.
      *
-     * @param page.after - returns only rows older than the one of this trail with this cursor; none if no row has it
+     * @param page.after - returns only rows older than the one with this cursor in this trail; none if
+     *   there is no such row
      */
     readonly history: (
       projectId: ProjectId | undefined,
@@ -313,11 +312,9 @@ export class MembershipStore extends Context.Service<
   }
 >()("@tenure/core/MembershipStore") {}
 
-/** The part of a store of memberships that announces their ends. */
-
-/** What a sweep has done. */
+/** A sweep's result. */
 export interface SweepResult {
-  /** The events that it has published. */
+  /** The published events. */
   readonly events: ReadonlyArray<Event>
   /** Whether there may be more to do at once. */
   readonly isMore: boolean
@@ -367,9 +364,10 @@ export interface ExpiryStore {
   ) => Effect.Effect<SweepResult, StoreUnavailable>
 }
 
-/** Lists of the memberships that end before some time, by their ends. */
-
-/** A place in such a list: an end date and a user id, and what else the store needs to go on from there. */
+/**
+ * A position in an ending list: an end date and a user id, and the store's own data to continue from
+ * there.
+ */
 export type EndingCursor = Branded<string, "@tenure/core/EndingCursor">
 
 /** Brands a cursor. Throws a `TypeError` if it is invalid. */
@@ -379,37 +377,37 @@ export const EndingCursor = brandedWhere<string, EndingCursor>(
   (text) => /^(-\d{1,14}|\d{1,15})\.\d{0,64}(\.-?\d{1,18}){0,3}(\.\d{0,64})?$/u.test(text),
 )
 
-/** A page of memberships, by their ends. */
+/** A page in an ending list. */
 export interface EndingPage<Listed = Membership> {
   readonly memberships: ReadonlyArray<Listed>
-  /** Where the next page begins; `undefined` if there is none. */
+  /** The next page's start; `undefined` on the last page. */
   readonly next: EndingCursor | undefined
 }
 
-/** A place in the order of end dates and, among the same ones, of user ids by code unit. */
+/** A position in the order by end date and then by user id in code units. */
 export interface EndingPosition {
   readonly endDate: number
   readonly userId: string
 }
 
-/** Compares two places, as functions that sort expect it. */
+/** Compares two positions for sorting. */
 export const comparePositions = (one: EndingPosition, other: EndingPosition): number =>
   one.endDate - other.endDate ||
   (one.userId < other.userId ? -1 : Number(one.userId > other.userId))
 
-/** Returns the cursor of a place. */
+/** Returns a position's cursor. */
 export const cursorOfPosition = ({ endDate, userId }: EndingPosition): EndingCursor =>
   EndingCursor(`${endDate}.${userId}`)
 
-/** Returns the place of a cursor. */
+/** Returns a cursor's position. */
 export const positionOfCursor = (cursor: EndingCursor): EndingPosition => {
   const [endDate, userId = ""] = cursor.split(".")
   return { endDate: Number(endDate), userId }
 }
 
 /**
- * Makes a page of memberships in this order, of which there is one more than the page may have if there is a
- * next page.
+ * Creates a page from ordered memberships. If there is a next page, there is one more membership than
+ * fits.
  */
 export const endingPage = (memberships: ReadonlyArray<Membership>, limit: number): EndingPage => {
   const page = memberships.slice(0, limit)
