@@ -11,7 +11,7 @@ import {
 import * as Effect from "effect/Effect"
 import { type Executor, readsOf } from "./connection/executor.ts"
 import { type MembershipRow, toMembership } from "./memberships.sql.ts"
-import { effectiveEndDateSql, lowerBoundOf } from "./sql/clauses.ts"
+import { effectiveEndDateSql } from "./sql/clauses.ts"
 import {
   type Integer,
   bigintParam,
@@ -21,6 +21,13 @@ import {
   textParam,
   toMillis,
 } from "./sql/values.ts"
+
+/** The bound of a membership that has ended. */
+const ended = "timestamptz '10000-01-01 00:00:00+00'"
+
+/** An expression for the bound of a membership that has just been looked at. */
+const lowerBoundOf = (endDate: string): string =>
+  `CASE WHEN ${endDate} <= statement_timestamp() THEN ${ended} ELSE ${endDate} END`
 
 /** A place in an order of dates, and of users among the same ones. */
 interface Dated {

@@ -1,6 +1,7 @@
 /** Statements that read and change memberships. */
 
 import {
+  type AuditAction,
   type BulkMode,
   EndDate,
   type Extension,
@@ -15,23 +16,18 @@ import {
   type ItemRow,
   type KeyClause,
   type KeyClauseOfEach,
-  nextCheckOf,
-  auditAndPublish,
-  auditRows,
+  auditRowsAs,
   effectiveDateLocked,
   effectiveEndDateSql,
   endedRows,
-  grantedRows,
   lockedProject,
-  lockedProjects,
+  nextCheckOf,
   nextSeq,
   nextSequenceRound,
-  paramsOfEach,
+  projectColumns,
   publishChange,
   requested,
-  requestedOfEach,
   sequenceRound,
-  updateEndingColumns,
 } from "./sql/clauses.ts"
 import {
   type Integer,
@@ -42,7 +38,104 @@ import {
   textParam,
   textsParam,
   uuidParam,
+  uuidsParam,
 } from "./sql/values.ts"
+
+/**
+ * The common table expression `asked` for many changes of one membership each: one row for each. The
+ * parameters are arrays with one element for each change.
+ *
+ * @param once - the parts of the statement for idempotency keys
+ * @param further - parameters that only some changes have, and the names of their columns
+ */
+const requestedOfEach = (once: KeyClauseOfEach, further = { types: "", columns: "" }): string => `
+  asked AS MATERIALIZED (
+    SELECT * FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[],
+                         $5::text[], $6::text[], $7::uuid[], $8::text[], $9::text[], $10::text[]${further.types}${once.types})
+    WITH ORDINALITY
+    AS a (project_id, user_id, to_date, at, request_id, key_id, event_id, event_type, head, reason
+          ${further.columns}${once.columns}, n)
+    ${once.condition}
+  )`
+
+/** The parameters of many changes of one membership each. */
+export const paramsOfEach = (changes: ReadonlyArray<Grant>) => [
+  textsParam(changes.map(({ projectId }) => projectId)),
+  textsParam(changes.map(({ userId }) => userId)),
+  instantsParam(changes.map(({ endDate }) => endDate)),
+  instantsParam(changes.map(({ at }) => at)),
+  textsParam(changes.map(({ origin }) => origin.requestId)),
+  textsParam(changes.map(({ origin }) => origin.keyId)),
+  uuidsParam(changes.map(({ event }) => event.id)),
+  textsParam(changes.map(({ event }) => event.type)),
+  textsParam(changes.map(({ event }) => event.head)),
+  textsParam(changes.map(({ reason }) => reason)),
+]
+
+/** The same for the projects `$1` of many changes. */
+const lockedProjects = (schema: string): string => `
+  project AS MATERIALIZED (
+    SELECT ${projectColumns} FROM ${schema}.projects WHERE id = ANY ($1)
+    -- All statements lock projects in the same order, too, and before memberships.
+    ORDER BY id
+    FOR NO KEY UPDATE
+  )`
+
+/** The values of `ending_generation` and `ending_lower_bound` of a new membership of a locked project `p`. */
+const newEndingColumns = (endDate: string): string => `
+  CASE WHEN p.ending_backfilled_to IS NOT NULL THEN p.bulk_seq END,
+  CASE WHEN p.ending_backfilled_to IS NOT NULL THEN ${endDate} END`
+
+/**
+ * Assignments for a membership `m` that is given an end date. One that postpones the end changes no column that
+ * an index has, unless the date before was that of a bulk extension or had come.
+ *
+ * @param seq - an expression for the bulk_seq of the project
+ */
+const updateEndingColumns = (seq: string, endDate: string): string => `
+  ending_generation = CASE WHEN m.ending_generation < ${seq} THEN ${seq} ELSE m.ending_generation END,
+  ending_lower_bound =
+    CASE WHEN m.ending_generation IS NOT NULL
+    THEN least(CASE WHEN m.ending_generation < ${seq} THEN NULL ELSE m.ending_lower_bound END, ${endDate}) END`
+
+/**
+ * The common table expression `granted`: it creates the memberships of `asked`, or sets their end dates.
+ * `project` has the projects, which are locked.
+ *
+ * @param seq - an expression for the seq of new memberships of a project `p`, greater than that of the project
+ */
+const grantedRows = (schema: string, seq: string): string => `
+  granted AS (
+    INSERT INTO ${schema}.memberships AS m (project_number, user_id, end_date, seq, next_check_at, ending_generation, ending_lower_bound)
+    SELECT p.number, a.user_id, a.to_date, ${seq}, ${nextCheckOf(schema, "a.to_date")}, ${newEndingColumns("a.to_date")}
+    FROM asked a
+    JOIN project p ON p.id = a.project_id
+    ORDER BY p.id, a.user_id COLLATE "C"
+    ON CONFLICT (project_number, user_id) DO UPDATE
+    SET end_date = excluded.end_date,
+        seq = greatest(m.seq + 1, excluded.seq),
+        next_check_at = least(m.next_check_at, excluded.next_check_at),
+        ${updateEndingColumns("excluded.ending_generation", "excluded.ending_lower_bound")},
+        previous_end_date =
+          (SELECT ${effectiveDateLocked(schema)} FROM project p WHERE p.number = m.project_number)
+    RETURNING m.project_number, user_id, (xmax = 0) AS is_new, seq, previous_end_date AS from_date,
+              end_date AS to_date
+  )`
+
+/**
+ * The common table expression `audited`, which adds an audit row for each row of `source`. That has
+ * the columns `project_number`, `user_id`, `seq`, `from_date`, `to_date`, `at`, `request_id`, `key_id`,
+ * `reason` and `n`, which gives the order.
+ */
+const auditRows = (schema: string, source: string, action: AuditAction): string =>
+  auditRowsAs(schema, source, `'${action}'`)
+
+/**
+ * The common table expressions that a change ends with: `audited` and those of `publishing`. `source` has
+ * what both need, with `head` in place of `body`.
+ */
+const auditAndPublish = (schema: string, source: string, action: AuditAction): string =>
+  `${auditRows(schema, source, action)},${publishChange(schema, source)}`
 
 /**
  * Counts the memberships of a project, and those that end after `$2`. Returns one row if the

@@ -34,7 +34,6 @@ import {
   type ChangeRow,
   type ItemRow,
   changeParams,
-  paramsOfEach,
   pickForm,
   pickFormOfEach,
   withAndWithoutKey,
@@ -174,7 +173,7 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
     owner: "grants",
     findUnlocked: sql.findGrantable,
     run: (grants: ReadonlyArray<Grant>, manner) =>
-      change<ItemRow>(pickFormOfEach(sql.grant, paramsOfEach(grants), grants), manner),
+      change<ItemRow>(pickFormOfEach(sql.grant, statements.paramsOfEach(grants), grants), manner),
   })
 
   const extendOne = yield* makeBatchedChanges(executor, {
@@ -185,7 +184,7 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
       const members = new Set(extensions.map(memberOf))
       const statement = members.size < extensions.length ? sql.extendInOrder : sql.extend
       return change<ItemRow>(
-        pickFormOfEach(statement, paramsOfEach(extensions), extensions),
+        pickFormOfEach(statement, statements.paramsOfEach(extensions), extensions),
         manner,
       )
     },

@@ -10,7 +10,7 @@ import {
   bucketPolicy,
 } from "@tenure/core/store"
 import type * as Exit from "effect/Exit"
-import { type QueueLimits, type QueuedTake, makeClientQueues } from "../src/rate-limits.ts"
+import { type QueueLimits, type QueuedTake, makeClientQueues } from "../src/client-queues.ts"
 
 const policy = bucketPolicy({ limit: 10, window: Millis(60_000) })
 const policies = { address: policy, key: policy, burst: policy }

@@ -1,24 +1,15 @@
-/** Clauses for next checks. */
+/** Clauses that statements of several modules share. */
 
 import type {
   AuditAction,
   Change,
   ChangeContext,
   EndDate,
-  Grant,
   IdempotencyKey,
   NonMembershipAction,
   UserId,
 } from "@tenure/core/store"
-import {
-  type Integer,
-  instantParam,
-  instantsParam,
-  textParam,
-  textsParam,
-  uuidParam,
-  uuidsParam,
-} from "./values.ts"
+import { type Integer, instantParam, textParam, textsParam, uuidParam } from "./values.ts"
 
 /**
  * An expression for the next check of an end date: NULL if nobody has watched end dates yet. `least` of that and
@@ -27,32 +18,6 @@ import {
  */
 export const nextCheckOf = (schema: string, endDate: string): string =>
   `${endDate} - (SELECT x.longest FROM ${schema}.expiry_settings x)`
-
-/** What the statements share that keep the order of ends. */
-
-/** The bound of a membership that has ended. */
-const ended = "timestamptz '10000-01-01 00:00:00+00'"
-
-/** An expression for the bound of a membership that has just been looked at. */
-export const lowerBoundOf = (endDate: string): string =>
-  `CASE WHEN ${endDate} <= statement_timestamp() THEN ${ended} ELSE ${endDate} END`
-
-/** The values of `ending_generation` and `ending_lower_bound` of a new membership of a locked project `p`. */
-const newEndingColumns = (endDate: string): string => `
-  CASE WHEN p.ending_backfilled_to IS NOT NULL THEN p.bulk_seq END,
-  CASE WHEN p.ending_backfilled_to IS NOT NULL THEN ${endDate} END`
-
-/**
- * Assignments for a membership `m` that is given an end date. One that postpones the end changes no column that
- * an index has, unless the date before was that of a bulk extension or had come.
- *
- * @param seq - an expression for the bulk_seq of the project
- */
-export const updateEndingColumns = (seq: string, endDate: string): string => `
-  ending_generation = CASE WHEN m.ending_generation < ${seq} THEN ${seq} ELSE m.ending_generation END,
-  ending_lower_bound =
-    CASE WHEN m.ending_generation IS NOT NULL
-    THEN least(CASE WHEN m.ending_generation < ${seq} THEN NULL ELSE m.ending_lower_bound END, ${endDate}) END`
 
 /** What the statements that publish events share. */
 
@@ -163,40 +128,6 @@ export const changeParams = (
   textParam(reason),
 ]
 
-/**
- * The common table expression `asked` for many changes of one membership each: one row for each. The
- * parameters are arrays with one element for each change.
- *
- * @param once - the parts of the statement for idempotency keys
- * @param further - parameters that only some changes have, and the names of their columns
- */
-export const requestedOfEach = (
-  once: KeyClauseOfEach,
-  further = { types: "", columns: "" },
-): string => `
-  asked AS MATERIALIZED (
-    SELECT * FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[],
-                         $5::text[], $6::text[], $7::uuid[], $8::text[], $9::text[], $10::text[]${further.types}${once.types})
-    WITH ORDINALITY
-    AS a (project_id, user_id, to_date, at, request_id, key_id, event_id, event_type, head, reason
-          ${further.columns}${once.columns}, n)
-    ${once.condition}
-  )`
-
-/** The parameters of many changes of one membership each. */
-export const paramsOfEach = (changes: ReadonlyArray<Grant>) => [
-  textsParam(changes.map(({ projectId }) => projectId)),
-  textsParam(changes.map(({ userId }) => userId)),
-  instantsParam(changes.map(({ endDate }) => endDate)),
-  instantsParam(changes.map(({ at }) => at)),
-  textsParam(changes.map(({ origin }) => origin.requestId)),
-  textsParam(changes.map(({ origin }) => origin.keyId)),
-  uuidsParam(changes.map(({ event }) => event.id)),
-  textsParam(changes.map(({ event }) => event.type)),
-  textsParam(changes.map(({ event }) => event.head)),
-  textsParam(changes.map(({ reason }) => reason)),
-]
-
 /** The row of each of many changes that found what it changes. */
 export interface ItemRow extends ChangeRow {
   /** The position of the change, from 1. */
@@ -219,15 +150,6 @@ export const lockedProject = (schema: string, condition = ""): string => `
     FOR NO KEY UPDATE
   )`
 
-/** The same for the projects `$1` of many changes. */
-export const lockedProjects = (schema: string): string => `
-  project AS MATERIALIZED (
-    SELECT ${projectColumns} FROM ${schema}.projects WHERE id = ANY ($1)
-    -- All statements lock projects in the same order, too, and before memberships.
-    ORDER BY id
-    FOR NO KEY UPDATE
-  )`
-
 /** The effective end date of a membership `m` of a project `p`, by the function of the migrations. */
 const dateAbove = (schema: string, minimum: string): string =>
   `${schema}.effective_end_date(m.end_date, m.seq, p.bulk_seq, p.overwrite_seq, p.bulk_end_date, ${minimum})`
@@ -245,30 +167,6 @@ export const effectiveEndDateSql = (schema: string): string =>
 /** The same in a statement that has locked the project, and may have waited for it. */
 export const effectiveDateLocked = (schema: string): string =>
   dateAbove(schema, `${schema}.minimum_end_date_after(m.project_number, m.seq)`)
-
-/**
- * The common table expression `granted`: it creates the memberships of `asked`, or sets their end dates.
- * `project` has the projects, which are locked.
- *
- * @param seq - an expression for the seq of new memberships of a project `p`, greater than that of the project
- */
-export const grantedRows = (schema: string, seq: string): string => `
-  granted AS (
-    INSERT INTO ${schema}.memberships AS m (project_number, user_id, end_date, seq, next_check_at, ending_generation, ending_lower_bound)
-    SELECT p.number, a.user_id, a.to_date, ${seq}, ${nextCheckOf(schema, "a.to_date")}, ${newEndingColumns("a.to_date")}
-    FROM asked a
-    JOIN project p ON p.id = a.project_id
-    ORDER BY p.id, a.user_id COLLATE "C"
-    ON CONFLICT (project_number, user_id) DO UPDATE
-    SET end_date = excluded.end_date,
-        seq = greatest(m.seq + 1, excluded.seq),
-        next_check_at = least(m.next_check_at, excluded.next_check_at),
-        ${updateEndingColumns("excluded.ending_generation", "excluded.ending_lower_bound")},
-        previous_end_date =
-          (SELECT ${effectiveDateLocked(schema)} FROM project p WHERE p.number = m.project_number)
-    RETURNING m.project_number, user_id, (xmax = 0) AS is_new, seq, previous_end_date AS from_date,
-              end_date AS to_date
-  )`
 
 /**
  * The common table expressions `ended` and `counted`: they remove the membership of the user `$2` of the
@@ -289,13 +187,6 @@ export const endedRows = (schema: string, condition = ""): string => `
     FROM ended e WHERE p.number = e.project_number
   )`
 
-/**
- * The common table expressions that a change ends with: `audited` and those of `publishing`. `source` has
- * what both need, with `head` in place of `body`.
- */
-export const auditAndPublish = (schema: string, source: string, action: AuditAction): string =>
-  `${auditRows(schema, source, action)},${publishChange(schema, source)}`
-
 /** The same as `publishing`, for events of changes with the column `seq`, and with `head` in place of `body`. */
 export const publishChange = (schema: string, source: string): string =>
   eventAndDeliveries(schema, source, { body: `head || ',"sequence":' || seq || '}}'` })
@@ -304,11 +195,9 @@ export const publishChange = (schema: string, source: string): string =>
  * The common table expression `audited`, which adds an audit row for each row of `source`. That has
  * the columns `project_number`, `user_id`, `seq`, `from_date`, `to_date`, `at`, `request_id`, `key_id`,
  * `reason` and `n`, which gives the order.
+ *
+ * @param action - an expression in SQL
  */
-export const auditRows = (schema: string, source: string, action: AuditAction): string =>
-  auditRowsAs(schema, source, `'${action}'`)
-
-/** The same, with the action as an expression in SQL. */
 export const auditRowsAs = (
   schema: string,
   source: string,
