@@ -1,6 +1,22 @@
 /** For the packages of this repository, in the same version. Nothing here is stable. */
 
 export * as Setting from "./base/setting.ts"
+export { auditedOrigin, isReplayedResponse } from "./base/change-context.ts"
+export {
+  currentMoment,
+  currentUnixMillis,
+  readMonotonicMillis,
+  withMoment,
+  type Moment,
+} from "./base/time.ts"
+export {
+  derivedEventId,
+  draftEvent,
+  eventData,
+  makeEvent,
+  newEventId,
+  type EventDraft,
+} from "./events/event.ts"
 export { apiErrors, describeApiError, type ApiErrorTag, type ApiFailure } from "./http/errors.ts"
 export { handlerOptions } from "./http/handler.ts"
 export { routerOptions } from "./http/http-router.ts"
@@ -12,10 +28,31 @@ export {
   type PathParameter,
   type PathParams,
 } from "./http/routes.ts"
-export { makeBucketTable } from "./limits/buckets.ts"
+export { digestToken, roleCovers } from "./keys/api-key.ts"
+export { bucketSpan, currentTat, makeBucketTable, waitMicros } from "./limits/buckets.ts"
 export { rateLimiterOptions, suspensionOptions, type LimitDecision } from "./limits/rate-limiter.ts"
 export { expiryRules } from "./memberships/announcements.ts"
+export {
+  addBulkExtension,
+  bulkModes,
+  decodeEndDate,
+  earliestEndDate,
+  formatEndDate,
+  noBulkExtensions,
+  type OrderedEndDate,
+} from "./memberships/end-date.ts"
+export { makeDecideAnnouncement, reminderLeads } from "./memberships/expiry.ts"
+export {
+  endsLater,
+  isEndsLater,
+  mentionsUser,
+  stateAt,
+  type Disclosure,
+  type MembershipState,
+} from "./memberships/membership.ts"
 export { membershipsOptions } from "./memberships/memberships.ts"
+export { comparePositions } from "./memberships/store.ts"
+export { type Projects } from "./shards/shard-map.ts"
 export { shardsLayer, shardsOptions } from "./shards/shards.ts"
 export {
   instruments,
@@ -25,8 +62,14 @@ export {
 } from "./telemetry/instruments.ts"
 export { createTenureOptions } from "./tenure.ts"
 export { logGivenUp } from "./webhooks/attempt.ts"
+export {
+  concurrencyRange,
+  initialConcurrency,
+  type ConcurrencyRange,
+} from "./webhooks/claim-budget.ts"
 export { dispatcherOptions, flushOptions } from "./webhooks/dispatcher.ts"
 export { Encryption, encryptionLayer } from "./webhooks/encryption.ts"
-export { keyringFormat, keyringOption } from "./webhooks/secrets.ts"
+export { deliveryStates } from "./webhooks/outbox.ts"
+export { keyringFormat, keyringOption, type Keyring, type Keys } from "./webhooks/secrets.ts"
 export { addressPolicyOptions } from "./webhooks/transport.ts"
 export { webhooksOptions } from "./webhooks/webhooks.ts"

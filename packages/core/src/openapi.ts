@@ -2,12 +2,4 @@
 
 export { printAsyncApi } from "./openapi/asyncapi.ts"
 export { Api, Authorization, openApi } from "./openapi/document.ts"
-export type {
-  JsonReference,
-  JsonSchema,
-  OpenApiContent,
-  OpenApiDocument,
-  OpenApiOperation,
-  OpenApiParameter,
-  OpenApiResponse,
-} from "./openapi/types.ts"
+export type { OpenApiDocument } from "./openapi/types.ts"

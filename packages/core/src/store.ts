@@ -3,9 +3,7 @@
 export {
   IdempotencyInProgress,
   IdempotencyMismatch,
-  auditedOrigin,
   hostOrigin,
-  isReplayedResponse,
   replayedResponse,
   type ChangeContext,
   type IdempotencyConflict,
@@ -13,17 +11,7 @@ export {
   type ReplayedResponse,
 } from "./base/change-context.ts"
 export { InvalidInput, StoreUnavailable } from "./base/errors.ts"
-export {
-  Micros,
-  Millis,
-  brandMicros,
-  currentMoment,
-  currentUnixMillis,
-  readMonotonicMillis,
-  toMicros,
-  withMoment,
-  type Moment,
-} from "./base/time.ts"
+export { Micros, Millis, toMicros } from "./base/time.ts"
 export {
   NoTransaction,
   TransactionFailed,
@@ -39,14 +27,8 @@ export {
   EventNotFound,
   EventType,
   completeEvent,
-  derivedEventId,
-  draftEvent,
-  eventData,
   knownEventTypes,
-  makeEvent,
-  newEventId,
   type Event,
-  type EventDraft,
 } from "./events/event.ts"
 export {
   CursorExpired,
@@ -64,9 +46,7 @@ export {
   ApiKeyRevoked,
   TicketLimitReached,
   TokenDigest,
-  digestToken,
   isToken,
-  roleCovers,
   roles,
   type ApiKey,
   type Role,
@@ -76,35 +56,22 @@ export { ApiKeyStore, TicketStore, type KeyScope, type TicketLimits } from "./ke
 export {
   RateLimitStore,
   bucketPolicy,
-  bucketSpan,
-  currentTat,
   makeInProcessRateLimits,
   remainingTokens,
   takeToken,
-  waitMicros,
   type BucketPolicies,
   type BucketPolicy,
   type LimitedClient,
   type TakeResult,
-  type TheoreticalArrivalTime,
 } from "./limits/buckets.ts"
 export {
   EndDate,
-  addBulkExtension,
-  bulkModes,
-  decodeEndDate,
-  earliestEndDate,
   effectiveEndDate,
-  formatEndDate,
-  noBulkExtensions,
   parseEndDate,
   readEndDate,
   type BulkMode,
-  type OrderedEndDate,
 } from "./memberships/end-date.ts"
 export {
-  makeDecideAnnouncement,
-  reminderLeads,
   type Announcement,
   type AnnouncementOutcome,
   type DecideAnnouncement,
@@ -120,30 +87,22 @@ export {
   bulkActions,
   changesOfUser,
   endDateConflict,
-  endsLater,
   eraseUser,
-  isEndsLater,
   laterOf,
-  mentionsUser,
-  stateAt,
   type AuditAction,
   type AuditRow,
   type DatedMembership,
-  type Disclosure,
   type EndsLater,
   type Membership,
-  type MembershipState,
   type NonMembershipAction,
   type ProjectSummary,
 } from "./memberships/membership.ts"
 export {
+  type BulkExtended,
   EndingCursor,
   MembershipStore,
-  comparePositions,
-  cursorOfPosition,
   endingPage,
   positionOfCursor,
-  type BulkExtended,
   type BulkExtension,
   type Change,
   type Counts,
@@ -154,19 +113,15 @@ export {
   type Grant,
   type Import,
 } from "./memberships/store.ts"
-export { ProjectDirectory, type Projects } from "./shards/shard-map.ts"
+export { ProjectDirectory } from "./shards/shard-map.ts"
 export type { StorePorts } from "./tenure.ts"
 export {
   clampConcurrency,
   concurrencyAfterFailure,
   concurrencyAfterSuccess,
-  concurrencyRange,
-  initialConcurrency,
-  type ConcurrencyRange,
 } from "./webhooks/claim-budget.ts"
 export {
   Outbox,
-  deliveryStates,
   maxAttemptsOfWebhook,
   type Attempt,
   type AttemptResult,
@@ -181,7 +136,7 @@ export {
   type SettleResult,
   type WebhookRef,
 } from "./webhooks/outbox.ts"
-export { StoredSecret, type Keyring, type Keys } from "./webhooks/secrets.ts"
+export { StoredSecret } from "./webhooks/secrets.ts"
 export { WebhookStore } from "./webhooks/store.ts"
 export {
   WebhookDisabled,
@@ -190,5 +145,4 @@ export {
   WebhookNotFound,
   type Health,
   type StoredWebhook,
-  type Webhook,
 } from "./webhooks/webhook.ts"

@@ -1,6 +1,7 @@
 /** Backlogs of events, published while nobody delivers them. */
 
-import { EventType, Outbox, ProjectId, makeEvent, newEventId } from "@tenure/core/store"
+import { makeEvent, newEventId } from "@tenure/core/internal"
+import { EventType, Outbox, ProjectId } from "@tenure/core/store"
 import { postgres } from "@tenure/postgres"
 import * as Effect from "effect/Effect"
 

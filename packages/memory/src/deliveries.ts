@@ -1,5 +1,6 @@
 /** One delivery: an event for a webhook. */
 
+import { type Moment, initialConcurrency, mentionsUser } from "@tenure/core/internal"
 import {
   type Attempt,
   type AttemptResult,
@@ -10,7 +11,6 @@ import {
   type Event,
   type EventId,
   type Health,
-  type Moment,
   type Outbox,
   type ProjectId,
   type RedeliveryFilter,
@@ -22,9 +22,7 @@ import {
   concurrencyAfterFailure,
   concurrencyAfterSuccess,
   eraseUser,
-  initialConcurrency,
   maxAttemptsOfWebhook,
-  mentionsUser,
 } from "@tenure/core/store"
 import type { Mutable } from "effect/Types"
 import {

@@ -1,5 +1,6 @@
 /** API keys in memory. */
 
+import { currentMoment, withMoment } from "@tenure/core/internal"
 import {
   type ApiKey,
   ApiKeyConflict,
@@ -13,8 +14,6 @@ import {
   TicketLimitReached,
   type TicketStore,
   type TokenDigest,
-  currentMoment,
-  withMoment,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import { type State, addAuditRow, projectOf } from "./state.ts"

@@ -1,6 +1,16 @@
 /** Memberships, announcements and projects in memory. */
 
 import {
+  type Moment,
+  auditedOrigin,
+  comparePositions,
+  currentMoment,
+  currentUnixMillis,
+  isEndsLater,
+  stateAt,
+  withMoment,
+} from "@tenure/core/internal"
+import {
   type Announcement,
   type ApiKeyId,
   type AuditAction,
@@ -15,25 +25,17 @@ import {
   type Membership,
   MembershipNotFound,
   type MembershipStore,
-  type Moment,
   type ProjectDirectory,
   type ProjectId,
   ProjectNotFound,
   type UserId,
-  auditedOrigin,
   bulkActions,
-  comparePositions,
   completeEvent,
-  currentMoment,
-  currentUnixMillis,
   endDateConflict,
   endingPage,
   hostOrigin,
-  isEndsLater,
   laterOf,
   positionOfCursor,
-  stateAt,
-  withMoment,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"

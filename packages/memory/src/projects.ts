@@ -1,6 +1,12 @@
 /** A project's members, audit trail and next checks. */
 
 import {
+  type OrderedEndDate,
+  addBulkExtension,
+  earliestEndDate,
+  noBulkExtensions,
+} from "@tenure/core/internal"
+import {
   type ApiKeyId,
   AuditCursor,
   type AuditRow,
@@ -9,17 +15,13 @@ import {
   type EndDate,
   type LastAnnouncement,
   type Membership,
-  type OrderedEndDate,
   type ProjectId,
   type ProjectSummary,
   type StoredWebhook,
   type UserId,
   type WebhookId,
-  addBulkExtension,
   changesOfUser,
-  earliestEndDate,
   effectiveEndDate,
-  noBulkExtensions,
 } from "@tenure/core/store"
 import { type Heap, type Ring, makeHeap, makeRing, makeRoundRobin } from "./collections.ts"
 

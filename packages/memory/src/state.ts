@@ -1,5 +1,6 @@
 /** The stores' shared state: projects, webhooks, keys, events, deliveries and replayable responses. */
 
+import { type Moment, auditedOrigin, mentionsUser } from "@tenure/core/internal"
 import {
   type ApiKey,
   type ApiKeyId,
@@ -11,7 +12,6 @@ import {
   type FeedCursor,
   type IdempotencyKey,
   IdempotencyMismatch,
-  type Moment,
   type NonMembershipAction,
   type ProjectId,
   ProjectNotFound,
@@ -22,11 +22,9 @@ import {
   WebhookDisabled,
   WebhookNotFound,
   type WebhookRef,
-  auditedOrigin,
   completeEvent,
   eraseUser,
   hostOrigin,
-  mentionsUser,
   replayedResponse,
 } from "@tenure/core/store"
 import * as Clock from "effect/Clock"

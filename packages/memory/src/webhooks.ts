@@ -1,5 +1,6 @@
 /** Webhooks in memory. */
 
+import { currentMoment } from "@tenure/core/internal"
 import {
   type ChangeContext,
   EventNotFound,
@@ -10,7 +11,6 @@ import {
   WebhookNotFound,
   type WebhookRef,
   type WebhookStore,
-  currentMoment,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import {

@@ -1,12 +1,12 @@
 /** The audit trail on PostgreSQL. */
 
+import { type Disclosure } from "@tenure/core/internal"
 import {
   ApiKeyId,
   type AuditAction,
   AuditCursor,
   type AuditRow,
   type ChangeContext,
-  type Disclosure,
   EndDate,
   type MembershipStore,
   type ProjectId,

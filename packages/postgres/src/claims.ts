@@ -1,6 +1,7 @@
 /** The claims that this process attempts or has in its queues, whatever others have made of them since. */
 
 import { logGivenUp } from "@tenure/core/internal"
+import { readMonotonicMillis } from "@tenure/core/internal"
 import {
   type Attempt,
   type Claim,
@@ -9,7 +10,6 @@ import {
   ProjectId,
   StoredSecret,
   WebhookId,
-  readMonotonicMillis,
 } from "@tenure/core/store"
 import * as Clock from "effect/Clock"
 import { WebCrypto } from "effect/crypto/WebCrypto"

@@ -1,5 +1,6 @@
 /** Memberships on PostgreSQL. Changes of one membership each share statements. */
 
+import { endsLater, isReplayedResponse } from "@tenure/core/internal"
 import {
   type BulkExtension,
   type Change,
@@ -15,8 +16,6 @@ import {
   ProjectNotFound,
   StoreUnavailable,
   completeEvent,
-  endsLater,
-  isReplayedResponse,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import { makeAuditTrail } from "./audit.ts"

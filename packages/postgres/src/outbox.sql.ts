@@ -1,5 +1,6 @@
 /** Statements of the outbox. */
 
+import { concurrencyRange } from "@tenure/core/internal"
 import {
   type Attempt,
   type AttemptResult,
@@ -13,7 +14,6 @@ import {
   type RedeliveryFilter,
   type SettleResult,
   WebhookId,
-  concurrencyRange,
 } from "@tenure/core/store"
 import {
   type AcceptedItemRow,

@@ -1,9 +1,9 @@
+import { bucketSpan } from "@tenure/core/internal"
 import {
   Micros,
   type RateLimitStore,
   type StoreUnavailable,
   type TakeResult,
-  bucketSpan,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"

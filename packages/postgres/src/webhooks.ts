@@ -1,3 +1,4 @@
+import { initialConcurrency } from "@tenure/core/internal"
 import {
   type ChangeContext,
   EventType,
@@ -11,7 +12,6 @@ import {
   WebhookNotFound,
   type WebhookRef,
   type WebhookStore,
-  initialConcurrency,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import { type Executor, readsOf } from "./connection/executor.ts"

@@ -1,14 +1,8 @@
 /** Announcements of ends while others hold locks, and while a project is parked because it moves. */
 
 import { describe, expect } from "@effect/vitest"
-import {
-  EndDate,
-  type Event,
-  MembershipStore,
-  Millis,
-  makeDecideAnnouncement,
-  reminderLeads,
-} from "@tenure/core/store"
+import { makeDecideAnnouncement, reminderLeads } from "@tenure/core/internal"
+import { EndDate, type Event, MembershipStore, Millis } from "@tenure/core/store"
 import { Fixture } from "@tenure/testing"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"

@@ -2,6 +2,7 @@
 
 import { PgClient } from "@effect/sql-pg"
 import { describe, expect, it } from "@effect/vitest"
+import { digestToken } from "@tenure/core/internal"
 import {
   ApiKeyId,
   type Claim,
@@ -11,7 +12,6 @@ import {
   Outbox,
   TicketStore,
   WebhookStore,
-  digestToken,
 } from "@tenure/core/store"
 import { Fixture } from "@tenure/testing"
 import * as Effect from "effect/Effect"

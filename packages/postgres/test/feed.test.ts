@@ -5,6 +5,7 @@
 
 import { PgClient } from "@effect/sql-pg"
 import { describe, expect, it } from "@effect/vitest"
+import { newEventId } from "@tenure/core/internal"
 import {
   type EventId,
   FeedCursor,
@@ -12,7 +13,6 @@ import {
   MembershipStore,
   Outbox,
   type StorePorts,
-  newEventId,
 } from "@tenure/core/store"
 import { Fixture } from "@tenure/testing"
 import * as Deferred from "effect/Deferred"

@@ -1,7 +1,8 @@
 /** Look-ups of API keys, which share statements. */
 
 import { describe, expect } from "@effect/vitest"
-import { ApiKeyStore, digestToken } from "@tenure/core/store"
+import { digestToken } from "@tenure/core/internal"
+import { ApiKeyStore } from "@tenure/core/store"
 import { Fixture } from "@tenure/testing"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"

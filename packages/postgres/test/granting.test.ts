@@ -2,13 +2,8 @@
 
 import { PgClient } from "@effect/sql-pg"
 import { describe, expect } from "@effect/vitest"
-import {
-  type AuditRow,
-  MembershipStore,
-  ProjectId,
-  UserId,
-  isReplayedResponse,
-} from "@tenure/core/store"
+import { isReplayedResponse } from "@tenure/core/internal"
+import { type AuditRow, MembershipStore, ProjectId, UserId } from "@tenure/core/store"
 import { Fixture } from "@tenure/testing"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"

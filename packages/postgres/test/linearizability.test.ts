@@ -4,6 +4,7 @@
  * the changes of each member grow.
  */
 
+import { isEndsLater, isReplayedResponse } from "@tenure/core/internal"
 import {
   type EndDate,
   type EndsLater,
@@ -11,8 +12,6 @@ import {
   MembershipStore,
   type ReplayedResponse,
   UserId,
-  isEndsLater,
-  isReplayedResponse,
 } from "@tenure/core/store"
 import { Fixture } from "@tenure/testing"
 import * as Effect from "effect/Effect"

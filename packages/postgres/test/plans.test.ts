@@ -1,7 +1,8 @@
 /** What statements read: as much as they return, however large the tables are. */
 
 import { describe, expect, it } from "@effect/vitest"
-import { AuditCursor, type RedeliveryFilter, deliveryStates } from "@tenure/core/store"
+import { deliveryStates } from "@tenure/core/internal"
+import { AuditCursor, type RedeliveryFilter } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { cursorParams, projectHistory, userHistory } from "../src/audit.ts"

@@ -2,6 +2,7 @@
 
 import { PgClient } from "@effect/sql-pg"
 import { beforeEach, describe, expect, it } from "@effect/vitest"
+import { newEventId } from "@tenure/core/internal"
 import {
   type AttemptResult,
   EventId,
@@ -9,7 +10,6 @@ import {
   Outbox,
   type StorePorts,
   WebhookStore,
-  newEventId,
 } from "@tenure/core/store"
 import { Fixture } from "@tenure/testing"
 import * as Effect from "effect/Effect"

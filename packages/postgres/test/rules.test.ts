@@ -1,6 +1,16 @@
 /** The rules that are said in TypeScript and in SQL: both are given the same 10,000 inputs. */
 
 import { expect, it } from "@effect/vitest"
+import { currentTat } from "@tenure/core/internal"
+import {
+  addBulkExtension,
+  bucketSpan,
+  bulkModes,
+  concurrencyRange,
+  makeDecideAnnouncement,
+  mentionsUser,
+  noBulkExtensions,
+} from "@tenure/core/internal"
 import {
   AuditCursor,
   type AuditRow,
@@ -11,22 +21,14 @@ import {
   Millis,
   ProjectId,
   UserId,
-  addBulkExtension,
   bucketPolicy,
-  bucketSpan,
-  bulkModes,
   changesOfUser,
   clampConcurrency,
   concurrencyAfterFailure,
   concurrencyAfterSuccess,
-  concurrencyRange,
-  currentTat,
   effectiveEndDate,
   eraseUser,
-  makeDecideAnnouncement,
   maxAttemptsOfWebhook,
-  mentionsUser,
-  noBulkExtensions,
   remainingTokens,
   takeToken,
 } from "@tenure/core/store"

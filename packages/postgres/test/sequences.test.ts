@@ -2,13 +2,8 @@
 
 import type { PgClient } from "@effect/sql-pg"
 import { describe, expect } from "@effect/vitest"
-import {
-  EndDate,
-  MembershipStore,
-  Millis,
-  makeDecideAnnouncement,
-  reminderLeads,
-} from "@tenure/core/store"
+import { makeDecideAnnouncement, reminderLeads } from "@tenure/core/internal"
+import { EndDate, MembershipStore, Millis } from "@tenure/core/store"
 import { Fixture } from "@tenure/testing"
 import * as Effect from "effect/Effect"
 import { round } from "../src/sql/clauses.ts"

@@ -9,7 +9,7 @@ export const userId = UserId("7")
 const actions = ["granted", "extended", "ended", "bulk_extended", "bulk_lengthened"] as const
 
 /** A row of the trail, with dates as days. */
-export interface TrailRow {
+interface TrailRow {
   readonly user_id: string | null
   readonly seq: number
   readonly action: (typeof actions)[number]

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto"
+import { bucketSpan } from "@tenure/core/internal"
 import {
   type ApiKeyId,
   type BucketPolicies,
@@ -7,7 +8,6 @@ import {
   type StoreUnavailable,
   type TakeResult,
   bucketPolicy,
-  bucketSpan,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import type { Redis } from "./client.ts"

@@ -1,6 +1,7 @@
 /** What the store does to the server, and what it puts up with from it. */
 
 import { assert } from "@effect/vitest"
+import { bucketSpan } from "@tenure/core/internal"
 import {
   ApiKeyId,
   type BucketPolicies,
@@ -9,7 +10,6 @@ import {
   StoreUnavailable,
   type TakeResult,
   bucketPolicy,
-  bucketSpan,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import { Redis } from "ioredis"

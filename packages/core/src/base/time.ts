@@ -196,7 +196,7 @@ export const momentAt = (millis: number, clock: Clock.Clock): Moment => ({
 })
 
 /** Reads both clocks. */
-export const readMoment = (clock: Clock.Clock): Moment => momentAt(readMonotonic(clock), clock)
+const readMoment = (clock: Clock.Clock): Moment => momentAt(readMonotonic(clock), clock)
 
 /** The time by both clocks, now. */
 export const currentMoment: Effect.Effect<Moment> = Effect.withFiberSucceed((fiber) =>

@@ -396,7 +396,7 @@ export const comparePositions = (one: EndingPosition, other: EndingPosition): nu
   (one.userId < other.userId ? -1 : Number(one.userId > other.userId))
 
 /** Returns a position's cursor. */
-export const cursorOfPosition = ({ endDate, userId }: EndingPosition): EndingCursor =>
+const cursorOfPosition = ({ endDate, userId }: EndingPosition): EndingCursor =>
   EndingCursor(`${endDate}.${userId}`)
 
 /** Returns a cursor's position. */

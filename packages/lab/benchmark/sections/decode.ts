@@ -1,6 +1,6 @@
 /** Reading an end date out of a parsed body, beside schema libraries and a few lines by hand. */
 
-import { decodeEndDate } from "@tenure/core/store"
+import { decodeEndDate } from "@tenure/core/internal"
 import { Ajv } from "ajv"
 import { fullFormats } from "ajv-formats/dist/formats.js"
 import * as Result from "effect/Result"

@@ -1,7 +1,8 @@
 /** The cost of an operation as the number of projects, memberships and webhooks grows. */
 
 import { type Tenure, createTenure } from "@tenure/core"
-import { ApiKeyId, bulkModes } from "@tenure/core/store"
+import { bulkModes } from "@tenure/core/internal"
+import { ApiKeyId } from "@tenure/core/store"
 import { memory } from "@tenure/memory"
 import { type Database, clients, fill, startTenure } from "../database.ts"
 import type { Curve, Row, Section, Settings } from "../measurement.ts"

@@ -4,6 +4,7 @@ import { Agent, type Server, createServer, request as httpRequest } from "node:h
 import { PgClient } from "@effect/sql-pg"
 import type { Promises, TenureOptions } from "@tenure/core"
 import { promisesFromEffect, tenureLayer } from "@tenure/core/effect"
+import { makeDecideAnnouncement, reminderLeads } from "@tenure/core/internal"
 import {
   type DecideAnnouncement,
   MembershipStore,
@@ -11,8 +12,6 @@ import {
   Outbox,
   type StorePorts,
   type WebhookId,
-  makeDecideAnnouncement,
-  reminderLeads,
 } from "@tenure/core/store"
 import { type TransportRequest, WebhookTransport } from "@tenure/core/transport"
 import { client as embeddedClient } from "@tenure/embedded"

@@ -1,5 +1,6 @@
 /** What clients, readers and receivers see after operations, without what differs from run to run. */
 
+import { eventData, formatEndDate, makeDecideAnnouncement } from "@tenure/core/internal"
 import {
   type DecideAnnouncement,
   EndDate,
@@ -12,10 +13,7 @@ import {
   type ProjectId,
   type UserId,
   WebhookStore,
-  eventData,
   knownEventTypes,
-  formatEndDate,
-  makeDecideAnnouncement,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import { judgeOf, leads, p1, p2, p3, users } from "./operations.ts"

@@ -1,6 +1,15 @@
 /** The operations whose interleavings are run: all that change something, and what they answer. */
 
 import {
+  derivedEventId,
+  draftEvent,
+  formatEndDate,
+  isReplayedResponse,
+  makeDecideAnnouncement,
+  makeEvent,
+  reminderLeads,
+} from "@tenure/core/internal"
+import {
   type AttemptResult,
   type Change,
   type Claim,
@@ -19,15 +28,8 @@ import {
   UserId,
   WebhookId,
   WebhookStore,
-  derivedEventId,
-  draftEvent,
   knownEventTypes,
-  formatEndDate,
   hostOrigin,
-  isReplayedResponse,
-  makeDecideAnnouncement,
-  makeEvent,
-  reminderLeads,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import { Database } from "../../src/connection/executor.ts"

@@ -1,6 +1,7 @@
 /** A schema with gates, the two processes whose operations meet in it, and what is there before them. */
 
 import { PgClient } from "@effect/sql-pg"
+import { derivedEventId, draftEvent, makeEvent, newEventId } from "@tenure/core/internal"
 import {
   type ChangeContext,
   EndDate,
@@ -14,12 +15,8 @@ import {
   type UserId,
   WebhookId,
   WebhookStore,
-  derivedEventId,
-  draftEvent,
   knownEventTypes,
   hostOrigin,
-  makeEvent,
-  newEventId,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"

@@ -1,7 +1,8 @@
 /** Authentication, projects, paths and request ids. */
 
 import { type Operation, routes } from "@tenure/core/internal"
-import { type Role, roleCovers, roles } from "@tenure/core/store"
+import { roleCovers } from "@tenure/core/internal"
+import { type Role, roles } from "@tenure/core/store"
 import * as Struct from "effect/Struct"
 import { describe, expect, it } from "vitest"
 import {

@@ -1,6 +1,7 @@
 /** Certifies an `ApiKeyStore` and a `TicketStore`. */
 
 import { expect } from "@effect/vitest"
+import { digestToken, isReplayedResponse } from "@tenure/core/internal"
 import {
   type ApiKey,
   ApiKeyId,
@@ -10,8 +11,6 @@ import {
   ProjectId,
   type Ticket,
   TicketStore,
-  digestToken,
-  isReplayedResponse,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import * as Fixture from "../support/fixtures.ts"

@@ -1,6 +1,7 @@
 /** Certifies announcements in a `MembershipStore`. */
 
 import { expect } from "@effect/vitest"
+import { currentUnixMillis, makeDecideAnnouncement, reminderLeads } from "@tenure/core/internal"
 import {
   type DecideAnnouncement,
   EndDate,
@@ -12,9 +13,6 @@ import {
   Outbox,
   UserId,
   WebhookStore,
-  currentUnixMillis,
-  makeDecideAnnouncement,
-  reminderLeads,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"

@@ -1,14 +1,8 @@
 /** Certifies a `ProjectDirectory`. */
 
 import { expect } from "@effect/vitest"
-import {
-  ApiKeyStore,
-  MembershipStore,
-  ProjectDirectory,
-  ProjectId,
-  digestToken,
-  isReplayedResponse,
-} from "@tenure/core/store"
+import { digestToken, isReplayedResponse } from "@tenure/core/internal"
+import { ApiKeyStore, MembershipStore, ProjectDirectory, ProjectId } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import * as Fixture from "../support/fixtures.ts"
 import type { StoreTests } from "./declare.ts"

@@ -1,6 +1,7 @@
 /** Stores whose clock is ahead for a while, or is set back. */
 
 import { expect } from "@effect/vitest"
+import { waitMicros } from "@tenure/core/internal"
 import {
   type BucketPolicies,
   type BucketPolicy,
@@ -8,7 +9,6 @@ import {
   Millis,
   type TakeResult,
   bucketPolicy,
-  waitMicros,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import fc from "fast-check"

@@ -1,6 +1,7 @@
 /** Certifies a `RateLimitStore`. */
 
 import { expect } from "@effect/vitest"
+import { waitMicros } from "@tenure/core/internal"
 import {
   ApiKeyId,
   type BucketPolicies,
@@ -12,7 +13,6 @@ import {
   type TakeResult,
   bucketPolicy,
   remainingTokens,
-  waitMicros,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import fc from "fast-check"

@@ -1,6 +1,7 @@
 /** Certifies a `WebhookStore`. */
 
 import { expect } from "@effect/vitest"
+import { isReplayedResponse } from "@tenure/core/internal"
 import {
   type Attempt,
   type AttemptResult,
@@ -12,7 +13,6 @@ import {
   StoredSecret,
   WebhookId,
   WebhookStore,
-  isReplayedResponse,
 } from "@tenure/core/store"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"

@@ -2,6 +2,13 @@
 
 import * as Http from "node:http"
 import { text } from "node:stream/consumers"
+import {
+  type EventDraft,
+  digestToken,
+  draftEvent,
+  eventData,
+  makeEvent,
+} from "@tenure/core/internal"
 import { WebhookSecret, secretFromBytes, verifySignature } from "@tenure/core/signature"
 import {
   type ApiKey,
@@ -10,7 +17,6 @@ import {
   type ChangeContext,
   EndDate,
   type Event,
-  type EventDraft,
   EventId,
   EventType,
   type IdempotencyKey,
@@ -19,11 +25,7 @@ import {
   type StoredWebhook,
   UserId,
   WebhookId,
-  digestToken,
-  draftEvent,
-  eventData,
   hostOrigin,
-  makeEvent,
   parseEndDate,
 } from "@tenure/core/store"
 import * as Predicate from "effect/Predicate"

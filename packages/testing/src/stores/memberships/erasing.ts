@@ -2,19 +2,21 @@
 
 import { expect } from "@effect/vitest"
 import {
+  type EventDraft,
+  draftEvent,
+  eventData,
+  isReplayedResponse,
+  makeEvent,
+} from "@tenure/core/internal"
+import {
   ApiKeyId,
   type Event,
-  type EventDraft,
   type EventId,
   type FeedPage,
   FeedStore,
   Outbox,
   Reason,
   WebhookStore,
-  draftEvent,
-  eventData,
-  isReplayedResponse,
-  makeEvent,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import {

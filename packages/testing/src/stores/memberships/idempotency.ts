@@ -1,13 +1,13 @@
 /** Changes with an idempotency key. */
 
 import { expect } from "@effect/vitest"
+import { isReplayedResponse } from "@tenure/core/internal"
 import {
   type IdempotencyKey,
   type MembershipStore,
   Outbox,
   type ProjectId,
   WebhookStore,
-  isReplayedResponse,
 } from "@tenure/core/store"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"

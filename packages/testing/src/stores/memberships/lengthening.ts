@@ -1,6 +1,7 @@
 /** Extend-only changes to one membership. */
 
 import { expect } from "@effect/vitest"
+import { isEndsLater, isReplayedResponse } from "@tenure/core/internal"
 import {
   type EndDate,
   type Extension,
@@ -9,8 +10,6 @@ import {
   type ReplayedResponse,
   type UserId,
   WebhookStore,
-  isEndsLater,
-  isReplayedResponse,
   replayedResponse,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"

@@ -2,6 +2,7 @@
 
 import { expect } from "@effect/vitest"
 import { Memberships } from "@tenure/core/effect"
+import { bulkModes, isReplayedResponse } from "@tenure/core/internal"
 import {
   ApiKeyId,
   ApiKeyStore,
@@ -10,8 +11,6 @@ import {
   Outbox,
   ProjectId,
   WebhookStore,
-  bulkModes,
-  isReplayedResponse,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import fc from "fast-check"

@@ -2,6 +2,12 @@
 
 import { expect } from "@effect/vitest"
 import {
+  type MembershipState,
+  currentUnixMillis,
+  makeDecideAnnouncement,
+  reminderLeads,
+} from "@tenure/core/internal"
+import {
   ApiKeyId,
   AuditCursor,
   type AuditRow,
@@ -9,16 +15,12 @@ import {
   EndDate,
   EndingCursor,
   type EndingPage,
-  type MembershipState,
   MembershipStore,
   Millis,
   type ProjectId,
   Reason,
   UserId,
-  currentUnixMillis,
   hostOrigin,
-  makeDecideAnnouncement,
-  reminderLeads,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import fc from "fast-check"

@@ -1,6 +1,7 @@
 /** Changes are stored as a whole, and one after another. */
 
 import { expect } from "@effect/vitest"
+import { isEndsLater, isReplayedResponse } from "@tenure/core/internal"
 import {
   ApiKeyId,
   ApiKeyStore,
@@ -16,8 +17,6 @@ import {
   type UserId,
   WebhookStore,
   completeEvent,
-  isEndsLater,
-  isReplayedResponse,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"

@@ -1,13 +1,8 @@
 /** Dispatchers claim deliveries. */
 
 import { expect } from "@effect/vitest"
-import {
-  type Claim,
-  Outbox,
-  type StoredWebhook,
-  WebhookStore,
-  concurrencyRange,
-} from "@tenure/core/store"
+import { concurrencyRange } from "@tenure/core/internal"
+import { type Claim, Outbox, type StoredWebhook, WebhookStore } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import { event, occasion, p1, p2, makeWebhook as newWebhook } from "../../support/fixtures.ts"
 import type { StoreTests } from "../declare.ts"

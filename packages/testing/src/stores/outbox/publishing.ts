@@ -1,6 +1,7 @@
 /** Events become deliveries. */
 
 import { expect } from "@effect/vitest"
+import { isReplayedResponse } from "@tenure/core/internal"
 import {
   type Claim,
   type Event,
@@ -10,7 +11,6 @@ import {
   type StoredWebhook,
   WebhookId,
   WebhookStore,
-  isReplayedResponse,
 } from "@tenure/core/store"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"

@@ -1,10 +1,10 @@
 /** Values and steps for `Outbox` tests. */
 
+import { type ConcurrencyRange } from "@tenure/core/internal"
 import {
   type Attempt,
   type AttemptResult,
   type Claim,
-  type ConcurrencyRange,
   MembershipStore,
   Outbox,
   type StoredWebhook,
