@@ -31,8 +31,8 @@ export {
   type AuditRow,
   type Membership,
   type ProjectSummary,
+  type Member,
 } from "./memberships/membership.ts"
-export type { Member } from "./memberships/memberships.ts"
 export type { EndingPage } from "./memberships/store.ts"
 export type { PromisedServices, Promises } from "./promises.ts"
 export { prometheusContentType } from "./telemetry/instruments.ts"

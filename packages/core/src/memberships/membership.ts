@@ -27,6 +27,12 @@ export const UserId = brandedWhere<string, UserId>("user id", "1 to 64 decimal d
   userIdPattern.test(id),
 )
 
+/** A user of a project. */
+export interface Member {
+  readonly projectId: string
+  readonly userId: string
+}
+
 /** A user's membership in a project. It has expired once its end date has passed. */
 export interface Membership {
   readonly projectId: ProjectId

@@ -1,4 +1,4 @@
-/** The changing side of the service for memberships. */
+/** The service for memberships, which hosts and the API call. */
 
 import * as Context from "effect/Context"
 import { WebCrypto } from "effect/crypto/WebCrypto"
@@ -20,23 +20,12 @@ import {
   readOrigin,
 } from "../base/change-context.ts"
 import type { InvalidInput, StoreUnavailable } from "../base/errors.ts"
-import {
-  readArgument,
-  readBranded,
-  readInstantArgument,
-  readPageSize,
-  readProjectId,
-} from "../base/input.ts"
+import { readArgument, readBranded, readInstantArgument, readProjectId } from "../base/input.ts"
 import { ProjectDeletions } from "../base/project-deletions.ts"
 import * as Setting from "../base/setting.ts"
 import { currentUnixMillis } from "../base/time.ts"
-import {
-  ProjectId,
-  type ProjectNotFound,
-  copyOwn,
-  identifierFormat,
-  isIdentifier,
-} from "../base/values.ts"
+import type { ProjectId } from "../base/values.ts"
+import { type ProjectNotFound, copyOwn } from "../base/values.ts"
 import {
   type Event,
   type EventDraft,
@@ -61,29 +50,31 @@ import {
   readFutureEndDate,
 } from "./end-date.ts"
 import {
-  AuditCursor,
   type AuditRow,
   type CurrentMembership,
-  type Disclosure,
   type EndDateConflict,
   type EndsLater,
   type ImportRow,
+  type Member,
   type Membership,
   type MembershipNotFound,
-  type MembershipState,
   type ProjectSummary,
   Reason,
   UserId,
-  disclosureActions,
   endDateConflict,
   isEndsLater,
   laterOf,
-  membershipStates,
   readImport,
-  stateAt,
-  userIdsOption,
 } from "./membership.ts"
-import { type Change, EndingCursor, type EndingPage, MembershipStore } from "./store.ts"
+import {
+  type DisclosureIn,
+  type EndingQuery,
+  type HistoryPage,
+  type MembershipsPage,
+  type ProjectsPage,
+  makeMembershipQueries,
+} from "./queries.ts"
+import { type Change, type EndingPage, MembershipStore } from "./store.ts"
 
 const bulkMode = Setting.optional(Setting.oneOf(bulkModes))
 
@@ -409,118 +400,6 @@ const makeChanges = Effect.fnUntraced(function* ({
   }
 })
 
-/** The reading side of the service for memberships. */
-
-const membershipState = Setting.optional(Setting.oneOf(membershipStates))
-
-const identifier = Setting.string(identifierFormat, isIdentifier)
-
-const shownAction = Setting.oneOf(disclosureActions)
-
-const current = (membership: Membership, at: number): CurrentMembership => ({
-  ...membership,
-  state: stateAt(membership, at),
-})
-
-/** The methods that read, and the record of what somebody was shown. */
-type Reading = Pick<
-  Memberships["Service"],
-  | "findProject"
-  | "listProjects"
-  | "find"
-  | "isActive"
-  | "list"
-  | "listEnding"
-  | "recordShown"
-  | "history"
->
-
-/** Makes the methods that read from a store. */
-const makeQueries = (store: MembershipStore["Service"]): Reading => ({
-  findProject: Effect.fnUntraced(function* (projectId) {
-    return yield* store.findProject(yield* readProjectId(projectId))
-  }),
-
-  listProjects: Effect.fnUntraced(function* (page = {}) {
-    const { after, limit = 100, within = "all" } = copyOwn(page)
-    return yield* store.listProjects({
-      within,
-      after: after === undefined ? undefined : yield* readBranded("after", ProjectId, after),
-      limit: yield* readPageSize(limit),
-    })
-  }),
-
-  find: Effect.fnUntraced(function* (input) {
-    const member = copyOwn(input)
-    const projectId = yield* readProjectId(member.projectId)
-    const userId = yield* readBranded("userId", UserId, member.userId)
-    const membership = yield* store.find(projectId, userId)
-    return current(membership, yield* currentUnixMillis)
-  }),
-
-  isActive: Effect.fnUntraced(function* (input) {
-    const member = copyOwn(input)
-    const projectId = yield* readProjectId(member.projectId)
-    const userId = yield* readBranded("userId", UserId, member.userId)
-    const found = Effect.map(store.find(projectId, userId), ({ endDate }) => endDate)
-    const endDate = yield* Effect.catchTag(found, "MembershipNotFound", () => Effect.undefined)
-    return endDate !== undefined && stateAt({ endDate }, yield* currentUnixMillis) === "active"
-  }),
-
-  list: Effect.fnUntraced(function* (page) {
-    const { after, limit = 100, projectId, state: asked, userIds } = copyOwn(page)
-    const state = yield* readArgument("state", membershipState, asked)
-    const at = yield* currentUnixMillis
-    const memberships = yield* store.list(yield* readProjectId(projectId), {
-      after: after === undefined ? undefined : yield* readBranded("after", UserId, after),
-      limit: yield* readPageSize(limit),
-      userIds: yield* readArgument("userIds", userIdsOption, userIds),
-      only: state && { state, at },
-    })
-    return memberships.map((membership) => current(membership, at))
-  }),
-
-  listEnding: Effect.fnUntraced(function* (page) {
-    const { after, before, limit = 100, projectId } = copyOwn(page)
-    const { memberships, next } = yield* store.listEnding(yield* readProjectId(projectId), {
-      before: yield* Effect.fromResult(readEndDate(before)),
-      after: after === undefined ? undefined : yield* readBranded("after", EndingCursor, after),
-      limit: yield* readPageSize(limit),
-    })
-    // The store lists only active ones, by its clock. By another one, some may have ended.
-    return { memberships: memberships.map((one) => ({ ...one, state: "active" as const })), next }
-  }),
-
-  recordShown: Effect.fnUntraced(function* (input, origin) {
-    const { action, projectId, subject } = copyOwn(input)
-    const shown = {
-      action: yield* readArgument("action", shownAction, action),
-      subject: yield* readArgument("subject", identifier, subject),
-    }
-    const occasion = yield* readChangeContext(origin)
-    yield* store.recordShown(yield* readProjectId(projectId), shown, occasion)
-  }),
-
-  history: Effect.fnUntraced(function* (page) {
-    const { after, limit = 100, projectId, userId } = copyOwn(page)
-    // Explicit, so that a project that was left out by mistake does not have the rows of others.
-    const id = projectId === null ? undefined : yield* readProjectId(projectId)
-    return yield* store.history(id, {
-      userId: userId === undefined ? undefined : yield* readBranded("userId", UserId, userId),
-      after: after === undefined ? undefined : yield* readBranded("after", AuditCursor, after),
-      limit: yield* readPageSize(limit),
-    })
-  }),
-})
-
-/** The service for memberships, which hosts and the API call. */
-
-/** A user of a project. */
-export interface Member {
-  readonly projectId: string
-  readonly userId: string
-}
-
 /** What every change of memberships takes. */
 export interface Changing {
   /** Why: 1 to 500 characters, which the audit trail and the event of the change keep. */
@@ -637,16 +516,10 @@ export class Memberships extends Context.Service<
 
     /**
      * Returns projects in the order of their ids, compared as text.
-     *
-     * @param page.within - returns only projects with these ids; `"all"` by default
-     * @param page.after - returns the projects after this id; from the first one by default
-     * @param page.limit - the most projects to return, 1 to 10,000; 100 by default
      */
-    readonly listProjects: (page?: {
-      readonly within?: ReadonlySet<string> | "all" | undefined
-      readonly after?: string | undefined
-      readonly limit?: number | undefined
-    }) => Effect.Effect<ReadonlyArray<ProjectSummary>, Failure>
+    readonly listProjects: (
+      page?: ProjectsPage,
+    ) => Effect.Effect<ReadonlyArray<ProjectSummary>, Failure>
 
     /**
      * Creates a membership, or sets the end date of an existing one. The end date may be in the past.
@@ -742,20 +615,10 @@ export class Memberships extends Context.Service<
     /**
      * Returns memberships of a project in the order of their user ids, compared as text. Fails with
      * `ProjectNotFound`.
-     *
-     * @param page.userIds - returns only the memberships of these users, at most 1,000; it finds them by
-     *   their keys
-     * @param page.after - returns the memberships after this user id; from the first one by default
-     * @param page.limit - the most memberships to return, 1 to 10,000; 100 by default
-     * @param page.state - returns only memberships in this state
      */
-    readonly list: (page: {
-      readonly projectId: string
-      readonly userIds?: ReadonlyArray<string> | undefined
-      readonly state?: MembershipState | undefined
-      readonly after?: string | undefined
-      readonly limit?: number | undefined
-    }) => Effect.Effect<ReadonlyArray<CurrentMembership>, Failure | ProjectNotFound>
+    readonly list: (
+      page: MembershipsPage,
+    ) => Effect.Effect<ReadonlyArray<CurrentMembership>, Failure | ProjectNotFound>
 
     /**
      * Returns the active memberships of a project that end before an instant, soonest first. Fails with
@@ -763,43 +626,26 @@ export class Memberships extends Context.Service<
      *
      * To have all of them, ask for pages until `next` is `undefined`: a page may have fewer memberships than
      * `limit`, or none. If nobody changes a membership meanwhile, it is on one page.
-     *
-     * @param page.before - the instant
-     * @param page.after - `next` of the page before; from the first one by default
-     * @param page.limit - the most memberships to return, 1 to 10,000; 100 by default
      */
-    readonly listEnding: (page: {
-      readonly projectId: string
-      readonly before: EndDateInput
-      readonly after?: string | undefined
-      readonly limit?: number | undefined
-    }) => Effect.Effect<EndingPage<CurrentMembership>, Failure | InvalidEndDate | ProjectNotFound>
+    readonly listEnding: (
+      page: EndingQuery,
+    ) => Effect.Effect<EndingPage<CurrentMembership>, Failure | InvalidEndDate | ProjectNotFound>
 
     /**
      * Adds a row to the audit trail that says who was shown the secret of a webhook or the data of an event,
      * as the API does. For hosts that show them to people. Fails with `ProjectNotFound`.
      */
     readonly recordShown: (
-      shown: Disclosure & { readonly projectId: string },
+      shown: DisclosureIn,
       origin?: OriginInput,
     ) => Effect.Effect<void, Failure | ProjectNotFound>
 
     /**
      * Returns the newest rows of the audit trail, newest first. Fails with `ProjectNotFound`.
-     *
-     * @param page.projectId - the project; `null` for what belongs to no project: API keys, and projects
-     *   that were created or deleted
-     * @param page.userId - returns only changes of this user's membership, with the bulk extensions that
-     *   applied to it
-     * @param page.after - the `cursor` of a row: returns only rows older than this one
-     * @param page.limit - the most rows to return, 1 to 10,000; 100 by default
      */
-    readonly history: (page: {
-      readonly projectId: string | null
-      readonly userId?: string | undefined
-      readonly after?: string | undefined
-      readonly limit?: number | undefined
-    }) => Effect.Effect<ReadonlyArray<AuditRow>, Failure | ProjectNotFound>
+    readonly history: (
+      page: HistoryPage,
+    ) => Effect.Effect<ReadonlyArray<AuditRow>, Failure | ProjectNotFound>
   }
 >()("@tenure/core/Memberships") {
   static readonly layer = (
@@ -809,5 +655,5 @@ export class Memberships extends Context.Service<
 
 const make = Effect.fnUntraced(function* (settings: MembershipsSettings) {
   const changes = yield* makeChanges(settings)
-  return Memberships.of({ ...changes, ...makeQueries(yield* MembershipStore) })
+  return Memberships.of({ ...changes, ...makeMembershipQueries(yield* MembershipStore) })
 })

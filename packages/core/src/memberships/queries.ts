@@ -1,0 +1,163 @@
+/** The methods of the memberships service that read. */
+
+import * as Effect from "effect/Effect"
+import { type OriginInput, readChangeContext } from "../base/change-context.ts"
+import { readArgument, readBranded, readPageSize, readProjectId } from "../base/input.ts"
+import * as Setting from "../base/setting.ts"
+import { currentUnixMillis } from "../base/time.ts"
+import { ProjectId, copyOwn, identifierFormat, isIdentifier } from "../base/values.ts"
+import { type EndDateInput, readEndDate } from "./end-date.ts"
+import {
+  AuditCursor,
+  type CurrentMembership,
+  type Disclosure,
+  type Member,
+  type Membership,
+  type MembershipState,
+  UserId,
+  disclosureActions,
+  membershipStates,
+  stateAt,
+  userIdsOption,
+} from "./membership.ts"
+import { EndingCursor, type MembershipStore } from "./store.ts"
+
+/** Which projects are listed. */
+export interface ProjectsPage {
+  /** Lists only projects with these ids; `"all"` by default. */
+  readonly within?: ReadonlySet<string> | "all" | undefined
+  /** Lists the projects after this id; from the first one by default. */
+  readonly after?: string | undefined
+  /** The most projects to return, 1 to 10,000; 100 by default. */
+  readonly limit?: number | undefined
+}
+
+/** Which memberships are listed. */
+export interface MembershipsPage {
+  readonly projectId: string
+  /** Lists only the memberships of these users, at most 1,000, and finds them by their keys. */
+  readonly userIds?: ReadonlyArray<string> | undefined
+  /** Lists only memberships in this state. */
+  readonly state?: MembershipState | undefined
+  /** Lists the memberships after this user id; from the first one by default. */
+  readonly after?: string | undefined
+  /** The most memberships to return, 1 to 10,000; 100 by default. */
+  readonly limit?: number | undefined
+}
+
+/** Which memberships that end soon are listed. */
+export interface EndingQuery {
+  readonly projectId: string
+  /** Lists memberships that end before this instant. */
+  readonly before: EndDateInput
+  /** `next` of the page before; from the first one by default. */
+  readonly after?: string | undefined
+  /** The most memberships to return, 1 to 10,000; 100 by default. */
+  readonly limit?: number | undefined
+}
+
+/** A disclosure in a project. */
+export interface DisclosureIn extends Disclosure {
+  readonly projectId: string
+}
+
+/** Which rows of the audit trail are listed. */
+export interface HistoryPage {
+  /** The project; `null` for API keys, and for projects that were created or deleted. */
+  readonly projectId: string | null
+  /** Lists only changes of this user's membership, with the bulk extensions that applied to it. */
+  readonly userId?: string | undefined
+  /** The `cursor` of a row: lists only rows older than this one. */
+  readonly after?: string | undefined
+  /** The most rows to return, 1 to 10,000; 100 by default. */
+  readonly limit?: number | undefined
+}
+
+const membershipState = Setting.optional(Setting.oneOf(membershipStates))
+
+const identifier = Setting.string(identifierFormat, isIdentifier)
+
+const shownAction = Setting.oneOf(disclosureActions)
+
+const current = (membership: Membership, at: number): CurrentMembership => ({
+  ...membership,
+  state: stateAt(membership, at),
+})
+
+/** Makes the methods that read from a store. */
+export const makeMembershipQueries = (store: MembershipStore["Service"]) => ({
+  findProject: Effect.fnUntraced(function* (projectId: string) {
+    return yield* store.findProject(yield* readProjectId(projectId))
+  }),
+
+  listProjects: Effect.fnUntraced(function* (page: ProjectsPage = {}) {
+    const { after, limit = 100, within = "all" } = copyOwn(page)
+    return yield* store.listProjects({
+      within,
+      after: after === undefined ? undefined : yield* readBranded("after", ProjectId, after),
+      limit: yield* readPageSize(limit),
+    })
+  }),
+
+  find: Effect.fnUntraced(function* (input: Member) {
+    const member = copyOwn(input)
+    const projectId = yield* readProjectId(member.projectId)
+    const userId = yield* readBranded("userId", UserId, member.userId)
+    const membership = yield* store.find(projectId, userId)
+    return current(membership, yield* currentUnixMillis)
+  }),
+
+  isActive: Effect.fnUntraced(function* (input: Member) {
+    const member = copyOwn(input)
+    const projectId = yield* readProjectId(member.projectId)
+    const userId = yield* readBranded("userId", UserId, member.userId)
+    const found = Effect.map(store.find(projectId, userId), ({ endDate }) => endDate)
+    const endDate = yield* Effect.catchTag(found, "MembershipNotFound", () => Effect.undefined)
+    return endDate !== undefined && stateAt({ endDate }, yield* currentUnixMillis) === "active"
+  }),
+
+  list: Effect.fnUntraced(function* (page: MembershipsPage) {
+    const { after, limit = 100, projectId, state: asked, userIds } = copyOwn(page)
+    const state = yield* readArgument("state", membershipState, asked)
+    const at = yield* currentUnixMillis
+    const memberships = yield* store.list(yield* readProjectId(projectId), {
+      after: after === undefined ? undefined : yield* readBranded("after", UserId, after),
+      limit: yield* readPageSize(limit),
+      userIds: yield* readArgument("userIds", userIdsOption, userIds),
+      only: state && { state, at },
+    })
+    return memberships.map((membership) => current(membership, at))
+  }),
+
+  listEnding: Effect.fnUntraced(function* (page: EndingQuery) {
+    const { after, before, limit = 100, projectId } = copyOwn(page)
+    const { memberships, next } = yield* store.listEnding(yield* readProjectId(projectId), {
+      before: yield* Effect.fromResult(readEndDate(before)),
+      after: after === undefined ? undefined : yield* readBranded("after", EndingCursor, after),
+      limit: yield* readPageSize(limit),
+    })
+    // The store lists only active ones, by its clock. By another one, some may have ended.
+    return { memberships: memberships.map((one) => ({ ...one, state: "active" as const })), next }
+  }),
+
+  recordShown: Effect.fnUntraced(function* (input: DisclosureIn, origin?: OriginInput) {
+    const { action, projectId, subject } = copyOwn(input)
+    const shown = {
+      action: yield* readArgument("action", shownAction, action),
+      subject: yield* readArgument("subject", identifier, subject),
+    }
+    const occasion = yield* readChangeContext(origin)
+    yield* store.recordShown(yield* readProjectId(projectId), shown, occasion)
+  }),
+
+  history: Effect.fnUntraced(function* (page: HistoryPage) {
+    const { after, limit = 100, projectId, userId } = copyOwn(page)
+    // Explicit, so that a project that was left out by mistake does not have the rows of others.
+    const id = projectId === null ? undefined : yield* readProjectId(projectId)
+    return yield* store.history(id, {
+      userId: userId === undefined ? undefined : yield* readBranded("userId", UserId, userId),
+      after: after === undefined ? undefined : yield* readBranded("after", AuditCursor, after),
+      limit: yield* readPageSize(limit),
+    })
+  }),
+})
