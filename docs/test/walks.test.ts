@@ -20,7 +20,7 @@ describe.each([
   { name: "memory", most: { extension: 30, poll: 27, delivery: 23 }, url: async () => "memory:" },
   {
     name: "PostgreSQL",
-    most: { extension: 36, poll: 31, delivery: 28 },
+    most: { extension: 37, poll: 32, delivery: 28 },
     url: () => freshDatabase(inject("databaseUrl"), "docs_walks"),
   },
 ])("$name", ({ most, url }) => {
