@@ -65,12 +65,22 @@ export {
   type TakeResult,
 } from "./limits/buckets.ts"
 export {
-  EndDate,
+  BulkExtensionNotFound,
+  BulkExtensionSettled,
+  BulkExtensionUndone,
+  adjustmentOf,
+  composeAdjustments,
+  composeLog,
   effectiveEndDate,
-  parseEndDate,
-  readEndDate,
-  type BulkMode,
-} from "./memberships/end-date.ts"
+  type Adjustment,
+  type BulkChange,
+  type BulkExtensionRecord,
+  type BulkPreview,
+  type ComposedBulkExtensions,
+  type LoggedBulkExtension,
+} from "./memberships/bulk-extension.ts"
+export { DurationText, addDuration } from "./memberships/duration.ts"
+export { EndDate, parseEndDate, readEndDate, type BulkMode } from "./memberships/end-date.ts"
 export {
   type Announcement,
   type AnnouncementOutcome,
@@ -105,13 +115,15 @@ export {
   positionOfCursor,
   type BulkExtension,
   type Change,
-  type Counts,
   type Ending,
   type EndingPage,
   type ExpiryStore,
   type Extension,
   type Grant,
   type Import,
+  type Undo,
+  type UndoFailure,
+  type UndoTarget,
 } from "./memberships/store.ts"
 export { ProjectDirectory } from "./shards/shard-map.ts"
 export type { StorePorts } from "./tenure.ts"

@@ -59,18 +59,29 @@ export const instantFormat =
   "a valid Date, text such as 2027-01-01T00:00:00.000Z, or whole milliseconds since the epoch, in the years 0000 to 9999"
 
 const earliest = -62_167_219_200_000
-const latest = 253_402_300_799_999
+
+/** The last instant of the year 9999. */
+export const latestInstant = 253_402_300_799_999
 
 // The Gregorian calendar repeats every 400 years. Adding 400 years and subtracting them again avoids
 // a special case of Date.UTC, which takes the years 0 to 99 as 1900 to 1999.
 const millisPer400Years = 146_097 * 86_400_000
+
+/**
+ * Returns the beginning of a day in UTC, in milliseconds since the epoch.
+ *
+ * @param month - from 0 for January
+ */
+export const utcMillis = (year: number, month: number, day: number): number =>
+  Date.UTC(year + 400, month, day) - millisPer400Years
 
 const daysInMonth = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
 
 const isLeapYear = (year: number): boolean =>
   year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0)
 
-const lengthOfMonth = (year: number, month: number): number =>
+/** The number of days in a month, from 1 for January. */
+export const lengthOfMonth = (year: number, month: number): number =>
   month === 2 && isLeapYear(year) ? 29 : (daysInMonth[month - 1] ?? 0)
 
 /** The decimal number in `text` from `start` to `end`, or NaN if a character is not a digit. */
@@ -116,13 +127,12 @@ export const parseInstant = (text: string): number | undefined => {
     minute <= 59 &&
     second <= 59
   if (!exists) return undefined
-  const millis = Date.UTC(year + 400, month - 1, day, hour, minute, second, millisecond)
-  return millis - millisPer400Years
+  return utcMillis(year, month - 1, day) + ((hour * 60 + minute) * 60 + second) * 1000 + millisecond
 }
 
 /** Tells whether a number is whole milliseconds in the years 0000 to 9999. */
 export const isInstant = (millis: number): boolean =>
-  Number.isInteger(millis) && millis >= earliest && millis <= latest
+  Number.isInteger(millis) && millis >= earliest && millis <= latestInstant
 
 /** Converts what a host passes to milliseconds. Returns `undefined` if it is invalid. */
 export const readInstant = (input: InstantInput): number | undefined => {

@@ -67,6 +67,7 @@ export const knownEventTypes = {
   imported: EventType("memberships.imported"),
   extended: EventType("membership.extended"),
   bulkExtended: EventType("memberships.extended"),
+  extensionUndone: EventType("memberships.extension_undone"),
   ended: EventType("membership.ended"),
   expiring: EventType("membership.expiring"),
   expired: EventType("membership.expired"),

@@ -6,6 +6,11 @@ import type { ProjectNotFound } from "../base/values.ts"
 import type { EventNotFound } from "../events/event.ts"
 import type { CursorExpired } from "../events/feed-store.ts"
 import type { ApiKeyNotFound } from "../keys/api-key.ts"
+import type {
+  BulkExtensionNotFound,
+  BulkExtensionSettled,
+  BulkExtensionUndone,
+} from "../memberships/bulk-extension.ts"
 import {
   type EndDateNotInFuture,
   type InvalidEndDate,
@@ -64,6 +69,9 @@ export type ApiError =
   | WebhookLimitReached
   | Pick<ProjectNotFound, "_tag">
   | Pick<MembershipNotFound, "_tag">
+  | Pick<BulkExtensionNotFound, "_tag">
+  | Pick<BulkExtensionUndone, "_tag">
+  | Pick<BulkExtensionSettled, "_tag">
   | Pick<WebhookNotFound, "_tag">
   | Pick<WebhookDisabled, "_tag">
   | Pick<EventNotFound, "_tag">
@@ -133,6 +141,11 @@ export const apiErrors = {
     code: "MEMBERSHIP_NOT_FOUND",
     messages: ["The membership was not found."],
   },
+  BulkExtensionNotFound: {
+    status: 404,
+    code: "BULK_EXTENSION_NOT_FOUND",
+    messages: ["The bulk extension was not found."],
+  },
   WebhookNotFound: {
     status: 404,
     code: "WEBHOOK_NOT_FOUND",
@@ -164,6 +177,16 @@ export const apiErrors = {
     code: "END_DATE_CONFLICT",
     messages: ["The membership has another end date than expected_end_date."],
     details: ({ currentEndDate }) => ({ current_end_date: formatEndDate(currentEndDate) }),
+  },
+  BulkExtensionUndone: {
+    status: 409,
+    code: "BULK_EXTENSION_UNDONE",
+    messages: ["The bulk extension is undone already."],
+  },
+  BulkExtensionSettled: {
+    status: 409,
+    code: "BULK_EXTENSION_SETTLED",
+    messages: ["The bulk extension is too old to be undone."],
   },
   WebhookDisabled: {
     status: 409,

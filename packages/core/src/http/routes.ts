@@ -125,6 +125,16 @@ export const routes = {
     pattern: "/v2/projects/:project_id/memberships/extend",
     role: "client",
   },
+  "memberships.bulkExtensions": {
+    method: "GET",
+    pattern: "/v2/projects/:project_id/bulk-extensions",
+    role: "client",
+  },
+  "memberships.undoBulkExtension": {
+    method: "POST",
+    pattern: "/v2/projects/:project_id/bulk-extensions/:bulk_extension_id/undo",
+    role: "operator",
+  },
   "memberships.import": {
     method: "POST",
     pattern: "/v2/projects/:project_id/memberships/import",
@@ -304,6 +314,7 @@ const routeNoParams: PathParams = {
   user_id: "",
   webhook_id: "",
   event_id: "",
+  bulk_extension_id: "",
   key_id: "",
 }
 

@@ -7,6 +7,7 @@ import {
   type InstantInput,
   instantFormat,
   isInstant,
+  latestInstant,
   parseInstant,
   readInstant,
 } from "../base/time.ts"
@@ -29,6 +30,9 @@ export const EndDate = brandedWhere<number, EndDate>(
 )
 
 const brand = branded<number, EndDate>()
+
+/** The last end date: the last instant of the year 9999. */
+export const lastEndDate = brand(latestInstant)
 
 /** The numbers a client may send: 13 digits, in milliseconds since the epoch. */
 export const timestampFormat = { minimum: 1_000_000_000_000, maximum: 9_999_999_999_999 }
@@ -145,48 +149,4 @@ export const bulkModeNames = {
 export interface OrderedEndDate {
   readonly endDate: EndDate
   readonly order: number
-}
-
-/** The bulk extensions still relevant to a project's end dates. */
-export interface BulkState {
-  /** The last one to overwrite every date. */
-  readonly set: OrderedEndDate | undefined
-  /**
-   * The extend-only ones since then, oldest first. Each has an earlier date than its predecessor,
-   * because others make no difference. Among those after a member's own date, the first therefore has
-   * the latest date.
-   */
-  readonly floors: ReadonlyArray<OrderedEndDate>
-}
-
-/** No bulk extensions. */
-export const noBulkExtensions: BulkState = { set: undefined, floors: [] }
-
-/** Adds the newest bulk extension. */
-export const addBulkExtension = (
-  { floors, set }: BulkState,
-  mode: BulkMode,
-  placed: OrderedEndDate,
-): BulkState => {
-  switch (mode) {
-    case "set":
-      return { set: placed, floors: [] }
-    case "neverShorten":
-      return { set, floors: [...floors.filter((one) => one.endDate > placed.endDate), placed] }
-  }
-}
-
-/** Returns the earliest date a bulk extension may have given to members, if any. */
-export const earliestEndDate = ({ floors, set }: BulkState): EndDate | undefined =>
-  // Each floor has an earlier date than the one before.
-  [set, floors.at(-1)].reduce<OrderedEndDate | undefined>(
-    (one, other) => (one === undefined || (other && other.endDate < one.endDate) ? other : one),
-    undefined,
-  )?.endDate
-
-/** Returns a member's effective end date. */
-export const effectiveEndDate = ({ floors, set }: BulkState, own: OrderedEndDate): EndDate => {
-  const base = set !== undefined && set.order > own.order ? set : own
-  const floor = floors.find(({ order }) => order > base.order)
-  return floor !== undefined && floor.endDate > base.endDate ? floor.endDate : base.endDate
 }

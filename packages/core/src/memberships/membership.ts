@@ -6,8 +6,10 @@ import * as Result from "effect/Result"
 import type { Origin } from "../base/change-context.ts"
 import { InvalidInput } from "../base/errors.ts"
 import * as Setting from "../base/setting.ts"
+import type { Millis } from "../base/time.ts"
 import { type ProjectId, brandedWhere, copyOwn } from "../base/values.ts"
 import type { Event } from "../events/event.ts"
+import { type BulkChange, type LoggedBulkExtension, adjust, composeLog } from "./bulk-extension.ts"
 import {
   type BulkMode,
   type EndDate,
@@ -131,6 +133,10 @@ export const membershipActions = [
   "bulk_extended",
   // All memberships in the project, except those with a later end date.
   "bulk_lengthened",
+  // All memberships in the project, by a duration.
+  "bulk_extended_by",
+  // A bulk extension was undone.
+  "bulk_undone",
   "ended",
   // A reminder was published.
   "expiring",
@@ -141,11 +147,12 @@ export const membershipActions = [
 /** A membership action in the audit trail. */
 export type MembershipAction = (typeof membershipActions)[number]
 
-/** The audit action for each bulk mode. */
+/** The audit action for each kind of bulk extension. */
 export const bulkActions = {
   set: "bulk_extended",
   neverShorten: "bulk_lengthened",
-} as const satisfies Record<BulkMode, MembershipAction>
+  extendBy: "bulk_extended_by",
+} as const satisfies Record<BulkChange["mode"], MembershipAction>
 
 /** A cursor in the audit trail: two numbers only the store understands. */
 export type AuditCursor = Branded<string, "@tenure/core/AuditCursor">
@@ -207,7 +214,7 @@ export interface AuditRow {
   /** `undefined` for a bulk extension, for other objects, and after an erasure. */
   readonly userId: UserId | undefined
   readonly action: AuditAction
-  /** The id of a webhook, event, API key or project; `undefined` for memberships. */
+  /** The id of a webhook, event, API key, project or bulk extension; `undefined` for one membership. */
   readonly subject: string | undefined
   readonly origin: Origin
   /** The origin's API key name; `undefined` without a name or without an API key. */
@@ -216,8 +223,10 @@ export interface AuditRow {
   readonly reason: Reason | undefined
   /** The end date before; `undefined` if there was none, or if there were many. */
   readonly from: EndDate | undefined
-  /** The end date after; `undefined` if the membership was ended. */
+  /** The end date after; `undefined` if the membership was ended, or if there are many. */
   readonly to: EndDate | undefined
+  /** How much later all memberships end, in milliseconds; only for a bulk extension by a duration. */
+  readonly by: Millis | undefined
   /** When it happened, in milliseconds since the epoch. */
   readonly at: number
 }
@@ -253,12 +262,36 @@ export const userIdsOption = Setting.optional(
   ),
 )
 
-const isBulk = ({ action }: AuditRow): boolean =>
-  action === "bulk_extended" || action === "bulk_lengthened"
+/** Returns the bulk extension in an audit row; `undefined` for other rows. */
+const bulkChangeOf = ({ action, by, to }: AuditRow): BulkChange | undefined => {
+  switch (action) {
+    case "bulk_extended":
+      return to && { mode: "set", endDate: to }
+    case "bulk_lengthened":
+      return to && { mode: "neverShorten", endDate: to }
+    case "bulk_extended_by":
+      return by && { mode: "extendBy", by }
+    default:
+      return undefined
+  }
+}
+
+/** A bulk extension since the last change to one membership. */
+interface BulkRow extends LoggedBulkExtension {
+  readonly id: string | undefined
+  /** Whether it changed the end date when it was made. */
+  readonly hadEffect: boolean
+}
+
+/** Returns the end date that bulk extensions make of a member's own one. */
+const dateAfter = (own: number, bulk: ReadonlyArray<BulkRow>): number => {
+  const [first] = composeLog(bulk)
+  return first === undefined ? own : adjust(own, first)
+}
 
 /**
  * Selects a membership's changes from a project's whole trail: its own, and the bulk extensions it was
- * subject to.
+ * subject to, with those that were undone.
  *
  * @param rows - the project's trail, oldest first
  * @param isMember - whether the membership exists now
@@ -271,17 +304,37 @@ export const changesOfUser = (
   const first = rows.find((row) => row.userId === userId)
   const existed = first === undefined ? isMember : first.from !== undefined
   // An unknown date, deleted from the trail, counts as earlier than any other.
-  let date = existed ? -Infinity : undefined
+  let own = existed ? -Infinity : undefined
+  let bulk: ReadonlyArray<BulkRow> = []
+
+  const ownChange = ({ action, to }: AuditRow): boolean => {
+    if (action === "expiring" || action === "expired") return true
+    own = to
+    bulk = []
+    return true
+  }
+
+  const bulkExtension = (date: number, row: AuditRow, change: BulkChange): boolean => {
+    const before = dateAfter(date, bulk)
+    const made = { id: row.subject, order: 0, change, isUndone: false, hadEffect: true }
+    const hadEffect = change.mode !== "neverShorten" || before < change.endDate
+    bulk = [...bulk, { ...made, hadEffect }]
+    return hadEffect
+  }
+
+  const undoing = (date: number, { subject }: AuditRow): boolean => {
+    const before = dateAfter(date, bulk)
+    const undone = bulk.find(({ id, isUndone }) => id === subject && !isUndone)
+    bulk = bulk.map((one) => (one === undone ? { ...one, isUndone: true } : one))
+    return undone !== undefined && (undone.hadEffect || dateAfter(date, bulk) !== before)
+  }
+
   return rows.filter((row) => {
-    if (row.userId === userId) {
-      date = row.to
-      return true
-    }
-    const { to = -Infinity } = row
-    const applies =
-      isBulk(row) && date !== undefined && (row.action === "bulk_extended" || date < to)
-    if (applies) date = to
-    return applies
+    if (row.userId === userId) return ownChange(row)
+    if (own === undefined) return false
+    if (row.action === "bulk_undone") return undoing(own, row)
+    const change = bulkChangeOf(row)
+    return change !== undefined && bulkExtension(own, row, change)
   })
 }
 

@@ -6,64 +6,48 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import {
   type IdempotencyConflict,
-  type IdempotencyKey,
-  type IdempotencyKeyInput,
-  type IdempotencyMismatch,
   type OriginInput,
-  type ReplayedResponse,
   attachIdempotencyKey,
   hostOrigin,
-  isReplayedResponse,
   notifyReplay,
   readChangeContext,
-  readIdempotencyKey,
   readOrigin,
 } from "../base/change-context.ts"
 import type { InvalidInput, StoreUnavailable } from "../base/errors.ts"
-import { readArgument, readBranded, readInstantArgument, readProjectId } from "../base/input.ts"
+import { readBranded, readProjectId } from "../base/input.ts"
 import { ProjectDeletions } from "../base/project-deletions.ts"
 import * as Setting from "../base/setting.ts"
 import { currentUnixMillis } from "../base/time.ts"
-import type { ProjectId } from "../base/values.ts"
 import { type ProjectNotFound, copyOwn } from "../base/values.ts"
+import { Hooks, knownEventTypes } from "../events/event.ts"
+import type { BulkExtensionRecord } from "./bulk-extension.ts"
 import {
-  type Event,
-  type EventDraft,
-  type EventDraftData,
-  type EventType,
-  Hooks,
-  draftEvent,
-  knownEventTypes,
-  newEventId,
-} from "../events/event.ts"
+  type BulkExtensionsPage,
+  type BulkResult,
+  type ExtendingAll,
+  type UndoingBulkExtension,
+  makeBulkChanges,
+} from "./bulk-extensions.ts"
+import { type Changing, changeEvent, readOnce, readReason, reportChange } from "./changing.ts"
 import {
-  type BulkMode,
-  EndDate,
   type EndDateInput,
   type EndDateNotInFuture,
   type InvalidEndDate,
-  bulkModeNames,
   bulkModes,
-  endDateNotInFuture,
   formatEndDate,
   readEndDate,
-  readFutureEndDate,
 } from "./end-date.ts"
+import { type ExtendingMember, makeExtend } from "./extensions.ts"
 import {
   type AuditRow,
   type CurrentMembership,
   type EndDateConflict,
-  type EndsLater,
   type ImportRow,
   type Member,
   type Membership,
   type MembershipNotFound,
   type ProjectSummary,
-  Reason,
   UserId,
-  endDateConflict,
-  isEndsLater,
-  laterOf,
   readImport,
 } from "./membership.ts"
 import {
@@ -74,130 +58,30 @@ import {
   type ProjectsPage,
   makeMembershipQueries,
 } from "./queries.ts"
-import { type Change, type EndingPage, MembershipStore } from "./store.ts"
-
-const bulkMode = Setting.optional(Setting.oneOf(bulkModes))
-
-const absent = Effect.succeed(undefined)
-
-const modeOf = (given: BulkMode | undefined): Effect.Effect<BulkMode | undefined, InvalidInput> =>
-  given === undefined ? absent : readArgument("mode", bulkMode, given)
-
-const reasonOf = ({ reason }: Changing): Effect.Effect<Reason | undefined, InvalidInput> =>
-  reason === undefined ? absent : readBranded("reason", Reason, reason)
-
-const expectedOf = (
-  given: EndDateInput | undefined,
-): Effect.Effect<EndDate | undefined, InvalidInput> =>
-  given === undefined ? absent : Effect.map(readInstantArgument("expectedEndDate", given), EndDate)
-
-const notDry = Effect.succeed(false)
-
-const isDryRun = ({ dryRun }: Extending): Effect.Effect<boolean, InvalidInput> =>
-  dryRun === undefined ? notDry : readArgument("dryRun", Setting.boolean, dryRun)
-
-/** Reads the idempotency key of a call, whose arguments the other parameters have. */
-const onceOf = (
-  { idempotencyKey }: Changing,
-  { origin, projectId, reason }: Omit<Change, "event">,
-  type: EventType,
-  data: unknown,
-  ...conditions: ReadonlyArray<unknown>
-): Effect.Effect<IdempotencyKey | undefined, InvalidInput> =>
-  idempotencyKey === undefined
-    ? absent
-    : readIdempotencyKey(idempotencyKey, origin.keyId, type, projectId, data, reason, ...conditions)
-
-/**
- * Reads the end date of an extension. Unless it is a dry run, with an idempotency key it may have passed, because the
- * extension may have been made before.
- */
-const dateOf = (
-  { dryRun, endDate, idempotencyKey }: Extending,
-  at: number,
-): Effect.Effect<EndDate, InvalidEndDate | EndDateNotInFuture> =>
-  Effect.fromResult(
-    idempotencyKey === undefined || dryRun === true
-      ? readFutureEndDate(endDate, at)
-      : readEndDate(endDate),
-  )
-
-/** Reads an extension of a membership. Of several errors, the first in this order counts. */
-const readExtension = Effect.fnUntraced(function* (
-  extending: ExtendingMember,
-  origin: OriginInput,
-  at: number,
-) {
-  return {
-    endDate: yield* dateOf(extending, at),
-    projectId: yield* readProjectId(extending.projectId),
-    userId: yield* readBranded("userId", UserId, extending.userId),
-    expectedEndDate: yield* expectedOf(extending.expectedEndDate),
-    mode: yield* modeOf(extending.mode),
-    reason: yield* reasonOf(extending),
-    isDry: yield* isDryRun(extending),
-    origin: yield* readOrigin(origin),
-  }
-})
-
-type Extension = Effect.Success<ReturnType<typeof readExtension>>
+import { type EndingPage, MembershipStore, type UndoFailure } from "./store.ts"
 
 /** The methods that change something. */
 type Changes = Pick<
   Memberships["Service"],
-  "createProject" | "deleteProject" | "grant" | "import" | "extend" | "extendAll" | "end" | "erase"
+  | "createProject"
+  | "deleteProject"
+  | "grant"
+  | "import"
+  | "extend"
+  | "extendAll"
+  | "undoBulkExtension"
+  | "bulkExtensions"
+  | "end"
+  | "erase"
 >
 
 /** Makes the methods that change something. */
-const makeChanges = Effect.fnUntraced(function* ({
-  bulk: defaultMode,
-}: MembershipsSettings): Effect.fn.Return<Changes, never, MembershipStore> {
-  const hooks = yield* Hooks
+const makeChanges = Effect.fnUntraced(function* (
+  settings: MembershipsSettings,
+): Effect.fn.Return<Changes, never, MembershipStore> {
   const deletions = yield* ProjectDeletions
   const store = yield* MembershipStore
-  const crypto = yield* WebCrypto
-
-  /** The event of a change, with fields of the client in the data. */
-  const eventOf = (
-    { at, origin, projectId, reason }: Omit<Change, "event">,
-    type: EventType,
-    data: EventDraftData,
-  ): EventDraft =>
-    draftEvent({
-      id: newEventId(crypto, at),
-      projectId,
-      type,
-      at,
-      traceparent: origin.traceparent,
-      // JSON has no reason where it is undefined.
-      data: { ...data, request_id: origin.requestId ?? null, reason },
-    })
-
-  /** Makes an extension. If its date has passed, it may only have been made before. */
-  const extendBy = <A, E>(
-    { at, endDate, once, projectId }: Change & { readonly endDate: EndDate },
-    extend: Effect.Effect<A, E>,
-  ): Effect.Effect<
-    A | ReplayedResponse,
-    E | EndDateNotInFuture | IdempotencyMismatch | StoreUnavailable
-  > =>
-    once === undefined || endDate > at
-      ? extend
-      : Effect.flatMap(store.recall(once, projectId), (known) =>
-          known === undefined ? Effect.fail(endDateNotInFuture) : Effect.succeed(known),
-        )
-
-  /** Returns what a bulk extension would. */
-  const foresee = (projectId: ProjectId, mode: BulkMode, endDate: EndDate) =>
-    mode === "set"
-      ? Effect.map(store.count(projectId, endDate), ({ later, total }) => ({
-          total,
-          wouldShorten: later,
-        }))
-      : Effect.map(store.findProject(projectId), ({ memberships }) => ({
-          total: memberships,
-          wouldShorten: 0,
-        }))
+  const services = { store, hooks: yield* Hooks, crypto: yield* WebCrypto }
 
   /** Reads a change of a project. */
   const projectChangeOf = Effect.fnUntraced(function* (
@@ -213,54 +97,6 @@ const makeChanges = Effect.fnUntraced(function* ({
       projectId,
       occasion: yield* attachIdempotencyKey(occasion, idempotencyKey, name, projectId),
     }
-  })
-
-  /** Tells the host of a change, or the caller that it was made before. */
-  const announce = (changed: Change, result: Event | ReplayedResponse): Effect.Effect<void> =>
-    isReplayedResponse(result) ? notifyReplay(changed, result) : hooks.event(result)
-
-  /** Announces an extension. Returns the end date that the membership has afterwards. */
-  const announceExtension = (
-    changed: Change & { readonly endDate: EndDate },
-    result: Event | EndsLater | ReplayedResponse,
-  ): Effect.Effect<EndDate> => {
-    if (isEndsLater(result)) return Effect.succeed(result.endDate)
-    const endDate =
-      isReplayedResponse(result) && result.answer !== ""
-        ? EndDate(Number(result.answer))
-        : changed.endDate
-    return Effect.as(announce(changed, result), endDate)
-  }
-
-  /** Returns what an extension would return, or fails as it would. */
-  const tryExtension = (extension: Extension) => {
-    const { endDate, expectedEndDate, projectId, userId } = extension
-    return Effect.flatMap(store.find(projectId, userId), (membership) => {
-      const conflict = endDateConflict(membership, expectedEndDate)
-      if (conflict !== undefined) return Effect.fail(conflict)
-      const later = laterOf(membership.endDate, extension)
-      return Effect.succeed({ projectId, userId, endDate: later?.endDate ?? endDate })
-    })
-  }
-
-  const performExtension = Effect.fnUntraced(function* (
-    extending: Extending,
-    extension: Extension,
-    at: number,
-  ) {
-    const { endDate, expectedEndDate, mode, origin, projectId, reason, userId } = extension
-    const data = {
-      project_id: projectId,
-      user_id: userId,
-      new_end_date: formatEndDate(endDate),
-    }
-    const asked = { projectId, origin, reason, at }
-    const type = knownEventTypes.extended
-    const once = yield* onceOf(extending, asked, type, data, expectedEndDate, mode)
-    const event = eventOf(asked, type, data)
-    const changed = { ...asked, event, userId, endDate, expectedEndDate, mode, once }
-    const result = yield* extendBy(changed, store.extend(changed))
-    return { projectId, userId, endDate: yield* announceExtension(changed, result) }
   })
 
   return {
@@ -293,18 +129,18 @@ const makeChanges = Effect.fnUntraced(function* ({
         user_id: userId,
         new_end_date: formatEndDate(endDate),
       }
-      const reason = yield* reasonOf(membership)
+      const reason = yield* readReason(membership)
       const origin = yield* readOrigin(originInput)
       const asked = { projectId, origin, reason, at }
-      const once = yield* onceOf(membership, asked, knownEventTypes.granted, data)
+      const once = yield* readOnce(membership, asked, knownEventTypes.granted, data)
       const changed = {
         ...asked,
-        event: eventOf(asked, knownEventTypes.granted, data),
+        event: changeEvent(services, asked, knownEventTypes.granted, data),
         userId,
         endDate,
         once,
       }
-      yield* announce(changed, yield* store.grant(changed))
+      yield* reportChange(services, changed, yield* store.grant(changed))
       return { projectId, userId, endDate }
     }),
 
@@ -313,76 +149,41 @@ const makeChanges = Effect.fnUntraced(function* ({
       const at = yield* currentUnixMillis
       const projectId = yield* readProjectId(project.projectId)
       const memberships = yield* Effect.fromResult(readImport(project.memberships))
-      const reason = yield* reasonOf(project)
+      const reason = yield* readReason(project)
       const origin = yield* readOrigin(originInput)
       const data = { project_id: projectId, total: memberships.length }
       const asked = { projectId, origin, reason, at }
-      const once = yield* onceOf(project, asked, knownEventTypes.imported, memberships)
+      const once = yield* readOnce(project, asked, knownEventTypes.imported, memberships)
       const changed = {
         ...asked,
-        event: eventOf(asked, knownEventTypes.imported, data),
+        event: changeEvent(services, asked, knownEventTypes.imported, data),
         memberships,
         once,
       }
-      yield* announce(changed, yield* store.import(changed))
+      yield* reportChange(services, changed, yield* store.import(changed))
     }),
 
-    extend: Effect.fnUntraced(function* (input, originInput = hostOrigin) {
-      const extending = copyOwn(input)
-      const at = yield* currentUnixMillis
-      const extension = yield* readExtension(extending, originInput, at)
-      return extension.isDry
-        ? yield* tryExtension(extension)
-        : yield* performExtension(extending, extension, at)
-    }),
+    extend: makeExtend(services),
 
-    extendAll: Effect.fnUntraced(function* (input, originInput = hostOrigin) {
-      const project = copyOwn(input)
-      const at = yield* currentUnixMillis
-      const endDate = yield* dateOf(project, at)
-      const projectId = yield* readProjectId(project.projectId)
-      const mode = (yield* modeOf(project.mode)) ?? defaultMode
-      const reason = yield* reasonOf(project)
-      const origin = yield* readOrigin(originInput)
-      if (yield* isDryRun(project)) {
-        return { endDate, ...(yield* foresee(projectId, mode, endDate)) }
-      }
-      const data = {
-        project_id: projectId,
-        new_end_date: formatEndDate(endDate),
-        // JSON has no mode where it is undefined.
-        mode: mode === "set" ? undefined : bulkModeNames[mode],
-      }
-      const asked = { projectId, origin, reason, at }
-      const once = yield* onceOf(project, asked, knownEventTypes.bulkExtended, data)
-      const changed = {
-        ...asked,
-        event: eventOf(asked, knownEventTypes.bulkExtended, data),
-        endDate,
-        mode,
-        once,
-      }
-      const result = yield* extendBy(changed, store.extendAll(changed))
-      if (isReplayedResponse(result)) {
-        yield* notifyReplay(changed, result)
-        return { endDate, total: Number(result.answer) }
-      }
-      yield* hooks.event(result.event)
-      return { endDate, total: result.total }
-    }),
+    ...makeBulkChanges(services, settings),
 
     end: Effect.fnUntraced(function* (input, originInput = hostOrigin) {
       const member = copyOwn(input)
       const at = yield* currentUnixMillis
       const projectId = yield* readProjectId(member.projectId)
       const userId = yield* readBranded("userId", UserId, member.userId)
-      const reason = yield* reasonOf(member)
+      const reason = yield* readReason(member)
       const origin = yield* readOrigin(originInput)
       const data = { project_id: projectId, user_id: userId }
       const asked = { projectId, origin, reason, at }
-      const once = yield* onceOf(member, asked, knownEventTypes.ended, data)
-      const changed = { ...asked, event: eventOf(asked, knownEventTypes.ended, data), userId, once }
-      yield* announce(changed, yield* store.end(changed))
+      const once = yield* readOnce(member, asked, knownEventTypes.ended, data)
+      const changed = {
+        ...asked,
+        event: changeEvent(services, asked, knownEventTypes.ended, data),
+        userId,
+        once,
+      }
+      yield* reportChange(services, changed, yield* store.end(changed))
     }),
 
     erase: Effect.fnUntraced(function* (input, originInput) {
@@ -393,40 +194,16 @@ const makeChanges = Effect.fnUntraced(function* ({
       const occasion = yield* attachIdempotencyKey(now, idempotencyKey, "erase", projectId, userId)
       const asked = { ...occasion, projectId, reason: undefined }
       const data = { project_id: projectId, user_id: null }
-      const changed = { ...asked, event: eventOf(asked, knownEventTypes.ended, data), userId }
+      const changed = {
+        ...asked,
+        event: changeEvent(services, asked, knownEventTypes.ended, data),
+        userId,
+      }
       const erased = yield* store.erase(changed)
-      if (erased !== undefined) yield* announce(changed, erased)
+      if (erased !== undefined) yield* reportChange(services, changed, erased)
     }),
   }
 })
-
-/** What every change of memberships takes. */
-export interface Changing {
-  /** Why: 1 to 500 characters, which the audit trail and the event of the change keep. */
-  readonly reason?: string | undefined
-  /**
-   * Makes the change once, however often the call is repeated within 24 hours: 1 to 255 visible
-   * characters of ASCII. Each `keyId` of an origin has idempotency keys of its own.
-   */
-  readonly idempotencyKey?: IdempotencyKeyInput | undefined
-}
-
-/** How something is extended. */
-export interface Extending extends Changing {
-  /** The new end date, in the future. */
-  readonly endDate: EndDateInput
-  /**
-   * If true, nothing is changed, recorded or published. The result, or the failure, is that of the same
-   * call without it.
-   */
-  readonly dryRun?: boolean | undefined
-}
-
-/** How a membership is extended. */
-export interface ExtendingMember extends Member, Extending {
-  readonly expectedEndDate?: EndDateInput | undefined
-  readonly mode?: BulkMode | undefined
-}
 
 /** The options of memberships. */
 export const membershipsOptions = Setting.object({
@@ -435,6 +212,8 @@ export const membershipsOptions = Setting.object({
    * date (`"set"`), or leaves those as they are (`"neverShorten"`). Default: `"set"`.
    */
   bulk: Setting.withDefault(Setting.oneOf(bulkModes), "set"),
+  /** For how long a bulk extension can be undone. Default: `"30 days"`. */
+  undoPeriod: Setting.withDefault(Setting.duration(), "30 days"),
 })
 
 /** The options as a host passes them. */
@@ -442,15 +221,6 @@ export interface MembershipsOptions extends Setting.InputOf<typeof membershipsOp
 
 /** The options as the library uses them. */
 export interface MembershipsSettings extends Setting.OutputOf<typeof membershipsOptions> {}
-
-/** The result of a bulk extension. */
-export interface BulkExtended {
-  readonly endDate: EndDate
-  /** The number of memberships of the project, with those that were left as they are. */
-  readonly total: number
-  /** Of a dry run, the number of memberships that would end earlier than they do now. */
-  readonly wouldShorten?: number
-}
 
 type Failure = InvalidInput | StoreUnavailable
 
@@ -548,10 +318,15 @@ export class Memberships extends Context.Service<
      * the end date that it has afterwards. Fails with `InvalidEndDate`, `EndDateNotInFuture`, `MembershipNotFound` or
      * `EndDateConflict`.
      *
+     * With `by`, the membership ends later by a duration, added in UTC: a day that a month lacks becomes its last one.
+     * Such a call needs an idempotency key or the expected end date, because a repetition would extend again.
+     *
      * @param membership.mode - whether a membership that ends later is set, too (`"set"`, the default), or left
      *   as it is (`"neverShorten"`): then nothing is recorded or published
      * @param membership.expectedEndDate - if given, only a membership that has this end date is changed:
      *   of several callers that read a date and set another, one succeeds
+     * @param membership.from - from when the duration counts: `"end"`, `"now"`, or the `"later"` of both (the
+     *   default), which renews a membership that has ended from now
      */
     readonly extend: (
       membership: ExtendingMember,
@@ -562,20 +337,36 @@ export class Memberships extends Context.Service<
     >
 
     /**
-     * Sets the end date of all memberships of a project to a future date. Fails with
-     * `InvalidEndDate`, `EndDateNotInFuture` or `ProjectNotFound`. A dry run reads all memberships of
-     * the project.
+     * Sets the end date of all memberships of a project to a future date, or ends all of them later by a duration,
+     * expired ones too. Fails with `InvalidEndDate`, `EndDateNotInFuture` or `ProjectNotFound`. A dry run reads all
+     * memberships of the project.
      *
      * @param project.mode - whether memberships that end later are set, too (`"set"`), or left as they are
      *   (`"neverShorten"`); the option `bulk` by default
+     * @param project.by - in weeks, days, hours, minutes and seconds, at most ten years; needs an idempotency key
      */
     readonly extendAll: (
-      project: Extending & { readonly projectId: string; readonly mode?: BulkMode | undefined },
+      project: ExtendingAll,
       origin?: OriginInput,
     ) => Effect.Effect<
-      BulkExtended,
+      BulkResult,
       ChangeFailure | InvalidEndDate | EndDateNotInFuture | ProjectNotFound
     >
+
+    /**
+     * Undoes a bulk extension: every membership has the end date again that it would have without it. Dates that were
+     * set for one membership since then stay. Fails with `ProjectNotFound`, `BulkExtensionNotFound`,
+     * `BulkExtensionUndone` or, if it is too old, `BulkExtensionSettled`.
+     */
+    readonly undoBulkExtension: (
+      undoing: UndoingBulkExtension,
+      origin?: OriginInput,
+    ) => Effect.Effect<BulkResult, ChangeFailure | UndoFailure>
+
+    /** Returns the bulk extensions of a project, newest first. Fails with `ProjectNotFound`. */
+    readonly bulkExtensions: (
+      page: BulkExtensionsPage,
+    ) => Effect.Effect<ReadonlyArray<BulkExtensionRecord>, Failure | ProjectNotFound>
 
     /** Removes a membership. Fails with `MembershipNotFound`. */
     readonly end: (

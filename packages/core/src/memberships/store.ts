@@ -13,7 +13,15 @@ import type {
 import type { InvalidInput, StoreUnavailable } from "../base/errors.ts"
 import type { Millis } from "../base/time.ts"
 import { type ProjectId, type ProjectNotFound, brandedWhere } from "../base/values.ts"
-import type { Event, EventDraft } from "../events/event.ts"
+import type { Event, EventDraft, EventId } from "../events/event.ts"
+import type {
+  BulkChange,
+  BulkExtensionNotFound,
+  BulkExtensionRecord,
+  BulkExtensionSettled,
+  BulkExtensionUndone,
+  BulkPreview,
+} from "./bulk-extension.ts"
 import type { BulkMode, EndDate } from "./end-date.ts"
 import type { DecideAnnouncement } from "./expiry.ts"
 import type {
@@ -60,24 +68,34 @@ export interface Import extends Change {
   readonly memberships: ReadonlyArray<DatedMembership>
 }
 
-/** A new end date for all memberships in a project. */
+/** A change to all memberships in a project. Its event's id is the id of the bulk extension. */
 export interface BulkExtension extends Change {
-  readonly endDate: EndDate
-  readonly mode: BulkMode
+  readonly bulk: BulkChange
 }
 
-/** A bulk extension's result. */
+/** Which bulk extension is undone. */
+export interface UndoTarget {
+  readonly bulkExtensionId: EventId
+  /** Only if it was made after this instant, in milliseconds since the epoch. */
+  readonly madeAfter: number
+}
+
+/** The undoing of a bulk extension. */
+export interface Undo extends Change, UndoTarget {}
+
+/** The result of a change to all memberships. */
 export interface BulkExtended {
   /** The project's number of memberships. */
   readonly total: number
   readonly event: Event
 }
 
-/** A project's number of memberships, and how many end after a date. */
-export interface Counts {
-  readonly total: number
-  readonly later: number
-}
+/** Why a bulk extension cannot be undone. */
+export type UndoFailure =
+  | ProjectNotFound
+  | BulkExtensionNotFound
+  | BulkExtensionUndone
+  | BulkExtensionSettled
 
 /** The end of one membership. */
 export interface Ending extends Change {
@@ -92,14 +110,14 @@ export interface Ending extends Change {
  * another audit row and another event.
  *
  * Each change has a sequence number: a safe integer, greater than in all earlier changes to the same
- * members; a bulk extension is a change to all members in the project. The end date defines the order:
+ * members; a bulk extension, or undoing one, is a change to all members in the project. The end date defines the order:
  * if nothing else follows, the later change's date is in effect. The order therefore also covers
  * members who leave and return, until the project is deleted. The store completes the change's event
  * with the number (`completeEvent`), and returns the event.
  *
  * A change with an idempotency key stores the key in the same step. If the key is stored already,
  * nothing changes: the change returns `ReplayedResponse`, or fails with `IdempotencyMismatch` if the
- * key came with another fingerprint. The replayed response is a bulk extension's total, the end date in
+ * key came with another fingerprint. The replayed response is a bulk change's total, the end date in
  * milliseconds if an extension left it, and empty otherwise. A failing change keeps no key. A change
  * waiting too long for another with its key fails with `IdempotencyInProgress`. Keys are kept for at
  * least 24 hours.
@@ -198,7 +216,14 @@ export class MembershipStore extends Context.Service<
       MembershipNotFound | EndDateConflict | IdempotencyConflict | StoreUnavailable
     >
 
-    /** Sets the end date for all memberships in a project, or only for those with an earlier one. */
+    /**
+     * Changes the end dates of all memberships in a project. A membership's end date is the one last set for it
+     * alone, and then changed by each later bulk extension that is not undone, in their order: see
+     * `effectiveEndDate`. The cost does not depend on the number of memberships.
+     *
+     * The newest 64 bulk extensions of a project can be undone. Older ones may be settled: they are then part of
+     * the members' own dates.
+     */
     readonly extendAll: (
       change: BulkExtension,
     ) => Effect.Effect<
@@ -206,11 +231,38 @@ export class MembershipStore extends Context.Service<
       ProjectNotFound | IdempotencyConflict | StoreUnavailable
     >
 
-    /** Counts a project's memberships, without a lock. */
-    readonly count: (
+    /**
+     * Undoes a bulk extension: every membership has the end date that it would have without it. Of several failures,
+     * `BulkExtensionUndone` comes before `BulkExtensionSettled`.
+     */
+    readonly undoBulkExtension: (
+      undo: Undo,
+    ) => Effect.Effect<
+      BulkExtended | ReplayedResponse,
+      UndoFailure | IdempotencyConflict | StoreUnavailable
+    >
+
+    /**
+     * Returns at most `limit` bulk extensions of a project, newest first, also those that were undone or settled.
+     *
+     * @param page.after - returns only older ones than the one with this id; none if there is no such one
+     */
+    readonly bulkExtensions: (
       projectId: ProjectId,
-      endDate: EndDate,
-    ) => Effect.Effect<Counts, ProjectNotFound | StoreUnavailable>
+      page: { readonly after: EventId | undefined; readonly limit: number },
+    ) => Effect.Effect<ReadonlyArray<BulkExtensionRecord>, ProjectNotFound | StoreUnavailable>
+
+    /** Tells what a bulk extension would do now, by the clock of the store and without a lock. */
+    readonly previewBulkExtension: (
+      projectId: ProjectId,
+      change: BulkChange,
+    ) => Effect.Effect<BulkPreview, ProjectNotFound | StoreUnavailable>
+
+    /** Tells what undoing a bulk extension would do now, in the same way, or fails as it would. */
+    readonly previewUndo: (
+      projectId: ProjectId,
+      target: UndoTarget,
+    ) => Effect.Effect<BulkPreview, UndoFailure | StoreUnavailable>
 
     /** Removes a membership. */
     readonly end: (

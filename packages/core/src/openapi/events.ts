@@ -7,7 +7,7 @@ import * as Schema from "effect/Schema"
 import * as Struct from "effect/Struct"
 import { eventTypePattern, knownEventTypes } from "../events/event.ts"
 import { routes } from "../http/routes.ts"
-import { bulkModeNames } from "../memberships/end-date.ts"
+import { bulkChangeNames } from "../memberships/bulk-extension.ts"
 import {
   Authorization,
   eventId,
@@ -81,9 +81,27 @@ const kinds: { readonly [Name in keyof typeof knownEventTypes]: Kind } = {
   bulkExtended: {
     when: "All memberships of the project were extended.",
     data: change({
-      ...endDate,
-      mode: Schema.optionalKey(Schema.Literal(bulkModeNames.neverShorten)).annotate({
-        description: "If it is there, memberships that end later were left as they are.",
+      new_end_date: Schema.optionalKey(endDate.new_end_date).annotate({
+        description: "The new end date; not there if `mode` is `extend_by`.",
+      }),
+      mode: Schema.optionalKey(
+        Schema.Literals([bulkChangeNames.neverShorten, bulkChangeNames.extendBy]),
+      ).annotate({
+        description:
+          "`never_shorten`: memberships that end later were left as they are. `extend_by`: every membership ends later by `extend_by`. Not there: all memberships have the new end date.",
+      }),
+      extend_by: Schema.optionalKey(Schema.String).annotate({
+        description: "How much later every membership ends: a duration of ISO 8601.",
+        examples: ["P3D"],
+      }),
+    }),
+  },
+  extensionUndone: {
+    when: "An extension of all memberships of the project was undone.",
+    data: change({
+      bulk_extension_id: Schema.String.annotate({
+        description: "The id of the event `memberships.extended` of the extension.",
+        examples: [exampleId],
       }),
     }),
   },

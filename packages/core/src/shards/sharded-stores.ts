@@ -221,8 +221,14 @@ export const makeMembershipShards = (
     end: (change) => on(change.projectId, ({ memberships }) => memberships.end(change)),
     erase: (change) => on(change.projectId, ({ memberships }) => memberships.erase(change)),
 
-    count: (projectId, endDate) =>
-      on(projectId, ({ memberships }) => memberships.count(projectId, endDate)),
+    undoBulkExtension: (undo) =>
+      on(undo.projectId, ({ memberships }) => memberships.undoBulkExtension(undo)),
+    bulkExtensions: (projectId, page) =>
+      on(projectId, ({ memberships }) => memberships.bulkExtensions(projectId, page)),
+    previewBulkExtension: (projectId, change) =>
+      on(projectId, ({ memberships }) => memberships.previewBulkExtension(projectId, change)),
+    previewUndo: (projectId, target) =>
+      on(projectId, ({ memberships }) => memberships.previewUndo(projectId, target)),
     recall: (once, projectId) =>
       projectId === undefined
         ? home.use(({ memberships }) => memberships.recall(once, projectId))

@@ -1,0 +1,101 @@
+/** Durations in the form of ISO 8601, and end dates that are later by one. */
+
+import type { Branded } from "effect/Brand"
+import { Millis, lengthOfMonth, utcMillis } from "../base/time.ts"
+import { brandedWhere } from "../base/values.ts"
+import { EndDate } from "./end-date.ts"
+
+/**
+ * A positive duration as ISO 8601 and RFC 9557 write it: whole years, months, weeks, days, hours, minutes and seconds,
+ * for example `P1M`, `P2W` or `PT36H`.
+ */
+export type DurationText = Branded<string, "@tenure/core/DurationText">
+
+/** The pattern for durations. Each number has at most nine digits. */
+export const durationPattern =
+  /^P(?=.*[1-9])(?:(\d{1,9})Y)?(?:(\d{1,9})M)?(?:(\d{1,9})W)?(?:(\d{1,9})D)?(?:T(?=\d)(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9})S)?)?$/u
+
+/** Brands text as a duration. Throws a `TypeError` if it is invalid. */
+export const DurationText = brandedWhere<string, DurationText>(
+  "duration",
+  "a positive duration of ISO 8601 in whole numbers, such as P1M, P2W or PT36H",
+  (text) => durationPattern.test(text),
+)
+
+const second = 1000
+const minute = 60 * second
+const hour = 60 * minute
+const day = 24 * hour
+
+/** A duration in months, whose lengths differ, and milliseconds. */
+interface Parts {
+  readonly months: number
+  readonly millis: number
+}
+
+const partsOf = (duration: DurationText): Parts => {
+  const [years = 0, months = 0, weeks = 0, days = 0, hours = 0, minutes = 0, seconds = 0] = (
+    durationPattern.exec(duration) ?? []
+  )
+    .slice(1)
+    .map((digits) => Number(digits ?? 0))
+  return {
+    months: 12 * years + months,
+    millis: (7 * weeks + days) * day + hours * hour + minutes * minute + seconds * second,
+  }
+}
+
+/** Adds months to an instant, in UTC. A day that the month lacks becomes its last one. */
+const addMonths = (instant: number, months: number): number => {
+  if (months === 0) return instant
+  const date = new Date(instant)
+  const total = 12 * date.getUTCFullYear() + date.getUTCMonth() + months
+  const year = Math.floor(total / 12)
+  const month = total % 12
+  const dayOfMonth = Math.min(date.getUTCDate(), lengthOfMonth(year, month + 1))
+  const timeOfDay = ((instant % day) + day) % day
+  return utcMillis(year, month, dayOfMonth) + timeOfDay
+}
+
+/**
+ * Adds a duration to an end date, in UTC: first its years and months, then the rest, as `Temporal` does with the
+ * overflow `"constrain"`. Returns `undefined` if the result is after the year 9999.
+ *
+ * @example
+ * ```ts
+ * import { DurationText, EndDate, addDuration } from "tenure/store"
+ *
+ * addDuration(EndDate(Date.UTC(2027, 0, 31)), DurationText("P1M")) // 28 February 2027
+ * ```
+ */
+export const addDuration = (endDate: EndDate, duration: DurationText): EndDate | undefined => {
+  const { millis, months } = partsOf(duration)
+  const sum = addMonths(endDate, Math.min(months, 12 * 10_000)) + millis
+  return EndDate.is(sum) ? EndDate(sum) : undefined
+}
+
+/** The longest duration by which all memberships of a project can be extended: ten years. */
+const longest = 3653 * day
+
+/** What a duration for all memberships is, for error messages. */
+export const fixedDurationFormat =
+  "a positive duration in weeks, days, hours, minutes and seconds of at most ten years, such as P3D"
+
+/**
+ * Converts a duration to milliseconds. Returns `undefined` if it has years or months, which are of different lengths for
+ * different members, or is longer than ten years.
+ */
+export const fixedMillis = (duration: DurationText): Millis | undefined => {
+  const { millis, months } = partsOf(duration)
+  return months === 0 && millis <= longest ? Millis(millis) : undefined
+}
+
+/** Formats whole seconds, in milliseconds, as a duration in days, hours, minutes and seconds. */
+export const formatDuration = (millis: Millis): string => {
+  const part = (unit: number, of: number, letter: string): string => {
+    const count = Math.floor((of === 0 ? millis : millis % of) / unit)
+    return count === 0 ? "" : `${count}${letter}`
+  }
+  const time = part(hour, day, "H") + part(minute, hour, "M") + part(second, minute, "S")
+  return `P${part(day, 0, "D")}${time === "" ? "" : `T${time}`}`
+}

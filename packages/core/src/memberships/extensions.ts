@@ -1,0 +1,314 @@
+/** Extends one membership, to a date or by a duration. */
+
+import * as Effect from "effect/Effect"
+import {
+  type IdempotencyKey,
+  type IdempotencyMismatch,
+  type OriginInput,
+  type ReplayedResponse,
+  hostOrigin,
+  isReplayedResponse,
+  readOrigin,
+} from "../base/change-context.ts"
+import { InvalidInput, StoreUnavailable } from "../base/errors.ts"
+import { readArgument, readBranded, readInstantArgument, readProjectId } from "../base/input.ts"
+import * as Setting from "../base/setting.ts"
+import { currentUnixMillis } from "../base/time.ts"
+import { copyOwn } from "../base/values.ts"
+import { type Event, knownEventTypes } from "../events/event.ts"
+import {
+  type AskedChange,
+  type ChangeServices,
+  type Trying,
+  changeEvent,
+  readDryRun,
+  readOnce,
+  readReason,
+  reportChange,
+} from "./changing.ts"
+import { DurationText, addDuration } from "./duration.ts"
+import {
+  type BulkMode,
+  EndDate,
+  type EndDateInput,
+  type EndDateNotInFuture,
+  type InvalidEndDate,
+  bulkModes,
+  endDateNotInFuture,
+  formatEndDate,
+  readEndDate,
+  readFutureEndDate,
+} from "./end-date.ts"
+import {
+  type EndsLater,
+  type Member,
+  type Membership,
+  UserId,
+  endDateConflict,
+  isEndsLater,
+  laterOf,
+} from "./membership.ts"
+import type { Change } from "./store.ts"
+
+/** From when a duration counts: from the end date, from now, or from the later of both. */
+export const durationStarts = ["end", "now", "later"] as const
+
+/** From when a duration counts. */
+export type DurationStart = (typeof durationStarts)[number]
+
+/** An extension to a date. */
+export interface ToDate {
+  /** The new end date, in the future. */
+  readonly endDate: EndDateInput
+  readonly mode?: BulkMode | undefined
+  readonly by?: undefined
+}
+
+/** An extension by a duration. */
+export interface ByDuration {
+  /**
+   * How much later to end: a positive duration of ISO 8601 in whole numbers, such as `"P1M"` or `"PT36H"`. Needs an
+   * idempotency key, or the expected end date of one membership: a repetition would extend it twice.
+   */
+  readonly by: string
+  readonly endDate?: undefined
+  readonly mode?: undefined
+}
+
+/** How a membership is extended. */
+export type ExtendingMember = Member &
+  Trying & { readonly expectedEndDate?: EndDateInput | undefined } & (
+    | ToDate
+    | (ByDuration & { readonly from?: DurationStart | undefined })
+  )
+
+const bulkMode = Setting.optional(Setting.oneOf(bulkModes))
+
+const absent = Effect.succeed(undefined)
+
+/** Reads the mode of an extension. */
+export const readMode = (
+  given: BulkMode | undefined,
+): Effect.Effect<BulkMode | undefined, InvalidInput> =>
+  given === undefined ? absent : readArgument("mode", bulkMode, given)
+
+const readExpected = (
+  given: EndDateInput | undefined,
+): Effect.Effect<EndDate | undefined, InvalidInput> =>
+  given === undefined ? absent : Effect.map(readInstantArgument("expectedEndDate", given), EndDate)
+
+/**
+ * Reads the end date of an extension. Unless it is a dry run, with an idempotency key it may have passed, because the
+ * extension may have been made before.
+ */
+export const readDate = (
+  { dryRun, endDate, idempotencyKey }: Trying & { readonly endDate: EndDateInput },
+  at: number,
+): Effect.Effect<EndDate, InvalidEndDate | EndDateNotInFuture> =>
+  Effect.fromResult(
+    idempotencyKey === undefined || dryRun === true
+      ? readFutureEndDate(endDate, at)
+      : readEndDate(endDate),
+  )
+
+const both = new InvalidInput({ field: "by", problem: "must be left out: there is an end date" })
+
+/** Reads a duration. Fails if there is a date, too. */
+export const readBy = ({
+  by,
+  endDate,
+}: {
+  readonly by: string
+  readonly endDate?: unknown
+}): Effect.Effect<DurationText, InvalidInput> =>
+  endDate === undefined ? readBranded("by", DurationText, by) : both
+
+/** Why a change by a duration without an idempotency key is refused. */
+export const unrepeatable = (alternative = ""): InvalidInput =>
+  new InvalidInput({
+    field: "idempotencyKey",
+    problem: `must be given${alternative}, because a repetition would extend twice`,
+  })
+
+const start = Setting.withDefault(Setting.oneOf(durationStarts), "later")
+
+const startOf = (from: DurationStart, endDate: EndDate, now: number): EndDate => {
+  switch (from) {
+    case "end":
+      return endDate
+    case "now":
+      return EndDate(now)
+    case "later":
+      return EndDate(Math.max(endDate, now))
+  }
+}
+
+const tooLate = new InvalidInput({ field: "by", problem: "must not lead past the year 9999" })
+
+const inPast = new InvalidInput({ field: "by", problem: "must lead to a future end date" })
+
+// Who loses so often against other changes of the same membership gives way.
+const mostAttempts = 20
+
+/** Of several errors, the first in this order counts. */
+const readExtension = Effect.fnUntraced(function* (
+  extending: ExtendingMember,
+  origin: OriginInput,
+  at: number,
+) {
+  const goal =
+    extending.by === undefined
+      ? { endDate: yield* readDate(extending, at) }
+      : { by: yield* readBy(extending) }
+  return {
+    ...goal,
+    at,
+    projectId: yield* readProjectId(extending.projectId),
+    userId: yield* readBranded("userId", UserId, extending.userId),
+    expectedEndDate: yield* readExpected(extending.expectedEndDate),
+    mode: yield* readMode(extending.mode),
+    from: extending.by === undefined ? "later" : yield* readArgument("from", start, extending.from),
+    reason: yield* readReason(extending),
+    isDry: yield* readDryRun(extending),
+    origin: yield* readOrigin(origin),
+  }
+})
+
+type Extension = Effect.Success<ReturnType<typeof readExtension>>
+
+/** Makes an extension. If its date has passed, it may only have been made before. */
+export const onceOrInFuture = <A, E>(
+  { store }: Pick<ChangeServices, "store">,
+  { at, once, projectId }: Change,
+  endDate: EndDate,
+  extend: Effect.Effect<A, E>,
+): Effect.Effect<
+  A | ReplayedResponse,
+  E | EndDateNotInFuture | IdempotencyMismatch | StoreUnavailable
+> =>
+  once === undefined || endDate > at
+    ? extend
+    : Effect.flatMap(store.recall(once, projectId), (known) =>
+        known === undefined ? Effect.fail(endDateNotInFuture) : Effect.succeed(known),
+      )
+
+/** Makes the method that extends one membership. */
+export const makeExtend = (services: ChangeServices) => {
+  const { store } = services
+  const type = knownEventTypes.extended
+
+  const changeOf = (
+    { expectedEndDate, mode, projectId, userId }: Extension,
+    asked: AskedChange,
+    endDate: EndDate,
+    once: IdempotencyKey | undefined,
+  ) => {
+    const data = { project_id: projectId, user_id: userId, new_end_date: formatEndDate(endDate) }
+    const event = changeEvent(services, asked, type, data)
+    return { ...asked, event, userId, endDate, expectedEndDate, mode, once }
+  }
+
+  /** Reports an extension. Returns the membership with the end date that it has afterwards. */
+  const report = (
+    changed: Pick<Change, "once">,
+    { projectId, userId }: Extension,
+    endDate: EndDate,
+    result: Event | EndsLater | ReplayedResponse,
+  ): Effect.Effect<Membership> => {
+    if (isEndsLater(result)) return Effect.succeed({ projectId, userId, endDate: result.endDate })
+    const isElsewhere = isReplayedResponse(result) && result.answer !== ""
+    return Effect.as(reportChange(services, changed, result), {
+      projectId,
+      userId,
+      endDate: isElsewhere ? EndDate(Number(result.answer)) : endDate,
+    })
+  }
+
+  /** Returns a membership if it has the expected end date. */
+  const find = ({ expectedEndDate, projectId, userId }: Extension) =>
+    Effect.flatMap(store.find(projectId, userId), (membership) => {
+      const conflict = endDateConflict(membership, expectedEndDate)
+      return conflict === undefined ? Effect.succeed(membership) : Effect.fail(conflict)
+    })
+
+  const toDate = Effect.fnUntraced(function* (
+    extending: ExtendingMember,
+    extension: Extension,
+    asked: AskedChange,
+    endDate: EndDate,
+  ) {
+    const { expectedEndDate, mode, projectId, userId } = extension
+    if (extension.isDry) {
+      const membership = yield* find(extension)
+      return {
+        projectId,
+        userId,
+        endDate: laterOf(membership.endDate, { endDate, mode })?.endDate ?? endDate,
+      }
+    }
+    const data = { project_id: projectId, user_id: userId, new_end_date: formatEndDate(endDate) }
+    const once = yield* readOnce(extending, asked, type, data, expectedEndDate, mode)
+    const changed = changeOf(extension, asked, endDate, once)
+    const result = yield* onceOrInFuture(services, changed, endDate, store.extend(changed))
+    return yield* report(changed, extension, endDate, result)
+  })
+
+  /** Adds a duration to the end date. */
+  const dateAfter = (
+    { at, from }: Extension,
+    endDate: EndDate,
+    by: DurationText,
+  ): Effect.Effect<EndDate, InvalidInput> => {
+    const sum = addDuration(startOf(from, endDate, at), by)
+    if (sum === undefined) return Effect.fail(tooLate)
+    return sum > at ? Effect.succeed(sum) : Effect.fail(inPast)
+  }
+
+  const byDuration = Effect.fnUntraced(function* (
+    extending: ExtendingMember,
+    extension: Extension,
+    asked: AskedChange,
+    by: DurationText,
+  ) {
+    const { expectedEndDate, from, isDry, projectId, userId } = extension
+    const data = { project_id: projectId, user_id: userId, by, from }
+    const once = yield* readOnce(extending, asked, type, data, expectedEndDate)
+    if (once === undefined && expectedEndDate === undefined && !isDry) {
+      return yield* unrepeatable(" without expectedEndDate")
+    }
+    const known = once && !isDry ? yield* store.recall(once, projectId) : undefined
+    if (known !== undefined) {
+      return yield* report({ once }, extension, EndDate(Number(known.answer)), known)
+    }
+    for (let attempt = 0; attempt < mostAttempts; attempt++) {
+      const before = yield* find(extension)
+      const endDate = yield* dateAfter(extension, before.endDate, by)
+      if (isDry) return { projectId, userId, endDate }
+      const answered = once && { ...once, answer: String(endDate) }
+      const changed = {
+        ...changeOf(extension, asked, endDate, answered),
+        // Others may have changed it since it was read.
+        expectedEndDate: before.endDate,
+      }
+      const result = yield* Effect.catchTag(store.extend(changed), "EndDateConflict", (conflict) =>
+        expectedEndDate === undefined ? Effect.succeed(undefined) : Effect.fail(conflict),
+      )
+      if (result !== undefined) return yield* report(changed, extension, endDate, result)
+    }
+    return yield* new StoreUnavailable({ cause: "The membership was changed too often meanwhile" })
+  })
+
+  return Effect.fnUntraced(function* (
+    input: ExtendingMember,
+    originInput: OriginInput = hostOrigin,
+  ) {
+    const extending = copyOwn(input)
+    const at = yield* currentUnixMillis
+    const extension = yield* readExtension(extending, originInput, at)
+    const { origin, projectId, reason } = extension
+    const asked = { projectId, origin, reason, at }
+    return extension.by === undefined
+      ? yield* toDate(extending, extension, asked, extension.endDate)
+      : yield* byDuration(extending, extension, asked, extension.by)
+  })
+}
