@@ -32,7 +32,12 @@ export { digestToken, roleCovers } from "./keys/api-key.ts"
 export { bucketSpan, currentTat, makeBucketTable, waitMicros } from "./limits/buckets.ts"
 export { rateLimiterOptions, suspensionOptions, type LimitDecision } from "./limits/rate-limiter.ts"
 export { expiryRules } from "./memberships/announcements.ts"
-export { adjust, mostBulkExtensions, mostExamples } from "./memberships/bulk-extension.ts"
+export {
+  adjust,
+  bulkChangeNames,
+  mostBulkExtensions,
+  mostExamples,
+} from "./memberships/bulk-extension.ts"
 export { fixedMillis, formatDuration } from "./memberships/duration.ts"
 export {
   bulkModes,

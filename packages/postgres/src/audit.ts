@@ -9,26 +9,29 @@ import {
   type ChangeContext,
   EndDate,
   type MembershipStore,
+  Millis,
   type ProjectId,
   Reason,
   UserId,
+  bulkActions,
+  changesOfUser,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import { type Executor, readsOf } from "./connection/executor.ts"
 import { rowsOfProject } from "./projects.ts"
 import { auditRow, changeContextParams, isInProject, noProjectNumber } from "./sql/clauses.ts"
-import { type Integer, integerParam, millisOf, textParam } from "./sql/values.ts"
+import { type Integer, integerParam, millisOf, textParam, wholeMillisOf } from "./sql/values.ts"
 
 // The columns of a row in a subquery.
 const columnsOf = (row: string): string =>
-  "seq id user_id subject action from_date to_date at request_id key_id reason"
+  "seq id user_id subject action from_date to_date extend_by at request_id key_id reason"
     .replaceAll(/\S+/g, `${row}.$&`)
     .replaceAll(" ", ", ")
 
 // Keys stay when they are revoked, and their names never change.
 const columns = (schema: string): string => `
          a.seq, a.id, a.user_id, a.subject, a.action, ${millisOf("a.from_date")} AS from_date,
-         ${millisOf("a.to_date")} AS to_date, ${millisOf("a.at")} AS at, a.request_id, a.key_id, a.reason,
+         ${millisOf("a.to_date")} AS to_date, ${wholeMillisOf("a.extend_by")} AS extend_by, ${millisOf("a.at")} AS at, a.request_id, a.key_id, a.reason,
          (SELECT k.name FROM ${schema}.api_keys k WHERE k.id = a.key_id) AS key_name`
 
 const latest = "9223372036854775807"
@@ -56,10 +59,6 @@ const cursorIn = (
 
 const newestFirst = (row: string): string => `${row}.seq DESC, ${row}.id DESC`
 
-// Whether a row of the project is of all memberships. The index of these rows has the same conditions.
-const isBulk = (row: string): string =>
-  `${row}.project_number = p.number AND ${row}.action IN ('bulk_extended', 'bulk_lengthened')`
-
 const historyAuditRows = (schema: string, rows: string): string => `
   SELECT ${columns(schema)}
   FROM ${schema}.projects p
@@ -81,99 +80,52 @@ export const projectHistory = (schema: string): string =>
     ORDER BY ${newestFirst("a")} LIMIT $2::integer`,
   )
 
-/**
- * The spans between changes of the membership of the user `$5`: each ends with one of the changes that may
- * be on the page, or the newest with the cursor, and starts with the change before. The membership existed
- * in a span if the change at its end or, for the newest, the next one has replaced a date; without a next
- * one, if it exists now.
- */
-const spans = (schema: string): string => `
-  SELECT e.*, lead(e.seq) OVER older AS start_seq, lead(e.id) OVER older AS start_id,
-         lead(e.to_date) OVER older AS start_date
-  FROM (
-    SELECT o.seq, o.id, o.to_date, o.from_date IS NOT NULL AS existed FROM own o
-    UNION ALL
-    SELECT c.seq, c.id, NULL, coalesce(
-      (
-        SELECT n.from_date IS NOT NULL FROM ${schema}.audit n
-        WHERE n.project_number = p.number AND n.user_id = $5::text AND ${placeOf("n")} >= ${placeOf("c")}
-        ORDER BY n.seq, n.id LIMIT 1
-      ),
-      EXISTS (SELECT FROM ${schema}.memberships m WHERE m.project_number = p.number AND m.user_id = $5::text)
-    )
-    FROM (VALUES ${cursorIn(schema, "$3", "$4")}) c (seq, id)
-  ) e
-  WINDOW older AS (ORDER BY e.seq DESC, e.id DESC)`
-
-// Whether a row is of all memberships, and in the span `s`.
-const isBulkIn = (row: string): string => `${isBulk(row)} AND ${placeOf(row)} < ${placeOf("s")}
-    AND ${placeOf(row)} > (coalesce(s.start_seq, -1), coalesce(s.start_id, -1))`
-
-/** The newest bulk extensions in the span `s`, if all of the project apply to every membership. */
-const newestIn = (schema: string): string => `
-  SELECT ${columnsOf("b")} FROM ${schema}.audit b
-  WHERE ${isBulkIn("b")} AND NOT bulk.may_not_apply
-  ORDER BY ${newestFirst("b")} LIMIT $2::integer`
+/** The most rows of all memberships that a page of a user's history is made from. */
+const mostBulkRows = 2000
 
 /**
- * The newest that applied, if some of the project set earlier dates only. These applied if the date before
- * was earlier: the last that was set for this membership or for every member, or a later one of such an
- * extension since then.
+ * Returns what a page of the history of the user `$5` is made from, older than the cursor `$3` and `$4`: the newest `$2` rows
+ * of this user with the change before them, and the rows of all memberships since that change. Which of these had an
+ * effect on this membership is for `changesOfUser` to decide. Returns one empty row if there are none, and no row if
+ * the project does not exist.
  */
-const appliedIn = (schema: string): string => `
-  SELECT ${columnsOf("b")}
-  FROM (
-    SELECT n.*, max(n.to_date) OVER (
-             PARTITION BY n.dates_so_far ORDER BY n.seq, n.id
-             ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-           ) AS previous_date
-    FROM (
-      SELECT b.*, count(*) FILTER (WHERE b.action = 'bulk_extended') OVER (ORDER BY b.seq, b.id)
-               AS dates_so_far
-      FROM ${schema}.audit b
-      WHERE ${isBulkIn("b")} AND bulk.may_not_apply
-    ) n
-  ) b
-  WHERE b.action = 'bulk_extended' OR (
-    b.to_date > greatest(b.previous_date, CASE b.dates_so_far WHEN 0 THEN s.start_date END)
-  ) IS NOT FALSE
-  ORDER BY ${newestFirst("b")} LIMIT $2::integer`
-
-/**
- * Returns the audit rows of the user `$5` in a project, in the same way, with the bulk extensions that
- * applied to the membership.
- *
- * Reads as many rows of the user as the page may have, and the bulk extensions of one span after the other,
- * until the page is full: as many as that, or all of a span if some of the project set earlier dates only.
- */
-export const userHistory = (schema: string): string =>
-  historyAuditRows(
-    schema,
-    `
-    WITH own AS MATERIALIZED (
-      SELECT ${columnsOf("o")} FROM ${schema}.audit o
-      WHERE o.project_number = p.number AND o.user_id = $5::text AND ${placeOf("o")} < ${cursorIn(schema, "$3", "$4")}
-      ORDER BY ${newestFirst("o")} LIMIT $2::integer
-    ),
-    bulk AS MATERIALIZED (
-      SELECT EXISTS (
-        SELECT FROM ${schema}.audit b WHERE b.project_number = p.number AND b.action = 'bulk_lengthened'
-      ) AS may_not_apply
-    )
-    SELECT * FROM (
-      SELECT * FROM own
-      UNION ALL
-      (
-        -- A span is read after those that are newer, so the limit leaves out the oldest.
-        SELECT a.* FROM (${spans(schema)} ORDER BY ${newestFirst("e")}) s
-        CROSS JOIN bulk
-        CROSS JOIN LATERAL ((${newestIn(schema)}) UNION ALL (${appliedIn(schema)})) a
-        WHERE s.existed
-        LIMIT $2::integer
-      )
-    ) a
-    ORDER BY ${newestFirst("a")} LIMIT $2::integer`,
+export const userHistory = (schema: string): string => `
+  WITH project AS MATERIALIZED (SELECT p.number FROM ${schema}.projects p WHERE p.id = $1::text),
+  own AS MATERIALIZED (
+    SELECT ${columnsOf("o")} FROM ${schema}.audit o
+    WHERE o.project_number = (SELECT number FROM project) AND o.user_id = $5::text
+      AND ${placeOf("o")} < ${cursorIn(schema, "$3", "$4")}
+    ORDER BY ${newestFirst("o")} LIMIT $2::integer
+  ),
+  before AS MATERIALIZED (
+    SELECT ${columnsOf("o")} FROM ${schema}.audit o
+    WHERE o.project_number = (SELECT number FROM project) AND o.user_id = $5::text
+      AND ${placeOf("o")} < (SELECT ${placeOf("n")} FROM own n ORDER BY n.seq, n.id LIMIT 1)
+      AND o.action NOT IN ('expiring', 'expired')
+    ORDER BY ${newestFirst("o")} LIMIT 1
+  ),
+  bulk AS MATERIALIZED (
+    SELECT ${columnsOf("b")} FROM ${schema}.audit b
+    WHERE b.project_number = (SELECT number FROM project)
+      AND b.action IN ('${bulkActions.set}', '${bulkActions.neverShorten}', '${bulkActions.extendBy}', 'bulk_undone')
+      AND ${placeOf("b")} < ${cursorIn(schema, "$3", "$4")}
+      AND ${placeOf("b")} > (coalesce((SELECT seq FROM before), -1), coalesce((SELECT id FROM before), -1))
+    ORDER BY ${newestFirst("b")} LIMIT ${mostBulkRows}
   )
+  SELECT ${columns(schema)}, coalesce(
+    (
+      SELECT n.from_date IS NOT NULL FROM ${schema}.audit n
+      WHERE n.project_number = p.number AND n.user_id = $5::text AND ${placeOf("n")} >= ${cursorIn(schema, "$3", "$4")}
+      ORDER BY n.seq, n.id LIMIT 1
+    ),
+    EXISTS (SELECT FROM ${schema}.memberships m WHERE m.project_number = p.number AND m.user_id = $5::text)
+  ) AS is_member
+  FROM project p
+  LEFT JOIN LATERAL (
+    SELECT * FROM own UNION ALL SELECT * FROM before UNION ALL SELECT * FROM bulk
+  ) a ON true
+  ORDER BY ${newestFirst("a")}
+`
 
 /** Returns the audit rows of what belongs to no project: the newest `$1` older than `$2` and `$3`. */
 const otherHistory = (schema: string): string => `
@@ -198,6 +150,7 @@ interface HistoryRow {
   readonly action: AuditAction | null
   readonly from_date: Integer | null
   readonly to_date: Integer | null
+  readonly extend_by: Integer | null
   readonly at: Integer
   readonly request_id: string | null
   readonly key_id: string | null
@@ -207,6 +160,12 @@ interface HistoryRow {
 
 const endDateOf = (millis: Integer | null): EndDate | undefined =>
   millis === null ? undefined : EndDate(Number(millis))
+
+/** A row of `userHistory`. */
+interface UserHistoryRow extends HistoryRow {
+  /** Whether the user was a member after the newest row. */
+  readonly is_member: boolean
+}
 
 /** Converts a row to an audit row, or to nothing if it is empty. */
 const toAuditRow = (projectId: ProjectId | undefined, row: HistoryRow): ReadonlyArray<AuditRow> =>
@@ -227,6 +186,7 @@ const toAuditRow = (projectId: ProjectId | undefined, row: HistoryRow): Readonly
           reason: row.reason === null ? undefined : Reason(row.reason),
           from: endDateOf(row.from_date),
           to: endDateOf(row.to_date),
+          by: row.extend_by === null ? undefined : Millis(Number(row.extend_by)),
           at: Number(row.at),
         },
       ]
@@ -275,10 +235,20 @@ export const makeAuditTrail = (
       }
       const params = [textParam(projectId), integerParam(limit), ...cursorParams(after)]
       const manner = { owner: readsOf(projectId) }
-      const rows = yield* userId === undefined
-        ? executor.execute<HistoryRow>(sql.projectHistory, params, manner)
-        : executor.execute<HistoryRow>(sql.userHistory, [...params, textParam(userId)], manner)
-      return (yield* rowsOfProject(projectId, rows)).flatMap((row) => toAuditRow(projectId, row))
+      if (userId === undefined) {
+        const rows = yield* executor.execute<HistoryRow>(sql.projectHistory, params, manner)
+        return (yield* rowsOfProject(projectId, rows)).flatMap((row) => toAuditRow(projectId, row))
+      }
+      const rows = yield* rowsOfProject(
+        projectId,
+        yield* executor.execute<UserHistoryRow>(
+          sql.userHistory,
+          [...params, textParam(userId)],
+          manner,
+        ),
+      )
+      const oldestFirst = rows.toReversed().flatMap((row) => toAuditRow(projectId, row))
+      return changesOfUser(oldestFirst, userId, rows[0].is_member).toReversed().slice(0, limit)
     }),
   }
 }

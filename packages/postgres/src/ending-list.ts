@@ -1,4 +1,12 @@
-/** Places in a list by end dates, and the texts of their cursors. */
+/**
+ * The list of memberships by end dates.
+ *
+ * An index orders the memberships of each generation by a lower bound of their own end dates. A generation has the
+ * members whose dates were set between the same two bulk extensions, so what later ones make of these dates keeps their
+ * order. A request walks through all generations at once, in the order of the dates that the bounds lead to. It lists
+ * members that end then, and raises the bounds of those that end later. Members that were found to have ended are
+ * generations of their own, which later requests skip unless a bulk extension brings their members back.
+ */
 
 import {
   type EndDate,
@@ -19,202 +27,58 @@ import {
   integerParam,
   millisOf,
   textParam,
-  toMillis,
 } from "./sql/values.ts"
 
-/** The bound of a membership that has ended. */
-const ended = "timestamptz '10000-01-01 00:00:00+00'"
-
-/** An expression for the bound of a membership that has just been looked at. */
-const lowerBoundOf = (endDate: string): string =>
-  `CASE WHEN ${endDate} <= statement_timestamp() THEN ${ended} ELSE ${endDate} END`
-
-/** A place in an order of dates, and of users among the same ones. */
-interface Dated {
-  /** In milliseconds since the epoch. */
-  readonly from: number
+/** A place in the list, after which it goes on. Its members are ordered by these properties, from the first on. */
+export interface EndingPlace {
+  /** The date that the lower bound leads to, in milliseconds since the epoch. */
+  readonly at: number
+  /** The `ending_generation`. */
+  readonly generation: number
+  /** The `ending_lower_bound`, in milliseconds since the epoch. */
+  readonly bound: number
   readonly userId: string
 }
 
-/** A place among the memberships whose bounds say when they end: by the end, and by user. */
-export interface MemberPosition extends Dated {
-  readonly _tag: "Own"
-  /** Members with a smaller `ending_generation` are no longer looked for: they are listed, or were given places of their own. */
-  readonly passed: number
-}
-
-/** A place in the index among those that have not changed since a bulk extension. */
-interface Older extends Dated {
-  /** The `ending_generation`. */
-  readonly seq: number
-  /** The `ending_generation` at which the walk ends: the `bulk_seq` when it began. */
-  readonly upTo: number
-}
-
-/** A place among those that may end at the date of the last bulk extension, and are listed if they do. */
-export interface BulkPosition extends Older {
-  readonly _tag: "Bulk"
-  /** The date, in milliseconds since the epoch. */
-  readonly date: number
-}
-
-/**
- * A place among those that another bulk extension, to a date that the list has passed, has taken from their places.
- * Those that end later are given new ones.
- */
-export interface SortPosition extends Older {
-  readonly _tag: "Sort"
-  /** The place in the list, where it goes on afterwards. */
-  readonly at: Dated
-}
-
-/** A place. */
-type EndingScanPosition = MemberPosition | BulkPosition | SortPosition
-
-// The first instants of the years 0000 and 10000: no end date, and no bound, is before or after.
+// The first instants of the years 0000 and 10000: no end date is before or after.
 const earliest = -62_167_219_200_000
 const latest = 253_402_300_800_000
 
-const beginning: Dated = { from: earliest, userId: "" }
-
-// Less than every `ending_generation`, and more.
-const none = -1
-const beyondSeqs = 1e17
+// More than every `ending_generation`.
+const beyondGenerations = 1e17
 
 /** The place before all memberships. */
-const endingStart: EndingScanPosition = { _tag: "Own", ...beginning, passed: none }
+const start: EndingPlace = {
+  at: earliest,
+  generation: -beyondGenerations,
+  bound: earliest,
+  userId: "",
+}
 
 /** Returns the text of a place. */
-const formatScanCursor = (place: EndingScanPosition): EndingCursor => {
-  const { from, userId } = place
-  switch (place._tag) {
-    case "Own":
-      return EndingCursor(`${from}.${userId}.${place.passed}`)
-    case "Bulk":
-      return EndingCursor(`${place.date}.${userId}.${place.seq}.${from}.${place.upTo}`)
-    case "Sort": {
-      const { at } = place
-      return EndingCursor(`${at.from}.${at.userId}.${place.seq}.${from}.${place.upTo}.${userId}`)
-    }
-  }
-}
+const cursorOf = ({ at, bound, generation, userId }: EndingPlace): EndingCursor =>
+  EndingCursor(`${at}.${userId}.${generation}.${bound}`)
 
 // A cursor may come from anybody, so what it says is brought into the range that a place can have.
 const within = (least: number, text: string, most: number): number =>
   Math.min(Math.max(Number(text), least), most)
 
-const instantOf = (text: string): number => within(earliest, text, latest)
-
-const seqOf = (text = String(none)): number => within(none, text, beyondSeqs)
-
 /** Returns the place of a text. */
-const parseScanCursor = (cursor: EndingCursor): EndingScanPosition => {
-  const [date = "", one = "", seq, from, upTo, other] = cursor.split(".")
-  const first: Dated = { from: instantOf(date), userId: one }
-  if (from === undefined) return { _tag: "Own", ...first, passed: seqOf(seq) }
-  const older = { from: instantOf(from), seq: seqOf(seq), upTo: seqOf(upTo) }
-  return other === undefined
-    ? { _tag: "Bulk", ...older, userId: one, date: first.from }
-    : { _tag: "Sort", ...older, userId: other, at: first }
-}
-
-/** Returns where in the order of ends the list goes on after older members. */
-const scanGoal = (place: BulkPosition | SortPosition): Dated =>
-  place._tag === "Bulk" ? { from: place.date + 1, userId: "" } : place.at
-
-const placeAfter = (place: BulkPosition | SortPosition, passed: number): EndingScanPosition => ({
-  _tag: "Own",
-  ...scanGoal(place),
-  passed,
-})
-
-/** What a walk knows of the project. */
-interface Bulk {
-  readonly seq: number
-  /** The date of the last bulk extension, in milliseconds since the epoch. */
-  readonly date: number | undefined
-}
-
-/** Returns where to go on if nothing is left of the part of the list that a place is in, if there is more. */
-const nextPart = (
-  place: EndingScanPosition,
-  { date, seq }: Bulk,
-  before: number,
-): EndingScanPosition | undefined => {
-  if (place._tag !== "Own") return placeAfter(place, place.upTo)
-  return date === undefined || place.passed === seq || before <= date
-    ? undefined
-    : { _tag: "Bulk", ...beginning, seq: place.passed, upTo: seq, date }
-}
-
-/** What a walk from a place has found. */
-interface ScanState {
-  readonly rows: ReadonlyArray<ScanRow>
-  /** Where to go on; `undefined` at the end of the list. */
-  readonly next: EndingScanPosition | undefined
-}
-
-/** Returns where to go on if a bulk extension has made what a walk from a place found useless. */
-const elsewhere = (
-  place: EndingScanPosition,
-  { date, seq }: Bulk,
-  before: number,
-): EndingScanPosition | undefined => {
-  switch (place._tag) {
-    case "Own": {
-      if (date === undefined || place.passed === seq || date >= place.from) return undefined
-      const { from, passed, userId } = place
-      return { _tag: "Sort", ...beginning, seq: passed, upTo: seq, at: { from, userId } }
-    }
-    case "Bulk":
-      // What was left of them ends later now.
-      return date === undefined || date > place.date || before <= place.date
-        ? placeAfter(place, none)
-        : undefined
-    case "Sort":
-      return undefined
-  }
-}
-
-/**
- * Decides what counts of the rows of a walk from a place, and where to go on.
- *
- * @param limit - the most memberships that it could return
- */
-const nextScan = (
-  place: EndingScanPosition,
-  [first, ...others]: readonly [ScanRow, ...ReadonlyArray<ScanRow>],
-  { before, limit }: { readonly before: number; readonly limit: number },
-): ScanState => {
-  const bulk = { seq: Number(first.bulk_seq), date: toMillis(first.bulk_date) }
-  const other = elsewhere(place, bulk, before)
-  if (other !== undefined) return { rows: [], next: other }
-  const rows = [first, ...others].filter(({ user_id }) => user_id !== null)
-  const last = rows.length === limit ? rows.at(-1) : undefined
-  if (last === undefined && first.is_whole) return { rows, next: nextPart(place, bulk, before) }
-  const at =
-    last === undefined
-      ? { seq: first.far_seq, from: first.far_from, userId: first.far_user }
-      : {
-          seq: last.ending_generation,
-          from: place._tag === "Own" ? last.end_date : last.ending_lower_bound,
-          userId: last.user_id,
-        }
-  if (at.userId === null) return { rows, next: place }
-  const dated = { from: Number(at.from), userId: at.userId }
+const placeOf = (cursor: EndingCursor): EndingPlace => {
+  const [at = "", userId = "", generation = "0", bound = at] = cursor.split(".")
   return {
-    rows,
-    next:
-      place._tag === "Own" ? { ...place, ...dated } : { ...place, ...dated, seq: Number(at.seq) },
+    at: within(earliest, at, latest),
+    generation: within(-beyondGenerations, generation, beyondGenerations),
+    bound: within(earliest, bound, latest),
+    userId,
   }
 }
-
-/**
- * Statements that give a place in the order of ends to the members of a project whose ends nobody has listed yet.
- */
 
 /** What comes after all user ids. */
 const afterAllUsers = ":"
+
+/** An expression for the generation of members who were found to have ended, and for that of others from theirs. */
+const endedGeneration = (generation: string): string => `-1 - ${generation}`
 
 /**
  * Has new members of the project `$1` get places from now on. It is a statement of its own: those that follow it
@@ -230,7 +94,7 @@ const beginEndingBackfill = (schema: string): string => `
  */
 export const continueEndingBackfill = (schema: string): string => `
   WITH project AS MATERIALIZED (
-    SELECT number, bulk_seq, overwrite_seq, bulk_end_date, ending_backfilled_to FROM ${schema}.projects WHERE id = $1::text
+    SELECT number, bulk_seq, settled_seq, ending_backfilled_to FROM ${schema}.projects WHERE id = $1::text
   ),
   page AS MATERIALIZED (
     SELECT m.*
@@ -250,14 +114,21 @@ export const continueEndingBackfill = (schema: string): string => `
     FOR NO KEY UPDATE OF m SKIP LOCKED
   ),
   free AS MATERIALIZED (
-    SELECT m.project_number, m.user_id, p.bulk_seq, ${effectiveEndDateSql(schema)} AS end_date
+    SELECT m.project_number, m.user_id, m.end_date AS own_date, ${effectiveEndDateSql(schema)} AS end_date,
+           greatest(p.settled_seq, (
+             SELECT b.seq FROM ${schema}.bulk_extensions b
+             WHERE b.project_number = m.project_number AND b.seq <= m.seq ORDER BY b.seq DESC LIMIT 1
+           )) AS generation
     FROM project p, locked m
     -- Who has changed it meanwhile may know of a bulk extension that the project does not have here. Such a
     -- condition is no join either, which a plan made for few rows would do by comparing each with each.
     WHERE ((m.user_id, m.seq) IN (SELECT user_id, seq FROM page)) IS TRUE
   ),
   placed AS (
-    UPDATE ${schema}.memberships m SET ending_generation = f.bulk_seq, ending_lower_bound = ${lowerBoundOf("f.end_date")}
+    UPDATE ${schema}.memberships m
+    SET ending_generation =
+          CASE WHEN f.end_date <= statement_timestamp() THEN ${endedGeneration("f.generation")} ELSE f.generation END,
+        ending_lower_bound = f.own_date
     FROM free f
     WHERE m.project_number = f.project_number AND m.user_id = f.user_id AND m.ending_generation IS NULL
   ),
@@ -269,12 +140,12 @@ export const continueEndingBackfill = (schema: string): string => `
   FROM project, left_out l
 `
 
-/** The row of `goOn`. */
+/** The row of `continueEndingBackfill`. */
 interface BackfillRow {
   readonly ending_backfilled_to: string
 }
 
-/** The parameters of `goOn`. */
+/** The parameters of `continueEndingBackfill`. */
 export const continueEndingBackfillParams = (projectId: ProjectId, most: number) => [
   textParam(projectId),
   integerParam(most),
@@ -286,113 +157,120 @@ const recordEndingBound = (schema: string): string => `
 `
 
 /**
- * Statements that go through memberships in the order of the index, put those in their places that have
- * others, and return those that are listed.
+ * Walks through up to `$6` memberships after the place (`$2`, `$3`, `$4`, `$5`) and before the date `$8`, in the order of
+ * the places that they have. Returns up to `$7` of them that end before `$8`, in the order of their ends; one empty row if
+ * there are none, and no row if the project does not exist.
  *
- * They walk from a place to the first that is to be moved and is locked, or has changed meanwhile: it may belong
- * behind what they return.
+ * Who ends later than the lower bound says gets a new one. The walk stops at the first of these that is locked or has
+ * changed meanwhile: it may belong behind what is returned.
  */
-
-/** What one of the two statements does. */
-interface Walk {
-  /** Before when those of a project end that it lists. */
-  readonly until: string
-  /** Which memberships `m` of a project `p` it walks. */
-  readonly range: string
-  /** Which of those that it has walked, `w`, it moves, besides those that have ended. */
-  readonly isMoved: string
-  /** Which of them it lists if it has come as far as `t`, and in which order. */
-  readonly isListed: string
-  readonly order: string
-}
-
-const walk = (schema: string, { isListed, isMoved, order, range, until }: Walk): string => `
+export const walkByEndDate = (schema: string): string => `
   WITH project AS MATERIALIZED (
-    SELECT number, bulk_seq, overwrite_seq, bulk_end_date, last_bulk_end_date AS bulk_date,
-           ending_backfilled_to IS NOT DISTINCT FROM '${afterAllUsers}' AS is_kept,
-           ${until} AS until
+    SELECT number, bulk_seq, settled_seq,
+           ending_backfilled_to IS NOT DISTINCT FROM '${afterAllUsers}' AS is_kept
     FROM ${schema}.projects WHERE id = $1::text
   ),
-  walked AS MATERIALIZED (
-    SELECT w.*, p.bulk_seq, p.bulk_date, w.end_date <= statement_timestamp() AS has_ended,
-           row_number() OVER (ORDER BY w.ending_generation, w.ending_lower_bound, w.user_id) AS n
+  -- What bulk extensions make of the dates of each generation: nothing of those of the newest.
+  generation AS MATERIALIZED (
+    SELECT g.seq, b.minimum, CASE WHEN b.seq IS NULL THEN interval '0' ELSE b.addition END AS addition
     FROM project p
     CROSS JOIN LATERAL (
-      SELECT m.project_number, m.user_id, m.seq, m.ending_generation, m.ending_lower_bound, ${effectiveEndDateSql(schema)} AS end_date
-      FROM ${schema}.memberships m
-      WHERE m.project_number = p.number AND ${range}
-      ORDER BY m.ending_generation, m.ending_lower_bound, m.user_id
-      LIMIT $5::integer
+      SELECT p.settled_seq AS seq
+      UNION
+      SELECT b.seq FROM ${schema}.bulk_extensions b WHERE b.project_number = p.number AND b.state <> 'settled'
+    ) g
+    LEFT JOIN LATERAL (
+      SELECT b.seq, b.addition, b.minimum FROM ${schema}.bulk_extensions b
+      WHERE b.project_number = p.number AND b.seq > g.seq ORDER BY b.seq LIMIT 1
+    ) b ON true
+  ),
+  -- Each generation without and with those who have ended. Of these, only those count that end after now.
+  part AS MATERIALIZED (
+    SELECT g.addition, g.minimum, e.code,
+           CASE WHEN e.has_ended THEN greatest($2::timestamptz, statement_timestamp()) ELSE $2 END AS after,
+           CASE WHEN (e.has_ended AND $2 < statement_timestamp()) OR e.code < $3::bigint THEN 'later'
+                WHEN e.code = $3 THEN 'rest' ELSE 'all' END AS of_equal
+    FROM generation g
+    CROSS JOIN LATERAL (VALUES (g.seq, false), (${endedGeneration("g.seq")}, true)) e (code, has_ended)
+    WHERE (g.minimum < $8::timestamptz) IS NOT FALSE
+  ),
+  -- Where each begins and ends in the index.
+  range AS MATERIALIZED (
+    SELECT code, addition, minimum,
+           CASE WHEN minimum > after OR (minimum = after AND of_equal = 'all') THEN '-infinity'
+                WHEN minimum = after AND of_equal = 'rest' THEN $4::timestamptz
+                ELSE after - addition END AS from_bound,
+           CASE WHEN minimum > after OR of_equal = 'all' THEN ''
+                WHEN of_equal = 'rest' THEN CASE WHEN minimum = after OR after - addition = $4 THEN $5::text ELSE '' END
+                ELSE '${afterAllUsers}' END AS from_user,
+           CASE WHEN addition IS NULL THEN 'infinity' ELSE $8 - addition END AS until
+    FROM part
+  ),
+  walked AS MATERIALIZED (
+    SELECT w.*, w.end_date <= statement_timestamp() AS has_ended,
+           row_number() OVER (ORDER BY w.at, w.generation, w.bound, w.user_id) AS n
+    FROM (
+      SELECT m.project_number, m.user_id, m.seq, m.end_date AS own_date, m.ending_generation AS generation,
+             m.ending_lower_bound AS bound, m.at, ${effectiveEndDateSql(schema)} AS end_date
+      FROM project p
+      CROSS JOIN LATERAL (
+        SELECT m.*, ${schema}.adjusted_end_date(m.ending_lower_bound, r.addition, r.minimum) AS at
+        FROM range r
+        CROSS JOIN LATERAL (
+          SELECT * FROM ${schema}.memberships m
+          WHERE m.project_number = p.number AND m.ending_generation = r.code
+            AND (m.ending_lower_bound, m.user_id) > (r.from_bound, r.from_user) AND m.ending_lower_bound < r.until
+          ORDER BY m.ending_lower_bound, m.user_id
+          LIMIT $6::integer
+        ) m
+        ORDER BY at, m.ending_generation, m.ending_lower_bound, m.user_id
+        LIMIT $6
+      ) m
     ) w
   ),
-  to_move AS MATERIALIZED (SELECT * FROM walked w WHERE w.has_ended OR ${isMoved}),
+  to_move AS MATERIALIZED (SELECT * FROM walked WHERE has_ended OR end_date > at),
   moving AS MATERIALIZED (
     SELECT w.* FROM to_move w
     JOIN ${schema}.memberships m ON m.project_number = w.project_number AND m.user_id = w.user_id
-    WHERE m.seq = w.seq AND m.ending_generation = w.ending_generation AND m.ending_lower_bound = w.ending_lower_bound
+    WHERE m.seq = w.seq AND m.ending_generation = w.generation AND m.ending_lower_bound = w.bound
     FOR NO KEY UPDATE OF m SKIP LOCKED
   ),
   moved AS (
     UPDATE ${schema}.memberships m
-    SET ending_generation = w.bulk_seq, ending_lower_bound = ${lowerBoundOf("w.end_date")}
+    SET ending_generation = CASE WHEN w.has_ended THEN ${endedGeneration("w.generation")} ELSE w.generation END,
+        ending_lower_bound = w.own_date
     FROM moving w
     WHERE m.project_number = w.project_number AND m.user_id = w.user_id
   ),
   reached AS MATERIALIZED (
     SELECT * FROM walked
-    WHERE n < coalesce((SELECT min(n) FROM to_move WHERE n NOT IN (SELECT n FROM moving)), $5 + 1)
+    WHERE n < coalesce((SELECT min(n) FROM to_move WHERE n NOT IN (SELECT n FROM moving)), $6 + 1)
   ),
   turn AS MATERIALIZED (
-    SELECT p.*, far.ending_generation, far.ending_lower_bound, far.user_id,
-           (SELECT count(*) FROM walked) AS walked, (SELECT count(*) FROM reached) AS reached
+    SELECT p.is_kept, counts.walked < $6 AND counts.walked = counts.reached AS is_whole,
+           far.at, far.generation, far.bound, far.user_id
     FROM project p
+    CROSS JOIN (
+      SELECT (SELECT count(*) FROM walked) AS walked, (SELECT count(*) FROM reached) AS reached
+    ) counts
     LEFT JOIN (SELECT * FROM reached ORDER BY n DESC LIMIT 1) far ON true
   )
-  SELECT t.walked < $5 AND t.walked = t.reached AS is_whole, t.is_kept, t.bulk_seq, ${millisOf("t.bulk_date")} AS bulk_date,
-         t.ending_generation AS far_seq, ${millisOf("t.ending_lower_bound")} AS far_from, t.user_id AS far_user,
-         w.user_id, ${millisOf("w.end_date")} AS end_date, w.ending_generation, ${millisOf("w.ending_lower_bound")} AS ending_lower_bound
+  SELECT t.is_whole, t.is_kept, ${millisOf("t.at")} AS far_at, t.generation AS far_generation,
+         ${millisOf("t.bound")} AS far_bound, t.user_id AS far_user,
+         w.user_id, ${millisOf("w.end_date")} AS end_date, w.generation, ${millisOf("w.own_date")} AS own_date
   FROM turn t
   LEFT JOIN LATERAL (
-    SELECT * FROM reached w WHERE NOT w.has_ended AND ${isListed} ORDER BY ${order} LIMIT $6::integer
+    SELECT * FROM reached w
+    WHERE NOT w.has_ended AND w.end_date < $8
+      AND (t.is_whole OR (w.end_date, w.generation, w.own_date, w.user_id) <= (t.at, t.generation, t.bound, t.user_id))
+    ORDER BY w.end_date, w.generation, w.own_date, w.user_id
+    LIMIT $7::integer
   ) w ON true
-  ORDER BY ${order}
+  ORDER BY w.end_date, w.generation, w.own_date, w.user_id
 `
 
-/**
- * Walks through up to `$5` memberships whose bounds say when they end, after the place (`$2`, `$3`) and before
- * `$4`; if `$7` is not the `bulk_seq` of the project, up to the date of the last bulk extension. Returns up to `$6`
- * of them in the order of their ends; one empty row if there are none, and no row if the project does not exist.
- */
-export const scanEnding = (schema: string): string =>
-  walk(schema, {
-    until: `
-      CASE WHEN last_bulk_end_date IS NULL OR bulk_seq = $7::bigint THEN $4::timestamptz
-      ELSE least($4, last_bulk_end_date + interval '1 millisecond') END`,
-    range: `m.ending_generation = p.bulk_seq AND (m.ending_lower_bound, m.user_id) > ($2::timestamptz, $3::text)
-      AND m.ending_lower_bound < p.until`,
-    isMoved: "w.end_date > w.ending_lower_bound",
-    isListed: `w.end_date < t.until
-      AND ((t.walked < $5 AND t.walked = t.reached) OR (w.end_date, w.user_id) <= (t.ending_lower_bound, t.user_id))`,
-    order: "w.end_date, w.user_id",
-  })
-
-/**
- * Walks through up to `$5` memberships that have not changed since a bulk extension, after the place (`$7`, `$2`,
- * `$3`) and before the `ending_generation` `$8`. Those that end after (`$4`, `$9`) in the order of ends get places in it.
- * Returns up to `$6` of those that end in the millisecond before `$4`, in the order of the index, in the same way.
- */
-export const scanOlderBounds = (schema: string): string =>
-  walk(schema, {
-    until: "$4::timestamptz",
-    range: `m.ending_generation < $8::bigint
-      AND (m.ending_generation, m.ending_lower_bound, m.user_id) > ($7::bigint, $2::timestamptz, $3::text)`,
-    isMoved: "(w.end_date, w.user_id) > ($4, $9::text)",
-    isListed: "w.end_date = t.until - interval '1 millisecond'",
-    order: "w.ending_generation, w.ending_lower_bound, w.user_id",
-  })
-
 /** How far a walk goes. */
-export interface ScanRequest {
+export interface WalkRequest {
   readonly projectId: ProjectId
   readonly before: EndDate
   /** The most memberships to walk through. */
@@ -401,59 +279,62 @@ export interface ScanRequest {
   readonly limit: number
 }
 
-/** The parameters of `walkEnds` from a place. */
-export const scanEndingParams = (
-  place: MemberPosition,
-  { before, limit, most, projectId }: ScanRequest,
+/** The parameters of `walkByEndDate` from a place. */
+export const walkParams = (
+  { at, bound, generation, userId }: EndingPlace,
+  { before, limit, most, projectId }: WalkRequest,
 ) => [
   textParam(projectId),
-  instantParam(place.from),
-  textParam(place.userId),
-  instantParam(before),
+  instantParam(at),
+  bigintParam(generation),
+  instantParam(bound),
+  textParam(userId),
   integerParam(most),
   integerParam(limit),
-  bigintParam(place.passed),
+  instantParam(before),
 ]
 
-/** The parameters of `walkOlder` from a place. */
-export const scanOlderBoundsParams = (
-  place: BulkPosition | SortPosition,
-  { limit, most, projectId }: ScanRequest,
-) => {
-  const goal = scanGoal(place)
-  return [
-    textParam(projectId),
-    instantParam(place.from),
-    textParam(place.userId),
-    instantParam(goal.from),
-    integerParam(most),
-    integerParam(place._tag === "Bulk" ? limit : 0),
-    bigintParam(place.seq),
-    bigintParam(place.upTo),
-    textParam(goal.userId),
-  ]
-}
-
-/** A row of both statements. Without a membership, it has no values of one. */
-interface ScanRow extends MembershipRow {
+/** A row of `walkByEndDate`. Without a membership, it has no values of one. */
+interface WalkRow extends MembershipRow {
   /** Whether all members have places. */
   readonly is_kept: boolean
-  /** Whether nothing is left in the range. */
+  /** Whether nothing is left of the list. */
   readonly is_whole: boolean
-  /** The number of the last bulk extension. */
-  readonly bulk_seq: Integer
-  /** The date of the last bulk extension. */
-  readonly bulk_date: Integer | null
   /** The place of the last membership that was walked. */
-  readonly far_seq: Integer | null
-  readonly far_from: Integer | null
+  readonly far_at: Integer | null
+  readonly far_generation: Integer | null
+  readonly far_bound: Integer | null
   readonly far_user: string | null
-  /** The place of the membership in the index. */
-  readonly ending_generation: Integer | null
-  readonly ending_lower_bound: Integer | null
+  /** The place of the membership, together with the end date. */
+  readonly generation: Integer | null
+  readonly own_date: Integer | null
 }
 
-/** Lists of memberships by their ends. */
+/** Returns where the list goes on after a walk from a place; `undefined` at its end. */
+const nextPlace = (
+  place: EndingPlace,
+  rows: readonly [WalkRow, ...ReadonlyArray<WalkRow>],
+  limit: number,
+): EndingPlace | undefined => {
+  const [first] = rows
+  const last = rows.length === limit ? rows.at(-1) : undefined
+  if (last !== undefined && last.user_id !== null) {
+    return {
+      at: Number(last.end_date),
+      generation: Number(last.generation),
+      bound: Number(last.own_date),
+      userId: last.user_id,
+    }
+  }
+  if (first.is_whole) return undefined
+  if (first.far_user === null) return place
+  return {
+    at: Number(first.far_at),
+    generation: Number(first.far_generation),
+    bound: Number(first.far_bound),
+    userId: first.far_user,
+  }
+}
 
 // How many memberships a request walks through besides those that it lists, and its first walk at least.
 const mostWalked = { inAll: 2000, first: 100 } as const
@@ -466,63 +347,52 @@ export const makeListEnding = ({
   execute,
   schema,
 }: Executor): MembershipStore["Service"]["listEnding"] => {
-  const walking = { ends: scanEnding(schema), older: scanOlderBounds(schema) }
-  const keeping = {
+  const sql = {
+    walk: walkByEndDate(schema),
     begin: beginEndingBackfill(schema),
     goOn: continueEndingBackfill(schema),
     note: recordEndingBound(schema),
   }
 
   /** Assigns places to members of a project that lack one. Returns whether all have one now. */
-  const place = Effect.fnUntraced(function* (projectId: ProjectId) {
+  const backfill = Effect.fnUntraced(function* (projectId: ProjectId) {
     const manner = { owner: readsOf(projectId), isLong: true }
-    yield* execute(keeping.begin, [textParam(projectId)], manner)
+    yield* execute(sql.begin, [textParam(projectId)], manner)
     const [row] = yield* execute<BackfillRow>(
-      keeping.goOn,
+      sql.goOn,
       continueEndingBackfillParams(projectId, mostPlaced),
       manner,
     )
     if (row === undefined) return yield* new ProjectNotFound({ projectId })
-    yield* execute(
-      keeping.note,
-      [textParam(projectId), textParam(row.ending_backfilled_to)],
-      manner,
-    )
+    yield* execute(sql.note, [textParam(projectId), textParam(row.ending_backfilled_to)], manner)
     return row.ending_backfilled_to === afterAllUsers
   })
 
-  const go = (at: EndingScanPosition, asked: ScanRequest) => {
-    const manner = { owner: readsOf(asked.projectId) }
-    return at._tag === "Own"
-      ? execute<ScanRow>(walking.ends, scanEndingParams(at, asked), manner)
-      : execute<ScanRow>(walking.older, scanOlderBoundsParams(at, asked), manner)
-  }
-
   return Effect.fnUntraced(function* (projectId, { after, before, limit }) {
     const memberships: Array<Membership> = []
-    let at: EndingScanPosition | undefined =
-      after === undefined ? endingStart : parseScanCursor(after)
+    let place: EndingPlace | undefined = after === undefined ? start : placeOf(after)
     let most = Math.max(limit, mostWalked.first)
     let left = limit + mostWalked.inAll
-    while (at !== undefined && memberships.length < limit && left > 0) {
+    while (place !== undefined && memberships.length < limit && left > 0) {
       const asked = {
         projectId,
         before,
         most: Math.min(most, left),
         limit: limit - memberships.length,
       }
-      const [first, ...others] = yield* go(at, asked)
+      const [first, ...others] = yield* execute<WalkRow>(sql.walk, walkParams(place, asked), {
+        owner: readsOf(projectId),
+      })
       if (first === undefined) return yield* new ProjectNotFound({ projectId })
       if (!first.is_kept) {
-        if (yield* place(projectId)) continue
+        if (yield* backfill(projectId)) continue
         break
       }
-      const { next, rows } = nextScan(at, [first, ...others], asked)
-      memberships.push(...rows.flatMap((row) => toMembership(projectId, row)))
+      memberships.push(...[first, ...others].flatMap((row) => toMembership(projectId, row)))
       left -= asked.most
       most *= 4
-      at = next
+      place = nextPlace(place, [first, ...others], asked.limit)
     }
-    return { memberships, next: at && formatScanCursor(at) }
+    return { memberships, next: place && cursorOf(place) }
   })
 }

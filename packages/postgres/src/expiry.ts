@@ -19,6 +19,7 @@ import {
   effectiveDateLocked,
   effectiveEndDateSql,
   hasDeliveries,
+  lastSeq,
   nextSeq,
   projectColumns,
   publishChange,
@@ -77,31 +78,30 @@ interface WatchStartRow {
  */
 
 /**
- * Postpones the next checks of up to `$1` projects that have come, if all of their bulk extensions are later.
- * Begins passes for the others. Returns one row for each.
+ * Looks at up to `$1` projects whose next checks have come. Postpones those whose bulk extensions are to later dates, and
+ * begins passes for the others. Returns one row for each. After a pass, all members have next checks of their own.
  *
- * Whoever locks a project has the current row, but not the current minimum end dates. So it only turns to projects
- * without further bulk extensions since the statement began.
+ * Whoever locks a project has the current row, but not the current bulk extensions. So it only turns to projects that
+ * had none since the statement began, and none undone.
  */
 export const beginExpiryPasses = (schema: string): string => `
   WITH locked AS MATERIALIZED (
-    SELECT p.number, p.bulk_seq FROM ${schema}.projects p
+    SELECT p.number, p.seq FROM ${schema}.projects p
     -- A project that is parked while it moves gets a pass when that is over.
     WHERE p.next_check_at <= statement_timestamp() AND p.id > chr(31) ORDER BY p.next_check_at LIMIT $1
     FOR NO KEY UPDATE SKIP LOCKED
   ),
   seen AS (
-    SELECT p.number, ${nextCheckOf(
+    SELECT p.number, p.next_check_at, ${nextCheckOf(
       schema,
-      `least(p.bulk_end_date, (
-        SELECT min(f.end_date) FROM ${schema}.minimum_end_dates f WHERE f.project_number = p.number
-      ))`,
+      `(SELECT min(b.minimum) FROM ${schema}.bulk_extensions b WHERE b.project_number = p.number AND b.state <> 'settled')`,
     )} AS first
     FROM locked l
-    JOIN ${schema}.projects p ON p.number = l.number AND p.bulk_seq = l.bulk_seq
+    JOIN ${schema}.projects p ON p.number = l.number AND p.seq = l.seq
   ),
   due AS MATERIALIZED (
-    SELECT number, CASE WHEN first > statement_timestamp() THEN first END AS later FROM seen
+    SELECT number, CASE WHEN next_check_at > '-infinity' AND first > statement_timestamp() THEN first END AS later
+    FROM seen
   ),
   turned AS (
     UPDATE ${schema}.projects p SET next_check_at = d.later FROM due d WHERE p.number = d.number
@@ -116,6 +116,9 @@ export const beginExpiryPasses = (schema: string): string => `
 /**
  * Sets next checks for the next `$1` members of the oldest pass, and stops at the first one that is locked.
  * Returns one row if there was a pass, which tells whether it has come further.
+ *
+ * A member without a next check gets none if there is nothing to tell: its end was told, or came before ends were
+ * watched, and it was over when the last bulk extension was made or undone.
  */
 export const continueExpiryPass = (schema: string): string => `
   WITH pass AS MATERIALIZED (
@@ -133,7 +136,7 @@ export const continueExpiryPass = (schema: string): string => `
     ORDER BY m.project_number, m.user_id LIMIT $1
   ),
   free AS MATERIALIZED (
-    SELECT page.n, m.project_number, m.user_id, ${nextCheckOf(schema, effectiveEndDateSql(schema))} AS next_check_at
+    SELECT page.n, m.project_number, m.user_id, ${effectiveEndDateSql(schema)} AS end_date, p.bulk_changed_at
     FROM page
     JOIN ${schema}.memberships m ON m.project_number = page.project_number AND m.user_id = page.user_id
     LEFT JOIN ${schema}.projects p ON p.number = m.project_number
@@ -144,10 +147,14 @@ export const continueExpiryPass = (schema: string): string => `
     WHERE n < ALL (SELECT n FROM page WHERE n NOT IN (SELECT n FROM free))
   ),
   armed AS (
-    UPDATE ${schema}.memberships m SET next_check_at = f.next_check_at
+    UPDATE ${schema}.memberships m SET next_check_at = ${nextCheckOf(schema, "f.end_date")}
     FROM free f
     WHERE m.project_number = f.project_number AND m.user_id = f.user_id
-      AND (m.next_check_at <= f.next_check_at) IS NOT TRUE
+      AND (m.next_check_at <= ${nextCheckOf(schema, "f.end_date")}) IS NOT TRUE
+      AND NOT (
+        m.next_check_at IS NULL AND (f.end_date <= f.bulk_changed_at) IS TRUE
+        AND (m.announced_lead_seconds = 0 OR f.end_date <= (SELECT x.since FROM ${schema}.expiry_settings x)) IS TRUE
+      )
   ),
   turn AS MATERIALIZED (
     SELECT pass.id, members < $1 AND members = (SELECT count(*) FROM passed) AS is_last
@@ -318,14 +325,13 @@ export const settleDue = (schema: string): string => `
   settled AS (
     UPDATE ${schema}.memberships m
     SET next_check_at = u.next_check_at,
-        -- The sequence is greater than those of all bulk extensions, so the date has to be the member's own.
-        end_date = coalesce(u.announced_end, m.end_date),
-        seq = CASE WHEN u.announced_end IS NULL THEN m.seq ELSE ${nextSeq(schema, "m.seq", "u")} END,
+        announced_seq =
+          CASE WHEN u.announced_end IS NULL THEN m.announced_seq ELSE ${nextSeq(schema, lastSeq, "u")} END,
         announced_end = coalesce(u.announced_end, m.announced_end),
         announced_lead_seconds = coalesce(u.announced_lead_seconds, m.announced_lead_seconds)
     FROM unchanged u
     WHERE m.project_number = u.project_number AND m.user_id = u.user_id
-    RETURNING u.*, m.seq
+    RETURNING u.*, m.announced_seq AS seq
   ),
   announced AS (
     SELECT s.project_number, s.user_id, s.seq, s.announced_end AS from_date,

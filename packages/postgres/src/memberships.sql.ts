@@ -2,7 +2,6 @@
 
 import {
   type AuditAction,
-  type BulkMode,
   EndDate,
   type Extension,
   type Grant,
@@ -10,7 +9,6 @@ import {
   type Membership,
   type ProjectId,
   UserId,
-  bulkActions,
 } from "@tenure/core/store"
 import {
   type ItemRow,
@@ -19,6 +17,7 @@ import {
   auditRowsAs,
   effectiveDateLocked,
   effectiveEndDateSql,
+  lastSeq,
   endedRows,
   lockedProject,
   nextCheckOf,
@@ -113,7 +112,7 @@ const grantedRows = (schema: string, seq: string): string => `
     ORDER BY p.id, a.user_id COLLATE "C"
     ON CONFLICT (project_number, user_id) DO UPDATE
     SET end_date = excluded.end_date,
-        seq = greatest(m.seq + 1, excluded.seq),
+        seq = greatest(${lastSeq} + 1, excluded.seq),
         next_check_at = least(m.next_check_at, excluded.next_check_at),
         ${updateEndingColumns("excluded.ending_generation", "excluded.ending_lower_bound")},
         previous_end_date =
@@ -137,26 +136,6 @@ const auditRows = (schema: string, source: string, action: AuditAction): string 
 const auditAndPublish = (schema: string, source: string, action: AuditAction): string =>
   `${auditRows(schema, source, action)},${publishChange(schema, source)}`
 
-/**
- * Counts the memberships of a project, and those that end after `$2`. Returns one row if the
- * project exists. Reads all memberships of the project: an index on the end date would take longer to
- * write at each extension than all other indexes.
- */
-export const countMemberships = (schema: string): string => `
-  SELECT p.membership_count AS total, c.later
-  FROM ${schema}.projects p
-  CROSS JOIN LATERAL (
-    SELECT count(*) AS later FROM ${schema}.memberships m
-    WHERE m.project_number = p.number AND ${effectiveEndDateSql(schema)} > $2::timestamptz
-  ) c
-  WHERE p.id = $1::text
-`
-
-/** The row that it returns. */
-export interface CountsRow {
-  readonly total: Integer
-  readonly later: Integer
-}
 /** Removes a membership. Returns one row, with the number of deliveries, if the membership existed. */
 export const endMembership = (schema: string, once: KeyClause): string => `
   WITH ${requested},
@@ -181,7 +160,7 @@ const finding = (schema: string, { after, asked, before, project }: Form): strin
   WITH ${asked},
   ${project},
   placed AS MATERIALIZED (
-    SELECT a.*, p.number AS project_number, p.seq AS project_seq, p.bulk_seq, p.overwrite_seq, p.bulk_end_date
+    SELECT a.*, p.number AS project_number, p.seq AS project_seq, p.bulk_seq
     FROM asked a
     JOIN project p ON p.id = a.project_id
     -- All statements lock memberships in the same order, which avoids deadlocks.
@@ -190,7 +169,7 @@ const finding = (schema: string, { after, asked, before, project }: Form): strin
   found AS (
     UPDATE ${schema}.memberships m
     SET end_date = ${after},
-        seq = ${nextSeq(schema, "m.seq", "p")},
+        seq = ${nextSeq(schema, lastSeq, "p")},
         next_check_at = least(m.next_check_at, ${nextCheckOf(schema, "p.to_date")}),
         ${updateEndingColumns("p.bulk_seq", after)},
         previous_end_date = ${before}
@@ -226,7 +205,7 @@ export const extend = (schema: string, once: KeyClauseOfEach): string => `
 export const extendInOrder = (schema: string, once: KeyClauseOfEach): string => `
   WITH ${requestedOfEach(once)},
   placed AS MATERIALIZED (
-    SELECT a.*, p.number AS project_number, p.seq AS project_seq, p.bulk_seq, p.overwrite_seq, p.bulk_end_date,
+    SELECT a.*, p.number AS project_number, p.seq AS project_seq, p.bulk_seq,
            row_number() OVER in_order AS step, lag(a.to_date) OVER in_order AS date_before,
            count(*) OVER (PARTITION BY p.id, a.user_id) AS steps
     FROM asked a
@@ -237,7 +216,7 @@ export const extendInOrder = (schema: string, once: KeyClauseOfEach): string => 
   written AS (
     UPDATE ${schema}.memberships m
     SET end_date = p.to_date,
-        seq = ${nextSeq(schema, "m.seq", "p", "p.steps")},
+        seq = ${nextSeq(schema, lastSeq, "p", "p.steps")},
         next_check_at = least(m.next_check_at, ${nextCheckOf(schema, "p.to_date")}),
         ${updateEndingColumns("p.bulk_seq", "p.to_date")},
         previous_end_date = ${effectiveEndDateSql(schema)}
@@ -320,46 +299,6 @@ export interface ExtendedRow extends ItemRow {
   /** The end date of the membership if it is later, and is left. */
   readonly later_date: Integer | null
 }
-
-/** What an extension of each mode does to the project, and which minimum end dates it makes superfluous. */
-const effects = {
-  set: {
-    also: `, bulk_end_date = $3, overwrite_seq = ${nextSequenceRound("seq")}`,
-    covered: "'infinity'",
-  },
-  neverShorten: { also: "", covered: "$3" },
-} as const satisfies Record<BulkMode, unknown>
-
-const adding = (schema: string): string => `,
-  added AS (
-    INSERT INTO ${schema}.minimum_end_dates (project_number, seq, end_date)
-    SELECT project_number, seq, to_date FROM changed
-  )`
-
-/**
- * Sets the end date of all memberships of a project, or of those that end earlier, and touches none of
- * them. Returns one row, with the number of memberships and of deliveries, if the project exists.
- */
-export const extendAll =
-  (mode: BulkMode) =>
-  (schema: string, once: KeyClause): string =>
-    `
-  WITH ${requested},
-  project AS (
-    UPDATE ${schema}.projects
-    SET last_bulk_end_date = $3, seq = ${nextSequenceRound("seq")}, bulk_seq = ${nextSequenceRound("seq")}${effects[mode].also},
-        next_check_at = least(next_check_at, ${nextCheckOf(schema, "$3::timestamptz")})
-    WHERE id = $1 ${once.condition}
-    RETURNING number, membership_count, seq
-  ),
-  changed AS MATERIALIZED (
-    SELECT a.*, p.number AS project_number, p.seq, NULL::timestamptz AS from_date,
-           p.membership_count AS total, ${schema}.remove_minimum_end_dates(p.number, ${effects[mode].covered}) AS removed
-    FROM asked a, project p
-  )${mode === "neverShorten" ? adding(schema) : ""},
-  ${auditAndPublish(schema, "changed", bulkActions[mode])}${once.keeping("changed", "total::text")}
-  SELECT seq, total, (SELECT count(*) FROM delivered)::integer AS deliveries FROM changed
-`
 
 /** Returns a membership with its effective end date, if it exists. */
 export const findMembership = (schema: string): string => `

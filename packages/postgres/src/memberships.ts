@@ -15,10 +15,21 @@ import {
   type MembershipStore,
   ProjectNotFound,
   StoreUnavailable,
+  type Undo,
   completeEvent,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import { makeAuditTrail } from "./audit.ts"
+import {
+  type BulkChangeRow,
+  type UndoRow,
+  extendAll,
+  extendAllParams,
+  makeBulkExtensions,
+  undo,
+  undoFailure,
+  undoParams,
+} from "./bulk-extensions.ts"
 import { hasRowAt, makeBatcher, rowsByPosition } from "./connection/batch.ts"
 import { waitedForLock } from "./connection/errors.ts"
 import { type ExecuteOptions, type Executor, readsOf } from "./connection/executor.ts"
@@ -38,14 +49,7 @@ import {
   withAndWithoutKey,
   withAndWithoutKeys,
 } from "./sql/clauses.ts"
-import {
-  type Integer,
-  flagParam,
-  instantParam,
-  integerParam,
-  textParam,
-  textsParam,
-} from "./sql/values.ts"
+import { flagParam, instantParam, integerParam, textParam, textsParam } from "./sql/values.ts"
 
 /** How changes of one kind are made. */
 export interface BatchedChangesOptions<Requested, Row> {
@@ -148,11 +152,8 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
     extendIf: withAndWithoutKeys(schema, statements.extendIf, 12),
     findGrantable: statements.findGrantable(schema),
     findUnlocked: statements.findUnlocked(schema),
-    count: statements.countMemberships(schema),
-    extendAll: {
-      set: withAndWithoutKey(schema, statements.extendAll("set"), 10),
-      neverShorten: withAndWithoutKey(schema, statements.extendAll("neverShorten"), 10),
-    },
+    extendAll: withAndWithoutKey(schema, extendAll, 12),
+    undo: withAndWithoutKey(schema, undo, 12),
     end: withAndWithoutKey(schema, statements.endMembership, 10),
     eraseMembership: withAndWithoutKey(schema, eraseMembership, 10),
   }
@@ -255,24 +256,24 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
     }, once),
 
     extendAll: Effect.fnUntraced(function* (extension: BulkExtension) {
-      const { endDate, mode, projectId } = extension
-      const params = changeParams(extension, undefined, endDate)
-      const [row] = yield* change<ChangeRow & { readonly total: Integer }>(
-        pickForm(sql.extendAll[mode], params, extension.once),
-        { owner: projectId },
-      )
+      const { projectId } = extension
+      const form = pickForm(sql.extendAll, extendAllParams(extension), extension.once)
+      const [row] = yield* change<BulkChangeRow>(form, { owner: projectId })
       if (row === undefined) return yield* new ProjectNotFound({ projectId })
       return { total: Number(row.total), event: eventOf(extension, row) }
     }, once),
 
-    count: Effect.fnUntraced(function* (projectId, endDate) {
-      const params = [textParam(projectId), instantParam(endDate)]
-      // One owner for all projects, so that the counts leave half of the connections to others.
-      const manner = { owner: "counts", isLong: true }
-      const [row] = yield* executor.execute<statements.CountsRow>(sql.count, params, manner)
+    undoBulkExtension: Effect.fnUntraced(function* (undoing: Undo) {
+      const { bulkExtensionId, projectId } = undoing
+      const form = pickForm(sql.undo, undoParams(undoing), undoing.once)
+      const [row] = yield* change<UndoRow>(form, { owner: projectId })
       if (row === undefined) return yield* new ProjectNotFound({ projectId })
-      return { total: Number(row.total), later: Number(row.later) }
-    }),
+      const failure = undoFailure(row.outcome, bulkExtensionId)
+      if (failure !== undefined) return yield* failure
+      return { total: Number(row.total), event: eventOf(undoing, row) }
+    }, once),
+
+    ...makeBulkExtensions(executor),
 
     end: Effect.fnUntraced(function* (ending: Ending) {
       const { projectId, userId } = ending

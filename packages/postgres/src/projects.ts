@@ -103,14 +103,17 @@ const deleteProjectParams = (projectId: ProjectId, channel: string, occasion: Ch
   ...changeContextParams(occasion),
 ]
 
-const figures = `membership_count, webhook_count, ${millisOf("last_bulk_end_date")} AS last_bulk_end_date`
-
-const projectsColumns = `id, ${figures}`
+/** What is known of a project `p` besides its id. Its last bulk extension may be undone, or name no date. */
+const figures = (schema: string): string => `p.membership_count, p.webhook_count, (
+    SELECT ${millisOf("b.end_date")} FROM ${schema}.bulk_extensions b
+    WHERE b.project_number = p.number AND b.undone_at IS NULL AND b.end_date IS NOT NULL
+    ORDER BY b.seq DESC LIMIT 1
+  ) AS last_bulk_end_date`
 
 /** Returns the project `$1`, if it exists, with another id if it is parked. */
 const findProject = (schema: string): string => `
-  SELECT ${projectsColumns} FROM ${schema}.projects WHERE id IN ($1::text, ${parkedId})
-  ORDER BY id DESC
+  SELECT p.id, ${figures(schema)} FROM ${schema}.projects p WHERE p.id IN ($1::text, ${parkedId})
+  ORDER BY p.id DESC
   LIMIT 1
 `
 
@@ -119,11 +122,11 @@ const findProject = (schema: string): string => `
  * that are parked, it only returns what is asked for by its id.
  */
 const listProjects = (schema: string): string => `
-  SELECT ${projectsColumns} FROM ${schema}.projects
-  WHERE id > $1::text AND ($3::text[] IS NULL OR id = ANY ($3::text[]))
+  SELECT p.id, ${figures(schema)} FROM ${schema}.projects p
+  WHERE p.id > $1::text AND ($3::text[] IS NULL OR p.id = ANY ($3::text[]))
   UNION ALL
-  SELECT substr(id, 2), ${figures} FROM ${schema}.projects
-  WHERE id IN (SELECT ${parkedIdOf("a.id")} FROM unnest($3::text[]) a (id)) AND substr(id, 2) > $1::text
+  SELECT substr(p.id, 2), ${figures(schema)} FROM ${schema}.projects p
+  WHERE p.id IN (SELECT ${parkedIdOf("a.id")} FROM unnest($3::text[]) a (id)) AND substr(p.id, 2) > $1::text
   ORDER BY id
   LIMIT $2::integer
 `

@@ -26,48 +26,48 @@ export const bulkChangeNames = {
 } as const satisfies Record<BulkChange["mode"], string>
 
 /**
- * What bulk extensions make of an end date: they add to it, and then raise it to the least date. Every bulk extension
- * has this form, and so has any sequence of them.
+ * What bulk extensions make of an end date: they add to it, and then raise it to a minimum. Every bulk extension has
+ * this form, and so has any sequence of them.
  */
 export interface Adjustment {
   /** In milliseconds; `undefined` if the date before makes no difference. */
-  readonly add: Millis | undefined
-  /** `undefined` for no least date. */
-  readonly least: EndDate | undefined
+  readonly addition: Millis | undefined
+  /** `undefined` for no minimum. */
+  readonly minimum: EndDate | undefined
 }
 
 /** Changes no date. */
-export const noAdjustment: Adjustment = { add: Millis(0), least: undefined }
+const noAdjustment: Adjustment = { addition: Millis(0), minimum: undefined }
 
 /** Returns what a bulk extension makes of end dates. */
 export const adjustmentOf = (change: BulkChange): Adjustment => {
   switch (change.mode) {
     case "set":
-      return { add: undefined, least: change.endDate }
+      return { addition: undefined, minimum: change.endDate }
     case "neverShorten":
-      return { add: Millis(0), least: change.endDate }
+      return { addition: Millis(0), minimum: change.endDate }
     case "extendBy":
-      return { add: change.by, least: undefined }
+      return { addition: change.by, minimum: undefined }
   }
 }
 
 /** Adds to a date. Nothing ends after the year 9999. An absent part has no sum. */
-const plus = (date: number | undefined, add: number | undefined): number =>
-  date === undefined || add === undefined ? -Infinity : Math.min(date + add, lastEndDate)
+const plus = (date: number | undefined, addition: number | undefined): number =>
+  date === undefined || addition === undefined ? -Infinity : Math.min(date + addition, lastEndDate)
 
 /** Adjusts a date, in milliseconds. `-Infinity` stands for an unknown date, before all others. */
-export const adjust = (date: number, { add, least = -Infinity }: Adjustment): number =>
-  Math.max(plus(date, add), least)
+export const adjust = (date: number, { addition, minimum }: Adjustment): number =>
+  Math.max(plus(date, addition), minimum ?? -Infinity)
 
 /** Returns the adjustment that is the same as one after the other. */
 export const composeAdjustments = (first: Adjustment, second: Adjustment): Adjustment => {
-  const least = Math.max(plus(first.least, second.add), second.least ?? -Infinity)
+  const minimum = Math.max(plus(first.minimum, second.addition), second.minimum ?? -Infinity)
   return {
-    add:
-      first.add === undefined || second.add === undefined
+    addition:
+      first.addition === undefined || second.addition === undefined
         ? undefined
-        : Millis(first.add + second.add),
-    least: least === -Infinity ? undefined : EndDate(least),
+        : Millis(first.addition + second.addition),
+    minimum: minimum === -Infinity ? undefined : EndDate(minimum),
   }
 }
 

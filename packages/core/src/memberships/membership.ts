@@ -9,7 +9,7 @@ import * as Setting from "../base/setting.ts"
 import type { Millis } from "../base/time.ts"
 import { type ProjectId, brandedWhere, copyOwn } from "../base/values.ts"
 import type { Event } from "../events/event.ts"
-import { type BulkChange, type LoggedBulkExtension, adjust, composeLog } from "./bulk-extension.ts"
+import { type Adjustment, type BulkChange, adjust, adjustmentOf } from "./bulk-extension.ts"
 import {
   type BulkMode,
   type EndDate,
@@ -277,16 +277,11 @@ const bulkChangeOf = ({ action, by, to }: AuditRow): BulkChange | undefined => {
 }
 
 /** A bulk extension since the last change to one membership. */
-interface BulkRow extends LoggedBulkExtension {
+interface BulkRow {
   readonly id: string | undefined
+  readonly adjustment: Adjustment
   /** Whether it changed the end date when it was made. */
   readonly hadEffect: boolean
-}
-
-/** Returns the end date that bulk extensions make of a member's own one. */
-const dateAfter = (own: number, bulk: ReadonlyArray<BulkRow>): number => {
-  const [first] = composeLog(bulk)
-  return first === undefined ? own : adjust(own, first)
 }
 
 /**
@@ -303,38 +298,43 @@ export const changesOfUser = (
 ): ReadonlyArray<AuditRow> => {
   const first = rows.find((row) => row.userId === userId)
   const existed = first === undefined ? isMember : first.from !== undefined
-  // An unknown date, deleted from the trail, counts as earlier than any other.
+  // The date last set for this membership alone, and the current one. An unknown date, deleted from the trail,
+  // counts as earlier than any other.
   let own = existed ? -Infinity : undefined
-  let bulk: ReadonlyArray<BulkRow> = []
+  let date = -Infinity
+  let bulk: Array<BulkRow> = []
 
-  const ownChange = ({ action, to }: AuditRow): boolean => {
+  const applyChange = ({ action, to }: AuditRow): boolean => {
     if (action === "expiring" || action === "expired") return true
     own = to
+    date = to ?? -Infinity
     bulk = []
     return true
   }
 
-  const bulkExtension = (date: number, row: AuditRow, change: BulkChange): boolean => {
-    const before = dateAfter(date, bulk)
-    const made = { id: row.subject, order: 0, change, isUndone: false, hadEffect: true }
-    const hadEffect = change.mode !== "neverShorten" || before < change.endDate
-    bulk = [...bulk, { ...made, hadEffect }]
+  const applyBulkExtension = ({ subject }: AuditRow, change: BulkChange): boolean => {
+    const hadEffect = change.mode !== "neverShorten" || date < change.endDate
+    const adjustment = adjustmentOf(change)
+    bulk.push({ id: subject, adjustment, hadEffect })
+    date = adjust(date, adjustment)
     return hadEffect
   }
 
-  const undoing = (date: number, { subject }: AuditRow): boolean => {
-    const before = dateAfter(date, bulk)
-    const undone = bulk.find(({ id, isUndone }) => id === subject && !isUndone)
-    bulk = bulk.map((one) => (one === undone ? { ...one, isUndone: true } : one))
-    return undone !== undefined && (undone.hadEffect || dateAfter(date, bulk) !== before)
+  const applyUndo = (start: number, { subject }: AuditRow): boolean => {
+    const undone = bulk.find(({ id }) => id === subject)
+    if (undone === undefined) return false
+    const before = date
+    bulk = bulk.filter((one) => one !== undone)
+    date = bulk.reduce((sum, { adjustment }) => adjust(sum, adjustment), start)
+    return undone.hadEffect || date !== before
   }
 
   return rows.filter((row) => {
-    if (row.userId === userId) return ownChange(row)
+    if (row.userId === userId) return applyChange(row)
     if (own === undefined) return false
-    if (row.action === "bulk_undone") return undoing(own, row)
+    if (row.action === "bulk_undone") return applyUndo(own, row)
     const change = bulkChangeOf(row)
-    return change !== undefined && bulkExtension(own, row, change)
+    return change !== undefined && applyBulkExtension(row, change)
   })
 }
 

@@ -81,7 +81,7 @@ const kinds: { readonly [Name in keyof typeof knownEventTypes]: Kind } = {
   bulkExtended: {
     when: "All memberships of the project were extended.",
     data: change({
-      new_end_date: Schema.optionalKey(endDate.new_end_date).annotate({
+      new_end_date: Schema.optionalKey(endDate.new_end_date).annotateKey({
         description: "The new end date; not there if `mode` is `extend_by`.",
       }),
       mode: Schema.optionalKey(

@@ -10,15 +10,13 @@ CREATE TABLE tenure.projects (
   webhook_count        integer NOT NULL DEFAULT 0,
   -- The seq of the last change of many memberships or, if that is greater, of the end of one.
   seq                  bigint NOT NULL DEFAULT 0,
-  -- The seq of the last bulk extension of either mode.
+  -- The seq of the last bulk extension, also if it was undone: members with a greater one have their own date.
   bulk_seq             bigint NOT NULL DEFAULT 0,
-  -- The date of the last one that set all memberships, and its seq. It applies to every membership with a
-  -- smaller seq.
-  bulk_end_date        timestamptz,
-  overwrite_seq        bigint NOT NULL DEFAULT 0,
-  -- The end date of the last bulk extension of either mode.
-  last_bulk_end_date   timestamptz,
-  -- When to give a next check to the members who have a date of a bulk extension.
+  -- When a bulk extension was last made or undone.
+  bulk_changed_at      timestamptz,
+  -- The seq of the newest bulk extension that is part of the members' own dates.
+  settled_seq          bigint NOT NULL DEFAULT 0,
+  -- When to give every member a next check: a bulk extension may end them then. '-infinity' for at once.
   next_check_at        timestamptz,
   -- Members up to this user id have a place in the order of ends, and new ones get one. NULL if nobody has listed
   -- the ends yet. A colon comes after all user ids.
@@ -29,7 +27,7 @@ CREATE TABLE tenure.memberships (
   project_number         bigint NOT NULL,
   user_id                text COLLATE "C" NOT NULL,
   end_date               timestamptz NOT NULL,
-  -- The sequence of the change that set end_date: greater than those of earlier changes, also of all members.
+  -- The seq of the change that set end_date: bulk extensions with a greater one apply to it.
   seq                    bigint NOT NULL,
   -- The end date before the last change, for the statement that records the change.
   previous_end_date      timestamptz,
@@ -38,10 +36,12 @@ CREATE TABLE tenure.memberships (
   -- The end date of the last announcement, and how many seconds before it: 0 for the end itself.
   announced_end          timestamptz,
   announced_lead_seconds integer,
-  -- The bulk_seq of the project when ending_lower_bound was set; NULL without a place. If it is smaller than
-  -- the current one, the membership does not end before the date of the last bulk extension.
+  -- The seq of that announcement, greater than the one of the change before.
+  announced_seq          bigint,
+  -- The project's bulk_seq when end_date was set, for the list by end dates; NULL without a place in it. If the
+  -- membership was found to have ended, -1 less that.
   ending_generation      bigint,
-  -- Otherwise it does not end before this time: the first day of the year 10000 if it has ended.
+  -- A time that end_date is not before; end_date itself if the membership was found to have ended.
   ending_lower_bound     timestamptz,
   PRIMARY KEY (project_number, user_id)
 ) WITH (fillfactor = 60);

@@ -17,53 +17,114 @@ BEGIN
   RETURN coalesce(taken, last + 1);
 END $$;
 
--- Bulk extensions of a project that left later dates as they were, since the last one that set all
--- dates. A later one removes those whose date it covers, so each has an earlier date than the one
--- before. Among those newer than a membership's own date, the first has the latest date.
-CREATE TABLE tenure.minimum_end_dates (
-  project_number bigint NOT NULL REFERENCES tenure.projects (number) ON DELETE CASCADE,
-  -- The seq of the extension.
-  seq            bigint NOT NULL,
-  end_date       timestamptz NOT NULL,
+-- What bulk extensions make of an end date: they add to it, and raise it to a minimum. NULL is absent: without a
+-- date or an addition, only the minimum counts. Nothing ends after the year 9999. `adjust` in core is the same rule.
+-- One expression without subqueries, so that the planner puts it into the statements that call it.
+CREATE FUNCTION tenure.adjusted_end_date(end_date timestamptz, addition interval, minimum timestamptz)
+RETURNS timestamptz LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN end_date + addition IS NULL THEN minimum
+         ELSE greatest(least(end_date + addition, timestamptz '9999-12-31 23:59:59.999+00'), minimum) END
+$$;
+
+-- The bulk extensions of a project, as a log.
+CREATE TABLE tenure.bulk_extensions (
+  project_number    bigint NOT NULL REFERENCES tenure.projects (number) ON DELETE CASCADE,
+  seq               bigint NOT NULL,
+  -- The id of its event.
+  id                uuid NOT NULL,
+  mode              text NOT NULL CHECK (mode IN ('set', 'never_shorten', 'extend_by')),
+  end_date          timestamptz,
+  extend_by         interval,
+  -- What it and all later ones that are not undone make of an end date together.
+  addition          interval,
+  minimum           timestamptz,
+  -- A settled one is part of the members' own dates. One that is settling cannot be undone any more.
+  state             text NOT NULL DEFAULT 'open' CHECK (state IN ('open', 'settling', 'settled')),
+  at                timestamptz NOT NULL,
+  request_id        text,
+  key_id            text,
+  reason            text,
+  total             bigint NOT NULL,
+  undone_at         timestamptz,
+  undone_request_id text,
+  undone_key_id     text,
   PRIMARY KEY (project_number, seq),
-  UNIQUE (project_number, end_date)
+  CHECK ((mode = 'extend_by') = (extend_by IS NOT NULL) AND (mode = 'extend_by') = (end_date IS NULL))
 );
 
--- The rule, as `effectiveEndDate` says it in core. Its body is one expression without subqueries, so
--- the planner puts it into the statements that call it. `minimum` is used once: a subquery may look it
--- up, and runs only for members with a date from a bulk extension.
+-- The rule, as `effectiveEndDate` says it in core, in one expression for the same reason. `adjusted` is used once: a
+-- subquery may find the first bulk extension after `own_seq` and adjust the date by it, and runs only if there is one.
 CREATE FUNCTION tenure.effective_end_date(
   -- The date of the last change of the membership alone, and its seq.
   own_date timestamptz, own_seq bigint,
   -- Of the project.
-  bulk_seq bigint, overwrite_seq bigint, set_date timestamptz,
-  -- The first date of minimum_end_dates after own_seq, if there is one.
-  minimum timestamptz
+  bulk_seq bigint,
+  adjusted timestamptz
 ) RETURNS timestamptz LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-  SELECT CASE WHEN own_seq >= bulk_seq THEN own_date
-         ELSE greatest(CASE WHEN own_seq >= overwrite_seq THEN own_date ELSE set_date END, minimum) END
+  SELECT CASE WHEN own_seq >= bulk_seq THEN own_date ELSE adjusted END
 $$;
 
--- Removes the rows that a bulk extension covers, and returns their number. This function and the next
--- are volatile: they read what was committed before their caller got the lock on the project, although
--- its statement may have begun earlier.
-CREATE FUNCTION tenure.remove_minimum_end_dates(of_project bigint, until timestamptz) RETURNS bigint
-LANGUAGE plpgsql VOLATILE AS $$
-DECLARE
-  removed bigint;
-BEGIN
-  DELETE FROM tenure.minimum_end_dates WHERE project_number = of_project AND end_date <= until;
-  GET DIAGNOSTICS removed = ROW_COUNT;
-  RETURN removed;
-END $$;
-
-CREATE FUNCTION tenure.minimum_end_date_after(of_project bigint, after_seq bigint) RETURNS timestamptz
-LANGUAGE plpgsql VOLATILE AS $$
+-- Returns an end date after all bulk extensions later than `own_seq`. This function and the next ones are volatile:
+-- they read what was committed before their caller got the lock on the project, although its statement may have begun
+-- earlier.
+CREATE FUNCTION tenure.date_after_bulk_extensions(of_project bigint, own_seq bigint, own_date timestamptz)
+RETURNS timestamptz LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
   RETURN (
-    SELECT f.end_date FROM tenure.minimum_end_dates f
-    WHERE f.project_number = of_project AND f.seq > after_seq ORDER BY f.seq LIMIT 1
+    SELECT tenure.adjusted_end_date(own_date, b.addition, b.minimum) FROM tenure.bulk_extensions b
+    WHERE b.project_number = of_project AND b.seq > own_seq ORDER BY b.seq LIMIT 1
   );
+END $$;
+
+-- Adds a bulk extension, and composes it onto those before.
+CREATE FUNCTION tenure.add_bulk_extension(
+  of_project bigint, new_seq bigint, new_id uuid, new_mode text, new_end_date timestamptz, new_extend_by interval,
+  made_at timestamptz, new_request_id text, new_key_id text, new_reason text, members bigint
+) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+  new_addition CONSTANT interval := CASE new_mode WHEN 'never_shorten' THEN interval '0' ELSE new_extend_by END;
+BEGIN
+  UPDATE tenure.bulk_extensions b
+  SET addition = b.addition + new_addition,
+      minimum = tenure.adjusted_end_date(b.minimum, new_addition, new_end_date)
+  WHERE b.project_number = of_project AND b.state <> 'settled';
+  INSERT INTO tenure.bulk_extensions
+    (project_number, seq, id, mode, end_date, extend_by, addition, minimum, at, request_id, key_id, reason, total)
+  VALUES (of_project, new_seq, new_id, new_mode, new_end_date, new_extend_by, new_addition, new_end_date, made_at,
+          new_request_id, new_key_id, new_reason, members);
+END $$;
+
+-- Undoes a bulk extension that was made after `made_after`, and composes the others anew. Returns 'undone', or why not:
+-- 'unknown', 'undone before' or 'settled'.
+CREATE FUNCTION tenure.undo_bulk_extension(
+  of_project bigint, undone_id uuid, made_after timestamptz,
+  undone_time timestamptz, by_request_id text, by_key_id text
+) RETURNS text LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+  one tenure.bulk_extensions;
+  later_addition interval := interval '0';
+  later_minimum timestamptz;
+BEGIN
+  SELECT * INTO one FROM tenure.bulk_extensions b WHERE b.project_number = of_project AND b.id = undone_id;
+  IF NOT FOUND THEN RETURN 'unknown'; END IF;
+  IF one.undone_at IS NOT NULL THEN RETURN 'undone before'; END IF;
+  IF one.state <> 'open' OR one.at <= made_after THEN RETURN 'settled'; END IF;
+  UPDATE tenure.bulk_extensions b
+  SET undone_at = undone_time, undone_request_id = by_request_id, undone_key_id = by_key_id
+  WHERE b.project_number = of_project AND b.seq = one.seq;
+  FOR one IN
+    SELECT * FROM tenure.bulk_extensions b WHERE b.project_number = of_project AND b.state <> 'settled'
+    ORDER BY b.seq DESC
+  LOOP
+    IF one.undone_at IS NULL THEN
+      later_minimum := tenure.adjusted_end_date(one.end_date, later_addition, later_minimum);
+      later_addition := later_addition +
+        CASE one.mode WHEN 'never_shorten' THEN interval '0' ELSE one.extend_by END;
+    END IF;
+    UPDATE tenure.bulk_extensions b SET addition = later_addition, minimum = later_minimum
+    WHERE b.project_number = of_project AND b.seq = one.seq;
+  END LOOP;
+  RETURN 'undone';
 END $$;
 
 -- Ends are announced by looking for next checks that are due. A next check is a lower bound: nothing is to be
@@ -99,18 +160,17 @@ ON tenure.memberships (project_number, next_check_at) WHERE next_check_at IS NOT
 CREATE INDEX projects_next_check ON tenure.projects (next_check_at) WHERE next_check_at IS NOT NULL;
 
 -- The order in which memberships end. An index on the end date itself would make each extension write
--- to it, and a bulk extension changes no membership. So the index has a lower bound, which extensions
--- leave alone; whoever lists the ends sets it anew where a membership ends later. Only projects whose
+-- to it. So the index has a lower bound, which extensions leave alone; whoever lists the ends sets it anew where
+-- a membership ends later. It orders members with the same generation by their own dates, and what bulk extensions
+-- make of these dates keeps this order: so a bulk extension, or undoing one, changes nothing here. Only projects whose
 -- ends were listed have a place in it, because it makes imports dearer by a quarter.
 CREATE INDEX memberships_ending ON tenure.memberships (project_number, ending_generation, ending_lower_bound, user_id)
 WHERE ending_generation IS NOT NULL;
 
 CREATE VIEW tenure.memberships_current AS
-SELECT p.id AS project_id, m.user_id, tenure.effective_end_date(
-  m.end_date, m.seq, p.bulk_seq, p.overwrite_seq, p.bulk_end_date, (
-    SELECT f.end_date FROM tenure.minimum_end_dates f
-    WHERE f.project_number = m.project_number AND f.seq > m.seq ORDER BY f.seq LIMIT 1
-  )
-) AS end_date
+SELECT p.id AS project_id, m.user_id, tenure.effective_end_date(m.end_date, m.seq, p.bulk_seq, (
+    SELECT tenure.adjusted_end_date(m.end_date, b.addition, b.minimum) FROM tenure.bulk_extensions b
+    WHERE b.project_number = m.project_number AND b.seq > m.seq ORDER BY b.seq LIMIT 1
+  )) AS end_date
 FROM tenure.memberships m
 JOIN tenure.projects p ON p.number = m.project_number;

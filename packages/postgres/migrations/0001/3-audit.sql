@@ -15,11 +15,12 @@ CREATE TABLE tenure.audit (
   -- whichever of them was recorded first.
   seq        bigint NOT NULL,
   -- NULL for a change of all memberships of the project, of somebody who was erased, or of something
-  -- else: of the webhook, the API key or the project `subject`.
+  -- else: of the webhook, the API key, the project or the bulk extension `subject`.
   user_id    text COLLATE "C",
   subject    text,
   action     text NOT NULL CHECK (action IN (
-               'granted', 'imported', 'extended', 'bulk_extended', 'bulk_lengthened', 'ended',
+               'granted', 'imported', 'extended', 'bulk_extended', 'bulk_lengthened', 'bulk_extended_by',
+               'bulk_undone', 'ended',
                'expiring', 'expired', 'person_erased', 'project_created', 'project_deleted',
                'webhook_created', 'webhook_deleted', 'webhook_enabled', 'webhook_disabled',
                'secret_rotated', 'secret_shown', 'data_shown', 'signing_key_added',
@@ -27,6 +28,8 @@ CREATE TABLE tenure.audit (
              )),
   from_date  timestamptz,
   to_date    timestamptz,
+  -- How much later all memberships end.
+  extend_by  interval,
   at         timestamptz NOT NULL,
   request_id text,
   key_id     text,
@@ -37,11 +40,7 @@ CREATE TABLE tenure.audit (
 CREATE INDEX audit_of_user ON tenure.audit (project_number, user_id, seq, id);
 
 CREATE INDEX audit_of_all_users ON tenure.audit (project_number, seq, id)
-WHERE action IN ('bulk_extended', 'bulk_lengthened');
-
--- Finds out that there are none.
-CREATE INDEX audit_of_shorter ON tenure.audit (project_number, seq, id)
-WHERE action = 'bulk_lengthened';
+WHERE action IN ('bulk_extended', 'bulk_lengthened', 'bulk_extended_by', 'bulk_undone');
 
 -- Returns the first id of the part that begins on a day.
 CREATE FUNCTION tenure.first_audit_id(day date) RETURNS bigint LANGUAGE sql IMMUTABLE

@@ -84,7 +84,8 @@ export const nextSequenceRound = (seq: string): string => `(${sequenceRound(seq)
 
 /**
  * An expression for the number of a change of a membership, after that of its last change and that of the project.
- * Where the round ends, it locks the project, in a statement that does not update it otherwise.
+ * Where the round ends, it locks the project, in a statement that does not update it otherwise. So it does where the
+ * membership is in a later round than the project: the statement has read that before a bulk extension.
  *
  * @param last - an expression for the number of the last change of the membership
  * @param project - the name of a row with the columns `project_number`, `project_seq` and `bulk_seq`
@@ -93,7 +94,8 @@ export const nextSequenceRound = (seq: string): string => `(${sequenceRound(seq)
  */
 export const nextSeq = (schema: string, last: string, project: string, count = "1"): string => {
   const later = `greatest(${last}, ${project}.project_seq)`
-  return `CASE WHEN ${later} % ${round} < ${round} - ${count} THEN ${later} + ${count}
+  return `CASE WHEN ${later} % ${round} < ${round} - ${count} AND ${sequenceRound(later)} = ${sequenceRound(`${project}.project_seq`)}
+   THEN ${later} + ${count}
    ELSE ${schema}.take_seq(${project}.project_number, ${nextSequenceRound(later)} - 1, ${project}.bulk_seq) + ${count} - 1 END`
 }
 
@@ -135,8 +137,7 @@ export interface ItemRow extends ChangeRow {
 }
 
 /** The columns of a locked project. */
-export const projectColumns =
-  "id, number, seq, bulk_seq, overwrite_seq, bulk_end_date, ending_backfilled_to"
+export const projectColumns = "id, number, seq, bulk_seq, ending_backfilled_to"
 
 /**
  * The common table expression `project`, which locks the project: its members can be counted, and no
@@ -150,23 +151,26 @@ export const lockedProject = (schema: string, condition = ""): string => `
     FOR NO KEY UPDATE
   )`
 
-/** The effective end date of a membership `m` of a project `p`, by the function of the migrations. */
-const dateAbove = (schema: string, minimum: string): string =>
-  `${schema}.effective_end_date(m.end_date, m.seq, p.bulk_seq, p.overwrite_seq, p.bulk_end_date, ${minimum})`
+/** The end date of a membership `m` of a project `p`, by the function of the migrations. */
+const effectiveDate = (schema: string, adjusted: string): string =>
+  `${schema}.effective_end_date(m.end_date, m.seq, p.bulk_seq, ${adjusted})`
 
-/** An expression for the effective end date of a membership `m` of a project `p`, as the statement sees them. */
+/** An expression for the end date of a membership `m` of a project `p`, as the statement sees them. */
 export const effectiveEndDateSql = (schema: string): string =>
-  dateAbove(
+  effectiveDate(
     schema,
     `(
-    SELECT f.end_date FROM ${schema}.minimum_end_dates f
-    WHERE f.project_number = m.project_number AND f.seq > m.seq ORDER BY f.seq LIMIT 1
+    SELECT ${schema}.adjusted_end_date(m.end_date, b.addition, b.minimum) FROM ${schema}.bulk_extensions b
+    WHERE b.project_number = m.project_number AND b.seq > m.seq ORDER BY b.seq LIMIT 1
   )`,
   )
 
 /** The same in a statement that has locked the project, and may have waited for it. */
 export const effectiveDateLocked = (schema: string): string =>
-  dateAbove(schema, `${schema}.minimum_end_date_after(m.project_number, m.seq)`)
+  effectiveDate(schema, `${schema}.date_after_bulk_extensions(m.project_number, m.seq, m.end_date)`)
+
+/** An expression for the number of the last change of a membership `m`, or of its last announcement if that is later. */
+export const lastSeq = "greatest(m.seq, m.announced_seq)"
 
 /**
  * The common table expressions `ended` and `counted`: they remove the membership of the user `$2` of the
@@ -179,7 +183,7 @@ export const endedRows = (schema: string, condition = ""): string => `
   ended AS (
     DELETE FROM ${schema}.memberships m USING project p
     WHERE m.project_number = p.number AND m.user_id = $2 ${condition}
-    RETURNING p.number AS project_number, greatest(m.seq, p.seq) + 1 AS seq,
+    RETURNING p.number AS project_number, greatest(${lastSeq}, p.seq) + 1 AS seq,
               ${effectiveDateLocked(schema)} AS from_date
   ),
   counted AS (

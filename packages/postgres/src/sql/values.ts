@@ -56,6 +56,10 @@ export type Integer = bigint | number | string
 export const millisOf = (instant: string): string =>
   `floor(extract(epoch FROM ${instant}) * 1000)::bigint`
 
+/** An expression for a duration in milliseconds, from an `interval` without months. */
+export const wholeMillisOf = (interval: string): string =>
+  `(extract(epoch FROM ${interval}) * 1000)::bigint`
+
 /** An expression for a `jsonb` value or an array as JSON text. */
 export const jsonOf = (value: string): string => `to_json(${value})::text`
 

@@ -1,0 +1,406 @@
+/** Bulk extensions on PostgreSQL: made, undone, listed and previewed. */
+
+import { bulkChangeNames, mostExamples } from "@tenure/core/internal"
+import {
+  ApiKeyId,
+  type BulkChange,
+  type BulkExtension,
+  BulkExtensionNotFound,
+  type BulkExtensionRecord,
+  BulkExtensionSettled,
+  BulkExtensionUndone,
+  type BulkPreview,
+  type ComposedBulkExtensions,
+  EndDate,
+  EventId,
+  type LoggedBulkExtension,
+  type MembershipStore,
+  Millis,
+  type ProjectId,
+  Reason,
+  type Undo,
+  type UndoTarget,
+  UserId,
+  bulkActions,
+  composeLog,
+} from "@tenure/core/store"
+import * as Effect from "effect/Effect"
+import { type Executor, readsOf } from "./connection/executor.ts"
+import { rowsOfProject } from "./projects.ts"
+import {
+  type ChangeRow,
+  type KeyClause,
+  changeParams,
+  effectiveEndDateSql,
+  lockedProject,
+  nextCheckOf,
+  nextSequenceRound,
+  publishChange,
+  requested,
+  sequenceRound,
+} from "./sql/clauses.ts"
+import {
+  type Integer,
+  bigintsParam,
+  instantParam,
+  instantsParam,
+  integerParam,
+  jsonOf,
+  millisOf,
+  textParam,
+  uuidParam,
+  wholeMillisOf,
+} from "./sql/values.ts"
+
+/** The common table expression `audited`: the row of a change to all memberships in `changed`. */
+const auditBulkChange = (schema: string, action: string, subject: string, by: string): string => `
+  audited AS (
+    INSERT INTO ${schema}.audit
+      (project_number, subject, seq, action, to_date, extend_by, at, request_id, key_id, reason)
+    SELECT project_number, ${subject}, ${sequenceRound("seq")}, ${action}, to_date, ${by}, at, request_id, key_id, reason
+    FROM changed
+  )`
+
+/** A duration in milliseconds, `$12`. */
+const extendBy = "$12::bigint * interval '1 millisecond'"
+
+/**
+ * Changes the end dates of all memberships of a project, and touches none of them. Returns one row, with the number of
+ * memberships and of deliveries, if the project exists. Where a project is watched, members who have ended may need
+ * a next check at once after an extension by a duration.
+ */
+export const extendAll = (schema: string, once: KeyClause): string => `
+  WITH ${requested},
+  project AS (
+    UPDATE ${schema}.projects
+    SET seq = ${nextSequenceRound("seq")}, bulk_seq = ${nextSequenceRound("seq")}, bulk_changed_at = statement_timestamp(),
+        next_check_at = least(next_check_at, ${nextCheckOf(schema, "coalesce($3::timestamptz, '-infinity')")})
+    WHERE id = $1 ${once.condition}
+    RETURNING number, membership_count, seq
+  ),
+  changed AS MATERIALIZED (
+    SELECT a.*, p.number AS project_number, p.seq, p.membership_count AS total,
+           ${schema}.add_bulk_extension(p.number, p.seq, a.event_id, $11::text, a.to_date, ${extendBy},
+             a.at, a.request_id, a.key_id, a.reason, p.membership_count) AS added
+    FROM asked a, project p
+  ),
+  ${auditBulkChange(
+    schema,
+    `CASE $11 WHEN '${bulkChangeNames.set}' THEN '${bulkActions.set}' WHEN '${bulkChangeNames.neverShorten}' THEN '${bulkActions.neverShorten}' ELSE '${bulkActions.extendBy}' END`,
+    "event_id::text",
+    extendBy,
+  )},${publishChange(schema, "changed")}${once.keeping("changed", "total::text")}
+  SELECT seq, total, (SELECT count(*) FROM delivered)::integer AS deliveries FROM changed
+`
+
+/** The parameters of `extendAll`. */
+export const extendAllParams = (extension: BulkExtension) => {
+  const { bulk } = extension
+  const isByDuration = bulk.mode === "extendBy"
+  return [
+    ...changeParams(extension, undefined, isByDuration ? undefined : bulk.endDate),
+    textParam(bulkChangeNames[bulk.mode]),
+    textParam(isByDuration ? String(bulk.by) : undefined),
+  ]
+}
+
+/** The row of a change to all memberships. */
+export interface BulkChangeRow extends ChangeRow {
+  /** The number of memberships. */
+  readonly total: Integer
+}
+
+/**
+ * Undoes the bulk extension `$11` if it was made after `$12`. Returns one row, which tells whether it could be undone,
+ * if the project exists.
+ */
+export const undo = (schema: string, once: KeyClause): string => `
+  WITH ${requested},
+  ${lockedProject(schema, once.condition)},
+  judged AS MATERIALIZED (
+    SELECT p.number, ${schema}.undo_bulk_extension(
+             p.number, $11::uuid, $12::timestamptz, a.at, a.request_id, a.key_id) AS outcome
+    FROM asked a, project p
+  ),
+  turned AS (
+    UPDATE ${schema}.projects p
+    SET seq = ${nextSequenceRound("p.seq")}, bulk_changed_at = statement_timestamp(),
+        next_check_at = least(p.next_check_at, ${nextCheckOf(schema, "timestamptz '-infinity'")})
+    FROM judged j WHERE p.number = j.number AND j.outcome = 'undone'
+    RETURNING p.number, p.seq, p.membership_count
+  ),
+  changed AS MATERIALIZED (
+    SELECT a.*, t.number AS project_number, t.seq, t.membership_count AS total FROM asked a, turned t
+  ),
+  ${auditBulkChange(schema, "'bulk_undone'", "$11::text", "NULL")},${publishChange(schema, "changed")}${once.keeping("changed", "total::text")}
+  SELECT j.outcome, c.seq, c.total, (SELECT count(*) FROM delivered)::integer AS deliveries
+  FROM judged j LEFT JOIN changed c ON true
+`
+
+/** The parameters of `undo`. */
+export const undoParams = (change: Undo) => [
+  ...changeParams(change, undefined, undefined),
+  uuidParam(change.bulkExtensionId),
+  instantParam(change.madeAfter),
+]
+
+/** The row of `undo`. */
+export interface UndoRow extends BulkChangeRow {
+  readonly outcome: "undone" | "unknown" | "undone before" | "settled"
+}
+
+/** Returns the error for a bulk extension that cannot be undone, if it cannot. */
+export const undoFailure = (
+  outcome: UndoRow["outcome"],
+  bulkExtensionId: EventId,
+): BulkExtensionNotFound | BulkExtensionUndone | BulkExtensionSettled | undefined => {
+  switch (outcome) {
+    case "unknown":
+      return new BulkExtensionNotFound({ bulkExtensionId })
+    case "undone before":
+      return new BulkExtensionUndone({ bulkExtensionId })
+    case "settled":
+      return new BulkExtensionSettled({ bulkExtensionId })
+    case "undone":
+      return undefined
+  }
+}
+
+/**
+ * Returns up to `$3` bulk extensions of the project `$1`, newest first, that are older than the one with the id `$2`, if
+ * that is not NULL. Returns one empty row if there are none, and no row if the project does not exist.
+ */
+export const listBulkExtensions = (schema: string): string => `
+  SELECT b.id, b.seq, b.mode, b.state, ${millisOf("b.end_date")} AS end_date,
+         ${wholeMillisOf("b.extend_by")} AS extend_by, ${millisOf("b.at")} AS at, b.request_id, b.key_id,
+         b.reason, b.total, ${millisOf("b.undone_at")} AS undone_at, b.undone_request_id, b.undone_key_id
+  FROM ${schema}.projects p
+  LEFT JOIN LATERAL (
+    SELECT * FROM ${schema}.bulk_extensions b
+    WHERE b.project_number = p.number AND ($2::uuid IS NULL OR b.seq < (
+      SELECT o.seq FROM ${schema}.bulk_extensions o WHERE o.project_number = p.number AND o.id = $2
+    ))
+    ORDER BY b.seq DESC LIMIT $3::integer
+  ) b ON true
+  WHERE p.id = $1::text
+  ORDER BY b.seq DESC
+`
+
+/** A row of the list. That of an empty list has no values. */
+interface BulkExtensionRow {
+  readonly id: string | null
+  readonly seq: Integer
+  readonly mode: string
+  readonly state: "open" | "settling" | "settled"
+  readonly end_date: Integer | null
+  readonly extend_by: Integer | null
+  readonly at: Integer
+  readonly request_id: string | null
+  readonly key_id: string | null
+  readonly reason: string | null
+  readonly total: Integer
+  readonly undone_at: Integer | null
+  readonly undone_request_id: string | null
+  readonly undone_key_id: string | null
+}
+
+const changeOf = ({ end_date, extend_by, mode }: BulkExtensionRow): BulkChange =>
+  end_date === null
+    ? { mode: "extendBy", by: Millis(Number(extend_by)) }
+    : {
+        mode: mode === bulkChangeNames.set ? "set" : "neverShorten",
+        endDate: EndDate(Number(end_date)),
+      }
+
+const originOf = (requestId: string | null, keyId: string | null) => ({
+  requestId: requestId ?? undefined,
+  keyId: keyId === null ? undefined : ApiKeyId(keyId),
+})
+
+/** Converts a row to a bulk extension, or to nothing if it has no values. */
+const toRecord = (row: BulkExtensionRow): ReadonlyArray<BulkExtensionRecord> =>
+  row.id === null
+    ? []
+    : [
+        {
+          id: EventId(row.id),
+          change: changeOf(row),
+          at: Number(row.at),
+          reason: row.reason === null ? undefined : Reason(row.reason),
+          origin: originOf(row.request_id, row.key_id),
+          total: Number(row.total),
+          undone:
+            row.undone_at === null
+              ? undefined
+              : {
+                  at: Number(row.undone_at),
+                  by: originOf(row.undone_request_id, row.undone_key_id),
+                },
+        },
+      ]
+
+/** The last end date, which `adjusted_end_date` does not exceed. */
+const lastEndDateSql = "timestamptz '9999-12-31 23:59:59.999+00'"
+
+/** The memberships of a project `p`, with their end dates before and after the bulk extensions `l`. */
+const datesWithLog = (schema: string): string => `
+  SELECT m.user_id, m.before,
+         CASE WHEN m.place > cardinality(l.seqs) THEN m.end_date ELSE ${schema}.adjusted_end_date(
+           m.end_date, l.additions[m.place] * interval '1 millisecond', l.minimums[m.place]
+         ) END AS after
+  FROM (
+    SELECT m.user_id, m.end_date, ${effectiveEndDateSql(schema)} AS before,
+           width_bucket(m.seq, l.seqs) + 1 AS place
+    FROM ${schema}.memberships m WHERE m.project_number = p.number
+  ) m`
+
+/**
+ * Counts what would change in the project `$1` if `$2`, `$3` and `$4` were its bulk extensions: their numbers, and what
+ * each and all later ones make of an end date. Returns one row if the project exists. Reads all memberships of the
+ * project: an index on the end date would take longer to write at each extension than all other indexes.
+ */
+export const previewBulkChange = (schema: string): string => `
+  WITH project AS MATERIALIZED (SELECT * FROM ${schema}.projects WHERE id = $1::text),
+  log AS MATERIALIZED (SELECT $2::bigint[] AS seqs, $3::bigint[] AS additions, $4::timestamptz[] AS minimums)
+  SELECT p.membership_count AS total, c.shortened, c.reactivated, c.capped, ${jsonOf(
+    `coalesce(ARRAY(
+      SELECT ARRAY[d.user_id, ${millisOf("d.before")}::text, ${millisOf("d.after")}::text]
+      FROM (${datesWithLog(schema)} ORDER BY m.user_id) d
+      WHERE d.before <> d.after LIMIT ${mostExamples}
+    ), '{}')`,
+  )} AS examples
+  FROM project p, log l
+  CROSS JOIN LATERAL (
+    SELECT count(*) FILTER (WHERE after < before) AS shortened,
+           count(*) FILTER (WHERE before <= statement_timestamp() AND after > statement_timestamp()) AS reactivated,
+           count(*) FILTER (WHERE before < ${lastEndDateSql} AND after = ${lastEndDateSql}) AS capped
+    FROM (${datesWithLog(schema)}) d
+  ) c
+`
+
+/** The parameters of `previewBulkChange`. */
+export const previewParams = (
+  projectId: ProjectId,
+  composed: ReadonlyArray<ComposedBulkExtensions>,
+) => [
+  textParam(projectId),
+  bigintsParam(composed.map(({ order }) => BigInt(order))),
+  bigintsParam(
+    composed.map(({ addition }) => (addition === undefined ? undefined : BigInt(addition))),
+  ),
+  instantsParam(composed.map(({ minimum }) => minimum)),
+]
+
+/** The row of `previewBulkChange`. */
+interface PreviewRow {
+  readonly total: Integer
+  readonly shortened: Integer
+  readonly reactivated: Integer
+  readonly capped: Integer
+  readonly examples: string
+}
+
+const toPreview = (row: PreviewRow): BulkPreview => {
+  const examples: ReadonlyArray<readonly [user: string, before: string, after: string]> =
+    JSON.parse(row.examples)
+  return {
+    total: Number(row.total),
+    shortened: Number(row.shortened),
+    reactivated: Number(row.reactivated),
+    capped: Number(row.capped),
+    examples: examples.map(([userId, before, after]) => ({
+      userId: UserId(userId),
+      endDate: EndDate(Number(before)),
+      wouldEnd: EndDate(Number(after)),
+    })),
+  }
+}
+
+/** A bulk extension that the log of a project has, and whether it can still be undone. */
+interface KeptRow extends BulkExtensionRow {
+  readonly id: string
+}
+
+const isKept = (row: BulkExtensionRow): row is KeptRow => row.id !== null && row.state !== "settled"
+
+const toLogged = (row: KeptRow): LoggedBulkExtension => ({
+  order: Number(row.seq),
+  change: changeOf(row),
+  isUndone: row.undone_at !== null,
+})
+
+/** Decides whether a bulk extension can be undone, as the function of the migrations does. */
+const judgeUndo = (
+  rows: ReadonlyArray<BulkExtensionRow>,
+  { bulkExtensionId, madeAfter }: UndoTarget,
+): UndoRow["outcome"] => {
+  const row = rows.find(({ id }) => id === bulkExtensionId)
+  if (row === undefined) return "unknown"
+  if (row.undone_at !== null) return "undone before"
+  return row.state !== "open" || Number(row.at) <= madeAfter ? "settled" : "undone"
+}
+
+// More than are ever kept apart.
+const mostListed = 10_000
+
+/** After all numbers of changes. */
+const nextOrder = Number.MAX_SAFE_INTEGER
+
+// One owner for all projects, so that previews leave half of the connections to others.
+const manner = { owner: "previews", isLong: true }
+
+/** Makes the part of the store that lists and previews bulk extensions. */
+export const makeBulkExtensions = ({
+  execute,
+  schema,
+}: Executor): Pick<
+  MembershipStore["Service"],
+  "bulkExtensions" | "previewBulkExtension" | "previewUndo"
+> => {
+  const sql = { list: listBulkExtensions(schema), preview: previewBulkChange(schema) }
+
+  const list = (projectId: ProjectId, after: EventId | undefined, limit: number) =>
+    Effect.flatMap(
+      execute<BulkExtensionRow>(
+        sql.list,
+        [textParam(projectId), uuidParam(after), integerParam(limit)],
+        { owner: readsOf(projectId) },
+      ),
+      (rows) => rowsOfProject(projectId, rows),
+    )
+
+  const preview = Effect.fnUntraced(function* (
+    projectId: ProjectId,
+    log: ReadonlyArray<LoggedBulkExtension>,
+  ) {
+    const params = previewParams(projectId, composeLog(log))
+    const rows = yield* execute<PreviewRow>(sql.preview, params, manner)
+    const [row] = yield* rowsOfProject(projectId, rows)
+    return toPreview(row)
+  })
+
+  return {
+    bulkExtensions: (projectId, { after, limit }) =>
+      Effect.map(list(projectId, after, limit), (rows) => rows.flatMap(toRecord)),
+
+    previewBulkExtension: Effect.fnUntraced(function* (projectId, change) {
+      const rows = yield* list(projectId, undefined, mostListed)
+      const log = rows.filter(isKept).toReversed().map(toLogged)
+      return yield* preview(projectId, [...log, { order: nextOrder, change, isUndone: false }])
+    }),
+
+    previewUndo: Effect.fnUntraced(function* (projectId, target) {
+      const rows = yield* list(projectId, undefined, mostListed)
+      const failure = undoFailure(judgeUndo(rows, target), target.bulkExtensionId)
+      if (failure !== undefined) return yield* failure
+      const log = rows.filter(isKept).toReversed()
+      return yield* preview(
+        projectId,
+        log.map((row) => {
+          const logged = toLogged(row)
+          return row.id === target.bulkExtensionId ? { ...logged, isUndone: true } : logged
+        }),
+      )
+    }),
+  }
+}
