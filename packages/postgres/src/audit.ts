@@ -81,7 +81,7 @@ export const projectHistory = (schema: string): string =>
   )
 
 /** The most rows of all memberships that a page of a user's history is made from. */
-const mostBulkRows = 2000
+const mostBulkRows = 500
 
 /**
  * Returns what a page of the history of the user `$5` is made from, older than the cursor `$3` and `$4`: the newest `$2` rows
@@ -100,7 +100,7 @@ export const userHistory = (schema: string): string => `
   before AS MATERIALIZED (
     SELECT ${columnsOf("o")} FROM ${schema}.audit o
     WHERE o.project_number = (SELECT number FROM project) AND o.user_id = $5::text
-      AND ${placeOf("o")} < (SELECT ${placeOf("n")} FROM own n ORDER BY n.seq, n.id LIMIT 1)
+      AND ${placeOf("o")} < (SELECT n.seq, n.id FROM own n ORDER BY n.seq, n.id LIMIT 1)
       AND o.action NOT IN ('expiring', 'expired')
     ORDER BY ${newestFirst("o")} LIMIT 1
   ),

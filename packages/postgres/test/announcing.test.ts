@@ -60,7 +60,7 @@ const dueTogether = Effect.gen(function* () {
   yield* drain()
   const store = yield* MembershipStore
   for (const projectId of [p1, p2])
-    yield* store.extendAll({ ...Fixture.change(projectId), endDate: soon(), mode: "set" })
+    yield* store.extendAll({ ...Fixture.change(projectId), bulk: { endDate: soon(), mode: "set" } })
 })
 
 const ways = [
@@ -154,7 +154,7 @@ const gate = 4711
  * locked anything yet.
  */
 const gated = Effect.gen(function* () {
-  const types = "timestamptz, bigint, bigint, bigint, timestamptz, timestamptz"
+  const types = "timestamptz, bigint, bigint, timestamptz"
   yield* sql(
     `ALTER FUNCTION ${schema}.effective_end_date (${types}) RENAME TO effective_end_date_behind_gate`,
   )
@@ -162,7 +162,7 @@ const gated = Effect.gen(function* () {
     `CREATE FUNCTION ${schema}.effective_end_date (${types}) RETURNS timestamptz LANGUAGE plpgsql AS $$
      BEGIN
        PERFORM pg_advisory_xact_lock_shared(${gate});
-       RETURN ${schema}.effective_end_date_behind_gate($1, $2, $3, $4, $5, $6);
+       RETURN ${schema}.effective_end_date_behind_gate($1, $2, $3, $4);
      END $$`,
   )
 })
@@ -187,7 +187,10 @@ describe("a sweep that has read memberships before a bulk extension", () => {
             const waiting = yield* Effect.forkDetach(expiry.sweep(100, judge))
             yield* blockedOn(schema)
             for (const projectId of [p1, p2])
-              yield* store.extendAll({ ...Fixture.change(projectId), endDate: in2028, mode })
+              yield* store.extendAll({
+                ...Fixture.change(projectId),
+                bulk: { endDate: in2028, mode },
+              })
             return waiting
           }),
         )

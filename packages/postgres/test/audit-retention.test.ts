@@ -158,7 +158,10 @@ describe("the history", () => {
       yield* createPart(1)
       yield* continueIn(1)
       yield* MembershipStore.use((memberships) =>
-        memberships.extendAll({ ...Fixture.change(p1), endDate: EndDate(3), mode: "set" }),
+        memberships.extendAll({
+          ...Fixture.change(p1),
+          bulk: { endDate: EndDate(3), mode: "set" },
+        }),
       )
       yield* createPart(0)
       yield* continueIn(0)

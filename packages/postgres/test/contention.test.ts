@@ -71,7 +71,7 @@ describe("an extension of a locked membership", () => {
         Effect.gen(function* () {
           const waiting = yield* Effect.forkDetach(extend())
           yield* blockedOn(schema)
-          yield* store.extendAll({ ...Fixture.change(p1), endDate: in2029, mode: "set" })
+          yield* store.extendAll({ ...Fixture.change(p1), bulk: { endDate: in2029, mode: "set" } })
           return waiting
         }),
       )
@@ -111,7 +111,10 @@ describe.each(conditions)("an extension that %s", (_, condition) => {
         Effect.gen(function* () {
           const waiting = yield* Effect.forkDetach(extendIf)
           yield* blockedOn(schema)
-          const all = { ...Fixture.change(p1), endDate: in2028, mode: "neverShorten" } as const
+          const all = {
+            ...Fixture.change(p1),
+            bulk: { endDate: in2028, mode: "neverShorten" },
+          } as const
           const next = yield* Effect.forkDetach(store.extendAll(all))
           // Long enough for one that waits for nothing.
           yield* Effect.timeoutOption(Fiber.await(next), 1000)
@@ -139,7 +142,7 @@ describe.each(conditions)("an extension that %s", (_, condition) => {
       const endDate = EndDate(in2029 + 1)
       const extension = yield* client.withTransaction(
         Effect.gen(function* () {
-          yield* store.extendAll({ ...Fixture.change(p1), endDate, mode: "neverShorten" })
+          yield* store.extendAll({ ...Fixture.change(p1), bulk: { endDate, mode: "neverShorten" } })
           const waiting = Effect.tap(Effect.forkDetach(extendIf), () => blockedOn(schema))
           // A new fiber runs outside of the transaction.
           return yield* Effect.promise(() => Effect.runPromiseWith(services)(waiting))
@@ -166,7 +169,7 @@ describe("a project that somebody has locked", () => {
       const webhooks = yield* WebhookStore
       const outbox = yield* Outbox
       const extendAll = (projectId: typeof p1, mode: "set" | "neverShorten") =>
-        store.extendAll({ ...Fixture.change(projectId), endDate: in2028, mode })
+        store.extendAll({ ...Fixture.change(projectId), bulk: { endDate: in2028, mode } })
       /** Calls of each kind. */
       const calls = (projectId: typeof p1) => [
         extendAll(projectId, "set"),

@@ -92,11 +92,11 @@ onStores(
     const expected = [
       "api_key_projects",
       "audit",
+      "bulk_extensions",
       "erasures",
       "events",
       "idempotency_keys",
       "memberships",
-      "minimum_end_dates",
       "webhooks",
     ]
     expect(named.map(({ name }) => name)).toEqual(expected)

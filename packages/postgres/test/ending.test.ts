@@ -7,6 +7,7 @@ import {
   type EndingCursor,
   type EndingPage,
   MembershipStore,
+  Millis,
   UserId,
 } from "@tenure/core/store"
 import { Fixture } from "@tenure/testing"
@@ -17,10 +18,8 @@ import { inject } from "vitest"
 import {
   continueEndingBackfill,
   continueEndingBackfillParams,
-  scanEnding,
-  scanEndingParams,
-  scanOlderBounds,
-  scanOlderBoundsParams,
+  walkByEndDate,
+  walkParams,
 } from "../src/ending-list.ts"
 import { postgresLayer } from "../src/index.ts"
 import { blocksReadBy } from "./blocks.ts"
@@ -95,12 +94,12 @@ describe("a list by ends", () => {
       expect((yield* usersBefore(daysFromNow(30))).size).toBe(members / 4)
       expect((yield* usersBefore(daysFromNow(400))).size).toBe(members)
       const floor = daysFromNow(100)
-      yield* store.extendAll({ ...change(p1), endDate: floor, mode: "neverShorten" })
+      yield* store.extendAll({ ...change(p1), bulk: { endDate: floor, mode: "neverShorten" } })
       expect((yield* usersBefore(floor)).size).toBe(0)
       expect((yield* usersBefore(EndDate(floor + 1))).size).toBe(members / 4)
       expect((yield* usersBefore(daysFromNow(400))).size).toBe(members)
       const date = daysFromNow(200)
-      yield* store.extendAll({ ...change(p1), endDate: date, mode: "set" })
+      yield* store.extendAll({ ...change(p1), bulk: { endDate: date, mode: "set" } })
       expect((yield* usersBefore(date)).size).toBe(0)
       expect((yield* usersBefore(EndDate(date + 1))).size).toBe(members)
       // An extension that expects another date leaves the member where it is.
@@ -203,26 +202,24 @@ describe("a list by ends", () => {
       yield* usersBefore(daysFromNow(1))
       const most = 100
       const asked = { projectId: p1, before: daysFromNow(400), most, limit: most }
-      const ends = (from: number) =>
+      const ends = (at: number) =>
         blocksReadBy(
-          scanEnding(`"${schema}"`),
-          scanEndingParams({ _tag: "Own", from, userId: "", passed: 0 }, asked),
+          walkByEndDate(`"${schema}"`),
+          walkParams({ at, generation: 0, bound: at, userId: "" }, asked),
         )
       // A block for each membership, and the levels of the index.
       expect(yield* ends(0)).toBeLessThan(2 * most)
       expect(yield* ends(daysFromNow(4))).toBeLessThan(2 * most)
       const date = daysFromNow(200)
-      yield* store.extendAll({ ...change(p1), endDate: date, mode: "set" })
-      const [bulk] = yield* sql<{ readonly seq: string }>(
-        `SELECT bulk_seq AS seq FROM ${schema}.projects WHERE id = 'p1'`,
-      )
-      const older = { seq: 0, upTo: Number(bulk?.seq), from: 0, userId: "", date }
-      const blocks = yield* blocksReadBy(
-        scanOlderBounds(`"${schema}"`),
-        scanOlderBoundsParams({ _tag: "Bulk", ...older }, asked),
-      )
-      // And the floors that each may have.
-      expect(blocks).toBeLessThan(5 * most)
+      yield* store.extendAll({ ...change(p1), bulk: { endDate: date, mode: "set" } })
+      // And what bulk extensions make of each date.
+      expect(yield* ends(0)).toBeLessThan(5 * most)
+      for (let count = 0; count < 62; count++) {
+        const bulk = { mode: "extendBy", by: Millis(1000 * (count + 1)) } as const
+        yield* store.extendAll({ ...change(p1), bulk })
+      }
+      // And a few for each generation that may have members.
+      expect(yield* ends(0)).toBeLessThan(5 * most + 8 * 64)
     }),
   )
 })

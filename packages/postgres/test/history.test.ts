@@ -22,10 +22,11 @@ const store = Effect.fnUntraced(function* (
   const client = yield* PgClient.PgClient
   yield* client.unsafe(`INSERT INTO ${schema}.projects (id) VALUES ($1)`, [projectId])
   yield* client.unsafe(
-    `INSERT INTO ${schema}.audit (project_number, user_id, seq, action, from_date, to_date, at)
-     SELECT number, user_id, r.seq, action, date '2030-01-01' + from_date, date '2030-01-01' + to_date, now()
+    `INSERT INTO ${schema}.audit (project_number, user_id, subject, seq, action, from_date, to_date, extend_by, at)
+     SELECT number, user_id, subject, r.seq, action, date '2030-01-01' + from_date, date '2030-01-01' + to_date,
+            extend_by * interval '24 hours', now()
      FROM jsonb_to_recordset($2::jsonb)
-     AS r (user_id text, seq bigint, action text, from_date integer, to_date integer), ${schema}.projects
+     AS r (user_id text, subject text, seq bigint, action text, from_date integer, to_date integer, extend_by integer), ${schema}.projects
      WHERE projects.id = $1`,
     [projectId, JSON.stringify(rows.slice(forgotten))],
   )

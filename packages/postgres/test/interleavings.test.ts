@@ -68,7 +68,7 @@ describe("an operation that runs within another", () => {
 // Faults in the tables, and operations that they make wrong.
 const sabotage = `
   -- An end date is read by the snapshot of the statement, which is older than the lock.
-  ALTER FUNCTION minimum_end_date_after STABLE;
+  ALTER FUNCTION date_after_bulk_extensions STABLE;
   -- An idempotency key is stored twice.
   ALTER TABLE idempotency_keys DROP CONSTRAINT idempotency_keys_pkey
 `

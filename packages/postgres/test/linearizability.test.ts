@@ -204,7 +204,7 @@ const run = Effect.fnUntraced(function* (operation: Operation) {
     case "ExtendAll":
     case "ExtendShorter": {
       const mode = operation._tag === "ExtendAll" ? "set" : "neverShorten"
-      const bulk = { ...change(p1), endDate: operation.endDate, mode } as const
+      const bulk = { ...change(p1), bulk: { endDate: operation.endDate, mode } } as const
       const extended = yield* store.extendAll(bulk)
       return isReplayedResponse(extended)
         ? expect.fail()

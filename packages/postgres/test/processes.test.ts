@@ -96,7 +96,7 @@ describe("an extension", () => {
               ),
             )
             yield* Effect.promise(() => other.runPromise(blocked))
-            const bulk = { ...Fixture.change(p1), endDate: in2028, mode: "set" } as const
+            const bulk = { ...Fixture.change(p1), bulk: { endDate: in2028, mode: "set" } } as const
             yield* Effect.promise(() =>
               other.runPromise(Effect.flatMap(MembershipStore, (all) => all.extendAll(bulk))),
             )

@@ -68,9 +68,12 @@ describe("the round of a member comes to its end", () => {
         yield* make(store)
         const sequences = [BigInt(round - 1), yield* lastSequence]
         for (const step of [
-          store.extendAll({ ...sequencesChange(), endDate: in2029, mode: "set" }),
+          store.extendAll({ ...sequencesChange(), bulk: { endDate: in2029, mode: "set" } }),
           store.extend({ ...ofU1(), endDate: in2028 }),
-          store.extendAll({ ...sequencesChange(), endDate: in2029, mode: "neverShorten" }),
+          store.extendAll({
+            ...sequencesChange(),
+            bulk: { endDate: in2029, mode: "neverShorten" },
+          }),
         ]) {
           yield* step
           sequences.push(yield* lastSequence)
@@ -105,7 +108,7 @@ describe("the round of a member comes to its end among extensions that share a s
         expect(sequences).toEqual(sequences.toSorted((one, other) => one - other))
         expect(new Set(sequences).size).toBe(60)
         expect(sequences[0]).toBeGreaterThan(last)
-        yield* store.extendAll({ ...sequencesChange(), endDate: in2029, mode: "set" })
+        yield* store.extendAll({ ...sequencesChange(), bulk: { endDate: in2029, mode: "set" } })
         expect((yield* store.find(p1, u1)).endDate).toBe(in2029)
         expect(Number(yield* lastSequence)).toBeGreaterThan(Math.max(...sequences))
       }),
@@ -120,7 +123,7 @@ describe("the round of a project comes to its end", () => {
       const store = yield* MembershipStore
       yield* sql(`UPDATE ${schema}.projects SET seq = ${round - 1} WHERE id = 'p1'`)
       yield* store.grant({ ...sequencesChange(), userId: u3, endDate: in2027 })
-      yield* store.extendAll({ ...sequencesChange(), endDate: in2029, mode: "set" })
+      yield* store.extendAll({ ...sequencesChange(), bulk: { endDate: in2029, mode: "set" } })
       expect((yield* store.find(p1, u3)).endDate).toBe(in2029)
     }),
   )
@@ -135,11 +138,11 @@ describe("sequences", () => {
       yield* sql(`UPDATE ${schema}.projects SET seq = ${rounds * BigInt(round)} WHERE id = 'p1'`)
       const memberships = [{ userId: u1, endDate: in2027 }]
       for (const step of [
-        store.extendAll({ ...sequencesChange(), endDate: in2028, mode: "set" }),
+        store.extendAll({ ...sequencesChange(), bulk: { endDate: in2028, mode: "set" } }),
         store.extend({ ...ofU1(), endDate: EndDate(in2028 + 1) }),
         store.import({ ...sequencesChange(), memberships }),
         store.extend({ ...ofU1(), endDate: in2028 }),
-        store.extendAll({ ...sequencesChange(), endDate: in2029, mode: "neverShorten" }),
+        store.extendAll({ ...sequencesChange(), bulk: { endDate: in2029, mode: "neverShorten" } }),
       ]) {
         yield* Effect.asVoid<unknown, unknown, never>(step)
         const sequence = yield* lastSequence

@@ -18,7 +18,7 @@ export const role = "tenure_gated"
 const tables = [
   "projects",
   "memberships",
-  "minimum_end_dates",
+  "bulk_extensions",
   "webhooks",
   "events",
   "deliveries",

@@ -155,7 +155,7 @@ const deliveriesOf = (schema: string): string => `
 const kept = {
   projects: "to_jsonb(t) - 'number'",
   memberships: "to_jsonb(t)",
-  minimum_end_dates: "to_jsonb(t)",
+  bulk_extensions: "to_jsonb(t)",
   webhooks: `to_jsonb(t) - '{position,disabled_at,failing_since,paused_until}'::text[]
     || jsonb_build_array(disabled_at IS NULL, failing_since IS NULL, paused_until > now())`,
   events: "jsonb_build_array(project_number, type, body::jsonb - 'timestamp')",

@@ -182,8 +182,7 @@ const bulkExtending = (
     store(({ extendAll }) =>
       extendAll({
         ...change(setting, slot, knownEventTypes.bulkExtended),
-        endDate: endDateOf(slot),
-        mode,
+        bulk: { mode, endDate: endDateOf(slot) },
       }),
     ),
 })

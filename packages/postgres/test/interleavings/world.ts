@@ -69,7 +69,7 @@ export interface World {
 const tables = [
   "projects",
   "memberships",
-  "minimum_end_dates",
+  "bulk_extensions",
   "webhooks",
   "events",
   "deliveries",
@@ -109,8 +109,7 @@ const bulkOf = (mode: "set" | "neverShorten", endDate: number) =>
     store.extendAll({
       ...occasion,
       projectId: p1,
-      endDate: EndDate(endDate),
-      mode,
+      bulk: { mode, endDate: EndDate(endDate) },
       reason: undefined,
       event: draft(p1, knownEventTypes.bulkExtended),
     }),
@@ -310,11 +309,10 @@ export const makeWorld = async (
         UPDATE memberships SET end_date = end_date - ${millis} * ${millisecond},
           next_check_at = next_check_at - ${millis} * ${millisecond}, ending_lower_bound = ending_lower_bound - ${millis} * ${millisecond},
           announced_end = announced_end - ${millis} * ${millisecond};
-        UPDATE projects SET bulk_end_date = bulk_end_date - ${millis} * ${millisecond},
-          last_bulk_end_date = last_bulk_end_date - ${millis} * ${millisecond},
+        UPDATE projects SET bulk_changed_at = bulk_changed_at - ${millis} * ${millisecond},
           next_check_at = next_check_at - ${millis} * ${millisecond};
-        UPDATE minimum_end_dates SET end_date = end_date - interval '1000 years';
-        UPDATE minimum_end_dates SET end_date = end_date + interval '1000 years' - ${millis} * ${millisecond};
+        UPDATE bulk_extensions SET at = at - ${millis} * ${millisecond}, end_date = end_date - ${millis} * ${millisecond},
+          minimum = minimum - ${millis} * ${millisecond};
       END $$`),
     end: async () => {
       await Promise.all([first.dispose(), second.dispose()])
