@@ -81,7 +81,7 @@ export const projectHistory = (schema: string): string =>
   )
 
 /** The most rows of all memberships that a page of a user's history is made from. */
-const mostBulkRows = 500
+export const mostBulkRows = 500
 
 /**
  * Returns what a page of the history of the user `$5` is made from, older than the cursor `$3` and `$4`: the newest `$2` rows
@@ -111,16 +111,20 @@ export const userHistory = (schema: string): string => `
       AND ${placeOf("b")} < ${cursorIn(schema, "$3", "$4")}
       AND ${placeOf("b")} > (coalesce((SELECT seq FROM before), -1), coalesce((SELECT id FROM before), -1))
     ORDER BY ${newestFirst("b")} LIMIT ${mostBulkRows}
+  ),
+  member AS MATERIALIZED (
+    SELECT p.number, coalesce(
+      (
+        SELECT n.from_date IS NOT NULL FROM ${schema}.audit n
+        WHERE n.project_number = p.number AND n.user_id = $5::text AND ${placeOf("n")} >= ${cursorIn(schema, "$3", "$4")}
+        ORDER BY n.seq, n.id LIMIT 1
+      ),
+      EXISTS (SELECT FROM ${schema}.memberships m WHERE m.project_number = p.number AND m.user_id = $5::text)
+    ) AS is_member
+    FROM project p
   )
-  SELECT ${columns(schema)}, coalesce(
-    (
-      SELECT n.from_date IS NOT NULL FROM ${schema}.audit n
-      WHERE n.project_number = p.number AND n.user_id = $5::text AND ${placeOf("n")} >= ${cursorIn(schema, "$3", "$4")}
-      ORDER BY n.seq, n.id LIMIT 1
-    ),
-    EXISTS (SELECT FROM ${schema}.memberships m WHERE m.project_number = p.number AND m.user_id = $5::text)
-  ) AS is_member
-  FROM project p
+  SELECT ${columns(schema)}, p.is_member
+  FROM member p
   LEFT JOIN LATERAL (
     SELECT * FROM own UNION ALL SELECT * FROM before UNION ALL SELECT * FROM bulk
   ) a ON true

@@ -61,7 +61,8 @@ CREATE FUNCTION tenure.effective_end_date(
   bulk_seq bigint,
   adjusted timestamptz
 ) RETURNS timestamptz LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-  SELECT CASE WHEN own_seq >= bulk_seq THEN own_date ELSE adjusted END
+  -- A statement that has waited for the row of the project may not see the bulk extension that it tells of.
+  SELECT CASE WHEN own_seq >= bulk_seq THEN own_date ELSE coalesce(adjusted, own_date) END
 $$;
 
 -- Returns an end date after all bulk extensions later than `own_seq`. This function and the next ones are volatile:
