@@ -37,12 +37,14 @@ export {
   bulkChangeNames,
   mostBulkExtensions,
   mostExamples,
+  type BulkExample,
 } from "./memberships/bulk-extension.ts"
 export { fixedMillis, formatDuration } from "./memberships/duration.ts"
 export {
   bulkModes,
   decodeEndDate,
   formatEndDate,
+  lastEndDate,
   type OrderedEndDate,
 } from "./memberships/end-date.ts"
 export { makeDecideAnnouncement, reminderLeads } from "./memberships/expiry.ts"

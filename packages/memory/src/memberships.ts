@@ -14,6 +14,10 @@ import {
   type Announcement,
   type ApiKeyId,
   type AuditAction,
+  BulkExtensionNotFound,
+  type BulkExtensionRecord,
+  BulkExtensionSettled,
+  BulkExtensionUndone,
   type Change,
   type DatedMembership,
   type DecideAnnouncement,
@@ -25,9 +29,11 @@ import {
   type Membership,
   MembershipNotFound,
   type MembershipStore,
+  type Millis,
   type ProjectDirectory,
   type ProjectId,
   ProjectNotFound,
+  type UndoTarget,
   type UserId,
   bulkActions,
   completeEvent,
@@ -42,6 +48,7 @@ import * as Result from "effect/Result"
 import {
   type AlarmMember,
   type Project,
+  type Watched,
   addRow,
   membershipOf,
   readAuditPage,
@@ -60,6 +67,13 @@ import {
   removeElsewhere,
 } from "./state.ts"
 
+/** Whether a member's end was told, and bulk extensions since then have not made the member active again. */
+const isLongOver = (
+  { bulkChangedAt }: Project,
+  { alarm, announced }: Watched,
+  endDate: EndDate,
+): boolean => alarm === undefined && announced?.lead === 0 && endDate <= bulkChangedAt
+
 /** Creates the expiry part of the membership store. A sweep is one synchronous step. */
 const makeMemoryExpiryStore = (state: State): ExpiryStore => {
   const ownPublish = (
@@ -67,8 +81,8 @@ const makeMemoryExpiryStore = (state: State): ExpiryStore => {
     { action, endDate, event: draft }: Announcement,
     now: Moment,
   ): Event => {
-    // The announcement takes a sequence number, as a change to the member does.
-    project.members.set(userId, endDate)
+    // The announcement takes a sequence number, as a change to the member does, but leaves the date to bulk extensions.
+    project.members.countChange()
     const event = completeEvent(draft, project.members.changes())
     addRow(project.history, {
       projectId: project.id,
@@ -79,6 +93,7 @@ const makeMemoryExpiryStore = (state: State): ExpiryStore => {
       reason: undefined,
       from: endDate,
       to: endDate,
+      by: undefined,
       at: now.unix,
     })
     publish(state, project, event, now)
@@ -95,6 +110,7 @@ const makeMemoryExpiryStore = (state: State): ExpiryStore => {
     const endDate = project.members.get(userId)
     const watched = project.members.watched(userId)
     if (endDate === undefined || watched === undefined) return undefined
+    if (isLongOver(project, watched, endDate)) return undefined
     const candidate = { projectId: project.id, userId, endDate, announced: watched.announced }
     const { alarm, announcement } = judge(candidate, now.unix)
     state.alarms.set(member, alarm)
@@ -151,17 +167,40 @@ interface Entry {
   readonly userId: UserId | undefined
   readonly from: EndDate | undefined
   readonly to: EndDate | undefined
+  readonly by?: Millis | undefined
+  readonly subject?: string | undefined
 }
 
-const audit = (project: Project, { at, origin, reason }: Change, entry: Entry): void => {
+const audit = (
+  project: Project,
+  { at, origin, reason }: Change,
+  { by, subject, ...entry }: Entry,
+): void => {
   addRow(project.history, {
     ...entry,
     projectId: project.id,
     origin: auditedOrigin(origin),
     reason,
     at,
-    subject: undefined,
+    by,
+    subject,
   })
+}
+
+/** Returns a bulk extension that can be undone, or why it cannot. */
+const findUndoable = (
+  { bulkExtensions, members }: Project,
+  { bulkExtensionId, madeAfter }: UndoTarget,
+): Result.Result<
+  BulkExtensionRecord,
+  BulkExtensionNotFound | BulkExtensionUndone | BulkExtensionSettled
+> => {
+  const record = [...bulkExtensions.newestFirst()].find(({ id }) => id === bulkExtensionId)
+  if (record === undefined) return Result.fail(new BulkExtensionNotFound({ bulkExtensionId }))
+  if (record.undone !== undefined) return Result.fail(new BulkExtensionUndone({ bulkExtensionId }))
+  return record.at > madeAfter && members.log().some(({ id }) => id === bulkExtensionId)
+    ? Result.succeed(record)
+    : Result.fail(new BulkExtensionSettled({ bulkExtensionId }))
 }
 
 type Only = Parameters<MembershipStore["Service"]["list"]>[1]["only"]
@@ -299,22 +338,88 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
       changeProject(
         extension,
         (project, now) => {
-          const { endDate: to, mode } = extension
-          project.members.extendAll(mode, to)
-          state.alarms.arm(project, undefined, to)
-          project.lastBulkEndDate = to
-          const action = bulkActions[mode]
-          const entry = { action, userId: undefined, from: undefined, to }
-          return { total: project.members.size(), event: record(project, extension, entry, now) }
+          const { at, bulk, event, origin, reason } = extension
+          const total = project.members.size()
+          project.members.extendAll(event.id, bulk)
+          project.bulkExtensions.push({
+            id: event.id,
+            change: bulk,
+            at,
+            reason,
+            origin: auditedOrigin(origin),
+            total,
+            undone: undefined,
+          })
+          project.bulkChangedAt = now.unix
+          const isByDuration = bulk.mode === "extendBy"
+          if (isByDuration) state.alarms.armAll(project)
+          else state.alarms.arm(project, undefined, bulk.endDate)
+          const entry = {
+            action: bulkActions[bulk.mode],
+            userId: undefined,
+            from: undefined,
+            to: isByDuration ? undefined : bulk.endDate,
+            by: isByDuration ? bulk.by : undefined,
+            subject: event.id,
+          }
+          return { total, event: record(project, extension, entry, now) }
         },
         ({ total }) => String(total),
       ),
 
-    count: (projectId, endDate) =>
-      Effect.map(projectOf(state, projectId), ({ members }) => ({
-        total: members.size(),
-        later: members.count((one) => one > endDate),
-      })),
+    undoBulkExtension: (undo) =>
+      state.answers.change(
+        undo.once,
+        undo.projectId,
+        Effect.gen(function* () {
+          const { now, project } = yield* projectAndNow(undo.projectId)
+          const { id } = yield* Effect.fromResult(findUndoable(project, undo))
+          const undone = { at: undo.at, by: auditedOrigin(undo.origin) }
+          project.members.undo(id)
+          project.bulkExtensions.replace((one) => (one.id === id ? { ...one, undone } : one))
+          project.bulkChangedAt = now.unix
+          state.alarms.armAll(project)
+          const entry = {
+            action: "bulk_undone",
+            userId: undefined,
+            from: undefined,
+            to: undefined,
+            subject: id,
+          } as const
+          return { total: project.members.size(), event: record(project, undo, entry, now) }
+        }),
+        ({ total }) => String(total),
+      ),
+
+    bulkExtensions: (projectId, { after, limit }) =>
+      Effect.map(projectOf(state, projectId), ({ bulkExtensions }) => {
+        const newestFirst = [...bulkExtensions.newestFirst()]
+        const place = after === undefined ? -1 : newestFirst.findIndex(({ id }) => id === after)
+        const isUnknown = after !== undefined && place === -1
+        return isUnknown ? [] : newestFirst.slice(place + 1, place + 1 + limit)
+      }),
+
+    previewBulkExtension: (projectId, change) =>
+      Effect.map(projectAndNow(projectId), ({ now, project: { members } }) =>
+        members.preview(
+          [...members.log(), { order: members.changes() + 1, change, isUndone: false }],
+          now.unix,
+        ),
+      ),
+
+    previewUndo: (projectId, target) =>
+      Effect.flatMap(projectAndNow(projectId), ({ now, project }) =>
+        Effect.fromResult(
+          Result.map(findUndoable(project, target), ({ id }) =>
+            project.members.preview(
+              project.members
+                .log()
+                .map((one) => (one.id === id ? { ...one, isUndone: true } : one)),
+              now.unix,
+            ),
+          ),
+        ),
+      ),
 
     end: (ending) =>
       change(ending, (project, from, now) => {

@@ -1,19 +1,24 @@
 /** A project's members, audit trail and next checks. */
 
 import {
+  type BulkExample,
   type OrderedEndDate,
-  addBulkExtension,
-  earliestEndDate,
-  noBulkExtensions,
+  lastEndDate,
+  mostBulkExtensions,
+  mostExamples,
 } from "@tenure/core/internal"
 import {
   type ApiKeyId,
   AuditCursor,
   type AuditRow,
-  type BulkMode,
+  type BulkChange,
+  type BulkExtensionRecord,
+  type BulkPreview,
   type DatedMembership,
-  type EndDate,
+  EndDate,
+  type EventId,
   type LastAnnouncement,
+  type LoggedBulkExtension,
   type Membership,
   type ProjectId,
   type ProjectSummary,
@@ -21,16 +26,22 @@ import {
   type UserId,
   type WebhookId,
   changesOfUser,
+  composeLog,
   effectiveEndDate,
 } from "@tenure/core/store"
 import { type Heap, type Ring, makeHeap, makeRing, makeRoundRobin } from "./collections.ts"
 
 /** A member's fields other than the end date. */
-interface Watched {
+export interface Watched {
   /** The last announcement for the member; `undefined` if there was none. */
   announced: LastAnnouncement | undefined
   /** When to look at the member's end again, in milliseconds since the epoch; `undefined` for never. */
   alarm: number | undefined
+}
+
+/** A bulk extension that can be undone. */
+interface OpenBulkExtension extends LoggedBulkExtension {
+  readonly id: EventId
 }
 
 /** A project's members. */
@@ -38,20 +49,26 @@ export interface Members {
   readonly size: () => number
   /** Returns the number of changes so far: the last one's sequence number. */
   readonly changes: () => number
+  /** Counts a change that gives no member another date. */
+  readonly countChange: () => void
   /** Returns a member's current end date, or `undefined` if the user is no member. */
   readonly get: (userId: UserId) => EndDate | undefined
   readonly set: (userId: UserId, endDate: EndDate) => void
   /** Returns a member's fields other than the end date, to change in place. */
   readonly watched: (userId: UserId) => Watched | undefined
   /** Extends all members, in constant time. */
-  readonly extendAll: (mode: BulkMode, endDate: EndDate) => void
+  readonly extendAll: (id: EventId, change: BulkChange) => void
+  /** Undoes a bulk extension, in constant time. */
+  readonly undo: (id: EventId) => void
+  /** Returns the bulk extensions that can be undone, oldest first. */
+  readonly log: () => ReadonlyArray<OpenBulkExtension>
   /** Returns the earliest date set by bulk extensions, if known. */
   readonly earliestBulk: () => EndDate | undefined
   readonly delete: (userId: UserId) => void
-  /** Counts the members whose end date passes a test. */
-  readonly count: (test: (endDate: EndDate) => boolean) => number
   /** Returns the members whose end date passes a test, in no particular order. */
   readonly select: (test: (endDate: EndDate) => boolean) => ReadonlyArray<DatedMembership>
+  /** Tells what another log would make of the end dates. */
+  readonly preview: (log: ReadonlyArray<LoggedBulkExtension>, now: number) => BulkPreview
   /** Returns all user ids in order. */
   readonly sorted: () => ReadonlyArray<UserId>
   /** Iterates over all user ids, even while members join or leave. */
@@ -63,40 +80,49 @@ interface Member extends Watched {
   placed: OrderedEndDate
 }
 
-// How many extend-only bulk extensions to keep before applying them to the members' own dates. More
-// than one is rare: each must set an earlier date than its predecessor.
-const mostFloors = 32
-
 /** Creates an empty set. */
 const makeMembers = (): Members => {
   const members = new Map<UserId, Member>()
-  let bulk = noBulkExtensions
+  let log: ReadonlyArray<OpenBulkExtension> = []
+  let composed = composeLog(log)
   let changes = 0
   let sorted: ReadonlyArray<UserId> | undefined
 
   const place = (endDate: EndDate): OrderedEndDate => ({ endDate, order: ++changes })
 
-  const current = ({ placed }: Member): EndDate => effectiveEndDate(bulk, placed)
+  const current = ({ placed }: Member): EndDate => effectiveEndDate(composed, placed)
 
-  /** Makes each member's effective end date the member's own. */
-  const settle = (): void => {
+  const setLog = (next: ReadonlyArray<OpenBulkExtension>): void => {
+    log = next
+    composed = composeLog(log)
+  }
+
+  /** Makes the oldest bulk extensions part of the members' own dates. */
+  const settle = (settled: ReadonlyArray<OpenBulkExtension>): void => {
+    const { order } = settled.at(-1) ?? { order: 0 }
+    const oldest = composeLog(settled)
     for (const member of members.values()) {
-      member.placed = { ...member.placed, endDate: current(member) }
+      if (member.placed.order < order) {
+        member.placed = { endDate: effectiveEndDate(oldest, member.placed), order }
+      }
     }
-    bulk = noBulkExtensions
+    setLog(log.slice(settled.length))
+  }
+
+  const sortedIds = (): ReadonlyArray<UserId> => {
+    sorted ??= [...members.keys()].toSorted()
+    return sorted
   }
 
   return {
     size: () => members.size,
     changes: () => changes,
+    countChange: () => {
+      changes++
+    },
     get: (userId) => {
       const member = members.get(userId)
       return member && current(member)
-    },
-    count: (test) => {
-      let count = 0
-      for (const member of members.values()) if (test(current(member))) count++
-      return count
     },
     select: (test) => {
       const selected: Array<DatedMembership> = []
@@ -117,19 +143,42 @@ const makeMembers = (): Members => {
       }
     },
     watched: (userId) => members.get(userId),
-    extendAll: (mode, endDate) => {
-      bulk = addBulkExtension(bulk, mode, place(endDate))
-      if (bulk.floors.length > mostFloors) settle()
+    extendAll: (id, change) => {
+      setLog([...log, { id, change, order: ++changes, isUndone: false }])
+      if (log.length > mostBulkExtensions) settle(log.slice(0, mostBulkExtensions / 2))
     },
-    earliestBulk: () => earliestEndDate(bulk),
+    undo: (id) => {
+      changes++
+      setLog(log.map((one) => (one.id === id ? { ...one, isUndone: true } : one)))
+    },
+    log: () => log,
+    earliestBulk: () => {
+      const dates = composed.flatMap(({ minimum }) => minimum ?? [])
+      return dates.length === 0 ? undefined : EndDate(Math.min(...dates))
+    },
+    preview: (other, now) => {
+      const after = composeLog(other)
+      const counts = { shortened: 0, reactivated: 0, capped: 0 }
+      const examples: Array<BulkExample> = []
+      for (const userId of sortedIds()) {
+        const member = members.get(userId)
+        if (member === undefined) continue
+        const endDate = current(member)
+        const wouldEnd = effectiveEndDate(after, member.placed)
+        if (wouldEnd < endDate) counts.shortened++
+        if (endDate <= now && wouldEnd > now) counts.reactivated++
+        if (wouldEnd === lastEndDate && endDate < lastEndDate) counts.capped++
+        if (wouldEnd !== endDate && examples.length < mostExamples) {
+          examples.push({ userId, endDate, wouldEnd })
+        }
+      }
+      return { total: members.size, ...counts, examples }
+    },
     delete: (userId) => {
       if (members.delete(userId)) changes++
       sorted = undefined
     },
-    sorted: () => {
-      sorted ??= [...members.keys()].toSorted()
-      return sorted
-    },
+    sorted: sortedIds,
     userIds: () => members.keys(),
   }
 }
@@ -142,11 +191,16 @@ export interface Project {
   readonly members: Members
   readonly webhooks: Map<WebhookId, StoredWebhook>
   readonly history: AuditTrail
-  /** The last bulk extension's end date. */
-  lastBulkEndDate: EndDate | undefined
+  /** The bulk extensions, as far as they are kept. Those that can be undone are also in the log of the members. */
+  readonly bulkExtensions: Ring<BulkExtensionRecord>
+  /** When a bulk extension was last made or undone, in milliseconds since the epoch. */
+  bulkChangedAt: number
   /** The next check for members with a date from a bulk extension; `undefined` for never. */
   alarm: number | undefined
 }
+
+// How many bulk extensions of a project are listed.
+const mostListed = 1000
 
 /**
  * Creates a project.
@@ -158,16 +212,25 @@ export const makeProject = (id: ProjectId, history: AuditTrail): Project => ({
   members: makeMembers(),
   webhooks: new Map(),
   history,
-  lastBulkEndDate: undefined,
+  bulkExtensions: makeRing(mostListed),
+  bulkChangedAt: -Infinity,
   alarm: undefined,
 })
 
+/** Returns the date of the newest bulk extension that names one and is not undone. */
+const lastBulkEndDate = ({ bulkExtensions }: Project): EndDate | undefined => {
+  for (const { change, undone } of bulkExtensions.newestFirst()) {
+    if (undone === undefined && change.mode !== "extendBy") return change.endDate
+  }
+  return undefined
+}
+
 /** Returns how much a project has. */
-export const summaryOf = ({ id, lastBulkEndDate, members, webhooks }: Project): ProjectSummary => ({
-  id,
-  memberships: members.size(),
-  webhooks: webhooks.size,
-  lastBulkEndDate,
+export const summaryOf = (project: Project): ProjectSummary => ({
+  id: project.id,
+  memberships: project.members.size(),
+  webhooks: project.webhooks.size,
+  lastBulkEndDate: lastBulkEndDate(project),
 })
 
 /** Returns a user's membership, if any. */
@@ -268,6 +331,8 @@ export interface Alarms {
   readonly watch: (leads: ReadonlyArray<number>, now: number, projects: Iterable<Project>) => number
   /** Ensures a check in time for an end date: one member's, or all members'. */
   readonly arm: (project: Project, userId: UserId | undefined, endDate: EndDate) => void
+  /** Ensures a check of all members at once. */
+  readonly armAll: (project: Project) => void
   /** Sets a member's next check. */
   readonly set: (member: AlarmMember, at: number | undefined) => void
   /**
@@ -382,6 +447,10 @@ export const makeAlarms = (): Alarms => {
       const at = endDate - watching.longest
       const alarm = ownerOf(project, userId)?.alarm
       if (alarm === undefined || alarm > at) set(project, userId, at)
+    },
+
+    armAll: (project) => {
+      if (watching !== undefined) begin(project)
     },
 
     set: ({ project, userId }, at) => set(project, userId, at),

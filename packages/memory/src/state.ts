@@ -219,7 +219,13 @@ export const makeState = (
   }
 }
 
-const unchanged = { userId: undefined, from: undefined, to: undefined, reason: undefined }
+const unchanged = {
+  userId: undefined,
+  from: undefined,
+  to: undefined,
+  by: undefined,
+  reason: undefined,
+}
 
 /** Creates a project, unless it exists. */
 export const createProject = (
