@@ -67,13 +67,15 @@ export interface Attempt {
 export interface AuditRow {
   /** A time in UTC, with milliseconds. */
   readonly at: string
-  /** What was done; `bulk_lengthened` has left memberships that ended later, and `expiring` and `expired` are announcements of the date. */
+  /** What was done; `bulk_lengthened` has left memberships that ended later, `bulk_undone` has undone a bulk extension, and `expiring` and `expired` are announcements of the date. */
   readonly action:
     | "granted"
     | "imported"
     | "extended"
     | "bulk_extended"
     | "bulk_lengthened"
+    | "bulk_extended_by"
+    | "bulk_undone"
     | "ended"
     | "expiring"
     | "expired"
@@ -93,6 +95,8 @@ export interface AuditRow {
     | "key_revoked"
   readonly from: string | null
   readonly to: string | null
+  /** How much later all memberships end, if that was done: a duration of ISO 8601. */
+  readonly extend_by: string | null
   /** The id of the API key, or of whom else the host named. */
   readonly key_id: string | null
   /** The name of the API key. */
@@ -101,15 +105,70 @@ export interface AuditRow {
   readonly reason: string | null
   /** Whose membership was changed; null if all were, or something else, or if the user was erased. */
   readonly user_id: string | null
-  /** The id of the webhook, the API key or the project that was changed; null for memberships. */
+  /** The id of the webhook, the API key, the project or the bulk extension that was changed; null for one membership. */
   readonly subject: string | null
 }
 
 export interface BulkExtended {
   /** A time in UTC, with milliseconds. */
-  readonly new_end_date: string
+  readonly new_end_date?: string
+  /** The duration, of an extension by one. */
+  readonly extend_by?: string
   /** Of a dry run, the number of memberships that would end earlier than they do now. */
   readonly would_shorten?: number
+  /** Of a dry run, the number of memberships that have ended and would be active again. */
+  readonly would_reactivate?: number
+  /** Of a dry run, the number of memberships that would end at the last instant of the year 9999, and do not now. */
+  readonly would_be_capped?: number
+  /** The number of memberships of the project. */
+  readonly total?: number
+  /** Of a dry run, up to ten memberships that would end at another date. */
+  readonly examples?: ReadonlyArray<{
+    /** The id of the user. */
+    readonly user_id: string
+    /** A time in UTC, with milliseconds. */
+    readonly end_date: string
+    /** A time in UTC, with milliseconds. */
+    readonly would_end: string
+  }>
+}
+
+export interface BulkExtensionRecord {
+  /** The id of its event. */
+  readonly id: string
+  readonly mode: "set" | "never_shorten" | "extend_by"
+  readonly end_date: string | null
+  readonly extend_by: string | null
+  /** A time in UTC, with milliseconds. */
+  readonly at: string
+  readonly reason: string | null
+  readonly key_id: string | null
+  readonly request_id: string | null
+  /** The number of memberships then. */
+  readonly total: number
+  readonly undone_at: string | null
+  /** The id of the API key, or of whom else the host named. */
+  readonly undone_by: string | null
+}
+
+export interface BulkExtensionUndoing {
+  /** Of a dry run, the number of memberships that would end earlier than they do now. */
+  readonly would_shorten?: number
+  /** Of a dry run, the number of memberships that have ended and would be active again. */
+  readonly would_reactivate?: number
+  /** Of a dry run, the number of memberships that would end at the last instant of the year 9999, and do not now. */
+  readonly would_be_capped?: number
+  /** The number of memberships of the project. */
+  readonly total?: number
+  /** Of a dry run, up to ten memberships that would end at another date. */
+  readonly examples?: ReadonlyArray<{
+    /** The id of the user. */
+    readonly user_id: string
+    /** A time in UTC, with milliseconds. */
+    readonly end_date: string
+    /** A time in UTC, with milliseconds. */
+    readonly would_end: string
+  }>
 }
 
 export interface Delivery {
@@ -137,6 +196,8 @@ export interface DeliveryOfEvent {
 export interface Extended {
   /** A time in UTC, with milliseconds. */
   readonly new_end_date: string
+  /** A time in UTC, with milliseconds. */
+  readonly end_date?: string
 }
 
 export interface FeedEvent {
@@ -188,18 +249,22 @@ export interface Membership {
 export interface MembershipChange {
   /** A time in UTC, with milliseconds. */
   readonly at: string
-  /** What was done; `bulk_lengthened` has left memberships that ended later, and `expiring` and `expired` are announcements of the date. */
+  /** What was done; `bulk_lengthened` has left memberships that ended later, `bulk_undone` has undone a bulk extension, and `expiring` and `expired` are announcements of the date. */
   readonly action:
     | "granted"
     | "imported"
     | "extended"
     | "bulk_extended"
     | "bulk_lengthened"
+    | "bulk_extended_by"
+    | "bulk_undone"
     | "ended"
     | "expiring"
     | "expired"
   readonly from: string | null
   readonly to: string | null
+  /** How much later all memberships end, if that was done: a duration of ISO 8601. */
+  readonly extend_by: string | null
   /** The id of the API key, or of whom else the host named. */
   readonly key_id: string | null
   /** The name of the API key. */
@@ -320,9 +385,31 @@ export interface MembershipsExtendedEvent {
     /** The id of the project. */
     readonly project_id: string
     /** A time in UTC, with milliseconds. */
-    readonly new_end_date: string
-    /** If it is there, memberships that end later were left as they are. */
-    readonly mode?: "never_shorten"
+    readonly new_end_date?: string
+    /** `never_shorten`: memberships that end later were left as they are. `extend_by`: every membership ends later by `extend_by`. Not there: all memberships have the new end date. */
+    readonly mode?: "never_shorten" | "extend_by"
+    /** How much later every membership ends: a duration of ISO 8601. */
+    readonly extend_by?: string
+    /** The request that asked for the change; null for a change by the host that names none. */
+    readonly request_id: string | null
+    /** Why, in the words of whoever asked for the change. */
+    readonly reason?: string
+    /** The place among the changes of a membership: of two events, the one with the greater sequence is of the later change, in whatever order they come. An event without user_id has that of all memberships it concerns. */
+    readonly sequence: number
+  }
+}
+
+export interface MembershipsExtension_undoneEvent {
+  readonly type: "memberships.extension_undone"
+  /** A time in UTC, with milliseconds. */
+  readonly timestamp: string
+  /** The trace context (W3C) of the request behind it, if that had one. */
+  readonly traceparent?: string
+  readonly data: {
+    /** The id of the project. */
+    readonly project_id: string
+    /** The id of the event `memberships.extended` of the extension. */
+    readonly bulk_extension_id: string
     /** The request that asked for the change; null for a change by the host that names none. */
     readonly request_id: string | null
     /** Why, in the words of whoever asked for the change. */
@@ -514,6 +601,18 @@ export interface Problems {
     readonly error_code: "API_KEY_NOT_FOUND"
     readonly message: string
   }
+  readonly BULK_EXTENSION_NOT_FOUND: {
+    readonly error_code: "BULK_EXTENSION_NOT_FOUND"
+    readonly message: string
+  }
+  readonly BULK_EXTENSION_SETTLED: {
+    readonly error_code: "BULK_EXTENSION_SETTLED"
+    readonly message: string
+  }
+  readonly BULK_EXTENSION_UNDONE: {
+    readonly error_code: "BULK_EXTENSION_UNDONE"
+    readonly message: string
+  }
   readonly CURSOR_EXPIRED: {
     readonly error_code: "CURSOR_EXPIRED"
     readonly message: string
@@ -615,6 +714,8 @@ export interface Events {
   readonly "membership.extended": MembershipExtendedEvent
   /** All memberships of the project were extended. */
   readonly "memberships.extended": MembershipsExtendedEvent
+  /** An extension of all memberships of the project was undone. */
+  readonly "memberships.extension_undone": MembershipsExtension_undoneEvent
   /** A membership was removed. */
   readonly "membership.ended": MembershipEndedEvent
   /** A membership ends soon. */
@@ -637,12 +738,16 @@ export interface Operations {
         readonly project_id: string
         /** The id of the user. */
         readonly user_id: string
-        /** A future date: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ. */
-        readonly extend: number | string
+        /** A future date: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ. Needed without `extend_by`. */
+        readonly extend?: number | string | undefined
         /** If true, nothing is changed. The response is that of the same request without it. */
         readonly dry_run?: boolean | undefined
         /** Why, in 1 to 500 characters. The audit trail and the event keep it. */
         readonly reason?: string | undefined
+        /** In place of `extend`: how much later the membership ends, a duration of ISO 8601, added in UTC. Needs the header `Idempotency-Key` or `expected_end_date`. */
+        readonly extend_by?: string | undefined
+        /** From when `extend_by` counts: the end date, now, or the later of both, which is the default. */
+        readonly from?: "end" | "now" | "later" | undefined
         /** If given, the membership is changed only if it has this end date. */
         readonly expected_end_date?: number | string | undefined
         /** Whether a membership that ends later is set, too, which is the default, or left as it is. */
@@ -656,17 +761,47 @@ export interface Operations {
       input: {
         /** The id of the project. */
         readonly project_id: string
-        /** A future date: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ. */
-        readonly extend: number | string
+        /** A future date: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ. Needed without `extend_by`. */
+        readonly extend?: number | string | undefined
         /** If true, nothing is changed. The response is that of the same request without it. */
         readonly dry_run?: boolean | undefined
         /** Why, in 1 to 500 characters. The audit trail and the event keep it. */
         readonly reason?: string | undefined
+        /** In place of `extend`: how much later every membership ends, a duration of ISO 8601 in weeks, days, hours, minutes and seconds of at most ten years. Needs the header `Idempotency-Key`. */
+        readonly extend_by?: string | undefined
         /** Whether memberships that end later are set, too, or left as they are. The default is the server's. */
         readonly mode?: "set" | "never_shorten" | undefined
       },
       options?: CallOptions,
     ) => Promise<Counted<BulkExtended>>
+
+    /** Returns the extensions of all memberships, newest first, also undone ones. `GET /v2/projects/{project_id}/bulk-extensions` */
+    readonly bulkExtensions: (
+      input: {
+        /** The id of the project. */
+        readonly project_id: string
+        /** The most items to return. */
+        readonly limit?: number | undefined
+        /** The cursor that the page before has as `next`; without it, the first page. */
+        readonly after?: string | undefined
+      },
+      options?: CallOptions,
+    ) => PageList<BulkExtensionRecord>
+
+    /** Gives every membership the end date that it would have without the bulk extension. Dates that were set for single members since then stay. Needs the role `operator`. `POST /v2/projects/{project_id}/bulk-extensions/{bulk_extension_id}/undo` */
+    readonly undoBulkExtension: (
+      input: {
+        /** The id of the project. */
+        readonly project_id: string
+        /** undefined */
+        readonly bulk_extension_id: string
+        /** Why, in 1 to 500 characters. The audit trail and the event keep it. */
+        readonly reason?: string | undefined
+        /** If true, nothing is changed. The response is that of the same request without it. */
+        readonly dry_run?: boolean | undefined
+      },
+      options?: CallOptions,
+    ) => Promise<Counted<BulkExtensionUndoing>>
 
     /** Creates memberships of different users, or sets the end dates of those that exist: all of them, or none. `total` is the number of lines. Needs the role `operator`. `POST /v2/projects/{project_id}/memberships/import` */
     readonly import: (
@@ -1090,6 +1225,15 @@ export const operations = ({ call, callWithLines, list }: Calls): Operations => 
       call("PATCH", "/v2/projects/{project_id}/memberships/{user_id}/extend", input, options),
     extendAll: (input, options) =>
       call("PATCH", "/v2/projects/{project_id}/memberships/extend", input, options),
+    bulkExtensions: (input, options) =>
+      list("GET", "/v2/projects/{project_id}/bulk-extensions", input, options),
+    undoBulkExtension: (input, options) =>
+      call(
+        "POST",
+        "/v2/projects/{project_id}/bulk-extensions/{bulk_extension_id}/undo",
+        input,
+        options,
+      ),
     import: (input, options) =>
       callWithLines("POST", "/v2/projects/{project_id}/memberships/import", input, options),
     list: (input, options) => list("GET", "/v2/projects/{project_id}/memberships", input, options),

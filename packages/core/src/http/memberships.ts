@@ -9,21 +9,13 @@ import { faultOfJson } from "../base/json-text.ts"
 import * as Setting from "../base/setting.ts"
 import { getOwn } from "../base/values.ts"
 import { roleCovers } from "../keys/api-key.ts"
-import {
-  type BulkMode,
-  type EndDate,
-  bulkModeNames,
-  bulkModes,
-  decodeEndDate,
-  formatEndDate,
-  parseEndDate,
-} from "../memberships/end-date.ts"
+import { formatDuration } from "../memberships/duration.ts"
+import { type EndDate, formatEndDate, parseEndDate } from "../memberships/end-date.ts"
 import {
   type AuditRow,
   type CurrentMembership,
   type ImportRow,
   type ProjectSummary,
-  Reason,
   UserId,
   maxMemberships,
   membershipStates,
@@ -33,6 +25,7 @@ import {
 } from "../memberships/membership.ts"
 import { Memberships } from "../memberships/memberships.ts"
 import type { ApiError, InvalidLines, LineFault } from "./errors.ts"
+import { endDateField, endDateFormat, makeExtensionOperations, reasonField } from "./extensions.ts"
 import {
   type Call,
   type JsonObject,
@@ -41,7 +34,6 @@ import {
   decodePathParam,
   isoOrNull,
   jsonLines,
-  objectWith,
   originOf,
   pageQuery,
   parseJson,
@@ -53,45 +45,11 @@ import {
 import { pageReply } from "./response.ts"
 import { routes } from "./routes.ts"
 
-/** What an end date looks like, for error messages. */
-const endDateFormat =
-  "a Unix timestamp in milliseconds (13 digits) or text such as 2027-01-01T00:00:00.000Z"
-
-const changeBodyEndDate = Setting.custom<EndDate>(endDateFormat, parseEndDate)
-
-const reason = Setting.custom<Reason>(Reason.expected, (given) =>
-  typeof given === "string" && Reason.is(given) ? given : undefined,
-)
-
-// A client that sends it hopes for a protection that it would not get.
-const absent = Setting.custom<never>("left out: it is for one membership", () => undefined)
-
-const read = <O>(
-  body: JsonObject,
-  name: string,
-  setting: Setting.Setting<unknown, O>,
-): Result.Result<O, InvalidInput> => setting.read(getOwn(body, name), name)
-
-const modeOf = (given: unknown): BulkMode | undefined =>
-  bulkModes.find((mode) => bulkModeNames[mode] === given)
-
-const changeBodyOptional = {
-  mode: Setting.optional(
-    Setting.custom<BulkMode>(
-      `one of ${Object.values(bulkModeNames)
-        .map((name) => `"${name}"`)
-        .join(", ")}`,
-      modeOf,
-    ),
-  ),
-  expectedEndDate: Setting.optional(changeBodyEndDate),
-  noExpectedEndDate: Setting.optional(absent),
-  dryRun: Setting.optional(Setting.boolean),
-  reason: Setting.optional(reason),
-}
-
 // Whoever sends another field, such as `dry_run`, hopes for a protection that a grant does not have.
-const grantBody = Setting.object({ end_date: changeBodyEndDate, reason: changeBodyOptional.reason })
+const grantBody = Setting.object({
+  end_date: endDateField,
+  reason: Setting.optional(reasonField),
+})
 
 /** What a grant says, and nothing else. */
 const readGrantBody = (body: JsonObject) =>
@@ -99,72 +57,6 @@ const readGrantBody = (body: JsonObject) =>
     endDate: date,
     reason: why,
   }))
-
-/** The names of the fields besides the date. */
-const names = ["expected_end_date", "dry_run", "reason", "mode"]
-
-/** The body of an extension. */
-const format = objectWith("extend", ...names)
-
-/** What most extensions say besides the date. */
-const nothing = {
-  expectedEndDate: undefined,
-  dryRun: undefined,
-  reason: undefined,
-  mode: undefined,
-}
-
-/** The letters and digits of a field's name. */
-const lettersOf = (name: string): string => name.replaceAll(/[^\p{L}\p{N}]/gu, "").toLowerCase()
-
-const rightNames = new Map(
-  [
-    ...names.map((name) => [name, name] as const),
-    [bulkModeNames.neverShorten, `mode": "${bulkModeNames.neverShorten}`] as const,
-  ].map(([name, right]) => [lettersOf(name), right]),
-)
-
-/**
- * Refuses fields that are known by another spelling, such as `dryRun`: the client hopes for a protection that it
- * would not get. The contract knows only `extend`, so that all other fields are ignored.
- */
-const refuseMisspelled = (body: JsonObject): Result.Result<void, InvalidInput> => {
-  for (const name of Object.keys(body)) {
-    const right = names.includes(name) ? undefined : rightNames.get(lettersOf(name))
-    if (right !== undefined) {
-      return Result.fail(new InvalidInput({ field: name, problem: `must be written "${right}"` }))
-    }
-  }
-  return Result.void
-}
-
-/** Reads the end date of an extension, in either of its two formats. */
-const extendOf = (body: JsonObject) =>
-  Result.flatMap(decodeEndDate(getOwn(body, "extend")), (date) =>
-    Result.map(refuseMisspelled(body), () => date),
-  )
-
-/** What an extension of one membership says. */
-const readExtensionBody = (body: JsonObject) =>
-  names.some((name) => Object.hasOwn(body, name))
-    ? Result.all({
-        endDate: extendOf(body),
-        expectedEndDate: read(body, "expected_end_date", changeBodyOptional.expectedEndDate),
-        dryRun: read(body, "dry_run", changeBodyOptional.dryRun),
-        reason: read(body, "reason", changeBodyOptional.reason),
-        mode: read(body, "mode", changeBodyOptional.mode),
-      })
-    : Result.map(extendOf(body), (date) => ({ endDate: date, ...nothing }))
-
-/** What an extension of all memberships says. */
-const readBulkExtensionBody = (body: JsonObject) =>
-  Result.all({
-    endDate: extendOf(body),
-    expectedEndDate: read(body, "expected_end_date", changeBodyOptional.noExpectedEndDate),
-    dryRun: read(body, "dry_run", changeBodyOptional.dryRun),
-    reason: read(body, "reason", changeBodyOptional.reason),
-    mode: read(body, "mode", changeBodyOptional.mode),
-  })
 
 /** Reads the body of an import: a membership in each line. */
 
@@ -239,6 +131,7 @@ const auditChangeData = (row: AuditRow) => ({
   action: row.action,
   from: isoOrNull(row.from),
   to: isoOrNull(row.to),
+  extend_by: row.by === undefined ? null : formatDuration(row.by),
   key_id: row.origin.keyId ?? null,
   key_name: row.keyName ?? null,
   request_id: row.origin.requestId ?? null,
@@ -261,18 +154,6 @@ const membershipNotFound: Effect.Effect<never, ApiError> = Effect.fail({
 // The only argument that the operation has not checked.
 const invalidUserId = ({ problem }: InvalidInput): InvalidInput =>
   new InvalidInput({ field: "user_id", problem })
-
-const dryRunMessage = "This was a dry run: nothing was changed."
-
-const extendedMessage = (
-  asked: { readonly endDate: EndDate; readonly dryRun: boolean | undefined },
-  endDate: EndDate,
-): string => {
-  if (asked.dryRun === true) return dryRunMessage
-  return endDate === asked.endDate
-    ? "The membership was extended."
-    : "The membership ends later: nothing was changed."
-}
 
 const dataOf = ({ endDate, state, userId }: CurrentMembership) => ({
   user_id: userId,
@@ -329,45 +210,7 @@ export const makeMembershipOperations = Effect.fnUntraced(function* (maxBodyByte
   const memberships = yield* Memberships
 
   return {
-    "memberships.extend": Effect.fnUntraced(function* (call) {
-      const projectId = yield* projectOf(call)
-      const userId = yield* decodePathParam(call.params.user_id)
-      const body = yield* bodyOf(call, maxBodyBytes, format)
-      const extension = yield* Effect.fromResult(readExtensionBody(body))
-      const { endDate } = yield* Effect.catchTag(
-        memberships.extend(
-          { ...extension, projectId, userId, idempotencyKey: call.once },
-          originOf(call),
-        ),
-        "InvalidInput",
-        // An invalid user id cannot belong to a member.
-        () => membershipNotFound,
-      )
-      return {
-        total: 1,
-        message: extendedMessage(extension, endDate),
-        data: { new_end_date: formatEndDate(endDate) },
-      }
-    }),
-
-    "memberships.extendAll": Effect.fnUntraced(function* (call) {
-      const projectId = yield* projectOf(call)
-      const body = yield* bodyOf(call, maxBodyBytes, format)
-      const extension = yield* Effect.fromResult(readBulkExtensionBody(body))
-      const bulk = yield* memberships.extendAll(
-        { projectId, ...extension, idempotencyKey: call.once },
-        originOf(call),
-      )
-      return {
-        total: bulk.total,
-        message:
-          extension.dryRun === true
-            ? dryRunMessage
-            : "All memberships of the project were extended.",
-        // JSON leaves out what is undefined.
-        data: { new_end_date: formatEndDate(bulk.endDate), would_shorten: bulk.wouldShorten },
-      }
-    }),
+    ...(yield* makeExtensionOperations(maxBodyBytes)),
 
     "memberships.import": Effect.fnUntraced(function* (call) {
       const projectId = yield* projectOf(call)

@@ -113,6 +113,12 @@ const objectWithout = (
 /** A JSON object whose text says the same as its value. */
 const jsonObject = objectWithout(faultOfJson)
 
+/** The same, or nothing. */
+export const optionalObject: BodyFormat<JsonObject> = {
+  ...jsonObject,
+  fromNothing: () => Result.succeed({}),
+}
+
 // The body of nearly all extensions.
 const singleField = /^\s*\{\s*"\w+"\s*:\s*(?:"[^"\\]*"|\d+)\s*\}\s*$/
 

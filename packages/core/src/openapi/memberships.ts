@@ -7,7 +7,9 @@ import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import { jsonLines } from "../http/operation.ts"
 import { routes } from "../http/routes.ts"
+import { bulkChangeNames } from "../memberships/bulk-extension.ts"
 import { bulkModeNames } from "../memberships/end-date.ts"
+import { durationStarts } from "../memberships/extensions.ts"
 import { membershipActions, membershipStates, userIdsFormat } from "../memberships/membership.ts"
 import {
   Authorization,
@@ -15,6 +17,7 @@ import {
   counted,
   endDate,
   endDateFailure,
+  exampleId,
   failure,
   fieldsOf,
   idempotencyFailures,
@@ -31,6 +34,7 @@ import {
 } from "./schemas.ts"
 
 const {
+  "memberships.bulkExtensions": bulkExtensions,
   "memberships.end": end,
   "memberships.extend": extend,
   "memberships.extendAll": extendAll,
@@ -39,6 +43,7 @@ const {
   "memberships.history": history,
   "memberships.import": importing,
   "memberships.list": list,
+  "memberships.undoBulkExtension": undoBulkExtension,
 } = routes
 
 const state = Schema.Literals(membershipStates).annotate({
@@ -53,8 +58,9 @@ const membership = Schema.Struct({
 }).annotate({ identifier: "Membership" })
 
 const extending = Schema.Struct({
-  extend: endDate.annotate({
-    description: "A future date: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ.",
+  extend: Schema.optionalKey(endDate).annotateKey({
+    description:
+      "A future date: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ. Needed without `extend_by`.",
   }),
   dry_run: Schema.optionalKey(Schema.Boolean).annotateKey({
     description:
@@ -65,8 +71,15 @@ const extending = Schema.Struct({
 
 const mode = Schema.optionalKey(Schema.Literals(Object.values(bulkModeNames)))
 
+/** An idempotency key is needed with a duration. */
+const repeatable = "Needs the header `Idempotency-Key`"
+
 const bulkExtension = Schema.Struct({
   ...extending.fields,
+  extend_by: Schema.optionalKey(Schema.String).annotateKey({
+    description: `In place of \`extend\`: how much later every membership ends, a duration of ISO 8601 in weeks, days, hours, minutes and seconds of at most ten years. ${repeatable}.`,
+    examples: ["P3D"],
+  }),
   mode: mode.annotateKey({
     description:
       "Whether memberships that end later are set, too, or left as they are. The default is the server's.",
@@ -75,6 +88,14 @@ const bulkExtension = Schema.Struct({
 
 const extension = Schema.Struct({
   ...extending.fields,
+  extend_by: Schema.optionalKey(Schema.String).annotateKey({
+    description: `In place of \`extend\`: how much later the membership ends, a duration of ISO 8601, added in UTC. ${repeatable} or \`expected_end_date\`.`,
+    examples: ["P1M"],
+  }),
+  from: Schema.optionalKey(Schema.Literals(durationStarts)).annotateKey({
+    description:
+      "From when `extend_by` counts: the end date, now, or the later of both, which is the default.",
+  }),
   expected_end_date: Schema.optionalKey(endDate).annotateKey({
     description: "If given, the membership is changed only if it has this end date.",
   }),
@@ -84,16 +105,75 @@ const extension = Schema.Struct({
   }),
 }).annotate({ identifier: "Extension" })
 
-const extended = Schema.Struct({ new_end_date: instant }).annotate({
-  identifier: "Extended",
-})
+const extended = Schema.Struct({
+  new_end_date: instant,
+  end_date: Schema.optionalKey(instant).annotateKey({
+    description: "The same date, of an extension by a duration.",
+  }),
+}).annotate({ identifier: "Extended" })
 
-const bulkExtended = Schema.Struct({
-  ...extended.fields,
+/** What a dry run of a change of all memberships shows. */
+const preview = {
   would_shorten: Schema.optionalKey(Schema.Int).annotateKey({
     description: "Of a dry run, the number of memberships that would end earlier than they do now.",
   }),
+  would_reactivate: Schema.optionalKey(Schema.Int).annotateKey({
+    description:
+      "Of a dry run, the number of memberships that have ended and would be active again.",
+  }),
+  would_be_capped: Schema.optionalKey(Schema.Int).annotateKey({
+    description:
+      "Of a dry run, the number of memberships that would end at the last instant of the year 9999, and do not now.",
+  }),
+  total: Schema.optionalKey(Schema.Int).annotateKey({
+    description: "The number of memberships of the project.",
+  }),
+  examples: Schema.optionalKey(
+    Schema.Array(Schema.Struct({ user_id: userId, end_date: instant, would_end: instant })),
+  ).annotateKey({
+    description: "Of a dry run, up to ten memberships that would end at another date.",
+  }),
+}
+
+const bulkExtended = Schema.Struct({
+  new_end_date: Schema.optionalKey(instant).annotateKey({
+    description: "The new end date, of an extension to a date.",
+  }),
+  extend_by: Schema.optionalKey(Schema.String).annotateKey({
+    description: "The duration, of an extension by one.",
+    examples: ["P3D"],
+  }),
+  ...preview,
 }).annotate({ identifier: "BulkExtended" })
+
+const undone = Schema.Struct(preview).annotate({ identifier: "BulkExtensionUndoing" })
+
+const bulkExtensionRecord = Schema.Struct({
+  id: Schema.String.annotate({
+    description: "The id of its event.",
+    examples: [exampleId],
+  }),
+  mode: Schema.Literals(Object.values(bulkChangeNames)),
+  end_date: Schema.NullOr(instant),
+  extend_by: Schema.NullOr(Schema.String).annotate({ examples: ["P3D"] }),
+  at: instant,
+  reason: Schema.NullOr(Schema.String),
+  key_id: Schema.NullOr(Schema.String),
+  request_id: Schema.NullOr(Schema.String),
+  total: Schema.Int.annotate({ description: "The number of memberships then." }),
+  undone_at: Schema.NullOr(instant),
+  undone_by: Schema.NullOr(Schema.String).annotate({
+    description: "The id of the API key, or of whom else the host named.",
+  }),
+}).annotate({ identifier: "BulkExtensionRecord" })
+
+const undoing = Schema.Struct({
+  reason: Schema.optionalKey(reason),
+  dry_run: Schema.optionalKey(Schema.Boolean).annotateKey({
+    description:
+      "If true, nothing is changed. The response is that of the same request without it.",
+  }),
+}).annotate({ identifier: "Undo" })
 
 const granting = Schema.Struct({
   end_date: endDate.annotate({
@@ -153,6 +233,42 @@ export class Memberships extends HttpApiGroup.make("memberships")
         summary: "Extend all memberships",
         description:
           "Sets the end date of all memberships of a project. `total` is the number of memberships whose end date was set.",
+      }),
+    ),
+    HttpApiEndpoint.make(bulkExtensions.method)("bulkExtensions", bulkExtensions.pattern, {
+      params: { project_id: projectId },
+      query: pageParameters,
+      success: paged(
+        Schema.Array(bulkExtensionRecord),
+        "The bulk extensions of the project, newest first.",
+      ),
+      error: [...projectFailures, failure("InvalidInput")],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "List bulk extensions",
+        description: "Returns the extensions of all memberships, newest first, also undone ones.",
+      }),
+    ),
+    HttpApiEndpoint.make(undoBulkExtension.method)("undoBulkExtension", undoBulkExtension.pattern, {
+      params: {
+        project_id: projectId,
+        bulk_extension_id: Schema.String.annotate({ examples: [exampleId] }),
+      },
+      payload: undoing,
+      success: counted(undone, "The bulk extension was undone."),
+      error: [
+        ...projectFailures,
+        ...idempotencyFailures,
+        failure("BulkExtensionNotFound"),
+        failure("BulkExtensionUndone"),
+        failure("BulkExtensionSettled"),
+        failure("InvalidInput"),
+      ],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Undo a bulk extension",
+        description:
+          "Gives every membership the end date that it would have without the bulk extension. Dates that were set for single members since then stay.",
       }),
     ),
     HttpApiEndpoint.make(importing.method)("import", importing.pattern, {

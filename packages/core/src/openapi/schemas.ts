@@ -327,10 +327,14 @@ export const fieldsOf = <const Of extends ReadonlyArray<AuditAction>>(actions: O
   at: instant,
   action: Schema.Literals(actions).annotate({
     description:
-      "What was done; `bulk_lengthened` has left memberships that ended later, and `expiring` and `expired` are announcements of the date.",
+      "What was done; `bulk_lengthened` has left memberships that ended later, `bulk_undone` has undone a bulk extension, and `expiring` and `expired` are announcements of the date.",
   }),
   from: Schema.NullOr(instant),
   to: Schema.NullOr(instant),
+  extend_by: Schema.NullOr(Schema.String).annotate({
+    description: "How much later all memberships end, if that was done: a duration of ISO 8601.",
+    examples: [null],
+  }),
   key_id: Schema.NullOr(Schema.String).annotate({
     description: "The id of the API key, or of whom else the host named.",
   }),
@@ -348,7 +352,7 @@ export const row = Schema.Struct({
   }),
   subject: Schema.NullOr(Schema.String).annotate({
     description:
-      "The id of the webhook, the API key or the project that was changed; null for memberships.",
+      "The id of the webhook, the API key, the project or the bulk extension that was changed; null for one membership.",
     examples: [null],
   }),
 }).annotate({ identifier: "AuditRow" })
@@ -386,6 +390,10 @@ export const samples: { readonly [Of in ApiErrorTag]: Sample<Of> } = {
     error: { _tag: "MembershipNotFound" },
     when: "The user has no membership in the project.",
   },
+  BulkExtensionNotFound: {
+    error: { _tag: "BulkExtensionNotFound" },
+    when: "The project has no such bulk extension.",
+  },
   WebhookNotFound: {
     error: { _tag: "WebhookNotFound" },
     when: "The project has no such webhook.",
@@ -413,6 +421,14 @@ export const samples: { readonly [Of in ApiErrorTag]: Sample<Of> } = {
   EndDateConflict: {
     error: { _tag: "EndDateConflict", currentEndDate: EndDate(Date.UTC(2098, 0, 1)) },
     when: "The membership has another end date than `expected_end_date`.",
+  },
+  BulkExtensionUndone: {
+    error: { _tag: "BulkExtensionUndone" },
+    when: "The bulk extension is undone already.",
+  },
+  BulkExtensionSettled: {
+    error: { _tag: "BulkExtensionSettled" },
+    when: "The bulk extension was made too long ago, or 64 others were made since then.",
   },
   WebhookDisabled: {
     error: { _tag: "WebhookDisabled" },

@@ -1,0 +1,382 @@
+/** The operations that extend memberships, and what their bodies say. */
+
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import { InvalidInput } from "../base/errors.ts"
+import * as Setting from "../base/setting.ts"
+import { getOwn } from "../base/values.ts"
+import { EventId } from "../events/event.ts"
+import {
+  type BulkExtensionRecord,
+  type BulkPreview,
+  bulkChangeNames,
+} from "../memberships/bulk-extension.ts"
+import {
+  DurationText,
+  fixedDurationFormat,
+  fixedMillis,
+  formatDuration,
+} from "../memberships/duration.ts"
+import {
+  type BulkMode,
+  type EndDate,
+  type InvalidEndDate,
+  bulkModeNames,
+  bulkModes,
+  decodeEndDate,
+  formatEndDate,
+  parseEndDate,
+} from "../memberships/end-date.ts"
+import { durationStarts } from "../memberships/extensions.ts"
+import { Reason } from "../memberships/membership.ts"
+import { Memberships } from "../memberships/memberships.ts"
+import type { ApiError } from "./errors.ts"
+import {
+  type JsonObject,
+  type Operations,
+  bodyOf,
+  decodePathParam,
+  isoOrNull,
+  objectWith,
+  optionalObject,
+  originOf,
+  pageQuery,
+  projectOf,
+  readField,
+  readQuery,
+} from "./operation.ts"
+import { pageReply } from "./response.ts"
+
+/** What an end date looks like, for error messages. */
+export const endDateFormat =
+  "a Unix timestamp in milliseconds (13 digits) or text such as 2027-01-01T00:00:00.000Z"
+
+export const endDateField = Setting.custom<EndDate>(endDateFormat, parseEndDate)
+
+export const reasonField = Setting.custom<Reason>(Reason.expected, (given) =>
+  typeof given === "string" && Reason.is(given) ? given : undefined,
+)
+
+// A client that sends it hopes for a protection that it would not get.
+const absent = Setting.custom<never>("left out: it is for one membership", () => undefined)
+
+const modeOf = (given: unknown): BulkMode | undefined =>
+  bulkModes.find((mode) => bulkModeNames[mode] === given)
+
+const optional = {
+  mode: Setting.optional(
+    Setting.custom<BulkMode>(
+      `one of ${Object.values(bulkModeNames)
+        .map((name) => `"${name}"`)
+        .join(", ")}`,
+      modeOf,
+    ),
+  ),
+  expectedEndDate: Setting.optional(endDateField),
+  noExpectedEndDate: Setting.optional(absent),
+  dryRun: Setting.optional(Setting.boolean),
+  reason: Setting.optional(reasonField),
+}
+
+const durationOf = (given: unknown): DurationText | undefined =>
+  typeof given === "string" && DurationText.is(given) ? given : undefined
+
+const fixedDurationOf = (given: unknown): DurationText | undefined => {
+  const duration = durationOf(given)
+  return duration !== undefined && fixedMillis(duration) !== undefined ? duration : undefined
+}
+
+// Fields of extensions to a date, and fields of extensions of one membership.
+const noDate = Setting.optional(Setting.custom<never>("left out beside extend_by", () => undefined))
+
+const byDuration = {
+  extendBy: Setting.custom<DurationText>(DurationText.expected, durationOf),
+  extendAllBy: Setting.custom<DurationText>(fixedDurationFormat, fixedDurationOf),
+  from: Setting.optional(Setting.oneOf(durationStarts)),
+  noFrom: Setting.optional(absent),
+}
+
+/** The names of the fields besides the date. */
+const names = ["extend_by", "from", "expected_end_date", "dry_run", "reason", "mode"]
+
+/** The body of an extension. */
+const format = objectWith("extend", ...names)
+
+/** What most extensions say besides the date. */
+const nothing = {
+  expectedEndDate: undefined,
+  dryRun: undefined,
+  reason: undefined,
+  mode: undefined,
+}
+
+/** The letters and digits of a field's name. */
+const lettersOf = (name: string): string => name.replaceAll(/[^\p{L}\p{N}]/gu, "").toLowerCase()
+
+const rightNames = new Map(
+  [
+    // A word of a single part can only be written in one way.
+    ...names.filter((name) => name !== "from").map((name) => [name, name] as const),
+    [bulkModeNames.neverShorten, `mode": "${bulkModeNames.neverShorten}`] as const,
+  ].map(([name, right]) => [lettersOf(name), right]),
+)
+
+/**
+ * Refuses fields that are known by another spelling, such as `dryRun`: the client hopes for a protection that it
+ * would not get. The contract knows only `extend`, so that all other fields are ignored.
+ */
+const refuseMisspelled = (body: JsonObject): Result.Result<void, InvalidInput> => {
+  for (const name of Object.keys(body)) {
+    const right = names.includes(name) ? undefined : rightNames.get(lettersOf(name))
+    if (right !== undefined) {
+      return Result.fail(new InvalidInput({ field: name, problem: `must be written "${right}"` }))
+    }
+  }
+  return Result.void
+}
+
+/** Reads the end date of an extension, in either of its two formats. */
+const extendOf = (body: JsonObject) =>
+  Result.flatMap(decodeEndDate(getOwn(body, "extend")), (date) =>
+    Result.map(refuseMisspelled(body), () => date),
+  )
+
+/** What both extensions by a duration say. */
+const readByDuration = (body: JsonObject, extendBy: Setting.Setting<unknown, DurationText>) =>
+  Result.flatMap(refuseMisspelled(body), () =>
+    Result.all({
+      by: readField(body, "extend_by", extendBy),
+      noExtend: readField(body, "extend", noDate),
+      noMode: readField(body, "mode", noDate),
+      dryRun: readField(body, "dry_run", optional.dryRun),
+      reason: readField(body, "reason", optional.reason),
+    }),
+  )
+
+const readOneByDuration = (body: JsonObject) =>
+  Result.map(
+    Result.all({
+      goal: readByDuration(body, byDuration.extendBy),
+      from: readField(body, "from", byDuration.from),
+      expectedEndDate: readField(body, "expected_end_date", optional.expectedEndDate),
+    }),
+    ({ expectedEndDate, from, goal: { by, dryRun, reason } }) => ({
+      by,
+      from,
+      expectedEndDate,
+      dryRun,
+      reason,
+    }),
+  )
+
+const readOneToDate = (body: JsonObject) =>
+  names.some((name) => Object.hasOwn(body, name))
+    ? Result.all({
+        endDate: extendOf(body),
+        expectedEndDate: readField(body, "expected_end_date", optional.expectedEndDate),
+        dryRun: readField(body, "dry_run", optional.dryRun),
+        reason: readField(body, "reason", optional.reason),
+        mode: readField(body, "mode", optional.mode),
+      })
+    : Result.map(extendOf(body), (endDate) => ({ endDate, ...nothing }))
+
+const readAllByDuration = (body: JsonObject) =>
+  Result.map(
+    Result.all({
+      goal: readByDuration(body, byDuration.extendAllBy),
+      noFrom: readField(body, "from", byDuration.noFrom),
+      noExpectedEndDate: readField(body, "expected_end_date", optional.noExpectedEndDate),
+    }),
+    ({ goal: { by, dryRun, reason } }) => ({ by, dryRun, reason }),
+  )
+
+const readAllToDate = (body: JsonObject) =>
+  Result.map(
+    Result.all({
+      endDate: extendOf(body),
+      expectedEndDate: readField(body, "expected_end_date", optional.noExpectedEndDate),
+      dryRun: readField(body, "dry_run", optional.dryRun),
+      reason: readField(body, "reason", optional.reason),
+      mode: readField(body, "mode", optional.mode),
+    }),
+    ({ dryRun, endDate, mode, reason }) => ({ endDate, dryRun, reason, mode }),
+  )
+
+type Read<F extends (body: JsonObject) => Result.Result<unknown, unknown>> =
+  ReturnType<F> extends Result.Result<infer A, unknown> ? A : never
+
+const isByDuration = (body: JsonObject): boolean => Object.hasOwn(body, "extend_by")
+
+/** What an extension of one membership says. */
+const readExtensionBody = (
+  body: JsonObject,
+): Result.Result<
+  Read<typeof readOneToDate> | Read<typeof readOneByDuration>,
+  InvalidEndDate | InvalidInput
+> => (isByDuration(body) ? readOneByDuration(body) : readOneToDate(body))
+
+/** What an extension of all memberships says. */
+const readBulkExtensionBody = (
+  body: JsonObject,
+): Result.Result<
+  Read<typeof readAllToDate> | Read<typeof readAllByDuration>,
+  InvalidEndDate | InvalidInput
+> => (isByDuration(body) ? readAllByDuration(body) : readAllToDate(body))
+
+// Whoever sends another field hopes for something that it does not do.
+const undoBody = Setting.object({ reason: optional.reason, dry_run: optional.dryRun })
+
+const membershipNotFound: Effect.Effect<never, ApiError> = Effect.fail({
+  _tag: "MembershipNotFound",
+})
+
+/** Returns the error for an argument of the service, whose names differ from those of the fields. */
+const toField = (error: InvalidInput): InvalidInput =>
+  error.field === "by" ? new InvalidInput({ field: "extend_by", problem: error.problem }) : error
+
+const unrepeatable = (alternative: string) =>
+  new InvalidInput({
+    field: "Idempotency-Key",
+    problem: `must be sent with extend_by${alternative}, because a repetition would extend twice`,
+  })
+
+const dryRunMessage = "This was a dry run: nothing was changed."
+
+const extendedMessage = (
+  { dryRun, endDate: asked }: { readonly dryRun?: boolean | undefined; readonly endDate?: EndDate },
+  endDate: EndDate,
+): string => {
+  if (dryRun === true) return dryRunMessage
+  return asked === undefined || endDate === asked
+    ? "The membership was extended."
+    : "The membership ends later: nothing was changed."
+}
+
+/** What a dry run of a change of all memberships shows. */
+const previewData = ({ capped, examples, reactivated, shortened, total }: BulkPreview) => ({
+  would_shorten: shortened,
+  would_reactivate: reactivated,
+  would_be_capped: capped,
+  total,
+  examples: examples.map(({ endDate, userId, wouldEnd }) => ({
+    user_id: userId,
+    end_date: formatEndDate(endDate),
+    would_end: formatEndDate(wouldEnd),
+  })),
+})
+
+const recordData = ({ at, change, id, origin, reason, total, undone }: BulkExtensionRecord) => ({
+  id,
+  mode: bulkChangeNames[change.mode],
+  end_date: change.mode === "extendBy" ? null : formatEndDate(change.endDate),
+  extend_by: change.mode === "extendBy" ? formatDuration(change.by) : null,
+  at: isoOrNull(at),
+  reason: reason ?? null,
+  key_id: origin.keyId ?? null,
+  request_id: origin.requestId ?? null,
+  total,
+  undone_at: isoOrNull(undone?.at),
+  undone_by: undone?.by.keyId ?? null,
+})
+
+type ExtensionOperation =
+  | "memberships.extend"
+  | "memberships.extendAll"
+  | "memberships.bulkExtensions"
+  | "memberships.undoBulkExtension"
+
+/**
+ * Makes the operations.
+ *
+ * @param maxBodyBytes - the longest request body, in bytes
+ */
+export const makeExtensionOperations = Effect.fnUntraced(function* (maxBodyBytes: number) {
+  const memberships = yield* Memberships
+
+  return {
+    "memberships.extend": Effect.fnUntraced(function* (call) {
+      const projectId = yield* projectOf(call)
+      const userId = yield* decodePathParam(call.params.user_id)
+      const body = yield* bodyOf(call, maxBodyBytes, format)
+      const extension = yield* Effect.fromResult(readExtensionBody(body))
+      const { dryRun, expectedEndDate } = extension
+      const isRelative = "by" in extension
+      if (isRelative && call.once === undefined && expectedEndDate === undefined && !dryRun) {
+        return yield* unrepeatable(" and without expected_end_date")
+      }
+      const { endDate } = yield* Effect.catchTag(
+        memberships.extend(
+          { ...extension, projectId, userId, idempotencyKey: call.once },
+          originOf(call),
+        ),
+        "InvalidInput",
+        // An invalid user id cannot belong to a member.
+        (error) => (error.field === "userId" ? membershipNotFound : Effect.fail(toField(error))),
+      )
+      const newEndDate = formatEndDate(endDate)
+      return {
+        total: 1,
+        message: extendedMessage(extension, endDate),
+        data: isRelative
+          ? { new_end_date: newEndDate, end_date: newEndDate }
+          : { new_end_date: newEndDate },
+      }
+    }),
+
+    "memberships.extendAll": Effect.fnUntraced(function* (call) {
+      const projectId = yield* projectOf(call)
+      const body = yield* bodyOf(call, maxBodyBytes, format)
+      const extension = yield* Effect.fromResult(readBulkExtensionBody(body))
+      const by = "by" in extension ? extension.by : undefined
+      if (by !== undefined && call.once === undefined && !extension.dryRun) {
+        return yield* unrepeatable("")
+      }
+      const { endDate, preview, total } = yield* Effect.mapError(
+        memberships.extendAll(
+          { projectId, ...extension, idempotencyKey: call.once },
+          originOf(call),
+        ),
+        (error) => (error._tag === "InvalidInput" ? toField(error) : error),
+      )
+      return {
+        total,
+        message:
+          preview === undefined ? "All memberships of the project were extended." : dryRunMessage,
+        data: {
+          // JSON leaves out what is undefined.
+          new_end_date: endDate && formatEndDate(endDate),
+          ...(by && { extend_by: by, total }),
+          ...(preview && previewData(preview)),
+        },
+      }
+    }),
+
+    "memberships.bulkExtensions": Effect.fnUntraced(function* (call) {
+      const projectId = yield* projectOf(call)
+      const { after, limit } = yield* readQuery(call.request, pageQuery)
+      const found = yield* memberships.bulkExtensions({ projectId, after, limit: limit + 1 })
+      return {
+        message: "The bulk extensions of the project, newest first.",
+        ...pageReply(found, limit, ({ id }) => id, recordData),
+      }
+    }),
+
+    "memberships.undoBulkExtension": Effect.fnUntraced(function* (call) {
+      const projectId = yield* projectOf(call)
+      const id = yield* decodePathParam(call.params.bulk_extension_id)
+      yield* readQuery(call.request, {})
+      const body = yield* bodyOf(call, maxBodyBytes, optionalObject)
+      const { dry_run: dryRun, reason } = yield* Effect.fromResult(undoBody.read(body, ""))
+      if (!EventId.is(id)) return yield* Effect.fail({ _tag: "BulkExtensionNotFound" } as const)
+      const { preview, total } = yield* memberships.undoBulkExtension(
+        { projectId, id, reason, dryRun, idempotencyKey: call.once },
+        originOf(call),
+      )
+      return {
+        total,
+        message: preview === undefined ? "The bulk extension was undone." : dryRunMessage,
+        data: { total, ...(preview && previewData(preview)) },
+      }
+    }),
+  } satisfies Operations<ExtensionOperation>
+})
