@@ -108,7 +108,7 @@ const changesOf = (store: MembershipStore["Service"]): ReadonlyArray<Change> => 
   store.grant({ ...change(p1), userId: u1, endDate: in2028 }),
   store.grant({ ...change(p1), userId: u3, endDate: in2028 }),
   store.extend({ ...change(p1), userId: u1, endDate: in2028 }),
-  store.extendAll({ ...change(p1), endDate: in2028, mode: "set" }),
+  store.extendAll({ ...change(p1), bulk: { endDate: in2028, mode: "set" } }),
   store.end({ ...change(p1), userId: u1 }),
 ]
 
@@ -139,7 +139,7 @@ describe("the host's table", () => {
       yield* sql`UPDATE subscriptions SET plan = 'gold', note = 'a friend' WHERE customer = ${u1}`
       yield* store.grant({ ...change(p1), userId: u1, endDate: in2028 })
       yield* store.extend({ ...change(p1), userId: u1, endDate: in2029 })
-      yield* store.extendAll({ ...change(p1), endDate: in2028, mode: "set" })
+      yield* store.extendAll({ ...change(p1), bulk: { endDate: in2028, mode: "set" } })
       const rows = yield* sql`SELECT plan, note FROM subscriptions ORDER BY customer`
       expect(rows).toEqual([
         { plan: "gold", note: "a friend" },

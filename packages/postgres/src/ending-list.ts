@@ -207,8 +207,7 @@ export const walkByEndDate = (schema: string): string => `
     FROM part
   ),
   walked AS MATERIALIZED (
-    SELECT w.*, w.end_date <= statement_timestamp() AS has_ended,
-           row_number() OVER (ORDER BY w.at, w.generation, w.bound, w.user_id) AS n
+    SELECT w.*, row_number() OVER (ORDER BY w.at, w.generation, w.bound, w.user_id) AS n
     FROM (
       SELECT m.project_number, m.user_id, m.seq, m.end_date AS own_date, m.ending_generation AS generation,
              m.ending_lower_bound AS bound, m.at, ${effectiveEndDateSql(schema)} AS end_date
@@ -228,7 +227,10 @@ export const walkByEndDate = (schema: string): string => `
       ) m
     ) w
   ),
-  to_move AS MATERIALIZED (SELECT * FROM walked WHERE has_ended OR end_date > at),
+  to_move AS MATERIALIZED (
+    SELECT *, end_date <= statement_timestamp() AS has_ended FROM walked
+    WHERE end_date <= statement_timestamp() OR end_date > at
+  ),
   moving AS MATERIALIZED (
     SELECT w.* FROM to_move w
     JOIN ${schema}.memberships m ON m.project_number = w.project_number AND m.user_id = w.user_id
@@ -261,7 +263,7 @@ export const walkByEndDate = (schema: string): string => `
   FROM turn t
   LEFT JOIN LATERAL (
     SELECT * FROM reached w
-    WHERE NOT w.has_ended AND w.end_date < $8
+    WHERE w.end_date > statement_timestamp() AND w.end_date < $8
       AND (t.is_whole OR (w.end_date, w.generation, w.own_date, w.user_id) <= (t.at, t.generation, t.bound, t.user_id))
     ORDER BY w.end_date, w.generation, w.own_date, w.user_id
     LIMIT $7::integer

@@ -10,6 +10,8 @@ export const deeds: Readonly<Record<AuditRow["action"], string>> = {
   extended: "Extended",
   bulk_extended: "All memberships extended",
   bulk_lengthened: "All memberships lengthened",
+  bulk_extended_by: "All memberships extended by a duration",
+  bulk_undone: "Extension of all memberships undone",
   ended: "Ended",
   expiring: "Announced to end",
   expired: "Expired",

@@ -263,7 +263,7 @@ describe("a dry run", () => {
         const one = yield* memberships.extend({ ...member, endDate, dryRun: true })
         expect(one).toEqual({ ...member, endDate })
         const all = yield* memberships.extendAll({ projectId: "p1", endDate, dryRun: true })
-        expect(all).toEqual({ endDate, total: 1, wouldShorten: 1 })
+        expect(all).toMatchObject({ endDate, total: 1, preview: { shortened: 1 } })
         expect(bodies).toHaveLength(1)
       }),
     ),

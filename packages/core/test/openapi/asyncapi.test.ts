@@ -69,6 +69,10 @@ const causeAll = async ({ events, memberships, webhooks }: Tenure): Promise<void
   await memberships.import({ ...inProject, memberships: [{ userId: "1002", endDate }] })
   await memberships.extend({ ...member, endDate })
   await memberships.extendAll({ ...inProject, endDate, mode: "neverShorten" })
+  const byDays = { ...inProject, by: "P3D", idempotencyKey: "days" }
+  await memberships.extendAll(byDays)
+  const [bulk] = await memberships.bulkExtensions(inProject)
+  if (bulk !== undefined) await memberships.undoBulkExtension({ ...inProject, id: bulk.id })
   await memberships.end(member)
   // Within the shorter of the reminders, and over.
   await memberships.grant({ ...member, endDate: Date.now() + 60_000 })

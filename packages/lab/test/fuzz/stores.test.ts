@@ -36,7 +36,12 @@ const broken = <Identifier, Shape>(
 
 const sabotaged: Readonly<Record<string, Store>> = {
   "shortens by a bulk extension that must not": broken(MembershipStore, ({ extendAll }) => ({
-    extendAll: (extension) => extendAll({ ...extension, mode: "set" }),
+    extendAll: (extension) =>
+      extendAll({
+        ...extension,
+        bulk:
+          extension.bulk.mode === "extendBy" ? extension.bulk : { ...extension.bulk, mode: "set" },
+      }),
   })),
   "forgets the date of the last bulk extension": broken(MembershipStore, ({ findProject }) => ({
     findProject: (id) =>

@@ -297,6 +297,8 @@ const unknownWebhook = { answer: "WEBHOOK_NOT_FOUND" } as const
 const expectations: { readonly [Of in Operation]: Expectation } = {
   "memberships.extend": { least: "client", body: { extend: rolesSuiteExtend } },
   "memberships.extendAll": { least: "client", body: { extend: rolesSuiteExtend } },
+  "memberships.bulkExtensions": { least: "client" },
+  "memberships.undoBulkExtension": { least: "operator", body: {} },
   "memberships.import": {
     least: "operator",
     body: { user_id: "1001", end_date: rolesSuiteExtend },

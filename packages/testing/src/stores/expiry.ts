@@ -142,7 +142,10 @@ const announcingTests = ({ advance, describe, test }: StoreTests): void => {
     { store }: Pick<Announcing, "store">,
     count: number,
     mode: "set" | "neverShorten",
-  ) => Effect.flatMap(inDays(count), (endDate) => store.extendAll({ ...change(p1), endDate, mode }))
+  ) =>
+    Effect.flatMap(inDays(count), (endDate) =>
+      store.extendAll({ ...change(p1), bulk: { endDate, mode } }),
+    )
 
   describe("announcements", () => {
     test("come at each reminder and at the end, once", () =>
@@ -466,7 +469,7 @@ const announcingTests = ({ advance, describe, test }: StoreTests): void => {
             Number(JSON.parse(event?.body ?? "{}").data.sequence)
           const { expiry, judge, store } = on
           yield* on.grant(u1, 100)
-          const near = { endDate: yield* inDays(0.5), mode: "set" } as const
+          const near = { bulk: { endDate: yield* inDays(0.5), mode: "set" } } as const
           yield* store.extendAll({ ...change(p1), ...near })
           const [announced] = yield* drain(expiry, judge)
           yield* on.extend(u1, 100)
@@ -683,7 +686,7 @@ const announcingModelTests = ({ advance, property }: StoreTests): void =>
                 return undefined
               case "ExtendAll":
                 if (endDate !== undefined) {
-                  yield* store.extendAll({ ...change(p1), endDate, mode: one.mode })
+                  yield* store.extendAll({ ...change(p1), bulk: { endDate, mode: one.mode } })
                 }
                 for (const [userId, member] of model.members) {
                   if (one.mode === "set" || member.date < one.date) model.set(userId, one.date)

@@ -42,6 +42,11 @@ const webhookOf = async ({ tenure }: Fixture): Promise<Prepared> => {
 const requests: { readonly [Of in Changing]: (fixture: Fixture) => Promise<Prepared> } = {
   "memberships.extend": async () => ({ body: { extend: validDate } }),
   "memberships.extendAll": async () => ({ body: { extend: validDate } }),
+  "memberships.undoBulkExtension": async ({ tenure }) => {
+    await tenure.memberships.extendAll({ projectId: "p1", endDate: validDate })
+    const [bulk] = await tenure.memberships.bulkExtensions({ projectId: "p1" })
+    return { params: { bulk_extension_id: bulk?.id ?? "" }, body: {} }
+  },
   "memberships.import": async () => ({
     body: { user_id: "1001", end_date: validDate },
     type: "application/x-ndjson",

@@ -156,7 +156,7 @@ const endTests = ({ describe, test }: StoreTests): void => {
         expect(yield* endDateOf(u1, p2)).toBe(in2027)
         expect((yield* Effect.flip(store.find(p1, u1)))._tag).toBe("MembershipNotFound")
         expect(
-          yield* store.extendAll({ ...change(p1), endDate: in2029, mode: "set" }),
+          yield* store.extendAll({ ...change(p1), bulk: { endDate: in2029, mode: "set" } }),
         ).toMatchObject({
           total: 1,
         })
@@ -183,7 +183,10 @@ export const bulkTests = ({ describe, test }: StoreTests): void => {
       Effect.gen(function* () {
         const store = yield* prepared
         yield* store.grant({ ...change(p2), userId: u1, endDate: in2027 })
-        const extended = yield* store.extendAll({ ...change(p1), endDate: in2028, mode: "set" })
+        const extended = yield* store.extendAll({
+          ...change(p1),
+          bulk: { endDate: in2028, mode: "set" },
+        })
         expect(extended).toMatchObject({ total: 2 })
         expect(yield* endDateOf(u1)).toBe(in2028)
         expect(yield* endDateOf(u2)).toBe(in2028)
@@ -193,7 +196,7 @@ export const bulkTests = ({ describe, test }: StoreTests): void => {
     test("with neverShorten, counts every membership, and changes none that ends later", () =>
       Effect.gen(function* () {
         const store = yield* prepared
-        const bulk = { ...change(p1), endDate: in2028, mode: "neverShorten" } as const
+        const bulk = { ...change(p1), bulk: { endDate: in2028, mode: "neverShorten" } } as const
         expect(yield* store.extendAll(bulk)).toMatchObject({ total: 2 })
         expect(yield* endDateOf(u1)).toBe(in2028)
         expect(yield* endDateOf(u2)).toBe(in2029)
@@ -203,7 +206,7 @@ export const bulkTests = ({ describe, test }: StoreTests): void => {
       Effect.gen(function* () {
         const store = yield* prepared
         const extendAll = (endDate: EndDate) =>
-          store.extendAll({ ...change(p1), endDate, mode: "neverShorten" })
+          store.extendAll({ ...change(p1), bulk: { endDate, mode: "neverShorten" } })
         const extend = (userId: UserId, endDate: EndDate) =>
           store.extend({ ...change(p1), userId, endDate })
         yield* extendAll(day(300))
@@ -225,7 +228,10 @@ export const bulkTests = ({ describe, test }: StoreTests): void => {
       Effect.gen(function* () {
         const store = yield* prepared
         for (let left = 100; left > 0; left--) {
-          const bulk = { ...change(p1), endDate: day(left), mode: "neverShorten" } as const
+          const bulk = {
+            ...change(p1),
+            bulk: { endDate: day(left), mode: "neverShorten" },
+          } as const
           expect(yield* store.extendAll(bulk)).toMatchObject({ total: 2 })
           expect(yield* endDateOf(u1)).toBe(day(left))
           yield* store.extend({ ...change(p1), userId: u1, endDate: day(0) })
@@ -238,7 +244,10 @@ export const bulkTests = ({ describe, test }: StoreTests): void => {
       Effect.gen(function* () {
         const store = yield* prepared
         for (const mode of ["set", "neverShorten"] as const) {
-          const extended = yield* store.extendAll({ ...change(p2), endDate: in2028, mode })
+          const extended = yield* store.extendAll({
+            ...change(p2),
+            bulk: { endDate: in2028, mode },
+          })
           expect(extended).toMatchObject({ total: 0 })
         }
       }))
@@ -246,14 +255,14 @@ export const bulkTests = ({ describe, test }: StoreTests): void => {
     test("fails if the project does not exist", () =>
       Effect.gen(function* () {
         const store = yield* prepared
-        const bulk = { ...change(nowhere), endDate: in2028, mode: "set" } as const
+        const bulk = { ...change(nowhere), bulk: { endDate: in2028, mode: "set" } } as const
         expect((yield* Effect.flip(store.extendAll(bulk)))._tag).toBe("ProjectNotFound")
       }))
 
     test("is overridden by a later extension or grant", () =>
       Effect.gen(function* () {
         const store = yield* prepared
-        yield* store.extendAll({ ...change(p1), endDate: in2028, mode: "set" })
+        yield* store.extendAll({ ...change(p1), bulk: { endDate: in2028, mode: "set" } })
         yield* store.extend({ ...change(p1), userId: u1, endDate: in2027 })
         yield* store.grant({ ...change(p1), userId: u3, endDate: in2029 })
         expect(yield* endDateOf(u1)).toBe(in2027)
@@ -265,7 +274,10 @@ export const bulkTests = ({ describe, test }: StoreTests): void => {
       Effect.gen(function* () {
         const store = yield* prepared
         yield* store.end({ ...change(p1), userId: u1 })
-        const extended = yield* store.extendAll({ ...change(p1), endDate: in2029, mode: "set" })
+        const extended = yield* store.extendAll({
+          ...change(p1),
+          bulk: { endDate: in2029, mode: "set" },
+        })
         expect(extended).toMatchObject({ total: 1 })
         yield* store.grant({ ...change(p1), userId: u1, endDate: in2027 })
         expect(yield* endDateOf(u1)).toBe(in2027)
@@ -278,7 +290,7 @@ export const bulkTests = ({ describe, test }: StoreTests): void => {
           store.extend({ ...change(p1), userId: index % 2 === 0 ? u1 : u2, endDate: in2027 }),
         )
         yield* Effect.all(extensions, { concurrency: "unbounded" })
-        yield* store.extendAll({ ...change(p1), endDate: in2029, mode: "set" })
+        yield* store.extendAll({ ...change(p1), bulk: { endDate: in2029, mode: "set" } })
         expect(yield* endDateOf(u1)).toBe(in2029)
         expect(yield* endDateOf(u2)).toBe(in2029)
       }))
@@ -335,10 +347,10 @@ const dateTests = ({ test }: StoreTests): void => {
   test("expects the date of the last bulk extension, not the one that it overrode", () =>
     Effect.gen(function* () {
       const store = yield* prepared
-      yield* store.extendAll({ ...change(p1), endDate: in2029, mode: "set" })
+      yield* store.extendAll({ ...change(p1), bulk: { endDate: in2029, mode: "set" } })
       expect(yield* extendIf(u1, in2027)).toEqual({ current: in2029 })
       expect(yield* endDateOf(u1)).toBe(in2029)
-      yield* store.extendAll({ ...change(p1), endDate: in2027, mode: "set" })
+      yield* store.extendAll({ ...change(p1), bulk: { endDate: in2027, mode: "set" } })
       expect(yield* extendIf(u1, in2029)).toEqual({ current: in2027 })
       expect(yield* endDateOf(u1)).toBe(in2027)
       expect(yield* extendIf(u1, in2027)).toBe("done")
@@ -349,7 +361,7 @@ const dateTests = ({ test }: StoreTests): void => {
     Effect.gen(function* () {
       const store = yield* prepared
       expect(yield* extendIf(u1, in2029)).toEqual({ current: in2027 })
-      yield* store.extendAll({ ...change(p1), endDate: in2029, mode: "set" })
+      yield* store.extendAll({ ...change(p1), bulk: { endDate: in2029, mode: "set" } })
       expect(yield* endDateOf(u1)).toBe(in2029)
     }))
 }

@@ -67,7 +67,7 @@ const told = Effect.gen(function* () {
   const reason = Reason("1001 has paid")
   const extension = { ...change(p1), event: draftAbout(u1, "membership.extended", reason), reason }
   yield* store.extend({ ...extension, userId: u1, endDate: in2028 })
-  yield* store.extendAll({ ...change(p1), endDate: in2028, mode: "set" })
+  yield* store.extendAll({ ...change(p1), bulk: { endDate: in2028, mode: "set" } })
   yield* store.extend({ ...change(p1), event: draftAbout(u2, "a.b"), userId: u2, endDate: in2028 })
   const erased = {
     ...change(p1),

@@ -48,11 +48,12 @@ const kinds: ReadonlyArray<readonly [name: string, make: Make]> = [
   ["an extension", (store, key) => store.extend({ ...common(key), userId: u1, endDate: in2028 })],
   [
     "a bulk extension",
-    (store, key) => store.extendAll({ ...common(key), endDate: in2028, mode: "set" }),
+    (store, key) => store.extendAll({ ...common(key), bulk: { endDate: in2028, mode: "set" } }),
   ],
   [
     "a bulk extension that never shortens",
-    (store, key) => store.extendAll({ ...common(key), endDate: in2028, mode: "neverShorten" }),
+    (store, key) =>
+      store.extendAll({ ...common(key), bulk: { endDate: in2028, mode: "neverShorten" } }),
   ],
   ["an ending", (store, key) => store.end({ ...common(key), userId: u1 })],
 ]
@@ -104,7 +105,7 @@ const repetitionTests = ({ test }: StoreTests): void => {
   test("returns the total of the bulk extension that was made", () =>
     Effect.gen(function* () {
       const { store } = yield* observed
-      const bulk = { ...common(once()), endDate: in2028, mode: "set" } as const
+      const bulk = { ...common(once()), bulk: { endDate: in2028, mode: "set" } } as const
       yield* store.extendAll(bulk)
       yield* store.end({ ...change(p1), userId: u2 })
       const replayed = yield* store.extendAll({ ...bulk, ...change(p1) })
@@ -183,7 +184,7 @@ const keyTests = ({ test }: StoreTests): void => {
       const { store } = yield* observed
       const key = once()
       expect(yield* store.recall(key, p1)).toBeUndefined()
-      yield* store.extendAll({ ...common(key), endDate: in2028, mode: "set" })
+      yield* store.extendAll({ ...common(key), bulk: { endDate: in2028, mode: "set" } })
       expect(yield* store.recall(key, p1)).toEqual({ _tag: "Replayed", answer: "2" })
     }))
 }
@@ -213,7 +214,7 @@ const made = (store: Store, request: Request): Effect.Effect<unknown, unknown> =
   const given = { ...change(request.projectId), endDate: in2028, once: onceOf(request) }
   return request.kind === "grant"
     ? store.grant({ ...given, userId: u3 })
-    : store.extendAll({ ...given, mode: "set" })
+    : store.extendAll({ ...given, bulk: { endDate: in2028, mode: "set" } })
 }
 
 /** Classifies a request: made, made before, or its key belongs to another request. */
@@ -292,7 +293,7 @@ const failureTests = ({ test, transactional }: StoreTests): void => {
       yield* Effect.flip(store.extend({ ...common(key), ...extension }))
       yield* Effect.flip(store.end({ ...common(key), userId: u3 }))
       yield* Effect.flip(store.grant({ ...common(key), ...change(nowhere), ...extension }))
-      const all = { endDate: in2028, mode: "neverShorten" } as const
+      const all = { bulk: { endDate: in2028, mode: "neverShorten" } } as const
       yield* Effect.flip(store.extendAll({ ...common(key), ...change(nowhere), ...all }))
       expect(yield* counts).toEqual(nothing)
       yield* store.grant({ ...change(p1), ...extension })

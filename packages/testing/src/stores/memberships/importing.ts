@@ -64,22 +64,22 @@ const dateTests = ({ test }: StoreTests): void => {
       const store = yield* prepared
       yield* store.import(mixed())
       yield* store.import(mixed())
-      expect(yield* store.extendAll({ ...change(p1), endDate: in2029, mode: "set" })).toMatchObject(
-        {
-          total: 3,
-        },
-      )
+      expect(
+        yield* store.extendAll({ ...change(p1), bulk: { endDate: in2029, mode: "set" } }),
+      ).toMatchObject({
+        total: 3,
+      })
     }))
 
   test("overrides an earlier bulk extension, and is overridden by a later one", () =>
     Effect.gen(function* () {
       const store = yield* prepared
-      yield* store.extendAll({ ...change(p1), endDate: in2027, mode: "set" })
+      yield* store.extendAll({ ...change(p1), bulk: { endDate: in2027, mode: "set" } })
       yield* store.import(mixed())
       expect(yield* endDateOf(u1)).toBe(in2029)
       expect(yield* endDateOf(u2)).toBe(in2027)
       expect(yield* endDateOf(u3)).toBe(in2028)
-      yield* store.extendAll({ ...change(p1), endDate: in2027, mode: "set" })
+      yield* store.extendAll({ ...change(p1), bulk: { endDate: in2027, mode: "set" } })
       expect(yield* endDateOf(u1)).toBe(in2027)
       expect(yield* endDateOf(u3)).toBe(in2027)
     }))
@@ -98,7 +98,7 @@ const recordTests = ({ test }: StoreTests): void => {
   test("audits each membership, with its origin and both dates", () =>
     Effect.gen(function* () {
       const store = yield* prepared
-      yield* store.extendAll({ ...change(p1), endDate: in2028, mode: "set" })
+      yield* store.extendAll({ ...change(p1), bulk: { endDate: in2028, mode: "set" } })
       const before = yield* store.history(p1, everything)
       const origin = { requestId: crypto.randomUUID(), keyId: ApiKeyId(crypto.randomUUID()) }
       yield* store.import({ ...mixed(), origin, at: 5 })
@@ -161,7 +161,10 @@ const atomicityTests = ({ test }: StoreTests): void => {
       const after = yield* store.history(p1, everything)
       expect(after).toHaveLength(before.length + (isWritten ? 2 : 0))
       expect(yield* endDateOf(u1)).toBe(isWritten ? in2029 : in2027)
-      const extended = yield* store.extendAll({ ...change(p1), endDate: in2028, mode: "set" })
+      const extended = yield* store.extendAll({
+        ...change(p1),
+        bulk: { endDate: in2028, mode: "set" },
+      })
       expect(extended).toMatchObject({ total: isWritten ? 3 : 2 })
     }))
 

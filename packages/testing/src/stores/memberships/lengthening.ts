@@ -70,10 +70,10 @@ const dateTests = ({ test }: StoreTests): void => {
     Effect.gen(function* () {
       const store = yield* prepared
       for (const mode of ["set", "neverShorten"] as const) {
-        yield* store.extendAll({ ...change(p1), endDate: in2029, mode })
+        yield* store.extendAll({ ...change(p1), bulk: { endDate: in2029, mode } })
         expect(yield* lengthen(u1, in2028)).toEqual({ later: in2029 })
         expect(yield* endDateOf(u1)).toBe(in2029)
-        yield* store.extendAll({ ...change(p1), endDate: in2027, mode: "set" })
+        yield* store.extendAll({ ...change(p1), bulk: { endDate: in2027, mode: "set" } })
         expect(yield* endDateOf(u1)).toBe(in2027)
         expect(yield* lengthen(u1, in2028)).toBe("done")
         expect(yield* endDateOf(u1)).toBe(in2028)

@@ -1,14 +1,54 @@
 /** Random sequences of changes, compared with a simple model. */
 
 import { expect } from "@effect/vitest"
-import { EndDate, MembershipStore, ProjectId, type UserId } from "@tenure/core/store"
+import {
+  type BulkChange,
+  type BulkPreview,
+  EndDate,
+  type EventId,
+  MembershipStore,
+  Millis,
+  ProjectId,
+  type UserId,
+} from "@tenure/core/store"
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import fc from "fast-check"
 import { change, in2027, in2029, occasion, p1, p2, u1, u2, u3 } from "../../support/fixtures.ts"
 import type { StoreTests } from "../declare.ts"
 
-/** A project's end dates by user id. */
-type Model = Map<UserId, EndDate>
+/** A change of one membership, or of all. */
+type Entry =
+  | { readonly _tag: "Own"; readonly userId: UserId; readonly endDate: EndDate }
+  | { readonly _tag: "End"; readonly userId: UserId }
+  | { readonly _tag: "Bulk"; readonly id: EventId; readonly change: BulkChange; isUndone: boolean }
+
+/** Everything that has happened in a project. */
+type Ledger = Array<Entry>
+
+/** Returns a project's end dates by user id, as if what was undone had never happened. */
+const datesOf = (ledger: Ledger): ReadonlyMap<UserId, EndDate> => {
+  const dates = new Map<UserId, EndDate>()
+  for (const entry of ledger) {
+    if (entry._tag === "Own") dates.set(entry.userId, entry.endDate)
+    else if (entry._tag === "End") dates.delete(entry.userId)
+    else if (!entry.isUndone) {
+      for (const [userId, before] of dates) dates.set(userId, bulkDate(before, entry.change))
+    }
+  }
+  return dates
+}
+
+const bulkDate = (before: EndDate, change: BulkChange): EndDate => {
+  switch (change.mode) {
+    case "set":
+      return change.endDate
+    case "neverShorten":
+      return before < change.endDate ? change.endDate : before
+    case "extendBy":
+      return EndDate(before + change.by)
+  }
+}
 
 type Store = MembershipStore["Service"]
 
@@ -16,9 +56,9 @@ interface Real {
   readonly run: <A, E>(use: (store: Store) => Effect.Effect<A, E>) => Promise<A>
 }
 
-type Command = fc.AsyncCommand<Model, Real>
+type Command = fc.AsyncCommand<Ledger, Real>
 
-const command = (text: string, run: (model: Model, real: Real) => Promise<void>): Command => ({
+const command = (text: string, run: (ledger: Ledger, real: Real) => Promise<void>): Command => ({
   check: () => true,
   run,
   toString: () => text,
@@ -28,63 +68,103 @@ const tagOf = <A>(effect: Effect.Effect<A, { readonly _tag: string }>) =>
   Effect.match(effect, { onSuccess: () => "done", onFailure: ({ _tag }) => _tag })
 
 const grant = (userId: UserId, endDate: EndDate): Command =>
-  command(`grant ${userId} ${endDate}`, async (model, { run }) => {
+  command(`grant ${userId} ${endDate}`, async (ledger, { run }) => {
     await run((store) => store.grant({ ...change(p1), userId, endDate }))
-    model.set(userId, endDate)
+    ledger.push({ _tag: "Own", userId, endDate })
   })
 
 const importAll = (dates: ReadonlyMap<UserId, EndDate>): Command =>
-  command(`import ${JSON.stringify([...dates])}`, async (model, { run }) => {
+  command(`import ${JSON.stringify([...dates])}`, async (ledger, { run }) => {
     const memberships = [...dates].map(([userId, endDate]) => ({ userId, endDate }))
     await run((store) => store.import({ ...change(p1), memberships }))
-    for (const [userId, endDate] of dates) model.set(userId, endDate)
+    for (const [userId, endDate] of dates) ledger.push({ _tag: "Own", userId, endDate })
   })
 
 const extend = (userId: UserId, endDate: EndDate): Command =>
-  command(`extend ${userId} ${endDate}`, async (model, { run }) => {
+  command(`extend ${userId} ${endDate}`, async (ledger, { run }) => {
     const outcome = await run((store) => tagOf(store.extend({ ...change(p1), userId, endDate })))
-    expect(outcome).toBe(model.has(userId) ? "done" : "MembershipNotFound")
-    if (model.has(userId)) model.set(userId, endDate)
+    const isMember = datesOf(ledger).has(userId)
+    expect(outcome).toBe(isMember ? "done" : "MembershipNotFound")
+    if (isMember) ledger.push({ _tag: "Own", userId, endDate })
   })
 
 const extendIf = (userId: UserId, endDate: EndDate, expectedEndDate: EndDate): Command =>
-  command(`extend ${userId} ${endDate} if ${expectedEndDate}`, async (model, { run }) => {
+  command(`extend ${userId} ${endDate} if ${expectedEndDate}`, async (ledger, { run }) => {
     const extension = { ...change(p1), userId, endDate, expectedEndDate }
     const outcome = await run((store) => tagOf(store.extend(extension)))
-    const current = model.get(userId)
+    const current = datesOf(ledger).get(userId)
     if (current === undefined) return expect(outcome).toBe("MembershipNotFound")
     expect(outcome).toBe(current === expectedEndDate ? "done" : "EndDateConflict")
-    if (current === expectedEndDate) model.set(userId, endDate)
+    if (current === expectedEndDate) ledger.push({ _tag: "Own", userId, endDate })
   })
 
 const lengthen = (userId: UserId, endDate: EndDate): Command =>
-  command(`extend ${userId} ${endDate} neverShorten`, async (model, { run }) => {
+  command(`extend ${userId} ${endDate} neverShorten`, async (ledger, { run }) => {
     const extension = { ...change(p1), userId, endDate, mode: "neverShorten" as const }
     const outcome = await run((store) => tagOf(store.extend(extension)))
-    const current = model.get(userId)
+    const current = datesOf(ledger).get(userId)
     expect(outcome).toBe(current === undefined ? "MembershipNotFound" : "done")
-    if (current !== undefined && current < endDate) model.set(userId, endDate)
+    if (current !== undefined && current < endDate) ledger.push({ _tag: "Own", userId, endDate })
   })
 
-const extendAll = (endDate: EndDate, mode: "set" | "neverShorten"): Command =>
-  command(`extendAll ${endDate} ${mode}`, async (model, { run }) => {
-    const extended = await run((store) => store.extendAll({ ...change(p1), endDate, mode }))
-    expect(extended).toMatchObject({ total: model.size })
-    for (const [userId, current] of model) {
-      if (mode === "set" || current < endDate) model.set(userId, endDate)
-    }
+const extendAll = (bulk: BulkChange): Command =>
+  command(`extendAll ${JSON.stringify(bulk)}`, async (ledger, { run }) => {
+    const extension = { ...change(p1), bulk }
+    const total = datesOf(ledger).size
+    const preview = await run((store) => store.previewBulkExtension(p1, bulk))
+    const before = datesOf(ledger)
+    expect(await run((store) => store.extendAll(extension))).toMatchObject({ total })
+    ledger.push({ _tag: "Bulk", id: extension.event.id, change: bulk, isUndone: false })
+    expectPreview(preview, before, datesOf(ledger))
+  })
+
+const expectPreview = (
+  preview: BulkPreview,
+  before: ReadonlyMap<UserId, EndDate>,
+  after: ReadonlyMap<UserId, EndDate>,
+): void => {
+  const changed = [...before].flatMap(([userId, endDate]) => {
+    const wouldEnd = after.get(userId) ?? endDate
+    return wouldEnd === endDate ? [] : [{ userId, endDate, wouldEnd }]
+  })
+  expect(preview).toMatchObject({
+    total: before.size,
+    shortened: changed.filter(({ endDate, wouldEnd }) => wouldEnd < endDate).length,
+    examples: changed.toSorted((one, other) => (one.userId < other.userId ? -1 : 1)),
+  })
+}
+
+const undo = (which: number): Command =>
+  command(`undo ${which}`, async (ledger, { run }) => {
+    const made = ledger.filter((entry) => entry._tag === "Bulk")
+    const entry = made[which % Math.max(1, made.length)]
+    if (entry === undefined) return
+    const target = { bulkExtensionId: entry.id, madeAfter: -1 }
+    const before = datesOf(ledger)
+    const preview = await run((store) => Effect.result(store.previewUndo(p1, target)))
+    const outcome = await run((store) =>
+      tagOf(store.undoBulkExtension({ ...change(p1), ...target })),
+    )
+    // A store may settle a bulk extension at once.
+    expect(["BulkExtensionSettled", entry.isUndone ? "BulkExtensionUndone" : "done"]).toContain(
+      outcome,
+    )
+    if (outcome === "done") entry.isUndone = true
+    if (outcome === "done") expectPreview(Result.getOrThrow(preview), before, datesOf(ledger))
+    else expect(preview).toMatchObject({ failure: { _tag: outcome } })
   })
 
 const end = (userId: UserId): Command =>
-  command(`end ${userId}`, async (model, { run }) => {
+  command(`end ${userId}`, async (ledger, { run }) => {
     const outcome = await run((store) => tagOf(store.end({ ...change(p1), userId })))
-    expect(outcome).toBe(model.delete(userId) ? "done" : "MembershipNotFound")
+    expect(outcome).toBe(datesOf(ledger).has(userId) ? "done" : "MembershipNotFound")
+    ledger.push({ _tag: "End", userId })
   })
 
 const list = (after: UserId | undefined, limit: number): Command =>
-  command(`list after ${after} limit ${limit}`, async (model, { run }) => {
+  command(`list after ${after} limit ${limit}`, async (ledger, { run }) => {
     const page = await run((store) => store.list(p1, { after, limit }))
-    const expected = [...model]
+    const expected = [...datesOf(ledger)]
       .filter(([userId]) => after === undefined || userId > after)
       .toSorted(([one], [other]) => (one < other ? -1 : 1))
       .slice(0, limit)
@@ -94,6 +174,14 @@ const list = (after: UserId | undefined, limit: number): Command =>
 const users = fc.constantFrom(u1, u2, u3)
 const dates = fc.nat({ max: 3 }).map((years) => EndDate(in2027 + years * 31_536_000_000))
 
+const bulkChanges: fc.Arbitrary<BulkChange> = fc.oneof(
+  fc.record({ mode: fc.constantFrom("set" as const, "neverShorten" as const), endDate: dates }),
+  fc.record({
+    mode: fc.constant("extendBy" as const),
+    by: fc.integer({ min: 1, max: 2 }).map((years) => Millis(years * 31_536_000_000)),
+  }),
+)
+
 const commands = fc.commands(
   [
     fc.tuple(users, dates).map((args) => grant(...args)),
@@ -101,9 +189,8 @@ const commands = fc.commands(
     fc.tuple(users, dates).map((args) => extend(...args)),
     fc.tuple(users, dates, dates).map((args) => extendIf(...args)),
     fc.tuple(users, dates).map((args) => lengthen(...args)),
-    fc
-      .tuple(dates, fc.constantFrom("set" as const, "neverShorten" as const))
-      .map((args) => extendAll(...args)),
+    bulkChanges.map(extendAll),
+    fc.nat().map(undo),
     users.map(end),
     fc
       .tuple(fc.option(users, { nil: undefined }), fc.integer({ min: 1, max: 3 }))
@@ -122,7 +209,7 @@ export const modelTests = ({ property }: StoreTests): void =>
       yield* store.createProject(p1, occasion)
       const run = Effect.runPromiseWith(yield* Effect.context())
       const real: Real = { run: (use) => run(use(store)) }
-      yield* Effect.promise(() => fc.asyncModelRun(() => ({ model: new Map(), real }), sequence))
+      yield* Effect.promise(() => fc.asyncModelRun(() => ({ model: [], real }), sequence))
     }),
   )
 

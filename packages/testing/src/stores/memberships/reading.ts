@@ -61,7 +61,7 @@ const listTests = ({ describe, test }: StoreTests): void => {
     test("returns the end date that a bulk extension set", () =>
       Effect.gen(function* () {
         const store = yield* prepared
-        yield* store.extendAll({ ...change(p1), endDate: in2028, mode: "set" })
+        yield* store.extendAll({ ...change(p1), bulk: { endDate: in2028, mode: "set" } })
         const all = yield* store.list(p1, { after: undefined, limit: 10 })
         expect(all.map(({ endDate }) => endDate)).toEqual([in2028, in2028])
       }))
@@ -78,7 +78,7 @@ const listTests = ({ describe, test }: StoreTests): void => {
         expect(yield* users("active", in2027)).toEqual([u2])
         expect(yield* users("expired", in2027)).toEqual([u1, "9"])
         expect(yield* users("active", in2027, 1)).toEqual([u2])
-        yield* store.extendAll({ ...change(p1), endDate: in2028, mode: "set" })
+        yield* store.extendAll({ ...change(p1), bulk: { endDate: in2028, mode: "set" } })
         expect(yield* users("expired", in2027)).toEqual([])
         expect(yield* users("expired", in2028)).toEqual([u1, u2, "9"])
       }))
@@ -131,8 +131,7 @@ const historyTests = ({ describe, test }: StoreTests): void => {
         yield* store.extend({ ...one, endDate: in2028, origin: byExtension, at: 5 })
         yield* store.extendAll({
           ...change(p1),
-          endDate: in2029,
-          mode: "set",
+          bulk: { endDate: in2029, mode: "set" },
           origin: byBulk,
           at: 6,
         })
@@ -166,6 +165,7 @@ const historyTests = ({ describe, test }: StoreTests): void => {
           userId: undefined,
           cursor: expect.any(String),
           action: "bulk_extended",
+          subject: expect.any(String),
           origin: byBulk,
           reason: undefined,
           from: undefined,
@@ -203,8 +203,8 @@ const historyTests = ({ describe, test }: StoreTests): void => {
         const one = (reason: Reason | undefined) => ({ ...change(p1), userId: u3, reason })
         yield* store.grant({ ...one(byGrant), endDate: in2027 })
         yield* store.extend({ ...one(byExtension), endDate: in2028 })
-        yield* store.extendAll({ ...one(byBulk), endDate: in2027, mode: "set" })
-        yield* store.extendAll({ ...one(byRaise), endDate: in2028, mode: "neverShorten" })
+        yield* store.extendAll({ ...one(byBulk), bulk: { endDate: in2027, mode: "set" } })
+        yield* store.extendAll({ ...one(byRaise), bulk: { endDate: in2028, mode: "neverShorten" } })
         const memberships = [{ userId: u3, endDate: in2029 }]
         yield* store.import({ ...one(byImport), memberships })
         yield* store.end(one(byEnding))
@@ -219,7 +219,7 @@ const historyTests = ({ describe, test }: StoreTests): void => {
         const store = yield* prepared
         const one = () => ({ ...change(p1), userId: u3 })
         const bulk = (endDate: EndDate, mode: "set" | "neverShorten") =>
-          store.extendAll({ ...change(p1), endDate, mode })
+          store.extendAll({ ...change(p1), bulk: { endDate, mode } })
         yield* bulk(in2029, "set")
         yield* store.grant({ ...one(), endDate: in2027 })
         yield* store.extend({ ...one(), userId: u1, endDate: in2028 })
@@ -408,7 +408,7 @@ const follow = Effect.fnUntraced(function* (
   })
 
   const setAll = Effect.fnUntraced(function* ({ date: day, mode }: Step & { _tag: "ExtendAll" }) {
-    yield* store.extendAll({ ...change(p1), endDate: yield* toStored(day), mode })
+    yield* store.extendAll({ ...change(p1), bulk: { endDate: yield* toStored(day), mode } })
     for (const [userId, on] of dates) if (mode === "set" || on < day) dates.set(userId, day)
   })
 
@@ -520,7 +520,7 @@ export const endingSoonTests = ({ advance, describe, property, test }: StoreTest
           return { ...change(p1), userId, endDate: yield* inDays(days) }
         })
         const bulk = Effect.fnUntraced(function* (mode: BulkMode, days: number) {
-          yield* store.extendAll({ ...change(p1), endDate: yield* inDays(days), mode })
+          yield* store.extendAll({ ...change(p1), bulk: { endDate: yield* inDays(days), mode } })
         })
         const usersBefore = Effect.fnUntraced(function* (days: number) {
           const listed = yield* pagesOf(store, { before: yield* inDays(days), limit: 1 })
@@ -560,7 +560,10 @@ export const endingSoonTests = ({ advance, describe, property, test }: StoreTest
             Effect.fnUntraced(function* (page) {
               const [mode, days] = bulks[page - 1] ?? []
               if (mode === undefined || days === undefined) return
-              yield* store.extendAll({ ...change(p1), endDate: yield* inDays(days), mode })
+              yield* store.extendAll({
+                ...change(p1),
+                bulk: { endDate: yield* inDays(days), mode },
+              })
             }),
           )
           return listed.map(({ userId }) => userId)
@@ -574,7 +577,7 @@ export const endingSoonTests = ({ advance, describe, property, test }: StoreTest
         expect(yield* usersWhile(["neverShorten", 3], ["neverShorten", 2])).toEqual([u1, u2, u3])
         expect(yield* usersWhile()).toEqual([u1, u2, u3])
         // While the list is at members with the previous date: in any order.
-        yield* store.extendAll({ ...change(p1), endDate: yield* inDays(5), mode: "set" })
+        yield* store.extendAll({ ...change(p1), bulk: { endDate: yield* inDays(5), mode: "set" } })
         const sorted = (listed: ReadonlyArray<UserId>) => listed.toSorted()
         expect(sorted(yield* usersWhile(["neverShorten", 3]))).toEqual([u1, u2, u3])
         expect(sorted(yield* usersWhile(["neverShorten", 2], ["neverShorten", 1]))).toEqual([
@@ -589,7 +592,7 @@ export const endingSoonTests = ({ advance, describe, property, test }: StoreTest
         const store = yield* MembershipStore
         yield* store.createProject(p1, occasion)
         yield* store.grant({ ...change(p1), userId: u1, endDate: yield* inDays(1) })
-        yield* store.extendAll({ ...change(p1), endDate: yield* inDays(2), mode: "set" })
+        yield* store.extendAll({ ...change(p1), bulk: { endDate: yield* inDays(2), mode: "set" } })
         const before = yield* inDays(3)
         yield* store.listEnding(p1, { before, after: undefined, limit: 1 })
         const longest = "9".repeat(64)

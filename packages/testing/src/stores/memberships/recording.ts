@@ -75,7 +75,7 @@ const changesOf = (
     store.grant({ ...common, userId: u3, endDate: in2028 }),
     store.import({ ...common, memberships: [{ userId: u3, endDate: in2027 }] }),
     store.extend({ ...common, userId: u1, endDate: in2029 }),
-    store.extendAll({ ...common, endDate: in2028, mode: "set" }),
+    store.extendAll({ ...common, bulk: { endDate: in2028, mode: "set" } }),
     store.end({ ...common, userId: u2 }),
   ]
 }
@@ -172,7 +172,7 @@ const concurrencyTests = ({ test }: StoreTests): void => {
         const one = { ...change(p1), userId: u3, endDate }
         if (index % 4 === 0) return store.grant(one)
         if (index % 7 === 3) return store.import({ ...one, memberships: [one] })
-        if (index % 10 === 5) return store.extendAll({ ...one, mode: "set" })
+        if (index % 10 === 5) return store.extendAll({ ...one, bulk: { endDate, mode: "set" } })
         return store.extend(one)
       })
       // Extensions fail until there is a membership.
@@ -366,7 +366,7 @@ export const eventTests = ({ describe, test }: StoreTests): void => {
           yield* webhooks.add(makeWebhook(projectId), 50, occasion)
         yield* store.grant({ ...change(p1, "granted"), userId: u3, endDate: in2027 })
         yield* store.extend({ ...change(p1, "extended"), userId: u3, endDate: in2028 })
-        yield* store.extendAll({ ...change(p1, "bulk"), endDate: in2029, mode: "set" })
+        yield* store.extendAll({ ...change(p1, "bulk"), bulk: { endDate: in2029, mode: "set" } })
         yield* store.end({ ...change(p1, "ended"), userId: u3 })
         const twice = ["granted", "extended", "bulk", "ended"].flatMap((type) => [type, type])
         expect((yield* claimedTypes).toSorted()).toEqual(twice.toSorted())
@@ -379,7 +379,7 @@ export const eventTests = ({ describe, test }: StoreTests): void => {
         for (const projectId of [p1, p2]) yield* webhooks.add(makeWebhook(projectId), 50, occasion)
         yield* store.grant({ ...change(p1, "granted"), userId: u1, endDate: in2027 })
         yield* store.extend({ ...change(p1, "extended"), userId: u1, endDate: in2027 })
-        yield* store.extendAll({ ...change(p2, "bulk"), endDate: in2027, mode: "set" })
+        yield* store.extendAll({ ...change(p2, "bulk"), bulk: { endDate: in2027, mode: "set" } })
         expect((yield* claimedTypes).toSorted()).toEqual(["bulk", "extended", "granted"])
         const [row] = yield* store.history(p2, { userId: undefined, limit: 1 })
         expect(row).toMatchObject({ action: "bulk_extended", to: in2027 })
@@ -454,7 +454,7 @@ const extendAll = (endDate: EndDate, mode: BulkMode): Step => ({
   endDate,
   isFloor: mode === "neverShorten",
   make: (store) =>
-    Effect.map(store.extendAll({ ...change(p1), endDate, mode }), (extended) =>
+    Effect.map(store.extendAll({ ...change(p1), bulk: { endDate, mode } }), (extended) =>
       isReplayedResponse(extended) ? extended : extended.event,
     ),
 })
