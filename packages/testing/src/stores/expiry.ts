@@ -6,6 +6,7 @@ import {
   type DecideAnnouncement,
   EndDate,
   type Event,
+  type EventId,
   type ExpiryStore,
   FeedStore,
   MembershipStore,
@@ -549,6 +550,9 @@ const announcingTests = ({ advance, describe, test }: StoreTests): void => {
 
 const modelUser = fc.constantFrom(u1, u2, u3)
 
+// In milliseconds since the epoch: nothing in these tests was made before.
+const longAgo = -10_000_000_000_000
+
 /** A date in days since the beginning, at noon: between two dates, whole days pass. */
 const date = fc.integer({ min: -5, max: 40 }).map((day) => day + 0.5)
 
@@ -560,6 +564,8 @@ const modelStep = fc.oneof(
     mode: fc.constantFrom("set" as const, "neverShorten" as const),
     date,
   }),
+  fc.record({ _tag: fc.constant("ExtendBy" as const), days: fc.integer({ min: 1, max: 15 }) }),
+  fc.record({ _tag: fc.constant("Undo" as const), which: fc.nat() }),
   fc.record({ _tag: fc.constant("End" as const), user: modelUser }),
   fc.record({ _tag: fc.constant("Days" as const), days: fc.integer({ min: 1, max: 10 }) }),
   // Processes sweeping at the same time, and dying after some steps.
@@ -574,8 +580,26 @@ type Step = typeof modelStep extends fc.Arbitrary<infer A> ? A : never
 
 /** A member, with the last announcement's day and reminder; 0 for the end itself. */
 interface Member {
+  /** The date set for this member alone, and how many bulk changes came before. */
+  readonly own: number
+  readonly after: number
+  /** The current date. */
   date: number
   announced?: readonly [date: number, reminder: number]
+  /**
+   * Whether the store has looked at the member since it was made active, so that it looks again at the end. A store may
+   * look at members before it must.
+   */
+  isWatched: "yes" | "no" | "maybe"
+  /** Whether nobody can tell if the date is announced: it was over before the store looked at it. */
+  isUncertain: boolean
+}
+
+/** A bulk extension, in days. */
+interface Bulk {
+  readonly apply: (date: number) => number
+  readonly id: EventId
+  isUndone: boolean
 }
 
 /** Returns the shortest reminder due by a day; 0 for the end itself, `undefined` for none. */
@@ -587,8 +611,44 @@ class Model {
   day = 0
   readonly members = new Map<UserId, Member>()
 
+  readonly bulk: Array<Bulk> = []
+
   set(userId: UserId, to: number): void {
-    this.members.set(userId, { ...this.members.get(userId), date: to })
+    this.members.set(userId, {
+      ...this.members.get(userId),
+      own: to,
+      after: this.bulk.length,
+      date: to,
+      isWatched: "yes",
+      isUncertain: false,
+    })
+  }
+
+  /** Gives all members the dates that follow from the bulk extensions. */
+  applyBulk(): void {
+    for (const member of this.members.values()) {
+      const before = member.date
+      member.date = this.bulk
+        .slice(member.after)
+        .reduce((at, { apply, isUndone }) => (isUndone ? at : apply(at)), member.own)
+      if (member.announced?.[1] !== 0 || member.date === before) continue
+      // Who has ended and stays ended is silent.
+      const isOver = member.date <= this.day
+      if (isOver && member.isWatched === "no") member.announced = [member.date, 0]
+      member.isUncertain = isOver && member.isWatched === "maybe"
+    }
+  }
+
+  /** Takes note that the store has looked at all members that it must look at. */
+  swept(isComplete: boolean): void {
+    for (const member of this.members.values()) {
+      const { date: at, isWatched } = member
+      const isActive = at > this.day
+      const mustLook = !isActive || at - reminders[0] <= this.day
+      if (isComplete && mustLook) member.isWatched = isActive ? "yes" : "no"
+      else if (isWatched === (isActive ? "no" : "yes")) member.isWatched = "maybe"
+      if (isComplete) member.isUncertain = false
+    }
   }
 
   /**
@@ -603,7 +663,7 @@ class Model {
 
   due(): ReadonlyArray<UserId> {
     return [...this.members].flatMap(([id, member]) =>
-      this.dueOf(member) === undefined ? [] : [id],
+      member.isUncertain || this.dueOf(member) === undefined ? [] : [id],
     )
   }
 
@@ -686,12 +746,36 @@ const announcingModelTests = ({ advance, property }: StoreTests): void =>
                 return undefined
               case "ExtendAll":
                 if (endDate !== undefined) {
-                  yield* store.extendAll({ ...change(p1), bulk: { endDate, mode: one.mode } })
+                  const extension = { ...change(p1), bulk: { endDate, mode: one.mode } }
+                  yield* store.extendAll(extension)
+                  const isSet = one.mode === "set"
+                  model.bulk.push({
+                    id: extension.event.id,
+                    apply: (at) => (isSet || at < one.date ? one.date : at),
+                    isUndone: false,
+                  })
                 }
-                for (const [userId, member] of model.members) {
-                  if (one.mode === "set" || member.date < one.date) model.set(userId, one.date)
-                }
-                return undefined
+                return model.applyBulk()
+              case "ExtendBy": {
+                const by = Millis(one.days * dayMillis)
+                const extension = { ...change(p1), bulk: { mode: "extendBy", by } } as const
+                yield* store.extendAll(extension)
+                model.bulk.push({
+                  id: extension.event.id,
+                  apply: (at) => at + one.days,
+                  isUndone: false,
+                })
+                return model.applyBulk()
+              }
+              case "Undo": {
+                const open = model.bulk.filter(({ isUndone }) => !isUndone)
+                const undone = open[one.which % Math.max(1, open.length)]
+                if (undone === undefined) return undefined
+                const target = { bulkExtensionId: undone.id, madeAfter: longAgo }
+                yield* store.undoBulkExtension({ ...change(p1), ...target })
+                undone.isUndone = true
+                return model.applyBulk()
+              }
               case "End":
                 if (model.members.delete(one.user)) {
                   yield* store.end({ ...change(p1), userId: one.user })
@@ -703,12 +787,13 @@ const announcingModelTests = ({ advance, property }: StoreTests): void =>
                 return undefined
               case "Die":
                 yield* Effect.forEach(one.after, sweepUntil, { concurrency: "unbounded" })
-                return yield* noteAnnouncements
+                yield* noteAnnouncements
+                return model.swept(false)
               case "Sweep":
                 yield* drain(expiry, judge, one.limit)
                 yield* noteAnnouncements
                 expect(model.due()).toEqual([])
-                return undefined
+                return model.swept(true)
             }
           })
 
