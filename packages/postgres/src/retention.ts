@@ -94,6 +94,13 @@ export const deleteOldEvents = (schema: string): string => `
 export const purgeDeletedProjects = (schema: string): string =>
   `SELECT * FROM ${schema}.forget_projects(1000)`
 
+/**
+ * Makes old bulk extensions part of members' own dates, by calling the function of the migrations. Returns one row if
+ * there may be more.
+ */
+export const settleBulkExtensions = (schema: string): string =>
+  `SELECT * FROM ${schema}.settle_bulk_extensions(1000)`
+
 /** Deletes up to 1000 idempotency keys older than `$1` days. Returns one row for each. */
 export const deleteOldIdempotencyKeys = (schema: string): string => `
   DELETE FROM ${schema}.idempotency_keys WHERE (owner, key, moved_with) IN (
@@ -182,6 +189,7 @@ export const startRetention = Effect.fnUntraced(function* (
   )
   yield* runPeriodically(interval, run(deleteOldEvents(schema), longest))
   yield* runPeriodically("1 minute", run(purgeDeletedProjects(schema)))
+  yield* runPeriodically("1 minute", run(settleBulkExtensions(schema)))
   yield* runPeriodically("1 minute", makeErasures(executor).eraseDue)
   yield* runPeriodically(
     interval,

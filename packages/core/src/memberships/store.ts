@@ -221,8 +221,8 @@ export class MembershipStore extends Context.Service<
      * alone, and then changed by each later bulk extension that is not undone, in their order: see
      * `effectiveEndDate`. The cost does not depend on the number of memberships.
      *
-     * The newest 64 bulk extensions of a project can be undone. Older ones may be settled: they are then part of
-     * the members' own dates.
+     * The newest 32 bulk extensions of a project, at least, can be undone. Older ones may be settled: they are then
+     * part of the members' own dates. A store that keeps one date for each member may settle all of them at once.
      */
     readonly extendAll: (
       change: BulkExtension,

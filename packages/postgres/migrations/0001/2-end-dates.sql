@@ -48,9 +48,13 @@ CREATE TABLE tenure.bulk_extensions (
   undone_at         timestamptz,
   undone_request_id text,
   undone_key_id     text,
+  -- Members up to this user id have it in their own dates, and all before it.
+  settled_to        text COLLATE "C" NOT NULL DEFAULT '',
   PRIMARY KEY (project_number, seq),
   CHECK ((mode = 'extend_by') = (extend_by IS NOT NULL) AND (mode = 'extend_by') = (end_date IS NULL))
 );
+
+CREATE INDEX bulk_extensions_settling ON tenure.bulk_extensions (project_number, seq) WHERE state = 'settling';
 
 -- The rule, as `effectiveEndDate` says it in core, in one expression for the same reason. `adjusted` is used once: a
 -- subquery may find the first bulk extension after `own_seq` and adjust the date by it, and runs only if there is one.
@@ -77,7 +81,8 @@ BEGIN
   );
 END $$;
 
--- Adds a bulk extension, and composes it onto those before.
+-- Adds a bulk extension, and composes it onto those before. If more than 64 are open, all but the newest 32 are to be
+-- settled.
 CREATE FUNCTION tenure.add_bulk_extension(
   of_project bigint, new_seq bigint, new_id uuid, new_mode text, new_end_date timestamptz, new_extend_by interval,
   made_at timestamptz, new_request_id text, new_key_id text, new_reason text, members bigint
@@ -93,6 +98,12 @@ BEGIN
     (project_number, seq, id, mode, end_date, extend_by, addition, minimum, at, request_id, key_id, reason, total)
   VALUES (of_project, new_seq, new_id, new_mode, new_end_date, new_extend_by, new_addition, new_end_date, made_at,
           new_request_id, new_key_id, new_reason, members);
+  IF 64 < (SELECT count(*) FROM tenure.bulk_extensions b WHERE b.project_number = of_project AND b.state = 'open') THEN
+    UPDATE tenure.bulk_extensions b SET state = 'settling'
+    WHERE b.project_number = of_project AND b.state = 'open' AND b.seq < (
+      SELECT o.seq FROM tenure.bulk_extensions o WHERE o.project_number = of_project ORDER BY o.seq DESC OFFSET 31 LIMIT 1
+    );
+  END IF;
 END $$;
 
 -- Undoes a bulk extension that was made after `made_after`, and composes the others anew. Returns 'undone', or why not:
@@ -126,6 +137,79 @@ BEGIN
     WHERE b.project_number = of_project AND b.seq = one.seq;
   END LOOP;
   RETURN 'undone';
+END $$;
+
+-- Makes settling bulk extensions of one project part of the own dates of the next `most` members, and stops at the first
+-- one that is locked. Nobody's end date changes by this. Returns a row if there may be more to do.
+CREATE FUNCTION tenure.settle_bulk_extensions(most integer) RETURNS SETOF bigint LANGUAGE plpgsql AS $$
+DECLARE
+  newest tenure.bulk_extensions;
+  one tenure.bulk_extensions;
+  -- What each settling one and all later settling ones make of an end date, oldest first.
+  seqs bigint[] := '{}';
+  additions interval[] := '{}';
+  minimums timestamptz[] := '{}';
+  addition interval := interval '0';
+  minimum timestamptz;
+  page text[];
+  free text[];
+  stopped_at text;
+BEGIN
+  IF NOT pg_try_advisory_xact_lock(hashtextextended('tenure.bulk_extensions', 0)) THEN RETURN; END IF;
+  SELECT * INTO newest FROM tenure.bulk_extensions b WHERE b.state = 'settling'
+  ORDER BY b.project_number, b.seq DESC LIMIT 1;
+  IF NOT FOUND THEN RETURN; END IF;
+  FOR one IN
+    SELECT * FROM tenure.bulk_extensions b WHERE b.project_number = newest.project_number AND b.state = 'settling'
+    ORDER BY b.seq DESC
+  LOOP
+    IF one.undone_at IS NULL THEN
+      minimum := tenure.adjusted_end_date(one.end_date, addition, minimum);
+      addition := addition + CASE one.mode WHEN 'never_shorten' THEN interval '0' ELSE one.extend_by END;
+    END IF;
+    seqs := one.seq || seqs;
+    additions := addition || additions;
+    minimums := minimum || minimums;
+  END LOOP;
+
+  SELECT coalesce(array_agg(m.user_id ORDER BY m.user_id), '{}') INTO page FROM (
+    SELECT o.user_id FROM tenure.memberships o
+    WHERE o.project_number = newest.project_number AND o.user_id > newest.settled_to ORDER BY o.user_id LIMIT most
+  ) m;
+  SELECT coalesce(array_agg(m.user_id), '{}') INTO free FROM (
+    SELECT o.user_id FROM tenure.memberships o
+    WHERE o.project_number = newest.project_number AND o.user_id = ANY (page)
+    FOR NO KEY UPDATE SKIP LOCKED
+  ) m;
+  SELECT min(u) INTO stopped_at FROM unnest(page) u
+  WHERE u <> ALL (free) AND EXISTS (
+    SELECT FROM tenure.memberships m WHERE m.project_number = newest.project_number AND m.user_id = u
+  );
+  -- Those that have changed since then have greater numbers.
+  UPDATE tenure.memberships m
+  SET end_date = tenure.adjusted_end_date(m.end_date, additions[p.place], minimums[p.place]),
+      ending_lower_bound = tenure.adjusted_end_date(m.ending_lower_bound, additions[p.place], minimums[p.place]),
+      ending_generation = CASE WHEN m.ending_generation < 0 THEN -1 - newest.seq
+                          WHEN m.ending_generation IS NOT NULL THEN newest.seq END,
+      seq = newest.seq
+  FROM (
+    SELECT o.user_id, width_bucket(o.seq, seqs) + 1 AS place FROM tenure.memberships o
+    WHERE o.project_number = newest.project_number AND o.user_id = ANY (free) AND o.seq < newest.seq
+  ) p
+  WHERE m.project_number = newest.project_number AND m.user_id = p.user_id
+    AND (stopped_at IS NULL OR m.user_id < stopped_at);
+
+  IF stopped_at IS NOT NULL OR cardinality(page) = most THEN
+    UPDATE tenure.bulk_extensions b
+    SET settled_to = coalesce((SELECT max(u) FROM unnest(page) u WHERE stopped_at IS NULL OR u < stopped_at), b.settled_to)
+    WHERE b.project_number = newest.project_number AND b.seq = newest.seq;
+  ELSE
+    UPDATE tenure.projects p SET settled_seq = newest.seq WHERE p.number = newest.project_number;
+    UPDATE tenure.bulk_extensions b SET state = 'settled'
+    WHERE b.project_number = newest.project_number AND b.state = 'settling' AND b.seq <= newest.seq;
+  END IF;
+  -- One that is locked is tried again the next time.
+  IF stopped_at IS NULL THEN RETURN NEXT newest.project_number; END IF;
 END $$;
 
 -- Ends are announced by looking for next checks that are due. A next check is a lower bound: nothing is to be

@@ -114,6 +114,7 @@ export const testsOn = <Host>(harness: StoreHarness<Host>, registry: Registry) =
   concurrent: concurrentOn(harness, registry),
   advance: harness.advance,
   hasSeveralDatabases: harness.hasSeveralDatabases ?? false,
+  settlesAtOnce: harness.settlesAtOnce ?? false,
   clockErrorMillis: harness.clockErrorMillis ?? 0,
 })
 

@@ -18,7 +18,7 @@ import {
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import fc from "fast-check"
-import { change, occasion, p1, p2, u1, u2, u3, makeWebhook } from "../support/fixtures.ts"
+import { change, longAgo, occasion, p1, p2, u1, u2, u3, makeWebhook } from "../support/fixtures.ts"
 import type { StoreTests } from "./declare.ts"
 
 export const dayMillis = 86_400_000
@@ -549,9 +549,6 @@ const announcingTests = ({ advance, describe, test }: StoreTests): void => {
 /** Random sequences: changes, sweeps and days, compared with a simple model with a clock. */
 
 const modelUser = fc.constantFrom(u1, u2, u3)
-
-// In milliseconds since the epoch: nothing in these tests was made before.
-const longAgo = -10_000_000_000_000
 
 /** A date in days since the beginning, at noon: between two dates, whole days pass. */
 const date = fc.integer({ min: -5, max: 40 }).map((day) => day + 0.5)

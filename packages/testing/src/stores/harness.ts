@@ -31,6 +31,11 @@ export interface StoreHarness<Host = never> {
   readonly clockErrorMillis?: number | undefined
   /** Whether projects are in several databases, each with its own idempotency keys. Default: `false`. */
   readonly hasSeveralDatabases?: boolean | undefined
+  /**
+   * Whether bulk extensions become part of the members' own dates at once, as in a table of the host: then none can be
+   * undone. Default: `false`.
+   */
+  readonly settlesAtOnce?: boolean | undefined
   /** The number of inputs per property. Fewer for stores composed from others. Default: 50. */
   readonly runs?: number | undefined
   /**

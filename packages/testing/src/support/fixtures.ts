@@ -71,6 +71,9 @@ export const sequenceOf = (changed: Event): number => {
   return Predicate.hasProperty(data, "sequence") ? Number(data.sequence) : NaN
 }
 
+/** Nothing in tests was made before: in milliseconds since the epoch. */
+export const longAgo = -10_000_000_000_000
+
 /** A change context without a particular origin. */
 export const occasion: ChangeContext = { origin: hostOrigin, at: 0 }
 

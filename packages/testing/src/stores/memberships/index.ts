@@ -12,6 +12,7 @@ import { modelTests } from "./model.ts"
 import { countingTests, deletingTests, projectTests } from "./projects.ts"
 import { endingSoonTests, readingTests } from "./reading.ts"
 import { atomicityTests, auditingTests, eventTests, sequenceTests } from "./recording.ts"
+import { undoingTests } from "./undoing.ts"
 
 /** Declares the tests. */
 export const membershipStoreSuite = (on: StoreTests): void => {
@@ -21,6 +22,7 @@ export const membershipStoreSuite = (on: StoreTests): void => {
   lengtheningTests(on)
   importingTests(on)
   bulkTests(on)
+  undoingTests(on)
   countingTests(on)
   readingTests(on)
   endingSoonTests(on)

@@ -14,7 +14,18 @@ import {
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import fc from "fast-check"
-import { change, in2027, in2029, occasion, p1, p2, u1, u2, u3 } from "../../support/fixtures.ts"
+import {
+  change,
+  in2027,
+  in2029,
+  longAgo,
+  occasion,
+  p1,
+  p2,
+  u1,
+  u2,
+  u3,
+} from "../../support/fixtures.ts"
 import type { StoreTests } from "../declare.ts"
 
 /** A change of one membership, or of all. */
@@ -139,7 +150,7 @@ const undo = (which: number): Command =>
     const made = ledger.filter((entry) => entry._tag === "Bulk")
     const entry = made[which % Math.max(1, made.length)]
     if (entry === undefined) return
-    const target = { bulkExtensionId: entry.id, madeAfter: -1 }
+    const target = { bulkExtensionId: entry.id, madeAfter: longAgo }
     const before = datesOf(ledger)
     const preview = await run((store) => Effect.result(store.previewUndo(p1, target)))
     const outcome = await run((store) =>

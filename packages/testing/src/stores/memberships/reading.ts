@@ -11,10 +11,12 @@ import {
   ApiKeyId,
   AuditCursor,
   type AuditRow,
+  type BulkChange,
   type BulkMode,
   EndDate,
   EndingCursor,
   type EndingPage,
+  type EventId,
   MembershipStore,
   Millis,
   type ProjectId,
@@ -23,6 +25,7 @@ import {
   hostOrigin,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import fc from "fast-check"
 import {
   change,
@@ -30,6 +33,7 @@ import {
   in2027,
   in2028,
   in2029,
+  longAgo,
   occasion,
   p1,
   p2,
@@ -354,12 +358,19 @@ const changing = {
     mode: fc.constantFrom("set" as const, "neverShorten" as const),
     date,
   }),
+  extendBy: fc.record({
+    _tag: fc.constant("ExtendBy" as const),
+    days: fc.integer({ min: 1, max: 5 }),
+  }),
+  undo: fc.record({ _tag: fc.constant("Undo" as const), which: fc.nat() }),
 }
 
 const step = fc.oneof(
   changing.grant,
   changing.extend,
   changing.extendAll,
+  changing.extendBy,
+  changing.undo,
   fc.record({ _tag: fc.constant("Import" as const), users: fc.subarray(endingSoonUsers), date }),
   fc.record({ _tag: fc.constant("End" as const), user }),
   fc.record({ _tag: fc.constant("Days" as const), days: fc.integer({ min: 1, max: 4 }) }),
@@ -369,11 +380,24 @@ const step = fc.oneof(
     date,
     limit: fc.integer({ min: 1, max: 4 }),
     // Changes after each page.
-    meanwhile: fc.array(fc.oneof(changing.extend, changing.extendAll), { maxLength: 3 }),
+    meanwhile: fc.array(
+      fc.oneof(changing.extend, changing.extendAll, changing.extendBy, changing.undo),
+      { maxLength: 3 },
+    ),
   }),
 )
 
 type Step = typeof step extends fc.Arbitrary<infer A> ? A : never
+
+/** A step that changes all members. */
+type BulkSteps = Extract<Step, { readonly _tag: "ExtendAll" | "ExtendBy" | "Undo" }>
+
+/** A bulk extension, in days. */
+interface BulkStep {
+  readonly id: EventId
+  readonly apply: (day: number) => number
+  isUndone: boolean
+}
 
 /** The store's list, in days. */
 type Listed = readonly [userId: UserId, day: number]
@@ -390,6 +414,9 @@ const follow = Effect.fnUntraced(function* (
   yield* store.createProject(p1, occasion)
   const origin = yield* currentUnixMillis
   const dates = new Map<UserId, number>()
+  /** The date set for each member alone, and how many bulk extensions came before. */
+  const own = new Map<UserId, readonly [day: number, after: number]>()
+  const bulk: Array<BulkStep> = []
   let today = 0
 
   /** The days by which stored data was moved into the past, instead of moving the clock. */
@@ -404,12 +431,48 @@ const follow = Effect.fnUntraced(function* (
     if (isGrant) yield* store.grant(changed)
     else if (dates.has(userId)) yield* store.extend(changed)
     else return
+    own.set(userId, [day, bulk.length])
     dates.set(userId, day)
   })
 
-  const setAll = Effect.fnUntraced(function* ({ date: day, mode }: Step & { _tag: "ExtendAll" }) {
-    yield* store.extendAll({ ...change(p1), bulk: { endDate: yield* toStored(day), mode } })
-    for (const [userId, on] of dates) if (mode === "set" || on < day) dates.set(userId, day)
+  const applyBulk = (): void => {
+    for (const [userId, [day, after]] of own) {
+      const later = bulk.slice(after).filter(({ isUndone }) => !isUndone)
+      dates.set(
+        userId,
+        later.reduce((on, { apply }) => apply(on), day),
+      )
+    }
+  }
+
+  const extendAll = Effect.fnUntraced(function* (one: BulkChange, apply: BulkStep["apply"]) {
+    const extension = { ...change(p1), bulk: one }
+    yield* store.extendAll(extension)
+    bulk.push({ id: extension.event.id, apply, isUndone: false })
+    applyBulk()
+  })
+
+  const changeAll = Effect.fnUntraced(function* (one: BulkSteps) {
+    switch (one._tag) {
+      case "ExtendAll":
+        return yield* extendAll({ endDate: yield* toStored(one.date), mode: one.mode }, (on) =>
+          one.mode === "set" || on < one.date ? one.date : on,
+        )
+      case "ExtendBy":
+        return yield* extendAll(
+          { mode: "extendBy", by: Millis(one.days * dayMillis) },
+          (on) => on + one.days,
+        )
+      case "Undo": {
+        const open = bulk.filter(({ isUndone }) => !isUndone)
+        const undone = open[one.which % Math.max(1, open.length)]
+        if (undone === undefined) return undefined
+        const target = { bulkExtensionId: undone.id, madeAfter: longAgo }
+        const outcome = yield* Effect.exit(store.undoBulkExtension({ ...change(p1), ...target }))
+        undone.isUndone = Exit.isSuccess(outcome)
+        return applyBulk()
+      }
+    }
   })
 
   const list = Effect.fnUntraced(function* ({
@@ -426,7 +489,7 @@ const follow = Effect.fnUntraced(function* (
         const next = meanwhile[page - 1]
         if (next === undefined) return
         if (next._tag === "Extend") yield* set(next.user, next.date, false)
-        else yield* setAll(next)
+        else yield* changeAll(next)
         for (const [userId, on] of dates) if (on !== before.get(userId)) changed.add(userId)
       }),
     )
@@ -451,13 +514,19 @@ const follow = Effect.fnUntraced(function* (
         const endDate = yield* toStored(one.date)
         const memberships = one.users.map((userId) => ({ userId, endDate }))
         yield* store.import({ ...change(p1), memberships })
-        for (const userId of one.users) dates.set(userId, one.date)
+        for (const userId of one.users) {
+          own.set(userId, [one.date, bulk.length])
+          dates.set(userId, one.date)
+        }
         break
       }
       case "ExtendAll":
-        yield* setAll(one)
+      case "ExtendBy":
+      case "Undo":
+        yield* changeAll(one)
         break
       case "End":
+        own.delete(one.user)
         if (dates.delete(one.user)) yield* store.end({ ...change(p1), userId: one.user })
         break
       case "Days":
