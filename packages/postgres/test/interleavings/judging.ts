@@ -60,7 +60,7 @@ const exceptions: ReadonlyArray<Exception> = [
   // that in the order of the changes, also if the bulk extension is answered first.
   {
     first: /^(extend( twice| once( in another project)?)?|transaction of the host)$/,
-    second: /^extend all/,
+    second: /^(extend all|undo)/,
     parts: ["meanwhile"],
   },
   // An erasure takes several steps. Somebody who returns meanwhile may be erased from the records of that, too.

@@ -204,7 +204,9 @@ const announceAll = Effect.fnUntraced(function* (before: ReadonlyArray<Event>) {
 })
 
 const isOfAll = (type: EventType): boolean =>
-  type === knownEventTypes.bulkExtended || type === knownEventTypes.imported
+  type === knownEventTypes.bulkExtended ||
+  type === knownEventTypes.extensionUndone ||
+  type === knownEventTypes.imported
 
 /** Looks at everything, and lets all time pass. */
 export const observe = async ({

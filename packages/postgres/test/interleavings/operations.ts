@@ -11,11 +11,13 @@ import {
 } from "@tenure/core/internal"
 import {
   type AttemptResult,
+  type BulkChange,
   type Change,
   type Claim,
   type DecideAnnouncement,
   EndDate,
   type Event,
+  type EventId,
   EventType,
   type IdempotencyKey,
   MembershipStore,
@@ -60,6 +62,8 @@ export interface Setting {
   readonly claim: Claim
   /** The date that the membership of the operations has. */
   readonly expected: EndDate
+  /** The two bulk extensions of the scene. */
+  readonly bulkExtensions: readonly [EventId, EventId]
 }
 
 /** Does something. The answer is compared as JSON. */
@@ -172,17 +176,13 @@ const extending = (name: string, more: (setting: Setting) => object): Operation 
   },
 })
 
-const bulkExtending = (
-  name: string,
-  mode: "set" | "neverShorten",
-  endDateOf: (slot: Slot) => EndDate,
-): Operation => ({
+const bulkExtending = (name: string, bulkOf: (slot: Slot) => BulkChange): Operation => ({
   name,
   run: (setting, slot) =>
     store(({ extendAll }) =>
       extendAll({
         ...change(setting, slot, knownEventTypes.bulkExtended),
-        bulk: { mode, endDate: endDateOf(slot) },
+        bulk: bulkOf(slot),
       }),
     ),
 })
@@ -264,12 +264,31 @@ export const operations: ReadonlyArray<Operation> = [
         }),
       ),
   },
-  bulkExtending("extend all", "set", (slot) => dateOf(slot, 2)),
-  bulkExtending("extend all, never shorten", "neverShorten", (slot) => dateOf(slot, 3)),
+  bulkExtending("extend all", (slot) => ({ mode: "set", endDate: dateOf(slot, 2) })),
+  bulkExtending("extend all, never shorten", (slot) => ({
+    mode: "neverShorten",
+    endDate: dateOf(slot, 3),
+  })),
   // Less than the other operations do.
-  bulkExtending("extend all a little, never shorten", "neverShorten", (slot) =>
-    EndDate(Date.UTC(2030, 0, slot === "first" ? 1 : 2)),
-  ),
+  bulkExtending("extend all a little, never shorten", (slot) => ({
+    mode: "neverShorten",
+    endDate: EndDate(Date.UTC(2030, 0, slot === "first" ? 1 : 2)),
+  })),
+  bulkExtending("extend all by a duration", (slot) => ({
+    mode: "extendBy",
+    by: Millis(86_400_000 * (slot === "first" ? 3 : 5)),
+  })),
+  ...([0, 1] as const).map((which): Operation => ({
+    name: `undo ${which === 0 ? "an older bulk extension" : "the last bulk extension"}`,
+    run: (setting, slot) =>
+      store(({ undoBulkExtension }) =>
+        undoBulkExtension({
+          ...change(setting, slot, knownEventTypes.extensionUndone),
+          bulkExtensionId: setting.bulkExtensions[which],
+          madeAfter: -1e13,
+        }),
+      ),
+  })),
   granting("grant", nobody),
   granting("grant to a member", own),
   {

@@ -105,15 +105,13 @@ const draft = (projectId: ProjectId, type: EventType, userId?: UserId) =>
   })
 
 const bulkOf = (mode: "set" | "neverShorten", endDate: number) =>
-  Effect.flatMap(MembershipStore, (store) =>
-    store.extendAll({
-      ...occasion,
-      projectId: p1,
-      bulk: { mode, endDate: EndDate(endDate) },
-      reason: undefined,
-      event: draft(p1, knownEventTypes.bulkExtended),
-    }),
-  )
+  Effect.gen(function* () {
+    const store = yield* MembershipStore
+    const event = draft(p1, knownEventTypes.bulkExtended)
+    const bulk = { mode, endDate: EndDate(endDate) } as const
+    yield* store.extendAll({ ...occasion, projectId: p1, bulk, reason: undefined, event })
+    return event.id
+  })
 
 const webhook = (name: WebhookName): StoredWebhook => ({
   id: WebhookId(derivedEventId(name, 0)),
@@ -167,8 +165,8 @@ const populate = Effect.fnUntraced(function* (
   yield* grantOf(p2, own, soon)
   yield* grantOf(p1, bulk, at + dayMillis)
   if (scene === "date of a bulk extension") yield* grantOf(p1, own, past)
-  yield* bulkOf("set", past)
-  yield* bulkOf("neverShorten", soon)
+  const set = yield* bulkOf("set", past)
+  const raised = yield* bulkOf("neverShorten", soon)
   if (scene !== "date of a bulk extension") yield* grantOf(p1, own, past)
   yield* grantOf(p1, later, Date.UTC(2034, 0, 1))
 
@@ -212,7 +210,7 @@ const populate = Effect.fnUntraced(function* (
       `UPDATE memberships SET seq = seq - seq % ${round} + ${round - 1} WHERE user_id = '${own}'`,
     )
   const expected = EndDate(scene === "date of a bulk extension" ? soon : past)
-  const setting: Setting = { at, webhooks, claim: kept, expected }
+  const setting: Setting = { at, webhooks, claim: kept, expected, bulkExtensions: [set, raised] }
   return setting
 })
 
