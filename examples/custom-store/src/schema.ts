@@ -36,10 +36,15 @@ const createTables = Effect.gen(function* () {
       customer   text,
       action     text NOT NULL
                  CHECK (action IN (
-                   'granted', 'imported', 'extended', 'bulk_extended', 'bulk_lengthened', 'ended'
+                   'granted', 'imported', 'extended', 'ended',
+                   'bulk_extended', 'bulk_lengthened', 'bulk_extended_by'
                  )),
       paid_from  timestamptz,
       paid_until timestamptz,
+      -- Of a change of all subscriptions: the id of its event, by how many milliseconds, and how many there were.
+      event_id     text,
+      added_millis bigint,
+      total        integer,
       at         timestamptz NOT NULL,
       request_id text,
       key_id     text,

@@ -9,19 +9,25 @@ import {
   type AuditAction,
   AuditCursor,
   type AuditRow,
+  type BulkChange,
   type BulkExtension,
+  BulkExtensionNotFound,
+  type BulkExtensionRecord,
+  BulkExtensionSettled,
+  type BulkPreview,
   type Change,
-  type Counts,
   type DatedMembership,
   EndDate,
   type Ending,
   type EndsLater,
+  EventId,
   type Grant,
   IdempotencyInProgress,
   type Import,
   type Membership,
   MembershipNotFound,
   MembershipStore,
+  Millis,
   Outbox,
   type ProjectId,
   ProjectNotFound,
@@ -51,6 +57,10 @@ interface ChangeRow {
   readonly action: AuditAction
   readonly paid_from: Date | null
   readonly paid_until: Date | null
+  /** Of a change of all subscriptions: its event, by how much, and how many there were. */
+  readonly event_id: string | null
+  readonly added_millis: string | null
+  readonly total: number | null
   readonly at: Date
   readonly request_id: string | null
   readonly key_id: string | null
@@ -64,7 +74,16 @@ interface AccountRow {
 }
 
 /** The part of an audit row that says what changed. */
-type Audited = Pick<AuditRow, "action" | "userId" | "from" | "to">
+interface Audited extends Pick<AuditRow, "action" | "userId" | "from" | "to"> {
+  /** Of a change of all subscriptions. */
+  readonly bulk?: {
+    readonly id: EventId
+    readonly by: Millis | undefined
+    readonly total: number
+  }
+}
+
+const lastDate = new Date("9999-12-31T23:59:59.999Z")
 
 const toEndDate = (date: Date): EndDate => EndDate(date.getTime())
 const toDate = (endDate: EndDate | undefined): Date | null =>
@@ -80,7 +99,7 @@ const toAuditRow = (projectId: ProjectId, row: ChangeRow): AuditRow => ({
   userId: row.customer === null ? undefined : UserId(row.customer),
   cursor: AuditCursor(`0.${row.id}`),
   action: row.action,
-  subject: undefined,
+  subject: row.event_id ?? undefined,
   origin: {
     requestId: row.request_id ?? undefined,
     keyId: row.key_id === null ? undefined : ApiKeyId(row.key_id),
@@ -89,8 +108,25 @@ const toAuditRow = (projectId: ProjectId, row: ChangeRow): AuditRow => ({
   reason: row.reason === null ? undefined : Reason(row.reason),
   from: row.paid_from === null ? undefined : toEndDate(row.paid_from),
   to: row.paid_until === null ? undefined : toEndDate(row.paid_until),
+  by: row.added_millis === null ? undefined : Millis(Number(row.added_millis)),
   at: row.at.getTime(),
 })
+
+/** A change of all subscriptions of an account. */
+const toBulkExtension = (projectId: ProjectId, row: ChangeRow): BulkExtensionRecord => {
+  const { at, by, origin, reason, to } = toAuditRow(projectId, row)
+  const mode = row.action === bulkActions.set ? "set" : "neverShorten"
+  return {
+    id: EventId(row.event_id ?? ""),
+    change: to === undefined ? { mode: "extendBy", by: by ?? Millis(0) } : { mode, endDate: to },
+    at,
+    reason,
+    origin,
+    total: row.total ?? 0,
+    // Each subscription has one date, so none can be undone.
+    undone: undefined,
+  }
+}
 
 /** Merges rows by their times, newest first. Keeps the order of ours, and that of theirs. */
 const merge = (ours: ReadonlyArray<AuditRow>, theirs: ReadonlyArray<AuditRow>) => {
@@ -145,7 +181,7 @@ const make = Effect.gen(function* () {
    */
   const audit = Effect.fnUntraced(function* (
     { at, origin, projectId, reason }: Change,
-    { action, from, to, userId }: Audited,
+    { action, bulk, from, to, userId }: Audited,
   ) {
     const [row] = yield* sql<{ readonly id: string }>`INSERT INTO subscription_changes ${sql.insert(
       {
@@ -154,6 +190,9 @@ const make = Effect.gen(function* () {
         action,
         paid_from: toDate(from),
         paid_until: toDate(to),
+        event_id: bulk?.id ?? null,
+        added_millis: bulk?.by ?? null,
+        total: bulk?.total ?? null,
         at: new Date(at),
         request_id: origin.requestId ?? null,
         key_id: origin.keyId ?? null,
@@ -241,28 +280,50 @@ const make = Effect.gen(function* () {
     return (once && (yield* database.keep({ ...once, answer }, projectId))) ?? later
   })
 
-  /** Sets the end dates of all subscriptions, or of those that end earlier. */
+  /** The date of a subscription after a change of all of them. */
+  const dateAfter = (bulk: BulkChange) => {
+    switch (bulk.mode) {
+      case "set":
+        return sql`${toDate(bulk.endDate)}::timestamptz`
+      case "neverShorten":
+        return sql`greatest(paid_until, ${toDate(bulk.endDate)})`
+      case "extendBy":
+        return sql`least(paid_until + ${bulk.by}::float8 * interval '1 millisecond', ${lastDate})`
+    }
+  }
+
+  /** Changes the end dates of all subscriptions. */
   const extendAll = Effect.fnUntraced(function* (change: BulkExtension) {
-    const { endDate, mode, projectId } = change
+    const { bulk, event, projectId } = change
     const [row] = yield* sql<{ readonly total: number }>`
       WITH extended AS (
         -- All of them, so that all are locked before the change has a sequence.
-        UPDATE subscriptions
-        SET paid_until = CASE WHEN ${mode === "set"} THEN ${toDate(endDate)}
-                         ELSE greatest(paid_until, ${toDate(endDate)}) END
+        UPDATE subscriptions SET paid_until = ${dateAfter(bulk)}
         WHERE account = ${projectId}
         RETURNING 1
       )
       SELECT count(*)::integer AS total FROM extended
     `
     const total = row?.total ?? 0
+    const isByDuration = bulk.mode === "extendBy"
     const audited = {
-      action: bulkActions[mode],
+      action: bulkActions[bulk.mode],
       userId: undefined,
       from: undefined,
-      to: endDate,
+      to: isByDuration ? undefined : bulk.endDate,
+      bulk: { id: event.id, by: isByDuration ? bulk.by : undefined, total },
     } as const
     return { total, event: yield* record(change, audited, String(total)) }
+  })
+
+  const findBulkExtension = Effect.fnUntraced(function* (projectId: ProjectId, id: EventId) {
+    yield* findProject(projectId)
+    const found = yield* database.run(sql`
+      SELECT 1 FROM subscription_changes WHERE account = ${projectId} AND event_id = ${id}
+    `)
+    return found.length > 0
+      ? yield* new BulkExtensionSettled({ bulkExtensionId: id })
+      : yield* new BulkExtensionNotFound({ bulkExtensionId: id })
   })
 
   /** Fails with `ProjectNotFound` if there are no rows because the account does not exist. */
@@ -289,7 +350,7 @@ const make = Effect.gen(function* () {
       SELECT (SELECT count(*) FROM subscriptions WHERE account = ${project.id})::integer
                AS subscriptions,
              (SELECT paid_until FROM subscription_changes
-              WHERE account = ${project.id} AND action LIKE 'bulk_%'
+              WHERE account = ${project.id} AND action LIKE 'bulk_%' AND paid_until IS NOT NULL
               ORDER BY id DESC LIMIT 1) AS last_bulk
     `)
     return {
@@ -372,15 +433,53 @@ const make = Effect.gen(function* () {
       return yield* unlessMade(change, extendAll(change))
     }, inOneStep),
 
-    count: Effect.fnUntraced(function* (projectId, endDate) {
-      const [row] = yield* database.run(sql<Counts>`
-        SELECT count(s.customer)::integer AS total,
-               count(*) FILTER (WHERE s.paid_until > ${toDate(endDate)})::integer AS later
-        FROM accounts a LEFT JOIN subscriptions s ON s.account = a.id
-        WHERE a.id = ${projectId}
-        GROUP BY a.id
+    bulkExtensions: Effect.fnUntraced(function* (projectId, { after, limit }) {
+      yield* findProject(projectId)
+      const rows = yield* database.run(sql<ChangeRow>`
+        SELECT c.*, c.added_millis::text AS added_millis, NULL AS key_name FROM subscription_changes c
+        WHERE c.account = ${projectId} AND c.action LIKE 'bulk_%'
+          AND (${after ?? null}::text IS NULL OR c.id < (
+            SELECT o.id FROM subscription_changes o
+            WHERE o.account = ${projectId} AND o.event_id = ${after ?? null}
+          ))
+        ORDER BY c.id DESC LIMIT ${limit}
       `)
-      return row ?? (yield* new ProjectNotFound({ projectId }))
+      return rows.map((row) => toBulkExtension(projectId, row))
+    }),
+
+    // A subscription has one date, and nobody knows the one before.
+    undoBulkExtension: ({ bulkExtensionId, projectId }) =>
+      findBulkExtension(projectId, bulkExtensionId),
+    previewUndo: (projectId, { bulkExtensionId }) => findBulkExtension(projectId, bulkExtensionId),
+
+    previewBulkExtension: Effect.fnUntraced(function* (projectId, bulk) {
+      yield* findProject(projectId)
+      const preview = sql`
+        SELECT customer, paid_until, ${dateAfter(bulk)} AS would_end
+        FROM subscriptions WHERE account = ${projectId}
+      `
+      const [counts] = yield* database.run(sql<Omit<BulkPreview, "examples">>`
+        SELECT count(*)::integer AS total,
+               count(*) FILTER (WHERE would_end < paid_until)::integer AS shortened,
+               count(*) FILTER (WHERE paid_until <= now() AND would_end > now())::integer AS reactivated,
+               count(*) FILTER (WHERE paid_until < would_end AND would_end = ${lastDate})::integer AS capped
+        FROM (${preview}) p
+      `)
+      const examples = yield* database.run(sql<Subscription & { readonly would_end: Date }>`
+        SELECT * FROM (${preview}) p WHERE would_end <> paid_until ORDER BY customer LIMIT 10
+      `)
+      return {
+        total: 0,
+        shortened: 0,
+        reactivated: 0,
+        capped: 0,
+        ...counts,
+        examples: examples.map(({ customer, paid_until, would_end }) => ({
+          userId: UserId(customer),
+          endDate: toEndDate(paid_until),
+          wouldEnd: toEndDate(would_end),
+        })),
+      }
     }),
 
     end: (change) => {
@@ -460,7 +559,8 @@ const make = Effect.gen(function* () {
       if (projectId === undefined) return yield* history(undefined, page)
       const { after, limit, userId } = page
       const rows = yield* database.run(sql<ChangeRow>`
-        SELECT id::text, customer, action, paid_from, paid_until, at, request_id, key_id, reason,
+        SELECT id::text, customer, action, paid_from, paid_until, event_id, added_millis::text, total,
+               at, request_id, key_id, reason,
                (SELECT name FROM tenure.api_keys WHERE api_keys.id = key_id) AS key_name
         FROM subscription_changes
         WHERE account = ${projectId}

@@ -66,6 +66,8 @@ storeSuite("subscriptions", {
   advance,
   transaction: (work) => PgClient.PgClient.use((sql) => sql.withTransaction(work)),
   ports: ["MembershipStore"],
+  // A subscription has one date, which changes of all of them replace.
+  settlesAtOnce: true,
   // So that the tests of an example do not take long.
   runs: 15,
 })

@@ -110,7 +110,9 @@ describe.each([
     await succeed("projects", "create", "all")
     await succeed("members", "grant", "1", "2098-01-01", "--project", "all")
     await succeed("members", "grant", "2", "2001-01-01", "--project", "all")
-    expect(json(await succeed("extend-all", "all", "2097-01-01", "--dry-run", "--json"))).toEqual({
+    expect(
+      json(await succeed("extend-all", "all", "2097-01-01", "--dry-run", "--json")),
+    ).toMatchObject({
       total: 2,
       new_end_date: "2097-01-01T00:00:00.000Z",
       would_shorten: 1,
@@ -124,6 +126,41 @@ describe.each([
     expect(await succeed("members", "get", "1", "--project", "all")).toContain("2098-01-01")
     await succeed("extend-all", "all", "2097-01-01", "--yes")
     expect(await succeed("members", "get", "1", "--project", "all")).toContain("2097-01-01")
+  })
+
+  it("members are extended by a duration, and all of that is undone", async () => {
+    await succeed("projects", "create", "longer")
+    const inLonger = ["--project", "longer"]
+    const endOf = async (user: string) => {
+      const { end_date }: { readonly end_date: string } = JSON.parse(
+        await succeed("members", "get", user, ...inLonger, "--json"),
+      )
+      return end_date
+    }
+    await succeed("members", "grant", "1", "2098-01-31", ...inLonger)
+    await succeed("members", "grant", "2", "2001-01-01", ...inLonger)
+    expect((await tenure("members", "extend", "1", ...inLonger)).code).toBe(2)
+    expect((await tenure("extend-all", "longer", "2097-01-01", "--by", "P3D")).code).toBe(2)
+    expect((await tenure("extend-all", "longer", "--by", "P1M", "--yes")).code).toBe(1)
+    await succeed("members", "extend", "1", "--by", "P1M", ...inLonger)
+    expect(await endOf("1")).toBe("2098-02-28T00:00:00.000Z")
+    const threeDays = ["extend-all", "longer", "--by", "P3D"]
+    expect(await succeed(...threeDays, "--dry-run")).toContain("2098-03-03T00:00:00.000Z")
+    const asked = await tenure(...threeDays)
+    expect(asked.code).toBe(2)
+    expect(asked.stderr).toContain("end later by P3D? None would end earlier.")
+    await succeed(...threeDays, "--yes", "--reason", "outage")
+    expect(await endOf("1")).toBe("2098-03-03T00:00:00.000Z")
+    const made: { readonly id: string } = JSON.parse(
+      await succeed("members", "bulk-extensions", ...inLonger, "--json"),
+    )
+    expect(made).toMatchObject({ mode: "extend_by", extend_by: "P3D", reason: "outage", total: 2 })
+    const undo = ["members", "undo", made.id, ...inLonger]
+    expect((await tenure(...undo)).stderr).toContain("2 members would end earlier.")
+    await succeed(...undo, "--yes")
+    expect(await endOf("1")).toBe("2098-02-28T00:00:00.000Z")
+    expect((await tenure(...undo, "--yes")).stderr).toContain("undone already")
+    expect(await succeed("members", "bulk-extensions", ...inLonger)).toContain("P3D")
   })
 
   it("a project is deleted after a question", async () => {

@@ -10,7 +10,7 @@ import * as Option from "effect/Option"
 import * as Stdio from "effect/Stdio"
 import * as Stream from "effect/Stream"
 import { callApi, listed } from "../support/api.ts"
-import { operationFailed } from "../support/failure.ts"
+import { operationFailed, usageFailure } from "../support/failure.ts"
 import {
   booleanFlag,
   dateFlag,
@@ -250,25 +250,50 @@ const expected = dateFlag(
 
 const keepLater = booleanFlag("never-shorten", "Leaves the end date as it is if it is later")
 
+const newDate = Argument.optional(Argument.withMetavar(commandsEndDate, "DATE"))
+
+const by = Flag.String("by").pipe(
+  Flag.withMetavar("DURATION"),
+  Flag.withDescription(
+    "Adds a duration of ISO 8601, such as P1M or P3D, in place of setting a date",
+  ),
+  Flag.optional,
+)
+
+const from = Flag.Literals("from", ["end", "now", "later"]).pipe(
+  Flag.withDescription("From when --by counts; by default, from the later of the end date and now"),
+  Flag.optional,
+)
+
+/** Returns the part of a request that says to which date, or by which duration, to extend. */
+const goalOf = (date: Option.Option<string>, duration: Option.Option<string>) =>
+  Option.isSome(date) === Option.isSome(duration)
+    ? Effect.fail(usageFailure("Give either a date, or --by with a duration."))
+    : Effect.succeed({ extend: getOrUndefined(date), extend_by: getOrUndefined(duration) })
+
 const extend = Command.make(
   "extend",
   {
     user: commandsUserId,
-    date: commandsEndDate,
+    date: newDate,
+    by,
+    from,
     project,
     reason: commandsReason,
     expected,
     neverShorten: keepLater,
     dryRun,
   },
-  (given) =>
-    callAndPrintRecord(
+  Effect.fnUntraced(function* (given) {
+    const goal = yield* goalOf(given.date, given.by)
+    yield* callAndPrintRecord(
       ({ memberships }, options) =>
         memberships.extend(
           {
             project_id: given.project,
             user_id: given.user,
-            extend: given.date,
+            ...goal,
+            from: getOrUndefined(given.from),
             reason: getOrUndefined(given.reason),
             expected_end_date: getOrUndefined(given.expected),
             mode: given.neverShorten ? "never_shorten" : undefined,
@@ -276,12 +301,14 @@ const extend = Command.make(
           },
           options,
         ),
-      (extended) => ({ ...extended }),
-    ),
+      ({ new_end_date }) => ({ new_end_date }),
+    )
+  }),
 ).pipe(
-  Command.withDescription("Sets the end date of a member to a future one"),
+  Command.withDescription("Sets the end date of a member to a future one, or adds a duration"),
   Command.withExamples([
     { command: 'tenure members extend 1001 2027-12-31 --project shop --reason "invoice 117"' },
+    { command: "tenure members extend 1001 --by P1M --project shop" },
     {
       command:
         "tenure members extend 1001 2027-12-31 --project shop --expected 2026-12-31 --dry-run",
@@ -327,6 +354,109 @@ const history = Command.make("history", { user: commandsUserId, project }, (give
   Command.withExamples([{ command: "tenure members history 1001 --project shop" }]),
 )
 
+/** What a change of all members does, or would do. */
+interface ChangeOfAll {
+  readonly new_end_date?: string
+  readonly extend_by?: string
+  readonly would_shorten?: number
+  readonly would_reactivate?: number
+  readonly would_be_capped?: number
+  readonly examples?: ReadonlyArray<{
+    readonly user_id: string
+    readonly end_date: string
+    readonly would_end: string
+  }>
+}
+
+/** Prints the result of a change of all members, or of its dry run. */
+const printChangeOfAll = ({
+  data,
+  total,
+}: {
+  readonly data: ChangeOfAll
+  readonly total: number
+}) =>
+  printRecord({ total, ...data }, ({ examples, ...all }) => ({
+    ...all,
+    ...(examples !== undefined && {
+      examples: examples.map(
+        ({ end_date, user_id, would_end }) => `${user_id}: ${end_date} → ${would_end}`,
+      ),
+    }),
+  }))
+
+/** What would change, in sentences. */
+const effectOf = ({ would_reactivate = 0, would_shorten = 0 }: ChangeOfAll): string =>
+  [
+    would_shorten === 0
+      ? "None would end earlier."
+      : `${pluralize(would_shorten, "member")} would end earlier.`,
+    ...(would_reactivate === 0
+      ? []
+      : [`${pluralize(would_reactivate, "member")} would be active again.`]),
+  ].join(" ")
+
+const bulkExtensions = Command.make("bulk-extensions", { project }, (given) =>
+  printList(
+    ({ memberships }) => memberships.bulkExtensions({ project_id: given.project }),
+    ({ at, end_date, extend_by, id, key_id, mode, reason: why, total, undone_at }) => ({
+      id,
+      at,
+      mode,
+      to: end_date ?? extend_by,
+      total,
+      by: key_id,
+      reason: why,
+      undone_at,
+    }),
+  ),
+).pipe(
+  Command.withDescription("Lists the extensions of all members, newest first"),
+  Command.withExamples([{ command: "tenure members bulk-extensions --project shop" }]),
+)
+
+const undo = Command.make(
+  "undo",
+  {
+    id: Argument.String("id").pipe(
+      Argument.withDescription(
+        "The id of the bulk extension, as tenure members bulk-extensions has it",
+      ),
+    ),
+    project,
+    reason: commandsReason,
+    dryRun,
+    yes: yesFlag,
+  },
+  Effect.fnUntraced(function* (given) {
+    const undone = (dry_run: boolean) =>
+      callApi(({ memberships }, options) =>
+        memberships.undoBulkExtension(
+          {
+            project_id: given.project,
+            bulk_extension_id: given.id,
+            reason: getOrUndefined(given.reason),
+            dry_run,
+          },
+          options,
+        ),
+      )
+    const preview = yield* undone(true)
+    if (given.dryRun) return yield* printChangeOfAll(preview)
+    const { data, total } = preview
+    yield* requireConfirmation(
+      `Undo it for ${pluralize(total, "member")} of ${given.project}? ${effectOf(data)}`,
+      given.yes,
+    )
+    yield* printChangeOfAll(yield* undone(false))
+  }),
+).pipe(
+  Command.withDescription(
+    "Undoes an extension of all members, after showing what would change: single changes since then stay",
+  ),
+  Command.withExamples([{ command: "tenure members undo ID --project shop --dry-run" }]),
+)
+
 /** The command. */
 export const membersCommand = Command.make("members").pipe(
   Command.withDescription("Members of a project"),
@@ -337,6 +467,8 @@ export const membersCommand = Command.make("members").pipe(
     extend,
     end,
     history,
+    bulkExtensions,
+    undo,
     importMembersCommand,
     exportMembersCommand,
   ]),
@@ -354,29 +486,26 @@ const laterOf = (shortened: number, isNeverShortened: boolean): string => {
     : `${pluralize(shortened, "ends", "end")} later and would be shortened.`
 }
 
-/** The question before all members are extended. */
-const questionOf = (id: string, date: string, total: number, ends: string): string => {
-  return `Set the end date of ${pluralize(total, "member")} of ${id} to ${date}? ${ends}`
-}
-
 /** `tenure extend-all`. */
 export const extendAllCommand = Command.make(
   "extend-all",
   {
     project: projectIdArgument,
-    date: Argument.withMetavar(commandsEndDate, "DATE"),
+    date: newDate,
+    by,
     reason: commandsReason,
     neverShorten,
     dryRun,
     yes: yesFlag,
   },
   Effect.fnUntraced(function* (given) {
+    const goal = yield* goalOf(given.date, given.by)
     const extended = (dry_run: boolean) =>
       callApi(({ memberships }, options) =>
         memberships.extendAll(
           {
             project_id: given.project,
-            extend: given.date,
+            ...goal,
             reason: getOrUndefined(given.reason),
             mode: given.neverShorten ? "never_shorten" : undefined,
             dry_run,
@@ -384,23 +513,25 @@ export const extendAllCommand = Command.make(
           options,
         ),
       )
-    const show = ({ data, total }: Effect.Success<ReturnType<typeof extended>>) =>
-      printRecord({ total, ...data }, (all) => ({ ...all }))
     const preview = yield* extended(true)
-    if (given.dryRun) return yield* show(preview)
+    if (given.dryRun) return yield* printChangeOfAll(preview)
     const { data, total } = preview
-    const ends = laterOf(data.would_shorten ?? 0, given.neverShorten)
-    const question = questionOf(given.project, data.new_end_date, total, ends)
+    const members = `${pluralize(total, "member")} of ${given.project}`
+    const question =
+      data.new_end_date === undefined
+        ? `Let ${members} end later by ${data.extend_by}? ${effectOf(data)}`
+        : `Set the end date of ${members} to ${data.new_end_date}? ${laterOf(data.would_shorten ?? 0, given.neverShorten)}`
     yield* requireConfirmation(question, given.yes)
-    yield* show(yield* extended(false))
+    yield* printChangeOfAll(yield* extended(false))
   }),
 ).pipe(
   Command.withDescription(
-    "Sets the end date of all members of a project, after showing how many would end earlier",
+    "Sets the end date of all members of a project, or adds a duration, after showing what would change",
   ),
   Command.withExamples([
     { command: "tenure extend-all shop 2027-12-31 --dry-run" },
     { command: "tenure extend-all shop 2027-12-31 --never-shorten --yes" },
+    { command: "tenure extend-all shop --by P3D" },
   ]),
   connected,
 )
