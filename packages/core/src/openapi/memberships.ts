@@ -71,6 +71,8 @@ const extending = Schema.Struct({
 
 const mode = Schema.optionalKey(Schema.Literals(Object.values(bulkModeNames)))
 
+const exampleDate = Date.UTC(2099, 0, 1)
+
 /** An idempotency key is needed with a duration. */
 const repeatable = "Needs the header `Idempotency-Key`"
 
@@ -84,7 +86,7 @@ const bulkExtension = Schema.Struct({
     description:
       "Whether memberships that end later are set, too, or left as they are. The default is the server's.",
   }),
-}).annotate({ identifier: "BulkExtension" })
+}).annotate({ identifier: "BulkExtension", examples: [{ extend: exampleDate }] })
 
 const extension = Schema.Struct({
   ...extending.fields,
@@ -103,7 +105,7 @@ const extension = Schema.Struct({
     description:
       "Whether a membership that ends later is set, too, which is the default, or left as it is.",
   }),
-}).annotate({ identifier: "Extension" })
+}).annotate({ identifier: "Extension", examples: [{ extend: exampleDate }] })
 
 const extended = Schema.Struct({
   new_end_date: instant,

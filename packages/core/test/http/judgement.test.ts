@@ -27,6 +27,7 @@ const ids: Readonly<Record<string, string>> = {
   webhook_id: "019aa5f1-3c54-4b02-9d53-1f0c4f9b2a77",
   event_id: "019aa5f1-3c54-7b02-9d53-1f0c4f9b2a77",
   key_id: "019aa5f1-3c54-4b02-9d53-1f0c4f9b2a78",
+  bulk_extension_id: "019aa5f1-3c54-7b02-9d53-1f0c4f9b2a79",
 }
 
 const pathOf = (operation: Operation, projectId = "p1"): string =>

@@ -202,7 +202,8 @@ describe.each([
       expect(validate(message?.payload ?? {}, one?.payload)).toBe("")
       expect(validate(message?.headers ?? {}, one?.headers ?? {})).toBe("")
     }
-    expect(fieldsOf(sent?.payload).toSorted()).toEqual(fieldsOf(example?.payload).toSorted())
+    // The example has all fields, of which an event may have some.
+    expect(fieldsOf(example?.payload)).toEqual(expect.arrayContaining([...fieldsOf(sent?.payload)]))
   })
 
   it("has no other type", () => {

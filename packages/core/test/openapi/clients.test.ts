@@ -51,8 +51,8 @@ it("of openapi-typescript", async () => {
       type Extend = operations["memberships.extend"]
       export const body: Extend["requestBody"]["content"]["application/json"] = { extend: 0 }
       export const endOf = (of: components["schemas"]["Membership"]): string => of.end_date
-      // @ts-expect-error – the date is missing
-      export const empty: typeof body = {}
+      // @ts-expect-error – the date is no date
+      export const wrong: typeof body = { extend: false }
     `),
   ).toEqual([])
 })
@@ -68,8 +68,8 @@ it("of orval", async () => {
         const { data } = await membershipsExtend("demo", "1001", { extend: 0 })
         return "data" in data ? data.data.new_end_date : undefined
       }
-      // @ts-expect-error – the date is missing
-      export const empty = () => membershipsExtend("demo", "1001", {})
+      // @ts-expect-error – the date is no date
+      export const wrong = () => membershipsExtend("demo", "1001", { extend: false })
     `),
   ).toEqual([])
 })
@@ -85,8 +85,8 @@ it("of Hey API", async () => {
         const { data } = await membershipsExtend({ path, body: { extend: 0 } })
         return data?.data.new_end_date
       }
-      // @ts-expect-error – the date is missing
-      export const empty = () => membershipsExtend({ path, body: {} })
+      // @ts-expect-error – the date is no date
+      export const wrong = () => membershipsExtend({ path, body: { extend: false } })
     `),
   ).toEqual([])
 })

@@ -69,10 +69,17 @@ const seed = async ({ apiKeys, events, memberships, webhooks }: Tenure) => {
   await memberships.createProject(projectId)
   await memberships.grant({ projectId, userId: "1001", endDate: "2098-01-01T00:00:00.000Z" })
   const webhook = await webhooks.create({ projectId, url: "https://receiver.example/" })
+  await memberships.extendAll({ projectId, endDate: "2098-01-01T00:00:00.000Z" })
+  const [bulk] = await memberships.bulkExtensions({ projectId })
   const event_id = await events.publish({ projectId, type: "payment.completed", data: {} })
   const key = await apiKeys.issue({ projects: [projectId] })
   const { token } = await apiKeys.issue({ projects: "all", role: "admin" })
-  const ids: Ids = { webhook_id: webhook.id, event_id, key_id: key.id }
+  const ids: Ids = {
+    webhook_id: webhook.id,
+    event_id,
+    key_id: key.id,
+    bulk_extension_id: bulk?.id ?? "",
+  }
   return { ids, token }
 }
 

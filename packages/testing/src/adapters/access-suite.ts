@@ -298,7 +298,11 @@ const expectations: { readonly [Of in Operation]: Expectation } = {
   "memberships.extend": { least: "client", body: { extend: rolesSuiteExtend } },
   "memberships.extendAll": { least: "client", body: { extend: rolesSuiteExtend } },
   "memberships.bulkExtensions": { least: "client" },
-  "memberships.undoBulkExtension": { least: "operator", body: {} },
+  "memberships.undoBulkExtension": {
+    least: "operator",
+    body: {},
+    answer: "BULK_EXTENSION_NOT_FOUND",
+  },
   "memberships.import": {
     least: "operator",
     body: { user_id: "1001", end_date: rolesSuiteExtend },

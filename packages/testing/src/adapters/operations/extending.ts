@@ -685,7 +685,18 @@ const dryRunTests = (serving: Serving): void => {
         conditionsExtendAll,
         {
           total: 3,
-          data: { ...data, would_shorten: 1 },
+          data: {
+            ...data,
+            total: 3,
+            would_shorten: 1,
+            would_reactivate: 0,
+            would_be_capped: 0,
+            examples: [
+              { user_id: "1001", end_date: initialEndDate, would_end: validDate },
+              { user_id: "1002", end_date: initialEndDate, would_end: validDate },
+              { user_id: "1003", end_date: later, would_end: validDate },
+            ],
+          },
         },
       )
       for (const { message } of [one, all]) expect(message).toContain("nothing was changed")

@@ -3,6 +3,7 @@
 import { describe, expect, it } from "vitest"
 import { expectFailure, expectSuccess, fieldsOf, instant } from "../../support/http.ts"
 import type { Serving } from "../harness.ts"
+import { durationTests } from "./durations.ts"
 import { eventTests } from "./events.ts"
 import { conditionTests, extendAllTests, extendOneTests, grantingTests } from "./extending.ts"
 import { idempotencyTests } from "./idempotency.ts"
@@ -93,6 +94,7 @@ export const operationsSuite = (serving: Serving): void => {
   extendOneTests(serving)
   extendAllTests(serving)
   conditionTests(serving)
+  durationTests(serving)
   grantingTests(serving)
   importingTests(serving)
   projectTestsOn(serving)

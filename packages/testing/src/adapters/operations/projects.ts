@@ -300,6 +300,7 @@ export const auditTests = (serving: Serving): void => {
             action: "webhook_created",
             from: null,
             to: null,
+            extend_by: null,
             key_id: expect.any(String),
             key_name: null,
             request_id: fieldsOf(created.body)["request_id"],
