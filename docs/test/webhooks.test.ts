@@ -56,6 +56,16 @@ const changes = fc.array(
         (on) =>
           on.end({ projectId, ...one }),
     ),
+    fc.integer({ min: 1, max: 1000 }).map(
+      (hours): Change =>
+        (on) =>
+          on.extendAll({ projectId, by: `PT${hours}H`, idempotencyKey: crypto.randomUUID() }),
+    ),
+    fc.nat().map((which): Change => async (on) => {
+      const made = await on.bulkExtensions({ projectId })
+      const { id } = made[which % Math.max(1, made.length)] ?? { id: "" }
+      await on.undoBulkExtension({ projectId, id })
+    }),
     fc.record({ endDate, mode: fc.constantFrom("set" as const, "neverShorten" as const) }).map(
       (one): Change =>
         (on) =>

@@ -32,13 +32,7 @@ export { digestToken, roleCovers } from "./keys/api-key.ts"
 export { bucketSpan, currentTat, makeBucketTable, waitMicros } from "./limits/buckets.ts"
 export { rateLimiterOptions, suspensionOptions, type LimitDecision } from "./limits/rate-limiter.ts"
 export { expiryRules } from "./memberships/announcements.ts"
-export {
-  adjust,
-  bulkChangeNames,
-  mostBulkExtensions,
-  mostExamples,
-  type BulkExample,
-} from "./memberships/bulk-extension.ts"
+export { mostBulkExtensions, mostExamples, type BulkExample } from "./memberships/bulk-extension.ts"
 export { fixedMillis, formatDuration } from "./memberships/duration.ts"
 export {
   bulkModes,
@@ -46,6 +40,8 @@ export {
   formatEndDate,
   lastEndDate,
   type OrderedEndDate,
+  adjust,
+  bulkChangeNames,
 } from "./memberships/end-date.ts"
 export { makeDecideAnnouncement, reminderLeads } from "./memberships/expiry.ts"
 export {

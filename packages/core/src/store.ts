@@ -68,19 +68,24 @@ export {
   BulkExtensionNotFound,
   BulkExtensionSettled,
   BulkExtensionUndone,
+  type BulkExtensionRecord,
+  type BulkPreview,
+} from "./memberships/bulk-extension.ts"
+export { DurationText, addDuration } from "./memberships/duration.ts"
+export {
+  EndDate,
+  parseEndDate,
+  readEndDate,
+  type BulkMode,
   adjustmentOf,
   composeAdjustments,
   composeLog,
   effectiveEndDate,
   type Adjustment,
   type BulkChange,
-  type BulkExtensionRecord,
-  type BulkPreview,
   type ComposedBulkExtensions,
   type LoggedBulkExtension,
-} from "./memberships/bulk-extension.ts"
-export { DurationText, addDuration } from "./memberships/duration.ts"
-export { EndDate, parseEndDate, readEndDate, type BulkMode } from "./memberships/end-date.ts"
+} from "./memberships/end-date.ts"
 export {
   type Announcement,
   type AnnouncementOutcome,

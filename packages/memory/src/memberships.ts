@@ -399,10 +399,10 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
         return isUnknown ? [] : newestFirst.slice(place + 1, place + 1 + limit)
       }),
 
-    previewBulkExtension: (projectId, change) =>
+    previewBulkExtension: (projectId, bulk) =>
       Effect.map(projectAndNow(projectId), ({ now, project: { members } }) =>
         members.preview(
-          [...members.log(), { order: members.changes() + 1, change, isUndone: false }],
+          [...members.log(), { order: members.changes() + 1, change: bulk, isUndone: false }],
           now.unix,
         ),
       ),

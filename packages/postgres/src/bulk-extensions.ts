@@ -170,7 +170,7 @@ export const undoFailure = (
  * Returns up to `$3` bulk extensions of the project `$1`, newest first, that are older than the one with the id `$2`, if
  * that is not NULL. Returns one empty row if there are none, and no row if the project does not exist.
  */
-export const listBulkExtensions = (schema: string): string => `
+const listBulkExtensions = (schema: string): string => `
   SELECT b.id, b.seq, b.mode, b.state, ${millisOf("b.end_date")} AS end_date,
          ${wholeMillisOf("b.extend_by")} AS extend_by, ${millisOf("b.at")} AS at, b.request_id, b.key_id,
          b.reason, b.total, ${millisOf("b.undone_at")} AS undone_at, b.undone_request_id, b.undone_key_id
@@ -259,7 +259,7 @@ const datesWithLog = (schema: string): string => `
  * each and all later ones make of an end date. Returns one row if the project exists. Reads all memberships of the
  * project: an index on the end date would take longer to write at each extension than all other indexes.
  */
-export const previewBulkChange = (schema: string): string => `
+const previewBulkChange = (schema: string): string => `
   WITH project AS MATERIALIZED (SELECT * FROM ${schema}.projects WHERE id = $1::text),
   log AS MATERIALIZED (SELECT $2::bigint[] AS seqs, $3::bigint[] AS additions, $4::timestamptz[] AS minimums)
   SELECT p.membership_count AS total, c.shortened, c.reactivated, c.capped, ${jsonOf(
@@ -279,10 +279,7 @@ export const previewBulkChange = (schema: string): string => `
 `
 
 /** The parameters of `previewBulkChange`. */
-export const previewParams = (
-  projectId: ProjectId,
-  composed: ReadonlyArray<ComposedBulkExtensions>,
-) => [
+const previewParams = (projectId: ProjectId, composed: ReadonlyArray<ComposedBulkExtensions>) => [
   textParam(projectId),
   bigintsParam(composed.map(({ order }) => BigInt(order))),
   bigintsParam(

@@ -6,11 +6,7 @@ import { InvalidInput } from "../base/errors.ts"
 import * as Setting from "../base/setting.ts"
 import { getOwn } from "../base/values.ts"
 import { EventId } from "../events/event.ts"
-import {
-  type BulkExtensionRecord,
-  type BulkPreview,
-  bulkChangeNames,
-} from "../memberships/bulk-extension.ts"
+import { type BulkExtensionRecord, type BulkPreview } from "../memberships/bulk-extension.ts"
 import {
   DurationText,
   fixedDurationFormat,
@@ -26,6 +22,7 @@ import {
   decodeEndDate,
   formatEndDate,
   parseEndDate,
+  bulkChangeNames,
 } from "../memberships/end-date.ts"
 import { durationStarts } from "../memberships/extensions.ts"
 import { Reason } from "../memberships/membership.ts"

@@ -1,123 +1,16 @@
-/** The bulk extensions of a project as a log, and the end dates of its members that follow from it. */
+/** Bulk extensions as a project lists them, and what undoing one needs. */
 
 import * as Data from "effect/Data"
 import type { Origin } from "../base/change-context.ts"
-import { Millis } from "../base/time.ts"
 import type { EventId } from "../events/event.ts"
-import {
-  type BulkMode,
-  EndDate,
-  type OrderedEndDate,
-  bulkModeNames,
-  lastEndDate,
-} from "./end-date.ts"
+import type { BulkChange, EndDate } from "./end-date.ts"
 import type { Reason, UserId } from "./membership.ts"
-
-/** What a bulk extension does: give every member a date, at least a date, or more time. */
-export type BulkChange =
-  | { readonly mode: BulkMode; readonly endDate: EndDate }
-  /** In milliseconds. */
-  | { readonly mode: "extendBy"; readonly by: Millis }
-
-/** The modes of bulk extensions as JSON has them. */
-export const bulkChangeNames = {
-  ...bulkModeNames,
-  extendBy: "extend_by",
-} as const satisfies Record<BulkChange["mode"], string>
-
-/**
- * What bulk extensions make of an end date: they add to it, and then raise it to a minimum. Every bulk extension has
- * this form, and so has any sequence of them.
- */
-export interface Adjustment {
-  /** In milliseconds; `undefined` if the date before makes no difference. */
-  readonly addition: Millis | undefined
-  /** `undefined` for no minimum. */
-  readonly minimum: EndDate | undefined
-}
-
-/** Changes no date. */
-const noAdjustment: Adjustment = { addition: Millis(0), minimum: undefined }
-
-/** Returns what a bulk extension makes of end dates. */
-export const adjustmentOf = (change: BulkChange): Adjustment => {
-  switch (change.mode) {
-    case "set":
-      return { addition: undefined, minimum: change.endDate }
-    case "neverShorten":
-      return { addition: Millis(0), minimum: change.endDate }
-    case "extendBy":
-      return { addition: change.by, minimum: undefined }
-  }
-}
-
-/** Adds to a date. Nothing ends after the year 9999. An absent part has no sum. */
-const plus = (date: number | undefined, addition: number | undefined): number =>
-  date === undefined || addition === undefined ? -Infinity : Math.min(date + addition, lastEndDate)
-
-/** Adjusts a date, in milliseconds. `-Infinity` stands for an unknown date, before all others. */
-export const adjust = (date: number, { addition, minimum }: Adjustment): number =>
-  Math.max(plus(date, addition), minimum ?? -Infinity)
-
-/** Returns the adjustment that is the same as one after the other. */
-export const composeAdjustments = (first: Adjustment, second: Adjustment): Adjustment => {
-  const minimum = Math.max(plus(first.minimum, second.addition), second.minimum ?? -Infinity)
-  return {
-    addition:
-      first.addition === undefined || second.addition === undefined
-        ? undefined
-        : Millis(first.addition + second.addition),
-    minimum: minimum === -Infinity ? undefined : EndDate(minimum),
-  }
-}
-
-/** A bulk extension in a log. */
-export interface LoggedBulkExtension {
-  /** Its sequence number in the project: the greater number is later. */
-  readonly order: number
-  readonly change: BulkChange
-  readonly isUndone: boolean
-}
-
-/** A bulk extension with all later ones in the log. */
-export interface ComposedBulkExtensions extends Adjustment {
-  readonly order: number
-}
-
-/** Composes each bulk extension in a log, oldest first, with all later ones. Those that are undone adjust nothing. */
-export const composeLog = (
-  log: ReadonlyArray<LoggedBulkExtension>,
-): ReadonlyArray<ComposedBulkExtensions> => {
-  let later = noAdjustment
-  return log
-    .toReversed()
-    .map(({ change, isUndone, order }) => {
-      if (!isUndone) later = composeAdjustments(adjustmentOf(change), later)
-      return { order, ...later }
-    })
-    .toReversed()
-}
-
-/**
- * Returns a member's end date.
- *
- * @param composed - the project's bulk extensions, oldest first, each composed with all later ones
- * @param own - the date that was last set for this member alone
- */
-export const effectiveEndDate = (
-  composed: ReadonlyArray<ComposedBulkExtensions>,
-  own: OrderedEndDate,
-): EndDate => {
-  if ((composed.at(-1)?.order ?? -Infinity) <= own.order) return own.endDate
-  const first = composed.find(({ order }) => order > own.order)
-  return first === undefined ? own.endDate : EndDate(adjust(own.endDate, first))
-}
 
 /** How many bulk extensions of a project are kept apart, so that each can be undone. Older ones are settled. */
 export const mostBulkExtensions = 64
 
 /** Who undid a bulk extension, and when. */
-export interface Undone {
+interface Undone {
   readonly by: Origin
   /** In milliseconds since the epoch. */
   readonly at: number

@@ -14,7 +14,15 @@ import { readBranded, readPageSize, readProjectId } from "../base/input.ts"
 import { currentUnixMillis } from "../base/time.ts"
 import { copyOwn } from "../base/values.ts"
 import { EventId, knownEventTypes } from "../events/event.ts"
-import { type BulkChange, type BulkPreview, bulkChangeNames } from "./bulk-extension.ts"
+import { type BulkPreview } from "./bulk-extension.ts"
+import { fixedDurationFormat, fixedMillis, formatDuration } from "./duration.ts"
+import {
+  type BulkMode,
+  type EndDate,
+  formatEndDate,
+  type BulkChange,
+  bulkChangeNames,
+} from "./end-date.ts"
 import {
   type ChangeServices,
   type Trying,
@@ -22,9 +30,7 @@ import {
   readDryRun,
   readOnce,
   readReason,
-} from "./changing.ts"
-import { fixedDurationFormat, fixedMillis, formatDuration } from "./duration.ts"
-import { type BulkMode, type EndDate, formatEndDate } from "./end-date.ts"
+} from "./extensions.ts"
 import {
   type ByDuration,
   type ToDate,

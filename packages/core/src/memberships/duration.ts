@@ -12,7 +12,7 @@ import { EndDate } from "./end-date.ts"
 export type DurationText = Branded<string, "@tenure/core/DurationText">
 
 /** The pattern for durations. Each number has at most nine digits. */
-export const durationPattern =
+const durationPattern =
   /^P(?=.*[1-9])(?:(\d{1,9})Y)?(?:(\d{1,9})M)?(?:(\d{1,9})W)?(?:(\d{1,9})D)?(?:T(?=\d)(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9})S)?)?$/u
 
 /** Brands text as a duration. Throws a `TypeError` if it is invalid. */

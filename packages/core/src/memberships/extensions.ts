@@ -1,13 +1,16 @@
-/** Extends one membership, to a date or by a duration. */
+/** Extends one membership, to a date or by a duration, with what all changes of memberships share. */
 
 import * as Effect from "effect/Effect"
 import {
   type IdempotencyKey,
+  type IdempotencyKeyInput,
   type IdempotencyMismatch,
   type OriginInput,
   type ReplayedResponse,
   hostOrigin,
   isReplayedResponse,
+  notifyReplay,
+  readIdempotencyKey,
   readOrigin,
 } from "../base/change-context.ts"
 import { InvalidInput, StoreUnavailable } from "../base/errors.ts"
@@ -15,17 +18,16 @@ import { readArgument, readBranded, readInstantArgument, readProjectId } from ".
 import * as Setting from "../base/setting.ts"
 import { currentUnixMillis } from "../base/time.ts"
 import { copyOwn } from "../base/values.ts"
-import { type Event, knownEventTypes } from "../events/event.ts"
 import {
-  type AskedChange,
-  type ChangeServices,
-  type Trying,
-  changeEvent,
-  readDryRun,
-  readOnce,
-  readReason,
-  reportChange,
-} from "./changing.ts"
+  type Event,
+  type EventDraft,
+  type EventDraftData,
+  type EventType,
+  type Hooks,
+  draftEvent,
+  knownEventTypes,
+  newEventId,
+} from "../events/event.ts"
 import { DurationText, addDuration } from "./duration.ts"
 import {
   type BulkMode,
@@ -43,18 +45,98 @@ import {
   type EndsLater,
   type Member,
   type Membership,
+  Reason,
   UserId,
   endDateConflict,
   isEndsLater,
   laterOf,
 } from "./membership.ts"
-import type { Change } from "./store.ts"
+import type { Change, MembershipStore } from "./store.ts"
+
+const absent = Effect.succeed(undefined)
+
+/** What every change of memberships takes. */
+export interface Changing {
+  /** Why: 1 to 500 characters, which the audit trail and the event of the change keep. */
+  readonly reason?: string | undefined
+  /**
+   * Makes the change once, however often the call is repeated within 24 hours: 1 to 255 visible
+   * characters of ASCII. Each `keyId` of an origin has idempotency keys of its own.
+   */
+  readonly idempotencyKey?: IdempotencyKeyInput | undefined
+}
+
+/** What a change takes that can be tried. */
+export interface Trying extends Changing {
+  /**
+   * If true, nothing is changed, recorded or published. The result, or the failure, is that of the same
+   * call without it.
+   */
+  readonly dryRun?: boolean | undefined
+}
+
+/** Reads the reason of a change. */
+export const readReason = ({ reason }: Changing): Effect.Effect<Reason | undefined, InvalidInput> =>
+  reason === undefined ? absent : readBranded("reason", Reason, reason)
+
+const notDry = Effect.succeed(false)
+
+/** Reads whether a change is only tried. */
+export const readDryRun = ({ dryRun }: Trying): Effect.Effect<boolean, InvalidInput> =>
+  dryRun === undefined ? notDry : readArgument("dryRun", Setting.boolean, dryRun)
+
+/** A change before its event is made. */
+export type AskedChange = Omit<Change, "event" | "once">
+
+/** Reads the idempotency key of a call, whose arguments the other parameters have. */
+export const readOnce = (
+  { idempotencyKey }: Changing,
+  { origin, projectId, reason }: AskedChange,
+  type: EventType,
+  data: unknown,
+  ...conditions: ReadonlyArray<unknown>
+): Effect.Effect<IdempotencyKey | undefined, InvalidInput> =>
+  idempotencyKey === undefined
+    ? absent
+    : readIdempotencyKey(idempotencyKey, origin.keyId, type, projectId, data, reason, ...conditions)
+
+/** What changes need. */
+export interface ChangeServices {
+  readonly store: MembershipStore["Service"]
+  readonly hooks: Hooks
+  readonly crypto: { readonly randomUUID: () => string }
+}
+
+/** Makes the event of a change, with fields of the client in the data. */
+export const changeEvent = (
+  { crypto }: Pick<ChangeServices, "crypto">,
+  { at, origin, projectId, reason }: AskedChange,
+  type: EventType,
+  data: EventDraftData,
+): EventDraft =>
+  draftEvent({
+    id: newEventId(crypto, at),
+    projectId,
+    type,
+    at,
+    traceparent: origin.traceparent,
+    // JSON has no reason where it is undefined.
+    data: { ...data, request_id: origin.requestId ?? null, reason },
+  })
+
+/** Tells the host of a change, or the caller that it was made before. */
+export const reportChange = (
+  { hooks }: Pick<ChangeServices, "hooks">,
+  changed: Pick<Change, "once">,
+  result: Event | ReplayedResponse,
+): Effect.Effect<void> =>
+  isReplayedResponse(result) ? notifyReplay(changed, result) : hooks.event(result)
 
 /** From when a duration counts: from the end date, from now, or from the later of both. */
 export const durationStarts = ["end", "now", "later"] as const
 
 /** From when a duration counts. */
-export type DurationStart = (typeof durationStarts)[number]
+type DurationStart = (typeof durationStarts)[number]
 
 /** An extension to a date. */
 export interface ToDate {
@@ -83,8 +165,6 @@ export type ExtendingMember = Member &
   )
 
 const bulkMode = Setting.optional(Setting.oneOf(bulkModes))
-
-const absent = Effect.succeed(undefined)
 
 /** Reads the mode of an extension. */
 export const readMode = (
@@ -192,6 +272,17 @@ export const onceOrInFuture = <A, E>(
         known === undefined ? Effect.fail(endDateNotInFuture) : Effect.succeed(known),
       )
 
+/** Adds a duration to the end date. */
+const dateAfter = (
+  { at, from }: Extension,
+  endDate: EndDate,
+  by: DurationText,
+): Effect.Effect<EndDate, InvalidInput> => {
+  const sum = addDuration(startOf(from, endDate, at), by)
+  if (sum === undefined) return Effect.fail(tooLate)
+  return sum > at ? Effect.succeed(sum) : Effect.fail(inPast)
+}
+
 /** Makes the method that extends one membership. */
 export const makeExtend = (services: ChangeServices) => {
   const { store } = services
@@ -252,17 +343,6 @@ export const makeExtend = (services: ChangeServices) => {
     const result = yield* onceOrInFuture(services, changed, endDate, store.extend(changed))
     return yield* report(changed, extension, endDate, result)
   })
-
-  /** Adds a duration to the end date. */
-  const dateAfter = (
-    { at, from }: Extension,
-    endDate: EndDate,
-    by: DurationText,
-  ): Effect.Effect<EndDate, InvalidInput> => {
-    const sum = addDuration(startOf(from, endDate, at), by)
-    if (sum === undefined) return Effect.fail(tooLate)
-    return sum > at ? Effect.succeed(sum) : Effect.fail(inPast)
-  }
 
   const byDuration = Effect.fnUntraced(function* (
     extending: ExtendingMember,

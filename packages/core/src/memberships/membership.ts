@@ -9,13 +9,16 @@ import * as Setting from "../base/setting.ts"
 import type { Millis } from "../base/time.ts"
 import { type ProjectId, brandedWhere, copyOwn } from "../base/values.ts"
 import type { Event } from "../events/event.ts"
-import { type Adjustment, type BulkChange, adjust, adjustmentOf } from "./bulk-extension.ts"
 import {
   type BulkMode,
   type EndDate,
   type EndDateInput,
   formatEndDate,
   readEndDate,
+  type Adjustment,
+  type BulkChange,
+  adjust,
+  adjustmentOf,
 } from "./end-date.ts"
 
 /** A user id: 1 to 64 decimal digits, compared as text (`7` and `07` are two users). */

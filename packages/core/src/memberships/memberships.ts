@@ -28,7 +28,6 @@ import {
   type UndoingBulkExtension,
   makeBulkChanges,
 } from "./bulk-extensions.ts"
-import { type Changing, changeEvent, readOnce, readReason, reportChange } from "./changing.ts"
 import {
   type EndDateInput,
   type EndDateNotInFuture,
@@ -37,6 +36,7 @@ import {
   formatEndDate,
   readEndDate,
 } from "./end-date.ts"
+import { type Changing, changeEvent, readOnce, readReason, reportChange } from "./extensions.ts"
 import { type ExtendingMember, makeExtend } from "./extensions.ts"
 import {
   type AuditRow,

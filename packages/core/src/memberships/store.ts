@@ -15,14 +15,13 @@ import type { Millis } from "../base/time.ts"
 import { type ProjectId, type ProjectNotFound, brandedWhere } from "../base/values.ts"
 import type { Event, EventDraft, EventId } from "../events/event.ts"
 import type {
-  BulkChange,
   BulkExtensionNotFound,
   BulkExtensionRecord,
   BulkExtensionSettled,
   BulkExtensionUndone,
   BulkPreview,
 } from "./bulk-extension.ts"
-import type { BulkMode, EndDate } from "./end-date.ts"
+import { type BulkMode, type EndDate, type BulkChange } from "./end-date.ts"
 import type { DecideAnnouncement } from "./expiry.ts"
 import type {
   AuditCursor,

@@ -7,7 +7,7 @@ import * as Schema from "effect/Schema"
 import * as Struct from "effect/Struct"
 import { eventTypePattern, knownEventTypes } from "../events/event.ts"
 import { routes } from "../http/routes.ts"
-import { bulkChangeNames } from "../memberships/bulk-extension.ts"
+import { bulkChangeNames } from "../memberships/end-date.ts"
 import {
   Authorization,
   eventId,

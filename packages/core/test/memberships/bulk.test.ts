@@ -4,6 +4,10 @@ import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { Millis } from "../../src/base/time.ts"
 import {
+  EndDate,
+  type OrderedEndDate,
+  bulkModes,
+  lastEndDate,
   type BulkChange,
   type LoggedBulkExtension,
   adjust,
@@ -11,12 +15,6 @@ import {
   composeAdjustments,
   composeLog,
   effectiveEndDate,
-} from "../../src/memberships/bulk-extension.ts"
-import {
-  EndDate,
-  type OrderedEndDate,
-  bulkModes,
-  lastEndDate,
 } from "../../src/memberships/end-date.ts"
 
 const dayMillis = 86_400_000
@@ -80,7 +78,7 @@ describe("a log", () => {
   it("gives each member the date that all changes but the undone ones give, in their order", () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
-        let log: ReadonlyArray<LoggedBulkExtension> = []
+        let log: Array<LoggedBulkExtension> = []
         const own = new Map<number, OrderedEndDate>()
         for (const [order, one] of steps.entries()) {
           switch (one._tag) {
@@ -88,7 +86,7 @@ describe("a log", () => {
               own.set(one.user, { endDate: one.date, order })
               break
             case "Bulk":
-              log = [...log, { order, change: one.change, isUndone: false }]
+              log.push({ order, change: one.change, isUndone: false })
               break
             case "Undo": {
               const undone = log[one.which % Math.max(1, log.length)]

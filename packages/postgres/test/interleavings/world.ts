@@ -108,8 +108,8 @@ const bulkOf = (mode: "set" | "neverShorten", endDate: number) =>
   Effect.gen(function* () {
     const store = yield* MembershipStore
     const event = draft(p1, knownEventTypes.bulkExtended)
-    const bulk = { mode, endDate: EndDate(endDate) } as const
-    yield* store.extendAll({ ...occasion, projectId: p1, bulk, reason: undefined, event })
+    const made = { mode, endDate: EndDate(endDate) } as const
+    yield* store.extendAll({ ...occasion, projectId: p1, bulk: made, reason: undefined, event })
     return event.id
   })
 

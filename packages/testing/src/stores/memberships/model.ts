@@ -50,14 +50,14 @@ const datesOf = (ledger: Ledger): ReadonlyMap<UserId, EndDate> => {
   return dates
 }
 
-const bulkDate = (before: EndDate, change: BulkChange): EndDate => {
-  switch (change.mode) {
+const bulkDate = (before: EndDate, bulk: BulkChange): EndDate => {
+  switch (bulk.mode) {
     case "set":
-      return change.endDate
+      return bulk.endDate
     case "neverShorten":
-      return before < change.endDate ? change.endDate : before
+      return before < bulk.endDate ? bulk.endDate : before
     case "extendBy":
-      return EndDate(before + change.by)
+      return EndDate(before + bulk.by)
   }
 }
 
