@@ -10,6 +10,7 @@ import { DateField, ReasonField, TextField, requiredDateOf } from "../parts/fiel
 import { Paged, useLoad, usePages } from "../parts/load.tsx"
 import { ProjectScreen, Table } from "../parts/screen.tsx"
 import { Ago, Facts, State, Time, amountOf } from "../parts/text.tsx"
+import { BulkExtensions, ExtendAllBy } from "./bulk-extensions.tsx"
 
 const states = ["active", "expired"] as const
 
@@ -107,9 +108,11 @@ export const MembersScreen = ({ project }: Props) => {
   )
   const mayExtendAll = useMay("client")
   const mayGrant = useMay("operator")
+  const [changes, setChanges] = useState(0)
   const reload = () => {
     members.page.reload()
     facts.reload()
+    setChanges((count) => count + 1)
   }
   return (
     <ProjectScreen
@@ -118,6 +121,7 @@ export const MembersScreen = ({ project }: Props) => {
       actions={
         <>
           {mayExtendAll && facts.value && <ExtendAll project={project} onDone={reload} />}
+          {mayExtendAll && facts.value && <ExtendAllBy project={project} onDone={reload} />}
           {mayGrant && facts.value && <Grant project={project} />}
         </>
       }
@@ -176,6 +180,7 @@ export const MembersScreen = ({ project }: Props) => {
           </Table>
         )}
       </Paged>
+      <BulkExtensions key={changes} project={project} onDone={reload} />
     </ProjectScreen>
   )
 }
