@@ -39,6 +39,7 @@ export {
   decodeEndDate,
   formatEndDate,
   lastEndDate,
+  noAdjustment,
   type OrderedEndDate,
   adjust,
   bulkChangeNames,

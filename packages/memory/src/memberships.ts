@@ -35,6 +35,7 @@ import {
   ProjectNotFound,
   type UndoTarget,
   type UserId,
+  adjustmentOf,
   bulkActions,
   completeEvent,
   endDateConflict,
@@ -402,7 +403,14 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
     previewBulkExtension: (projectId, bulk) =>
       Effect.map(projectAndNow(projectId), ({ now, project: { members } }) =>
         members.preview(
-          [...members.log(), { order: members.changes() + 1, change: bulk, isUndone: false }],
+          [
+            ...members.log(),
+            {
+              order: members.changes() + 1,
+              adjustment: adjustmentOf(bulk),
+              isUndone: false,
+            },
+          ],
           now.unix,
         ),
       ),

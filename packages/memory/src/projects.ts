@@ -5,6 +5,7 @@ import {
   type OrderedEndDate,
   lastEndDate,
   mostBulkExtensions,
+  noAdjustment,
   mostExamples,
 } from "@tenure/core/internal"
 import {
@@ -25,7 +26,9 @@ import {
   type StoredWebhook,
   type UserId,
   type WebhookId,
+  adjustmentOf,
   changesOfUser,
+  composeAdjustments,
   composeLog,
   effectiveEndDate,
 } from "@tenure/core/store"
@@ -41,7 +44,8 @@ export interface Watched {
 
 /** A bulk extension that can be undone. */
 interface OpenBulkExtension extends LoggedBulkExtension {
-  readonly id: EventId
+  /** `undefined` for several that are one now. */
+  readonly id: EventId | undefined
 }
 
 /** A project's members. */
@@ -97,6 +101,31 @@ const makeMembers = (): Members => {
     composed = composeLog(log)
   }
 
+  /** Makes one of two bulk extensions if nothing has changed between them. */
+  const join = (
+    joined: ReadonlyArray<OpenBulkExtension>,
+    next: OpenBulkExtension,
+  ): ReadonlyArray<OpenBulkExtension> => {
+    const before = joined.at(-1)
+    if (before === undefined || before.order + 1 < next.order) return [...joined, next]
+    const [first, second] = [before, next].map(({ adjustment, isUndone }) =>
+      isUndone ? noAdjustment : adjustment,
+    )
+    const adjustment = composeAdjustments(first ?? noAdjustment, second ?? noAdjustment)
+    return [
+      ...joined.slice(0, -1),
+      { id: undefined, order: next.order, adjustment, isUndone: false },
+    ]
+  }
+
+  /** Has no more bulk extensions than can be undone. */
+  const shorten = (): void => {
+    const newest = log.slice(-mostBulkExtensions / 2)
+    const joined = log.slice(0, -newest.length).reduce(join, [])
+    if (joined.length > mostBulkExtensions / 2) settle(joined)
+    else setLog([...joined, ...newest])
+  }
+
   /** Makes the oldest bulk extensions part of the members' own dates. */
   const settle = (settled: ReadonlyArray<OpenBulkExtension>): void => {
     const { order } = settled.at(-1) ?? { order: 0 }
@@ -106,7 +135,7 @@ const makeMembers = (): Members => {
         member.placed = { endDate: effectiveEndDate(oldest, member.placed), order }
       }
     }
-    setLog(log.slice(settled.length))
+    setLog(log.slice(-mostBulkExtensions / 2))
   }
 
   const sortedIds = (): ReadonlyArray<UserId> => {
@@ -144,8 +173,9 @@ const makeMembers = (): Members => {
     },
     watched: (userId) => members.get(userId),
     extendAll: (id, change) => {
-      setLog([...log, { id, change, order: ++changes, isUndone: false }])
-      if (log.length > mostBulkExtensions) settle(log.slice(0, mostBulkExtensions / 2))
+      const adjustment = adjustmentOf(change)
+      setLog([...log, { id, adjustment, order: ++changes, isUndone: false }])
+      if (log.length > mostBulkExtensions) shorten()
     },
     undo: (id) => {
       changes++

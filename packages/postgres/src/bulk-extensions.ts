@@ -21,6 +21,7 @@ import {
   type Undo,
   type UndoTarget,
   UserId,
+  adjustmentOf,
   bulkActions,
   composeLog,
 } from "@tenure/core/store"
@@ -172,7 +173,8 @@ export const undoFailure = (
  */
 const listBulkExtensions = (schema: string): string => `
   SELECT b.id, b.seq, b.mode, b.state, ${millisOf("b.end_date")} AS end_date,
-         ${wholeMillisOf("b.extend_by")} AS extend_by, ${millisOf("b.at")} AS at, b.request_id, b.key_id,
+         ${wholeMillisOf("b.extend_by")} AS extend_by,
+         ${wholeMillisOf("b.own_addition")} AS own_addition, ${millisOf("b.own_minimum")} AS own_minimum, ${millisOf("b.at")} AS at, b.request_id, b.key_id,
          b.reason, b.total, ${millisOf("b.undone_at")} AS undone_at, b.undone_request_id, b.undone_key_id
   FROM ${schema}.projects p
   LEFT JOIN LATERAL (
@@ -194,6 +196,9 @@ interface BulkExtensionRow {
   readonly state: "open" | "settling" | "settled"
   readonly end_date: Integer | null
   readonly extend_by: Integer | null
+  /** What it makes of an end date, after those that were joined with it. */
+  readonly own_addition: Integer | null
+  readonly own_minimum: Integer | null
   readonly at: Integer
   readonly request_id: string | null
   readonly key_id: string | null
@@ -322,7 +327,10 @@ const isKept = (row: BulkExtensionRow): row is KeptRow => row.id !== null && row
 
 const toLogged = (row: KeptRow): LoggedBulkExtension => ({
   order: Number(row.seq),
-  change: changeOf(row),
+  adjustment: {
+    addition: row.own_addition === null ? undefined : Millis(Number(row.own_addition)),
+    minimum: row.own_minimum === null ? undefined : EndDate(Number(row.own_minimum)),
+  },
   isUndone: row.undone_at !== null,
 })
 
@@ -383,7 +391,14 @@ export const makeBulkExtensions = ({
     previewBulkExtension: Effect.fnUntraced(function* (projectId, change) {
       const rows = yield* list(projectId, undefined, mostListed)
       const log = rows.filter(isKept).toReversed().map(toLogged)
-      return yield* preview(projectId, [...log, { order: nextOrder, change, isUndone: false }])
+      return yield* preview(projectId, [
+        ...log,
+        {
+          order: nextOrder,
+          adjustment: adjustmentOf(change),
+          isUndone: false,
+        },
+      ])
     }),
 
     previewUndo: Effect.fnUntraced(function* (projectId, target) {

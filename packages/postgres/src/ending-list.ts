@@ -181,7 +181,7 @@ export const walkByEndDate = (schema: string): string => `
     ) g
     LEFT JOIN LATERAL (
       SELECT b.seq, b.addition, b.minimum FROM ${schema}.bulk_extensions b
-      WHERE b.project_number = p.number AND b.seq > g.seq ORDER BY b.seq LIMIT 1
+      WHERE b.project_number = p.number AND b.seq > g.seq AND b.state <> 'settled' ORDER BY b.seq LIMIT 1
     ) b ON true
   ),
   -- Each generation without and with those who have ended. Of these, only those count that end after now.

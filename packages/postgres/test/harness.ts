@@ -118,7 +118,7 @@ export const harnessOn = (
           `UPDATE ${schema}.memberships SET end_date = end_date - ${millis} * interval '1 millisecond',
          next_check_at = next_check_at - ${millis} * interval '1 millisecond', ending_lower_bound = ending_lower_bound - ${millis} * interval '1 millisecond', announced_end = announced_end - ${millis} * interval '1 millisecond'`,
           `UPDATE ${schema}.projects SET bulk_changed_at = bulk_changed_at - ${millis} * interval '1 millisecond', next_check_at = next_check_at - ${millis} * interval '1 millisecond'`,
-          `UPDATE ${schema}.bulk_extensions SET at = at - ${millis} * interval '1 millisecond', end_date = end_date - ${millis} * interval '1 millisecond', minimum = minimum - ${millis} * interval '1 millisecond'`,
+          `UPDATE ${schema}.bulk_extensions SET at = at - ${millis} * interval '1 millisecond', end_date = end_date - ${millis} * interval '1 millisecond', minimum = minimum - ${millis} * interval '1 millisecond', own_minimum = own_minimum - ${millis} * interval '1 millisecond'`,
           `UPDATE ${schema}.expiry_settings SET since = since - ${millis} * interval '1 millisecond'`,
         ]),
       ),

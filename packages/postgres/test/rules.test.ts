@@ -19,6 +19,7 @@ import {
   Millis,
   ProjectId,
   UserId,
+  adjustmentOf,
   bucketPolicy,
   clampConcurrency,
   composeLog,
@@ -89,7 +90,11 @@ const bulkSeq = (index: number): number => 2 * index
 
 const projects = fc.sample(project, { numRuns: 1000, seed }).map(({ bulk, own }, index) => ({
   number: index + 1,
-  bulk: bulk.map((one, place) => ({ ...one, order: bulkSeq(place + 1) })),
+  bulk: bulk.map((one, place) => ({
+    ...one,
+    adjustment: adjustmentOf(one.change),
+    order: bulkSeq(place + 1),
+  })),
   own: own.map(({ after, by, endDate }) => ({ endDate, order: bulkSeq(after) + by })),
 }))
 

@@ -176,7 +176,7 @@ export interface Adjustment {
 }
 
 /** Changes no date. */
-const noAdjustment: Adjustment = { addition: Millis(0), minimum: undefined }
+export const noAdjustment: Adjustment = { addition: Millis(0), minimum: undefined }
 
 /** Returns what a bulk extension makes of end dates. */
 export const adjustmentOf = (change: BulkChange): Adjustment => {
@@ -214,7 +214,7 @@ export const composeAdjustments = (first: Adjustment, second: Adjustment): Adjus
 export interface LoggedBulkExtension {
   /** Its sequence number in the project: the greater number is later. */
   readonly order: number
-  readonly change: BulkChange
+  readonly adjustment: Adjustment
   readonly isUndone: boolean
 }
 
@@ -230,8 +230,8 @@ export const composeLog = (
   let later = noAdjustment
   return log
     .toReversed()
-    .map(({ change, isUndone, order }) => {
-      if (!isUndone) later = composeAdjustments(adjustmentOf(change), later)
+    .map(({ adjustment, isUndone, order }) => {
+      if (!isUndone) later = composeAdjustments(adjustment, later)
       return { order, ...later }
     })
     .toReversed()

@@ -78,7 +78,7 @@ describe("a log", () => {
   it("gives each member the date that all changes but the undone ones give, in their order", () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
-        let log: Array<LoggedBulkExtension> = []
+        let log: Array<LoggedBulkExtension & { readonly change: BulkChange }> = []
         const own = new Map<number, OrderedEndDate>()
         for (const [order, one] of steps.entries()) {
           switch (one._tag) {
@@ -86,7 +86,12 @@ describe("a log", () => {
               own.set(one.user, { endDate: one.date, order })
               break
             case "Bulk":
-              log.push({ order, change: one.change, isUndone: false })
+              log.push({
+                order,
+                change: one.change,
+                adjustment: adjustmentOf(one.change),
+                isUndone: false,
+              })
               break
             case "Undo": {
               const undone = log[one.which % Math.max(1, log.length)]

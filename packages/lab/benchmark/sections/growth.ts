@@ -95,6 +95,18 @@ const bulkExtensions: ReadonlyArray<Operation> = bulkModes.map((mode) => ({
     tenure.memberships.extendAll({ projectId: projectOf(below(projects)), endDate, mode }, origin),
 }))
 
+const bulkByDuration: Operation = {
+  name: "bulk extension (extendBy) and undoing it",
+  perform: async ({ projects, tenure }) => {
+    const projectId = projectOf(below(projects))
+    const idempotencyKey = crypto.randomUUID()
+    await tenure.memberships.extendAll({ projectId, by: "PT1S", idempotencyKey }, origin)
+    const [newest] = await tenure.memberships.bulkExtensions({ projectId, limit: 1 })
+    if (newest === undefined) throw new Error("no bulk extension")
+    await tenure.memberships.undoBulkExtension({ projectId, id: newest.id }, origin)
+  },
+}
+
 const contestantOf = ({ perform }: Operation, filled: Filled, concurrency: number): Contestant => ({
   name: "",
   run: (seconds) => loops(concurrency, seconds, () => perform(filled)),
@@ -188,7 +200,7 @@ export const growth: Section = {
       found.push(
         ...(await growMemberships([extension], place, "projects", byProjects, settings)),
         ...(await growMemberships(
-          [extension, ...bulkExtensions],
+          [extension, ...bulkExtensions, bulkByDuration],
           place,
           "memberships",
           byMembers,

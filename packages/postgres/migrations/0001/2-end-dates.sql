@@ -35,10 +35,13 @@ CREATE TABLE tenure.bulk_extensions (
   mode              text NOT NULL CHECK (mode IN ('set', 'never_shorten', 'extend_by')),
   end_date          timestamptz,
   extend_by         interval,
-  -- What it and all later ones that are not undone make of an end date together.
+  -- What it makes of an end date: nothing once it is undone. After those that were joined with it.
+  own_addition      interval,
+  own_minimum       timestamptz,
+  -- What it and all later ones make of an end date together.
   addition          interval,
   minimum           timestamptz,
-  -- A settled one is part of the members' own dates. One that is settling cannot be undone any more.
+  -- A settled one is part of the members' own dates, or joined with the next one. One that is settling cannot be undone.
   state             text NOT NULL DEFAULT 'open' CHECK (state IN ('open', 'settling', 'settled')),
   at                timestamptz NOT NULL,
   request_id        text,
@@ -50,9 +53,13 @@ CREATE TABLE tenure.bulk_extensions (
   undone_key_id     text,
   -- Members up to this user id have it in their own dates, and all before it.
   settled_to        text COLLATE "C" NOT NULL DEFAULT '',
+  made_in           xid8 NOT NULL DEFAULT pg_current_xact_id(),
   PRIMARY KEY (project_number, seq),
   CHECK ((mode = 'extend_by') = (extend_by IS NOT NULL) AND (mode = 'extend_by') = (end_date IS NULL))
 );
+
+-- Those that end dates follow from.
+CREATE INDEX bulk_extensions_kept ON tenure.bulk_extensions (project_number, seq) WHERE state <> 'settled';
 
 CREATE INDEX bulk_extensions_settling ON tenure.bulk_extensions (project_number, seq) WHERE state = 'settling';
 
@@ -77,8 +84,45 @@ RETURNS timestamptz LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
   RETURN (
     SELECT tenure.adjusted_end_date(own_date, b.addition, b.minimum) FROM tenure.bulk_extensions b
-    WHERE b.project_number = of_project AND b.seq > own_seq ORDER BY b.seq LIMIT 1
+    WHERE b.project_number = of_project AND b.seq > own_seq AND b.state <> 'settled' ORDER BY b.seq LIMIT 1
   );
+END $$;
+
+-- Joins settling bulk extensions of a project with the next one if nobody's date was set between them: then they are one
+-- for every member. Audit rows say so, as long as that of the first one is there, and no transaction is open that may
+-- have begun before the second.
+CREATE FUNCTION tenure.join_bulk_extensions(of_project bigint) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+  one tenure.bulk_extensions;
+  next tenure.bulk_extensions;
+BEGIN
+  FOR next IN
+    SELECT * FROM tenure.bulk_extensions b WHERE b.project_number = of_project AND b.state = 'settling' ORDER BY b.seq
+  LOOP
+    IF one.seq IS NOT NULL AND next.made_in < pg_snapshot_xmin(pg_current_snapshot())
+      AND EXISTS (
+        SELECT FROM tenure.audit a
+        WHERE a.project_number = of_project AND a.seq = one.seq / 100000 AND a.subject = one.id::text
+      )
+      AND NOT EXISTS (
+        SELECT FROM tenure.audit a
+        WHERE a.project_number = of_project AND a.seq >= one.seq / 100000 AND a.seq < next.seq / 100000
+          AND a.action IN ('granted', 'imported', 'extended')
+      )
+    THEN
+      next.own_minimum := tenure.adjusted_end_date(one.own_minimum, next.own_addition, next.own_minimum);
+      next.own_addition := one.own_addition + next.own_addition;
+      UPDATE tenure.bulk_extensions b SET state = 'settled'
+      WHERE b.project_number = of_project AND b.seq = one.seq;
+      UPDATE tenure.bulk_extensions b
+      SET own_addition = next.own_addition, own_minimum = next.own_minimum,
+          addition = one.addition, minimum = one.minimum
+      WHERE b.project_number = of_project AND b.seq = next.seq;
+      next.addition := one.addition;
+      next.minimum := one.minimum;
+    END IF;
+    one := next;
+  END LOOP;
 END $$;
 
 -- Adds a bulk extension, and composes it onto those before. If more than 64 are open, all but the newest 32 are to be
@@ -95,14 +139,16 @@ BEGIN
       minimum = tenure.adjusted_end_date(b.minimum, new_addition, new_end_date)
   WHERE b.project_number = of_project AND b.state <> 'settled';
   INSERT INTO tenure.bulk_extensions
-    (project_number, seq, id, mode, end_date, extend_by, addition, minimum, at, request_id, key_id, reason, total)
-  VALUES (of_project, new_seq, new_id, new_mode, new_end_date, new_extend_by, new_addition, new_end_date, made_at,
-          new_request_id, new_key_id, new_reason, members);
+    (project_number, seq, id, mode, end_date, extend_by, own_addition, own_minimum, addition, minimum,
+     at, request_id, key_id, reason, total)
+  VALUES (of_project, new_seq, new_id, new_mode, new_end_date, new_extend_by, new_addition, new_end_date,
+          new_addition, new_end_date, made_at, new_request_id, new_key_id, new_reason, members);
   IF 64 < (SELECT count(*) FROM tenure.bulk_extensions b WHERE b.project_number = of_project AND b.state = 'open') THEN
     UPDATE tenure.bulk_extensions b SET state = 'settling'
     WHERE b.project_number = of_project AND b.state = 'open' AND b.seq < (
       SELECT o.seq FROM tenure.bulk_extensions o WHERE o.project_number = of_project ORDER BY o.seq DESC OFFSET 31 LIMIT 1
     );
+    PERFORM tenure.join_bulk_extensions(of_project);
   END IF;
 END $$;
 
@@ -122,17 +168,15 @@ BEGIN
   IF one.undone_at IS NOT NULL THEN RETURN 'undone before'; END IF;
   IF one.state <> 'open' OR one.at <= made_after THEN RETURN 'settled'; END IF;
   UPDATE tenure.bulk_extensions b
-  SET undone_at = undone_time, undone_request_id = by_request_id, undone_key_id = by_key_id
+  SET undone_at = undone_time, undone_request_id = by_request_id, undone_key_id = by_key_id,
+      own_addition = interval '0', own_minimum = NULL
   WHERE b.project_number = of_project AND b.seq = one.seq;
   FOR one IN
     SELECT * FROM tenure.bulk_extensions b WHERE b.project_number = of_project AND b.state <> 'settled'
     ORDER BY b.seq DESC
   LOOP
-    IF one.undone_at IS NULL THEN
-      later_minimum := tenure.adjusted_end_date(one.end_date, later_addition, later_minimum);
-      later_addition := later_addition +
-        CASE one.mode WHEN 'never_shorten' THEN interval '0' ELSE one.extend_by END;
-    END IF;
+    later_minimum := tenure.adjusted_end_date(one.own_minimum, later_addition, later_minimum);
+    later_addition := one.own_addition + later_addition;
     UPDATE tenure.bulk_extensions b SET addition = later_addition, minimum = later_minimum
     WHERE b.project_number = of_project AND b.seq = one.seq;
   END LOOP;
@@ -163,10 +207,8 @@ BEGIN
     SELECT * FROM tenure.bulk_extensions b WHERE b.project_number = newest.project_number AND b.state = 'settling'
     ORDER BY b.seq DESC
   LOOP
-    IF one.undone_at IS NULL THEN
-      minimum := tenure.adjusted_end_date(one.end_date, addition, minimum);
-      addition := addition + CASE one.mode WHEN 'never_shorten' THEN interval '0' ELSE one.extend_by END;
-    END IF;
+    minimum := tenure.adjusted_end_date(one.own_minimum, addition, minimum);
+    addition := one.own_addition + addition;
     seqs := one.seq || seqs;
     additions := addition || additions;
     minimums := minimum || minimums;
@@ -255,7 +297,7 @@ WHERE ending_generation IS NOT NULL;
 CREATE VIEW tenure.memberships_current AS
 SELECT p.id AS project_id, m.user_id, tenure.effective_end_date(m.end_date, m.seq, p.bulk_seq, (
     SELECT tenure.adjusted_end_date(m.end_date, b.addition, b.minimum) FROM tenure.bulk_extensions b
-    WHERE b.project_number = m.project_number AND b.seq > m.seq ORDER BY b.seq LIMIT 1
+    WHERE b.project_number = m.project_number AND b.seq > m.seq AND b.state <> 'settled' ORDER BY b.seq LIMIT 1
   )) AS end_date
 FROM tenure.memberships m
 JOIN tenure.projects p ON p.number = m.project_number;

@@ -161,7 +161,7 @@ export const effectiveEndDateSql = (schema: string): string =>
     schema,
     `(
     SELECT ${schema}.adjusted_end_date(m.end_date, b.addition, b.minimum) FROM ${schema}.bulk_extensions b
-    WHERE b.project_number = m.project_number AND b.seq > m.seq ORDER BY b.seq LIMIT 1
+    WHERE b.project_number = m.project_number AND b.seq > m.seq AND b.state <> 'settled' ORDER BY b.seq LIMIT 1
   )`,
   )
 

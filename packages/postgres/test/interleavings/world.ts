@@ -310,7 +310,7 @@ export const makeWorld = async (
         UPDATE projects SET bulk_changed_at = bulk_changed_at - ${millis} * ${millisecond},
           next_check_at = next_check_at - ${millis} * ${millisecond};
         UPDATE bulk_extensions SET at = at - ${millis} * ${millisecond}, end_date = end_date - ${millis} * ${millisecond},
-          minimum = minimum - ${millis} * ${millisecond};
+          minimum = minimum - ${millis} * ${millisecond}, own_minimum = own_minimum - ${millis} * ${millisecond};
       END $$`),
     end: async () => {
       await Promise.all([first.dispose(), second.dispose()])

@@ -355,6 +355,12 @@ const undoTests = ({ describe, test }: StoreTests): void => {
         const ids: Array<EventId> = []
         for (let count = 0; count < 100; count++) ids.push(yield* extendAll(byDays(1)))
         expect(yield* endDateOf(u1)).toBe(later(in2027, 100))
+        expect(yield* store.previewBulkExtension(p1, byDays(1))).toMatchObject({
+          examples: [
+            { userId: u1, endDate: later(in2027, 100), wouldEnd: later(in2027, 101) },
+            { userId: u2, endDate: later(in2029, 100), wouldEnd: later(in2029, 101) },
+          ],
+        })
         for (const id of ids.slice(-32)) yield* undo(id)
         expect(yield* endDateOf(u1)).toBe(later(in2027, 68))
         yield* store.extend({ ...change(p1), userId: u2, endDate: in2028 })
