@@ -164,6 +164,7 @@ describe.skipIf(path === undefined)(
             .getByRole("link")
             .first()
             .click()
+          await page.waitForURL(/events\/[0-9a-f-]{36}/)
           await button(page, "Show data").click()
           await page.locator("summary", { hasText: "failed" }).first().click()
           await says(page, "Attempt (UTC)")
