@@ -99,7 +99,8 @@ BEGIN
   FOR next IN
     SELECT * FROM tenure.bulk_extensions b WHERE b.project_number = of_project AND b.state = 'settling' ORDER BY b.seq
   LOOP
-    IF one.seq IS NOT NULL AND next.made_in < pg_snapshot_xmin(pg_current_snapshot())
+    -- No member has it in the own date yet.
+    IF one.seq IS NOT NULL AND one.settled_to = '' AND next.made_in < pg_snapshot_xmin(pg_current_snapshot())
       AND EXISTS (
         SELECT FROM tenure.audit a
         WHERE a.project_number = of_project AND a.seq = one.seq / 100000 AND a.subject = one.id::text
@@ -200,8 +201,12 @@ DECLARE
   stopped_at text;
 BEGIN
   IF NOT pg_try_advisory_xact_lock(hashtextextended('tenure.bulk_extensions', 0)) THEN RETURN; END IF;
-  SELECT * INTO newest FROM tenure.bulk_extensions b WHERE b.state = 'settling'
-  ORDER BY b.project_number, b.seq DESC LIMIT 1;
+  SELECT * INTO newest FROM tenure.bulk_extensions b WHERE b.state = 'settling' ORDER BY b.project_number LIMIT 1;
+  IF NOT FOUND THEN RETURN; END IF;
+  -- Nobody joins them meanwhile.
+  PERFORM FROM tenure.projects p WHERE p.number = newest.project_number FOR NO KEY UPDATE;
+  SELECT * INTO newest FROM tenure.bulk_extensions b
+  WHERE b.project_number = newest.project_number AND b.state = 'settling' ORDER BY b.seq DESC LIMIT 1;
   IF NOT FOUND THEN RETURN; END IF;
   FOR one IN
     SELECT * FROM tenure.bulk_extensions b WHERE b.project_number = newest.project_number AND b.state = 'settling'
