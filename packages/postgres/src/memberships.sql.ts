@@ -86,16 +86,23 @@ const newEndingColumns = (endDate: string): string => `
   CASE WHEN p.ending_backfilled_to IS NOT NULL THEN ${endDate} END`
 
 /**
- * Assignments for a membership `m` that is given an end date. One that postpones the end changes no column that
- * an index has, unless the date before was that of a bulk extension or had come.
+ * The values of `ending_generation` and `ending_lower_bound` of a membership `m` that is given an end date. One that
+ * postpones the end changes no column that an index has, unless the date before was that of a bulk extension or had
+ * come. NULL in both arguments leaves them as they are.
  *
  * @param seq - an expression for the bulk_seq of the project
  */
-const updateEndingColumns = (seq: string, endDate: string): string => `
-  ending_generation = CASE WHEN m.ending_generation < ${seq} THEN ${seq} ELSE m.ending_generation END,
-  ending_lower_bound =
-    CASE WHEN m.ending_generation IS NOT NULL
-    THEN least(CASE WHEN m.ending_generation < ${seq} THEN NULL ELSE m.ending_lower_bound END, ${endDate}) END`
+const endingColumns = (seq: string, endDate: string) => ({
+  generation: `CASE WHEN m.ending_generation < ${seq} THEN ${seq} ELSE m.ending_generation END`,
+  lowerBound: `CASE WHEN m.ending_generation IS NOT NULL
+    THEN least(CASE WHEN m.ending_generation < ${seq} THEN NULL ELSE m.ending_lower_bound END, ${endDate}) END`,
+})
+
+/** The assignments of these values. */
+const updateEndingColumns = (seq: string, endDate: string): string => {
+  const { generation, lowerBound } = endingColumns(seq, endDate)
+  return `ending_generation = ${generation}, ending_lower_bound = ${lowerBound}`
+}
 
 /**
  * The common table expression `granted`: it creates the memberships of `asked`, or sets their end dates.
@@ -150,13 +157,20 @@ interface Form {
   readonly asked: string
   /** The common table expression `project`. */
   readonly project: string
-  /** Expressions for the dates of a membership `m` before and after a change `p`. */
-  readonly before: string
-  readonly after: string
+  /** What a change `p` makes of a membership `m`. */
+  readonly assignments: string
 }
 
+/** What an extension `p` makes of a membership `m`. */
+const extended = (schema: string, count?: string): string => `
+  end_date = p.to_date,
+  seq = ${nextSeq(schema, lastSeq, "p", count)},
+  next_check_at = least(m.next_check_at, ${nextCheckOf(schema, "p.to_date")}),
+  ${updateEndingColumns("p.bulk_seq", "p.to_date")},
+  previous_end_date = ${effectiveEndDateSql(schema)}`
+
 /** Common table expressions up to `found`: the memberships that exist. */
-const finding = (schema: string, { after, asked, before, project }: Form): string => `
+const finding = (schema: string, { asked, assignments, project }: Form): string => `
   WITH ${asked},
   ${project},
   placed AS MATERIALIZED (
@@ -168,11 +182,7 @@ const finding = (schema: string, { after, asked, before, project }: Form): strin
   ),
   found AS (
     UPDATE ${schema}.memberships m
-    SET end_date = ${after},
-        seq = ${nextSeq(schema, lastSeq, "p")},
-        next_check_at = least(m.next_check_at, ${nextCheckOf(schema, "p.to_date")}),
-        ${updateEndingColumns("p.bulk_seq", after)},
-        previous_end_date = ${before}
+    SET ${assignments}
     -- Both columns come from one table, so that the index finds each membership, whatever is known of
     -- how many a project has.
     FROM placed p
@@ -191,8 +201,7 @@ export const extend = (schema: string, once: KeyClauseOfEach): string => `
   ${finding(schema, {
     asked: requestedOfEach(once),
     project: `project AS NOT MATERIALIZED (SELECT * FROM ${schema}.projects)`,
-    before: effectiveEndDateSql(schema),
-    after: "p.to_date",
+    assignments: extended(schema),
   })},
   ${auditAndPublish(schema, "found", "extended")}${once.keeping("found")}
   SELECT n::integer, seq, (SELECT count(*) FROM delivered)::integer AS deliveries FROM found
@@ -215,11 +224,7 @@ export const extendInOrder = (schema: string, once: KeyClauseOfEach): string => 
   ),
   written AS (
     UPDATE ${schema}.memberships m
-    SET end_date = p.to_date,
-        seq = ${nextSeq(schema, lastSeq, "p", "p.steps")},
-        next_check_at = least(m.next_check_at, ${nextCheckOf(schema, "p.to_date")}),
-        ${updateEndingColumns("p.bulk_seq", "p.to_date")},
-        previous_end_date = ${effectiveEndDateSql(schema)}
+    SET ${extended(schema, "p.steps")}
     FROM placed p
     WHERE m.project_number = p.project_number AND m.user_id = p.user_id AND p.step = p.steps
     RETURNING p.project_number, p.user_id, m.seq, m.previous_end_date
@@ -232,19 +237,21 @@ export const extendInOrder = (schema: string, once: KeyClauseOfEach): string => 
   SELECT n::integer, seq, (SELECT count(*) FROM delivered)::integer AS deliveries FROM found
 `
 
-/**
- * The end date afterwards: that which is asked for, or the one that there is if it is not the expected one, or
- * later and to be kept. Each effective date in a statement is a plan of its own that every execution prepares, so
- * this has only one.
- */
-const dateAfter = (schema: string): string =>
-  `greatest(
-     coalesce(
-       nullif(${effectiveDateLocked(schema)}, p.expected_date),
-       CASE WHEN p.keeps_later THEN greatest(p.to_date, p.expected_date) ELSE p.to_date END
-     ),
-     CASE WHEN p.expected_date IS NULL THEN p.to_date END
-   )`
+/** The same if the membership has the date that is expected, and does not end later if that is to be kept. */
+const extendedIf = (schema: string): string => {
+  const { generation, lowerBound } = endingColumns("made.bulk_seq", "made.to_date")
+  return `(end_date, seq, next_check_at, ending_generation, ending_lower_bound, previous_end_date) = (
+    SELECT coalesce(made.to_date, m.end_date),
+           CASE WHEN made.to_date IS NULL THEN m.seq ELSE ${nextSeq(schema, lastSeq, "p")} END,
+           least(m.next_check_at, ${nextCheckOf(schema, "made.to_date")}), ${generation}, ${lowerBound},
+           before.end_date
+    FROM (SELECT ${effectiveDateLocked(schema)} AS end_date OFFSET 0) before
+    LEFT JOIN LATERAL (
+      SELECT p.to_date, p.bulk_seq
+      WHERE (before.end_date <> p.expected_date) IS NOT TRUE AND NOT (p.keeps_later AND before.end_date > p.to_date)
+    ) made ON true
+  )`
+}
 
 const laterDate = `CASE WHEN ends_later THEN ${millisOf("from_date")}::text ELSE '' END`
 
@@ -256,8 +263,8 @@ const laterDate = `CASE WHEN ends_later THEN ${millisOf("from_date")}::text ELSE
  * It locks the projects: a date that is compared holds until the change is committed, and no bulk extension
  * replaces it in between.
  *
- * A membership that is left, or has another date than is expected, is set to the date that it has. So it is locked,
- * and its date is the current one even if other transactions have changed it since the statement began.
+ * A membership that is left, or has another date than is expected, is written as it is. So it is locked, and its date
+ * is the current one even if other transactions have changed it since the statement began.
  */
 export const extendIf = (schema: string, once: KeyClauseOfEach): string => `
   ${finding(schema, {
@@ -266,8 +273,7 @@ export const extendIf = (schema: string, once: KeyClauseOfEach): string => `
       columns: ", expected_date, keeps_later",
     }),
     project: lockedProjects(schema),
-    before: effectiveDateLocked(schema),
-    after: dateAfter(schema),
+    assignments: extendedIf(schema),
   })},
   answered AS (
     SELECT *, keeps_later AND from_date > to_date AS ends_later

@@ -115,7 +115,7 @@ const lengthen = (userId: UserId, endDate: EndDate): Command =>
     const outcome = await run((store) => tagOf(store.extend(extension)))
     const current = datesOf(ledger).get(userId)
     expect(outcome).toBe(current === undefined ? "MembershipNotFound" : "done")
-    if (current !== undefined && current < endDate) ledger.push({ _tag: "Own", userId, endDate })
+    if (current !== undefined && current <= endDate) ledger.push({ _tag: "Own", userId, endDate })
   })
 
 const extendAll = (bulk: BulkChange): Command =>
@@ -207,7 +207,7 @@ const commands = fc.commands(
       .tuple(fc.option(users, { nil: undefined }), fc.integer({ min: 1, max: 3 }))
       .map((args) => list(...args)),
   ],
-  { maxCommands: 60 },
+  { maxCommands: 60, size: "+1" },
 )
 
 /** Declares the tests. */

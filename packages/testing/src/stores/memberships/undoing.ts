@@ -247,6 +247,19 @@ const undoTests = ({ describe, test }: StoreTests): void => {
         expect(yield* endDateOf(u3)).toBe(in2028)
       }))
 
+    test("restores a date that later requests left as it was", () =>
+      Effect.gen(function* () {
+        const store = yield* prepared
+        const id = yield* extendAll(setTo(in2029))
+        const extension = { ...change(p1), userId: u1, endDate: in2028 }
+        const stale = store.extend({ ...extension, expectedEndDate: in2027 })
+        expect(yield* failureOf(stale)).toBe("EndDateConflict")
+        yield* store.extend({ ...extension, ...change(p1), mode: "neverShorten" })
+        expect(yield* endDateOf(u1)).toBe(in2029)
+        yield* undo(id)
+        expect(yield* endDateOf(u1)).toBe(in2027)
+      }))
+
     test("can be seen before it is made", () =>
       Effect.gen(function* () {
         const store = yield* prepared
