@@ -6,6 +6,7 @@ import type { KindName } from "./kinds.ts"
 export type Action =
   | "extend"
   | "extendAll"
+  | "undo"
   | "grant"
   | "end"
   | "import"
@@ -40,6 +41,8 @@ export interface Operation {
   readonly members?: ReadonlyArray<Dated> | undefined
   /** Whether a bulk extension leaves later dates as they are. */
   readonly isNeverShortening?: boolean | undefined
+  /** By how much a bulk extension extends, in milliseconds. */
+  readonly extendBy?: number | undefined
   /** The end date that an extension expects. */
   readonly expectedEndDate?: number | undefined
   /** The end date that was found in place of the expected one. */
@@ -192,6 +195,10 @@ export interface AuditRow {
   readonly action: string
   readonly from: number | undefined
   readonly to: number | undefined
+  /** By how much a bulk extension has extended, in milliseconds. */
+  readonly extendBy?: number | undefined
+  /** The id of the bulk extension that was made or undone. */
+  readonly bulkExtensionId?: string | undefined
   readonly requestId: string | undefined
 }
 

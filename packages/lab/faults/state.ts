@@ -18,6 +18,8 @@ interface Audit {
   readonly action: string
   readonly from_date: number | null
   readonly to_date: number | null
+  readonly extend_by: number | null
+  readonly subject: string | null
   readonly request_id: string | null
 }
 
@@ -49,9 +51,10 @@ export const readState = async ({ query }: Session): Promise<State> => {
     `SELECT project_id, user_id, ${millis("end_date")} FROM tenure.memberships_current`,
   )
   const audit = await query<Audit>(
-    `SELECT p.id AS project_id, user_id, action, ${millis("from_date")}, ${millis("to_date")}, request_id
+    `SELECT p.id AS project_id, user_id, action, ${millis("from_date")}, ${millis("to_date")},
+            ${millis("extend_by")}, subject, request_id
      FROM tenure.audit a JOIN tenure.projects p ON p.number = a.project_number
-     WHERE subject IS NULL ORDER BY a.seq, a.id`,
+     WHERE subject IS NULL OR action LIKE 'bulk\\_%' ORDER BY a.seq, a.id`,
   )
   const events = await query<Event>(
     `SELECT e.id, p.id AS project_id, type, body
@@ -78,6 +81,8 @@ export const readState = async ({ query }: Session): Promise<State> => {
       action: row.action,
       from: row.from_date === null ? undefined : Math.round(row.from_date),
       to: row.to_date === null ? undefined : Math.round(row.to_date),
+      extendBy: row.extend_by === null ? undefined : Math.round(row.extend_by),
+      bulkExtensionId: row.subject ?? undefined,
       requestId: row.request_id ?? undefined,
     })),
     events: events.map(({ body, id, project_id: projectId, type }) => ({

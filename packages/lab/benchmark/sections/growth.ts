@@ -78,6 +78,8 @@ const origin = {
 /** What is done, and how. */
 interface Operation {
   readonly name: string
+  /** Whether one is done after the other. */
+  readonly isAlone?: true
   readonly perform: (filled: Filled) => Promise<unknown>
 }
 
@@ -97,6 +99,7 @@ const bulkExtensions: ReadonlyArray<Operation> = bulkModes.map((mode) => ({
 
 const bulkByDuration: Operation = {
   name: "bulk extension (extendBy) and undoing it",
+  isAlone: true,
   perform: async ({ projects, tenure }) => {
     const projectId = projectOf(below(projects))
     const idempotencyKey = crypto.randomUUID()
@@ -107,9 +110,10 @@ const bulkByDuration: Operation = {
   },
 }
 
-const contestantOf = ({ perform }: Operation, filled: Filled, concurrency: number): Contestant => ({
+const contestantOf = (operation: Operation, filled: Filled, concurrency: number): Contestant => ({
   name: "",
-  run: (seconds) => loops(concurrency, seconds, () => perform(filled)),
+  run: (seconds) =>
+    loops(operation.isAlone ? 1 : concurrency, seconds, () => operation.perform(filled)),
 })
 
 /** Something that grows: its name, and a contestant for each size. */

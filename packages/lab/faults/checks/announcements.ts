@@ -177,10 +177,15 @@ const find = (run: Run): ReadonlyArray<Finding> => {
       }),
     ),
   )
+  // An undo brings a date back, which may have been announced before.
+  const restored = new Set(
+    [...periods].flatMap(([ref, { first }]) => (first.row.action === "bulk_undone" ? [ref] : [])),
+  )
   const unknown = Object.entries(made).flatMap(([ref, all]) => (periods.has(ref) ? [] : all))
   return [
     ...unknown.map((one) => ({ text: `${textOf(one)}, which nobody set`, at: one.at })),
     ...[...periods].flatMap(([ref, period]) => {
+      if (restored.has(ref)) return []
       const all = made[ref] ?? []
       return [...findMissing(run, period, all), ...findWrong(run, period, all)]
     }),

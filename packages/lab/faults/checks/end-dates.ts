@@ -9,6 +9,9 @@ import type { Check, Operation, Run } from "../history.ts"
 import {
   type History,
   type Write,
+  emptyLedger,
+  endDateOf,
+  entered,
   historiesOf,
   isAnnouncement,
   isOfAll,
@@ -132,8 +135,8 @@ const isFree = ({ operation, row }: Write): boolean =>
 
 /**
  * What held before an extension that expects no date, if bulk extensions that follow it in the trail came first: an
- * extension that waits while a bulk extension is made has its place before that. If its date is the later one,
- * the date of the bulk extension has held until then.
+ * extension that waits while a bulk extension is made has its place before that. What the bulk extension made of the
+ * date before has held until then.
  */
 const overtakenBy = (
   order: ReadonlyArray<Write>,
@@ -143,16 +146,16 @@ const overtakenBy = (
   const write = order[index]
   if (write === undefined || !isFree(write) || before.endDate === undefined) return []
   const spans: Array<Span> = []
-  let { endDate, from } = before
+  let ledger = order[index - 1]?.ledger ?? emptyLedger
+  let { from } = before
   for (const [place, next] of order.entries()) {
     if (place <= index) continue
-    const { action, to: date } = next.row
-    if (action === "bulk_lengthened" && date !== undefined) {
+    if (isOfAll(next.row)) {
       if (askedAt(next) > answeredAt(write)) break
-      endDate = Math.max(endDate, date)
+      ledger = entered(ledger, next.row)
       from = Math.max(from, askedAt(next))
-      const after = order.slice(index).filter((one) => one.row.action !== "bulk_lengthened")
-      spans.push({ endDate, from, to: Math.min(...after.map(answeredAt)) })
+      const after = order.slice(index).filter(({ row }) => !isOfAll(row))
+      spans.push({ endDate: endDateOf(ledger), from, to: Math.min(...after.map(answeredAt)) })
     } else if (!isFree(next) && !isAnnouncement(next.row)) break
   }
   return spans

@@ -12,6 +12,8 @@ const typeOf: Readonly<Record<string, string>> = {
   extended: knownEventTypes.extended,
   bulk_extended: knownEventTypes.bulkExtended,
   bulk_lengthened: knownEventTypes.bulkExtended,
+  bulk_extended_by: knownEventTypes.bulkExtended,
+  bulk_undone: knownEventTypes.extensionUndone,
   ended: knownEventTypes.ended,
   expiring: knownEventTypes.expiring,
   expired: knownEventTypes.expired,
@@ -31,6 +33,11 @@ const countBy = <A, K>(items: ReadonlyArray<A>, key: (item: A) => K): ReadonlyMa
 /** Shows a user, unless somebody wanted to erase it: the trail, the event or both may name it then. */
 type Show = (projectId: string, userId: unknown) => string | undefined
 
+const modes: Readonly<Record<string, string>> = {
+  bulk_lengthened: "never_shorten",
+  bulk_extended_by: "extend_by",
+}
+
 /** What an event tells of a change, as text. */
 const tellsOf = (event: StoredEvent, show: Show): string => {
   const {
@@ -48,7 +55,7 @@ const tellsOf = (event: StoredEvent, show: Show): string => {
 /** What the event of a change has to tell. */
 const expectedOf = ({ action, projectId, requestId, to, userId }: AuditRow, show: Show) => {
   const date = to === undefined ? undefined : new Date(to).toISOString()
-  const mode = action === "bulk_lengthened" ? "never_shorten" : undefined
+  const mode = modes[action]
   const isAnnounced = action === "expiring" || action === "expired"
   const id = isAnnounced ? undefined : (requestId ?? null)
   return JSON.stringify([

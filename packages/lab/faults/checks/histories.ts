@@ -12,7 +12,18 @@ export interface Write {
   readonly operation: Operation | undefined
   /** The end date afterwards; `undefined` if the user is no member. */
   readonly after: number | undefined
+  readonly ledger: Ledger
 }
+
+/** What the end date of a member follows from. */
+export interface Ledger {
+  /** The date of the last change of the member alone; `undefined` if the user is no member. */
+  readonly ownDate: number | undefined
+  /** The bulk extensions since then that are not undone. */
+  readonly bulkExtensions: ReadonlyArray<AuditRow>
+}
+
+export const emptyLedger: Ledger = { ownDate: undefined, bulkExtensions: [] }
 
 /** A member, with everything that concerns it, in that order. */
 export interface History {
@@ -26,12 +37,12 @@ export const isAnnouncement = ({ action }: AuditRow): boolean =>
   action === "expiring" || action === "expired"
 
 /** Whether a row is of all memberships of a project. */
-export const isOfAll = ({ action }: AuditRow): boolean =>
-  action === "bulk_extended" || action === "bulk_lengthened"
+export const isOfAll = ({ action }: AuditRow): boolean => action.startsWith("bulk_")
 
 const writes: ReadonlySet<string> = new Set([
   "extend",
   "extendAll",
+  "undo",
   "grant",
   "end",
   "import",
@@ -123,23 +134,43 @@ const sequencesOf = ({ state }: Run): ReadonlyMap<string | undefined, number> =>
     }),
   )
 
-/** The date after a change. */
-const afterOf = (row: AuditRow, before: number | undefined): number | undefined => {
+/** Returns the ledger after a change. */
+export const entered = (ledger: Ledger, row: AuditRow): Ledger => {
+  const { bulkExtensions, ownDate } = ledger
   switch (row.action) {
     case "ended":
     case "person_erased":
-      return undefined
+      return emptyLedger
     case "expiring":
     case "expired":
-      return before
+      return ledger
     case "bulk_extended":
-      return before === undefined ? undefined : row.to
     case "bulk_lengthened":
-      return before === undefined ? undefined : Math.max(before, row.to ?? before)
+    case "bulk_extended_by":
+      return ownDate === undefined ? ledger : { ownDate, bulkExtensions: [...bulkExtensions, row] }
+    case "bulk_undone": {
+      const others = bulkExtensions.filter((one) => one.bulkExtensionId !== row.bulkExtensionId)
+      return { ownDate, bulkExtensions: others }
+    }
     default:
-      return row.to
+      return { ownDate: row.to, bulkExtensions: [] }
   }
 }
+
+const bulkExtended = (date: number, { action, extendBy = 0, to = date }: AuditRow): number => {
+  switch (action) {
+    case "bulk_extended":
+      return to
+    case "bulk_lengthened":
+      return Math.max(date, to)
+    default:
+      return date + extendBy
+  }
+}
+
+/** Returns the end date that follows from a ledger; `undefined` if the user is no member. */
+export const endDateOf = ({ bulkExtensions, ownDate }: Ledger): number | undefined =>
+  ownDate === undefined ? undefined : bulkExtensions.reduce(bulkExtended, ownDate)
 
 /** Puts erasures between the other changes of the member, by their sequences. */
 const ordered = (
@@ -156,10 +187,10 @@ const ordered = (
     const next = all.findIndex(({ row }) => (sequences.get(row.requestId) ?? 0) > sequence)
     all.splice(next === -1 ? all.length : next, 0, erasure)
   }
-  let date: number | undefined
+  let ledger = emptyLedger
   return all.map(({ operation, row }) => {
-    date = afterOf(row, date)
-    return { row, operation, after: date }
+    ledger = entered(ledger, row)
+    return { row, operation, after: endDateOf(ledger), ledger }
   })
 }
 

@@ -21,6 +21,8 @@ const statuses: Readonly<Record<string, number>> = {
   MembershipNotFound: 404,
   ProjectNotFound: 404,
   WebhookNotFound: 404,
+  BulkExtensionUndone: 409,
+  BulkExtensionSettled: 409,
 }
 
 /** Answers a call as the API would. */
@@ -148,12 +150,71 @@ const list = async ({ recorder, world }: Host, projectId: string): Promise<void>
   )
 }
 
-// How often the end dates are read after each bulk extension.
+/** Returns the id of the bulk extension that a request has made, if it can be found out. */
+const findBulkExtension = async ({ world }: Host, projectId: string, requestId: string) => {
+  try {
+    const made = await world.tenure.memberships.bulkExtensions({ projectId, limit: 10 })
+    return made.find(({ origin }) => origin.requestId === requestId)?.id
+  } catch {
+    return undefined
+  }
+}
+
+/** Extends all members of a project, without shortening any. */
+const lengthenAll = async ({ recorder, world }: Host, projectId: string, requestId: string) => {
+  const endDate = recorder.nextDate()
+  const asked = { action: "extendAll", process: host, projectId, endDate, requestId } as const
+  await recorder.record({ ...asked, isNeverShortening: true, expected: [200] }, () =>
+    answered(async () => {
+      const extension = { projectId, endDate, mode: "neverShorten" } as const
+      await world.tenure.memberships.extendAll(extension, { requestId })
+    }),
+  )
+}
+
+const dayMillis = 86_400_000
+
+/** Extends all members of a project by some days. */
+const addDays = async (
+  { choose, recorder, world }: Host,
+  projectId: string,
+  requestId: string,
+): Promise<void> => {
+  const days = 1 + choose.below(30)
+  const idempotencyKey = randomUUID()
+  const extendBy = days * dayMillis
+  const asked = { action: "extendAll", process: host, projectId, extendBy, requestId } as const
+  await recorder.record({ ...asked, idempotencyKey, expected: [200] }, () =>
+    answered(async () => {
+      const extension = { projectId, by: `P${days}D`, idempotencyKey }
+      await world.tenure.memberships.extendAll(extension, { requestId })
+    }),
+  )
+}
+
+const undo = async ({ recorder, world }: Host, projectId: string, id: string): Promise<void> => {
+  const requestId = randomUUID()
+  const asked = { action: "undo", process: host, projectId, requestId } as const
+  await recorder.record({ ...asked, expected: [200, 409] }, () =>
+    answered(async () => {
+      await world.tenure.memberships.undoBulkExtension({ projectId, id }, { requestId })
+    }),
+  )
+}
+
+// How often the end dates are read after each bulk extension, and after it was undone.
 const readings = 4
 
+const readSome = async (on: Host, projectId: string, isOver: () => boolean): Promise<void> => {
+  for (let reading = 0; reading < readings && !isOver(); reading++) {
+    await list(on, projectId)
+    await sleep(on.choose.between(20, 150))
+  }
+}
+
 /**
- * Extends all members of a project, without shortening any, and reads their end dates: also while changes of
- * single members wait for a lock. Repeats this until it is told to stop.
+ * Extends all members of a project, without shortening any, undoes that now and then, and reads their end dates: also
+ * while changes of single members wait for a lock. Repeats this until it is told to stop.
  */
 export const runBulkHost = async (
   world: World,
@@ -165,19 +226,13 @@ export const runBulkHost = async (
   const on: Host = { world, recorder, choose }
   while (!isOver()) {
     const projectId = choose.pick(places.projects)
-    const endDate = recorder.nextDate()
     const requestId = randomUUID()
-    const asked = { action: "extendAll", process: host, projectId, endDate, requestId } as const
-    await recorder.record({ ...asked, isNeverShortening: true, expected: [200] }, () =>
-      answered(async () => {
-        const extension = { projectId, endDate, mode: "neverShorten" } as const
-        await world.tenure.memberships.extendAll(extension, { requestId })
-      }),
-    )
-    for (let reading = 0; reading < readings && !isOver(); reading++) {
-      await list(on, projectId)
-      await sleep(choose.between(20, 150))
-    }
+    await (choose.chance(0.5) ? addDays : lengthenAll)(on, projectId, requestId)
+    await readSome(on, projectId, isOver)
+    const id = choose.chance(0.4) ? await findBulkExtension(on, projectId, requestId) : undefined
+    if (id === undefined) continue
+    await undo(on, projectId, id)
+    await readSome(on, projectId, isOver)
   }
 }
 

@@ -272,6 +272,34 @@ describe("end dates", () => {
     expect(textsOf(endDates, refused(1))).toHaveLength(1)
   })
 
+  it("are those from before a bulk extension that was undone", () => {
+    const extendBy = 86_400_000
+    const ofAll = { projectId: "p1", userId: undefined, from: undefined, to: undefined }
+    const made = { ...ofAll, bulkExtensionId: "event-20" }
+    const audit = [
+      // The other member comes later.
+      ...soundRun.state.audit.slice(0, -2),
+      { ...made, action: "bulk_extended_by", extendBy, requestId: "request-20" },
+      { ...made, action: "bulk_undone", requestId: "request-21" },
+      ...soundRun.state.audit.slice(-2),
+    ]
+    const one = { userId: undefined, endDate: undefined }
+    const operations = [
+      ...soundRun.operations,
+      operation(7, { ...one, action: "extendAll", extendBy, requestId: "request-20" }),
+      operation(7.5, { ...one, action: "undo", requestId: "request-21" }),
+    ]
+    const found = (second: number, later: number) => {
+      const read = finding(second, 4 + later)
+      const state = { ...soundRun.state, audit }
+      return textsOf(endDates, { ...soundRun, operations: [...operations, read], state })
+    }
+    expect(found(7.2, extendBy)).toEqual([])
+    expect(found(7.2, 0)).toHaveLength(1)
+    expect(found(7.8, 0)).toEqual([])
+    expect(found(7.8, extendBy)).toHaveLength(1)
+  })
+
   it("are lost if a bulk extension between two others is not seen", () => {
     const audit = soundRun.state.audit.map((row) =>
       row.requestId === "request-4" ? { ...row, from: soundRun.state.audit[2]?.to } : row,
