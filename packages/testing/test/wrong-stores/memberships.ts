@@ -16,7 +16,7 @@ import {
   laterOf,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
-import { change as changeIn, p2 } from "../../src/support/fixtures.ts"
+import { change as changeIn, longAgo, p2 } from "../../src/support/fixtures.ts"
 import { wrongStores } from "./wrong-store.ts"
 
 type Store = MembershipStore["Service"]
@@ -157,6 +157,37 @@ export const wrongMembershipStores = wrongStores("MembershipStore", MembershipSt
     right,
   ) => ({
     extend: ({ once: _, ...extension }) => right.extend(extension),
+  }),
+  "restores a date that later requests left as it was": ({ extend }) => ({
+    extend: (extension) =>
+      Effect.catchTag(extend(extension), "EndDateConflict", (conflict) => {
+        const { expectedEndDate: _, ...rest } = extension
+        const kept = extend({ ...rest, endDate: conflict.currentEndDate })
+        return Effect.andThen(Effect.ignore(kept), Effect.fail(conflict))
+      }),
+  }),
+  "undoes any, and leaves those after it": ({ bulkExtensions, undoBulkExtension }) => ({
+    undoBulkExtension: Effect.fnUntraced(function* (undoing) {
+      const [newest] = yield* bulkExtensions(undoing.projectId, { after: undefined, limit: 1 })
+      const bulkExtensionId = newest?.id ?? undoing.bulkExtensionId
+      return yield* undoBulkExtension({ ...undoing, bulkExtensionId })
+    }),
+  }),
+  "says why it cannot be made, and so does its preview": ({ previewUndo }) => ({
+    previewUndo: (projectId, target) => previewUndo(projectId, { ...target, madeAfter: longAgo }),
+  }),
+  "is listed, with who made it": ({ bulkExtensions }) => ({
+    bulkExtensions: (projectId, page) =>
+      Effect.map(bulkExtensions(projectId, page), (rows) =>
+        rows.map((row) => ({ ...row, undone: row.undone && { ...row.undone, by: hostOrigin } })),
+      ),
+  }),
+  "is made once with an idempotency key, and if many undo at the same time": (right) => ({
+    undoBulkExtension: ({ once: _, ...undoing }) => right.undoBulkExtension(undoing),
+  }),
+  "returns who made which, newest first, page by page": ({ bulkExtensions }) => ({
+    bulkExtensions: (projectId, { limit }) =>
+      bulkExtensions(projectId, { after: undefined, limit }),
   }),
   "makes an ending once, one after another": auditing((row) =>
     row.action === "ended" ? [] : [row],
