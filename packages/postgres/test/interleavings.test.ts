@@ -1,6 +1,6 @@
 /**
  * Interleavings by design: while an operation stands at a place in one of its statements, another one runs. What
- * comes of both is what comes of them one after the other, in some order. \`npm run interleavings\` runs all of
+ * comes of both is what comes of them one after the other, in some order. `npm run interleavings` runs all of
  * them, and this test a sample.
  */
 

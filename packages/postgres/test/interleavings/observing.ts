@@ -1,6 +1,12 @@
 /** What clients, readers and receivers see after operations, without what differs from run to run. */
 
-import { eventData, formatEndDate, makeDecideAnnouncement } from "@tenure/core/internal"
+import {
+  draftEvent,
+  eventData,
+  formatEndDate,
+  makeDecideAnnouncement,
+  newEventId,
+} from "@tenure/core/internal"
 import {
   type DecideAnnouncement,
   EndDate,
@@ -13,10 +19,11 @@ import {
   type ProjectId,
   type UserId,
   WebhookStore,
+  hostOrigin,
   knownEventTypes,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
-import { judgeOf, leads, p1, p2, p3, users } from "./operations.ts"
+import { judgeOf, leads, longAgo, p1, p2, p3, users } from "./operations.ts"
 import type { World } from "./world.ts"
 
 /** What is seen, part by part. */
@@ -203,6 +210,30 @@ const announceAll = Effect.fnUntraced(function* (before: ReadonlyArray<Event>) {
   )
 })
 
+/** The dates of all members as if there had been no bulk extension. */
+const undoAll = Effect.gen(function* () {
+  const store = yield* MembershipStore
+  for (const { id, undone } of yield* store.bulkExtensions(p1, { after: undefined, limit: 100 })) {
+    if (undone !== undefined) continue
+    yield* store.undoBulkExtension({
+      projectId: p1,
+      bulkExtensionId: id,
+      madeAfter: longAgo,
+      at: 0,
+      origin: hostOrigin,
+      reason: undefined,
+      event: draftEvent({
+        id: newEventId(crypto, 0),
+        projectId: p1,
+        type: knownEventTypes.extensionUndone,
+        at: 0,
+        data: { project_id: p1 },
+      }),
+    })
+  }
+  return datesOf(yield* membersOf(p1))
+}).pipe(orTag)
+
 const isOfAll = (type: EventType): boolean =>
   type === knownEventTypes.bulkExtended ||
   type === knownEventTypes.extensionUndone ||
@@ -283,6 +314,7 @@ export const observe = async ({
   const states = await gates.run<{ readonly webhook: string }>(webhooksOf(schema))
   await advance(centuryMillis)
   const announced = await run(announceAll(feed))
+  const own = await run(undoAll)
   return {
     broken,
     seen: {
@@ -290,6 +322,7 @@ export const observe = async ({
       deliveries: deliveries.map(({ delivery }) => delivery),
       webhooks: states.map(({ webhook }) => webhook),
       "announced in the end": announced,
+      "without bulk extensions": own,
     },
   }
 }

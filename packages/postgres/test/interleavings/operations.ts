@@ -40,6 +40,9 @@ const hourMillis = 3_600_000
 export const dayMillis = 24 * hourMillis
 
 export const [p1, p2, p3] = [ProjectId("p1"), ProjectId("p2"), ProjectId("p3")]
+/** Before everything, in milliseconds since the epoch. */
+export const longAgo = -1e13
+
 /** Whose membership the operations on one change, the others of its project, and somebody without one. */
 export const own = UserId("1001")
 export const bulk = UserId("1002")
@@ -285,7 +288,7 @@ export const operations: ReadonlyArray<Operation> = [
         undoBulkExtension({
           ...change(setting, slot, knownEventTypes.extensionUndone),
           bulkExtensionId: setting.bulkExtensions[which],
-          madeAfter: -1e13,
+          madeAfter: longAgo,
         }),
       ),
   })),
