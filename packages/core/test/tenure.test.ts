@@ -222,7 +222,7 @@ describe("options of hosts without types", () => {
     ['{"webhooks":{"requireHttps":"yes"}}', "webhooks.requireHttps"],
     ['{"webhooks":{"retrySchedule":5}}', "webhooks.retrySchedule"],
     ['{"webhooks":{"allowedNetworks":{}}}', "webhooks.allowedNetworks"],
-    ['{"keyCacheLife":"soon"}', "keyCacheLife"],
+    ['{"keyCacheTtl":"soon"}', "keyCacheTtl"],
     ['{"transport":{}}', "transport"],
     ['{"basePath":5}', "basePath"],
     ['{"trustedProxies":[5]}', "trustedProxies[0]"],

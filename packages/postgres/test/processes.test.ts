@@ -374,8 +374,8 @@ describe("the sweep of buckets", () => {
 describe("an API key", () => {
   it("that another process has revoked stops working when its cache entry expires", async () => {
     const [one, other] = await Promise.all([
-      startTenure({ keyCacheLife: 200 }),
-      startTenure({ keyCacheLife: 200 }),
+      startTenure({ keyCacheTtl: 200 }),
+      startTenure({ keyCacheTtl: 200 }),
     ])
     await one.memberships.createProject(projectId)
     const { id, token } = await one.apiKeys.issue({ projects: [projectId] })

@@ -84,7 +84,7 @@ const ifHolder = (holder: Principal | undefined) =>
  * that stay open keep it.
  *
  * @param mostAge - how old the store's answer may be, in milliseconds, if that is less than
- *   `keyCacheLife`
+ *   `keyCacheTtl`
  */
 type Reauthenticate = (mostAge?: number) => Effect.Effect<Principal, ApiError>
 
@@ -159,7 +159,7 @@ export const connectionLimitError: ApiError = { _tag: "RateLimited", retryAfter:
 /**
  * Fails if the client may not use the project any more, or if it is another one with the same id.
  *
- * @param age - how old the store's answer may be, in milliseconds, if that is less than `keyCacheLife`
+ * @param age - how old the store's answer may be, in milliseconds, if that is less than `keyCacheTtl`
  */
 export const recheckAccess = (
   { projectId, renew }: StreamAccess,

@@ -186,7 +186,7 @@ export const apiKeysOptions = Setting.object({
    * How long this process caches an API key; 0 asks the store each time. A key revoked by another
    * process works that much longer. Default: `"10 seconds"`.
    */
-  keyCacheLife: Setting.withDefault(Setting.duration({ least: 0, most: 3_600_000 }), "10 seconds"),
+  keyCacheTtl: Setting.withDefault(Setting.duration({ least: 0, most: 3_600_000 }), "10 seconds"),
 })
 
 /** The options as a host passes them. */
@@ -302,7 +302,7 @@ export class ApiKeys extends Context.Service<
     >
 
     /**
-     * Revokes a key permanently: at once in this process, and within `keyCacheLife` in others on the
+     * Revokes a key permanently: at once in this process, and within `keyCacheTtl` in others on the
      * same store. Fails with `ApiKeyNotFound`, and with `InvalidInput` if an argument is invalid.
      */
     readonly revoke: (
@@ -326,7 +326,7 @@ export class ApiKeys extends Context.Service<
      * Returns the key by its token's digest, as `authenticate` does.
      *
      * @param mostAge - the maximum age of the store's answer in milliseconds, if shorter than
-     *   `keyCacheLife`
+     *   `keyCacheTtl`
      */
     readonly byDigest: (
       digest: TokenDigest,
@@ -375,10 +375,10 @@ const decodeExpiry = (expiresAt: InstantInput, now: number) =>
 const ifLive = (key: ApiKey | undefined, { unix }: Moment): ApiKey | undefined =>
   key !== undefined && isUsable(key, unix) ? key : undefined
 
-const make = Effect.fnUntraced(function* ({ keyCacheLife }: ApiKeysSettings) {
+const make = Effect.fnUntraced(function* ({ keyCacheTtl }: ApiKeysSettings) {
   const store = yield* ApiKeyStore
   const crypto = yield* WebCrypto
-  const cache = makeKeyCache(keyCacheLife)
+  const cache = makeKeyCache(keyCacheTtl)
   const deletions = yield* ProjectDeletions
   deletions.listen(cache.invalidateProject)
   const noteUse = yield* makeLastUsedRecorder(store)

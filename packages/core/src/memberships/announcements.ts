@@ -33,7 +33,7 @@ export const expiryRules = Setting.object({
    */
   reminders: Setting.withDefault(reminders, ["7 days", "1 day"]),
   /** The maximum number of announcements per second in this process. Default: `2000`. */
-  pace: Setting.withDefault(Setting.integer({ most: 100_000 }), 2000),
+  announcementsPerSecond: Setting.withDefault(Setting.integer({ most: 100_000 }), 2000),
 })
 
 /** Settings for announcements, as a host passes them. */

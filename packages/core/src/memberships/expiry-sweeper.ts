@@ -24,13 +24,13 @@ const rest = (millis: number): Effect.Effect<void> =>
 /** Sweeps the store until the scope closes. A running sweep is not interrupted. */
 export const startExpirySweeper = Effect.fnUntraced(function* (
   store: ExpiryStore,
-  { pace, reminders: given }: ExpirySettings,
+  { announcementsPerSecond, reminders: given }: ExpirySettings,
 ) {
   const hooks = yield* Hooks
   const clock = yield* Clock.Clock
   const sweeping = makeOutageReporter(yield* Faults, "Ends of memberships cannot be announced")
   const leads = reminderLeads(given)
-  const limit = Math.min(mostAtOnce, Math.ceil(pace / stepsPerSecond))
+  const limit = Math.min(mostAtOnce, Math.ceil(announcementsPerSecond / stepsPerSecond))
 
   /** Repeats a store operation until it succeeds. */
   const persist = <A, E>(step: Effect.Effect<A, E>): Effect.Effect<A> =>
@@ -44,7 +44,10 @@ export const startExpirySweeper = Effect.fnUntraced(function* (
 
   /** Returns the pause after a sweep, by the monotonic clock. */
   const pauseAfter = ({ events, isMore }: SweepResult, began: number): number => {
-    const paced = Math.max(0, (1000 * events.length) / pace - (readMonotonic(clock) - began))
+    const paced = Math.max(
+      0,
+      (1000 * events.length) / announcementsPerSecond - (readMonotonic(clock) - began),
+    )
     return isMore ? paced : Math.max(pauseMillis.idle, paced)
   }
 

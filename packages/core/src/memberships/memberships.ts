@@ -268,7 +268,7 @@ export class Memberships extends Context.Service<
      * Deletes a project with all that belongs to it: memberships, webhooks, events and deliveries, and its
      * audit trail, of which one row stays that says so (`history` with `projectId: null`). API keys do
      * not open it any more, even if it is created again: at once in this process, and within
-     * `keyCacheLife` in others that share its store. Attempts in flight are aborted, and none starts
+     * `keyCacheTtl` in others that share its store. Attempts in flight are aborted, and none starts
      * afterwards. Fails with `ProjectNotFound`.
      *
      * @param deletion.idempotencyKey - as of a change of memberships

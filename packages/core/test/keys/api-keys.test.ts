@@ -247,7 +247,7 @@ describe("the cache of keys", () => {
           yield* keys.authenticate("a token")
           expect(state.finds).toBe(2)
         }),
-      { keyCacheLife: 0 },
+      { keyCacheTtl: 0 },
     ),
   )
 

@@ -75,7 +75,7 @@ describe("expiry", () => {
   )
 
   it.effect("keeps its pace", () =>
-    withTenure({ expiry: { reminders: [], pace: 10 } }, (said) =>
+    withTenure({ expiry: { reminders: [], announcementsPerSecond: 10 } }, (said) =>
       Effect.gen(function* () {
         yield* grantUntil(1000, 100)
         for (let passed = 0; passed < 4; passed += 0.5) yield* TestClock.adjust("500 millis")
@@ -136,7 +136,7 @@ describe("expiry", () => {
     [{ reminders: ["1500 millis"] }, "expiry.reminders[0] must be whole seconds"],
     [{ reminders: Array.from({ length: 11 }, () => 1000) }, "expiry.reminders must have at most"],
     [{ reminders: [0] }, "expiry.reminders[0] must be a duration from 1 second"],
-    [{ pace: 0 }, "expiry.pace must be"],
+    [{ announcementsPerSecond: 0 }, "expiry.announcementsPerSecond must be"],
   ])("refuses %j", ([expiry, message]) =>
     Effect.gen(function* () {
       const start = Layer.build(tenureLayer({ expiry }).pipe(Layer.provide(memory())))

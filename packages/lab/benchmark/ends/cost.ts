@@ -8,7 +8,7 @@ import { type Contestant, inPairs, loops } from "../rounds.ts"
 import { countStatements } from "../statements.ts"
 import { extendAny, inWords, start, untilArmed, withMembers } from "./memberships.ts"
 
-// All reminders, and the pace, are those by default.
+// All reminders, and the rate, are those by default.
 const rules = {}
 
 const extending = (name: string, tenure: Tenure, members: number): Contestant => ({
