@@ -46,6 +46,8 @@ export interface Watched {
 interface OpenBulkExtension extends LoggedBulkExtension {
   /** `undefined` for several that are one now. */
   readonly id: EventId | undefined
+  /** The `order` of the last change of one member before it. */
+  readonly lastOwn: number
 }
 
 /** A project's members. */
@@ -90,9 +92,13 @@ const makeMembers = (): Members => {
   let log: ReadonlyArray<OpenBulkExtension> = []
   let composed = composeLog(log)
   let changes = 0
+  let lastOwn = 0
   let sorted: ReadonlyArray<UserId> | undefined
 
-  const place = (endDate: EndDate): OrderedEndDate => ({ endDate, order: ++changes })
+  const place = (endDate: EndDate): OrderedEndDate => {
+    lastOwn = ++changes
+    return { endDate, order: lastOwn }
+  }
 
   const current = ({ placed }: Member): EndDate => effectiveEndDate(composed, placed)
 
@@ -101,20 +107,20 @@ const makeMembers = (): Members => {
     composed = composeLog(log)
   }
 
-  /** Makes one of two bulk extensions if nothing has changed between them. */
+  /** Makes one of two bulk extensions if no member was changed alone between them. */
   const join = (
     joined: ReadonlyArray<OpenBulkExtension>,
     next: OpenBulkExtension,
   ): ReadonlyArray<OpenBulkExtension> => {
     const before = joined.at(-1)
-    if (before === undefined || before.order + 1 < next.order) return [...joined, next]
+    if (before === undefined || next.lastOwn > before.order) return [...joined, next]
     const [first, second] = [before, next].map(({ adjustment, isUndone }) =>
       isUndone ? noAdjustment : adjustment,
     )
     const adjustment = composeAdjustments(first ?? noAdjustment, second ?? noAdjustment)
     return [
       ...joined.slice(0, -1),
-      { id: undefined, order: next.order, adjustment, isUndone: false },
+      { ...before, id: undefined, order: next.order, adjustment, isUndone: false },
     ]
   }
 
@@ -174,7 +180,7 @@ const makeMembers = (): Members => {
     watched: (userId) => members.get(userId),
     extendAll: (id, change) => {
       const adjustment = adjustmentOf(change)
-      setLog([...log, { id, adjustment, order: ++changes, isUndone: false }])
+      setLog([...log, { id, adjustment, order: ++changes, isUndone: false, lastOwn }])
       if (log.length > mostBulkExtensions) shorten()
     },
     undo: (id) => {

@@ -57,7 +57,7 @@ const start: EndingPlace = {
 
 /** Returns the text of a place. */
 const cursorOf = ({ at, bound, generation, userId }: EndingPlace): EndingCursor =>
-  EndingCursor(`${at}.${userId}.${generation}.${bound}`)
+  EndingCursor(`${at}.${generation}.${bound}.${userId}`)
 
 // A cursor may come from anybody, so what it says is brought into the range that a place can have.
 const within = (least: number, text: string, most: number): number =>
@@ -65,7 +65,8 @@ const within = (least: number, text: string, most: number): number =>
 
 /** Returns the place of a text. */
 const placeOf = (cursor: EndingCursor): EndingPlace => {
-  const [at = "", userId = "", generation = "0", bound = at] = cursor.split(".")
+  const [, at = "", generation = "0", bound = at, userId = ""] =
+    /^(-?\d+)(?:\.(-?\d+)\.(-?\d+))?\.(.*)$/.exec(cursor) ?? []
   return {
     at: within(earliest, at, latest),
     generation: within(-beyondGenerations, generation, beyondGenerations),
@@ -75,7 +76,7 @@ const placeOf = (cursor: EndingCursor): EndingPlace => {
 }
 
 /** What comes after all user ids. */
-const afterAllUsers = ":"
+const afterAllUsers = "~"
 
 /** An expression for the generation of members who were found to have ended, and for that of others from theirs. */
 const endedGeneration = (generation: string): string => `-1 - ${generation}`
@@ -165,38 +166,48 @@ const recordEndingBound = (schema: string): string => `
  * changed meanwhile: it may belong behind what is returned.
  */
 export const walkByEndDate = (schema: string): string => `
-  WITH project AS MATERIALIZED (
+  WITH RECURSIVE project AS MATERIALIZED (
     SELECT number, bulk_seq, settled_seq,
            ending_backfilled_to IS NOT DISTINCT FROM '${afterAllUsers}' AS is_kept
     FROM ${schema}.projects WHERE id = $1::text
   ),
-  -- What bulk extensions make of the dates of each generation: nothing of those of the newest.
-  generation AS MATERIALIZED (
-    SELECT g.seq, b.minimum, CASE WHEN b.seq IS NULL THEN interval '0' ELSE b.addition END AS addition
-    FROM project p
+  -- What the index has: after many bulk extensions, hardly any member may be of the generations between them.
+  present AS (
+    SELECT -9223372036854775808 AS code, false AS is_there
+    UNION ALL
+    SELECT m.ending_generation, true
+    FROM present c
+    CROSS JOIN project p
     CROSS JOIN LATERAL (
-      SELECT p.settled_seq AS seq
-      UNION
-      SELECT b.seq FROM ${schema}.bulk_extensions b WHERE b.project_number = p.number AND b.state <> 'settled'
-    ) g
+      SELECT m.ending_generation FROM ${schema}.memberships m
+      WHERE m.project_number = p.number AND m.ending_generation > c.code
+      ORDER BY m.ending_generation LIMIT 1
+    ) m
+  ),
+  -- What bulk extensions make of the dates of each generation: nothing of those of the newest. The code also tells
+  -- who has ended. Of these, only those count that end after now.
+  part AS MATERIALIZED (
+    SELECT e.code, e.seq, b.seq AS next_seq, b.minimum,
+           CASE WHEN b.seq IS NULL THEN interval '0' ELSE b.addition END AS addition,
+           CASE WHEN e.code < 0 THEN greatest($2::timestamptz, statement_timestamp()) ELSE $2 END AS after,
+           CASE WHEN (e.code < 0 AND $2 < statement_timestamp()) OR e.code < $3::bigint THEN 'later'
+                WHEN e.code = $3 THEN 'rest' ELSE 'all' END AS of_equal
+    FROM project p
+    CROSS JOIN (
+      SELECT code, CASE WHEN code < 0 THEN ${endedGeneration("code")} ELSE code END AS seq FROM present WHERE is_there
+    ) e
     LEFT JOIN LATERAL (
       SELECT b.seq, b.addition, b.minimum FROM ${schema}.bulk_extensions b
-      WHERE b.project_number = p.number AND b.seq > g.seq AND b.state <> 'settled' ORDER BY b.seq LIMIT 1
+      WHERE b.project_number = p.number AND b.seq > e.seq AND b.state <> 'settled' ORDER BY b.seq LIMIT 1
     ) b ON true
-  ),
-  -- Each generation without and with those who have ended. Of these, only those count that end after now.
-  part AS MATERIALIZED (
-    SELECT g.addition, g.minimum, e.code,
-           CASE WHEN e.has_ended THEN greatest($2::timestamptz, statement_timestamp()) ELSE $2 END AS after,
-           CASE WHEN (e.has_ended AND $2 < statement_timestamp()) OR e.code < $3::bigint THEN 'later'
-                WHEN e.code = $3 THEN 'rest' ELSE 'all' END AS of_equal
-    FROM generation g
-    CROSS JOIN LATERAL (VALUES (g.seq, false), (${endedGeneration("g.seq")}, true)) e (code, has_ended)
-    WHERE (g.minimum < $8::timestamptz) IS NOT FALSE
+    WHERE (b.minimum < $8::timestamptz) IS NOT FALSE AND (e.seq = p.settled_seq OR EXISTS (
+      SELECT FROM ${schema}.bulk_extensions o
+      WHERE o.project_number = p.number AND o.seq = e.seq AND o.state <> 'settled'
+    ))
   ),
   -- Where each begins and ends in the index.
   range AS MATERIALIZED (
-    SELECT code, addition, minimum,
+    SELECT code, seq, next_seq, addition, minimum,
            CASE WHEN minimum > after OR (minimum = after AND of_equal = 'all') THEN '-infinity'
                 WHEN minimum = after AND of_equal = 'rest' THEN $4::timestamptz
                 ELSE after - addition END AS from_bound,
@@ -210,10 +221,15 @@ export const walkByEndDate = (schema: string): string => `
     SELECT w.*, row_number() OVER (ORDER BY w.at, w.generation, w.bound, w.user_id) AS n
     FROM (
       SELECT m.project_number, m.user_id, m.seq, m.end_date AS own_date, m.ending_generation AS generation,
-             m.ending_lower_bound AS bound, m.at, ${effectiveEndDateSql(schema)} AS end_date
+             m.ending_lower_bound AS bound, m.at,
+             -- Without a look at the bulk extensions for those who have not changed since others of their generation.
+             CASE WHEN m.seq >= m.generation_seq AND (m.seq < m.next_seq) IS NOT FALSE
+             THEN ${schema}.adjusted_end_date(m.end_date, m.addition, m.minimum)
+             ELSE ${effectiveEndDateSql(schema)} END AS end_date
       FROM project p
       CROSS JOIN LATERAL (
-        SELECT m.*, ${schema}.adjusted_end_date(m.ending_lower_bound, r.addition, r.minimum) AS at
+        SELECT m.*, r.seq AS generation_seq, r.next_seq, r.addition, r.minimum,
+               ${schema}.adjusted_end_date(m.ending_lower_bound, r.addition, r.minimum) AS at
         FROM range r
         CROSS JOIN LATERAL (
           SELECT * FROM ${schema}.memberships m

@@ -425,7 +425,7 @@ export type EndingCursor = Branded<string, "@tenure/core/EndingCursor">
 export const EndingCursor = brandedWhere<string, EndingCursor>(
   "cursor",
   "a cursor of a list by end dates",
-  (text) => /^(-\d{1,14}|\d{1,15})\.\d{0,64}(\.-?\d{1,18}){0,3}(\.\d{0,64})?$/u.test(text),
+  (text) => /^(-\d{1,14}|\d{1,15})(\.-?\d{1,18}){0,2}\.[A-Za-z0-9._:@+-]{0,128}$/u.test(text),
 )
 
 /** A page in an ending list. */
@@ -452,8 +452,8 @@ const cursorOfPosition = ({ endDate, userId }: EndingPosition): EndingCursor =>
 
 /** Returns a cursor's position. */
 export const positionOfCursor = (cursor: EndingCursor): EndingPosition => {
-  const [endDate, userId = ""] = cursor.split(".")
-  return { endDate: Number(endDate), userId }
+  const end = cursor.indexOf(".")
+  return { endDate: Number(cursor.slice(0, end)), userId: cursor.slice(end + 1) }
 }
 
 /**

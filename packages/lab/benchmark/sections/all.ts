@@ -6,7 +6,7 @@ import { deliveries } from "./deliveries.ts"
 import { deliveryCosts } from "./delivery-costs.ts"
 import { deliveryRates } from "./delivery-rates.ts"
 import { expiry } from "./expiry.ts"
-import { bulk, extensions } from "./extensions.ts"
+import { bulk, bulkLog, extensions } from "./extensions.ts"
 import { feed } from "./feed.ts"
 import { grants } from "./grants.ts"
 import { growth } from "./growth.ts"
@@ -38,6 +38,7 @@ export const sections: ReadonlyArray<Section> = [
   imports,
   roundTrips,
   bulk,
+  bulkLog,
   deliveries,
   deliveryRates,
   deliveryCosts,

@@ -1,7 +1,7 @@
 /** Single extensions beside pgbench, and bulk extensions of two sizes. */
 
 import type { Tenure } from "@tenure/core"
-import { type Database, clients, fill, onDatabase } from "../database.ts"
+import { type Database, clients, fill, onDatabase, schema } from "../database.ts"
 import { type Findings, type Section, type Settings, rowsOf } from "../measurement.ts"
 import { isInstalled, pgbench } from "../pgbench.ts"
 import { type Contestant, compare, loops, median } from "../rounds.ts"
@@ -141,8 +141,69 @@ const measureBulk = async (
   }
 }
 
+// No more are kept apart.
+const bulkExtensionsAtMost = 64
+
+/** Compares what members cost whose end dates follow from many bulk extensions with those of none. */
+const measureLog = async (
+  database: Database,
+  tenure: Tenure,
+  settings: Settings,
+): Promise<Findings> => {
+  const { memberships } = tenure
+  const members = settings.pick(10_000, 100)
+  const [many, none] = ["many", "none"]
+  for (const projectId of [many, none]) {
+    await fill(database, tenure, projectId, members)
+    // Their ends lie ahead, apart from each other, and the list by ends has been built.
+    await database.sql(
+      `UPDATE ${schema}.memberships m
+       SET end_date = timestamptz '2090-01-01' + m.user_id::integer * interval '1 minute'
+       FROM ${schema}.projects p WHERE p.number = m.project_number AND p.id = $1`,
+      [projectId],
+    )
+    const page = { projectId, before: "2100-01-01T00:00:00.000Z", limit: 100 }
+    for (let after; ;) {
+      const { next } = await memberships.listEnding({ ...page, after })
+      if (next === undefined) break
+      after = next
+    }
+  }
+  for (let count = 0; count < bulkExtensionsAtMost; count++) {
+    await memberships.extendAll({ projectId: many, by: "PT1S", idempotencyKey: String(count) })
+  }
+  await database.sql(`VACUUM ANALYZE ${schema}.memberships`)
+  const reads = {
+    "a membership": (projectId: string) =>
+      memberships.find({ projectId, userId: String(anyOf(members)) }),
+    "100 memberships by user": (projectId: string) => memberships.list({ projectId, limit: 100 }),
+    "100 memberships by end": (projectId: string) =>
+      memberships.listEnding({ projectId, before: "2100-01-01T00:00:00.000Z", limit: 100 }),
+    "an extension": (projectId: string) =>
+      memberships.extend({ projectId, userId: String(anyOf(members)), endDate }),
+  }
+  const rows = []
+  for (const [name, read] of Object.entries(reads)) {
+    const on = (projectId: string): Contestant => ({
+      name: `under ${projectId}`,
+      run: (seconds) => loops(clients, seconds, () => read(projectId)),
+    })
+    const scores = await compare({ tenure: on(many), peers: [on(none)] }, settings)
+    const atLeast = name === "100 memberships by end" ? 1 / 1.2 : 1 / 1.1
+    rows.push(
+      ...rowsOf(`${name}, under ${bulkExtensionsAtMost} bulk extensions`, "rate", scores, {
+        "under none": { of: "ratio", atLeast },
+      }),
+    )
+  }
+  return { rows }
+}
+
 /** Throughput of single extensions. */
 export const extensions: Section = { name: "extensions", measure: onDatabase(measureSingle) }
 
 /** The time of bulk extensions. */
 export const bulk: Section = { name: "bulk", measure: onDatabase(measureBulk) }
+
+/** What bulk extensions cost those who read their members. */
+export const bulkLog: Section = { name: "bulk-log", measure: onDatabase(measureLog) }
