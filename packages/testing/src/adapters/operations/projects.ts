@@ -91,7 +91,6 @@ const projectTests = (serving: Serving): void => {
         { body: "{}", headers: { "content-type": "text/plain" } },
         { body: "\uD800", headers: { "content-type": "application/json" } },
         { body: "{", headers: { "content-type": "application/x-ndjson" } },
-        { body: "x".repeat(2_097_153), headers: { "content-type": "application/x-ndjson" } },
         { body: "", headers: { "idempotency-key": "" } },
       ]
       for (const request of requests) {
@@ -104,6 +103,17 @@ const projectTests = (serving: Serving): void => {
       const unreadable = "/v2/projects/p9/memberships/%zz/extend"
       const malformed = await call("PATCH", unreadable, { token })
       expectFailure(malformed, "PATCH", unreadable, 400, "MALFORMED_REQUEST")
+    }),
+  )
+
+  it(
+    "that do not exist count before a body that is too large",
+    serving(async ({ call, tenure }) => {
+      const { token } = await tenure.apiKeys.issue({ projects: "all", role: "admin" })
+      const path = "/v2/projects/p9/memberships/import"
+      const headers = { "content-type": "application/x-ndjson" }
+      const response = await call("POST", path, { token, headers, body: "x".repeat(2_097_153) })
+      expectFailure(response, "POST", path, 404, "PROJECT_NOT_FOUND")
     }),
   )
 
