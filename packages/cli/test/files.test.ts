@@ -60,7 +60,7 @@ const begin = async () => {
 
 const date = "2098-01-01T00:00:00.000Z"
 
-const bad = "user_id,end_date\n1,2098-01-01\nx,2098-01-01\n"
+const bad = "user_id,end_date\n1,2098-01-01\na b,2098-01-01\n"
 
 describe("the lines that are refused", () => {
   const others: Readonly<Record<string, (input: string) => string>> = {
@@ -108,7 +108,7 @@ describe("the lines that are refused", () => {
     writeFileSync(refused, "earlier\n")
     expect(await tenure("members", "import", input)).toMatchObject({ code: 1 })
     expect(readFileSync(refused, "utf8")).toMatch(/^{"line":3,.*}\n$/)
-    writeFileSync(input, bad.replace("x", "2"))
+    writeFileSync(input, bad.replace("a b", "2"))
     expect(await tenure("members", "import", input)).toMatchObject({ code: 0 })
     expect(readdirSync(folder)).toEqual(["members.csv"])
   })
@@ -122,7 +122,7 @@ describe("the lines that are refused", () => {
     onTestFinished(() => void reading.child.kill())
     await tenure("members", "import", input, "--refused", fifo)
     expect((await reading).stdout).toContain(`"line":3`)
-    writeFileSync(input, bad.replace("x", "2"))
+    writeFileSync(input, bad.replace("a b", "2"))
     await tenure("members", "import", input, "--refused", fifo)
     expect(statSync(fifo).isFIFO()).toBe(true)
   })

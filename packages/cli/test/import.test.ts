@@ -107,14 +107,14 @@ describe("an import", () => {
       "bad.csv",
       "user_id,end_date",
       "1,2098-01-01",
-      "x,2098-01-01",
+      "a b,2098-01-01",
       "2,2098-02-30",
     )
     const { code, stderr } = await tenure("members", "import", path)
     expect(code).toBe(1)
     expect(stderr).toContain(`2 lines were refused: see ${path}.refused.`)
     expect(fileLines(`${path}.refused`)).toEqual([
-      expect.objectContaining({ line: 3, given: { user_id: "x", end_date: "2098-01-01" } }),
+      expect.objectContaining({ line: 3, given: { user_id: "a b", end_date: "2098-01-01" } }),
       expect.objectContaining({ line: 4, given: { user_id: "2", end_date: "2098-02-30" } }),
     ])
     expect((await tenure("members", "list", "--json")).stdout.trim().split("\n")).toHaveLength(1)

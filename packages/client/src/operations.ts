@@ -124,7 +124,7 @@ export interface BulkExtended {
   readonly total?: number
   /** Of a dry run, up to ten memberships that would end at another date. */
   readonly examples?: ReadonlyArray<{
-    /** The id of the user. */
+    /** The id of the user, as the host has it. Neither . nor .. */
     readonly user_id: string
     /** A time in UTC, with milliseconds. */
     readonly end_date: string
@@ -162,7 +162,7 @@ export interface BulkExtensionUndoing {
   readonly total?: number
   /** Of a dry run, up to ten memberships that would end at another date. */
   readonly examples?: ReadonlyArray<{
-    /** The id of the user. */
+    /** The id of the user, as the host has it. Neither . nor .. */
     readonly user_id: string
     /** A time in UTC, with milliseconds. */
     readonly end_date: string
@@ -238,7 +238,7 @@ export interface ListedProject {
 }
 
 export interface Membership {
-  /** The id of the user. */
+  /** The id of the user, as the host has it. Neither . nor .. */
   readonly user_id: string
   /** A time in UTC, with milliseconds. */
   readonly end_date: string
@@ -302,7 +302,7 @@ export interface MembershipExpiredEvent {
   readonly data: {
     /** The id of the project. */
     readonly project_id: string
-    /** The id of the user. */
+    /** The id of the user, as the host has it. Neither . nor .. */
     readonly user_id: string
     /** A time in UTC, with milliseconds. */
     readonly end_date: string
@@ -320,7 +320,7 @@ export interface MembershipExpiringEvent {
   readonly data: {
     /** The id of the project. */
     readonly project_id: string
-    /** The id of the user. */
+    /** The id of the user, as the host has it. Neither . nor .. */
     readonly user_id: string
     /** A time in UTC, with milliseconds. */
     readonly end_date: string
@@ -340,7 +340,7 @@ export interface MembershipExtendedEvent {
   readonly data: {
     /** The id of the project. */
     readonly project_id: string
-    /** The id of the user. */
+    /** The id of the user, as the host has it. Neither . nor .. */
     readonly user_id: string
     /** A time in UTC, with milliseconds. */
     readonly new_end_date: string
@@ -362,7 +362,7 @@ export interface MembershipGrantedEvent {
   readonly data: {
     /** The id of the project. */
     readonly project_id: string
-    /** The id of the user. */
+    /** The id of the user, as the host has it. Neither . nor .. */
     readonly user_id: string
     /** A time in UTC, with milliseconds. */
     readonly new_end_date: string
@@ -736,7 +736,7 @@ export interface Operations {
       input: {
         /** The id of the project. */
         readonly project_id: string
-        /** The id of the user. */
+        /** The id of the user, as the host has it. Neither . nor .. */
         readonly user_id: string
         /** A future date: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ. Needed without `extend_by`. */
         readonly extend?: number | string | undefined
@@ -825,7 +825,7 @@ export interface Operations {
         readonly after?: string | undefined
         /** Whether the end date is over. */
         readonly state?: "active" | "expired" | undefined
-        /** Only the memberships of these users: at most 1,000 user ids, each 1 to 64 decimal digits, joined by commas. */
+        /** Only the memberships of these users: at most 1,000 user ids, each 1 to 128 letters, digits and ._:@+-, and not . or .., joined by commas. */
         readonly user_ids?: string | undefined
         /** Only active memberships that end before this time, soonest first. Not with `state` or `user_ids`. */
         readonly ending_before?: string | undefined
@@ -838,7 +838,7 @@ export interface Operations {
       input: {
         /** The id of the project. */
         readonly project_id: string
-        /** The id of the user. */
+        /** The id of the user, as the host has it. Neither . nor .. */
         readonly user_id: string
       },
       options?: CallOptions,
@@ -849,7 +849,7 @@ export interface Operations {
       input: {
         /** The id of the project. */
         readonly project_id: string
-        /** The id of the user. */
+        /** The id of the user, as the host has it. Neither . nor .. */
         readonly user_id: string
         /** A date, which may be over: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ. */
         readonly end_date: number | string
@@ -864,7 +864,7 @@ export interface Operations {
       input: {
         /** The id of the project. */
         readonly project_id: string
-        /** The id of the user. */
+        /** The id of the user, as the host has it. Neither . nor .. */
         readonly user_id: string
         /** Whether to erase the person, which needs the role `admin`. */
         readonly erase?: "true" | "false" | undefined
@@ -877,7 +877,7 @@ export interface Operations {
       input: {
         /** The id of the project. */
         readonly project_id: string
-        /** The id of the user. */
+        /** The id of the user, as the host has it. Neither . nor .. */
         readonly user_id: string
         /** The most items to return. */
         readonly limit?: number | undefined

@@ -21,13 +21,18 @@ export interface WithLines {
   readonly lines: Iterable<object>
 }
 
+// Paths for all memberships of a project have these in the place of a user id.
+const reservedWords = new Set(["extend", "import"])
+
 /** Encodes one path segment. URLs resolve `.` and `..` even if they are percent-encoded. */
 const segment = (name: string, value: unknown): string => {
   const text = String(value)
   if (value === undefined || text === "" || text === "." || text === "..") {
     throw new TypeError(`${name} must be a text, and neither empty nor "." nor ".."`)
   }
-  return encodeURIComponent(text)
+  return name === "user_id" && reservedWords.has(text)
+    ? `%${text.charCodeAt(0).toString(16)}${text.slice(1)}`
+    : encodeURIComponent(text)
 }
 
 const parameter = /\{(\w+)\}/g

@@ -80,7 +80,7 @@ describe.each(Object.entries(stores))("on %s", (_, store) => {
       expect(history.filter(({ action }) => action === "imported")).toHaveLength(3 + 2)
       const bad = [
         { user_id: "1", end_date: extend },
-        { user_id: "x", end_date: extend },
+        { user_id: "a b", end_date: extend },
       ]
       const error = await memberships.import({ ...project, lines: bad }).catch((caught) => caught)
       expect(isTenureError(error, "VALIDATION_ERROR") && error.problems).toMatchObject([

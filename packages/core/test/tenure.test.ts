@@ -62,7 +62,7 @@ describe("memberships", () => {
       (m) => m.extend({ ...member, endDate }),
       { _tag: "MembershipNotFound", userId: "1001" },
     ],
-    ["an invalid user id", (m) => m.find({ ...member, userId: "x" }), { field: "userId" }],
+    ["an invalid user id", (m) => m.find({ ...member, userId: "a b" }), { field: "userId" }],
     ["an invalid project id", (m) => m.createProject("\u0000"), { field: "projectId" }],
     ["an empty project id", (m) => m.createProject(""), { field: "projectId" }],
     [
@@ -212,6 +212,8 @@ describe("options of hosts without types", () => {
     ['{"rateLimits":{"key":{}}}', "rateLimits.key"],
     ['{"webhooks":{"timeoutMillis":5}}', "webhooks.timeoutMillis"],
     ['{"bulk":"never"}', "bulk"],
+    ['{"userIds":"any"}', "userIds"],
+    ['{"userIds":{}}', "userIds"],
     ['{"onEvent":"log"}', "onEvent"],
     ['{"onError":{}}', "onError"],
     ['{"onResponse":1}', "onResponse"],
@@ -238,6 +240,34 @@ describe("options of hosts without types", () => {
   ])("%s is refused by name", async (text, field) => {
     const refusal = createTenure({ ...untyped(text), stores: memory() })
     await expect(refusal).rejects.toMatchObject({ _tag: "InvalidInput", field })
+  })
+})
+
+describe("userIds", () => {
+  it.each<readonly [TenureOptions["userIds"], ReadonlyArray<string>, ReadonlyArray<string>]>([
+    ["text", ["cus_NffrFeUfNV2Hib", "ada@example.com", "7"], ["a b", "ü", "", ".", ".."]],
+    ["digits", ["7", "07"], ["-7", "1e3", "ada"]],
+    [/^user_/g, ["user_1", "user_2"], ["cus_1", "a user_1"]],
+  ])("is %s", async (userIds, good, bad) => {
+    const { memberships, close } = await createTenure({ stores: memory(), userIds })
+    await memberships.createProject("p1")
+    for (const userId of good) {
+      await memberships.grant({ projectId: "p1", userId, endDate })
+      await memberships.import({ projectId: "p1", memberships: [{ userId, endDate }] })
+    }
+    for (const userId of bad) {
+      await expect(memberships.grant({ projectId: "p1", userId, endDate })).rejects.toMatchObject({
+        _tag: "InvalidInput",
+        field: "userId",
+      })
+      const listed = [{ userId, endDate }]
+      await expect(
+        memberships.import({ projectId: "p1", memberships: listed }),
+      ).rejects.toMatchObject({ _tag: "InvalidInput", field: "memberships[0].userId" })
+    }
+    const page = await memberships.list({ projectId: "p1" })
+    expect(page.map(({ userId }) => userId)).toEqual(good.toSorted())
+    await close()
   })
 })
 

@@ -84,9 +84,10 @@ const withoutResponses = `(
 // index, however many deliveries the planner expects.
 const hasResponses = "d.event_id = ANY (ARRAY(SELECT id FROM old)) AND d.attempts <> '[]'"
 
-// Matches each `user_id` that is a user, in the body of an event. The digits of an id need no escape.
+// Matches each `user_id` that is a user, in the body of an event, as `userIn` of core does.
 const userIn = (user: string): string =>
-  `'"user_id":("' || ${user} || '"|' || ${user} || ')(?=[,}])'`
+  `'"user_id":("' || regexp_replace(${user}, '[.+]', '\\\\\\&', 'g') || '"'
+   || CASE WHEN ${user} ~ '^[0-9]+$' THEN '|' || ${user} ELSE '' END || ')(?=[,}])'`
 
 /** An expression for whether the body of an event has a user id, as `mentionsUser` of core says. */
 export const mentionsUser = (body: string, user: string): string => `${body} ~ (${userIn(user)})`

@@ -51,8 +51,12 @@ const asText = (value: unknown): string => {
 export const lineFromFields = (line: number, given: unknown): FileLine => {
   const refuse = (problem: string): RejectedLine => ({ _tag: "Refused", line, problem, given })
   if (!Predicate.isObject(given)) return refuse("it must be a JSON object")
-  const user_id = asText(Reflect.get(given, "user_id"))
-  if (!UserId.is(user_id)) return refuse(`user_id must be ${UserId.expected}`)
+  const user: unknown = Reflect.get(given, "user_id")
+  const user_id = asText(user)
+  // Programs that write numbers mean digits.
+  if (!UserId.is(user_id) || (typeof user === "number" && user < 0)) {
+    return refuse(`user_id must be ${UserId.expected}`)
+  }
   const end_date = parseDate(asText(Reflect.get(given, "end_date")))
   return end_date === undefined
     ? refuse(`end_date must be a date: ${dateFormat}`)

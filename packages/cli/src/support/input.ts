@@ -121,12 +121,14 @@ interface Written {
 }
 
 /**
- * Parses JSON as `JSON.parse` does, but returns numbers other than safe integers as their text: an id such as
+ * Parses JSON as `JSON.parse` does, but returns digits that are no safe integer as text: an id such as
  * 175928847299117063 would be rounded. Throws a `SyntaxError` for other text.
  */
 export const parseExact = (text: string): unknown =>
-  JSON.parse(text, (_: string, value: unknown, written?: Written) =>
-    typeof value === "number" && !Number.isSafeInteger(value) ? (written?.source ?? value) : value,
+  JSON.parse(text, (_: string, value: unknown, { source = "" }: Written = {}) =>
+    typeof value === "number" && !Number.isSafeInteger(value) && /^\d+$/.test(source)
+      ? source
+      : value,
   )
 
 /** Parses JSON. Throws a `RangeError` for a number too large to be exact. */

@@ -89,6 +89,17 @@ const readLine = (line: string): ImportRow | string => {
 const linesOf = (text: string): ReadonlyArray<string> =>
   text.trimEnd().split("\n", maxMemberships + 1)
 
+// Which users may become members is an option, so the service says the rest: as a field of the line of a membership.
+const inLine = (error: InvalidInput): InvalidInput | InvalidLines => {
+  const index = /^memberships\[(\d+)\]\.userId$/.exec(error.field)?.[1]
+  return index === undefined
+    ? error
+    : {
+        _tag: "InvalidLines",
+        faults: [{ line: Number(index) + 1, message: `user_id ${error.problem}` }],
+      }
+}
+
 const fail = (...faults: InvalidLines["faults"]): Effect.Effect<never, InvalidLines> =>
   Effect.fail({ _tag: "InvalidLines", faults })
 
@@ -217,9 +228,12 @@ export const makeMembershipOperations = Effect.fnUntraced(function* (maxBodyByte
       yield* readQuery(call.request, {})
       const text = yield* readBody(call, maxImportBytes, jsonLines)
       const imported = yield* readImportBody(text)
-      yield* memberships.import(
-        { projectId, memberships: imported, idempotencyKey: call.once },
-        originOf(call),
+      yield* Effect.mapError(
+        memberships.import(
+          { projectId, memberships: imported, idempotencyKey: call.once },
+          originOf(call),
+        ),
+        (error) => (error._tag === "InvalidInput" ? inLine(error) : error),
       )
       return { total: imported.length, message: "The memberships were imported.", data: null }
     }),

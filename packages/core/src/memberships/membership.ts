@@ -21,20 +21,50 @@ import {
   adjustmentOf,
 } from "./end-date.ts"
 
-/** A user id: 1 to 64 decimal digits, compared as text (`7` and `07` are two users). */
+/**
+ * A user id: 1 to 128 letters, digits and `.`, `_`, `:`, `@`, `+` or `-`, but not `.` or `..`, which have a special
+ * meaning in a path. Compared as text: `7` and `07` are two users, and so are `Ada` and `ada`.
+ */
 export type UserId = Branded<string, "@tenure/core/UserId">
 
-/** The pattern for user ids. */
-export const userIdPattern = /^[0-9]{1,64}$/u
+/** The pattern for user ids. It also matches `.` and `..`, because many regular expressions cannot look ahead. */
+export const userIdPattern = /^[A-Za-z0-9._:@+-]{1,128}$/u
 
 /** Brands text as a user id. Throws a `TypeError` if it is invalid. */
-export const UserId = brandedWhere<string, UserId>("user id", "1 to 64 decimal digits", (id) =>
-  userIdPattern.test(id),
+export const UserId = brandedWhere<string, UserId>(
+  "user id",
+  "1 to 128 letters, digits and ._:@+-, and not . or ..",
+  (id) => userIdPattern.test(id) && id !== "." && id !== "..",
+)
+
+const userIdRules = ["text", "digits"] as const
+
+/** Which user ids can become members. */
+export interface UserIdRule {
+  readonly expected: string
+  readonly is: (id: UserId) => boolean
+}
+
+const ruleOf = (given: unknown): UserIdRule | undefined => {
+  if (given === "text") return { expected: UserId.expected, is: () => true }
+  if (given === "digits") return { expected: "digits", is: (id) => /^[0-9]+$/.test(id) }
+  if (!(given instanceof RegExp)) return undefined
+  // One with the flag g or y would begin where it has found something before.
+  const pattern = new RegExp(given.source, given.flags.replace(/[gy]/g, ""))
+  return { expected: `text that matches ${String(pattern)}`, is: (id) => pattern.test(id) }
+}
+
+/** The option for that. */
+export const userIdRuleOption = Setting.custom<(typeof userIdRules)[number] | RegExp, UserIdRule>(
+  '"text", "digits" or a regular expression',
+  ruleOf,
 )
 
 /** A user of a project. */
 export interface Member {
+  /** 1 to 255 characters, no control characters. */
   readonly projectId: string
+  /** The host's own id: 1 to 128 letters, digits and `._:@+-`, such as `user_2ab` or `ada@example.com`. */
   readonly userId: string
 }
 
@@ -343,9 +373,12 @@ export const changesOfUser = (
 
 const isOfMembership = ({ type }: Event): boolean => type.startsWith("membership.")
 
-/** Matches each `user_id` with this user in an event's body. An id's digits need no escape. */
-const userIn = (userId: UserId): RegExp =>
-  new RegExp(`"user_id":(?:"${userId}"|${userId})(?=[,}])`, "g")
+/** Matches each `user_id` with this user in an event's body. Hosts may publish one with digits as a number. */
+const userIn = (userId: UserId): RegExp => {
+  const text = `"${userId.replaceAll(/[.+]/g, "\\$&")}"`
+  const value = /^[0-9]+$/.test(userId) ? `(?:${text}|${userId})` : text
+  return new RegExp(`"user_id":${value}(?=[,}])`, "g")
+}
 
 const reason = /"reason":"(?:[^"\\]|\\.)*"/
 
@@ -366,6 +399,7 @@ export const eraseUser = (event: Event, userId: UserId): Event => {
 
 /** A membership as a host passes it. */
 export interface ImportRow {
+  /** The host's own id: 1 to 128 letters, digits and `._:@+-`, such as `user_2ab` or `ada@example.com`. */
   readonly userId: string
   readonly endDate: EndDateInput
 }
@@ -376,11 +410,16 @@ export const maxMemberships = 10_000
 const invalid = (field: string, problem: string): Result.Result<never, InvalidInput> =>
   Result.fail(new InvalidInput({ field, problem }))
 
-const readOne = (given: ImportRow, field: string): Result.Result<DatedMembership, InvalidInput> => {
+const readOne = (
+  given: ImportRow,
+  field: string,
+  rule: UserIdRule,
+): Result.Result<DatedMembership, InvalidInput> => {
   const { endDate: date, userId } = copyOwn(given)
   if (typeof userId !== "string" || !UserId.is(userId)) {
     return invalid(`${field}.userId`, `must be ${UserId.expected}`)
   }
+  if (!rule.is(userId)) return invalid(`${field}.userId`, `must be ${rule.expected}`)
   return Result.mapBoth(readEndDate(date), {
     onFailure: ({ message }) => new InvalidInput({ field: `${field}.endDate`, problem: message }),
     onSuccess: (endDate) => ({ userId, endDate }),
@@ -390,6 +429,7 @@ const readOne = (given: ImportRow, field: string): Result.Result<DatedMembership
 /** Checks and converts an import. Fails at the first membership that is invalid or repeats a user. */
 export const readImport = (
   given: ReadonlyArray<ImportRow>,
+  rule: UserIdRule,
 ): Result.Result<ReadonlyArray<DatedMembership>, InvalidInput> => {
   if (!Array.isArray(given) || given.length > maxMemberships) {
     return invalid("memberships", "must be an array of at most 10,000 memberships")
@@ -397,7 +437,7 @@ export const readImport = (
   const byUser = new Map<UserId, DatedMembership>()
   for (let index = 0; index < given.length; index++) {
     const field = `memberships[${index}]`
-    const dated = readOne(given[index], field)
+    const dated = readOne(given[index], field, rule)
     if (Result.isFailure(dated)) return Result.fail(dated.failure)
     const { userId } = dated.success
     if (byUser.has(userId)) return invalid(`${field}.userId`, "must not be that of another one")

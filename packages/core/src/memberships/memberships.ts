@@ -14,7 +14,7 @@ import {
   readOrigin,
 } from "../base/change-context.ts"
 import type { InvalidInput, StoreUnavailable } from "../base/errors.ts"
-import { readBranded, readProjectId } from "../base/input.ts"
+import { invalidArgument, readBranded, readProjectId } from "../base/input.ts"
 import { ProjectDeletions } from "../base/project-deletions.ts"
 import * as Setting from "../base/setting.ts"
 import { currentUnixMillis } from "../base/time.ts"
@@ -49,6 +49,7 @@ import {
   type ProjectSummary,
   UserId,
   readImport,
+  userIdRuleOption,
 } from "./membership.ts"
 import {
   type DisclosureIn,
@@ -124,6 +125,9 @@ const makeChanges = Effect.fnUntraced(function* (
       const endDate = yield* Effect.fromResult(readEndDate(membership.endDate))
       const projectId = yield* readProjectId(membership.projectId)
       const userId = yield* readBranded("userId", UserId, membership.userId)
+      if (!settings.userIds.is(userId)) {
+        return yield* invalidArgument("userId", settings.userIds.expected)
+      }
       const data = {
         project_id: projectId,
         user_id: userId,
@@ -148,7 +152,9 @@ const makeChanges = Effect.fnUntraced(function* (
       const project = copyOwn(input)
       const at = yield* currentUnixMillis
       const projectId = yield* readProjectId(project.projectId)
-      const memberships = yield* Effect.fromResult(readImport(project.memberships))
+      const memberships = yield* Effect.fromResult(
+        readImport(project.memberships, settings.userIds),
+      )
       const reason = yield* readReason(project)
       const origin = yield* readOrigin(originInput)
       const data = { project_id: projectId, total: memberships.length }
@@ -207,6 +213,11 @@ const makeChanges = Effect.fnUntraced(function* (
 
 /** The options of memberships. */
 export const membershipsOptions = Setting.object({
+  /**
+   * Which user ids can become members: 1 to 128 letters, digits and `._:@+-` (`"text"`), only digits (`"digits"`), or
+   * those of `"text"` that match a regular expression. Default: `"text"`.
+   */
+  userIds: Setting.withDefault(userIdRuleOption, "text"),
   /**
    * Whether a bulk extension that does not say so itself also sets memberships that end later than the new
    * date (`"set"`), or leaves those as they are (`"neverShorten"`). Default: `"set"`.

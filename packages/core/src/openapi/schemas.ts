@@ -23,6 +23,7 @@ import {
   membershipActions,
   projectActions,
   reasonPattern,
+  UserId,
   userIdPattern,
 } from "../memberships/membership.ts"
 import { deliveryStates } from "../webhooks/outbox.ts"
@@ -41,7 +42,7 @@ export const projectId = Schema.String.annotate({
 })
 
 export const userId = Schema.String.check(Schema.isPattern(userIdPattern)).annotate({
-  description: "The id of the user.",
+  description: "The id of the user, as the host has it. Neither . nor ..",
   examples: ["1001"],
 })
 
@@ -469,7 +470,7 @@ export const samples: { readonly [Of in ApiErrorTag]: Sample<Of> } = {
     error: {
       _tag: "InvalidLines",
       faults: [
-        { line: 2, message: "user_id must be 1 to 64 decimal digits, as text" },
+        { line: 2, message: `user_id must be ${UserId.expected}, as text` },
         { line: 7, message: "the line must be a JSON object" },
       ],
     },

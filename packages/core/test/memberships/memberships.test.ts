@@ -352,7 +352,7 @@ describe("an import", () => {
     ["memberships", users(10_001)],
     ["memberships", JSON.parse("{}")],
     ["memberships", undefined],
-    ["memberships[1].userId", [...users(1), { userId: "x", endDate: in2027 }]],
+    ["memberships[1].userId", [...users(1), { userId: "a b", endDate: in2027 }]],
     ["memberships[1].userId", [...users(1), JSON.parse(`{"userId":7,"endDate":0}`)]],
     ["memberships[1].userId", [...users(1), JSON.parse("null")]],
     ["memberships[1].endDate", [...users(1), { userId: "7", endDate: "soon" }]],
@@ -394,11 +394,11 @@ describe("isActive", () => {
 
 describe("a page of a list", () => {
   it.effect.each([
-    ["after", { after: "x" }],
+    ["after", { after: "a b" }],
     ["limit", { limit: 0 }],
     ["limit", { limit: 10_001 }],
     ["limit", { limit: 1.5 }],
-    ["userIds", { userIds: ["1001", "x"] }],
+    ["userIds", { userIds: ["1001", "a b"] }],
     ["userIds", { userIds: Array.from({ length: 1001 }, (_, index) => String(index)) }],
   ] as const)("is rejected if its %s is invalid: %o", ([field, page]) =>
     withMemberships((memberships) =>

@@ -79,6 +79,9 @@ const drain = (
     return all
   })
 
+// Ten milliseconds of real time, whatever clock the test has.
+const pause = Effect.promise(() => new Promise<void>((resolve) => setTimeout(resolve, 10)))
+
 /**
  * Repeats a step until it returns something. A store first waits for all older transactions before it
  * looks at existing memberships, and other tests may run some on the same server.
@@ -86,7 +89,10 @@ const drain = (
 const eventually = <A, E, R>(
   step: Effect.Effect<ReadonlyArray<A>, E, R>,
 ): Effect.Effect<ReadonlyArray<A>, E, R> =>
-  Effect.repeat(step, { until: (found) => found.length > 0, times: 2000 })
+  Effect.repeat(
+    Effect.tap(step, (found) => (found.length > 0 ? Effect.void : pause)),
+    { until: (found) => found.length > 0, times: 2000 },
+  )
 
 /**
  * Runs a test on a store with two projects, unless the store has no announcements.

@@ -38,6 +38,29 @@ export const u1 = UserId("1001")
 export const u2 = UserId("1002")
 export const u3 = UserId("1003")
 
+/** User ids of hosts and of sign-in services, and some that programs may mistake for something else. */
+export const manyKindsOfUser = [
+  "7",
+  "07",
+  "9".repeat(64),
+  "0b0c7d9e-5a64-4c1f-8d6d-5a7c1b5d2c11",
+  "user_2ab9XyZ",
+  "cus_NffrFeUfNV2Hib",
+  "auth0:ada",
+  "ada.l+1@example.com",
+  "Ada",
+  "ada",
+  "-1",
+  "1e3",
+  "...",
+  "constructor",
+  "__proto__",
+  "null",
+  "extend",
+  "import",
+  "z".repeat(128),
+].map(UserId)
+
 /** Parses an ISO date. */
 export const date = (written: string): EndDate => EndDate(parseEndDate(written) ?? NaN)
 

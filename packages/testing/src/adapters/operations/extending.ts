@@ -1,6 +1,7 @@
 /** End dates in requests. */
 
 import { describe, expect, it } from "vitest"
+import { manyKindsOfUser } from "../../support/fixtures.ts"
 import { expectFailure, expectSuccess, fieldsOf } from "../../support/http.ts"
 import { type Fixture, type Serving, initialEndDate } from "../harness.ts"
 
@@ -141,7 +142,16 @@ const failureTests = (serving: Serving): void => {
   it(
     "fails if the user has no membership, or the user id is invalid",
     serving(async ({ call }) => {
-      for (const user of ["9999", "abc", "1e3", "-1", "%31%30x", "__proto__", "constructor"]) {
+      for (const user of [
+        "9999",
+        "abc",
+        "1e3",
+        "-1",
+        "%31%30x",
+        "a%20b",
+        "__proto__",
+        "constructor",
+      ]) {
         const path = `/v2/projects/p1/memberships/${user}/extend`
         const response = await call("PATCH", path, { body: { extend: validDate } })
         expectFailure(response, "PATCH", path, 404, "MEMBERSHIP_NOT_FOUND")
@@ -263,6 +273,8 @@ export const extendAllTests = (serving: Serving): void => {
 const existing = "/v2/projects/p1/memberships/1001"
 const absent = "/v2/projects/p1/memberships/2001"
 
+const encoded = (letter: string): string => `%${letter.charCodeAt(0).toString(16)}`
+
 /** Issues an operator's key for `p1`. */
 const operatorOf = async ({ tenure }: Fixture): Promise<string> =>
   (await tenure.apiKeys.issue({ projects: ["p1"], role: "operator" })).token
@@ -291,6 +303,33 @@ const grantTests = (serving: Serving): void => {
   )
 
   it(
+    "has user ids of any kind in its path, as all operations on one membership",
+    serving(async (fixture) => {
+      const { token } = await fixture.tenure.apiKeys.issue({ projects: ["p1"], role: "admin" })
+      for (const user_id of manyKindsOfUser) {
+        // The words of the paths for all memberships are user ids if their first character is encoded.
+        const path = `/v2/projects/p1/memberships/${user_id.replace(/^[ei]/, encoded)}`
+        const data = { user_id, end_date: validDate, state: "active" }
+        const put = await fixture.call("PUT", path, { token, body: { end_date: validDate } })
+        expectSuccess(put, "PUT", path, { data })
+        const get = await fixture.call("GET", path, { token })
+        expectSuccess(get, "GET", path, { data })
+        const extension = await fixture.call("PATCH", `${path}/extend`, {
+          token,
+          body: { extend: validDate },
+        })
+        expect(extension.body).toMatchObject({ total: 1, data: { new_end_date: validDate } })
+        const history = await fixture.call("GET", `${path}/history`, { token })
+        expect(history.body).toMatchObject({
+          data: [{ action: "extended" }, { action: "granted" }],
+        })
+        const end = await fixture.call("DELETE", path, { token })
+        expectSuccess(end, "DELETE", path, { data: null })
+      }
+    }),
+  )
+
+  it(
     "keeps the reason",
     serving(async (fixture) => {
       const body = { end_date: validDate, reason: "a friend" }
@@ -315,7 +354,7 @@ const grantTests = (serving: Serving): void => {
         const response = await fixture.call("PUT", absent, { token, body })
         expectFailure(response, "PUT", absent, 422, "VALIDATION_ERROR")
       }
-      for (const user of ["abc", "1e3", "9".repeat(65)]) {
+      for (const user of ["a%20b", "a,b", "%C3%A9", "9".repeat(129)]) {
         const path = `/v2/projects/p1/memberships/${user}`
         const response = await fixture.call("PUT", path, { token, body: { end_date: validDate } })
         const { error } = expectFailure(response, "PUT", path, 422, "VALIDATION_ERROR")
@@ -406,7 +445,7 @@ const eraseTests = (serving: Serving): void => {
         expectFailure(response, "DELETE", existing, 422, "VALIDATION_ERROR")
       }
       for (const [path, code] of [
-        ["/v2/projects/p1/memberships/abc", "MEMBERSHIP_NOT_FOUND"],
+        ["/v2/projects/p1/memberships/a%20b", "MEMBERSHIP_NOT_FOUND"],
         ["/v2/projects/p9/memberships/1001", "PROJECT_NOT_FOUND"],
       ] as const) {
         const response = await call("DELETE", `${path}?erase=true`, { token })

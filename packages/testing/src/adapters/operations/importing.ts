@@ -83,8 +83,9 @@ const importTests = (serving: Serving): void => {
         "[]",
         `${line("7")},`,
         line(7),
-        line("abc"),
-        line("9".repeat(65)),
+        line("a b"),
+        line(".."),
+        line("9".repeat(129)),
         '{"user_id":"7"}',
         `{"__proto__":${line("7")}}`,
         JSON.stringify({ user_id: "7", end_date: validDate, reason: "x" }),
@@ -105,6 +106,19 @@ const importTests = (serving: Serving): void => {
       )
       expect(await usersOf(fixture)).toEqual(["1001", "1002", "1003"])
     }),
+  )
+
+  it(
+    "is answered the line of a user id that the host does not have",
+    serving(
+      async (fixture) => {
+        const send = await importer(fixture)
+        const response = await send([line("1"), line("user_2")].join("\n"))
+        const message = "user_id must be digits"
+        expectFailure(response, "POST", path, 422, ["VALIDATION_ERROR"], { line: 2, message })
+      },
+      { userIds: "digits" },
+    ),
   )
 
   it(

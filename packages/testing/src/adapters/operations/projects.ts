@@ -157,10 +157,10 @@ const membershipTests = (serving: Serving): void => {
       for (const query of [
         "?state=old",
         "?limit=0",
-        "?after=x",
+        "?after=a%20b",
         "?states=active",
         "?user_ids=",
-        "?user_ids=x",
+        "?user_ids=a%20b",
       ]) {
         const response = await call("GET", memberships + query)
         expectFailure(response, "GET", memberships, 422, "VALIDATION_ERROR")
@@ -209,7 +209,7 @@ const membershipTests = (serving: Serving): void => {
         end_date: initialEndDate,
         state,
       })
-      for (const missing of [`${memberships}/9`, `${memberships}/x`]) {
+      for (const missing of [`${memberships}/9`, `${memberships}/a%20b`]) {
         expectFailure(await call("GET", missing), "GET", missing, 404, "MEMBERSHIP_NOT_FOUND")
       }
     }),
@@ -255,7 +255,7 @@ const historyTests = (serving: Serving): void => {
       })
       const invalid = await call("GET", `${history}?after=x`, { token })
       expectFailure(invalid, "GET", history, 422, "VALIDATION_ERROR")
-      const foreign = `${memberships}/x/history`
+      const foreign = `${memberships}/a%20b/history`
       const missing = await call("GET", foreign, { token })
       expectFailure(missing, "GET", foreign, 404, "MEMBERSHIP_NOT_FOUND")
     }),

@@ -7,7 +7,7 @@ import {
   MembershipStore,
   Outbox,
   ProjectId,
-  UserId,
+  type UserId,
   WebhookStore,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
@@ -19,6 +19,7 @@ import {
   in2027,
   in2028,
   in2029,
+  manyKindsOfUser,
   occasion,
   p1,
   p2,
@@ -90,16 +91,20 @@ const grantTests = ({ describe, test }: StoreTests): void => {
         }
       }))
 
-    test("accepts user ids of 64 digits, and distinguishes 7 from 07", () =>
+    test("accepts user ids of any kind, and distinguishes 7 from 07", () =>
       Effect.gen(function* () {
-        const store = yield* prepared
-        const long = UserId("9".repeat(64))
-        yield* store.grant({ ...change(p1), userId: long, endDate: in2028 })
-        yield* store.grant({ ...change(p1), userId: UserId("7"), endDate: in2027 })
-        yield* store.grant({ ...change(p1), userId: UserId("07"), endDate: in2029 })
-        expect(yield* endDateOf(long)).toBe(in2028)
-        expect(yield* endDateOf(UserId("7"))).toBe(in2027)
-        expect(yield* endDateOf(UserId("07"))).toBe(in2029)
+        const store = yield* MembershipStore
+        yield* store.createProject(p1, occasion)
+        for (const [index, userId] of manyKindsOfUser.entries()) {
+          yield* store.grant({ ...change(p1), userId, endDate: EndDate(in2027 + index) })
+        }
+        for (const [index, userId] of manyKindsOfUser.entries()) {
+          const endDate = EndDate(in2028 + index)
+          yield* store.extend({ ...change(p1), event: draft(p1), userId, endDate })
+          expect(yield* endDateOf(userId)).toBe(endDate)
+          const [newest] = yield* store.history(p1, { userId, limit: 2 })
+          expect(newest).toMatchObject({ action: "extended", userId, to: endDate })
+        }
       }))
   })
 }

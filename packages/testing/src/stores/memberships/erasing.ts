@@ -16,6 +16,7 @@ import {
   FeedStore,
   Outbox,
   Reason,
+  UserId,
   WebhookStore,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
@@ -138,6 +139,31 @@ const erasureTests = ({ test }: StoreTests): void => {
       expect(bodies.get(foreign.id)).toBe(foreign.body)
       expect([...bodies.keys()]).toContain(erased.event.id)
       expect(claimed.every((one) => one.webhook.webhookId === receiver.id)).toBe(true)
+    }))
+
+  test("is removed from events by the whole user id, whatever its characters mean elsewhere", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const outbox = yield* Outbox
+      const users = ["a.b+c", "axb+c", "a.bbc", "1.5", "a.b+"].map(UserId)
+      const published = users.map((userId) => ({ userId, event: about(userId, "a.b") }))
+      for (const { event: one, userId } of published) {
+        yield* store.grant({
+          ...change(p1),
+          event: draftAbout(userId, "a.c"),
+          userId,
+          endDate: in2028,
+        })
+        yield* outbox.publish(one)
+      }
+      for (const erased of users) {
+        yield* store.erase({ ...change(p1), userId: erased })
+        const left = new Set(users.slice(users.indexOf(erased) + 1))
+        for (const { event: one, userId } of published) {
+          const data = Object(yield* dataOf(one.id))
+          expect(data.user_id).toBe(left.has(userId) ? userId : null)
+        }
+      }
     }))
 
   test("is removed with what receivers have responded, before and after the end of a delivery", () =>

@@ -34,6 +34,7 @@ import {
   in2028,
   in2029,
   longAgo,
+  manyKindsOfUser,
   occasion,
   p1,
   p2,
@@ -60,6 +61,22 @@ const listTests = ({ describe, test }: StoreTests): void => {
         const second = yield* page(u2)
         expect(second.map(({ userId }) => userId)).toEqual(["9"])
         expect(yield* page(UserId("9"))).toEqual([])
+      }))
+
+    test("has user ids of any kind in the order of their code units, as the list by end dates", () =>
+      Effect.gen(function* () {
+        const store = yield* MembershipStore
+        yield* store.createProject(p1, occasion)
+        for (const userId of manyKindsOfUser) {
+          yield* store.grant({ ...change(p1), userId, endDate: in2027 })
+        }
+        const sorted = manyKindsOfUser.toSorted((one, other) => (one < other ? -1 : 1))
+        for (const [index, after] of [undefined, ...sorted].entries()) {
+          const page = yield* store.list(p1, { after, limit: 2 })
+          expect(page.map(({ userId }) => userId)).toEqual(sorted.slice(index, index + 2))
+        }
+        const ending = yield* pagesOf(store, { before: in2028, limit: 3 })
+        expect(ending.map(({ userId }) => userId)).toEqual(sorted)
       }))
 
     test("returns the end date that a bulk extension set", () =>
