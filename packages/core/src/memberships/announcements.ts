@@ -45,13 +45,11 @@ export interface ExpirySettings extends Setting.OutputOf<typeof expiryRules> {}
 /** The option for announcements. */
 export const expiryOptions = Setting.object({
   /**
-   * Has `membership.expiring` published before memberships end and `membership.expired` when they do: once
-   * for each end date, however many processes share the store. Default: `false`.
+   * When to publish `membership.expiring` before memberships end, besides `membership.expired` when they do:
+   * once for each end date, however many processes share the store. `false` publishes neither. Default: `{}`,
+   * or `false` if the store cannot announce ends.
    */
-  expiry: Setting.withDefault<ExpiryRules | false, ExpirySettings | false>(
-    Setting.orFalse(expiryRules),
-    false,
-  ),
+  expiry: Setting.optional(Setting.orFalse(expiryRules)),
 })
 
 /** The option as a host passes it. */
@@ -67,7 +65,7 @@ const unsupported = new InvalidInput({
 
 /**
  * Announces memberships' ends until the layer closes, unless the option is false. Fails with
- * `InvalidInput` if the store does not support announcements.
+ * `InvalidInput` if the host asks for announcements, and the store does not support them.
  */
 export const announcementsLayer = ({
   expiry,
@@ -76,9 +74,9 @@ export const announcementsLayer = ({
     Effect.gen(function* () {
       const store = (yield* MembershipStore).expiry
       if (expiry === false) return
-      if (store === undefined) return yield* unsupported
-      // Loaded only by programs with announcements.
+      if (store === undefined) return yield* expiry === undefined ? Effect.void : unsupported
+      // Loaded once the library has started.
       const Sweeper = yield* Effect.promise(() => import("./expiry-sweeper.ts"))
-      yield* Sweeper.startExpirySweeper(store, expiry)
+      yield* Sweeper.startExpirySweeper(store, expiry ?? Setting.parse(expiryRules))
     }),
   )

@@ -21,7 +21,7 @@ type Store = FeedStore["Service"]
 
 /** Services on stores in memory, of which the feed may be another one. */
 const services = (change: (right: Store) => Store = (right) => right) =>
-  tenureLayer().pipe(
+  tenureLayer({ expiry: false }).pipe(
     Layer.provide(
       Layer.effectContext(
         Effect.map(Effect.context<StorePorts>(), (context) =>

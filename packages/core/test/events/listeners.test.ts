@@ -28,7 +28,7 @@ type Store = FeedStore["Service"]
 
 /** Services on stores in memory, of which the feed may be another one. */
 const services = (change: (right: Store) => Store = (right) => right, options?: TenureOptions) =>
-  tenureLayer(options).pipe(
+  tenureLayer({ expiry: false, ...options }).pipe(
     Layer.provide(
       Layer.effectContext(
         Effect.map(Effect.context<StorePorts>(), (context) =>

@@ -37,11 +37,14 @@ const storesWith = (pings: Partial<Record<Port, Ping>>) =>
   ).pipe(Layer.provide(memory()))
 
 const readyWith = (pings: Partial<Record<Port, Ping>>, options: TenureOptions = {}) =>
-  Effect.provide(isReady, Layer.provide(tenureLayer(options), storesWith(pings)))
+  Effect.provide(
+    isReady,
+    Layer.provide(tenureLayer({ expiry: false, ...options }), storesWith(pings)),
+  )
 
 const storesAnswering = (pings: Partial<Record<Port, Ping>>) =>
   Readiness.use(({ stores }) => stores).pipe(
-    Effect.provide(Layer.provide(tenureLayer(), storesWith(pings))),
+    Effect.provide(Layer.provide(tenureLayer({ expiry: false }), storesWith(pings))),
   )
 
 const down: Ping = Effect.fail(new StoreUnavailable({ cause: "down" }))

@@ -17,7 +17,7 @@ const reportWith = (backlog: ReturnType<Outbox["Service"]["backlog"]>) => {
   )
   const stores = Layer.provideMerge(outbox, memory())
   return Status.use(({ report }) => report).pipe(
-    Effect.provide(Layer.provide(tenureLayer(), stores)),
+    Effect.provide(Layer.provide(tenureLayer({ expiry: false }), stores)),
   )
 }
 

@@ -90,7 +90,7 @@ const test = <A, E>(
         revoke: Effect.orDie(apiKeys.revoke(id)),
       }
       return yield* run(client, feed)
-    }).pipe(Effect.provide(tenureLayer().pipe(Layer.provide(stores(feed))))),
+    }).pipe(Effect.provide(tenureLayer({ expiry: false }).pipe(Layer.provide(stores(feed))))),
   )
 }
 

@@ -112,7 +112,7 @@ const handling = <A, E>(
     })
     return yield* test({ token, request, logged, fault })
   }).pipe(
-    Effect.provide(Layer.provide(tenureLayer(options), faultyStores(fault))),
+    Effect.provide(Layer.provide(tenureLayer({ expiry: false, ...options }), faultyStores(fault))),
     Effect.provide(Logger.layer([logger])),
   )
 }

@@ -12,7 +12,7 @@ import { Memberships } from "../../src/memberships/memberships.ts"
 import { type Services, tenureLayer } from "../../src/tenure.ts"
 import { Events } from "../../src/webhooks/published-events.ts"
 
-const services = Layer.provide(tenureLayer(), memory())
+const services = Layer.provide(tenureLayer({ expiry: false }), memory())
 
 const onTenure = <A, E>(name: string, test: Effect.Effect<A, E, Services>) =>
   it.effect(name, () => Effect.provide(test, services))
@@ -149,7 +149,7 @@ it.effect("a connection ends within ten seconds after nobody can say that its ke
   }).pipe(
     Effect.provide(
       Layer.provide(
-        tenureLayer(),
+        tenureLayer({ expiry: false }),
         Layer.provideMerge(
           Layer.effect(
             ApiKeyStore,

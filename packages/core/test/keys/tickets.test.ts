@@ -12,7 +12,7 @@ import { type Services, tenureLayer } from "../../src/tenure.ts"
 
 const { p1, p2 } = Fixture
 
-const services = Layer.provide(tenureLayer({ keyCacheTtl: 0 }), memory())
+const services = Layer.provide(tenureLayer({ keyCacheTtl: 0, expiry: false }), memory())
 
 const onTenure = <A, E>(name: string, test: Effect.Effect<A, E, Services>) =>
   it.effect(name, () => Effect.provide(test, services))

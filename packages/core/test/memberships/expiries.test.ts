@@ -64,8 +64,19 @@ describe("expiry", () => {
     ),
   )
 
-  it.effect("is off by default", () =>
+  it.effect("is on by default, with reminders", () =>
     withTenure({}, (said) =>
+      Effect.gen(function* () {
+        yield* grantUntil(1000)
+        yield* TestClock.adjust("1500 millis")
+        const types = ["membership.granted", "membership.expiring", "membership.expired"]
+        expect(said).toEqual(types)
+      }),
+    ),
+  )
+
+  it.effect("can be turned off", () =>
+    withTenure({ expiry: false }, (said) =>
       Effect.gen(function* () {
         yield* grantUntil(1000)
         yield* TestClock.adjust("1 day")

@@ -41,6 +41,7 @@ const flushing = <A, E>(
 ) => {
   const transport = scripted(receivers)
   const services = tenureLayer({
+    expiry: false,
     webhooks: { dispatch: false, ...webhooks },
     transport: transport.layer,
   }).pipe(Layer.provide(stores), Layer.provideMerge(watchedCrypto))
