@@ -155,7 +155,7 @@ describe("a booking", () => {
 
   it("is refused if the course does not exist or the user id is invalid", async () => {
     expect((await book("none", "2000")).status).toBe(404)
-    expect((await book("chess", "nobody")).status).toBe(422)
+    expect((await book("chess", "no body")).status).toBe(422)
     expect((await call("POST", "/courses/chess/places", {})).status).toBe(422)
   })
 })

@@ -150,7 +150,7 @@ describe("a seed file", () => {
   it.each([
     ["is not valid JSON", "{", /SEED_FILE/],
     ["has no projects", {}, /SEED_FILE.*projects/s],
-    ["has an invalid user id", memberOf({ user_id: "x", end_date: extend }), /userId/],
+    ["has an invalid user id", memberOf({ user_id: "a b", end_date: extend }), /userId/],
     ["has an invalid end date", memberOf({ user_id: "1", end_date: "soon" }), /end date/],
     [
       "has a user twice",
