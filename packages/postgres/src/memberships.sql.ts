@@ -437,7 +437,7 @@ const listing = (schema: string, condition: string): string => `
   FROM ${schema}.projects p
   LEFT JOIN LATERAL (
     SELECT user_id, end_date FROM ${schema}.memberships_current
-    WHERE project_id = p.id AND user_id > $2::text
+    WHERE project_number = p.number AND user_id > $2::text
       AND ($4::boolean IS NULL OR (end_date > $5::timestamptz) = $4) ${condition}
     ORDER BY user_id
     LIMIT $3::integer

@@ -19,10 +19,18 @@ import {
   passParams,
 } from "../src/expiry.ts"
 import { migrate } from "../src/index.ts"
+import { listMemberships } from "../src/memberships.sql.ts"
 import { backlog, findEvent, listDeliveries, replay } from "../src/outbox.sql.ts"
 import { deleteOldEvents, deleteOldFailedDeliveries } from "../src/retention.ts"
 import { withAndWithoutKey } from "../src/sql/clauses.ts"
-import { daysParam, instantParam, integerParam, textParam, uuidParam } from "../src/sql/values.ts"
+import {
+  daysParam,
+  flagParam,
+  instantParam,
+  integerParam,
+  textParam,
+  uuidParam,
+} from "../src/sql/values.ts"
 import { blocksReadBy } from "./blocks.ts"
 import { clientLayer, execute, sql as query } from "./harness.ts"
 
@@ -194,6 +202,18 @@ it.layer(Layer.provideMerge(filled, clientLayer({ maxConnections: 2 })), {
           // The first time, a connection also reads what it did not know of the parts.
           yield* blocksReadBy(history, page)
           expect(yield* blocksReadBy(history, page)).toBeLessThan(fewOfBoth + fewOfAllMembers)
+        }
+      }),
+    )
+  })
+
+  describe("that lists memberships", () => {
+    test.effect.each([undefined, false])("reads as much as it returns (active: %s)", (isActive) =>
+      Effect.gen(function* () {
+        const list = listMemberships(`"${schema}"`)
+        for (const after of ["", "5"]) {
+          const page = [textParam("x3"), textParam(after), integerParam(10), flagParam(isActive)]
+          expect(yield* blocksReadBy(list, [...page, instantParam(Date.now())])).toBeLessThan(few)
         }
       }),
     )

@@ -299,10 +299,39 @@ CREATE INDEX projects_next_check ON tenure.projects (next_check_at) WHERE next_c
 CREATE INDEX memberships_ending ON tenure.memberships (project_number, ending_generation, ending_lower_bound, user_id)
 WHERE ending_generation IS NOT NULL;
 
+-- For hosts, like the view below.
+CREATE FUNCTION tenure.project_number(of_project_id text) RETURNS bigint
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  SELECT p.number FROM tenure.projects p WHERE p.id = of_project_id
+$$;
+
+-- The view that hosts may join: columns keep their names, types and meaning, and new ones come last. The comments are
+-- also those of its declarations for Drizzle, Kysely and Prisma. For a page in the order of user ids, the number has to
+-- be known: the planner knows no order of what it joins with the row of a project.
 CREATE VIEW tenure.memberships_current AS
-SELECT p.id AS project_id, m.user_id, tenure.effective_end_date(m.end_date, m.seq, p.bulk_seq, (
-    SELECT tenure.adjusted_end_date(m.end_date, b.addition, b.minimum) FROM tenure.bulk_extensions b
-    WHERE b.project_number = m.project_number AND b.seq > m.seq AND b.state <> 'settled' ORDER BY b.seq LIMIT 1
-  )) AS end_date
-FROM tenure.memberships m
-JOIN tenure.projects p ON p.number = m.project_number;
+SELECT project_id, project_number, user_id, end_date, end_date > now() AS is_active
+FROM (
+  SELECT p.id AS project_id, m.project_number, m.user_id,
+         tenure.effective_end_date(m.end_date, m.seq, p.bulk_seq, (
+           SELECT tenure.adjusted_end_date(m.end_date, b.addition, b.minimum) FROM tenure.bulk_extensions b
+           WHERE b.project_number = m.project_number AND b.seq > m.seq AND b.state <> 'settled' ORDER BY b.seq LIMIT 1
+         )) AS end_date
+  FROM tenure.memberships m
+  JOIN tenure.projects p ON p.number = m.project_number
+  -- Not those that are parked while they move.
+  WHERE p.id > chr(31)
+) effective;
+
+COMMENT ON VIEW tenure.memberships_current IS
+'The memberships of all projects with their effective end dates, for joins with tables of the host.';
+
+COMMENT ON COLUMN tenure.memberships_current.project_id IS 'The id of the project.';
+
+COMMENT ON COLUMN tenure.memberships_current.project_number IS
+'The number that the function `project_number` returns for the project, for pages in the order of user ids.';
+
+COMMENT ON COLUMN tenure.memberships_current.user_id IS 'The user id, as text.';
+
+COMMENT ON COLUMN tenure.memberships_current.end_date IS 'The end date, after all bulk extensions.';
+
+COMMENT ON COLUMN tenure.memberships_current.is_active IS 'Whether the end date is later than the beginning of the transaction.';
