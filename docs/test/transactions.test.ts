@@ -2,7 +2,6 @@
 
 import { mkdir, rm, writeFile } from "node:fs/promises"
 import { MikroORM } from "@mikro-orm/postgresql"
-import { PrismaPg } from "@prisma/adapter-pg"
 import { drizzle } from "drizzle-orm/node-postgres"
 import knexOn from "knex"
 import { Kysely, PostgresDialect } from "kysely"
@@ -13,7 +12,7 @@ import { type Tenure, createTenure } from "tenure"
 import { postgres } from "tenure/postgres"
 import { DataSource } from "typeorm"
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from "vitest"
-import { PrismaClient } from "../../packages/postgres/test/within/prisma-client.ts"
+import { connectPrisma } from "../../packages/postgres/test/within/prisma-client.ts"
 import { findExamples, root } from "./examples.ts"
 import { freshDatabase } from "./programs.ts"
 
@@ -111,7 +110,7 @@ const libraries = [
   [
     "Prisma",
     async () => {
-      const prisma = new PrismaClient({ adapter: new PrismaPg({ connectionString: url }) })
+      const prisma = connectPrisma(url)
       closing.push(() => prisma.$disconnect())
       return prisma
     },

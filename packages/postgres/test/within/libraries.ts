@@ -1,7 +1,6 @@
 /** The libraries with which hosts open transactions, each on the server of the tests. */
 
 import { EntitySchema, MikroORM } from "@mikro-orm/postgresql"
-import { PrismaPg } from "@prisma/adapter-pg"
 import type { Connection } from "@tenure/core/store"
 import { sql } from "drizzle-orm"
 import { drizzle as drizzleOnPg } from "drizzle-orm/node-postgres"
@@ -20,7 +19,7 @@ import {
   fromPrisma,
   fromTypeOrm,
 } from "../../src/within.ts"
-import { PrismaClient } from "./prisma-client.ts"
+import { connectPrisma } from "./prisma-client.ts"
 
 /** Runs a statement of the host in its transaction. */
 type Run = (statement: string) => Promise<unknown>
@@ -164,7 +163,7 @@ const onMikroOrm = async (url: string): Promise<Library> => {
 }
 
 const onPrisma = (url: string): Library => {
-  const prisma = new PrismaClient({ adapter: new PrismaPg({ connectionString: url }) })
+  const prisma = connectPrisma(url)
   const patient = { maxWait: 60_000, timeout: 60_000 }
   return {
     transaction: (work) =>

@@ -1,10 +1,11 @@
 /**
- * The client of Prisma for a schema without models, as `prisma generate` writes it. The command itself
- * is not installed: it is large, and downloads a program.
+ * The client of Prisma for a schema, as `prisma generate` writes it. The command itself is not installed: it is
+ * large, and downloads a program.
  */
 
-import type { PrismaPg } from "@prisma/adapter-pg"
+import { PrismaPg } from "@prisma/adapter-pg"
 import { getPrismaClient } from "@prisma/client/runtime/client"
+import prismaParser from "@prisma/prisma-schema-wasm"
 import type { Prisma } from "../../src/within.ts"
 
 interface Client extends Prisma {
@@ -12,20 +13,33 @@ interface Client extends Prisma {
     work: (transaction: Prisma) => Promise<void>,
     limits: { readonly maxWait: number; readonly timeout: number },
   ): Promise<void>
+  $on(
+    event: "query",
+    listener: (query: { readonly query: string; readonly params: string }) => void,
+  ): void
   $disconnect(): Promise<void>
+}
+
+interface Model {
+  readonly name: string
 }
 
 const compiler = "@prisma/client/runtime/query_compiler_fast_bg.postgresql"
 
-/** The client. */
-export const PrismaClient: new (options: { readonly adapter: PrismaPg }) => Client =
-  getPrismaClient({
+/** Returns the class of the client for the files of a schema. Throws what is wrong with them. */
+const prismaClientFor = (files: Readonly<Record<string, string>>) => {
+  const prismaSchema = Object.entries(files)
+  const { datamodel } = JSON.parse(
+    prismaParser.get_dmmf(JSON.stringify({ prismaSchema, noColor: true })),
+  )
+  const models = datamodel.models.map(({ name, ...model }: Model) => [name, model])
+  return getPrismaClient({
     previewFeatures: [],
     clientVersion: "7.10.0",
     engineVersion: "0edf323efd1d98336f3f0a68684b56f689b900d3",
     activeProvider: "postgresql",
-    inlineSchema: 'datasource db {\n  provider = "postgresql"\n}\n',
-    runtimeDataModel: { models: {}, enums: {}, types: {} },
+    inlineSchema: Object.values(files).join("\n"),
+    runtimeDataModel: { models: Object.fromEntries(models), enums: {}, types: {} },
     parameterizationSchema: { strings: [], graph: "AAAA" },
     compilerWasm: {
       getRuntime: () => import(`${compiler}.mjs`),
@@ -38,3 +52,18 @@ export const PrismaClient: new (options: { readonly adapter: PrismaPg }) => Clie
       importName: "./query_compiler_fast_bg.js",
     },
   })
+}
+
+const withoutModels = { "schema.prisma": 'datasource db {\n  provider = "postgresql"\n}\n' }
+
+/** Connects a client to a database, with the models in the files of a schema. */
+export const connectPrisma = (
+  url: string,
+  files: Readonly<Record<string, string>> = withoutModels,
+): Client => {
+  const PrismaClient = prismaClientFor(files)
+  return new PrismaClient({
+    adapter: new PrismaPg({ connectionString: url }),
+    log: [{ emit: "event", level: "query" }],
+  })
+}

@@ -1,0 +1,46 @@
+/** Tenure for [Drizzle](https://orm.drizzle.team). Generated from the migrations: `npm run generate`. */
+
+import { bigint, boolean, pgSchema, pgView, text, timestamp } from "drizzle-orm/pg-core"
+
+/** Returns `membershipsCurrent` for a schema other than `tenure`. */
+export const membershipsCurrentIn = (schema: string) => {
+  // Drizzle has no name for this schema.
+  const view = schema === "public" ? pgView : pgSchema(schema).view
+  return view("memberships_current", {
+    /** The id of the project. */
+    projectId: text("project_id").notNull(),
+    /** The number that the function `project_number` returns for the project, for pages in the order of user ids. */
+    projectNumber: bigint("project_number", { mode: "bigint" }).notNull(),
+    /** The user id, as text. */
+    userId: text("user_id").notNull(),
+    /** The end date, after all bulk extensions. */
+    endDate: timestamp("end_date", { withTimezone: true }).notNull(),
+    /** Whether the end date is later than the beginning of the transaction. */
+    isActive: boolean("is_active").notNull(),
+  }).existing()
+}
+
+/**
+ * The memberships of all projects with their effective end dates, for joins with tables of the host.
+ *
+ * @example
+ * ```ts
+ * import { and, eq } from "drizzle-orm"
+ * import type { NodePgDatabase } from "drizzle-orm/node-postgres"
+ * import { pgTable, text } from "drizzle-orm/pg-core"
+ * import { membershipsCurrent } from "tenure/drizzle"
+ *
+ * const users = pgTable("users", { id: text().primaryKey(), name: text().notNull() })
+ *
+ * const findUser = (db: NodePgDatabase, projectId: string, userId: string) =>
+ *   db
+ *     .select({ name: users.name, endDate: membershipsCurrent.endDate })
+ *     .from(users)
+ *     .leftJoin(
+ *       membershipsCurrent,
+ *       and(eq(membershipsCurrent.projectId, projectId), eq(membershipsCurrent.userId, users.id)),
+ *     )
+ *     .where(eq(users.id, userId))
+ * ```
+ */
+export const membershipsCurrent = membershipsCurrentIn("tenure")

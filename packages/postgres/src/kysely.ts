@@ -1,0 +1,46 @@
+/** Tenure for [Kysely](https://kysely.dev). Generated from the migrations: `npm run generate`. */
+
+import type { ColumnType } from "kysely"
+
+type ReadOnly<A> = ColumnType<A, never, never>
+
+/** The memberships of all projects with their effective end dates, for joins with tables of the host. */
+export interface MembershipsCurrent {
+  /** The id of the project. */
+  readonly project_id: ReadOnly<string>
+  /** The number that the function `project_number` returns for the project, for pages in the order of user ids. */
+  readonly project_number: ReadOnly<string>
+  /** The user id, as text. */
+  readonly user_id: ReadOnly<string>
+  /** The end date, after all bulk extensions. */
+  readonly end_date: ReadOnly<Date>
+  /** Whether the end date is later than the beginning of the transaction. */
+  readonly is_active: ReadOnly<boolean>
+}
+
+/**
+ * What hosts may join, by the name of the schema.
+ *
+ * @example
+ * ```ts
+ * import type { Kysely } from "kysely"
+ * import type { Database } from "tenure/kysely"
+ *
+ * interface Tables extends Database {
+ *   readonly users: { readonly id: string; readonly name: string }
+ * }
+ *
+ * const findUser = (db: Kysely<Tables>, projectId: string, userId: string) =>
+ *   db
+ *     .selectFrom("users")
+ *     .leftJoin("tenure.memberships_current as m", (join) =>
+ *       join.onRef("m.user_id", "=", "users.id").on("m.project_id", "=", projectId),
+ *     )
+ *     .select(["users.name", "m.end_date"])
+ *     .where("users.id", "=", userId)
+ *     .executeTakeFirst()
+ * ```
+ */
+export type Database<Schema extends string = "tenure"> = {
+  readonly [Name in `${Schema}.memberships_current`]: MembershipsCurrent
+}

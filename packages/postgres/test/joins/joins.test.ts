@@ -1,0 +1,354 @@
+/** Queries of hosts that join a table of theirs with `memberships_current`, through the libraries. */
+
+import { readFile } from "node:fs/promises"
+import { createTenure } from "@tenure/core"
+import { and, eq, sql } from "drizzle-orm"
+import { drizzle } from "drizzle-orm/node-postgres"
+import { pgSchema, text } from "drizzle-orm/pg-core"
+import * as Effect from "effect/Effect"
+import { Kysely, PostgresDialect, sql as kyselySql } from "kysely"
+import pg from "pg"
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest"
+import { membershipsCurrentIn } from "../../src/drizzle.ts"
+import { postgres } from "../../src/index.ts"
+import type { Database } from "../../src/kysely.ts"
+import { execute } from "../harness.ts"
+import { connectPrisma } from "../within/prisma-client.ts"
+
+const schema = "joins"
+const projectId = "p1"
+const members = 100_000
+
+const start = () =>
+  createTenure({
+    stores: postgres({ url: inject("databaseUrl"), schema }),
+    webhooks: { dispatch: false },
+  })
+
+let tenure: Awaited<ReturnType<typeof start>>
+let database: pg.Pool
+
+beforeAll(async () => {
+  await Effect.runPromise(execute(`DROP SCHEMA IF EXISTS ${schema}, ${schema}_host CASCADE`))
+  tenure = await start()
+  database = new pg.Pool({ connectionString: inject("databaseUrl") })
+  await tenure.memberships.createProject("p0")
+  await tenure.memberships.createProject(projectId)
+  await tenure.memberships.createProject("p2")
+  await database.query(`
+    CREATE SCHEMA ${schema}_host;
+    CREATE TABLE ${schema}_host.users (id text PRIMARY KEY, name text NOT NULL);
+    CREATE TABLE ${schema}_host.accounts (id bigint PRIMARY KEY, name text NOT NULL);
+    INSERT INTO ${schema}_host.users SELECT n::text, 'name ' || n FROM generate_series(1, ${members}) n;
+    INSERT INTO ${schema}_host.accounts SELECT n, 'name ' || n FROM generate_series(1, ${members}) n;
+    -- Every second one has ended, until the bulk extension.
+    INSERT INTO ${schema}.memberships (project_number, user_id, end_date, seq)
+    SELECT p.number, n::text, now() + (n % 2 - 0.5) * interval '1 day', 0
+    FROM ${schema}.projects p, generate_series(1, ${members}) n WHERE p.id IN ('p0', '${projectId}');
+    UPDATE ${schema}.projects SET membership_count = ${members} WHERE id IN ('p0', '${projectId}');
+  `)
+  await tenure.memberships.extendAll({ projectId, endDate: "2099-01-01T00:00:00.000Z" })
+  await database.query(`
+    ANALYZE ${schema}.memberships; ANALYZE ${schema}.projects; ANALYZE ${schema}.bulk_extensions;
+    ANALYZE ${schema}_host.users; ANALYZE ${schema}_host.accounts
+  `)
+})
+
+afterAll(async () => {
+  await tenure.close()
+  await database.end()
+})
+
+/** A statement with its parameters. */
+interface Query {
+  readonly sql: string
+  readonly params: ReadonlyArray<unknown>
+}
+
+/** A node of a plan. */
+interface Plan {
+  readonly "Node Type": string
+  readonly "Relation Name"?: string
+  readonly "Actual Rows": number
+  readonly "Actual Loops": number
+  readonly "Rows Removed by Filter"?: number
+  readonly Plans?: ReadonlyArray<Plan>
+}
+
+const nodesOf = (plan: Plan): ReadonlyArray<Plan> => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)]
+
+/** How many rows a node has read, of a large table. */
+const rowsReadBy = (node: Plan): number =>
+  /^(?:memberships|users|accounts)$/.test(node["Relation Name"] ?? "")
+    ? node["Actual Loops"] * (node["Actual Rows"] + (node["Rows Removed by Filter"] ?? 0))
+    : 0
+
+/** Expects that a query reads about as many rows of large tables as it returns. */
+const expectLittle = async ({ params, sql: statement }: Query, rows: number) => {
+  const { rows: found } = await database.query(`EXPLAIN (ANALYZE, FORMAT JSON) ${statement}`, [
+    ...params,
+  ])
+  const plan: Plan = found[0]["QUERY PLAN"][0].Plan
+  const read = nodesOf(plan).map(rowsReadBy)
+  expect(Math.max(...read), JSON.stringify(plan)).toBeLessThan(2 * rows + 10)
+}
+
+const run = async (query: Query) => {
+  const { rows } = await database.query(query.sql, [...query.params])
+  await expectLittle(query, rows.length)
+  return rows
+}
+
+const view = `${schema}.memberships_current`
+const farEnd = new Date("2099-01-01")
+
+describe("a query of a host", () => {
+  it.each([
+    ["users u", "u.id"],
+    ["accounts u", "u.id::text"],
+  ])("finds one user by the index: %s", async (table, id) => {
+    const rows = await run({
+      sql: `SELECT u.name, m.end_date, m.is_active FROM ${schema}_host.${table}
+            LEFT JOIN ${view} m ON m.project_id = $1 AND m.user_id = ${id} WHERE u.id = $2`,
+      params: [projectId, "500"],
+    })
+    expect(rows).toEqual([{ name: "name 500", end_date: farEnd, is_active: true }])
+  })
+
+  it("finds a page of users by the index", async () => {
+    const rows = await run({
+      sql: `SELECT u.name, m.is_active FROM ${schema}_host.users u
+            LEFT JOIN ${view} m ON m.project_id = $1 AND m.user_id = u.id ORDER BY u.id LIMIT 100`,
+      params: ["p0"],
+    })
+    expect(rows).toHaveLength(100)
+    expect(rows).toContainEqual({ name: "name 1000", is_active: false })
+  })
+
+  it("finds the users of some projects by the index", async () => {
+    const rows = await run({
+      sql: `SELECT m.project_id, m.is_active FROM ${view} m
+            WHERE m.project_id = ANY ($1) AND m.user_id = $2 ORDER BY m.project_id`,
+      params: [["p0", projectId, "p2", "p3"], "500"],
+    })
+    expect(rows).toEqual([
+      { project_id: "p0", is_active: false },
+      { project_id: "p1", is_active: true },
+    ])
+  })
+
+  it.each([
+    ["users u", `u.id = m.user_id COLLATE "default"`],
+    ["accounts u", "u.id = m.user_id::bigint"],
+  ])("finds a page of a project by the index: %s", async (table, condition) => {
+    const page = (after: string) => ({
+      sql: `SELECT u.name, m.user_id FROM ${view} m JOIN ${schema}_host.${table} ON ${condition}
+            WHERE m.project_number = ${schema}.project_number($1) AND m.is_active AND m.user_id > $2
+            ORDER BY m.user_id LIMIT 100`,
+      params: [projectId, after],
+    })
+    const first = await run(page(""))
+    expect(first).toHaveLength(100)
+    expect(first[0]).toEqual({ name: "name 1", user_id: "1" })
+    const [next] = await run(page(first.at(-1).user_id))
+    expect(next).toEqual({ name: "name 10087", user_id: "10087" })
+  })
+})
+
+it("a role that may read only the view joins it, and finds the number of a project", async () => {
+  await database.query(`
+    DROP ROLE IF EXISTS joins_reader; CREATE ROLE joins_reader;
+    GRANT USAGE ON SCHEMA ${schema} TO joins_reader; GRANT SELECT ON ${view} TO joins_reader`)
+  const client = await database.connect()
+  try {
+    await client.query("BEGIN; SET LOCAL ROLE joins_reader")
+    const { rows } = await client.query(
+      `SELECT user_id, end_date, is_active FROM ${view}
+       WHERE project_number = ${schema}.project_number($1) ORDER BY user_id LIMIT 1`,
+      [projectId],
+    )
+    expect(rows).toEqual([{ user_id: "1", end_date: farEnd, is_active: true }])
+    await expect(client.query(`SELECT FROM ${schema}.memberships`)).rejects.toThrow("denied")
+  } finally {
+    await client.query("ROLLBACK")
+    client.release()
+    await database.query("DROP OWNED BY joins_reader; DROP ROLE joins_reader")
+  }
+})
+
+it("the view has the end dates that hold, whatever bulk extensions were made and undone", async () => {
+  const { memberships } = tenure
+  const project = { projectId: "p2" }
+  const held = async () => {
+    const listed = await memberships.list({ ...project, limit: 1000 })
+    const { rows } = await database.query(
+      `SELECT user_id, end_date, is_active FROM ${view} WHERE project_id = 'p2' ORDER BY user_id`,
+    )
+    expect(rows).toEqual(
+      listed.map(({ endDate, state, userId }) => ({
+        user_id: userId,
+        end_date: new Date(endDate),
+        is_active: state === "active",
+      })),
+    )
+    return rows.map(({ end_date }) => end_date.toISOString().slice(0, 10))
+  }
+  await memberships.grant({ ...project, userId: "1", endDate: "2020-01-01T00:00:00.000Z" })
+  await memberships.grant({ ...project, userId: "2", endDate: "2091-01-01T00:00:00.000Z" })
+  expect(await held()).toEqual(["2020-01-01", "2091-01-01"])
+  await memberships.extendAll({
+    ...project,
+    endDate: "2090-01-01T00:00:00.000Z",
+    mode: "neverShorten",
+  })
+  expect(await held()).toEqual(["2090-01-01", "2091-01-01"])
+  await memberships.extendAll({ ...project, by: "P10D", idempotencyKey: "a" })
+  expect(await held()).toEqual(["2090-01-11", "2091-01-11"])
+  await memberships.extend({ ...project, userId: "1", endDate: "2095-01-01T00:00:00.000Z" })
+  expect(await held()).toEqual(["2095-01-01", "2091-01-11"])
+  await memberships.extendAll({ ...project, endDate: "2093-01-01T00:00:00.000Z" })
+  expect(await held()).toEqual(["2093-01-01", "2093-01-01"])
+  const [set, longer, raised] = await memberships.bulkExtensions(project)
+  for (const [made, ...dates] of [
+    [raised, "2093-01-01", "2093-01-01"],
+    [set, "2095-01-01", "2091-01-11"],
+    [longer, "2095-01-01", "2091-01-01"],
+  ] as const) {
+    await memberships.undoBulkExtension({ ...project, id: made?.id ?? "" })
+    expect(await held()).toEqual(dates)
+  }
+})
+
+/** What is used of the models of Prisma. */
+interface Users {
+  findMany(query: object): Promise<ReadonlyArray<object>>
+}
+interface View {
+  findUnique(query: object): Promise<object>
+}
+
+describe("the declarations", () => {
+  it("of Drizzle join a table of the host", async () => {
+    const users = pgSchema(`${schema}_host`).table("users", {
+      id: text().primaryKey(),
+      name: text().notNull(),
+    })
+    const m = membershipsCurrentIn(schema)
+    const db = drizzle(database)
+    const findUser = db
+      .select({ name: users.name, endDate: m.endDate, isActive: m.isActive })
+      .from(users)
+      .leftJoin(m, and(eq(m.projectId, projectId), eq(m.userId, users.id)))
+      .where(eq(users.id, "500"))
+    await expectLittle(findUser.toSQL(), 1)
+    expect(await findUser).toEqual([{ name: "name 500", endDate: farEnd, isActive: true }])
+    const findPage = db
+      .select({ name: users.name, number: m.projectNumber })
+      .from(m)
+      .innerJoin(users, eq(users.id, sql`${m.userId} COLLATE "default"`))
+      .where(and(eq(m.projectNumber, sql`joins.project_number(${projectId})`), m.isActive))
+      .orderBy(m.userId)
+      .limit(10)
+    await expectLittle(findPage.toSQL(), 10)
+    expect((await findPage)[0]).toEqual({ name: "name 1", number: 2n })
+  })
+
+  it("of Kysely join a table of the host", async () => {
+    interface Tables extends Database<typeof schema> {
+      readonly "joins_host.users": { readonly id: string; readonly name: string }
+    }
+    const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: database }) })
+    const findUser = db
+      .selectFrom("joins_host.users as u")
+      .leftJoin("joins.memberships_current as m", (join) =>
+        join.onRef("m.user_id", "=", "u.id").on("m.project_id", "=", projectId),
+      )
+      .select(["u.name", "m.end_date", "m.is_active"])
+      .where("u.id", "=", "500")
+    const one = findUser.compile()
+    await expectLittle({ sql: one.sql, params: one.parameters }, 1)
+    expect(await findUser.execute()).toEqual([
+      { name: "name 500", end_date: farEnd, is_active: true },
+    ])
+    const findPage = db
+      .selectFrom("joins.memberships_current as m")
+      .innerJoin("joins_host.users as u", (join) =>
+        join.on("u.id", "=", kyselySql<string>`m.user_id COLLATE "default"`),
+      )
+      .select(["u.name", "m.project_number"])
+      .where("m.project_number", "=", kyselySql<string>`joins.project_number(${projectId})`)
+      .where("m.is_active", "=", true)
+      .orderBy("m.user_id")
+      .limit(10)
+    const page = findPage.compile()
+    await expectLittle({ sql: page.sql, params: page.parameters }, 10)
+    expect((await findPage.execute())[0]).toEqual({ name: "name 1", project_number: "2" })
+  })
+
+  it("of Prisma join a table of the host", async () => {
+    const queries: Array<Query> = []
+    const prisma = connectPrisma(inject("databaseUrl"), await hostFiles())
+    prisma.$on("query", ({ params, query }) =>
+      queries.push({ sql: query, params: JSON.parse(params) }),
+    )
+    const user: Users = Reflect.get(prisma, "user")
+    const membershipsCurrent: View = Reflect.get(prisma, "membershipsCurrent")
+    const inProject = { projectId, isActive: true }
+    try {
+      const withMemberships = await user.findMany({
+        where: { id: { in: ["500", "501"] } },
+        include: { memberships: { where: inProject } },
+        orderBy: { id: "asc" },
+      })
+      expect(withMemberships).toEqual([
+        expect.objectContaining({ id: "500", memberships: [expect.objectContaining(inProject)] }),
+        expect.objectContaining({ id: "501", memberships: [expect.objectContaining(inProject)] }),
+      ])
+      const some = await user.findMany({
+        where: { id: { in: ["500", "0"] }, memberships: { some: { projectId: "p0" } } },
+      })
+      expect(some).toEqual([{ id: "500", name: "name 500" }])
+      const projectId_userId = { projectId, userId: "500" }
+      expect(await membershipsCurrent.findUnique({ where: { projectId_userId } })).toEqual({
+        ...projectId_userId,
+        projectNumber: 2n,
+        endDate: farEnd,
+        isActive: true,
+      })
+      for (const query of queries) await expectLittle(query, 2)
+      expect(queries.length).toBeGreaterThanOrEqual(4)
+    } finally {
+      await prisma.$disconnect()
+    }
+  })
+})
+
+const hostPrisma = `
+generator client {
+  provider        = "prisma-client"
+  previewFeatures = ["views"]
+}
+
+datasource db {
+  provider = "postgresql"
+  schemas  = ["${schema}_host", "${schema}"]
+}
+
+model User {
+  id          String              @id
+  name        String
+  memberships MembershipsCurrent[]
+
+  @@map("users")
+  @@schema("${schema}_host")
+}
+`
+
+const hostFiles = async () => {
+  const file = new URL("../../../tenure/tenure.prisma", import.meta.url)
+  const relation = "user User @relation(fields: [userId], references: [id])"
+  const fragment = (await readFile(file, "utf8"))
+    .replace('@@schema("tenure")', `@@schema("${schema}")`)
+    .replace("\n\n  @@unique", `\n\n  ${relation}\n\n  @@unique`)
+  return { "schema.prisma": hostPrisma, "tenure.prisma": fragment }
+}
