@@ -17,7 +17,7 @@ const groups: Readonly<Record<string, ReadonlyArray<string>>> = {
     "feed",
     "expiry",
   ],
-  Storage: ["embedded", "postgres", "several-databases", "transactions", "redis", "tls"],
+  Storage: ["embedded", "postgres", "several-databases", "transactions", "joins", "redis", "tls"],
   Operation: [
     "cli",
     "console",
