@@ -84,8 +84,10 @@ onStores(
   "no other table has rows of projects",
   Effect.gen(function* () {
     const named = yield* sql<{ readonly name: string }>(
-      `SELECT table_name::text AS name FROM information_schema.columns
-       WHERE table_schema = '${schema}' AND column_name = 'project_number'
+      `SELECT c.table_name::text AS name
+       FROM information_schema.columns c
+       JOIN information_schema.tables t USING (table_schema, table_name)
+       WHERE t.table_type = 'BASE TABLE' AND table_schema = '${schema}' AND column_name = 'project_number'
          AND table_name !~ '_([0-9]{8}|default)$' ORDER BY 1`,
     )
     // Idempotency keys are removed by their age.
