@@ -5,8 +5,13 @@ export { auditedOrigin, isReplayedResponse } from "./base/change-context.ts"
 export {
   currentMoment,
   currentUnixMillis,
+  instantFormat,
+  latestInstant,
+  readInstant,
   readMonotonicMillis,
   withMoment,
+  type ControlledClock,
+  type InstantInput,
   type Moment,
 } from "./base/time.ts"
 export {
@@ -63,7 +68,7 @@ export {
   observeGauge,
   prometheusName,
 } from "./telemetry/instruments.ts"
-export { createTenureOptions } from "./tenure.ts"
+export { createTenureOptions, startTenure } from "./tenure.ts"
 export { logGivenUp } from "./webhooks/attempt.ts"
 export {
   concurrencyRange,

@@ -367,22 +367,31 @@ export const createTenureOptions = Setting.object({
  * const { token } = await tenure.apiKeys.issue({ projects: ["p1"] })
  * ```
  */
-export const createTenure = async <Provided = never>(
+export const createTenure = <Provided = never>(
   given: CreateTenureOptions<Provided>,
+): Promise<Tenure> =>
+  startTenure(given, Context.make(Clock.Clock, Effect.runSync(currentMonotonicClock)))
+
+/**
+ * Starts Tenure as `createTenure` does.
+ *
+ * @param runtime - the clock, and other services of the runtime to replace
+ */
+export const startTenure = async <Provided = never>(
+  given: CreateTenureOptions<Provided>,
+  runtime: Context.Context<never>,
 ): Promise<Tenure> => {
   const { logger, stores, tracer, ...settings } = Setting.parse(createTenureOptions, given)
   const scope = Scope.makeUnsafe()
-  const clock = Effect.runSync(currentMonotonicClock)
   const services = await Layer.provide(compose(settings), stores).pipe(
     Layer.provideMerge(logger === undefined ? Layer.empty : hostLoggerLayer(logger)),
     Layer.provideMerge(tracer === undefined ? Layer.empty : hostTracerLayer(tracer)),
     // Two of them in a process count apart.
     Layer.provideMerge(Layer.sync(Metric.MetricRegistry, () => new Map())),
     Layer.buildWithScope(scope),
-    Effect.map(Context.add(Clock.Clock, clock)),
-    Effect.provideService(Clock.Clock, clock),
+    Effect.map((built) => Context.merge(built, runtime)),
     Effect.onError((cause) => Scope.close(scope, Exit.failCause(cause))),
-    Effect.runPromise,
+    Effect.runPromiseWith(runtime),
   )
   const { drain, start } = makeCallTracker(services)
   let closed: Promise<void> | undefined

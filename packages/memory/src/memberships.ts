@@ -144,6 +144,8 @@ const makeMemoryExpiryStore = (state: State): ExpiryStore => {
         )
         return { events, isMore: looked === limit }
       }),
+
+    nextCheckAt: state.alarms.nextAt,
   }
 }
 

@@ -376,6 +376,8 @@ export interface Alarms {
    * project does not delay others.
    */
   readonly due: (now: number) => Generator<AlarmMember>
+  /** Returns when the first check is due, or earlier: an outdated check counts. */
+  readonly nextAt: () => number
   /** Drops a deleted project's checks. */
   readonly forget: (project: Project) => void
 }
@@ -503,6 +505,14 @@ export const makeAlarms = (): Alarms => {
           yield { project, userId }
         }
       }
+    },
+
+    nextAt: () => {
+      let first = Infinity
+      for (const { alarms, passes } of agendas.values()) {
+        first = Math.min(first, passes.length > 0 ? -Infinity : (alarms.peek()?.at ?? Infinity))
+      }
+      return first
     },
 
     forget: (project) => {

@@ -170,6 +170,27 @@ const make = (clock: Clock.Clock): MonotonicClock => ({
   sleep: (duration) => clock.sleep(duration),
 })
 
+/** A clock that a program moves, such as the clock of a test. It jumps over polls without a result. */
+export interface ControlledClock extends MonotonicClock {
+  /** Sleeps, but not beyond `dueAt()`. The clock jumps over the end of the sleep, but not over `dueAt()`. */
+  readonly sleepPoll: (millis: number, dueAt: () => number) => Effect.Effect<void>
+}
+
+const isControlledClock = (clock: Clock.Clock): clock is ControlledClock => "sleepPoll" in clock
+
+const never = (): number => Infinity
+
+/**
+ * Sleeps between two polls.
+ *
+ * @param dueAt - returns when a poll finds something, in milliseconds since the epoch, if this process
+ *   knows
+ */
+export const sleepPoll = (millis: number, dueAt: () => number = never): Effect.Effect<void> =>
+  Clock.clockWith((clock) =>
+    isControlledClock(clock) ? clock.sleepPoll(millis, dueAt) : Effect.sleep(millis),
+  )
+
 /** The clock of the running effect, with such a monotonic time. */
 export const currentMonotonicClock: Effect.Effect<MonotonicClock> = Clock.clockWith((clock) =>
   Effect.succeed(make(clock)),

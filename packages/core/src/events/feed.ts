@@ -12,6 +12,7 @@ import type { InvalidInput, StoreUnavailable } from "../base/errors.ts"
 import { Faults, makeOutageReporter } from "../base/faults.ts"
 import { readArgument, readBranded, readProjectId } from "../base/input.ts"
 import * as Setting from "../base/setting.ts"
+import { sleepPoll } from "../base/time.ts"
 import { type ProjectId, type ProjectNotFound, copyOwn } from "../base/values.ts"
 import { type EventId, type EventType, Hooks, eventTypesOption } from "./event.ts"
 import {
@@ -224,7 +225,7 @@ const makeSharedTail = Effect.fnUntraced(function* (
     }
     yield* joined.close
     const isAll = yield* read
-    const pause = Effect.sleep(Math.min(pauseMillis, longestPauseMillis))
+    const pause = sleepPoll(Math.min(pauseMillis, longestPauseMillis))
     if (isAll) yield* Effect.raceAllFirst([pause, published, joined.await])
   })
 

@@ -12,7 +12,7 @@ import * as Random from "effect/Random"
 import type * as Scope from "effect/Scope"
 import { Faults, type OutageReporter, makeOutageReporter } from "../base/faults.ts"
 import { ProjectDeletions } from "../base/project-deletions.ts"
-import { currentMoment, readMonotonicMillis } from "../base/time.ts"
+import { currentMoment, readMonotonicMillis, sleepPoll } from "../base/time.ts"
 import type { FeedCursor, FeedEvent, FeedPage } from "./feed-store.ts"
 import {
   Feed,
@@ -232,7 +232,7 @@ const shortestLifeMillis = 480_000
 const longestLifeMillis = 720_000
 
 // How long after one round of checks the next one begins.
-const checkPause = "4 seconds"
+const checkPauseMillis = 4000
 
 // How long the store of keys or the host may take to say whether a client may still listen. Together with the pause
 // it is shorter than what follows, so that a client of whom nobody knows does not delay others for too long.
@@ -244,7 +244,7 @@ export const maxAccessAge = 1000
 // The listeners of a revoked key have to end within ten seconds, also if nobody can say that it is revoked. So they
 // end when they were last allowed so long ago; an answer is `mostAge` old, and the time is looked at every second.
 const mostUncertainMillis = 8000
-const timePause = "1 second"
+const timePauseMillis = 1000
 
 // A heartbeat is due after so many looks at the time without a message, so after 15 seconds at the latest.
 const silentSeconds = 15
@@ -494,7 +494,7 @@ const make = Effect.gen(function* () {
 
   const checkNext = Effect.gen(function* () {
     yield* someOpen.await
-    yield* Effect.raceFirst(Effect.sleep(checkPause), someDeleted.await)
+    yield* Effect.raceFirst(sleepPoll(checkPauseMillis), someDeleted.await)
     yield* someDeleted.close
     yield* check
   })
@@ -503,7 +503,7 @@ const make = Effect.gen(function* () {
 
   const checkTimes = Effect.gen(function* () {
     yield* someOpen.await
-    yield* Effect.sleep(timePause)
+    yield* sleepPoll(timePauseMillis)
     const tick = readMonotonicMillis(yield* Clock.Clock)
     for (const listener of open) listener.checkTime(tick)
   })

@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
 import { format } from "effect/observability/PrometheusMetrics"
-import * as Schedule from "effect/Schedule"
+import { sleepPoll } from "../base/time.ts"
 import { RateLimiter } from "../limits/rate-limiter.ts"
 import { type Shard, Shards, type Stores } from "../shards/shard-map.ts"
 import { countingLayer } from "../telemetry/counting.ts"
@@ -81,7 +81,7 @@ const show = ({ backlog, name, stores }: DatabaseReport, context: Context.Contex
 }
 
 // How often to ask the stores for programs with their own exporter.
-const readPause = "10 seconds"
+const readPauseMillis = 10_000
 
 const make = Effect.gen(function* () {
   const { suspended } = yield* RateLimiter
@@ -93,7 +93,7 @@ const make = Effect.gen(function* () {
     for (const report of databases) show(report, context)
     suspendedKeys(keys.length)
   })
-  yield* Effect.forkScoped(Effect.repeat(read, Schedule.spaced(readPause)))
+  yield* Effect.forkScoped(Effect.forever(Effect.andThen(read, sleepPoll(readPauseMillis))))
   return Metrics.of({
     text: Effect.andThen(read, prometheusText).pipe(
       Effect.provideService(Metric.MetricRegistry, registry),

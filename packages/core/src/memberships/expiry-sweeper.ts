@@ -3,7 +3,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { Faults, makeOutageReporter } from "../base/faults.ts"
-import { readMonotonic } from "../base/time.ts"
+import { readMonotonic, sleepPoll } from "../base/time.ts"
 import { Hooks } from "../events/event.ts"
 import type { ExpirySettings } from "./announcements.ts"
 import { type DecideAnnouncement, makeDecideAnnouncement, reminderLeads } from "./expiry.ts"
@@ -17,9 +17,6 @@ const mostAtOnce = 500
 
 /** The pause when nothing is due, and after a store error, in milliseconds. */
 const pauseMillis = { idle: 500, failed: 1000 } as const
-
-const rest = (millis: number): Effect.Effect<void> =>
-  millis === 0 ? Effect.yieldNow : Effect.sleep(millis)
 
 /** Sweeps the store until the scope closes. A running sweep is not interrupted. */
 export const startExpirySweeper = Effect.fnUntraced(function* (
@@ -42,13 +39,14 @@ export const startExpirySweeper = Effect.fnUntraced(function* (
           .pipe(Effect.andThen(Effect.sleep(pauseMillis.failed)), Effect.andThen(persist(step))),
     )
 
-  /** Returns the pause after a sweep, by the monotonic clock. */
-  const pauseAfter = ({ events, isMore }: SweepResult, began: number): number => {
+  /** Pauses after a sweep, by the monotonic clock. */
+  const pauseAfter = ({ events, isMore }: SweepResult, began: number): Effect.Effect<void> => {
     const paced = Math.max(
       0,
       (1000 * events.length) / announcementsPerSecond - (readMonotonic(clock) - began),
     )
-    return isMore ? paced : Math.max(pauseMillis.idle, paced)
+    if (!isMore) return sleepPoll(Math.max(pauseMillis.idle, paced), store.nextCheckAt)
+    return paced === 0 ? Effect.yieldNow : Effect.sleep(paced)
   }
 
   const sweep = (judge: DecideAnnouncement) =>
@@ -58,7 +56,7 @@ export const startExpirySweeper = Effect.fnUntraced(function* (
         Effect.forEach(events, hooks.event, { discard: true }),
       )
       return Effect.flatMap(persist(Effect.uninterruptible(round)), (swept) =>
-        rest(pauseAfter(swept, began)),
+        pauseAfter(swept, began),
       )
     })
 

@@ -413,6 +413,12 @@ export interface ExpiryStore {
     limit: number,
     judge: DecideAnnouncement,
   ) => Effect.Effect<SweepResult, StoreUnavailable>
+
+  /**
+   * Returns when the first alarm comes, or earlier, in milliseconds since the epoch; `Infinity` for
+   * never. Only a store in this process can know.
+   */
+  readonly nextCheckAt?: (() => number) | undefined
 }
 
 /**
