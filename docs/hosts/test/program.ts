@@ -4,7 +4,7 @@ import { type Tenure, type TenureOptions, createTenure } from "@tenure/core"
 import { fetchHandler } from "@tenure/fetch"
 import { memory } from "@tenure/memory"
 import { nodeTransport } from "@tenure/node-http"
-import type { Mount } from "@tenure/testing"
+import type { Mount } from "@tenure/testing/conformance"
 import { listen } from "./runtimes.ts"
 
 /** A server that the suite has started. */

@@ -4,7 +4,7 @@ import { spawn } from "node:child_process"
 import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
 import type { Promises } from "@tenure/core"
-import type { AdapterHarness } from "@tenure/testing"
+import type { AdapterHarness } from "@tenure/testing/conformance"
 import { afterAll } from "vitest"
 
 const pathOf = (path: string): string => fileURLToPath(new URL(path, import.meta.url))

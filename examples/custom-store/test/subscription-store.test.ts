@@ -14,7 +14,7 @@ import {
   WebhookStore,
 } from "@tenure/core/store"
 import { postgresLayer } from "@tenure/postgres"
-import { Fixture, storeSuite } from "@tenure/testing"
+import { Fixture, storeSuite } from "@tenure/testing/conformance"
 import { startPostgres } from "@tenure/testing/postgres-server"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"

@@ -3,7 +3,7 @@
 import { once } from "node:events"
 import * as Http from "node:http"
 import * as Net from "node:net"
-import { send } from "@tenure/testing"
+import { send } from "@tenure/testing/conformance"
 
 /** The servers behind a balancer. */
 export interface Pool {

@@ -2,7 +2,7 @@
 
 import { once } from "node:events"
 import { type RequestListener, createServer } from "node:http"
-import { freePort } from "@tenure/testing"
+import { freePort } from "@tenure/testing/conformance"
 import { expect, it, onTestFinished, vi } from "vitest"
 import * as Collector from "../src/collector.ts"
 

@@ -5,7 +5,7 @@ import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { promisify } from "node:util"
-import { send } from "@tenure/testing"
+import { send } from "@tenure/testing/conformance"
 import { afterAll, afterEach, expect, inject, it } from "vitest"
 import { endAll, start, startServer } from "./programs.ts"
 

@@ -1,6 +1,6 @@
 /** Rate limits on Redis. */
 
-import { freePort, send } from "@tenure/testing"
+import { freePort, send } from "@tenure/testing/conformance"
 import { Redis } from "ioredis"
 import { afterEach, expect, it } from "vitest"
 import { missing, startRedis, titled } from "../../../packages/redis/test/redis-server.ts"

@@ -2,7 +2,7 @@ import { once } from "node:events"
 import { type Server, type ServerResponse, createServer } from "node:http"
 import { buffer } from "node:stream/consumers"
 import { instruments, prometheusName } from "@tenure/core/internal"
-import { freePort, send } from "@tenure/testing"
+import { freePort, send } from "@tenure/testing/conformance"
 import { afterEach, describe, expect, it } from "vitest"
 import { endAll, start, startServer } from "./programs.ts"
 

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
 import { promisify } from "node:util"
-import { freePort, send, startReceiver } from "@tenure/testing"
+import { freePort, send, startReceiver } from "@tenure/testing/conformance"
 import { afterAll, afterEach, describe, expect, it } from "vitest"
 import { endAll, start, startServer } from "./programs.ts"
 

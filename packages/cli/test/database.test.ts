@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { PgClient, layer } from "@effect/sql-pg/PgClient"
-import { startReceiver } from "@tenure/testing"
+import { startReceiver } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { expect, inject, it, onTestFinished } from "vitest"

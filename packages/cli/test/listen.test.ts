@@ -1,7 +1,7 @@
 /** `tenure listen`, against the bundled server on PostgreSQL. */
 
 import { verifyWebhook } from "@tenure/client"
-import { freePort, startReceiver } from "@tenure/testing"
+import { freePort, startReceiver } from "@tenure/testing/conformance"
 import { afterAll, beforeAll, expect, inject, it, onTestFinished } from "vitest"
 import { startWith, tenureWith } from "./in-process.ts"
 import { type Server, startServer, token } from "./server.ts"

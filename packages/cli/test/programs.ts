@@ -6,7 +6,7 @@ import { dirname, join } from "node:path"
 import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
-import { freePort } from "@tenure/testing"
+import { freePort } from "@tenure/testing/conformance"
 import { onTestFinished } from "vitest"
 import { type Ended, tenureWith } from "./in-process.ts"
 

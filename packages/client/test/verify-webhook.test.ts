@@ -1,5 +1,5 @@
 import { WebhookSecret, signMessage } from "@tenure/core/signature"
-import { startReceiver } from "@tenure/testing"
+import { startReceiver } from "@tenure/testing/conformance"
 import fc from "fast-check"
 import { Webhook as StandardWebhook } from "standardwebhooks"
 import { describe, expect, it } from "vitest"

@@ -1,6 +1,6 @@
 import { PgClient } from "@effect/sql-pg"
 import { postgresLayer } from "@tenure/postgres"
-import { type StoreHarness, storeSuite } from "@tenure/testing"
+import { type StoreHarness, storeSuite } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"

@@ -1,7 +1,7 @@
 import { createTenure } from "@tenure/core"
 import { memory } from "@tenure/memory"
 import { nodeTransport } from "@tenure/node-http"
-import { adapterSuite, send } from "@tenure/testing"
+import { adapterSuite, send } from "@tenure/testing/conformance"
 import fastify from "fastify"
 import { describe, expect, it } from "vitest"
 import { membershipPlugin } from "../src/index.ts"

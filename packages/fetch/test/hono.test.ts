@@ -3,7 +3,7 @@ import { type HttpBindings, createAdaptorServer } from "@hono/node-server"
 import { createTenure } from "@tenure/core"
 import { memory } from "@tenure/memory"
 import { nodeTransport, orderRequests } from "@tenure/node-http"
-import { adapterSuite, listening } from "@tenure/testing"
+import { adapterSuite, listening } from "@tenure/testing/conformance"
 import { Hono } from "hono"
 import { fetchHandler } from "../src/index.ts"
 

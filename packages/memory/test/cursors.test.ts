@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { type FeedPage, FeedStore, MembershipStore, Outbox } from "@tenure/core/store"
-import { Fixture } from "@tenure/testing"
+import { Fixture } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
 import { encryptBlock, makeCursorCipher } from "../src/cursors.ts"
 import { memory } from "../src/index.ts"

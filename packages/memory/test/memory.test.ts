@@ -1,4 +1,4 @@
-import { type StoreHarness, storeSuite } from "@tenure/testing"
+import { type StoreHarness, storeSuite } from "@tenure/testing/conformance"
 import * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
 import { memory } from "../src/index.ts"

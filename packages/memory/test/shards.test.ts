@@ -1,7 +1,7 @@
 /** The suites of all ports, over shards in memory. */
 
 import { shardsLayer } from "@tenure/core/internal"
-import { type Port, storeSuite } from "@tenure/testing"
+import { type Port, storeSuite } from "@tenure/testing/conformance"
 import * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
 import { memory } from "../src/index.ts"

@@ -2,7 +2,7 @@ import { type IncomingMessage, type ServerResponse, createServer } from "node:ht
 import { json } from "node:stream/consumers"
 import { type TenureOptions, createTenure } from "@tenure/core"
 import { memory } from "@tenure/memory"
-import { adapterSuite, listening } from "@tenure/testing"
+import { adapterSuite, listening } from "@tenure/testing/conformance"
 import { toNodeHandler } from "../src/handler.ts"
 import { serve } from "../src/server.ts"
 import { nodeTransport } from "../src/transport.ts"

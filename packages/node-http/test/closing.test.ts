@@ -1,7 +1,7 @@
 import { once } from "node:events"
 import * as Http from "node:http"
 import { text } from "node:stream/consumers"
-import { exchange, parseResponses, send } from "@tenure/testing"
+import { exchange, parseResponses, send } from "@tenure/testing/conformance"
 import { describe, expect, it } from "vitest"
 import { serve } from "../src/server.ts"
 import { answering, connect, gated, lines, ok } from "./support.ts"

@@ -1,5 +1,5 @@
 import { memory } from "@tenure/memory"
-import { deliverySuite } from "@tenure/testing"
+import { deliverySuite } from "@tenure/testing/conformance"
 import { nodeTransport } from "../src/transport.ts"
 
 deliverySuite("memory", { stores: () => memory(), transport: nodeTransport })

@@ -1,7 +1,7 @@
 import { once } from "node:events"
 import { text } from "node:stream/consumers"
 import { setImmediate } from "node:timers/promises"
-import { exchange, parseResponses } from "@tenure/testing"
+import { exchange, parseResponses } from "@tenure/testing/conformance"
 import { describe, expect, it } from "vitest"
 import { body, connect, extendOne, lines, serving, webhooks } from "./support.ts"
 

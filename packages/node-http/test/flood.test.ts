@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { fileURLToPath } from "node:url"
-import { send } from "@tenure/testing"
+import { send } from "@tenure/testing/conformance"
 import { expect, it } from "vitest"
 import { connect, lines } from "./support.ts"
 

@@ -2,7 +2,7 @@ import { execFile } from "node:child_process"
 import { createServer } from "node:http"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
-import { startReceiver } from "@tenure/testing"
+import { startReceiver } from "@tenure/testing/conformance"
 import { expect, it } from "vitest"
 
 const program = `

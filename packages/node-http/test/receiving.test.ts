@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises"
 import { text } from "node:stream/consumers"
 import { fileURLToPath } from "node:url"
 import { secretFromBytes, signMessage } from "@tenure/core/signature"
-import { freePort, send, startReceiver } from "@tenure/testing"
+import { freePort, send, startReceiver } from "@tenure/testing/conformance"
 import { describe, expect, it, vi } from "vitest"
 import { connect, lines } from "./support.ts"
 

@@ -1,7 +1,7 @@
 import * as Http from "node:http"
 import { createTenure } from "@tenure/core"
 import { memory } from "@tenure/memory"
-import { exchange, parseResponses, send } from "@tenure/testing"
+import { exchange, parseResponses, send } from "@tenure/testing/conformance"
 import { describe, expect, it } from "vitest"
 import { toNodeHandler } from "../src/handler.ts"
 import { serve } from "../src/server.ts"

@@ -1,5 +1,5 @@
 import * as Tls from "node:tls"
-import { type Receiver, startReceiver } from "@tenure/testing"
+import { type Receiver, startReceiver } from "@tenure/testing/conformance"
 import { describe, expect, it } from "vitest"
 import { rawServer, send } from "./sending.ts"
 

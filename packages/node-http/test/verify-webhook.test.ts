@@ -2,7 +2,7 @@ import { IncomingMessage, createServer } from "node:http"
 import { Socket } from "node:net"
 import { text } from "node:stream/consumers"
 import { VerificationError, secretFromBytes, signMessage } from "@tenure/core/signature"
-import { exchange, send } from "@tenure/testing"
+import { exchange, send } from "@tenure/testing/conformance"
 import { describe, expect, it } from "vitest"
 import { type Verified, type VerifyOptions, verifyWebhook } from "../src/verify-webhook.ts"
 

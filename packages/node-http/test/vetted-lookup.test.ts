@@ -1,7 +1,7 @@
 import * as Http from "node:http"
 import { Setting, addressPolicyOptions } from "@tenure/core/internal"
 import { AddressPolicy } from "@tenure/core/transport"
-import { startReceiver } from "@tenure/testing"
+import { startReceiver } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
 import { describe, expect, it } from "vitest"
 import { type Resolve, vettedLookup } from "../src/transport.ts"

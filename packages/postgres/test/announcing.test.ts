@@ -3,7 +3,7 @@
 import { describe, expect } from "@effect/vitest"
 import { makeDecideAnnouncement, reminderLeads } from "@tenure/core/internal"
 import { EndDate, type Event, MembershipStore, Millis } from "@tenure/core/store"
-import { Fixture } from "@tenure/testing"
+import { Fixture } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import {

@@ -1,6 +1,6 @@
 /** All ports on PostgreSQL, as a role that owns nothing. */
 
-import { storeSuite } from "@tenure/testing"
+import { storeSuite } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"

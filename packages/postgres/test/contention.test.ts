@@ -13,7 +13,7 @@ import {
   TicketStore,
   WebhookStore,
 } from "@tenure/core/store"
-import { Fixture } from "@tenure/testing"
+import { Fixture } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import { migrate } from "../src/index.ts"

@@ -3,7 +3,7 @@
 import { PgClient } from "@effect/sql-pg"
 import { describe, expect, it } from "@effect/vitest"
 import { MembershipStore, Outbox } from "@tenure/core/store"
-import { Fixture } from "@tenure/testing"
+import { Fixture } from "@tenure/testing/conformance"
 import { type PostgresServer, startPostgres } from "@tenure/testing/postgres-server"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"

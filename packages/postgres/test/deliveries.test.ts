@@ -1,5 +1,5 @@
 import { nodeTransport } from "@tenure/node-http"
-import { deliverySuite } from "@tenure/testing"
+import { deliverySuite } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { inject } from "vitest"

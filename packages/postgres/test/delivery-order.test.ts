@@ -2,7 +2,7 @@
 
 import { expect } from "@effect/vitest"
 import { Outbox, WebhookStore } from "@tenure/core/store"
-import { Fixture } from "@tenure/testing"
+import { Fixture } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
 import { sql } from "./harness.ts"
 import { testsOn } from "./locking.ts"

@@ -10,7 +10,7 @@ import {
   Millis,
   UserId,
 } from "@tenure/core/store"
-import { Fixture } from "@tenure/testing"
+import { Fixture } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"

@@ -3,7 +3,7 @@
 import { PgClient } from "@effect/sql-pg"
 import { expect, it } from "@effect/vitest"
 import { type Claim, MembershipStore, Outbox, WebhookStore } from "@tenure/core/store"
-import { Fixture } from "@tenure/testing"
+import { Fixture } from "@tenure/testing/conformance"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"

@@ -3,7 +3,7 @@
 import { PgClient } from "@effect/sql-pg"
 import { expect } from "@effect/vitest"
 import { MembershipStore, Outbox } from "@tenure/core/store"
-import { Fixture } from "@tenure/testing"
+import { Fixture } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import { makeExecutor } from "../src/connection/executor.ts"

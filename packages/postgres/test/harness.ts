@@ -3,7 +3,7 @@
 import { PgClient } from "@effect/sql-pg"
 import { Outbox } from "@tenure/core/store"
 import { type TransportRequest, WebhookTransport } from "@tenure/core/transport"
-import type { StoreHarness } from "@tenure/testing"
+import type { StoreHarness } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"

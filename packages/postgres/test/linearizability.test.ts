@@ -13,7 +13,7 @@ import {
   type ReplayedResponse,
   UserId,
 } from "@tenure/core/store"
-import { Fixture } from "@tenure/testing"
+import { Fixture } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"

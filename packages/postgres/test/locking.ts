@@ -3,7 +3,7 @@
 import { PgClient } from "@effect/sql-pg"
 import { beforeEach, it } from "@effect/vitest"
 import { MembershipStore, type StorePorts } from "@tenure/core/store"
-import { Fixture } from "@tenure/testing"
+import { Fixture } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { postgresLayer } from "../src/index.ts"

@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from "node:timers/promises"
 import { type Tenure, createTenure } from "@tenure/core"
-import { Fixture } from "@tenure/testing"
+import { Fixture } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
 import { beforeAll, describe, inject, it } from "vitest"
 import { postgres } from "../src/index.ts"

@@ -1,4 +1,4 @@
-import { Fixture } from "@tenure/testing"
+import { Fixture } from "@tenure/testing/conformance"
 import { expect, it } from "vitest"
 import { makePendingChanges } from "../src/notifications.ts"
 

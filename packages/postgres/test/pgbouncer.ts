@@ -7,7 +7,7 @@ import { chmod, mkdtemp, readdir, rename, rm, writeFile } from "node:fs/promises
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
-import { accepts, freePort } from "@tenure/testing"
+import { accepts, freePort } from "@tenure/testing/conformance"
 import { serverAccount } from "@tenure/testing/postgres-server"
 
 const run = promisify(execFile)

@@ -3,7 +3,7 @@
 import { PgClient } from "@effect/sql-pg"
 import type { PgClientConfig } from "@effect/sql-pg/PgClient"
 import { createTenure } from "@tenure/core"
-import { startReceiver } from "@tenure/testing"
+import { startReceiver } from "@tenure/testing/conformance"
 import { type PostgresServer, startPostgres } from "@tenure/testing/postgres-server"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"

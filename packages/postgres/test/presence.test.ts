@@ -12,7 +12,7 @@ import {
   type StorePorts,
   WebhookStore,
 } from "@tenure/core/store"
-import { Fixture, type Receiver, startReceiver } from "@tenure/testing"
+import { Fixture, type Receiver, startReceiver } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"

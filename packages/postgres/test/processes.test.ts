@@ -15,7 +15,7 @@ import {
   bucketPolicy,
 } from "@tenure/core/store"
 import { nodeTransport, serve } from "@tenure/node-http"
-import { type Answer, Fixture, type Receiver, startReceiver } from "@tenure/testing"
+import { type Answer, Fixture, type Receiver, startReceiver } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"

@@ -11,7 +11,7 @@ import {
   type StorePorts,
   WebhookStore,
 } from "@tenure/core/store"
-import { Fixture } from "@tenure/testing"
+import { Fixture } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { postgresLayer } from "../src/index.ts"

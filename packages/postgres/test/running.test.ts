@@ -3,7 +3,7 @@
 import { PgClient } from "@effect/sql-pg"
 import { expect, it } from "@effect/vitest"
 import { type FeedCursor, FeedStore, MembershipStore, Outbox } from "@tenure/core/store"
-import { Fixture } from "@tenure/testing"
+import { Fixture } from "@tenure/testing/conformance"
 import { startPostgres } from "@tenure/testing/postgres-server"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"

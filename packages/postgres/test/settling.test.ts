@@ -9,7 +9,7 @@ import {
   Millis,
   type UserId,
 } from "@tenure/core/store"
-import { Fixture } from "@tenure/testing"
+import { Fixture } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
 import { settleBulkExtensions } from "../src/retention.ts"
 import { sql } from "./harness.ts"

@@ -1,7 +1,7 @@
 /** The suites of the ports, over shards that are databases of one server. */
 
 import { shardsLayer } from "@tenure/core/internal"
-import { storeSuite } from "@tenure/testing"
+import { storeSuite } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"

@@ -4,7 +4,7 @@ import { execFile } from "node:child_process"
 import { appendFile, cp, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { promisify } from "node:util"
-import { freePort } from "@tenure/testing"
+import { freePort } from "@tenure/testing/conformance"
 import {
   type PostgresServer,
   makeHome,

@@ -9,7 +9,7 @@ import {
 import { type Tenure, createTenure } from "@tenure/core"
 import { knownEventTypes } from "@tenure/core/store"
 import { nodeTransport, serve } from "@tenure/node-http"
-import { type Receiver, startReceiver } from "@tenure/testing"
+import { type Receiver, startReceiver } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
 import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, it } from "vitest"
 import { postgres } from "../src/index.ts"

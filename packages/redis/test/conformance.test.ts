@@ -1,6 +1,6 @@
 /** The port on one server and on a cluster, with the clients of both libraries. */
 
-import { storeSuite } from "@tenure/testing"
+import { storeSuite } from "@tenure/testing/conformance"
 import { afterAll, beforeAll, describe } from "vitest"
 import { type Opened, clusterLibraries, libraries, names } from "./clients.ts"
 import { harnessOn } from "./harness.ts"

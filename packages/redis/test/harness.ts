@@ -1,7 +1,7 @@
 /** Stores on a Redis of the tests, emptied for each test. */
 
 import { memory } from "@tenure/memory"
-import type { StoreHarness } from "@tenure/testing"
+import type { StoreHarness } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { Redis } from "ioredis"

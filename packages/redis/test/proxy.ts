@@ -2,7 +2,7 @@
 
 import { once } from "node:events"
 import { type Socket, connect, createServer } from "node:net"
-import { freePort } from "@tenure/testing"
+import { freePort } from "@tenure/testing/conformance"
 
 /** A running proxy. */
 export interface Proxy {

@@ -1,6 +1,6 @@
 /** A cluster of three servers on this machine. */
 
-import { freePort } from "@tenure/testing"
+import { freePort } from "@tenure/testing/conformance"
 import { type RedisServer, startRedis } from "./redis-server.ts"
 import { tell, until } from "./tell.ts"
 

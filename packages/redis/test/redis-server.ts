@@ -7,7 +7,7 @@ import { mkdtemp, readdir, rename, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
-import { accepts, freePort } from "@tenure/testing"
+import { accepts, freePort } from "@tenure/testing/conformance"
 
 const run = promisify(execFile)
 

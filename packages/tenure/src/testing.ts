@@ -1,2 +1,1 @@
 export * from "@tenure/testing"
-export * from "@tenure/testing/postgres-server"

@@ -8,7 +8,7 @@ import { join } from "node:path"
 import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
 import { createClient } from "@tenure/client"
-import { freePort, startReceiver } from "@tenure/testing"
+import { freePort, startReceiver } from "@tenure/testing/conformance"
 
 const main = fileURLToPath(new URL("../../../../examples/node-server/src/main.ts", import.meta.url))
 

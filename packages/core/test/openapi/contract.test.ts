@@ -3,7 +3,7 @@
 import { createTenure } from "@tenure/core"
 import { memory } from "@tenure/memory"
 import { nodeTransport, serve } from "@tenure/node-http"
-import { adapterSuite } from "@tenure/testing"
+import { adapterSuite } from "@tenure/testing/conformance"
 import { describe, expect, it } from "vitest"
 import { checked } from "./checked.ts"
 import { all, faults, faultsOfExamples, seen } from "./contract.ts"

@@ -2,7 +2,7 @@
 
 import { expect, it } from "@effect/vitest"
 import { memory } from "@tenure/memory"
-import { Fixture } from "@tenure/testing"
+import { Fixture } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"

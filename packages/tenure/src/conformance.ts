@@ -1,0 +1,2 @@
+export * from "@tenure/testing/conformance"
+export * from "@tenure/testing/postgres-server"
