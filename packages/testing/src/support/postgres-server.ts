@@ -262,7 +262,7 @@ const create = async (home: Home, { installation, settings = {} }: Options) => {
  * for example by an exception, a signal or `kill -9`.
  * @example
  * ```ts
- * import { startPostgres } from "tenure/testing"
+ * import { startPostgres } from "tenure/conformance"
  *
  * const server = await startPostgres({ settings: { fsync: "off" } })
  * await server.stop()

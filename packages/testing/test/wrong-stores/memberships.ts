@@ -205,6 +205,9 @@ export const wrongMembershipStores = wrongStores("MembershipStore", MembershipSt
   "are of no more members than asked for, and tell whether there are more": announcing((right) => ({
     sweep: (limit, judge) => right.sweep(10 * limit, judge),
   })),
+  "come at the next checks that a store names, and none before": announcing(({ nextCheckAt }) => ({
+    nextCheckAt: nextCheckAt && (() => nextCheckAt() + 1),
+  })),
   "do not come again for the same date": deciding(
     (judge) => (candidate, now) => judge({ ...candidate, announced: undefined }, now),
   ),

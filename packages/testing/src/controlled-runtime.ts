@@ -1,0 +1,325 @@
+/**
+ * A runtime whose time stands still until the program moves it. It runs what is due in the order of
+ * time, and knows when nothing is left to do. The rest of the process keeps its own time.
+ */
+
+// Fake timers of a test runner replace the global ones.
+import { clearImmediate, clearTimeout, setImmediate, setTimeout } from "node:timers"
+import type { ControlledClock } from "@tenure/core/internal"
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import { WebCrypto } from "effect/crypto/WebCrypto"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Random from "effect/Random"
+import * as Scheduler from "effect/Scheduler"
+
+/** A fiber that sleeps. */
+interface Sleeper {
+  /** When it wakes, in milliseconds since the epoch. */
+  readonly at: number
+  /** Returns when the clock must not go on without waking it. */
+  readonly stopAt: () => number
+  readonly wake: () => void
+}
+
+/** A clock, and the fibers that sleep by it. */
+interface Sleepers {
+  readonly clock: ControlledClock
+  readonly now: () => number
+  /** Returns when the first of them must be woken; `Infinity` for never. */
+  readonly nextAt: () => number
+  /** Moves the clock, and wakes those whose time has come, earliest first. */
+  readonly moveTo: (time: number) => void
+  /** Moves the clock to the end of the shortest sleep, if any, also if it is between two polls. */
+  readonly moveOn: () => boolean
+}
+
+const makeSleepers = (start: number): Sleepers => {
+  const sleepers = new Set<Sleeper>()
+  let now = start
+
+  const sleepUntil = (at: number, stopAt: () => number): Effect.Effect<void> =>
+    Effect.callback((resume) => {
+      const sleeper = { at, stopAt, wake: () => resume(Effect.void) }
+      sleepers.add(sleeper)
+      return Effect.sync(() => sleepers.delete(sleeper))
+    })
+
+  const earliest = (timeOf: (sleeper: Sleeper) => number): number => {
+    let first = Infinity
+    for (const sleeper of sleepers) first = Math.min(first, timeOf(sleeper))
+    return first
+  }
+
+  // Without fractions, which no reading of a clock has.
+  const after = (millis: number): number => now + Math.ceil(millis)
+  const nanos = (): bigint => BigInt(now) * 1_000_000n
+  const monotonicNanos = (): bigint => BigInt(now - start) * 1_000_000n
+
+  const clock: ControlledClock = {
+    currentTimeMillisUnsafe: () => now,
+    currentTimeMillis: Effect.sync(() => now),
+    currentTimeNanosUnsafe: nanos,
+    currentTimeNanos: Effect.sync(nanos),
+    monotonicMillisUnsafe: () => now - start,
+    monotonicTimeNanosUnsafe: monotonicNanos,
+    monotonicTimeNanos: Effect.sync(monotonicNanos),
+    sleep: (duration) =>
+      Effect.suspend(() => {
+        const at = after(Duration.toMillis(duration))
+        return at <= now ? Effect.yieldNow : sleepUntil(at, () => at)
+      }),
+    sleepPoll: (millis, dueAt) => Effect.suspend(() => sleepUntil(after(millis), dueAt)),
+  }
+
+  const moveTo = (time: number): void => {
+    now = time
+    const due = [...sleepers]
+      .filter(({ at, stopAt }) => at <= now || stopAt() <= now)
+      .toSorted((one, other) => one.at - other.at)
+    for (const sleeper of due) {
+      // The one before may have interrupted it.
+      if (sleepers.delete(sleeper)) sleeper.wake()
+    }
+  }
+
+  return {
+    clock,
+    now: () => now,
+    nextAt: () => earliest(({ stopAt }) => stopAt()),
+    moveTo,
+    moveOn: () => {
+      const next = earliest(({ at }) => at)
+      if (next === Infinity) return false
+      moveTo(Math.max(now, next))
+      return true
+    },
+  }
+}
+
+/** Work that does not sleep: tasks of the scheduler, and promises of other threads and of the host. */
+interface Activity {
+  readonly scheduler: Scheduler.Scheduler
+  /** Counts a promise as work until it settles. */
+  readonly track: (work: unknown) => void
+  /**
+   * Waits until there is no work.
+   *
+   * @returns whether there is none; `false` if promises do not settle within `limitMillis`
+   */
+  readonly ended: (limitMillis: number) => Promise<boolean>
+}
+
+const turn = (): Promise<void> =>
+  new Promise((resolve) => {
+    setImmediate(resolve)
+  })
+
+/** Waits for promises, but not longer than `millis`. Returns whether all have settled. */
+const allSettled = (promises: Iterable<Promise<unknown>>, millis: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    const timer = setTimeout(() => resolve(false), millis)
+    void Promise.allSettled(promises).then(() => {
+      clearTimeout(timer)
+      resolve(true)
+    })
+  })
+
+const makeActivity = (): Activity => {
+  const promises = new Set<Promise<unknown>>()
+  let tasks = 0
+
+  const schedule = (task: () => void): (() => void) => {
+    tasks++
+    const immediate = setImmediate(() => {
+      tasks--
+      task()
+    })
+    return () => {
+      tasks--
+      clearImmediate(immediate)
+    }
+  }
+
+  return {
+    scheduler: new Scheduler.MixedScheduler("async", schedule),
+    track: (work) => {
+      if (!(work instanceof Promise)) return
+      promises.add(work)
+      const end = () => void promises.delete(work)
+      work.then(end, end)
+    },
+    ended: async (limitMillis) => {
+      for (;;) {
+        // Promises that are settled already continue within this turn of the event loop.
+        await turn()
+        if (tasks > 0) continue
+        if (promises.size === 0) return true
+        if (!(await allSettled(promises, limitMillis))) return false
+      }
+    },
+  }
+}
+
+/** Random 32-bit integers, the same in each run (sfc32). */
+const makeRandom = (): (() => number) => {
+  let [a, b, c, counter] = [0x9e37_79b9, 0x243f_6a88, 0xb7e1_5162, 1]
+  const next = (): number => {
+    const sum = (((a + b) | 0) + counter) | 0
+    counter = (counter + 1) | 0
+    a = b ^ (b >>> 9)
+    b = (c + (c << 3)) | 0
+    c = ((c << 21) | (c >>> 11)) + sum
+    return sum >>> 0
+  }
+  // The first ones depend on few bits.
+  for (let skipped = 0; skipped < 16; skipped++) next()
+  return next
+}
+
+const hex = (bytes: Uint8Array): string =>
+  [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("")
+
+/** WebCrypto with numbers from `random`, whose operations on other threads are tracked. */
+const makeCrypto = (random: () => number, track: (work: unknown) => void): typeof crypto => {
+  const fill = (bytes: Uint8Array): void => {
+    for (let index = 0; index < bytes.length; index++) bytes[index] = random() & 0xff
+  }
+  const own: ReadonlyMap<string | symbol, unknown> = new Map<string, unknown>([
+    [
+      "getRandomValues",
+      (array: ArrayBufferView) => {
+        fill(new Uint8Array(array.buffer, array.byteOffset, array.byteLength))
+        return array
+      },
+    ],
+    [
+      "randomUUID",
+      () => {
+        const bytes = new Uint8Array(16)
+        fill(bytes)
+        const digits = hex(bytes)
+        const variant = "89ab"[random() & 3]
+        return [
+          digits.slice(0, 8),
+          digits.slice(8, 12),
+          `4${digits.slice(13, 16)}`,
+          `${variant}${digits.slice(17, 20)}`,
+          digits.slice(20),
+        ].join("-")
+      },
+    ],
+  ])
+  const tracked = <A extends object>(target: A): A =>
+    new Proxy(target, {
+      get: (_, name) => {
+        const member: unknown = own.get(name) ?? Reflect.get(target, name)
+        if (typeof member === "object" && member !== null) return tracked(member)
+        if (typeof member !== "function") return member
+        return (...args: ReadonlyArray<unknown>): unknown => {
+          const result: unknown = Reflect.apply(member, target, args)
+          track(result)
+          return result
+        }
+      },
+    })
+  return tracked(globalThis.crypto)
+}
+
+/** How long promises may take while time stands still, in real milliseconds: test runners wait 5 s. */
+const maxWaitMillis = 4000
+
+/** The same while Tenure closes. */
+const maxClosingWaitMillis = 500
+
+/** After so many moves without progress, something repeats itself for ever. */
+const maxMovesInPlace = 10_000
+
+/** The work at a point of time does not end, so the clock cannot go on. */
+export class EndlessWork extends Error {
+  override readonly name = "EndlessWork"
+  readonly _tag = "EndlessWork"
+}
+
+/** A runtime, and what moves its time. */
+export interface ControlledRuntime {
+  /** The services to run effects with: the clock, the scheduler, and random numbers from a seed. */
+  readonly services: Context.Context<never>
+  /** The time in milliseconds since the epoch. */
+  readonly now: () => number
+  /** Counts a promise of the host as work until it settles. */
+  readonly track: (work: unknown) => void
+  /**
+   * Runs everything that is due until a time, in the order of time, and then stands there. Calls run one
+   * after the other. Rejects with `EndlessWork` if a step does not end.
+   *
+   * @param targetOf - returns the time, from the one at which the call's turn comes
+   */
+  readonly advance: (targetOf: (now: number) => number) => Promise<void>
+  /** Moves time until a promise settles, for example that of a shutdown with time limits. */
+  readonly runUntil: (settled: Promise<void>) => Promise<void>
+}
+
+/**
+ * Makes a runtime.
+ *
+ * @param start - its time, in milliseconds since the epoch
+ */
+export const makeControlledRuntime = (start: number): ControlledRuntime => {
+  const { clock, moveOn, moveTo, nextAt, now } = makeSleepers(start)
+  const { ended, scheduler, track } = makeActivity()
+  const random = makeRandom()
+
+  const rest = async (): Promise<void> => {
+    if (await ended(maxWaitMillis)) return
+    const time = new Date(now()).toISOString()
+    const limit = `${maxWaitMillis / 1000} s`
+    throw new EndlessWork(`The promises of onEvent at ${time} did not settle within ${limit}`)
+  }
+
+  const advanceTo = async (target: number): Promise<void> => {
+    await rest()
+    for (let moves = 0; now() < target || nextAt() <= target; moves++) {
+      if (moves === maxMovesInPlace) {
+        const time = new Date(now()).toISOString()
+        throw new EndlessWork(`Something repeats itself at ${time}, after ${moves} times`)
+      }
+      const next = Math.max(now(), Math.min(nextAt(), target))
+      if (next > now()) moves = 0
+      moveTo(next)
+      await rest()
+    }
+  }
+
+  let last: Promise<unknown> = Promise.resolve()
+
+  return {
+    services: Context.make(Clock.Clock, clock).pipe(
+      Context.add(Scheduler.Scheduler, scheduler),
+      Context.add(WebCrypto, makeCrypto(random, track)),
+      Context.add(Random.Random, {
+        nextIntUnsafe: random,
+        nextDoubleUnsafe: () => random() / 2 ** 32,
+      }),
+    ),
+    now,
+    track,
+    advance: (targetOf) => {
+      const own = last.then(() => advanceTo(targetOf(now())))
+      last = own.catch(() => {})
+      return own
+    },
+    runUntil: async (settled) => {
+      const isSettled = settled.then(
+        () => true,
+        () => true,
+      )
+      for (;;) {
+        await ended(maxClosingWaitMillis)
+        const isOver = await Promise.race([isSettled, Promise.resolve(false)])
+        if (isOver || !moveOn()) return settled
+      }
+    },
+  }
+}

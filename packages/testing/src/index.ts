@@ -1,0 +1,13 @@
+export { EndlessWork } from "./controlled-runtime.ts"
+export {
+  type NextOptions,
+  type SentWebhook,
+  type TestWebhooks,
+  WebhookNotSent,
+} from "./recorded-webhooks.ts"
+export {
+  type TestClock,
+  type TestTenure,
+  type TestTenureOptions,
+  testTenure,
+} from "./test-tenure.ts"

@@ -1,0 +1,408 @@
+import { execFile } from "node:child_process"
+import { once } from "node:events"
+import { fileURLToPath } from "node:url"
+import { promisify } from "node:util"
+import { verifyWebhook } from "@tenure/client"
+import type { Event, Tenure } from "@tenure/core"
+import { membershipMiddleware } from "@tenure/express"
+import { postgres } from "@tenure/postgres"
+import { type TestTenure, type TestTenureOptions, testTenure } from "@tenure/testing"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import express from "express"
+import { describe, expect, inject, it, onTestFinished, vi } from "vitest"
+import { sleepPoll } from "../../core/src/base/time.ts"
+import { makeControlledRuntime } from "../src/controlled-runtime.ts"
+
+declare module "vitest" {
+  interface ProvidedContext {
+    readonly databaseUrl: string
+  }
+}
+
+const projectId = "club"
+const member = { projectId, userId: "1001" }
+const startDate = "2030-01-01T00:00:00.000Z"
+const february = "2030-02-01T00:00:00.000Z"
+const dayMillis = 86_400_000
+
+/** Starts Tenure, and closes it after the test. */
+const start = async (options?: TestTenureOptions): Promise<TestTenure> => {
+  const test = await testTenure(options)
+  onTestFinished(test.close)
+  return test
+}
+
+/** What was sent, as `2030-01-01T00:00:00.000Z membership.granted 204`. */
+const logOf = ({ webhooks }: TestTenure): ReadonlyArray<string> =>
+  webhooks
+    .all()
+    .map(({ answer, sentAt, type }) => `${new Date(sentAt).toISOString()} ${type} ${answer}`)
+
+describe("the clock", () => {
+  it("starts at a fixed date, or at the one given", async () => {
+    expect((await start()).clock.now()).toBe(Date.parse(startDate))
+    expect((await start({ start: new Date(0) })).clock.now()).toBe(0)
+    await expect(testTenure({ start: "tomorrow" })).rejects.toThrow(/^start must be a valid Date/)
+  })
+
+  it("runs a reminder, its retries and the end on the way, in order", async () => {
+    const test = await start({
+      expiry: { reminders: ["7 days"] },
+      webhooks: { retrySchedule: ["1 hour", "8 days"] },
+    })
+    const { clock, tenure, webhooks } = test
+    await webhooks.register(projectId)
+    await tenure.memberships.grant({ ...member, endDate: february })
+    await webhooks.next("membership.granted")
+    webhooks.failNext(503)
+    webhooks.failNext()
+    await clock.advance("31 days")
+
+    expect(clock.now()).toBe(Date.parse(february))
+    const [granted, reminder, again, ...ends] = logOf(test)
+    expect(granted).toBe(`${startDate} membership.granted 204`)
+    expect(reminder).toBe("2030-01-25T00:00:00.000Z membership.expiring 503")
+    // Delays vary by a fifth.
+    expect(again).toMatch(/^2030-01-25T0[01]:\d\d:\d\d\.\d{3}Z membership\.expiring 500$/)
+    expect(ends).toEqual([`${february} membership.expired 204`])
+
+    await clock.advance("3 days")
+    expect(logOf(test)).toHaveLength(5)
+    expect(new Set(webhooks.all().map(({ id }) => id)).size).toBe(3)
+  })
+
+  it("stands still meanwhile, and moves only forward", async () => {
+    const { clock, tenure } = await start()
+    const { token } = await tenure.apiKeys.issue({ projects: "all" })
+    expect(token).toMatch(/^tnr_/)
+    expect(clock.now()).toBe(Date.parse(startDate))
+    await clock.advanceTo(february)
+    await expect(clock.advanceTo(startDate)).rejects.toThrow(
+      "date must not be before the clock's time, 2030-02-01T00:00:00.000Z",
+    )
+    await expect(clock.advance(-1)).rejects.toThrow(/^duration must be a duration from 0/)
+  })
+
+  it("makes moves one after the other", async () => {
+    const { clock } = await start()
+    const times: Array<number> = []
+    const note = () => times.push(clock.now() - Date.parse(startDate))
+    await Promise.all([
+      clock.advance(5).then(note),
+      clock.advance(4).then(note),
+      clock.advanceTo(Date.parse(startDate) + 7).then(note),
+    ])
+    expect(times).toEqual([5, 9, 9])
+  })
+
+  it("advances a year with 365 ends within seconds, also if somebody follows the feed", async () => {
+    const test = await start({ metrics: true })
+    const { clock, tenure, webhooks } = test
+    await webhooks.register(projectId)
+    const following = tenure.events.stream({ projectId, after: "now" })
+    const reader = following[Symbol.asyncIterator]()
+    const first = reader.next()
+    for (let day = 1; day <= 365; day++) {
+      const endDate = clock.now() + day * dayMillis
+      await tenure.memberships.grant({ projectId, userId: String(day), endDate })
+    }
+    const began = performance.now()
+    await clock.advance("366 days")
+    expect(performance.now() - began).toBeLessThan(30_000)
+    const sent = webhooks.all()
+    expect(sent.filter(({ type }) => type === "membership.expired")).toHaveLength(365)
+    const times = sent.map(({ sentAt }) => sentAt)
+    expect(times).toEqual(times.toSorted((one, other) => one - other))
+    expect((await first).value).toMatchObject({ type: "membership.granted" })
+    await reader.return?.()
+  })
+
+  it("waits for WebCrypto, which works on other threads", async () => {
+    const key = Buffer.alloc(32, 1).toString("base64")
+    const test = await start({ webhooks: { encryption: { current: "a", keys: { a: key } } } })
+    const { clock, tenure, webhooks } = test
+    const { id } = await webhooks.register(projectId)
+    await tenure.webhooks.addSigningKey({ projectId, webhookId: id })
+    await tenure.memberships.grant({ ...member, endDate: february })
+    await clock.advance("31 days")
+    expect(logOf(test)).toEqual([
+      `${startDate} membership.granted 204`,
+      "2030-01-25T00:00:00.000Z membership.expiring 204",
+      "2030-01-31T00:00:00.000Z membership.expiring 204",
+      `${february} membership.expired 204`,
+    ])
+    expect(webhooks.all()[3]?.headers["webhook-signature"]).toMatch(/^v1,\S+ v1a,/)
+  })
+
+  it("restores rate limits", async () => {
+    const { clock, tenure } = await start({
+      rateLimits: { perKey: { limit: 1, window: "1 hour" } },
+    })
+    const { token } = await tenure.apiKeys.issue({ projects: "all" })
+    const url = await serve(tenure)
+    const status = async () =>
+      (await fetch(`${url}/v2/projects`, { headers: { authorization: `Bearer ${token}` } })).status
+    expect([await status(), await status()]).toEqual([200, 429])
+    await clock.advance("1 hour")
+    expect(await status()).toBe(200)
+  })
+})
+
+/** Serves Tenure with Express until the test ends, and returns its URL. */
+const serve = async (tenure: Tenure): Promise<string> => {
+  const app = express()
+  app.use(membershipMiddleware(tenure))
+  const server = app.listen(0, "127.0.0.1")
+  onTestFinished(() => void server.close())
+  await once(server, "listening")
+  const address = server.address()
+  return typeof address === "object" ? `http://127.0.0.1:${address?.port}` : ""
+}
+
+describe("a host", () => {
+  it("that extends at each reminder, by HTTP, is waited for", async () => {
+    const requests: Array<Promise<void>> = []
+    let renew = async (_userId: unknown): Promise<void> => {}
+    const onEvent = ({ body, type }: Event): void | Promise<void> => {
+      if (type !== "membership.expiring") return undefined
+      const { data }: { readonly data: { readonly user_id: string } } = JSON.parse(body)
+      const renewed = renew(data.user_id)
+      requests.push(renewed)
+      return renewed
+    }
+    const test = await start({ onEvent, expiry: { reminders: ["3 days"] } })
+    const { clock, tenure, webhooks } = test
+    await webhooks.register(projectId)
+    const { token } = await tenure.apiKeys.issue({ projects: [projectId] })
+    const url = await serve(tenure)
+    renew = async (userId) => {
+      const path = `/v2/projects/${projectId}/memberships/${String(userId)}/extend`
+      const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" }
+      const body = JSON.stringify({ extend: clock.now() + 30 * dayMillis })
+      const response = await fetch(`${url}${path}`, { method: "PATCH", headers, body })
+      expect(response.status).toBe(200)
+    }
+    await tenure.memberships.grant({ ...member, endDate: clock.now() + 30 * dayMillis })
+    await clock.advance("270 days")
+
+    await Promise.all(requests)
+    expect(requests).toHaveLength(10)
+    expect(new Set(webhooks.all().map(({ type }) => type))).toEqual(
+      new Set(["membership.granted", "membership.expiring", "membership.extended"]),
+    )
+    const { endDate } = await tenure.memberships.find(member)
+    expect(endDate).toBe(clock.now() + 30 * dayMillis)
+  })
+
+  it("may send requests while the clock moves", async () => {
+    const { clock, tenure, webhooks } = await start()
+    await webhooks.register(projectId)
+    const { token } = await tenure.apiKeys.issue({ projects: [projectId] })
+    const url = await serve(tenure)
+    const extend = async (userId: string): Promise<number> => {
+      const path = `/v2/projects/${projectId}/memberships/${userId}/extend`
+      const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" }
+      const body = JSON.stringify({ extend: "2031-01-01T00:00:00.000Z" })
+      return (await fetch(`${url}${path}`, { method: "PATCH", headers, body })).status
+    }
+    const users = Array.from({ length: 20 }, (_, index) => String(index + 1))
+    for (const [index, userId] of users.entries()) {
+      const endDate = clock.now() + (index + 20) * dayMillis
+      await tenure.memberships.grant({ projectId, userId, endDate })
+    }
+    const [, ...statuses] = await Promise.all([clock.advance("60 days"), ...users.map(extend)])
+    expect(statuses).toEqual(users.map(() => 200))
+    for (let count = 0; count < users.length; count++) await webhooks.next("membership.extended")
+    const before = webhooks.all().length
+    await clock.advanceTo("2030-12-01T00:00:00.000Z")
+    expect(webhooks.all()).toHaveLength(before)
+    await clock.advanceTo("2031-01-01T00:00:00.000Z")
+    const ends = webhooks
+      .all()
+      .slice(before)
+      .filter(({ type }) => type === "membership.expired")
+    expect(ends).toHaveLength(users.length)
+  })
+
+  it("whose work never ends is reported", async () => {
+    const test = await start({ onEvent: () => new Promise<void>(() => {}) })
+    await test.tenure.memberships.createProject(projectId)
+    await test.tenure.memberships.grant({ ...member, endDate: february })
+    await expect(test.clock.advance("1 day")).rejects.toThrow(
+      "The promises of onEvent at 2030-01-01T00:00:00.000Z did not settle within 4 s",
+    )
+  })
+})
+
+describe("the recorded webhooks", () => {
+  it("are the same in each run, with their ids and signatures", async () => {
+    const run = async () => {
+      const { clock, close, tenure, webhooks } = await start({
+        webhooks: { retrySchedule: ["1 hour"] },
+      })
+      const { secret } = await webhooks.register(projectId)
+      webhooks.failNext(500)
+      await tenure.memberships.grant({ ...member, endDate: february })
+      await clock.advance("32 days")
+      await close()
+      return { secret, sent: webhooks.all() }
+    }
+    const first = await run()
+    expect(first.sent).toHaveLength(5)
+    expect(await run()).toEqual(first)
+  })
+
+  it("can be verified by the code of a receiver", async () => {
+    const { tenure, webhooks } = await start()
+    const { secret } = await webhooks.register(projectId, "https://host.example/hook")
+    await tenure.memberships.grant({ ...member, endDate: february })
+    const sent = await webhooks.next("membership.granted")
+    expect(sent.url).toBe("https://host.example/hook")
+    const event = await verifyWebhook(sent, [secret], { now: sent.sentAt })
+    expect(event).toMatchObject({ id: sent.id, type: sent.type, data: sent.data })
+    expect(sent.data.user_id).toBe("1001")
+  })
+
+  it("are returned once each, and those of another type later", async () => {
+    const { tenure, webhooks } = await start()
+    await webhooks.register(projectId)
+    await tenure.memberships.grant({ ...member, endDate: february })
+    for (const amount of [1, 2]) {
+      await tenure.events.publish({ projectId, type: "payment.completed", data: { amount } })
+    }
+    expect((await webhooks.next("payment.completed")).data).toEqual({ amount: 1 })
+    expect((await webhooks.next("payment.completed")).data).toEqual({ amount: 2 })
+    expect((await webhooks.next()).type).toBe("membership.granted")
+    expect(webhooks.all()).toHaveLength(3)
+  })
+
+  it("are waited for, in real time", async () => {
+    const { tenure, webhooks } = await start()
+    await webhooks.register(projectId)
+    const url = await serve(tenure)
+    const { token } = await tenure.apiKeys.issue({ projects: [projectId] })
+    const body = JSON.stringify({ extend: february })
+    await tenure.memberships.grant({ ...member, endDate: "2030-01-20T00:00:00.000Z" })
+    const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" }
+    const path = `/v2/projects/${projectId}/memberships/1001/extend`
+    void fetch(`${url}${path}`, { method: "PATCH", headers, body })
+    expect((await webhooks.next("membership.extended")).data.new_end_date).toBe(february)
+  })
+
+  it("that are missing are explained", async () => {
+    const { clock, tenure, webhooks } = await start({ webhooks: { retrySchedule: ["1 hour"] } })
+    const options = { timeout: 0 }
+    await expect(webhooks.next(undefined, options)).rejects.toThrow(
+      `No webhook was sent until ${startDate}, the time of the clock. Recorded so far:\n  nothing`,
+    )
+    await webhooks.register(projectId)
+    webhooks.failNext("timeout")
+    await tenure.memberships.grant({ ...member, endDate: february })
+    await webhooks.next("membership.granted")
+    await expect(webhooks.next("membership.granted", options)).rejects.toMatchObject({
+      _tag: "WebhookNotSent",
+      message: [
+        `No further webhook of the type membership.granted was sent until ${startDate}, the time of the clock. Recorded so far:`,
+        `  ${startDate} membership.granted to https://receiver.example/, answered timeout`,
+      ].join("\n"),
+    })
+    for (let amount = 1; amount <= 30; amount++) {
+      await tenure.events.publish({ projectId, type: "payment.completed", data: { amount } })
+    }
+    await clock.advance("2 hours")
+    await expect(webhooks.next("membership.expired", options)).rejects.toThrow(
+      /so far:\n {2}… and 12 earlier\n(?: {2}\S+ \S+ to https:\S+ answered 204\n?){20}$/,
+    )
+  })
+
+  it("fail only as they can", async () => {
+    const { webhooks } = await start()
+    expect(() => webhooks.failNext(204)).toThrow(/^answer must be a status from 300 to 599/)
+    expect(() => webhooks.failNext(500, 0)).toThrow(/^times must be/)
+  })
+})
+
+it("ends a poll that repeats itself at one point of time", async () => {
+  const { advance, now, services } = makeControlledRuntime(0)
+  const fiber = Effect.runForkWith(services)(Effect.forever(sleepPoll(1, now)))
+  await expect(advance(() => 5)).rejects.toThrow(
+    "Something repeats itself at 1970-01-01T00:00:00.000Z, after 10000 times",
+  )
+  await Effect.runPromise(Fiber.interrupt(fiber))
+})
+
+it("runs with node:test, and leaves nothing running", async () => {
+  const file = fileURLToPath(new URL("programs/node-test.ts", import.meta.url))
+  const run = promisify(execFile)
+  const { stdout } = await run(process.execPath, ["-C", "@tenure/source", file], {
+    env: { PATH: process.env["PATH"] },
+    timeout: 60_000,
+  })
+  expect(stdout).toMatch(/^. pass 1$/m)
+})
+
+it("is not disturbed by fake timers", async () => {
+  vi.useFakeTimers()
+  onTestFinished(() => void vi.useRealTimers())
+  const { clock, tenure, webhooks } = await start()
+  await webhooks.register(projectId)
+  await tenure.memberships.grant({ ...member, endDate: february })
+  await clock.advance("31 days")
+  expect(webhooks.all()).toHaveLength(4)
+  await expect(webhooks.next("webhook.ping", { timeout: 10 })).rejects.toThrow(/^No webhook of/)
+})
+
+it("closes with `await using`", async () => {
+  let tenure: Tenure
+  {
+    await using test = await testTenure()
+    tenure = test.tenure
+    await tenure.memberships.createProject(projectId)
+  }
+  await expect(tenure.memberships.find(member)).rejects.toMatchObject({ _tag: "StoreUnavailable" })
+})
+
+it("closes an attempt without an answer, and then answers nothing", async () => {
+  const { close, tenure, webhooks } = await start()
+  await webhooks.register(projectId)
+  webhooks.failNext("timeout")
+  await tenure.memberships.grant({ ...member, endDate: february })
+  await webhooks.next()
+  await close()
+  await expect(tenure.memberships.find(member)).rejects.toMatchObject({ _tag: "StoreUnavailable" })
+})
+
+describe("on PostgreSQL", () => {
+  const stores = postgres({ url: inject("databaseUrl"), schema: "test_tenure" })
+
+  it("records webhooks, in real time", async () => {
+    const options = { stores, expiry: { reminders: [] }, webhooks: { retrySchedule: [100] } }
+    const test = await testTenure(options)
+    onTestFinished(test.close)
+    const { clock, tenure, webhooks } = test
+    await webhooks.register(projectId)
+    webhooks.failNext()
+    const endDate = clock.now() + 1000
+    await tenure.memberships.grant({ ...member, endDate })
+    const granted = await webhooks.next("membership.granted", { timeout: "30 seconds" })
+    expect(granted.answer).toBe(500)
+    const again = await webhooks.next("membership.granted", { timeout: "30 seconds" })
+    expect(again).toMatchObject({ id: granted.id, answer: 204 })
+    const expired = await webhooks.next("membership.expired", { timeout: "30 seconds" })
+    expect(expired.sentAt).toBeGreaterThanOrEqual(endDate)
+    expect(Math.abs(expired.sentAt - Date.now())).toBeLessThan(30_000)
+  })
+
+  it("refuses to set the clock", async () => {
+    const test = await testTenure({ stores })
+    onTestFinished(test.close)
+    const refusal =
+      "stores must be left out to advance the clock, because databases have clocks of their own"
+    await expect(test.clock.advance("1 day")).rejects.toThrow(refusal)
+    await expect(test.clock.advanceTo(february)).rejects.toThrow(refusal)
+    await expect(testTenure({ stores, start: startDate })).rejects.toThrow(
+      /^start must be left out/,
+    )
+  })
+})
