@@ -138,11 +138,32 @@ describe("the example of a README works as pasted:", () => {
     expect(await run(`${folder}/${name}-1.ts`)).not.toBe("")
   })
 
+  it("packages-testing-README.md", async () => {
+    expect(await run(`${folder}/packages-testing-README.md-1.ts`)).toBe("1001\n")
+  })
+
+  it("docs-testing.md, with vitest", async () => {
+    const config = `${folder}/vitest.config.js`
+    const settings = {
+      resolve: { conditions: ["@tenure/source"] },
+      ssr: { resolve: { conditions: ["@tenure/source"] } },
+      test: { include: ["docs-testing.md-1.ts", "docs-testing.md-5.ts"] },
+    }
+    await writeFile(config, `export default ${JSON.stringify(settings)}`)
+    const vitest = `${root}/node_modules/vitest/vitest.mjs`
+    const options = ["run", "--root", folder, "--config", config]
+    const environment = { env: { PATH: process.env["PATH"], NO_COLOR: "1" } }
+    const command = [vitest, ...options]
+    const { stdout } = await promisify(execFile)(process.execPath, command, environment)
+    expect(stdout).toMatch(/Tests +2 passed/)
+  })
+
+  it("docs-testing.md, of a receiver", async () => {
+    expect(await run(`${folder}/docs-testing.md-2.ts`)).toBe("{ amount: 5 }\n")
+  })
+
   it("docs-testing.md, with node:test", async () => {
-    const number = examples
-      .filter(({ name }) => name.startsWith("docs-testing.md"))
-      .findIndex(({ code }) => code.includes("node:test"))
-    expect(await run(`${folder}/docs-testing.md-${number + 1}.ts`)).toMatch(/^. pass 1$/m)
+    expect(await run(`${folder}/docs-testing.md-3.ts`)).toMatch(/^. pass 1$/m)
   })
 
   it("packages-postgres-README.md", async () => {

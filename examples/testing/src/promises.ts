@@ -1,41 +1,46 @@
 /** Code of a host that uses promises. The tests show how to test it. */
 
-import { type Member, MembershipNotFound, type Promises } from "@tenure/core"
-
-const week = 7 * 86_400_000
+import {
+  type Event,
+  type Member,
+  MembershipNotFound,
+  type PromisedServices,
+  type Tenure,
+} from "@tenure/core"
 
 /** Whether a user has a membership that has not expired. */
 export const isMember = async (
-  { memberships }: Pick<Promises, "memberships">,
+  { memberships }: Pick<PromisedServices, "memberships">,
   member: Member,
 ): Promise<boolean> => {
   try {
-    const { endDate } = await memberships.find(member)
-    return endDate > Date.now()
+    return (await memberships.find(member)).state === "active"
   } catch (error) {
     if (error instanceof MembershipNotFound) return false
     throw error
   }
 }
 
-/** Publishes `renewal.offered` for each membership that ends within a week. */
-export const offerRenewals = async (
-  tenure: Pick<Promises, "events" | "memberships">,
-  projectId: string,
-  after?: string,
-): Promise<void> => {
-  const now = Date.now()
-  const page = await tenure.memberships.list({ projectId, after })
-  const expiring = page.filter(({ endDate }) => endDate > now && endDate <= now + week)
-  await Promise.all(
-    expiring.map(({ endDate, userId }) =>
-      tenure.events.publish({
-        projectId,
-        type: "renewal.offered",
-        data: { user_id: userId, end_date: new Date(endDate).toISOString() },
-      }),
-    ),
-  )
-  const last = page.at(-1)
-  if (last !== undefined) await offerRenewals(tenure, projectId, last.userId)
-}
+const month = 30 * 86_400_000
+
+/** Charges a user, and returns whether that succeeded. */
+export type Charge = (userId: string) => Promise<boolean>
+
+/** Renews a membership by a month when its reminder comes, if the user can be charged. */
+export const renewByReminder =
+  (charge: Charge) =>
+  async ({ memberships }: Pick<Tenure, "memberships">, { body, type }: Event): Promise<void> => {
+    if (type !== "membership.expiring") return
+    const {
+      data,
+    }: {
+      readonly data: {
+        readonly project_id: string
+        readonly user_id: string
+        readonly end_date: string
+      }
+    } = JSON.parse(body)
+    if (!(await charge(data.user_id))) return
+    const endDate = new Date(Date.parse(data.end_date) + month)
+    await memberships.extend({ projectId: data.project_id, userId: data.user_id, endDate })
+  }
