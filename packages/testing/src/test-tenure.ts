@@ -150,7 +150,7 @@ const makeTime = <Provided>({
 
 /**
  * Starts Tenure for a test. It is in memory, its time stands still until the test moves it, and webhooks
- * are recorded instead of sent. Ends are announced unless `expiry` is `false`. Works with every test
+ * are recorded instead of sent. Works with every test
  * runner. Each run has the same ids, secrets and tokens, so keep it to tests.
  *
  * @returns Tenure, its clock and its webhooks. The promise rejects with `InvalidInput` if an option is
@@ -175,11 +175,7 @@ export const testTenure = async <Provided = never>(
   const { start, stores, ...options } = given
   const time = makeTime({ start, stores })
   const recorder = makeWebhookRecorder(time)
-  const tenure = await time.start({
-    ...options,
-    expiry: options.expiry ?? {},
-    transport: recorder.transport,
-  })
+  const tenure = await time.start({ ...options, transport: recorder.transport })
   let closed: Promise<void> | undefined
   const close = () => (closed ??= time.close(tenure))
   const webhooks = recorder.webhooksOf(tenure)
