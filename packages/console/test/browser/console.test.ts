@@ -600,7 +600,7 @@ describe.skipIf(path === undefined)(
         await page.goto(`${url}/console/#/projects/p/${place}`)
         await page.reload()
         await page.getByRole("heading", { level: 1 }).waitFor()
-        await page.getByText("Loading…").waitFor({ state: "detached" })
+        await expect.poll(() => page.getByText("Loading…").count()).toBe(0)
         const buttons = await page.locator("main").getByRole("button").allTextContents()
         expect(buttons.filter((one) => !["Refresh", "Find"].includes(one))).toEqual([])
       }
@@ -849,7 +849,7 @@ describe.skipIf(path === undefined)(
         for (const place of places) {
           await goTo(place)
           await page.getByRole("heading", { level: 1 }).waitFor()
-          await page.getByText("Loading…").waitFor({ state: "detached" })
+          await expect.poll(() => page.getByText("Loading…").count()).toBe(0)
           const hidden = button(page, "Show data")
           const shown = page.getByText("onerror")
           // What is hidden at first may come later than the rest of the page.

@@ -49,7 +49,9 @@ export const expiryOptions = Setting.object({
    * once for each end date, however many processes share the store. `false` publishes neither. Default: `{}`,
    * or `false` if the store cannot announce ends.
    */
-  expiry: Setting.optional(Setting.orFalse(expiryRules)),
+  expiry: Setting.optional<ExpiryRules | false, ExpirySettings | false>(
+    Setting.orFalse(expiryRules),
+  ),
 })
 
 /** The option as a host passes it. */
