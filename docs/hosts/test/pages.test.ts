@@ -169,7 +169,11 @@ describe("the code of a page runs:", () => {
 
   it("testing, with Jest", async () => {
     const page = await readFile(`${root}/docs/testing.md`, "utf8")
-    const [, code = ""] = /^```js\n(.*?)^```$/ms.exec(page) ?? []
+    const [, ofNode = ""] = /^## With node:test\n\n```ts\n(.*?)^```$/ms.exec(page) ?? []
+    const code = ofNode
+      .replace('"node:test"', '"@jest/globals"')
+      .replace("(context)", "()")
+      .replace("context.after(close)", "")
     const cwd = `${folder}/jest`
     await mkdir(cwd)
     await writeFile(`${cwd}/package.json`, '{ "type": "module", "jest": { "transform": {} } }')

@@ -10,7 +10,7 @@ export {
   readInstant,
   readMonotonicMillis,
   withMoment,
-  type ControlledClock,
+  type MonotonicClock,
   type InstantInput,
   type Moment,
 } from "./base/time.ts"

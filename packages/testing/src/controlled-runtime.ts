@@ -5,7 +5,7 @@
 
 // Fake timers of a test runner replace the global ones.
 import { clearImmediate, clearTimeout, setImmediate, setTimeout } from "node:timers"
-import type { ControlledClock } from "@tenure/core/internal"
+import type { MonotonicClock } from "@tenure/core/internal"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import { WebCrypto } from "effect/crypto/WebCrypto"
@@ -25,7 +25,7 @@ interface Sleeper {
 
 /** A clock, and the fibers that sleep by it. */
 interface Sleepers {
-  readonly clock: ControlledClock
+  readonly clock: MonotonicClock
   readonly now: () => number
   /** Returns when the first of them must be woken; `Infinity` for never. */
   readonly nextAt: () => number
@@ -57,7 +57,7 @@ const makeSleepers = (start: number): Sleepers => {
   const nanos = (): bigint => BigInt(now) * 1_000_000n
   const monotonicNanos = (): bigint => BigInt(now - start) * 1_000_000n
 
-  const clock: ControlledClock = {
+  const clock: MonotonicClock = {
     currentTimeMillisUnsafe: () => now,
     currentTimeMillis: Effect.sync(() => now),
     currentTimeNanosUnsafe: nanos,

@@ -6,6 +6,7 @@
 import type { Branded } from "effect/Brand"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Predicate from "effect/Predicate"
 import { branded } from "./values.ts"
 
 /** An instant since the epoch, or a duration, in milliseconds. */
@@ -149,11 +150,27 @@ const monotonicNanos = (): bigint => BigInt(Math.round(performance.now() * 1_000
 export interface MonotonicClock extends Clock.Clock {
   /** Returns the monotonic time in milliseconds, with fractions. */
   readonly monotonicMillisUnsafe: () => number
+  /**
+   * Sleeps between two polls.
+   *
+   * @param dueAt - returns when a poll finds something, in milliseconds since the epoch. A clock that a
+   *   program moves, such as that of a test, jumps over the end of the sleep, but not over this time
+   */
+  readonly sleepPoll: (millis: number, dueAt: () => number) => Effect.Effect<void>
 }
 
 /** Tells whether a clock is one of a host without Effect. */
 const isMonotonicClock = (clock: Clock.Clock): clock is MonotonicClock =>
   "monotonicMillisUnsafe" in clock
+
+/** Sleeps by a timer that does not keep the process running. */
+const sleepLightly = (millis: number): Effect.Effect<void> =>
+  Effect.callback((resume) => {
+    const timer = setTimeout(() => resume(Effect.void), millis)
+    // Browsers and workers have numbers for timers, and no process.
+    if (Predicate.hasProperty(timer, "unref") && typeof timer.unref === "function") timer.unref()
+    return Effect.sync(() => clearTimeout(timer))
+  })
 
 /**
  * Makes a clock that asks the global `performance` for the monotonic time at each call. Effect's clock
@@ -168,27 +185,21 @@ const make = (clock: Clock.Clock): MonotonicClock => ({
   monotonicTimeNanosUnsafe: monotonicNanos,
   monotonicTimeNanos: Effect.sync(monotonicNanos),
   sleep: (duration) => clock.sleep(duration),
+  sleepPoll: sleepLightly,
 })
-
-/** A clock that a program moves, such as the clock of a test. It jumps over polls without a result. */
-export interface ControlledClock extends MonotonicClock {
-  /** Sleeps, but not beyond `dueAt()`. The clock jumps over the end of the sleep, but not over `dueAt()`. */
-  readonly sleepPoll: (millis: number, dueAt: () => number) => Effect.Effect<void>
-}
-
-const isControlledClock = (clock: Clock.Clock): clock is ControlledClock => "sleepPoll" in clock
 
 const never = (): number => Infinity
 
 /**
- * Sleeps between two polls.
+ * Sleeps between two polls. Hosts without Effect may forget to close Tenure: these sleeps alone do not
+ * keep their process running.
  *
  * @param dueAt - returns when a poll finds something, in milliseconds since the epoch, if this process
  *   knows
  */
 export const sleepPoll = (millis: number, dueAt: () => number = never): Effect.Effect<void> =>
   Clock.clockWith((clock) =>
-    isControlledClock(clock) ? clock.sleepPoll(millis, dueAt) : Effect.sleep(millis),
+    isMonotonicClock(clock) ? clock.sleepPoll(millis, dueAt) : Effect.sleep(millis),
   )
 
 /** The clock of the running effect, with such a monotonic time. */

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import { TestClock } from "effect/testing"
 import { afterEach, beforeEach, describe, expect, it as test, vi } from "vitest"
-import { currentMonotonicClock, readMonotonicMillis } from "../../src/base/time.ts"
+import { currentMonotonicClock, readMonotonicMillis, sleepPoll } from "../../src/base/time.ts"
 
 const second = 1_000_000_000n
 
@@ -39,6 +39,18 @@ describe("the clock of a host whose test replaces the timers", () => {
     expect(clock.currentTimeMillisUnsafe()).toBe(1000)
     expect(clock.monotonicTimeNanosUnsafe() - start).toBe(second)
   })
+})
+
+test.each([
+  [sleepPoll(60_000), 0],
+  [Effect.sleep(60_000), 1],
+])("a sleep between polls does not keep the process running, others do", async (sleep, timers) => {
+  const count = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length
+  const before = count()
+  const clock = Effect.runSync(currentMonotonicClock)
+  const sleeping = Effect.runFork(Effect.provideService(sleep, Clock.Clock, clock))
+  expect(count() - before).toBe(timers)
+  await Effect.runPromise(Fiber.interrupt(sleeping))
 })
 
 it.effect("is the clock of the running effect in all else", () =>
