@@ -29,7 +29,6 @@ const tsconfig = {
     types: ["node"],
     composite: false,
     declaration: false,
-    declarationMap: false,
     noEmit: true,
     // What an example declares is for its reader.
     noUnusedLocals: false,

@@ -52,7 +52,6 @@ export default defineConfig({
   preserveEntrySignatures: "allow-extension",
   output: {
     dir: "dist",
-    sourcemap: true,
     chunkFileNames: "[name].js",
     codeSplitting: {
       // The groups have them anyway.
