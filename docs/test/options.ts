@@ -3,11 +3,11 @@
 import { readFileSync } from "node:fs"
 import { glob } from "node:fs/promises"
 import { consoleOptions } from "@tenure/console"
+import { routerOptions as routes } from "@tenure/core/http-router"
 import type { Setting } from "@tenure/core/internal"
 import {
   createTenureOptions,
   flushOptions as flush,
-  routerOptions as routes,
   shardsOptions as shards,
 } from "@tenure/core/internal"
 import { embeddedOptions as embedded } from "@tenure/embedded"

@@ -24,7 +24,6 @@ export {
 } from "./events/event.ts"
 export { apiErrors, describeApiError, type ApiErrorTag, type ApiFailure } from "./http/errors.ts"
 export { handlerOptions } from "./http/handler.ts"
-export { routerOptions } from "./http/http-router.ts"
 export {
   makeRoutes,
   routes,
