@@ -1,7 +1,6 @@
 /** Answers requests Node's parser rejects, so these clients get an envelope too. */
 
-import * as Http from "node:http"
-import { METHODS, maxHeaderSize } from "node:http"
+import type * as Http from "node:http"
 import type { Duplex } from "node:stream"
 import {
   type ApiRequest,
@@ -12,6 +11,7 @@ import {
   emptyBody,
   pathOf,
 } from "@tenure/core/adapter"
+import { http } from "./builtin.ts"
 import { type Connections, isPending } from "./connections.ts"
 import { answer, passBodyError, send, toApiRequest } from "./exchange.ts"
 import { isPipelined } from "./pipelining.ts"
@@ -53,7 +53,7 @@ const readLine = (rejected: RejectedRequest, bodyLength: number): RequestLine | 
   const start = startOf(rejected, bodyLength)
   const end = packet.indexOf("\r\n", start)
   const line = parseLine(packet.toString("latin1", start, Math.max(start, end)))
-  return line !== undefined && METHODS.includes(line.method) ? line : undefined
+  return line !== undefined && http.METHODS.includes(line.method) ? line : undefined
 }
 
 /** A request with a method unknown to Node. */
@@ -81,11 +81,11 @@ export const readMalformedHead = (rejected: RejectedRequest): MalformedHead | un
   const start = startOf(rejected, 0)
   const end = packet.indexOf("\r\n\r\n", start)
   const [first = "", ...lines] = packet
-    .toString("latin1", start, Math.max(start, Math.min(end, start + maxHeaderSize)))
+    .toString("latin1", start, Math.max(start, Math.min(end, start + http.maxHeaderSize)))
     .split("\r\n")
   const line = parseLine(first)
   if (line === undefined || parsed - start > line.method.length) return undefined
-  return end - start > maxHeaderSize
+  return end - start > http.maxHeaderSize
     ? { _tag: "TooLong", ...line }
     : { _tag: "Head", ...line, headers: parseFields(lines) }
 }
@@ -168,7 +168,7 @@ const writeRaw = (socket: Duplex, { body, headers, status }: ApiResponse): void 
   if (!socket.writable || typeof body !== "string") return
   const fields = { ...headers, "Content-Length": Buffer.byteLength(body), Connection: "close" }
   const head = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`)
-  socket.write(`HTTP/1.1 ${status} ${Http.STATUS_CODES[status]}\r\n${head.join("")}\r\n${body}`)
+  socket.write(`HTTP/1.1 ${status} ${http.STATUS_CODES[status]}\r\n${head.join("")}\r\n${body}`)
   linger(socket)
 }
 

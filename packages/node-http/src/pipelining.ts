@@ -1,11 +1,12 @@
 /** Answers requests in batches and in order. */
 
 import type { EventEmitter } from "node:events"
-import { IncomingMessage, ServerResponse } from "node:http"
+import type { IncomingMessage, ServerResponse } from "node:http"
 import type { Duplex } from "node:stream"
 import { setImmediate } from "node:timers"
 import type { ApiResponse } from "@tenure/core/adapter"
 import { Setting } from "@tenure/core/internal"
+import { http } from "./builtin.ts"
 import type { NodeRequest, NodeResponse } from "./types.ts"
 
 // Imported, because a host's tests may replace the global function.
@@ -274,8 +275,9 @@ export const orderRequests = <Server extends EventEmitter>(
   return Object.assign(server, {
     emit: (event: string, ...args: ReadonlyArray<unknown>): boolean => {
       const [request, response] = args
-      if (event !== "request" || !(request instanceof IncomingMessage)) return emit(event, ...args)
-      if (!(response instanceof ServerResponse)) return emit(event, ...args)
+      if (event !== "request" || !(request instanceof http.IncomingMessage))
+        return emit(event, ...args)
+      if (!(response instanceof http.ServerResponse)) return emit(event, ...args)
       enqueueRequest(request, response, () => {
         response.on("finish", () => closeAfterRefusals(request, response, maxRefusals))
         emit(event, request, response)

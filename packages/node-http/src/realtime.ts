@@ -1,6 +1,6 @@
 /** WebSocket connections to the API on a host's server. */
 
-import { type IncomingMessage, STATUS_CODES, type Server } from "node:http"
+import type { IncomingMessage, Server } from "node:http"
 import type { Duplex } from "node:stream"
 import { inspect } from "node:util"
 import {
@@ -14,6 +14,7 @@ import {
 } from "@tenure/core/adapter"
 import { Setting, handlerOptions } from "@tenure/core/internal"
 import type { WebSocket, WebSocketServer } from "ws"
+import { http } from "./builtin.ts"
 import { toApiRequest } from "./exchange.ts"
 import { nodeHandlerOptions } from "./handler.ts"
 
@@ -62,7 +63,9 @@ const refuse = (socket: Duplex, { body, headers, status }: ApiResponse): void =>
   const text = typeof body === "string" ? body : ""
   const fields = { ...headers, "Content-Length": Buffer.byteLength(text), Connection: "close" }
   const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`)
-  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}\r\n${lines.join("")}\r\n${text}`)
+  socket.end(
+    `HTTP/1.1 ${status} ${http.STATUS_CODES[status] ?? ""}\r\n${lines.join("")}\r\n${text}`,
+  )
   socket.once("finish", () => socket.destroy())
 }
 

@@ -1,6 +1,6 @@
 /** A standalone server, with limits on slow clients and a graceful shutdown. */
 
-import * as Http from "node:http"
+import type * as Http from "node:http"
 import {
   type Body,
   type Mountable,
@@ -9,6 +9,7 @@ import {
   isConnectable,
 } from "@tenure/core/adapter"
 import { Setting } from "@tenure/core/internal"
+import { http } from "./builtin.ts"
 import { trackConnections } from "./connections.ts"
 import {
   answer,
@@ -99,7 +100,7 @@ const listen = (server: Http.Server, host: string, port: number): Promise<string
 const makeServer = (settings: Setting.OutputOf<typeof serverOptions>): Http.Server => {
   // Node refuses fractions, and a header timeout above the request timeout.
   const requestTimeout = Math.ceil(settings.requestTimeout)
-  const server = Http.createServer({
+  const server = http.createServer({
     headersTimeout: Math.min(Math.ceil(settings.headersTimeout), requestTimeout),
     requestTimeout,
     connectionsCheckingInterval: checkingInterval,

@@ -5,7 +5,7 @@
 
 import { type LookupAddress, Resolver } from "node:dns"
 import { readFile } from "node:fs/promises"
-import * as Http from "node:http"
+import type * as Http from "node:http"
 import * as Https from "node:https"
 import { type LookupFunction, isIP } from "node:net"
 import {
@@ -23,6 +23,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as NetAddress from "effect/net/NetAddress"
 import * as Result from "effect/Result"
+import { http } from "./builtin.ts"
 
 /** Addresses by lower-case host name. */
 type HostTable = ReadonlyMap<string, ReadonlyArray<LookupAddress>>
@@ -204,7 +205,7 @@ const post = (
   clock: Clock.Clock,
 ): Effect.Effect<TransportResponse, TransportError> =>
   Effect.callback((resume) => {
-    const { request: open } = target.protocol === "https:" ? Https : Http
+    const { request: open } = target.protocol === "https:" ? Https : http
     const { body, headers } = outgoing
     const begin = clock.monotonicTimeNanosUnsafe()
     const request = open(target, { method: "POST", headers, agent, lookup })
@@ -240,7 +241,7 @@ interface Agents {
 const agents = Effect.acquireRelease(
   Effect.sync((): Agents => {
     const options = { keepAlive: true, timeout: 10_000 }
-    return { http: new Http.Agent(options), https: new Https.Agent(options) }
+    return { http: new http.Agent(options), https: new Https.Agent(options) }
   }),
   (open) =>
     Effect.sync(() => {
