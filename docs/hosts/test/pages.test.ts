@@ -1,6 +1,7 @@
 /** The code of the pages whose hosts are too large for every installation, on the real hosts. */
 
-import { execFile } from "node:child_process"
+import { execFile, spawn } from "node:child_process"
+import { once } from "node:events"
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises"
 import { dirname } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -100,6 +101,37 @@ describe("the code of a page runs:", () => {
   it("bun", async () => {
     const file = await write("bun", 1)
     await onServer(file, expectBoth, [binaries.bun, "--conditions=@tenure/source", file])
+  })
+
+  it("bun, with serve, which answers a request under way before it closes", async () => {
+    const port = await freePort()
+    const file = await write("bun", 2)
+    const program = spawn(binaries.bun, ["--conditions=@tenure/source", file], {
+      env: { ...process.env, PORT: String(port) },
+      stdio: ["ignore", "ignore", "inherit"],
+    })
+    const exited = once(program, "exit")
+    const poll = (query: string) =>
+      fetch(`http://127.0.0.1:${port}/v2/projects/p1/events${query}`, {
+        headers: { authorization: `Bearer ${token}` },
+      })
+    try {
+      await expect
+        .poll(() =>
+          poll("").then(
+            ({ status }) => status,
+            () => 0,
+          ),
+        )
+        .toBe(200)
+      const waiting = poll("?wait=20")
+      await expect.poll(async () => (await poll("")).status).toBe(200)
+      program.kill("SIGTERM")
+      expect((await waiting).status).toBe(200)
+      expect(await exited).toEqual([0, null])
+    } finally {
+      program.kill("SIGKILL")
+    }
   })
 
   it("deno", async () => {

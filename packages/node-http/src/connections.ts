@@ -1,7 +1,6 @@
 /** Tracks a server's connections, and closes them gracefully. */
 
 import type * as Http from "node:http"
-import * as Net from "node:net"
 import type { Duplex } from "node:stream"
 import { setImmediate } from "node:timers"
 import { releaseSignal } from "./exchange.ts"
@@ -45,6 +44,8 @@ export const trackConnections = (server: Http.Server): Connections => {
   const ending = new WeakSet<Duplex>()
   let isDraining = false
 
+  // `close` calls it, and would lose requests that are under way; `sweep` gives them 0.1 s.
+  server.closeIdleConnections = () => {}
   server.on("connection", (socket) => {
     // A socket is announced again when a request on it is read anew, without the upgrade it asked for.
     if (open.has(socket)) return
@@ -98,8 +99,7 @@ export const trackConnections = (server: Http.Server): Connections => {
             if (open.size > 0) sweeping.refresh()
           })
         }, nextRequestMillis)
-        // The method in http.Server would close connections between two requests at once.
-        Net.Server.prototype.close.call(server, () => {
+        server.close(() => {
           clearTimeout(sweeping)
           clearTimeout(deadline)
           resolve()
