@@ -1,12 +1,12 @@
 /**
  * A newcomer's path: packs everything into one file, installs it in an empty folder beside Express,
  * pastes the README's example, and calls all five endpoints; has `tenure init` write the same; checks
- * types in every way to resolve modules, that there is one copy of everything, and how long the
- * import takes. With npm, and with pnpm.
+ * types in every way to resolve modules, that there is one copy of everything, how large it is, and
+ * how long the import takes. With npm, and with pnpm.
  */
 
 import { execFileSync } from "node:child_process"
-import { readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs"
+import { readdirSync, readFileSync, realpathSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { tryExample } from "./app.js"
 import { installedAsOne, packOne, run } from "./folders.js"
@@ -41,6 +41,19 @@ const checkCopies = (folder) => {
     const copies = new Set(found.map((path) => realpathSync(join(folder, path))))
     if (copies.size !== 1) throw new Error(`copies of ${name}: ${[...copies].join(", ")}`)
   }
+}
+
+// 4.1 MB without sources and source maps.
+const mostBytes = 5_000_000
+
+const checkSize = (folder) => {
+  const installed = join(folder, "node_modules/tenure")
+  const entries = readdirSync(installed, { recursive: true, withFileTypes: true })
+  const bytes = entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => statSync(join(entry.parentPath, entry.name)).size)
+    .reduce((sum, size) => sum + size, 0)
+  if (bytes > mostBytes) throw new Error(`the packages have ${bytes} bytes`)
 }
 
 const checkInit = (folder) => {
@@ -83,7 +96,10 @@ try {
       checkTypes(folder)
       checkCopies(folder)
       await tryExample(folder)
-      if (manager === "npm") checkImport(folder)
+      if (manager === "npm") {
+        checkSize(folder)
+        checkImport(folder)
+      }
     } finally {
       rmSync(folder, { recursive: true })
     }
