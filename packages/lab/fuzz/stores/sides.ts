@@ -308,6 +308,8 @@ export const openSide = async (store: Store, time: Time): Promise<Side> => {
   const options: TenureOptions = {
     transport,
     rateLimits: { perKey: high, perAddress: high, burst: high },
+    // The steps announce.
+    expiry: false,
     webhooks: { dispatch: false, disableAfter: "3 hours", maxPerProject: 12 },
   }
   const runtime = ManagedRuntime.make(
