@@ -1,6 +1,6 @@
 /** A curl command for each endpoint, ready to paste. */
 
-import type { Demo } from "./seed.ts"
+import type { Demo } from "./demo.ts"
 
 const day = 86_400_000
 
@@ -42,12 +42,12 @@ ${url}/console/
 `
 }
 
-/** Returns how to get an API key for the data of an earlier start. */
+/** Returns how to get an API key for data without the demo. */
 export const anotherKey = (url: string, folder: string): string => {
   const ofAdmin = `-H 'Authorization: Bearer TOKEN'`
   const seed = { projects: [], api_keys: [{ token: "TOKEN", role: "admin" }] }
   return `
-# Everything is in the folder ${folder}. Its API keys were printed when it was created.
+# Everything is in the folder ${folder}. A token is shown once, when its API key is issued.
 
 # Create another one, with the token of the admin
 curl -X POST '${url}/v2/api-keys' ${ofAdmin} ${json({ role: "client", projects: ["demo"] })}

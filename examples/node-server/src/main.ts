@@ -1,6 +1,6 @@
 /** The bundled server. */
 
-import type { RequestListener } from "node:http"
+import type { IncomingMessage, RequestListener } from "node:http"
 import { tenureConsole } from "@tenure/console"
 import type { Promises } from "@tenure/core"
 import { Feed, promisesFromEffect, tenureLayer } from "@tenure/core/effect"
@@ -18,6 +18,7 @@ import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as Result from "effect/Result"
 import { anotherKey, curls } from "./curls.ts"
+import { type Demo, demoIn } from "./demo.ts"
 import * as Health from "./health.ts"
 import { limitsAt } from "./limits.ts"
 import * as Log from "./log.ts"
@@ -106,7 +107,8 @@ const storesOf = (settings: Settings): Layer.Layer<StorePorts, StoreError> => {
 const seed = Effect.fnUntraced(function* ({ databaseUrl, seedFile }: Settings) {
   const isServer = databaseUrl._tag === "Server" || databaseUrl._tag === "Servers"
   if (seedFile !== undefined) yield* Seed.fromFile(seedFile, isServer)
-  else if (!isServer) return yield* Seed.demoOnce
+  else if (!isServer)
+    return yield* demoIn(databaseUrl._tag === "Folder" ? databaseUrl.path : undefined)
   return undefined
 })
 
@@ -114,18 +116,27 @@ const seed = Effect.fnUntraced(function* ({ databaseUrl, seedFile }: Settings) {
 const hintOf = (
   { databaseUrl, seedFile }: Settings,
   url: string,
-  demo: Seed.Demo | undefined,
+  demo: Demo | undefined,
 ): string | undefined => {
   if (demo !== undefined) return curls(url, demo, Date.now())
   if (seedFile !== undefined || databaseUrl._tag !== "Folder") return undefined
   return anotherKey(url, databaseUrl.path)
 }
 
-/** Answers requests for the console, and those for the API. */
+/** Tells whether a person opens the server's address in a browser. */
+const isVisit = ({ headers, method, url }: IncomingMessage): boolean =>
+  method === "GET" && url === "/" && headers.accept?.includes("text/html") === true
+
+/** Answers requests for the console, leads browsers there, and answers requests for the API. */
 const listenerOf = (tenure: Promises): RequestListener => {
   const console = toNodeHandler(tenureConsole(tenure, { authorize: "api-key" }))
   const api = toNodeHandler(tenure)
-  return (request, response) => console(request, response, () => api(request, response))
+  // Without the first slash, so that it also leads there behind a proxy that removes a prefix.
+  const location = `${tenure.basePath}/console/`.slice(1)
+  return (request, response) => {
+    if (isVisit(request)) response.writeHead(302, { location }).end()
+    else console(request, response, () => api(request, response))
+  }
 }
 
 /** Serves until the scope closes, and then waits for the requests in flight. */

@@ -1,4 +1,4 @@
-/** The data that the server starts with: that of a seed file, or a demo project. */
+/** The data that the server starts with: that of a seed file. */
 
 import { readFile } from "node:fs/promises"
 import { ApiKeyConflict } from "@tenure/core"
@@ -12,7 +12,7 @@ import * as Plan from "./seed-plan.ts"
 import { StartError, fromSchema } from "./start-error.ts"
 
 /** Runs work as a whole or not at all, if there is a database: what is in memory ends with the process. */
-const atomically = Effect.fnUntraced(function* <A, E, R>(work: Effect.Effect<A, E, R>) {
+export const atomically = Effect.fnUntraced(function* <A, E, R>(work: Effect.Effect<A, E, R>) {
   const database = yield* Effect.serviceOption(Database)
   return yield* Option.isSome(database) ? database.value.atomically(work) : work
 })
@@ -149,33 +149,3 @@ export const fromFile = Effect.fnUntraced(function* (path: string, isServer: boo
   const seed = yield* Schema.decodeUnknownEffect(Plan.Seed)(text, { onExcessProperty: "error" })
   yield* store(yield* Effect.fromResult(Plan.planOf(seed)), isServer)
 }, Effect.mapError(blame))
-
-/** A project to try the API with. */
-export interface Demo {
-  readonly projectId: string
-  readonly userId: string
-  readonly token: string
-  /** The token of a key that may do everything. */
-  readonly adminToken: string
-}
-
-/** Creates a project with three members, an API key for it, and one of an admin. */
-const demo = Effect.gen(function* () {
-  const memberships = yield* Memberships
-  const apiKeys = yield* ApiKeys
-  const projectId = "demo"
-  yield* memberships.createProject(projectId)
-  for (const userId of ["1001", "1002", "1003"]) {
-    yield* memberships.grant({ projectId, userId, endDate: "2027-01-01T00:00:00.000Z" })
-  }
-  const { token } = yield* apiKeys.issue({ projects: [projectId] })
-  const { token: adminToken } = yield* apiKeys.issue({ projects: "all", role: "admin" })
-  return { projectId, userId: "1001", token, adminToken } satisfies Demo
-})
-
-/** Creates the demo, unless there are projects or API keys. */
-export const demoOnce = Effect.gen(function* () {
-  const projects = yield* (yield* Memberships).listProjects({ limit: 1 })
-  const keys = yield* (yield* ApiKeys).list({ limit: 1 })
-  return projects.length + keys.length === 0 ? yield* atomically(demo) : undefined
-})

@@ -95,7 +95,21 @@ describe("a server without settings", () => {
     ])
   })
 
-  it("creates a new API key each time", async () => {
+  it("leads browsers to the console, and nobody else", async () => {
+    for (const environment of [{}, { BASE_PATH: "/api" }]) {
+      const { url } = await startServer(environment)
+      const root = new URL("/", url)
+      const get = (accept: string) => fetch(root, { headers: { accept }, redirect: "manual" })
+      const { headers, status } = await get("text/html,application/xhtml+xml;q=0.9")
+      expect(status).toBe(302)
+      const console = new URL(headers.get("location") ?? "", root)
+      expect(console.href).toBe(`${url}/console/`)
+      expect(await (await fetch(console)).text()).toContain("<html")
+      expect((await get("*/*")).status).toBe(404)
+    }
+  })
+
+  it("creates new API keys each time, in memory", async () => {
     const tokenOf = async () => {
       const server = await startServer()
       const [token] = await server.line(/tnr_[A-Za-z0-9_-]+/)
