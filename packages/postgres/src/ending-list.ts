@@ -218,7 +218,9 @@ export const walkByEndDate = (schema: string): string => `
     FROM part
   ),
   walked AS MATERIALIZED (
-    SELECT w.*, row_number() OVER (ORDER BY w.at, w.generation, w.bound, w.user_id) AS n
+    SELECT w.*, row_number() OVER (ORDER BY w.at, w.generation, w.bound, w.user_id) AS n,
+           -- The bound after this walk. One whose own date is later keeps its bound if both lead to the same end.
+           CASE WHEN w.end_date > w.at THEN w.own_date ELSE w.bound END AS next_bound
     FROM (
       SELECT m.project_number, m.user_id, m.seq, m.end_date AS own_date, m.ending_generation AS generation,
              m.ending_lower_bound AS bound, m.at,
@@ -275,16 +277,16 @@ export const walkByEndDate = (schema: string): string => `
   )
   SELECT t.is_whole, t.is_kept, ${millisOf("t.at")} AS far_at, t.generation AS far_generation,
          ${millisOf("t.bound")} AS far_bound, t.user_id AS far_user,
-         w.user_id, ${millisOf("w.end_date")} AS end_date, w.generation, ${millisOf("w.own_date")} AS own_date
+         w.user_id, ${millisOf("w.end_date")} AS end_date, w.generation, ${millisOf("w.next_bound")} AS bound
   FROM turn t
   LEFT JOIN LATERAL (
     SELECT * FROM reached w
     WHERE w.end_date > statement_timestamp() AND w.end_date < $8
-      AND (t.is_whole OR (w.end_date, w.generation, w.own_date, w.user_id) <= (t.at, t.generation, t.bound, t.user_id))
-    ORDER BY w.end_date, w.generation, w.own_date, w.user_id
+      AND (t.is_whole OR (w.end_date, w.generation, w.next_bound, w.user_id) <= (t.at, t.generation, t.bound, t.user_id))
+    ORDER BY w.end_date, w.generation, w.next_bound, w.user_id
     LIMIT $7::integer
   ) w ON true
-  ORDER BY w.end_date, w.generation, w.own_date, w.user_id
+  ORDER BY w.end_date, w.generation, w.next_bound, w.user_id
 `
 
 /** How far a walk goes. */
@@ -325,7 +327,7 @@ interface WalkRow extends MembershipRow {
   readonly far_user: string | null
   /** The place of the membership, together with the end date. */
   readonly generation: Integer | null
-  readonly own_date: Integer | null
+  readonly bound: Integer | null
 }
 
 /** Returns where the list goes on after a walk from a place; `undefined` at its end. */
@@ -340,7 +342,7 @@ const nextPlace = (
     return {
       at: Number(last.end_date),
       generation: Number(last.generation),
-      bound: Number(last.own_date),
+      bound: Number(last.bound),
       userId: last.user_id,
     }
   }

@@ -632,6 +632,20 @@ export const endingSoonTests = ({ advance, describe, property, test }: StoreTest
         expect(yield* usersBefore(9)).toEqual([u2, u1])
       }))
 
+    test("has each once that a bulk extension brings to the same end from another date", () =>
+      Effect.gen(function* () {
+        const store = yield* MembershipStore
+        yield* store.createProject(p1, occasion)
+        const endDate = yield* inDays(1)
+        const memberships = [u1, u2, u3].map((userId) => ({ userId, endDate }))
+        yield* store.import({ ...change(p1), memberships })
+        yield* pagesOf(store, { before: endDate, limit: 1 })
+        yield* store.extend({ ...change(p1), userId: u1, endDate: yield* inDays(2) })
+        yield* store.extendAll({ ...change(p1), bulk: { endDate, mode: "set" } })
+        const listed = yield* pagesOf(store, { before: yield* inDays(9), limit: 2 })
+        expect(listed.map(({ userId }) => userId).toSorted()).toEqual([u1, u2, u3])
+      }))
+
     test("goes on with those that a bulk extension between pages leaves as they are", () =>
       Effect.gen(function* () {
         const store = yield* MembershipStore
