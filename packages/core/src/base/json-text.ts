@@ -50,11 +50,14 @@ const isHeld = (literal: string): boolean => {
   // More digits than this cannot be asked for, and hardly anybody writes them.
   if (!Number.isFinite(value) || digits.length > 100) return false
   const leading = all.length - all.replace(/^0+/, "").length
-  const [held = "", power = ""] = Math.abs(value)
-    .toExponential(digits.length - 1)
-    .split("e")
-  const isSamePower = Number(power) === Number(exponent) + whole.length - 1 - leading
-  return isSamePower && held.replace(".", "") === digits
+  const power = Number(exponent) + whole.length - 1 - leading
+  const isWritten = (held: string): boolean => {
+    const [mantissa = "", heldPower = ""] = held.split("e")
+    return Number(heldPower) === power && mantissa.replace(".", "") === digits
+  }
+  // As JavaScript writes it, or with more digits. With as many, one between two texts is rounded to the greater.
+  const size = Math.abs(value)
+  return isWritten(size.toExponential()) || isWritten(size.toExponential(digits.length - 1))
 }
 
 /** A difference between JSON text and the value that is parsed from it. */

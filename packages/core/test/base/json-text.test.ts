@@ -41,6 +41,7 @@ describe("JsonText", () => {
     "0.10000000000000001",
     "0.1000000000000000055511151231257827",
     "3.141592653589793",
+    "579802263481996.2",
   ])("lets %s pass", (literal) => {
     expect(faultOfJson(`{"data":${literal},"more":[${literal}]}`)).toBeUndefined()
   })
