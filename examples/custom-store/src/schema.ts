@@ -18,6 +18,8 @@ const createTables = Effect.gen(function* () {
       -- Memberships are listed in the order of code units, which is that of the collation "C".
       customer   text COLLATE "C" NOT NULL,
       paid_until timestamptz NOT NULL,
+      -- Texts by name, as JSON.
+      metadata   text NOT NULL DEFAULT '{}',
       -- Columns that Tenure does not use.
       plan       text NOT NULL DEFAULT 'basic',
       note       text,
@@ -36,7 +38,7 @@ const createTables = Effect.gen(function* () {
       customer   text,
       action     text NOT NULL
                  CHECK (action IN (
-                   'granted', 'imported', 'extended', 'ended',
+                   'granted', 'imported', 'extended', 'updated', 'ended',
                    'bulk_extended', 'bulk_lengthened', 'bulk_extended_by'
                  )),
       paid_from  timestamptz,

@@ -27,6 +27,8 @@ import {
   type Membership,
   MembershipNotFound,
   MembershipStore,
+  type Metadata,
+  MetadataConflict,
   Millis,
   Outbox,
   type ProjectId,
@@ -40,6 +42,9 @@ import {
   endDateConflict,
   endingPage,
   laterOf,
+  metadataFromJson,
+  metadataJson,
+  noMetadata,
   positionOfCursor,
 } from "@tenure/core/store"
 import { Database } from "@tenure/postgres"
@@ -49,6 +54,7 @@ import * as Layer from "effect/Layer"
 interface Subscription {
   readonly customer: string
   readonly paid_until: Date
+  readonly metadata: string
 }
 
 interface ChangeRow {
@@ -91,8 +97,13 @@ const toDate = (endDate: EndDate | undefined): Date | null =>
 
 const toMembership = (
   projectId: ProjectId,
-  { customer, paid_until }: Subscription,
-): Membership => ({ projectId, userId: UserId(customer), endDate: toEndDate(paid_until) })
+  { customer, metadata, paid_until }: Subscription,
+): Membership => ({
+  projectId,
+  userId: UserId(customer),
+  endDate: toEndDate(paid_until),
+  metadata: metadataFromJson(metadata),
+})
 
 const toAuditRow = (projectId: ProjectId, row: ChangeRow): AuditRow => ({
   projectId,
@@ -165,14 +176,14 @@ const make = Effect.gen(function* () {
     if (rows.length === 0) return yield* new ProjectNotFound({ projectId })
   })
 
-  /** Locks a subscription. Returns its end date, or `undefined` if it does not exist. */
+  /** Locks a subscription. Returns it, or `undefined` if it does not exist. */
   const lockSubscription = Effect.fnUntraced(function* (projectId: ProjectId, userId: UserId) {
     const [row] = yield* sql<Subscription>`
-      SELECT customer, paid_until FROM subscriptions
+      SELECT customer, paid_until, metadata FROM subscriptions
       WHERE account = ${projectId} AND customer = ${userId}
       FOR UPDATE
     `
-    return row && toEndDate(row.paid_until)
+    return row && toMembership(projectId, row)
   })
 
   /**
@@ -206,14 +217,16 @@ const make = Effect.gen(function* () {
    * Stores the event of a change and its deliveries, and the idempotency key, if the change has one. Returns
    * the event.
    *
+   * @param metadata - that of the subscription, for an event of one
    * @param answer - what the change returns if it is repeated with its key
    */
   const publish = Effect.fnUntraced(function* (
     { event: draft, once }: Change,
     sequence: number,
+    metadata: Metadata = noMetadata,
     answer = "",
   ) {
-    const event = completeEvent(draft, sequence)
+    const event = completeEvent(draft, sequence, metadataJson(metadata))
     const replayed = yield* outbox.publish(event, once && { ...once, answer })
     // Somebody else has stored the key in the meantime.
     return replayed === undefined ? event : yield* new IdempotencyInProgress()
@@ -228,8 +241,10 @@ const make = Effect.gen(function* () {
   })
 
   /** Stores the audit row of a change, its event, and the deliveries of the event. Returns the event. */
-  const record = (change: Change, audited: Audited, answer?: string) =>
-    Effect.flatMap(audit(change, audited), (sequence) => publish(change, sequence, answer))
+  const record = (change: Change, audited: Audited, metadata?: Metadata, answer?: string) =>
+    Effect.flatMap(audit(change, audited), (sequence) =>
+      publish(change, sequence, metadata, answer),
+    )
 
   /** Returns a sequence for a change without an audit row. */
   const nextSequence = Effect.map(
@@ -239,34 +254,40 @@ const make = Effect.gen(function* () {
     ([row]) => Number(row?.id),
   )
 
-  /** Sets the end date of a subscription, which may be new, and stores the audit row. Returns its id. */
+  /**
+   * Sets the end date of a subscription, which may be new, and stores the audit row. Returns its id, and the metadata of
+   * the subscription.
+   */
   const set = Effect.fnUntraced(function* (
     change: Change,
-    { endDate, userId }: DatedMembership,
+    { endDate, metadata: given, userId }: DatedMembership,
     action: AuditAction,
   ) {
     const { projectId } = change
-    const from = yield* lockSubscription(projectId, userId)
+    const before = yield* lockSubscription(projectId, userId)
+    const metadata = given ?? before?.metadata ?? noMetadata
     yield* sql`
-      INSERT INTO subscriptions (account, customer, paid_until)
-      VALUES (${projectId}, ${userId}, ${toDate(endDate)})
-      ON CONFLICT (account, customer) DO UPDATE SET paid_until = excluded.paid_until
+      INSERT INTO subscriptions (account, customer, paid_until, metadata)
+      VALUES (${projectId}, ${userId}, ${toDate(endDate)}, ${metadataJson(metadata)})
+      ON CONFLICT (account, customer)
+      DO UPDATE SET paid_until = excluded.paid_until, metadata = excluded.metadata
     `
-    return yield* audit(change, { action, userId, from, to: endDate })
+    const sequence = yield* audit(change, { action, userId, from: before?.endDate, to: endDate })
+    return { sequence, metadata }
   })
 
-  /** Changes an existing subscription. `apply` gets the end date that it has, and no one changes it. */
+  /** Changes an existing subscription. `apply` gets it as it is, and no one changes it. */
   const changeOne = <A, E>(
     change: Ending,
-    apply: (from: EndDate) => Effect.Effect<A, E | ProjectNotFound>,
+    apply: (before: Membership) => Effect.Effect<A, E | ProjectNotFound>,
   ) => {
     const { projectId, userId } = change
     const missing = new MembershipNotFound({ projectId, userId })
     const step = Effect.gen(function* () {
-      const from = yield* lockSubscription(projectId, userId)
+      const before = yield* lockSubscription(projectId, userId)
       const work = Effect.gen(function* () {
-        if (from === undefined) return yield* missing
-        return yield* apply(from)
+        if (before === undefined) return yield* missing
+        return yield* apply(before)
       })
       return yield* unlessMade(change, work)
     })
@@ -313,7 +334,7 @@ const make = Effect.gen(function* () {
       to: isByDuration ? undefined : bulk.endDate,
       bulk: { id: event.id, by: isByDuration ? bulk.by : undefined, total },
     } as const
-    return { total, event: yield* record(change, audited, String(total)) }
+    return { total, event: yield* record(change, audited, noMetadata, String(total)) }
   })
 
   const findBulkExtension = Effect.fnUntraced(function* (projectId: ProjectId, id: EventId) {
@@ -392,8 +413,8 @@ const make = Effect.gen(function* () {
 
     grant: Effect.fnUntraced(function* (change: Grant) {
       yield* lockAccount(change.projectId)
-      const granted = Effect.flatMap(set(change, change, "granted"), (sequence) =>
-        publish(change, sequence),
+      const granted = Effect.flatMap(set(change, change, "granted"), ({ metadata, sequence }) =>
+        publish(change, sequence, metadata),
       )
       return yield* unlessMade(change, granted)
     }, inOneStep),
@@ -410,8 +431,9 @@ const make = Effect.gen(function* () {
 
     extend: (change) => {
       const { endDate, expectedEndDate, projectId, userId } = change
-      const extendFrom = Effect.fnUntraced(function* (from: EndDate) {
-        const conflict = endDateConflict({ projectId, userId, endDate: from }, expectedEndDate)
+      const extendFrom = Effect.fnUntraced(function* (before: Membership) {
+        const { endDate: from, metadata } = before
+        const conflict = endDateConflict(before, expectedEndDate)
         if (conflict !== undefined) return yield* conflict
         const later = laterOf(from, change)
         if (later !== undefined) return yield* leave(change, later)
@@ -419,9 +441,25 @@ const make = Effect.gen(function* () {
           UPDATE subscriptions SET paid_until = ${toDate(endDate)}
           WHERE account = ${projectId} AND customer = ${userId}
         `
-        return yield* record(change, { action: "extended", userId, from, to: endDate })
+        return yield* record(change, { action: "extended", userId, from, to: endDate }, metadata)
       })
       return changeOne(change, extendFrom)
+    },
+
+    setMetadata: (change) => {
+      const { expected, metadata, projectId, userId } = change
+      const replace = Effect.fnUntraced(function* ({ endDate, metadata: before }: Membership) {
+        if (metadataJson(before) !== metadataJson(expected)) return yield* new MetadataConflict()
+        yield* sql`
+          UPDATE subscriptions SET metadata = ${metadataJson(metadata)}
+          WHERE account = ${projectId} AND customer = ${userId}
+        `
+        const audited = { action: "updated", userId, from: endDate, to: endDate } as const
+        return yield* record(change, audited, metadata)
+      })
+      return Effect.catchTag(changeOne(change, replace), "MembershipNotFound", () =>
+        Effect.fail(new MetadataConflict()),
+      )
     },
 
     recall,
@@ -484,9 +522,9 @@ const make = Effect.gen(function* () {
 
     end: (change) => {
       const { projectId, userId } = change
-      const endFrom = Effect.fnUntraced(function* (from: EndDate) {
+      const endFrom = Effect.fnUntraced(function* ({ endDate: from, metadata }: Membership) {
         yield* sql`DELETE FROM subscriptions WHERE account = ${projectId} AND customer = ${userId}`
-        return yield* record(change, { action: "ended", userId, from, to: undefined })
+        return yield* record(change, { action: "ended", userId, from, to: undefined }, metadata)
       })
       return changeOne(change, endFrom)
     },
@@ -512,11 +550,11 @@ const make = Effect.gen(function* () {
 
     find: Effect.fnUntraced(function* (projectId, userId) {
       const [row] = yield* database.run(sql<Subscription>`
-        SELECT customer, paid_until FROM subscriptions
+        SELECT customer, paid_until, metadata FROM subscriptions
         WHERE account = ${projectId} AND customer = ${userId}
       `)
       if (row === undefined) return yield* new MembershipNotFound({ projectId, userId })
-      return { projectId, userId, endDate: toEndDate(row.paid_until) }
+      return toMembership(projectId, row)
     }),
 
     list: Effect.fnUntraced(function* (projectId, { after, limit, only, userIds }) {
@@ -525,7 +563,7 @@ const make = Effect.gen(function* () {
         only === undefined ? sql`true` : only.state === "active" ? isActive : sql`NOT ${isActive}`
       const isAsked = userIds === undefined ? sql`true` : sql.in("customer", userIds)
       const rows = yield* database.run(sql<Subscription>`
-        SELECT customer, paid_until FROM subscriptions
+        SELECT customer, paid_until, metadata FROM subscriptions
         WHERE account = ${projectId} AND customer > ${after ?? ""} AND ${inState} AND ${isAsked}
         ORDER BY customer
         LIMIT ${limit}
@@ -542,7 +580,7 @@ const make = Effect.gen(function* () {
           ? sql`true`
           : sql`(paid_until, customer) > (${new Date(place.endDate)}, ${place.userId})`
       const rows = yield* database.run(sql<Subscription>`
-        SELECT customer, paid_until FROM subscriptions
+        SELECT customer, paid_until, metadata FROM subscriptions
         WHERE account = ${projectId} AND paid_until > statement_timestamp()
           AND paid_until < ${toDate(before)} AND ${isAfter}
         ORDER BY paid_until, customer

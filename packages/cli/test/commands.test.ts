@@ -77,19 +77,22 @@ describe.each([
   it("members are granted, listed, extended and ended", async () => {
     await succeed("projects", "create", "members")
     const inProject = ["--project", "members"]
-    await succeed("members", "grant", "1", "2098-01-01", ...inProject)
+    await succeed("members", "grant", "1", "2098-01-01", ...inProject, "--set", "plan=a=b")
+    await succeed("members", "update", "1", ...inProject, "--set=seat=1", "--unset", "trial")
+    expect((await tenure("members", "update", "1", ...inProject)).stderr).toContain("--set")
+    expect((await tenure("members", "update", "1", ...inProject, "--set=x")).code).toBe(2)
     await succeed("members", "grant", "2", "2001-01-01", ...inProject, "--reason", "a test")
     expect(await succeed("members", "list", ...inProject)).toBe(
       [
-        "USER ID  END DATE                  STATE",
-        "1        2098-01-01T00:00:00.000Z  active",
-        "2        2001-01-01T00:00:00.000Z  expired",
+        "USER ID  END DATE                  STATE    METADATA",
+        "1        2098-01-01T00:00:00.000Z  active   plan=a=b, seat=1",
+        "2        2001-01-01T00:00:00.000Z  expired  –",
         "",
       ].join("\n"),
     )
     const expired = await succeed("members", "list", ...inProject, "--state=expired", "--json")
     expect(lines(expired)).toEqual([
-      { user_id: "2", end_date: "2001-01-01T00:00:00.000Z", state: "expired" },
+      { user_id: "2", end_date: "2001-01-01T00:00:00.000Z", state: "expired", metadata: {} },
     ])
     await succeed("members", "extend", "2", "2099-01-01T00:00:00.000Z", ...inProject)
     const expecting = ["--expected", "2098-01-01", ...inProject]

@@ -49,7 +49,7 @@ it("prints lines each of which can be pasted, and the verified events of what th
   const [list = "", extend = "", curl = ""] = shown
     .split("\n")
     .filter((line) => /^(npx|curl) /.test(line))
-  expect((await paste(list)).stdout).toMatch(/^1001 +20\d\d-.* active$/m)
+  expect((await paste(list)).stdout).toMatch(/^1001 +20\d\d-.* active +–$/m)
   expect((await paste(extend)).stdout).toContain("2099-01-01")
   expect(JSON.parse((await paste(curl)).stdout)).toMatchObject({ ok: true })
   await expect

@@ -138,7 +138,7 @@ describe("an export", () => {
       expect(await tenure("members", "export", "-o", pathOf(name))).toMatchObject({ code: 0 })
     expect(statSync(pathOf("secret.csv")).mode & 0o777).toBe(0o600)
     for (const name of ["secret.csv", "new.csv"])
-      expect(readFileSync(pathOf(name), "utf8")).toBe("user_id,end_date,state\n")
+      expect(readFileSync(pathOf(name), "utf8")).toBe("user_id,end_date,state,metadata\n")
     const names = ["dangling.csv", "link.csv", "new.csv", "secret.csv"]
     expect(readdirSync(folder).toSorted()).toEqual(names)
   })
@@ -153,7 +153,7 @@ describe("an export", () => {
       `mkfifo ${pathOf("fifo")}; ${all} ${pathOf("fifo")} & cat < ${pathOf("fifo")} > ${pathOf("read")}; wait`,
     ]
     for (const line of lines) await promisify(execFile)("/bin/sh", ["-c", line], { env })
-    const head = "user_id,end_date,state\n"
+    const head = "user_id,end_date,state,metadata\n"
     expect(readFileSync(pathOf("out"), "utf8")).toBe(`before\n${head}after\n`)
     for (const name of ["piped", "read"]) expect(readFileSync(pathOf(name), "utf8")).toBe(head)
     expect(readdirSync(folder).toSorted()).toEqual(["fifo", "out", "piped", "read"])
@@ -250,8 +250,8 @@ describe("a command that is killed", { timeout }, () => {
     isBad(index) ? `user ${index},${date}` : `${100_000 + index},${date}`,
   )
   const text = ["user_id,end_date", ...lines, ""].join("\n")
-  const members = lines.filter((_, index) => !isBad(index)).map((line) => `${line},active`)
-  const exported = ["user_id,end_date,state", ...members, ""].join("\n")
+  const members = lines.filter((_, index) => !isBad(index)).map((line) => `${line},active,`)
+  const exported = ["user_id,end_date,state,metadata", ...members, ""].join("\n")
   const numbers = lines.flatMap((_, index) => (isBad(index) ? [index + 2] : []))
 
   const numbersIn = (refused: string): ReadonlyArray<number> =>

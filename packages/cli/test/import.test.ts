@@ -201,9 +201,28 @@ describe("40,000 members", () => {
     const output = join(folder, "exported.csv")
     expect(await tenure("members", "export", "-o", output)).toMatchObject({ code: 0 })
     const exported = readFileSync(output, "utf8").trim().split("\n")
-    expect(exported[0]).toBe("user_id,end_date,state")
+    expect(exported[0]).toBe("user_id,end_date,state,metadata")
     const digest = (lines: ReadonlyArray<string>) =>
       createHash("sha256").update(lines.join("\n")).digest("hex")
-    expect(digest(exported.slice(1))).toBe(digest(members.map((line) => `${line},active`)))
+    expect(digest(exported.slice(1))).toBe(digest(members.map((line) => `${line},active,`)))
   })
 })
+
+it.each(["csv", "ndjson"])(
+  "members with metadata are exported as %s and imported, in requests that are not too large",
+  async (format) => {
+    const tenure = await inProject(`from-${format}`)
+    const metadata = { note: "é".repeat(255), plan: `"gold", or 'more'` }
+    const lines = Array.from({ length: 6000 }, (_, index) =>
+      JSON.stringify({ user_id: String(10_000 + index), end_date: "2098-01-01", metadata }),
+    )
+    const path = fileWith(`given-${format}.ndjson`, ...lines)
+    expect(await tenure("members", "import", path)).toMatchObject({ code: 0 })
+    const output = join(folder, `with-metadata.${format}`)
+    expect(await tenure("members", "export", "-o", output)).toMatchObject({ code: 0 })
+    const other = await inProject(`to-${format}`)
+    expect(await other("members", "import", output)).toMatchObject({ code: 0 })
+    const { stdout } = await other("members", "get", "15999", "--json")
+    expect(JSON.parse(stdout)).toMatchObject({ metadata })
+  },
+)

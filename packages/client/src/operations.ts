@@ -67,7 +67,7 @@ export interface Attempt {
 export interface AuditRow {
   /** A time in UTC, with milliseconds. */
   readonly at: string
-  /** What was done; `bulk_lengthened` has left memberships that ended later, `bulk_undone` has undone a bulk extension, and `expiring` and `expired` are announcements of the date. */
+  /** What was done; `bulk_lengthened` has left memberships that ended later, `bulk_undone` has undone a bulk extension, and `updated` has changed metadata, and `expiring` and `expired` are announcements of the date. */
   readonly action:
     | "granted"
     | "imported"
@@ -77,6 +77,7 @@ export interface AuditRow {
     | "bulk_extended_by"
     | "bulk_undone"
     | "ended"
+    | "updated"
     | "expiring"
     | "expired"
     | "person_erased"
@@ -210,6 +211,15 @@ export interface FeedEvent {
   readonly data: unknown
 }
 
+export interface Granted {
+  /** The id of the user, as the host has it. Neither . nor .. */
+  readonly user_id: string
+  /** A time in UTC, with milliseconds. */
+  readonly end_date: string
+  /** Whether the end date is over. */
+  readonly state: "active" | "expired"
+}
+
 export interface Identity {
   /** The id of the API key, or of whom else the host named. */
   readonly key_id: string
@@ -244,12 +254,14 @@ export interface Membership {
   readonly end_date: string
   /** Whether the end date is over. */
   readonly state: "active" | "expired"
+  /** What was noted of a membership: an object of at most 16 texts of 1 to 255 characters by name, and names of 1 to 40 letters, digits and _.-, a letter first. */
+  readonly metadata: Readonly<Record<string, string>>
 }
 
 export interface MembershipChange {
   /** A time in UTC, with milliseconds. */
   readonly at: string
-  /** What was done; `bulk_lengthened` has left memberships that ended later, `bulk_undone` has undone a bulk extension, and `expiring` and `expired` are announcements of the date. */
+  /** What was done; `bulk_lengthened` has left memberships that ended later, `bulk_undone` has undone a bulk extension, and `updated` has changed metadata, and `expiring` and `expired` are announcements of the date. */
   readonly action:
     | "granted"
     | "imported"
@@ -259,6 +271,7 @@ export interface MembershipChange {
     | "bulk_extended_by"
     | "bulk_undone"
     | "ended"
+    | "updated"
     | "expiring"
     | "expired"
   readonly from: string | null
@@ -284,6 +297,8 @@ export interface MembershipEndedEvent {
     readonly project_id: string
     /** The user; null if the person was erased. */
     readonly user_id: string | null
+    /** The metadata of the membership, if it has some; null if the person was erased since then. */
+    readonly metadata?: Readonly<Record<string, string>> | null
     /** The request that asked for the change; null for a change by the host that names none. */
     readonly request_id: string | null
     /** Why, in the words of whoever asked for the change. */
@@ -306,6 +321,8 @@ export interface MembershipExpiredEvent {
     readonly user_id: string
     /** A time in UTC, with milliseconds. */
     readonly end_date: string
+    /** The metadata of the membership, if it has some; null if the person was erased since then. */
+    readonly metadata?: Readonly<Record<string, string>> | null
     /** The place among the changes of a membership: of two events, the one with the greater sequence is of the later change, in whatever order they come. An event without user_id has that of all memberships it concerns. */
     readonly sequence: number
   }
@@ -324,6 +341,8 @@ export interface MembershipExpiringEvent {
     readonly user_id: string
     /** A time in UTC, with milliseconds. */
     readonly end_date: string
+    /** The metadata of the membership, if it has some; null if the person was erased since then. */
+    readonly metadata?: Readonly<Record<string, string>> | null
     /** The place among the changes of a membership: of two events, the one with the greater sequence is of the later change, in whatever order they come. An event without user_id has that of all memberships it concerns. */
     readonly sequence: number
     /** Which reminder it is: the number of seconds before the end. */
@@ -344,6 +363,8 @@ export interface MembershipExtendedEvent {
     readonly user_id: string
     /** A time in UTC, with milliseconds. */
     readonly new_end_date: string
+    /** The metadata of the membership, if it has some; null if the person was erased since then. */
+    readonly metadata?: Readonly<Record<string, string>> | null
     /** The request that asked for the change; null for a change by the host that names none. */
     readonly request_id: string | null
     /** Why, in the words of whoever asked for the change. */
@@ -366,6 +387,30 @@ export interface MembershipGrantedEvent {
     readonly user_id: string
     /** A time in UTC, with milliseconds. */
     readonly new_end_date: string
+    /** The metadata of the membership, if it has some; null if the person was erased since then. */
+    readonly metadata?: Readonly<Record<string, string>> | null
+    /** The request that asked for the change; null for a change by the host that names none. */
+    readonly request_id: string | null
+    /** Why, in the words of whoever asked for the change. */
+    readonly reason?: string
+    /** The place among the changes of a membership: of two events, the one with the greater sequence is of the later change, in whatever order they come. An event without user_id has that of all memberships it concerns. */
+    readonly sequence: number
+  }
+}
+
+export interface MembershipUpdatedEvent {
+  readonly type: "membership.updated"
+  /** A time in UTC, with milliseconds. */
+  readonly timestamp: string
+  /** The trace context (W3C) of the request behind it, if that had one. */
+  readonly traceparent?: string
+  readonly data: {
+    /** The id of the project. */
+    readonly project_id: string
+    /** The id of the user, as the host has it. Neither . nor .. */
+    readonly user_id: string
+    /** The metadata of the membership, if it has some; null if the person was erased since then. */
+    readonly metadata?: Readonly<Record<string, string>> | null
     /** The request that asked for the change; null for a change by the host that names none. */
     readonly request_id: string | null
     /** Why, in the words of whoever asked for the change. */
@@ -718,6 +763,8 @@ export interface Events {
   readonly "memberships.extension_undone": MembershipsExtension_undoneEvent
   /** A membership was removed. */
   readonly "membership.ended": MembershipEndedEvent
+  /** The metadata of a membership was changed. */
+  readonly "membership.updated": MembershipUpdatedEvent
   /** A membership ends soon. */
   readonly "membership.expiring": MembershipExpiringEvent
   /** A membership has ended at its end date. */
@@ -808,7 +855,7 @@ export interface Operations {
       input: {
         /** The id of the project. */
         readonly project_id: string
-        /** A JSON object in each line, with `user_id` and `end_date`: a date, which may be over, in either format of `extend`. At most 10,000 lines and 2 MiB. */
+        /** A JSON object in each line, with `user_id` and `end_date`: a date, which may be over, in either format of `extend`; and perhaps with `metadata`, as of a grant. At most 10,000 lines and 2 MiB. */
         readonly lines: Iterable<ImportLine>
       },
       options?: CallOptions,
@@ -853,6 +900,23 @@ export interface Operations {
         readonly user_id: string
         /** A date, which may be over: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ. */
         readonly end_date: number | string
+        /** What was noted of a membership: an object of at most 16 texts of 1 to 255 characters by name, and names of 1 to 40 letters, digits and _.-, a letter first. */
+        readonly metadata?: Readonly<Record<string, string>> | undefined
+        /** Why, in 1 to 500 characters. The audit trail and the event keep it. */
+        readonly reason?: string | undefined
+      },
+      options?: CallOptions,
+    ) => Promise<Success<Granted>>
+
+    /** Changes the metadata of a membership, and leaves its end date. Needs the role `operator`. `PATCH /v2/projects/{project_id}/memberships/{user_id}` */
+    readonly update: (
+      input: {
+        /** The id of the project. */
+        readonly project_id: string
+        /** The id of the user, as the host has it. Neither . nor .. */
+        readonly user_id: string
+        /** New texts by name, and null for what is removed. Other names stay. */
+        readonly metadata: Readonly<Record<string, string | null>>
         /** Why, in 1 to 500 characters. The audit trail and the event keep it. */
         readonly reason?: string | undefined
       },
@@ -1241,6 +1305,8 @@ export const operations = ({ call, callWithLines, list }: Calls): Operations => 
       call("GET", "/v2/projects/{project_id}/memberships/{user_id}", input, options),
     grant: (input, options) =>
       call("PUT", "/v2/projects/{project_id}/memberships/{user_id}", input, options),
+    update: (input, options) =>
+      call("PATCH", "/v2/projects/{project_id}/memberships/{user_id}", input, options),
     end: (input, options) =>
       call("DELETE", "/v2/projects/{project_id}/memberships/{user_id}", input, options),
     history: (input, options) =>

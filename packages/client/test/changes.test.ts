@@ -12,7 +12,9 @@ describe.each(Object.entries(stores))("on %s", (_, store) => {
       const { memberships } = client()
       const { data } = await memberships.extend({ ...project, user_id: "1001", extend })
       expect(data).toEqual({ new_end_date: extend })
-      const active = { user_id: "1001", end_date: extend, state: "active" }
+      const metadata = { plan: "gold" }
+      await memberships.update({ ...project, user_id: "1001", metadata })
+      const active = { user_id: "1001", end_date: extend, state: "active", metadata }
       expect((await memberships.get({ ...project, user_id: "1001" })).data).toEqual(active)
       const found: Array<unknown> = []
       for await (const member of memberships.list({ ...project, limit: 1 })) found.push(member)
@@ -20,6 +22,7 @@ describe.each(Object.entries(stores))("on %s", (_, store) => {
         user_id,
         end_date: ended,
         state: "expired",
+        metadata: {},
       }))
       expect(found).toEqual([active, ...others])
       expect((await memberships.extendAll({ ...project, extend })).total).toBe(3)

@@ -36,18 +36,21 @@ describe("memberships", () => {
   it("are granted, read, listed, extended and ended", async () => {
     const { memberships } = tenure
     const granted = await memberships.grant({ ...member, endDate: "2001-01-01T00:00:00.000Z" })
-    const expired = { ...granted, state: "expired" }
+    const expired = { ...granted, metadata: {}, state: "expired" }
     expect(await memberships.find(member)).toEqual(expired)
     expect(await memberships.list({ projectId: "p1" })).toEqual([expired])
     const extended = await memberships.extend({ ...member, endDate })
     expect(extended).toEqual({ ...member, endDate: Date.parse(endDate) })
-    expect(await memberships.find(member)).toEqual({ ...extended, state: "active" })
+    const metadata = { plan: "gold" }
+    const found = { ...extended, metadata, state: "active" }
+    expect(await memberships.update({ ...member, metadata })).toEqual(found)
+    expect(await memberships.find(member)).toEqual(found)
     const bulk = await memberships.extendAll({ projectId: "p1", endDate: 4_102_444_800_000 })
     expect(bulk).toEqual({ endDate: 4_102_444_800_000, total: 1 })
     await memberships.end(member)
     await expect(memberships.find(member)).rejects.toMatchObject({ _tag: "MembershipNotFound" })
     const rows = await memberships.history({ ...member })
-    const actions = ["ended", "bulk_extended", "extended", "granted"]
+    const actions = ["ended", "bulk_extended", "updated", "extended", "granted"]
     expect(rows.map(({ action }) => action)).toEqual(actions)
   })
 

@@ -29,6 +29,7 @@ import {
   type Membership,
   MembershipNotFound,
   type MembershipStore,
+  MetadataConflict,
   type Millis,
   type ProjectDirectory,
   type ProjectId,
@@ -42,6 +43,7 @@ import {
   endingPage,
   hostOrigin,
   laterOf,
+  metadataJson,
   positionOfCursor,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
@@ -52,6 +54,7 @@ import {
   type Watched,
   addRow,
   membershipOf,
+  metadataOf,
   readAuditPage,
   summaryOf,
 } from "./projects.ts"
@@ -84,7 +87,8 @@ const makeMemoryExpiryStore = (state: State): ExpiryStore => {
   ): Event => {
     // The announcement takes a sequence number, as a change to the member does, but leaves the date to bulk extensions.
     project.members.countChange()
-    const event = completeEvent(draft, project.members.changes())
+    const metadata = metadataOf(project.members, userId)
+    const event = completeEvent(draft, project.members.changes(), metadata)
     addRow(project.history, {
       projectId: project.id,
       userId,
@@ -213,14 +217,25 @@ const isIn = (membership: Membership, only: Only): boolean =>
 
 /** Makes the store. Every change is one synchronous step. */
 export const makeMemoryMembershipStore = (state: State): MembershipStore["Service"] => {
-  const record = (project: Project, changed: Change, entry: Entry, now: Moment): Event => {
+  const record = (
+    project: Project,
+    changed: Change,
+    entry: Entry,
+    now: Moment,
+    metadata?: string,
+  ): Event => {
     audit(project, changed, entry)
-    return publishChange(state, project, changed, now)
+    return publishChange(state, project, changed, now, metadata)
   }
 
-  /** Sets a member's end date. */
-  const setDate = (project: Project, { endDate, userId }: DatedMembership): void => {
+  /** Sets a member's end date, and the metadata if there is some to set. */
+  const setDate = (
+    project: Project,
+    { endDate, metadata, userId }: Pick<DatedMembership, "endDate" | "metadata" | "userId">,
+  ): void => {
     project.members.set(userId, endDate)
+    const member = project.members.watched(userId)
+    if (member !== undefined && metadata !== undefined) member.metadata = metadataJson(metadata)
     state.alarms.arm(project, userId, endDate)
   }
 
@@ -312,7 +327,8 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
     grant: (granted) =>
       changeProject(granted, (project, now) => {
         grant(project, granted, granted, "granted")
-        return publishChange(state, project, granted, now)
+        const metadata = metadataOf(project.members, granted.userId)
+        return publishChange(state, project, granted, now, metadata)
       }),
 
     import: (imported) =>
@@ -332,7 +348,8 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
           if (later !== undefined) return Result.succeed(later)
           setDate(project, extension)
           const entry: Entry = { action: "extended", userId, from, to: endDate }
-          return Result.succeed(record(project, extension, entry, now))
+          const metadata = metadataOf(project.members, userId)
+          return Result.succeed(record(project, extension, entry, now, metadata))
         },
         (result) => (isEndsLater(result) ? String(result.endDate) : ""),
       ),
@@ -431,12 +448,35 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
         ),
       ),
 
+    setMetadata: (changed) =>
+      state.answers.change(
+        changed.once,
+        changed.projectId,
+        withMoment((now) => {
+          const { expected, metadata, projectId, userId } = changed
+          const project = state.projects.get(projectId)
+          const endDate = project?.members.get(userId)
+          const member = project?.members.watched(userId)
+          if (project === undefined || endDate === undefined || member === undefined) {
+            return Effect.fail(new MetadataConflict())
+          }
+          if (member.metadata !== metadataJson(expected)) {
+            return Effect.fail(new MetadataConflict())
+          }
+          member.metadata = metadataJson(metadata)
+          project.members.countChange()
+          const entry: Entry = { action: "updated", userId, from: endDate, to: endDate }
+          return Effect.succeed(record(project, changed, entry, now, member.metadata))
+        }),
+      ),
+
     end: (ending) =>
       change(ending, (project, from, now) => {
         const { userId } = ending
+        const metadata = metadataOf(project.members, userId)
         project.members.delete(userId)
         const entry: Entry = { action: "ended", userId, from, to: undefined }
-        return Result.succeed(record(project, ending, entry, now))
+        return Result.succeed(record(project, ending, entry, now, metadata))
       }),
 
     erase: (erasure) =>
@@ -480,7 +520,7 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
           .toSorted(comparePositions)
           .slice(0, limit + 1)
         return endingPage(
-          ending.map((dated) => ({ ...dated, projectId })),
+          ending.flatMap(({ userId }) => membershipOf(project, userId) ?? []),
           limit,
         )
       }),

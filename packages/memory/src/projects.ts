@@ -31,6 +31,7 @@ import {
   composeAdjustments,
   composeLog,
   effectiveEndDate,
+  metadataFromJson,
 } from "@tenure/core/store"
 import { type Heap, type Ring, makeHeap, makeRing, makeRoundRobin } from "./collections.ts"
 
@@ -40,6 +41,8 @@ export interface Watched {
   announced: LastAnnouncement | undefined
   /** When to look at the member's end again, in milliseconds since the epoch; `undefined` for never. */
   alarm: number | undefined
+  /** As JSON. */
+  metadata: string
 }
 
 /** A bulk extension that can be undone. */
@@ -171,7 +174,12 @@ const makeMembers = (): Members => {
       const placed = place(endDate)
       const member = members.get(userId)
       if (member === undefined) {
-        members.set(userId, { placed, announced: undefined, alarm: undefined })
+        members.set(userId, {
+          placed,
+          announced: undefined,
+          alarm: undefined,
+          metadata: "{}",
+        })
         sorted = undefined
       } else {
         member.placed = placed
@@ -272,8 +280,14 @@ export const summaryOf = (project: Project): ProjectSummary => ({
 /** Returns a user's membership, if any. */
 export const membershipOf = ({ id, members }: Project, userId: UserId): Membership | undefined => {
   const endDate = members.get(userId)
-  return endDate === undefined ? undefined : { projectId: id, userId, endDate }
+  return endDate === undefined
+    ? undefined
+    : { projectId: id, userId, endDate, metadata: metadataFromJson(metadataOf(members, userId)) }
 }
+
+/** Returns a user's metadata as JSON, which is empty if there is no membership. */
+export const metadataOf = (members: Members, userId: UserId): string =>
+  members.watched(userId)?.metadata ?? "{}"
 
 /** An audit trail. */
 

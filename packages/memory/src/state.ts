@@ -287,14 +287,19 @@ export const deleteProject = (
   return true
 }
 
-/** Publishes the event for a project's latest membership change. Returns it. */
+/**
+ * Publishes the event for a project's latest membership change. Returns it.
+ *
+ * @param metadata - the JSON of that of the membership, for an event of one
+ */
 export const publishChange = (
   state: State,
   project: Project,
   { event }: Change,
   now: Moment,
+  metadata?: string,
 ): Event => {
-  const completed = completeEvent(event, project.members.changes())
+  const completed = completeEvent(event, project.members.changes(), metadata)
   publish(state, project, completed, now)
   return completed
 }

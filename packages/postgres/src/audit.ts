@@ -15,6 +15,7 @@ import {
   UserId,
   bulkActions,
   changesOfUser,
+  datelessActions,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import { type Executor, readsOf } from "./connection/executor.ts"
@@ -101,7 +102,7 @@ export const userHistory = (schema: string): string => `
     SELECT ${columnsOf("o")} FROM ${schema}.audit o
     WHERE o.project_number = (SELECT number FROM project) AND o.user_id = $5::text
       AND ${placeOf("o")} < (SELECT n.seq, n.id FROM own n ORDER BY n.seq, n.id LIMIT 1)
-      AND o.action NOT IN ('expiring', 'expired')
+      AND o.action NOT IN (${[...datelessActions].map((action) => `'${action}'`).join(", ")})
     ORDER BY ${newestFirst("o")} LIMIT 1
   ),
   bulk AS MATERIALIZED (

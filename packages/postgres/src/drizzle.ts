@@ -1,6 +1,6 @@
 /** Tenure for [Drizzle](https://orm.drizzle.team). Generated from the migrations: `npm run generate`. */
 
-import { bigint, boolean, pgSchema, pgView, text, timestamp } from "drizzle-orm/pg-core"
+import { bigint, boolean, jsonb, pgSchema, pgView, text, timestamp } from "drizzle-orm/pg-core"
 
 /** Returns `membershipsCurrent` for a schema other than `tenure`. */
 export const membershipsCurrentIn = (schema: string) => {
@@ -17,6 +17,8 @@ export const membershipsCurrentIn = (schema: string) => {
     endDate: timestamp("end_date", { withTimezone: true }).notNull(),
     /** Whether the end date is later than the beginning of the transaction. */
     isActive: boolean("is_active").notNull(),
+    /** The metadata: texts by name, an empty object if there is none. */
+    metadata: jsonb("metadata").$type<Readonly<Record<string, string>>>().notNull(),
   }).existing()
 }
 

@@ -223,7 +223,7 @@ export const walkByEndDate = (schema: string): string => `
            CASE WHEN w.end_date > w.at THEN w.own_date ELSE w.bound END AS next_bound
     FROM (
       SELECT m.project_number, m.user_id, m.seq, m.end_date AS own_date, m.ending_generation AS generation,
-             m.ending_lower_bound AS bound, m.at,
+             m.ending_lower_bound AS bound, m.metadata, m.at,
              -- Without a look at the bulk extensions for those who have not changed since others of their generation.
              CASE WHEN m.seq >= m.generation_seq AND (m.seq < m.next_seq) IS NOT FALSE
              THEN ${schema}.adjusted_end_date(m.end_date, m.addition, m.minimum)
@@ -277,7 +277,8 @@ export const walkByEndDate = (schema: string): string => `
   )
   SELECT t.is_whole, t.is_kept, ${millisOf("t.at")} AS far_at, t.generation AS far_generation,
          ${millisOf("t.bound")} AS far_bound, t.user_id AS far_user,
-         w.user_id, ${millisOf("w.end_date")} AS end_date, w.generation, ${millisOf("w.next_bound")} AS bound
+         w.user_id, ${millisOf("w.end_date")} AS end_date, w.generation, ${millisOf("w.next_bound")} AS bound,
+         coalesce(w.metadata, '{}') AS metadata
   FROM turn t
   LEFT JOIN LATERAL (
     SELECT * FROM reached w

@@ -92,13 +92,18 @@ const userIn = (user: string): string =>
 /** An expression for whether the body of an event has a user id, as `mentionsUser` of core says. */
 export const mentionsUser = (body: string, user: string): string => `${body} ~ (${userIn(user)})`
 
+/** An expression for text that, in the body of an event of a membership, has the first match of a pattern as NULL. */
+const withNull = (body: string, type: string, field: string, value: string): string =>
+  `regexp_replace(${body}, CASE WHEN ${type} LIKE 'membership.%' THEN '"${field}":${value}' ELSE '$^' END, '"${field}":null')`
+
+const jsonText = '"([^"\\\\]|\\\\.)*"'
+
 /** An expression for the body of an event without a user id, as `eraseUser` of core says. */
-export const bodyWithoutUser = (body: string, type: string, user: string): string =>
-  `regexp_replace(
-      regexp_replace(${body}, ${userIn(user)}, '"user_id":null', 'g'),
-      CASE WHEN ${type} LIKE 'membership.%' THEN '"reason":"([^"\\\\]|\\\\.)*"' ELSE '$^' END,
-      '"reason":null'
-    )`
+export const bodyWithoutUser = (body: string, type: string, user: string): string => {
+  const withoutId = `regexp_replace(${body}, ${userIn(user)}, '"user_id":null', 'g')`
+  const withoutMetadata = withNull(withoutId, type, "metadata", `\\{([,:]?${jsonText})*\\}`)
+  return withNull(withoutMetadata, type, "reason", jsonText)
+}
 
 /**
  * Removes the user `$2` from events of a project until `$3`, as `Erasure` of the core says, and the responses of

@@ -325,22 +325,22 @@ export const settleDue = (schema: string): string => `
   settled AS (
     UPDATE ${schema}.memberships m
     SET next_check_at = u.next_check_at,
-        announced_seq =
-          CASE WHEN u.announced_end IS NULL THEN m.announced_seq ELSE ${nextSeq(schema, lastSeq, "u")} END,
+        dateless_seq =
+          CASE WHEN u.announced_end IS NULL THEN m.dateless_seq ELSE ${nextSeq(schema, lastSeq, "u")} END,
         announced_end = coalesce(u.announced_end, m.announced_end),
         announced_lead_seconds = coalesce(u.announced_lead_seconds, m.announced_lead_seconds)
     FROM unchanged u
     WHERE m.project_number = u.project_number AND m.user_id = u.user_id
-    RETURNING u.*, m.announced_seq AS seq
+    RETURNING u.*, m.dateless_seq AS seq, m.metadata
   ),
   announced AS (
     SELECT s.project_number, s.user_id, s.seq, s.announced_end AS from_date,
            s.announced_end AS to_date, s.announced_lead_seconds, s.event_id, s.event_type, s.head, s.at,
-           NULL::text AS request_id, NULL::text AS key_id, NULL::text AS reason, s.n
+           NULL::text AS request_id, NULL::text AS key_id, NULL::text AS reason, s.metadata, s.n
     FROM settled s WHERE s.event_id IS NOT NULL
   ),
-  ${auditRowsAs(schema, "announced", "CASE announced_lead_seconds WHEN 0 THEN 'expired' ELSE 'expiring' END")},${publishChange(schema, "announced")}
-  SELECT n::integer, seq, (SELECT count(*) FROM delivered)::integer AS deliveries FROM announced
+  ${auditRowsAs(schema, "announced", "CASE announced_lead_seconds WHEN 0 THEN 'expired' ELSE 'expiring' END")},${publishChange(schema, "announced", "metadata")}
+  SELECT n::integer, seq, metadata, (SELECT count(*) FROM delivered)::integer AS deliveries FROM announced
 `
 
 /** The parameters of `settleDue`: memberships, and what was decided of each. */
@@ -436,9 +436,9 @@ export const makePostgresExpiryStore = (
       .toSorted((one, other) => (idOf(one.outcome) < idOf(other.outcome) ? -1 : 1))
     const announced = yield* executeApart<ItemRow>(sql.settleDue, settleDueParams(decided), manner)
     if (hasDeliveries(announced)) yield* notifications.notify
-    return announced.flatMap(({ n, seq }) => {
+    return announced.flatMap(({ metadata, n, seq }) => {
       const draft = decided[n - 1]?.outcome.announcement?.event
-      return draft === undefined ? [] : [completeEvent(draft, Number(seq))]
+      return draft === undefined ? [] : [completeEvent(draft, Number(seq), metadata ?? undefined)]
     })
   })
 

@@ -16,6 +16,8 @@ export interface MembershipsCurrent {
   readonly end_date: ReadOnly<Date>
   /** Whether the end date is later than the beginning of the transaction. */
   readonly is_active: ReadOnly<boolean>
+  /** The metadata: texts by name, an empty object if there is none. */
+  readonly metadata: ReadOnly<Readonly<Record<string, string>>>
 }
 
 /**

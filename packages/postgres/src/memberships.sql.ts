@@ -2,19 +2,25 @@
 
 import {
   type AuditAction,
+  type DateChange,
   EndDate,
   type Extension,
   type Grant,
   type Import,
   type Membership,
+  type Metadata,
+  type MetadataChange,
   type ProjectId,
   UserId,
+  metadataFromJson,
+  metadataJson,
 } from "@tenure/core/store"
 import {
   type ItemRow,
   type KeyClause,
   type KeyClauseOfEach,
   auditRowsAs,
+  changeParams,
   effectiveDateLocked,
   effectiveEndDateSql,
   lastSeq,
@@ -58,7 +64,7 @@ const requestedOfEach = (once: KeyClauseOfEach, further = { types: "", columns: 
   )`
 
 /** The parameters of many changes of one membership each. */
-export const paramsOfEach = (changes: ReadonlyArray<Grant>) => [
+export const paramsOfEach = (changes: ReadonlyArray<DateChange>) => [
   textsParam(changes.map(({ projectId }) => projectId)),
   textsParam(changes.map(({ userId }) => userId)),
   instantsParam(changes.map(({ endDate }) => endDate)),
@@ -69,6 +75,16 @@ export const paramsOfEach = (changes: ReadonlyArray<Grant>) => [
   textsParam(changes.map(({ event }) => event.type)),
   textsParam(changes.map(({ event }) => event.head)),
   textsParam(changes.map(({ reason }) => reason)),
+]
+
+/** Returns the JSON of metadata, or nothing for NULL, which leaves what there is. */
+const jsonIfGiven = ({ metadata }: { readonly metadata?: Metadata | undefined }) =>
+  metadata && metadataJson(metadata)
+
+/** The parameters of `grant`. */
+export const grantParams = (grants: ReadonlyArray<Grant>) => [
+  ...paramsOfEach(grants),
+  textsParam(grants.map(jsonIfGiven)),
 ]
 
 /** The same for the projects `$1` of many changes. */
@@ -105,15 +121,17 @@ const updateEndingColumns = (seq: string, endDate: string): string => {
 }
 
 /**
- * The common table expression `granted`: it creates the memberships of `asked`, or sets their end dates.
+ * The common table expression `granted`: it creates the memberships of `asked`, or sets their end dates, and their
+ * metadata unless that is NULL.
  * `project` has the projects, which are locked.
  *
  * @param seq - an expression for the seq of new memberships of a project `p`, greater than that of the project
  */
 const grantedRows = (schema: string, seq: string): string => `
   granted AS (
-    INSERT INTO ${schema}.memberships AS m (project_number, user_id, end_date, seq, next_check_at, ending_generation, ending_lower_bound)
-    SELECT p.number, a.user_id, a.to_date, ${seq}, ${nextCheckOf(schema, "a.to_date")}, ${newEndingColumns("a.to_date")}
+    INSERT INTO ${schema}.memberships AS m (project_number, user_id, end_date, seq, next_check_at, ending_generation, ending_lower_bound, metadata)
+    SELECT p.number, a.user_id, a.to_date, ${seq}, ${nextCheckOf(schema, "a.to_date")}, ${newEndingColumns("a.to_date")},
+           a.metadata
     FROM asked a
     JOIN project p ON p.id = a.project_id
     ORDER BY p.id, a.user_id COLLATE "C"
@@ -121,11 +139,12 @@ const grantedRows = (schema: string, seq: string): string => `
     SET end_date = excluded.end_date,
         seq = greatest(${lastSeq} + 1, excluded.seq),
         next_check_at = least(m.next_check_at, excluded.next_check_at),
+        metadata = coalesce(excluded.metadata, m.metadata),
         ${updateEndingColumns("excluded.ending_generation", "excluded.ending_lower_bound")},
         previous_end_date =
           (SELECT ${effectiveDateLocked(schema)} FROM project p WHERE p.number = m.project_number)
     RETURNING m.project_number, user_id, (xmax = 0) AS is_new, seq, previous_end_date AS from_date,
-              end_date AS to_date
+              end_date AS to_date, metadata
   )`
 
 /**
@@ -141,17 +160,49 @@ const auditRows = (schema: string, source: string, action: AuditAction): string 
  * what both need, with `head` in place of `body`.
  */
 const auditAndPublish = (schema: string, source: string, action: AuditAction): string =>
-  `${auditRows(schema, source, action)},${publishChange(schema, source)}`
+  `${auditRows(schema, source, action)},${publishChange(schema, source, "metadata")}`
 
 /** Removes a membership. Returns one row, with the number of deliveries, if the membership existed. */
 export const endMembership = (schema: string, once: KeyClause): string => `
   WITH ${requested},
   ${lockedProject(schema)},
   ${endedRows(schema, once.condition)},
-  changed AS (SELECT a.*, e.project_number, e.seq, e.from_date FROM asked a, ended e),
+  changed AS (SELECT a.*, e.project_number, e.seq, e.from_date, e.metadata FROM asked a, ended e),
   ${auditAndPublish(schema, "changed", "ended")}${once.keeping("changed")}
-  SELECT seq, (SELECT count(*) FROM delivered)::integer AS deliveries FROM changed
+  SELECT seq, metadata, (SELECT count(*) FROM delivered)::integer AS deliveries FROM changed
 `
+
+/**
+ * Sets the metadata `$11` of a membership that has the metadata `$12`. Returns one row, with the number of deliveries,
+ * if there is such a membership.
+ */
+export const setMetadata = (schema: string, once: KeyClause): string => `
+  WITH ${requested},
+  ${lockedProject(schema, once.condition)},
+  placed AS MATERIALIZED (
+    SELECT a.*, p.number AS project_number, p.seq AS project_seq, p.bulk_seq FROM asked a, project p
+  ),
+  changed AS (
+    UPDATE ${schema}.memberships m
+    SET metadata = $11::text, dateless_seq = ${nextSeq(schema, lastSeq, "a")}
+    FROM placed a
+    WHERE m.project_number = a.project_number AND m.user_id = a.user_id AND coalesce(m.metadata, '{}') = $12::text
+    RETURNING a.project_number, a.user_id, a.at, a.request_id, a.key_id, a.event_id, a.event_type, a.head, a.reason, a.n,
+              m.dateless_seq AS seq, m.metadata,
+              (SELECT ${effectiveDateLocked(schema)} FROM project p) AS from_date,
+              (SELECT ${effectiveDateLocked(schema)} FROM project p) AS to_date
+  ),
+  ${auditAndPublish(schema, "changed", "updated")}${once.keeping("changed")}
+  SELECT seq, metadata, (SELECT count(*) FROM delivered)::integer AS deliveries FROM changed
+`
+
+/** The parameters of `setMetadata`. */
+export const setMetadataParams = (changed: MetadataChange) => [
+  ...changeParams(changed, changed.userId, undefined),
+  textParam(metadataJson(changed.metadata)),
+  textParam(metadataJson(changed.expected)),
+]
+
 /** What the two statements do differently. */
 interface Form {
   readonly asked: string
@@ -187,7 +238,7 @@ const finding = (schema: string, { asked, assignments, project }: Form): string 
     -- how many a project has.
     FROM placed p
     WHERE m.project_number = p.project_number AND m.user_id = p.user_id
-    RETURNING p.*, m.seq, m.previous_end_date AS from_date
+    RETURNING p.*, m.seq, m.previous_end_date AS from_date, m.metadata
   )`
 
 /**
@@ -204,7 +255,7 @@ export const extend = (schema: string, once: KeyClauseOfEach): string => `
     assignments: extended(schema),
   })},
   ${auditAndPublish(schema, "found", "extended")}${once.keeping("found")}
-  SELECT n::integer, seq, (SELECT count(*) FROM delivered)::integer AS deliveries FROM found
+  SELECT n::integer, seq, metadata, (SELECT count(*) FROM delivered)::integer AS deliveries FROM found
 `
 
 /**
@@ -227,14 +278,14 @@ export const extendInOrder = (schema: string, once: KeyClauseOfEach): string => 
     SET ${extended(schema, "p.steps")}
     FROM placed p
     WHERE m.project_number = p.project_number AND m.user_id = p.user_id AND p.step = p.steps
-    RETURNING p.project_number, p.user_id, m.seq, m.previous_end_date
+    RETURNING p.project_number, p.user_id, m.seq, m.previous_end_date, m.metadata
   ),
   found AS (
-    SELECT p.*, w.seq - p.steps + p.step AS seq, coalesce(p.date_before, w.previous_end_date) AS from_date
+    SELECT p.*, w.metadata, w.seq - p.steps + p.step AS seq, coalesce(p.date_before, w.previous_end_date) AS from_date
     FROM placed p JOIN written w ON w.project_number = p.project_number AND w.user_id = p.user_id
   ),
   ${auditAndPublish(schema, "found", "extended")}${once.keeping("found")}
-  SELECT n::integer, seq, (SELECT count(*) FROM delivered)::integer AS deliveries FROM found
+  SELECT n::integer, seq, metadata, (SELECT count(*) FROM delivered)::integer AS deliveries FROM found
 `
 
 /** The same if the membership has the date that is expected, and does not end later if that is to be kept. */
@@ -281,7 +332,7 @@ export const extendIf = (schema: string, once: KeyClauseOfEach): string => `
   ),
   changed AS (SELECT * FROM answered WHERE NOT ends_later),
   ${auditAndPublish(schema, "changed", "extended")}${once.keeping("answered", laterDate)}
-  SELECT n::integer, seq, CASE WHEN from_date <> expected_date THEN ${millisOf("from_date")} END AS conflicting_date,
+  SELECT n::integer, seq, metadata, CASE WHEN from_date <> expected_date THEN ${millisOf("from_date")} END AS conflicting_date,
          CASE WHEN keeps_later AND from_date > to_date THEN ${millisOf("from_date")} END AS later_date,
          (SELECT count(*) FROM delivered)::integer AS deliveries
   FROM found
@@ -308,7 +359,7 @@ export interface ExtendedRow extends ItemRow {
 
 /** Returns a membership with its effective end date, if it exists. */
 export const findMembership = (schema: string): string => `
-  SELECT user_id, ${millisOf("end_date")} AS end_date FROM ${schema}.memberships_current
+  SELECT user_id, ${millisOf("end_date")} AS end_date, metadata::text FROM ${schema}.memberships_current
   WHERE project_id = $1::text AND user_id = $2::text
 `
 
@@ -352,7 +403,7 @@ export const findGrantable = (schema: string): string => `
 `
 
 /** The parameters of both statements. */
-export const findUnlockedParams = (changes: ReadonlyArray<Grant>) => [
+export const findUnlockedParams = (changes: ReadonlyArray<DateChange>) => [
   textsParam(changes.map(({ projectId }) => projectId)),
   textsParam(changes.map(({ userId }) => userId)),
 ]
@@ -362,7 +413,7 @@ export const findUnlockedParams = (changes: ReadonlyArray<Grant>) => [
  * memberships whose project exists, and the number of deliveries.
  */
 export const grant = (schema: string, once: KeyClauseOfEach): string => `
-  WITH ${requestedOfEach(once)},
+  WITH ${requestedOfEach(once, { types: ", $11::text[]", columns: ", metadata" })},
   ${lockedProjects(schema)},
   ${grantedRows(schema, "p.seq + 1")},
   -- Where the round of a member ends, the project goes on to the next one, too.
@@ -377,13 +428,14 @@ export const grant = (schema: string, once: KeyClauseOfEach): string => `
     WHERE p.number = g.project_number AND (g.new_members > 0 OR ${sequenceRound("g.seq")} > ${sequenceRound("p.seq")})
   ),
   changed AS (
-    SELECT a.*, g.project_number, g.seq, g.from_date
+    SELECT a.project_id, a.user_id, a.to_date, a.at, a.request_id, a.key_id, a.event_id, a.event_type, a.head, a.reason,
+           a.n, g.project_number, g.seq, g.from_date, g.metadata${once.columns}
     FROM asked a
     JOIN project p ON p.id = a.project_id
     JOIN granted g ON g.project_number = p.number AND g.user_id = a.user_id
   ),
   ${auditAndPublish(schema, "changed", "granted")}${once.keeping("changed")}
-  SELECT n::integer, seq, (SELECT count(*) FROM delivered)::integer AS deliveries FROM changed
+  SELECT n::integer, seq, metadata, (SELECT count(*) FROM delivered)::integer AS deliveries FROM changed
 `
 /**
  * Creates memberships of a project, or sets the end dates of those that exist. Returns one row, with the
@@ -391,8 +443,8 @@ export const grant = (schema: string, once: KeyClauseOfEach): string => `
  */
 export const importAll = (schema: string, once: KeyClause): string => `
   WITH asked AS MATERIALIZED (
-    SELECT $1::text AS project_id, user_id, to_date, n
-    FROM unnest($2::text[], $3::timestamptz[]) WITH ORDINALITY AS a (user_id, to_date, n)
+    SELECT $1::text AS project_id, user_id, to_date, metadata, n
+    FROM unnest($2::text[], $3::timestamptz[], $11::text[]) WITH ORDINALITY AS a (user_id, to_date, metadata, n)
   ),
   ${lockedProject(schema, once.condition)},
   ${grantedRows(schema, nextSequenceRound("p.seq"))},
@@ -431,12 +483,13 @@ export const importParams = ({ at, event, memberships, origin, projectId, reason
   textParam(event.type),
   textParam(event.head),
   textParam(reason),
+  textsParam(memberships.map(jsonIfGiven)),
 ]
 const listing = (schema: string, condition: string): string => `
-  SELECT m.user_id, ${millisOf("m.end_date")} AS end_date
+  SELECT m.user_id, ${millisOf("m.end_date")} AS end_date, m.metadata::text
   FROM ${schema}.projects p
   LEFT JOIN LATERAL (
-    SELECT user_id, end_date FROM ${schema}.memberships_current
+    SELECT user_id, end_date, metadata FROM ${schema}.memberships_current
     WHERE project_number = p.number AND user_id > $2::text
       AND ($4::boolean IS NULL OR (end_date > $5::timestamptz) = $4) ${condition}
     ORDER BY user_id
@@ -461,13 +514,22 @@ export const listMembershipsOf = (schema: string): string =>
 export interface MembershipRow {
   readonly user_id: string | null
   readonly end_date: Integer | null
+  /** As JSON. */
+  readonly metadata: string | null
 }
 
 /** Converts a row to a membership, or to nothing if it has no values. */
 export const toMembership = (
   projectId: ProjectId,
-  { end_date, user_id }: MembershipRow,
+  { end_date, metadata, user_id }: MembershipRow,
 ): ReadonlyArray<Membership> =>
-  user_id === null || end_date === null
+  user_id === null || end_date === null || metadata === null
     ? []
-    : [{ projectId, userId: UserId(user_id), endDate: EndDate(Number(end_date)) }]
+    : [
+        {
+          projectId,
+          userId: UserId(user_id),
+          endDate: EndDate(Number(end_date)),
+          metadata: metadataFromJson(metadata),
+        },
+      ]

@@ -4,6 +4,7 @@ import { endsLater, isReplayedResponse } from "@tenure/core/internal"
 import {
   type BulkExtension,
   type Change,
+  type DateChange,
   EndDate,
   EndDateConflict,
   type Ending,
@@ -13,6 +14,8 @@ import {
   type Import,
   MembershipNotFound,
   type MembershipStore,
+  type MetadataChange,
+  MetadataConflict,
   ProjectNotFound,
   StoreUnavailable,
   type Undo,
@@ -70,10 +73,10 @@ export interface BatchedChangesOptions<Requested, Row> {
 }
 
 /** A text that no other member has. */
-const memberOf = ({ projectId, userId }: Grant): string => `${userId} ${projectId}`
+const memberOf = ({ projectId, userId }: DateChange): string => `${userId} ${projectId}`
 
 /** The member of a change, and its idempotency key. */
-const keysOf = (change: Grant): ReadonlyArray<string> => {
+const keysOf = (change: DateChange): ReadonlyArray<string> => {
   const { once } = change
   const member = memberOf(change)
   return once === undefined ? [member] : [member, ` ${once.owner} ${once.key}`]
@@ -85,7 +88,7 @@ const keysOf = (change: Grant): ReadonlyArray<string> => {
  * the change is made there. Changes with idempotency keys share statements with each other.
  */
 const makeBatchedChanges = Effect.fnUntraced(function* <
-  Requested extends Grant,
+  Requested extends DateChange,
   Row extends ItemRow,
 >(
   executor: Executor,
@@ -132,7 +135,8 @@ const makeBatchedChanges = Effect.fnUntraced(function* <
 })
 
 /** Returns the event of a change, as its statement has stored it. */
-const eventOf = ({ event }: Change, { seq }: ChangeRow): Event => completeEvent(event, Number(seq))
+const eventOf = ({ event }: Change, { metadata, seq }: ChangeRow): Event =>
+  completeEvent(event, Number(seq), metadata ?? undefined)
 
 /** Makes the store. */
 export const makePostgresMembershipStore = Effect.fnUntraced(function* (
@@ -145,8 +149,8 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
     find: statements.findMembership(schema),
     list: statements.listMemberships(schema),
     listOf: statements.listMembershipsOf(schema),
-    grant: withAndWithoutKeys(schema, statements.grant, 10),
-    import: withAndWithoutKey(schema, statements.importAll, 10),
+    grant: withAndWithoutKeys(schema, statements.grant, 11),
+    import: withAndWithoutKey(schema, statements.importAll, 11),
     extend: withAndWithoutKeys(schema, statements.extend, 10),
     extendInOrder: withAndWithoutKeys(schema, statements.extendInOrder, 10),
     extendIf: withAndWithoutKeys(schema, statements.extendIf, 12),
@@ -155,6 +159,7 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
     extendAll: withAndWithoutKey(schema, extendAll, 12),
     undo: withAndWithoutKey(schema, undo, 12),
     end: withAndWithoutKey(schema, statements.endMembership, 10),
+    setMetadata: withAndWithoutKey(schema, statements.setMetadata, 12),
     eraseMembership: withAndWithoutKey(schema, eraseMembership, 10),
   }
 
@@ -173,7 +178,7 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
     owner: "grants",
     findUnlocked: sql.findGrantable,
     run: (grants: ReadonlyArray<Grant>, manner) =>
-      change<ItemRow>(pickFormOfEach(sql.grant, statements.paramsOfEach(grants), grants), manner),
+      change<ItemRow>(pickFormOfEach(sql.grant, statements.grantParams(grants), grants), manner),
   })
 
   const extendOne = yield* makeBatchedChanges(executor, {
@@ -274,6 +279,12 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
     }, once),
 
     ...makeBulkExtensions(executor),
+
+    setMetadata: Effect.fnUntraced(function* (changed: MetadataChange) {
+      const form = pickForm(sql.setMetadata, statements.setMetadataParams(changed), changed.once)
+      const [row] = yield* change(form, { owner: changed.projectId })
+      return row === undefined ? yield* new MetadataConflict() : eventOf(changed, row)
+    }, once),
 
     end: Effect.fnUntraced(function* (ending: Ending) {
       const { projectId, userId } = ending

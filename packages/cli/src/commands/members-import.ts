@@ -28,7 +28,11 @@ export interface FileMember {
   readonly line: number
   readonly user_id: string
   readonly end_date: string
+  readonly metadata?: Metadata | undefined
 }
+
+/** Texts by name. */
+type Metadata = Readonly<Record<string, string>>
 
 /** A refused line, with its text or fields. */
 export interface RejectedLine {
@@ -47,6 +51,18 @@ const asText = (value: unknown): string => {
   return typeof value === "string" ? value.trim() : ""
 }
 
+/** Returns texts by name, also from a cell of CSV: JSON, or nothing. The server judges names and texts. */
+const metadataOf = (given: unknown): Metadata | undefined => {
+  if (typeof given === "string") return metadataOf(JSON.parse(given))
+  if (!Predicate.isObject(given)) throw new TypeError("no object")
+  return Object.fromEntries(Object.entries(given).map(([name, text]) => [name, String(text)]))
+}
+
+const readMetadata = (given: unknown): Result.Result<Metadata | undefined, unknown> =>
+  given === undefined || given === ""
+    ? Result.succeed(undefined)
+    : Result.try(() => metadataOf(given))
+
 /** Checks a line's fields, and ignores additional ones. */
 export const lineFromFields = (line: number, given: unknown): FileLine => {
   const refuse = (problem: string): RejectedLine => ({ _tag: "Refused", line, problem, given })
@@ -58,9 +74,11 @@ export const lineFromFields = (line: number, given: unknown): FileLine => {
     return refuse(`user_id must be ${UserId.expected}`)
   }
   const end_date = parseDate(asText(Reflect.get(given, "end_date")))
-  return end_date === undefined
-    ? refuse(`end_date must be a date: ${dateFormat}`)
-    : { _tag: "Member", line, user_id, end_date }
+  if (end_date === undefined) return refuse(`end_date must be a date: ${dateFormat}`)
+  const metadata = readMetadata(Reflect.get(given, "metadata"))
+  return Result.isFailure(metadata)
+    ? refuse("metadata must be a JSON object of texts")
+    : { _tag: "Member", line, user_id, end_date, metadata: metadata.success }
 }
 
 /** Checks a line of JSON. */
@@ -168,16 +186,29 @@ export interface ImportBatch {
   readonly key: string
 }
 
-// The API's maximum. These lines then stay below its limit, 2 MiB.
+// The API's maximum.
 const mostMembers = 10_000
 
+// The most bytes of the lines of a batch, with a line to spare, below the API's limit: 2 MiB.
+const mostBatchBytes = 2_000_000
+
 /** A member as it is sent. */
-export const formatLine = ({ end_date, user_id }: FileMember): ImportLine => ({ user_id, end_date })
+export const formatLine = ({ end_date, metadata, user_id }: FileMember): ImportLine => ({
+  user_id,
+  end_date,
+  ...(metadata !== undefined && { metadata }),
+})
+
+const sizeOf = (member: FileMember): number =>
+  Buffer.byteLength(JSON.stringify(formatLine(member))) + 1
 
 /** Derives a key from the previous one and the members. */
 export const nextBatchKey = (earlier: string, members: ReadonlyArray<FileMember>): string => {
   const hash = createHash("sha256").update(earlier)
-  for (const { end_date, user_id } of members) hash.update(`\n${user_id} ${end_date}`)
+  for (const { end_date, metadata, user_id } of members) {
+    hash.update(`\n${user_id} ${end_date}`)
+    if (metadata !== undefined) hash.update(` ${JSON.stringify(metadata)}`)
+  }
   return hash.digest("base64url")
 }
 
@@ -193,6 +224,7 @@ export async function* splitIntoBatches(
 ): AsyncGenerator<ImportBatch> {
   let members = new Map<string, FileMember>()
   let refused: Array<RejectedLine> = []
+  let bytes = 0
   let key = seed
   const take = (): ImportBatch => {
     const part = {
@@ -202,12 +234,18 @@ export async function* splitIntoBatches(
     }
     members = new Map()
     refused = []
+    bytes = 0
     key = part.key
     return part
   }
   for await (const line of lines) {
     if (line._tag === "Refused") refused.push(line)
-    else members.set(line.user_id, line)
+    else {
+      const size = sizeOf(line)
+      if (bytes + size > mostBatchBytes) yield take()
+      members.set(line.user_id, line)
+      bytes += size
+    }
     if (members.size === mostMembers || refused.length === mostMembers) yield take()
   }
   if (members.size + refused.length > 0) yield take()

@@ -109,13 +109,21 @@ const output = Flag.String("output").pipe(
   Flag.optional,
 )
 
+/** A cell of CSV with the metadata, as an import reads it. */
+const metadataCell = (metadata: Membership["metadata"]): string =>
+  Object.keys(metadata).length === 0 ? "" : `"${JSON.stringify(metadata).replaceAll('"', '""')}"`
+
 // Neither ids nor dates have to be quoted.
 const lineOf: Readonly<Record<Format, (member: Membership) => string>> = {
-  csv: ({ end_date, state, user_id }) => `${user_id},${end_date},${state}\n`,
+  csv: ({ end_date, metadata, state, user_id }) =>
+    `${user_id},${end_date},${state},${metadataCell(metadata)}\n`,
   ndjson: (member) => `${JSON.stringify(member)}\n`,
 }
 
-const headOf: Readonly<Record<Format, string>> = { csv: "user_id,end_date,state\n", ndjson: "" }
+const headOf: Readonly<Record<Format, string>> = {
+  csv: "user_id,end_date,state,metadata\n",
+  ndjson: "",
+}
 
 // The API's maximum.
 const pageSize = 1000
@@ -191,6 +199,11 @@ const endingBefore = dateFlag(
   "Only members whose end date is not over and comes before this one, soonest first",
 )
 
+const rowOf = ({ metadata, ...member }: Membership) => ({
+  ...member,
+  metadata: Object.entries(metadata).map(([name, text]) => `${name}=${text}`),
+})
+
 const list = Command.make("list", { project, state: commandsState, endingBefore }, (given) =>
   printList(
     ({ memberships }) =>
@@ -200,7 +213,7 @@ const list = Command.make("list", { project, state: commandsState, endingBefore 
         ending_before: getOrUndefined(given.endingBefore),
         limit: 1000,
       }),
-    (member) => ({ ...member }),
+    rowOf,
   ),
 ).pipe(
   Command.withDescription("Lists the members of a project, in the order of their ids"),
@@ -214,16 +227,68 @@ const get = Command.make("get", { user: commandsUserId, project }, (given) =>
   callAndPrintRecord(
     ({ memberships }, options) =>
       memberships.get({ project_id: given.project, user_id: given.user }, options),
-    (member) => ({ ...member }),
+    rowOf,
   ),
 ).pipe(
   Command.withDescription("Shows a member"),
   Command.withExamples([{ command: "tenure members get 1001 --project shop" }]),
 )
 
+const pair = /^([^=]+)=([^]+)$/
+
+const set = Flag.String("set").pipe(
+  Flag.filterMap(
+    (text) => {
+      const [, name, value] = pair.exec(text) ?? []
+      return name === undefined || value === undefined
+        ? Option.none()
+        : Option.some([name, value] as const)
+    },
+    () => "a name and a text, such as plan=gold",
+  ),
+  Flag.withMetavar("NAME=TEXT"),
+  Flag.withDescription("Metadata, such as plan=gold; may be repeated"),
+  Flag.atLeast(0),
+)
+
+const unset = Flag.String("unset").pipe(
+  Flag.withMetavar("NAME"),
+  Flag.withDescription("Metadata to remove; may be repeated"),
+  Flag.atLeast(0),
+)
+
+const update = Command.make(
+  "update",
+  { user: commandsUserId, project, set, unset, reason: commandsReason },
+  (given) =>
+    given.set.length + given.unset.length === 0
+      ? Effect.fail(usageFailure("Say what to change: --set NAME=TEXT or --unset NAME."))
+      : callAndPrintRecord(
+          ({ memberships }, options) =>
+            memberships.update(
+              {
+                project_id: given.project,
+                user_id: given.user,
+                metadata: Object.fromEntries([
+                  ...given.unset.map((name) => [name, null] as const),
+                  ...given.set,
+                ]),
+                reason: getOrUndefined(given.reason),
+              },
+              options,
+            ),
+          rowOf,
+        ),
+).pipe(
+  Command.withDescription("Changes the metadata of a member"),
+  Command.withExamples([
+    { command: "tenure members update 1001 --set plan=gold --unset trial --project shop" },
+  ]),
+)
+
 const grant = Command.make(
   "grant",
-  { user: commandsUserId, date: commandsEndDate, project, reason: commandsReason },
+  { user: commandsUserId, date: commandsEndDate, project, set, reason: commandsReason },
   (given) =>
     callAndPrintRecord(
       ({ memberships }, options) =>
@@ -233,6 +298,7 @@ const grant = Command.make(
             user_id: given.user,
             end_date: given.date,
             reason: getOrUndefined(given.reason),
+            ...(given.set.length > 0 && { metadata: Object.fromEntries(given.set) }),
           },
           options,
         ),
@@ -464,6 +530,7 @@ export const membersCommand = Command.make("members").pipe(
     list,
     get,
     grant,
+    update,
     extend,
     end,
     history,

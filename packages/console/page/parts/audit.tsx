@@ -13,6 +13,7 @@ export const deeds: Readonly<Record<AuditRow["action"], string>> = {
   bulk_extended_by: "All memberships extended by a duration",
   bulk_undone: "Extension of all memberships undone",
   ended: "Ended",
+  updated: "Metadata changed",
   expiring: "Announced to end",
   expired: "Expired",
   person_erased: "Person erased",

@@ -230,6 +230,9 @@ export const MemberScreen = ({
                           </span>
                         </>,
                       ],
+                      ...Object.entries(membership.metadata).map(
+                        ([name, text]) => [name, text] as const,
+                      ),
                     ]
               }
             />

@@ -320,6 +320,11 @@ describe.skipIf(path === undefined)(
           .filter({ hasText: /^Extended/ })
           .waitFor()
 
+        const metadata = { plan: "gold <b>" }
+        await server.client.memberships.update({ project_id: "shop", user_id: "7001", metadata })
+        await page.reload()
+        await says(page, "gold <b>")
+
         await button(page, "Set the end").click()
         await field(page, "end").fill("2020-01-01T00:00:00")
         await inDialog(page, "Set the end").click()
@@ -328,6 +333,7 @@ describe.skipIf(path === undefined)(
         await button(page, "End").click()
         await inDialog(page, "End the membership").click()
         await says(page, "no member")
+        expect(await page.getByText("Metadata changed").count()).toBe(1)
         await page
           .getByRole("listitem")
           .filter({ hasText: /^Ended/ })

@@ -69,6 +69,7 @@ export const knownEventTypes = {
   bulkExtended: EventType("memberships.extended"),
   extensionUndone: EventType("memberships.extension_undone"),
   ended: EventType("membership.ended"),
+  updated: EventType("membership.updated"),
   expiring: EventType("membership.expiring"),
   expired: EventType("membership.expired"),
   ping: EventType("webhook.ping"),
@@ -167,16 +168,18 @@ export const draftEvent = ({
  * Completes a change's event.
  *
  * @param sequence - a safe integer: see `MembershipStore`
+ * @param metadata - the JSON of the membership's metadata, if the event is of one membership
  */
 export const completeEvent = (
   { at, head, id, projectId, type }: EventDraft,
   sequence: number,
+  metadata = "{}",
 ): Event => ({
   id,
   projectId,
   type,
   at,
-  body: `${head},"sequence":${sequence}}}`,
+  body: `${head}${metadata === "{}" ? "" : `,"metadata":${metadata}`},"sequence":${sequence}}}`,
 })
 
 /**

@@ -24,6 +24,7 @@ import {
   userIdsFormat,
 } from "../memberships/membership.ts"
 import { Memberships } from "../memberships/memberships.ts"
+import { metadataPatchSetting, metadataSetting } from "../memberships/metadata.ts"
 import type { ApiError, InvalidLines, LineFault } from "./errors.ts"
 import { endDateField, endDateFormat, makeExtensionOperations, reasonField } from "./extensions.ts"
 import {
@@ -48,15 +49,21 @@ import { routes } from "./routes.ts"
 // Whoever sends another field, such as `dry_run`, hopes for a protection that a grant does not have.
 const grantBody = Setting.object({
   end_date: endDateField,
+  metadata: Setting.optional(metadataSetting),
   reason: Setting.optional(reasonField),
 })
 
 /** What a grant says, and nothing else. */
 const readGrantBody = (body: JsonObject) =>
-  Result.map(grantBody.read(body, ""), ({ end_date: date, reason: why }) => ({
-    endDate: date,
-    reason: why,
+  Result.map(grantBody.read(body, ""), ({ end_date: endDate, ...others }) => ({
+    ...others,
+    endDate,
   }))
+
+const updateBody = Setting.object({
+  metadata: metadataPatchSetting,
+  reason: Setting.optional(reasonField),
+})
 
 /** Reads the body of an import: a membership in each line. */
 
@@ -66,14 +73,16 @@ const mostFaults = 100
 // About a millisecond.
 const linesPerTurn = 1000
 
-const fields = new Set(["user_id", "end_date"])
+const fields = new Set(["user_id", "end_date", "metadata"])
+
+const metadataOfLine = Setting.optional(metadataSetting)
 
 /** Reads a line. Returns what is wrong with it in place of a membership. */
 const readLine = (line: string): ImportRow | string => {
   const value = parseJson(line)
   if (!Predicate.isObject(value)) return "the line must be a JSON object"
   if (!Object.keys(value).every((field) => fields.has(field))) {
-    return "the line must have no fields but user_id and end_date"
+    return "the line must have no fields but user_id, end_date and metadata"
   }
   const fault = faultOfJson(line)
   if (fault !== undefined) return fault.message
@@ -82,7 +91,11 @@ const readLine = (line: string): ImportRow | string => {
     return `user_id must be ${UserId.expected}, as text`
   }
   const endDate = parseEndDate(getOwn(value, "end_date"))
-  return endDate === undefined ? `end_date must be ${endDateFormat}` : { userId, endDate }
+  if (endDate === undefined) return `end_date must be ${endDateFormat}`
+  const metadata = metadataOfLine.read(getOwn(value, "metadata"), "metadata")
+  return Result.isFailure(metadata)
+    ? metadata.failure.message
+    : { userId, endDate, metadata: metadata.success }
 }
 
 /** Splits text into lines, one more than there may be. White space at the end is no line. */
@@ -166,11 +179,13 @@ const membershipNotFound: Effect.Effect<never, ApiError> = Effect.fail({
 const invalidUserId = ({ problem }: InvalidInput): InvalidInput =>
   new InvalidInput({ field: "user_id", problem })
 
-const dataOf = ({ endDate, state, userId }: CurrentMembership) => ({
+const endOf = ({ endDate, state, userId }: Omit<CurrentMembership, "metadata">) => ({
   user_id: userId,
   end_date: formatEndDate(endDate),
   state,
 })
+
+const dataOf = ({ metadata, ...end }: CurrentMembership) => ({ ...endOf(end), metadata })
 
 const { maxBodyBytes: maxImportBytes } = routes["memberships.import"]
 
@@ -285,7 +300,21 @@ export const makeMembershipOperations = Effect.fnUntraced(function* (maxBodyByte
         (error) => (error._tag === "InvalidInput" ? invalidUserId(error) : error),
       )
       const state = stateAt(membership, yield* Clock.currentTimeMillis)
-      return { message: "The membership was granted.", data: dataOf({ ...membership, state }) }
+      return { message: "The membership was granted.", data: endOf({ ...membership, state }) }
+    }),
+
+    "memberships.update": Effect.fnUntraced(function* (call) {
+      const projectId = yield* projectOf(call)
+      yield* readQuery(call.request, {})
+      const userId = yield* decodePathParam(call.params.user_id)
+      const body = yield* bodyOf(call, maxBodyBytes)
+      const asked = yield* Effect.fromResult(updateBody.read(body, ""))
+      if (!UserId.is(userId)) return yield* membershipNotFound
+      const membership = yield* memberships.update(
+        { projectId, userId, ...asked, idempotencyKey: call.once },
+        originOf(call),
+      )
+      return { message: "The membership was updated.", data: dataOf(membership) }
     }),
 
     "memberships.end": Effect.fnUntraced(function* (call) {

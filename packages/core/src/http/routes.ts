@@ -156,6 +156,11 @@ export const routes = {
     pattern: "/v2/projects/:project_id/memberships/:user_id",
     role: "operator",
   },
+  "memberships.update": {
+    method: "PATCH",
+    pattern: "/v2/projects/:project_id/memberships/:user_id",
+    role: "operator",
+  },
   "memberships.end": {
     method: "DELETE",
     pattern: "/v2/projects/:project_id/memberships/:user_id",

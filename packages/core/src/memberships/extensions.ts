@@ -44,7 +44,7 @@ import {
 import {
   type EndsLater,
   type Member,
-  type Membership,
+  type MembershipEnd,
   Reason,
   UserId,
   endDateConflict,
@@ -227,8 +227,13 @@ const tooLate = new InvalidInput({ field: "by", problem: "must not lead past the
 
 const inPast = new InvalidInput({ field: "by", problem: "must lead to a future end date" })
 
-// Who loses so often against other changes of the same membership gives way.
-const mostAttempts = 20
+/** Who loses so often against other changes of the same membership gives way. */
+export const mostAttempts = 20
+
+/** That failure. */
+export const changedTooOften = new StoreUnavailable({
+  cause: "The membership was changed too often meanwhile",
+})
 
 /** Of several errors, the first in this order counts. */
 const readExtension = Effect.fnUntraced(function* (
@@ -305,7 +310,7 @@ export const makeExtend = (services: ChangeServices) => {
     { projectId, userId }: Extension,
     endDate: EndDate,
     result: Event | EndsLater | ReplayedResponse,
-  ): Effect.Effect<Membership> => {
+  ): Effect.Effect<MembershipEnd> => {
     if (isEndsLater(result)) return Effect.succeed({ projectId, userId, endDate: result.endDate })
     const isElsewhere = isReplayedResponse(result) && result.answer !== ""
     return Effect.as(reportChange(services, changed, result), {
@@ -375,7 +380,7 @@ export const makeExtend = (services: ChangeServices) => {
       )
       if (result !== undefined) return yield* report(changed, extension, endDate, result)
     }
-    return yield* new StoreUnavailable({ cause: "The membership was changed too often meanwhile" })
+    return yield* changedTooOften
   })
 
   return Effect.fnUntraced(function* (

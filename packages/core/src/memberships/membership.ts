@@ -20,6 +20,7 @@ import {
   adjust,
   adjustmentOf,
 } from "./end-date.ts"
+import { type Metadata, metadataSetting } from "./metadata.ts"
 
 /**
  * A user id: 1 to 128 letters, digits and `.`, `_`, `:`, `@`, `+` or `-`, but not `.` or `..`, which have a special
@@ -68,11 +69,17 @@ export interface Member {
   readonly userId: string
 }
 
-/** A user's membership in a project. It has expired once its end date has passed. */
-export interface Membership {
+/** A user's membership in a project, and when it ends. */
+export interface MembershipEnd {
   readonly projectId: ProjectId
   readonly userId: UserId
   readonly endDate: EndDate
+}
+
+/** A user's membership in a project. It has expired once its end date has passed. */
+export interface Membership extends MembershipEnd {
+  /** What the host has noted of it: texts by name, such as `{ plan: "gold" }`. */
+  readonly metadata: Metadata
 }
 
 /** Whether a membership has expired. */
@@ -90,6 +97,12 @@ export interface CurrentMembership extends Membership {
   readonly state: MembershipState
 }
 
+/** Returns a membership with its state at an instant, in milliseconds since the epoch. */
+export const withState = (membership: Membership, at: number): CurrentMembership => ({
+  ...membership,
+  state: stateAt(membership, at),
+})
+
 /** A project, and how much it has. */
 export interface ProjectSummary {
   readonly id: ProjectId
@@ -104,6 +117,8 @@ export interface ProjectSummary {
 export interface DatedMembership {
   readonly userId: UserId
   readonly endDate: EndDate
+  /** `undefined` leaves what the membership has. */
+  readonly metadata?: Metadata | undefined
 }
 
 /** The user has no membership in the project. */
@@ -129,7 +144,7 @@ export class EndDateConflict extends Data.TaggedError("EndDateConflict")<{
 
 /** Returns the error for an unexpected current end date. */
 export const endDateConflict = (
-  { endDate, projectId, userId }: Membership,
+  { endDate, projectId, userId }: MembershipEnd,
   expected: EndDate | undefined,
 ): EndDateConflict | undefined =>
   expected === undefined || expected === endDate
@@ -171,11 +186,16 @@ export const membershipActions = [
   // A bulk extension was undone.
   "bulk_undone",
   "ended",
+  // Its metadata was changed.
+  "updated",
   // A reminder was published.
   "expiring",
   // The membership has ended by itself, and the announcement was published.
   "expired",
 ] as const
+
+/** The actions on one membership that leave its end date as it is. */
+export const datelessActions: ReadonlySet<string> = new Set(["updated", "expiring", "expired"])
 
 /** A membership action in the audit trail. */
 export type MembershipAction = (typeof membershipActions)[number]
@@ -338,7 +358,7 @@ export const changesOfUser = (
   let bulk: Array<BulkRow> = []
 
   const applyChange = ({ action, to }: AuditRow): boolean => {
-    if (action === "expiring" || action === "expired") return true
+    if (datelessActions.has(action)) return true
     own = to
     date = to ?? -Infinity
     bulk = []
@@ -382,18 +402,22 @@ const userIn = (userId: UserId): RegExp => {
 
 const reason = /"reason":"(?:[^"\\]|\\.)*"/
 
+const metadataField = /"metadata":\{(?:[,:]?"(?:[^"\\]|\\.)*")*\}/
+
 /** Tells whether an event has a user id. */
 export const mentionsUser = ({ body }: Event, userId: UserId): boolean => userIn(userId).test(body)
 
 /**
  * Removes a user id from an event: sets each `user_id` with this user to null, at any depth, and also
- * the reason for a membership change, because it may name the person.
+ * the reason for a membership change and metadata, because they may name the person.
  */
 export const eraseUser = (event: Event, userId: UserId): Event => {
   const body = event.body.replace(userIn(userId), '"user_id":null')
   return {
     ...event,
-    body: isOfMembership(event) ? body.replace(reason, '"reason":null') : body,
+    body: isOfMembership(event)
+      ? body.replace(metadataField, '"metadata":null').replace(reason, '"reason":null')
+      : body,
   }
 }
 
@@ -402,6 +426,8 @@ export interface ImportRow {
   /** The host's own id: 1 to 128 letters, digits and `._:@+-`, such as `user_2ab` or `ada@example.com`. */
   readonly userId: string
   readonly endDate: EndDateInput
+  /** Up to 16 texts by name, which replace those of the membership. By default, these stay. */
+  readonly metadata?: Metadata | undefined
 }
 
 /** The maximum number of memberships in an import. */
@@ -410,20 +436,24 @@ export const maxMemberships = 10_000
 const invalid = (field: string, problem: string): Result.Result<never, InvalidInput> =>
   Result.fail(new InvalidInput({ field, problem }))
 
+const metadataOption = Setting.optional(metadataSetting)
+
 const readOne = (
   given: ImportRow,
   field: string,
   rule: UserIdRule,
 ): Result.Result<DatedMembership, InvalidInput> => {
-  const { endDate: date, userId } = copyOwn(given)
+  const { endDate: date, metadata: noted, userId } = copyOwn(given)
   if (typeof userId !== "string" || !UserId.is(userId)) {
     return invalid(`${field}.userId`, `must be ${UserId.expected}`)
   }
   if (!rule.is(userId)) return invalid(`${field}.userId`, `must be ${rule.expected}`)
-  return Result.mapBoth(readEndDate(date), {
-    onFailure: ({ message }) => new InvalidInput({ field: `${field}.endDate`, problem: message }),
-    onSuccess: (endDate) => ({ userId, endDate }),
-  })
+  return Result.flatMap(metadataOption.read(noted, `${field}.metadata`), (metadata) =>
+    Result.mapBoth(readEndDate(date), {
+      onFailure: ({ message }) => new InvalidInput({ field: `${field}.endDate`, problem: message }),
+      onSuccess: (endDate) => ({ userId, endDate, metadata }),
+    }),
+  )
 }
 
 /** Checks and converts an import. Fails at the first membership that is invalid or repeats a user. */

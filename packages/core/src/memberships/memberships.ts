@@ -13,8 +13,8 @@ import {
   readChangeContext,
   readOrigin,
 } from "../base/change-context.ts"
-import type { InvalidInput, StoreUnavailable } from "../base/errors.ts"
-import { invalidArgument, readBranded, readProjectId } from "../base/input.ts"
+import { InvalidInput, type StoreUnavailable } from "../base/errors.ts"
+import { invalidArgument, readArgument, readBranded, readProjectId } from "../base/input.ts"
 import { ProjectDeletions } from "../base/project-deletions.ts"
 import * as Setting from "../base/setting.ts"
 import { currentUnixMillis } from "../base/time.ts"
@@ -36,21 +36,39 @@ import {
   formatEndDate,
   readEndDate,
 } from "./end-date.ts"
-import { type Changing, changeEvent, readOnce, readReason, reportChange } from "./extensions.ts"
-import { type ExtendingMember, makeExtend } from "./extensions.ts"
+import {
+  type Changing,
+  type ExtendingMember,
+  changeEvent,
+  changedTooOften,
+  makeExtend,
+  mostAttempts,
+  readOnce,
+  readReason,
+  reportChange,
+} from "./extensions.ts"
 import {
   type AuditRow,
   type CurrentMembership,
   type EndDateConflict,
   type ImportRow,
   type Member,
-  type Membership,
+  type MembershipEnd,
   type MembershipNotFound,
   type ProjectSummary,
   UserId,
   readImport,
+  withState,
   userIdRuleOption,
 } from "./membership.ts"
+import {
+  type Metadata,
+  type MetadataPatch,
+  applyMetadataPatch,
+  maxMetadata,
+  metadataPatchSetting,
+  metadataSetting,
+} from "./metadata.ts"
 import {
   type DisclosureIn,
   type EndingQuery,
@@ -72,9 +90,17 @@ type Changes = Pick<
   | "extendAll"
   | "undoBulkExtension"
   | "bulkExtensions"
+  | "update"
   | "end"
   | "erase"
 >
+
+const tooMuchMetadata = new InvalidInput({
+  field: "metadata",
+  problem: `must leave at most ${maxMetadata} names, with those that the membership has`,
+})
+
+const metadataOption = Setting.optional(metadataSetting)
 
 /** Makes the methods that change something. */
 const makeChanges = Effect.fnUntraced(function* (
@@ -133,15 +159,17 @@ const makeChanges = Effect.fnUntraced(function* (
         user_id: userId,
         new_end_date: formatEndDate(endDate),
       }
+      const metadata = yield* readArgument("metadata", metadataOption, membership.metadata)
       const reason = yield* readReason(membership)
       const origin = yield* readOrigin(originInput)
       const asked = { projectId, origin, reason, at }
-      const once = yield* readOnce(membership, asked, knownEventTypes.granted, data)
+      const once = yield* readOnce(membership, asked, knownEventTypes.granted, data, metadata)
       const changed = {
         ...asked,
         event: changeEvent(services, asked, knownEventTypes.granted, data),
         userId,
         endDate,
+        metadata,
         once,
       }
       yield* reportChange(services, changed, yield* store.grant(changed))
@@ -172,6 +200,41 @@ const makeChanges = Effect.fnUntraced(function* (
     extend: makeExtend(services),
 
     ...makeBulkChanges(services, settings),
+
+    update: Effect.fnUntraced(function* (input, originInput = hostOrigin) {
+      const given = copyOwn(input)
+      const at = yield* currentUnixMillis
+      const projectId = yield* readProjectId(given.projectId)
+      const userId = yield* readBranded("userId", UserId, given.userId)
+      const patch = yield* readArgument("metadata", metadataPatchSetting, given.metadata)
+      const reason = yield* readReason(given)
+      const origin = yield* readOrigin(originInput)
+      const asked = { projectId, origin, reason, at }
+      const data = { project_id: projectId, user_id: userId }
+      const once = yield* readOnce(given, asked, knownEventTypes.updated, data, patch)
+      if (once !== undefined) {
+        const known = yield* store.recall(once, projectId)
+        if (known !== undefined) {
+          yield* notifyReplay({ once }, known)
+          return withState(yield* store.find(projectId, userId), at)
+        }
+      }
+      const attempt = Effect.gen(function* () {
+        const before = yield* store.find(projectId, userId)
+        const metadata = applyMetadataPatch(before.metadata, patch)
+        if (metadata === undefined) return yield* tooMuchMetadata
+        const event = changeEvent(services, asked, knownEventTypes.updated, data)
+        const changed = { ...asked, event, userId, metadata, expected: before.metadata, once }
+        yield* reportChange(services, changed, yield* store.setMetadata(changed))
+        return { ...before, metadata }
+      })
+      const membership = yield* attempt.pipe(
+        // Others may have changed it since it was read.
+        Effect.retry({ times: mostAttempts, while: ({ _tag }) => _tag === "MetadataConflict" }),
+        Effect.catchTag("MetadataConflict", () => Effect.fail(changedTooOften)),
+      )
+      return withState(membership, at)
+    }),
 
     end: Effect.fnUntraced(function* (input, originInput = hostOrigin) {
       const member = copyOwn(input)
@@ -305,11 +368,18 @@ export class Memberships extends Context.Service<
     /**
      * Creates a membership, or sets the end date of an existing one. The end date may be in the past.
      * Fails with `InvalidEndDate` or `ProjectNotFound`.
+     *
+     * @param membership.metadata - up to 16 texts of 1 to 255 characters by name, such as `{ plan: "gold" }`, which
+     *   replace those of the membership; by default, these stay
      */
     readonly grant: (
-      membership: Member & Changing & { readonly endDate: EndDateInput },
+      membership: Member &
+        Changing & {
+          readonly endDate: EndDateInput
+          readonly metadata?: Metadata | undefined
+        },
       origin?: OriginInput,
-    ) => Effect.Effect<Membership, ChangeFailure | InvalidEndDate | ProjectNotFound>
+    ) => Effect.Effect<MembershipEnd, ChangeFailure | InvalidEndDate | ProjectNotFound>
 
     /**
      * Creates up to 10,000 memberships of different users, or sets the end dates of those that exist:
@@ -343,7 +413,7 @@ export class Memberships extends Context.Service<
       membership: ExtendingMember,
       origin?: OriginInput,
     ) => Effect.Effect<
-      Membership,
+      MembershipEnd,
       ChangeFailure | InvalidEndDate | EndDateNotInFuture | MembershipNotFound | EndDateConflict
     >
 
@@ -378,6 +448,16 @@ export class Memberships extends Context.Service<
     readonly bulkExtensions: (
       page: BulkExtensionsPage,
     ) => Effect.Effect<ReadonlyArray<BulkExtensionRecord>, Failure | ProjectNotFound>
+
+    /**
+     * Changes the metadata of a membership, and returns the membership. Fails with `MembershipNotFound`.
+     *
+     * @param change.metadata - new texts by name, and `null` for what is removed; other names stay
+     */
+    readonly update: (
+      change: Member & Changing & { readonly metadata: MetadataPatch },
+      origin?: OriginInput,
+    ) => Effect.Effect<CurrentMembership, ChangeFailure | MembershipNotFound>
 
     /** Removes a membership. Fails with `MembershipNotFound`. */
     readonly end: (

@@ -9,15 +9,14 @@ import { ProjectId, copyOwn, identifierFormat, isIdentifier } from "../base/valu
 import { type EndDateInput, readEndDate } from "./end-date.ts"
 import {
   AuditCursor,
-  type CurrentMembership,
   type Disclosure,
   type Member,
-  type Membership,
   type MembershipState,
   UserId,
   disclosureActions,
   membershipStates,
   stateAt,
+  withState,
   userIdsOption,
 } from "./membership.ts"
 import { EndingCursor, type MembershipStore } from "./store.ts"
@@ -79,11 +78,6 @@ const identifier = Setting.string(identifierFormat, isIdentifier)
 
 const shownAction = Setting.oneOf(disclosureActions)
 
-const current = (membership: Membership, at: number): CurrentMembership => ({
-  ...membership,
-  state: stateAt(membership, at),
-})
-
 /** Makes the methods that read from a store. */
 export const makeMembershipQueries = (store: MembershipStore["Service"]) => ({
   findProject: Effect.fnUntraced(function* (projectId: string) {
@@ -104,7 +98,7 @@ export const makeMembershipQueries = (store: MembershipStore["Service"]) => ({
     const projectId = yield* readProjectId(member.projectId)
     const userId = yield* readBranded("userId", UserId, member.userId)
     const membership = yield* store.find(projectId, userId)
-    return current(membership, yield* currentUnixMillis)
+    return withState(membership, yield* currentUnixMillis)
   }),
 
   isActive: Effect.fnUntraced(function* (input: Member) {
@@ -126,7 +120,7 @@ export const makeMembershipQueries = (store: MembershipStore["Service"]) => ({
       userIds: yield* readArgument("userIds", userIdsOption, userIds),
       only: state && { state, at },
     })
-    return memberships.map((membership) => current(membership, at))
+    return memberships.map((membership) => withState(membership, at))
   }),
 
   listEnding: Effect.fnUntraced(function* (page: EndingQuery) {

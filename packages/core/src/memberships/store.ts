@@ -37,6 +37,7 @@ import type {
   Reason,
   UserId,
 } from "./membership.ts"
+import type { Metadata, MetadataConflict } from "./metadata.ts"
 
 /** The common part of all changes. */
 export interface Change extends ChangeContext {
@@ -48,13 +49,27 @@ export interface Change extends ChangeContext {
 }
 
 /** A new end date for one membership. */
-export interface Grant extends Change {
+export interface DateChange extends Change {
   readonly userId: UserId
   readonly endDate: EndDate
 }
 
+/** A new end date for a new or existing membership. */
+export interface Grant extends DateChange {
+  /** Replaces that of the membership; `undefined` leaves it. */
+  readonly metadata?: Metadata | undefined
+}
+
+/** New metadata for an existing membership. */
+export interface MetadataChange extends Change {
+  readonly userId: UserId
+  readonly metadata: Metadata
+  /** The expected current metadata. */
+  readonly expected: Metadata
+}
+
 /** A new end date for an existing membership. */
-export interface Extension extends Grant {
+export interface Extension extends DateChange {
   /** The expected current end date. By default, any. */
   readonly expectedEndDate?: EndDate | undefined
   /** Whether to change a later end date (`"set"`, the default) or leave it. */
@@ -112,7 +127,8 @@ export interface Ending extends Change {
  * members; a bulk extension, or undoing one, is a change to all members in the project. The end date defines the order:
  * if nothing else follows, the later change's date is in effect. The order therefore also covers
  * members who leave and return, until the project is deleted. The store completes the change's event
- * with the number (`completeEvent`), and returns the event.
+ * with the number and, in an event of one membership, its metadata after the change, or before its end
+ * (`completeEvent`), and returns the event.
  *
  * A change with an idempotency key stores the key in the same step. If the key is stored already,
  * nothing changes: the change returns `ReplayedResponse`, or fails with `IdempotencyMismatch` if the
@@ -262,6 +278,17 @@ export class MembershipStore extends Context.Service<
       projectId: ProjectId,
       target: UndoTarget,
     ) => Effect.Effect<BulkPreview, UndoFailure | StoreUnavailable>
+
+    /**
+     * Sets a membership's metadata, and leaves its end date to bulk extensions as it is. Fails with
+     * `MetadataConflict` if there is no membership, or if it has other metadata than expected.
+     */
+    readonly setMetadata: (
+      change: MetadataChange,
+    ) => Effect.Effect<
+      Event | ReplayedResponse,
+      MetadataConflict | IdempotencyConflict | StoreUnavailable
+    >
 
     /** Removes a membership. */
     readonly end: (

@@ -17,6 +17,7 @@ import {
   deliveryFields,
   idempotencyFailures,
   instant,
+  metadata,
   pageParameters,
   projectFailures,
   projectId,
@@ -58,10 +59,19 @@ const change = <Fields extends Schema.Struct.Fields>(fields: Fields) =>
     sequence,
   })
 
+/** The metadata of an event of one membership. */
+const noted = {
+  metadata: Schema.optionalKey(Schema.NullOr(metadata)).annotateKey({
+    description:
+      "The metadata of the membership, if it has some; null if the person was erased since then.",
+  }),
+}
+
 const ending = Schema.Struct({
   project_id: projectId,
   ...member,
   end_date: instant,
+  ...noted,
   sequence,
 })
 
@@ -71,13 +81,16 @@ const ofWebhook = { project_id: projectId, webhook_id: webhookId }
 const kinds: { readonly [Name in keyof typeof knownEventTypes]: Kind } = {
   granted: {
     when: "A membership was created, or its end date set to any date.",
-    data: change({ ...member, ...endDate }),
+    data: change({ ...member, ...endDate, ...noted }),
   },
   imported: {
     when: "Memberships were created or set by an import.",
     data: change({ total: Schema.Int.annotate({ description: "The number of memberships." }) }),
   },
-  extended: { when: "A membership was extended.", data: change({ ...member, ...endDate }) },
+  extended: {
+    when: "A membership was extended.",
+    data: change({ ...member, ...endDate, ...noted }),
+  },
   bulkExtended: {
     when: "All memberships of the project were extended.",
     data: change({
@@ -112,7 +125,12 @@ const kinds: { readonly [Name in keyof typeof knownEventTypes]: Kind } = {
         description: "The user; null if the person was erased.",
         examples: ["1001"],
       }),
+      ...noted,
     }),
+  },
+  updated: {
+    when: "The metadata of a membership was changed.",
+    data: change({ ...member, ...noted }),
   },
   expiring: {
     when: "A membership ends soon.",

@@ -10,6 +10,7 @@ import { routes } from "../http/routes.ts"
 import { bulkModeNames, bulkChangeNames } from "../memberships/end-date.ts"
 import { durationStarts } from "../memberships/extensions.ts"
 import { membershipActions, membershipStates, userIdsFormat } from "../memberships/membership.ts"
+import { maxMetadata, metadataNamePattern, metadataValuePattern } from "../memberships/metadata.ts"
 import {
   Authorization,
   commonFailures,
@@ -22,6 +23,7 @@ import {
   idempotencyFailures,
   instant,
   linesFailure,
+  metadata,
   pageParameters,
   paged,
   projectFailures,
@@ -43,6 +45,7 @@ const {
   "memberships.import": importing,
   "memberships.list": list,
   "memberships.undoBulkExtension": undoBulkExtension,
+  "memberships.update": update,
 } = routes
 
 const state = Schema.Literals(membershipStates).annotate({
@@ -50,11 +53,15 @@ const state = Schema.Literals(membershipStates).annotate({
   description: "Whether the end date is over.",
 })
 
-const membership = Schema.Struct({
+const granted = Schema.Struct({
   user_id: userId,
   end_date: instant,
   state,
-}).annotate({ identifier: "Membership" })
+}).annotate({ identifier: "Granted" })
+
+const membership = Schema.Struct({ ...granted.fields, metadata }).annotate({
+  identifier: "Membership",
+})
 
 const extending = Schema.Struct({
   extend: Schema.optionalKey(endDate).annotateKey({
@@ -181,8 +188,24 @@ const granting = Schema.Struct({
     description:
       "A date, which may be over: Unix time in milliseconds, or YYYY-MM-DDTHH:mm:ss.sssZ.",
   }),
+  metadata: Schema.optionalKey(metadata).annotateKey({
+    description: "Replaces that of the membership. Without it, that stays.",
+  }),
   reason: Schema.optionalKey(reason),
 }).annotate({ identifier: "Grant" })
+
+const updating = Schema.Struct({
+  metadata: Schema.Record(
+    Schema.String.check(Schema.isPattern(metadataNamePattern)),
+    Schema.NullOr(Schema.String.check(Schema.isPattern(metadataValuePattern))),
+  )
+    .check(Schema.isMaxProperties(maxMetadata))
+    .annotate({
+      description: "New texts by name, and null for what is removed. Other names stay.",
+      examples: [{ plan: "gold", seat: null }],
+    }),
+  reason: Schema.optionalKey(reason),
+}).annotate({ identifier: "MembershipUpdate" })
 
 const change = Schema.Struct(fieldsOf(membershipActions)).annotate({
   identifier: "MembershipChange",
@@ -191,7 +214,7 @@ const change = Schema.Struct(fieldsOf(membershipActions)).annotate({
 const importLines = Schema.String.annotate({
   identifier: "Import",
   description:
-    "A JSON object in each line, with `user_id` and `end_date`: a date, which may be over, in either format of `extend`. At most 10,000 lines and 2 MiB.",
+    "A JSON object in each line, with `user_id` and `end_date`: a date, which may be over, in either format of `extend`; and perhaps with `metadata`, as of a grant. At most 10,000 lines and 2 MiB.",
   examples: [
     '{"user_id":"1001","end_date":"2099-01-01T00:00:00.000Z"}\n{"user_id":"1002","end_date":4070908800000}\n',
   ],
@@ -317,12 +340,28 @@ export class Memberships extends HttpApiGroup.make("memberships")
     HttpApiEndpoint.make(grant.method)("grant", grant.pattern, {
       params: { project_id: projectId, user_id: userId },
       payload: granting,
-      success: success(membership, "The membership was granted."),
+      success: success(granted, "The membership was granted."),
       error: [...projectFailures, ...idempotencyFailures, failure("InvalidInput")],
     }).annotateMerge(
       OpenApi.annotations({
         summary: "Grant a membership",
         description: "Creates a membership, or sets the end date of an existing one.",
+      }),
+    ),
+    HttpApiEndpoint.make(update.method)("update", update.pattern, {
+      params: { project_id: projectId, user_id: userId },
+      payload: updating,
+      success: success(membership, "The membership was updated."),
+      error: [
+        ...projectFailures,
+        ...idempotencyFailures,
+        failure("MembershipNotFound"),
+        failure("InvalidInput"),
+      ],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Update a membership",
+        description: "Changes the metadata of a membership, and leaves its end date.",
       }),
     ),
     HttpApiEndpoint.make(end.method)("end", end.pattern, {

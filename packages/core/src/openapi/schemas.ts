@@ -26,6 +26,12 @@ import {
   UserId,
   userIdPattern,
 } from "../memberships/membership.ts"
+import {
+  maxMetadata,
+  metadataFormat,
+  metadataNamePattern,
+  metadataValuePattern,
+} from "../memberships/metadata.ts"
 import { deliveryStates } from "../webhooks/outbox.ts"
 import { InvalidWebhookUrl } from "../webhooks/transport.ts"
 import { WebhookLimitReached } from "../webhooks/webhook.ts"
@@ -323,12 +329,23 @@ export const shownFields = {
 
 /** The schemas of rows of the audit trail. */
 
+/** The metadata of a membership. */
+export const metadata = Schema.Record(
+  Schema.String.check(Schema.isPattern(metadataNamePattern)),
+  Schema.String.check(Schema.isPattern(metadataValuePattern)),
+)
+  .check(Schema.isMaxProperties(maxMetadata))
+  .annotate({
+    description: `What was noted of a membership: ${metadataFormat}.`,
+    examples: [{ plan: "gold" }],
+  })
+
 /** Who made a change, when and why, from and to which date. */
 export const fieldsOf = <const Of extends ReadonlyArray<AuditAction>>(actions: Of) => ({
   at: instant,
   action: Schema.Literals(actions).annotate({
     description:
-      "What was done; `bulk_lengthened` has left memberships that ended later, `bulk_undone` has undone a bulk extension, and `expiring` and `expired` are announcements of the date.",
+      "What was done; `bulk_lengthened` has left memberships that ended later, `bulk_undone` has undone a bulk extension, and `updated` has changed metadata, and `expiring` and `expired` are announcements of the date.",
   }),
   from: Schema.NullOr(instant),
   to: Schema.NullOr(instant),

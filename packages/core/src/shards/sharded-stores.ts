@@ -218,6 +218,8 @@ export const makeMembershipShards = (
     import: (change) => on(change.projectId, ({ memberships }) => memberships.import(change)),
     extend: (change) => on(change.projectId, ({ memberships }) => memberships.extend(change)),
     extendAll: (change) => on(change.projectId, ({ memberships }) => memberships.extendAll(change)),
+    setMetadata: (change) =>
+      on(change.projectId, ({ memberships }) => memberships.setMetadata(change)),
     end: (change) => on(change.projectId, ({ memberships }) => memberships.end(change)),
     erase: (change) => on(change.projectId, ({ memberships }) => memberships.erase(change)),
 

@@ -65,9 +65,14 @@ const transport = Layer.succeed(WebhookTransport, {
 const causeAll = async ({ events, memberships, webhooks }: Tenure): Promise<void> => {
   const { id } = await webhooks.create({ projectId, url: "https://receiver.example/" })
   await webhooks.create({ projectId, url: "https://gone.example/" })
-  await memberships.grant({ ...member, endDate: "2098-01-01T00:00:00.000Z" })
+  await memberships.grant({
+    ...member,
+    endDate: "2098-01-01T00:00:00.000Z",
+    metadata: { plan: "silver" },
+  })
   await memberships.import({ ...inProject, memberships: [{ userId: "1002", endDate }] })
   await memberships.extend({ ...member, endDate })
+  await memberships.update({ ...member, metadata: { plan: "gold" } })
   await memberships.extendAll({ ...inProject, endDate, mode: "neverShorten" })
   const byDays = { ...inProject, by: "P3D", idempotencyKey: "days" }
   await memberships.extendAll(byDays)

@@ -30,6 +30,7 @@ const unseen: Readonly<Record<string, string>> = {
   "memberships.end 409": inProgress,
   "memberships.grant 409": inProgress,
   "memberships.import 409": inProgress,
+  "memberships.update 409": inProgress,
   "projects.create 409": inProgress,
   "projects.delete 409": inProgress,
   "webhooks.create 409": inProgress,

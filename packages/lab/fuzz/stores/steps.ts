@@ -117,6 +117,11 @@ const object = (
 }
 
 const truth = mostly(pick("true", "true", "false"), pick('"true"', "1"))
+const metadata = mostly(
+  pick('{"plan":"gold"}', '{"a":"\\"}]","plan":"ä€😀"}', '{"plan":null,"seat":"1"}', "{}"),
+  pick('{"plan":7}', '{"":"x"}', "[]", "null"),
+)
+
 const reason = mostly(pick('"a reason"', '"ä€😀"'), pick('""', `"${"r".repeat(501)}"`, "7"))
 const eventTypes = pick(
   '["membership.extended"]',
@@ -141,7 +146,8 @@ const list = (cursor: string, more: Readonly<Record<string, Text>> = {}): Text =
       "{uuid:0}",
       "%00",
       "",
-      "{cursor:0}",
+      // A place in the feed, which differs by store. Alone, it could also be a user id.
+      "~{cursor:0}",
       "{event-p1:0}",
     ),
     16,
@@ -293,7 +299,14 @@ const templates: ReadonlyArray<Template> = [
     method: "PUT",
     path: within("/memberships/", user),
     type: json,
-    body: object({ end_date: anyTime }, { reason, dry_run: mostly(none, truth, 4) }),
+    body: object({ end_date: anyTime }, { reason, metadata, dry_run: mostly(none, truth, 4) }),
+  },
+  {
+    weight: 4,
+    method: "PATCH",
+    path: within("/memberships/", user),
+    type: json,
+    body: object({ metadata }, { reason }),
   },
   {
     weight: 3,

@@ -36,13 +36,16 @@ CREATE TABLE tenure.memberships (
   -- The end date of the last announcement, and how many seconds before it: 0 for the end itself.
   announced_end          timestamptz,
   announced_lead_seconds integer,
-  -- The seq of that announcement, greater than the one of the change before.
-  announced_seq          bigint,
+  -- The seq of the last change that left end_date, an announcement or one of the metadata: greater than the one of the
+  -- change before.
+  dateless_seq           bigint,
   -- The project's bulk_seq when end_date was set, for the list by end dates; NULL without a place in it. If the
   -- membership was found to have ended, -1 less that.
   ending_generation      bigint,
   -- A time that end_date is not before; end_date itself if the membership was found to have ended.
   ending_lower_bound     timestamptz,
+  -- A JSON object of texts by name, its names in order; NULL before there was one.
+  metadata               text,
   PRIMARY KEY (project_number, user_id)
 ) WITH (fillfactor = 60);
 

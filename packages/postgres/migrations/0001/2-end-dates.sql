@@ -309,9 +309,10 @@ $$;
 -- also those of its declarations for Drizzle, Kysely and Prisma. For a page in the order of user ids, the number has to
 -- be known: the planner knows no order of what it joins with the row of a project.
 CREATE VIEW tenure.memberships_current AS
-SELECT project_id, project_number, user_id, end_date, end_date > now() AS is_active
+SELECT project_id, project_number, user_id, end_date, end_date > now() AS is_active,
+       coalesce(metadata, '{}')::jsonb AS metadata
 FROM (
-  SELECT p.id AS project_id, m.project_number, m.user_id,
+  SELECT p.id AS project_id, m.project_number, m.user_id, m.metadata,
          tenure.effective_end_date(m.end_date, m.seq, p.bulk_seq, (
            SELECT tenure.adjusted_end_date(m.end_date, b.addition, b.minimum) FROM tenure.bulk_extensions b
            WHERE b.project_number = m.project_number AND b.seq > m.seq AND b.state <> 'settled' ORDER BY b.seq LIMIT 1
@@ -335,3 +336,5 @@ COMMENT ON COLUMN tenure.memberships_current.user_id IS 'The user id, as text.';
 COMMENT ON COLUMN tenure.memberships_current.end_date IS 'The end date, after all bulk extensions.';
 
 COMMENT ON COLUMN tenure.memberships_current.is_active IS 'Whether the end date is later than the beginning of the transaction.';
+
+COMMENT ON COLUMN tenure.memberships_current.metadata IS 'The metadata: texts by name, an empty object if there is none.';

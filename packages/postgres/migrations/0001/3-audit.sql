@@ -21,7 +21,7 @@ CREATE TABLE tenure.audit (
   action     text NOT NULL CHECK (action IN (
                'granted', 'imported', 'extended', 'bulk_extended', 'bulk_lengthened', 'bulk_extended_by',
                'bulk_undone', 'ended',
-               'expiring', 'expired', 'person_erased', 'project_created', 'project_deleted',
+               'updated', 'expiring', 'expired', 'person_erased', 'project_created', 'project_deleted',
                'webhook_created', 'webhook_deleted', 'webhook_enabled', 'webhook_disabled',
                'secret_rotated', 'secret_shown', 'data_shown', 'signing_key_added',
                'key_issued', 'key_opened', 'key_revoked'

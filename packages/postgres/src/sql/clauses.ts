@@ -169,8 +169,8 @@ export const effectiveEndDateSql = (schema: string): string =>
 export const effectiveDateLocked = (schema: string): string =>
   effectiveDate(schema, `${schema}.date_after_bulk_extensions(m.project_number, m.seq, m.end_date)`)
 
-/** An expression for the number of the last change of a membership `m`, or of its last announcement if that is later. */
-export const lastSeq = "greatest(m.seq, m.announced_seq)"
+/** An expression for the number of the last change of a membership `m`, also of one that left its end date. */
+export const lastSeq = "greatest(m.seq, m.dateless_seq)"
 
 /**
  * The common table expressions `ended` and `counted`: they remove the membership of the user `$2` of the
@@ -184,16 +184,26 @@ export const endedRows = (schema: string, condition = ""): string => `
     DELETE FROM ${schema}.memberships m USING project p
     WHERE m.project_number = p.number AND m.user_id = $2 ${condition}
     RETURNING p.number AS project_number, greatest(${lastSeq}, p.seq) + 1 AS seq,
-              ${effectiveDateLocked(schema)} AS from_date
+              ${effectiveDateLocked(schema)} AS from_date, m.metadata
   ),
   counted AS (
     UPDATE ${schema}.projects p SET membership_count = p.membership_count - 1, seq = e.seq
     FROM ended e WHERE p.number = e.project_number
   )`
 
-/** The same as `publishing`, for events of changes with the column `seq`, and with `head` in place of `body`. */
-export const publishChange = (schema: string, source: string): string =>
-  eventAndDeliveries(schema, source, { body: `head || ',"sequence":' || seq || '}}'` })
+/**
+ * The same as `publishing`, for events of changes with the column `seq`, and with `head` in place of `body`, as
+ * `completeEvent` of core makes them.
+ *
+ * @param metadata - for events of one membership: an expression for the JSON of its metadata, which may be NULL
+ */
+export const publishChange = (schema: string, source: string, metadata?: string): string => {
+  const noted =
+    metadata === undefined ? "" : ` || coalesce(',"metadata":' || nullif(${metadata}, '{}'), '')`
+  return eventAndDeliveries(schema, source, {
+    body: `head${noted} || ',"sequence":' || seq || '}}'`,
+  })
+}
 
 /**
  * The common table expression `audited`, which adds an audit row for each row of `source`. That has
@@ -219,6 +229,8 @@ export const auditRowsAs = (
 export interface ChangeRow {
   /** The sequence of the change. */
   readonly seq: Integer
+  /** The JSON of the metadata of the membership, of a change of one. */
+  readonly metadata?: string | null
   readonly deliveries: number
 }
 

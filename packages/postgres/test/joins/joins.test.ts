@@ -314,6 +314,7 @@ describe("the declarations", () => {
         projectNumber: 2n,
         endDate: farEnd,
         isActive: true,
+        metadata: {},
       })
       for (const query of queries) await expectLittle(query, 2)
       expect(queries.length).toBeGreaterThanOrEqual(4)

@@ -50,6 +50,12 @@ const types: Readonly<Record<string, Names>> = {
     prisma: "BigInt",
   },
   boolean: { drizzle: "boolean(NAME)", typescript: "boolean", prisma: "Boolean" },
+  // Only the metadata.
+  jsonb: {
+    drizzle: "jsonb(NAME).$type<Readonly<Record<string, string>>>()",
+    typescript: "Readonly<Record<string, string>>",
+    prisma: "Json",
+  },
   "timestamp with time zone": {
     drizzle: "timestamp(NAME, { withTimezone: true })",
     typescript: "Date",
@@ -82,7 +88,7 @@ export const printDrizzle = ({ columns, comment }: Catalog): Promise<string> => 
     "drizzle.ts",
     `/** Tenure for [Drizzle](https://orm.drizzle.team). Generated from the migrations: \`npm run generate\`. */
 
-import { bigint, boolean, pgSchema, pgView, text, timestamp } from "drizzle-orm/pg-core"
+import { bigint, boolean, jsonb, pgSchema, pgView, text, timestamp } from "drizzle-orm/pg-core"
 
 /** Returns \`membershipsCurrent\` for a schema other than \`tenure\`. */
 export const membershipsCurrentIn = (schema: string) => {

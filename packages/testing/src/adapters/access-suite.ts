@@ -309,6 +309,7 @@ const expectations: { readonly [Of in Operation]: Expectation } = {
     type: "application/x-ndjson",
   },
   "memberships.grant": { least: "operator", body: { end_date: rolesSuiteExtend } },
+  "memberships.update": { least: "operator", body: { metadata: { plan: "gold" } } },
   "memberships.end": { least: "operator" },
   "memberships.list": { least: "client" },
   "memberships.get": { least: "client" },

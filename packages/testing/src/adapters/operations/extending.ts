@@ -279,6 +279,24 @@ const encoded = (letter: string): string => `%${letter.charCodeAt(0).toString(16
 const operatorOf = async ({ tenure }: Fixture): Promise<string> =>
   (await tenure.apiKeys.issue({ projects: ["p1"], role: "operator" })).token
 
+const invalidMetadata = [
+  null,
+  7,
+  "gold",
+  [],
+  ["gold"],
+  { plan: 7 },
+  { plan: "" },
+  { plan: "\u0000" },
+  { plan: "\ud800" },
+  { plan: "x".repeat(256) },
+  { "": "x" },
+  { "9": "x" },
+  { "a b": "x" },
+  { ["n".repeat(41)]: "x" },
+  Object.fromEntries(Array.from({ length: 17 }, (_, n) => [`n${n}`, "x"])),
+]
+
 const grantTests = (serving: Serving): void => {
   it(
     "creates a membership or sets its end date, in either format, which may be over",
@@ -313,7 +331,7 @@ const grantTests = (serving: Serving): void => {
         const put = await fixture.call("PUT", path, { token, body: { end_date: validDate } })
         expectSuccess(put, "PUT", path, { data })
         const get = await fixture.call("GET", path, { token })
-        expectSuccess(get, "GET", path, { data })
+        expectSuccess(get, "GET", path, { data: { ...data, metadata: {} } })
         const extension = await fixture.call("PATCH", `${path}/extend`, {
           token,
           body: { extend: validDate },
@@ -349,6 +367,10 @@ const grantTests = (serving: Serving): void => {
         { extend: validDate },
         ...invalidDates.map((end_date) => ({ end_date })),
         ...["", 7, null].map((reason) => ({ end_date: validDate, reason })),
+        ...[...invalidMetadata, { plan: null }].map((metadata) => ({
+          end_date: validDate,
+          metadata,
+        })),
       ]
       for (const body of bodies) {
         const response = await fixture.call("PUT", absent, { token, body })
@@ -361,6 +383,58 @@ const grantTests = (serving: Serving): void => {
         expect(fieldsOf(error)["message"]).toContain("user_id")
       }
       expect(await fixture.tenure.memberships.list({ projectId: "p1" })).toHaveLength(3)
+    }),
+  )
+}
+
+const updateTests = (serving: Serving): void => {
+  it(
+    "changes texts, removes those that are null, and leaves all others and the end date",
+    serving(async (fixture) => {
+      const token = await operatorOf(fixture)
+      const body = { end_date: validDate, metadata: { plan: "gold", seat: "12A" } }
+      const granted = await fixture.call("PUT", existing, { token, body })
+      expectSuccess(granted, "PUT", existing, {
+        data: { user_id: "1001", end_date: validDate, state: "active" },
+      })
+      const patch = { metadata: { seat: null, order: "117", plan: "silver" }, reason: "moved" }
+      const updated = await fixture.call("PATCH", existing, { token, body: patch })
+      const metadata = { order: "117", plan: "silver" }
+      const data = { user_id: "1001", end_date: validDate, state: "active", metadata }
+      expectSuccess(updated, "PATCH", existing, { data })
+      expectSuccess(await fixture.call("GET", existing, { token }), "GET", existing, { data })
+      const list = await fixture.call("GET", "/v2/projects/p1/memberships?limit=1", { token })
+      expect(list.body).toMatchObject({ data: [data] })
+      const [row] = await fixture.tenure.memberships.history({ projectId: "p1", limit: 1 })
+      expect(row).toMatchObject({ action: "updated", reason: "moved", userId: "1001" })
+    }),
+  )
+
+  it(
+    "fails if the metadata is invalid or too much, or there is no membership, and changes nothing",
+    serving(async (fixture) => {
+      const token = await operatorOf(fixture)
+      const full = Object.fromEntries(Array.from({ length: 16 }, (_, n) => [`n${n}`, "x"]))
+      expect(
+        (await fixture.call("PATCH", existing, { token, body: { metadata: full } })).status,
+      ).toBe(200)
+      const bodies = [
+        {},
+        { metadata: full, end_date: validDate },
+        { metadata: { one: "more" } },
+        ...invalidMetadata.map((metadata) => ({ metadata })),
+      ]
+      for (const body of bodies) {
+        const response = await fixture.call("PATCH", existing, { token, body })
+        expectFailure(response, "PATCH", existing, 422, "VALIDATION_ERROR")
+      }
+      expect(
+        await fixture.tenure.memberships.find({ projectId: "p1", userId: "1001" }),
+      ).toMatchObject({ metadata: full })
+      for (const path of [absent, "/v2/projects/p1/memberships/a%20b"]) {
+        const response = await fixture.call("PATCH", path, { token, body: { metadata: {} } })
+        expectFailure(response, "PATCH", path, 404, "MEMBERSHIP_NOT_FOUND")
+      }
     }),
   )
 }
@@ -460,6 +534,9 @@ const eraseTests = (serving: Serving): void => {
 export const grantingTests = (serving: Serving): void => {
   describe("granting a membership", () => {
     grantTests(serving)
+  })
+  describe("updating a membership", () => {
+    updateTests(serving)
   })
   describe("ending a membership", () => {
     endTests(serving)

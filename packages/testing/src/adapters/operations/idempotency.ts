@@ -52,6 +52,7 @@ const requests: { readonly [Of in Changing]: (fixture: Fixture) => Promise<Prepa
     type: "application/x-ndjson",
   }),
   "memberships.grant": async () => ({ body: { end_date: validDate } }),
+  "memberships.update": async () => ({ body: { metadata: { plan: "gold" } } }),
   "memberships.end": async () => ({}),
   "projects.create": async () => ({}),
   "projects.delete": async () => ({}),

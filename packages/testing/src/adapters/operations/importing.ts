@@ -59,6 +59,22 @@ const importTests = (serving: Serving): void => {
   )
 
   it(
+    "sets metadata, and leaves that of memberships without it",
+    serving(async (fixture) => {
+      const send = await importer(fixture)
+      const member = { user_id: "1001", end_date: validDate }
+      const metadata = { plan: "gold" }
+      expectSuccess(await send(JSON.stringify({ ...member, metadata })), "POST", path, {
+        total: 1,
+        data: null,
+      })
+      expectSuccess(await send(JSON.stringify(member)), "POST", path, { total: 1, data: null })
+      const found = await fixture.tenure.memberships.find({ projectId: "p1", userId: "1001" })
+      expect(found.metadata).toEqual(metadata)
+    }),
+  )
+
+  it(
     "takes ends of lines of either kind, and white space at the end",
     serving(async (fixture) => {
       const send = await importer(fixture)
@@ -88,6 +104,7 @@ const importTests = (serving: Serving): void => {
         line("9".repeat(129)),
         '{"user_id":"7"}',
         `{"__proto__":${line("7")}}`,
+        JSON.stringify({ user_id: "7", end_date: validDate, metadata: { plan: 7 } }),
         JSON.stringify({ user_id: "7", end_date: validDate, reason: "x" }),
         line("1"),
         `{"user_id":"6","user_id":"7","end_date":"${validDate}"}`,

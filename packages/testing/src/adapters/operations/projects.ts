@@ -208,6 +208,7 @@ const membershipTests = (serving: Serving): void => {
         user_id: "1001",
         end_date: initialEndDate,
         state,
+        metadata: {},
       })
       for (const missing of [`${memberships}/9`, `${memberships}/a%20b`]) {
         expectFailure(await call("GET", missing), "GET", missing, 404, "MEMBERSHIP_NOT_FOUND")

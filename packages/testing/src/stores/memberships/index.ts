@@ -8,6 +8,7 @@ import { erasingTests } from "./erasing.ts"
 import { onceTests } from "./idempotency.ts"
 import { importingTests } from "./importing.ts"
 import { lengtheningTests } from "./lengthening.ts"
+import { metadataTests } from "./metadata.ts"
 import { modelTests } from "./model.ts"
 import { countingTests, deletingTests, projectTests } from "./projects.ts"
 import { endingSoonTests, readingTests } from "./reading.ts"
@@ -20,6 +21,7 @@ export const membershipStoreSuite = (on: StoreTests): void => {
   changingTests(on)
   expectingTests(on)
   lengtheningTests(on)
+  metadataTests(on)
   importingTests(on)
   bulkTests(on)
   undoingTests(on)

@@ -55,8 +55,8 @@ const listTests = ({ describe, test }: StoreTests): void => {
         const page = (after: UserId | undefined) => store.list(p1, { after, limit: 2 })
         const first = yield* page(undefined)
         expect(first).toEqual([
-          { projectId: p1, userId: u1, endDate: in2027 },
-          { projectId: p1, userId: u2, endDate: in2029 },
+          { projectId: p1, userId: u1, endDate: in2027, metadata: {} },
+          { projectId: p1, userId: u2, endDate: in2029, metadata: {} },
         ])
         const second = yield* page(u2)
         expect(second.map(({ userId }) => userId)).toEqual(["9"])
@@ -588,7 +588,7 @@ export const endingSoonTests = ({ advance, describe, property, test }: StoreTest
           [p1, u1],
         ])
         const { endDate } = yield* store.find(p1, u1)
-        expect(all.memberships[1]).toEqual({ projectId: p1, userId: u1, endDate })
+        expect(all.memberships[1]).toMatchObject({ projectId: p1, userId: u1, endDate })
         const usersBefore = (until: EndDate) =>
           Effect.map(pagesOf(store, { before: until, limit: 1 }), (listed) =>
             listed.map(({ userId }) => userId),

@@ -1,0 +1,85 @@
+/** Metadata of a membership: a few short texts by name, such as its plan. */
+
+import * as Data from "effect/Data"
+import * as Predicate from "effect/Predicate"
+import * as Setting from "../base/setting.ts"
+
+/** Texts by name, such as `{ plan: "gold", seat: "12A" }`. Empty if there is none. */
+export type Metadata = Readonly<Record<string, string>>
+
+/** A change of metadata: new texts by name, and `null` for what is removed. Other names stay. */
+export type MetadataPatch = Readonly<Record<string, string | null>>
+
+/** The membership has other metadata than expected, or does not exist any more. */
+export class MetadataConflict extends Data.TaggedError("MetadataConflict") {}
+
+/** The maximum number of names. */
+export const maxMetadata = 16
+
+/** The pattern for names. They begin with a letter, so that none is `__proto__` or sorted as a number. */
+export const metadataNamePattern = /^[A-Za-z][A-Za-z0-9_.-]{0,39}$/
+
+/** The pattern for texts. PostgreSQL cannot store NUL, and a lone surrogate has no UTF-8 encoding. */
+export const metadataValuePattern = /^[^\0\p{Cs}]{1,255}$/u
+
+/** The metadata of a membership without any. */
+export const noMetadata: Metadata = Object.freeze({})
+
+const isName = (name: string): boolean => metadataNamePattern.test(name)
+
+const isText = (value: unknown): value is string =>
+  typeof value === "string" && metadataValuePattern.test(value)
+
+/** Returns an object with its names in one order, so that equal metadata has equal JSON. */
+const sorted = <A>(entries: ReadonlyArray<readonly [name: string, value: A]>) =>
+  Object.fromEntries(entries.toSorted(([one], [other]) => (one < other ? -1 : 1)))
+
+const parseWith =
+  <A>(isValue: (value: unknown) => value is A) =>
+  (given: unknown): Readonly<Record<string, A>> | undefined => {
+    if (!Predicate.isObject(given)) return undefined
+    const entries = Object.entries(given).slice(0, maxMetadata + 1)
+    const valid = entries.flatMap(([name, value]) =>
+      isName(name) && isValue(value) ? [[name, value] as const] : [],
+    )
+    const isValid = valid.length === entries.length && valid.length <= maxMetadata
+    return isValid ? sorted(valid) : undefined
+  }
+
+const names = `at most ${maxMetadata} texts of 1 to 255 characters by name, and names of 1 to 40 letters, digits and _.-, a letter first`
+
+/** Describes valid metadata, for error messages. */
+export const metadataFormat = `an object of ${names}`
+
+// What is invalid may name a person.
+const other = () => "another value"
+
+/** An argument or a field with metadata. */
+export const metadataSetting = Setting.custom<Metadata>(metadataFormat, parseWith(isText), other)
+
+/** An argument or a field with a change of metadata. */
+export const metadataPatchSetting = Setting.custom<MetadataPatch>(
+  `${metadataFormat}; null removes one`,
+  parseWith((value) => value === null || isText(value)),
+  other,
+)
+
+/** Changes metadata. Returns `undefined` if it would have too many names. */
+export const applyMetadataPatch = (
+  metadata: Metadata,
+  patch: MetadataPatch,
+): Metadata | undefined => {
+  const kept = Object.entries(metadata).filter(([name]) => !Object.hasOwn(patch, name))
+  const set = Object.entries(patch).flatMap(([name, value]) =>
+    value === null ? [] : [[name, value] as const],
+  )
+  const entries = [...kept, ...set]
+  return entries.length > maxMetadata ? undefined : sorted(entries)
+}
+
+/** Returns metadata as JSON. Equal metadata has equal JSON. */
+export const metadataJson = (metadata: Metadata): string => JSON.stringify(metadata)
+
+/** Returns metadata from its JSON. */
+export const metadataFromJson = (json: string): Metadata =>
+  json === "{}" ? noMetadata : (parseWith(isText)(JSON.parse(json)) ?? noMetadata)
