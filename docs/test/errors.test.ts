@@ -3,6 +3,7 @@
 import { readFileSync } from "node:fs"
 import { expect, it } from "vitest"
 import { root } from "./examples.ts"
+import { modules, textOf } from "./modules.ts"
 
 const services = [
   "memberships/memberships",
@@ -41,4 +42,14 @@ it("every service has methods with errors", () => {
 
 it.each(methods)("%s", (_name, comment, errors) => {
   expect(errors.filter((one) => !comment.includes(`\`${one}\``))).toEqual([])
+})
+
+// In a sentence: names of services and modules stand alone.
+const ownPackage = /["'`][^"'`\n]* @tenure\/[^"'`\n]*["'`]/
+
+it("messages name what users install, and not the packages that it consists of", () => {
+  const lines = modules.flatMap((path) => textOf(path).split("\n"))
+  const code = lines.filter((line) => !/^ *(\*|\/\*|\/\/)/.test(line))
+  expect(code.length).toBeGreaterThan(10_000)
+  expect(code.filter((line) => ownPackage.test(line))).toEqual([])
 })

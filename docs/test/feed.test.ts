@@ -135,7 +135,7 @@ describe("a consumer", () => {
       ),
       { numRuns: 20 },
     )
-    expect(failures).toBeGreaterThan(20)
+    expect(failures).toBeGreaterThan(2)
   })
 
   it("does not process events that another has processed", async () => {

@@ -30,15 +30,18 @@ export {
   type AuditAction,
   type AuditRow,
   type Membership,
+  type MembershipEnd,
   type ProjectSummary,
   type Member,
 } from "./memberships/membership.ts"
+export type { Metadata, MetadataPatch } from "./memberships/metadata.ts"
 export type { EndingPage } from "./memberships/store.ts"
 export type { PromisedServices, Promises } from "./promises.ts"
 export { prometheusContentType } from "./telemetry/instruments.ts"
 export {
   createTenure,
   type CreateTenureOptions,
+  type Store,
   type Tenure,
   type TenureOptions,
   type WebhookOptions,

@@ -6,6 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
+import * as Predicate from "effect/Predicate"
 import { StoreUnavailable, closing } from "./base/errors.ts"
 import { type Connection, Transactions, TransactionsUnsupported } from "./base/transactions.ts"
 import { type FeedPromises, makeFeedPromises } from "./events/feed-promises.ts"
@@ -150,19 +151,76 @@ export interface Promises extends Mountable, Connectable, PromisedServices {
   readonly metrics: () => Promise<string>
 }
 
+/** Where a method was called: what people look for in the stack of an error that its promise rejects with. */
+
+/** A method of the host's. */
+type Callable = (...args: never) => unknown
+
+/** Takes note of the frames below a function. V8 formats them only if somebody asks. */
+interface Capturing {
+  readonly captureStackTrace: (target: object, above: Callable) => void
+}
+
+const isCapturing = (given: object): given is Capturing =>
+  "captureStackTrace" in given && Predicate.isFunction(given.captureStackTrace)
+
+/** The frames of a call, and perhaps a line before them. */
+interface CallSite {
+  readonly stack?: unknown
+}
+
+/** Returns where a method was called, which is running. Elsewhere than in V8, nothing may be known. */
+export const callSiteOf = (method: Callable): CallSite => {
+  const site = {}
+  const engine: object = Error
+  if (isCapturing(engine)) engine.captureStackTrace(site, method)
+  return site
+}
+
+const firstFrame = "\n    at "
+
+/**
+ * Has the stack of an error of the domain begin where the method was called, in place of where the library noticed it.
+ * Other errors are bugs, and stay as they are.
+ */
+export const atCallSite = (error: unknown, { stack: frames }: CallSite): unknown => {
+  if (!(error instanceof Error) || !Predicate.hasProperty(error, "_tag")) return error
+  if (typeof frames !== "string" || typeof error.stack !== "string") return error
+  const start = frames.indexOf(firstFrame)
+  const end = error.stack.indexOf(firstFrame)
+  if (start === -1 || Object.isFrozen(error)) return error
+  const head = end === -1 ? error.stack : error.stack.slice(0, end)
+  Object.defineProperty(error, "stack", {
+    value: head + frames.slice(start),
+    configurable: true,
+    writable: true,
+  })
+  return error
+}
+
 const failClosed = () => Effect.fail(new StoreUnavailable({ cause: closing }))
 
-/** Runs an effect as a promise. It rejects with the effect's error. */
+/**
+ * Runs an effect as a promise. It rejects with the effect's error, whose stack begins where the method was called.
+ *
+ * @param method - the method of the host's that is running
+ */
 const run = <A, E>(
   start: StartCall,
   effect: Effect.Effect<A, E>,
+  method: Callable,
   closed: () => Effect.Effect<A, E | StoreUnavailable> = failClosed,
 ): Promise<A> =>
   new Promise((resolve, reject) => {
+    let isDone = false
+    let site: CallSite | undefined
     start(effect, closed, (exit) => {
+      isDone = true
       if (Exit.isSuccess(exit)) resolve(exit.value)
-      else reject(Cause.squash(exit.cause))
+      else reject(atCallSite(Cause.squash(exit.cause), site ?? callSiteOf(method)))
     })
+    // Later, the caller is not on the stack any more.
+    if (!isDone) site = callSiteOf(method)
   })
 
 // The request's fiber was interrupted, so nobody has answered it.
@@ -173,18 +231,19 @@ const responseOf: (exit: Exit.Exit<ApiResponse, unknown>) => ApiResponse = Exit.
   onFailure: () => defective,
 })
 
-type Run = <A, E>(effect: Effect.Effect<A, E>) => Promise<A>
+/** Runs the effect of a method. */
+type RunCall = <A, E>(effect: Effect.Effect<A, E>, method: Callable) => Promise<A>
 
 type Method = (...args: ReadonlyArray<never>) => Effect.Effect<unknown, unknown>
 
 /** Converts a service's methods to run their effects. */
-function promised<Service extends object>(by: Run, service: Service): Promised<Service>
-function promised(by: Run, service: Readonly<Record<string, Method>>): object {
+function promised<Service extends object>(by: RunCall, service: Service): Promised<Service>
+function promised(by: RunCall, service: Readonly<Record<string, Method>>): object {
   return Object.fromEntries(
-    Object.entries(service).map(([name, method]) => [
-      name,
-      (...args: ReadonlyArray<never>) => by(method(...args)),
-    ]),
+    Object.entries(service).map(([name, method]) => {
+      const called = (...args: ReadonlyArray<never>) => by(method(...args), called)
+      return [name, called]
+    }),
   )
 }
 
@@ -225,41 +284,48 @@ export const makePromises = Effect.fnUntraced(function* (
       () => refuse(request),
       (exit) => deliver(responseOf(exit)),
     )
-  const servicesBy = (by: Run): PromisedServices => ({
+  const servicesBy = (by: RunCall): PromisedServices => ({
     memberships: promised(by, memberships),
     webhooks: promised(by, webhooks),
     apiKeys: promised(by, apiKeys),
     events: promised(by, events),
   })
-  const services = servicesBy((effect) => run(start, effect))
+  const runCall: RunCall = (effect, method) => run(start, effect, method)
+  const services = servicesBy(runCall)
+  const connected: Promises["connect"] = (request) =>
+    run(start, connect(request), connected, () =>
+      Effect.map(refuse(request), (response) => ({ response, session: undefined })),
+    )
+  const isReady = () => run(start, readiness.isReady, isReady, () => Effect.succeed(false))
+  const flush: Promises["flush"] = (given) => runCall(dispatcher.flush(given), flush)
+  const reportStatus = () => runCall(status.report, reportStatus)
+  const reportActivity = () => runCall(activity.report, reportActivity)
+  const reportMetrics = () => runCall(metrics.text, reportMetrics)
   return {
     ...services,
     events: {
       ...services.events,
-      ...makeFeedPromises(feed, (effect) => run(start, effect)),
+      ...makeFeedPromises(feed, runCall),
     },
     within: (connection) => {
       if (Option.isNone(host)) throw new TransactionsUnsupported()
       const join = host.value.within(connection)
-      return servicesBy((effect) => run(start, join(effect)))
+      return servicesBy((effect, method) => runCall(join(effect), method))
     },
     answer,
     handle: (request) => new Promise((resolve) => answer(request, resolve)),
-    connect: (request) =>
-      run(start, connect(request), () =>
-        Effect.map(refuse(request), (response) => ({ response, session: undefined })),
-      ),
+    connect: connected,
     connectsAt,
     owns,
     basePath,
     patterns,
     bodyLimit,
     maxRefusals,
-    isReady: () => run(start, readiness.isReady, () => Effect.succeed(false)),
-    flush: (given) => run(start, dispatcher.flush(given)),
-    status: () => run(start, status.report),
-    activity: () => run(start, activity.report),
-    metrics: () => run(start, metrics.text),
+    isReady,
+    flush,
+    status: reportStatus,
+    activity: reportActivity,
+    metrics: reportMetrics,
   }
 })
 

@@ -142,7 +142,7 @@ export {
   type UndoTarget,
 } from "./memberships/store.ts"
 export { ProjectDirectory } from "./shards/shard-map.ts"
-export type { StorePorts } from "./tenure.ts"
+export type { Store, StorePorts } from "./tenure.ts"
 export {
   clampConcurrency,
   concurrencyAfterFailure,

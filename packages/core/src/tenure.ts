@@ -51,7 +51,14 @@ import {
 } from "./memberships/memberships.ts"
 import type { MembershipStore } from "./memberships/store.ts"
 import { makeDocsOperations } from "./openapi/operations.ts"
-import { type CalledServices, type Promises, makeCallTracker, makePromises } from "./promises.ts"
+import {
+  atCallSite,
+  callSiteOf,
+  type CalledServices,
+  type Promises,
+  makeCallTracker,
+  makePromises,
+} from "./promises.ts"
 import { type HostLogger, hostLoggerLayer, hostLoggerOption } from "./telemetry/host-logger.ts"
 import {
   type HostTracer,
@@ -116,7 +123,7 @@ const webhookOptions = Setting.object({
 type Transport = Layer.Layer<WebhookTransport, never, AddressPolicy>
 
 const transport = Setting.guarded<Transport>(
-  "a layer of a transport, such as nodeTransport of @tenure/node-http",
+  "a layer of a transport, such as nodeTransport of tenure/node",
   Layer.isLayer,
 )
 
@@ -291,6 +298,9 @@ export interface Tenure extends Promises {
   readonly close: () => Promise<void>
 }
 
+/** Where Tenure keeps everything: pass it to `createTenure` as `stores`. An app of Effect provides it as a layer. */
+export interface Store<Failure = InvalidInput> extends Layer.Layer<StorePorts, Failure> {}
+
 /**
  * A store of all ports, or an array of stores. The first store of the array provides all ports. Each
  * later one replaces the ports that it provides, and may use the services of those before it.
@@ -337,7 +347,7 @@ export interface CreateTenureOptions<Provided = never> extends TenureOptions {
 /** The options of `make`. */
 export const createTenureOptions = Setting.object({
   stores: Setting.custom<StoreLayers, Layer.Layer<StorePorts, unknown>>(
-    "a store, such as memory() of @tenure/memory, or an array of stores",
+    "a store, such as memory() of tenure/memory, or an array of stores",
     (given) => (areStores(given) ? combine(given) : undefined),
   ),
   /**
@@ -369,8 +379,13 @@ export const createTenureOptions = Setting.object({
  */
 export const createTenure = <Provided = never>(
   given: CreateTenureOptions<Provided>,
-): Promise<Tenure> =>
-  startTenure(given, Context.make(Clock.Clock, Effect.runSync(currentMonotonicClock)))
+): Promise<Tenure> => {
+  const site = callSiteOf(createTenure)
+  const clock = Context.make(Clock.Clock, Effect.runSync(currentMonotonicClock))
+  return startTenure(given, clock).catch((error: unknown) => {
+    throw atCallSite(error, site)
+  })
+}
 
 /**
  * Starts Tenure as `createTenure` does.

@@ -528,7 +528,7 @@ describe("within", () => {
 
   it("throws if the stores cannot work in transactions of the host", async () => {
     const made = await createTenure({ stores: memory() })
-    expect(() => made.within(connection)).toThrow("postgres() of @tenure/postgres can")
+    expect(() => made.within(connection)).toThrow("postgres() of tenure/postgres can")
     await made.close()
   })
 

@@ -2,7 +2,7 @@
 
 import * as PgClient from "@effect/sql-pg/PgClient"
 import { Setting } from "@tenure/core/internal"
-import type { InvalidInput, StorePorts } from "@tenure/core/store"
+import type { InvalidInput, Store } from "@tenure/core/store"
 import {
   type DatabaseUnusable,
   InProcess,
@@ -137,7 +137,7 @@ type Failure = InvalidInput | FolderUnusable | DatabaseUnusable | SchemaMismatch
  * const tenure = await createTenure({ stores: embedded({ path: "./data" }) })
  * ```
  */
-export const embedded = (given: EmbeddedOptions): Layer.Layer<StorePorts, Failure> =>
+export const embedded = (given: EmbeddedOptions): Store<Failure> =>
   Layer.unwrap(
     Effect.gen(function* () {
       const { durable, path, ...settings } = yield* Setting.decode(embeddedOptions, given)

@@ -7,12 +7,11 @@ import { Setting } from "@tenure/core/internal"
 import {
   ApiKeyStore,
   FeedStore,
-  type InvalidInput,
   MembershipStore,
   Outbox,
   ProjectDirectory,
   RateLimitStore,
-  type StorePorts,
+  type Store,
   TicketStore,
   WebhookStore,
   makeInProcessRateLimits,
@@ -62,7 +61,7 @@ export interface MemoryOptions extends Setting.InputOf<typeof memoryOptions> {}
  * const tenure = await createTenure({ stores: memory() })
  * ```
  */
-export const memory = (given: MemoryOptions = {}): Layer.Layer<StorePorts, InvalidInput> =>
+export const memory = (given: MemoryOptions = {}): Store =>
   Layer.effectContext(
     Effect.gen(function* () {
       const settings = yield* Setting.decode(memoryOptions, given)

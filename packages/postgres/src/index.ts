@@ -16,6 +16,7 @@ import {
   Outbox,
   ProjectDirectory,
   RateLimitStore,
+  type Store,
   type StorePorts,
   TicketStore,
   Transactions,
@@ -282,9 +283,9 @@ const onShards = (given: ReadonlyArray<ShardOptions>) =>
   )
 
 /**
- * Makes all stores, with their own connections to the database. Fails in the same way as `layer`. Its
- * type is that of `memory()`, but it provides `Database` and `Transactions` too:
- * `Effect.serviceOption(Database)` finds it.
+ * Keeps everything in a PostgreSQL database, with connections of its own. `createTenure` rejects with `DatabaseUnusable`
+ * if the database cannot be used, with `SchemaMismatch` if the version of the tables is not supported, and with
+ * `InvalidInput` if an option is invalid.
  *
  * Given an array, spreads projects over several databases, as `Shards` describes: each entry names a
  * database and its projects, and the first also has API keys, tickets and limits. Then there is no
@@ -312,9 +313,7 @@ const onShards = (given: ReadonlyArray<ShardOptions>) =>
  * })
  * ```
  */
-export const postgres = (
-  given: ConnectionOptions | ReadonlyArray<ShardOptions>,
-): Layer.Layer<StorePorts, Failure> =>
+export const postgres = (given: ConnectionOptions | ReadonlyArray<ShardOptions>): Store<Failure> =>
   areSeveral(given)
     ? onShards(given)
     : Layer.unwrap(

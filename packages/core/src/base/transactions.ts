@@ -47,7 +47,7 @@ export class NoTransaction extends Data.TaggedError("NoTransaction") {
 /** The stores cannot work in transactions of the host. */
 export class TransactionsUnsupported extends Data.TaggedError("TransactionsUnsupported") {
   override get message(): string {
-    return "The stores cannot work in transactions of the host. postgres() of @tenure/postgres can, with one database."
+    return "The stores cannot work in transactions of the host. postgres() of tenure/postgres can, with one database."
   }
 }
 

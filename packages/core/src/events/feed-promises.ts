@@ -16,10 +16,7 @@ import { type Feed, type FeedFailure, type FeedPageQuery, type FeedQuery, aborte
  *
  * @typeParam Transaction - a transaction from the host's library, inferred from the parameter of `load`
  */
-export interface Consumer<Transaction> extends Pick<
-  FeedPageQuery,
-  "projectId" | "types" | "limit"
-> {
+interface Consumer<Transaction> extends Pick<FeedPageQuery, "projectId" | "types" | "limit"> {
   /** Runs work in a transaction, commits it, and returns the work's result. */
   readonly transaction: (work: (transaction: Transaction) => Promise<string>) => PromiseLike<string>
   /**
@@ -176,25 +173,31 @@ const pagesOf = (next: () => Promise<Option.Option<FeedPage>>): AsyncIterable<Fe
 /**
  * Makes the methods.
  *
- * @param run - runs an effect as a promise
+ * @param run - runs the effect of a method as a promise
  */
 export const makeFeedPromises = (
   feed: Feed["Service"],
-  run: <A, E>(effect: Effect.Effect<A, E>) => Promise<A>,
-): FeedPromises => ({
-  read: (query) => run(feed.read(query)),
+  run: <A, E>(effect: Effect.Effect<A, E>, method: (...args: never) => unknown) => Promise<A>,
+): FeedPromises => {
+  const methods: FeedPromises = {
+    read: (query) => run(feed.read(query), methods.read),
 
-  consume: ({ signal, ...consumer }) =>
-    run(consume(feed, consumer, Effect.raceFirst(aborted(signal), feed.closing))),
+    consume: ({ signal, ...consumer }) =>
+      run(
+        consume(feed, consumer, Effect.raceFirst(aborted(signal), feed.closing)),
+        methods.consume,
+      ),
 
-  async *stream({ signal, ...query }) {
-    const scope = Scope.makeUnsafe()
-    try {
-      const { next } = await run(Scope.provide(feed.follow(query), scope))
-      const step = Effect.raceFirst(next, Effect.as(aborted(signal), Option.none<FeedPage>()))
-      for await (const { events } of pagesOf(() => run(step))) yield* events
-    } finally {
-      await Effect.runPromise(Scope.close(scope, Exit.void))
-    }
-  },
-})
+    async *stream({ signal, ...query }) {
+      const scope = Scope.makeUnsafe()
+      try {
+        const { next } = await run(Scope.provide(feed.follow(query), scope), methods.stream)
+        const step = Effect.raceFirst(next, Effect.as(aborted(signal), Option.none<FeedPage>()))
+        for await (const { events } of pagesOf(() => run(step, methods.stream))) yield* events
+      } finally {
+        await Effect.runPromise(Scope.close(scope, Exit.void))
+      }
+    },
+  }
+  return methods
+}

@@ -40,13 +40,15 @@ import {
   readMode,
   unrepeatable,
 } from "./extensions.ts"
+import type { InProject } from "./membership.ts"
 import type { BulkExtended, Change } from "./store.ts"
 
 /** How all memberships of a project are extended. */
-export type ExtendingAll = Trying & { readonly projectId: string } & (ToDate | ByDuration)
+export type ExtendingAll = Trying & InProject & (ToDate | ByDuration)
 
 /** Which bulk extension is undone, and how. */
 export interface UndoingBulkExtension extends Trying {
+  /** The id of the project. */
   readonly projectId: string
   /** The id of the bulk extension: that of its event. */
   readonly id: string
@@ -54,6 +56,7 @@ export interface UndoingBulkExtension extends Trying {
 
 /** Which bulk extensions are listed. */
 export interface BulkExtensionsPage {
+  /** The id of the project. */
   readonly projectId: string
   /** The `id` of a bulk extension: lists only older ones. */
   readonly after?: string | undefined

@@ -4,7 +4,6 @@ import type { Branded } from "effect/Brand"
 import * as Data from "effect/Data"
 import * as Result from "effect/Result"
 import {
-  type InstantInput,
   Millis,
   instantFormat,
   isInstant,
@@ -21,7 +20,7 @@ export type EndDate = Branded<number, "@tenure/core/EndDate">
  * An end date as hosts pass it in process: a `Date`, text in the form `YYYY-MM-DDTHH:mm:ss.sssZ`, or
  * milliseconds since the epoch, in the years 0000 to 9999.
  */
-export type EndDateInput = InstantInput
+export type EndDateInput = Date | string | number
 
 /** Brands whole milliseconds in the years 0000 to 9999. Throws a `TypeError` on any other number. */
 export const EndDate = brandedWhere<number, EndDate>(

@@ -142,7 +142,9 @@ type DurationStart = (typeof durationStarts)[number]
 export interface ToDate {
   /** The new end date, in the future. */
   readonly endDate: EndDateInput
+  /** Whether a later end date is set, too (`"set"`), or left as it is (`"neverShorten"`). */
   readonly mode?: BulkMode | undefined
+  /** Not with a date. */
   readonly by?: undefined
 }
 
@@ -153,16 +155,26 @@ export interface ByDuration {
    * idempotency key, or the expected end date of one membership: a repetition would extend it twice.
    */
   readonly by: string
+  /** Not with a duration. */
   readonly endDate?: undefined
+  /** Not with a duration. */
   readonly mode?: undefined
 }
 
+/** The date that a membership has to have. */
+interface Expecting {
+  /** If given, only a membership that has this end date is changed. */
+  readonly expectedEndDate?: EndDateInput | undefined
+}
+
+/** Where a duration begins. */
+interface FromStart {
+  /** From when the duration counts: `"end"`, `"now"`, or the `"later"` of both. Default: `"later"`. */
+  readonly from?: DurationStart | undefined
+}
+
 /** How a membership is extended. */
-export type ExtendingMember = Member &
-  Trying & { readonly expectedEndDate?: EndDateInput | undefined } & (
-    | ToDate
-    | (ByDuration & { readonly from?: DurationStart | undefined })
-  )
+export type ExtendingMember = Member & Trying & Expecting & (ToDate | (ByDuration & FromStart))
 
 const bulkMode = Setting.optional(Setting.oneOf(bulkModes))
 

@@ -61,6 +61,12 @@ export const userIdRuleOption = Setting.custom<(typeof userIdRules)[number] | Re
   ruleOf,
 )
 
+/** Something of a project. */
+export interface InProject {
+  /** The id of the project. */
+  readonly projectId: string
+}
+
 /** A user of a project. */
 export interface Member {
   /** 1 to 255 characters, no control characters. */
@@ -71,8 +77,11 @@ export interface Member {
 
 /** A user's membership in a project, and when it ends. */
 export interface MembershipEnd {
+  /** The project's id. */
   readonly projectId: ProjectId
+  /** The host's own id of the user. */
   readonly userId: UserId
+  /** When it ends, or has ended, in milliseconds since the epoch. */
   readonly endDate: EndDate
 }
 
@@ -94,6 +103,7 @@ export const stateAt = ({ endDate }: Pick<Membership, "endDate">, at: number): M
 
 /** A membership, and whether it had expired when it was read. */
 export interface CurrentMembership extends Membership {
+  /** `"expired"` if its end date was over. */
   readonly state: MembershipState
 }
 
@@ -266,9 +276,11 @@ export interface AuditRow {
   readonly projectId: ProjectId | undefined
   /** `undefined` for a bulk extension, for other objects, and after an erasure. */
   readonly userId: UserId | undefined
+  /** What was done, such as `"extended"`. */
   readonly action: AuditAction
   /** The id of a webhook, event, API key, project or bulk extension; `undefined` for one membership. */
   readonly subject: string | undefined
+  /** Who asked for it, and in which request. */
   readonly origin: Origin
   /** The origin's API key name; `undefined` without a name or without an API key. */
   readonly keyName: string | undefined
@@ -425,6 +437,7 @@ export const eraseUser = (event: Event, userId: UserId): Event => {
 export interface ImportRow {
   /** The host's own id: 1 to 128 letters, digits and `._:@+-`, such as `user_2ab` or `ada@example.com`. */
   readonly userId: string
+  /** When it is to end, or has ended. */
   readonly endDate: EndDateInput
   /** Up to 16 texts by name, which replace those of the membership. By default, these stay. */
   readonly metadata?: Metadata | undefined

@@ -52,6 +52,7 @@ import {
   type CurrentMembership,
   type EndDateConflict,
   type ImportRow,
+  type InProject,
   type Member,
   type MembershipEnd,
   type MembershipNotFound,
@@ -296,6 +297,29 @@ export interface MembershipsOptions extends Setting.InputOf<typeof membershipsOp
 /** The options as the library uses them. */
 export interface MembershipsSettings extends Setting.OutputOf<typeof membershipsOptions> {}
 
+/** A membership to create or to set. */
+export interface Granting extends Member, Changing {
+  /** When it is to end, or has ended. */
+  readonly endDate: EndDateInput
+  /**
+   * Up to 16 texts of 1 to 255 characters by name, such as `{ plan: "gold" }`. They replace those of the membership; by
+   * default, these stay.
+   */
+  readonly metadata?: Metadata | undefined
+}
+
+/** Memberships of a project to create or to set. */
+export interface Importing extends InProject, Changing {
+  /** Up to 10,000 memberships of different users. */
+  readonly memberships: ReadonlyArray<ImportRow>
+}
+
+/** A change of metadata. */
+export interface Updating extends Member, Changing {
+  /** New texts by name, and `null` for what is removed; other names stay. */
+  readonly metadata: MetadataPatch
+}
+
 type Failure = InvalidInput | StoreUnavailable
 
 type ChangeFailure = Failure | IdempotencyConflict
@@ -368,16 +392,9 @@ export class Memberships extends Context.Service<
     /**
      * Creates a membership, or sets the end date of an existing one. The end date may be in the past.
      * Fails with `InvalidEndDate` or `ProjectNotFound`.
-     *
-     * @param membership.metadata - up to 16 texts of 1 to 255 characters by name, such as `{ plan: "gold" }`, which
-     *   replace those of the membership; by default, these stay
      */
     readonly grant: (
-      membership: Member &
-        Changing & {
-          readonly endDate: EndDateInput
-          readonly metadata?: Metadata | undefined
-        },
+      membership: Granting,
       origin?: OriginInput,
     ) => Effect.Effect<MembershipEnd, ChangeFailure | InvalidEndDate | ProjectNotFound>
 
@@ -387,10 +404,7 @@ export class Memberships extends Context.Service<
      * Fails with `ProjectNotFound`.
      */
     readonly import: (
-      project: Changing & {
-        readonly projectId: string
-        readonly memberships: ReadonlyArray<ImportRow>
-      },
+      project: Importing,
       origin?: OriginInput,
     ) => Effect.Effect<void, ChangeFailure | ProjectNotFound>
 
@@ -451,11 +465,9 @@ export class Memberships extends Context.Service<
 
     /**
      * Changes the metadata of a membership, and returns the membership. Fails with `MembershipNotFound`.
-     *
-     * @param change.metadata - new texts by name, and `null` for what is removed; other names stay
      */
     readonly update: (
-      change: Member & Changing & { readonly metadata: MetadataPatch },
+      change: Updating,
       origin?: OriginInput,
     ) => Effect.Effect<CurrentMembership, ChangeFailure | MembershipNotFound>
 

@@ -33,6 +33,7 @@ export interface ProjectsPage {
 
 /** Which memberships are listed. */
 export interface MembershipsPage {
+  /** The id of the project. */
   readonly projectId: string
   /** Lists only the memberships of these users, at most 1,000, and finds them by their keys. */
   readonly userIds?: ReadonlyArray<string> | undefined
@@ -46,6 +47,7 @@ export interface MembershipsPage {
 
 /** Which memberships that end soon are listed. */
 export interface EndingQuery {
+  /** The id of the project. */
   readonly projectId: string
   /** Lists memberships that end before this instant. */
   readonly before: EndDateInput

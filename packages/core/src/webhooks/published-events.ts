@@ -48,6 +48,7 @@ export interface EventsSettings extends Setting.OutputOf<typeof eventsOptions> {
 
 /** An event to publish. */
 export interface EventInput {
+  /** The id of the project. */
   readonly projectId: string
   /** `payment.completed`, or any other type that Tenure does not publish itself. */
   readonly type: string

@@ -19,9 +19,13 @@ export const WebhookId = brandedWhere<string, WebhookId>(
 
 /** A webhook with secrets in type `S` and signing keys in type `K`. */
 interface WebhookWith<S extends string, K extends string> {
+  /** The id of the webhook. */
   readonly id: WebhookId
+  /** The id of its project. */
   readonly projectId: ProjectId
+  /** Where notifications are sent. */
   readonly url: string
+  /** What receivers verify notifications with. */
   readonly secret: S
   /** The secret before the last rotation. It also signs until this instant. */
   readonly previous: { readonly secret: S; readonly until: number } | undefined

@@ -408,6 +408,7 @@ export interface RepeatableIds extends WebhookIds {
 
 /** A webhook to register. */
 export interface NewWebhook {
+  /** The id of the project. */
   readonly projectId: string
   /** An absolute `http:` or `https:` URL. */
   readonly url: string
