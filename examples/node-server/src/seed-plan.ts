@@ -7,9 +7,18 @@ import * as Schema from "effect/Schema"
 import { reasonsOf } from "./reasons.ts"
 import { StartError } from "./start-error.ts"
 
-const KeyWithRole = Schema.Struct({ token: Schema.String, role: Schema.Literals(roles) })
+const KeyWithRole = Schema.Struct({
+  token: Schema.String,
+  role: Schema.Literals(roles),
+  /** What the history calls it. */
+  name: Schema.optionalKey(Schema.String),
+})
 
-const Member = Schema.Struct({ user_id: Schema.String, end_date: Schema.String })
+const Member = Schema.Struct({
+  user_id: Schema.String,
+  end_date: Schema.String,
+  metadata: Schema.optionalKey(Schema.Record(Schema.String, Schema.String)),
+})
 
 const Project = Schema.Struct({
   id: Schema.String,
@@ -29,13 +38,21 @@ export const Seed = Schema.fromJsonString(
 /** Some memberships of a project. */
 export interface Part {
   readonly projectId: string
-  readonly memberships: ReadonlyArray<{ readonly userId: string; readonly endDate: number }>
+  readonly memberships: ReadonlyArray<NewMember>
+}
+
+/** A membership as an import takes it. */
+interface NewMember {
+  readonly userId: string
+  readonly endDate: number
+  readonly metadata: Readonly<Record<string, string>> | undefined
 }
 
 /** An API key, with all that the file lets it open. */
 export interface Key {
   readonly token: string
   readonly role: Role
+  readonly name: string | undefined
   readonly projects: ReadonlySet<string> | "all"
   /** Where the file names it first. */
   readonly path: Path
@@ -64,9 +81,9 @@ const invalid = (field: string, expected: string): InvalidInput =>
 const repeatedUser = new StartError({ message: "user_id: the user has an entry before" })
 
 /** Throws what is wrong with a membership. Returns it as an import takes it. */
-const readMember = ({ end_date, user_id }: typeof Member.Type): Part["memberships"][number] => {
+const readMember = ({ end_date, metadata, user_id }: typeof Member.Type): NewMember => {
   if (!UserId.is(user_id)) throw invalid("userId", UserId.expected)
-  return { userId: user_id, endDate: Result.getOrThrow(readEndDate(end_date)) }
+  return { userId: user_id, endDate: Result.getOrThrow(readEndDate(end_date)), metadata }
 }
 
 const naming = <A>(path: Path, read: () => A): A => {
@@ -81,7 +98,7 @@ const naming = <A>(path: Path, read: () => A): A => {
 const readProject = (
   { id, memberships = [] }: typeof Project.Type,
   path: Path,
-  known: Map<string, number>,
+  known: Map<string, NewMember>,
 ): void => {
   const seen = new Set<string>()
   naming(path, () => {
@@ -89,10 +106,11 @@ const readProject = (
   })
   for (const [index, given] of memberships.entries()) {
     naming([...path, "memberships", index], () => {
-      const { endDate, userId } = readMember(given)
+      const member = readMember(given)
+      const { userId } = member
       if (seen.has(userId)) throw repeatedUser
       seen.add(userId)
-      if (!known.has(userId)) known.set(userId, endDate)
+      if (!known.has(userId)) known.set(userId, member)
     })
   }
 }
@@ -104,8 +122,10 @@ const readKey = (
   keys: Map<string, Key>,
 ): void =>
   naming(path, () => {
-    const { role, token } =
-      typeof given === "string" ? { role: "client" as const, token: given } : given
+    const { name, role, token } =
+      typeof given === "string"
+        ? { role: "client" as const, token: given, name: undefined }
+        : { name: undefined, ...given }
     if (!isToken(token))
       throw invalid("token", "1 to 1,024 characters of visible ASCII, with spaces only inside")
     const before = keys.get(token)
@@ -117,11 +137,20 @@ const readKey = (
       project === undefined || before?.projects === "all"
         ? "all"
         : new Set([...(before?.projects ?? []), project])
-    keys.set(token, { token, role, projects, path: before?.path ?? path })
+    keys.set(token, {
+      token,
+      role,
+      name: before?.name ?? name,
+      projects,
+      path: before?.path ?? path,
+    })
   })
 
-const partsOf = (projectId: string, members: ReadonlyMap<string, number>): ReadonlyArray<Part> => {
-  const all = [...members].map(([userId, endDate]) => ({ userId, endDate }))
+const partsOf = (
+  projectId: string,
+  members: ReadonlyMap<string, NewMember>,
+): ReadonlyArray<Part> => {
+  const all = [...members.values()]
   const count = Math.max(1, Math.ceil(all.length / mostMemberships))
   return Array.from({ length: count }, (_, index) => ({
     projectId,
@@ -147,11 +176,11 @@ const batchesOf = (parts: ReadonlyArray<Part>): Plan["batches"] => {
 export const planOf = (seed: typeof Seed.Type): Result.Result<Plan, StartError> =>
   Result.try({
     try: () => {
-      const members = new Map<string, Map<string, number>>()
+      const members = new Map<string, Map<string, NewMember>>()
       const keys = new Map<string, Key>()
       for (const [index, project] of seed.projects.entries()) {
         const path = ["projects", index]
-        const known = members.get(project.id) ?? new Map<string, number>()
+        const known = members.get(project.id) ?? new Map<string, NewMember>()
         members.set(project.id, known)
         readProject(project, path, known)
         for (const [number, key] of (project.api_keys ?? []).entries())

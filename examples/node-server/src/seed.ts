@@ -69,9 +69,9 @@ const isMissing = Effect.fnUntraced(function* ({ path, projects, role, token }: 
   return projects === "all" || [...projects].some((id) => !opened.has(id))
 })
 
-const issue = Effect.fnUntraced(function* ({ path, projects, role, token }: Plan.Key) {
+const issue = Effect.fnUntraced(function* ({ name, path, projects, role, token }: Plan.Key) {
   yield* (yield* ApiKeys)
-    .issue({ projects: projects === "all" ? projects : [...projects], role, token })
+    .issue({ projects: projects === "all" ? projects : [...projects], role, token, name })
     .pipe(
       // A key that has been revoked stays revoked.
       Effect.catchTag("ApiKeyRevoked", () => Effect.void),

@@ -16,11 +16,15 @@ export class StartError extends Data.TaggedError("StartError")<{ readonly messag
 
 const format = SchemaIssue.makeFormatterStandardSchemaV1()
 
+const excess = "Expected no excess property"
+
 /** Has one line for each invalid value: where it is, and what is expected. */
 export const fromSchema = (error: Schema.SchemaError): StartError =>
   new StartError({
     message: format(error.issue)
-      .issues.map(({ message, path }) => [...(path ?? []), message].map(String).join(": "))
+      .issues.map(({ message, path }) =>
+        [...(path ?? []), message === excess ? "there is no such field" : message].join(": "),
+      )
       .join("\n"),
   })
 

@@ -139,7 +139,11 @@ describe("a seed file", () => {
     const { url } = await startServer({
       SEED_FILE: await seedFile({
         projects: [
-          { id: "p1", api_keys: ["a client", { token: "an operator", role: "operator" }] },
+          {
+            id: "p1",
+            memberships: [{ user_id: "1", end_date: extend, metadata: { plan: "gold" } }],
+            api_keys: ["a client", { token: "an operator", role: "operator", name: "Ada" }],
+          },
           { id: "p2", api_keys: ["a client"] },
         ],
         api_keys: [{ token: "an admin", role: "admin" }],
@@ -148,10 +152,12 @@ describe("a seed file", () => {
     const { body } = await call(url, "an admin", "GET", "/v2/api-keys")
     expect(Object(body).data).toMatchObject([
       { role: "client", projects: ["p1", "p2"] },
-      { role: "operator", projects: ["p1"] },
+      { role: "operator", projects: ["p1"], name: "Ada" },
       { role: "admin", projects: "all" },
     ])
     expect((await call(url, "an operator", "GET", "/v2/api-keys")).status).toBe(403)
+    const member = await call(url, "an operator", "GET", "/v2/projects/p1/memberships/1")
+    expect(member.body).toMatchObject({ data: { metadata: { plan: "gold" } } })
   })
 
   it("may repeat entries", async () => {
@@ -182,7 +188,11 @@ describe("a seed file", () => {
       /projects: 0: memberships: 1: user_id/,
     ],
     ["has an invalid token", { projects: [{ id: "p", api_keys: ["ü"] }] }, /api_keys: 0: token/],
-    ["has an unknown field", { projects: [{ id: "p", api_key: ["secret"] }] }, /0: api_key:/],
+    [
+      "has an unknown field",
+      { projects: [{ id: "p", api_key: ["secret"] }] },
+      /0: api_key: there is no such field/,
+    ],
     ["has an unknown role", keysOf({ token: "secret", role: "root" }), /api_keys: 1: role/],
     ["has a key without a role", keysOf({ token: "secret" }), /api_keys: 1: role/],
     ["has a key with an unknown field", keysOf({ ...admin, roles: [] }), /api_keys: 1: roles/],
