@@ -75,7 +75,10 @@ describe.each([
   }
 
   it("members are granted, listed, extended and ended", async () => {
-    await succeed("projects", "create", "members")
+    expect(await succeed("projects", "create", "members")).toBe("Created the project members.\n")
+    expect(await succeed("projects", "create", "members")).toBe(
+      "The project members existed already.\n",
+    )
     const inProject = ["--project", "members"]
     await succeed("members", "grant", "1", "2098-01-01", ...inProject, "--set", "plan=a=b")
     await succeed("members", "update", "1", ...inProject, "--set=seat=1", "--unset", "trial")
@@ -102,9 +105,39 @@ describe.each([
     const later = ["members", "extend", "2", "2097-01-01", "--never-shorten", ...inProject]
     expect(json(await succeed(...later, "--json"))).toEqual({
       new_end_date: "2099-01-01T00:00:00.000Z",
+      previous_end_date: "2099-01-01T00:00:00.000Z",
     })
+    const earlier = ["members", "extend", "2", "2098-01-01", ...inProject]
+    const [from, to] = ["2099-01-01T00:00:00.000Z", "2098-01-01T00:00:00.000Z"]
+    expect(await succeed(...earlier, "--dry-run")).toBe(
+      `Dry run: ${from} → ${to}. Nothing was changed.\n`,
+    )
+    const dates = ["+1mo", "+1y", "+3d", "+2w"].map((one) =>
+      succeed("members", "extend", "2", one, ...inProject, "--dry-run", "--json"),
+    )
+    expect((await Promise.all(dates)).map((text) => Object(json(text)).new_end_date)).toEqual([
+      "2099-02-01T00:00:00.000Z",
+      "2100-01-01T00:00:00.000Z",
+      "2099-01-04T00:00:00.000Z",
+      "2099-01-15T00:00:00.000Z",
+    ])
+    expect((await tenure("members", "extend", "2", "+1h", ...inProject)).code).toBe(2)
+    const tomorrow = await succeed("members", "grant", "3", "tomorrow", ...inProject, "--json")
+    expect(json(tomorrow)).toMatchObject({ end_date: expect.stringMatching(/T00:00:00\.000Z$/) })
+    await succeed("members", "grant", "3", "+30d", ...inProject)
+    await succeed("members", "end", "3", ...inProject)
+    const refused = await tenure(...earlier)
+    expect(refused.code).toBe(2)
+    expect(refused.stderr).toContain(`ends ${from}, and would end earlier: ${to}. Shorten it?`)
+    expect(await succeed(...earlier, "--yes")).toBe(`${from} → ${to}\n`)
+    const byNow = await tenure("members", "extend", "2", "--by=P1D", "--from=now", ...inProject)
+    expect(byNow.stderr).toContain("would end earlier")
     const history = lines(await succeed("members", "history", "2", ...inProject, "--json"))
-    expect(history).toMatchObject([{ action: "extended" }, { action: "granted", reason: "a test" }])
+    expect(history).toMatchObject([
+      { action: "extended" },
+      { action: "extended" },
+      { action: "granted", reason: "a test" },
+    ])
     await succeed("members", "end", "2", ...inProject)
     expect(await tenure("members", "get", "2", ...inProject)).toMatchObject({ code: 3 })
   })
@@ -120,6 +153,9 @@ describe.each([
       new_end_date: "2097-01-01T00:00:00.000Z",
       would_shorten: 1,
     })
+    const flagged = ["extend-all", "2097-01-01", "--project", "all", "--dry-run", "--json"]
+    expect(json(await succeed(...flagged))).toMatchObject({ total: 2 })
+    expect((await tenure("extend-all", "2097-01-01", "--dry-run")).stderr).toContain("--project")
     const { code, stderr } = await tenure("extend-all", "all", "2097-01-01", "--json")
     expect(code).toBe(2)
     expect(stderr).toContain("1 ends later and would be shortened. Confirm it by --yes.")
@@ -540,7 +576,7 @@ describe("a wrong command line", () => {
       ["verify", "nofile", "--id=1", "--timestamp=1", "--signature=v1,a"],
       /^The file nofile cannot/,
     ],
-    [["members", "grant", "1", "tomorrow", "-p", "p"], /Expected: a date, such as 2027-01-31/],
+    [["members", "grant", "1", "someday", "-p", "p"], /Expected: a date, such as 2027-01-31/],
     [["trigger", "a.b", "-p", "p", "--data", "{"], /Expected: JSON, such as/],
     [
       ["trigger", "a.b", "-p", "p", "--data", `{"order":9007199254740993}`],
@@ -607,7 +643,7 @@ it("a folder is used, and says when another process has it", async () => {
   const url = `file:${path}`
   await tenureWith({})("migrate", "--database", url)
   const { code, stdout } = await tenureWith({})("projects", "create", "p", "--database", url)
-  expect(stdout).toBe("The project p exists.\n")
+  expect(stdout).toBe("Created the project p.\n")
   expect(code).toBe(0)
   const { release } = await lockFolder(path)
   onTestFinished(release)

@@ -112,7 +112,8 @@ describe("an import", () => {
     )
     const { code, stderr } = await tenure("members", "import", path)
     expect(code).toBe(1)
-    expect(stderr).toContain(`2 lines were refused: see ${path}.refused.`)
+    expect(stderr).toContain(`2 lines were refused: see ${path}.refused. 1 × user_id must be`)
+    expect(stderr).toContain("(first in line 3); 1 × end_date must be a date")
     expect(fileLines(`${path}.refused`)).toEqual([
       expect.objectContaining({ line: 3, given: { user_id: "a b", end_date: "2098-01-01" } }),
       expect.objectContaining({ line: 4, given: { user_id: "2", end_date: "2098-02-30" } }),

@@ -401,6 +401,37 @@ const advise = (failure: Failure): Failure =>
       })
     : failure
 
+/** Lines that were refused for the same reason. */
+interface Refusal {
+  readonly problem: string
+  readonly count: number
+  /** The number of the first of them. */
+  readonly line: number
+}
+
+// More reasons than this are not told apart.
+const mostReasons = 100
+
+/** Counts refused lines by reason. */
+const countRefused = (counted: Map<string, Refusal>, lines: ReadonlyArray<RejectedLine>): void => {
+  for (const { line, problem } of lines) {
+    const known = counted.get(problem)
+    if (known === undefined && counted.size === mostReasons) continue
+    counted.set(problem, { problem, line: known?.line ?? line, count: (known?.count ?? 0) + 1 })
+  }
+}
+
+// How many reasons people are told.
+const mostTold = 3
+
+/** Says why most lines were refused. */
+export const describeRefusals = (refusals: ReadonlyArray<Refusal>): string =>
+  refusals
+    .toSorted((one, other) => other.count - one.count)
+    .slice(0, mostTold)
+    .map(({ count, line, problem }) => `${count} × ${problem} (first in line ${line})`)
+    .join("; ")
+
 /** Imports a file and counts imported and refused lines. */
 export const runImport = Effect.fnUntraced(function* ({
   file,
@@ -415,6 +446,7 @@ export const runImport = Effect.fnUntraced(function* ({
   const display = makeProgress(process.stderr, "members")
   const start = yield* Clock.currentTimeMillis
   const total = { members: 0, repeated: 0, refused: 0 }
+  const refusals = new Map<string, Refusal>()
   let bytes = 0
   stream.on("data", (chunk: Buffer) => {
     bytes += chunk.length
@@ -428,6 +460,7 @@ export const runImport = Effect.fnUntraced(function* ({
         total.members += sent.members
         total.repeated += sent.repeated
         total.refused += sent.refused.length
+        countRefused(refusals, sent.refused)
         const millis = (yield* Clock.currentTimeMillis) - start
         display.show({ done: bytes, of: size, items: total.members, millis })
       }),
@@ -436,5 +469,6 @@ export const runImport = Effect.fnUntraced(function* ({
     Effect.mapError(advise),
   )
   yield* end
-  return { ...total, seconds: ((yield* Clock.currentTimeMillis) - start) / 1000 }
+  const seconds = ((yield* Clock.currentTimeMillis) - start) / 1000
+  return { done: { ...total, seconds }, refusals: [...refusals.values()] }
 }, Effect.scoped)

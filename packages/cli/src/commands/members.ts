@@ -13,10 +13,12 @@ import { callApi, listed } from "../support/api.ts"
 import { operationFailed, usageFailure } from "../support/failure.ts"
 import {
   booleanFlag,
+  type Goal,
   dateFlag,
   endDate,
+  goalArgument,
+  parseGoal,
   projectFlag,
-  projectIdArgument,
   reason,
   userId,
 } from "../support/flags.ts"
@@ -27,6 +29,7 @@ import {
   changeOf,
   connected,
   jsonFlag,
+  printDone,
   printList,
   printRecord,
 } from "../support/output.ts"
@@ -79,7 +82,7 @@ const importMembersCommand = Command.make(
       given.file === "-" ? "import.refused" : `${given.file}.refused`,
     )
     const importing = yield* Effect.promise(() => import("./members-import.ts"))
-    const done = yield* importing.runImport({
+    const { done, refusals } = yield* importing.runImport({
       ...given,
       format: Option.getOrElse(given.format, () => formatOf(given.file)),
       refused: path,
@@ -87,7 +90,7 @@ const importMembersCommand = Command.make(
     yield* printRecord(done, (all) => ({ ...all }))
     if (done.refused > 0)
       return yield* operationFailed(
-        `${pluralize(done.refused, "line was", "lines were")} refused: see ${path}.`,
+        `${pluralize(done.refused, "line was", "lines were")} refused: see ${path}. ${importing.describeRefusals(refusals)}.`,
       )
   }),
 ).pipe(
@@ -316,7 +319,7 @@ const expected = dateFlag(
 
 const keepLater = booleanFlag("never-shorten", "Leaves the end date as it is if it is later")
 
-const newDate = Argument.optional(Argument.withMetavar(commandsEndDate, "DATE"))
+const newDate = Argument.optional(goalArgument)
 
 const by = Flag.String("by").pipe(
   Flag.withMetavar("DURATION"),
@@ -331,11 +334,25 @@ const from = Flag.Literals("from", ["end", "now", "later"]).pipe(
   Flag.optional,
 )
 
+interface Dates {
+  /** The end date before. */
+  readonly from: string
+  readonly to: string
+}
+
+/** Says what became of an end date, or would. */
+const changeOfDate = ({ from: before, to }: Dates, isDry: boolean): string => {
+  const what = before === to ? `It ends ${to}, as before` : `${before} → ${to}`
+  return isDry ? `Dry run: ${what}. Nothing was changed.` : what
+}
+
 /** Returns the part of a request that says to which date, or by which duration, to extend. */
-const goalOf = (date: Option.Option<string>, duration: Option.Option<string>) =>
+const goalOf = (date: Option.Option<Goal>, duration: Option.Option<string>) =>
   Option.isSome(date) === Option.isSome(duration)
     ? Effect.fail(usageFailure("Give either a date, or --by with a duration."))
-    : Effect.succeed({ extend: getOrUndefined(date), extend_by: getOrUndefined(duration) })
+    : Effect.succeed<Goal>(
+        Option.getOrElse(date, () => ({ extend: undefined, extend_by: getOrUndefined(duration) })),
+      )
 
 const extend = Command.make(
   "extend",
@@ -349,32 +366,52 @@ const extend = Command.make(
     expected,
     neverShorten: keepLater,
     dryRun,
+    yes: yesFlag,
   },
   Effect.fnUntraced(function* (given) {
     const goal = yield* goalOf(given.date, given.by)
-    yield* callAndPrintRecord(
-      ({ memberships }, options) =>
+    const member = { project_id: given.project, user_id: given.user }
+    const extended = (dry_run: boolean) =>
+      callApi(({ memberships }, options) =>
         memberships.extend(
           {
-            project_id: given.project,
-            user_id: given.user,
+            ...member,
             ...goal,
             from: getOrUndefined(given.from),
             reason: getOrUndefined(given.reason),
             expected_end_date: getOrUndefined(given.expected),
             mode: given.neverShorten ? "never_shorten" : undefined,
-            dry_run: given.dryRun,
+            dry_run,
           },
           options,
         ),
-      ({ new_end_date }) => ({ new_end_date }),
+      )
+    const { data: found } = yield* callApi(({ memberships }, options) =>
+      memberships.get(member, options),
     )
+    const before = found.end_date
+    const print = ({ data }: { readonly data: { readonly new_end_date: string } }) =>
+      printDone(
+        { ...data, previous_end_date: before },
+        changeOfDate({ from: before, to: data.new_end_date }, given.dryRun),
+      )
+    if (given.dryRun) return yield* print(yield* extended(true))
+    // Who names the date that is expected knows of it.
+    if (Option.isNone(given.expected) && !given.yes) {
+      const to = goal.extend ?? (yield* extended(true)).data.new_end_date
+      const isShorter = !given.neverShorten && to < before
+      yield* requireConfirmation(
+        `The membership of ${given.user} ends ${before}, and would end earlier: ${to}. Shorten it?`,
+        !isShorter,
+      )
+    }
+    yield* print(yield* extended(false))
   }),
 ).pipe(
   Command.withDescription("Sets the end date of a member to a future one, or adds a duration"),
   Command.withExamples([
     { command: 'tenure members extend 1001 2027-12-31 --project shop --reason "invoice 117"' },
-    { command: "tenure members extend 1001 --by P1M --project shop" },
+    { command: "tenure members extend 1001 +1mo --project shop" },
     {
       command:
         "tenure members extend 1001 2027-12-31 --project shop --expected 2026-12-31 --dry-run",
@@ -553,12 +590,30 @@ const laterOf = (shortened: number, isNeverShortened: boolean): string => {
     : `${pluralize(shortened, "ends", "end")} later and would be shortened.`
 }
 
+interface Placed {
+  readonly first: Option.Option<string>
+  readonly date: Option.Option<Goal>
+  readonly project: Option.Option<string>
+}
+
+/** Tells the project from the date: a single argument that is a date is no project. */
+const placeOf = ({ date, first, project: flagged }: Placed) => {
+  const goal = Option.isNone(date) ? Option.flatMap(first, parseGoal) : Option.none<Goal>()
+  return Option.isSome(goal)
+    ? { project: flagged, date: goal }
+    : { project: Option.orElse(first, () => flagged), date }
+}
+
 /** `tenure extend-all`. */
 export const extendAllCommand = Command.make(
   "extend-all",
   {
-    project: projectIdArgument,
+    first: Argument.String("project").pipe(
+      Argument.withDescription("The id of the project; without it, --project or TENURE_PROJECT"),
+      Argument.optional,
+    ),
     date: newDate,
+    project: Flag.optional(project),
     by,
     reason: commandsReason,
     neverShorten,
@@ -566,12 +621,15 @@ export const extendAllCommand = Command.make(
     yes: yesFlag,
   },
   Effect.fnUntraced(function* (given) {
-    const goal = yield* goalOf(given.date, given.by)
+    const { date, project: in_ } = placeOf(given)
+    if (Option.isNone(in_)) return yield* usageFailure("Say in which project: --project ID.")
+    const project_id = in_.value
+    const goal = yield* goalOf(date, given.by)
     const extended = (dry_run: boolean) =>
       callApi(({ memberships }, options) =>
         memberships.extendAll(
           {
-            project_id: given.project,
+            project_id,
             ...goal,
             reason: getOrUndefined(given.reason),
             mode: given.neverShorten ? "never_shorten" : undefined,
@@ -583,7 +641,7 @@ export const extendAllCommand = Command.make(
     const preview = yield* extended(true)
     if (given.dryRun) return yield* printChangeOfAll(preview)
     const { data, total } = preview
-    const members = `${pluralize(total, "member")} of ${given.project}`
+    const members = `${pluralize(total, "member")} of ${project_id}`
     const question =
       data.new_end_date === undefined
         ? `Let ${members} end later by ${data.extend_by}? ${effectOf(data)}`
@@ -596,7 +654,7 @@ export const extendAllCommand = Command.make(
     "Sets the end date of all members of a project, or adds a duration, after showing what would change",
   ),
   Command.withExamples([
-    { command: "tenure extend-all shop 2027-12-31 --dry-run" },
+    { command: "tenure extend-all 2027-12-31 --project shop --dry-run" },
     { command: "tenure extend-all shop 2027-12-31 --never-shorten --yes" },
     { command: "tenure extend-all shop --by P3D" },
   ]),

@@ -39,11 +39,18 @@ const get = Command.make("get", { project: projectIdArgument }, ({ project }) =>
   Command.withExamples([{ command: "tenure projects get shop" }]),
 )
 
-const create = Command.make("create", { project: projectIdArgument }, ({ project }) =>
-  callAndPrintDone(
-    ({ projects }, options) => projects.create({ project_id: project }, options),
-    `The project ${project} exists.`,
-  ),
+const create = Command.make(
+  "create",
+  { project: projectIdArgument },
+  Effect.fnUntraced(function* ({ project }) {
+    const existed = yield* Effect.isSuccess(
+      callApi(({ projects }, options) => projects.get({ project_id: project }, options)),
+    )
+    yield* callAndPrintDone(
+      ({ projects }, options) => projects.create({ project_id: project }, options),
+      existed ? `The project ${project} existed already.` : `Created the project ${project}.`,
+    )
+  }),
 ).pipe(
   Command.withDescription("Creates a project, unless it exists"),
   Command.withExamples([{ command: "tenure projects create shop" }]),

@@ -1,5 +1,6 @@
 /** Dates as people write them. */
 
+import { DurationText, EndDate, addDuration } from "@tenure/core/store"
 import * as Argument from "effect/cli/Argument"
 import * as Flag from "effect/cli/Flag"
 import * as Config from "effect/Config"
@@ -58,10 +59,61 @@ const toIso = Option.liftNullishOr(parseDate)
 
 const whatIsExpected = () => `a date, such as ${dateFormat}`
 
-/** An end date. */
+const relative = /^\+([1-9]\d{0,3})(d|w|mo|y)$/
+
+/** Returns the duration of text such as `+30d`, as ISO 8601 has it. */
+const parseDuration = (text: string): string | undefined => {
+  const [, count = "", unit = ""] = relative.exec(text) ?? []
+  return count === "" ? undefined : `P${count}${unit.slice(0, 1).toUpperCase()}`
+}
+
+const relativeFormat = "tomorrow, +30d, +2w, +1mo or +1y"
+
+const day = 86_400_000
+
+/** Returns a date, also of `today` and `tomorrow`: when they begin in UTC. */
+const parseDay = (text: string): string | undefined => {
+  const days = ["today", "tomorrow"].indexOf(text)
+  const now = Date.now()
+  return days === -1 ? parseDate(text) : new Date(now - (now % day) + days * day).toISOString()
+}
+
+/** Returns a date, also that of a duration from now. */
+const parseFromNow = (text: string): string | undefined => {
+  const duration = parseDuration(text)
+  if (duration === undefined) return parseDay(text)
+  const date = addDuration(EndDate(Date.now()), DurationText(duration))
+  return date === undefined ? undefined : new Date(date).toISOString()
+}
+
+/** An end date, which may count from now. */
 export const endDate = Argument.String("date").pipe(
-  Argument.filterMap(toIso, whatIsExpected),
-  Argument.withDescription(`The end date: ${dateFormat}`),
+  Argument.filterMap(Option.liftNullishOr(parseFromNow), whatIsExpected),
+  Argument.withDescription(`The end date: ${dateFormat}; ${relativeFormat} from now`),
+)
+
+/** To which date, or by which duration, to extend. */
+export interface Goal {
+  readonly extend: string | undefined
+  readonly extend_by: string | undefined
+}
+
+/** Reads a date, or a duration such as `+30d`. */
+export const parseGoal = (text: string): Option.Option<Goal> => {
+  const extend_by = parseDuration(text)
+  const extend = extend_by === undefined ? parseDay(text) : undefined
+  return extend === undefined && extend_by === undefined
+    ? Option.none()
+    : Option.some({ extend, extend_by })
+}
+
+/** The new end date of an extension, which may count from the present one. */
+export const goalArgument = Argument.String("date").pipe(
+  Argument.filterMap(parseGoal, whatIsExpected),
+  Argument.withMetavar("DATE"),
+  Argument.withDescription(
+    `The end date: ${dateFormat}; or ${relativeFormat} from the present one`,
+  ),
 )
 
 /** Makes a flag for a date. */
