@@ -59,6 +59,7 @@ const mainTenureLayer = (settings: Settings) => {
       timeout: settings.timeout,
       retrySchedule: settings.retrySchedule,
       encryption: settings.encryption,
+      missingKeys: settings.missingKeys,
     },
     transport: nodeTransport,
     onResponse: Log.access,

@@ -78,8 +78,11 @@ export const fromDatabase = (error: Error): StartError =>
 const judgedLate: Readonly<Record<string, string>> = {
   url: variables.databaseUrl.name,
   listenUrl: variables.listenUrl.name,
+  "webhooks.encryption": variables.encryption.name,
 }
 
 /** An option is invalid. The message names its variable. */
 export const fromInvalidInput = ({ field, problem }: InvalidInput): StartError =>
-  new StartError({ message: `${judgedLate[field] ?? field} ${problem}` })
+  new StartError({
+    message: `${judgedLate[field] ?? field} ${problem.replace("webhooks.missingKeys to", `${variables.missingKeys.name} to`)}`,
+  })

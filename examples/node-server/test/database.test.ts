@@ -88,8 +88,12 @@ describe("a server with TENURE_ENCRYPTION_KEY", () => {
   it("shows the secrets of webhooks, and names those of another key", async () => {
     const key = (byte: number) => Buffer.alloc(32, byte).toString("base64")
     const path = `${project}/integrations/webhooks`
-    const list = async (keys: string) => {
-      const server = await startServer({ ...environment, TENURE_ENCRYPTION_KEY: keys })
+    const list = async (keys: string, allow = {}) => {
+      const server = await startServer({
+        ...environment,
+        ...allow,
+        TENURE_ENCRYPTION_KEY: keys,
+      })
       return { server, listed: await call(server, "GET", path) }
     }
     const { server } = await list(key(1))
@@ -97,7 +101,12 @@ describe("a server with TENURE_ENCRYPTION_KEY", () => {
     const { id, secret, url } = Object(created.body).data
     const rotated = await list(`${key(2)},${key(1)}`)
     expect(rotated.listed).toMatchObject({ status: 200, body: { data: [{ id, secret, url }] } })
-    const { listed } = await list(key(2))
+    const refused = await start("node-server", { PORT: "0", ...environment }).ended
+    expect(refused).toMatchObject({ code: 1 })
+    expect(refused.stderr).toMatch(
+      /^TENURE_ENCRYPTION_KEY must have the key "\w+", .* set ENCRYPTION_MISSING to "allow"\n$/,
+    )
+    const { listed } = await list(key(2), { ENCRYPTION_MISSING: "allow" })
     expect(listed).toMatchObject({ status: 200, body: { data: [{ id, url }] } })
     expect(Object(listed.body).data[0].secret).toMatch(/^unreadable_/)
     expect(Object(listed.body).message).toContain(id)

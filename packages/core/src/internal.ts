@@ -75,7 +75,7 @@ export {
   type ConcurrencyRange,
 } from "./webhooks/claim-budget.ts"
 export { dispatcherOptions, flushOptions } from "./webhooks/dispatcher.ts"
-export { Encryption, encryptionLayer } from "./webhooks/encryption.ts"
+export { Encryption, encryptionLayer, encryptionOptions } from "./webhooks/encryption.ts"
 export { deliveryStates } from "./webhooks/outbox.ts"
 export { keyringFormat, keyringOption, type Keyring, type Keys } from "./webhooks/secrets.ts"
 export { addressPolicyOptions } from "./webhooks/transport.ts"

@@ -188,14 +188,21 @@ export const atCallSite = (error: unknown, { stack: frames }: CallSite): unknown
   if (typeof frames !== "string" || typeof error.stack !== "string") return error
   const start = frames.indexOf(firstFrame)
   const end = error.stack.indexOf(firstFrame)
-  if (start === -1 || Object.isFrozen(error)) return error
+  if (start === -1) return error
   const head = end === -1 ? error.stack : error.stack.slice(0, end)
-  Object.defineProperty(error, "stack", {
+  // Does nothing if the error is sealed or frozen.
+  Reflect.defineProperty(error, "stack", {
     value: head + frames.slice(start),
     configurable: true,
     writable: true,
   })
   return error
+}
+
+/** Returns the error of a call. What a function of the host has thrown keeps its stack. */
+const failureOf = (cause: Cause.Cause<unknown>, site: CallSite): unknown => {
+  const error = Cause.squash(cause)
+  return Cause.hasFails(cause) ? atCallSite(error, site) : error
 }
 
 const failClosed = () => Effect.fail(new StoreUnavailable({ cause: closing }))
@@ -217,7 +224,7 @@ const run = <A, E>(
     start(effect, closed, (exit) => {
       isDone = true
       if (Exit.isSuccess(exit)) resolve(exit.value)
-      else reject(atCallSite(Cause.squash(exit.cause), site ?? callSiteOf(method)))
+      else reject(failureOf(exit.cause, site ?? callSiteOf(method)))
     })
     // Later, the caller is not on the stack any more.
     if (!isDone) site = callSiteOf(method)

@@ -141,6 +141,7 @@ export {
   type UndoFailure,
   type UndoTarget,
 } from "./memberships/store.ts"
+export { encryptionKeyOf } from "./webhooks/secrets.ts"
 export { ProjectDirectory } from "./shards/shard-map.ts"
 export type { Store, StorePorts } from "./tenure.ts"
 export {

@@ -74,6 +74,7 @@ import {
 } from "./webhooks/dispatcher.ts"
 import {
   type EncryptionOptions,
+  checkEncryptionKeys,
   encryptionLayer,
   encryptionOptions,
 } from "./webhooks/encryption.ts"
@@ -207,7 +208,12 @@ const compose = (settings: Setting.OutputOf<typeof tenureOptions>) => {
     Layer.provideMerge(RateLimiter.layer(settings.rateLimits)),
     Layer.provideMerge(operations),
     Layer.provideMerge(Dispatcher.layer(settings.webhooks)),
-    Layer.merge(announcementsLayer(settings)),
+    Layer.merge(
+      Layer.merge(
+        announcementsLayer(settings),
+        Layer.effectDiscard(checkEncryptionKeys(settings.webhooks)),
+      ),
+    ),
     Layer.provide(settings.transport),
     Layer.provide(AddressPolicy.layer(settings.webhooks)),
     Layer.provide(encryptionLayer(settings.webhooks)),

@@ -64,7 +64,8 @@ it("bugs and values that are no errors keep what they have", () => {
   expect(atCallSite(bug, site)).toBe(bug)
   expect(bug.stack).toBe(stack)
   const frozen = Object.freeze(Object.assign(new Error("frozen"), { _tag: "Frozen" }))
-  for (const value of [frozen, "text", undefined, null, 7]) {
+  const sealed = Object.seal(Object.assign(new Error("sealed"), { _tag: "Sealed" }))
+  for (const value of [frozen, sealed, "text", undefined, null, 7]) {
     expect(atCallSite(value, site)).toBe(value)
   }
   const own = Object.assign(new Error("two\nlines"), { _tag: "Own" })

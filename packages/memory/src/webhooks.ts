@@ -11,6 +11,7 @@ import {
   WebhookNotFound,
   type WebhookRef,
   type WebhookStore,
+  encryptionKeyOf,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import {
@@ -59,6 +60,16 @@ const withHealth = ({ deliveries }: State, webhook: StoredWebhook) => ({
 /** Makes the store. */
 export const makeMemoryWebhookStore = (state: State): WebhookStore["Service"] => ({
   ping: Effect.void,
+
+  encryptionKeys: Effect.sync(() => {
+    const webhooks = [...state.projects.values()].flatMap((one) => [...one.webhooks.values()])
+    const secrets = webhooks.flatMap(({ previous, secret, signingKey }) => [
+      secret,
+      ...(previous === undefined ? [] : [previous.secret]),
+      ...(signingKey === undefined ? [] : [signingKey]),
+    ])
+    return [...new Set(secrets.flatMap((secret) => encryptionKeyOf(secret) ?? []))]
+  }),
 
   add: (webhook, limit, occasion) =>
     state.answers.change(

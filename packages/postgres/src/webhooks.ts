@@ -213,6 +213,14 @@ const removeWebhook = (schema: string, once: KeyClause): string => `
   SELECT id, pg_notify($3::text, id::text) FROM removed
 `
 
+/** Returns the ids of the keys that secrets are encrypted with, as `encryptionKeyOf` of core says. */
+const encryptionKeys = (schema: string): string => `
+  SELECT DISTINCT substring(s.secret FROM '^enc_([A-Za-z0-9-]{1,32})_') AS key
+  FROM ${schema}.webhooks w
+  CROSS JOIN LATERAL unnest(ARRAY[w.secret, w.previous_secret, w.signing_key]) AS s (secret)
+  WHERE s.secret LIKE 'enc\\_%'
+`
+
 /** Webhooks on PostgreSQL. */
 
 /** Makes the store. */
@@ -226,6 +234,7 @@ export const makePostgresWebhookStore = (
     add: withAndWithoutKey(schema, addWebhook, 10),
     list: listWebhooks(schema),
     find: findWebhook(schema),
+    encryptionKeys: encryptionKeys(schema),
     rotateSecret: withAndWithoutKey(schema, rotateSecret, 7),
     addSigningKey: addSigningKey(schema),
     enable: withAndWithoutKey(schema, enableWebhook, 5),
@@ -274,6 +283,14 @@ export const makePostgresWebhookStore = (
 
   return {
     ping: executor.ping,
+
+    encryptionKeys: Effect.map(
+      executor.executeApart<{ readonly key: string | null }>(sql.encryptionKeys, [], {
+        owner: "webhooks",
+        isLong: true,
+      }),
+      (rows) => rows.flatMap(({ key }) => key ?? []),
+    ),
 
     add: (webhook, limit, occasion) => answers.change(occasion.once, add(webhook, limit, occasion)),
 

@@ -25,7 +25,7 @@ const started: Array<Tenure> = []
 
 const start = async (encryption?: KeyringInput): Promise<Tenure> => {
   const stores = postgres({ url: inject("databaseUrl"), schema, maxConnections: 3 })
-  const webhooks = { encryption, retrySchedule: [] }
+  const webhooks = { encryption, retrySchedule: [], missingKeys: "allow" } as const
   const tenure = await createTenure({ stores, transport, webhooks })
   started.push(tenure)
   await tenure.memberships.createProject(projectId)
@@ -103,6 +103,31 @@ beforeEach(async () => {
 
 afterEach(async () => {
   await Promise.all(started.splice(0).map((tenure) => tenure.close()))
+})
+
+it("a server without a key that secrets are encrypted with does not start, unless it is told to", async () => {
+  const tenure = await start(rotated)
+  const ids = await addWebhook(tenure)
+  const stores = () => postgres({ url: inject("databaseUrl"), schema, maxConnections: 3 })
+  const open = async (encryption?: KeyringInput): Promise<string> => {
+    const opened = createTenure({ stores: stores(), transport, webhooks: { encryption } })
+    return opened.then(
+      ({ close }) => close().then(() => "started"),
+      (error) => error.message,
+    )
+  }
+  const without = 'webhooks.encryption must have the key "k2", which secrets'
+  expect(await open()).toContain(without)
+  expect(await open(reading)).toContain(without)
+  expect(await open({ keys: async () => undefined })).toContain(without)
+  const isDown = async () => {
+    throw new Error("the service is down")
+  }
+  for (const encryption of [rotated, onlySecond, { keys: isDown }]) {
+    expect(await open(encryption)).toBe("started")
+  }
+  await tenure.webhooks.delete(ids)
+  expect(await open()).toBe("started")
 })
 
 describe("encrypted secrets", () => {

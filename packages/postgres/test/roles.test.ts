@@ -163,7 +163,9 @@ describe("a role that owns nothing", () => {
   })
 
   it("erases persons if it may, and otherwise changes nothing", async () => {
-    const tenure = await createTenure({ stores: postgres({ url: app, migrate: false }), transport })
+    const webhooks = { missingKeys: "allow" } as const
+    const stores = postgres({ url: app, migrate: false })
+    const tenure = await createTenure({ stores, transport, webhooks })
     const { memberships } = tenure
     const member = { projectId: "p1", userId: "1002" }
     await memberships.grant({ ...member, endDate: "2099-01-01T00:00:00.000Z" })

@@ -476,10 +476,23 @@ export const makeFeedShards = (
 
 /** Makes the store. */
 export const makeWebhookShards = (
-  { home }: RoutedShards,
+  { all, home }: RoutedShards,
   { on }: Routing,
 ): WebhookStore["Service"] => ({
   ping: home.stores.memberships.ping,
+  encryptionKeys: Effect.map(
+    Effect.forEach(
+      all,
+      // One that is down at the start is not waited for.
+      (shard) =>
+        Effect.orElseSucceed(
+          shard.use(({ webhooks }) => webhooks.encryptionKeys),
+          () => [],
+        ),
+      { concurrency: "unbounded" },
+    ),
+    (found) => [...new Set(found.flat())],
+  ),
   add: (webhook, ...rest) =>
     on(webhook.projectId, ({ webhooks }) => webhooks.add(webhook, ...rest)),
   list: (projectId) => on(projectId, ({ webhooks }) => webhooks.list(projectId)),

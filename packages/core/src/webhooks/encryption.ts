@@ -5,6 +5,7 @@ import { WebCrypto } from "effect/crypto/WebCrypto"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import { InvalidInput } from "../base/errors.ts"
 import { makeLruCache } from "../base/lru-cache.ts"
 import * as Setting from "../base/setting.ts"
 import type { BrandConstructor } from "../base/values.ts"
@@ -20,6 +21,7 @@ import {
   parseStoredSecret,
 } from "./secrets.ts"
 import { SigningKey, WebhookSecret } from "./signature.ts"
+import { WebhookStore } from "./store.ts"
 
 /** Options for encryption. */
 export const encryptionOptions = Setting.object({
@@ -28,6 +30,11 @@ export const encryptionOptions = Setting.object({
    * keeps them in plain text.
    */
   encryption: Setting.optional(keyringOption),
+  /**
+   * Whether to start without a key that secrets in the store are encrypted with (`"allow"`), or not (`"refuse"`):
+   * nothing can be sent to their webhooks. Default: `"refuse"`.
+   */
+  missingKeys: Setting.withDefault(Setting.oneOf(["refuse", "allow"]), "refuse"),
 })
 
 /** The options as a host gives them. */
@@ -240,8 +247,37 @@ export const Encryption = Context.Reference<Encryption>("@tenure/core/Encryption
   defaultValue: () => none,
 })
 
+const isMissing = (keyring: Keyring | undefined, id: string): Effect.Effect<boolean> =>
+  keyring === undefined
+    ? Effect.succeed(true)
+    : Effect.tryPromise(() => keyring.find(id)).pipe(
+        Effect.timeout(keyTimeout),
+        Effect.map((key) => key === undefined),
+        // A service that does not answer now may have it.
+        Effect.orElseSucceed(() => false),
+      )
+
+/** Fails if a key is missing that secrets in the store are encrypted with. A store that does not answer has none. */
+export const checkEncryptionKeys = Effect.fnUntraced(function* ({
+  encryption,
+  missingKeys,
+}: EncryptionSettings) {
+  if (missingKeys === "allow") return
+  const { encryptionKeys } = yield* WebhookStore
+  const used = yield* Effect.orElseSucceed(encryptionKeys, () => [])
+  const missing = yield* Effect.filter(used, (id) => isMissing(encryption, id))
+  if (missing.length === 0) return
+  const ids = missing.map((id) => `"${id}"`).join(", ")
+  return yield* new InvalidInput({
+    field: "webhooks.encryption",
+    problem: `must have the ${missing.length === 1 ? "key" : "keys"} ${ids}, which secrets of webhooks are encrypted with; without, set webhooks.missingKeys to "allow"`,
+  })
+})
+
 /** Encrypts and decrypts with the host's keys, if any. */
-export const encryptionLayer = ({ encryption }: EncryptionSettings): Layer.Layer<never> =>
+export const encryptionLayer = ({
+  encryption,
+}: Pick<EncryptionSettings, "encryption">): Layer.Layer<never> =>
   encryption === undefined
     ? Layer.succeed(Encryption, none)
     : Layer.effect(Encryption, encrypting(encryption))

@@ -36,6 +36,10 @@ export const isEncrypted = (stored: StoredSecret): boolean => stored.startsWith(
 export const isEncryptedWith = (keyId: string, stored: StoredSecret): boolean =>
   stored.startsWith(`${prefix}${keyId}_`)
 
+/** Returns the id of the key that a secret is encrypted with; `undefined` if it is not encrypted, or damaged. */
+export const encryptionKeyOf = (stored: StoredSecret): string | undefined =>
+  /^enc_([A-Za-z0-9-]{1,32})_/.exec(stored)?.[1]
+
 /** Writes an encrypted secret. */
 export const formatStoredSecret = ({ bytes, keyId }: EncryptedSecret): StoredSecret =>
   StoredSecret(`${prefix}${keyId}_${encodeBase64Url(bytes)}`)

@@ -28,6 +28,12 @@ export class WebhookStore extends Context.Service<
     readonly ping: Effect.Effect<void, StoreUnavailable>
 
     /**
+     * Returns the ids of the keys that secrets of webhooks are encrypted with, in any order: of each secret, of each
+     * one before a rotation, and of each signing key (`encryptionKeyOf`).
+     */
+    readonly encryptionKeys: Effect.Effect<ReadonlyArray<string>, StoreUnavailable>
+
+    /**
      * Adds a webhook unless the project has `limit` webhooks, even with concurrent calls. A replay
      * returns the webhook's id.
      */

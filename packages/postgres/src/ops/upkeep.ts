@@ -51,7 +51,7 @@ const openFolder = (path: string, load: Load) =>
       try: async () => (await load()).client({ path }),
       catch: (cause) =>
         isAbsent(cause)
-          ? new PackageMissing({ message: `file:${path} needs the package ${embedded}` })
+          ? new PackageMissing({ message: `file:${path} needs tenure/embedded` })
           : cause,
     }),
   )

@@ -200,6 +200,28 @@ const secretTests = ({ test }: StoreTests): void => {
       expect(foreign._tag).toBe("WebhookNotFound")
     }))
 
+  test("tells the keys that any of the secrets is encrypted with", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      expect(yield* store.encryptionKeys).toEqual([])
+      const plain = Fixture.makeWebhook(p1)
+      yield* store.add(plain, 50, occasion)
+      yield* store.add(
+        { ...Fixture.makeWebhook(p2), secret: StoredSecret("enc_k1_AA") },
+        50,
+        occasion,
+      )
+      const secret = StoredSecret("enc_k-2_AA_BB")
+      const previousUntil = Date.now() + 60_000
+      yield* store.rotateSecret(p1, plain.id, { secret, previousUntil }, occasion)
+      const again = { secret: StoredSecret("enc_k3_AA"), previousUntil }
+      yield* store.rotateSecret(p1, plain.id, again, occasion)
+      yield* store.addSigningKey(p1, plain.id, StoredSecret("enc_k4_AA"), occasion)
+      const damaged = StoredSecret("enc_k 5_AA")
+      yield* store.add({ ...Fixture.makeWebhook(p1), secret: damaged }, 50, occasion)
+      expect((yield* store.encryptionKeys).toSorted()).toEqual(["k-2", "k1", "k3", "k4"])
+    }))
+
   test("adds one signing key if several are added at the same time", () =>
     Effect.gen(function* () {
       const store = yield* prepared
