@@ -293,7 +293,7 @@ describe("a server with a database", () => {
     const DATABASE_URL = typeof url === "string" ? url : url()
     const { code, stderr, stdout } = await start("node-server", { PORT: "0", DATABASE_URL }).ended
     expect([code, stdout]).toEqual([1, ""])
-    expect(stderr).toMatch(/^DATABASE_URL(: The database cannot be used: | has ).*\n$/)
+    expect(stderr).toMatch(/^DATABASE_URL(: The database at \S+ cannot be used: | has ).*\n$/)
     expect(stderr).toContain(cause)
     expect(stderr).not.toContain("hidden")
   })

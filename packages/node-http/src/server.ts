@@ -86,14 +86,39 @@ const hasHost = ({ httpVersion, rawHeaders }: Http.IncomingMessage): boolean => 
   return length === 1 || (length === 0 && httpVersion !== "1.1")
 }
 
+const adviceOf = (code: unknown): string | undefined => {
+  switch (code) {
+    case "EADDRINUSE":
+      return "another program listens there. Stop it, or pass another port; 0 takes a free one"
+    case "EACCES":
+      return "this process is not permitted to. Pass a port from 1024 on"
+    case "EADDRNOTAVAIL":
+      return "this machine has no such address. Pass another host, or 0.0.0.0 for all addresses"
+    default:
+      return undefined
+  }
+}
+
+/** Says why a server cannot listen, and what to do. Keeps the code of the system. */
+const listeningError = (fault: NodeJS.ErrnoException, host: string, port: number): Error => {
+  const { code } = fault
+  const advice = adviceOf(code)
+  if (advice === undefined) return fault
+  const message = `The server cannot listen on ${formatHost(host)}:${port}: ${advice} (${code}).`
+  return Object.assign(new Error(message, { cause: fault }), { code })
+}
+
+const formatHost = (host: string): string => (host.includes(":") ? `[${host}]` : host)
+
 const listen = (server: Http.Server, host: string, port: number): Promise<string> =>
   new Promise((resolve, reject) => {
-    server.once("error", reject)
+    const fail = (fault: Error) => reject(listeningError(fault, host, port))
+    server.once("error", fail)
     server.listen({ host, port }, () => {
-      server.off("error", reject)
+      server.off("error", fail)
       const address = server.address()
       const bound = typeof address === "object" ? address?.port : port
-      resolve(`http://${host.includes(":") ? `[${host}]` : host}:${bound}`)
+      resolve(`http://${formatHost(host)}:${bound}`)
     })
   })
 
@@ -116,8 +141,8 @@ const makeServer = (settings: Setting.OutputOf<typeof serverOptions>): Http.Serv
  * Starts a server.
  *
  * @returns the server. The promise rejects with a `TypeError` unless `tenure` comes from `await
- *   createTenure(…)`, with `InvalidInput` if an option is invalid, and with the error from `listen`,
- *   such as `EADDRINUSE`.
+ *   createTenure(…)`, with `InvalidInput` if an option is invalid, and with an error
+ *   that says what to do if it cannot listen. Its `code` is that of the system, such as `EADDRINUSE`.
  * @example
  * ```ts
  * import { createTenure } from "tenure"

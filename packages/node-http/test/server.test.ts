@@ -254,7 +254,10 @@ describe("serve", () => {
     const tenure = answering(async () => ok)
     const server = await serve(tenure)
     const port = Number(new URL(server.url).port)
-    await expect(serve(tenure, { port })).rejects.toThrow("EADDRINUSE")
+    await expect(serve(tenure, { port })).rejects.toMatchObject({
+      message: `The server cannot listen on 127.0.0.1:${port}: another program listens there. Stop it, or pass another port; 0 takes a free one (EADDRINUSE).`,
+      code: "EADDRINUSE",
+    })
     await server.close()
   })
 

@@ -28,7 +28,7 @@ import * as Layer from "effect/Layer"
 import type { SqlError } from "effect/sql/SqlError"
 import { type DatabaseUnusable, fromSqlError } from "./connection/errors.ts"
 import { Database, makeExecutor } from "./connection/executor.ts"
-import { databaseUrlOption, toClientConfig } from "./connection/url.ts"
+import { databaseUrlOption, placeOf, toClientConfig } from "./connection/url.ts"
 import { makePostgresFeedStore } from "./feed.ts"
 import { makeIdempotencyStore } from "./idempotency.ts"
 import { makePostgresApiKeyStore, makePostgresTicketStore } from "./keys.ts"
@@ -193,9 +193,10 @@ export const postgresLayer = (
 ): Layer.Layer<StorePorts | Database | Transactions, Failure, PgClient.PgClient> =>
   Layer.unwrap(
     Effect.map(Setting.decode(postgresOptions, given), (settings) => onClient(settings)),
-  ).pipe(Layer.catchTag("SqlError", unusable))
+  ).pipe(Layer.catchTag("SqlError", (error) => unusable(error)))
 
-const unusable = (error: SqlError) => Layer.effectContext(Effect.fail(fromSqlError(error)))
+const unusable = (error: SqlError, place?: string) =>
+  Layer.effectContext(Effect.fail(fromSqlError(error, place)))
 
 const onClient = (settings: Setting.OutputOf<typeof postgresOptions>, name?: string) =>
   Layer.effectContext(
@@ -249,7 +250,7 @@ const onServer = (given: Setting.OutputOf<typeof connectionOptions>, name?: stri
       })
       return Layer.provide(onClient(settings, name), client)
     }),
-  ).pipe(Layer.catchTag("SqlError", unusable))
+  ).pipe(Layer.catchTag("SqlError", (error) => unusable(error, placeOf(given.url))))
 
 /** The options of one of several databases. */
 export const shardOptions = Setting.object({

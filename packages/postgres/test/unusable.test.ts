@@ -1,9 +1,12 @@
 /** What an operator reads when the database cannot be used. */
 
+import http from "node:http"
+import net from "node:net"
 import { createTenure } from "@tenure/core"
 import { ConnectionError, SqlError } from "effect/sql/SqlError"
 import { describe, expect, inject, it } from "vitest"
 import { explain } from "../src/connection/errors.ts"
+import { placeOf } from "../src/connection/url.ts"
 import { postgres } from "../src/index.ts"
 
 const changed = (change: (url: URL) => void): string => {
@@ -14,24 +17,66 @@ const changed = (change: (url: URL) => void): string => {
 
 describe("the error of a database that cannot be used says why, without the password:", () => {
   it.each([
-    ["a wrong password", (url: URL) => (url.password = "hidden"), /password authentication failed/],
+    [
+      "a wrong password",
+      (url: URL) => (url.password = "hidden"),
+      /password authentication failed .* \(correct the user and password in the URL\)$/,
+    ],
     [
       "no such database",
       (url: URL) => (url.pathname = "/nothing"),
-      /database "nothing" does not exist/,
+      /database "nothing" does not exist \(create the database, or correct its name in the URL\)$/,
     ],
-    ["no password", (url: URL) => (url.password = ""), /password/],
-    ["no server", (url: URL) => (url.port = "1"), /ECONNREFUSED .*:1$/],
-    ["no such host", (url: URL) => (url.host = "no-such-host.invalid"), /no-such-host\.invalid/],
+    [
+      "no password",
+      (url: URL) => (url.password = ""),
+      /password.*\(correct the user and password in/,
+    ],
+    ["no server", (url: URL) => (url.port = "1"), /ECONNREFUSED .*:1 \(start PostgreSQL there, or/],
+    [
+      "no such host",
+      (url: URL) => (url.host = "no-such-host.invalid"),
+      /no-such-host\.invalid \(correct the host in the URL\)$/,
+    ],
   ])("%s", async (_name, change, message) => {
     const url = changed(change)
     const error: unknown = await createTenure({ stores: postgres({ url }) }).catch(
       (reason: unknown) => reason,
     )
     expect(error).toMatchObject({ _tag: "DatabaseUnusable" })
-    expect(String(error)).toMatch(/: The database cannot be used: /)
+    expect(String(error)).toContain(`: The database at ${placeOf(url)} cannot be used: `)
     expect(String(error)).toMatch(message)
     expect(String(error)).not.toContain("hidden")
+  })
+
+  it.each([
+    ["speaks HTTP", () => http.createServer()],
+    ["closes connections", () => net.createServer((socket) => socket.end())],
+    ["speaks first", () => net.createServer((socket) => socket.write("220 a.example ESMTP\r\n"))],
+  ])("a program that %s", async (_name, make) => {
+    const server = make()
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+    const address = server.address()
+    const port = typeof address === "object" ? address?.port : undefined
+    const url = `postgres://user:hidden@127.0.0.1:${port}/app`
+    const error: unknown = await createTenure({ stores: postgres({ url }) }).catch(
+      (reason: unknown) => reason,
+    )
+    server.close()
+    expect(String(error)).toContain(`The database at 127.0.0.1:${port} cannot be used: `)
+    expect(String(error)).toContain("may not be PostgreSQL: check the host and port in the URL)")
+    expect(String(error)).not.toContain("hidden")
+  })
+})
+
+describe("the place of a database", () => {
+  it.each([
+    ["postgres://user:hidden@db/app", "db:5432"],
+    ["postgres://user:hidden@[::1]:6000/app", "[::1]:6000"],
+    ["postgres:///app?host=/run/postgresql", "/run/postgresql"],
+    ["postgres:///app?host=db&port=6000", "db:6000"],
+  ])("%s", (url, place) => {
+    expect(placeOf(url)).toBe(place)
   })
 })
 
@@ -54,6 +99,12 @@ describe("an explanation", () => {
       "connect ECONNREFUSED ::1:1, connect ECONNREFUSED 127.0.0.1:1",
     ],
     [new Error("outer", { cause: new Error("inner") }), "inner"],
+    [
+      coded("no pg_hba.conf entry for host", "28000"),
+      /\(correct the user in the URL, or permit it/,
+    ],
+    [coded("connect EHOSTUNREACH 10.0.0.1:5432", "EHOSTUNREACH"), /firewall/],
+    [new Error("Connection timed out"), /firewall/],
     ["text", "text"],
   ])("of %s", (cause, expected) => {
     expect(explain(errorOf(cause))).toMatch(expected)

@@ -99,6 +99,19 @@ const advice: ReadonlyArray<readonly [RegExp, string]> = [
   [/^ERR_TLS_CERT_ALTNAME_INVALID/, "connect by a name that is in the certificate of the server"],
   [/does not support TLS/, "add sslmode=disable to the URL if nobody else can read the network"],
   [/no encryption$/, "add sslmode=require to the URL"],
+  [/ECONNREFUSED/, "start PostgreSQL there, or correct the host and port in the URL"],
+  [/ENOTFOUND|EAI_AGAIN/, "correct the host in the URL"],
+  [
+    /ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|Connection timed out/,
+    "check the host and port in the URL, and that no firewall is in between",
+  ],
+  [
+    /exceeds maxMessageSize|Connection closed unexpectedly/,
+    "the program that listens there may not be PostgreSQL: check the host and port in the URL",
+  ],
+  [/^28P01|requested password/, "correct the user and password in the URL"],
+  [/^28000/, "correct the user in the URL, or permit it in pg_hba.conf of the server"],
+  [/^3D000/, "create the database, or correct its name in the URL"],
   [/^42501/, "run tenure migrate as the owner of the tables, and turn migrations off here"],
 ]
 
@@ -129,6 +142,15 @@ export const explain = (error: SqlError): string => {
   return found === undefined ? message : `${message} (${found[1]})`
 }
 
-/** Explains an error at the start. */
-export const fromSqlError = (cause: SqlError): DatabaseUnusable =>
-  new DatabaseUnusable({ message: `The database cannot be used: ${explain(cause)}`, cause })
+/**
+ * Explains an error at the start.
+ *
+ * @param place - the server's host and port, if they are known
+ */
+export const fromSqlError = (cause: SqlError, place?: string): DatabaseUnusable => {
+  const at = place === undefined ? "" : ` at ${place}`
+  return new DatabaseUnusable({
+    message: `The database${at} cannot be used: ${explain(cause)}`,
+    cause,
+  })
+}

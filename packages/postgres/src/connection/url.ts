@@ -41,6 +41,14 @@ const isLocal = (host: string): boolean =>
 const hostOf = (url: URL): string =>
   url.searchParams.get("host") ?? (decodeURIComponent(url.hostname) || "localhost")
 
+/** Returns the host and port of a valid URL, for error messages: nothing secret. */
+export const placeOf = (given: string): string => {
+  const url = new URL(given)
+  const host = hostOf(url)
+  const port = url.searchParams.get("port") ?? (url.port || "5432")
+  return host.startsWith("/") ? host : `${host}:${port}`
+}
+
 /** Whether connections are encrypted, or what is wrong with the parameters that say so. */
 const encryptionOf = (url: URL): Result.Result<boolean, string> => {
   const mode = url.searchParams.get("sslmode")
