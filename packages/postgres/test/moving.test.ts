@@ -124,7 +124,7 @@ describe("tenure-migrate --from --to", () => {
   const here = import.meta.url
 
   it.each([
-    ["is absent", "@tenure/embedded", "file:///", "file:./data needs the package @tenure/embedded"],
+    ["is absent", "@tenure/embedded", "file:///", "file:./data needs tenure/embedded"],
     ["is broken", "data:text/javascript,throw Error(`broken`)", here, "broken"],
     ["lacks another", "absent", here, "Cannot find package 'absent'"],
   ])("says why if the package for folders %s", async (_, specifier, parentURL, reason) => {
