@@ -106,7 +106,7 @@ export const onDatabase =
     }
   }
 
-/** Encrypts the secrets of the webhooks that are there. */
+/** Encrypts the secrets of the webhooks that are there, or decrypts them if no key encrypts. */
 export const encrypt = (url: string, encryption: KeyringInput): Promise<unknown> =>
   rewriteSecrets({ schema, encryption }).pipe(
     Effect.provide(PgClient.layer({ url: Redacted.make(url) })),

@@ -343,7 +343,12 @@ it.live.each(["7", "1.5", "a+b.c@d"].map(UserId))(
       const ids = [erased, Number(erased), `${erased}${erased}`, 77, ...others, null]
       const texts = ['left: "user_id":"7",', 'a "quote" and \\', "", '"reason":"x"', "\u00e9\n"]
       const leaf = fc.record(
-        { user_id: fc.constantFrom(...ids), reason: fc.constantFrom(...texts), id: fc.nat() },
+        {
+          user_id: fc.constantFrom(...ids),
+          reason: fc.constantFrom(...texts),
+          metadata: fc.dictionary(fc.constantFrom("plan", "reason"), fc.constantFrom(...texts)),
+          id: fc.nat(),
+        },
         { requiredKeys: [] },
       )
       const data = fc.oneof(leaf, fc.array(leaf), fc.record({ of: fc.array(leaf), inner: leaf }))

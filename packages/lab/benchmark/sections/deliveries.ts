@@ -157,6 +157,8 @@ export const deliveries: Section = {
     const late = await startTenure(url, schema, encryption)
     const fair = await measureBesideHanging(late, receiver, publishing(late), hanging)
     await late.close()
+    // The other sections have no key.
+    await encrypt(url, { keys: encryption.keys })
     receiver.stop()
     const rates: ReadonlyArray<Row> = [
       { measured: "deliveries of a backlog", unit: "/s", figure: plain },
