@@ -12,7 +12,41 @@ import { reasonsOf } from "./reasons.ts"
 // lines are dropped.
 const maxPending = 1_000_000
 
-const isTerminal = process.stdout.isTTY === true
+/** The levels of lines, from the least important on. */
+export const levels = ["info", "warn", "error"] as const
+
+/** Which requests have a line: those with errors are answered 400 or above. */
+export const loggedRequests = ["all", "errors", "none"] as const
+
+/** How lines are written. */
+export const formats = ["json", "text"] as const
+
+/** What is logged, and how. */
+interface LogSettings {
+  readonly logLevel: Level
+  readonly logRequests: (typeof loggedRequests)[number]
+  readonly logFormat: (typeof formats)[number] | undefined
+}
+
+let settings: LogSettings = { logLevel: "info", logRequests: "all", logFormat: undefined }
+
+/** Says what is logged from now on, and how. */
+export const configure = (given: LogSettings): void => {
+  settings = given
+}
+
+const isText = (): boolean =>
+  (settings.logFormat ?? (process.stdout.isTTY ? "text" : "json")) === "text"
+
+/** Whether lines of a level are written. Levels that are none of these are below or above all of them. */
+const isLogged = (level: string): boolean => {
+  const place = levels.findIndex((one) => one === level)
+  if (place === -1) return level === "fatal" || settings.logLevel === "info"
+  return place >= levels.indexOf(settings.logLevel)
+}
+
+const isRequestLogged = (status: number): boolean =>
+  settings.logRequests === "all" || (settings.logRequests === "errors" && status >= 400)
 
 const output = createWriteStream("", { fd: 1, autoClose: false })
 output.on("error", () => {})
@@ -54,7 +88,7 @@ const now = (): string => {
   return latest.text
 }
 
-type Level = "info" | "warn" | "error"
+type Level = (typeof levels)[number]
 
 const levelOf = (status: number): Level => {
   if (status < 500) return "info"
@@ -65,9 +99,10 @@ const levelOf = (status: number): Level => {
 /** Logs a response. */
 export const access = (record: AccessRecord): void => {
   const { address, durationMillis, keyId, method, path, requestId, status } = record
+  if (!isRequestLogged(status) || !isLogged(levelOf(status))) return
   const duration = Math.round(durationMillis * 1000) / 1000
   print(
-    isTerminal
+    isText()
       ? `${now()} ${status} ${method} ${path} ${duration} ms  address ${address}  key ${keyId ?? "-"}  request ${requestId}`
       : JSON.stringify({
           time: now(),
@@ -85,9 +120,10 @@ export const access = (record: AccessRecord): void => {
 
 /** Logs a message with fields that can be searched for. */
 const log = (level: string, message: string, fields: Readonly<Record<string, unknown>>): void => {
+  if (!isLogged(level)) return
   const known = Object.entries(fields).filter(([, value]) => value !== undefined)
   print(
-    isTerminal
+    isText()
       ? [now(), level, message, ...known.map(([name, value]) => `${name}: ${String(value)}`)].join(
           "  ",
         )
@@ -102,8 +138,10 @@ export const fault = ({ cause, isDefect, message, requestId }: Fault): void => {
 }
 
 /** Logs what an operator may want to know. */
-export const info = (message: string): void =>
-  isTerminal ? print(message) : log("info", message, {})
+export const info = (message: string): void => {
+  if (!isText()) log("info", message, {})
+  else if (isLogged("info")) print(message)
+}
 
 /** Logs what an operator should look at, and why. */
 export const warn = (message: string, cause?: string): void => log("warn", message, { cause })

@@ -26,7 +26,7 @@ import * as Monitoring from "./monitoring.ts"
 import { printable } from "./printable.ts"
 import * as RuntimeMetrics from "./runtime-metrics.ts"
 import * as Seed from "./seed.ts"
-import { type Settings, read, variables } from "./settings.ts"
+import { type Settings, misspelled, read, variables } from "./settings.ts"
 import {
   type StartError,
   fromConfig,
@@ -244,6 +244,8 @@ const main = async (): Promise<string | undefined> => {
   const settings = read(process.env)
   if (Result.isFailure(settings)) return settings.failure.map(({ message }) => message).join("\n")
   const { drainDelay, shutdownTimeout } = settings.success
+  Log.configure(settings.success)
+  for (const problem of misspelled(process.env)) Log.warn(problem)
   const end = await Stopping.run(
     (started) => server(settings.success, started),
     signal,

@@ -19,6 +19,7 @@ import { serverOptions } from "@tenure/node-http"
 import { connectionOptions } from "@tenure/postgres"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
+import * as Log from "./log.ts"
 import * as Place from "./place.ts"
 import * as Sampling from "./sampling.ts"
 import * as Variable from "./variable.ts"
@@ -102,6 +103,15 @@ export const options = Setting.object({
   ),
   /** Whether the ends of memberships are announced: `"on"` or `"off"`. Default: `"on"`. */
   expiry: Setting.withDefault(Setting.oneOf(["on", "off"]), "on"),
+  /** The least level of the lines of the log: `"info"`, `"warn"` or `"error"`. Default: `"info"`. */
+  logLevel: Setting.withDefault(Setting.oneOf(Log.levels), "info"),
+  /**
+   * Which requests have a line in the log: `"all"`, `"errors"` for those that are answered 400 or above, or `"none"`.
+   * Default: `"all"`.
+   */
+  logRequests: Setting.withDefault(Setting.oneOf(Log.loggedRequests), "all"),
+  /** How lines of the log are written: `"json"` or `"text"`. By default as text on a terminal, and otherwise as JSON. */
+  logFormat: Setting.optional(Setting.oneOf(Log.formats)),
   /** Whether a key is suspended because its requests are refused too often. Default: `true`. */
   suspension: Setting.withDefault(Setting.boolean, true),
   /**
@@ -156,6 +166,9 @@ export const variables = {
   otlpTimeout: Variable.number("OTEL_EXPORTER_OTLP_TIMEOUT", own.otlpTimeout),
   sampler: Variable.text("OTEL_TRACES_SAMPLER", own.sampler),
   samplerRatio: Variable.number("OTEL_TRACES_SAMPLER_ARG", own.samplerRatio),
+  logLevel: Variable.text("LOG_LEVEL", own.logLevel),
+  logRequests: Variable.text("LOG_REQUESTS", own.logRequests),
+  logFormat: Variable.text("LOG_FORMAT", own.logFormat),
   bulk: Variable.text("BULK_MODE", membershipsOptions.fields.bulk),
   expiry: Variable.text("EXPIRY", own.expiry),
   reminders: Variable.durationsOrNone("EXPIRY_REMINDERS", expiryRules.fields.reminders),
@@ -225,6 +238,16 @@ const contradictions = (
   const problem = `must be another one than ${variables.port.name}, ${port}`
   return [new InvalidInput({ field: variables.metricsPort.name, problem }), ...useless]
 }
+
+/**
+ * Returns what is to be said of variables that set nothing, but are called nearly like one of the server's: they are
+ * likely to be misspelled.
+ */
+export const misspelled = (environment: Variable.Environment): ReadonlyArray<string> =>
+  Variable.findMisspelled(
+    Object.values(variables).map(({ name }) => name),
+    Object.keys(environment),
+  ).map(({ known, name }) => `There is no variable ${name}. Did you mean ${known}?`)
 
 /** Reads the settings from an environment. Fails with all errors, which name their variables. */
 export const read = (

@@ -403,6 +403,57 @@ describe("the log", () => {
   })
 })
 
+describe("the log, if it is told to", () => {
+  const path = "/v2/projects/p1/memberships/1001/extend"
+  const request = async (environment: Readonly<Record<string, string>>) => {
+    const server = await startServer({ SEED_FILE: await seedFile(seed), ...environment })
+    await call(server.url, "token-1", "PATCH", path, { extend })
+    await call(server.url, "token-wrong", "PATCH", path, { extend })
+    server.kill("SIGINT")
+    return (await server.ended).stdout
+  }
+
+  it("has only requests with errors, or none", async () => {
+    const errors = await request({ LOG_REQUESTS: "errors" })
+    expect(errors).toContain('"status":401')
+    expect(errors).not.toContain('"status":200')
+    expect(await request({ LOG_REQUESTS: "none" })).not.toContain('"status"')
+  })
+
+  it("is text", async () => {
+    const text = await request({ LOG_FORMAT: "text" })
+    expect(text).toMatch(/ 200 PATCH \/v2\/projects/)
+    expect(text).not.toContain("{")
+  })
+
+  it("has warnings only, and names variables that are misspelled", async () => {
+    const program = start("node-server", {
+      PORT: "0",
+      LOG_LEVEL: "warn",
+      WEBHOOK_TIMOUT: "3",
+      DATABSE_SCHEMA: "x",
+      HOMES: "x",
+    })
+    await program.line(/WEBHOOK_TIMOUT/)
+    await program.line(/curl/)
+    program.kill("SIGINT")
+    const { stdout } = await program.ended
+    const messages = stdout
+      .split("\n")
+      .filter((line) => line.startsWith("{"))
+      .map((line) => JSON.parse(line))
+    expect(messages).toEqual([
+      expect.objectContaining({
+        level: "warn",
+        message: "There is no variable WEBHOOK_TIMOUT. Did you mean WEBHOOK_TIMEOUT?",
+      }),
+      expect.objectContaining({
+        message: "There is no variable DATABSE_SCHEMA. Did you mean DATABASE_SCHEMA?",
+      }),
+    ])
+  })
+})
+
 describe("on SIGTERM and SIGINT", () => {
   it("the server says at first that it is not ready, answers, and closes connections", async () => {
     const server = await startServer({ DRAIN_DELAY: "60" })
