@@ -1,4 +1,4 @@
 import { adapterSuite } from "@tenure/testing/conformance"
 import { inRuntime } from "./remote.ts"
 
-adapterSuite("Deno", inRuntime("deno", ["run", "--allow-all", "--conditions=@tenure/source"]))
+adapterSuite("Deno", inRuntime("deno", ["run", "--allow-all"]))

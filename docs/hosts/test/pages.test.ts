@@ -100,7 +100,7 @@ beforeAll(async () => {
 describe("the code of a page runs:", () => {
   it("bun", async () => {
     const file = await write("bun", 1)
-    await onServer(file, expectBoth, [binaries.bun, "--conditions=@tenure/source", file])
+    await onServer(file, expectBoth, [binaries.bun, file])
   })
 
   it("bun, with serve, which answers a request under way before it closes", async () => {
@@ -136,7 +136,7 @@ describe("the code of a page runs:", () => {
 
   it("deno", async () => {
     const file = await write("deno", 1)
-    const args = ["run", "--allow-all", "--conditions=@tenure/source", file]
+    const args = ["run", "--allow-all", file]
     await onServer(file, expectBoth, [binaries.deno, ...args])
   })
 
@@ -223,7 +223,7 @@ describe("the code of a page runs:", () => {
       outfile,
       bundle: true,
       format: "esm",
-      conditions: ["@tenure/source", "workerd"],
+      conditions: ["workerd"],
     })
     const worker = new Miniflare({
       modules: true,

@@ -13,11 +13,7 @@ const decidedByRuntime = [
   "Deno > an event > is not sent after the response to the deletion of the webhook",
 ]
 
-const conditions = ["@tenure/source"]
-
 export default defineConfig({
-  resolve: { conditions },
-  ssr: { resolve: { conditions } },
   test: {
     root: fileURLToPath(new URL(".", import.meta.url)),
     include: ["*.test.ts"],
