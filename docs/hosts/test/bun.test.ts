@@ -1,4 +1,4 @@
 import { adapterSuite } from "@tenure/testing/conformance"
 import { inRuntime } from "./remote.ts"
 
-adapterSuite("Bun", inRuntime("bun", []))
+adapterSuite("Bun", inRuntime("bun"))

@@ -51,7 +51,7 @@ function promisesOf(ask: Ask, port: number): object {
  */
 export const inRuntime = (
   name: keyof typeof binaries,
-  args: ReadonlyArray<string>,
+  args: ReadonlyArray<string> = [],
 ): AdapterHarness => {
   const child = spawn(binaries[name], [...args, pathOf("program.ts")], {
     stdio: ["ignore", "pipe", "inherit"],
