@@ -84,5 +84,5 @@ const judgedLate: Readonly<Record<string, string>> = {
 /** An option is invalid. The message names its variable. */
 export const fromInvalidInput = ({ field, problem }: InvalidInput): StartError =>
   new StartError({
-    message: `${judgedLate[field] ?? field} ${problem.replace("webhooks.missingKeys to", `${variables.missingKeys.name} to`)}`,
+    message: `${judgedLate[field] ?? field} ${problem.replace('webhooks.missingKeys to "allow"', `${variables.missingKeys.name}=allow`)}`,
   })

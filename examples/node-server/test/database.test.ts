@@ -104,7 +104,7 @@ describe("a server with TENURE_ENCRYPTION_KEY", () => {
     const refused = await start("node-server", { PORT: "0", ...environment }).ended
     expect(refused).toMatchObject({ code: 1 })
     expect(refused.stderr).toMatch(
-      /^TENURE_ENCRYPTION_KEY must have the key "\w+", .* set ENCRYPTION_MISSING to "allow"\n$/,
+      /^TENURE_ENCRYPTION_KEY must have the key "\w+", .* set ENCRYPTION_MISSING=allow\n$/,
     )
     const { listed } = await list(key(2), { ENCRYPTION_MISSING: "allow" })
     expect(listed).toMatchObject({ status: 200, body: { data: [{ id, url }] } })

@@ -251,8 +251,10 @@ it("the doctor knows what is too much", () => {
     failed_deliveries: 3,
     disabled_webhooks: 2,
     suspended_keys: ["k"],
+    missing_encryption_keys: ["k1"],
   } as const
-  const findings = judgeStatus(status, { disabled: ["w1 of p"], failing: ["w2 of p"] })
+  const ailing = { disabled: ["w1 of p"], failing: ["w2 of p"] }
+  const findings = judgeStatus(status, ailing, "Server")
   expect(findings.map(({ check, state }) => [check, state])).toEqual([
     ["stores", "problem"],
     ["deliveries", "problem"],
@@ -260,7 +262,10 @@ it("the doctor knows what is too much", () => {
     ["webhooks", "problem"],
     ["attempts", "warning"],
     ["limits", "warning"],
+    ["encryption", "problem"],
   ])
+  // The servers may have the key that the command has not.
+  expect(judgeStatus(status, ailing, "Database").at(-1)?.state).toBe("warning")
   expect(findings.every(({ advice }) => advice !== null)).toBe(true)
   expect(findings[3]?.found).toBe("2 disabled: w1 of p")
   expect(judgeClock(400).advice).toBeNull()

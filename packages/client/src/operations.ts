@@ -557,6 +557,8 @@ export interface Status {
   readonly disabled_webhooks: number | null
   /** The ids of the API keys that the server which answers has suspended. */
   readonly suspended_keys: ReadonlyArray<string>
+  /** The ids of the encryption keys that stored secrets need and that the server which answers has not, or has others in place of: nothing is sent to their webhooks. They are those of up to 20 seconds ago; null if the store does not answer. */
+  readonly missing_encryption_keys: ReadonlyArray<string> | null
 }
 
 export interface Ticket {

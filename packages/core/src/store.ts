@@ -166,7 +166,13 @@ export {
   type WebhookRef,
 } from "./webhooks/outbox.ts"
 export { StoredSecret } from "./webhooks/secrets.ts"
-export { WebhookStore } from "./webhooks/store.ts"
+export {
+  WebhookStore,
+  type KeyUse,
+  maxKeySamples,
+  maxKeyUses,
+  maxSampleLength,
+} from "./webhooks/store.ts"
 export {
   WebhookDisabled,
   WebhookId,

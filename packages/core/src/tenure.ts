@@ -72,9 +72,9 @@ import {
   type FlushOptions,
   dispatcherOptions,
 } from "./webhooks/dispatcher.ts"
+import { EncryptionKeys } from "./webhooks/encryption-keys.ts"
 import {
   type EncryptionOptions,
-  checkEncryptionKeys,
   encryptionLayer,
   encryptionOptions,
 } from "./webhooks/encryption.ts"
@@ -205,18 +205,13 @@ const compose = (settings: Setting.OutputOf<typeof tenureOptions>) => {
     Layer.provideMerge(Status.layer()),
     Layer.provideMerge(Listeners.layer),
     Layer.provideMerge(Readiness.layer(settings.rateLimits)),
+    Layer.provide(EncryptionKeys.layer(settings.webhooks)),
     Layer.provideMerge(RateLimiter.layer(settings.rateLimits)),
     Layer.provideMerge(operations),
     Layer.provideMerge(Dispatcher.layer(settings.webhooks)),
-    Layer.merge(
-      Layer.merge(
-        announcementsLayer(settings),
-        Layer.effectDiscard(checkEncryptionKeys(settings.webhooks)),
-      ),
-    ),
+    Layer.merge(announcementsLayer(settings)),
     Layer.provide(settings.transport),
-    Layer.provide(AddressPolicy.layer(settings.webhooks)),
-    Layer.provide(encryptionLayer(settings.webhooks)),
+    Layer.provide([AddressPolicy.layer(settings.webhooks), encryptionLayer(settings.webhooks)]),
     Layer.provide(hooksLayer(settings)),
     Layer.provide(projectDeletionsLayer),
     Layer.provide(faultsLayer(settings)),

@@ -4,14 +4,19 @@ import { currentMoment } from "@tenure/core/internal"
 import {
   type ChangeContext,
   EventNotFound,
+  type KeyUse,
   type NonMembershipAction,
   type Outbox,
+  type StoredSecret,
   type StoredWebhook,
   WebhookLimitReached,
   WebhookNotFound,
   type WebhookRef,
   type WebhookStore,
   encryptionKeyOf,
+  maxKeySamples,
+  maxKeyUses,
+  maxSampleLength,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import {
@@ -52,6 +57,16 @@ const change = (
     return changed
   })
 
+/** Returns the secrets and keys that a webhook signs with. */
+const secretsAt = (
+  { previous, secret, signingKey }: StoredWebhook,
+  now: number,
+): ReadonlyArray<StoredSecret> => [
+  secret,
+  ...(previous === undefined || previous.until <= now ? [] : [previous.secret]),
+  ...(signingKey === undefined ? [] : [signingKey]),
+]
+
 const withHealth = ({ deliveries }: State, webhook: StoredWebhook) => ({
   ...webhook,
   ...healthOf(deliveries, webhook.id),
@@ -61,15 +76,24 @@ const withHealth = ({ deliveries }: State, webhook: StoredWebhook) => ({
 export const makeMemoryWebhookStore = (state: State): WebhookStore["Service"] => ({
   ping: Effect.void,
 
-  encryptionKeys: Effect.sync(() => {
-    const webhooks = [...state.projects.values()].flatMap((one) => [...one.webhooks.values()])
-    const secrets = webhooks.flatMap(({ previous, secret, signingKey }) => [
-      secret,
-      ...(previous === undefined ? [] : [previous.secret]),
-      ...(signingKey === undefined ? [] : [signingKey]),
-    ])
-    return [...new Set(secrets.flatMap((secret) => encryptionKeyOf(secret) ?? []))]
-  }),
+  encryptionKeys: (now) =>
+    Effect.sync(() => {
+      const uses = new Map<string, Array<KeyUse["samples"][number]>>()
+      for (const { webhooks } of state.projects.values()) {
+        for (const webhook of webhooks.values()) {
+          for (const secret of secretsAt(webhook, now)) {
+            const keyId = encryptionKeyOf(secret)
+            if (keyId === undefined || secret.length > maxSampleLength) continue
+            const samples = uses.get(keyId) ?? []
+            if (samples.length === 0 && uses.size === maxKeyUses) continue
+            if (samples.length === maxKeySamples) continue
+            samples.push({ projectId: webhook.projectId, webhookId: webhook.id, secret })
+            uses.set(keyId, samples)
+          }
+        }
+      }
+      return [...uses].map(([keyId, samples]) => ({ keyId, samples }))
+    }),
 
   add: (webhook, limit, occasion) =>
     state.answers.change(

@@ -3,7 +3,8 @@ import {
   type ChangeContext,
   EventType,
   type Health,
-  type ProjectId,
+  type KeyUse,
+  ProjectId,
   ProjectNotFound,
   StoredSecret,
   type StoredWebhook,
@@ -12,6 +13,9 @@ import {
   WebhookNotFound,
   type WebhookRef,
   type WebhookStore,
+  maxKeySamples,
+  maxKeyUses,
+  maxSampleLength,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import { type Executor, readsOf } from "./connection/executor.ts"
@@ -213,13 +217,48 @@ const removeWebhook = (schema: string, once: KeyClause): string => `
   SELECT id, pg_notify($3::text, id::text) FROM removed
 `
 
-/** Returns the ids of the keys that secrets are encrypted with, as `encryptionKeyOf` of core says. */
+// The secrets of webhooks `w` that sign at `$1`.
+const signingSecrets = `unnest(ARRAY[
+    w.secret, CASE WHEN w.previous_until > $1::timestamptz THEN w.previous_secret END, w.signing_key
+  ]) AS s (secret)`
+
+/** Returns samples for each key that secrets are encrypted with, as `encryptionKeyOf` of core says. */
 const encryptionKeys = (schema: string): string => `
-  SELECT DISTINCT substring(s.secret FROM '^enc_([A-Za-z0-9-]{1,32})_') AS key
-  FROM ${schema}.webhooks w
-  CROSS JOIN LATERAL unnest(ARRAY[w.secret, w.previous_secret, w.signing_key]) AS s (secret)
-  WHERE s.secret LIKE 'enc\\_%'
+  SELECT used.key, sample.webhook_id, sample.project_id, sample.secret
+  FROM (
+    SELECT DISTINCT substring(s.secret FROM '^enc_([A-Za-z0-9-]{1,32})_') AS key
+    FROM ${schema}.webhooks w CROSS JOIN LATERAL ${signingSecrets}
+    WHERE s.secret ~ '^enc_[A-Za-z0-9-]{1,32}_' AND length(s.secret) <= ${maxSampleLength}
+    LIMIT ${maxKeyUses}
+  ) used
+  CROSS JOIN LATERAL (
+    SELECT w.id AS webhook_id, p.id AS project_id, s.secret
+    FROM ${schema}.webhooks w
+    JOIN ${schema}.projects p ON p.number = w.project_number
+    CROSS JOIN LATERAL ${signingSecrets}
+    WHERE starts_with(s.secret, 'enc_' || used.key || '_') AND length(s.secret) <= ${maxSampleLength}
+    LIMIT ${maxKeySamples}
+  ) sample
 `
+
+/** A row of `encryptionKeys`. */
+interface KeyUseRow {
+  readonly key: string
+  readonly webhook_id: string
+  readonly project_id: string
+  readonly secret: string
+}
+
+/** Gathers the samples for each key. */
+const toKeyUses = (rows: ReadonlyArray<KeyUseRow>): ReadonlyArray<KeyUse> =>
+  [...new Set(rows.map(({ key }) => key))].map((keyId) => ({
+    keyId,
+    samples: rows.flatMap(({ key, project_id: projectId, secret, webhook_id: webhookId }) =>
+      key === keyId && ProjectId.is(projectId)
+        ? [{ projectId, webhookId: WebhookId(webhookId), secret: StoredSecret(secret) }]
+        : [],
+    ),
+  }))
 
 /** Webhooks on PostgreSQL. */
 
@@ -284,13 +323,14 @@ export const makePostgresWebhookStore = (
   return {
     ping: executor.ping,
 
-    encryptionKeys: Effect.map(
-      executor.executeApart<{ readonly key: string | null }>(sql.encryptionKeys, [], {
-        owner: "webhooks",
-        isLong: true,
-      }),
-      (rows) => rows.flatMap(({ key }) => key ?? []),
-    ),
+    encryptionKeys: (now) =>
+      Effect.map(
+        executor.executeApart<KeyUseRow>(sql.encryptionKeys, [instantParam(now)], {
+          owner: "webhooks",
+          isLong: true,
+        }),
+        toKeyUses,
+      ),
 
     add: (webhook, limit, occasion) => answers.change(occasion.once, add(webhook, limit, occasion)),
 

@@ -26,7 +26,7 @@ const started: Array<Tenure> = []
 const start = async (encryption?: KeyringInput): Promise<Tenure> => {
   const stores = postgres({ url: inject("databaseUrl"), schema, maxConnections: 3 })
   const webhooks = { encryption, retrySchedule: [], missingKeys: "allow" } as const
-  const tenure = await createTenure({ stores, transport, webhooks })
+  const tenure = await createTenure({ stores, transport, webhooks, metrics: true })
   started.push(tenure)
   await tenure.memberships.createProject(projectId)
   return tenure
@@ -105,7 +105,7 @@ afterEach(async () => {
   await Promise.all(started.splice(0).map((tenure) => tenure.close()))
 })
 
-it("a server without a key that secrets are encrypted with does not start, unless it is told to", async () => {
+it("a server without a key that secrets are encrypted with, or with another, does not start unless it is told to", async () => {
   const tenure = await start(rotated)
   const ids = await addWebhook(tenure)
   const stores = () => postgres({ url: inject("databaseUrl"), schema, maxConnections: 3 })
@@ -126,8 +126,43 @@ it("a server without a key that secrets are encrypted with does not start, unles
   for (const encryption of [rotated, onlySecond, { keys: isDown }]) {
     expect(await open(encryption)).toBe("started")
   }
-  await tenure.webhooks.delete(ids)
+  // Another key of the same id.
+  for (const keys of [{ k1, k2: k1 }, async () => k1]) {
+    expect(await open({ current: "k2", keys })).toContain(
+      'webhooks.encryption has another key in place of the key "k2"',
+    )
+  }
+  // One that is damaged among others says nothing of the key.
+  await addWebhook(tenure)
+  await update(`secret = overlay(secret placing 'AAAA' from 20) WHERE id = '${ids.webhookId}'`)
+  expect(await open(rotated)).toBe("started")
+  await Effect.runPromise(execute(`DELETE FROM ${schema}.webhooks`))
   expect(await open()).toBe("started")
+})
+
+it("a server tells the keys that it has not, or that are others", async () => {
+  const tenure = await start(rotated)
+  await addWebhook(tenure)
+  const missing = async (encryption?: KeyringInput) => {
+    const server = await start(encryption)
+    const { token } = await server.apiKeys.issue({ projects: "all", role: "admin" })
+    const response = await server.handle({
+      method: "GET",
+      path: "/v2/status",
+      headers: { authorization: `Bearer ${token}` },
+      body: { _tag: "Bytes", bytes: new Uint8Array() },
+      remoteAddress: "127.0.0.1",
+    })
+    const ids = JSON.parse(String(response.body)).data.missing_encryption_keys
+    const shown = (await server.metrics()).matchAll(/^tenure_encryption_key_missing.* 1$/gm)
+    expect([...shown].map(([line]) => line)).toEqual(
+      ids.map((id: string) => `tenure_encryption_key_missing{tenure_encryption_key_id="${id}"} 1`),
+    )
+    return ids
+  }
+  expect(await missing(rotated)).toEqual([])
+  expect(await missing()).toEqual(["k2"])
+  expect(await missing({ current: "k2", keys: { k2: k1 } })).toEqual(["k2"])
 })
 
 describe("encrypted secrets", () => {
@@ -174,12 +209,8 @@ describe("encrypted secrets", () => {
     for (const encryption of [undefined, onlySecond]) {
       const tenure = await start(encryption)
       expect(await send(tenure, [webhookId])).toEqual(["failed"])
-      const listed = await Promise.allSettled([tenure.webhooks.list({ projectId })])
-      expect(listed).toMatchObject([
-        encryption === undefined
-          ? { reason: { _tag: "StoreUnavailable" } }
-          : { value: [{ id: webhookId, secret: undefined }] },
-      ])
+      const listed = await tenure.webhooks.list({ projectId })
+      expect(listed).toMatchObject([{ id: webhookId, secret: undefined }])
       await tenure.close()
     }
     expect(sent).toEqual([])
@@ -220,9 +251,49 @@ describe("encrypted secrets", () => {
     const keyless = await start()
     const health = await caller(keyless, token)("GET", undefined, "health")
     expect(health).toMatchObject({ code: 200, data: ids.map((id) => ({ id })) })
-    expect((await caller(keyless, token)("GET")).code).toBe(503)
-    const { secret } = await other.webhooks.rotateSecret({ projectId, webhookId: broken })
-    expect((await call("GET")).data[1].secret).toBe(secret)
+    const unreadable = await caller(keyless, token)("GET")
+    expect(unreadable).toMatchObject({ code: 200, total: 3 })
+    expect(unreadable.message).toContain("it is encrypted, but there is no encryption key")
+    for (const { secret } of unreadable.data) expect(secret).toMatch(/^unreadable_/)
+  })
+
+  it("that cannot be read are replaced by a rotation, after which the webhook is sent to", async () => {
+    const tenure = await start(first)
+    const { id: webhookId } = await tenure.webhooks.create({
+      projectId,
+      url: "https://receiver.example/a",
+    })
+    const ids = { projectId, webhookId }
+    await tenure.close()
+    for (const encryption of [onlySecond, undefined]) {
+      const other = await start(encryption)
+      expect(await send(other, [webhookId])).toEqual(["failed"])
+      expect(sent.splice(0)).toEqual([])
+      const { previousUntil, secret } = await other.webhooks.rotateSecret(ids)
+      expect(previousUntil).toBeLessThanOrEqual(Date.now())
+      expect(await send(other, [webhookId])).toEqual(["delivered"])
+      expect(isSigned(sent[0], secret)).toBe(true)
+      sent.length = 0
+      await other.close()
+      const again = await start(encryption)
+      expect((await again.webhooks.list({ projectId }))[0]?.secret).toBe(secret)
+      await again.close()
+    }
+  })
+
+  it("are answered 503 while a key cannot be loaded, and the error says which", async () => {
+    const { webhookId } = await addWebhook(await start(first))
+    const failing = async () => {
+      throw new Error("the service is down")
+    }
+    const other = await start({ current: "k1", keys: failing })
+    const listed = await Promise.allSettled([other.webhooks.list({ projectId })])
+    const reason = {
+      _tag: "StoreUnavailable",
+      message: expect.stringContaining('the encryption key "k1" cannot be loaded'),
+    }
+    expect(listed).toMatchObject([{ reason }])
+    expect(await other.webhooks.health({ projectId })).toMatchObject([{ id: webhookId }])
   })
 })
 

@@ -7,7 +7,12 @@ import * as Stream from "effect/Stream"
 import { Api, callApi, listed } from "../support/api.ts"
 import { type Failure, exitCodes, operationFailed } from "../support/failure.ts"
 import { jsonFlag, printResult } from "../support/output.ts"
-import { type DatabaseTarget, resolveTarget, targetFlags } from "../support/target.ts"
+import {
+  type ConnectionTarget,
+  type DatabaseTarget,
+  resolveTarget,
+  targetFlags,
+} from "../support/target.ts"
 import { pluralize, printable } from "../support/text.ts"
 import type * as Upkeep from "./database-upkeep.ts"
 
@@ -129,10 +134,33 @@ const judgeSuspensions = ({ suspended_keys }: Status): Finding =>
         "These clients keep exceeding the limits: have them honour Retry-After, or raise the limits.",
       )
 
+const judgeEncryption = (
+  { missing_encryption_keys }: Status,
+  where: ConnectionTarget["_tag"],
+): Finding => {
+  if (missing_encryption_keys === null)
+    return wrong("encryption", "unknown", "The store does not answer: look at the database.")
+  if (missing_encryption_keys.length === 0) return well("encryption", "no key missing")
+  const found = `no right key: ${missing_encryption_keys.join(", ")}`
+  return where === "Server"
+    ? wrong(
+        "encryption",
+        `the server has ${found}`,
+        "Give it the keys in TENURE_ENCRYPTION_KEY; without them, nothing is sent to the webhooks. Or see tenure webhooks list, and webhooks rotate.",
+      )
+    : // Only the servers need them.
+      notable(
+        "encryption",
+        `this command has ${found}`,
+        "The servers need these keys. To have them checked here, set TENURE_ENCRYPTION_KEY.",
+      )
+}
+
 /** Judges a server's status and its webhooks with problems. */
 export const judgeStatus = (
   status: Status,
   { disabled, failing }: Ailing,
+  where: ConnectionTarget["_tag"],
 ): ReadonlyArray<Finding> => [
   judgeStores(status),
   judgeBacklog(status),
@@ -140,6 +168,7 @@ export const judgeStatus = (
   judgeDisabled(status, disabled),
   judgeFailing(failing),
   judgeSuspensions(status),
+  judgeEncryption(status, where),
 ]
 
 const judgeKey = ({ projects, role }: Identity): Finding => {
@@ -190,17 +219,18 @@ const findAiling = listed((client) => client.projects.list()).pipe(
 )
 
 /** Checks the server. */
-const checkApi = Effect.gen(function* () {
-  const started = Date.now()
-  const { data: identity } = yield* callApi((client, options) => client.identity.get({}, options))
-  const reached = well("API", `answers in ${Date.now() - started} ms`)
-  const skew = yield* skewOf
-  const findings = [reached, judgeKey(identity)]
-  if (skew !== undefined) findings.push(judgeClock(skew))
-  if (identity.role !== "admin" || identity.projects !== "all") return findings
-  const { data: status } = yield* callApi((client, options) => client.status.get({}, options))
-  return [...findings, ...judgeStatus(status, yield* findAiling)]
-}).pipe(
+const checkApi = Effect.fnUntraced(
+  function* (where: ConnectionTarget["_tag"]) {
+    const started = Date.now()
+    const { data: identity } = yield* callApi((client, options) => client.identity.get({}, options))
+    const reached = well("API", `answers in ${Date.now() - started} ms`)
+    const skew = yield* skewOf
+    const findings = [reached, judgeKey(identity)]
+    if (skew !== undefined) findings.push(judgeClock(skew))
+    if (identity.role !== "admin" || identity.projects !== "all") return findings
+    const { data: status } = yield* callApi((client, options) => client.status.get({}, options))
+    return [...findings, ...judgeStatus(status, yield* findAiling, where)]
+  },
   Effect.provide(Api.layer),
   Effect.catchTag("Failure", (failure) => Effect.succeed([ofFailure("API", failure)])),
 )
@@ -250,9 +280,9 @@ const checkDatabases = Effect.fnUntraced(
 
 const checkAll = Effect.gen(function* () {
   const place = yield* resolveTarget
-  if (place._tag === "Server") return yield* checkApi
+  if (place._tag === "Server") return yield* checkApi("Server")
   const { findings, isUsable } = yield* checkDatabases(place)
-  return isUsable ? [...findings, ...(yield* checkApi)] : findings
+  return isUsable ? [...findings, ...(yield* checkApi("Database"))] : findings
 })
 
 /** Prints a finding on one line and its advice on the next, as sentences a terminal may wrap. */

@@ -21,10 +21,12 @@ export const closing = "closed"
  */
 export class StoreUnavailable extends Data.TaggedError("StoreUnavailable")<{
   readonly cause: unknown
+  /** What is unavailable, as a sentence, if it is not the store. */
+  readonly problem?: string | undefined
 }> {
   override get message(): string {
     return this.cause === closing
       ? "Tenure is closing, and has not made the call."
-      : "The store does not answer."
+      : (this.problem ?? "The store does not answer.")
   }
 }

@@ -10,7 +10,9 @@ import { RateLimiter } from "../limits/rate-limiter.ts"
 import { type Shard, Shards, type Stores } from "../shards/shard-map.ts"
 import { countingLayer } from "../telemetry/counting.ts"
 import { gauge, prometheusName } from "../telemetry/instruments.ts"
+import { EncryptionKeys } from "../webhooks/encryption-keys.ts"
 import { type Backlog, Outbox, maxCountedBacklog } from "../webhooks/outbox.ts"
+import { maxKeyUses } from "../webhooks/store.ts"
 import { Metrics } from "./metrics.ts"
 import { Readiness, askAll, orNull } from "./status.ts"
 
@@ -80,6 +82,19 @@ const show = ({ backlog, name, stores }: DatabaseReport, context: Context.Contex
   }
 }
 
+/** Creates a function to show the ids of missing encryption keys. Those that were missing before stay, with 0. */
+const makeMissingKeys = (context: Context.Context<never>) => {
+  const shown = new Set<string>()
+  return (missing: ReadonlyArray<string> | undefined): void => {
+    // While the store does not answer, nothing is known to have changed.
+    if (missing === undefined) return
+    for (const id of missing.slice(0, maxKeyUses - shown.size)) shown.add(id)
+    for (const id of shown) {
+      gauge("tenure.encryption.key.missing", context, id)(Number(missing.includes(id)))
+    }
+  }
+}
+
 // How often to ask the stores for programs with their own exporter.
 const readPauseMillis = 10_000
 
@@ -89,10 +104,17 @@ const make = Effect.gen(function* () {
   const registry = yield* Metric.MetricRegistry
   const context = yield* Effect.context()
   const suspendedKeys = gauge("tenure.rate_limit.suspended_keys", context)
-  const read = Effect.map(Effect.all([reports, suspended]), ([databases, keys]) => {
-    for (const report of databases) show(report, context)
-    suspendedKeys(keys.length)
-  })
+  const { missing } = yield* EncryptionKeys
+  const showMissing = makeMissingKeys(context)
+  const questions = { databases: reports, keys: suspended, lacking: orNull(missing) }
+  const read = Effect.map(
+    Effect.all(questions, { concurrency: "unbounded" }),
+    ({ databases, keys, lacking }) => {
+      for (const report of databases) show(report, context)
+      suspendedKeys(keys.length)
+      showMissing(lacking)
+    },
+  )
   yield* Effect.forkScoped(Effect.forever(Effect.andThen(read, sleepPoll(readPauseMillis))))
   return Metrics.of({
     text: Effect.andThen(read, prometheusText).pipe(
@@ -105,5 +127,8 @@ const make = Effect.gen(function* () {
 export const makeMetering = countingLayer
 
 /** Shows the metrics in the context's registry. */
-export const readMetrics: Layer.Layer<Metrics, never, Readiness | Outbox | RateLimiter> =
-  Layer.effect(Metrics, make)
+export const readMetrics: Layer.Layer<
+  Metrics,
+  never,
+  Readiness | Outbox | RateLimiter | EncryptionKeys
+> = Layer.effect(Metrics, make)

@@ -6,6 +6,7 @@ import * as Layer from "effect/Layer"
 import { InvalidInput } from "../base/errors.ts"
 import * as Setting from "../base/setting.ts"
 import type { RateLimiter } from "../limits/rate-limiter.ts"
+import type { EncryptionKeys } from "../webhooks/encryption-keys.ts"
 import type { Outbox } from "../webhooks/outbox.ts"
 import type { Readiness } from "./status.ts"
 
@@ -37,8 +38,11 @@ export class Metrics extends Context.Service<
 >()("@tenure/core/Metrics") {
   static readonly layer = ({
     metrics,
-  }: MetricsSettings): Layer.Layer<Metrics, never, Readiness | Outbox | RateLimiter> =>
-    metrics ? Layer.unwrap(Effect.map(loaded, ({ readMetrics: shown }) => shown)) : off
+  }: MetricsSettings): Layer.Layer<
+    Metrics,
+    never,
+    Readiness | Outbox | RateLimiter | EncryptionKeys
+  > => (metrics ? Layer.unwrap(Effect.map(loaded, ({ readMetrics: shown }) => shown)) : off)
 }
 
 // Programs without metrics do not load them.

@@ -11,6 +11,7 @@ import { ApiKeyStore } from "../keys/store.ts"
 import { RateLimitStore } from "../limits/buckets.ts"
 import { RateLimiter, type RateLimiterSettings } from "../limits/rate-limiter.ts"
 import { MembershipStore } from "../memberships/store.ts"
+import { EncryptionKeys } from "../webhooks/encryption-keys.ts"
 import { type Backlog, Outbox, maxCountedBacklog } from "../webhooks/outbox.ts"
 import { WebhookStore } from "../webhooks/store.ts"
 
@@ -87,6 +88,11 @@ export interface StatusReport {
   readonly backlog: Backlog | undefined
   /** The ids of API keys suspended by this process, at most 10,000. */
   readonly suspendedKeys: ReadonlyArray<ApiKeyId>
+  /**
+   * The ids of encryption keys that stored secrets need and that this process has not, or has others in place of, as
+   * they were up to 20 seconds ago. `undefined` if the store does not answer.
+   */
+  readonly missingEncryptionKeys: ReadonlyArray<string> | undefined
 }
 
 /** Tells how Tenure is doing. */
@@ -97,15 +103,18 @@ export class Status extends Context.Service<
     readonly report: Effect.Effect<StatusReport>
   }
 >()("@tenure/core/Status") {
-  static readonly layer = (): Layer.Layer<Status, never, Outbox | RateLimiter | Readiness> =>
-    Layer.effect(Status, make)
+  static readonly layer = (): Layer.Layer<
+    Status,
+    never,
+    Outbox | RateLimiter | Readiness | EncryptionKeys
+  > => Layer.effect(Status, make)
 }
 
 const unknown = Effect.succeed(undefined)
 
-/** Asks for a backlog: unknown if there is no answer within 5 seconds. */
-export const orNull = <E>(backlog: Effect.Effect<Backlog, E>): Effect.Effect<Backlog | undefined> =>
-  backlog.pipe(
+/** Asks a store: unknown if there is no answer within 5 seconds. */
+export const orNull = <A, E>(question: Effect.Effect<A, E>): Effect.Effect<A | undefined> =>
+  question.pipe(
     Effect.catchCause(() => unknown),
     Effect.timeoutOrElse({ duration: "5 seconds", orElse: () => unknown }),
   )
@@ -114,11 +123,17 @@ const make = Effect.gen(function* () {
   const readiness = yield* Readiness
   const outbox = yield* Outbox
   const { suspended } = yield* RateLimiter
-  const backlog = orNull(outbox.backlog(maxCountedBacklog))
+  const { missing } = yield* EncryptionKeys
+  const questions = {
+    stores: readiness.stores,
+    backlog: orNull(outbox.backlog(maxCountedBacklog)),
+    suspendedKeys: suspended,
+    missingEncryptionKeys: orNull(missing),
+  }
   return {
-    report: Effect.map(
-      Effect.all([readiness.stores, backlog, suspended], { concurrency: "unbounded" }),
-      ([stores, left, suspendedKeys]) => ({ version, stores, backlog: left, suspendedKeys }),
-    ),
+    report: Effect.map(Effect.all(questions, { concurrency: "unbounded" }), (answers) => ({
+      version,
+      ...answers,
+    })),
   }
 })

@@ -77,7 +77,7 @@ export type ApiError =
   | Pick<EventNotFound, "_tag">
   | Pick<CursorExpired, "_tag">
   | Pick<ApiKeyNotFound, "_tag">
-  | Pick<StoreUnavailable, "_tag" | "cause">
+  | Pick<StoreUnavailable, "_tag" | "cause" | "problem">
 
 /** The name of an error. */
 export type ApiErrorTag = ApiError["_tag"]

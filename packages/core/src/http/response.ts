@@ -179,9 +179,9 @@ const outcomeReport = (
     return Effect.as(reported, failOutcome({ _tag: "InternalError" }))
   }
   const outcome = failOutcome(error)
-  return error._tag === "StoreUnavailable"
-    ? Effect.as(faults.failure("The store does not answer", error.cause, requestId), outcome)
-    : Effect.succeed(outcome)
+  if (error._tag !== "StoreUnavailable") return Effect.succeed(outcome)
+  const heading = error.problem ?? "The store does not answer"
+  return Effect.as(faults.failure(heading, error.cause, requestId), outcome)
 }
 
 /** Runs a step to its outcome. The client learns of a defect only that there is one. */

@@ -5,7 +5,13 @@ import { Activity, type ActivityReport } from "../health/activity.ts"
 import { Status, type StatusReport } from "../health/status.ts"
 import { type OperationsOn, isoOrNull, readQuery, requireAllProjects } from "./operation.ts"
 
-const dataOf = ({ backlog, stores, suspendedKeys, version }: StatusReport) => ({
+const dataOf = ({
+  backlog,
+  missingEncryptionKeys,
+  stores,
+  suspendedKeys,
+  version,
+}: StatusReport) => ({
   versions: { tenure: version, api: "v2" },
   stores: {
     memberships: stores.memberships,
@@ -21,6 +27,7 @@ const dataOf = ({ backlog, stores, suspendedKeys, version }: StatusReport) => ({
   failed_deliveries: backlog?.failedDeliveries ?? null,
   disabled_webhooks: backlog?.disabledWebhooks ?? null,
   suspended_keys: suspendedKeys,
+  missing_encryption_keys: missingEncryptionKeys ?? null,
 })
 
 const activityOf = ({ minutes, refusals }: ActivityReport) => ({

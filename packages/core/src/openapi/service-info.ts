@@ -60,6 +60,11 @@ const status = Schema.Struct({
     description: "The ids of the API keys that the server which answers has suspended.",
     examples: [[]],
   }),
+  missing_encryption_keys: Schema.NullOr(Schema.Array(Schema.String)).annotate({
+    description:
+      "The ids of the encryption keys that stored secrets need and that the server which answers has not, or has others in place of: nothing is sent to their webhooks. They are those of up to 20 seconds ago; null if the store does not answer.",
+    examples: [[]],
+  }),
 }).annotate({ identifier: "Status" })
 
 const times = Schema.Int.annotate({ examples: [0] })

@@ -480,19 +480,21 @@ export const makeWebhookShards = (
   { on }: Routing,
 ): WebhookStore["Service"] => ({
   ping: home.stores.memberships.ping,
-  encryptionKeys: Effect.map(
-    Effect.forEach(
-      all,
-      // One that is down at the start is not waited for.
-      (shard) =>
-        Effect.orElseSucceed(
-          shard.use(({ webhooks }) => webhooks.encryptionKeys),
-          () => [],
-        ),
-      { concurrency: "unbounded" },
+  encryptionKeys: (now) =>
+    Effect.map(
+      Effect.forEach(
+        all,
+        // One that is down at the start is not waited for.
+        (shard) =>
+          Effect.orElseSucceed(
+            shard.use(({ webhooks }) => webhooks.encryptionKeys(now)),
+            () => [],
+          ),
+        { concurrency: "unbounded" },
+      ),
+      // Databases may have other keys under the same id, so that each is judged by itself.
+      (found) => found.flat(),
     ),
-    (found) => [...new Set(found.flat())],
-  ),
   add: (webhook, ...rest) =>
     on(webhook.projectId, ({ webhooks }) => webhooks.add(webhook, ...rest)),
   list: (projectId) => on(projectId, ({ webhooks }) => webhooks.list(projectId)),

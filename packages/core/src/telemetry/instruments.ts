@@ -77,6 +77,13 @@ export const instruments = {
     description: "Webhooks that are disabled.",
     attributes: ["tenure.database.name"],
   },
+  "tenure.encryption.key.missing": {
+    type: "gauge",
+    unit: "{key}",
+    description:
+      "Encryption keys that stored secrets need and this process has not: 1 for each, or 0 once it has.",
+    attributes: ["tenure.encryption.key.id"],
+  },
   "db.client.connection.count": {
     type: "gauge",
     unit: "{connection}",

@@ -84,7 +84,7 @@ const makeSignedRequest = Effect.fnUntraced(function* (
     return yield* new SecretUnreadable({
       webhookId: webhook.webhookId,
       problem: "it is missing",
-      isOfServer: false,
+      fault: "Invalid",
     })
   }
   return {

@@ -5,7 +5,6 @@ import { WebCrypto } from "effect/crypto/WebCrypto"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { InvalidInput } from "../base/errors.ts"
 import { makeLruCache } from "../base/lru-cache.ts"
 import * as Setting from "../base/setting.ts"
 import type { BrandConstructor } from "../base/values.ts"
@@ -21,7 +20,6 @@ import {
   parseStoredSecret,
 } from "./secrets.ts"
 import { SigningKey, WebhookSecret } from "./signature.ts"
-import { WebhookStore } from "./store.ts"
 
 /** Options for encryption. */
 export const encryptionOptions = Setting.object({
@@ -31,8 +29,8 @@ export const encryptionOptions = Setting.object({
    */
   encryption: Setting.optional(keyringOption),
   /**
-   * Whether to start without a key that secrets in the store are encrypted with (`"allow"`), or not (`"refuse"`):
-   * nothing can be sent to their webhooks. Default: `"refuse"`.
+   * Whether to start without a key that secrets in the store are encrypted with, or with another key in its place
+   * (`"allow"`), or not (`"refuse"`): nothing can be sent to their webhooks. Default: `"refuse"`.
    */
   missingKeys: Setting.withDefault(Setting.oneOf(["refuse", "allow"]), "refuse"),
 })
@@ -47,8 +45,11 @@ export interface EncryptionSettings extends Setting.OutputOf<typeof encryptionOp
 export class SecretUnreadable extends Data.TaggedError("SecretUnreadable")<{
   readonly webhookId: string
   readonly problem: string
-  /** Whether the server has no keys, or cannot load one now: the other secrets are no better off. */
-  readonly isOfServer: boolean
+  /**
+   * Whether there is no such key, the key cannot be loaded now, it does not decrypt the secret, or the secret is
+   * invalid.
+   */
+  readonly fault: "KeyMissing" | "KeyNotLoaded" | "Undecryptable" | "Invalid"
   /** The error from the host's function for keys. */
   readonly cause?: unknown
 }> {
@@ -93,14 +94,12 @@ const keyTimeout = "10 seconds"
 
 const ivBytes = 12
 
-const unreadable = ({ webhookId }: WebhookRef, problem: string): SecretUnreadable =>
-  new SecretUnreadable({ webhookId, problem, isOfServer: false })
-
-const serverFault = (
+const unreadable = (
   { webhookId }: WebhookRef,
+  fault: SecretUnreadable["fault"],
   problem: string,
   cause?: unknown,
-): SecretUnreadable => new SecretUnreadable({ webhookId, problem, isOfServer: true, cause })
+): SecretUnreadable => new SecretUnreadable({ webhookId, problem, fault, cause })
 
 /** Reads a secret in plain text, or after decryption. */
 const branded = <A extends string>(
@@ -108,7 +107,7 @@ const branded = <A extends string>(
   { is }: BrandConstructor<string, A>,
   text: string,
 ): Effect.Effect<A, SecretUnreadable> =>
-  is(text) ? Effect.succeed(text) : Effect.fail(unreadable(owner, "it is invalid"))
+  is(text) ? Effect.succeed(text) : Effect.fail(unreadable(owner, "Invalid", "it is invalid"))
 
 const make = (
   open: Open,
@@ -130,7 +129,8 @@ const sealingNothing: Pick<Encryption, "seal" | "isCurrent"> = {
 }
 
 const none: Encryption = make(
-  (owner) => Effect.fail(serverFault(owner, "it is encrypted, but there is no encryption key")),
+  (owner) =>
+    Effect.fail(unreadable(owner, "KeyMissing", "it is encrypted, but there is no encryption key")),
   sealingNothing,
 )
 
@@ -165,16 +165,19 @@ const importing = Effect.fnUntraced(function* ({ find }: Keyring) {
   return (owner: WebhookRef, id: string) =>
     Effect.tryPromise({
       try: () => cached(id),
-      catch: (cause) => serverFault(owner, `the encryption key "${id}" cannot be loaded`, cause),
+      catch: (cause) =>
+        unreadable(owner, "KeyNotLoaded", `the encryption key "${id}" cannot be loaded`, cause),
     }).pipe(
       Effect.timeoutOrElse({
         duration: keyTimeout,
         orElse: () =>
-          Effect.fail(serverFault(owner, `the encryption key "${id}" did not load in time`)),
+          Effect.fail(
+            unreadable(owner, "KeyNotLoaded", `the encryption key "${id}" did not load in time`),
+          ),
       }),
       Effect.flatMap((key) =>
         key === undefined
-          ? Effect.fail(unreadable(owner, `there is no valid encryption key "${id}"`))
+          ? Effect.fail(unreadable(owner, "KeyMissing", `there is no valid encryption key "${id}"`))
           : Effect.succeed(key),
       ),
       // The next call asks again.
@@ -197,7 +200,12 @@ const opening = Effect.fnUntraced(function* (keyOf: KeyOf) {
     const plain = yield* Effect.tryPromise({
       try: async () =>
         new Uint8Array(await subtle.decrypt(algorithm(owner, iv), key, bytes.slice(ivBytes))),
-      catch: () => unreadable(owner, `it was not encrypted for this webhook by the key "${keyId}"`),
+      catch: () =>
+        unreadable(
+          owner,
+          "Undecryptable",
+          `it was not encrypted for this webhook by the key "${keyId}"`,
+        ),
     })
     return new TextDecoder().decode(plain)
   })
@@ -207,7 +215,7 @@ const opening = Effect.fnUntraced(function* (keyOf: KeyOf) {
     const known = opened.get(entry)
     if (known !== undefined) return Effect.succeed(known)
     const sealed = parseStoredSecret(stored)
-    if (sealed === undefined) return Effect.fail(unreadable(owner, "it is damaged"))
+    if (sealed === undefined) return Effect.fail(unreadable(owner, "Invalid", "it is damaged"))
     return Effect.tap(decrypt(owner, sealed), (plain) =>
       Effect.sync(() => opened.set(entry, plain)),
     )
@@ -224,7 +232,8 @@ const sealing = Effect.fnUntraced(function* (keyOf: KeyOf, current: string) {
     const encrypted = yield* Effect.tryPromise({
       try: async () =>
         new Uint8Array(await crypto.subtle.encrypt(algorithm(owner, iv), key, utf8.encode(plain))),
-      catch: () => unreadable(owner, `it cannot be encrypted by the key "${current}"`),
+      catch: () =>
+        unreadable(owner, "KeyNotLoaded", `it cannot be encrypted by the key "${current}"`),
     })
     const bytes = Uint8Array.of(...iv, ...encrypted)
     return formatStoredSecret({ keyId: current, bytes })
@@ -245,33 +254,6 @@ const encrypting = Effect.fnUntraced(function* (keyring: Keyring) {
 /** Encrypts secrets. By default, secrets are stored in plain text. */
 export const Encryption = Context.Reference<Encryption>("@tenure/core/Encryption", {
   defaultValue: () => none,
-})
-
-const isMissing = (keyring: Keyring | undefined, id: string): Effect.Effect<boolean> =>
-  keyring === undefined
-    ? Effect.succeed(true)
-    : Effect.tryPromise(() => keyring.find(id)).pipe(
-        Effect.timeout(keyTimeout),
-        Effect.map((key) => key === undefined),
-        // A service that does not answer now may have it.
-        Effect.orElseSucceed(() => false),
-      )
-
-/** Fails if a key is missing that secrets in the store are encrypted with. A store that does not answer has none. */
-export const checkEncryptionKeys = Effect.fnUntraced(function* ({
-  encryption,
-  missingKeys,
-}: EncryptionSettings) {
-  if (missingKeys === "allow") return
-  const { encryptionKeys } = yield* WebhookStore
-  const used = yield* Effect.orElseSucceed(encryptionKeys, () => [])
-  const missing = yield* Effect.filter(used, (id) => isMissing(encryption, id))
-  if (missing.length === 0) return
-  const ids = missing.map((id) => `"${id}"`).join(", ")
-  return yield* new InvalidInput({
-    field: "webhooks.encryption",
-    problem: `must have the ${missing.length === 1 ? "key" : "keys"} ${ids}, which secrets of webhooks are encrypted with; without, set webhooks.missingKeys to "allow"`,
-  })
 })
 
 /** Encrypts and decrypts with the host's keys, if any. */

@@ -9,6 +9,7 @@ import type {
 } from "../base/change-context.ts"
 import type { StoreUnavailable } from "../base/errors.ts"
 import type { ProjectId, ProjectNotFound } from "../base/values.ts"
+import type { WebhookRef } from "./outbox.ts"
 import type { StoredSecret } from "./secrets.ts"
 import type {
   Health,
@@ -17,6 +18,27 @@ import type {
   WebhookLimitReached,
   WebhookNotFound,
 } from "./webhook.ts"
+
+/** A stored secret or signing key, and its webhook. */
+interface OwnedSecret extends WebhookRef {
+  readonly secret: StoredSecret
+}
+
+/** A key that stored secrets are encrypted with. */
+export interface KeyUse {
+  readonly keyId: string
+  /** Up to three of the secrets, each of 4,096 characters at most. */
+  readonly samples: ReadonlyArray<OwnedSecret>
+}
+
+/** The maximum number of keys that a store tells. */
+export const maxKeyUses = 64
+
+/** The maximum number of samples for each key. */
+export const maxKeySamples = 3
+
+/** The maximum length of a sample, in characters. */
+export const maxSampleLength = 4096
 
 /**
  * Stores projects' webhooks. A change with an idempotency key is made once, as in a `MembershipStore`.
@@ -28,10 +50,12 @@ export class WebhookStore extends Context.Service<
     readonly ping: Effect.Effect<void, StoreUnavailable>
 
     /**
-     * Returns the ids of the keys that secrets of webhooks are encrypted with, in any order: of each secret, of each
-     * one before a rotation, and of each signing key (`encryptionKeyOf`).
+     * Returns the keys that secrets of webhooks are encrypted with (`encryptionKeyOf`), 64 at most and in any order:
+     * of each secret, of each previous one that still signs, and of each signing key.
+     *
+     * @param now - in milliseconds since the epoch
      */
-    readonly encryptionKeys: Effect.Effect<ReadonlyArray<string>, StoreUnavailable>
+    readonly encryptionKeys: (now: number) => Effect.Effect<ReadonlyArray<KeyUse>, StoreUnavailable>
 
     /**
      * Adds a webhook unless the project has `limit` webhooks, even with concurrent calls. A replay

@@ -34,7 +34,7 @@ import {
   newEventId,
 } from "../events/event.ts"
 import { Dispatcher } from "./dispatcher.ts"
-import { Encryption, type SecretUnreadable } from "./encryption.ts"
+import { Encryption, SecretUnreadable } from "./encryption.ts"
 import {
   type Delivery,
   type DeliveryState,
@@ -138,14 +138,14 @@ const opened = Effect.fnUntraced(function* (
   } satisfies Webhook & Health
 })
 
-/** Decrypts a webhook's readable secrets. Fails if the server could not read any webhook's secrets. */
+/** Decrypts a webhook's readable secrets. Fails if a key cannot be loaded now. */
 const shown = Effect.fnUntraced(function* (
   encryption: Encryption,
   stored: StoredWebhook & Health,
 ): Effect.fn.Return<ShownWebhook & Health, SecretUnreadable> {
   const all = yield* Effect.result(opened(encryption, stored))
   if (Result.isSuccess(all)) return { ...all.success, problem: undefined }
-  if (all.failure.isOfServer) return yield* all.failure
+  if (all.failure.fault === "KeyNotLoaded") return yield* all.failure
   const { previous: _, signingKey: __, ...others } = stored
   const owner: WebhookRef = { projectId: stored.projectId, webhookId: stored.id }
   return {
@@ -159,7 +159,10 @@ const shown = Effect.fnUntraced(function* (
 
 /** A webhook without readable secrets is as useless as an unavailable store. */
 const asUnavailable = <A, E, R>(work: Effect.Effect<A, E | SecretUnreadable, R>) =>
-  Effect.catchTag(work, "SecretUnreadable", (cause) => Effect.fail(new StoreUnavailable({ cause })))
+  Effect.catchTag(work, "SecretUnreadable", (cause) => {
+    const problem = cause instanceof SecretUnreadable ? cause.message : undefined
+    return Effect.fail(new StoreUnavailable({ cause, problem }))
+  })
 
 /** Makes the methods. */
 const makeRegistry = Effect.fnUntraced(function* ({
@@ -185,6 +188,16 @@ const makeRegistry = Effect.fnUntraced(function* ({
   const find = Effect.fnUntraced(function* (projectId: ProjectId, webhookId: WebhookId) {
     return yield* asUnavailable(opened(encryption, yield* store.find(projectId, webhookId)))
   })
+
+  /** Tells whether a webhook's secret can be read. Fails if a key cannot be loaded now. */
+  const canRead = (stored: StoredWebhook): Effect.Effect<boolean, SecretUnreadable> =>
+    encryption.secret({ projectId: stored.projectId, webhookId: stored.id }, stored.secret).pipe(
+      Effect.as(true),
+      Effect.catchIf(
+        ({ fault }) => fault !== "KeyNotLoaded",
+        () => Effect.succeed(false),
+      ),
+    )
 
   return {
     create: Effect.fnUntraced(function* (input, origin) {
@@ -254,7 +267,9 @@ const makeRegistry = Effect.fnUntraced(function* ({
       const kept = yield* readArgument("keepOldFor", secretLife, keepOldFor)
       const secret = freshSecret()
       const occasion = yield* readWebhookChange("rotateSecret", ids, origin, kept)
-      const previousUntil = occasion.at + kept
+      const isReadable = yield* asUnavailable(canRead(yield* store.find(projectId, webhookId)))
+      // An old secret that cannot be read signs nothing.
+      const previousUntil = isReadable ? occasion.at + kept : occasion.at
       const sealed = yield* asUnavailable(encryption.seal({ projectId, webhookId }, secret))
       const sealedRotation = { secret: sealed, previousUntil }
       const replayed = yield* store.rotateSecret(projectId, webhookId, sealedRotation, occasion)
@@ -509,7 +524,7 @@ export class Webhooks extends Context.Service<
 
     /**
      * Replaces a webhook's secret. Returns the new one, and until when the old one also signs:
-     * receivers with either can verify. A call repeated with its idempotency key returns the webhook's
+     * receivers with either can verify. An old one that cannot be read signs no longer. A call repeated with its idempotency key returns the webhook's
      * current secret. Fails with `WebhookNotFound`.
      *
      * @param webhook.keepOldFor - how long the old secret signs, at most 30 days; 24 hours by default

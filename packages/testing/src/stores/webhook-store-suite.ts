@@ -203,7 +203,8 @@ const secretTests = ({ test }: StoreTests): void => {
   test("tells the keys that any of the secrets is encrypted with", () =>
     Effect.gen(function* () {
       const store = yield* prepared
-      expect(yield* store.encryptionKeys).toEqual([])
+      const now = Date.now()
+      expect(yield* store.encryptionKeys(now)).toEqual([])
       const plain = Fixture.makeWebhook(p1)
       yield* store.add(plain, 50, occasion)
       yield* store.add(
@@ -212,14 +213,36 @@ const secretTests = ({ test }: StoreTests): void => {
         occasion,
       )
       const secret = StoredSecret("enc_k-2_AA_BB")
-      const previousUntil = Date.now() + 60_000
+      const previousUntil = now + 60_000
       yield* store.rotateSecret(p1, plain.id, { secret, previousUntil }, occasion)
       const again = { secret: StoredSecret("enc_k3_AA"), previousUntil }
       yield* store.rotateSecret(p1, plain.id, again, occasion)
       yield* store.addSigningKey(p1, plain.id, StoredSecret("enc_k4_AA"), occasion)
       const damaged = StoredSecret("enc_k 5_AA")
       yield* store.add({ ...Fixture.makeWebhook(p1), secret: damaged }, 50, occasion)
-      expect((yield* store.encryptionKeys).toSorted()).toEqual(["k-2", "k1", "k3", "k4"])
+      const keysAt = (at: number) =>
+        Effect.map(store.encryptionKeys(at), (uses) => uses.map(({ keyId }) => keyId).toSorted())
+      expect(yield* keysAt(now)).toEqual(["k-2", "k1", "k3", "k4"])
+      expect(yield* keysAt(previousUntil)).toEqual(["k1", "k3", "k4"])
+    }))
+
+  test("shows three secrets for a key at most, and whose they are", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const secret = StoredSecret("enc_k1_AA")
+      const webhooks = [p1, p2, p2, p2].map((project) => ({
+        ...Fixture.makeWebhook(project),
+        secret,
+      }))
+      for (const webhook of webhooks) yield* store.add(webhook, 50, occasion)
+      const long = StoredSecret(`enc_k2_${"A".repeat(5000)}`)
+      yield* store.add({ ...Fixture.makeWebhook(p1), secret: long }, 50, occasion)
+      const uses = yield* store.encryptionKeys(Date.now())
+      expect(uses.map(({ keyId }) => keyId)).toEqual(["k1"])
+      const samples = uses[0]?.samples ?? []
+      expect(samples).toHaveLength(3)
+      const all = webhooks.map(({ id, projectId }) => ({ projectId, webhookId: id, secret }))
+      expect(all).toEqual(expect.arrayContaining([...samples]))
     }))
 
   test("adds one signing key if several are added at the same time", () =>

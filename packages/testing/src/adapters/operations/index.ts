@@ -57,6 +57,7 @@ const statusTests = (serving: Serving): void => {
             failed_deliveries: 0,
             disabled_webhooks: 0,
             suspended_keys: [],
+            missing_encryption_keys: [],
           },
         })
         const unknown = await call("GET", `${path}?verbose=true`, { token })
