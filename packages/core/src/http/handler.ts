@@ -49,6 +49,7 @@ import {
   type ApiRequest,
   makeClientAddress,
   makeRequestId,
+  makeUntrustedPeer,
   readApiRequest,
   requestIdOption,
 } from "./request.ts"
@@ -124,6 +125,12 @@ const makeAllOperations = Effect.fnUntraced(function* (
 
 /** How the log of requests shows a connection that was admitted. */
 const switching: RawReply = { _tag: "Verbatim", status: 101, headers: {}, body: "" }
+
+/** Logs that a peer's `X-Forwarded-For` is ignored. */
+const logUntrusted = (peer: string): Effect.Effect<void> =>
+  Effect.logWarning(
+    `X-Forwarded-For from ${peer} is ignored, because trustedProxies does not contain this address. If it is your proxy's, all clients behind it count as one address for the rate limits: add its network to trustedProxies, in the bundled server TRUSTED_PROXIES. If not, a client has set the field, and nothing needs to be done. This is said once.`,
+  )
 
 /** What the decisions share with those on other requests. */
 interface Shared {
@@ -349,6 +356,7 @@ const make = Effect.fnUntraced(function* (settings: HandlerSettings, docs: DocsO
   const limiter = yield* RateLimiter
   const authentication = makeAuthentication(yield* ApiKeys, yield* Tickets, settings.authenticate)
   const addressOf = makeClientAddress(settings.trustedProxies)
+  const untrustedPeerOf = makeUntrustedPeer(settings.trustedProxies)
   const requestIdOf = makeRequestId(settings.requestIdHeader, () => crypto.randomUUID())
   const { findProject } = yield* Memberships
   const refusalOf = makeRefusal(observer)
@@ -380,6 +388,8 @@ const make = Effect.fnUntraced(function* (settings: HandlerSettings, docs: DocsO
   /** Decides on the answer to a request. */
   const decide: DecideRequest = Effect.fnUntraced(function* (request, requestId, now) {
     const address = addressOf(request)
+    const untrusted = untrustedPeerOf(request)
+    if (untrusted !== undefined) yield* logUntrusted(untrusted)
     const { refusal: early, take } = limiter.begin(address, now)
     // Guesses beyond the limit of an address cost no look-up: only what is known already counts.
     const identify = early === undefined ? authentication.identify : authentication.recall

@@ -227,6 +227,9 @@ const walk = (
   return client
 }
 
+const chainOf = (forwardedFor: string | ReadonlyArray<string>): string =>
+  typeof forwardedFor === "string" ? forwardedFor : forwardedFor.join(",")
+
 /**
  * Makes the function that returns the address under which a request is counted: that of the socket,
  * or of `X-Forwarded-For` as far as trusted proxies vouch for it. Text that is not an address counts as
@@ -242,9 +245,35 @@ export const makeClientAddress =
     if (trusted.length === 0 || forwardedFor === undefined) return groupSocket(remoteAddress)
     const nearest = parse(remoteAddress.replace(/%.*$/, ""))
     if (nearest === undefined) return unknown
-    const chain = typeof forwardedFor === "string" ? forwardedFor : forwardedFor.join(",")
-    return group(walk(nearest, chain, trusted))
+    return group(walk(nearest, chainOf(forwardedFor), trusted))
   }
+
+/** Tells whether an address is one of the first in a chain, as after a host has read the chain itself. */
+const isInChain = (address: NetAddress.IpAddress, forwardedFor: string): boolean =>
+  forwardedFor
+    .split(",", maxHops)
+    .map((one) => parse(one.trim()))
+    .some((one) => one !== undefined && NetAddress.formatIp(one) === NetAddress.formatIp(address))
+
+/**
+ * Makes the function that returns the peer of the first request whose `X-Forwarded-For` is ignored, and of no other:
+ * its address, without anything that the request contains. Once a proxy is known to be trusted, others that send the
+ * field are clients.
+ *
+ * @param trusted - the networks of the proxies whose `X-Forwarded-For` is trusted
+ */
+export const makeUntrustedPeer = (trusted: ReadonlyArray<IpNetwork.IpNetwork>) => {
+  let isDecided = false
+  return ({ headers, remoteAddress }: ApiRequest): string | undefined => {
+    if (isDecided || typeof remoteAddress !== "string") return undefined
+    const forwardedFor = getOwn(headers, "x-forwarded-for")
+    if (forwardedFor === undefined) return undefined
+    const peer = parse(remoteAddress.replace(/%.*$/, ""))
+    if (peer === undefined || isInChain(peer, chainOf(forwardedFor))) return undefined
+    isDecided = true
+    return networksInclude(trusted, peer) ? undefined : NetAddress.formatIp(peer)
+  }
+}
 
 /** The id of a request: its own, or one that it comes with. */
 

@@ -32,6 +32,19 @@ const keeping = () => {
   return { entries, logger }
 }
 
+it("tells the host's logger once of an X-Forwarded-For that is ignored", async () => {
+  const { entries, logger } = keeping()
+  const tenure = await createTenure({ stores: memory(), logger })
+  const headers = { "x-forwarded-for": "1.2.3.4\nforged" }
+  for (let n = 0; n < 3; n++)
+    await tenure.handle({ ...request, headers, remoteAddress: "10.0.0.1" })
+  await tenure.close()
+  expect(entries).toMatchObject([
+    { level: "warn", message: expect.stringContaining("X-Forwarded-For from 10.0.0.1 is ignored") },
+  ])
+  expect(JSON.stringify(entries)).not.toContain("forged")
+})
+
 const brokenLimits = Layer.succeed(RateLimitStore, {
   ping: Effect.void,
   take: () => Effect.die(new Error("a defect")),

@@ -1,7 +1,12 @@
 import * as IpNetwork from "effect/net/IpNetwork"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { type ApiRequest, emptyBody, makeClientAddress } from "../../src/http/request.ts"
+import {
+  type ApiRequest,
+  emptyBody,
+  makeClientAddress,
+  makeUntrustedPeer,
+} from "../../src/http/request.ts"
 
 const addressOf = (
   remoteAddress: string | undefined,
@@ -17,6 +22,46 @@ const addressOf = (
   }
   return makeClientAddress(trusted.map(IpNetwork.fromStringUnsafe))(request)
 }
+
+describe("the peer whose X-Forwarded-For is ignored", () => {
+  const peers = (trusted: ReadonlyArray<string>, ...sent: ReadonlyArray<[string, string?]>) => {
+    const peerOf = makeUntrustedPeer(trusted.map(IpNetwork.fromStringUnsafe))
+    return sent.map(([remoteAddress, forwardedFor]) =>
+      peerOf({
+        method: "GET",
+        path: "/",
+        headers: forwardedFor === undefined ? {} : { "x-forwarded-for": forwardedFor },
+        body: emptyBody,
+        remoteAddress,
+      }),
+    )
+  }
+
+  it("is returned once, without the field", () => {
+    expect(peers([], ["10.0.0.1"], ["10.0.0.1", "203.0.113.7"], ["10.0.0.2", "x\nx"])).toEqual([
+      undefined,
+      "10.0.0.1",
+      undefined,
+    ])
+    expect(peers([], ["::ffff:10.0.0.1", "\u001b[31m"])).toEqual(["10.0.0.1"])
+    expect(peers([], ["fe80::1%eth0", "203.0.113.7"])).toEqual(["fe80::1"])
+    expect(peers([], ["not an address", "203.0.113.7"])).toEqual([undefined])
+  })
+
+  it("is returned although there are trusted proxies, until one of them has sent a request", () => {
+    const trusted = ["10.0.0.0/8"]
+    const proxy = "10.0.0.1"
+    const other: [string, string] = ["192.0.2.1", "203.0.113.7"]
+    expect(peers(trusted, other, other)).toEqual(["192.0.2.1", undefined])
+    expect(peers(trusted, [proxy, "203.0.113.7"], other)).toEqual([undefined, undefined])
+    expect(peers(trusted, [proxy], other)).toEqual([undefined, "192.0.2.1"])
+  })
+
+  it("is none if the host has read the field itself", () => {
+    expect(peers([], ["203.0.113.7", "203.0.113.7, 10.0.0.1"])).toEqual([undefined])
+    expect(peers([], ["203.0.113.7", "9.9.9.9,[203.0.113.7]:80"])).toEqual([undefined])
+  })
+})
 
 describe("the client's address", () => {
   it("is that of the socket, whatever X-Forwarded-For says", () => {
