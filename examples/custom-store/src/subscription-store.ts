@@ -39,8 +39,11 @@ import {
   bulkActions,
   changesOfUser,
   completeEvent,
+  endCellsAt,
+  endCountsOf,
   endDateConflict,
   endingPage,
+  extendingActions,
   laterOf,
   metadataFromJson,
   metadataJson,
@@ -520,6 +523,34 @@ const make = Effect.gen(function* () {
       }
     }),
 
+    countEnds: Effect.fnUntraced(function* (projectId, { change, days }) {
+      yield* findProject(projectId)
+      const [clock] = yield* database.run(sql<{ readonly now: Date }>`
+        SELECT date_trunc('milliseconds', statement_timestamp()) AS now
+      `)
+      const cells = endCellsAt({ days }, clock?.now.getTime() ?? 0)
+      const bounds = sql.literal(
+        `'{${cells.bounds.map((bound) => new Date(bound).toISOString()).join(",")}}'::timestamptz[]`,
+      )
+      const endDate = change === undefined ? sql`paid_until` : dateAfter(change)
+      const counted = yield* database.run(sql<{ readonly cell: number; readonly members: number }>`
+        SELECT width_bucket(${endDate}, ${bounds}) AS cell, count(*)::integer AS members
+        FROM subscriptions WHERE account = ${projectId}
+        GROUP BY cell
+      `)
+      const extended = yield* database.run(sql<{ readonly day: number; readonly extended: number }>`
+        SELECT floor(extract(epoch FROM at) / 86400)::integer AS day, count(*)::integer AS extended
+        FROM subscription_changes
+        WHERE account = ${projectId} AND ${sql.in("action", [...extendingActions])}
+        GROUP BY day
+      `)
+      return endCountsOf(cells, new Map(counted.map(({ cell, members }) => [cell, members])), {
+        // All changes are kept.
+        knownFrom: -Infinity,
+        byDay: new Map(extended.map((row) => [row.day, row.extended])),
+      })
+    }),
+
     end: (change) => {
       const { projectId, userId } = change
       const endFrom = Effect.fnUntraced(function* ({ endDate: from, metadata }: Membership) {
@@ -557,7 +588,7 @@ const make = Effect.gen(function* () {
       return toMembership(projectId, row)
     }),
 
-    list: Effect.fnUntraced(function* (projectId, { after, limit, only, userIds }) {
+    list: Effect.fnUntraced(function* (projectId, { after, limit, only, prefix, userIds }) {
       const isActive = sql`paid_until > ${new Date(only?.at ?? 0)}`
       const inState =
         only === undefined ? sql`true` : only.state === "active" ? isActive : sql`NOT ${isActive}`
@@ -565,6 +596,7 @@ const make = Effect.gen(function* () {
       const rows = yield* database.run(sql<Subscription>`
         SELECT customer, paid_until, metadata FROM subscriptions
         WHERE account = ${projectId} AND customer > ${after ?? ""} AND ${inState} AND ${isAsked}
+          AND starts_with(customer, ${prefix ?? ""})
         ORDER BY customer
         LIMIT ${limit}
       `)

@@ -194,6 +194,26 @@ export interface DeliveryOfEvent {
   readonly attempts: ReadonlyArray<Attempt>
 }
 
+export interface EndCounts {
+  /** A time in UTC, with milliseconds. */
+  readonly at: string
+  readonly total: number
+  readonly active: number
+  readonly expired: number
+  /** Memberships that end on the day of `at`, with those that have ended on it. */
+  readonly ends_today: number
+  /** Active memberships that end within seven times 24 hours: those that the list has with `ending_before`. */
+  readonly ends_in_7_days: number
+  readonly days: ReadonlyArray<{
+    /** A day in UTC. */
+    readonly day: string
+    /** Memberships that end on this day, or have ended. */
+    readonly ends: number
+    /** Memberships that were extended or granted on this day, each by itself, by the audit trail: null if that is not kept any more, or too long to be counted. */
+    readonly extended: number | null
+  }>
+}
+
 export interface Extended {
   /** A time in UTC, with milliseconds. */
   readonly new_end_date: string
@@ -837,6 +857,25 @@ export interface Operations {
       options?: CallOptions,
     ) => PageList<BulkExtensionRecord>
 
+    /** Returns how many memberships of a project are active, and how many end on each day in UTC, counted at this moment. It reads all memberships, so a server counts for one request at a time, and requests for the same wait for one count; if too many different ones wait, it responds with 503. `GET /v2/projects/{project_id}/ends` */
+    readonly ends: (
+      input: {
+        /** The id of the project. */
+        readonly project_id: string
+        /** The first day. By default, 59 days before `to`; without that, 14 days before today. */
+        readonly from?: string | undefined
+        /** The last day, less than 400 days later. By default, 59 days after `from`; without that, 45 days after today. */
+        readonly to?: string | undefined
+        /** Counts as if all memberships had been extended to this date, in either format of `extend`. Nothing is changed. */
+        readonly extend?: string | undefined
+        /** With `extend`: whether memberships that end later are set, too, or left as they are. The default is the server's. */
+        readonly mode?: "set" | "never_shorten" | undefined
+        /** Counts as if all memberships had been extended by this duration. */
+        readonly extend_by?: string | undefined
+      },
+      options?: CallOptions,
+    ) => Promise<Success<EndCounts>>
+
     /** Gives every membership the end date that it would have without the bulk extension. Dates that were set for single members since then stay. Needs the role `operator`. `POST /v2/projects/{project_id}/bulk-extensions/{bulk_extension_id}/undo` */
     readonly undoBulkExtension: (
       input: {
@@ -876,7 +915,9 @@ export interface Operations {
         readonly state?: "active" | "expired" | undefined
         /** Only the memberships of these users: at most 1,000 user ids, each 1 to 128 letters, digits and ._:@+-, and not . or .., joined by commas. */
         readonly user_ids?: string | undefined
-        /** Only active memberships that end before this time, soonest first. Not with `state` or `user_ids`. */
+        /** Only the memberships of users whose ids start with this text, also with `state`. Not with `user_ids`. */
+        readonly prefix?: string | undefined
+        /** Only active memberships that end before this time, soonest first. Not with `state`, `user_ids` or `prefix`. */
         readonly ending_before?: string | undefined
       },
       options?: CallOptions,
@@ -1293,6 +1334,7 @@ export const operations = ({ call, callWithLines, list }: Calls): Operations => 
       call("PATCH", "/v2/projects/{project_id}/memberships/extend", input, options),
     bulkExtensions: (input, options) =>
       list("GET", "/v2/projects/{project_id}/bulk-extensions", input, options),
+    ends: (input, options) => call("GET", "/v2/projects/{project_id}/ends", input, options),
     undoBulkExtension: (input, options) =>
       call(
         "POST",

@@ -35,6 +35,7 @@ export {
   type Member,
 } from "./memberships/membership.ts"
 export type { Metadata, MetadataPatch } from "./memberships/metadata.ts"
+export type { DayEnds, EndCounts } from "./memberships/ends.ts"
 export type { EndingPage } from "./memberships/store.ts"
 export type { PromisedServices, Promises } from "./promises.ts"
 export { prometheusContentType } from "./telemetry/instruments.ts"

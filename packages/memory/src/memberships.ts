@@ -38,7 +38,10 @@ import {
   type UserId,
   adjustmentOf,
   bulkActions,
+  cellOf,
   completeEvent,
+  endCellsAt,
+  endCountsOf,
   endDateConflict,
   endingPage,
   hostOrigin,
@@ -53,6 +56,7 @@ import {
   type Project,
   type Watched,
   addRow,
+  countExtended,
   membershipOf,
   metadataOf,
   readAuditPage,
@@ -210,10 +214,29 @@ const findUndoable = (
     : Result.fail(new BulkExtensionSettled({ bulkExtensionId }))
 }
 
+// About a millisecond.
+const membersPerTurn = 5000
+
 type Only = Parameters<MembershipStore["Service"]["list"]>[1]["only"]
 
 const isIn = (membership: Membership, only: Only): boolean =>
   only === undefined || stateAt(membership, only.at) === only.state
+
+/** Returns the place behind those user ids, in order, that come before all others by a test. */
+const placeBehind = (
+  userIds: ReadonlyArray<UserId>,
+  isBefore: (userId: UserId) => boolean,
+): number => {
+  let least = 0
+  let most = userIds.length
+  while (least < most) {
+    const middle = (least + most) >>> 1
+    const userId = userIds[middle]
+    if (userId !== undefined && isBefore(userId)) least = middle + 1
+    else most = middle
+  }
+  return least
+}
 
 /** Makes the store. Every change is one synchronous step. */
 export const makeMemoryMembershipStore = (state: State): MembershipStore["Service"] => {
@@ -434,6 +457,19 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
         ),
       ),
 
+    countEnds: Effect.fnUntraced(function* (projectId, { change: further, days }) {
+      const { now, project } = yield* projectAndNow(projectId)
+      const cells = endCellsAt({ days }, now.unix)
+      const inCell = new Map<number, number>()
+      let counted = 0
+      for (const endDate of project.members.endDates(further)) {
+        if (++counted % membersPerTurn === 0) yield* Effect.yieldNow
+        const cell = cellOf(cells, endDate)
+        inCell.set(cell, (inCell.get(cell) ?? 0) + 1)
+      }
+      return endCountsOf(cells, inCell, countExtended(project.history))
+    }),
+
     previewUndo: (projectId, target) =>
       Effect.flatMap(projectAndNow(projectId), ({ now, project }) =>
         Effect.fromResult(
@@ -497,14 +533,15 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
           : Effect.succeed(membership)
       }),
 
-    list: (projectId, { after, limit, only, userIds }) =>
+    list: (projectId, { after = "", limit, only, prefix = "", userIds }) =>
       Effect.map(projectOf(state, projectId), (project) => {
         const candidates =
           userIds === undefined ? project.members.sorted() : [...new Set(userIds)].toSorted()
-        const start = after === undefined ? 0 : candidates.findIndex((userId) => userId > after)
         const page: Array<Membership> = []
-        for (const userId of start === -1 ? [] : candidates.slice(start)) {
-          if (page.length === limit) break
+        let place = placeBehind(candidates, (userId) => userId <= after || userId < prefix)
+        for (; page.length < limit; place++) {
+          const userId = candidates[place]
+          if (userId === undefined || !userId.startsWith(prefix)) break
           const membership = membershipOf(project, userId)
           if (membership !== undefined && isIn(membership, only)) page.push(membership)
         }

@@ -18,6 +18,7 @@ import {
   type DatedMembership,
   EndDate,
   type EventId,
+  type Extended,
   type LastAnnouncement,
   type LoggedBulkExtension,
   type Membership,
@@ -30,7 +31,10 @@ import {
   changesOfUser,
   composeAdjustments,
   composeLog,
+  composeWith,
+  dayOf,
   effectiveEndDate,
+  extendingActions,
   metadataFromJson,
 } from "@tenure/core/store"
 import { type Heap, type Ring, makeHeap, makeRing, makeRoundRobin } from "./collections.ts"
@@ -74,6 +78,11 @@ export interface Members {
   /** Returns the earliest date set by bulk extensions, if known. */
   readonly earliestBulk: () => EndDate | undefined
   readonly delete: (userId: UserId) => void
+  /**
+   * Iterates over the current end dates, or those after one more bulk extension. Later bulk extensions count no more;
+   * other changes may.
+   */
+  readonly endDates: (change: BulkChange | undefined) => Iterable<EndDate>
   /** Returns the members whose end date passes a test, in no particular order. */
   readonly select: (test: (endDate: EndDate) => boolean) => ReadonlyArray<DatedMembership>
   /** Tells what another log would make of the end dates. */
@@ -222,6 +231,10 @@ const makeMembers = (): Members => {
       if (members.delete(userId)) changes++
       sorted = undefined
     },
+    endDates: function* (change) {
+      const after = composeWith(composed, change)
+      for (const { placed } of members.values()) yield effectiveEndDate(after, placed)
+    },
     sorted: sortedIds,
     userIds: () => members.keys(),
   }
@@ -314,6 +327,23 @@ export const makeAuditTrail = (number: number, capacity: number): AuditTrail => 
 const placeOf = ({ count, number }: AuditTrail, cursor: AuditCursor): number => {
   const [trail, place = 0] = cursor.split(".").map(Number)
   return trail === number && place <= count ? place : 0
+}
+
+// Reading so many takes a few milliseconds.
+const mostCounted = 100_000
+
+/** Counts the memberships that were extended by day, from the first day on whose rows are all kept and read. */
+export const countExtended = ({ count, rows }: AuditTrail): Extended => {
+  const byDay = new Map<number, number>()
+  let read = 0
+  let oldest = -Infinity
+  for (const { action, at } of rows.newestFirst()) {
+    if (read === mostCounted) break
+    read++
+    oldest = dayOf(at)
+    if (extendingActions.has(action)) byDay.set(oldest, (byDay.get(oldest) ?? 0) + 1)
+  }
+  return { byDay, knownFrom: read < count ? oldest + 1 : -Infinity }
 }
 
 /** Adds a row. */

@@ -510,6 +510,10 @@ export const listMemberships = (schema: string): string => listing(schema, "")
 export const listMembershipsOf = (schema: string): string =>
   listing(schema, "AND user_id = ANY ($6::text[])")
 
+/** The same, with only the memberships of users whose ids start with `$6`. A tilde comes after all characters of ids. */
+export const listMembershipsWithPrefix = (schema: string): string =>
+  listing(schema, "AND user_id >= $6::text AND user_id < $6 || '~'")
+
 /** A row of a membership. That of an empty page has no values. */
 export interface MembershipRow {
   readonly user_id: string | null

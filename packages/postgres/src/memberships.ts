@@ -37,6 +37,7 @@ import { hasRowAt, makeBatcher, rowsByPosition } from "./connection/batch.ts"
 import { waitedForLock } from "./connection/errors.ts"
 import { type ExecuteOptions, type Executor, readsOf } from "./connection/executor.ts"
 import { makeListEnding } from "./ending-list.ts"
+import { makeCountEnds } from "./ends.ts"
 import { type ErasedRow, eraseMembership, makeErasures } from "./erasure.ts"
 import { makePostgresExpiryStore } from "./expiry.ts"
 import type { IdempotencyStore } from "./idempotency.ts"
@@ -148,6 +149,7 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
   const sql = {
     find: statements.findMembership(schema),
     list: statements.listMemberships(schema),
+    listWithPrefix: statements.listMembershipsWithPrefix(schema),
     listOf: statements.listMembershipsOf(schema),
     grant: withAndWithoutKeys(schema, statements.grant, 11),
     import: withAndWithoutKey(schema, statements.importAll, 11),
@@ -279,6 +281,7 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
     }, once),
 
     ...makeBulkExtensions(executor),
+    countEnds: yield* makeCountEnds(executor),
 
     setMetadata: Effect.fnUntraced(function* (changed: MetadataChange) {
       const form = pickForm(sql.setMetadata, statements.setMetadataParams(changed), changed.once)
@@ -313,7 +316,7 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
       return membership ?? (yield* new MembershipNotFound({ projectId, userId }))
     }),
 
-    list: Effect.fnUntraced(function* (projectId, { after, limit, only, userIds }) {
+    list: Effect.fnUntraced(function* (projectId, { after, limit, only, prefix, userIds }) {
       const params = [
         textParam(projectId),
         textParam(after ?? ""),
@@ -322,13 +325,11 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
         instantParam(only?.at),
       ]
       const manner = { owner: readsOf(projectId) }
-      const rows = yield* userIds === undefined
-        ? executor.execute<statements.MembershipRow>(sql.list, params, manner)
-        : executor.execute<statements.MembershipRow>(
-            sql.listOf,
-            [...params, textsParam(userIds)],
-            manner,
-          )
+      const read = (statement: string, ...further: ReadonlyArray<unknown>) =>
+        executor.execute<statements.MembershipRow>(statement, [...params, ...further], manner)
+      const listed =
+        prefix === undefined ? read(sql.list) : read(sql.listWithPrefix, textParam(prefix))
+      const rows = yield* userIds === undefined ? listed : read(sql.listOf, textsParam(userIds))
       return (yield* rowsOfProject(projectId, rows)).flatMap((row) =>
         statements.toMembership(projectId, row),
       )

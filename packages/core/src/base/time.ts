@@ -59,7 +59,8 @@ export const instantPattern = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/u
 export const instantFormat =
   "a valid Date, text such as 2027-01-01T00:00:00.000Z, or whole milliseconds since the epoch, in the years 0000 to 9999"
 
-const earliest = -62_167_219_200_000
+/** The first instant of the year 0000. */
+export const earliestInstant = -62_167_219_200_000
 
 /** The last instant of the year 9999. */
 export const latestInstant = 253_402_300_799_999
@@ -133,7 +134,7 @@ export const parseInstant = (text: string): number | undefined => {
 
 /** Tells whether a number is whole milliseconds in the years 0000 to 9999. */
 export const isInstant = (millis: number): boolean =>
-  Number.isInteger(millis) && millis >= earliest && millis <= latestInstant
+  Number.isInteger(millis) && millis >= earliestInstant && millis <= latestInstant
 
 /** Converts what a host passes to milliseconds. Returns `undefined` if it is invalid. */
 export const readInstant = (input: InstantInput): number | undefined => {

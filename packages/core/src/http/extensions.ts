@@ -24,7 +24,8 @@ import {
   parseEndDate,
   bulkChangeNames,
 } from "../memberships/end-date.ts"
-import { durationStarts } from "../memberships/extensions.ts"
+import { type EndCounts, dayFormat, parseDay } from "../memberships/ends.ts"
+import { type ByDuration, type ToDate, durationStarts } from "../memberships/extensions.ts"
 import { Reason } from "../memberships/membership.ts"
 import { Memberships } from "../memberships/memberships.ts"
 import type { ApiError } from "./errors.ts"
@@ -223,6 +224,50 @@ const readBulkExtensionBody = (
 // Whoever sends another field hopes for something that it does not do.
 const undoBody = Setting.object({ reason: optional.reason, dry_run: optional.dryRun })
 
+const day = Setting.optional(Setting.string(dayFormat, (text) => parseDay(text) !== undefined))
+
+/** Which days are counted, and after which extension of all memberships. */
+const endsQuery = {
+  from: day,
+  to: day,
+  extend: Setting.optional(
+    Setting.custom<EndDate>(endDateFormat, (given) =>
+      parseEndDate(typeof given === "string" && /^\d{13}$/.test(given) ? Number(given) : given),
+    ),
+  ),
+  extend_by: Setting.optional(byDuration.extendAllBy),
+  mode: optional.mode,
+}
+
+type EndsQuery = {
+  readonly [Name in keyof typeof endsQuery]: Setting.OutputOf<(typeof endsQuery)[Name]>
+}
+
+const alone = (field: string, problem: string) =>
+  Result.fail(new InvalidInput({ field, problem: `must be left out ${problem}` }))
+
+const whatIf = ({
+  extend,
+  extend_by: by,
+  mode,
+}: EndsQuery): Result.Result<ToDate | ByDuration | undefined, InvalidInput> => {
+  if (by !== undefined) {
+    if (extend !== undefined) return alone("extend", "beside extend_by")
+    if (mode !== undefined) return alone("mode", "beside extend_by")
+    return Result.succeed({ by })
+  }
+  if (extend !== undefined) return Result.succeed({ endDate: extend, mode })
+  return mode === undefined ? Result.succeed(undefined) : alone("mode", "without extend")
+}
+
+const endsData = ({ at, days, endsIn7Days, endsToday, ...counts }: EndCounts) => ({
+  at: isoOrNull(at),
+  ...counts,
+  ends_today: endsToday,
+  ends_in_7_days: endsIn7Days,
+  days: days.map(({ extended, ...one }) => ({ ...one, extended: extended ?? null })),
+})
+
 const membershipNotFound: Effect.Effect<never, ApiError> = Effect.fail({
   _tag: "MembershipNotFound",
 })
@@ -277,6 +322,7 @@ const recordData = ({ at, change, id, origin, reason, total, undone }: BulkExten
 })
 
 type ExtensionOperation =
+  | "memberships.ends"
   | "memberships.extend"
   | "memberships.extendAll"
   | "memberships.bulkExtensions"
@@ -346,6 +392,15 @@ export const makeExtensionOperations = Effect.fnUntraced(function* (maxBodyBytes
           ...(preview && previewData(preview)),
         },
       }
+    }),
+
+    "memberships.ends": Effect.fnUntraced(function* (call) {
+      const projectId = yield* projectOf(call)
+      const query = yield* readQuery(call.request, endsQuery)
+      const { from, to } = query
+      const extension = yield* Effect.fromResult(whatIf(query))
+      const counts = yield* memberships.countEnds({ projectId, from, to, extension })
+      return { message: "How many memberships end on each day.", data: endsData(counts) }
     }),
 
     "memberships.bulkExtensions": Effect.fnUntraced(function* (call) {

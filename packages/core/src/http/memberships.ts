@@ -17,6 +17,7 @@ import {
   type ImportRow,
   type ProjectSummary,
   UserId,
+  UserIdPrefix,
   maxMemberships,
   membershipStates,
   parseUserIds,
@@ -212,6 +213,7 @@ const listQuery = {
       membershipOperationsParseUserIds,
     ),
   ),
+  prefix: Setting.optional(Setting.string(UserIdPrefix.expected, UserIdPrefix.is)),
   ending_before: Setting.optional(
     Setting.custom<string, EndDate>(
       "a time such as 2027-01-01T00:00:00.000Z",
@@ -222,7 +224,12 @@ const listQuery = {
 
 const exclusive = new InvalidInput({
   field: "ending_before",
-  problem: "cannot be combined with state or user_ids",
+  problem: "cannot be combined with state, user_ids or prefix",
+})
+
+const exclusivePrefix = new InvalidInput({
+  field: "prefix",
+  problem: "cannot be combined with user_ids",
 })
 
 const listMessage = "The memberships of the project."
@@ -256,9 +263,10 @@ export const makeMembershipOperations = Effect.fnUntraced(function* (maxBodyByte
     "memberships.list": Effect.fnUntraced(function* (call) {
       const projectId = yield* projectOf(call)
       const query = yield* readQuery(call.request, listQuery)
-      const { after, ending_before: before, limit, state, user_ids: userIds } = query
+      const { after, ending_before: before, limit, prefix, state, user_ids: userIds } = query
+      if (userIds !== undefined && prefix !== undefined) return yield* exclusivePrefix
       if (before !== undefined) {
-        if (state !== undefined || userIds !== undefined) return yield* exclusive
+        if ((state ?? userIds ?? prefix) !== undefined) return yield* exclusive
         const page = yield* memberships.listEnding({ projectId, before, after, limit })
         return {
           total: page.memberships.length,
@@ -267,7 +275,8 @@ export const makeMembershipOperations = Effect.fnUntraced(function* (maxBodyByte
           data: page.memberships.map(dataOf),
         }
       }
-      const found = yield* memberships.list({ projectId, userIds, after, limit: limit + 1, state })
+      const asked = { projectId, userIds, prefix, after, limit: limit + 1, state }
+      const found = yield* memberships.list(asked)
       return {
         message: listMessage,
         ...pageReply(found, limit, ({ userId }) => userId, dataOf),

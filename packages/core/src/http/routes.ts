@@ -135,6 +135,11 @@ export const routes = {
     pattern: "/v2/projects/:project_id/bulk-extensions/:bulk_extension_id/undo",
     role: "operator",
   },
+  "memberships.ends": {
+    method: "GET",
+    pattern: "/v2/projects/:project_id/ends",
+    role: "client",
+  },
   "memberships.import": {
     method: "POST",
     pattern: "/v2/projects/:project_id/memberships/import",

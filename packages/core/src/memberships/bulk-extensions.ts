@@ -76,7 +76,8 @@ export interface BulkResult {
 
 const notFixed = new InvalidInput({ field: "by", problem: `must be ${fixedDurationFormat}` })
 
-const readBulkChange = Effect.fnUntraced(function* (
+/** Reads what an extension of all memberships does. */
+export const readBulkChange = Effect.fnUntraced(function* (
   extending: ExtendingAll,
   defaultMode: BulkMode,
   at: number,

@@ -236,6 +236,19 @@ export const composeLog = (
     .toReversed()
 }
 
+/** Composes each bulk extension with one more, later than all. */
+export const composeWith = (
+  composed: ReadonlyArray<ComposedBulkExtensions>,
+  change: BulkChange | undefined,
+): ReadonlyArray<ComposedBulkExtensions> => {
+  if (change === undefined) return composed
+  const last = adjustmentOf(change)
+  return [
+    ...composed.map(({ order, ...earlier }) => ({ order, ...composeAdjustments(earlier, last) })),
+    { order: Number.MAX_SAFE_INTEGER, ...last },
+  ]
+}
+
 /**
  * Returns a member's end date.
  *

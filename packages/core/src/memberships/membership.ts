@@ -38,6 +38,16 @@ export const UserId = brandedWhere<string, UserId>(
   (id) => userIdPattern.test(id) && id !== "." && id !== "..",
 )
 
+/** How user ids may begin, also with `.` and `..`. */
+export type UserIdPrefix = Branded<string, "@tenure/core/UserIdPrefix">
+
+/** Brands text as a prefix. Throws a `TypeError` if no user id can begin so. */
+export const UserIdPrefix = brandedWhere<string, UserIdPrefix>(
+  "prefix",
+  "1 to 128 letters, digits and ._:@+-",
+  (text) => userIdPattern.test(text),
+)
+
 const userIdRules = ["text", "digits"] as const
 
 /** Which user ids can become members. */

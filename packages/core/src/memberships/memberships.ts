@@ -36,6 +36,7 @@ import {
   formatEndDate,
   readEndDate,
 } from "./end-date.ts"
+import type { EndCounts } from "./ends.ts"
 import {
   type Changing,
   type ExtendingMember,
@@ -71,6 +72,7 @@ import {
   metadataSetting,
 } from "./metadata.ts"
 import {
+  type CountingEnds,
   type DisclosureIn,
   type EndingQuery,
   type HistoryPage,
@@ -526,6 +528,16 @@ export class Memberships extends Context.Service<
     ) => Effect.Effect<EndingPage<CurrentMembership>, Failure | InvalidEndDate | ProjectNotFound>
 
     /**
+     * Counts a project's memberships: active and expired ones, and how many end on each day, in UTC; with an
+     * `extension`, as it would be after that. Reads all memberships. On PostgreSQL, a process counts for
+     * one call at a time: calls for the same share a count, and it fails with `StoreUnavailable` if too many wait. Fails
+     * with `ProjectNotFound`, `InvalidEndDate` or `EndDateNotInFuture`.
+     */
+    readonly countEnds: (
+      counting: CountingEnds,
+    ) => Effect.Effect<EndCounts, Failure | ProjectNotFound | InvalidEndDate | EndDateNotInFuture>
+
+    /**
      * Adds a row to the audit trail that says who was shown the secret of a webhook or the data of an event,
      * as the API does. For hosts that show them to people. Fails with `ProjectNotFound`.
      */
@@ -549,5 +561,5 @@ export class Memberships extends Context.Service<
 
 const make = Effect.fnUntraced(function* (settings: MembershipsSettings) {
   const changes = yield* makeChanges(settings)
-  return Memberships.of({ ...changes, ...makeMembershipQueries(yield* MembershipStore) })
+  return Memberships.of({ ...changes, ...makeMembershipQueries(yield* MembershipStore, settings) })
 })

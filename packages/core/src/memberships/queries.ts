@@ -2,17 +2,22 @@
 
 import * as Effect from "effect/Effect"
 import { type OriginInput, readChangeContext } from "../base/change-context.ts"
+import { InvalidInput } from "../base/errors.ts"
 import { readArgument, readBranded, readPageSize, readProjectId } from "../base/input.ts"
 import * as Setting from "../base/setting.ts"
 import { currentUnixMillis } from "../base/time.ts"
 import { ProjectId, copyOwn, identifierFormat, isIdentifier } from "../base/values.ts"
-import { type EndDateInput, readEndDate } from "./end-date.ts"
+import { readBulkChange } from "./bulk-extensions.ts"
+import { type BulkMode, type EndDateInput, readEndDate } from "./end-date.ts"
+import { readDays } from "./ends.ts"
+import type { ByDuration, ToDate } from "./extensions.ts"
 import {
   AuditCursor,
   type Disclosure,
   type Member,
   type MembershipState,
   UserId,
+  UserIdPrefix,
   disclosureActions,
   membershipStates,
   stateAt,
@@ -37,6 +42,8 @@ export interface MembershipsPage {
   readonly projectId: string
   /** Lists only the memberships of these users, at most 1,000, and finds them by their keys. */
   readonly userIds?: ReadonlyArray<string> | undefined
+  /** Lists only users whose ids start with this text. Not with `userIds`. */
+  readonly prefix?: string | undefined
   /** Lists only memberships in this state. */
   readonly state?: MembershipState | undefined
   /** Lists the memberships after this user id; from the first one by default. */
@@ -55,6 +62,21 @@ export interface EndingQuery {
   readonly after?: string | undefined
   /** The most memberships to return, 1 to 10,000; 100 by default. */
   readonly limit?: number | undefined
+}
+
+/** Which days are counted. */
+export interface CountingEnds {
+  /** The id of the project. */
+  readonly projectId: string
+  /**
+   * The first day in UTC, such as `"2027-01-31"`. Default: 59 days before `to`, or 14 days before today if `to` is
+   * missing, too.
+   */
+  readonly from?: string | undefined
+  /** The last day, less than 400 days later. Default: 59 days after `from`, or 45 days after today. */
+  readonly to?: string | undefined
+  /** Counts as if all memberships had been extended so. Nothing is changed. */
+  readonly extension?: ToDate | ByDuration | undefined
 }
 
 /** A disclosure in a project. */
@@ -80,8 +102,16 @@ const identifier = Setting.string(identifierFormat, isIdentifier)
 
 const shownAction = Setting.oneOf(disclosureActions)
 
+const notBoth = new InvalidInput({
+  field: "prefix",
+  problem: "cannot be combined with userIds",
+})
+
 /** Makes the methods that read from a store. */
-export const makeMembershipQueries = (store: MembershipStore["Service"]) => ({
+export const makeMembershipQueries = (
+  store: MembershipStore["Service"],
+  { bulk: defaultMode }: { readonly bulk: BulkMode },
+) => ({
   findProject: Effect.fnUntraced(function* (projectId: string) {
     return yield* store.findProject(yield* readProjectId(projectId))
   }),
@@ -113,13 +143,15 @@ export const makeMembershipQueries = (store: MembershipStore["Service"]) => ({
   }),
 
   list: Effect.fnUntraced(function* (page: MembershipsPage) {
-    const { after, limit = 100, projectId, state: asked, userIds } = copyOwn(page)
+    const { after, limit = 100, prefix, projectId, state: asked, userIds } = copyOwn(page)
+    if (prefix !== undefined && userIds !== undefined) return yield* notBoth
     const state = yield* readArgument("state", membershipState, asked)
     const at = yield* currentUnixMillis
     const memberships = yield* store.list(yield* readProjectId(projectId), {
       after: after === undefined ? undefined : yield* readBranded("after", UserId, after),
       limit: yield* readPageSize(limit),
       userIds: yield* readArgument("userIds", userIdsOption, userIds),
+      prefix: prefix === undefined ? undefined : yield* readBranded("prefix", UserIdPrefix, prefix),
       only: state && { state, at },
     })
     return memberships.map((membership) => withState(membership, at))
@@ -134,6 +166,22 @@ export const makeMembershipQueries = (store: MembershipStore["Service"]) => ({
     })
     // The store lists only active ones, by its clock. By another one, some may have ended.
     return { memberships: memberships.map((one) => ({ ...one, state: "active" as const })), next }
+  }),
+
+  countEnds: Effect.fnUntraced(function* (input: CountingEnds) {
+    const { extension, projectId, ...days } = copyOwn(input)
+    const at = yield* currentUnixMillis
+    return yield* store.countEnds(yield* readProjectId(projectId), {
+      days: yield* readDays(days),
+      change:
+        extension === undefined
+          ? undefined
+          : yield* readBulkChange(
+              { ...copyOwn(extension), projectId, dryRun: true },
+              defaultMode,
+              at,
+            ),
+    })
   }),
 
   recordShown: Effect.fnUntraced(function* (input: DisclosureIn, origin?: OriginInput) {

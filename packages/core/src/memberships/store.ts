@@ -22,6 +22,7 @@ import type {
   BulkPreview,
 } from "./bulk-extension.ts"
 import { type BulkMode, type EndDate, type BulkChange } from "./end-date.ts"
+import type { EndCounts, EndsQuery } from "./ends.ts"
 import type { DecideAnnouncement } from "./expiry.ts"
 import type {
   AuditCursor,
@@ -36,6 +37,7 @@ import type {
   ProjectSummary,
   Reason,
   UserId,
+  UserIdPrefix,
 } from "./membership.ts"
 import type { Metadata, MetadataConflict } from "./metadata.ts"
 
@@ -273,6 +275,15 @@ export class MembershipStore extends Context.Service<
       change: BulkChange,
     ) => Effect.Effect<BulkPreview, ProjectNotFound | StoreUnavailable>
 
+    /**
+     * Counts a project's memberships that end on each day, by the store's clock and without a lock: see
+     * `endCellsAt` and `endCountsOf`. A store may refuse with `StoreUnavailable` if it counts too much already.
+     */
+    readonly countEnds: (
+      projectId: ProjectId,
+      query: EndsQuery,
+    ) => Effect.Effect<EndCounts, ProjectNotFound | StoreUnavailable>
+
     /** Tells what undoing a bulk extension would do now, in the same way, or fails as it would. */
     readonly previewUndo: (
       projectId: ProjectId,
@@ -335,6 +346,7 @@ export class MembershipStore extends Context.Service<
      * Returns at most `limit` memberships after `after`, ordered by user id in code units.
      *
      * @param page.userIds - returns only these users' memberships; a user may be repeated
+     * @param page.prefix - returns only users whose ids start with this text; not with `userIds`
      * @param page.only - returns only memberships in this state at this instant
      */
     readonly list: (
@@ -343,6 +355,7 @@ export class MembershipStore extends Context.Service<
         readonly after: UserId | undefined
         readonly limit: number
         readonly userIds?: ReadonlyArray<UserId> | undefined
+        readonly prefix?: UserIdPrefix | undefined
         readonly only?: { readonly state: MembershipState; readonly at: number } | undefined
       },
     ) => Effect.Effect<ReadonlyArray<Membership>, ProjectNotFound | StoreUnavailable>

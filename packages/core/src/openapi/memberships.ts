@@ -9,7 +9,12 @@ import { jsonLines } from "../http/operation.ts"
 import { routes } from "../http/routes.ts"
 import { bulkModeNames, bulkChangeNames } from "../memberships/end-date.ts"
 import { durationStarts } from "../memberships/extensions.ts"
-import { membershipActions, membershipStates, userIdsFormat } from "../memberships/membership.ts"
+import {
+  membershipActions,
+  membershipStates,
+  userIdPattern,
+  userIdsFormat,
+} from "../memberships/membership.ts"
 import { maxMetadata, metadataNamePattern, metadataValuePattern } from "../memberships/metadata.ts"
 import {
   Authorization,
@@ -37,6 +42,7 @@ import {
 const {
   "memberships.bulkExtensions": bulkExtensions,
   "memberships.end": end,
+  "memberships.ends": ends,
   "memberships.extend": extend,
   "memberships.extendAll": extendAll,
   "memberships.get": get,
@@ -175,6 +181,40 @@ const bulkExtensionRecord = Schema.Struct({
   }),
 }).annotate({ identifier: "BulkExtensionRecord" })
 
+const day = Schema.String.check(Schema.isPattern(/^\d{4}-\d{2}-\d{2}$/u)).annotate({
+  identifier: "Day",
+  description: "A day in UTC.",
+  examples: ["2099-01-31"],
+})
+
+const members = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
+
+const counts = Schema.Struct({
+  at: instant.annotateKey({ description: "When the memberships were counted." }),
+  total: members,
+  active: members,
+  expired: members,
+  ends_today: members.annotateKey({
+    description: "Memberships that end on the day of `at`, with those that have ended on it.",
+  }),
+  ends_in_7_days: members.annotateKey({
+    description:
+      "Active memberships that end within seven times 24 hours: those that the list has with `ending_before`.",
+  }),
+  days: Schema.Array(
+    Schema.Struct({
+      day,
+      ends: members.annotateKey({
+        description: "Memberships that end on this day, or have ended.",
+      }),
+      extended: Schema.NullOr(members).annotateKey({
+        description:
+          "Memberships that were extended or granted on this day, each by itself, by the audit trail: null if that is not kept any more, or too long to be counted.",
+      }),
+    }),
+  ).check(Schema.isMaxLength(400)),
+}).annotate({ identifier: "EndCounts" })
+
 const undoing = Schema.Struct({
   reason: Schema.optionalKey(reason),
   dry_run: Schema.optionalKey(Schema.Boolean).annotateKey({
@@ -273,6 +313,40 @@ export class Memberships extends HttpApiGroup.make("memberships")
         description: "Returns the extensions of all memberships, newest first, also undone ones.",
       }),
     ),
+    HttpApiEndpoint.make(ends.method)("ends", ends.pattern, {
+      params: { project_id: projectId },
+      query: {
+        from: Schema.optionalKey(day).annotateKey({
+          description:
+            "The first day. By default, 59 days before `to`; without that, 14 days before today.",
+        }),
+        to: Schema.optionalKey(day).annotateKey({
+          description:
+            "The last day, less than 400 days later. By default, 59 days after `from`; without that, 45 days after today.",
+        }),
+        extend: Schema.optionalKey(Schema.String).annotateKey({
+          description:
+            "Counts as if all memberships had been extended to this date, in either format of `extend`. Nothing is changed.",
+          examples: ["2099-01-01T00:00:00.000Z"],
+        }),
+        mode: mode.annotateKey({
+          description:
+            "With `extend`: whether memberships that end later are set, too, or left as they are. The default is the server's.",
+        }),
+        extend_by: Schema.optionalKey(Schema.String).annotateKey({
+          description: "Counts as if all memberships had been extended by this duration.",
+          examples: ["P3D"],
+        }),
+      },
+      success: success(counts, "How many memberships end on each day."),
+      error: [...projectFailures, ...endDateFailure, failure("InvalidInput")],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Count memberships by the day of their end",
+        description:
+          "Returns how many memberships of a project are active, and how many end on each day in UTC, counted at this moment. It reads all memberships, so a server counts for one request at a time, and requests for the same wait for one count; if too many different ones wait, it responds with 503.",
+      }),
+    ),
     HttpApiEndpoint.make(undoBulkExtension.method)("undoBulkExtension", undoBulkExtension.pattern, {
       params: {
         project_id: projectId,
@@ -316,9 +390,16 @@ export class Memberships extends HttpApiGroup.make("memberships")
           description: `Only the memberships of these users: ${userIdsFormat}, joined by commas.`,
           examples: ["1001,1002"],
         }),
+        prefix: Schema.optionalKey(
+          Schema.String.check(Schema.isPattern(userIdPattern)),
+        ).annotateKey({
+          description:
+            "Only the memberships of users whose ids start with this text, also with `state`. Not with `user_ids`.",
+          examples: ["10"],
+        }),
         ending_before: Schema.optionalKey(instant).annotateKey({
           description:
-            "Only active memberships that end before this time, soonest first. Not with `state` or `user_ids`.",
+            "Only active memberships that end before this time, soonest first. Not with `state`, `user_ids` or `prefix`.",
         }),
       },
       success: paged(Schema.Array(membership), "The memberships of the project."),

@@ -14,6 +14,7 @@ import {
   adjustmentOf,
   composeAdjustments,
   composeLog,
+  composeWith,
   effectiveEndDate,
 } from "../../src/memberships/end-date.ts"
 
@@ -77,7 +78,7 @@ const step = fc.oneof(
 describe("a log", () => {
   it("gives each member the date that all changes but the undone ones give, in their order", () => {
     fc.assert(
-      fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
+      fc.property(fc.array(step, { maxLength: 40 }), change, (steps, further) => {
         let log: Array<LoggedBulkExtension & { readonly change: BulkChange }> = []
         const own = new Map<number, OrderedEndDate>()
         for (const [order, one] of steps.entries()) {
@@ -105,6 +106,8 @@ describe("a log", () => {
             .filter(({ isUndone, order }) => !isUndone && order > placed.order)
             .reduce<number>((before, entry) => applied(before, entry.change), placed.endDate)
           expect(effectiveEndDate(composed, placed)).toBe(expected)
+          const later = composeWith(composed, further)
+          expect(effectiveEndDate(later, placed)).toBe(applied(expected, further))
         }
       }),
     )

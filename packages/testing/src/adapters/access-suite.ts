@@ -298,6 +298,7 @@ const expectations: { readonly [Of in Operation]: Expectation } = {
   "memberships.extend": { least: "client", body: { extend: rolesSuiteExtend } },
   "memberships.extendAll": { least: "client", body: { extend: rolesSuiteExtend } },
   "memberships.bulkExtensions": { least: "client" },
+  "memberships.ends": { least: "client" },
   "memberships.undoBulkExtension": {
     least: "operator",
     body: {},

@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest"
 import { expectFailure, expectSuccess, fieldsOf, instant } from "../../support/http.ts"
 import type { Serving } from "../harness.ts"
 import { durationTests } from "./durations.ts"
+import { endsTests } from "./ends.ts"
 import { eventTests } from "./events.ts"
 import { conditionTests, extendAllTests, extendOneTests, grantingTests } from "./extending.ts"
 import { idempotencyTests } from "./idempotency.ts"
@@ -96,6 +97,7 @@ export const operationsSuite = (serving: Serving): void => {
   extendAllTests(serving)
   conditionTests(serving)
   durationTests(serving)
+  endsTests(serving)
   grantingTests(serving)
   importingTests(serving)
   projectTestsOn(serving)

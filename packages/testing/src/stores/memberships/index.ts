@@ -4,6 +4,7 @@ import { MembershipStore } from "@tenure/core/store"
 import type { StoreTests } from "../declare.ts"
 import { expirySuite } from "../expiry.ts"
 import { bulkTests, changingTests, expectingTests } from "./changing.ts"
+import { countingEndsTests } from "./counting-ends.ts"
 import { erasingTests } from "./erasing.ts"
 import { onceTests } from "./idempotency.ts"
 import { importingTests } from "./importing.ts"
@@ -28,6 +29,7 @@ export const membershipStoreSuite = (on: StoreTests): void => {
   countingTests(on)
   readingTests(on)
   endingSoonTests(on)
+  countingEndsTests(on)
   projectTests(on)
   deletingTests(on)
   erasingTests(on)

@@ -10,6 +10,7 @@ import {
   Millis,
   ProjectId,
   type UserId,
+  dayOf,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -27,6 +28,7 @@ import {
   u3,
 } from "../../support/fixtures.ts"
 import type { StoreTests } from "../declare.ts"
+import { expectEndCounts } from "./counting-ends.ts"
 
 /** A change of one membership, or of all. */
 type Entry =
@@ -182,6 +184,18 @@ const list = (after: UserId | undefined, limit: number): Command =>
     expect(page.map(({ endDate, userId }) => [userId, endDate])).toEqual(expected)
   })
 
+const countEnds = (endDate: EndDate, length: number, further: BulkChange | undefined): Command =>
+  command(`countEnds ${endDate} ${length} ${JSON.stringify(further)}`, async (ledger, { run }) => {
+    const first = dayOf(endDate) - 1
+    const days = { first, last: first + length }
+    const counts = await run((store) => store.countEnds(p1, { days, change: further }))
+    const endDates = [...datesOf(ledger).values()]
+    expectEndCounts(
+      counts,
+      further === undefined ? endDates : endDates.map((before) => bulkDate(before, further)),
+    )
+  })
+
 const users = fc.constantFrom(u1, u2, u3)
 const dates = fc.nat({ max: 3 }).map((years) => EndDate(in2027 + years * 31_536_000_000))
 
@@ -203,6 +217,9 @@ const commands = fc.commands(
     bulkChanges.map(extendAll),
     fc.nat().map(undo),
     users.map(end),
+    fc
+      .tuple(dates, fc.nat({ max: 399 }), fc.option(bulkChanges, { nil: undefined }))
+      .map((args) => countEnds(...args)),
     fc
       .tuple(fc.option(users, { nil: undefined }), fc.integer({ min: 1, max: 3 }))
       .map((args) => list(...args)),

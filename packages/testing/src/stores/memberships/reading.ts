@@ -22,6 +22,7 @@ import {
   type ProjectId,
   Reason,
   UserId,
+  UserIdPrefix,
   hostOrigin,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
@@ -120,6 +121,73 @@ const listTests = ({ describe, test }: StoreTests): void => {
         expect(yield* list([UserId("9")], { limit: 1 })).toEqual(["9"])
         expect(yield* list([u3])).toEqual([])
         expect(yield* list([])).toEqual([])
+      }))
+
+    test("returns only users whose ids start with a prefix", () =>
+      Effect.gen(function* () {
+        const store = yield* MembershipStore
+        yield* store.createProject(p1, occasion)
+        const ids = [
+          "7",
+          "07",
+          "0",
+          "A",
+          "Ab",
+          "a",
+          "aB",
+          "ab",
+          "ab_",
+          "abc",
+          "ab@",
+          "b",
+          "_",
+          "+",
+          "z",
+        ]
+        for (const [index, id] of ids.entries()) {
+          const endDate = index % 2 === 0 ? in2027 : in2029
+          yield* store.grant({ ...change(p1), userId: UserId(id), endDate })
+        }
+        const list = (prefix: string, page: object = {}) =>
+          Effect.map(
+            store.list(p1, { after: undefined, limit: 100, prefix: UserIdPrefix(prefix), ...page }),
+            (found) => found.map(({ userId }) => userId),
+          )
+        for (const prefix of [
+          "0",
+          "7",
+          "a",
+          "ab",
+          "abc",
+          "abcd",
+          "A",
+          "_",
+          "+",
+          ".",
+          "..",
+          "z",
+          "-",
+        ]) {
+          const expected = ids.filter((id) => id.startsWith(prefix)).toSorted()
+          expect(yield* list(prefix)).toEqual(expected)
+          const paged = [...(yield* list(prefix, { limit: 2 }))]
+          for (;;) {
+            const after = paged.at(-1)
+            const next = after === undefined ? [] : yield* list(prefix, { limit: 2, after })
+            if (next.length === 0) break
+            paged.push(...next)
+          }
+          expect(paged).toEqual(expected)
+          const only = { state: "active", at: in2027 } as const
+          expect(yield* list(prefix, { only })).toEqual(
+            expected.filter((id) => ids.indexOf(id) % 2 === 1),
+          )
+          // A cursor may come from another list.
+          expect(yield* list(prefix, { after: UserId("z".repeat(128)) })).toEqual([])
+          expect(yield* list(prefix, { after: UserId("+") })).toEqual(
+            expected.filter((id) => id > "+"),
+          )
+        }
       }))
 
     test("fails if the project does not exist", () =>

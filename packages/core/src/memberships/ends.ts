@@ -1,0 +1,194 @@
+/** Counts memberships by the day of their end, in UTC: the rule for all stores. */
+
+import * as Effect from "effect/Effect"
+import { InvalidInput } from "../base/errors.ts"
+import { earliestInstant, latestInstant, parseInstant } from "../base/time.ts"
+import type { BulkChange } from "./end-date.ts"
+
+const dayMillis = 86_400_000
+
+/** Returns how many days after 1970-01-01 an instant is, in UTC. */
+export const dayOf = (instant: number): number => Math.floor(instant / dayMillis)
+
+const startOf = (day: number): number => day * dayMillis
+
+const firstDay = dayOf(earliestInstant)
+const lastDay = dayOf(latestInstant)
+
+/** What a day is, for error messages. */
+export const dayFormat = "an existing day such as 2027-01-31"
+
+/** Parses a day in the form `YYYY-MM-DD`. */
+export const parseDay = (text: unknown): number | undefined => {
+  const instant = typeof text === "string" ? parseInstant(`${text}T00:00:00.000Z`) : undefined
+  return instant === undefined ? undefined : dayOf(instant)
+}
+
+const formatDay = (day: number): string => new Date(startOf(day)).toISOString().slice(0, 10)
+
+/** The counted days, the first and the last one included. */
+export interface DayRange {
+  readonly first: number
+  readonly last: number
+}
+
+const daysBack = 14
+const daysAhead = 45
+const mostDays = 400
+
+/** The days around an instant, if none are asked for. */
+const daysAround = (now: number): DayRange => ({
+  first: Math.max(firstDay, dayOf(now) - daysBack),
+  last: Math.min(lastDay, dayOf(now) + daysAhead),
+})
+
+const readDay = (field: string, text: string | undefined) => {
+  if (text === undefined) return Effect.undefined
+  const day = parseDay(text)
+  return day === undefined
+    ? Effect.fail(new InvalidInput({ field, problem: `must be ${dayFormat}` }))
+    : Effect.succeed(day)
+}
+
+const backwards = new InvalidInput({ field: "to", problem: "must not be before from" })
+
+const tooMany = new InvalidInput({
+  field: "to",
+  problem: `must be less than ${mostDays} days after from`,
+})
+
+/** Reads the days to count: 60 if one end is missing, and `undefined` for those around now. */
+export const readDays = Effect.fnUntraced(function* (given: {
+  readonly from?: string | undefined
+  readonly to?: string | undefined
+}): Effect.fn.Return<DayRange | undefined, InvalidInput> {
+  const from = yield* readDay("from", given.from)
+  const to = yield* readDay("to", given.to)
+  const others = daysBack + daysAhead
+  const first = from ?? (to === undefined ? undefined : Math.max(firstDay, to - others))
+  if (first === undefined) return undefined
+  const last = to ?? Math.min(lastDay, first + others)
+  if (last < first) return yield* backwards
+  if (last - first >= mostDays) return yield* tooMany
+  return { first, last }
+})
+
+/** What a store counts. */
+export interface EndsQuery {
+  /** Those around today, by the store's clock, if there are none. */
+  readonly days: DayRange | undefined
+  /** Counts as if this change had been made. */
+  readonly change: BulkChange | undefined
+}
+
+/** Where a count divides time. */
+export interface EndCells {
+  /** In milliseconds since the epoch. */
+  readonly now: number
+  readonly days: DayRange
+  /**
+   * Where each cell but the first begins, in ascending order. An end date's cell is the number of bounds up to it.
+   */
+  readonly bounds: ReadonlyArray<number>
+}
+
+const soonMillis = 7 * dayMillis
+
+/** Whoever ends after now is active. */
+const firstActive = (now: number): number => now + 1
+
+/** Divides time for a count. */
+export const endCellsAt = ({ days }: Pick<EndsQuery, "days">, now: number): EndCells => {
+  const range = days ?? daysAround(now)
+  const bounds = new Set([firstActive(now), now + soonMillis])
+  for (const day of [dayOf(now), dayOf(now) + 1]) bounds.add(startOf(day))
+  for (let day = range.first; day <= range.last + 1; day++) bounds.add(startOf(day))
+  return { now, days: range, bounds: [...bounds].toSorted((one, other) => one - other) }
+}
+
+/** Returns an end date's cell. */
+export const cellOf = ({ bounds }: Pick<EndCells, "bounds">, endDate: number): number => {
+  let least = 0
+  let most = bounds.length
+  while (least < most) {
+    const middle = (least + most) >>> 1
+    if ((bounds[middle] ?? Infinity) <= endDate) least = middle + 1
+    else most = middle
+  }
+  return least
+}
+
+/** What ends on a day. */
+export interface DayEnds {
+  /** In the form `YYYY-MM-DD`, in UTC. */
+  readonly day: string
+  /** How many memberships end on this day, or have ended. */
+  readonly ends: number
+  /**
+   * How many memberships were extended or granted on this day, each by itself: changes in the audit trail. `undefined`
+   * if the store no longer keeps the day, or would have to read too much to tell.
+   */
+  readonly extended: number | undefined
+}
+
+/** How many memberships are active, and how many end on each day. */
+export interface EndCounts {
+  /** When it was counted, by the store's clock, in milliseconds since the epoch. */
+  readonly at: number
+  readonly total: number
+  readonly active: number
+  readonly expired: number
+  /** Memberships ending today, or ended today. */
+  readonly endsToday: number
+  /** Active memberships ending within seven times 24 hours. */
+  readonly endsIn7Days: number
+  /** Each day in order. */
+  readonly days: ReadonlyArray<DayEnds>
+}
+
+/** How many memberships were extended by day, from the first known day. */
+export interface Extended {
+  readonly knownFrom: number
+  readonly byDay: ReadonlyMap<number, number>
+}
+
+/**
+ * Returns the counts.
+ *
+ * @param inCell - how many end dates each cell has; none where it is missing
+ */
+export const endCountsOf = (
+  { bounds, days, now }: EndCells,
+  inCell: ReadonlyMap<number, number>,
+  extended: Extended,
+): EndCounts => {
+  const before = new Map<number, number>()
+  let total = inCell.get(0) ?? 0
+  for (const [index, bound] of bounds.entries()) {
+    before.set(bound, total)
+    total += inCell.get(index + 1) ?? 0
+  }
+  const within = (from: number, to: number): number =>
+    (before.get(to) ?? 0) - (before.get(from) ?? 0)
+  const endsOn = (day: number): number => within(startOf(day), startOf(day + 1))
+  const expired = before.get(firstActive(now)) ?? 0
+  return {
+    at: now,
+    total,
+    active: total - expired,
+    expired,
+    endsToday: endsOn(dayOf(now)),
+    endsIn7Days: within(firstActive(now), now + soonMillis),
+    days: Array.from({ length: days.last - days.first + 1 }, (_, index) => {
+      const day = days.first + index
+      return {
+        day: formatDay(day),
+        ends: endsOn(day),
+        extended: day < extended.knownFrom ? undefined : (extended.byDay.get(day) ?? 0),
+      }
+    }),
+  }
+}
+
+/** The actions counted in `Extended`. */
+export const extendingActions: ReadonlySet<string> = new Set(["extended", "granted"])

@@ -1,0 +1,285 @@
+/** Counts on PostgreSQL the memberships of a project that end on each day. */
+
+import { lastEndDate, noAdjustment } from "@tenure/core/internal"
+import {
+  type Adjustment,
+  type ComposedBulkExtensions,
+  EndDate,
+  type EndCells,
+  type EndCounts,
+  type EndsQuery,
+  type Extended,
+  type MembershipStore,
+  Millis,
+  type ProjectId,
+  type ProjectNotFound,
+  StoreUnavailable,
+  cellOf,
+  composeWith,
+  dayOf,
+  endCellsAt,
+  endCountsOf,
+  extendingActions,
+} from "@tenure/core/store"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type { Executor } from "./connection/executor.ts"
+import { rowsOfProject } from "./projects.ts"
+import {
+  type Integer,
+  bigintParam,
+  bigintsParam,
+  instantsParam,
+  integerParam,
+  integersParam,
+  millisOf,
+  textParam,
+  textsParam,
+  wholeMillisOf,
+} from "./sql/values.ts"
+
+/**
+ * Returns the time, the number of the project `$1`, and the bulk extensions that end dates follow from, oldest first:
+ * one row without any if there are none, and no row if the project does not exist.
+ */
+const readLog = (schema: string): string => `
+  SELECT ${millisOf("statement_timestamp()")} AS now, p.number, b.seq,
+         ${wholeMillisOf("b.addition")} AS addition, ${millisOf("b.minimum")} AS minimum
+  FROM ${schema}.projects p
+  LEFT JOIN ${schema}.bulk_extensions b ON b.project_number = p.number AND b.state <> 'settled'
+  WHERE p.id = $1::text
+  ORDER BY b.seq
+`
+
+interface LogRow {
+  readonly now: Integer
+  readonly number: Integer
+  readonly seq: Integer | null
+  readonly addition: Integer | null
+  readonly minimum: Integer | null
+}
+
+const toComposed = ({ addition, minimum, seq }: LogRow): ReadonlyArray<ComposedBulkExtensions> =>
+  seq === null
+    ? []
+    : [
+        {
+          order: Number(seq),
+          addition: addition === null ? undefined : Millis(Number(addition)),
+          minimum: minimum === null ? undefined : EndDate(Number(minimum)),
+        },
+      ]
+
+/**
+ * Counts the end dates of the project `$1` in the cells that begin at `$2`. `$3` are the numbers of the bulk extensions,
+ * `$4` what each and all later ones add to a date, `$5` and `$6` the first and the last cell that they lead to. The last
+ * elements of these three are for members whose dates were set later.
+ */
+const countInCells = (schema: string): string => `
+  WITH log AS MATERIALIZED (
+    SELECT ARRAY(
+      SELECT a * interval '1 millisecond' FROM unnest($4::bigint[]) WITH ORDINALITY u (a, n) ORDER BY n
+    ) AS additions
+  )
+  SELECT cell, count(*) AS members
+  FROM (
+    SELECT greatest(($5::integer[])[m.place], least(($6::integer[])[m.place],
+             width_bucket(m.end_date + (SELECT additions FROM log)[m.place], $2::timestamptz[])
+           )) AS cell
+    FROM (
+      SELECT end_date, width_bucket(seq, $3::bigint[]) + 1 AS place
+      FROM ${schema}.memberships WHERE project_number = $1::bigint
+      -- Otherwise, the place is computed once for each use.
+      OFFSET 0
+    ) m
+  ) counted
+  GROUP BY cell
+`
+
+interface CellRow {
+  readonly cell: number
+  readonly members: Integer
+}
+
+const none = Millis(0)
+
+/** The parameters of `countInCells`. */
+const countParams = (
+  cells: EndCells,
+  number: Integer,
+  composed: ReadonlyArray<ComposedBulkExtensions>,
+) => {
+  const last = cellOf(cells, lastEndDate)
+  const cellOfMinimum = (minimum: EndDate | undefined): number =>
+    minimum === undefined ? 0 : cellOf(cells, minimum)
+  const adjustments: ReadonlyArray<Adjustment> = [...composed, noAdjustment]
+  return [
+    bigintParam(BigInt(number)),
+    instantsParam(cells.bounds),
+    bigintsParam(composed.map(({ order }) => BigInt(order))),
+    bigintsParam(adjustments.map(({ addition = none }) => BigInt(addition))),
+    integersParam(adjustments.map(({ minimum }) => cellOfMinimum(minimum))),
+    // Without an addition, the date before makes no difference.
+    integersParam(
+      adjustments.map(({ addition, minimum }) =>
+        addition === undefined ? cellOfMinimum(minimum) : last,
+      ),
+    ),
+  ]
+}
+
+/**
+ * Reads the newest `$2` audit rows of the project `$1`. Returns a row for each day: how many memberships were extended.
+ * The trail is long, and has no index by time, because each extension would write to it.
+ */
+const countExtended = (schema: string): string => `
+  SELECT floor(date_part('epoch', a.at) / 86400)::integer AS day, count(*) AS rows,
+         count(*) FILTER (WHERE a.action = ANY ($3::text[])) AS extended,
+         min(a.id) AS first_id,
+         (SELECT min(day) - date '1970-01-01' FROM ${schema}.audit_parts) AS first_part
+  FROM (
+    SELECT id, at, action FROM ${schema}.audit WHERE project_number = $1::bigint
+    ORDER BY seq DESC, id DESC LIMIT $2::integer
+  ) a
+  GROUP BY day
+`
+
+interface ExtendedRow {
+  readonly day: number
+  readonly rows: Integer
+  readonly extended: Integer
+  /** The least id of these rows. The day with the least of all has the oldest row, although clocks may be set. */
+  readonly first_id: Integer
+  /** The day on which the oldest part of the trail was begun: the day may have rows in a part before. */
+  readonly first_part: number
+}
+
+// Reading so many takes about a tenth of a second.
+const mostRows = 100_000
+
+const toExtended = (rows: ReadonlyArray<ExtendedRow>, today: number): Extended => {
+  const read = rows.reduce((sum, { rows: count }) => sum + Number(count), 0)
+  const firstPart = rows[0]?.first_part ?? -Infinity
+  const firstKept = firstPart === today ? -Infinity : firstPart + 1
+  const oldest = rows.reduce<ExtendedRow | undefined>(
+    (before, row) =>
+      before !== undefined && BigInt(before.first_id) < BigInt(row.first_id) ? before : row,
+    undefined,
+  )
+  const firstRead = oldest === undefined || read < mostRows ? -Infinity : oldest.day + 1
+  return {
+    byDay: new Map(rows.map(({ day, extended }) => [day, Number(extended)])),
+    knownFrom: Math.max(firstKept, firstRead),
+  }
+}
+
+type CountFailure = ProjectNotFound | StoreUnavailable
+
+interface Question extends EndsQuery {
+  readonly projectId: ProjectId
+}
+
+/** Callers who wait for the same count. */
+interface Turn extends Question {
+  readonly key: string
+  readonly callers: Set<(exit: Exit.Exit<EndCounts, CountFailure>) => void>
+}
+
+// Whoever has one project keeps others waiting for this many counts of it at most.
+const mostTurnsOfProject = 2
+
+// A count takes a second for millions of members.
+const mostTurns = 16
+
+const crowded = Exit.fail(new StoreUnavailable({ cause: "too many counts of ends wait" }))
+
+/**
+ * Has one count run at a time, however many ask: each reads all members of a project. Those who ask for the same share
+ * the next one. It begins after they have asked, so that it has what they did before.
+ */
+const makeTurns = Effect.fnUntraced(function* (
+  count: (question: Question) => Effect.Effect<EndCounts, CountFailure>,
+) {
+  // Outside of the callers' contexts, which may hold a transaction.
+  const fork = Effect.runForkWith(yield* Effect.context())
+  const waiting: Array<Turn> = []
+  let isRunning = false
+
+  const next = (): void => {
+    const turn = waiting.shift()
+    isRunning = turn !== undefined
+    if (turn === undefined) return
+    fork(count(turn)).addObserver((exit) => {
+      for (const resume of turn.callers) resume(exit)
+      next()
+    })
+  }
+
+  const turnFor = (question: Question): Turn | undefined => {
+    const key = JSON.stringify([question.projectId, question.days, question.change])
+    const known = waiting.find((turn) => turn.key === key)
+    if (known !== undefined) return known
+    const own = waiting.filter(({ projectId }) => projectId === question.projectId)
+    if (waiting.length >= mostTurns || own.length >= mostTurnsOfProject) return undefined
+    const turn = {
+      ...question,
+      key,
+      callers: new Set<Turn["callers"] extends Set<infer C> ? C : never>(),
+    }
+    waiting.push(turn)
+    return turn
+  }
+
+  return (question: Question): Effect.Effect<EndCounts, CountFailure> =>
+    Effect.callback((resume) => {
+      const turn = turnFor(question)
+      if (turn === undefined) return resume(crowded)
+      turn.callers.add(resume)
+      if (!isRunning) next()
+      return Effect.sync(() => {
+        turn.callers.delete(resume)
+        const place = turn.callers.size === 0 ? waiting.indexOf(turn) : -1
+        if (place !== -1) waiting.splice(place, 1)
+      })
+    })
+})
+
+const manner = { owner: "counts of ends", isLong: true }
+
+/** Makes the part of the store that counts ends. */
+export const makeCountEnds = Effect.fnUntraced(function* ({
+  execute,
+  isInTransaction,
+  schema,
+}: Executor): Effect.fn.Return<MembershipStore["Service"]["countEnds"]> {
+  const sql = {
+    log: readLog(schema),
+    count: countInCells(schema),
+    extended: countExtended(schema),
+  }
+
+  const count = Effect.fnUntraced(function* ({ change, days, projectId }: Question) {
+    const rows = yield* execute<LogRow>(sql.log, [textParam(projectId)], manner)
+    const [{ now, number }] = yield* rowsOfProject(projectId, rows)
+    const cells = endCellsAt({ days }, Number(now))
+    const params = countParams(cells, number, composeWith(rows.flatMap(toComposed), change))
+    const counted = yield* execute<CellRow>(sql.count, params, manner)
+    const extended = yield* execute<ExtendedRow>(
+      sql.extended,
+      [bigintParam(BigInt(number)), integerParam(mostRows), textsParam([...extendingActions])],
+      manner,
+    )
+    return endCountsOf(
+      cells,
+      new Map(counted.map(({ cell, members }) => [cell, Number(members)])),
+      toExtended(extended, dayOf(cells.now)),
+    )
+  })
+
+  const inTurn = yield* makeTurns(count)
+
+  return (projectId, query) =>
+    Effect.flatMap(isInTransaction, (isJoined) =>
+      isJoined ? count({ projectId, ...query }) : inTurn({ projectId, ...query }),
+    )
+})
