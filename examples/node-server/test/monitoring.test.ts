@@ -27,7 +27,7 @@ describe("metrics", () => {
       type: "text/plain; version=0.0.4; charset=utf-8",
     })
     expect(text).toContain(
-      '_count{http_request_method="GET",http_route="/v2/projects/:project_id/memberships",http_response_status_code="401"} 1\n',
+      '_count{http_request_method="GET",url_scheme="http",http_route="/v2/projects/:project_id/memberships",http_response_status_code="401"} 1\n',
     )
     const seen = [...text.matchAll(/^# TYPE (\S+) /gm)].map(([, name]) => name)
     expect(Object.keys(instruments).map(prometheusName)).toEqual(expect.arrayContaining(seen))

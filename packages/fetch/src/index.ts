@@ -245,6 +245,7 @@ const answer = async (
     headers,
     body: await bodyOf(request, headers, info, tenure.bodyLimit(request.method, path)),
     remoteAddress: info.remoteAddress,
+    scheme: request.url.startsWith("https:") ? "https" : undefined,
     signal: () => request.signal,
     ...(authenticate && { authenticate: () => authenticate(request) }),
   }

@@ -241,6 +241,7 @@ export const toApiRequest = (
   headers: keepRepeatedHeaders(headers, rawHeaders),
   body: known.body ?? body,
   remoteAddress: known.remoteAddress ?? socket.remoteAddress,
+  scheme: socket.encrypted === true ? "https" : undefined,
   signal: known.signal,
   authenticate: known.authenticate,
 })

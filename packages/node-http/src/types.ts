@@ -10,7 +10,11 @@ export interface NodeRequest extends Readable {
   readonly httpVersionMajor: number
   readonly headers: IncomingHttpHeaders
   readonly rawHeaders: ReadonlyArray<string>
-  readonly socket: Duplex & { readonly remoteAddress?: string | undefined }
+  readonly socket: Duplex & {
+    readonly remoteAddress?: string | undefined
+    /** With TLS. */
+    readonly encrypted?: boolean | undefined
+  }
   readonly aborted: boolean
 }
 

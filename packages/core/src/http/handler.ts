@@ -48,6 +48,7 @@ import type { RealtimeSession, WebSocketHandshake } from "./realtime.ts"
 import {
   type ApiRequest,
   makeClientAddress,
+  makeScheme,
   makeRequestId,
   makeUntrustedPeer,
   readApiRequest,
@@ -357,6 +358,7 @@ const make = Effect.fnUntraced(function* (settings: HandlerSettings, docs: DocsO
   const authentication = makeAuthentication(yield* ApiKeys, yield* Tickets, settings.authenticate)
   const addressOf = makeClientAddress(settings.trustedProxies)
   const untrustedPeerOf = makeUntrustedPeer(settings.trustedProxies)
+  const schemeOf = makeScheme(settings.trustedProxies)
   const requestIdOf = makeRequestId(settings.requestIdHeader, () => crypto.randomUUID())
   const { findProject } = yield* Memberships
   const refusalOf = makeRefusal(observer)
@@ -405,10 +407,11 @@ const make = Effect.fnUntraced(function* (settings: HandlerSettings, docs: DocsO
   })
 
   /** Adds the fields of the limiter to a response, if it has any. */
-  const withFields = (response: ApiResponse, report: LimitDecision["report"]): ApiResponse => {
+  const withFields = (response: ApiResponse, { address, keyId, report }: Answered): ApiResponse => {
     const { fieldsOf } = limiter
     if (fieldsOf === undefined) return response
-    return { ...response, headers: { ...response.headers, ...fieldsOf(report) } }
+    const fields = fieldsOf(report, { address, keyId })
+    return { ...response, headers: { ...response.headers, ...fields } }
   }
 
   // Made once: a text that is new is slow to find in a table of metrics.
@@ -430,14 +433,15 @@ const make = Effect.fnUntraced(function* (settings: HandlerSettings, docs: DocsO
     const subject = { requestId: requestIdOf(request), method: request.method, path }
     const decided = yield* decision(request, subject.requestId, momentAt(start, clock))
     const { address, keyId, outcome, report } = decided
-    const response = withFields(respond(subject, report, outcome), report)
+    const response = withFields(respond(subject, report, outcome), decided)
     if (!isTimed) return response
     const { status } = response
     const { method } = request
     const durationMillis = readMonotonic(clock) - start
     if (observer.answered !== undefined) {
       const route = routeOf(request.path, decided.found)
-      observer.answered({ method, route, status, durationMillis })
+      const scheme = schemeOf(request)
+      observer.answered({ method, route, scheme, status, durationMillis })
     }
     const record = { ...subject, status, durationMillis, address, keyId }
     yield* callHost("onResponse", onResponse, record)
@@ -470,7 +474,8 @@ const make = Effect.fnUntraced(function* (settings: HandlerSettings, docs: DocsO
         const request = readApiRequest(given)
         const { headers, method, path } = request
         const traceparent = traceparentOfHeaders(headers)
-        return serve({ method, route: routeOf(path), traceparent }, (own) =>
+        const scheme = schemeOf(request)
+        return serve({ method, route: routeOf(path), scheme, traceparent }, (own) =>
           handle({ ...request, headers: { ...headers, traceparent: own } }),
         )
       })

@@ -384,15 +384,21 @@ const idempotencyName = "idempotency-key"
 
 const malformed: ApiError = {
   _tag: "MalformedRequest",
-  message: `The Idempotency-Key header must be sent once, and be ${idempotencyKeyFormat}.`,
+  message: `The Idempotency-Key header must be sent once, and be ${idempotencyKeyFormat}, with or without quotation marks.`,
 }
+
+// A String of a structured field (RFC 9651, 3.3.3), as draft-ietf-httpapi-idempotency-key-header-07 has the key.
+const quoted = /^"((?:[^"\\]|\\["\\])*)"$/
+
+/** Returns the key in a field: in quotation marks, or as it is. `undefined` if the marks do not match. */
+const unquote = (value: string): string | undefined =>
+  value.startsWith('"') ? quoted.exec(value)?.[1]?.replaceAll(/\\(.)/g, "$1") : value
 
 /** Reads the idempotency key of a request that has such a field. */
 const keyOf = ({ headers }: ApiRequest): Outcome<string> => {
   const field = singleHeader(headers, idempotencyName)
-  return field._tag === "Value" && isIdempotencyKey(field.value)
-    ? Result.succeed(field.value)
-    : failOutcome(malformed)
+  const key = field._tag === "Value" ? unquote(field.value) : undefined
+  return isIdempotencyKey(key) ? Result.succeed(key) : failOutcome(malformed)
 }
 
 const utf8 = new TextEncoder()

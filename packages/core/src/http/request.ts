@@ -34,6 +34,9 @@ export type Body =
    */
   | { readonly _tag: "Deferred"; readonly read: () => Promise<ArrivedBody> }
 
+/** The protocol of a request's URL. */
+export type Scheme = "http" | "https"
+
 /** A request. Only its own properties are read. */
 export interface ApiRequest {
   /** As on the wire, in capitals. */
@@ -51,6 +54,8 @@ export interface ApiRequest {
   readonly body: Body
   /** The IP address of the peer of the socket; `undefined` or any other text if it is unknown. */
   readonly remoteAddress: string | undefined
+  /** Whether the connection is encrypted. By default, it is not. */
+  readonly scheme?: Scheme | undefined
   /**
    * Returns a signal that aborts when nobody waits for the response any more, or nobody should: when the
    * client has gone, or its connection is to close. Called by operations that wait or answer with a
@@ -121,6 +126,8 @@ const isSignal = (value: unknown): value is () => AbortSignal => Predicate.isFun
 const stringOf = (value: unknown): string | undefined =>
   typeof value === "string" ? value : undefined
 
+const schemeOf = (value: unknown): Scheme | undefined => (value === "https" ? value : undefined)
+
 /** A request of which nothing can be told. */
 const invalid: ApiRequest = {
   method: "",
@@ -152,6 +159,7 @@ const readObject = (given: object & { readonly [Name in keyof ApiRequest]?: unkn
         headers,
         body,
         remoteAddress: stringOf(getOwn(given, "remoteAddress")),
+        scheme: schemeOf(getOwn(given, "scheme")),
         signal: isSignal(signal) ? signal : undefined,
         authenticate: isAuthenticate(authenticate) ? authenticate : undefined,
       }
@@ -274,6 +282,27 @@ export const makeUntrustedPeer = (trusted: ReadonlyArray<IpNetwork.IpNetwork>) =
     return networksInclude(trusted, peer) ? undefined : NetAddress.formatIp(peer)
   }
 }
+
+/** A field of proxies that say how the client reached them. The last value is that of the nearest proxy. */
+const forwardedScheme = /(?:^|,)[ \t]*(https?)[ \t]*$/i
+
+/**
+ * Makes the function that returns the scheme that the client used: that of the connection, or of
+ * `X-Forwarded-Proto` if a trusted proxy sends it.
+ *
+ * @param trusted - the networks of the proxies whose fields are trusted
+ */
+export const makeScheme =
+  (trusted: ReadonlyArray<IpNetwork.IpNetwork>) =>
+  ({ headers, remoteAddress, scheme = "http" }: ApiRequest): Scheme => {
+    const field = getOwn(headers, "x-forwarded-proto")
+    if (trusted.length === 0 || field === undefined || remoteAddress === undefined) return scheme
+    const [, forwarded] = forwardedScheme.exec(String(field)) ?? []
+    const nearest = parse(remoteAddress.replace(/%.*$/, ""))
+    if (forwarded === undefined || nearest === undefined) return scheme
+    if (!networksInclude(trusted, nearest)) return scheme
+    return forwarded.toLowerCase() === "https" ? "https" : "http"
+  }
 
 /** The id of a request: its own, or one that it comes with. */
 

@@ -5,6 +5,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
+import { encodeBase64, sha256 } from "../base/bytes.ts"
 import { InvalidInput, type StoreUnavailable } from "../base/errors.ts"
 import { Faults } from "../base/faults.ts"
 import { makeLruCache } from "../base/lru-cache.ts"
@@ -460,6 +461,12 @@ const windowSeconds = ({ increment, limit }: BucketPolicy): number =>
 const policyItem = ([name, policy]: readonly [string, BucketPolicy]): string =>
   `"${name}";q=${policy.limit};w=${windowSeconds(policy)}`
 
+const utf8 = new TextEncoder()
+
+/** Names a partition to its client without the key or the address, which may end up in the client's logs. */
+const partitionKey = (partition: string): string =>
+  `:${encodeBase64(sha256(utf8.encode(partition)).subarray(0, 6))}:`
+
 /**
  * Makes a function that returns the fields for a report.
  *
@@ -467,11 +474,11 @@ const policyItem = ([name, policy]: readonly [string, BucketPolicy]): string =>
  */
 const makeDraftHeaders = (
   policies: Partial<BucketPolicies>,
-): ((report: LimitReport) => DraftRateLimitHeaders) => {
+): ((report: LimitReport, client: LimitedClient) => DraftRateLimitHeaders) => {
   const policy = Object.entries(policies).map(policyItem).join(", ")
-  return ({ bucket, refill, remaining }) => ({
+  return ({ bucket, refill, remaining }, { address, keyId = address }) => ({
     "RateLimit-Policy": policy,
-    RateLimit: `"${bucket}";r=${remaining};t=${refill}`,
+    RateLimit: `"${bucket}";r=${remaining};t=${refill};pk=${partitionKey(bucket === "address" ? address : keyId)}`,
   })
 }
 
@@ -536,8 +543,8 @@ export const rateLimiterOptions = Setting.object({
    */
   onStoreFailure: Setting.withDefault(Setting.oneOf(["local", "open", "closed"]), "local"),
   /**
-   * Whether responses have the fields `RateLimit-Policy` and `RateLimit` of the IETF draft, beside
-   * `X-RateLimit-*`. Default: `false`.
+   * Whether responses have the fields `RateLimit-Policy` and `RateLimit` of
+   * draft-ietf-httpapi-ratelimit-headers-10, beside `X-RateLimit-*`. Default: `false`.
    */
   draftFields: Setting.withDefault(Setting.boolean, false),
 })
@@ -575,8 +582,10 @@ export class RateLimiter extends Context.Service<
     /** Decides on a request whose sender is known. */
     readonly take: (client: LimitedClient) => Effect.Effect<LimitDecision>
 
-    /** Returns further header fields for a report. */
-    readonly fieldsOf?: ((report: LimitReport) => DraftRateLimitHeaders) | undefined
+    /** Returns further header fields for a report to a client. */
+    readonly fieldsOf?:
+      | ((report: LimitReport, client: LimitedClient) => DraftRateLimitHeaders)
+      | undefined
 
     /** The ids of the keys that this process has suspended, at most 10,000. */
     readonly suspended: Effect.Effect<ReadonlyArray<ApiKeyId>>

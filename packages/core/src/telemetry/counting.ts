@@ -5,7 +5,13 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
 import { type Update, counter, histogram } from "./instruments.ts"
-import { type HttpMethod, type Observer, addObserver, knownHttpMethod } from "./observer.ts"
+import {
+  type HttpMethod,
+  type Observer,
+  addObserver,
+  knownHttpMethod,
+  serverErrorOf,
+} from "./observer.ts"
 
 const seconds = (millis: number): number => millis / 1000
 
@@ -21,13 +27,17 @@ const getOrAdd = <K, V>(map: Map<K, V>, key: K, make: () => V): V => {
 /** Counts requests. Because every request does this, it finds their series without building a text. */
 const countingRequests = (context: Context.Context<never>): Observer["answered"] => {
   const requests = histogram("http.server.request.duration", context)
-  const series = new Map<string | undefined, Map<HttpMethod, Map<number, Update>>>()
+  type Methods = Map<HttpMethod, Map<number, Update>>
+  const series = new Map<string, Map<string | undefined, Methods>>()
 
-  return ({ durationMillis, method, route, status }) => {
-    const ofRoute = getOrAdd(series, route, () => new Map())
+  return ({ durationMillis, method, route, scheme, status }) => {
+    const ofScheme = getOrAdd(series, scheme, () => new Map())
+    const ofRoute = getOrAdd(ofScheme, route, () => new Map())
     const known = knownHttpMethod(method)
     const ofMethod = getOrAdd(ofRoute, known, () => new Map())
-    const update = getOrAdd(ofMethod, status, () => requests(known, route, String(status)))
+    const update = getOrAdd(ofMethod, status, () =>
+      requests(known, scheme, route, String(status), serverErrorOf(status)),
+    )
     update(seconds(durationMillis))
   }
 }

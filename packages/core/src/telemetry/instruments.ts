@@ -27,7 +27,13 @@ export const instruments = {
     type: "histogram",
     unit: "s",
     description: "Time until a request is answered. A stream goes on afterwards.",
-    attributes: ["http.request.method", "http.route", "http.response.status_code"],
+    attributes: [
+      "http.request.method",
+      "url.scheme",
+      "http.route",
+      "http.response.status_code",
+      "error.type",
+    ],
   },
   "tenure.rate_limit.refusals": {
     type: "counter",

@@ -15,6 +15,8 @@ interface Answered {
   /** Its path's pattern, with the base path; `undefined` if no route matches. */
   readonly route: string | undefined
   readonly status: number
+  /** That of the URL as the client has it, as far as proxies tell. */
+  readonly scheme: string
   /** The time until the response was decided; a stream goes on afterwards. */
   readonly durationMillis: number
 }
@@ -124,3 +126,7 @@ const known: ReadonlyMap<string, HttpMethod> = new Map(methods.map((method) => [
 
 /** Returns a request's method. */
 export const knownHttpMethod = (method: string): HttpMethod => known.get(method) ?? "_OTHER"
+
+/** Returns the error of a response for a server; `undefined` if the server has not failed. */
+export const serverErrorOf = (status: number): string | undefined =>
+  status < 500 ? undefined : String(status)

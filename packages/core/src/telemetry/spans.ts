@@ -7,7 +7,7 @@ import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import * as Tracer from "effect/Tracer"
 import { type Traceparent, nextTraceparent, spanContextOf } from "../base/headers.ts"
-import { knownHttpMethod, storeFaultOf } from "./observer.ts"
+import { knownHttpMethod, serverErrorOf, storeFaultOf } from "./observer.ts"
 import type { Tracing } from "./tracing.ts"
 
 /** What a span says of its end. */
@@ -56,9 +56,9 @@ const continuing = (traceparent: Traceparent | undefined) => {
 
 const parentSpan = Effect.serviceOption(Tracer.ParentSpan)
 
-const serverError = 500
+const defectStatus = 500
 
-const serve: Tracing["serve"] = ({ method, route, traceparent }, answer) =>
+const serve: Tracing["serve"] = ({ method, route, scheme, traceparent }, answer) =>
   Effect.flatMap(parentSpan, (host) => {
     const known = knownHttpMethod(method)
     const verb = known === "_OTHER" ? "HTTP" : known
@@ -71,13 +71,15 @@ const serve: Tracing["serve"] = ({ method, route, traceparent }, answer) =>
           : { kind: "server", ...continuing(traceparent) }),
         attributes: {
           "http.request.method": known,
+          ...(known !== method && { "http.request.method_original": method.slice(0, 32) }),
+          "url.scheme": scheme,
           ...(route !== undefined && { "http.route": route }),
         },
       },
       (span) => answer(nextTraceparent(span) ?? traceparent),
       (exit) => {
-        const status = Exit.isSuccess(exit) ? exit.value.status : serverError
-        return { status, error: status < serverError ? undefined : String(status) }
+        const status = Exit.isSuccess(exit) ? exit.value.status : defectStatus
+        return { status, error: serverErrorOf(status) }
       },
     )
   })

@@ -3,8 +3,10 @@ import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import {
   type ApiRequest,
+  type Scheme,
   emptyBody,
   makeClientAddress,
+  makeScheme,
   makeUntrustedPeer,
 } from "../../src/http/request.ts"
 
@@ -148,5 +150,40 @@ describe("the client's address", () => {
         expect(addressOf("10.0.0.1", chain, "10.0.0.0/8")).toBe("203.0.113.7")
       }),
     )
+  })
+})
+
+describe("the scheme that the client used", () => {
+  const schemeOf = (
+    scheme: Scheme | undefined,
+    forwarded?: string | ReadonlyArray<string>,
+    remoteAddress: string | undefined = "10.0.0.1",
+  ): Scheme =>
+    makeScheme([IpNetwork.fromStringUnsafe("10.0.0.0/8")])({
+      method: "GET",
+      path: "/",
+      headers: forwarded === undefined ? {} : { "x-forwarded-proto": forwarded },
+      body: emptyBody,
+      remoteAddress,
+      scheme,
+    })
+
+  it("is that of the connection", () => {
+    expect(schemeOf(undefined)).toBe("http")
+    expect(schemeOf("https")).toBe("https")
+    expect(schemeOf(undefined, "https", "203.0.113.7")).toBe("http")
+  })
+
+  it("is what the nearest trusted proxy says", () => {
+    expect(schemeOf(undefined, "https")).toBe("https")
+    expect(schemeOf("https", "HTTP")).toBe("http")
+    expect(schemeOf(undefined, "http, https")).toBe("https")
+    expect(schemeOf(undefined, ["https", "http"])).toBe("http")
+  })
+
+  it("is that of the connection if a proxy says anything else", () => {
+    for (const other of ["", "ftp", "https,", "xhttps", "https x", "h".repeat(100_000)]) {
+      expect(schemeOf("https", other)).toBe("https")
+    }
   })
 })

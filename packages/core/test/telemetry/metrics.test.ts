@@ -73,10 +73,10 @@ describe("metrics", () => {
     for (const request of requests.flat()) await send({ headers: {}, ...request })
     const series = await metric("http_server_request_duration_seconds")
     expect(series.map(({ labels, value }) => [...Object.values(labels), value])).toEqual([
-      ["PATCH", `/api${extension}`, "401", 10],
-      ["PATCH", "404", 10],
-      ["_OTHER", "404", 10],
-      ["GET", "/api/v2/realtime", "426", 10],
+      ["PATCH", "http", `/api${extension}`, "401", 10],
+      ["PATCH", "http", "404", 10],
+      ["_OTHER", "http", "404", 10],
+      ["GET", "http", "/api/v2/realtime", "426", 10],
     ])
   })
 
@@ -107,7 +107,7 @@ describe("metrics", () => {
         extend: (change) => answer ?? right.extend(change),
       })),
     )
-    const { metric, tenure } = await start({ stores: [memory(), store] })
+    const { metric, send, tenure } = await start({ stores: [memory(), store] })
     await tenure.memberships.grant({ ...member, endDate })
     await tenure.memberships.extend({ ...member, endDate })
     const failing = async (userId: string) =>
@@ -127,6 +127,9 @@ describe("metrics", () => {
       ["memberships", "StoreUnavailable", 1],
       ["memberships", "Defect", 1],
     ])
+    await send({ body: { _tag: "Parsed", value: { extend: endDate } } })
+    const requests = await metric("http_server_request_duration_seconds")
+    expect(requests.map(({ labels }) => labels["error_type"])).toEqual(["500"])
   })
 
   it("count attempts by outcome and error", async () => {

@@ -114,6 +114,7 @@ describe("a tracer of OpenTelemetry", () => {
       status: { code: SpanStatusCode.UNSET },
       attributes: {
         "http.request.method": "PATCH",
+        "url.scheme": "http",
         "http.route": "/v2/projects/:project_id/memberships/:user_id/extend",
         "http.response.status_code": 200,
       },
@@ -157,7 +158,11 @@ describe("a tracer of OpenTelemetry", () => {
         name: "HTTP",
         parent: undefined,
         status: { code: SpanStatusCode.UNSET },
-        attributes: { "http.request.method": "_OTHER", "http.response.status_code": 404 },
+        attributes: {
+          "http.request.method": "_OTHER",
+          "http.request.method_original": "BREW",
+          "http.response.status_code": 404,
+        },
       },
     ])
   })

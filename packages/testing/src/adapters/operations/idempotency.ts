@@ -273,6 +273,20 @@ export const idempotencyTests = (serving: Serving): void => {
     )
 
     it(
+      "is the same with and without quotation marks",
+      serving(async ({ call }) => {
+        const extend = (key: string) =>
+          call("PATCH", one, { body: { extend: validDate }, headers: keyed(key) })
+        expect((await extend('k-"1\\')).status).toBe(200)
+        const second = await extend('"k-\\"1\\\\"')
+        expect(second.headers["idempotent-replayed"]).toBe("true")
+        for (const key of ['"', '""', '"k', '"k"1', '"k";a=1', '"a b"', '"\\k"']) {
+          expectFailure(await extend(key), "PATCH", one, 400, "MALFORMED_REQUEST")
+        }
+      }),
+    )
+
+    it(
       "counts behind a parser of the host too",
       serving(
         async ({ call }) => {
