@@ -3,8 +3,8 @@
 import { Readable } from "node:stream"
 import * as FastCheck from "fast-check"
 import { describe, expect, it } from "vitest"
+import type { Format } from "../src/commands/members-export.ts"
 import { type FileLine, lineFromJson, readLines } from "../src/commands/members-import.ts"
-import type { Format } from "../src/commands/members.ts"
 
 const end_date = "2030-01-01T00:00:00.000Z"
 

@@ -181,12 +181,12 @@ const makeRandom = (): (() => number) => {
 const hex = (bytes: Uint8Array): string =>
   [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("")
 
-/** WebCrypto with numbers from `random`, whose operations on other threads are tracked. */
-const makeCrypto = (random: () => number, track: (work: unknown) => void): typeof crypto => {
+/** The functions of WebCrypto that are random, with numbers from `random`. */
+const makeSeededCrypto = (random: () => number): ReadonlyMap<string | symbol, unknown> => {
   const fill = (bytes: Uint8Array): void => {
     for (let index = 0; index < bytes.length; index++) bytes[index] = random() & 0xff
   }
-  const own: ReadonlyMap<string | symbol, unknown> = new Map<string, unknown>([
+  return new Map<string, unknown>([
     [
       "getRandomValues",
       (array: ArrayBufferView) => {
@@ -211,6 +211,13 @@ const makeCrypto = (random: () => number, track: (work: unknown) => void): typeo
       },
     ],
   ])
+}
+
+/** WebCrypto with functions of its own, whose operations on other threads are tracked. */
+const makeCrypto = (
+  own: ReadonlyMap<string | symbol, unknown>,
+  track: (work: unknown) => void,
+): typeof crypto => {
   const tracked = <A extends object>(target: A): A =>
     new Proxy(target, {
       get: (_, name) => {
@@ -255,21 +262,32 @@ export interface ControlledRuntime {
    * after the other. Rejects with `EndlessWork` if a step does not end.
    *
    * @param targetOf - returns the time, from the one at which the call's turn comes
+   * @param isStopped - asked between two steps; time stands where it first returns `true`
    */
-  readonly advance: (targetOf: (now: number) => number) => Promise<void>
+  readonly advance: (targetOf: (now: number) => number, isStopped?: () => boolean) => Promise<void>
   /** Moves time until a promise settles, for example that of a shutdown with time limits. */
   readonly runUntil: (settled: Promise<void>) => Promise<void>
 }
 
-/**
- * Makes a runtime.
- *
- * @param start - its time, in milliseconds since the epoch
- */
-export const makeControlledRuntime = (start: number): ControlledRuntime => {
+const never = (): boolean => false
+
+/** The options of a runtime. */
+export interface ControlledRuntimeOptions {
+  /** Its time, in milliseconds since the epoch. */
+  readonly start: number
+  /** Whether each run has the same ids, secrets and tokens, which everybody can then know. */
+  readonly isSeeded: boolean
+}
+
+/** Makes a runtime. */
+export const makeControlledRuntime = ({
+  isSeeded,
+  start,
+}: ControlledRuntimeOptions): ControlledRuntime => {
   const { clock, moveOn, moveTo, nextAt, now } = makeSleepers(start)
   const { ended, scheduler, track } = makeActivity()
   const random = makeRandom()
+  const ownCrypto = isSeeded ? makeSeededCrypto(random) : new Map<string, unknown>()
 
   const rest = async (): Promise<void> => {
     if (await ended(maxWaitMillis)) return
@@ -278,9 +296,10 @@ export const makeControlledRuntime = (start: number): ControlledRuntime => {
     throw new EndlessWork(`The promises of onEvent at ${time} did not settle within ${limit}`)
   }
 
-  const advanceTo = async (target: number): Promise<void> => {
+  const advanceTo = async (target: number, isStopped: () => boolean): Promise<void> => {
     await rest()
     for (let moves = 0; now() < target || nextAt() <= target; moves++) {
+      if (isStopped()) return
       if (moves === maxMovesInPlace) {
         const time = new Date(now()).toISOString()
         throw new EndlessWork(`Something repeats itself at ${time}, after ${moves} times`)
@@ -297,7 +316,7 @@ export const makeControlledRuntime = (start: number): ControlledRuntime => {
   return {
     services: Context.make(Clock.Clock, clock).pipe(
       Context.add(Scheduler.Scheduler, scheduler),
-      Context.add(WebCrypto, makeCrypto(random, track)),
+      Context.add(WebCrypto, makeCrypto(ownCrypto, track)),
       Context.add(Random.Random, {
         nextIntUnsafe: random,
         nextDoubleUnsafe: () => random() / 2 ** 32,
@@ -305,8 +324,8 @@ export const makeControlledRuntime = (start: number): ControlledRuntime => {
     ),
     now,
     track,
-    advance: (targetOf) => {
-      const own = last.then(() => advanceTo(targetOf(now())))
+    advance: (targetOf, isStopped = never) => {
+      const own = last.then(() => advanceTo(targetOf(now()), isStopped))
       last = own.catch(() => {})
       return own
     },

@@ -105,7 +105,10 @@ const makeRealTime = <Provided>(stores: CreateTenureOptions<Provided>["stores"])
 
 /** Time that stands still until the test moves it. */
 const makeControlledTime = (startsAt: number): TestTime => {
-  const { advance, now, runUntil, services, track } = makeControlledRuntime(startsAt)
+  const { advance, now, runUntil, services, track } = makeControlledRuntime({
+    start: startsAt,
+    isSeeded: true,
+  })
   return {
     clock: {
       now,

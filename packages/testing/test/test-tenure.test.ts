@@ -324,7 +324,7 @@ describe("the recorded webhooks", () => {
 })
 
 it("ends a poll that repeats itself at one point of time", async () => {
-  const { advance, now, services } = makeControlledRuntime(0)
+  const { advance, now, services } = makeControlledRuntime({ start: 0, isSeeded: true })
   const fiber = Effect.runForkWith(services)(Effect.forever(sleepPoll(1, now)))
   await expect(advance(() => 5)).rejects.toThrow(
     "Something repeats itself at 1970-01-01T00:00:00.000Z, after 10000 times",

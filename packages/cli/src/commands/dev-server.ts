@@ -13,6 +13,7 @@ import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
+import type * as Scope from "effect/Scope"
 import { callFailure, operationFailed } from "../support/failure.ts"
 import { explainStartFailure } from "../support/in-process.ts"
 import { type Profile, readProfiles, removeProfile, replace } from "../support/target.ts"
@@ -86,7 +87,8 @@ const openTenure = Effect.fnUntraced(function* (folder: Option.Option<string>) {
   )
 })
 
-const listening = (fault: unknown) =>
+/** Explains why a server cannot listen. */
+export const listening = (fault: unknown) =>
   operationFailed(
     Predicate.hasProperty(fault, "code") && fault.code === "EADDRINUSE"
       ? "Another program uses the port. Give another one: --port 3001."
@@ -111,7 +113,9 @@ const openServer = Effect.fnUntraced(function* (tenure: Tenure, port: number) {
 })
 
 /** Issues a key, revoked at the end. */
-const openKey = ({ apiKeys }: Tenure) =>
+export const openKey = ({
+  apiKeys,
+}: Tenure): Effect.Effect<{ readonly token: string }, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.promise(() => apiKeys.issue({ projects: "all", role: "admin", name: "tenure dev" })),
     ({ id }) => Effect.promise(() => apiKeys.revoke(id)),
@@ -148,7 +152,7 @@ const addProfile = Effect.fnUntraced(function* (own: Profile) {
  * Keeps the connection in a profile while the command runs, so commands in other terminals find it.
  * Returns the profile's name.
  */
-const openProfile = (url: string, token: string) =>
+export const openProfile = (url: string, token: string) =>
   Effect.acquireRelease(addProfile({ url, token }), (name) =>
     Effect.ignore(removeProfile(name, (one) => "token" in one && one.token === token)),
   ).pipe(
@@ -179,7 +183,7 @@ const subscribe = Effect.fnUntraced(function* ({ webhooks }: Client, { trust, ur
 })
 
 /** Returns the command to print: in a clone of the repository, the npm script. */
-const invocation = Config.String("npm_lifecycle_event").pipe(
+export const invocation = Config.String("npm_lifecycle_event").pipe(
   Effect.option,
   Effect.map(Option.contains("tenure")),
   Effect.map((isScript) => (isScript ? "npm run --silent tenure --" : "npx tenure")),

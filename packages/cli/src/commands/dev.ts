@@ -4,6 +4,9 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import { usageFailure } from "../support/failure.ts"
+import { dateFormat, parseGoal } from "../support/flags.ts"
 
 const folder = Argument.String("folder").pipe(
   Argument.withDescription("Keeps everything in a folder; without it, in memory until the end"),
@@ -15,11 +18,50 @@ const port = Flag.Int("port").pipe(
   Flag.withDefault(3000),
 )
 
+const from = Flag.String("from").pipe(
+  Flag.withMetavar("FILE"),
+  Flag.withDescription(
+    "Runs a copy of an exported project under a clock that you move; - for standard input",
+  ),
+  Flag.optional,
+)
+
+const at = Flag.String("at").pipe(
+  Flag.filterMap(parseGoal, () => `a date, such as ${dateFormat}, or +30d from the start`),
+  Flag.withMetavar("DATE"),
+  Flag.withDescription("Lets the copy run until then at once, and says what happened"),
+  Flag.optional,
+)
+
+const failing = /^([^=]+)=([345]\d\d)$/
+
+const fail = Flag.String("fail").pipe(
+  Flag.filterMap(
+    (text) => {
+      const [, host = "", status = ""] = failing.exec(text) ?? []
+      return host === "" ? Option.none() : Option.some([host, Number(status)] as const)
+    },
+    () => "a host and a status from 300 to 599, such as shop.example=503",
+  ),
+  Flag.withMetavar("HOST=STATUS"),
+  Flag.withDescription("Has the receivers of a host fail in the copy; may be repeated"),
+  Flag.atLeast(0),
+)
+
+const onlyCopies = usageFailure("--at and --fail are for a copy: add --from FILE.")
+
 /** The command. */
 export const devCommand = Command.make(
   "dev",
-  { folder, port },
+  { folder, port, from, at, fail },
   Effect.fnUntraced(function* (given) {
+    if (Option.isSome(given.from)) {
+      if (Option.isSome(given.folder))
+        return yield* usageFailure("A copy is in memory: leave out the folder, or --from.")
+      const { runTimeMachine } = yield* Effect.promise(() => import("./dev-machine.ts"))
+      return yield* runTimeMachine({ ...given, from: given.from.value })
+    }
+    if (Option.isSome(given.at) || given.fail.length > 0) return yield* onlyCopies
     const { runDevServer: run } = yield* Effect.promise(() => import("./dev-server.ts"))
     return yield* run(given)
   }),
@@ -27,5 +69,12 @@ export const devCommand = Command.make(
   Command.withDescription(
     "Runs Tenure here to try it: the API, the console, and a receiver that prints verified events",
   ),
-  Command.withExamples([{ command: "tenure dev" }, { command: "tenure dev ./data --port 4000" }]),
+  Command.withExamples([
+    { command: "tenure dev" },
+    { command: "tenure dev ./data --port 4000" },
+    {
+      command: "tenure dev --from shop.ndjson --at +30d",
+      description: "What the next month brings",
+    },
+  ]),
 )

@@ -19,7 +19,8 @@ import { dateFormat, parseDate } from "../support/flags.ts"
 import { fileProblem, parseExact } from "../support/input.ts"
 import { makeProgress } from "../support/progress.ts"
 import { type Draft, openDraft, removeFile } from "../support/whole-file.ts"
-import type { Format } from "./members.ts"
+import type { Format } from "./members-export.ts"
+import { type ExportRecord, readRecord } from "./project-export.ts"
 
 /** A valid line. */
 export interface FileMember {
@@ -42,8 +43,15 @@ export interface RejectedLine {
   readonly given: unknown
 }
 
+/** A line of an exported project that is no member. */
+export interface FileRecord {
+  readonly _tag: "Record"
+  readonly line: number
+  readonly record: ExportRecord
+}
+
 /** A line. */
-export type FileLine = FileMember | RejectedLine
+export type FileLine = FileMember | FileRecord | RejectedLine
 
 // An unsafe integer may have been rounded to another user's id.
 const asText = (value: unknown): string => {
@@ -67,6 +75,9 @@ const readMetadata = (given: unknown): Result.Result<Metadata | undefined, unkno
 export const lineFromFields = (line: number, given: unknown): FileLine => {
   const refuse = (problem: string): RejectedLine => ({ _tag: "Refused", line, problem, given })
   if (!Predicate.isObject(given)) return refuse("it must be a JSON object")
+  const record = readRecord(given)
+  if (record !== undefined)
+    return typeof record === "string" ? refuse(record) : { _tag: "Record", line, record }
   const user: unknown = Reflect.get(given, "user_id")
   const user_id = asText(user)
   // Programs that write numbers mean digits.
@@ -240,7 +251,7 @@ export async function* splitIntoBatches(
   }
   for await (const line of lines) {
     if (line._tag === "Refused") refused.push(line)
-    else {
+    else if (line._tag === "Member") {
       const size = sizeOf(line)
       if (bytes + size > mostBatchBytes) yield take()
       members.set(line.user_id, line)
@@ -332,7 +343,8 @@ interface Source {
 const unusable = (path: string) => (error: PlatformError) =>
   Effect.fail(usageFailure(fileProblem(path, error)))
 
-const open = Effect.fnUntraced(
+/** Opens a file, or standard input. */
+export const openSource = Effect.fnUntraced(
   function* (path: string) {
     if (path === "-") return { stream: process.stdin, size: undefined } satisfies Source
     const { size } = yield* (yield* FileSystem.FileSystem).stat(path)
@@ -385,7 +397,8 @@ const requireOther = Effect.fnUntraced(function* (file: string, refused: string)
     )
 })
 
-const unreadable = (fault: unknown): Failure =>
+/** Says why members cannot be read on. */
+export const unreadable = (fault: unknown): Failure =>
   fault instanceof UnreadableFile
     ? usageFailure(`${fault.message}.`)
     : operationFailed(
@@ -402,7 +415,7 @@ const advise = (failure: Failure): Failure =>
     : failure
 
 /** Lines that were refused for the same reason. */
-interface Refusal {
+export interface Refusal {
   readonly problem: string
   readonly count: number
   /** The number of the first of them. */
@@ -413,7 +426,10 @@ interface Refusal {
 const mostReasons = 100
 
 /** Counts refused lines by reason. */
-const countRefused = (counted: Map<string, Refusal>, lines: ReadonlyArray<RejectedLine>): void => {
+export const countRefused = (
+  counted: Map<string, Refusal>,
+  lines: ReadonlyArray<RejectedLine>,
+): void => {
   for (const { line, problem } of lines) {
     const known = counted.get(problem)
     if (known === undefined && counted.size === mostReasons) continue
@@ -441,7 +457,7 @@ export const runImport = Effect.fnUntraced(function* ({
   run: name,
 }: ImportFlags) {
   yield* requireOther(file, refused)
-  const { size, stream } = yield* open(file)
+  const { size, stream } = yield* openSource(file)
   const { end, keep } = makeKeep(refused)
   const display = makeProgress(process.stderr, "members")
   const start = yield* Clock.currentTimeMillis

@@ -4,12 +4,9 @@ import type { Membership } from "@tenure/client"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import * as Stdio from "effect/Stdio"
-import * as Stream from "effect/Stream"
-import { callApi, listed } from "../support/api.ts"
+import { callApi } from "../support/api.ts"
 import { operationFailed, usageFailure } from "../support/failure.ts"
 import {
   booleanFlag,
@@ -22,7 +19,7 @@ import {
   reason,
   userId,
 } from "../support/flags.ts"
-import { fileProblem, requireConfirmation, yesFlag } from "../support/input.ts"
+import { requireConfirmation, yesFlag } from "../support/input.ts"
 import {
   callAndPrintDone,
   callAndPrintRecord,
@@ -33,21 +30,15 @@ import {
   printList,
   printRecord,
 } from "../support/output.ts"
-import { makeProgress } from "../support/progress.ts"
 import { pluralize } from "../support/text.ts"
-import { openDraft } from "../support/whole-file.ts"
-
-const formats = ["csv", "ndjson"] as const
-
-/** How members are written. */
-export type Format = (typeof formats)[number]
-
-/** Derives the format from the file name; CSV by default. */
-const formatOf = (path: string): Format => (/\.(?:ndjson|jsonl)$/i.test(path) ? "ndjson" : "csv")
-
-/** The export's format: JSON lines for programs reading standard output. */
-export const exportFormat = (path: string, isJson: boolean): Format =>
-  path === "" && isJson ? "ndjson" : formatOf(path)
+import {
+  exportFormat,
+  formatOf,
+  formats,
+  headOf,
+  outputFlag,
+  writeMembers,
+} from "./members-export.ts"
 
 /** The flag. */
 const formatFlag = Flag.Literals("format", formats).pipe(
@@ -105,76 +96,15 @@ const importMembersCommand = Command.make(
 
 /** `tenure members export`. */
 
-const output = Flag.String("output").pipe(
-  Flag.withAlias("o"),
-  Flag.withMetavar("FILE"),
-  Flag.withDescription("The file to write; standard output by default"),
-  Flag.optional,
-)
-
-/** A cell of CSV with the metadata, as an import reads it. */
-const metadataCell = (metadata: Membership["metadata"]): string =>
-  Object.keys(metadata).length === 0 ? "" : `"${JSON.stringify(metadata).replaceAll('"', '""')}"`
-
-// Neither ids nor dates have to be quoted.
-const lineOf: Readonly<Record<Format, (member: Membership) => string>> = {
-  csv: ({ end_date, metadata, state, user_id }) =>
-    `${user_id},${end_date},${state},${metadataCell(metadata)}\n`,
-  ndjson: (member) => `${JSON.stringify(member)}\n`,
-}
-
-const headOf: Readonly<Record<Format, string>> = {
-  csv: "user_id,end_date,state,metadata\n",
-  ndjson: "",
-}
-
-// The API's maximum.
-const pageSize = 1000
-
-/** Replaces a file once its whole text is known. */
-const writeTo = Effect.fnUntraced(function* <E, R>(
-  path: string,
-  texts: Stream.Stream<string, E, R>,
-) {
-  const { commit, write } = yield* openDraft(path)
-  yield* Stream.runForEach(texts, write)
-  yield* commit
-}, Effect.scoped)
-
 /** The command. */
 const exportMembersCommand = Command.make(
   "export",
-  { project: projectFlag, format: formatFlag, output },
+  { project: projectFlag, format: formatFlag, output: outputFlag },
   Effect.fnUntraced(function* (given) {
     const path = Option.getOrElse(given.output, () => "")
     const isJson = yield* jsonFlag
     const as = Option.getOrElse(given.format, () => exportFormat(path, isJson))
-    const { data } = yield* callApi(({ projects }, options) =>
-      projects.get({ project_id: given.project }, options),
-    )
-    const display = makeProgress(process.stderr, "members")
-    const start = yield* Clock.currentTimeMillis
-    let items = 0
-    const texts = listed(({ memberships }) =>
-      memberships.list({ project_id: given.project, limit: pageSize }),
-    ).pipe(
-      Stream.grouped(pageSize),
-      Stream.mapEffect((members) =>
-        Effect.map(Clock.currentTimeMillis, (now) => {
-          items += members.length
-          display.show({ done: items, of: data.memberships, items, millis: now - start })
-          return members.map(lineOf[as]).join("")
-        }),
-      ),
-    )
-    const { stdout } = yield* Stdio.Stdio
-    const all = Stream.concat(Stream.make(headOf[as]), texts)
-    yield* (path === "" ? Stream.run(all, stdout()) : writeTo(path, all)).pipe(
-      Effect.ensuring(Effect.sync(display.end)),
-      Effect.catchTag("PlatformError", (error) =>
-        Effect.fail(operationFailed(fileProblem(path, error))),
-      ),
-    )
+    yield* writeMembers(given.project, { path, as }, headOf[as])
   }),
 ).pipe(
   Command.withDescription("Writes all members of a project as CSV or NDJSON"),

@@ -3,6 +3,7 @@
 import type { AuditRow, Status } from "@tenure/client"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
@@ -18,6 +19,8 @@ import {
   printList,
 } from "../support/output.ts"
 import { pluralize } from "../support/text.ts"
+import { outputFlag, writeMembers } from "./members-export.ts"
+import { type ExportRecord, exportBulkExtension, exportWebhook } from "./project-export.ts"
 
 const list = Command.make("list", {}, () =>
   printList(
@@ -78,10 +81,41 @@ const remove = Command.make(
   Command.withExamples([{ command: "tenure projects delete shop" }]),
 )
 
+const exportProject = Command.make(
+  "export",
+  { project: projectIdArgument, output: outputFlag },
+  Effect.fnUntraced(function* (given) {
+    const project_id = given.project
+    const exported_at = new Date(yield* Clock.currentTimeMillis).toISOString()
+    const { data: webhooks } = yield* callApi((client, options) =>
+      client.webhooks.health({ project_id }, options),
+    )
+    const bulkExtensions = yield* Stream.runCollect(
+      listed(({ memberships }) => memberships.bulkExtensions({ project_id, limit: 1000 })),
+    )
+    const records: ReadonlyArray<ExportRecord> = [
+      { record: "project", project_id, exported_at },
+      ...[...bulkExtensions].map(exportBulkExtension).toReversed(),
+      ...webhooks.map(exportWebhook),
+    ]
+    const head = records.map((record) => `${JSON.stringify(record)}\n`).join("")
+    const path = Option.getOrElse(given.output, () => "")
+    yield* writeMembers(project_id, { path, as: "ndjson" }, head)
+  }),
+).pipe(
+  Command.withDescription(
+    "Writes a project as NDJSON: its members, webhooks without secrets, and bulk extensions",
+  ),
+  Command.withExamples([
+    { command: "tenure projects export shop -o shop.ndjson" },
+    { command: "tenure projects export shop | tenure dev --from - --at +30d" },
+  ]),
+)
+
 /** The command. */
 export const projectsCommand = Command.make("projects").pipe(
   Command.withDescription("Projects"),
-  Command.withSubcommands([list, get, create, remove]),
+  Command.withSubcommands([list, get, create, remove, exportProject]),
   Command.withExamples([...create.examples, ...list.examples]),
   connected,
 )

@@ -90,8 +90,8 @@ const shapeOf = (baseUrl: string, token: string, fetch: Fetch): Effect.Effect<Sh
   })
 }
 
-// Never resolved: requests do not leave the process.
-const nowhere = "http://tenure.invalid"
+/** A server's URL for requests that do not leave the process. It is never resolved. */
+export const nowhere = "http://tenure.invalid"
 
 const ofDatabase = Effect.fnUntraced(function* (place: DatabaseTarget) {
   const { openInProcess: open } = yield* Effect.promise(() => import("./in-process.ts"))

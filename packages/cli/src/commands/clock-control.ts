@@ -1,0 +1,243 @@
+/** Moves the clock of a time machine: by HTTP, for its own pages and for programs with its token, and by keys. */
+
+import { createHash, timingSafeEqual } from "node:crypto"
+import type { IncomingMessage, ServerResponse } from "node:http"
+import { Setting, latestInstant, readInstant } from "@tenure/core/internal"
+import { DurationText, EndDate, InvalidInput, addDuration } from "@tenure/core/store"
+import * as Predicate from "effect/Predicate"
+import { ClockBusy, type MachineClock, century } from "./time-machine.ts"
+
+/** How to move the clock. */
+export type ClockCommand =
+  | { readonly _tag: "Advance"; readonly millis: number }
+  | { readonly _tag: "To"; readonly time: number }
+  | { readonly _tag: "Play"; readonly days: number; readonly seconds: number }
+  | { readonly _tag: "Pause" }
+  | { readonly _tag: "Step" }
+
+const day = 86_400_000
+
+const onlyTrue = Setting.custom<true, true>("true", (given) => (given === true ? given : undefined))
+
+const body = Setting.object({
+  advance: Setting.optional(Setting.duration({ least: 0, most: century })),
+  to: Setting.optional(
+    Setting.custom<string, number>("a time such as 2027-01-01T00:00:00.000Z", (given) =>
+      typeof given === "string" ? readInstant(given) : undefined,
+    ),
+  ),
+  play: Setting.optional(
+    Setting.object({
+      days: Setting.withDefault(Setting.integer({ most: 36_525 }), 30),
+      seconds: Setting.withDefault(Setting.integer({ most: 3600 }), 60),
+    }),
+  ),
+  pause: Setting.optional(onlyTrue),
+  step: Setting.optional(onlyTrue),
+})
+
+const onlyOne = new InvalidInput({
+  field: "body",
+  problem: "must have one of advance, to, play, pause and step",
+})
+
+/** Reads a command. Throws `InvalidInput`. */
+export const readClockCommand = (given: unknown): ClockCommand => {
+  if (!Predicate.isObject(given)) throw onlyOne
+  const { advance, pause, play, step, to } = Setting.parse(body, given)
+  const commands: ReadonlyArray<ClockCommand | undefined> = [
+    advance === undefined ? undefined : { _tag: "Advance", millis: Math.ceil(advance) },
+    to === undefined ? undefined : { _tag: "To", time: to },
+    play && { _tag: "Play", ...play },
+    pause && { _tag: "Pause" },
+    step && { _tag: "Step" },
+  ]
+  const [command, ...others] = commands.filter((one) => one !== undefined)
+  if (command === undefined || others.length > 0) throw onlyOne
+  return command
+}
+
+const isoOf = (time: number): string => new Date(time).toISOString()
+
+/** Moves a clock. Rejects with `ClockBusy`, or with `InvalidInput` for a time that is over. */
+export const moveClock = async (clock: MachineClock, command: ClockCommand): Promise<void> => {
+  switch (command._tag) {
+    case "Advance":
+      return clock.moveTo(clock.now() + command.millis)
+    case "To":
+      if (command.time < clock.now() || command.time > clock.end) {
+        const problem = `must be from ${isoOf(clock.now())} to ${isoOf(clock.end)}`
+        throw new InvalidInput({ field: "to", problem })
+      }
+      return clock.moveTo(command.time)
+    case "Play":
+      return clock.play(command.days * day, command.seconds)
+    case "Pause":
+      return clock.pause()
+    case "Step":
+      return clock.step()
+  }
+}
+
+/** What a clock shows, as JSON. */
+const stateOf = async (clock: MachineClock) => {
+  const next = await clock.next()
+  return {
+    now: isoOf(clock.now()),
+    start: isoOf(clock.start),
+    next: next === undefined ? null : { ...next, at: isoOf(next.at) },
+    playing: clock.isPlaying(),
+  }
+}
+
+/** The path of the control. */
+export const clockPath = "/dev/clock"
+
+const mostBytes = 1024
+
+/** Returns a body as text, or `undefined` if it is too long. */
+const readBody = async (request: IncomingMessage): Promise<string | undefined> => {
+  const parts: Array<Buffer> = []
+  let bytes = 0
+  for await (const part of request) {
+    const chunk = Buffer.from(part)
+    bytes += chunk.length
+    if (bytes > mostBytes) return undefined
+    parts.push(chunk)
+  }
+  return Buffer.concat(parts).toString()
+}
+
+const digest = (text: string): Buffer => createHash("sha256").update(text).digest()
+
+const isToken = ({ headers }: IncomingMessage, token: string): boolean =>
+  timingSafeEqual(digest(headers.authorization ?? ""), digest(`Bearer ${token}`))
+
+// Another name may be that of a page elsewhere, which has this machine's address for a while.
+const loopback = /^(?:127\.0\.0\.1|localhost|\[::1\])(?::\d+)?$/i
+
+const isOwnPage = ({ headers }: IncomingMessage): boolean =>
+  headers["sec-fetch-site"] === "same-origin" && loopback.test(headers.host ?? "")
+
+// A form of another page cannot send it.
+const json = /^application\/json *(?:;|$)/i
+
+/** A response's status and body. */
+interface Reply {
+  readonly status: number
+  readonly body: object
+}
+
+const refuse = (status: number, message: string): Reply => ({ status, body: { error: message } })
+
+const refuseFault = (fault: unknown): Reply => {
+  if (fault instanceof ClockBusy) return refuse(409, fault.message)
+  if (fault instanceof SyntaxError) return refuse(400, "The body must be JSON.")
+  if (fault instanceof InvalidInput) return refuse(400, fault.message)
+  return refuse(500, fault instanceof Error ? fault.message : "The clock has stopped.")
+}
+
+/** The options. */
+export interface ClockHandlerOptions {
+  readonly clock: MachineClock
+  /** Lets programs in. */
+  readonly token: string
+  /** Moves the clock, as `moveClock` does. */
+  readonly perform: (command: ClockCommand) => Promise<void>
+}
+
+/** Makes a handler of requests for the clock. */
+export const makeClockHandler = ({ clock, perform, token }: ClockHandlerOptions) => {
+  const move = async (request: IncomingMessage): Promise<Reply> => {
+    if (!json.test(request.headers["content-type"] ?? ""))
+      return refuse(415, "The content type must be application/json.")
+    const text = await readBody(request)
+    if (text === undefined) return refuse(413, `The body must be at most ${mostBytes} bytes.`)
+    await perform(readClockCommand(JSON.parse(text)))
+    return { status: 200, body: await stateOf(clock) }
+  }
+
+  const replyTo = async (request: IncomingMessage): Promise<Reply> => {
+    if (!isToken(request, token) && !isOwnPage(request))
+      return refuse(403, "Send the printed token as Authorization: Bearer.")
+    if (request.method === "GET") return { status: 200, body: await stateOf(clock) }
+    return request.method === "POST" ? move(request) : refuse(405, "Send GET or POST.")
+  }
+
+  return async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const reply = await replyTo(request).catch(refuseFault)
+    response.writeHead(reply.status, {
+      "Content-Type": "application/json",
+      "Cache-Control": "no-store",
+      "X-Content-Type-Options": "nosniff",
+      ...(reply.status === 405 && { Allow: "GET, POST" }),
+    })
+    response.end(JSON.stringify(reply.body))
+  }
+}
+
+/** Keys of a terminal. */
+
+/** A terminal's input, as `process.stdin` is one. */
+export interface KeyInput {
+  readonly isTTY?: boolean
+  readonly setRawMode?: (isRaw: boolean) => unknown
+  readonly on: (event: "data", listener: (bytes: Buffer) => void) => unknown
+  readonly off: (event: "data", listener: (bytes: Buffer) => void) => unknown
+  readonly resume: () => unknown
+  readonly pause: () => unknown
+}
+
+/** What keys do, for people. */
+export const keysHelp =
+  "space plays a month in a minute, and pauses; n goes to the next event; d, w and m go on by a day, a week and a month; q ends."
+
+const afterMonth = (now: number): number =>
+  addDuration(EndDate(now), DurationText("P1M")) ?? latestInstant
+
+/** Returns what a key does; `undefined` for none. */
+export const commandOfKey = (
+  key: string,
+  { isPlaying, now }: Pick<MachineClock, "isPlaying" | "now">,
+): ClockCommand | "end" | undefined => {
+  switch (key) {
+    case " ":
+      return isPlaying() ? { _tag: "Pause" } : { _tag: "Play", days: 30, seconds: 60 }
+    case "n":
+      return { _tag: "Step" }
+    case "d":
+      return { _tag: "Advance", millis: day }
+    case "w":
+      return { _tag: "Advance", millis: 7 * day }
+    case "m":
+      return { _tag: "To", time: afterMonth(now()) }
+    case "q":
+    // In raw mode, Ctrl+C and Ctrl+D are keys.
+    case "\u0003":
+    case "\u0004":
+      return "end"
+    default:
+      return undefined
+  }
+}
+
+/**
+ * Listens to keys. Does nothing without a terminal.
+ *
+ * @returns a function that ends it
+ */
+export const listenToKeys = (input: KeyInput, onKey: (key: string) => void): (() => void) => {
+  if (input.isTTY !== true) return () => undefined
+  const listen = (bytes: Buffer): void => {
+    // One key; the sequences of others, such as arrows, are longer.
+    if (bytes.length === 1) onKey(bytes.toString())
+  }
+  input.setRawMode?.(true)
+  input.on("data", listen)
+  input.resume()
+  return () => {
+    input.off("data", listen)
+    input.setRawMode?.(false)
+    input.pause()
+  }
+}

@@ -1,0 +1,376 @@
+/** `tenure dev --from`: a copy of a project under a clock that can be moved. */
+
+import { setInterval, clearInterval } from "node:timers"
+import { type Client, createClient } from "@tenure/client"
+import { tenureConsole } from "@tenure/console"
+import type { ApiResponse, Mountable } from "@tenure/core/adapter"
+import { DurationText, EndDate, addDuration } from "@tenure/core/store"
+import { fetchHandler } from "@tenure/fetch"
+import { serve, toNodeHandler } from "@tenure/node-http"
+import * as Clock from "effect/Clock"
+import * as Console from "effect/Console"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
+import { Api, nowhere } from "../support/api.ts"
+import { callFailure, operationFailed, usageFailure } from "../support/failure.ts"
+import type { Goal } from "../support/flags.ts"
+import { makeProgress } from "../support/progress.ts"
+import { pluralize, printable } from "../support/text.ts"
+import {
+  type ClockCommand,
+  clockPath,
+  commandOfKey,
+  keysHelp,
+  listenToKeys,
+  makeClockHandler,
+  moveClock,
+} from "./clock-control.ts"
+import { invocation, listening, openKey, openProfile } from "./dev-server.ts"
+import { type Journal, makeJournal } from "./machine-journal.ts"
+import {
+  type FileLine,
+  type Refusal,
+  countRefused,
+  describeRefusals,
+  openSource,
+  readLines,
+  sendBatch,
+  splitIntoBatches,
+  unreadable,
+} from "./members-import.ts"
+import type { ExportRecord, ExportedProject, ExportedWebhook } from "./project-export.ts"
+import {
+  ClockBusy,
+  type TimeMachine,
+  century,
+  mostWebhooks,
+  startTimeMachine,
+} from "./time-machine.ts"
+
+/** The flags. */
+export interface MachineFlags {
+  /** A file's path, or `-` for standard input. */
+  readonly from: string
+  /** Where to begin, by the machine's clock; its start by default. */
+  readonly at: Option.Option<Goal>
+  /** Statuses by host, for receivers that fail. */
+  readonly fail: ReadonlyArray<readonly [host: string, status: number]>
+  readonly port: number
+}
+
+// Far more than a project can have.
+const mostRecords = 3000
+
+/** An export: its records, and its other lines. */
+interface OpenedExport {
+  readonly records: ReadonlyArray<ExportRecord>
+  readonly rest: AsyncGenerator<FileLine>
+}
+
+/** Refuses records after the first member, which are those of another project. */
+async function* withoutRecords(
+  first: FileLine | undefined,
+  lines: AsyncGenerator<FileLine>,
+): AsyncGenerator<FileLine> {
+  if (first !== undefined) yield first
+  for await (const one of lines) {
+    if (one._tag !== "Record") yield one
+    else {
+      const problem = "it must come before the members"
+      yield { _tag: "Refused", line: one.line, problem, given: one.record }
+    }
+  }
+}
+
+/** Reads the records at the beginning. */
+const readHead = async (lines: AsyncGenerator<FileLine>): Promise<OpenedExport> => {
+  const records: Array<ExportRecord> = []
+  for (;;) {
+    const { done, value } = await lines.next()
+    if (done === true) return { records, rest: withoutRecords(undefined, lines) }
+    if (value._tag !== "Record" || records.length === mostRecords)
+      return { records, rest: withoutRecords(value, lines) }
+    records.push(value.record)
+  }
+}
+
+const openExport = Effect.fnUntraced(function* (from: string) {
+  const { stream } = yield* openSource(from)
+  const lines = readLines(stream, /\.csv$/i.test(from) ? "csv" : "ndjson")
+  return yield* Effect.tryPromise({ try: () => readHead(lines), catch: unreadable })
+})
+
+const isProject = (record: ExportRecord): record is ExportedProject => record.record === "project"
+
+const isWebhook = (record: ExportRecord): record is ExportedWebhook => record.record === "webhook"
+
+const attempt = <A>(call: () => Promise<A>) => Effect.tryPromise({ try: call, catch: callFailure })
+
+// Members alone have no webhooks with them.
+const anyReceiver = {
+  record: "webhook",
+  url: "https://receiver.example/",
+  event_types: null,
+  disabled_at: null,
+} as const satisfies ExportedWebhook
+
+/** Registers the webhooks that are enabled. */
+const subscribe = Effect.fnUntraced(function* (
+  { webhooks }: Client,
+  project_id: string,
+  records: ReadonlyArray<ExportRecord>,
+) {
+  const exported = records.filter(isWebhook)
+  const all: ReadonlyArray<ExportedWebhook> = records.length === 0 ? [anyReceiver] : exported
+  const enabled = all.filter(({ disabled_at }) => disabled_at === null)
+  if (enabled.length > mostWebhooks)
+    return yield* usageFailure(`The export has more than ${mostWebhooks} webhooks.`)
+  for (const { event_types, url } of enabled)
+    yield* attempt(() =>
+      webhooks.create({ project_id, url, ...(event_types !== null && { event_types }) }),
+    )
+  return { enabled: enabled.length, disabled: all.length - enabled.length }
+})
+
+/** Puts the members into the machine. Returns how many there are, and why others are not. */
+const load = Effect.fnUntraced(function* (
+  { remember }: TimeMachine,
+  project_id: string,
+  lines: AsyncGenerator<FileLine>,
+) {
+  const display = makeProgress(process.stderr, "members")
+  const began = yield* Clock.currentTimeMillis
+  const refusals = new Map<string, Refusal>()
+  let members = 0
+  yield* Stream.fromAsyncIterable(splitIntoBatches(lines, project_id), unreadable).pipe(
+    Stream.runForEach(
+      Effect.fnUntraced(function* (part) {
+        for (const { end_date, user_id } of part.members) remember(user_id, Date.parse(end_date))
+        const sent = yield* sendBatch(project_id, part)
+        countRefused(refusals, sent.refused)
+        members += sent.members
+        const millis = (yield* Clock.currentTimeMillis) - began
+        display.show({ done: members, of: undefined, items: members, millis })
+      }),
+    ),
+    Effect.ensuring(Effect.sync(display.end)),
+  )
+  return { members, refusals: [...refusals.values()] }
+})
+
+/** The API of a machine, in this process. */
+const apiOf = ({ tenure }: TimeMachine, token: string): Api["Service"] => {
+  const answer = fetchHandler(tenure)
+  const fetch: typeof globalThis.fetch = async (input, init) =>
+    (await answer(new Request(input, init))) ?? Response.error()
+  return {
+    client: createClient({ baseUrl: nowhere, token, fetch }),
+    repetitions: () => 0,
+    latest: () => undefined,
+  }
+}
+
+/** Returns the time at which to begin. */
+const timeOf = (at: Goal, start: number): number | undefined =>
+  at.extend_by === undefined
+    ? Date.parse(at.extend ?? "")
+    : addDuration(EndDate(start), DurationText(at.extend_by))
+
+const isoOf = (time: number): string => new Date(time).toISOString()
+
+const failureOf = (fault: unknown) =>
+  operationFailed(fault instanceof Error ? fault.message : String(fault))
+
+/** Moves to a time, and prints what happened on the way. */
+const playUntil = Effect.fnUntraced(function* (
+  { clock }: TimeMachine,
+  journal: Journal,
+  until: number,
+) {
+  const display = makeProgress(process.stderr, "events")
+  const began = Date.now()
+  const from = clock.now()
+  const timer = setInterval(() => {
+    const { events } = journal.counted()
+    const [done, of] = [clock.now() - from, until - from]
+    display.show({ done, of, items: events, millis: Date.now() - began })
+  }, 250)
+  yield* Effect.tryPromise({ try: () => clock.moveTo(until), catch: failureOf }).pipe(
+    Effect.onInterrupt(() => Effect.promise(clock.pause)),
+    Effect.ensuring(
+      Effect.sync(() => {
+        clearInterval(timer)
+        display.end()
+      }),
+    ),
+  )
+  const seconds = ((Date.now() - began) / 1000).toFixed(1)
+  yield* Console.log(`\nFrom ${isoOf(from)} until ${isoOf(until)}, in ${seconds} s:\n`)
+  for (const line of journal.summary()) yield* Console.log(line)
+})
+
+const clockElement = `<meta name="tenure-clock" content="${clockPath}" />`
+
+/** Tells the page of the console where the clock is. */
+const nameClock = (response: ApiResponse): ApiResponse => {
+  const { body, headers } = response
+  return typeof body === "string" && headers["Content-Type"]?.startsWith("text/html") === true
+    ? { ...response, body: body.replace("</head>", `  ${clockElement}\n  </head>`) }
+    : response
+}
+
+const withClock = (page: Mountable): Mountable => ({
+  ...page,
+  handle: async (request) => nameClock(await page.handle(request)),
+  answer: (request, deliver) => page.answer(request, (reply) => deliver(nameClock(reply))),
+})
+
+/** Starts the server: the clock, the console and the API. */
+const openMachineServer = Effect.fnUntraced(function* (
+  { clock, tenure }: TimeMachine,
+  {
+    perform,
+    port,
+    token,
+  }: {
+    readonly port: number
+    readonly token: string
+    readonly perform: (command: ClockCommand) => Promise<void>
+  },
+) {
+  const api = toNodeHandler(tenure)
+  const page = toNodeHandler(withClock(tenureConsole(tenure, { authorize: "api-key" })))
+  const control = makeClockHandler({ clock, token, perform })
+  return yield* Effect.acquireRelease(
+    Effect.tryPromise({
+      try: () =>
+        serve(tenure, {
+          port,
+          shutdownTimeout: "1 second",
+          listener: (request, response) =>
+            (request.url ?? "").split("?")[0] === clockPath
+              ? void control(request, response)
+              : page(request, response, () => api(request, response)),
+        }),
+      catch: listening,
+    }),
+    ({ close }) => Effect.promise(close),
+  )
+})
+
+interface Shown {
+  readonly project_id: string
+  readonly url: string
+  readonly token: string
+  /** The profile's name. */
+  readonly name: string
+  readonly command: string
+  readonly now: number
+}
+
+const helpOf = ({ command, name, now, project_id, token, url }: Shown): string =>
+  [
+    "",
+    `The API      ${url}    ${url}/v2/docs shows it`,
+    `The console  ${url}/console/    sign in with the token`,
+    `The token    ${token}    until this ends`,
+    "",
+    `It is ${isoOf(now)}, and time stands still.`,
+    ...(process.stdin.isTTY === true ? [`Here, ${keysHelp}`] : []),
+    "In another terminal, in this folder:",
+    "",
+    `${command} members list --project ${project_id} --profile ${name}`,
+    `curl ${url}${clockPath} -H "Authorization: Bearer ${token}" -H "Content-Type: application/json" -d '{"advance":"1 day"}'`,
+    "",
+    "What happens, and the requests (→) that would be sent:",
+  ].join("\n")
+
+/** Runs until it is interrupted. */
+export const runTimeMachine = Effect.fnUntraced(function* (flags: MachineFlags) {
+  const context = yield* Effect.context<never>()
+  const print = (line: string) => void Effect.runForkWith(context)(Console.log(line))
+  const { records, rest } = yield* openExport(flags.from)
+  const project = records.find(isProject)
+  const project_id = project?.project_id ?? "demo"
+  const start =
+    project === undefined ? yield* Clock.currentTimeMillis : Date.parse(project.exported_at)
+  const until = Option.map(flags.at, (at) => timeOf(at, start) ?? NaN)
+  if (Option.isSome(until) && !(until.value >= start && until.value <= start + century))
+    return yield* usageFailure(
+      `--at must be at ${isoOf(start)}, when the copy starts, or up to a century later.`,
+    )
+
+  const journal = makeJournal(print)
+  const statuses = new Map(flags.fail)
+  const machine = yield* Effect.acquireRelease(
+    Effect.tryPromise({
+      try: () =>
+        startTimeMachine({
+          start,
+          projectId: project_id,
+          witness: journal,
+          statusOf: (url) => {
+            const { host, hostname } = new URL(url)
+            return statuses.get(host) ?? statuses.get(hostname) ?? 204
+          },
+          onFault: (message) => print(printable(message)),
+        }),
+      catch: failureOf,
+    }),
+    ({ close }) => Effect.promise(close),
+  )
+  const { clock, tenure } = machine
+  const { token } = yield* openKey(tenure)
+  const api = apiOf(machine, token)
+  yield* attempt(() => api.client.projects.create({ project_id }))
+  const { members, refusals } = yield* load(machine, project_id, rest).pipe(
+    Effect.provideService(Api, api),
+  )
+  if (members === 0 && refusals.length > 0)
+    return yield* usageFailure(`No line is a member: ${describeRefusals(refusals)}.`)
+  // What was due before the start is settled before somebody is told.
+  yield* Effect.tryPromise({ try: () => clock.moveTo(start), catch: failureOf })
+  const { disabled, enabled } = yield* subscribe(api.client, project_id, records)
+
+  yield* Console.log(
+    printable(
+      `A copy of ${project_id} of ${isoOf(start)}: ${pluralize(members, "member")}, ${pluralize(enabled, "webhook")}. Nothing leaves this machine.`,
+    ),
+  )
+  if (disabled > 0) yield* Console.log(`Left out: ${pluralize(disabled, "disabled webhook")}.`)
+  if (refusals.length > 0)
+    yield* Console.log(printable(`Lines left out: ${describeRefusals(refusals)}.`))
+  const bulk = records.filter(({ record }) => record === "bulk_extension")
+  if (bulk.length > 0)
+    yield* Console.log(
+      `${pluralize(bulk.length, "bulk extension")} from before are in the end dates, and cannot be undone here.`,
+    )
+
+  journal.hush()
+  if (Option.isSome(until)) yield* playUntil(machine, journal, until.value)
+
+  const perform = (command: ClockCommand) => moveClock(clock, command)
+  const { url } = yield* openMachineServer(machine, { port: flags.port, token, perform })
+  const name = yield* openProfile(url, token)
+  const command = yield* invocation
+  yield* Console.log(helpOf({ project_id, url, token, name, command, now: clock.now() }))
+  journal.tell()
+
+  const ended = yield* Deferred.make<void>()
+  yield* Effect.acquireRelease(
+    Effect.sync(() =>
+      listenToKeys(process.stdin, (key) => {
+        const found = commandOfKey(key, clock)
+        if (found === "end") Deferred.doneUnsafe(ended, Effect.void)
+        else if (found !== undefined)
+          perform(found).catch((fault: unknown) =>
+            print(fault instanceof ClockBusy ? fault.message : printable(String(fault))),
+          )
+      }),
+    ),
+    (stop) => Effect.sync(stop),
+  )
+  return yield* Deferred.await(ended)
+}, Effect.scoped)

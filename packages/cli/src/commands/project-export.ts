@@ -1,0 +1,143 @@
+/**
+ * The records of an exported project beside its members, one in a line: the project, its bulk extensions
+ * and its webhooks without secrets.
+ */
+
+import type { BulkExtensionRecord, WebhookHealth } from "@tenure/client"
+import { ProjectId } from "@tenure/core/store"
+import * as Predicate from "effect/Predicate"
+import { parseDate } from "../support/flags.ts"
+
+/** The exported project. */
+export interface ExportedProject {
+  readonly record: "project"
+  readonly project_id: string
+  /** When the export began: a time in UTC. */
+  readonly exported_at: string
+}
+
+/** A bulk extension. Those before the export are in the end dates of the members. */
+export interface ExportedBulkExtension {
+  readonly record: "bulk_extension"
+  readonly at: string
+  readonly mode: string
+  readonly end_date: string | null
+  readonly extend_by: string | null
+  readonly reason: string | null
+  readonly total: number
+  readonly undone_at: string | null
+}
+
+/** A webhook. */
+export interface ExportedWebhook {
+  readonly record: "webhook"
+  readonly url: string
+  /** `null` for all. */
+  readonly event_types: ReadonlyArray<string> | null
+  readonly disabled_at: string | null
+}
+
+/** A line of an exported project that is no member. */
+export type ExportRecord = ExportedProject | ExportedBulkExtension | ExportedWebhook
+
+/** Returns a bulk extension as it is exported. */
+export const exportBulkExtension = ({
+  at,
+  end_date,
+  extend_by,
+  mode,
+  reason,
+  total,
+  undone_at,
+}: BulkExtensionRecord): ExportedBulkExtension => ({
+  record: "bulk_extension",
+  at,
+  mode,
+  end_date,
+  extend_by,
+  reason,
+  total,
+  undone_at,
+})
+
+/** Returns a webhook as it is exported. */
+export const exportWebhook = ({
+  disabled_at,
+  event_types,
+  url,
+}: WebhookHealth): ExportedWebhook => ({ record: "webhook", url, event_types, disabled_at })
+
+const textOrNull = (given: unknown): string | null => (typeof given === "string" ? given : null)
+
+const isText = (given: unknown): given is string => typeof given === "string"
+
+const areTexts = (given: unknown): given is ReadonlyArray<string> =>
+  Array.isArray(given) && given.every(isText)
+
+/** Reads the project. */
+const readProject = ({ exported_at, project_id }: Given): ExportedProject | string => {
+  const at = isText(exported_at) ? parseDate(exported_at) : undefined
+  if (!isText(project_id) || !ProjectId.is(project_id))
+    return `project_id must be ${ProjectId.expected}`
+  return at === undefined
+    ? "exported_at must be a time such as 2027-01-31T12:00:00.000Z"
+    : { record: "project", project_id, exported_at: at }
+}
+
+const readBulkExtension = (given: Given): ExportedBulkExtension | string =>
+  isText(given.at) && isText(given.mode)
+    ? {
+        record: "bulk_extension",
+        at: given.at,
+        mode: given.mode,
+        end_date: textOrNull(given.end_date),
+        extend_by: textOrNull(given.extend_by),
+        reason: textOrNull(given.reason),
+        total: Number(given.total),
+        undone_at: textOrNull(given.undone_at),
+      }
+    : "at and mode must be text"
+
+const readWebhook = ({ disabled_at, event_types, url }: Given): ExportedWebhook | string => {
+  if (!isText(url)) return "url must be text"
+  const types = event_types ?? null
+  return types === null || areTexts(types)
+    ? { record: "webhook", url, event_types: types, disabled_at: textOrNull(disabled_at) }
+    : "event_types must be an array of texts, or null"
+}
+
+interface Given {
+  readonly record?: unknown
+  readonly project_id?: unknown
+  readonly exported_at?: unknown
+  readonly at?: unknown
+  readonly mode?: unknown
+  readonly end_date?: unknown
+  readonly extend_by?: unknown
+  readonly reason?: unknown
+  readonly total?: unknown
+  readonly undone_at?: unknown
+  readonly url?: unknown
+  readonly event_types?: unknown
+  readonly disabled_at?: unknown
+}
+
+/**
+ * Reads a line that is no member. Returns what is wrong with it in place of a record, and `undefined` if it
+ * is none.
+ */
+export const readRecord = (given: object): ExportRecord | string | undefined => {
+  if (!Predicate.hasProperty(given, "record") || Predicate.hasProperty(given, "user_id"))
+    return undefined
+  const fields: Given = given
+  switch (fields.record) {
+    case "project":
+      return readProject(fields)
+    case "bulk_extension":
+      return readBulkExtension(fields)
+    case "webhook":
+      return readWebhook(fields)
+    default:
+      return "the record must be a project, a bulk_extension or a webhook"
+  }
+}

@@ -1,0 +1,345 @@
+/** Tenure in memory under a clock that moves only when it is told to, and sends nothing. */
+
+import { performance } from "node:perf_hooks"
+import { setTimeout } from "node:timers/promises"
+import { type Event, type Tenure } from "@tenure/core"
+import {
+  Setting,
+  currentMoment,
+  expiryRules,
+  latestInstant,
+  startTenure,
+} from "@tenure/core/internal"
+import {
+  type DecideAnnouncement,
+  type ExpiryStore,
+  MembershipStore,
+  Outbox,
+  RateLimitStore,
+  toMicros,
+} from "@tenure/core/store"
+import { type TransportRequest, WebhookTransport } from "@tenure/core/transport"
+import { memory } from "@tenure/memory"
+import { makeControlledRuntime } from "@tenure/testing/internal"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+
+/** A request that a webhook would get. */
+export interface SentRequest {
+  /** When, in milliseconds since the epoch. */
+  readonly at: number
+  readonly url: string
+  readonly body: string
+  /** The status with which it is answered. */
+  readonly status: number
+}
+
+/** Is told what happens. */
+export interface Witness {
+  readonly event: (event: Event) => void
+  readonly request: (request: SentRequest) => void
+  /** Called when a move has ended. */
+  readonly stands: (now: number) => void
+}
+
+/** What happens next, if nobody changes anything. */
+interface NextEvent {
+  /** In milliseconds since the epoch. */
+  readonly at: number
+  readonly what: string
+}
+
+/** The clock is moving already. */
+export class ClockBusy extends Error {
+  override readonly name = "ClockBusy"
+  override readonly message = "The clock is moving. Pause it first."
+}
+
+/** The clock. Each move runs what is due on the way, in the order of time. */
+export interface MachineClock {
+  /** In milliseconds since the epoch, as all times here. */
+  readonly start: number
+  /** The last time that it can show: a century after the start. */
+  readonly end: number
+  readonly now: () => number
+  readonly isPlaying: () => boolean
+  /** Moves to a time, or to the present one to run what is due. Rejects with `ClockBusy`. */
+  readonly moveTo: (time: number) => Promise<void>
+  /** Moves until something happens, if anything ever does. Rejects with `ClockBusy`. */
+  readonly step: () => Promise<void>
+  /**
+   * Begins to move steadily for some time of the clock, within some seconds. Rejects with `ClockBusy`.
+   */
+  readonly play: (millis: number, seconds: number) => Promise<void>
+  /** Ends a move or a play. Resolves when the clock stands. */
+  readonly pause: () => Promise<void>
+  /** `undefined` while the clock moves, or if nothing is left to happen. */
+  readonly next: () => Promise<NextEvent | undefined>
+}
+
+/** A running machine. */
+export interface TimeMachine {
+  readonly tenure: Tenure
+  readonly clock: MachineClock
+  /**
+   * Makes an end date one of before the start, so that the reminders which were due until then are not
+   * repeated.
+   */
+  readonly remember: (userId: string, endDate: number) => void
+  readonly close: () => Promise<void>
+}
+
+/** The options. */
+export interface TimeMachineOptions {
+  readonly start: number
+  readonly projectId: string
+  readonly witness: Witness
+  /** Returns the status with which a receiver answers. */
+  readonly statusOf: (url: string) => number
+  /** Is told about faults of Tenure itself. */
+  readonly onFault: (message: string) => void
+}
+
+const leads = [...Setting.parse(expiryRules).reminders, 0]
+
+/** The longest time between a reminder and the end. */
+const longestLead = Math.max(...leads)
+
+/** The end dates of which reminders may be due that were published before the start. */
+const makeEarlierReminders = (start: number, projectId: string) => {
+  const remembered = new Map<string, number>()
+
+  /** Leaves out the announcements that were made before the start. */
+  const withoutEarlier =
+    (decide: DecideAnnouncement): DecideAnnouncement =>
+    (candidate, now) => {
+      const outcome = decide(candidate, now)
+      const { endDate, projectId: of, userId } = candidate
+      if (outcome.announcement === undefined || of !== projectId) return outcome
+      const isEarlier = endDate - outcome.announcement.lead <= start
+      if (isEarlier && remembered.get(userId) === endDate)
+        return { ...outcome, announcement: undefined }
+      // Only the last announced date is not announced again.
+      remembered.delete(userId)
+      return outcome
+    }
+
+  return {
+    remember: (userId: string, endDate: number): void => {
+      if (endDate > start && endDate <= start + longestLead) remembered.set(userId, endDate)
+    },
+    wrap: (store: ExpiryStore): ExpiryStore => ({
+      ...store,
+      sweep: (limit, decide) => store.sweep(limit, withoutEarlier(decide)),
+    }),
+  }
+}
+
+/** The times at which the stores have something to do. */
+interface Due {
+  check: () => number
+  attempt: number
+}
+
+const noTime = (): number => Infinity
+
+/** Admits every request: while time stands still, no bucket fills. */
+const unlimited = Layer.succeed(RateLimitStore, {
+  ping: Effect.void,
+  take: () =>
+    Effect.map(currentMoment, ({ tick }) => {
+      const now = toMicros(tick)
+      return { admitted: true, now, address: now, key: now, burst: now }
+    }),
+})
+
+/** What a write to a machine's own webhook must be allowed to name: nothing is sent there. */
+const everywhere = ["0.0.0.0/0", "::/0"]
+
+/** The most webhooks of a copy. */
+export const mostWebhooks = 1000
+
+/** How far a clock goes, in milliseconds. */
+export const century = 36_525 * 86_400_000
+
+// How often a play moves on, in real milliseconds.
+const frameMillis = 50
+
+// So many moves without an event are no step any more.
+const mostMoves = 10_000
+
+const describe = (userId: string, lead: number): string =>
+  lead === 0
+    ? `the membership of ${userId} ends`
+    : `a reminder for ${userId}, ${lead / 86_400_000} d before the end`
+
+const ignore = () => undefined
+
+/** Starts a machine, with a project that is empty. */
+export const startTimeMachine = async ({
+  onFault,
+  projectId,
+  start,
+  statusOf,
+  witness,
+}: TimeMachineOptions): Promise<TimeMachine> => {
+  const runtime = makeControlledRuntime({ start, isSeeded: false })
+  const { now } = runtime
+  const earlier = makeEarlierReminders(start, projectId)
+  const due: Due = { check: noTime, attempt: Infinity }
+  let happened = 0
+
+  const memberships = Layer.effect(
+    MembershipStore,
+    Effect.map(MembershipStore, (store) => {
+      const expiry = store.expiry && earlier.wrap(store.expiry)
+      due.check = expiry?.nextCheckAt ?? noTime
+      return { ...store, expiry }
+    }),
+  )
+  const outbox = Layer.effect(
+    Outbox,
+    Effect.map(Outbox, (store) => ({
+      ...store,
+      claim: (options) =>
+        Effect.tap(store.claim(options), ({ nextDueMillis = Infinity }) =>
+          Effect.sync(() => {
+            due.attempt = now() + nextDueMillis
+          }),
+        ),
+    })),
+  )
+  const send = ({ body, url }: TransportRequest) =>
+    Effect.sync(() => {
+      const status = statusOf(url)
+      happened++
+      witness.request({ at: now(), url, body, status })
+      return { status, retryAfter: undefined, body: "" }
+    })
+  const tenure = await startTenure(
+    {
+      stores: [memory(), memberships, outbox, unlimited],
+      transport: Layer.succeed(WebhookTransport, { sendsHttpToNames: true, send }),
+      rateLimits: { suspension: false },
+      webhooks: { allowedNetworks: everywhere, maxPerProject: mostWebhooks },
+      onEvent: (event) => {
+        happened++
+        witness.event(event)
+      },
+      logger: {
+        info: ignore,
+        warn: ignore,
+        error: ({ cause }, message) =>
+          onFault(cause === undefined ? message : `${message} ${cause}`),
+      },
+    },
+    runtime.services,
+  )
+
+  let isStopped = false
+  let move: { readonly isPlay: boolean; readonly ended: Promise<void> } | undefined
+
+  /** Begins a move, unless one is under way. */
+  const begin = (run: () => Promise<void>, isPlay: boolean): Promise<void> => {
+    if (move !== undefined) throw new ClockBusy()
+    isStopped = false
+    const ended = run().finally(() => {
+      move = undefined
+      witness.stands(now())
+    })
+    move = { isPlay, ended }
+    return ended
+  }
+
+  const end = Math.min(latestInstant, start + century)
+
+  const advance = (time: number): Promise<void> =>
+    runtime.advance(
+      (at) => Math.min(end, Math.max(at, time)),
+      () => isStopped,
+    )
+
+  const pause = async (): Promise<void> => {
+    isStopped = true
+    // Who began it is told of its failure.
+    await move?.ended.catch(ignore)
+  }
+
+  /** Ends a play, but no other move. */
+  const endPlay = async (): Promise<void> => {
+    if (move?.isPlay === true) await pause()
+  }
+
+  const nextAt = (): number => Math.min(due.check(), due.attempt)
+
+  const playUntil = async (until: number, seconds: number): Promise<void> => {
+    const from = now()
+    const began = performance.now()
+    const goesOn = (): boolean => !isStopped && now() < until
+    while (goesOn()) {
+      await setTimeout(frameMillis)
+      const share = Math.min(1, (performance.now() - began) / (1000 * seconds))
+      await advance(Math.floor(from + share * (until - from)))
+    }
+  }
+
+  const stepOnce = async (): Promise<void> => {
+    await advance(now())
+    const before = happened
+    for (let moves = 0; moves < mostMoves; moves++) {
+      const at = nextAt()
+      if (isStopped || happened > before || at > end) return
+      await advance(at)
+    }
+  }
+
+  const describeAt = async (at: number): Promise<string> => {
+    if (due.attempt === at) return "a delivery is tried again"
+    for (const lead of leads.toReversed()) {
+      const date = at + lead
+      if (date >= latestInstant) continue
+      const page = { projectId, after: `${date}.`, before: date + 1, limit: 1 }
+      const [first] = await tenure.memberships.listEnding(page).then(
+        ({ memberships: ending }) => ending,
+        // Somebody has deleted the project.
+        () => [],
+      )
+      if (first !== undefined) return describe(first.userId, lead)
+    }
+    return "end dates are checked"
+  }
+
+  return {
+    tenure,
+    remember: earlier.remember,
+    close: async () => {
+      await pause()
+      await runtime.runUntil(tenure.close())
+    },
+    clock: {
+      start,
+      end,
+      now,
+      isPlaying: () => move?.isPlay === true,
+      pause,
+      moveTo: async (time) => {
+        await endPlay()
+        await begin(() => advance(time), false)
+      },
+      step: async () => {
+        await endPlay()
+        await begin(stepOnce, false)
+      },
+      play: async (millis, seconds) => {
+        await endPlay()
+        const until = Math.min(end, now() + millis)
+        begin(() => playUntil(until, seconds), true).catch((fault) => onFault(String(fault)))
+      },
+      next: async () => {
+        const at = nextAt()
+        if (move !== undefined || at > end) return undefined
+        return { at: Math.max(at, now()), what: await describeAt(at) }
+      },
+    },
+  }
+}

@@ -1,0 +1,305 @@
+/** The machine behind `tenure dev --from`. */
+
+import { EventEmitter } from "node:events"
+import type { Event } from "@tenure/core"
+import { describe, expect, it, onTestFinished } from "vitest"
+import { commandOfKey, listenToKeys, readClockCommand } from "../src/commands/clock-control.ts"
+import { makeJournal } from "../src/commands/machine-journal.ts"
+import {
+  type SentRequest,
+  type TimeMachineOptions,
+  startTimeMachine,
+} from "../src/commands/time-machine.ts"
+
+const start = Date.parse("2027-01-01T00:00:00.000Z")
+const hour = 3_600_000
+const day = 24 * hour
+const projectId = "shop"
+const url = "https://shop.example/hook"
+
+interface Told {
+  readonly events: Array<Event>
+  readonly requests: Array<SentRequest>
+}
+
+const open = async (given: Partial<TimeMachineOptions> = {}) => {
+  const told: Told = { events: [], requests: [] }
+  const machine = await startTimeMachine({
+    start,
+    projectId,
+    witness: {
+      event: (event) => void told.events.push(event),
+      request: (request) => void told.requests.push(request),
+      stands: () => undefined,
+    },
+    statusOf: () => 204,
+    onFault: (message) => {
+      throw new Error(message)
+    },
+    ...given,
+  })
+  onTestFinished(machine.close)
+  await machine.tenure.memberships.createProject(projectId)
+  return { ...machine, told }
+}
+
+/** Loads members that end after the start by some time. */
+const load = async (
+  { clock, remember, tenure, told }: Awaited<ReturnType<typeof open>>,
+  ends: Readonly<Record<string, number>>,
+) => {
+  const memberships = Object.entries(ends).map(([userId, after]) => ({
+    userId,
+    endDate: start + after,
+  }))
+  for (const { endDate, userId } of memberships) remember(userId, endDate)
+  await tenure.memberships.import({ projectId, memberships })
+  await clock.moveTo(start)
+  await tenure.webhooks.create({ projectId, url })
+  told.events.length = 0
+}
+
+/** The time after the start, type and user of each request. */
+const shown = ({ requests }: Told) =>
+  requests.map(({ at, body }) => {
+    const { data, type } = JSON.parse(body)
+    return `${(at - start) / hour} h ${type.split(".")[1]} ${data.user_id}`
+  })
+
+describe("a copy", () => {
+  it("announces each end once, with its reminders, at its time", async () => {
+    const machine = await open()
+    await load(machine, { long: 10 * day, short: 2 * day, over: -day })
+    await machine.clock.moveTo(start + 30 * day)
+    expect(shown(machine.told)).toEqual([
+      "24 h expiring short",
+      "48 h expired short",
+      "72 h expiring long",
+      "216 h expiring long",
+      "240 h expired long",
+    ])
+    await machine.clock.moveTo(start + 365 * day)
+    expect(machine.told.requests).toHaveLength(5)
+  })
+
+  it("repeats no reminder from before the start, also after a bulk extension is undone", async () => {
+    const machine = await open()
+    const { clock, tenure, told } = machine
+    await load(machine, { soon: 3 * day })
+    const idempotencyKey = "once"
+    await tenure.memberships.extendAll({ projectId, by: "P1D", idempotencyKey })
+    await clock.moveTo(start)
+    // The new date is another one, so it has its own reminder.
+    expect(shown(told).slice(1)).toEqual(["0 h expiring soon"])
+
+    const other = await open()
+    await load(other, { soon: 3 * day })
+    await other.tenure.memberships.extendAll({
+      projectId,
+      endDate: new Date(start + day),
+      mode: "neverShorten",
+    })
+    await other.clock.moveTo(start + day)
+    expect(shown(other.told).slice(1)).toEqual([])
+    await other.clock.moveTo(start + 3 * day)
+    expect(shown(other.told).slice(1)).toEqual(["48 h expiring soon", "72 h expired soon"])
+  })
+
+  it("reminds of a membership that is granted after the start", async () => {
+    const machine = await open()
+    await load(machine, {})
+    await machine.tenure.memberships.grant({ projectId, userId: "new", endDate: start + 3 * day })
+    await machine.clock.moveTo(start)
+    expect(shown(machine.told)).toEqual(["0 h granted new", "0 h expiring new"])
+  })
+
+  it("repeats failed requests as they would be, and disables the webhook after five days", async () => {
+    const machine = await open({ statusOf: () => 503 })
+    const { clock, tenure, told } = machine
+    await load(machine, { a: 1, b: 3.5 * day, c: 5.5 * day, d: 7.1 * day })
+    await clock.moveTo(start + 2 * hour)
+    const delays = told.requests.map(({ at }) => at - start - 1)
+    // After 5 seconds, 5 minutes and 30 minutes, ± 20 %.
+    expect(delays).toHaveLength(4)
+    for (const [index, delay] of [0, 5000, 305_000, 2_105_000].entries())
+      expect(Math.abs((delays[index] ?? NaN) - delay)).toBeLessThanOrEqual(0.2 * delay)
+    await clock.moveTo(start + 30 * day)
+    expect(told.events.map(({ type }) => type)).toContain("webhook.disabled")
+    const [webhook] = await tenure.webhooks.health({ projectId })
+    const since = (webhook?.disabledAt ?? NaN) - start
+    expect(since).toBeGreaterThanOrEqual(5 * day)
+    expect(since).toBeLessThan(6 * day)
+  })
+
+  it("has secrets of its own in each run", async () => {
+    const secretOf = async () => {
+      const { tenure } = await open()
+      return (await tenure.webhooks.create({ projectId, url })).secret
+    }
+    expect(await secretOf()).not.toBe(await secretOf())
+  })
+})
+
+describe("the clock", () => {
+  it("knows what comes next, and goes there", async () => {
+    const machine = await open({ statusOf: (to) => (to === url ? 503 : 204) })
+    const { clock } = machine
+    await load(machine, { long: 8 * day })
+    const at = start + day
+    expect(await clock.next()).toEqual({ at, what: "a reminder for long, 7 d before the end" })
+    await clock.step()
+    expect(clock.now()).toBe(at)
+    expect(shown(machine.told)).toEqual(["24 h expiring long"])
+    const retry = await clock.next()
+    expect(retry?.what).toBe("a delivery is tried again")
+    await clock.step()
+    expect(clock.now()).toBe(retry?.at)
+    await clock.moveTo(start + 7.5 * day)
+    expect((await clock.next())?.at).toBeLessThanOrEqual(start + 8 * day)
+  })
+
+  it("stands still if nothing is left to happen", async () => {
+    const machine = await open()
+    await load(machine, { over: -day })
+    expect(await machine.clock.next()).toBeUndefined()
+    await machine.clock.step()
+    expect(machine.clock.now()).toBe(start)
+  })
+
+  it("plays steadily, can be paused, and moves only one way at a time", async () => {
+    const machine = await open()
+    const { clock } = machine
+    await load(machine, { one: 10 * day, other: 3000 * day })
+    await clock.play(1000 * day, 100)
+    expect(clock.isPlaying()).toBe(true)
+    expect(await clock.next()).toBeUndefined()
+    await expect.poll(clock.now).toBeGreaterThan(start)
+    await clock.pause()
+    const paused = clock.now()
+    expect(paused).toBeLessThan(start + 1000 * day)
+    expect(clock.isPlaying()).toBe(false)
+    await new Promise((resolve) => {
+      setTimeout(resolve, 200)
+    })
+    expect(clock.now()).toBe(paused)
+
+    await clock.play(20 * day, 1)
+    await expect.poll(clock.isPlaying).toBe(false)
+    expect(clock.now()).toBe(paused + 20 * day)
+
+    // A move ends a play, but not another move.
+    await clock.play(1000 * day, 1000)
+    const moving = clock.moveTo(start + 20_000 * day)
+    await expect(clock.step().then(clock.step)).rejects.toThrow("The clock is moving")
+    await moving
+  })
+})
+
+describe("commands", () => {
+  it("are one of five", () => {
+    expect(readClockCommand({ advance: "1 day" })).toEqual({ _tag: "Advance", millis: day })
+    expect(readClockCommand({ to: "2027-01-01T00:00:00.000Z" })).toEqual({
+      _tag: "To",
+      time: start,
+    })
+    expect(readClockCommand({ play: {} })).toEqual({ _tag: "Play", days: 30, seconds: 60 })
+    expect(readClockCommand({ pause: true })).toEqual({ _tag: "Pause" })
+    expect(readClockCommand({ step: true })).toEqual({ _tag: "Step" })
+  })
+
+  it.each([
+    null,
+    [],
+    {},
+    "step",
+    { step: false },
+    { step: true, pause: true },
+    { advance: "-1 day" },
+    { advance: "1000000 days" },
+    { advance: null },
+    { to: "tomorrow" },
+    { to: 1 },
+    { play: { days: 0 } },
+    { play: { days: 1, seconds: 0 } },
+    { play: { days: 1e9 } },
+    { other: true },
+  ])("are refused: %j", (given) => {
+    expect(() => readClockCommand(given)).toThrow(/must|known/)
+  })
+
+  it("come from keys of a terminal", () => {
+    const clock = { now: () => Date.parse("2027-01-31T00:00:00.000Z"), isPlaying: () => false }
+    expect(commandOfKey(" ", clock)).toEqual({ _tag: "Play", days: 30, seconds: 60 })
+    expect(commandOfKey(" ", { ...clock, isPlaying: () => true })).toEqual({ _tag: "Pause" })
+    expect(commandOfKey("m", clock)).toEqual({
+      _tag: "To",
+      time: Date.parse("2027-02-28T00:00:00.000Z"),
+    })
+    expect(commandOfKey("\u0003", clock)).toBe("end")
+    expect(commandOfKey("x", clock)).toBeUndefined()
+
+    const raw: Array<boolean> = []
+    const keys: Array<string> = []
+    const input = Object.assign(new EventEmitter(), {
+      isTTY: true,
+      setRawMode: (isRaw: boolean) => raw.push(isRaw),
+      resume: () => undefined,
+      pause: () => undefined,
+    })
+    const stop = listenToKeys(input, (key) => keys.push(key))
+    input.emit("data", Buffer.from("n"))
+    input.emit("data", Buffer.from("\u001B[A"))
+    stop()
+    input.emit("data", Buffer.from("d"))
+    expect([keys, raw]).toEqual([["n"], [true, false]])
+    expect(listenToKeys({ ...input, isTTY: false }, () => undefined)()).toBeUndefined()
+  })
+})
+
+describe("the journal", () => {
+  const requestAt = (at: number): SentRequest => ({
+    at,
+    url,
+    body: JSON.stringify({ type: "membership.expired", data: { user_id: "1" } }),
+    status: 503,
+  })
+
+  it("prints a bounded number of lines in a second, and counts the others", () => {
+    const lines: Array<string> = []
+    const journal = makeJournal((line) => lines.push(line))
+    journal.request(requestAt(start))
+    expect(lines).toEqual([])
+    journal.tell()
+    for (let count = 0; count < 1000; count++) journal.request(requestAt(start + count))
+    journal.stands(start)
+    expect(lines.length).toBeLessThan(200)
+    expect(lines[0]).toBe(`2027-01-01T00:00:00.000Z  → 503  ${url}  membership.expired of 1`)
+    expect(lines.at(-1)).toBe("It is 2027-01-01T00:00:00.000Z: 0 events, 1000 requests.")
+    expect(lines.at(-2)).toMatch(/^… and \d+ × requests$/)
+  })
+
+  it("counts by day, and by month if there are many days", () => {
+    const journal = makeJournal(() => undefined)
+    expect(journal.summary()).toEqual(["Nothing happens until then."])
+    for (const after of [0, 0, 1]) journal.request(requestAt(start + after * day))
+    expect(
+      journal
+        .summary()
+        .slice(0, 4)
+        .map((line) => line.split(/ +/)),
+    ).toEqual([
+      ["DAY", "REQUESTS", "FAILED"],
+      ["2027-01-01", "2", "2"],
+      ["2027-01-02", "1", "1"],
+      ["all", "3", "3"],
+    ])
+    for (let after = 0; after < 90; after++) journal.request(requestAt(start + after * day))
+    expect(
+      journal
+        .summary()
+        .slice(1, 4)
+        .map((line) => line.split(/ +/)[0]),
+    ).toEqual(["2027-01", "2027-02", "2027-03"])
+    expect(journal.summary().at(-12)).toBe("The first 10 of 93 requests that would be sent:")
+  })
+})
