@@ -1,13 +1,16 @@
 /** The page: the user, the current screen, and whether the server answers. */
 
 import type { Identity } from "@tenure/client"
-import { useContext, useEffect, useState } from "preact/hooks"
-import { type Link, api, onLink, probe, signOut } from "./lib/api.ts"
+import { useEffect, useState } from "preact/hooks"
+import { type Link, api, onLink, probe } from "./lib/api.ts"
 import { Who, covers, seesAll } from "./lib/identity.ts"
-import { type Place, to, usePlace } from "./lib/route.ts"
+import { useKeys } from "./lib/keyboard.ts"
+import { type Place, go, to, usePlace } from "./lib/route.ts"
 import { Announce } from "./parts/action.tsx"
-import { SchemeChoice } from "./parts/environment.tsx"
-import { Lost, Outages, Problem, messageOf, useLoad } from "./parts/load.tsx"
+import { apply } from "./parts/environment.tsx"
+import { Lost, Outages, Problem, Projects, afterwards, useLoad } from "./parts/load.tsx"
+import { type Found, Palette, Shortcuts } from "./parts/palette.tsx"
+import { Rail, hasSignIn } from "./parts/rail.tsx"
 import { Screen } from "./parts/screen.tsx"
 import { AuditScreen, ProjectAuditScreen } from "./screens/audit.tsx"
 import { EventScreen } from "./screens/event.tsx"
@@ -16,16 +19,23 @@ import { KeysScreen } from "./screens/keys.tsx"
 import { MemberScreen } from "./screens/member.tsx"
 import { MembersScreen } from "./screens/members.tsx"
 import { OverviewScreen } from "./screens/overview.tsx"
-import { ProjectsScreen } from "./screens/projects.tsx"
+import { ProjectOverviewScreen } from "./screens/project-overview.tsx"
+import { ProjectsScreen, SettingsScreen } from "./screens/projects.tsx"
 import { SignInScreen } from "./screens/sign-in.tsx"
 import { WebhookScreen } from "./screens/webhook.tsx"
 import { WebhooksScreen } from "./screens/webhooks.tsx"
 
-// The interval between attempts to reach an unresponsive server, in milliseconds.
-const probeInterval = 2000
+// How often the page asks whether the server and its database answer, in milliseconds.
+const probeInterval = 15_000
+
+// The first interval between attempts to reach an unresponsive server; each next one is twice as long.
+const retryInterval = 2000
 
 // How long a message is shown, in milliseconds.
 const messageLife = 6000
+
+// The maximum number of projects in the rail.
+const maxProjects = 50
 
 /** Messages during an outage. */
 const troubles: Partial<Record<Link, string>> = {
@@ -33,17 +43,24 @@ const troubles: Partial<Record<Link, string>> = {
   stuck: "The database does not answer. The page tries again.",
 }
 
-/** Whether users sign in here, and not in the host. */
-const hasSignIn = "signIn" in document.documentElement.dataset
+const ask = () => probe.projects.list({ limit: 1 }).catch(() => {})
 
-const useLink = (): Link => {
+/** Follows whether the server answers, also while nothing else asks for anything. */
+const useLink = (isKnown: boolean): Link => {
   const [link, setLink] = useState<Link>("up")
   useEffect(() => onLink(setLink), [])
   useEffect(() => {
-    if (!(link in troubles)) return undefined
-    const timer = setInterval(() => void probe.identity.get().catch(() => {}), probeInterval)
-    return () => clearInterval(timer)
-  }, [link])
+    if (link === "out" || !isKnown) return undefined
+    let stop = () => {}
+    const askAgain = (millis: number): void => {
+      stop = afterwards(millis, async () => {
+        await ask()
+        askAgain(link === "up" ? probeInterval : Math.min(2 * millis, probeInterval))
+      })
+    }
+    askAgain(link === "up" ? probeInterval : retryInterval)
+    return () => stop()
+  }, [link, isKnown])
   return link
 }
 
@@ -58,6 +75,12 @@ const useMessage = () => {
 
 const ProjectPart = ({ place: [project = "", tab, id] }: { readonly place: Place }) => {
   switch (tab) {
+    case "members":
+      return id === undefined ? (
+        <MembersScreen project={project} />
+      ) : (
+        <MemberScreen project={project} user={id} />
+      )
     case "webhooks":
       return id === undefined ? (
         <WebhooksScreen project={project} />
@@ -72,12 +95,10 @@ const ProjectPart = ({ place: [project = "", tab, id] }: { readonly place: Place
       )
     case "audit":
       return <ProjectAuditScreen project={project} />
+    case "settings":
+      return <SettingsScreen project={project} />
     default:
-      return id === undefined ? (
-        <MembersScreen project={project} />
-      ) : (
-        <MemberScreen project={project} user={id} />
-      )
+      return <ProjectOverviewScreen project={project} />
   }
 }
 
@@ -88,9 +109,17 @@ const Closed = (props: { readonly title: string; readonly children: string }) =>
   </Screen>
 )
 
+/** The project with which users of a single one begin. */
+const homeOf = (who: Identity): string | undefined =>
+  who.projects !== "all" && who.projects.length === 1 ? who.projects[0] : undefined
+
 const Content = ({ place, who }: { readonly place: Place; readonly who: Identity }) => {
   const [first, ...rest] = place
-  if (first === undefined && seesAll(who)) return <OverviewScreen />
+  if (first === undefined) {
+    const home = homeOf(who)
+    if (seesAll(who)) return <OverviewScreen />
+    return home === undefined ? <ProjectsScreen /> : <ProjectOverviewScreen project={home} />
+  }
   if (first === "keys") {
     if (covers(who, "admin")) return <KeysScreen />
     return <Closed title="API keys">Only admins may see API keys.</Closed>
@@ -102,57 +131,67 @@ const Content = ({ place, who }: { readonly place: Place; readonly who: Identity
   return rest.length === 0 ? <ProjectsScreen /> : <ProjectPart place={rest} />
 }
 
-const links = (who: Identity) => [
-  ...(seesAll(who) ? [["Overview", to()] as const] : []),
-  ["Projects", to("projects")] as const,
-  ...(covers(who, "admin") ? [["API keys", to("keys")] as const] : []),
-  ...(seesAll(who) ? [["Audit", to("audit")] as const] : []),
+const commandsOf = (who: Identity, help: () => void): ReadonlyArray<Found> => [
+  ...(seesAll(who) ? [{ name: "Overview", kind: "screen", action: to() }] : []),
+  { name: "Projects", kind: "screen", action: to("projects") },
+  ...(covers(who, "admin") ? [{ name: "API keys", kind: "screen", action: to("keys") }] : []),
+  ...(seesAll(who) ? [{ name: "Audit", kind: "screen", action: to("audit") }] : []),
+  { name: "Colours: light", kind: "choice", action: () => apply("light") },
+  { name: "Colours: dark", kind: "choice", action: () => apply("dark") },
+  { name: "Keyboard shortcuts", kind: "help", action: help },
 ]
 
-const SignOut = () => {
-  const announce = useContext(Announce)
-  const signOutAndReload = async () => {
-    try {
-      await signOut()
-      location.reload()
-    } catch (fault) {
-      announce(`You are still signed in. ${messageOf(fault)}`)
-    }
+/** The frame around the screens. */
+const Frame = ({ place, who }: { readonly place: Place; readonly who: Identity }) => {
+  const [shown, setShown] = useState<"palette" | "shortcuts" | undefined>()
+  const listed = useLoad((signal) => api.projects.list({ limit: maxProjects }, { signal }))
+  const projects = listed.value?.data
+  const only = projects?.length === 1 ? projects[0]?.id : homeOf(who)
+  const project = place[0] === "projects" && place[1] !== undefined ? place[1] : only
+  const find = () => setShown("palette")
+  const help = () => setShown("shortcuts")
+  const close = () => setShown(undefined)
+  const goTo = (tab: string) => () => {
+    if (project === undefined) go("projects")
+    else go("projects", project, tab)
   }
+  useKeys({
+    go: {
+      o: () => go(),
+      p: () => go("projects"),
+      m: goTo("members"),
+      w: goTo("webhooks"),
+      e: goTo("events"),
+      a: goTo("audit"),
+    },
+    find,
+    help,
+  })
   return (
-    <button type="button" class="small" onClick={signOutAndReload}>
-      Sign out
-    </button>
+    <Projects.Provider value={listed}>
+      <div class="frame">
+        <Rail
+          place={place}
+          who={who}
+          projects={projects}
+          hasMore={typeof listed.value?.next === "string"}
+          find={find}
+          help={help}
+        />
+        <Content key={to(...place)} place={place} who={who} />
+      </div>
+      {shown === "palette" && (
+        <Palette
+          commands={commandsOf(who, help)}
+          projects={projects ?? []}
+          project={project}
+          close={close}
+        />
+      )}
+      {shown === "shortcuts" && <Shortcuts close={close} />}
+    </Projects.Provider>
   )
 }
-
-const Header = ({ place, who }: { readonly place: Place; readonly who: Identity | undefined }) => (
-  <header>
-    <a class="brand" href={to()}>
-      Tenure
-    </a>
-    {who !== undefined && (
-      <nav aria-label="Main">
-        {links(who).map(([name, href]) => (
-          <a
-            key={href}
-            href={href}
-            aria-current={to(...place.slice(0, 1)) === href ? "page" : undefined}
-          >
-            {name}
-          </a>
-        ))}
-      </nav>
-    )}
-    <div class="user">
-      {who !== undefined && (
-        <span title={who.key_id}>{who.read_only ? `${who.role}, read-only` : who.role}</span>
-      )}
-      <SchemeChoice />
-      {who !== undefined && hasSignIn && <SignOut />}
-    </div>
-  </header>
-)
 
 const Outside = ({ reload }: { readonly reload: () => void }) =>
   hasSignIn ? (
@@ -166,9 +205,9 @@ const Outside = ({ reload }: { readonly reload: () => void }) =>
 /** The page. */
 export const App = () => {
   const place = usePlace()
-  const link = useLink()
   const [message, announce] = useMessage()
   const identity = useLoad(async (signal) => (await api.identity.get({}, { signal })).data)
+  const link = useLink(identity.value !== undefined)
   const who = link === "out" ? undefined : identity.value
   const [outages, setOutages] = useState(0)
   const trouble = troubles[link]
@@ -183,7 +222,6 @@ export const App = () => {
 
   return (
     <Announce.Provider value={announce}>
-      <Header place={place} who={who} />
       {isLost && (
         <p class="away" role="alert">
           {trouble}
@@ -194,7 +232,7 @@ export const App = () => {
         <Who.Provider value={who}>
           <Outages.Provider value={outages}>
             <Lost.Provider value={isLost}>
-              <Content key={to(...place)} place={place} who={who} />
+              <Frame place={place} who={who} />
             </Lost.Provider>
           </Outages.Provider>
         </Who.Provider>

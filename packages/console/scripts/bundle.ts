@@ -4,10 +4,12 @@ import { createHash } from "node:crypto"
 import { readFile } from "node:fs/promises"
 import { fileURLToPath } from "node:url"
 import { build } from "esbuild"
+import { slim } from "./slim.ts"
 
 const pathOf = (name: string): string => fileURLToPath(new URL(`../page/${name}`, import.meta.url))
 
-const licence = "/* Contains Preact, (c) 2015-present Jason Miller, under the MIT licence. */"
+const licence =
+  "/* Contains Preact, (c) 2015-present Jason Miller, and a part of uPlot, (c) 2022 Leon Sorokin, both under the MIT licence. */"
 
 /** Bundles and minifies a file. */
 const bundle = async (name: string): Promise<string> => {
@@ -25,6 +27,7 @@ const bundle = async (name: string): Promise<string> => {
     jsx: "automatic",
     jsxImportSource: "preact",
     logLevel: "error",
+    plugins: [slim],
   })
   return outputFiles.map(({ text }) => text.trim()).join("")
 }

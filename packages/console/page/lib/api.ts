@@ -83,6 +83,8 @@ const unreached = "The server cannot be reached. Check that it runs, and try aga
 const foreign = (status: number): string =>
   `The answer with status ${status} is not the console's. Check that Tenure runs, and that no proxy answers in its place; then try again.`
 
+const unknownKey = "This key is not valid or was revoked."
+
 const session = async (method: "POST" | "DELETE", headers: Record<string, string>) => {
   const response = await fetch(new URL("session", location.href), {
     method,
@@ -92,6 +94,7 @@ const session = async (method: "POST" | "DELETE", headers: Record<string, string
   })
   const answer = await read(response)
   if (response.ok && answer !== undefined) return
+  if (response.status === 401) throw new Error(unknownKey)
   throw new Error(messageOf(answer) ?? foreign(response.status))
 }
 

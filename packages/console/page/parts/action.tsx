@@ -120,13 +120,16 @@ const Form = (props: Props & { readonly close: () => void }) => {
 }
 
 /** A button to open a dialog. Confirming the dialog runs the action. */
-export const Action = (props: Props & { readonly isSmall?: boolean }) => {
+export const Action = (
+  props: Props & { readonly isSmall?: boolean; readonly isMain?: boolean },
+) => {
   const [isOpen, setOpen] = useState(false)
+  const kind = props.isMain === true ? "main" : undefined
   return (
     <>
       <button
         type="button"
-        class={props.isSmall === true ? "small" : undefined}
+        class={props.isSmall === true ? "small" : kind}
         onClick={() => setOpen(true)}
       >
         {props.label}

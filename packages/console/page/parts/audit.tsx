@@ -1,6 +1,7 @@
 /** Audit rows. */
 
 import type { AuditRow, MembershipChange } from "@tenure/client"
+import { shortOf } from "./screen.tsx"
 import { Time } from "./text.tsx"
 
 /** Actions in words. */
@@ -53,4 +54,8 @@ export const Author = ({
   of: { key_id, key_name },
 }: {
   readonly of: MembershipChange | AuditRow
-}) => <span title={key_id ?? undefined}>{key_name ?? key_id ?? "the host"}</span>
+}) => (
+  <span title={key_id ?? undefined}>
+    {key_name ?? (key_id === null ? "the host" : shortOf(key_id))}
+  </span>
+)

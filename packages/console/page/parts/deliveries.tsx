@@ -2,12 +2,23 @@
 
 import type { AnsweredAttempt, Attempt, Delivery, ShownDelivery } from "@tenure/client"
 import type { ComponentChildren } from "preact"
+import { useState } from "preact/hooks"
 import { api } from "../lib/api.ts"
 import { useSees } from "../lib/identity.ts"
+import { Fold, Table } from "./screen.tsx"
 import { Hidden } from "./sensitive.tsx"
-import { State, Time, amountOf, durationOf } from "./text.tsx"
+import { Ago, State, Time, durationOf } from "./text.tsx"
 
-const resultOf = ({ error, status }: Attempt): string => error ?? String(status ?? "no response")
+/** Describes an attempt's result, such as `HTTP 500`. */
+const resultOf = ({ error, status }: Pick<Attempt, "error" | "status">): string =>
+  status === null ? (error ?? "no response") : `HTTP ${status}`
+
+/** Describes a delivery's state. A failed one is not attempted any more. */
+export const wordOf = (state: Delivery["state"]): string =>
+  state === "failed" ? "given up" : state
+
+const hasFailed = (attempt: Attempt | undefined): boolean =>
+  attempt !== undefined && attempt.error !== null
 
 const Attempts = ({ of }: { readonly of: ReadonlyArray<Attempt> }) =>
   of.length === 0 ? (
@@ -16,19 +27,21 @@ const Attempts = ({ of }: { readonly of: ReadonlyArray<Attempt> }) =>
     <table class="attempts">
       <thead>
         <tr>
-          <th>Attempt (UTC)</th>
-          <th>Took</th>
-          <th>Result</th>
+          <th scope="col">Attempt (UTC)</th>
+          <th scope="col" class="number">
+            Took
+          </th>
+          <th scope="col">Result</th>
         </tr>
       </thead>
       <tbody>
-        {of.map((attempt, index) => (
+        {of.toReversed().map((attempt, index) => (
           <tr key={`${attempt.at} ${index}`}>
             <td>
-              <Time iso={attempt.at} />
+              <Time iso={attempt.at} isExact />
             </td>
             <td class="number">{durationOf(attempt.duration_ms)}</td>
-            <td class={attempt.error === null ? undefined : "bad"}>{resultOf(attempt)}</td>
+            <td class={hasFailed(attempt) ? "bad" : "good"}>{resultOf(attempt)}</td>
           </tr>
         ))}
       </tbody>
@@ -43,7 +56,7 @@ const Response = ({ at, response_body, status }: AnsweredAttempt) =>
   response_body === null ? null : (
     <>
       <h3>
-        Response to the attempt of <Time iso={at} />: {status}
+        Response to the attempt of <Time iso={at} isExact />: {status}
       </h3>
       {response_body === "" ? (
         <p class="dim">It had no body.</p>
@@ -70,51 +83,106 @@ const Exchange = ({ attempts, request }: ShownDelivery) => (
   </div>
 )
 
-/** A delivery, unfolding to its attempts. */
-export const DeliveryRow = (props: {
+/** A delivery of a list. */
+export interface DeliveryItem {
   readonly delivery: Pick<Delivery, "attempts" | "due_at" | "state">
-  /** The row's name. */
-  readonly name: ComponentChildren
   readonly of: {
     readonly project_id: string
     readonly webhook_id: string
     readonly event_id: string
   }
-  /** Contents after the attempts. */
-  readonly children?: ComponentChildren
-}) => {
-  const { of } = props
-  const { attempts, due_at, state } = props.delivery
+  /** Its event, or its webhook. */
+  readonly name: ComponentChildren
+  readonly member?: ComponentChildren
+  /** Its buttons. */
+  readonly actions: ComponentChildren
+}
+
+const Details = ({ actions, delivery, of }: DeliveryItem) => {
   const maySee = useSees("operator")
-  const last = attempts.at(-1)
   return (
-    <li>
-      <details>
-        <summary>
-          <span>{props.name}</span>
-          <State of={state} />
-          <span class="dim">
-            {amountOf(attempts.length, "attempt")}
-            {last !== undefined && `, ${last.status ?? "no response"}`}
-          </span>
-          <span class="dim">{last !== undefined && <Time iso={last.at} />}</span>
-        </summary>
-        {due_at !== null && (
-          <p>
-            Next attempt: <Time iso={due_at} />
-          </p>
-        )}
-        <Attempts of={attempts} />
-        {maySee && (
-          <Hidden
-            what="request and responses"
-            load={async (signal) => (await api.webhooks.delivery(of, { signal })).data}
-          >
-            {(shown) => <Exchange {...shown} />}
-          </Hidden>
-        )}
-        {props.children}
-      </details>
-    </li>
+    <>
+      {delivery.due_at !== null && (
+        <p>
+          Next attempt: <Time iso={delivery.due_at} isExact /> UTC, <Ago iso={delivery.due_at} />
+        </p>
+      )}
+      <Attempts of={delivery.attempts} />
+      {maySee && (
+        <Hidden
+          what="request and responses"
+          load={async (signal) => (await api.webhooks.delivery(of, { signal })).data}
+        >
+          {(shown) => <Exchange {...shown} />}
+        </Hidden>
+      )}
+      <div class="buttons">{actions}</div>
+    </>
+  )
+}
+
+const Row = (props: DeliveryItem & { readonly isOpenFirst: boolean; readonly columns: number }) => {
+  const { columns, delivery, isOpenFirst, member, name } = props
+  const [isOpen, setOpen] = useState(isOpenFirst)
+  const last = delivery.attempts.at(-1)
+  const fold = () => setOpen(!isOpen)
+  return (
+    <>
+      <tr>
+        <td class="long">
+          <Fold isOpen={isOpen} label="Attempts" onClick={fold} />
+          {name}
+        </td>
+        <td>
+          <State of={wordOf(delivery.state)} />
+        </td>
+        <td>{last === undefined ? <span class="dim">–</span> : <Time iso={last.at} isExact />}</td>
+        {member !== undefined && <td class="long spare">{member}</td>}
+        <td class={hasFailed(last) ? "bad" : undefined}>
+          {last === undefined ? "" : resultOf(last)}
+        </td>
+        <td class="number spare">{last === undefined ? "" : durationOf(last.duration_ms)}</td>
+        <td class="number spare">{delivery.attempts.length}</td>
+      </tr>
+      {isOpen && (
+        <tr class="more">
+          <td colSpan={columns}>
+            <Details {...props} />
+          </td>
+        </tr>
+      )}
+    </>
+  )
+}
+
+/** Deliveries, folded up but for the first failure. */
+export const Deliveries = (props: {
+  /** The heading of the names. */
+  readonly what: string
+  readonly items: ReadonlyArray<DeliveryItem>
+}) => {
+  const { items, what } = props
+  const hasMembers = items.some(({ member }) => member !== undefined)
+  const failure = items.findIndex(({ delivery }) => hasFailed(delivery.attempts.at(-1)))
+  const columns = [
+    what,
+    "State",
+    "Last attempt (UTC)",
+    ...(hasMembers ? ["Member"] : []),
+    "Result",
+    { name: "Took", isNumber: true },
+    { name: "Attempts", isNumber: true },
+  ]
+  return (
+    <Table label="Deliveries" columns={columns}>
+      {items.map((item, index) => (
+        <Row
+          key={`${item.of.event_id} ${item.of.webhook_id}`}
+          {...item}
+          isOpenFirst={index === failure}
+          columns={columns.length}
+        />
+      ))}
+    </Table>
   )
 }

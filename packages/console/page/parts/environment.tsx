@@ -2,27 +2,37 @@
 
 import { type VNode, options } from "preact"
 import { useState } from "preact/hooks"
+import { choose, chosenOf } from "../lib/choices.ts"
 
 const schemes = ["auto", "light", "dark"] as const
 
 type Scheme = (typeof schemes)[number]
 
-const key = "tenure-console-scheme"
-
 /** Returns the user's choice. */
-export const chosen = (): Scheme =>
-  schemes.find((scheme) => scheme === localStorage.getItem(key)) ?? "auto"
+export const chosen = (): Scheme => chosenOf("scheme", schemes)
 
 /** Shows the page in a scheme. */
 export const apply = (scheme: Scheme): void => {
   document.documentElement.dataset["scheme"] = scheme
+  dispatchEvent(new Event("scheme"))
+}
+
+/** Calls a function when the colours change. Returns a function to stop this. */
+export const onScheme = (listener: () => void): (() => void) => {
+  const system = matchMedia("(prefers-color-scheme: dark)")
+  addEventListener("scheme", listener)
+  system.addEventListener("change", listener)
+  return () => {
+    removeEventListener("scheme", listener)
+    system.removeEventListener("change", listener)
+  }
 }
 
 /** Lets the user choose. */
 export const SchemeChoice = () => {
   const [scheme, setScheme] = useState(chosen)
-  const choose = (next: Scheme) => {
-    localStorage.setItem(key, next)
+  const take = (next: Scheme) => {
+    choose("scheme", next, "auto")
     apply(next)
     setScheme(next)
   }
@@ -31,12 +41,12 @@ export const SchemeChoice = () => {
       aria-label="Colours"
       value={scheme}
       onChange={({ currentTarget: { value } }) =>
-        choose(schemes.find((one) => one === value) ?? "auto")
+        take(schemes.find((one) => one === value) ?? "auto")
       }
     >
       {schemes.map((one) => (
         <option key={one} value={one}>
-          {one}
+          {one === "auto" ? "as the system" : one}
         </option>
       ))}
     </select>

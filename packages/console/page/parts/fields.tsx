@@ -1,8 +1,9 @@
 /** Form fields. */
 
 import type { ComponentChildren, InputHTMLAttributes } from "preact"
-import { useRef } from "preact/hooks"
+import { useRef, useState } from "preact/hooks"
 import { textOf } from "./action.tsx"
+import { utcOf } from "./text.tsx"
 
 /** A field with its name. */
 export const Field = (props: {
@@ -40,7 +41,7 @@ export const ReasonField = () => (
   />
 )
 
-const steps = [
+const presets = [
   ["+1 month", 1],
   ["+3 months", 3],
   ["+1 year", 12],
@@ -54,10 +55,36 @@ const monthsAfter = (from: Date, months: number): Date => {
   return to
 }
 
-const localOf = (date: Date): string => date.toISOString().slice(0, 19)
+const dayMillis = 86_400_000
+
+const midnight = "00:00:00"
+
+const timeName = (name: string): string => `${name}-time`
+
+/** Describes how far a date is from another, such as `+31 days`. */
+const distanceOf = (from: string, to: string): string => {
+  const days = (Date.parse(to) - Date.parse(from)) / dayMillis
+  const whole = Math.abs(days) >= 1 ? Math.round(days) : Math.round(days * 10) / 10
+  return `${whole < 0 ? "−" : "+"}${Math.abs(whole).toLocaleString("en")} day${Math.abs(whole) === 1 ? "" : "s"}`
+}
+
+/** Parses typed text; `undefined` if it is no date. */
+const typedDate = (day: string, time: string): string | undefined => {
+  const date = new Date(`${day}T${time || midnight}Z`)
+  return Number.isNaN(date.getTime()) ? undefined : date.toISOString()
+}
+
+const TurnsInto = ({ from, to }: { readonly from: string | undefined; readonly to: string }) => (
+  <>
+    {from !== undefined && `${utcOf(from, true)} → `}
+    {utcOf(to, true)} UTC, {distanceOf(from ?? new Date().toISOString(), to)}
+    {from === undefined && " from now"}
+  </>
+)
 
 /**
- * A date and time in UTC, with buttons to extend the current end date.
+ * A date in UTC, with its time on demand, and buttons to extend the current end date. It explains the
+ * date while the user types.
  *
  * @param from - the date to extend, in ISO text; by default, now
  */
@@ -66,40 +93,71 @@ export const DateField = (props: {
   readonly label: string
   readonly from?: string | undefined
   readonly isOptional?: boolean
+  /** Whether the date is over, without anything to extend. */
+  readonly isPast?: boolean
 }) => {
+  const { from, name } = props
+  const [day, setDay] = useState("")
+  const [time, setTime] = useState(from?.slice(11, 19) ?? midnight)
+  const [hasTime, setHasTime] = useState(false)
   const input = useRef<HTMLInputElement>(null)
   const lengthen = (months: number) => {
+    const next = monthsAfter(new Date(from ?? Date.now()), months).toISOString()
     if (input.current === null) return
-    const from = props.from === undefined ? new Date() : new Date(props.from)
-    input.current.value = localOf(monthsAfter(from, months))
+    if (from !== undefined) setTime(next.slice(11, 19))
+    input.current.value = next.slice(0, 10)
     input.current.dispatchEvent(new Event("input", { bubbles: true }))
   }
+  const typed = typedDate(day, time)
   return (
     <>
       <Field label={props.label} hint={props.isOptional === true ? "UTC, optional" : "UTC"}>
         <input
           ref={input}
-          type="datetime-local"
-          step={1}
-          name={props.name}
+          type="date"
+          name={name}
+          max="9999-12-31"
+          value={day}
           required={props.isOptional !== true}
+          onInput={({ currentTarget: { value } }) => setDay(value)}
         />
       </Field>
+      {hasTime ? (
+        <Field label="Time" hint="UTC">
+          <input
+            type="time"
+            step={1}
+            name={timeName(name)}
+            value={time}
+            onInput={({ currentTarget: { value } }) => setTime(value)}
+          />
+        </Field>
+      ) : (
+        <input type="hidden" name={timeName(name)} value={time} />
+      )}
       <div class="steps">
-        {steps.map(([label, months]) => (
+        {(props.isPast === true ? [] : presets).map(([label, months]) => (
           <button key={label} type="button" class="small" onClick={() => lengthen(months)}>
             {label}
           </button>
         ))}
+        {!hasTime && (
+          <button type="button" class="small plain" onClick={() => setHasTime(true)}>
+            Exact time
+          </button>
+        )}
       </div>
+      <p class="turns-into dim" aria-live="polite">
+        {typed !== undefined && <TurnsInto from={from} to={typed} />}
+      </p>
     </>
   )
 }
 
 /** Returns a field's date in the API's format; `undefined` if empty. */
 export const dateOf = (fields: FormData, name: string): string | undefined => {
-  const text = textOf(fields, name)
-  return text === "" ? undefined : new Date(`${text}Z`).toISOString()
+  const day = textOf(fields, name)
+  return day === "" ? undefined : typedDate(day, textOf(fields, timeName(name)))
 }
 
 /** Returns a required field's date. */

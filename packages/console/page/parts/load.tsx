@@ -1,6 +1,6 @@
 /** Loads data from the API, and shows progress and errors. */
 
-import type { Page } from "@tenure/client"
+import type { ListedProject, Page } from "@tenure/client"
 import { type ComponentChildren, createContext } from "preact"
 import { useContext, useEffect, useRef, useState } from "preact/hooks"
 import { Time } from "./text.tsx"
@@ -17,22 +17,55 @@ export interface Loading<A> {
   /** When the value was loaded, in ISO text. */
   readonly at?: string
   readonly error?: unknown
+  /** Whether the value is from an earlier request, with the next one on its way. */
+  readonly isOld?: boolean
   readonly reload: () => void
 }
+
+/** The first projects, as the rail shows them, for screens to reload them. */
+export const Projects = createContext<Loading<Page<ListedProject>>>({ reload: () => {} })
 
 /** Returns an error's message. */
 export const messageOf = (error: unknown): string =>
   error instanceof Error ? error.message : String(error)
 
+/** Calls a function when the page is shown again. Returns a function to stop this. */
+const onceShown = (then: () => void): (() => void) => {
+  const look = () => {
+    if (document.hidden) return
+    stop()
+    then()
+  }
+  const stop = () => document.removeEventListener("visibilitychange", look)
+  document.addEventListener("visibilitychange", look)
+  return stop
+}
+
 /**
- * Loads something, and again when `key` changes or `reload` is called.
- *
- * @param everyMillis - how long after one answer to load again; by default, never
+ * Calls a function after a while, or later, when the page is shown again: hidden pages ask for nothing.
+ * Returns a function to stop this.
  */
+export const afterwards = (millis: number, then: () => void): (() => void) => {
+  let stop = () => clearTimeout(timer)
+  const timer = setTimeout(() => {
+    if (document.hidden) stop = onceShown(then)
+    else then()
+  }, millis)
+  return () => stop()
+}
+
+interface LoadOptions {
+  /** How long after one answer to load again, in milliseconds; by default, never. */
+  readonly everyMillis?: number
+  /** Whether to show the value of the key before until the next is there. */
+  readonly isKept?: boolean
+}
+
+/** Loads something, and again when `key` changes or `reload` is called. */
 export const useLoad = <A,>(
   load: (signal: AbortSignal) => Promise<A>,
   key = "",
-  everyMillis?: number,
+  { everyMillis, isKept = false }: LoadOptions = {},
 ): Loading<A> => {
   const outages = useContext(Outages)
   const [turn, setTurn] = useState(0)
@@ -41,27 +74,40 @@ export const useLoad = <A,>(
   current.current = load
   useEffect(() => {
     const controller = new AbortController()
-    let timer: ReturnType<typeof setTimeout> | undefined
+    let stop = () => {}
     const run = async (): Promise<void> => {
       try {
         const value = await current.current(controller.signal)
         if (!controller.signal.aborted) setState({ key, value, at: new Date().toISOString() })
       } catch (error) {
-        if (!controller.signal.aborted) setState((before) => ({ ...before, key, error }))
+        if (!controller.signal.aborted) {
+          setState((before) => ({ ...(before.key === key && before), key, error }))
+        }
       }
       if (everyMillis !== undefined && !controller.signal.aborted) {
-        timer = setTimeout(run, everyMillis)
+        stop = afterwards(everyMillis, () => void run())
       }
     }
     void run()
     return () => {
       controller.abort()
-      clearTimeout(timer)
+      stop()
     }
   }, [key, turn, everyMillis, outages])
   const reload = () => setTurn((before) => before + 1)
-  // Another key's data is not shown.
-  return state.key === key ? { ...state, reload } : { reload }
+  if (state.key === key) return { ...state, reload }
+  // Another key's data is shown only as long as it is said to be old.
+  return isKept ? { ...state, isOld: true, reload } : { reload }
+}
+
+/** Returns a value when it has stayed the same for a while. */
+export const useSettled = <A,>(value: A, millis: number): A => {
+  const [settled, setSettled] = useState(value)
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(value), millis)
+    return () => clearTimeout(timer)
+  }, [value, millis])
+  return settled
 }
 
 /** Says why something cannot be done. */
@@ -81,7 +127,7 @@ export const Known = (props: {
   <div class={props.isStale ? "stale" : undefined}>
     {props.isStale && props.at !== undefined && (
       <p>
-        As it was at <Time iso={props.at} /> UTC:
+        As it was at <Time iso={props.at} isExact /> UTC:
       </p>
     )}
     {props.children}
@@ -108,9 +154,16 @@ export function Loaded<A>(props: {
   )
 }
 
+/** A page of the API. */
+interface Listed<Item> {
+  readonly data: ReadonlyArray<Item>
+  /** The cursor of the next one; `null` on the last. */
+  readonly next: string | null
+}
+
 /** A page in a list, and how to change pages. */
 interface Pages<Item> {
-  readonly page: Loading<Page<Item>>
+  readonly page: Loading<Listed<Item>>
   /** Goes to the page before; `undefined` on the first one. */
   readonly back: (() => void) | undefined
   /** Goes to the next page; `undefined` on the last one. */
@@ -119,8 +172,9 @@ interface Pages<Item> {
 
 /** Loads a list page by page: forwards by the API's cursors, backwards by earlier ones. */
 export const usePages = <Item,>(
-  load: (after: string | undefined, signal: AbortSignal) => Promise<Page<Item>>,
+  load: (after: string | undefined, signal: AbortSignal) => Promise<Listed<Item>>,
   key = "",
+  isKept = false,
 ): Pages<Item> => {
   const [position, setPosition] = useState<{
     readonly key: string
@@ -128,7 +182,9 @@ export const usePages = <Item,>(
   }>({ key, cursors: [] })
   const cursors = position.key === key ? position.cursors : []
   const after = cursors.at(-1)
-  const page = useLoad((signal) => load(after, signal), JSON.stringify([key, cursors]))
+  const page = useLoad((signal) => load(after, signal), JSON.stringify([key, cursors]), {
+    isKept,
+  })
   const move = (next: ReadonlyArray<string>) => setPosition({ key, cursors: next })
   const next = page.value?.next
   return {
@@ -141,12 +197,14 @@ export const usePages = <Item,>(
 /** Shows a page, with buttons if there are several. */
 export function Paged<Item>(props: {
   readonly of: Pages<Item>
-  readonly children: (items: ReadonlyArray<Item>) => ComponentChildren
+  readonly children: (items: ReadonlyArray<Item>, next: string | null) => ComponentChildren
 }) {
   const { back, forth, page } = props.of
   return (
     <>
-      <Loaded from={page}>{({ data }) => props.children(data)}</Loaded>
+      <div class={page.isOld === true ? "old" : undefined}>
+        <Loaded from={page}>{({ data, next: rest }) => props.children(data, rest)}</Loaded>
+      </div>
       {(back !== undefined || forth !== undefined) && (
         <nav class="turn" aria-label="Pages">
           <button type="button" disabled={back === undefined} onClick={back}>

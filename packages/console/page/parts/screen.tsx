@@ -1,9 +1,11 @@
 /** A screen: its place, title and contents. */
 
 import type { ComponentChildren } from "preact"
-import { useEffect, useRef } from "preact/hooks"
+import { useContext, useEffect, useRef, useState } from "preact/hooks"
 import { useSees } from "../lib/identity.ts"
 import { to } from "../lib/route.ts"
+import { Announce } from "./action.tsx"
+import { Icon } from "./text.tsx"
 
 /** A link to a screen above, and its name. */
 type Crumb = readonly [name: string, href: string]
@@ -11,20 +13,29 @@ type Crumb = readonly [name: string, href: string]
 // The first screen leaves the focus to the browser.
 let hasFocused = false
 
-/** A screen. Screen readers begin at its title. */
-export const Screen = (props: {
+interface ScreenProps {
+  /** The name of the thing on screen. */
   readonly title: string
+  /** Text after the name, such as the path in a URL. */
+  readonly rest?: string | undefined
+  /** The part on screen, for the window's title and for screen readers. */
+  readonly part?: string | undefined
   readonly above?: ReadonlyArray<Crumb>
+  /** Facts below the title. */
+  readonly sub?: ComponentChildren
   readonly actions?: ComponentChildren
   readonly children: ComponentChildren
-}) => {
-  const { above = [], title } = props
+}
+
+/** A screen. Screen readers begin at its title. */
+export const Screen = (props: ScreenProps) => {
+  const { above = [], part, rest, sub, title } = props
   const heading = useRef<HTMLHeadingElement>(null)
   useEffect(() => {
-    document.title = `${title} – Tenure`
+    document.title = [...(part === undefined ? [] : [part]), title, "Tenure"].join(" – ")
     if (hasFocused) heading.current?.focus()
     hasFocused = true
-  }, [title])
+  }, [title, part])
   return (
     <main id="main">
       {above.length > 0 && (
@@ -37,9 +48,14 @@ export const Screen = (props: {
         </nav>
       )}
       <div class="head">
-        <h1 ref={heading} tabIndex={-1}>
-          {title}
-        </h1>
+        <div>
+          <h1 ref={heading} tabIndex={-1}>
+            {title}
+            {rest !== undefined && <small>{rest}</small>}
+            {part !== undefined && <span class="sr"> {part}</span>}
+          </h1>
+          {sub !== undefined && <div class="sub">{sub}</div>}
+        </div>
         <div class="buttons">{props.actions}</div>
       </div>
       {props.children}
@@ -47,39 +63,44 @@ export const Screen = (props: {
   )
 }
 
-const tabs = ["members", "webhooks", "events", "audit"] as const
+const tabs = ["overview", "members", "webhooks", "events", "audit", "settings"] as const
 
 type Tab = (typeof tabs)[number]
 
 const titleOf = (tab: Tab): string => tab.replace(/^./, (first) => first.toUpperCase())
 
-/** A screen in a project. */
-export const ProjectScreen = (props: {
-  readonly project: string
-  readonly tab: Tab
-  /** The part shown, if not everything. */
-  readonly title?: string
-  readonly actions?: ComponentChildren
-  readonly children: ComponentChildren
-}) => {
-  const { actions, children, project, tab, title } = props
+/** Returns the address of a part of a project. */
+export const toTab = (project: string, tab: Tab): string =>
+  tab === "overview" ? to("projects", project) : to("projects", project, tab)
+
+/** A screen in a project: one of its parts or, with a title, something in a part. */
+export const ProjectScreen = (
+  props: Omit<ScreenProps, "title" | "part" | "above"> & {
+    readonly project: string
+    readonly tab: Tab
+    readonly title?: string
+  },
+) => {
+  const { children, project, tab, title, ...rest } = props
   const maySeeAudit = useSees("operator")
-  const above: ReadonlyArray<Crumb> = [
-    ["Projects", to("projects")],
-    [project, to("projects", project, "members")],
-    ...(title === undefined ? [] : ([[tab, to("projects", project, tab)]] as const)),
-  ]
+  if (title !== undefined) {
+    const above: ReadonlyArray<Crumb> = [
+      [project, toTab(project, "overview")],
+      [titleOf(tab), toTab(project, tab)],
+    ]
+    return (
+      <Screen {...rest} title={title} above={above}>
+        {children}
+      </Screen>
+    )
+  }
   return (
-    <Screen title={title ?? titleOf(tab)} above={above} actions={actions}>
+    <Screen {...rest} title={project} part={titleOf(tab)}>
       <nav class="tabs" aria-label="Project">
         {tabs
           .filter((one) => one !== "audit" || maySeeAudit)
           .map((one) => (
-            <a
-              key={one}
-              href={to("projects", project, one)}
-              aria-current={one === tab ? "page" : undefined}
-            >
+            <a key={one} href={toTab(project, one)} aria-current={one === tab ? "page" : undefined}>
               {titleOf(one)}
             </a>
           ))}
@@ -89,27 +110,136 @@ export const ProjectScreen = (props: {
   )
 }
 
-/** A table, scrollable on narrow screens. */
+/** A column. */
+interface Column {
+  readonly name: string
+  readonly isNumber?: boolean
+  /** Sorts by it. */
+  readonly onSort?: () => void
+  readonly isSorted?: boolean
+}
+
+const Head = ({ of }: { readonly of: string | Column }) => {
+  const { isNumber, isSorted, name, onSort }: Column = typeof of === "string" ? { name: of } : of
+  if (name === "") return <td />
+  return (
+    <th
+      scope="col"
+      class={isNumber === true ? "number" : undefined}
+      aria-sort={isSorted === true ? "ascending" : undefined}
+    >
+      {onSort === undefined ? (
+        name
+      ) : (
+        <button type="button" onClick={onSort}>
+          {name} {isSorted === true && "↑"}
+        </button>
+      )}
+    </th>
+  )
+}
+
+/** A table. On narrow screens, each row is two lines. */
 export const Table = (props: {
   readonly label: string
-  readonly columns: ReadonlyArray<string>
-  readonly isEmpty: boolean
-  readonly empty: string
+  readonly columns: ReadonlyArray<string | Column>
   readonly children: ComponentChildren
-}) =>
-  props.isEmpty ? (
-    <p class="dim">{props.empty}</p>
-  ) : (
-    <div class="scroll" tabIndex={0} role="region" aria-label={props.label}>
-      <table>
-        <thead>
-          <tr>
-            {props.columns.map((column) =>
-              column === "" ? <td key="actions" /> : <th key={column}>{column}</th>,
-            )}
-          </tr>
-        </thead>
-        <tbody>{props.children}</tbody>
-      </table>
-    </div>
+}) => (
+  <div class="scroll" tabIndex={0} role="region" aria-label={props.label}>
+    <table class="list">
+      <thead>
+        <tr>
+          {props.columns.map((column, index) => (
+            <Head key={index} of={column} />
+          ))}
+        </tr>
+      </thead>
+      <tbody>{props.children}</tbody>
+    </table>
+  </div>
+)
+
+/** Copies text. */
+export const Copy = ({ text, what }: { readonly text: string; readonly what: string }) => {
+  const announce = useContext(Announce)
+  const [isCopied, setCopied] = useState(false)
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text)
+      setCopied(true)
+      announce("Copied.")
+    } catch {
+      announce("The browser does not let this page copy.")
+    }
+  }
+  return (
+    <button
+      type="button"
+      class="plain"
+      title={`Copy ${what}`}
+      aria-label={`Copy ${what}`}
+      onClick={copy}
+    >
+      <Icon of={isCopied ? "check" : "copy"} />
+    </button>
   )
+}
+
+/** Returns the end of a long id: ids made at the same time begin alike. */
+export const shortOf = (id: string): string => (id.length > 12 ? `…${id.slice(-8)}` : id)
+
+/** A short form of an id, perhaps as a link, and a button to copy it. */
+export const ShortId = ({ href, id }: { readonly id: string; readonly href?: string }) => {
+  const short = shortOf(id)
+  return (
+    <span class="id">
+      {href === undefined ? (
+        <code title={id}>{short}</code>
+      ) : (
+        <a href={href} title={id}>
+          <code>{short}</code>
+        </a>
+      )}
+      <Copy text={id} what="the id" />
+    </span>
+  )
+}
+
+/** An empty list: a sentence, a button, and the same as a command. */
+export const Empty = (props: {
+  /** One sentence. */
+  readonly says: string
+  /** A line of a shell to copy. */
+  readonly line?: string
+  /** The button. */
+  readonly children?: ComponentChildren
+}) => (
+  <div class="empty">
+    <p>{props.says}</p>
+    {props.children}
+    {props.line !== undefined && (
+      <span class="id">
+        <code>{props.line}</code>
+        <Copy text={props.line} what="the line" />
+      </span>
+    )}
+  </div>
+)
+
+/** Folds out details of a row. */
+export const Fold = (props: {
+  readonly isOpen: boolean
+  readonly label: string
+  readonly onClick: () => void
+}) => (
+  <button
+    type="button"
+    class="plain fold"
+    data-row
+    aria-expanded={props.isOpen}
+    aria-label={props.label}
+    onClick={props.onClick}
+  >
+    <Icon of="fold" />
+  </button>
+)

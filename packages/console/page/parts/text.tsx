@@ -13,15 +13,20 @@ const units = [
 
 const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" })
 
+// Months and years are coarse: below two of them, smaller units say more.
+const leastOf = (unit: string): number => (unit === "month" || unit === "year" ? 2 : 1)
+
 /** Writes a time relative to now, such as `in 3 days`. */
 const agoOf = (millis: number): string => {
-  const [unit, size] = units.find(([, length]) => Math.abs(millis) >= length) ?? ["second", 1000]
+  const [unit, size] = units.find(
+    ([name, length]) => Math.abs(millis) >= leastOf(name) * length,
+  ) ?? ["second", 1000]
   return relative.format(Math.round(millis / size), unit)
 }
 
 /** Formats milliseconds, such as `1.2 s`. */
 export const durationOf = (millis: number): string => {
-  if (millis < 1000) return `${millis} ms`
+  if (millis < 1000) return `${Math.round(millis)} ms`
   const [unit, size] = units.find(([, length]) => millis >= 2 * length) ?? ["second", 1000]
   return unit === "second"
     ? `${(millis / 1000).toFixed(1)} s`
@@ -32,13 +37,23 @@ export const durationOf = (millis: number): string => {
 export const amountOf = (count: number, thing: string): string =>
   `${count.toLocaleString("en")} ${thing}${count === 1 ? "" : "s"}`
 
-/** A time in UTC, to the second. */
-export const Time = ({ iso }: { readonly iso: string | null }) =>
+/** Returns the date and the minute, or the second, in UTC. */
+export const utcOf = (iso: string, isExact = false): string =>
+  iso.slice(0, isExact ? 19 : 16).replace("T", " ")
+
+/** A time in UTC, to the minute or to the second. */
+export const Time = ({
+  iso,
+  isExact,
+}: {
+  readonly iso: string | null
+  readonly isExact?: boolean
+}) =>
   iso === null ? (
     <span class="dim">–</span>
   ) : (
     <time dateTime={iso} title={`${iso} (${agoOf(Date.parse(iso) - Date.now())})`}>
-      {iso.slice(0, 19).replace("T", " ")}
+      {utcOf(iso, isExact)}
     </time>
   )
 
@@ -50,17 +65,54 @@ export const Ago = ({ iso }: { readonly iso: string }) => (
 )
 
 const tones = {
-  good: ["active", "delivered", "enabled", "answers"],
-  bad: ["failed", "disabled", "revoked", "away"],
-  warn: ["failing", "waiting", "expired"],
+  good: ["active", "delivered", "enabled", "succeeded"],
+  wait: ["waiting"],
+  warn: ["ends soon", "refused"],
+  bad: ["failing", "given up", "disabled", "unreadable secret", "failed"],
+  rest: ["expired", "cancelled", "revoked", "ended"],
 }
 
 const toneOf = (state: string): string =>
-  Object.entries(tones).find(([, states]) => states.includes(state))?.[0] ?? "plain"
+  Object.entries(tones).find(([, states]) => states.includes(state))?.[0] ?? "rest"
 
 /** A state, in its colour. */
 export const State = ({ of }: { readonly of: string }) => (
   <span class={`state ${toneOf(of)}`}>{of}</span>
+)
+
+// Paths of 16 × 16 pixels.
+const icons = {
+  home: "M2.5 7 8 2.5 13.5 7v6.5h-11zM6.5 13.5v-4h3v4",
+  key: "M9.5 9.5a3.5 3.5 0 1 0-3-3l-4 4v3h3v-2h2z",
+  audit: "M4 2.5h8v11H4zM6 5.5h4M6 8h4M6 10.5h2",
+  project: "M2.5 5 8 2l5.5 3v6L8 14l-5.5-3zM2.5 5 8 8l5.5-3M8 8v6",
+  search: "M7 11.5a4.5 4.5 0 1 0 0-9 4.5 4.5 0 0 0 0 9ZM10.5 10.5l3 3",
+  copy: "M5.5 5.5h8v8h-8zM10.5 5.5v-3h-8v8h3",
+  fold: "m6 4 4 4-4 4",
+  check: "m3 8.5 3.5 3.5L13 4.5",
+  menu: "M2.5 4.5h11M2.5 8h11M2.5 11.5h11",
+  play: "M5 3v10l8-5z",
+  pause: "M5.5 3v10M10.5 3v10",
+  step: "M4 3v10l6-5zM12 3v10",
+}
+
+/** A small picture beside a text with the same meaning. */
+export const Icon = ({ of }: { readonly of: keyof typeof icons }) => (
+  <svg class="icon" viewBox="0 0 16 16" aria-hidden="true">
+    <path d={icons[of]} />
+  </svg>
+)
+
+/** A heading with a number beside it. */
+export const Figure = (props: {
+  readonly name: string
+  readonly children: ComponentChildren
+  readonly isBad?: boolean
+}) => (
+  <div class="figure">
+    <dt>{props.name}</dt>
+    <dd class={props.isBad === true ? "bad" : undefined}>{props.children}</dd>
+  </div>
 )
 
 /** A value as JSON. */

@@ -5,7 +5,7 @@ import { api } from "../lib/api.ts"
 import { to } from "../lib/route.ts"
 import { Author, Dates, deeds } from "../parts/audit.tsx"
 import { Paged, usePages } from "../parts/load.tsx"
-import { ProjectScreen, Screen, Table } from "../parts/screen.tsx"
+import { ProjectScreen, Screen, ShortId, Table, shortOf, toTab } from "../parts/screen.tsx"
 import { Time } from "../parts/text.tsx"
 
 /** The changed object, with a link to its screen if there is one. */
@@ -17,12 +17,16 @@ const Subject = ({ of, project }: { readonly of: AuditRow; readonly project?: st
   if (subject === null) return <span class="dim">–</span>
   if (project !== undefined && action !== "webhook_deleted") {
     const tab = action === "data_shown" ? "events" : "webhooks"
-    return <a href={to("projects", project, tab, subject)}>{subject}</a>
+    return (
+      <a href={to("projects", project, tab, subject)} title={subject}>
+        {shortOf(subject)}
+      </a>
+    )
   }
   return action === "project_created" ? (
-    <a href={to("projects", subject, "members")}>{subject}</a>
+    <a href={toTab(subject, "overview")}>{subject}</a>
   ) : (
-    <code>{subject}</code>
+    <ShortId id={subject} />
   )
 }
 
@@ -34,43 +38,45 @@ const Rows = (props: {
   const isOfProject = project !== undefined
   return (
     <Paged of={of}>
-      {(rows) => (
-        <Table
-          label="Audit trail"
-          columns={[
-            "Time (UTC)",
-            "What",
-            "Of",
-            ...(isOfProject ? ["Change"] : []),
-            "Who, in which request",
-          ]}
-          isEmpty={rows.length === 0}
-          empty="No change is kept."
-        >
-          {rows.map((row, index) => (
-            <tr key={`${row.at} ${index}`}>
-              <td>
-                <Time iso={row.at} />
-              </td>
-              <td>{deeds[row.action]}</td>
-              <td class="long id">
-                <Subject of={row} {...(isOfProject && { project })} />
-              </td>
-              {isOfProject && (
-                <td class="long id">
-                  <Dates of={row} />
-                  {row.reason !== null && <blockquote>{row.reason}</blockquote>}
+      {(rows) =>
+        rows.length === 0 ? (
+          <p class="dim">No change is kept.</p>
+        ) : (
+          <Table
+            label="Audit trail"
+            columns={[
+              "What",
+              "Time (UTC)",
+              "Of",
+              ...(isOfProject ? ["Change"] : []),
+              "Who",
+              "Request",
+            ]}
+          >
+            {rows.map((row, index) => (
+              <tr key={`${row.at} ${index}`}>
+                <td class="deed">{deeds[row.action]}</td>
+                <td>
+                  <Time iso={row.at} isExact />
                 </td>
-              )}
-              <td class="long wide">
-                <Author of={row} />
-                <br />
-                <code class="dim">{row.request_id}</code>
-              </td>
-            </tr>
-          ))}
-        </Table>
-      )}
+                <td class="long">
+                  <Subject of={row} {...(isOfProject && { project })} />
+                </td>
+                {isOfProject && (
+                  <td class="long">
+                    <Dates of={row} />
+                    {row.reason !== null && <blockquote>{row.reason}</blockquote>}
+                  </td>
+                )}
+                <td class="long">
+                  <Author of={row} />
+                </td>
+                <td class="spare">{row.request_id !== null && <ShortId id={row.request_id} />}</td>
+              </tr>
+            ))}
+          </Table>
+        )
+      }
     </Paged>
   )
 }

@@ -1,10 +1,10 @@
-/** What was done to all members of a project: a duration for everybody, the list, and undoing. */
+/** Bulk extensions of a project: making, listing and undoing them. */
 
 import type { BulkExtensionRecord } from "@tenure/client"
 import { api } from "../lib/api.ts"
 import { useMay } from "../lib/identity.ts"
 import { Action, givenOf, textOf } from "../parts/action.tsx"
-import { ReasonField, TextField } from "../parts/fields.tsx"
+import { DateField, ReasonField, TextField, requiredDateOf } from "../parts/fields.tsx"
 import { Paged, usePages } from "../parts/load.tsx"
 import { Table } from "../parts/screen.tsx"
 import { Time, amountOf } from "../parts/text.tsx"
@@ -14,13 +14,46 @@ interface Props {
   readonly onDone: () => void
 }
 
-/** What a dry run has found, in sentences. */
+/** Describes the result of a dry run. */
 const effectOf = (
   total: number,
   found: { readonly would_shorten?: number; readonly would_reactivate?: number },
 ): string => {
   const { would_reactivate = 0, would_shorten = 0 } = found
   return `Of ${amountOf(total, "membership")}, ${would_shorten.toLocaleString("en")} would end earlier than now, and ${would_reactivate.toLocaleString("en")} would be active again.`
+}
+
+/** Sets the end of all memberships. */
+export const ExtendAll = ({ onDone, project }: Props) => {
+  const extend = (fields: FormData, isDry: boolean) =>
+    api.memberships.extendAll({
+      project_id: project,
+      extend: requiredDateOf(fields, "end"),
+      reason: givenOf(fields, "reason"),
+      ...(isDry && { dry_run: true }),
+    })
+  return (
+    <Action
+      label="Extend all"
+      title={`Set the end of all memberships of ${project}`}
+      confirm="Extend all"
+      isDangerous
+      mustCheck
+      check={async (fields) => {
+        const { data, total } = await extend(fields, true)
+        const shorter = (data.would_shorten ?? 0).toLocaleString("en")
+        return `${amountOf(total, "membership")} would get this end. ${shorter} of them end later now, and would be shortened.`
+      }}
+      run={async (fields) => {
+        const { total } = await extend(fields, false)
+        return { message: `The new end was set: ${amountOf(total, "membership")}.` }
+      }}
+      onDone={onDone}
+    >
+      <DateField label="End" name="end" />
+      <ReasonField />
+    </Action>
+  )
 }
 
 /** Ends all memberships later by a duration. */
@@ -117,33 +150,35 @@ export const BulkExtensions = ({ onDone, project }: Props) => {
     <section>
       <h2>Done to all members</h2>
       <Paged of={made}>
-        {(data) => (
-          <Table
-            label="Done to all members"
-            columns={["When (UTC)", "What", "Members", "Reason", ""]}
-            isEmpty={data.length === 0}
-            empty="Nothing was done to all members yet."
-          >
-            {data.map((one) => (
-              <tr key={one.id}>
-                <td>
-                  <Time iso={one.at} />
-                </td>
-                <td>
-                  <What {...one} />
-                </td>
-                <td>{one.total.toLocaleString("en")}</td>
-                <td>{one.reason}</td>
-                <td>
-                  {one.undone_at !== null && "undone"}
-                  {one.undone_at === null && mayUndo && (
-                    <Undo id={one.id} project={project} onDone={reload} />
-                  )}
-                </td>
-              </tr>
-            ))}
-          </Table>
-        )}
+        {(data) =>
+          data.length === 0 ? (
+            <p class="dim">Nothing was done to all members yet.</p>
+          ) : (
+            <Table
+              label="Done to all members"
+              columns={["What", "When (UTC)", { name: "Members", isNumber: true }, "Reason", ""]}
+            >
+              {data.map((one) => (
+                <tr key={one.id}>
+                  <td>
+                    <What {...one} />
+                  </td>
+                  <td>
+                    <Time iso={one.at} />
+                  </td>
+                  <td class="number">{one.total.toLocaleString("en")}</td>
+                  <td class="long">{one.reason}</td>
+                  <td class="actions">
+                    {one.undone_at !== null && "undone"}
+                    {one.undone_at === null && mayUndo && (
+                      <Undo id={one.id} project={project} onDone={reload} />
+                    )}
+                  </td>
+                </tr>
+              ))}
+            </Table>
+          )
+        }
       </Paged>
     </section>
   )

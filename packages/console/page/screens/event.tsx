@@ -3,11 +3,11 @@
 import { api } from "../lib/api.ts"
 import { useMay } from "../lib/identity.ts"
 import { to } from "../lib/route.ts"
-import { DeliveryRow } from "../parts/deliveries.tsx"
+import { Deliveries } from "../parts/deliveries.tsx"
 import { Loaded, useLoad } from "../parts/load.tsx"
-import { ProjectScreen } from "../parts/screen.tsx"
+import { Copy, ProjectScreen } from "../parts/screen.tsx"
 import { EventData } from "../parts/sensitive.tsx"
-import { Facts, Time } from "../parts/text.tsx"
+import { Ago, Facts, Time } from "../parts/text.tsx"
 import { SendAgain } from "./webhook.tsx"
 
 /** An event. */
@@ -22,6 +22,7 @@ export const EventScreen = ({ id, project }: { readonly project: string; readonl
       project={project}
       tab="events"
       title={event.value?.type ?? "Event"}
+      sub={event.value && <Ago iso={event.value.timestamp} />}
       actions={
         <button type="button" onClick={event.reload}>
           Refresh
@@ -29,41 +30,47 @@ export const EventScreen = ({ id, project }: { readonly project: string; readonl
       }
     >
       <Loaded from={event}>
-        {({ deliveries, timestamp, type }) => (
+        {({ deliveries, timestamp }) => (
           <>
             <Facts
               of={[
-                ["Type", type],
-                ["Time (UTC)", <Time iso={timestamp} />],
-                ["Id", <code>{id}</code>],
+                ["Time (UTC)", <Time iso={timestamp} isExact />],
+                [
+                  "Id",
+                  <span class="id">
+                    <code>{id}</code>
+                    <Copy text={id} what="the id" />
+                  </span>,
+                ],
                 ["Data", <EventData project={project} id={id} />],
               ]}
             />
             <h2>Deliveries</h2>
-            {deliveries.length === 0 && <p class="dim">No webhook was to get it.</p>}
-            <ul class="rows">
-              {deliveries.map((delivery) => (
-                <DeliveryRow
-                  key={delivery.webhook_id}
-                  delivery={delivery}
-                  name={<code>{delivery.webhook_id}</code>}
-                  of={{ project_id: project, webhook_id: delivery.webhook_id, event_id: id }}
-                >
-                  <div class="buttons">
-                    <a href={to("projects", project, "webhooks", delivery.webhook_id)}>
-                      The webhook
-                    </a>
-                    {mayReplay && delivery.state !== "cancelled" && (
-                      <SendAgain
-                        webhook={{ project_id: project, webhook_id: delivery.webhook_id }}
-                        event={id}
-                        onDone={event.reload}
-                      />
-                    )}
-                  </div>
-                </DeliveryRow>
-              ))}
-            </ul>
+            {deliveries.length === 0 ? (
+              <p class="dim">No webhook was to get it.</p>
+            ) : (
+              <Deliveries
+                what="Webhook"
+                items={deliveries.map((delivery) => {
+                  const webhook = { project_id: project, webhook_id: delivery.webhook_id }
+                  return {
+                    delivery,
+                    of: { ...webhook, event_id: id },
+                    name: <code>{delivery.webhook_id}</code>,
+                    actions: (
+                      <>
+                        <a href={to("projects", project, "webhooks", delivery.webhook_id)}>
+                          The webhook
+                        </a>
+                        {mayReplay && delivery.state !== "cancelled" && (
+                          <SendAgain webhook={webhook} event={id} onDone={event.reload} />
+                        )}
+                      </>
+                    ),
+                  }
+                })}
+              />
+            )}
           </>
         )}
       </Loaded>

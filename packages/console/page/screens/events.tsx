@@ -8,7 +8,7 @@ import { useSees } from "../lib/identity.ts"
 import { go, to } from "../lib/route.ts"
 import { textOf } from "../parts/action.tsx"
 import { Problem } from "../parts/load.tsx"
-import { ProjectScreen, Table } from "../parts/screen.tsx"
+import { Empty, ProjectScreen, ShortId, Table } from "../parts/screen.tsx"
 import { EventData } from "../parts/sensitive.tsx"
 import { Time } from "../parts/text.tsx"
 
@@ -164,29 +164,29 @@ export const EventsScreen = ({ project }: { readonly project: string }) => {
           </button>
         </p>
       )}
-      <Table
-        label="Events"
-        columns={["Time (UTC)", "Type", "Data", "Id"]}
-        isEmpty={events.length === 0}
-        empty="No event yet."
-      >
-        {events.map(({ id, timestamp, type }) => (
-          <tr key={id}>
-            <td>
-              <Time iso={timestamp} />
-            </td>
-            <td>{type}</td>
-            <td>{maySee ? <EventData project={project} id={id} /> : <span class="dim">–</span>}</td>
-            <td class="id">
-              {maySee ? (
-                <a href={to("projects", project, "events", id)}>{id}</a>
-              ) : (
-                <code>{id}</code>
-              )}
-            </td>
-          </tr>
-        ))}
-      </Table>
+      {events.length === 0 ? (
+        <Empty
+          says="No event yet."
+          line={`npx tenure trigger payment.completed --project ${project}`}
+        />
+      ) : (
+        <Table label="Events" columns={["Type", "Time (UTC)", "Data", "Id"]}>
+          {events.map(({ id, timestamp, type }) => (
+            <tr key={id}>
+              <td>{type}</td>
+              <td>
+                <Time iso={timestamp} isExact />
+              </td>
+              <td>
+                {maySee ? <EventData project={project} id={id} /> : <span class="dim">–</span>}
+              </td>
+              <td>
+                <ShortId id={id} {...(maySee && { href: to("projects", project, "events", id) })} />
+              </td>
+            </tr>
+          ))}
+        </Table>
+      )}
       {events.length === mostShown && (
         <p class="dim">The newest {mostShown} of those that came while this screen is open.</p>
       )}

@@ -7,7 +7,7 @@ import { Who, useMay } from "../lib/identity.ts"
 import { Action, givenOf, textOf } from "../parts/action.tsx"
 import { DateField, Field, TextField, dateOf } from "../parts/fields.tsx"
 import { Paged, usePages } from "../parts/load.tsx"
-import { Screen, Table } from "../parts/screen.tsx"
+import { Screen, ShortId, Table } from "../parts/screen.tsx"
 import { State, Time } from "../parts/text.tsx"
 
 const roles = ["client", "operator", "admin"] as const
@@ -38,6 +38,7 @@ const Issue = ({ onDone }: { readonly onDone: () => void }) => {
   return (
     <Action
       label="Issue a key"
+      isMain
       title="Issue an API key"
       confirm="Issue"
       run={async (fields) => {
@@ -96,24 +97,25 @@ const Row = ({ of, onDone }: { readonly of: ApiKey; readonly onDone: () => void 
   const isOwn = useContext(Who).key_id === of.id
   return (
     <tr>
-      <td class="long wide">
+      <td class="long">
         {of.name ?? <span class="dim">unnamed</span>}
         {isOwn && <span class="dim"> (yours)</span>}
-        <br />
-        <code class="dim">{of.id}</code>
       </td>
       <td>
         <State of={stateOf(of)} />
       </td>
       <td>{of.role}</td>
-      <td class="long">{of.projects === "all" ? "all" : of.projects.join(", ")}</td>
-      <td>
-        <Time iso={of.created_at} />
-      </td>
       <td>
         <Time iso={of.last_used_at} />
       </td>
-      <td>
+      <td class="long">{of.projects === "all" ? "all" : of.projects.join(", ")}</td>
+      <td class="spare">
+        <ShortId id={of.id} />
+      </td>
+      <td class="spare">
+        <Time iso={of.created_at} />
+      </td>
+      <td class="spare">
         <Time iso={of.revoked_at ?? of.expires_at} />
       </td>
       <td class="actions">
@@ -134,17 +136,16 @@ export const KeysScreen = () => {
           <Table
             label="API keys"
             columns={[
-              "Name and id",
+              "Name",
               "State",
               "Role",
-              "Projects",
-              "Created (UTC)",
               "Last used (UTC)",
+              "Projects",
+              "Id",
+              "Created (UTC)",
               "Ends (UTC)",
               "",
             ]}
-            isEmpty={data.length === 0}
-            empty="There are no keys."
           >
             {data.map((key) => (
               <Row key={key.id} of={key} onDone={keys.page.reload} />

@@ -4,12 +4,13 @@ import { type Membership, type MembershipChange, isTenureError } from "@tenure/c
 import { useState } from "preact/hooks"
 import { api } from "../lib/api.ts"
 import { useMay, useSees } from "../lib/identity.ts"
-import { Action, givenOf } from "../parts/action.tsx"
+import { Action, givenOf, textOf } from "../parts/action.tsx"
 import { Author, Dates, deeds } from "../parts/audit.tsx"
+import { Distance } from "../parts/distance.tsx"
 import { DateField, ReasonField, requiredDateOf } from "../parts/fields.tsx"
 import { Loaded, Paged, useLoad, usePages } from "../parts/load.tsx"
-import { ProjectScreen } from "../parts/screen.tsx"
-import { Ago, Facts, State, Time } from "../parts/text.tsx"
+import { ProjectScreen, ShortId } from "../parts/screen.tsx"
+import { Ago, Facts, State, Time, utcOf } from "../parts/text.tsx"
 
 interface Member {
   readonly project_id: string
@@ -34,20 +35,21 @@ const Extend = (props: Props & { readonly end: string }) => {
   return (
     <Action
       label="Extend"
+      isMain
       title={`Extend the membership of ${props.member.user_id}`}
       confirm="Extend"
       check={async (fields) => {
         const { data } = await extend(fields, true)
-        return `It would end ${data.new_end_date}, in place of ${props.end}.`
+        return `It would end ${utcOf(data.new_end_date, true)} UTC, in place of ${utcOf(props.end, true)}.`
       }}
       run={async (fields) => {
         const { data } = await extend(fields, false)
-        return { message: `The membership ends ${data.new_end_date}.` }
+        return { message: `The membership ends ${utcOf(data.new_end_date, true)} UTC.` }
       }}
       onDone={props.onDone}
     >
-      <p>
-        It ends <Time iso={props.end} /> now.
+      <p class="dim">
+        It ends <Time iso={props.end} isExact /> UTC now, <Ago iso={props.end} />.
       </p>
       <DateField label="New end" name="end" from={props.end} />
       <ReasonField />
@@ -66,7 +68,7 @@ const Grant = (props: Props & { readonly label: string }) => (
         end_date: requiredDateOf(fields, "end"),
         reason: givenOf(fields, "reason"),
       })
-      return { message: `The membership ends ${data.end_date}.` }
+      return { message: `The membership ends ${utcOf(data.end_date, true)} UTC.` }
     }}
     onDone={props.onDone}
   >
@@ -96,7 +98,7 @@ const Change = ({ change }: { readonly change: MembershipChange }) => {
   return (
     <li>
       <p>
-        <strong>{deeds[action]}</strong> <Time iso={at} />{" "}
+        <strong>{deeds[action]}</strong> <Time iso={at} isExact />{" "}
         <span class="dim">
           <Ago iso={at} />
         </span>
@@ -109,7 +111,7 @@ const Change = ({ change }: { readonly change: MembershipChange }) => {
         by <Author of={change} />
         {request_id !== null && (
           <>
-            , request <code>{request_id}</code>
+            , request <ShortId id={request_id} />
           </>
         )}
       </p>
@@ -164,6 +166,107 @@ const History = (props: {
   )
 }
 
+/** Until when somebody is a member. */
+const Standing = ({ of }: { readonly of: Membership | null }) =>
+  of === null ? (
+    <span>no member</span>
+  ) : (
+    <>
+      <State of={of.state} />
+      <span>
+        {of.state === "active" ? "ends" : "ended"} <Time iso={of.end_date} isExact /> UTC
+      </span>
+      <span>
+        <Distance iso={of.end_date} />
+        <Ago iso={of.end_date} />
+      </span>
+    </>
+  )
+
+/** The fields for metadata, one more than there are texts. */
+const Pairs = ({ of }: { readonly of: Membership["metadata"] }) => {
+  const [rows, setRows] = useState<ReadonlyArray<readonly [string, string]>>([
+    ...Object.entries(of),
+    ["", ""],
+  ])
+  return (
+    <>
+      {rows.map(([name, text], index) => (
+        <div class="pair" key={index}>
+          <input
+            name={`name-${index}`}
+            aria-label="Name"
+            placeholder="Name"
+            pattern="[A-Za-z][A-Za-z0-9_.\-]*"
+            maxLength={40}
+            defaultValue={name}
+          />
+          <input
+            name={`text-${index}`}
+            aria-label={name === "" ? "Text" : `Text of ${name}`}
+            placeholder="Text; none removes it"
+            maxLength={255}
+            defaultValue={text}
+          />
+        </div>
+      ))}
+      {rows.length < maxTexts && (
+        <button type="button" class="small" onClick={() => setRows([...rows, ["", ""]])}>
+          Another one
+        </button>
+      )}
+    </>
+  )
+}
+
+const maxTexts = 16
+
+/** Returns the change: new texts by name, and null for removed names. */
+const changedMetadata = (
+  before: Membership["metadata"],
+  fields: FormData,
+): Readonly<Record<string, string | null>> => {
+  const names = Array.from({ length: maxTexts }, (_, index) => index)
+  const given = names.flatMap((index) => {
+    const [name, text] = [textOf(fields, `name-${index}`), textOf(fields, `text-${index}`)]
+    return name === "" || text === "" ? [] : [[name, text] as const]
+  })
+  const next = Object.fromEntries(given)
+  const gone = Object.keys(before).filter((name) => !Object.hasOwn(next, name))
+  return { ...next, ...Object.fromEntries(gone.map((name) => [name, null])) }
+}
+
+const Metadata = (props: Props & { readonly of: Membership; readonly mayChange: boolean }) => {
+  const { mayChange, member, of, onDone } = props
+  const texts = Object.entries(of.metadata)
+  return (
+    <aside aria-label="Metadata">
+      <h3>Metadata</h3>
+      {texts.length === 0 ? <p class="dim">None is kept.</p> : <Facts of={texts} />}
+      {mayChange && (
+        <Action
+          label="Edit"
+          isSmall
+          title={`Metadata of ${member.user_id}`}
+          confirm="Save"
+          run={async (fields) => {
+            await api.memberships.update({
+              ...member,
+              metadata: changedMetadata(of.metadata, fields),
+              reason: givenOf(fields, "reason"),
+            })
+            return { message: "The metadata is changed." }
+          }}
+          onDone={onDone}
+        >
+          <Pairs of={of.metadata} />
+          <ReasonField />
+        </Action>
+      )}
+    </aside>
+  )
+}
+
 /** Finds a membership; `null` for somebody without one. */
 const find = async (member: Member, signal: AbortSignal): Promise<Membership | null> => {
   try {
@@ -198,6 +301,7 @@ export const MemberScreen = ({
       project={project}
       tab="members"
       title={user}
+      sub={value !== undefined && <Standing of={value} />}
       actions={
         <>
           {mayExtend && value && <Extend member={member} end={value.end_date} onDone={onDone} />}
@@ -214,32 +318,16 @@ export const MemberScreen = ({
     >
       <Loaded from={found}>
         {(membership) => (
-          <>
-            <Facts
-              of={
-                membership === null
-                  ? [["State", "no member"]]
-                  : [
-                      ["State", <State of={membership.state} />],
-                      [
-                        "End (UTC)",
-                        <>
-                          <Time iso={membership.end_date} />{" "}
-                          <span class="dim">
-                            <Ago iso={membership.end_date} />
-                          </span>
-                        </>,
-                      ],
-                      ...Object.entries(membership.metadata).map(
-                        ([name, text]) => [name, text] as const,
-                      ),
-                    ]
-              }
-            />
-            {maySee && (
-              <History member={member} isMember={membership !== null} turn={String(changes)} />
+          <div class="sides">
+            <div>
+              {maySee && (
+                <History member={member} isMember={membership !== null} turn={String(changes)} />
+              )}
+            </div>
+            {membership !== null && (
+              <Metadata of={membership} member={member} mayChange={mayChange} onDone={onDone} />
             )}
-          </>
+          </div>
         )}
       </Loaded>
     </ProjectScreen>

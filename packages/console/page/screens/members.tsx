@@ -1,18 +1,32 @@
 /** A project's members. */
 
-import type { TargetedSubmitEvent } from "preact"
-import { useState } from "preact/hooks"
+import type { Membership } from "@tenure/client"
+import { useEffect, useState } from "preact/hooks"
 import { api } from "../lib/api.ts"
 import { useMay } from "../lib/identity.ts"
 import { go, to } from "../lib/route.ts"
 import { Action, givenOf, textOf } from "../parts/action.tsx"
+import { Distance, soonDays } from "../parts/distance.tsx"
 import { DateField, ReasonField, TextField, requiredDateOf } from "../parts/fields.tsx"
-import { Paged, useLoad, usePages } from "../parts/load.tsx"
-import { ProjectScreen, Table } from "../parts/screen.tsx"
-import { Ago, Facts, State, Time, amountOf } from "../parts/text.tsx"
-import { BulkExtensions, ExtendAllBy } from "./bulk-extensions.tsx"
+import { Paged, Problem, useLoad, usePages, useSettled } from "../parts/load.tsx"
+import { Empty, ProjectScreen, Table } from "../parts/screen.tsx"
+import { Ago, State, Time } from "../parts/text.tsx"
 
-const states = ["active", "expired"] as const
+const pageSize = 100
+
+const typingPause = 200
+
+const dayMillis = 86_400_000
+
+const lastDate = "9999-12-31T23:59:59.999Z"
+
+const userId = /^[\w.:@+-]{1,128}$/
+
+const chips = ["Active", "Ends in 7 days", "Expired", "All"] as const
+
+type Chip = (typeof chips)[number]
+
+type Order = "end" | "user"
 
 interface Props {
   readonly project: string
@@ -25,6 +39,7 @@ const Grant = ({ project }: Props) => {
       label="Grant a membership"
       title="Grant a membership"
       confirm="Grant"
+      isMain
       run={async (fields) => {
         user = textOf(fields, "user")
         await api.memberships.grant({
@@ -44,143 +59,172 @@ const Grant = ({ project }: Props) => {
   )
 }
 
-const ExtendAll = ({ project, onDone }: Props & { readonly onDone: () => void }) => {
-  const extend = (fields: FormData, isDry: boolean) =>
-    api.memberships.extendAll({
-      project_id: project,
-      extend: requiredDateOf(fields, "end"),
-      reason: givenOf(fields, "reason"),
-      ...(isDry && { dry_run: true }),
-    })
-  return (
-    <Action
-      label="Extend all"
-      title={`Set the end of all memberships of ${project}`}
-      confirm="Extend all"
-      isDangerous
-      mustCheck
-      check={async (fields) => {
-        const { data, total } = await extend(fields, true)
-        const shorter = (data.would_shorten ?? 0).toLocaleString("en")
-        return `${amountOf(total, "membership")} would get this end. ${shorter} of them end later now, and would be shortened.`
-      }}
-      run={async (fields) => {
-        const { total } = await extend(fields, false)
-        return { message: `The new end was set: ${amountOf(total, "membership")}.` }
-      }}
-      onDone={onDone}
-    >
-      <DateField label="End" name="end" />
-      <ReasonField />
-    </Action>
-  )
+/** The user's choice of members. */
+interface Asked {
+  readonly chip: Chip
+  readonly order: Order
+  /** The beginning of user ids. */
+  readonly prefix: string
 }
 
-const Search = ({ project }: Props) => {
-  const submit = (event: TargetedSubmitEvent<HTMLFormElement>) => {
-    event.preventDefault()
-    const user = textOf(new FormData(event.currentTarget), "user")
-    if (user !== "") go("projects", project, "members", user)
+const collator = new Intl.Collator("en", { numeric: true })
+
+/** Sorts a page. A part of a longer list keeps the API's order. */
+const sorted = (
+  data: ReadonlyArray<Membership>,
+  next: string | null,
+  order: Order,
+): ReadonlyArray<Membership> => {
+  const byUser = data.toSorted((a, b) => collator.compare(a.user_id, b.user_id))
+  if (order === "user") return byUser
+  return next === null ? byUser.toSorted((a, b) => a.end_date.localeCompare(b.end_date)) : data
+}
+
+const inTime = (days: number): string => new Date(Date.now() + days * dayMillis).toISOString()
+
+/** Returns the API's filters for a choice. */
+const filterOf = ({ chip, order, prefix }: Asked) => {
+  if (prefix !== "") return { user_ids: prefix }
+  if (chip === "Ends in 7 days") return { ending_before: inTime(soonDays) }
+  if (chip === "Active") {
+    return order === "end" ? { ending_before: lastDate } : { state: "active" as const }
+  }
+  return chip === "Expired" ? { state: "expired" as const } : {}
+}
+
+const Row = ({ of, project }: Props & { readonly of: Membership }) => (
+  <tr>
+    <td class="long">
+      <a data-row href={to("projects", project, "members", of.user_id)}>
+        {of.user_id}
+      </a>
+    </td>
+    <td>
+      <State of={of.state} />
+    </td>
+    <td>
+      <Time iso={of.end_date} />
+    </td>
+    <td class="dim">
+      <Distance iso={of.end_date} />
+      <Ago iso={of.end_date} />
+    </td>
+  </tr>
+)
+
+const Nothing = ({
+  asked,
+  mayGrant,
+  project,
+}: Props & { readonly asked: Asked; readonly mayGrant: boolean }) => {
+  if (asked.prefix !== "") return <Empty says={`No member’s id begins with ${asked.prefix}.`} />
+  if (asked.chip !== "All") {
+    const says = {
+      Active: "No membership is active.",
+      "Ends in 7 days": "No membership ends in 7 days.",
+      Expired: "No membership is expired.",
+    }
+    return <Empty says={says[asked.chip]} />
   }
   return (
-    <form role="search" onSubmit={submit}>
-      <input
-        type="search"
-        name="user"
-        aria-label="Find a user by id"
-        placeholder="Id of a user"
-        spellcheck={false}
-      />
-      <button>Find</button>
-    </form>
+    <Empty
+      says="There are no members yet."
+      line={`npx tenure members grant 1001 2027-12-31 --project ${project}`}
+    >
+      {mayGrant && <Grant project={project} />}
+    </Empty>
   )
 }
 
 /** The list with its filters. */
 export const MembersScreen = ({ project }: Props) => {
-  const [state, setState] = useState<(typeof states)[number] | undefined>()
+  const [chip, setChip] = useState<Chip>("Active")
+  const [order, setOrder] = useState<Order>("end")
+  const [typed, setTyped] = useState("")
+  const prefix = useSettled(typed.trim(), typingPause)
+  const asked: Asked = { chip, order, prefix }
   const facts = useLoad(
     async (signal) => (await api.projects.get({ project_id: project }, { signal })).data,
   )
   const members = usePages(
-    (after, signal) => api.memberships.list({ project_id: project, after, state }, { signal }),
-    state,
+    (after, signal) => {
+      if (prefix !== "" && !userId.test(prefix)) {
+        return Promise.resolve({ data: [], next: null })
+      }
+      return api.memberships.list(
+        { project_id: project, after, limit: pageSize, ...filterOf(asked) },
+        { signal },
+      )
+    },
+    JSON.stringify([chip === "Active" ? order : "", chip, prefix]),
+    true,
   )
-  const mayExtendAll = useMay("client")
   const mayGrant = useMay("operator")
-  const [changes, setChanges] = useState(0)
-  const reload = () => {
-    members.page.reload()
-    facts.reload()
-    setChanges((count) => count + 1)
+  useEffect(() => {
+    // A project without active members is not an empty one.
+    if (facts.value?.memberships === 0) setChip("All")
+  }, [facts.value?.memberships])
+  if (facts.value === undefined) {
+    return (
+      <ProjectScreen project={project} tab="members">
+        {facts.error === undefined ? <p class="dim">Loading…</p> : <Problem error={facts.error} />}
+      </ProjectScreen>
+    )
   }
+  const count = facts.value.memberships
   return (
     <ProjectScreen
       project={project}
       tab="members"
-      actions={
-        <>
-          {mayExtendAll && facts.value && <ExtendAll project={project} onDone={reload} />}
-          {mayExtendAll && facts.value && <ExtendAllBy project={project} onDone={reload} />}
-          {mayGrant && facts.value && <Grant project={project} />}
-        </>
-      }
+      actions={mayGrant && <Grant project={project} />}
     >
-      {facts.value !== undefined && (
-        <>
-          <Facts
-            of={[
-              ["Memberships", facts.value.memberships.toLocaleString("en")],
-              ["Last extended together to", <Time iso={facts.value.last_bulk_end_date} />],
-            ]}
+      <div class="filters">
+        <div class="search" role="search">
+          <input
+            type="search"
+            aria-label="Find members whose id begins with"
+            placeholder="Id of a user"
+            spellcheck={false}
+            value={typed}
+            onInput={({ currentTarget: { value } }) => setTyped(value)}
           />
-          <div class="filters">
-            <Search project={project} />
-            <label>
-              State{" "}
-              <select
-                value={state ?? ""}
-                onChange={({ currentTarget: { value } }) =>
-                  setState(states.find((one) => one === value))
-                }
-              >
-                <option value="">all</option>
-                {states.map((one) => (
-                  <option key={one}>{one}</option>
-                ))}
-              </select>
-            </label>
-          </div>
-        </>
-      )}
-      <Paged of={members}>
-        {(data) => (
-          <Table
-            label="Members"
-            columns={["User", "State", "End (UTC)", ""]}
-            isEmpty={data.length === 0}
-            empty={state === undefined ? "There are no members." : `No membership is ${state}.`}
+        </div>
+        {chips.map((one) => (
+          <button
+            key={one}
+            type="button"
+            class="chip"
+            aria-pressed={one === chip && prefix === ""}
+            onClick={() => {
+              setChip(one)
+              setTyped("")
+            }}
           >
-            {data.map(({ end_date, state: is, user_id }) => (
-              <tr key={user_id}>
-                <td>
-                  <a href={to("projects", project, "members", user_id)}>{user_id}</a>
-                </td>
-                <td>
-                  <State of={is} />
-                </td>
-                <td>
-                  <Time iso={end_date} />
-                </td>
-                <td class="dim">
-                  <Ago iso={end_date} />
-                </td>
-              </tr>
-            ))}
-          </Table>
-        )}
+            {one} {one === "All" && <span>{count.toLocaleString("en")}</span>}
+          </button>
+        ))}
+      </div>
+      <Paged of={members}>
+        {(data, next) =>
+          data.length === 0 ? (
+            <Nothing asked={asked} project={project} mayGrant={mayGrant} />
+          ) : (
+            <Table
+              label="Members"
+              columns={[
+                { name: "User", isSorted: order === "user", onSort: () => setOrder("user") },
+                "State",
+                { name: "Ends (UTC)", isSorted: order === "end", onSort: () => setOrder("end") },
+                "",
+              ]}
+            >
+              {sorted(data, next, order).map((membership) => (
+                <Row key={membership.user_id} project={project} of={membership} />
+              ))}
+            </Table>
+          )
+        }
       </Paged>
-      <BulkExtensions key={changes} project={project} onDone={reload} />
     </ProjectScreen>
   )
 }

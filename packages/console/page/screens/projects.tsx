@@ -1,93 +1,159 @@
-/** The projects. */
+/** The projects, and the settings of one. */
 
-import type { ListedProject } from "@tenure/client"
+import type { Project } from "@tenure/client"
+import { useContext } from "preact/hooks"
 import { api } from "../lib/api.ts"
 import { useMay } from "../lib/identity.ts"
-import { to } from "../lib/route.ts"
+import { go } from "../lib/route.ts"
 import { Action, textOf } from "../parts/action.tsx"
 import { TextField } from "../parts/fields.tsx"
-import { Paged, usePages } from "../parts/load.tsx"
-import { Screen, Table } from "../parts/screen.tsx"
-import { amountOf } from "../parts/text.tsx"
+import { Loaded, Paged, Projects, useLoad, usePages } from "../parts/load.tsx"
+import { Copy, Empty, ProjectScreen, Screen, Table, toTab } from "../parts/screen.tsx"
+import { Facts, Time, amountOf } from "../parts/text.tsx"
 
-const Deletion = ({
-  project,
-  onDone,
-}: {
-  readonly project: ListedProject
-  readonly onDone: () => void
-}) => (
+const Creation = ({ onDone }: { readonly onDone: () => void }) => (
   <Action
-    label="Delete"
-    isSmall
-    isDangerous
-    title={`Delete the project ${project.id}?`}
+    label="New project"
+    title="New project"
+    confirm="Create"
+    isMain
     run={async (fields) => {
-      if (textOf(fields, "id") !== project.id) throw new Error("That is not the id of the project.")
-      await api.projects.delete({ project_id: project.id })
-      return { message: `The project ${project.id} was deleted.` }
+      const { data } = await api.projects.create({ project_id: textOf(fields, "id") })
+      return { message: `The project ${data.id} is there.` }
     }}
     onDone={onDone}
   >
-    <p>
-      Its {amountOf(project.memberships, "membership")}, {amountOf(project.webhooks, "webhook")},
-      events and deliveries go with it. Nothing brings them back.
-    </p>
-    <TextField label="The id of the project, to confirm" name="id" required />
+    <TextField label="Id" name="id" required maxLength={255} />
   </Action>
 )
 
 /** The projects. */
 export const ProjectsScreen = () => {
   const projects = usePages((after, signal) => api.projects.list({ after }, { signal }))
+  const rail = useContext(Projects)
   const mayChange = useMay("admin")
+  const creation = (
+    <Creation
+      onDone={() => {
+        projects.page.reload()
+        rail.reload()
+      }}
+    />
+  )
   return (
-    <Screen
-      title="Projects"
-      actions={
-        mayChange && (
-          <Action
-            label="New project"
-            title="New project"
-            confirm="Create"
-            run={async (fields) => {
-              const { data } = await api.projects.create({ project_id: textOf(fields, "id") })
-              return { message: `The project ${data.id} is there.` }
-            }}
-            onDone={projects.page.reload}
-          >
-            <TextField label="Id" name="id" required maxLength={255} />
-          </Action>
-        )
-      }
-    >
+    <Screen title="Projects" actions={mayChange && creation}>
       <Paged of={projects}>
-        {(data) => (
-          <Table
-            label="Projects"
-            columns={["Project", "Memberships", "Webhooks", ""]}
-            isEmpty={data.length === 0}
-            empty="There are no projects."
-          >
-            {data.map((project) => (
-              <tr key={project.id}>
-                <td class="name">
-                  <a href={to("projects", project.id, "members")}>{project.id}</a>
-                </td>
-                <td class="number">{project.memberships.toLocaleString("en")}</td>
-                <td class="number">
-                  <a href={to("projects", project.id, "webhooks")}>
-                    {project.webhooks.toLocaleString("en")}
-                  </a>
-                </td>
-                <td class="actions">
-                  {mayChange && <Deletion project={project} onDone={projects.page.reload} />}
-                </td>
-              </tr>
-            ))}
-          </Table>
-        )}
+        {(data) =>
+          data.length === 0 ? (
+            <Empty says="There are no projects yet." line="npx tenure projects create shop" />
+          ) : (
+            <Table
+              label="Projects"
+              columns={[
+                "Project",
+                { name: "Memberships", isNumber: true },
+                { name: "Webhooks", isNumber: true },
+              ]}
+            >
+              {data.map((project) => (
+                <tr key={project.id}>
+                  <td class="long">
+                    <a data-row href={toTab(project.id, "overview")}>
+                      {project.id}
+                    </a>
+                  </td>
+                  <td class="number">
+                    <a href={toTab(project.id, "members")}>
+                      {project.memberships.toLocaleString("en")}
+                    </a>
+                  </td>
+                  <td class="number spare">
+                    <a href={toTab(project.id, "webhooks")}>
+                      {project.webhooks.toLocaleString("en")}
+                    </a>
+                  </td>
+                </tr>
+              ))}
+            </Table>
+          )
+        }
       </Paged>
     </Screen>
+  )
+}
+
+const Deletion = ({ project }: { readonly project: Project }) => {
+  const { reload } = useContext(Projects)
+  return (
+    <Action
+      label="Delete the project"
+      isDangerous
+      title={`Delete the project ${project.id}?`}
+      run={async (fields) => {
+        if (textOf(fields, "id") !== project.id)
+          throw new Error("That is not the id of the project.")
+        await api.projects.delete({ project_id: project.id })
+        return { message: `The project ${project.id} was deleted.` }
+      }}
+      onDone={() => {
+        reload()
+        go("projects")
+      }}
+    >
+      <p>
+        Its {amountOf(project.memberships, "membership")}, {amountOf(project.webhooks, "webhook")},
+        events and deliveries go with it. Nothing brings them back.
+      </p>
+      <TextField label="The id of the project, to confirm" name="id" required />
+    </Action>
+  )
+}
+
+/** The settings of a project. */
+export const SettingsScreen = ({ project }: { readonly project: string }) => {
+  const found = useLoad(
+    async (signal) => (await api.projects.get({ project_id: project }, { signal })).data,
+  )
+  const mayDelete = useMay("admin")
+  return (
+    <ProjectScreen project={project} tab="settings">
+      <Loaded from={found}>
+        {(value) => (
+          <>
+            <Facts
+              of={[
+                [
+                  "Id",
+                  <span class="id">
+                    <code>{value.id}</code>
+                    <Copy text={value.id} what="the id" />
+                  </span>,
+                ],
+                [
+                  "Memberships",
+                  <a href={toTab(project, "members")}>{value.memberships.toLocaleString("en")}</a>,
+                ],
+                [
+                  "Webhooks",
+                  <a href={toTab(project, "webhooks")}>{value.webhooks.toLocaleString("en")}</a>,
+                ],
+                ["All extended to (UTC)", <Time iso={value.last_bulk_end_date} isExact />],
+                ["API", <code>{`/v2/projects/${encodeURIComponent(value.id)}`}</code>],
+              ]}
+            />
+            {mayDelete && (
+              <section class="panel danger-zone">
+                <h2>Delete this project</h2>
+                <p class="dim">
+                  Removes its memberships, webhooks, events and deliveries for good. API keys do not
+                  open it any more.
+                </p>
+                <Deletion project={value} />
+              </section>
+            )}
+          </>
+        )}
+      </Loaded>
+    </ProjectScreen>
   )
 }

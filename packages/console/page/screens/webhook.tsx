@@ -5,14 +5,14 @@ import { useState } from "preact/hooks"
 import { api } from "../lib/api.ts"
 import { useMay, useSees } from "../lib/identity.ts"
 import { go, to } from "../lib/route.ts"
+import { partsOf, stateOf, typesOf } from "../lib/webhooks.ts"
 import { Action } from "../parts/action.tsx"
-import { DeliveryRow } from "../parts/deliveries.tsx"
+import { Deliveries, wordOf } from "../parts/deliveries.tsx"
 import { DateField, requiredDateOf } from "../parts/fields.tsx"
 import { Loaded, Paged, useLoad, usePages } from "../parts/load.tsx"
-import { ProjectScreen } from "../parts/screen.tsx"
+import { ProjectScreen, ShortId } from "../parts/screen.tsx"
 import { Hidden } from "../parts/sensitive.tsx"
 import { Ago, Facts, State, Time, amountOf } from "../parts/text.tsx"
-import { stateOf, typesOf } from "./webhooks.tsx"
 
 interface Of {
   readonly project_id: string
@@ -52,10 +52,12 @@ const Ping = ({ onDone, webhook }: Props) => (
   </Action>
 )
 
-const Enable = ({ onDone, webhook }: Props) => (
+/** Enables a disabled webhook. */
+export const Enable = ({ onDone, webhook }: Props) => (
   <Action
     label="Enable"
     title="Enable this webhook?"
+    isMain
     run={async () => {
       await api.webhooks.enable(webhook)
       return { message: "The webhook is enabled." }
@@ -84,7 +86,7 @@ const Replay = ({ onDone, webhook }: Props) => (
       All events since this time whose delivery has failed. Those that wait are sent when their next
       attempt is due.
     </p>
-    <DateField label="Since" name="since" />
+    <DateField label="Since" name="since" isPast />
   </Action>
 )
 
@@ -117,102 +119,87 @@ const Delete = ({ webhook }: { readonly webhook: Of }) => (
   />
 )
 
-const Since = ({ iso }: { readonly iso: string | null }) =>
-  iso === null ? (
-    <span class="dim">–</span>
-  ) : (
-    <>
-      <Time iso={iso} />{" "}
-      <span class="dim">
-        <Ago iso={iso} />
-      </span>
-    </>
-  )
-
-const Details = ({
-  of,
-  turn,
-  webhook,
-}: {
+const Side = (props: {
   readonly of: WebhookHealth
   readonly webhook: Of
   /** Another one after each change. */
   readonly turn: number
-}) => (
-  <Facts
-    of={[
-      ["URL", <span class="long">{of.url}</span>],
-      ["State", <State of={stateOf(of)} />],
-      ...(of.disabled_at === null ? [] : [["Disabled", <Since iso={of.disabled_at} />] as const]),
-      ["Failing since", <Since iso={of.failing_since} />],
-      ["Failures in a row", of.failures],
-      ["Types of events", typesOf(of.event_types)],
-      ["Created", <Since iso={of.created_at} />],
-      ["Id", <code>{of.id}</code>],
-      [
-        "Secret",
-        <Hidden
-          key={turn}
-          what="the secret"
-          load={async (signal) => (await api.webhooks.get(webhook, { signal })).data}
-        >
-          {({ secret }) => <code class="once">{secret}</code>}
-        </Hidden>,
-      ],
-    ]}
-  />
-)
+}) => {
+  const { of, turn, webhook } = props
+  return (
+    <aside aria-label="About this webhook">
+      <Facts
+        of={[
+          ["URL", <span class="long">{of.url}</span>],
+          ["Types of events", typesOf(of.event_types)],
+          [
+            "Created (UTC)",
+            <>
+              <Time iso={of.created_at} />{" "}
+              <span class="dim">
+                <Ago iso={of.created_at} />
+              </span>
+            </>,
+          ],
+          ["Id", <ShortId id={of.id} />],
+          [
+            "Secret",
+            <Hidden
+              key={turn}
+              what="the secret"
+              load={async (signal) => (await api.webhooks.get(webhook, { signal })).data}
+            >
+              {({ secret }) => <code class="once">{secret}</code>}
+            </Hidden>,
+          ],
+        ]}
+      />
+    </aside>
+  )
+}
 
 const states = ["waiting", "delivered", "failed", "cancelled"] as const
 
-const isState = (given: string): given is Delivery["state"] =>
-  states.some((state) => state === given)
-
-const Deliveries = ({ turn, webhook }: { readonly webhook: Of; readonly turn: number }) => {
+const Sent = ({ turn, webhook }: { readonly webhook: Of; readonly turn: number }) => {
   const [state, setState] = useState<Delivery["state"] | undefined>()
   const deliveries = usePages(
     (after, signal) => api.webhooks.deliveries({ ...webhook, after, state, limit: 50 }, { signal }),
     `${state} ${turn}`,
+    true,
   )
   const mayReplay = useMay("operator")
   return (
     <>
-      <div class="head">
-        <h2>Deliveries</h2>
-        <div class="filters">
-          <label>
-            State{" "}
-            <select
-              value={state ?? ""}
-              onChange={({ currentTarget: { value } }) =>
-                setState(isState(value) ? value : undefined)
-              }
-            >
-              <option value="">all</option>
-              {states.map((one) => (
-                <option key={one}>{one}</option>
-              ))}
-            </select>
-          </label>
-          <button type="button" onClick={deliveries.page.reload}>
-            Refresh
+      <h2 class="first">Deliveries</h2>
+      <div class="filters">
+        {[undefined, ...states].map((one) => (
+          <button
+            key={one ?? ""}
+            type="button"
+            class="chip"
+            aria-pressed={one === state}
+            onClick={() => setState(one)}
+          >
+            {one === undefined ? "All" : wordOf(one).replace(/^./, (first) => first.toUpperCase())}
           </button>
-        </div>
+        ))}
+        <button type="button" class="end" onClick={deliveries.page.reload}>
+          Refresh
+        </button>
       </div>
       <Paged of={deliveries}>
         {(data) =>
           data.length === 0 ? (
-            <p class="dim">Nothing was sent.</p>
+            <p class="dim">{state === undefined ? "Nothing was sent yet." : "There are none."}</p>
           ) : (
-            <ul class="rows">
-              {data.map((delivery) => (
-                <DeliveryRow
-                  key={delivery.event_id}
-                  delivery={delivery}
-                  name={delivery.type}
-                  of={{ ...webhook, event_id: delivery.event_id }}
-                >
-                  <div class="buttons">
+            <Deliveries
+              what="Event"
+              items={data.map((delivery) => ({
+                delivery,
+                of: { ...webhook, event_id: delivery.event_id },
+                name: delivery.type,
+                actions: (
+                  <>
                     <a href={to("projects", webhook.project_id, "events", delivery.event_id)}>
                       The event
                     </a>
@@ -223,13 +210,29 @@ const Deliveries = ({ turn, webhook }: { readonly webhook: Of; readonly turn: nu
                         onDone={deliveries.page.reload}
                       />
                     )}
-                  </div>
-                </DeliveryRow>
-              ))}
-            </ul>
+                  </>
+                ),
+              }))}
+            />
           )
         }
       </Paged>
+    </>
+  )
+}
+
+/** The state, and how the latest attempts went. */
+const Health = ({ of }: { readonly of: WebhookHealth }) => {
+  const since = of.disabled_at ?? of.failing_since
+  return (
+    <>
+      <State of={stateOf(of)} />
+      {since !== null && (
+        <span>
+          since <Ago iso={since} />
+        </span>
+      )}
+      {of.failures > 0 && <span>{amountOf(of.failures, "failure")} in a row</span>}
     </>
   )
 }
@@ -267,27 +270,38 @@ export const WebhookScreen = ({
       setChanges((before) => before + 1)
     },
   }
+  const url = value === undefined ? undefined : partsOf(value.url)
   return (
     <ProjectScreen
       project={project}
       tab="webhooks"
-      title="Webhook"
+      title={url?.host ?? "Webhook"}
+      rest={url?.rest}
+      sub={value && <Health of={value} />}
       actions={
-        <>
-          {mayRepair && value && (
-            <>
-              {value.disabled_at !== null && <Enable {...props} />}
-              <Ping {...props} />
-              <Replay {...props} />
-              <Rotate {...props} />
-            </>
-          )}
-          {mayDelete && value && <Delete webhook={webhook} />}
-        </>
+        value && (
+          <>
+            {mayRepair && (
+              <>
+                {value.disabled_at !== null && <Enable {...props} />}
+                <Ping {...props} />
+                <Replay {...props} />
+                <Rotate {...props} />
+              </>
+            )}
+            {mayDelete && <Delete webhook={webhook} />}
+          </>
+        )
       }
     >
-      <Loaded from={found}>{(of) => <Details of={of} webhook={webhook} turn={changes} />}</Loaded>
-      {maySee && value && <Deliveries webhook={webhook} turn={changes} />}
+      <Loaded from={found}>
+        {(of) => (
+          <div class="sides">
+            <div>{maySee && <Sent webhook={webhook} turn={changes} />}</div>
+            <Side of={of} webhook={webhook} turn={changes} />
+          </div>
+        )}
+      </Loaded>
     </ProjectScreen>
   )
 }

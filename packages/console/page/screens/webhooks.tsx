@@ -4,58 +4,67 @@ import type { WebhookHealth } from "@tenure/client"
 import { api } from "../lib/api.ts"
 import { useMay } from "../lib/identity.ts"
 import { to } from "../lib/route.ts"
+import { partsOf, stateOf, typesOf } from "../lib/webhooks.ts"
 import { Action, textOf } from "../parts/action.tsx"
 import { TextField } from "../parts/fields.tsx"
 import { Loaded, useLoad } from "../parts/load.tsx"
-import { ProjectScreen, Table } from "../parts/screen.tsx"
-import { State } from "../parts/text.tsx"
+import { Empty, ProjectScreen, Table } from "../parts/screen.tsx"
+import { Ago, State } from "../parts/text.tsx"
 
-/** Describes a webhook's state in a word. */
-export const stateOf = ({ disabled_at, failing_since }: WebhookHealth): string => {
-  if (disabled_at !== null) return "disabled"
-  return failing_since === null ? "enabled" : "failing"
+/** A webhook's URL: its host, and the rest of it in grey. */
+export const Url = ({ of }: { readonly of: string }) => {
+  const { host, rest } = partsOf(of)
+  return (
+    <>
+      {host}
+      <span class="dim">{rest}</span>
+    </>
+  )
 }
 
-/** Describes the webhook's event types in words. */
-export const typesOf = (types: ReadonlyArray<string> | null): string =>
-  types === null ? "all" : types.join(", ")
+const Row = ({ of, project }: { readonly project: string; readonly of: WebhookHealth }) => {
+  const since = of.disabled_at ?? of.failing_since
+  return (
+    <tr>
+      <td class="long">
+        <a data-row href={to("projects", project, "webhooks", of.id)}>
+          <Url of={of.url} />
+        </a>
+      </td>
+      <td>
+        <State of={stateOf(of)} />
+      </td>
+      <td class="dim">
+        {since !== null && (
+          <>
+            since <Ago iso={since} />
+          </>
+        )}
+      </td>
+      <td class="number">{of.failures === 0 ? "" : of.failures.toLocaleString("en")}</td>
+      <td class="long spare">{typesOf(of.event_types)}</td>
+    </tr>
+  )
+}
 
-const Row = ({ of, project }: { readonly project: string; readonly of: WebhookHealth }) => (
-  <tr>
-    <td class="long">
-      <a href={to("projects", project, "webhooks", of.id)}>{of.url}</a>
-    </td>
-    <td>
-      <State of={stateOf(of)} />
-    </td>
-    <td class="number">{of.failures}</td>
-    <td>{typesOf(of.event_types)}</td>
-  </tr>
-)
-
-const Creation = ({
-  project,
-  onDone,
-}: {
-  readonly project: string
-  readonly onDone: () => void
-}) => (
+const Creation = (props: { readonly project: string; readonly onDone: () => void }) => (
   <Action
     label="New webhook"
     title="New webhook"
     confirm="Create"
+    isMain
     run={async (fields) => {
       const types = textOf(fields, "types")
         .split(/[\s,]+/)
         .filter(Boolean)
       const { data } = await api.webhooks.create({
-        project_id: project,
+        project_id: props.project,
         url: textOf(fields, "url"),
         ...(types.length > 0 && { event_types: types }),
       })
       return { message: "The webhook was created. This is its secret.", once: data.secret }
     }}
-    onDone={onDone}
+    onDone={props.onDone}
   >
     <TextField label="URL" name="url" type="url" required maxLength={2048} />
     <TextField label="Types of events" hint="separated by commas; all without" name="types" />
@@ -68,27 +77,38 @@ export const WebhooksScreen = ({ project }: { readonly project: string }) => {
     async (signal) => (await api.webhooks.health({ project_id: project }, { signal })).data,
   )
   const mayCreate = useMay("client")
+  const creation = mayCreate && webhooks.value && (
+    <Creation project={project} onDone={webhooks.reload} />
+  )
+  const isEmpty = webhooks.value?.length === 0
   return (
-    <ProjectScreen
-      project={project}
-      tab="webhooks"
-      actions={
-        mayCreate && webhooks.value && <Creation project={project} onDone={webhooks.reload} />
-      }
-    >
+    <ProjectScreen project={project} tab="webhooks" actions={!isEmpty && creation}>
       <Loaded from={webhooks}>
-        {(all) => (
-          <Table
-            label="Webhooks"
-            columns={["URL", "State", "Failures in a row", "Types"]}
-            isEmpty={all.length === 0}
-            empty="There are no webhooks."
-          >
-            {all.map((webhook) => (
-              <Row key={webhook.id} project={project} of={webhook} />
-            ))}
-          </Table>
-        )}
+        {(all) =>
+          all.length === 0 ? (
+            <Empty
+              says="There are no webhooks yet: register a URL, and Tenure sends it each event."
+              line={`npx tenure webhooks create https://example.com/hook --project ${project}`}
+            >
+              {creation}
+            </Empty>
+          ) : (
+            <Table
+              label="Webhooks"
+              columns={[
+                "URL",
+                "State",
+                "Since",
+                { name: "Failures in a row", isNumber: true },
+                "Types",
+              ]}
+            >
+              {all.map((webhook) => (
+                <Row key={webhook.id} project={project} of={webhook} />
+              ))}
+            </Table>
+          )
+        }
       </Loaded>
     </ProjectScreen>
   )
