@@ -234,7 +234,7 @@ it("the doctor names what is wrong at a server, and what to do", async () => {
   expect(client).toMatchObject({ code: 1, stdout: expect.stringContaining("admin") })
   await server.stop()
   const away = await admin("doctor", "--json")
-  expect(away).toMatchObject({ code: 1, stdout: expect.stringContaining("Check the URL") })
+  expect(away).toMatchObject({ code: 1, stdout: expect.stringContaining("nobody answers") })
 })
 
 it("the doctor knows what is too much", () => {

@@ -168,6 +168,7 @@ const apiOf = ({ tenure }: TimeMachine, token: string): Api["Service"] => {
   return {
     client: createClient({ baseUrl: nowhere, token, fetch }),
     repetitions: () => 0,
+    failureOf: callFailure,
     latest: () => undefined,
   }
 }

@@ -3,6 +3,7 @@
 import type { Identity, Status } from "@tenure/client"
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import { Api, callApi, listed } from "../support/api.ts"
 import { type Failure, exitCodes, operationFailed } from "../support/failure.ts"
@@ -183,9 +184,46 @@ const ofFailure = (check: string, { kind, message }: Failure): Finding =>
     check,
     message,
     kind === "unavailable"
-      ? "Check the URL, that it runs, and that nothing is between."
+      ? "Look at the database, its log, and the network in between."
       : "See the message.",
   )
+
+/** Says how far a call of a server has come: to nothing, to something else, to the server, or to its database. */
+const ofServerFailure = (failure: Failure): Finding => {
+  const { code, message, network, requestId, status } = failure
+  if (network !== undefined)
+    return wrong("server", `nobody answers (${network.reason})`, network.advice)
+  if (code === "TIMEOUT")
+    return wrong(
+      "server",
+      `there is a connection, but no answer. ${message}`,
+      "Look at the server and what is in between: it may be overloaded, or stopped.",
+    )
+  if (code === "SERVICE_UNAVAILABLE") {
+    const request = requestId === undefined ? "" : ` for the request ${requestId}`
+    return wrong(
+      "server",
+      "it runs, but its database does not answer",
+      `Look at the database, and at the server's log, which says why${request}. To check the database from here, set TENURE_DATABASE_URL.`,
+    )
+  }
+  if (code === "INVALID_RESPONSE")
+    return (status ?? 0) >= 500
+      ? wrong(
+          "server",
+          `something else answers ${status}, for example a proxy`,
+          "Look at the proxy's log, and whether the server behind it runs.",
+        )
+      : wrong(
+          "server",
+          `what answers there is not Tenure. ${message}`,
+          "Check the URL, with its path: that of BASE_PATH, without /v2.",
+        )
+  return ofFailure("API", failure)
+}
+
+const findingOf = (where: ConnectionTarget["_tag"], failure: Failure): Finding =>
+  where === "Server" ? ofServerFailure(failure) : ofFailure("API", failure)
 
 const skewOf = Effect.map(Api, ({ latest }): number | undefined => {
   const { at = 0, headers } = latest() ?? {}
@@ -218,7 +256,9 @@ const findAiling = listed((client) => client.projects.list()).pipe(
   }),
 )
 
-/** Checks the server. */
+const noneAiling: Ailing = { disabled: [], failing: [] }
+
+/** Checks the server, or the API in this process. */
 const checkApi = Effect.fnUntraced(
   function* (where: ConnectionTarget["_tag"]) {
     const started = Date.now()
@@ -229,10 +269,17 @@ const checkApi = Effect.fnUntraced(
     if (skew !== undefined) findings.push(judgeClock(skew))
     if (identity.role !== "admin" || identity.projects !== "all") return findings
     const { data: status } = yield* callApi((client, options) => client.status.get({}, options))
-    return [...findings, ...judgeStatus(status, yield* findAiling, where)]
+    // The status also says which stores do not answer.
+    const ailing = yield* Effect.result(findAiling)
+    return Result.isSuccess(ailing)
+      ? [...findings, ...judgeStatus(status, ailing.success, where)]
+      : [...findings, ...judgeStatus(status, noneAiling, where), findingOf(where, ailing.failure)]
   },
-  Effect.provide(Api.layer),
-  Effect.catchTag("Failure", (failure) => Effect.succeed([ofFailure("API", failure)])),
+  (checks, where) =>
+    checks.pipe(
+      Effect.provide(Api.layer),
+      Effect.catchTag("Failure", (failure) => Effect.succeed([findingOf(where, failure)])),
+    ),
 )
 
 /** Findings about databases, and whether the API can use them. */

@@ -7,7 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import { type Failure, callFailure, usageFailure } from "./failure.ts"
+import { Failure, callFailure, usageFailure } from "./failure.ts"
 import { type ConnectionTarget, type DatabaseTarget, resolveTarget } from "./target.ts"
 
 type PaceFetch = typeof globalThis.fetch
@@ -57,6 +57,8 @@ interface Shape {
   readonly client: Client
   /** The number of replayed responses. */
   readonly repetitions: () => number
+  /** Converts an error from a call, with the cause if the API is in this process. */
+  readonly failureOf: (error: unknown) => Failure
   /** The latest response's header fields, and its time in milliseconds since the epoch. */
   readonly latest: () => { readonly headers: Headers; readonly at: number } | undefined
 }
@@ -71,7 +73,12 @@ const explain = (fault: unknown): Failure =>
 export const checkUrl = (baseUrl: string): Effect.Effect<void, Failure> =>
   Effect.asVoid(Effect.try({ try: () => createClient({ baseUrl }), catch: explain }))
 
-const shapeOf = (baseUrl: string, token: string, fetch: Fetch): Effect.Effect<Shape, Failure> => {
+const shapeOf = (
+  baseUrl: string,
+  token: string,
+  fetch: Fetch,
+  failureOf = callFailure,
+): Effect.Effect<Shape, Failure> => {
   let repetitions = 0
   let latest: ReturnType<Shape["latest"]>
   const counting: Fetch = async (input, init) => {
@@ -84,6 +91,7 @@ const shapeOf = (baseUrl: string, token: string, fetch: Fetch): Effect.Effect<Sh
     try: () => ({
       client: createClient({ baseUrl, token, fetch: counting, maxRetries }),
       repetitions: () => repetitions,
+      failureOf,
       latest: () => latest,
     }),
     catch: explain,
@@ -95,7 +103,18 @@ export const nowhere = "http://tenure.invalid"
 
 const ofDatabase = Effect.fnUntraced(function* (place: DatabaseTarget) {
   const { openInProcess: open } = yield* Effect.promise(() => import("./in-process.ts"))
-  return yield* shapeOf(nowhere, "none", yield* open(place))
+  const { fetch, latestFault } = yield* open(place)
+  return yield* shapeOf(nowhere, "none", fetch, (error) => {
+    const failure = callFailure(error)
+    const reason = latestFault()
+    return failure.status === 503 && reason !== undefined
+      ? new Failure({
+          kind: failure.kind,
+          message: `The database does not answer: ${reason}.`,
+          retryAfter: failure.retryAfter,
+        })
+      : failure
+  })
 })
 
 const make = (place: ConnectionTarget): Effect.Effect<Shape, Failure, Scope.Scope> =>
@@ -112,10 +131,10 @@ export class Api extends Context.Service<Api, Shape>()("@tenure/cli/Api") {
 export const callApi = <A>(
   operation: (client: Client, options: CallOptions) => Promise<A>,
 ): Effect.Effect<A, Failure, Api> =>
-  Effect.flatMap(Api, ({ client }) =>
+  Effect.flatMap(Api, ({ client, failureOf }) =>
     Effect.tryPromise({
       try: (signal) => operation(client, { signal }),
-      catch: callFailure,
+      catch: failureOf,
     }),
   )
 
@@ -124,7 +143,9 @@ export const listed = <A>(
   operation: (client: Client) => PageList<A>,
 ): Stream.Stream<A, Failure, Api> =>
   Stream.unwrap(
-    Effect.map(Api, ({ client }) => Stream.fromAsyncIterable(operation(client), callFailure)),
+    Effect.map(Api, ({ client, failureOf }) =>
+      Stream.fromAsyncIterable(operation(client), failureOf),
+    ),
   )
 
 /** Goes on after a server, a database or a network was away for a while. */

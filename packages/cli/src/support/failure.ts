@@ -13,6 +13,19 @@ const advice: ReadonlyArray<readonly [RegExp, string]> = [
     "If a private authority has signed the certificate, name the file with its own in NODE_EXTRA_CA_CERTS.",
   ],
   [/^ERR_TLS_CERT_ALTNAME_INVALID$/, "Use a name that is in the certificate of the server."],
+  [
+    /^ECONNREFUSED$/,
+    "Nothing listens there: start the server, or correct the host and port in the URL.",
+  ],
+  [/^(ENOTFOUND|EAI_AGAIN)$/, "Correct the host in the URL, or look at the DNS."],
+  [
+    /^(ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$/,
+    "Check the host and port in the URL, and that no firewall is in between.",
+  ],
+  [
+    /^(ECONNRESET|EPIPE|UND_ERR_SOCKET)$/,
+    "What listens there closes the connection: check the port, http or https, and what is in between.",
+  ],
 ]
 
 const textOf = (error: object, name: string): string | undefined => {
@@ -28,6 +41,8 @@ const originOf = (fault: unknown): unknown =>
 export const networkReason = (fault: unknown): string => {
   const origin = originOf(fault)
   if (!(origin instanceof Error)) return String(origin)
+  // An attempt on several addresses has no message of its own.
+  if (origin instanceof AggregateError) return origin.errors.map(networkReason).join(", ")
   // OpenSSL's messages contain line numbers from its source.
   return textOf(origin, "reason") ?? origin.message
 }
@@ -58,6 +73,10 @@ export class Failure extends Data.TaggedError("Failure")<{
   /** The API's error code. */
   readonly code?: string
   readonly requestId?: string | undefined
+  /** The status of the response, if there is one. */
+  readonly status?: number | undefined
+  /** Why no response arrived, and what may help. */
+  readonly network?: { readonly reason: string; readonly advice: string } | undefined
   /** How many seconds the server asks to wait. */
   readonly retryAfter?: number | undefined
   /** Errors by import line; the first line is 1. */
@@ -113,11 +132,16 @@ const linesOf = ({ problems }: TenureError) =>
 /** Converts an error from a call. */
 export const callFailure = (error: unknown): Failure => {
   if (isTenureError(error)) {
-    const { cause, code, message, requestId, retryAfter } = error
+    const { cause, code, message, requestId, retryAfter, status } = error
+    const network =
+      code === "NETWORK_ERROR"
+        ? { reason: networkReason(cause), advice: networkAdvice(cause) }
+        : undefined
     const reason = cause === undefined ? "" : ` (${networkReason(cause)})`
     const text = `${message.replace(/\.$/, "")}${reason}.${adviceOf(error)}`
     const lines = linesOf(error)
-    return new Failure({ kind: kindOf(error), message: text, code, requestId, retryAfter, lines })
+    const details = { code, requestId, retryAfter, lines, status, network }
+    return new Failure({ kind: kindOf(error), message: text, ...details })
   }
   // An id leading to another path, or a token impossible to send.
   return error instanceof TypeError ? usageFailure(error.message) : operationFailed(String(error))

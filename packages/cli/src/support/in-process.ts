@@ -7,9 +7,15 @@ import { client, hasDatabase } from "@tenure/embedded"
 import { fetchHandler } from "@tenure/fetch"
 import { nodeTransport } from "@tenure/node-http"
 import { postgres, postgresLayer } from "@tenure/postgres"
-import { databaseConfigPath, readDatabases, readKeyring } from "@tenure/postgres/ops/upkeep"
+import {
+  databaseConfigPath,
+  messageOf,
+  readDatabases,
+  readKeyring,
+} from "@tenure/postgres/ops/upkeep"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
 import { Failure, operationFailed, usageFailure } from "./failure.ts"
 import type { DatabaseTarget } from "./target.ts"
 
@@ -47,7 +53,7 @@ export const explainStartFailure = (fault: unknown): Failure => {
     case "DatabaseUnusable":
       return new Failure({ kind: "unavailable", message: fault.message })
     default:
-      return operationFailed(fault.message)
+      return operationFailed(messageOf(fault))
   }
 }
 
@@ -82,13 +88,21 @@ const unlimited = {
 
 const ignore = () => undefined
 
-/**
- * Opens a database until the scope closes, and returns a replacement for `fetch`. Sends no webhooks:
- * the database's servers do.
- */
-export const openInProcess = Effect.fnUntraced(function* (place: DatabaseTarget) {
+/** The API on a database. */
+interface InProcess {
+  /** A replacement for `fetch`. */
+  readonly fetch: typeof globalThis.fetch
+  /** Why the latest request failed that did, for example a password that is refused. */
+  readonly latestFault: () => string | undefined
+}
+
+/** Opens a database until the scope closes. Sends no webhooks: the database's servers do. */
+export const openInProcess = Effect.fnUntraced(function* (
+  place: DatabaseTarget,
+): Effect.fn.Return<InProcess, Failure, Scope.Scope> {
   const stores = yield* storesOf(place)
   const encryption = yield* Effect.mapError(readKeyring, explainStartFailure)
+  let latestFault: string | undefined
   const tenure = yield* Effect.acquireRelease(
     Effect.tryPromise({
       try: () =>
@@ -105,12 +119,17 @@ export const openInProcess = Effect.fnUntraced(function* (place: DatabaseTarget)
             allowedNetworks: everywhere,
           },
           logger: { info: ignore, warn: ignore, error: ignore },
+          onError: ({ cause }) => {
+            latestFault = messageOf(cause)
+          },
         }),
       catch: explainStartFailure,
     }),
     ({ close }) => Effect.promise(close),
   )
   const answer = fetchHandler(tenure)
-  return async (...[input, init]: Parameters<typeof fetch>): Promise<Response> =>
-    (await answer(new Request(input, init))) ?? Response.error()
+  return {
+    fetch: async (...[input, init]) => (await answer(new Request(input, init))) ?? Response.error(),
+    latestFault: () => latestFault,
+  }
 })

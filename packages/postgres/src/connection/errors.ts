@@ -112,7 +112,10 @@ const advice: ReadonlyArray<readonly [RegExp, string]> = [
   [/^28P01|requested password/, "correct the user and password in the URL"],
   [/^28000/, "correct the user in the URL, or permit it in pg_hba.conf of the server"],
   [/^3D000/, "create the database, or correct its name in the URL"],
-  [/^42501/, "run tenure migrate as the owner of the tables, and turn migrations off here"],
+  [
+    /^42501/,
+    "grant it to the role in the URL; for migrations, run tenure migrate as the owner of the tables, and turn them off here",
+  ],
 ]
 
 /** The error at the beginning of a chain of causes. */
