@@ -52,6 +52,7 @@ export default defineConfig({
       project("packages/node-http"),
       project("packages/postgres"),
       project("packages/redis"),
+      project("packages/stripe"),
       project("packages/tenure"),
       project("packages/testing"),
       project("examples/custom-store"),

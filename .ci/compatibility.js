@@ -27,6 +27,7 @@ const dependencies = [
   "fastify@5",
   "ioredis@6",
   "kysely@0.29",
+  "stripe@23",
   "@types/express@5",
   "@types/node@22",
   ...typescripts.map((version) => `typescript-${version}@npm:typescript@${version}`),

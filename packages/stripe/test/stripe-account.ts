@@ -1,0 +1,187 @@
+/** An account at Stripe, with the part of its API that is read, and the events that it would send. */
+
+import { type Server, createServer } from "node:http"
+import { Stripe } from "stripe"
+import {
+  type LineInput,
+  chargeOf,
+  creditNoteOf,
+  eventText,
+  invoiceOf,
+  paymentOf,
+  subscriptionOf,
+} from "./objects.ts"
+
+/** The signing secret of the account's endpoint. */
+export const secret = "whsec_test_secret"
+
+/** An event, as the account sends it. */
+export interface SentEvent {
+  readonly id: string
+  readonly body: string
+}
+
+interface Subscription {
+  readonly id: string
+  readonly customer: string
+  metadata: Record<string, string>
+  endedAt: number | null
+}
+
+interface Invoice {
+  readonly id: string
+  readonly subscription: Subscription
+  readonly lines: ReadonlyArray<LineInput>
+  refunded: number
+  credited: number
+}
+
+const totalOf = ({ lines }: Invoice): number =>
+  Math.max(
+    0,
+    lines.reduce((sum, { amount }) => sum + amount, 0),
+  )
+
+/** Starts an account. Ids are counted, so a test can name them. */
+export const startStripeAccount = async () => {
+  const subscriptions = new Map<string, Subscription>()
+  const invoices: Array<Invoice> = []
+  const requests: Array<URL> = []
+  let events = 0
+  let isDown = false
+  let beforeAnswer: (path: string) => Promise<unknown> = async () => undefined
+
+  const subscriptionObject = (subscription: Subscription) => subscriptionOf(subscription)
+  const invoiceObject = (invoice: Invoice): Stripe.Invoice =>
+    invoiceOf({ ...invoice, subscription: subscriptionObject(invoice.subscription) })
+  const chargeObject = (invoice: Invoice): Stripe.Charge =>
+    chargeOf({
+      invoice: invoice.id,
+      customer: invoice.subscription.customer,
+      amount: totalOf(invoice),
+      refunded: invoice.refunded,
+    })
+
+  const event = (type: string, object: object): SentEvent => {
+    const id = `evt_${++events}`
+    return { id, body: eventText(id, type, object) }
+  }
+
+  const find = (id: string): Invoice => {
+    const invoice = invoices.find((one) => one.id === id)
+    if (invoice === undefined) throw new Error(`no invoice ${id}`)
+    return invoice
+  }
+
+  /** What the API has only if it is asked to expand it. */
+  const expanded = (invoice: Invoice, paths: ReadonlyArray<string>): Stripe.Invoice => {
+    const object = invoiceObject(invoice)
+    const total = totalOf(invoice)
+    if (paths.includes("data.payments")) {
+      const payments = total === 0 ? [] : [paymentOf(invoice.id, total)]
+      object.payments = { object: "list", data: payments, has_more: false, url: "/v1/payments" }
+    }
+    const details = object.parent?.subscription_details
+    if (details && paths.includes("data.parent.subscription_details.subscription")) {
+      details.subscription = subscriptionObject(invoice.subscription)
+    }
+    return object
+  }
+
+  const list = (url: URL, all: ReadonlyArray<object>) => {
+    const limit = Number(url.searchParams.get("limit") ?? 10)
+    const data = all.slice(0, limit)
+    return { object: "list", url: url.pathname, data, has_more: all.length > limit }
+  }
+
+  const answer = (url: URL): object | undefined => {
+    const customer = url.searchParams.get("customer")
+    const newestFirst = invoices
+      .filter(({ subscription }) => subscription.customer === customer)
+      .toReversed()
+    if (url.pathname === "/v1/invoices" && url.searchParams.get("status") === "paid") {
+      const paths = [...url.searchParams].flatMap(([name, value]) =>
+        name.startsWith("expand") ? value : [],
+      )
+      return list(
+        url,
+        newestFirst.map((invoice) => expanded(invoice, paths)),
+      )
+    }
+    if (url.pathname !== "/v1/charges") return undefined
+    return list(url, newestFirst.filter((invoice) => totalOf(invoice) > 0).map(chargeObject))
+  }
+
+  const server: Server = createServer((request, response) => {
+    const url = new URL(request.url ?? "", "http://localhost")
+    requests.push(url)
+    void (async () => {
+      const body = isDown ? undefined : answer(url)
+      await beforeAnswer(url.pathname)
+      const status = isDown ? 500 : body === undefined ? 404 : 200
+      response.writeHead(status, { "content-type": "application/json" })
+      response.end(JSON.stringify(body ?? { error: { message: "no", type: "api_error" } }))
+    })()
+  })
+  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve))
+  const address = server.address()
+  const port = typeof address === "object" && address !== null ? address.port : 0
+
+  return {
+    stripe: new Stripe("sk_test_123", {
+      host: "127.0.0.1",
+      port,
+      protocol: "http",
+      maxNetworkRetries: 0,
+      telemetry: false,
+    }),
+    requests,
+    /** Makes the API fail, or work again. */
+    setDown: (down: boolean) => {
+      isDown = down
+    },
+    /** Runs between the moment at which the API reads its state and that at which it answers. */
+    beforeAnswer: (run: (path: string) => Promise<unknown>) => {
+      beforeAnswer = run
+    },
+
+    subscribe: (id: string, customer: string, metadata: Record<string, string>): void => {
+      subscriptions.set(id, { id, customer, metadata, endedAt: null })
+    },
+    setMetadata: (id: string, metadata: Record<string, string>): void => {
+      const subscription = subscriptions.get(id)
+      if (subscription !== undefined) subscription.metadata = metadata
+    },
+    /** Pays an invoice. */
+    pay: (subscriptionId: string, id: string, ...lines: ReadonlyArray<LineInput>): SentEvent => {
+      const subscription = subscriptions.get(subscriptionId)
+      if (subscription === undefined) throw new Error(`no subscription ${subscriptionId}`)
+      const invoice = { id, subscription, lines, refunded: 0, credited: 0 }
+      invoices.push(invoice)
+      return event("invoice.paid", invoiceObject(invoice))
+    },
+    /** Refunds an invoice, as a whole unless an amount is given. */
+    refund: (id: string, amount?: number): SentEvent => {
+      const invoice = find(id)
+      invoice.refunded = Math.min(totalOf(invoice), invoice.refunded + (amount ?? Infinity))
+      return event("charge.refunded", chargeObject(invoice))
+    },
+    /** Credits an invoice as a whole, to the balance of the customer. */
+    credit: (id: string): SentEvent => {
+      const invoice = find(id)
+      invoice.credited = totalOf(invoice)
+      return event("credit_note.created", creditNoteOf(invoiceObject(invoice)))
+    },
+    cancel: (id: string, endedAt: number): SentEvent => {
+      const subscription = subscriptions.get(id)
+      if (subscription === undefined) throw new Error(`no subscription ${id}`)
+      subscription.endedAt = endedAt
+      return event("customer.subscription.deleted", subscriptionObject(subscription))
+    },
+    other: (type: string): SentEvent => event(type, { id: "cus_1", object: "customer" }),
+    close: () => new Promise<void>((resolve) => void server.close(() => resolve())),
+  }
+}
+
+/** An account for tests. */
+export type StripeAccount = Awaited<ReturnType<typeof startStripeAccount>>
