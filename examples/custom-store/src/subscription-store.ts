@@ -166,6 +166,7 @@ const make = Effect.gen(function* () {
     history,
     listProjects,
     ping,
+    previewPublication,
     recall,
     recordShown,
   } = yield* MembershipStore
@@ -521,6 +522,21 @@ const make = Effect.gen(function* () {
           wouldEnd: toEndDate(would_end),
         })),
       }
+    }),
+
+    previewPublication: Effect.fnUntraced(function* (projectId, type, change) {
+      // The webhooks are in the tables of the other store.
+      const publication = yield* previewPublication(projectId, type, change)
+      const [next] = yield* database.run(sql<{ readonly id: string }>`
+        SELECT (last_value + is_called::integer)::text AS id FROM subscription_changes_id_seq
+      `)
+      const userId = change._tag === "One" ? change.userId : null
+      const [row] = yield* database.run(sql<Pick<Subscription, "metadata">>`
+        SELECT metadata FROM subscriptions WHERE account = ${projectId} AND customer = ${userId}
+      `)
+      // An import has a row for each subscription, and one number more for its event.
+      const before = change._tag === "Import" ? change.size : 0
+      return { ...publication, sequence: Number(next?.id) + before, metadata: row?.metadata }
     }),
 
     countEnds: Effect.fnUntraced(function* (projectId, { change, days }) {

@@ -142,6 +142,75 @@ describe.each([
     expect(await tenure("members", "get", "2", ...inProject)).toMatchObject({ code: 3 })
   })
 
+  it("members ends shows a bar for each day, and what an extension of all would change", async () => {
+    await succeed("projects", "create", "by-day")
+    const inProject = ["--project", "by-day"]
+    for (const [id, date] of [
+      ["a1", "2098-01-01"],
+      ["a2", "2098-01-01T12:00:00.000Z"],
+      ["b1", "2098-01-02"],
+      ["b2", "2001-01-01"],
+    ]) {
+      await succeed("members", "grant", String(id), String(date), ...inProject)
+    }
+    const range = ["--from", "2097-12-31", "--to", "2098-01-02", ...inProject]
+    const text = await succeed("members", "ends", ...range)
+    expect(text).toMatch(/^active +3$/m)
+    expect(text).toMatch(/^expired +1$/m)
+    expect(text.split("\n").slice(-5)).toEqual([
+      "DAY         EXTENDED  ENDS",
+      "2097-12-31  0         0",
+      `2098-01-01  0         2     ${"█".repeat(40)}`,
+      `2098-01-02  0         1     ${"█".repeat(20)}`,
+      "",
+    ])
+    const days = async (...args: ReadonlyArray<string>) =>
+      Object(json(await succeed("members", "ends", ...range, "--json", ...args))).days.map(
+        ({ ends }: { readonly ends: number }) => ends,
+      )
+    expect(await days()).toEqual([0, 2, 1])
+    expect(await days("--extend-by", "P1D")).toEqual([0, 0, 2])
+    expect(await days("--extend", "2098-01-02")).toEqual([0, 0, 4])
+    expect(await days("--extend", "2098-01-01", "--never-shorten")).toEqual([0, 3, 1])
+    expect((await tenure("members", "ends", ...range, "--never-shorten")).code).toBe(2)
+    expect((await tenure("members", "ends", ...range, "--extend-by", "P1M")).code).toBe(1)
+    expect(await succeed("projects", "get", "by-day")).toMatch(/^ends in 7 days +0$/m)
+    const found = await succeed("members", "list", "--prefix", "b", ...inProject, "--json")
+    expect(lines(found)).toMatchObject([{ user_id: "b1" }, { user_id: "b2" }])
+  })
+
+  it("a dry run shows the webhooks that would be sent", async () => {
+    await succeed("projects", "create", "dry")
+    const inProject = ["--project", "dry"]
+    await succeed("members", "grant", "1", "2098-01-01", ...inProject)
+    await succeed("webhooks", "create", "https://receiver.example/dry", ...inProject, "--json")
+    const dry = [...inProject, "--dry-run", "--events"]
+    const one = await succeed("members", "extend", "1", "2099-01-01", ...dry)
+    expect(one).toContain("Nothing was changed.\n1 webhook would be sent: 1 × membership.extended.")
+    expect(one).toContain("membership.extended → https://receiver.example/dry (")
+    expect(one).toContain('"new_end_date":"2099-01-01T00:00:00.000Z"')
+    expect(await succeed("extend-all", "--by", "P3D", ...dry)).toContain("1 × memberships.extended")
+    const file = join(folder, "dry.ndjson")
+    writeFileSync(file, '{"user_id":"2","end_date":"2098-01-01"}\n')
+    expect(await succeed("members", "import", file, ...dry)).toContain("1 × memberships.imported")
+    expect(json(await succeed("members", "import", file, ...dry, "--json"))).toMatchObject({
+      members: 1,
+      events: { total: 1, by_type: { "memberships.imported": 1 } },
+    })
+    const listed = await succeed("members", "list", ...inProject, "--json")
+    expect(lines(listed)).toMatchObject([{ user_id: "1", end_date: "2098-01-01T00:00:00.000Z" }])
+    for (const command of [
+      ["members", "extend", "1", "2099-01-01"],
+      ["extend-all", "2099-01-01"],
+    ]) {
+      const refused = await tenure(...command, ...inProject, "--events")
+      expect(refused).toMatchObject({ code: 2 })
+      expect(refused.stderr).toContain("--dry-run")
+    }
+    await succeed("members", "import", file, ...inProject)
+    expect(lines(await succeed("members", "list", ...inProject, "--json"))).toHaveLength(2)
+  })
+
   it("extend-all tells how many would end earlier, and asks", async () => {
     await succeed("projects", "create", "all")
     await succeed("members", "grant", "1", "2098-01-01", "--project", "all")

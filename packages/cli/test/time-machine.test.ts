@@ -241,6 +241,7 @@ describe("commands", () => {
     const raw: Array<boolean> = []
     const keys: Array<string> = []
     const input = Object.assign(new EventEmitter(), {
+      isTTY: true,
       setRawMode: (isRaw: boolean) => raw.push(isRaw),
       resume: () => undefined,
       pause: () => undefined,
@@ -251,6 +252,7 @@ describe("commands", () => {
     stop()
     input.emit("data", Buffer.from("d"))
     expect([keys, raw]).toEqual([["n"], [true, false]])
+    expect(listenToKeys({ ...input, isTTY: false }, () => undefined)()).toBeUndefined()
   })
 })
 

@@ -132,6 +132,8 @@ export interface BulkExtended {
     /** A time in UTC, with milliseconds. */
     readonly would_end: string
   }>
+  /** Of a dry run with `events`, the webhooks that the request would send at once. */
+  readonly events?: EventsPreview
 }
 
 export interface BulkExtensionRecord {
@@ -170,6 +172,8 @@ export interface BulkExtensionUndoing {
     /** A time in UTC, with milliseconds. */
     readonly would_end: string
   }>
+  /** Of a dry run with `events`, the webhooks that the request would send at once. */
+  readonly events?: EventsPreview
 }
 
 export interface Delivery {
@@ -214,11 +218,29 @@ export interface EndCounts {
   }>
 }
 
+export interface EventsPreview {
+  readonly total: number
+  /** How many webhooks, by the type of their event. */
+  readonly by_type: Readonly<Record<string, number>>
+  /** The first ten. */
+  readonly first: ReadonlyArray<{
+    /** A UUID. */
+    readonly webhook_id: string
+    readonly url: string
+    /** The type of an event. */
+    readonly type: string
+    /** What would be sent. The time, the id of the request and the sequence number are not final. */
+    readonly body: {}
+  }>
+}
+
 export interface Extended {
   /** A time in UTC, with milliseconds. */
   readonly new_end_date: string
   /** A time in UTC, with milliseconds. */
   readonly end_date?: string
+  /** Of a dry run with `events`, the webhooks that the request would send at once. */
+  readonly events?: EventsPreview
 }
 
 export interface FeedEvent {
@@ -811,6 +833,8 @@ export interface Operations {
         readonly extend?: number | string | undefined
         /** If true, nothing is changed. The response is that of the same request without it. */
         readonly dry_run?: boolean | undefined
+        /** If true, a dry run also returns the webhooks that the request would send. */
+        readonly events?: boolean | undefined
         /** Why, in 1 to 500 characters. The audit trail and the event keep it. */
         readonly reason?: string | undefined
         /** In place of `extend`: how much later the membership ends, a duration of ISO 8601, added in UTC. Needs the header `Idempotency-Key` or `expected_end_date`. */
@@ -834,6 +858,8 @@ export interface Operations {
         readonly extend?: number | string | undefined
         /** If true, nothing is changed. The response is that of the same request without it. */
         readonly dry_run?: boolean | undefined
+        /** If true, a dry run also returns the webhooks that the request would send. */
+        readonly events?: boolean | undefined
         /** Why, in 1 to 500 characters. The audit trail and the event keep it. */
         readonly reason?: string | undefined
         /** In place of `extend`: how much later every membership ends, a duration of ISO 8601 in weeks, days, hours, minutes and seconds of at most ten years. Needs the header `Idempotency-Key`. */
@@ -887,6 +913,8 @@ export interface Operations {
         readonly reason?: string | undefined
         /** If true, nothing is changed. The response is that of the same request without it. */
         readonly dry_run?: boolean | undefined
+        /** If true, a dry run also returns the webhooks that the request would send. */
+        readonly events?: boolean | undefined
       },
       options?: CallOptions,
     ) => Promise<Counted<BulkExtensionUndoing>>
@@ -896,11 +924,19 @@ export interface Operations {
       input: {
         /** The id of the project. */
         readonly project_id: string
+        /** With `true`, the lines are judged, and nothing is changed. */
+        readonly dry_run?: "true" | "false" | undefined
+        /** With `true`, a dry run returns the webhooks that the import would send. */
+        readonly events?: "true" | "false" | undefined
         /** A JSON object in each line, with `user_id` and `end_date`: a date, which may be over, in either format of `extend`; and perhaps with `metadata`, as of a grant. At most 10,000 lines and 2 MiB. */
         readonly lines: Iterable<ImportLine>
       },
       options?: CallOptions,
-    ) => Promise<Counted<null>>
+    ) => Promise<
+      Counted<{
+        readonly events: EventsPreview
+      } | null>
+    >
 
     /** Returns the memberships of a project in the order of their user ids, compared as text; with `state`, only those that are active, or only those that have expired. With `ending_before`, they are in the order of their end dates, and a page may have fewer than `limit`, or none, before the last. `GET /v2/projects/{project_id}/memberships` */
     readonly list: (

@@ -77,12 +77,15 @@ export const makeLinesRequest = (
   method: Method,
   template: RequestTemplate,
   { lines, ...input }: WithLines,
-): OutgoingRequest => ({
-  method,
-  target: fill(template, input).path,
-  body: Array.from(lines, (line) => `${JSON.stringify(line)}\n`).join(""),
-  contentType: "application/x-ndjson",
-})
+): OutgoingRequest => {
+  const { fields, path } = fill(template, input)
+  return {
+    method,
+    target: `${path}${queryOf(fields)}`,
+    body: Array.from(lines, (line) => `${JSON.stringify(line)}\n`).join(""),
+    contentType: "application/x-ndjson",
+  }
+}
 
 /** Time to wait for something, from each start on. */
 export interface Deadline {

@@ -92,6 +92,21 @@ describe.each(Object.entries(stores))("on %s", (_, store) => {
     })
   })
 
+  it("an import is only tried in a dry run, which tells the webhooks", async () => {
+    await serving({ stores: store() }, async ({ client, tenure }) => {
+      const { memberships } = client()
+      const before = await tenure.memberships.list({ projectId: "p1" })
+      const lines = [{ user_id: "2001", end_date: extend }]
+      const dry = { dry_run: "true", events: "true" } as const
+      const { data, total } = await memberships.import({ ...project, ...dry, lines })
+      expect({ data, total }).toEqual({
+        total: 1,
+        data: { events: { total: 0, by_type: {}, first: [] } },
+      })
+      expect(await tenure.memberships.list({ projectId: "p1" })).toEqual(before)
+    })
+  })
+
   it("a conflict tells what the end date is", async () => {
     await serving({ stores: store() }, async ({ client }) => {
       const { memberships } = client()

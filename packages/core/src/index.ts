@@ -35,6 +35,8 @@ export {
   type Member,
 } from "./memberships/membership.ts"
 export type { Metadata, MetadataPatch } from "./memberships/metadata.ts"
+export type { EventsPreview, PreviewedWebhook } from "./memberships/dry-run.ts"
+export type { ExtensionResult } from "./memberships/extensions.ts"
 export type { DayEnds, EndCounts } from "./memberships/ends.ts"
 export type { EndingPage } from "./memberships/store.ts"
 export type { PromisedServices, Promises } from "./promises.ts"

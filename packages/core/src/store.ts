@@ -71,6 +71,12 @@ export {
   type BulkExtensionRecord,
   type BulkPreview,
 } from "./memberships/bulk-extension.ts"
+export {
+  mostPreviewed,
+  type PreviewPublication,
+  type PreviewedChange,
+  type Publication,
+} from "./memberships/dry-run.ts"
 export { DurationText, addDuration } from "./memberships/duration.ts"
 export {
   EndDate,

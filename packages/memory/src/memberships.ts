@@ -47,6 +47,7 @@ import {
   hostOrigin,
   laterOf,
   metadataJson,
+  mostPreviewed,
   positionOfCursor,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
@@ -72,6 +73,7 @@ import {
   projectOf,
   publish,
   publishChange,
+  receiversOf,
   removeElsewhere,
 } from "./state.ts"
 
@@ -456,6 +458,18 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
           now.unix,
         ),
       ),
+
+    previewPublication: (projectId, type, further) =>
+      Effect.map(projectOf(state, projectId), (project) => {
+        const receivers = receiversOf(project, { type })
+        return {
+          sequence: project.members.changes() + (further._tag === "Import" ? further.size : 1),
+          metadata:
+            further._tag === "One" ? metadataOf(project.members, further.userId) : undefined,
+          total: receivers.length,
+          first: receivers.slice(0, mostPreviewed).map(({ id, url }) => ({ webhookId: id, url })),
+        }
+      }),
 
     countEnds: Effect.fnUntraced(function* (projectId, { change: further, days }) {
       const { now, project } = yield* projectAndNow(projectId)

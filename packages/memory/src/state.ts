@@ -397,7 +397,7 @@ export const removeWebhook = (
   return isRemoved
 }
 
-const isFor = ({ disabledAt, eventTypes }: StoredWebhook, { type }: Event): boolean =>
+const isFor = ({ disabledAt, eventTypes }: StoredWebhook, { type }: Pick<Event, "type">): boolean =>
   disabledAt === undefined && (eventTypes === undefined || eventTypes.includes(type))
 
 const deliver = (state: State, webhook: StoredWebhook, event: Event, now: Moment): void => {
@@ -417,12 +417,16 @@ export const publishTo = (
   deliver(state, webhook, event, now)
 }
 
-/** Adds an event, with a delivery for each enabled webhook subscribed to its type. */
+/** Returns the enabled webhooks subscribed to an event's type. */
+export const receiversOf = (
+  { webhooks }: Project,
+  event: Pick<Event, "type">,
+): ReadonlyArray<StoredWebhook> => [...webhooks.values()].filter((webhook) => isFor(webhook, event))
+
+/** Adds an event, with a delivery for each of its receivers. */
 export const publish = (state: State, project: Project, event: Event, now: Moment): void => {
   state.events.push({ event, project })
-  for (const webhook of project.webhooks.values()) {
-    if (isFor(webhook, event)) deliver(state, webhook, event, now)
-  }
+  for (const webhook of receiversOf(project, event)) deliver(state, webhook, event, now)
 }
 
 /** Returns a project's event with its deliveries, if kept. */

@@ -11,9 +11,11 @@ import {
   type Metadata,
   type MetadataChange,
   type ProjectId,
+  type Publication,
   UserId,
   metadataFromJson,
   metadataJson,
+  mostPreviewed,
 } from "@tenure/core/store"
 import {
   type ItemRow,
@@ -25,12 +27,14 @@ import {
   effectiveEndDateSql,
   lastSeq,
   endedRows,
+  expectedSeq,
   lockedProject,
   nextCheckOf,
   nextSeq,
   nextSequenceRound,
   projectColumns,
   publishChange,
+  receives,
   requested,
   sequenceRound,
 } from "./sql/clauses.ts"
@@ -39,6 +43,7 @@ import {
   flagsParam,
   instantParam,
   instantsParam,
+  jsonOf,
   millisOf,
   textParam,
   textsParam,
@@ -537,3 +542,40 @@ export const toMembership = (
           metadata: metadataFromJson(metadata),
         },
       ]
+
+/**
+ * Returns how an event with the type `$3` would be published in the project `$1`: of a change of the member `$2`, or of
+ * many if that is NULL. Returns no row if the project does not exist.
+ */
+export const previewPublication = (schema: string): string => `
+  SELECT CASE WHEN $2::text IS NULL THEN ${nextSequenceRound("p.seq")}
+         ELSE ${expectedSeq(`coalesce(${lastSeq}, 0)`, "p.seq")} END AS seq,
+         m.metadata, (SELECT count(*) FROM ${schema}.webhooks w WHERE ${receives("p.number", "$3::text")}) AS total,
+         ${jsonOf(`ARRAY(
+           SELECT ARRAY[w.id::text, w.url] FROM ${schema}.webhooks w WHERE ${receives("p.number", "$3::text")}
+           ORDER BY w.position LIMIT ${mostPreviewed}
+         )`)} AS first
+  FROM ${schema}.projects p
+  LEFT JOIN ${schema}.memberships m ON m.project_number = p.number AND m.user_id = $2::text
+  WHERE p.id = $1::text
+`
+
+/** The row of a preview. */
+export interface PublicationRow {
+  readonly seq: Integer
+  readonly metadata: string | null
+  readonly total: Integer
+  /** Ids and URLs of webhooks as JSON. */
+  readonly first: string
+}
+
+/** Converts a row. */
+export const toPublication = ({ first, metadata, seq, total }: PublicationRow): Publication => {
+  const webhooks: ReadonlyArray<readonly [id: string, url: string]> = JSON.parse(first)
+  return {
+    sequence: Number(seq),
+    metadata: metadata ?? undefined,
+    total: Number(total),
+    first: webhooks.map(([webhookId, url]) => ({ webhookId, url })),
+  }
+}

@@ -149,6 +149,7 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
   const sql = {
     find: statements.findMembership(schema),
     list: statements.listMemberships(schema),
+    previewPublication: statements.previewPublication(schema),
     listWithPrefix: statements.listMembershipsWithPrefix(schema),
     listOf: statements.listMembershipsOf(schema),
     grant: withAndWithoutKeys(schema, statements.grant, 11),
@@ -282,6 +283,17 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
 
     ...makeBulkExtensions(executor),
     countEnds: yield* makeCountEnds(executor),
+
+    previewPublication: Effect.fnUntraced(function* (projectId, type, previewed) {
+      const userId = previewed._tag === "One" ? previewed.userId : undefined
+      const rows = yield* executor.execute<statements.PublicationRow>(
+        sql.previewPublication,
+        [textParam(projectId), textParam(userId), textParam(type)],
+        { owner: readsOf(projectId) },
+      )
+      const [row] = yield* rowsOfProject(projectId, rows)
+      return statements.toPublication(row)
+    }),
 
     setMetadata: Effect.fnUntraced(function* (changed: MetadataChange) {
       const form = pickForm(sql.setMetadata, statements.setMetadataParams(changed), changed.once)

@@ -19,6 +19,7 @@ import type { Goal } from "../support/flags.ts"
 import { makeProgress } from "../support/progress.ts"
 import { pluralize, printable } from "../support/text.ts"
 import {
+  type ClockCommand,
   clockPath,
   commandOfKey,
   keysHelp,
@@ -41,7 +42,7 @@ import {
 } from "./members-import.ts"
 import type { ExportRecord, ExportedProject, ExportedWebhook } from "./project-export.ts"
 import {
-  type MachineClock,
+  ClockBusy,
   type TimeMachine,
   century,
   mostWebhooks,
@@ -147,7 +148,7 @@ const load = Effect.fnUntraced(function* (
     Stream.runForEach(
       Effect.fnUntraced(function* (part) {
         for (const { end_date, user_id } of part.members) remember(user_id, Date.parse(end_date))
-        const sent = yield* sendBatch(project_id, part)
+        const sent = yield* sendBatch({ project: project_id, dryRun: false, events: false }, part)
         countRefused(refusals, sent.refused)
         members += sent.members
         const millis = (yield* Clock.currentTimeMillis) - began
@@ -230,11 +231,19 @@ const withClock = (page: Mountable): Mountable => ({
 /** Starts the server: the clock, the console and the API. */
 const openMachineServer = Effect.fnUntraced(function* (
   { clock, tenure }: TimeMachine,
-  { port, token }: { readonly port: number; readonly token: string },
+  {
+    perform,
+    port,
+    token,
+  }: {
+    readonly port: number
+    readonly token: string
+    readonly perform: (command: ClockCommand) => Promise<void>
+  },
 ) {
   const api = toNodeHandler(tenure)
   const page = toNodeHandler(withClock(tenureConsole(tenure, { authorize: "api-key" })))
-  const control = makeClockHandler(clock, token)
+  const control = makeClockHandler({ clock, token, perform })
   return yield* Effect.acquireRelease(
     Effect.tryPromise({
       try: () =>
@@ -260,10 +269,9 @@ interface Shown {
   readonly name: string
   readonly command: string
   readonly now: number
-  readonly hasKeys: boolean
 }
 
-const helpOf = ({ command, hasKeys, name, now, project_id, token, url }: Shown): string =>
+const helpOf = ({ command, name, now, project_id, token, url }: Shown): string =>
   [
     "",
     `The API      ${url}    ${url}/v2/docs shows it`,
@@ -271,7 +279,7 @@ const helpOf = ({ command, hasKeys, name, now, project_id, token, url }: Shown):
     `The token    ${token}    until this ends`,
     "",
     `It is ${isoOf(now)}, and time stands still.`,
-    ...(hasKeys ? [`Here, ${keysHelp}`] : []),
+    ...(process.stdin.isTTY === true ? [`Here, ${keysHelp}`] : []),
     "In another terminal, in this folder:",
     "",
     `${command} members list --project ${project_id} --profile ${name}`,
@@ -280,25 +288,7 @@ const helpOf = ({ command, hasKeys, name, now, project_id, token, url }: Shown):
     "What happens, and the requests (→) that would be sent:",
   ].join("\n")
 
-/** Moves the clock by keys of the terminal, until one ends it. */
-const obeyKeys = Effect.fnUntraced(function* (clock: MachineClock, print: (line: string) => void) {
-  const ended = yield* Deferred.make<void>()
-  const onKey = (key: string): void => {
-    const command = commandOfKey(key, clock)
-    if (command === "end") Deferred.doneUnsafe(ended, Effect.void)
-    else if (command !== undefined)
-      moveClock(clock, command).catch((fault: unknown) =>
-        print(printable(fault instanceof Error ? fault.message : String(fault))),
-      )
-  }
-  yield* Effect.acquireRelease(
-    Effect.sync(() => listenToKeys(process.stdin, onKey)),
-    (stop) => Effect.sync(stop),
-  )
-  yield* Deferred.await(ended)
-})
-
-/** Runs until it is interrupted, or ended by a key. */
+/** Runs until it is interrupted. */
 export const runTimeMachine = Effect.fnUntraced(function* (flags: MachineFlags) {
   const context = yield* Effect.context<never>()
   const print = (line: string) => void Effect.runForkWith(context)(Console.log(line))
@@ -355,18 +345,33 @@ export const runTimeMachine = Effect.fnUntraced(function* (flags: MachineFlags) 
     yield* Console.log(printable(`Lines left out: ${describeRefusals(refusals)}.`))
   const bulk = records.filter(({ record }) => record === "bulk_extension")
   if (bulk.length > 0)
-    yield* Console.log(`Bulk extensions before then: ${bulk.length}, already in the end dates.`)
+    yield* Console.log(
+      `${pluralize(bulk.length, "bulk extension")} from before are in the end dates, and cannot be undone here.`,
+    )
 
   journal.hush()
   if (Option.isSome(until)) yield* playUntil(machine, journal, until.value)
 
-  const { url } = yield* openMachineServer(machine, { port: flags.port, token })
+  const perform = (command: ClockCommand) => moveClock(clock, command)
+  const { url } = yield* openMachineServer(machine, { port: flags.port, token, perform })
   const name = yield* openProfile(url, token)
   const command = yield* invocation
-  // An export from standard input leaves no keys to read.
-  const hasKeys = process.stdin.isTTY && flags.from !== "-"
-  yield* Console.log(helpOf({ project_id, url, token, name, command, now: clock.now(), hasKeys }))
+  yield* Console.log(helpOf({ project_id, url, token, name, command, now: clock.now() }))
   journal.tell()
 
-  return yield* hasKeys ? obeyKeys(clock, print) : Effect.never
+  const ended = yield* Deferred.make<void>()
+  yield* Effect.acquireRelease(
+    Effect.sync(() =>
+      listenToKeys(process.stdin, (key) => {
+        const found = commandOfKey(key, clock)
+        if (found === "end") Deferred.doneUnsafe(ended, Effect.void)
+        else if (found !== undefined)
+          perform(found).catch((fault: unknown) =>
+            print(fault instanceof ClockBusy ? fault.message : printable(String(fault))),
+          )
+      }),
+    ),
+    (stop) => Effect.sync(stop),
+  )
+  return yield* Deferred.await(ended)
 }, Effect.scoped)

@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto"
 import { createReadStream, fstatSync, statSync } from "node:fs"
 import { type Readable, pipeline } from "node:stream"
-import type { CallOptions, ImportLine } from "@tenure/client"
+import type { CallOptions, EventsPreview, ImportLine } from "@tenure/client"
 import { UserId } from "@tenure/core/store"
 import { CsvError, parse } from "csv-parse"
 import * as Clock from "effect/Clock"
@@ -14,6 +14,7 @@ import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import { Api, callApi, retryUntilAvailable } from "../support/api.ts"
+import { addEvents } from "../support/events-preview.ts"
 import { Failure, operationFailed, usageFailure } from "../support/failure.ts"
 import { dateFormat, parseDate } from "../support/flags.ts"
 import { fileProblem, parseExact } from "../support/input.ts"
@@ -262,8 +263,18 @@ export async function* splitIntoBatches(
   if (members.size + refused.length > 0) yield take()
 }
 
+/** Where members are sent. */
+export interface ImportTarget {
+  readonly project: string
+  /** Whether they are only checked, and whether the webhooks are shown that would be sent. */
+  readonly dryRun: boolean
+  readonly events: boolean
+}
+
 /** A batch's result. */
 export interface SentBatch {
+  /** The webhooks that would be sent, in a dry run that shows them. */
+  readonly events?: EventsPreview
   readonly members: number
   /** How many members an earlier run had sent already. */
   readonly repeated: number
@@ -282,11 +293,20 @@ const refusedOf = (
       : [{ _tag: "Refused", line: member.line, problem: message, given: formatLine(member) }]
   })
 
-const request = (project_id: string, members: ReadonlyArray<FileMember>, idempotencyKey: string) =>
+const request = (
+  { dryRun, events, project }: ImportTarget,
+  members: ReadonlyArray<FileMember>,
+  idempotencyKey: string,
+) =>
   retryUntilAvailable(
     callApi(({ memberships }, options: CallOptions) =>
       memberships.import(
-        { project_id, lines: members.map(formatLine) },
+        {
+          project_id: project,
+          lines: members.map(formatLine),
+          ...(dryRun && { dry_run: "true" }),
+          ...(events && { events: "true" }),
+        },
         { ...options, idempotencyKey },
       ),
     ),
@@ -294,37 +314,37 @@ const request = (project_id: string, members: ReadonlyArray<FileMember>, idempot
 
 /** Sends members. If the server refuses lines, sends the remaining ones again. */
 const sendMembers: (
-  project: string,
+  target: ImportTarget,
   members: ReadonlyArray<FileMember>,
   key: string,
-) => Effect.Effect<SentBatch, Failure, Api> = Effect.fnUntraced(function* (project, members, key) {
+) => Effect.Effect<SentBatch, Failure, Api> = Effect.fnUntraced(function* (target, members, key) {
   if (members.length === 0) return { members: 0, repeated: 0, refused: [] }
   const { repetitions } = yield* Api
   const before = repetitions()
-  const answer = yield* Effect.result(request(project, members, key))
+  const answer = yield* Effect.result(request(target, members, key))
   if (Result.isSuccess(answer)) {
     const repeated = repetitions() > before ? members.length : 0
-    return { members: members.length, repeated, refused: [] }
+    const { data } = answer.success
+    return { members: members.length, repeated, refused: [], ...(data && { events: data.events }) }
   }
   const { failure } = answer
   const refused = refusedOf(members, failure)
   if (refused.length === 0) return yield* failure
   const numbers = new Set(refused.map(({ line }) => line))
   const rest = members.filter(({ line }) => !numbers.has(line))
-  const sent = yield* sendMembers(project, rest, nextBatchKey(key, rest))
+  const sent = yield* sendMembers(target, rest, nextBatchKey(key, rest))
   return { ...sent, refused: [...refused, ...sent.refused] }
 })
 
 /** Sends a part. */
-export const sendBatch = (project: string, { key, members, refused }: ImportBatch) =>
-  Effect.map(sendMembers(project, members, key), (sent) => ({
+export const sendBatch = (target: ImportTarget, { key, members, refused }: ImportBatch) =>
+  Effect.map(sendMembers(target, members, key), (sent) => ({
     ...sent,
     refused: [...refused, ...sent.refused],
   }))
 
 /** The flags. */
-export interface ImportFlags {
-  readonly project: string
+export interface ImportFlags extends ImportTarget {
   /** A file's path, or `-` for standard input. */
   readonly file: string
   readonly format: Format
@@ -452,9 +472,9 @@ export const describeRefusals = (refusals: ReadonlyArray<Refusal>): string =>
 export const runImport = Effect.fnUntraced(function* ({
   file,
   format,
-  project,
   refused,
   run: name,
+  ...target
 }: ImportFlags) {
   yield* requireOther(file, refused)
   const { size, stream } = yield* openSource(file)
@@ -463,16 +483,18 @@ export const runImport = Effect.fnUntraced(function* ({
   const start = yield* Clock.currentTimeMillis
   const total = { members: 0, repeated: 0, refused: 0 }
   const refusals = new Map<string, Refusal>()
+  let events: EventsPreview | undefined
   let bytes = 0
   stream.on("data", (chunk: Buffer) => {
     bytes += chunk.length
   })
-  const parts = splitIntoBatches(readLines(stream, format), JSON.stringify([project, name]))
+  const parts = splitIntoBatches(readLines(stream, format), JSON.stringify([target.project, name]))
   yield* Stream.fromAsyncIterable(parts, unreadable).pipe(
     Stream.runForEach(
       Effect.fnUntraced(function* (part) {
-        const sent = yield* sendBatch(project, part)
+        const sent = yield* sendBatch(target, part)
         yield* keep(sent.refused)
+        events = addEvents(events, sent.events)
         total.members += sent.members
         total.repeated += sent.repeated
         total.refused += sent.refused.length
@@ -486,5 +508,5 @@ export const runImport = Effect.fnUntraced(function* ({
   )
   yield* end
   const seconds = ((yield* Clock.currentTimeMillis) - start) / 1000
-  return { done: { ...total, seconds }, refusals: [...refusals.values()] }
+  return { done: { ...total, seconds }, events, refusals: [...refusals.values()] }
 }, Effect.scoped)

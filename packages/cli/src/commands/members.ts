@@ -1,12 +1,13 @@
 /** `tenure members`: lists, grants, extends, ends, imports and exports. */
 
-import type { Membership } from "@tenure/client"
+import type { EventsPreview, Extended, Membership } from "@tenure/client"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { callApi } from "../support/api.ts"
+import { describeEvents, eventsFlag, requireDryRun } from "../support/events-preview.ts"
 import { operationFailed, usageFailure } from "../support/failure.ts"
 import {
   booleanFlag,
@@ -26,11 +27,11 @@ import {
   changeOf,
   connected,
   jsonFlag,
-  printDone,
   printList,
-  printRecord,
+  printResult,
 } from "../support/output.ts"
-import { pluralize } from "../support/text.ts"
+import { layOutOne, pluralize, printable } from "../support/text.ts"
+import { endsCommand } from "./members-ends.ts"
 import {
   exportFormat,
   formatOf,
@@ -47,6 +48,8 @@ const formatFlag = Flag.Literals("format", formats).pipe(
 )
 
 /** `tenure members import`. */
+
+const dryRun = booleanFlag("dry-run", "Shows what would happen, and changes nothing")
 
 const file = Argument.String("file").pipe(
   Argument.withDescription("The file with the members; - for standard input"),
@@ -67,18 +70,22 @@ const run = Flag.String("run").pipe(
 /** The command. */
 const importMembersCommand = Command.make(
   "import",
-  { file, project: projectFlag, format: formatFlag, refused, run },
+  { file, project: projectFlag, format: formatFlag, refused, run, dryRun, events: eventsFlag },
   Effect.fnUntraced(function* (given) {
+    yield* requireDryRun(given)
     const path = Option.getOrElse(given.refused, () =>
       given.file === "-" ? "import.refused" : `${given.file}.refused`,
     )
     const importing = yield* Effect.promise(() => import("./members-import.ts"))
-    const { done, refusals } = yield* importing.runImport({
+    const { done, events, refusals } = yield* importing.runImport({
       ...given,
       format: Option.getOrElse(given.format, () => formatOf(given.file)),
       refused: path,
     })
-    yield* printRecord(done, (all) => ({ ...all }))
+    yield* printResult({ ...done, ...(events && { events }) }, () => [
+      ...layOutOne(done),
+      ...describeEvents(events),
+    ])
     if (done.refused > 0)
       return yield* operationFailed(
         `${pluralize(done.refused, "line was", "lines were")} refused: see ${path}. ${importing.describeRefusals(refusals)}.`,
@@ -125,8 +132,6 @@ const commandsState = Flag.Literals("state", ["active", "expired"]).pipe(
   Flag.optional,
 )
 
-const dryRun = booleanFlag("dry-run", "Shows what would happen, and changes nothing")
-
 const endingBefore = dateFlag(
   "ending-before",
   "Only members whose end date is not over and comes before this one, soonest first",
@@ -137,21 +142,32 @@ const rowOf = ({ metadata, ...member }: Membership) => ({
   metadata: Object.entries(metadata).map(([name, text]) => `${name}=${text}`),
 })
 
-const list = Command.make("list", { project, state: commandsState, endingBefore }, (given) =>
-  printList(
-    ({ memberships }) =>
-      memberships.list({
-        project_id: given.project,
-        state: getOrUndefined(given.state),
-        ending_before: getOrUndefined(given.endingBefore),
-        limit: 1000,
-      }),
-    rowOf,
-  ),
+const prefix = Flag.String("prefix").pipe(
+  Flag.withMetavar("TEXT"),
+  Flag.withDescription("Only members whose ids start with this text"),
+  Flag.optional,
+)
+
+const list = Command.make(
+  "list",
+  { project, state: commandsState, prefix, endingBefore },
+  (given) =>
+    printList(
+      ({ memberships }) =>
+        memberships.list({
+          project_id: given.project,
+          state: getOrUndefined(given.state),
+          prefix: getOrUndefined(given.prefix),
+          ending_before: getOrUndefined(given.endingBefore),
+          limit: 1000,
+        }),
+      rowOf,
+    ),
 ).pipe(
   Command.withDescription("Lists the members of a project, in the order of their ids"),
   Command.withExamples([
     { command: "tenure members list --project shop --state expired" },
+    { command: "tenure members list --project shop --prefix ada" },
     { command: "tenure members list --project shop --ending-before 2027-12-31" },
   ]),
 )
@@ -296,9 +312,11 @@ const extend = Command.make(
     expected,
     neverShorten: keepLater,
     dryRun,
+    events: eventsFlag,
     yes: yesFlag,
   },
   Effect.fnUntraced(function* (given) {
+    yield* requireDryRun(given)
     const goal = yield* goalOf(given.date, given.by)
     const member = { project_id: given.project, user_id: given.user }
     const extended = (dry_run: boolean) =>
@@ -312,6 +330,7 @@ const extend = Command.make(
             expected_end_date: getOrUndefined(given.expected),
             mode: given.neverShorten ? "never_shorten" : undefined,
             dry_run,
+            ...(given.events && { events: true }),
           },
           options,
         ),
@@ -320,11 +339,11 @@ const extend = Command.make(
       memberships.get(member, options),
     )
     const before = found.end_date
-    const print = ({ data }: { readonly data: { readonly new_end_date: string } }) =>
-      printDone(
-        { ...data, previous_end_date: before },
-        changeOfDate({ from: before, to: data.new_end_date }, given.dryRun),
-      )
+    const print = ({ data }: { readonly data: Extended }) =>
+      printResult({ ...data, previous_end_date: before }, () => [
+        printable(changeOfDate({ from: before, to: data.new_end_date }, given.dryRun)),
+        ...describeEvents(data.events),
+      ])
     if (given.dryRun) return yield* print(yield* extended(true))
     // Who names the date that is expected knows of it.
     if (Option.isNone(given.expected) && !given.yes) {
@@ -394,6 +413,7 @@ interface ChangeOfAll {
   readonly would_shorten?: number
   readonly would_reactivate?: number
   readonly would_be_capped?: number
+  readonly events?: EventsPreview
   readonly examples?: ReadonlyArray<{
     readonly user_id: string
     readonly end_date: string
@@ -409,14 +429,19 @@ const printChangeOfAll = ({
   readonly data: ChangeOfAll
   readonly total: number
 }) =>
-  printRecord({ total, ...data }, ({ examples, ...all }) => ({
-    ...all,
-    ...(examples !== undefined && {
-      examples: examples.map(
-        ({ end_date, user_id, would_end }) => `${user_id}: ${end_date} → ${would_end}`,
-      ),
-    }),
-  }))
+  printResult({ total, ...data }, () => {
+    const { events, examples, ...all } = data
+    const row = {
+      total,
+      ...all,
+      ...(examples !== undefined && {
+        examples: examples.map(
+          ({ end_date, user_id, would_end }) => `${user_id}: ${end_date} → ${would_end}`,
+        ),
+      }),
+    }
+    return [...layOutOne(row), ...describeEvents(events)]
+  })
 
 /** What would change, in sentences. */
 const effectOf = ({ would_reactivate = 0, would_shorten = 0 }: ChangeOfAll): string =>
@@ -459,9 +484,11 @@ const undo = Command.make(
     project,
     reason: commandsReason,
     dryRun,
+    events: eventsFlag,
     yes: yesFlag,
   },
   Effect.fnUntraced(function* (given) {
+    yield* requireDryRun(given)
     const undone = (dry_run: boolean) =>
       callApi(({ memberships }, options) =>
         memberships.undoBulkExtension(
@@ -470,6 +497,7 @@ const undo = Command.make(
             bulk_extension_id: given.id,
             reason: getOrUndefined(given.reason),
             dry_run,
+            ...(given.events && { events: true }),
           },
           options,
         ),
@@ -500,6 +528,7 @@ export const membersCommand = Command.make("members").pipe(
     update,
     extend,
     end,
+    endsCommand,
     history,
     bulkExtensions,
     undo,
@@ -548,9 +577,11 @@ export const extendAllCommand = Command.make(
     reason: commandsReason,
     neverShorten,
     dryRun,
+    events: eventsFlag,
     yes: yesFlag,
   },
   Effect.fnUntraced(function* (given) {
+    yield* requireDryRun(given)
     const { date, project: in_ } = placeOf(given)
     if (Option.isNone(in_)) return yield* usageFailure("Say in which project: --project ID.")
     const project_id = in_.value
@@ -564,6 +595,7 @@ export const extendAllCommand = Command.make(
             reason: getOrUndefined(given.reason),
             mode: given.neverShorten ? "never_shorten" : undefined,
             dry_run,
+            ...(given.events && { events: true }),
           },
           options,
         ),

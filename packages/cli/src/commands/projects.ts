@@ -17,6 +17,7 @@ import {
   connected,
   printItems,
   printList,
+  printRecord,
 } from "../support/output.ts"
 import { pluralize } from "../support/text.ts"
 import { outputFlag, writeMembers } from "./members-export.ts"
@@ -32,13 +33,22 @@ const list = Command.make("list", {}, () =>
   Command.withExamples([{ command: "tenure projects list --json" }]),
 )
 
-const get = Command.make("get", { project: projectIdArgument }, ({ project }) =>
-  callAndPrintRecord(
-    ({ projects }, options) => projects.get({ project_id: project }, options),
-    (found) => ({ ...found }),
-  ),
+const get = Command.make(
+  "get",
+  { project: projectIdArgument },
+  Effect.fnUntraced(function* ({ project }) {
+    const { data: found } = yield* callApi(({ projects }, options) =>
+      projects.get({ project_id: project }, options),
+    )
+    const today = new Date(yield* Clock.currentTimeMillis).toISOString().slice(0, 10)
+    const { data: counts } = yield* callApi(({ memberships }, options) =>
+      memberships.ends({ project_id: project, from: today, to: today }, options),
+    )
+    const { active, ends_in_7_days, ends_today, expired } = counts
+    yield* printRecord({ ...found, active, expired, ends_today, ends_in_7_days }, (row) => row)
+  }),
 ).pipe(
-  Command.withDescription("Shows a project"),
+  Command.withDescription("Shows a project, and how many members are active or end soon"),
   Command.withExamples([{ command: "tenure projects get shop" }]),
 )
 

@@ -7,6 +7,7 @@ import * as Setting from "../base/setting.ts"
 import { getOwn } from "../base/values.ts"
 import { EventId } from "../events/event.ts"
 import { type BulkExtensionRecord, type BulkPreview } from "../memberships/bulk-extension.ts"
+import type { EventsPreview } from "../memberships/dry-run.ts"
 import {
   DurationText,
   fixedDurationFormat,
@@ -39,6 +40,7 @@ import {
   optionalObject,
   originOf,
   pageQuery,
+  parseJson,
   projectOf,
   readField,
   readQuery,
@@ -73,6 +75,7 @@ const optional = {
   expectedEndDate: Setting.optional(endDateField),
   noExpectedEndDate: Setting.optional(absent),
   dryRun: Setting.optional(Setting.boolean),
+  events: Setting.optional(Setting.boolean),
   reason: Setting.optional(reasonField),
 }
 
@@ -95,7 +98,7 @@ const byDuration = {
 }
 
 /** The names of the fields besides the date. */
-const names = ["extend_by", "from", "expected_end_date", "dry_run", "reason", "mode"]
+const names = ["extend_by", "from", "expected_end_date", "dry_run", "events", "reason", "mode"]
 
 /** The body of an extension. */
 const format = objectWith("extend", ...names)
@@ -104,6 +107,7 @@ const format = objectWith("extend", ...names)
 const nothing = {
   expectedEndDate: undefined,
   dryRun: undefined,
+  events: undefined,
   reason: undefined,
   mode: undefined,
 }
@@ -147,6 +151,7 @@ const readByDuration = (body: JsonObject, extendBy: Setting.Setting<unknown, Dur
       noExtend: readField(body, "extend", noDate),
       noMode: readField(body, "mode", noDate),
       dryRun: readField(body, "dry_run", optional.dryRun),
+      events: readField(body, "events", optional.events),
       reason: readField(body, "reason", optional.reason),
     }),
   )
@@ -158,11 +163,12 @@ const readOneByDuration = (body: JsonObject) =>
       from: readField(body, "from", byDuration.from),
       expectedEndDate: readField(body, "expected_end_date", optional.expectedEndDate),
     }),
-    ({ expectedEndDate, from, goal: { by, dryRun, reason } }) => ({
+    ({ expectedEndDate, from, goal: { by, dryRun, events, reason } }) => ({
       by,
       from,
       expectedEndDate,
       dryRun,
+      events,
       reason,
     }),
   )
@@ -173,6 +179,7 @@ const readOneToDate = (body: JsonObject) =>
         endDate: extendOf(body),
         expectedEndDate: readField(body, "expected_end_date", optional.expectedEndDate),
         dryRun: readField(body, "dry_run", optional.dryRun),
+        events: readField(body, "events", optional.events),
         reason: readField(body, "reason", optional.reason),
         mode: readField(body, "mode", optional.mode),
       })
@@ -185,7 +192,7 @@ const readAllByDuration = (body: JsonObject) =>
       noFrom: readField(body, "from", byDuration.noFrom),
       noExpectedEndDate: readField(body, "expected_end_date", optional.noExpectedEndDate),
     }),
-    ({ goal: { by, dryRun, reason } }) => ({ by, dryRun, reason }),
+    ({ goal: { by, dryRun, events, reason } }) => ({ by, dryRun, events, reason }),
   )
 
 const readAllToDate = (body: JsonObject) =>
@@ -194,10 +201,11 @@ const readAllToDate = (body: JsonObject) =>
       endDate: extendOf(body),
       expectedEndDate: readField(body, "expected_end_date", optional.noExpectedEndDate),
       dryRun: readField(body, "dry_run", optional.dryRun),
+      events: readField(body, "events", optional.events),
       reason: readField(body, "reason", optional.reason),
       mode: readField(body, "mode", optional.mode),
     }),
-    ({ dryRun, endDate, mode, reason }) => ({ endDate, dryRun, reason, mode }),
+    ({ dryRun, endDate, events, mode, reason }) => ({ endDate, dryRun, events, reason, mode }),
   )
 
 type Read<F extends (body: JsonObject) => Result.Result<unknown, unknown>> =
@@ -222,7 +230,11 @@ const readBulkExtensionBody = (
 > => (isByDuration(body) ? readAllByDuration(body) : readAllToDate(body))
 
 // Whoever sends another field hopes for something that it does not do.
-const undoBody = Setting.object({ reason: optional.reason, dry_run: optional.dryRun })
+const undoBody = Setting.object({
+  reason: optional.reason,
+  dry_run: optional.dryRun,
+  events: optional.events,
+})
 
 const day = Setting.optional(Setting.string(dayFormat, (text) => parseDay(text) !== undefined))
 
@@ -282,7 +294,23 @@ const unrepeatable = (alternative: string) =>
     problem: `must be sent with extend_by${alternative}, because a repetition would extend twice`,
   })
 
-const dryRunMessage = "This was a dry run: nothing was changed."
+/** The message of each dry run. */
+export const dryRunMessage = "This was a dry run: nothing was changed."
+
+/** Returns the previewed webhooks, if there are any. */
+export const eventsData = (events: EventsPreview | undefined) =>
+  events && {
+    events: {
+      total: events.total,
+      by_type: events.byType,
+      first: events.first.map(({ body, type, url, webhookId }) => ({
+        webhook_id: webhookId,
+        url,
+        type,
+        body: parseJson(body),
+      })),
+    },
+  }
 
 const extendedMessage = (
   { dryRun, endDate: asked }: { readonly dryRun?: boolean | undefined; readonly endDate?: EndDate },
@@ -347,7 +375,7 @@ export const makeExtensionOperations = Effect.fnUntraced(function* (maxBodyBytes
       if (isRelative && call.once === undefined && expectedEndDate === undefined && !dryRun) {
         return yield* unrepeatable(" and without expected_end_date")
       }
-      const { endDate } = yield* Effect.catchTag(
+      const { endDate, events } = yield* Effect.catchTag(
         memberships.extend(
           { ...extension, projectId, userId, idempotencyKey: call.once },
           originOf(call),
@@ -360,9 +388,11 @@ export const makeExtensionOperations = Effect.fnUntraced(function* (maxBodyBytes
       return {
         total: 1,
         message: extendedMessage(extension, endDate),
-        data: isRelative
-          ? { new_end_date: newEndDate, end_date: newEndDate }
-          : { new_end_date: newEndDate },
+        data: {
+          new_end_date: newEndDate,
+          ...(isRelative && { end_date: newEndDate }),
+          ...eventsData(events),
+        },
       }
     }),
 
@@ -374,7 +404,7 @@ export const makeExtensionOperations = Effect.fnUntraced(function* (maxBodyBytes
       if (by !== undefined && call.once === undefined && !extension.dryRun) {
         return yield* unrepeatable("")
       }
-      const { endDate, preview, total } = yield* Effect.mapError(
+      const { endDate, events, preview, total } = yield* Effect.mapError(
         memberships.extendAll(
           { projectId, ...extension, idempotencyKey: call.once },
           originOf(call),
@@ -390,6 +420,7 @@ export const makeExtensionOperations = Effect.fnUntraced(function* (maxBodyBytes
           new_end_date: endDate && formatEndDate(endDate),
           ...(by && { extend_by: by, total }),
           ...(preview && previewData(preview)),
+          ...eventsData(events),
         },
       }
     }),
@@ -418,16 +449,17 @@ export const makeExtensionOperations = Effect.fnUntraced(function* (maxBodyBytes
       const id = yield* decodePathParam(call.params.bulk_extension_id)
       yield* readQuery(call.request, {})
       const body = yield* bodyOf(call, maxBodyBytes, optionalObject)
-      const { dry_run: dryRun, reason } = yield* Effect.fromResult(undoBody.read(body, ""))
+      const undoing = yield* Effect.fromResult(undoBody.read(body, ""))
+      const { dry_run: dryRun, events: showsEvents, reason } = undoing
       if (!EventId.is(id)) return yield* Effect.fail({ _tag: "BulkExtensionNotFound" } as const)
-      const { preview, total } = yield* memberships.undoBulkExtension(
-        { projectId, id, reason, dryRun, idempotencyKey: call.once },
+      const { events, preview, total } = yield* memberships.undoBulkExtension(
+        { projectId, id, reason, dryRun, events: showsEvents, idempotencyKey: call.once },
         originOf(call),
       )
       return {
         total,
         message: preview === undefined ? "The bulk extension was undone." : dryRunMessage,
-        data: { total, ...(preview && previewData(preview)) },
+        data: { total, ...(preview && previewData(preview)), ...eventsData(events) },
       }
     }),
   } satisfies Operations<ExtensionOperation>

@@ -27,7 +27,14 @@ import {
 import { Memberships } from "../memberships/memberships.ts"
 import { metadataPatchSetting, metadataSetting } from "../memberships/metadata.ts"
 import type { ApiError, InvalidLines, LineFault } from "./errors.ts"
-import { endDateField, endDateFormat, makeExtensionOperations, reasonField } from "./extensions.ts"
+import {
+  dryRunMessage,
+  endDateField,
+  endDateFormat,
+  eventsData,
+  makeExtensionOperations,
+  reasonField,
+} from "./extensions.ts"
 import {
   type Call,
   type JsonObject,
@@ -190,7 +197,12 @@ const dataOf = ({ metadata, ...end }: CurrentMembership) => ({ ...endOf(end), me
 
 const { maxBodyBytes: maxImportBytes } = routes["memberships.import"]
 
-const endQuery = { erase: Setting.optional(Setting.oneOf(["true", "false"])) }
+const flag = Setting.optional(Setting.oneOf(["true", "false"]))
+
+// An import has no place for them in its body.
+const importQuery = { dry_run: flag, events: flag }
+
+const endQuery = { erase: flag }
 
 /** Fails if somebody asks to erase a person who is no admin, before anything else is judged. */
 const permitErasure = ({ principal, request }: Call<never>): Effect.Effect<void, ApiError> =>
@@ -247,17 +259,28 @@ export const makeMembershipOperations = Effect.fnUntraced(function* (maxBodyByte
 
     "memberships.import": Effect.fnUntraced(function* (call) {
       const projectId = yield* projectOf(call)
-      yield* readQuery(call.request, {})
+      const query = yield* readQuery(call.request, importQuery)
+      const dryRun = query.dry_run === "true"
       const text = yield* readBody(call, maxImportBytes, jsonLines)
       const imported = yield* readImportBody(text)
-      yield* Effect.mapError(
+      const { events, total } = yield* Effect.mapError(
         memberships.import(
-          { projectId, memberships: imported, idempotencyKey: call.once },
+          {
+            projectId,
+            memberships: imported,
+            dryRun,
+            events: query.events === "true",
+            idempotencyKey: call.once,
+          },
           originOf(call),
         ),
         (error) => (error._tag === "InvalidInput" ? inLine(error) : error),
       )
-      return { total: imported.length, message: "The memberships were imported.", data: null }
+      return {
+        total,
+        message: dryRun ? dryRunMessage : "The memberships were imported.",
+        data: eventsData(events) ?? null,
+      }
     }),
 
     "memberships.list": Effect.fnUntraced(function* (call) {

@@ -13,8 +13,9 @@ import { InvalidInput } from "../base/errors.ts"
 import { readBranded, readPageSize, readProjectId } from "../base/input.ts"
 import { currentUnixMillis } from "../base/time.ts"
 import { copyOwn } from "../base/values.ts"
-import { EventId, knownEventTypes } from "../events/event.ts"
+import { type EventDraft, EventId, knownEventTypes } from "../events/event.ts"
 import { type BulkPreview } from "./bulk-extension.ts"
+import { type EventsPreview, type Trial, previewEvents, readTrial } from "./dry-run.ts"
 import { fixedDurationFormat, fixedMillis, formatDuration } from "./duration.ts"
 import {
   type BulkMode,
@@ -27,7 +28,6 @@ import {
   type ChangeServices,
   type Trying,
   changeEvent,
-  readDryRun,
   readOnce,
   readReason,
 } from "./extensions.ts"
@@ -72,6 +72,8 @@ export interface BulkResult {
   readonly total: number
   /** Of a dry run: what would change. */
   readonly preview?: BulkPreview | undefined
+  /** In a dry run with `events`: the webhooks to be sent. */
+  readonly events?: EventsPreview | undefined
 }
 
 const notFixed = new InvalidInput({ field: "by", problem: `must be ${fixedDurationFormat}` })
@@ -123,6 +125,22 @@ export const makeBulkChanges = (
       ? Effect.as(notifyReplay(changed, result), Number(result.answer))
       : Effect.as(hooks.event(result.event), result.total)
 
+  /** Returns the result of a dry run. */
+  const tried = Effect.fnUntraced(function* (
+    trial: Trial,
+    preview: BulkPreview,
+    event: EventDraft,
+    endDate?: EndDate,
+  ) {
+    const result: BulkResult = {
+      endDate,
+      total: preview.total,
+      preview,
+      events: yield* previewEvents(store, trial, event, { _tag: "All" }),
+    }
+    return result
+  })
+
   return {
     extendAll: Effect.fnUntraced(function* (
       input: ExtendingAll,
@@ -135,13 +153,14 @@ export const makeBulkChanges = (
       const reason = yield* readReason(extending)
       const origin = yield* readOrigin(originInput)
       const endDate = bulk.mode === "extendBy" ? undefined : bulk.endDate
-      if (yield* readDryRun(extending)) {
-        const preview = yield* store.previewBulkExtension(projectId, bulk)
-        return { endDate, total: preview.total, preview }
-      }
+      const trial = yield* readTrial(extending)
       const data = { project_id: projectId, ...eventDataOf(bulk) }
       const asked = { projectId, origin, reason, at }
       const type = knownEventTypes.bulkExtended
+      if (trial !== "none") {
+        const preview = yield* store.previewBulkExtension(projectId, bulk)
+        return yield* tried(trial, preview, changeEvent(services, asked, type, data), endDate)
+      }
       const once = yield* readOnce(extending, asked, type, data)
       if (bulk.mode === "extendBy" && once === undefined) return yield* unrepeatable()
       const changed = { ...asked, event: changeEvent(services, asked, type, data), bulk, once }
@@ -163,13 +182,14 @@ export const makeBulkChanges = (
       const reason = yield* readReason(undoing)
       const origin = yield* readOrigin(originInput)
       const target = { bulkExtensionId: id, madeAfter: at - undoPeriod }
-      if (yield* readDryRun(undoing)) {
-        const preview = yield* store.previewUndo(projectId, target)
-        return { total: preview.total, preview }
-      }
+      const trial = yield* readTrial(undoing)
       const data = { project_id: projectId, bulk_extension_id: id }
       const asked = { projectId, origin, reason, at }
       const type = knownEventTypes.extensionUndone
+      if (trial !== "none") {
+        const preview = yield* store.previewUndo(projectId, target)
+        return yield* tried(trial, preview, changeEvent(services, asked, type, data))
+      }
       const once = yield* readOnce(undoing, asked, type, data)
       const event = changeEvent(services, asked, type, data)
       const changed = { ...asked, ...target, event, once }

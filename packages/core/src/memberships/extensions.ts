@@ -28,6 +28,7 @@ import {
   knownEventTypes,
   newEventId,
 } from "../events/event.ts"
+import { type DryRun, type EventsPreview, previewEvents, readTrial } from "./dry-run.ts"
 import { DurationText, addDuration } from "./duration.ts"
 import {
   type BulkMode,
@@ -45,6 +46,7 @@ import {
   type EndsLater,
   type Member,
   type MembershipEnd,
+  MembershipNotFound,
   Reason,
   UserId,
   endDateConflict,
@@ -67,23 +69,11 @@ export interface Changing {
 }
 
 /** What a change takes that can be tried. */
-export interface Trying extends Changing {
-  /**
-   * If true, nothing is changed, recorded or published. The result, or the failure, is that of the same
-   * call without it.
-   */
-  readonly dryRun?: boolean | undefined
-}
+export interface Trying extends Changing, DryRun {}
 
 /** Reads the reason of a change. */
 export const readReason = ({ reason }: Changing): Effect.Effect<Reason | undefined, InvalidInput> =>
   reason === undefined ? absent : readBranded("reason", Reason, reason)
-
-const notDry = Effect.succeed(false)
-
-/** Reads whether a change is only tried. */
-export const readDryRun = ({ dryRun }: Trying): Effect.Effect<boolean, InvalidInput> =>
-  dryRun === undefined ? notDry : readArgument("dryRun", Setting.boolean, dryRun)
 
 /** A change before its event is made. */
 export type AskedChange = Omit<Change, "event" | "once">
@@ -171,6 +161,12 @@ interface Expecting {
 interface FromStart {
   /** From when the duration counts: `"end"`, `"now"`, or the `"later"` of both. Default: `"later"`. */
   readonly from?: DurationStart | undefined
+}
+
+/** A membership after it was extended. */
+export interface ExtensionResult extends MembershipEnd {
+  /** In a dry run with `events`: the webhooks to be sent. */
+  readonly events?: EventsPreview | undefined
 }
 
 /** How a membership is extended. */
@@ -266,7 +262,7 @@ const readExtension = Effect.fnUntraced(function* (
     mode: yield* readMode(extending.mode),
     from: extending.by === undefined ? "later" : yield* readArgument("from", start, extending.from),
     reason: yield* readReason(extending),
-    isDry: yield* readDryRun(extending),
+    trial: yield* readTrial(extending),
     origin: yield* readOrigin(origin),
   }
 })
@@ -322,7 +318,7 @@ export const makeExtend = (services: ChangeServices) => {
     { projectId, userId }: Extension,
     endDate: EndDate,
     result: Event | EndsLater | ReplayedResponse,
-  ): Effect.Effect<MembershipEnd> => {
+  ): Effect.Effect<ExtensionResult> => {
     if (isEndsLater(result)) return Effect.succeed({ projectId, userId, endDate: result.endDate })
     const isElsewhere = isReplayedResponse(result) && result.answer !== ""
     return Effect.as(reportChange(services, changed, result), {
@@ -339,6 +335,29 @@ export const makeExtend = (services: ChangeServices) => {
       return conflict === undefined ? Effect.succeed(membership) : Effect.fail(conflict)
     })
 
+  /** Returns the result of a dry run. */
+  const tried = Effect.fnUntraced(function* (
+    extension: Extension,
+    asked: AskedChange,
+    endDate: EndDate,
+    later: EndsLater | undefined,
+  ) {
+    const { projectId, trial, userId } = extension
+    const { event } = changeOf(extension, asked, endDate, undefined)
+    const change = later === undefined ? ({ _tag: "One", userId } as const) : undefined
+    const result: ExtensionResult = {
+      projectId,
+      userId,
+      endDate: later?.endDate ?? endDate,
+      events: yield* Effect.catchTag(
+        previewEvents(store, trial, event, change),
+        "ProjectNotFound",
+        () => new MembershipNotFound({ projectId, userId }),
+      ),
+    }
+    return result
+  })
+
   const toDate = Effect.fnUntraced(function* (
     extending: ExtendingMember,
     extension: Extension,
@@ -346,13 +365,10 @@ export const makeExtend = (services: ChangeServices) => {
     endDate: EndDate,
   ) {
     const { expectedEndDate, mode, projectId, userId } = extension
-    if (extension.isDry) {
+    if (extension.trial !== "none") {
       const membership = yield* find(extension)
-      return {
-        projectId,
-        userId,
-        endDate: laterOf(membership.endDate, { endDate, mode })?.endDate ?? endDate,
-      }
+      const later = laterOf(membership.endDate, { endDate, mode })
+      return yield* tried(extension, asked, endDate, later)
     }
     const data = { project_id: projectId, user_id: userId, new_end_date: formatEndDate(endDate) }
     const once = yield* readOnce(extending, asked, type, data, expectedEndDate, mode)
@@ -367,7 +383,8 @@ export const makeExtend = (services: ChangeServices) => {
     asked: AskedChange,
     by: DurationText,
   ) {
-    const { expectedEndDate, from, isDry, projectId, userId } = extension
+    const { expectedEndDate, from, projectId, trial, userId } = extension
+    const isDry = trial !== "none"
     const data = { project_id: projectId, user_id: userId, by, from }
     const once = yield* readOnce(extending, asked, type, data, expectedEndDate)
     if (once === undefined && expectedEndDate === undefined && !isDry) {
@@ -380,7 +397,7 @@ export const makeExtend = (services: ChangeServices) => {
     for (let attempt = 0; attempt < mostAttempts; attempt++) {
       const before = yield* find(extension)
       const endDate = yield* dateAfter(extension, before.endDate, by)
-      if (isDry) return { projectId, userId, endDate }
+      if (isDry) return yield* tried(extension, asked, endDate, undefined)
       const answered = once && { ...once, answer: String(endDate) }
       const changed = {
         ...changeOf(extension, asked, endDate, answered),

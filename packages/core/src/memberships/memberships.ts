@@ -28,6 +28,7 @@ import {
   type UndoingBulkExtension,
   makeBulkChanges,
 } from "./bulk-extensions.ts"
+import { type EventsPreview, previewEvents, readTrial } from "./dry-run.ts"
 import {
   type EndDateInput,
   type EndDateNotInFuture,
@@ -40,6 +41,8 @@ import type { EndCounts } from "./ends.ts"
 import {
   type Changing,
   type ExtendingMember,
+  type ExtensionResult,
+  type Trying,
   changeEvent,
   changedTooOften,
   makeExtend,
@@ -190,14 +193,18 @@ const makeChanges = Effect.fnUntraced(function* (
       const origin = yield* readOrigin(originInput)
       const data = { project_id: projectId, total: memberships.length }
       const asked = { projectId, origin, reason, at }
-      const once = yield* readOnce(project, asked, knownEventTypes.imported, memberships)
-      const changed = {
-        ...asked,
-        event: changeEvent(services, asked, knownEventTypes.imported, data),
-        memberships,
-        once,
+      const trial = yield* readTrial(project)
+      const event = changeEvent(services, asked, knownEventTypes.imported, data)
+      const total = memberships.length
+      if (trial !== "none") {
+        yield* store.findProject(projectId)
+        const change = { _tag: "Import", size: total } as const
+        return { total, events: yield* previewEvents(store, trial, event, change) }
       }
+      const once = yield* readOnce(project, asked, knownEventTypes.imported, memberships)
+      const changed = { ...asked, event, memberships, once }
       yield* reportChange(services, changed, yield* store.import(changed))
+      return { total }
     }),
 
     extend: makeExtend(services),
@@ -311,9 +318,17 @@ export interface Granting extends Member, Changing {
 }
 
 /** Memberships of a project to create or to set. */
-export interface Importing extends InProject, Changing {
+export interface Importing extends InProject, Trying {
   /** Up to 10,000 memberships of different users. */
   readonly memberships: ReadonlyArray<ImportRow>
+}
+
+/** The result of an import, or of its dry run. */
+export interface ImportResult {
+  /** How many memberships were created or set. */
+  readonly total: number
+  /** In a dry run with `events`: the webhooks to be sent. */
+  readonly events?: EventsPreview | undefined
 }
 
 /** A change of metadata. */
@@ -408,7 +423,7 @@ export class Memberships extends Context.Service<
     readonly import: (
       project: Importing,
       origin?: OriginInput,
-    ) => Effect.Effect<void, ChangeFailure | ProjectNotFound>
+    ) => Effect.Effect<ImportResult, ChangeFailure | ProjectNotFound>
 
     /**
      * Sets the end date of a membership, which may have expired, to a future date. Returns the membership with
@@ -429,7 +444,7 @@ export class Memberships extends Context.Service<
       membership: ExtendingMember,
       origin?: OriginInput,
     ) => Effect.Effect<
-      MembershipEnd,
+      ExtensionResult,
       ChangeFailure | InvalidEndDate | EndDateNotInFuture | MembershipNotFound | EndDateConflict
     >
 

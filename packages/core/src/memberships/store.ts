@@ -21,6 +21,7 @@ import type {
   BulkExtensionUndone,
   BulkPreview,
 } from "./bulk-extension.ts"
+import type { PreviewPublication } from "./dry-run.ts"
 import { type BulkMode, type EndDate, type BulkChange } from "./end-date.ts"
 import type { EndCounts, EndsQuery } from "./ends.ts"
 import type { DecideAnnouncement } from "./expiry.ts"
@@ -289,6 +290,12 @@ export class MembershipStore extends Context.Service<
       projectId: ProjectId,
       target: UndoTarget,
     ) => Effect.Effect<BulkPreview, UndoFailure | StoreUnavailable>
+
+    /**
+     * Tells how a change's event would be published now, without a lock: to which webhooks, by the same rule as a
+     * change.
+     */
+    readonly previewPublication: PreviewPublication
 
     /**
      * Sets a membership's metadata, and leaves its end date to bulk extensions as it is. Fails with

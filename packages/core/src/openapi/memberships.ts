@@ -22,6 +22,7 @@ import {
   counted,
   endDate,
   endDateFailure,
+  eventType,
   exampleId,
   failure,
   fieldsOf,
@@ -37,6 +38,7 @@ import {
   row,
   success,
   userId,
+  webhookId,
 } from "./schemas.ts"
 
 const {
@@ -78,8 +80,39 @@ const extending = Schema.Struct({
     description:
       "If true, nothing is changed. The response is that of the same request without it.",
   }),
+  events: Schema.optionalKey(Schema.Boolean).annotateKey({
+    description: "If true, a dry run also returns the webhooks that the request would send.",
+  }),
   reason: Schema.optionalKey(reason),
 })
+
+/** Previewed webhooks. */
+const events = Schema.Struct({
+  total: Schema.Int,
+  by_type: Schema.Record(Schema.String, Schema.Int).annotateKey({
+    description: "How many webhooks, by the type of their event.",
+    examples: [{ "membership.extended": 1 }],
+  }),
+  first: Schema.Array(
+    Schema.Struct({
+      webhook_id: webhookId,
+      url: Schema.String.annotate({ examples: ["https://receiver.example/"] }),
+      type: eventType,
+      body: Schema.Record(Schema.String, Schema.Unknown).annotateKey({
+        description:
+          "What would be sent. The time, the id of the request and the sequence number are not final.",
+      }),
+    }),
+  )
+    .check(Schema.isMaxLength(10))
+    .annotateKey({ description: "The first ten." }),
+}).annotate({ identifier: "EventsPreview" })
+
+const withEvents = {
+  events: Schema.optionalKey(events).annotateKey({
+    description: "Of a dry run with `events`, the webhooks that the request would send at once.",
+  }),
+}
 
 const mode = Schema.optionalKey(Schema.Literals(Object.values(bulkModeNames)))
 
@@ -124,6 +157,7 @@ const extended = Schema.Struct({
   end_date: Schema.optionalKey(instant).annotateKey({
     description: "The same date, of an extension by a duration.",
   }),
+  ...withEvents,
 }).annotate({ identifier: "Extended" })
 
 /** What a dry run of a change of all memberships shows. */
@@ -147,6 +181,7 @@ const preview = {
   ).annotateKey({
     description: "Of a dry run, up to ten memberships that would end at another date.",
   }),
+  ...withEvents,
 }
 
 const bulkExtended = Schema.Struct({
@@ -217,10 +252,8 @@ const counts = Schema.Struct({
 
 const undoing = Schema.Struct({
   reason: Schema.optionalKey(reason),
-  dry_run: Schema.optionalKey(Schema.Boolean).annotateKey({
-    description:
-      "If true, nothing is changed. The response is that of the same request without it.",
-  }),
+  dry_run: extending.fields.dry_run,
+  events: extending.fields.events,
 }).annotate({ identifier: "Undo" })
 
 const granting = Schema.Struct({
@@ -371,8 +404,20 @@ export class Memberships extends HttpApiGroup.make("memberships")
     ),
     HttpApiEndpoint.make(importing.method)("import", importing.pattern, {
       params: { project_id: projectId },
+      query: {
+        dry_run: Schema.optionalKey(
+          Schema.Literals(["true", "false"]).annotate({
+            description: "With `true`, the lines are judged, and nothing is changed.",
+          }),
+        ),
+        events: Schema.optionalKey(
+          Schema.Literals(["true", "false"]).annotate({
+            description: "With `true`, a dry run returns the webhooks that the import would send.",
+          }),
+        ),
+      },
       payload: importLines,
-      success: counted(Schema.Null, "The memberships were imported."),
+      success: counted(Schema.NullOr(Schema.Struct({ events })), "The memberships were imported."),
       error: [...projectFailures, ...idempotencyFailures, linesFailure, failure("InvalidInput")],
     }).annotateMerge(
       OpenApi.annotations({

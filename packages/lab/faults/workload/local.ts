@@ -94,9 +94,9 @@ const importPersons = async ({ recorder, world }: Host, projectId: string): Prom
   const members = personIds.map((userId) => ({ userId, endDate: recorder.nextDate() }))
   const asked = { action: "import", process: host, projectId, members, requestId } as const
   await recorder.record({ ...asked, expected: [200] }, () =>
-    answered(() =>
-      world.tenure.memberships.import({ projectId, memberships: members }, { requestId }),
-    ),
+    answered(async () => {
+      await world.tenure.memberships.import({ projectId, memberships: members }, { requestId })
+    }),
   )
 }
 

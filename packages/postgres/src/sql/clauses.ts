@@ -21,6 +21,11 @@ export const nextCheckOf = (schema: string, endDate: string): string =>
 
 /** What the statements that publish events share. */
 
+/** Whether a webhook `w` receives the events of a project with a type: two expressions. */
+export const receives = (project: string, type: string): string =>
+  `w.project_number = ${project} AND w.disabled_at IS NULL
+      AND (w.event_types IS NULL OR ${type} = ANY (w.event_types))`
+
 /**
  * The common table expressions `published` and `delivered`: they store the events of `source`, and a
  * delivery of each to every webhook of its project that is enabled and receives its type. `source` has
@@ -43,9 +48,7 @@ export const eventAndDeliveries = (
     INSERT INTO ${schema}.deliveries (event_id, webhook_id, next_attempt_at)
     SELECT s.event_id, w.id, clock_timestamp()
     FROM ${source} s
-    JOIN ${schema}.webhooks w ON w.project_number = s.project_number AND w.disabled_at IS NULL
-      AND (w.event_types IS NULL OR s.event_type = ANY (w.event_types))
-      AND ${condition}
+    JOIN ${schema}.webhooks w ON ${receives("s.project_number", "s.event_type")} AND ${condition}
     ORDER BY s.n, w.position
     RETURNING webhook_id
   )`
@@ -97,6 +100,12 @@ export const nextSeq = (schema: string, last: string, project: string, count = "
   return `CASE WHEN ${later} % ${round} < ${round} - ${count} AND ${sequenceRound(later)} = ${sequenceRound(`${project}.project_seq`)}
    THEN ${later} + ${count}
    ELSE ${schema}.take_seq(${project}.project_number, ${nextSequenceRound(later)} - 1, ${project}.bulk_seq) + ${count} - 1 END`
+}
+
+/** The number that `nextSeq` gives to one change, if no other takes it. */
+export const expectedSeq = (last: string, projectSeq: string): string => {
+  const later = `greatest(${last}, ${projectSeq})`
+  return `CASE WHEN ${later} % ${round} < ${round} - 1 THEN ${later} + 1 ELSE ${nextSequenceRound(later)} END`
 }
 
 /** What the statements that change memberships share. */

@@ -3,6 +3,7 @@
 import { describe, expect, it } from "vitest"
 import { expectFailure, expectSuccess, fieldsOf, instant } from "../../support/http.ts"
 import type { Serving } from "../harness.ts"
+import { dryRunEventTests } from "./dry-run-events.ts"
 import { durationTests } from "./durations.ts"
 import { endsTests } from "./ends.ts"
 import { eventTests } from "./events.ts"
@@ -97,6 +98,7 @@ export const operationsSuite = (serving: Serving): void => {
   extendAllTests(serving)
   conditionTests(serving)
   durationTests(serving)
+  dryRunEventTests(serving)
   endsTests(serving)
   grantingTests(serving)
   importingTests(serving)

@@ -11,6 +11,7 @@ import { importingTests } from "./importing.ts"
 import { lengtheningTests } from "./lengthening.ts"
 import { metadataTests } from "./metadata.ts"
 import { modelTests } from "./model.ts"
+import { previewingTests } from "./previewing.ts"
 import { countingTests, deletingTests, projectTests } from "./projects.ts"
 import { endingSoonTests, readingTests } from "./reading.ts"
 import { atomicityTests, auditingTests, eventTests, sequenceTests } from "./recording.ts"
@@ -30,6 +31,7 @@ export const membershipStoreSuite = (on: StoreTests): void => {
   readingTests(on)
   endingSoonTests(on)
   countingEndsTests(on)
+  previewingTests(on)
   projectTests(on)
   deletingTests(on)
   erasingTests(on)

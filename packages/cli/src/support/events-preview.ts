@@ -1,0 +1,57 @@
+/** The webhooks that a dry run says would be sent. */
+
+import type { EventsPreview } from "@tenure/client"
+import * as Effect from "effect/Effect"
+import { usageFailure } from "./failure.ts"
+import { booleanFlag } from "./flags.ts"
+import { pluralize, printable } from "./text.ts"
+
+/** The flag. */
+export const eventsFlag = booleanFlag(
+  "events",
+  "With --dry-run, also shows the webhooks that would be sent",
+)
+
+/** Fails if webhooks are to be shown without a dry run, which would send them. */
+export const requireDryRun = ({
+  dryRun,
+  events,
+}: {
+  readonly dryRun: boolean
+  readonly events: boolean
+}) =>
+  events && !dryRun
+    ? Effect.fail(usageFailure("--events shows what would be sent: add --dry-run."))
+    : Effect.void
+
+/** Writes how many webhooks would be sent, and the first of them. */
+export const describeEvents = (events: EventsPreview | undefined): ReadonlyArray<string> => {
+  if (events === undefined) return []
+  const { by_type: byType, first, total } = events
+  const counts = Object.entries(byType).map(([type, count]) => `${count} × ${type}`)
+  return [
+    `${pluralize(total, "webhook")} would be sent${total === 0 ? "" : `: ${counts.join(", ")}`}.`,
+    ...first.flatMap(({ body, type, url, webhook_id: id }) => [
+      `  ${type} → ${url} (${id})`,
+      `    ${JSON.stringify(body)}`,
+    ]),
+    ...(total > first.length ? [`  … and ${total - first.length} more`] : []),
+  ].map(printable)
+}
+
+/** Adds up what several dry runs show. */
+export const addEvents = (
+  before: EventsPreview | undefined,
+  more: EventsPreview | undefined,
+): EventsPreview | undefined => {
+  if (before === undefined || more === undefined) return before ?? more
+  const byType = new Map(Object.entries(before.by_type))
+  for (const [type, count] of Object.entries(more.by_type)) {
+    byType.set(type, (byType.get(type) ?? 0) + count)
+  }
+  return {
+    total: before.total + more.total,
+    by_type: Object.fromEntries(byType),
+    first: [...before.first, ...more.first].slice(0, 10),
+  }
+}

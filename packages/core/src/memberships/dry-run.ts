@@ -1,0 +1,112 @@
+/** Dry runs, with previewed webhooks. */
+
+import * as Effect from "effect/Effect"
+import { InvalidInput, type StoreUnavailable } from "../base/errors.ts"
+import { readArgument } from "../base/input.ts"
+import * as Setting from "../base/setting.ts"
+import type { ProjectId, ProjectNotFound } from "../base/values.ts"
+import { type EventDraft, type EventType, completeEvent } from "../events/event.ts"
+import type { UserId } from "./membership.ts"
+
+/** Whether a change is only tried. */
+export interface DryRun {
+  /**
+   * If true, nothing is changed, recorded or published. The result, or the failure, is the same as without it.
+   */
+  readonly dryRun?: boolean | undefined
+  /** If true, a dry run also returns the webhooks to be sent. */
+  readonly events?: boolean | undefined
+}
+
+/** Whether a change is only tried, and whether its webhooks are shown. */
+export type Trial = "none" | "dry" | "events"
+
+const untried: Effect.Effect<Trial> = Effect.succeed("none")
+
+const flag = Setting.withDefault(Setting.boolean, false)
+
+const notDry = new InvalidInput({ field: "events", problem: "must be left out without a dry run" })
+
+/** Reads whether a change is only tried. */
+export const readTrial = ({ dryRun, events }: DryRun): Effect.Effect<Trial, InvalidInput> => {
+  if (dryRun === undefined && events === undefined) return untried
+  return Effect.gen(function* () {
+    const isDry = yield* readArgument("dryRun", flag, dryRun)
+    const showsEvents = yield* readArgument("events", flag, events)
+    if (showsEvents) return isDry ? "events" : yield* notDry
+    return isDry ? "dry" : "none"
+  })
+}
+
+/** A change to preview: one membership, all, or an import. */
+export type PreviewedChange =
+  | { readonly _tag: "One"; readonly userId: UserId }
+  | { readonly _tag: "All" }
+  | { readonly _tag: "Import"; readonly size: number }
+
+/** How a store would publish a change's event. */
+export interface Publication {
+  /** The sequence number, unless another change takes it. */
+  readonly sequence: number
+  /** The membership's metadata as JSON, if one is changed. */
+  readonly metadata: string | undefined
+  /** How many webhooks would receive the event. */
+  readonly total: number
+  /** The first ten, in the list's order. */
+  readonly first: ReadonlyArray<{ readonly webhookId: string; readonly url: string }>
+}
+
+/** How many webhooks a preview shows. */
+export const mostPreviewed = 10
+
+/** Tells how a store would publish an event now, without a lock. */
+export type PreviewPublication = (
+  projectId: ProjectId,
+  type: EventType,
+  change: PreviewedChange,
+) => Effect.Effect<Publication, ProjectNotFound | StoreUnavailable>
+
+/** A webhook as a change would send it. */
+export interface PreviewedWebhook {
+  readonly webhookId: string
+  readonly url: string
+  readonly type: EventType
+  /** The JSON text to send. Its time, the request and the sequence number are not final. */
+  readonly body: string
+}
+
+/** The webhooks to be sent at once. Announcements may follow later. */
+export interface EventsPreview {
+  readonly total: number
+  /** How many by event type. */
+  readonly byType: Readonly<Record<string, number>>
+  /** The first ten. */
+  readonly first: ReadonlyArray<PreviewedWebhook>
+}
+
+/** Previews a change without effect. */
+const noEvents: EventsPreview = { total: 0, byType: {}, first: [] }
+
+/**
+ * Previews a change's webhooks, if they are asked for.
+ *
+ * @param change - `undefined` if nothing would be changed
+ */
+export const previewEvents = Effect.fnUntraced(function* (
+  { previewPublication }: { readonly previewPublication: PreviewPublication },
+  trial: Trial,
+  draft: EventDraft,
+  change: PreviewedChange | undefined,
+) {
+  if (trial !== "events") return undefined
+  if (change === undefined) return noEvents
+  const { projectId, type } = draft
+  const { first, metadata, sequence, total } = yield* previewPublication(projectId, type, change)
+  const { body } = completeEvent(draft, sequence, metadata)
+  const preview: EventsPreview = {
+    total,
+    byType: total === 0 ? {} : { [type]: total },
+    first: first.map((webhook) => ({ ...webhook, type, body })),
+  }
+  return preview
+})

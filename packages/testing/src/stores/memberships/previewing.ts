@@ -1,0 +1,161 @@
+/** Previews of what a change publishes, compared with what it then publishes. */
+
+import { expect } from "@effect/vitest"
+import {
+  EventType,
+  MembershipStore,
+  Millis,
+  Outbox,
+  type PreviewedChange,
+  type StoredWebhook,
+  WebhookId,
+  WebhookStore,
+} from "@tenure/core/store"
+import * as Effect from "effect/Effect"
+import fc from "fast-check"
+import {
+  change as changeOf,
+  event,
+  in2027,
+  in2028,
+  in2029,
+  makeWebhook,
+  occasion,
+  p1,
+  sequenceOf,
+  u1,
+  u2,
+  u3,
+} from "../../support/fixtures.ts"
+import type { StoreTests } from "../declare.ts"
+import { dayMillis } from "../expiry.ts"
+import { answered, claims, settle } from "../outbox/steps.ts"
+import { nowhere, prepared } from "./model.ts"
+
+const types = ["membership.extended", "memberships.extended", "memberships.imported", "other"]
+
+/** Makes a change, whose event has a type. Returns what is to be previewed, and how to make it. */
+const changes = {
+  extend: (type: string) => {
+    const extension = { ...changeOf(p1, type), userId: u1, endDate: in2028 }
+    return {
+      change: extension,
+      previewed: { _tag: "One", userId: u1 } satisfies PreviewedChange,
+      make: MembershipStore.use((store) => store.extend(extension)),
+    }
+  },
+  extendAll: (type: string) => {
+    const extension = {
+      ...changeOf(p1, type),
+      bulk: { mode: "extendBy", by: Millis(dayMillis) } as const,
+    }
+    return {
+      change: extension,
+      previewed: { _tag: "All" } satisfies PreviewedChange,
+      make: MembershipStore.use((store) => store.extendAll(extension)),
+    }
+  },
+  import: (type: string) => {
+    const imported = {
+      ...changeOf(p1, type),
+      memberships: [u1, u3].map((userId) => ({ userId, endDate: in2029 })),
+    }
+    return {
+      change: imported,
+      previewed: { _tag: "Import", size: 2 } satisfies PreviewedChange,
+      make: MembershipStore.use((store) => store.import(imported)),
+    }
+  },
+}
+
+/** Disables a webhook, by a response that says to. */
+const disable = Effect.fnUntraced(function* ({ id }: Pick<StoredWebhook, "id">) {
+  const outbox = yield* Outbox
+  yield* outbox.publishTo(event(p1), id)
+  for (const claim of yield* claims()) {
+    const announcement = event(p1, "webhook.disabled")
+    yield* settle(
+      claim,
+      claim.webhook.webhookId === id
+        ? { _tag: "Disabled", attempt: answered(410), announcement }
+        : { _tag: "Delivered", attempt: answered(204) },
+    )
+  }
+  const stored = yield* WebhookStore.use((store) => store.find(p1, id))
+  expect(stored.disabledAt).toBeDefined()
+})
+
+const kinds = ["extend", "extendAll", "import"] as const
+
+const receivers = fc.array(
+  fc.record({
+    eventTypes: fc.option(fc.subarray(types, { minLength: 1 }), { nil: undefined }),
+    isDisabled: fc.boolean(),
+  }),
+  { maxLength: 14 },
+)
+
+/** Declares the tests. */
+export const previewingTests = ({ describe, property, test }: StoreTests): void => {
+  describe("previewPublication", () => {
+    property(
+      "tells the sequence, the metadata and the webhooks of what is then published",
+      fc.record({
+        receivers,
+        steps: fc.array(fc.tuple(fc.constantFrom(...kinds), fc.constantFrom(...types)), {
+          minLength: 1,
+          maxLength: 4,
+        }),
+        metadata: fc.constantFrom({}, { plan: "gold" }),
+      }),
+      Effect.fnUntraced(function* ({ metadata, receivers: asked, steps }) {
+        const store = yield* prepared
+        const webhooks = yield* WebhookStore
+        const outbox = yield* Outbox
+        for (const { eventTypes, isDisabled } of asked) {
+          const webhook = {
+            ...makeWebhook(p1),
+            eventTypes: eventTypes?.map((type) => EventType(type)),
+          }
+          yield* webhooks.add(webhook, 50, occasion)
+          if (isDisabled) yield* disable(webhook)
+        }
+        yield* store.grant({ ...changeOf(p1, "unheard"), userId: u1, endDate: in2027, metadata })
+        for (const [kind, type] of steps) {
+          const { change, make, previewed } = changes[kind](type)
+          const preview = yield* store.previewPublication(p1, EventType(type), previewed)
+          yield* make
+          const published = yield* outbox.find(p1, change.event.id)
+          expect(preview.sequence).toBe(sequenceOf(published))
+          expect(preview.total).toBe(published.deliveries.length)
+          expect(preview.first.map(({ webhookId }) => WebhookId(webhookId))).toEqual(
+            published.deliveries.slice(0, 10).map(({ webhookId }) => webhookId),
+          )
+          expect(preview.first.map(({ url }) => url)).toEqual(
+            preview.first.map(({ webhookId }) => `https://receiver.example/${webhookId}`),
+          )
+          expect(JSON.parse(preview.metadata ?? "{}")).toEqual(kind === "extend" ? metadata : {})
+        }
+      }),
+    )
+
+    test("changes nothing, and fails without the project", () =>
+      Effect.gen(function* () {
+        const store = yield* prepared
+        const type = EventType("other")
+        const preview = (previewed: PreviewedChange, projectId = p1) =>
+          store.previewPublication(projectId, type, previewed)
+        const all: ReadonlyArray<PreviewedChange> = [
+          { _tag: "One", userId: u2 },
+          { _tag: "All" },
+          { _tag: "Import", size: 3 },
+        ]
+        for (const previewed of all) {
+          expect(yield* preview(previewed)).toEqual(yield* preview(previewed))
+          const failure = yield* Effect.flip(preview(previewed, nowhere))
+          expect(failure._tag).toBe("ProjectNotFound")
+        }
+        expect(yield* store.history(p1, { userId: u2, limit: 10 })).toHaveLength(1)
+      }))
+  })
+}
