@@ -1264,8 +1264,10 @@ export interface Operations {
         readonly types?: string | undefined
         /** How many seconds to wait when there is no event yet: 0 to 20. Default: 0. */
         readonly wait?: string | undefined
-        /** Whether the response has the data of events, and not null. Default: true. */
-        readonly data?: "true" | "false" | undefined
+        /** Whether the response has the data of events, or null. With `summary`, events about memberships have `user_id` and `end_date` alone, and others null. Default: true. */
+        readonly data?: "true" | "summary" | "false" | undefined
+        /** `newest`: the latest events first, for a list. `next` is the page of older ones, and `start` after the oldest. Not with `types` and `wait`. Default: oldest. */
+        readonly order?: "oldest" | "newest" | undefined
         /** A ticket, in place of a key. */
         readonly ticket?: string | undefined
       },

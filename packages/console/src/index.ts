@@ -77,7 +77,7 @@ const events = /^\/v2\/projects\/[^/]+\/events$/
 
 const withoutData = (request: ApiRequest): ApiRequest => {
   const query = new URLSearchParams(request.query)
-  query.set("data", "false")
+  query.set("data", "summary")
   // A stream would have the data.
   const headers = { ...request.headers, accept: "application/json" }
   return { ...request, query: query.toString(), headers }

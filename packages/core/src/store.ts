@@ -37,6 +37,7 @@ export {
   type FeedEvent,
   type FeedHistory,
   type FeedPage,
+  type LatestEvents,
   type FeedPageSize,
   type FeedStart,
 } from "./events/feed-store.ts"

@@ -3,11 +3,13 @@
 import {
   CursorExpired,
   type Event,
+  type EventId,
   type FeedEvent,
   type FeedPage,
   type FeedPageSize,
   type FeedStart,
   type FeedStore,
+  type LatestEvents,
   type ProjectId,
   ProjectNotFound,
 } from "@tenure/core/store"
@@ -74,7 +76,31 @@ export const makeMemoryFeedStore = (state: State): FeedStore["Service"] => {
     return { events, cursor, isLast }
   }
 
+  const latestOf = (
+    projectId: ProjectId,
+    before: EventId | undefined,
+    size: FeedPageSize,
+  ): LatestEvents => {
+    const project = state.projects.get(projectId)
+    const found: Array<Event> = []
+    let isBefore = before === undefined
+    for (const { event, project: owner } of state.events.newestFirst()) {
+      if (found.length > size.events) break
+      if (owner !== project || event.projectId !== projectId) continue
+      if (isBefore) found.push(event)
+      else isBefore = event.id === before
+    }
+    const events = found.slice(0, fitting(found, size))
+    return { events, isLast: events.length === found.length }
+  }
+
   return {
+    latest: (projectId, before, size) =>
+      Effect.suspend(() =>
+        state.projects.has(projectId)
+          ? Effect.succeed(latestOf(projectId, before, size))
+          : Effect.fail(new ProjectNotFound({ projectId })),
+      ),
     read: (projects, from, size) =>
       Effect.suspend((): Effect.Effect<FeedPage, ProjectNotFound | CursorExpired> => {
         if (!projects.some((projectId) => state.projects.has(projectId))) {

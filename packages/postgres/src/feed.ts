@@ -204,6 +204,40 @@ const readFeed = (schema: string): string => `
 `
 
 /**
+ * Reads a project's latest events by transaction and id, newest first, before an event if one is given.
+ * `found` counts them, also beyond `most_bytes`. Without an event, the only row has none.
+ */
+const readLatest = (schema: string): string => `
+  SELECT p.id AS project_id, e.found, e.id, e.type, e.at, e.body
+  FROM ${schema}.projects p
+  LEFT JOIN ${schema}.events b ON b.id = $2 AND b.project_number = p.number
+  LEFT JOIN LATERAL (
+    SELECT n.*, (count(*) OVER ())::integer AS found,
+           sum(octet_length(n.body)) OVER (ORDER BY n.xid DESC, n.id DESC) - octet_length(n.body) AS before
+    FROM (
+      SELECT o.xid, o.id, o.type, o.at, o.body FROM ${schema}.events o
+      WHERE o.project_number = p.number AND (o.xid, o.id) < (
+        CASE WHEN $2::uuid IS NULL THEN '18446744073709551615'::xid8 ELSE b.xid END,
+        coalesce($2, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
+      )
+      ORDER BY o.xid DESC, o.id DESC LIMIT $3
+    ) n
+  ) e ON e.before < $4
+  WHERE p.id = $1
+  ORDER BY e.xid DESC, e.id DESC
+`
+
+interface LatestRow {
+  readonly project_id: string
+  /** Null if there is no event. */
+  readonly found: number | null
+  readonly id: string
+  readonly type: string
+  readonly at: Date
+  readonly body: string
+}
+
+/**
  * Writes to disk that all numbers of transactions are used until now. Returns the last one. It needs no
  * table, so that everybody may.
  */
@@ -243,7 +277,7 @@ interface FeedRow {
 }
 
 /** Converts a row that has an event. */
-const toEvent = (row: FeedRow): Event => ({
+const toEvent = (row: Omit<LatestRow, "found">): Event => ({
   id: EventId(row.id),
   projectId: ProjectId(row.project_id),
   type: EventType(row.type),
@@ -398,5 +432,26 @@ export const makePostgresFeedStore = (
     return { ...next, events: [...page.events, ...next.events] }
   })
 
-  return { read: readPage }
+  const latest = readLatest(executor.schema)
+
+  return {
+    read: readPage,
+    latest: Effect.fnUntraced(function* (projectId, before, size) {
+      const rows = yield* executor.execute<LatestRow>(
+        latest,
+        [
+          textParam(projectId),
+          uuidParam(before),
+          // One more tells whether there are others.
+          integerParam(size.events + 1),
+          integerParam(size.bytes),
+        ],
+        { owner: readsOf(projectId) },
+      )
+      const [first] = rows
+      if (first === undefined) return yield* new ProjectNotFound({ projectId })
+      const events = first.found === null ? [] : rows.slice(0, size.events).map(toEvent)
+      return { events, isLast: events.length === (first.found ?? 0) }
+    }),
+  }
 }

@@ -6,7 +6,7 @@ import * as Data from "effect/Data"
 import type * as Effect from "effect/Effect"
 import type { StoreUnavailable } from "../base/errors.ts"
 import { type ProjectId, type ProjectNotFound, brandedWhere } from "../base/values.ts"
-import type { Event } from "./event.ts"
+import type { Event, EventId } from "./event.ts"
 
 /**
  * A position in a store's history, between two events. It is also a position for other projects, though
@@ -47,6 +47,13 @@ export interface FeedPageSize {
   readonly bytes: number
 }
 
+/** The latest events, newest first. */
+export interface LatestEvents {
+  readonly events: ReadonlyArray<Event>
+  /** Whether no event is before them. */
+  readonly isLast: boolean
+}
+
 /**
  * The feed cannot continue from a cursor without a gap: its next events were deleted, or it belongs to
  * another history, such as the one before a restore.
@@ -80,6 +87,16 @@ export interface FeedHistory {
 export class FeedStore extends Context.Service<
   FeedStore,
   FeedHistory & {
+    /**
+     * Reads a project's latest events, newest first, in the order they were stored; with an event, those
+     * before it, and none if it is not kept. It serves people who look at a list: events become visible
+     * in another order. Fails with `ProjectNotFound`.
+     */
+    readonly latest: (
+      projectId: ProjectId,
+      before: EventId | undefined,
+      size: FeedPageSize,
+    ) => Effect.Effect<LatestEvents, ProjectNotFound | StoreUnavailable>
     /**
      * The store's histories, and a function to find a project's, if it has several. A cursor from one
      * has expired in the others, and `read` only accepts projects from one.

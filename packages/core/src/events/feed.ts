@@ -14,7 +14,7 @@ import { readArgument, readBranded, readProjectId } from "../base/input.ts"
 import * as Setting from "../base/setting.ts"
 import { sleepPoll } from "../base/time.ts"
 import { type ProjectId, type ProjectNotFound, copyOwn } from "../base/values.ts"
-import { type EventId, type EventType, Hooks, eventTypesOption } from "./event.ts"
+import { EventId, type EventType, Hooks, eventTypesOption } from "./event.ts"
 import {
   type CursorExpired,
   FeedCursor,
@@ -24,6 +24,7 @@ import {
   type FeedPageSize,
   type FeedStart,
   FeedStore,
+  type LatestEvents,
 } from "./feed-store.ts"
 
 /** A project's new events, oldest first, and the position after them. */
@@ -420,6 +421,15 @@ export interface FeedPageQuery extends FeedQuery {
   readonly signal?: AbortSignal | undefined
 }
 
+/** The latest events to read. */
+export interface LatestEventsQuery {
+  readonly projectId: string
+  /** The id of an event: those before it. By default, the latest of all. */
+  readonly before?: string | undefined
+  /** The most events: 1 to 1,000. By default 100. */
+  readonly limit?: number | undefined
+}
+
 /** Why events cannot be read. */
 export type FeedFailure = InvalidInput | FollowFailure
 
@@ -469,6 +479,11 @@ export class Feed extends Context.Service<
      * none if only some types were asked for: `isLast` tells.
      */
     readonly read: (query: FeedPageQuery) => Effect.Effect<FeedPage, FeedFailure>
+
+    /** Reads the latest events, newest first, for a list. */
+    readonly latest: (
+      query: LatestEventsQuery,
+    ) => Effect.Effect<LatestEvents, InvalidInput | ProjectNotFound | StoreUnavailable>
 
     /** Follows the feed, from a place on, until the scope is closed. */
     readonly follow: (query: FeedQuery) => Effect.Effect<Follower, InvalidInput, Scope.Scope>
@@ -559,6 +574,16 @@ const make = Effect.gen(function* () {
         onNone: () => page,
         onSome: (next) => cut(next, limit),
       })
+    }),
+
+    latest: Effect.fnUntraced(function* (query) {
+      const { before, limit, projectId } = copyOwn(query)
+      const size = {
+        events: yield* readArgument("limit", limits, limit),
+        bytes: maxPageBytes,
+      }
+      const id = before === undefined ? undefined : yield* readBranded("before", EventId, before)
+      return yield* store.latest(yield* readProjectId(projectId), id, size)
     }),
 
     follow: (query) =>

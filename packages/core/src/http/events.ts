@@ -2,7 +2,9 @@
 
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
+import * as Predicate from "effect/Predicate"
 import * as Random from "effect/Random"
+import { InvalidInput } from "../base/errors.ts"
 import { Faults } from "../base/faults.ts"
 import { type HeaderFields, singleHeader, traceparentOfHeaders } from "../base/headers.ts"
 import * as Setting from "../base/setting.ts"
@@ -42,16 +44,36 @@ import { acceptsEventStream, eventStreamType } from "./request.ts"
 import type { RawReply } from "./response.ts"
 import { deliveryData } from "./webhooks.ts"
 
-/** Returns what a response has of an event: of its data, nothing unless it is to be shown. */
-const disclosedEventData = (event: Event, hasData: boolean) => ({
+/** How much a response has of an event's data: all, its member and date, or nothing. */
+type Disclosure = "true" | "summary" | "false"
+
+const textOrNull = (given: unknown): string | null => (Predicate.isString(given) ? given : null)
+
+/**
+ * Summarizes the data of an event about memberships. Lists of members have the same. Other events have
+ * no summary.
+ */
+const summaryOf = (event: Event) => {
+  if (!/^memberships?\./.test(event.type)) return null
+  const data = eventData(event)
+  if (!Predicate.isObject(data)) return null
+  return {
+    user_id: textOrNull(data["user_id"]),
+    end_date: textOrNull(data["new_end_date"] ?? data["end_date"]),
+  }
+}
+
+/** Returns an event as responses have it. */
+const disclosedEventData = (event: Event, disclosure: Disclosure) => ({
   id: event.id,
   type: event.type,
   timestamp: isoOrNull(event.at),
-  data: hasData ? eventData(event) : null,
+  data:
+    disclosure === "true" ? eventData(event) : disclosure === "summary" ? summaryOf(event) : null,
 })
 
 /** Returns what a response has of an event. */
-export const eventDataOf = (event: Event) => disclosedEventData(event, true)
+export const eventDataOf = (event: Event) => disclosedEventData(event, "true")
 
 /** The feed as Server-Sent Events (HTML, 9.2). */
 
@@ -219,8 +241,29 @@ const eventOperationsHasData = Setting.withDefault(
   "true",
 )
 
+const disclosures = ["true", "summary", "false"] as const
+
+const disclosure = Setting.withDefault(
+  Setting.custom<string, Disclosure>("true, summary or false", (given) =>
+    disclosures.find((one) => one === given),
+  ),
+  "true",
+)
+
+const orders = ["oldest", "newest"] as const
+
+const order = Setting.withDefault(
+  Setting.custom<string, (typeof orders)[number]>("oldest or newest", (given) =>
+    orders.find((one) => one === given),
+  ),
+  "oldest",
+)
+
 const type = Setting.string(EventType.expected, EventType.is)
 const data = Setting.guarded<unknown>("a JSON value", () => true)
+
+// The place before the oldest event, in either order.
+const firstPlace = "start"
 
 const lastEventIdOf = (headers: HeaderFields): Effect.Effect<string | undefined, ApiError> => {
   const field = singleHeader(headers, "last-event-id")
@@ -274,6 +317,39 @@ export const makeEventOperations = Effect.fnUntraced(function* (
           Effect.tap(() => recheckAccess(accessOf(call, query.projectId))),
         )
 
+  /** Reads a page of the latest events. Its cursor is the id of its oldest event. */
+  const listLatest = Effect.fnUntraced(function* (
+    projectId: string,
+    query: {
+      readonly after: string | undefined
+      readonly limit: number
+      readonly types: ReadonlyArray<string> | undefined
+      readonly wait: number
+      readonly data: Disclosure
+    },
+  ) {
+    if (query.types !== undefined || query.wait !== 0) {
+      return yield* new InvalidInput({
+        field: "order",
+        problem: "must be oldest with types or wait",
+      })
+    }
+    // The oldest event has nothing before it.
+    const isStart = query.after === firstPlace
+    const page = yield* feed.latest({
+      projectId,
+      limit: query.limit,
+      before: isStart ? undefined : query.after,
+    })
+    const found = isStart ? [] : page.events
+    return {
+      message: "The latest events, newest first.",
+      total: found.length,
+      next: (isStart || page.isLast ? undefined : found.at(-1)?.id) ?? firstPlace,
+      data: found.map((event) => disclosedEventData(event, query.data)),
+    }
+  })
+
   const listPage = Effect.fnUntraced(function* (call: Call<"project_id">) {
     const projectId = yield* projectOf(call)
     const query = yield* readQuery(call.request, {
@@ -281,8 +357,10 @@ export const makeEventOperations = Effect.fnUntraced(function* (
       types,
       wait,
       ticket: ticketQuery,
-      data: eventOperationsHasData,
+      data: disclosure,
+      order,
     })
+    if (query.order === "newest") return yield* listLatest(projectId, query)
     const page = yield* readFeed(call, {
       projectId,
       after: query.after,
@@ -355,7 +433,7 @@ export const makeEventOperations = Effect.fnUntraced(function* (
       if (query.data) yield* recordShown(call, "data_shown", event.id)
       return {
         message: "The event and its deliveries.",
-        data: { ...disclosedEventData(event, query.data), deliveries },
+        data: { ...disclosedEventData(event, query.data ? "true" : "false"), deliveries },
       }
     }),
   } satisfies OperationsOn<"events">

@@ -315,7 +315,18 @@ export class Events extends HttpApiGroup.make("events")
           description: "How many seconds to wait when there is no event yet: 0 to 20. Default: 0.",
           examples: ["20"],
         }),
-        data: hasData,
+        data: Schema.optionalKey(
+          Schema.Literals(["true", "summary", "false"]).annotate({
+            description:
+              "Whether the response has the data of events, or null. With `summary`, events about memberships have `user_id` and `end_date` alone, and others null. Default: true.",
+          }),
+        ),
+        order: Schema.optionalKey(
+          Schema.Literals(["oldest", "newest"]).annotate({
+            description:
+              "`newest`: the latest events first, for a list. `next` is the page of older ones, and `start` after the oldest. Not with `types` and `wait`. Default: oldest.",
+          }),
+        ),
         ticket: Schema.optionalKey(Schema.String).annotate({
           description: "A ticket, in place of a key.",
           examples: [exampleTicket],

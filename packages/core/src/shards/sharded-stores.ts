@@ -469,6 +469,7 @@ export const makeFeedShards = (
   const histories = new Map(others.map((shard) => [shard, historyOf(shard)] as const))
   return {
     read: (projects, ...rest) => on(projects[0], ({ feed }) => feed.read(projects, ...rest)),
+    latest: (projectId, ...rest) => on(projectId, ({ feed }) => feed.latest(projectId, ...rest)),
     histories: {
       all: [first, ...histories.values()],
       of: (projectId) => histories.get(shardOf(projectId)) ?? first,

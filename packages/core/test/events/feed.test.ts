@@ -20,13 +20,14 @@ import { Events } from "../../src/webhooks/published-events.ts"
 type Store = FeedStore["Service"]
 
 /** Services on stores in memory, of which the feed may be another one. */
-const services = (change: (right: Store) => Store = (right) => right) =>
+const services = (change: (right: Store) => Partial<Store> = (right) => right) =>
   tenureLayer({ expiry: false }).pipe(
     Layer.provide(
       Layer.effectContext(
-        Effect.map(Effect.context<StorePorts>(), (context) =>
-          Context.add(context, FeedStore, change(Context.get(context, FeedStore))),
-        ),
+        Effect.map(Effect.context<StorePorts>(), (context) => {
+          const right = Context.get(context, FeedStore)
+          return Context.add(context, FeedStore, { ...right, ...change(right) })
+        }),
       ).pipe(Layer.provide(memory())),
     ),
   )

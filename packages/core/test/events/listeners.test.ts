@@ -27,13 +27,17 @@ import { Events } from "../../src/webhooks/published-events.ts"
 type Store = FeedStore["Service"]
 
 /** Services on stores in memory, of which the feed may be another one. */
-const services = (change: (right: Store) => Store = (right) => right, options?: TenureOptions) =>
+const services = (
+  change: (right: Store) => Partial<Store> = (right) => right,
+  options?: TenureOptions,
+) =>
   tenureLayer({ expiry: false, ...options }).pipe(
     Layer.provide(
       Layer.effectContext(
-        Effect.map(Effect.context<StorePorts>(), (context) =>
-          Context.add(context, FeedStore, change(Context.get(context, FeedStore))),
-        ),
+        Effect.map(Effect.context<StorePorts>(), (context) => {
+          const right = Context.get(context, FeedStore)
+          return Context.add(context, FeedStore, { ...right, ...change(right) })
+        }),
       ).pipe(Layer.provide(memory())),
     ),
   )

@@ -51,8 +51,9 @@ interface Client {
 const stores = (feed: { isExpired: boolean }) =>
   Layer.effectContext(
     Effect.map(Effect.context<StorePorts>(), (context) => {
-      const { read } = Context.get(context, FeedStore)
+      const { latest, read } = Context.get(context, FeedStore)
       return Context.add(context, FeedStore, {
+        latest,
         read: (projects, from, size) =>
           feed.isExpired && from !== "now"
             ? Effect.fail(new CursorExpired())

@@ -184,6 +184,52 @@ const readingTests = ({ describe, test }: StoreTests): void => {
   })
 }
 
+const latestTests = ({ describe, test }: StoreTests): void => {
+  describe("latest", () => {
+    test("returns the latest events of a project, newest first, page after page", () =>
+      Effect.gen(function* () {
+        const { feed } = yield* prepared
+        const events = (yield* publish(5)).toReversed()
+        yield* publish(2, p2)
+        const first = yield* feed.latest(p1, undefined, { ...large, events: 2 })
+        expect(first).toEqual({ events: events.slice(0, 2), isLast: false })
+        const second = yield* feed.latest(p1, events[1]?.id, { ...large, events: 3 })
+        expect(second).toEqual({ events: events.slice(2), isLast: true })
+        const rest = yield* feed.latest(p1, events[4]?.id, large)
+        expect(rest).toEqual({ events: [], isLast: true })
+      }))
+
+    test("returns about as many bytes as asked for, and always an event of the latest", () =>
+      Effect.gen(function* () {
+        const { feed } = yield* prepared
+        const events = (yield* publish(3)).toReversed()
+        const { length } = events[0]?.body ?? ""
+        const one = yield* feed.latest(p1, undefined, { ...large, bytes: 1 })
+        expect(one).toEqual({ events: events.slice(0, 1), isLast: false })
+        const two = yield* feed.latest(p1, undefined, { ...large, bytes: length + 1 })
+        expect(two).toEqual({ events: events.slice(0, 2), isLast: false })
+      }))
+
+    test("returns none before an event that is not kept, or of another project", () =>
+      Effect.gen(function* () {
+        const { feed } = yield* prepared
+        yield* publish(2)
+        const [other] = yield* publish(1, p2)
+        for (const before of [event(p1).id, other?.id ?? event(p2).id]) {
+          expect(yield* feed.latest(p1, before, large)).toEqual({ events: [], isLast: true })
+        }
+      }))
+
+    test("fails for a project that does not exist, and has none at first", () =>
+      Effect.gen(function* () {
+        const { feed } = yield* prepared
+        expect(yield* feed.latest(p1, undefined, large)).toEqual({ events: [], isLast: true })
+        const error = yield* Effect.flip(feed.latest(ProjectId("nowhere"), undefined, large))
+        expect(error).toMatchObject({ _tag: "ProjectNotFound", projectId: "nowhere" })
+      }))
+  })
+}
+
 const expiringTests = ({ describe, test }: StoreTests): void => {
   describe("a cursor of another history", () => {
     test("has expired", () =>
@@ -265,6 +311,7 @@ const transactionTests = ({ concurrent, transactional }: StoreTests): void => {
 /** Declares the tests. */
 export const feedStoreSuite = (on: StoreTests): void => {
   readingTests(on)
+  latestTests(on)
   expiringTests(on)
   transactionTests(on)
 }

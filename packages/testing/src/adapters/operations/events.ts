@@ -49,6 +49,39 @@ const publicationTests = (serving: Serving): void => {
   )
 
   it(
+    "are listed newest first, page after page, with the member and the date alone",
+    serving(async ({ call, operatorToken: token, tenure }) => {
+      const member = { projectId: "p1", userId: "u1", endDate: 4_070_908_800_000 }
+      await tenure.memberships.grant({ ...member, reason: "a secret" })
+      await tenure.events.publish({ projectId: "p1", type: "test.happened", data: { user_id: 1 } })
+      const list = async (query: string) => {
+        const { body } = await call("GET", `${events}?order=newest&${query}`, { token })
+        return fieldsOf(body)
+      }
+      const first = await list("limit=1&data=summary")
+      expect(first["data"]).toMatchObject([{ type: "test.happened", data: null }])
+      const second = await list(`limit=1&data=summary&after=${String(first["next"])}`)
+      expect(second["data"]).toMatchObject([
+        {
+          type: "membership.granted",
+          data: { user_id: "u1", end_date: "2099-01-01T00:00:00.000Z" },
+        },
+      ])
+      expect(JSON.stringify(second)).not.toContain("a secret")
+      expect(await list("after=start")).toMatchObject({ data: [], next: "start" })
+      for (const query of [
+        "order=newest&wait=1",
+        "order=newest&types=a.b",
+        "order=latest",
+        "order=newest&after=x",
+      ]) {
+        const invalid = await call("GET", `${events}?${query}`, { token })
+        expectFailure(invalid, "GET", events, 422, "VALIDATION_ERROR")
+      }
+    }),
+  )
+
+  it(
     "are published, and found with their delivery to each webhook",
     serving(async ({ call, operatorToken: token }) => {
       const receiver = await startReceiver((response) => void response.writeHead(500).end())
