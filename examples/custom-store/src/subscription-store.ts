@@ -545,12 +545,11 @@ const make = Effect.gen(function* () {
         SELECT date_trunc('milliseconds', statement_timestamp()) AS now
       `)
       const cells = endCellsAt({ days }, clock?.now.getTime() ?? 0)
-      const bounds = sql.literal(
-        `'{${cells.bounds.map((bound) => new Date(bound).toISOString()).join(",")}}'::timestamptz[]`,
-      )
+      const bounds = `{${cells.bounds.join(",")}}`
       const endDate = change === undefined ? sql`paid_until` : dateAfter(change)
       const counted = yield* database.run(sql<{ readonly cell: number; readonly members: number }>`
-        SELECT width_bucket(${endDate}, ${bounds}) AS cell, count(*)::integer AS members
+        SELECT width_bucket((extract(epoch FROM ${endDate}) * 1000)::float8, ${bounds}::text::float8[])
+                 AS cell, count(*)::integer AS members
         FROM subscriptions WHERE account = ${projectId}
         GROUP BY cell
       `)
