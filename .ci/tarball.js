@@ -37,6 +37,7 @@ try {
   mkdirSync(destination, { recursive: true })
   const file = join(destination, `tenure-${manifest.version}.tgz`)
   run(temporary, "tar", "-czf", file, "package")
+  process.stdout.write(`Install it with: npm install ${file}\n`)
 } finally {
   rmSync(temporary, { recursive: true })
 }

@@ -18,8 +18,7 @@ const print = (text: string) => process.stdout.write(`${text}\n`)
 
 createServer(async (request, response) => {
   try {
-    const { body } = await verifyWebhook(request, secrets)
-    print(body.toString())
+    print(JSON.stringify(await verifyWebhook(request, secrets)))
     response.writeHead(204).end()
   } catch (error) {
     print(`refused: ${error instanceof Error ? error.message : String(error)}`)

@@ -12,4 +12,7 @@ const { token } = await tenure.apiKeys.issue({ projects: ["p1"] })
 const app = express()
 app.use(membershipMiddleware(tenure))
 app.get("/", (_request, response) => void response.send("the rest of your backend"))
-app.listen(process.env["PORT"] ?? 3000, () => console.log(`Authorization: Bearer ${token}`))
+app.listen(process.env["PORT"] ?? 3000, (error) => {
+  if (error) throw error
+  console.log(`Authorization: Bearer ${token}`)
+})

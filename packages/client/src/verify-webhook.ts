@@ -13,6 +13,10 @@ export class WebhookVerificationError extends Error {
     | "TimestampTooOld"
     | "TimestampTooNew"
     | "NoMatchingSignature"
+    /** The body is missing or parsed: something has read it before. */
+    | "BodyConsumed"
+    /** The body is longer than `maxBodyBytes` of `tenure/node`. */
+    | "BodyTooLarge"
     /** The signature is genuine, but the body is not an event. */
     | "InvalidBody"
     /** There is no secret, or one is invalid. */
@@ -48,21 +52,29 @@ const fail = (reason: WebhookVerificationError["reason"], message: string): neve
 }
 
 const isHeaders = (headers: WebhookNotification["headers"]): headers is Pick<Headers, "get"> =>
-  typeof headers["get"] === "function"
+  typeof Object(headers)["get"] === "function"
 
-const valueOf = (headers: WebhookNotification["headers"], name: string): unknown => {
-  if (isHeaders(headers)) return headers.get(name)
-  return Object.hasOwn(headers, name) ? headers[name] : undefined
+const valuesOf = (
+  headers: WebhookNotification["headers"],
+  name: string,
+): ReadonlyArray<unknown> => {
+  if (isHeaders(headers)) return [headers.get(name)]
+  const value = Object.hasOwn(Object(headers), name) ? headers[name] : undefined
+  return Array.isArray(value) ? value : [value]
 }
 
 /** Returns a header's value. The header must occur once. */
 const single = (headers: WebhookNotification["headers"], name: string): string => {
-  const value = valueOf(headers, name)
-  if (typeof value === "string") return value
-  return Array.isArray(value)
-    ? fail("RepeatedHeader", `the ${name} header was sent more than once`)
-    : fail("MissingHeader", `the ${name} header is missing`)
+  const [value, ...others] = valuesOf(headers, name)
+  if (others.length > 0) fail("RepeatedHeader", `the ${name} header was sent more than once`)
+  return typeof value === "string" ? value : fail("MissingHeader", `the ${name} header is missing`)
 }
+
+/** Checks a body, which may come from a parser. */
+const rawBody = (body: unknown): string | Uint8Array =>
+  typeof body === "string" || body instanceof Uint8Array
+    ? body
+    : fail("BodyConsumed", "the body must be the raw text or bytes, as they were before any parser")
 
 const bytesOf = (base64: string): Uint8Array<ArrayBuffer> =>
   Uint8Array.from(atob(base64), (character) => character.charCodeAt(0))
@@ -150,7 +162,7 @@ const isEvent = <Event extends object>(body: object): body is Event =>
  * ```
  */
 export const verifyWebhook = async <Own extends object = {}>(
-  { body, headers }: WebhookNotification,
+  { body: given, headers }: WebhookNotification,
   secrets: ReadonlyArray<string>,
   { now = Date.now(), toleranceSeconds = 300 }: VerifyOptions = {},
 ): Promise<WebhookEvent<Own>> => {
@@ -159,6 +171,7 @@ export const verifyWebhook = async <Own extends object = {}>(
   const timestamp = single(headers, "webhook-timestamp")
   const signatures = single(headers, "webhook-signature").split(" ")
   checkTimestamp(timestamp, now, toleranceSeconds)
+  const body = rawBody(given)
   const bytes = typeof body === "string" ? utf8.encode(body) : body
   const signed = concat(utf8.encode(`${id}.${timestamp}.`), bytes)
   const expected = await Promise.all(keys.map((key) => sign(key, signed)))

@@ -200,3 +200,27 @@ describe("an event", () => {
     }
   })
 })
+
+describe("what is not a notification", () => {
+  it("is refused for its body, which a parser has read", async () => {
+    for (const parsed of [null, {}, event, 5]) {
+      const given = JSON.parse("0", () => parsed)
+      expect(await verdict(signed(v1), {}, given)).toBe("BodyConsumed")
+    }
+  })
+
+  it("is refused for its headers", async () => {
+    for (const headers of [undefined, null, {}, { "webhook-id": [] }, "text"]) {
+      const given = JSON.parse("0", () => headers)
+      expect(await verdict(given)).toBe("MissingHeader")
+    }
+  })
+
+  it("has each header once, also in an array", async () => {
+    const arrays = Object.fromEntries(
+      Object.entries(signed(v1)).map(([name, one]) => [name, [one]]),
+    )
+    expect(await verdict(arrays)).toBe(genuine)
+    expect(await verdict({ ...arrays, "webhook-id": [id, id] })).toBe("RepeatedHeader")
+  })
+})

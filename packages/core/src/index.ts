@@ -29,6 +29,7 @@ export {
   MembershipNotFound,
   type AuditAction,
   type AuditRow,
+  type CurrentMembership,
   type Membership,
   type MembershipEnd,
   type ProjectSummary,
@@ -52,4 +53,10 @@ export {
 export type { Delivery } from "./webhooks/outbox.ts"
 export { parseKeyring, type KeyringInput } from "./webhooks/secrets.ts"
 export { VerificationError } from "./webhooks/signature.ts"
-export { WebhookDisabled, WebhookLimitReached, WebhookNotFound } from "./webhooks/webhook.ts"
+export { InvalidWebhookUrl } from "./webhooks/transport.ts"
+export {
+  WebhookDisabled,
+  WebhookLimitReached,
+  WebhookNotFound,
+  type Webhook,
+} from "./webhooks/webhook.ts"

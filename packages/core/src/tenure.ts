@@ -288,7 +288,7 @@ const closeInTime = Effect.fnUntraced(function* (scope: Scope.Closeable) {
   if (Option.isNone(closed)) yield* Effect.logWarning("The stores do not close")
 })
 
-/** Tenure as `make` returns it. */
+/** Tenure as `createTenure` returns it. */
 export interface Tenure extends Promises {
   /**
    * Waits up to 10 seconds for the calls under way, stops dispatching, and closes the stores, for

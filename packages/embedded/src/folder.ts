@@ -4,7 +4,7 @@ import fs from "node:fs"
 import { join } from "node:path"
 import type { DatabaseSync } from "node:sqlite"
 import { inspect } from "node:util"
-import * as Data from "effect/Data"
+import { TaggedError } from "@tenure/core/internal"
 import * as Predicate from "effect/Predicate"
 
 const databaseName = "database"
@@ -131,7 +131,7 @@ export const damageOf = (folder: string): string | undefined => {
 }
 
 /** The folder cannot be used. The message names it, and says why. */
-export class FolderUnusable extends Data.TaggedError("FolderUnusable")<{
+export class FolderUnusable extends TaggedError("FolderUnusable")<{
   readonly message: string
   readonly cause?: unknown
 }> {}

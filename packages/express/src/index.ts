@@ -15,10 +15,6 @@ import { Setting } from "@tenure/core/internal"
 import { type KnownRequest, handle, send } from "@tenure/node-http"
 import type { ErrorRequestHandler, NextFunction, Request, RequestHandler, Response } from "express"
 
-export { type Verified } from "@tenure/node-http"
-export { verifyWebhook } from "@tenure/node-http"
-export { type VerifyOptions } from "@tenure/node-http"
-
 /** The remains of a refused body; empty if the request can still be read. */
 export interface ParserRefusal {
   readonly body?: ArrivedBody

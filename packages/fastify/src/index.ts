@@ -13,10 +13,6 @@ import type {
   RegisterOptions,
 } from "fastify"
 
-export { type Verified } from "@tenure/node-http"
-export { verifyWebhook } from "@tenure/node-http"
-export { type VerifyOptions } from "@tenure/node-http"
-
 /** A request's method and URL. */
 type Target = Pick<IncomingMessage, "method" | "url">
 

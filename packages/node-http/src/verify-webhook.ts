@@ -1,28 +1,18 @@
 /** Receives webhooks with node:http, or with a framework on top. */
 
 import type { IncomingMessage } from "node:http"
-import { Setting } from "@tenure/core/internal"
 import {
-  VerificationError,
-  type WebhookSecret,
-  parseWebhookSecrets,
-  verifySignature,
-} from "@tenure/core/signature"
-import * as Result from "effect/Result"
-
-/** A verified notification. */
-export interface Verified {
-  /** The event id, identical in every attempt. */
-  readonly id: string
-  /** The attempt's time, in seconds since the epoch. */
-  readonly timestamp: number
-  /** The raw body. */
-  readonly body: Buffer
-}
+  type WebhookEvent,
+  WebhookVerificationError,
+  verifyWebhook as verifyNotification,
+} from "@tenure/client"
+import { Setting, latestInstant } from "@tenure/core/internal"
 
 export const verifyOptions = Setting.object({
-  /** How far the timestamp may be from the clock, in seconds. Default: `300`. */
+  /** How far the timestamp may be from `now`, in seconds. Default: `300`. */
   toleranceSeconds: Setting.withDefault(Setting.integer({ least: 0 }), 300),
+  /** The current time in milliseconds since the epoch. Default: the clock. */
+  now: Setting.optional(Setting.integer({ least: 0, most: latestInstant })),
   /** The body's maximum length, in bytes. Default: `1048576`. */
   maxBodyBytes: Setting.withDefault(Setting.integer(), 1_048_576),
 })
@@ -33,13 +23,10 @@ export interface VerifyOptions extends Setting.InputOf<typeof verifyOptions> {}
 /** A request, possibly read by a body parser. */
 type Request = IncomingMessage & { readonly body?: unknown }
 
-const failure = (reason: VerificationError["reason"], message: string) =>
-  new VerificationError({ reason, message })
-
 const rawBody = async (request: Request, limit: number): Promise<Buffer> => {
   if (request.body instanceof Uint8Array) return Buffer.from(request.body)
   if (request.body !== undefined || request.readableDidRead) {
-    throw failure(
+    throw new WebhookVerificationError(
       "BodyConsumed",
       "a body parser has already read the body: verify the request first, or use express.raw()",
     )
@@ -49,41 +36,42 @@ const rawBody = async (request: Request, limit: number): Promise<Buffer> => {
   for await (const chunk of request) {
     chunks.push(chunk)
     length += chunk.length
-    if (length > limit) throw failure("BodyTooLarge", `the body is longer than ${limit} bytes`)
+    if (length > limit) {
+      const problem = `the body is longer than ${limit} bytes`
+      throw new WebhookVerificationError("BodyTooLarge", problem)
+    }
   }
   return Buffer.concat(chunks)
 }
 
 /**
- * Reads a request, and verifies the signature with one of the secrets.
+ * Reads a request, verifies the signature with one of the secrets, and returns its event. The same as
+ * `verifyWebhook` of `tenure/client`, for requests of Node.
  *
- * @param secrets - the webhook's secret, and during a rotation also the other one. Without any, or if
- *   one is invalid, the promise rejects with the reason `InvalidKeys`; nothing is read.
- * @returns the notification. The promise rejects with a `VerificationError` and its `reason`, with the
- *   request's error if it ends early, or with `InvalidInput` if an option is invalid.
+ * @typeParam Own - the data of the events that the host publishes, by type
+ * @param secrets - the webhook's secret, and during a rotation also the other one
+ * @returns the event. The promise rejects with a `WebhookVerificationError`, whose `reason` says what is
+ *   wrong, with the request's error if it ends early, or with `InvalidInput` if an option is invalid.
  * @example
  * ```ts
  * import { createServer } from "node:http"
  * import { verifyWebhook } from "tenure/node"
- * import { WebhookSecret } from "tenure/signature"
  *
- * const secret = WebhookSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+ * const secrets = [process.env["WEBHOOK_SECRET"] ?? ""]
  * createServer(async (request, response) => {
- *   const genuine = await verifyWebhook(request, [secret]).catch(() => undefined)
- *   response.writeHead(genuine === undefined ? 400 : 204).end()
+ *   const event = await verifyWebhook(request, secrets).catch(() => undefined)
+ *   if (event?.type === "membership.expired") console.log(event.data.user_id)
+ *   response.writeHead(event === undefined ? 400 : 204).end()
  * }).listen(4000, "127.0.0.1")
  * ```
  */
-export const verifyWebhook = async (
+export const verifyWebhook = async <Own extends object = {}>(
   request: IncomingMessage,
-  secrets: ReadonlyArray<WebhookSecret>,
+  secrets: ReadonlyArray<string>,
   given: VerifyOptions = {},
-): Promise<Verified> => {
-  const { maxBodyBytes, toleranceSeconds } = Setting.parse(verifyOptions, given)
-  Result.getOrThrow(parseWebhookSecrets(secrets))
+): Promise<WebhookEvent<Own>> => {
+  const { maxBodyBytes, ...options } = Setting.parse(verifyOptions, given)
   const body = await rawBody(request, maxBodyBytes)
   // Keeps all values of a repeated header: repetition is an error.
-  const headers = request.headersDistinct
-  const notification = { headers, body, now: Date.now(), toleranceSeconds }
-  return { ...Result.getOrThrow(verifySignature(notification, secrets)), body }
+  return verifyNotification({ headers: request.headersDistinct, body }, secrets, options)
 }

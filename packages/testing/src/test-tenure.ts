@@ -10,6 +10,7 @@ import {
 import {
   type InstantInput,
   Setting,
+  createTenureOptions,
   instantFormat,
   latestInstant,
   readInstant,
@@ -67,6 +68,14 @@ const instant = Setting.custom<InstantInput, number>(instantFormat, (given) =>
 
 const startOption = Setting.object({
   start: Setting.withDefault(instant, "2030-01-01T00:00:00.000Z"),
+})
+
+const { stores: storesOption, transport: _, ...otherOptions } = createTenureOptions.fields
+
+const testTenureOptions = Setting.object({
+  ...startOption.fields,
+  stores: Setting.optional(storesOption),
+  ...otherOptions,
 })
 
 const century = 36_525 * 86_400_000
@@ -175,6 +184,7 @@ const makeTime = <Provided>({
 export const testTenure = async <Provided = never>(
   given: TestTenureOptions<Provided> = {},
 ): Promise<TestTenure> => {
+  Setting.parse(testTenureOptions, given)
   const { start, stores, ...options } = given
   const time = makeTime({ start, stores })
   const recorder = makeWebhookRecorder(time)

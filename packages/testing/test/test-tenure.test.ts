@@ -394,6 +394,16 @@ describe("on PostgreSQL", () => {
     expect(Math.abs(expired.sentAt - Date.now())).toBeLessThan(30_000)
   })
 
+  it("refuses options that it does not know", async () => {
+    for (const option of ["strat", "transport"]) {
+      const options = JSON.parse(`{ "${option}": "2030-01-01T00:00:00.000Z" }`)
+      await expect(testTenure(options)).rejects.toMatchObject({
+        _tag: "InvalidInput",
+        field: option,
+      })
+    }
+  })
+
   it("refuses to set the clock", async () => {
     const test = await testTenure({ stores })
     onTestFinished(test.close)

@@ -1,7 +1,7 @@
 /** Why a connection to a server has failed, in words. */
 
 import { type TenureError, isTenureError } from "@tenure/client"
-import * as Data from "effect/Data"
+import { TaggedError } from "@tenure/core/internal"
 import * as Predicate from "effect/Predicate"
 import * as Runtime from "effect/Runtime"
 
@@ -67,7 +67,7 @@ export const exitCodes = { failed: 1, usage: 2, notFound: 3, unavailable: 4 } as
 export type FailureKind = keyof typeof exitCodes
 
 /** A command has failed. The message contains no secrets. */
-export class Failure extends Data.TaggedError("Failure")<{
+export class Failure extends TaggedError("Failure")<{
   readonly kind: FailureKind
   readonly message: string
   /** The API's error code. */

@@ -1,13 +1,13 @@
 /** Where a change comes from: who asked for it, and in which request. */
 
 import * as Clock from "effect/Clock"
-import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import { encodeBase64Url, sha256 } from "./bytes.ts"
 import type { InvalidInput } from "./errors.ts"
 import { type Traceparent, parseTraceparent, traceparentFormat } from "./headers.ts"
 import { invalidArgument } from "./input.ts"
+import { TaggedError } from "./tagged-error.ts"
 import { ApiKeyId, copyOwn, identifierFormat, isIdentifier } from "./values.ts"
 
 /** The origin of a change, as the audit trail keeps it. */
@@ -98,14 +98,14 @@ export interface ReplayedResponse {
 }
 
 /** Another request has the same idempotency key. */
-export class IdempotencyMismatch extends Data.TaggedError("IdempotencyMismatch") {
+export class IdempotencyMismatch extends TaggedError("IdempotencyMismatch") {
   override get message(): string {
     return "The idempotency key belongs to another request."
   }
 }
 
 /** The first request with the idempotency key has not ended for too long. */
-export class IdempotencyInProgress extends Data.TaggedError("IdempotencyInProgress") {
+export class IdempotencyInProgress extends TaggedError("IdempotencyInProgress") {
   override get message(): string {
     return "The first request with the idempotency key has not ended yet."
   }

@@ -1,7 +1,7 @@
-import * as Data from "effect/Data"
+import { TaggedError } from "./tagged-error.ts"
 
 /** An argument of an in-process call, or an option, is invalid. */
-export class InvalidInput extends Data.TaggedError("InvalidInput")<{
+export class InvalidInput extends TaggedError("InvalidInput")<{
   /** The name of the argument or option, such as `projectId` or `webhooks.timeout`. */
   readonly field: string
   /** What is wrong with it, and what is valid instead. */
@@ -19,7 +19,7 @@ export const closing = "closed"
  * The storage behind a port does not answer. It is unknown whether a change was made. Repeating the
  * change sets the same end dates again, but may add a second audit row and a second event.
  */
-export class StoreUnavailable extends Data.TaggedError("StoreUnavailable")<{
+export class StoreUnavailable extends TaggedError("StoreUnavailable")<{
   readonly cause: unknown
   /** What is unavailable, as a sentence, if it is not the store. */
   readonly problem?: string | undefined

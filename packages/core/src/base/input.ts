@@ -21,8 +21,12 @@ export const readBranded = <A extends string>(
   field: string,
   { expected, is }: BrandConstructor<string, A>,
   text: string,
-): Effect.Effect<A, InvalidInput> =>
-  typeof text === "string" && is(text) ? Effect.succeed(text) : invalidArgument(field, expected)
+): Effect.Effect<A, InvalidInput> => {
+  if (typeof text !== "string") {
+    return invalidArgument(field, `text: ${expected}; received ${Setting.shown(text)}`)
+  }
+  return is(text) ? Effect.succeed(text) : invalidArgument(field, expected)
+}
 
 /** Decodes a value as the option of the same definition is read. */
 export const readArgument = <I, O>(

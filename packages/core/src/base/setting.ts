@@ -64,7 +64,8 @@ const kindOf = (given: unknown): string => {
   return typeof given === "function" ? "a function" : String(given)
 }
 
-const shown = (given: unknown): string => {
+/** Describes a value that was given in place of a valid one. */
+export const shown = (given: unknown): string => {
   if (typeof given === "string") return JSON.stringify(given.slice(0, 80))
   // Which kind it is says nothing if the kind is right.
   return Array.isArray(given) && given.every(Predicate.isString)

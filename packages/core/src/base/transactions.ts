@@ -1,8 +1,8 @@
 /** Transactions of the host, in which stores can work. */
 
 import * as Context from "effect/Context"
-import * as Data from "effect/Data"
 import type * as Effect from "effect/Effect"
+import { TaggedError } from "./tagged-error.ts"
 
 /** A parameter of a statement. Those of other types are text, such as `{"a","b"}` for an array. */
 export type Param = string | number | boolean | null
@@ -26,7 +26,7 @@ export interface Connection {
  * A statement failed in the transaction of the host. PostgreSQL accepts no others then, so roll back. If
  * the `code` is `40001` or `40P01`, all of the transaction can be tried again.
  */
-export class TransactionFailed extends Data.TaggedError("TransactionFailed")<{
+export class TransactionFailed extends TaggedError("TransactionFailed")<{
   /** The SQLSTATE, or `undefined` if the database sent none. */
   readonly code: string | undefined
   /** The error of the host's library. */
@@ -38,14 +38,14 @@ export class TransactionFailed extends Data.TaggedError("TransactionFailed")<{
 }
 
 /** No transaction is open on the connection of the host, for example because it is a pool. Nothing was changed. */
-export class NoTransaction extends Data.TaggedError("NoTransaction") {
+export class NoTransaction extends TaggedError("NoTransaction") {
   override get message(): string {
     return "No transaction is open on the connection: begin one, and pass its client rather than a pool."
   }
 }
 
 /** The stores cannot work in transactions of the host. */
-export class TransactionsUnsupported extends Data.TaggedError("TransactionsUnsupported") {
+export class TransactionsUnsupported extends TaggedError("TransactionsUnsupported") {
   override get message(): string {
     return "The stores cannot work in transactions of the host. postgres() of tenure/postgres can, with one database."
   }

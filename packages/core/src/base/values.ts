@@ -4,7 +4,7 @@
  */
 
 import type { Branded } from "effect/Brand"
-import * as Data from "effect/Data"
+import { TaggedError } from "./tagged-error.ts"
 
 /** A constructor that throws a `TypeError` on an invalid value, with a guard. */
 export interface BrandConstructor<A, B extends A> {
@@ -98,7 +98,7 @@ export const ProjectId = brandedWhere<string, ProjectId>(
 )
 
 /** The project does not exist. */
-export class ProjectNotFound extends Data.TaggedError("ProjectNotFound")<{
+export class ProjectNotFound extends TaggedError("ProjectNotFound")<{
   readonly projectId: string
 }> {
   override get message(): string {

@@ -2,7 +2,6 @@
 
 import type { Branded } from "effect/Brand"
 import * as Context from "effect/Context"
-import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
@@ -11,6 +10,7 @@ import { sha256 } from "../base/bytes.ts"
 import { type HostCallback, callHost } from "../base/faults.ts"
 import { type Traceparent, parseTraceparent } from "../base/headers.ts"
 import * as Setting from "../base/setting.ts"
+import { TaggedError } from "../base/tagged-error.ts"
 import { Transactions } from "../base/transactions.ts"
 import {
   type ProjectId,
@@ -99,7 +99,7 @@ export interface Event {
 }
 
 /** The project has no such event, or it is not kept any more. */
-export class EventNotFound extends Data.TaggedError("EventNotFound")<{
+export class EventNotFound extends TaggedError("EventNotFound")<{
   readonly eventId: string
 }> {
   override get message(): string {

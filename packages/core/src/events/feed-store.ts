@@ -2,9 +2,9 @@
 
 import type { Branded } from "effect/Brand"
 import * as Context from "effect/Context"
-import * as Data from "effect/Data"
 import type * as Effect from "effect/Effect"
 import type { StoreUnavailable } from "../base/errors.ts"
+import { TaggedError } from "../base/tagged-error.ts"
 import { type ProjectId, type ProjectNotFound, brandedWhere } from "../base/values.ts"
 import type { Event, EventId } from "./event.ts"
 
@@ -58,7 +58,7 @@ export interface LatestEvents {
  * The feed cannot continue from a cursor without a gap: its next events were deleted, or it belongs to
  * another history, such as the one before a restore.
  */
-export class CursorExpired extends Data.TaggedError("CursorExpired") {
+export class CursorExpired extends TaggedError("CursorExpired") {
   override readonly message = "The feed cannot go on from this cursor without a gap."
 }
 

@@ -2,7 +2,6 @@
 
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
-import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as FiberSet from "effect/FiberSet"
@@ -12,6 +11,7 @@ import * as Random from "effect/Random"
 import type * as Scope from "effect/Scope"
 import { Faults, type OutageReporter, makeOutageReporter } from "../base/faults.ts"
 import { ProjectDeletions } from "../base/project-deletions.ts"
+import { TaggedError } from "../base/tagged-error.ts"
 import { currentMoment, readMonotonicMillis, sleepPoll } from "../base/time.ts"
 import type { FeedCursor, FeedEvent, FeedPage } from "./feed-store.ts"
 import {
@@ -185,7 +185,7 @@ export interface Listener {
 }
 
 /** No slot is free: for the client, for the project or in the process. */
-export class ConnectionLimitReached extends Data.TaggedError("NoSlot") {}
+export class ConnectionLimitReached extends TaggedError("NoSlot") {}
 
 /**
  * Opens listeners.

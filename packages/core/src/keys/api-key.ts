@@ -1,8 +1,8 @@
 /** API keys: each is found by its bearer token, and opens projects. */
 
 import type { Branded } from "effect/Brand"
-import * as Data from "effect/Data"
 import { sha256 } from "../base/bytes.ts"
+import { TaggedError } from "../base/tagged-error.ts"
 import { type ApiKeyId, type ProjectId, branded } from "../base/values.ts"
 
 /** A token's SHA-256 digest in hexadecimal. Stores keep it instead of the token. */
@@ -29,7 +29,7 @@ export interface ApiKey {
 }
 
 /** The API key does not exist. */
-export class ApiKeyNotFound extends Data.TaggedError("ApiKeyNotFound")<{
+export class ApiKeyNotFound extends TaggedError("ApiKeyNotFound")<{
   readonly keyId: string
 }> {
   override get message(): string {
@@ -39,7 +39,7 @@ export class ApiKeyNotFound extends Data.TaggedError("ApiKeyNotFound")<{
 }
 
 /** The token is a revoked API key's. */
-export class ApiKeyRevoked extends Data.TaggedError("ApiKeyRevoked")<{
+export class ApiKeyRevoked extends TaggedError("ApiKeyRevoked")<{
   readonly keyId: string
 }> {
   override get message(): string {
@@ -48,7 +48,7 @@ export class ApiKeyRevoked extends Data.TaggedError("ApiKeyRevoked")<{
 }
 
 /** The token belongs to an API key with another role. */
-export class ApiKeyConflict extends Data.TaggedError("ApiKeyConflict")<{
+export class ApiKeyConflict extends TaggedError("ApiKeyConflict")<{
   readonly keyId: string
   readonly role: Role
 }> {
@@ -61,7 +61,7 @@ export class ApiKeyConflict extends Data.TaggedError("ApiKeyConflict")<{
  * A call with the same idempotency key has already issued the key. Its token cannot be disclosed again:
  * if it is lost, revoke the key and issue another.
  */
-export class ApiKeyIssued extends Data.TaggedError("ApiKeyIssued")<{
+export class ApiKeyIssued extends TaggedError("ApiKeyIssued")<{
   readonly keyId: string
 }> {
   override get message(): string {
@@ -140,7 +140,7 @@ export interface Ticket {
 }
 
 /** The key has the maximum number of tickets. None lives longer than a minute. */
-export class TicketLimitReached extends Data.TaggedError("TicketLimitReached")<{
+export class TicketLimitReached extends TaggedError("TicketLimitReached")<{
   readonly keyId: string
 }> {
   override get message(): string {

@@ -1,7 +1,7 @@
 /** Bulk extensions as a project lists them, and what undoing one needs. */
 
-import * as Data from "effect/Data"
 import type { Origin } from "../base/change-context.ts"
+import { TaggedError } from "../base/tagged-error.ts"
 import type { EventId } from "../events/event.ts"
 import type { BulkChange, EndDate } from "./end-date.ts"
 import type { Reason, UserId } from "./membership.ts"
@@ -31,7 +31,7 @@ export interface BulkExtensionRecord {
 }
 
 /** The project has no such bulk extension. */
-export class BulkExtensionNotFound extends Data.TaggedError("BulkExtensionNotFound")<{
+export class BulkExtensionNotFound extends TaggedError("BulkExtensionNotFound")<{
   readonly bulkExtensionId: string
 }> {
   override get message(): string {
@@ -40,7 +40,7 @@ export class BulkExtensionNotFound extends Data.TaggedError("BulkExtensionNotFou
 }
 
 /** The bulk extension is undone already. */
-export class BulkExtensionUndone extends Data.TaggedError("BulkExtensionUndone")<{
+export class BulkExtensionUndone extends TaggedError("BulkExtensionUndone")<{
   readonly bulkExtensionId: string
 }> {
   override get message(): string {
@@ -49,7 +49,7 @@ export class BulkExtensionUndone extends Data.TaggedError("BulkExtensionUndone")
 }
 
 /** The bulk extension is too old to be undone. */
-export class BulkExtensionSettled extends Data.TaggedError("BulkExtensionSettled")<{
+export class BulkExtensionSettled extends TaggedError("BulkExtensionSettled")<{
   readonly bulkExtensionId: string
 }> {
   override get message(): string {

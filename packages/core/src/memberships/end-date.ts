@@ -1,8 +1,9 @@
 /** End dates: parsing them from JSON and from hosts, and what bulk extensions make of them. */
 
 import type { Branded } from "effect/Brand"
-import * as Data from "effect/Data"
 import * as Result from "effect/Result"
+import * as Setting from "../base/setting.ts"
+import { TaggedError } from "../base/tagged-error.ts"
 import {
   Millis,
   instantFormat,
@@ -69,12 +70,12 @@ export const parseEndDate = (json: unknown): EndDate | undefined => {
 }
 
 /** The value is not an end date. */
-export class InvalidEndDate extends Data.TaggedError("InvalidEndDate")<{
+export class InvalidEndDate extends TaggedError("InvalidEndDate")<{
   readonly message: string
 }> {}
 
 /** The end date is not in the future. */
-export class EndDateNotInFuture extends Data.TaggedError("EndDateNotInFuture")<{
+export class EndDateNotInFuture extends TaggedError("EndDateNotInFuture")<{
   readonly message: string
 }> {}
 
@@ -84,9 +85,6 @@ const invalidJson = Result.fail(
     message:
       "The end date must be a 13-digit Unix timestamp in milliseconds or text such as 2027-01-01T00:00:00.000Z",
   }),
-)
-const invalidInput = Result.fail(
-  new InvalidEndDate({ message: `The end date must be ${instantFormat}` }),
 )
 /** The error for an end date in the past. */
 export const endDateNotInFuture = new EndDateNotInFuture({
@@ -113,7 +111,9 @@ export const decodeEndDate = (json: unknown): Result.Result<EndDate, InvalidEndD
  */
 export const readEndDate = (input: EndDateInput): Result.Result<EndDate, InvalidEndDate> => {
   const millis = readInstant(input)
-  return millis === undefined ? invalidInput : Result.succeed(brand(millis))
+  if (millis !== undefined) return Result.succeed(brand(millis))
+  const message = `The end date must be ${instantFormat}; received ${Setting.shown(input)}`
+  return Result.fail(new InvalidEndDate({ message }))
 }
 
 /**

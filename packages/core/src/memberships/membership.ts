@@ -1,11 +1,11 @@
 /** Memberships: a user belongs to a project until an end date. */
 
 import type { Branded } from "effect/Brand"
-import * as Data from "effect/Data"
 import * as Result from "effect/Result"
 import type { Origin } from "../base/change-context.ts"
 import { InvalidInput } from "../base/errors.ts"
 import * as Setting from "../base/setting.ts"
+import { TaggedError } from "../base/tagged-error.ts"
 import type { Millis } from "../base/time.ts"
 import { type ProjectId, brandedWhere, copyOwn } from "../base/values.ts"
 import type { Event } from "../events/event.ts"
@@ -142,7 +142,7 @@ export interface DatedMembership {
 }
 
 /** The user has no membership in the project. */
-export class MembershipNotFound extends Data.TaggedError("MembershipNotFound")<{
+export class MembershipNotFound extends TaggedError("MembershipNotFound")<{
   readonly projectId: string
   readonly userId: string
 }> {
@@ -152,7 +152,7 @@ export class MembershipNotFound extends Data.TaggedError("MembershipNotFound")<{
 }
 
 /** The membership does not end when the client expected, so it was left as it is. */
-export class EndDateConflict extends Data.TaggedError("EndDateConflict")<{
+export class EndDateConflict extends TaggedError("EndDateConflict")<{
   readonly projectId: string
   readonly userId: string
   readonly currentEndDate: EndDate

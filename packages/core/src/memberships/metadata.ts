@@ -1,8 +1,8 @@
 /** Metadata of a membership: a few short texts by name, such as its plan. */
 
-import * as Data from "effect/Data"
 import * as Predicate from "effect/Predicate"
 import * as Setting from "../base/setting.ts"
+import { TaggedError } from "../base/tagged-error.ts"
 
 /** Texts by name, such as `{ plan: "gold", seat: "12A" }`. Empty if there is none. */
 export type Metadata = Readonly<Record<string, string>>
@@ -11,7 +11,7 @@ export type Metadata = Readonly<Record<string, string>>
 export type MetadataPatch = Readonly<Record<string, string | null>>
 
 /** The membership has other metadata than expected, or does not exist any more. */
-export class MetadataConflict extends Data.TaggedError("MetadataConflict") {}
+export class MetadataConflict extends TaggedError("MetadataConflict") {}
 
 /** The maximum number of names. */
 export const maxMetadata = 16

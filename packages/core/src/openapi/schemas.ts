@@ -498,7 +498,10 @@ export const samples: { readonly [Of in ApiErrorTag]: Sample<Of> } = {
     when: "The idempotency key was used for another request.",
   },
   InvalidWebhookUrl: {
-    error: new InvalidWebhookUrl({ message: "url must not point to a private address" }),
+    error: new InvalidWebhookUrl({
+      message:
+        "url must not point to a private address, unless webhooks.allowedNetworks of the server includes it",
+    }),
     when: "The URL of the webhook is invalid, or may not be reached.",
   },
   WebhookLimitReached: {

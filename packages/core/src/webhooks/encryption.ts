@@ -2,11 +2,11 @@
 
 import * as Context from "effect/Context"
 import { WebCrypto } from "effect/crypto/WebCrypto"
-import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { makeLruCache } from "../base/lru-cache.ts"
 import * as Setting from "../base/setting.ts"
+import { TaggedError } from "../base/tagged-error.ts"
 import type { BrandConstructor } from "../base/values.ts"
 import type { WebhookRef } from "./outbox.ts"
 import {
@@ -42,7 +42,7 @@ export interface EncryptionOptions extends Setting.InputOf<typeof encryptionOpti
 export interface EncryptionSettings extends Setting.OutputOf<typeof encryptionOptions> {}
 
 /** A secret cannot be encrypted or decrypted. Nothing in it shows a secret or a key. */
-export class SecretUnreadable extends Data.TaggedError("SecretUnreadable")<{
+export class SecretUnreadable extends TaggedError("SecretUnreadable")<{
   readonly webhookId: string
   readonly problem: string
   /**

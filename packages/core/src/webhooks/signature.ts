@@ -2,11 +2,11 @@
 
 import type { Branded } from "effect/Brand"
 import { WebCrypto } from "effect/crypto/WebCrypto"
-import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { decodeBase64, decodeBase64Unsafe, encodeBase64, hmac } from "../base/bytes.ts"
 import { type HeaderFields, singleHeader } from "../base/headers.ts"
+import { TaggedError } from "../base/tagged-error.ts"
 import { brandedWhere, copyOwn } from "../base/values.ts"
 
 // The y coordinates for points whose order divides 8, also as 2^255 - 19 + y (RFC 8032, 5.1.3).
@@ -204,7 +204,7 @@ export const signMessageAsymmetric = Effect.fnUntraced(function* (
  * Invalid arguments also cause this error instead of a throw: a request cannot make a receiver throw,
  * and a missing variable cannot make it trust a request.
  */
-export class VerificationError extends Data.TaggedError("VerificationError")<{
+export class VerificationError extends TaggedError("VerificationError")<{
   readonly reason:
     | "MissingHeader"
     | "RepeatedHeader"

@@ -1,7 +1,6 @@
 /** Sends webhooks: the addresses they may reach, their URLs, and the port. */
 
 import * as Context from "effect/Context"
-import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as IpNetwork from "effect/net/IpNetwork"
@@ -9,6 +8,7 @@ import * as NetAddress from "effect/net/NetAddress"
 import * as Result from "effect/Result"
 import { networksInclude, networksOption } from "../base/input.ts"
 import * as Setting from "../base/setting.ts"
+import { TaggedError } from "../base/tagged-error.ts"
 
 // From the IANA registries for special-purpose addresses, plus multicast and reserved addresses.
 const nonPublicIpv4 = [
@@ -116,7 +116,7 @@ export const permitsHost = (policy: AddressPolicy["Service"], hostname: string):
 export const maxWebhookUrlLength = 2048
 
 /** The URL is invalid for a webhook; the message says why. */
-export class InvalidWebhookUrl extends Data.TaggedError("InvalidWebhookUrl")<{
+export class InvalidWebhookUrl extends TaggedError("InvalidWebhookUrl")<{
   readonly message: string
 }> {}
 
@@ -140,6 +140,9 @@ const invalid = (message: string): Result.Result<never, InvalidWebhookUrl> =>
 const isHttpToName = ({ hostname, protocol }: URL): boolean =>
   protocol === "http:" && hostOf(hostname)._tag === "Name"
 
+const privateAddress =
+  "url must not point to a private address, unless webhooks.allowedNetworks of the server includes it"
+
 /** Returns a parsed URL's error, if any. */
 const faultOf = (url: URL, rules: WebhookUrlRules): string | undefined => {
   if (rules.requireHttps && url.protocol !== "https:") return "url must use https"
@@ -147,7 +150,7 @@ const faultOf = (url: URL, rules: WebhookUrlRules): string | undefined => {
     return "url must use https: this service sends http to IP addresses only"
   }
   if (url.username !== "" || url.password !== "") return "url must not contain credentials"
-  return rules.permitsHost(url.hostname) ? undefined : "url must not point to a private address"
+  return rules.permitsHost(url.hostname) ? undefined : privateAddress
 }
 
 /** Decodes a URL's text; fails with `InvalidWebhookUrl` for anything but a string. */
@@ -191,7 +194,7 @@ export interface TransportResponse {
 }
 
 /** The receiver could not be reached or did not answer. */
-export class TransportError extends Data.TaggedError("TransportError")<{
+export class TransportError extends TaggedError("TransportError")<{
   /** A code for the cause, for example `ECONNREFUSED` or `AddressNotAllowed`. */
   readonly reason: string
 }> {}

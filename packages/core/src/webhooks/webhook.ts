@@ -1,7 +1,7 @@
 /** Webhooks: endpoints for a project's events. */
 
 import type { Branded } from "effect/Brand"
-import * as Data from "effect/Data"
+import { TaggedError } from "../base/tagged-error.ts"
 import { type ProjectId, brandedWhere, isUuid } from "../base/values.ts"
 import type { EventType } from "../events/event.ts"
 import type { StoredSecret } from "./secrets.ts"
@@ -64,7 +64,7 @@ export interface Health {
 }
 
 /** The project has no such webhook. */
-export class WebhookNotFound extends Data.TaggedError("WebhookNotFound")<{
+export class WebhookNotFound extends TaggedError("WebhookNotFound")<{
   readonly webhookId: string
 }> {
   override get message(): string {
@@ -73,7 +73,7 @@ export class WebhookNotFound extends Data.TaggedError("WebhookNotFound")<{
 }
 
 /** The webhook is disabled, so nothing can be sent to it. */
-export class WebhookDisabled extends Data.TaggedError("WebhookDisabled")<{
+export class WebhookDisabled extends TaggedError("WebhookDisabled")<{
   readonly webhookId: string
 }> {
   override get message(): string {
@@ -82,7 +82,7 @@ export class WebhookDisabled extends Data.TaggedError("WebhookDisabled")<{
 }
 
 /** The project has the maximum number of webhooks. */
-export class WebhookLimitReached extends Data.TaggedError("WebhookLimitReached")<{
+export class WebhookLimitReached extends TaggedError("WebhookLimitReached")<{
   readonly limit: number
 }> {
   override get message(): string {

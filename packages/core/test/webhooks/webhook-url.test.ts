@@ -136,7 +136,7 @@ describe("the error", () => {
       "url must use https: this service sends http to IP addresses only",
     )
     expect(outcome(url, { permitsHost: () => false })).toBe(
-      "url must not point to a private address",
+      "url must not point to a private address, unless webhooks.allowedNetworks of the server includes it",
     )
   })
 })

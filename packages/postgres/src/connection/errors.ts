@@ -1,7 +1,7 @@
 /** What an error from PostgreSQL means for the caller. */
 
+import { TaggedError } from "@tenure/core/internal"
 import type { StoreUnavailable } from "@tenure/core/store"
-import * as Data from "effect/Data"
 import * as Predicate from "effect/Predicate"
 import {
   DeadlockError,
@@ -85,7 +85,7 @@ export const isRefusedSetting = (error: SqlError): boolean => {
 /** Why a database cannot be used, as a message for those who run the process. */
 
 /** The database cannot be used at the start. The message says why, without secrets. */
-export class DatabaseUnusable extends Data.TaggedError("DatabaseUnusable")<{
+export class DatabaseUnusable extends TaggedError("DatabaseUnusable")<{
   readonly message: string
   readonly cause: SqlError
 }> {}

@@ -1,7 +1,7 @@
 /** Statements that read and write whole tables, whatever their columns are. */
 
 import type { PgClient } from "@effect/sql-pg/PgClient"
-import * as Data from "effect/Data"
+import { TaggedError } from "@tenure/core/internal"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import { applyMigrations, checkSchema } from "../schema/migrate.ts"
@@ -124,7 +124,7 @@ const createDay = (schema: string, { day, is_of_audit }: DayRow): string =>
 const batchSize = 200
 
 /** The data cannot be moved. The message says why. */
-class MoveRefused extends Data.TaggedError("MoveRefused")<{ readonly message: string }> {}
+class MoveRefused extends TaggedError("MoveRefused")<{ readonly message: string }> {}
 
 /** How far a move has come. */
 export interface CopyProgress {

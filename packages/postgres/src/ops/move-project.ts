@@ -5,7 +5,7 @@
  */
 
 import type { PgClient } from "@effect/sql-pg/PgClient"
-import * as Data from "effect/Data"
+import { TaggedError } from "@tenure/core/internal"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import { purgeDeletedProjects } from "../retention.ts"
@@ -251,7 +251,7 @@ const isSwept = (schema: string): string => `
  */
 
 /** The project cannot be moved. The message says why. */
-class ProjectMoveRefused extends Data.TaggedError("ProjectMoveRefused")<{
+class ProjectMoveRefused extends TaggedError("ProjectMoveRefused")<{
   readonly message: string
 }> {}
 

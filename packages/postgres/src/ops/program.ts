@@ -2,8 +2,8 @@
 
 import { parseArgs } from "node:util"
 import { PgClient } from "@effect/sql-pg"
+import { TaggedError } from "@tenure/core/internal"
 import * as Context from "effect/Context"
-import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
@@ -122,7 +122,7 @@ const moved = Effect.fnUntraced(function* (schema: string | undefined, source: s
 }, Effect.scoped)
 
 /** Some of several databases failed. The message says what became of each. */
-class SomeFailed extends Data.TaggedError("SomeFailed")<{ readonly message: string }> {}
+class SomeFailed extends TaggedError("SomeFailed")<{ readonly message: string }> {}
 
 /** Works on each of several databases, whatever becomes of the others, and tells what did. */
 const onEach = Effect.fnUntraced(function* (

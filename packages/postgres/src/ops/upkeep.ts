@@ -3,10 +3,9 @@
 import { readFile } from "node:fs/promises"
 import { PgClient } from "@effect/sql-pg"
 import { parseKeyring } from "@tenure/core"
-import { Setting, keyringFormat } from "@tenure/core/internal"
+import { Setting, keyringFormat, TaggedError } from "@tenure/core/internal"
 import { InvalidInput } from "@tenure/core/store"
 import * as Config from "effect/Config"
-import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
@@ -30,7 +29,7 @@ interface Embedded {
 export type Load = () => Promise<Embedded>
 
 /** A folder needs a package that is not installed. */
-class PackageMissing extends Data.TaggedError("PackageMissing")<{ readonly message: string }> {}
+class PackageMissing extends TaggedError("PackageMissing")<{ readonly message: string }> {}
 
 const embedded = "@tenure/embedded"
 
@@ -166,7 +165,7 @@ export const readDatabases = Effect.fnUntraced(function* (path: string) {
 export type Direction = "encrypt" | "decrypt"
 
 /** Some secrets are as they were. The message names their webhooks. */
-class SecretsLeft extends Data.TaggedError("SecretsLeft")<{ readonly message: string }> {}
+class SecretsLeft extends TaggedError("SecretsLeft")<{ readonly message: string }> {}
 
 const variable = "TENURE_ENCRYPTION_KEY"
 

@@ -1,7 +1,7 @@
 /** Applies the migrations, the files in `migrations`: in order, each one once. */
 
 import type { PgClient } from "@effect/sql-pg/PgClient"
-import * as Data from "effect/Data"
+import { TaggedError } from "@tenure/core/internal"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
@@ -20,7 +20,7 @@ const statementsFor = (statements: ReadonlyArray<string>, schema: string): Reado
   statements.map((statement) => statement.replaceAll(/\btenure\./g, () => `${schema}.`))
 
 /** The version of the tables is not the one that this version of Tenure needs. */
-export class SchemaMismatch extends Data.TaggedError("SchemaMismatch")<{
+export class SchemaMismatch extends TaggedError("SchemaMismatch")<{
   readonly message: string
 }> {}
 
