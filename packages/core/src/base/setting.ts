@@ -64,7 +64,7 @@ const kindOf = (given: unknown): string => {
   return typeof given === "function" ? "a function" : String(given)
 }
 
-/** Describes a value that was given in place of a valid one. */
+/** Describes an invalid value. */
 export const shown = (given: unknown): string => {
   if (typeof given === "string") return JSON.stringify(given.slice(0, 80))
   // Which kind it is says nothing if the kind is right.

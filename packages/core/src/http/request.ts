@@ -283,12 +283,12 @@ export const makeUntrustedPeer = (trusted: ReadonlyArray<IpNetwork.IpNetwork>) =
   }
 }
 
-/** A field of proxies that say how the client reached them. The last value is that of the nearest proxy. */
+/** The client's scheme, as proxies send it. The nearest proxy's value is the last one. */
 const forwardedScheme = /(?:^|,)[ \t]*(https?)[ \t]*$/i
 
 /**
- * Makes the function that returns the scheme that the client used: that of the connection, or of
- * `X-Forwarded-Proto` if a trusted proxy sends it.
+ * Makes a function to return the client's scheme: the connection's, or `X-Forwarded-Proto` from a
+ * trusted proxy.
  *
  * @param trusted - the networks of the proxies whose fields are trusted
  */

@@ -15,7 +15,7 @@ interface Answered {
   /** Its path's pattern, with the base path; `undefined` if no route matches. */
   readonly route: string | undefined
   readonly status: number
-  /** That of the URL as the client has it, as far as proxies tell. */
+  /** The scheme of the client's URL, as far as proxies tell. */
   readonly scheme: string
   /** The time until the response was decided; a stream goes on afterwards. */
   readonly durationMillis: number

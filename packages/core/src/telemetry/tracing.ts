@@ -14,7 +14,7 @@ interface Served {
   readonly method: string
   /** Its path's pattern, with the base path; `undefined` if no route matches. */
   readonly route: string | undefined
-  /** That of the URL as the client has it, as far as proxies tell. */
+  /** The scheme of the client's URL, as far as proxies tell. */
   readonly scheme: string
   /** The client's trace. */
   readonly traceparent: Traceparent | undefined
