@@ -207,7 +207,7 @@ describe("tenure dev --from", () => {
   })
 
   it("tells the console where the clock is, whose sessions work while time stands still", async () => {
-    const path = fileWith("two.csv", "user_id,end_date", "1,2027-02-01")
+    const path = fileWith("two", "user_id,end_date", "1,2027-02-01")
     const { authorization, post, url } = await startMachine("--from", path)
     const html = await (await fetch(`${url}/console/`)).text()
     expect(html).toContain('<meta name="tenure-clock" content="/dev/clock" />\n  </head>')

@@ -109,8 +109,8 @@ describe("a copy", () => {
     const machine = await open()
     await load(machine, {})
     await machine.tenure.memberships.grant({ projectId, userId: "new", endDate: start + 3 * day })
-    await machine.clock.moveTo(start)
-    expect(shown(machine.told)).toEqual(["0 h granted new", "0 h expiring new"])
+    // As at a server, this takes no move of the clock.
+    await expect.poll(() => shown(machine.told)).toEqual(["0 h granted new", "0 h expiring new"])
   })
 
   it("repeats failed requests as they would be, and disables the webhook after five days", async () => {

@@ -1,5 +1,6 @@
 /** `tenure dev --from`: a copy of a project under a clock that can be moved. */
 
+import type { Readable } from "node:stream"
 import { setInterval, clearInterval } from "node:timers"
 import { type Client, createClient } from "@tenure/client"
 import { tenureConsole } from "@tenure/console"
@@ -29,6 +30,7 @@ import {
 } from "./clock-control.ts"
 import { invocation, listening, openKey, openProfile } from "./dev-server.ts"
 import { type Journal, makeJournal } from "./machine-journal.ts"
+import type { Format } from "./members-export.ts"
 import {
   type FileLine,
   type Refusal,
@@ -96,10 +98,22 @@ const readHead = async (lines: AsyncGenerator<FileLine>): Promise<OpenedExport> 
   }
 }
 
+/** Recognizes the format by the first bytes, which stay in the stream. */
+const formatOfStream = (stream: Readable): Promise<Format> =>
+  new Promise((resolve, reject) => {
+    stream.once("error", reject)
+    stream.once("readable", () => {
+      stream.off("error", reject)
+      const first: Buffer | null = stream.read()
+      if (first !== null) stream.unshift(first)
+      resolve(first === null || /^\uFEFF?\s*\{/.test(first.toString()) ? "ndjson" : "csv")
+    })
+  })
+
 const openExport = Effect.fnUntraced(function* (from: string) {
   const { stream } = yield* openSource(from)
-  const lines = readLines(stream, /\.csv$/i.test(from) ? "csv" : "ndjson")
-  return yield* Effect.tryPromise({ try: () => readHead(lines), catch: unreadable })
+  const read = async () => readHead(readLines(stream, await formatOfStream(stream)))
+  return yield* Effect.tryPromise({ try: read, catch: unreadable })
 })
 
 const isProject = (record: ExportRecord): record is ExportedProject => record.record === "project"

@@ -1,6 +1,7 @@
 /** Tenure in memory under a clock that moves only when it is told to, and sends nothing. */
 
 import { performance } from "node:perf_hooks"
+import { clearInterval, setInterval } from "node:timers"
 import { setTimeout } from "node:timers/promises"
 import { type Event, type Tenure } from "@tenure/core"
 import {
@@ -165,6 +166,9 @@ export const century = 36_525 * 86_400_000
 // How often a play moves on, in real milliseconds.
 const frameMillis = 50
 
+// How soon something is run that is due at once, in real milliseconds.
+const settleMillis = 200
+
 // So many moves without an event are no step any more.
 const mostMoves = 10_000
 
@@ -270,6 +274,14 @@ export const startTimeMachine = async ({
     if (move?.isPlay === true) await pause()
   }
 
+  /** Runs what is due now, such as the reminder of a member that was just granted. */
+  const settle = async (): Promise<void> => {
+    if (move === undefined && due.check() <= now()) await runtime.advance(now)
+  }
+  const settling = setInterval(() => {
+    settle().catch((fault) => onFault(String(fault)))
+  }, settleMillis)
+
   const nextAt = (): number => Math.min(due.check(), due.attempt)
 
   const playUntil = async (until: number, seconds: number): Promise<void> => {
@@ -313,6 +325,7 @@ export const startTimeMachine = async ({
     tenure,
     remember: earlier.remember,
     close: async () => {
+      clearInterval(settling)
       await pause()
       await runtime.runUntil(tenure.close())
     },
@@ -336,6 +349,7 @@ export const startTimeMachine = async ({
         begin(() => playUntil(until, seconds), true).catch((fault) => onFault(String(fault)))
       },
       next: async () => {
+        await settle()
         const at = nextAt()
         if (move !== undefined || at > end) return undefined
         return { at: Math.max(at, now()), what: await describeAt(at) }
