@@ -119,7 +119,32 @@ export const Faults = Context.Reference<Faults>("@tenure/core/Faults", {
 export const faultsLayer = ({ onError }: FaultsSettings): Layer.Layer<never> =>
   Layer.succeed(Faults, reporter(onError))
 
-/** An outage of the store: it is reported when it begins, and not again until it has ended. */
+/** An outage of the store: reported when it begins, and when it has ended. */
+
+// Longer chains of causes are defects.
+const maxCauses = 8
+
+/** Describes an error by its first cause, such as a connection that was refused. */
+const describeOrigin = (error: unknown): string => {
+  let origin = error
+  for (let depth = 0; depth < maxCauses; depth++) {
+    if (!Predicate.hasProperty(origin, "cause") || !origin.cause) break
+    origin = origin.cause
+  }
+  return origin instanceof AggregateError
+    ? origin.errors.map(describeOrigin).join(", ")
+    : String(Predicate.hasProperty(origin, "message") ? origin.message : origin)
+}
+
+/** Logs an outage in one line. Only a defect needs its stack. */
+const logOutage = (message: string, cause: Cause.Cause<unknown>): Effect.Effect<void> =>
+  Cause.hasDies(cause)
+    ? Effect.logWarning(message, cause)
+    : Effect.annotateLogs(
+        Effect.logWarning(message),
+        "problem",
+        describeOrigin(Cause.squash(cause)),
+      )
 
 /** Records the results of a repeated operation. */
 export interface OutageReporter {
@@ -133,18 +158,21 @@ export interface OutageReporter {
  * @param message - what fails, for example `Deliveries cannot be claimed`
  */
 export const makeOutageReporter = (faults: Faults, message: string): OutageReporter => {
-  let isReported = false
+  let end: (() => void) | undefined
   return {
     succeeded: () => {
-      isReported = false
+      end?.()
+      end = undefined
     },
-    failed: (cause) => {
-      if (isReported) return Effect.void
-      isReported = true
-      return Effect.andThen(
-        Effect.logWarning(message, cause),
-        faults.failure(message, Cause.squash(cause)),
-      )
-    },
+    failed: (cause) =>
+      Effect.contextWith((context: Context.Context<never>) => {
+        if (end !== undefined) return Effect.void
+        const log = Effect.logInfo(`${message}: this is over`)
+        end = () => void Effect.runForkWith(context)(log)
+        return Effect.andThen(
+          logOutage(message, cause),
+          faults.failure(message, Cause.squash(cause)),
+        )
+      }),
   }
 }
