@@ -55,6 +55,7 @@ export {
   isEndsLater,
   mentionsUser,
   stateAt,
+  userPrefixLength,
   type Disclosure,
   type MembershipState,
 } from "./memberships/membership.ts"
@@ -77,6 +78,7 @@ export {
 } from "./webhooks/claim-budget.ts"
 export { dispatcherOptions, flushOptions } from "./webhooks/dispatcher.ts"
 export { Encryption, encryptionLayer, encryptionOptions } from "./webhooks/encryption.ts"
+export { answerTimeBuckets } from "./webhooks/delivery-activity.ts"
 export { deliveryStates } from "./webhooks/outbox.ts"
 export { keyringFormat, keyringOption, type Keyring, type Keys } from "./webhooks/secrets.ts"
 export { addressPolicyOptions } from "./webhooks/transport.ts"

@@ -55,7 +55,10 @@ const harness: StoreHarness<PgClient.PgClient> = {
     execute(
       `UPDATE tenure.rate_limit_buckets SET full_at = full_at - ${1000 * millis}`,
       `UPDATE tenure.webhooks SET paused_until = paused_until - ${millis} * interval '1 millisecond', paused_since = paused_since - ${millis} * interval '1 millisecond'`,
-      `UPDATE tenure.deliveries SET next_attempt_at = next_attempt_at - ${millis} * interval '1 millisecond', waits_since = waits_since - ${millis} * interval '1 millisecond'`,
+      `UPDATE tenure.deliveries SET next_attempt_at = next_attempt_at - ${millis} * interval '1 millisecond', attempted_at = attempted_at - ${millis} * interval '1 millisecond'`,
+      `UPDATE tenure.finished_deliveries SET attempted_at = attempted_at - ${millis} * interval '1 millisecond'`,
+      `UPDATE tenure.delivery_minutes SET at = at - ${Math.floor(millis / 60_000)} * interval '1 minute'`,
+      `UPDATE tenure.delivery_quarters SET at = at - ${Math.floor(millis / 900_000)} * interval '15 minutes'`,
       `UPDATE tenure.tickets SET expires_at = expires_at - ${millis} * interval '1 millisecond'`,
       `UPDATE tenure.memberships SET end_date = end_date - ${millis} * interval '1 millisecond',
          next_check_at = next_check_at - ${millis} * interval '1 millisecond', ending_lower_bound = ending_lower_bound - ${millis} * interval '1 millisecond',

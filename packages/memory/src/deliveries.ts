@@ -3,19 +3,23 @@
 import { type Moment, initialConcurrency, mentionsUser } from "@tenure/core/internal"
 import {
   type Attempt,
+  type AttemptPosition,
   type AttemptResult,
   type Backlog,
   type Claim,
   type ClaimResult,
   type Delivery,
+  type DeliveryProgress,
   type Event,
   type EventId,
   type Health,
+  type LatestAttempt,
   type Outbox,
   type ProjectId,
   type RedeliveryFilter,
   type StoredWebhook,
   type UserId,
+  type WebhookActivity,
   type WebhookId,
   type WebhookRef,
   clampConcurrency,
@@ -23,6 +27,8 @@ import {
   concurrencyAfterSuccess,
   eraseUser,
   maxAttemptsOfWebhook,
+  maxCountedBacklog,
+  userOf,
 } from "@tenure/core/store"
 import type { Mutable } from "effect/Types"
 import {
@@ -33,6 +39,12 @@ import {
   makeRing,
   makeRoundRobin,
 } from "./collections.ts"
+import {
+  type ActivityCounts,
+  type HourCounts,
+  makeDayCounts,
+  makeHourCounts,
+} from "./delivery-activity.ts"
 
 /** A delivery, changed by its attempts. */
 export interface Job {
@@ -46,6 +58,8 @@ export interface Job {
   dueTick: number
   /** When it is due, in milliseconds since the epoch. Only reported. */
   dueAt: number
+  /** When its latest attempt was recorded, in milliseconds since the epoch. */
+  attemptedAt: number | undefined
   /** The number of claims, including expired ones. */
   claims: number
 }
@@ -58,6 +72,7 @@ const makeJob = (event: Event, webhookId: WebhookId, order: number, { tick }: Mo
   state: "waiting",
   dueTick: tick,
   dueAt: event.at,
+  attemptedAt: undefined,
   claims: 0,
 })
 
@@ -99,11 +114,21 @@ const isReplayed = (job: Job, which: RedeliveryFilter, now: Moment): boolean =>
     : job.event.at >= which.at && job.state === "failed"
 
 /** Returns the delivery as it is now. */
-export const toDelivery = ({ attempts, dueAt, event, state, webhookId }: Job): Delivery => ({
+export const toDelivery = ({
+  attemptedAt,
+  attempts,
+  dueAt,
+  event,
+  state,
+  webhookId,
+}: Job): Delivery => ({
   eventId: event.id,
   type: event.type,
   webhookId,
+  createdAt: event.at,
+  userId: userOf(event.body),
   state,
+  attemptedAt,
   dueAt,
   attempts: [...attempts],
 })
@@ -132,6 +157,9 @@ interface WebhookQueue extends Progress {
   readonly waiting: Heap<Job>
   /** Claimed deliveries by lease token. */
   readonly leases: Map<string, Lease>
+  readonly day: ActivityCounts
+  /** Without the response. */
+  latestAttempt: LatestAttempt | undefined
 }
 
 /** Nothing has failed. */
@@ -148,6 +176,8 @@ const makeLane = (webhook: StoredWebhook): WebhookQueue => ({
   webhook,
   waiting: makeHeap<Job>(compareJobs),
   leases: new Map(),
+  day: makeDayCounts(),
+  latestAttempt: undefined,
   ...untried,
 })
 
@@ -293,6 +323,7 @@ const nextLeaseExpiryOfProject = ({ lanes }: ProjectQueues): number => {
 
 type ClaimOptions = Parameters<Outbox["Service"]["claim"]>[0]
 type Page = Parameters<Outbox["Service"]["deliveries"]>[1]
+type AttemptedPage = Parameters<Outbox["Service"]["attempted"]>[1]
 type Ended = Exclude<Delivery["state"], "waiting">
 
 /**
@@ -306,6 +337,7 @@ export interface Deliveries {
   /** Webhooks with deliveries a claim may have skipped. */
   readonly keptBack: Set<WebhookQueue>
   readonly ended: Ring<Job>
+  readonly hour: HourCounts
   /** The number of added deliveries and of claims. */
   readonly counts: { added: number; claimed: number }
 }
@@ -321,6 +353,7 @@ export const makeDeliveries = (history: number): Deliveries => ({
   turns: makeRoundRobin(),
   keptBack: new Set(),
   ended: makeRing(history),
+  hour: makeHourCounts(),
   counts: { added: 0, claimed: 0 },
 })
 
@@ -534,7 +567,13 @@ export const settleDelivery = (
   const { job } = lease
   unlease(deliveries, lane, token)
   if (settlement._tag !== "Released") {
-    job.attempts.push(settlement.attempt)
+    const { attempt } = settlement
+    const isDelivered = settlement._tag === "Delivered"
+    job.attempts.push(attempt)
+    job.attemptedAt = Math.floor(now.unix)
+    lane.latestAttempt = { ...withoutResponse(attempt), eventId: job.event.id }
+    lane.day.add(now.unix, isDelivered, attempt.durationMillis)
+    deliveries.hour.add(lane.webhook.projectId, now.unix, isDelivered, attempt)
     recordAttempt(lane, settlement, now)
   }
   proceed(deliveries, lane, job, settlement, now)
@@ -571,6 +610,7 @@ export const forgetProject = (deliveries: Deliveries, projectId: ProjectId): voi
     if (webhook.projectId === projectId) cancelDeliveries(deliveries, webhook.id)
   }
   deliveries.ended.replace((job) => (job.event.projectId === projectId ? undefined : job))
+  deliveries.hour.forget(projectId)
 }
 
 /** Erases a person from a project's deliveries. */
@@ -588,6 +628,62 @@ export const eraseUserFromDeliveries = (
 export const healthOf = ({ lanes }: Deliveries, webhookId: WebhookId): Health => {
   const { failingSince, failures } = lanes.get(webhookId) ?? healthyWebhook
   return { failures, failingSince }
+}
+
+/** Returns why a webhook needs attention, if it does. */
+export const troubleOf = (
+  deliveries: Deliveries,
+  { disabledAt, id: webhookId, projectId, url }: StoredWebhook,
+) => {
+  const { failingSince } = healthOf(deliveries, webhookId)
+  const since = disabledAt ?? failingSince
+  return since === undefined
+    ? undefined
+    : {
+        projectId,
+        webhookId,
+        url,
+        trouble: disabledAt === undefined ? ("failing" as const) : ("disabled" as const),
+        since,
+      }
+}
+
+const noAttempts = makeDayCounts()
+
+/** Returns a webhook's last day. */
+export const dayOf = (
+  { lanes }: Deliveries,
+  webhookId: WebhookId,
+  now: number,
+): WebhookActivity => {
+  const { answerTimes, cells } = lanes.get(webhookId)?.day ?? noAttempts
+  return { quarters: cells(now), answerTimes: answerTimes(now) }
+}
+
+const nothingWaits: DeliveryProgress = {
+  latestAttempt: undefined,
+  waiting: 0,
+  nextAttemptAt: undefined,
+}
+
+/** Returns how far a webhook's deliveries are. */
+export const progressOf = (
+  { lanes }: Deliveries,
+  webhookId: WebhookId,
+  { tick, unix }: Moment,
+): DeliveryProgress => {
+  const lane = lanes.get(webhookId)
+  if (lane === undefined) return nothingWaits
+  const next = lane.waiting.peek()
+  const isHeld = lane.heldUntil > tick
+  return {
+    latestAttempt: lane.latestAttempt,
+    waiting: Math.min(maxCountedBacklog, lane.waiting.size() + lane.leases.size),
+    nextAttemptAt:
+      next === undefined
+        ? undefined
+        : Math.max(next.dueAt, isHeld ? unix + lane.heldUntil - tick : next.dueAt),
+  }
 }
 
 /** Returns the number of unfinished deliveries, and for how long the oldest due one has been due. */
@@ -652,6 +748,33 @@ export const listDeliveries = (
     .slice(0, limit)
     .map(toDelivery)
 }
+
+/** Tells whether a delivery comes after a position in the list by latest attempt. */
+const isAfter = (
+  { attemptedAt, eventId }: AttemptPosition,
+  { attemptedAt: at, event }: Job,
+): boolean => at !== undefined && (at < attemptedAt || (at === attemptedAt && event.id < eventId))
+
+/** Returns a page with a webhook's attempted deliveries, latest attempt first. */
+export const listAttempted = (
+  deliveries: Deliveries,
+  webhook: WebhookRef,
+  { before, limit, state }: AttemptedPage,
+): ReadonlyArray<Delivery> =>
+  deliveriesJobsOf(deliveries, webhook)
+    .filter(
+      (job) =>
+        job.attemptedAt !== undefined &&
+        (state === undefined || job.state === state) &&
+        (before === undefined || isAfter(before, job)),
+    )
+    .toSorted(
+      (one, other) =>
+        (other.attemptedAt ?? 0) - (one.attemptedAt ?? 0) ||
+        (one.event.id < other.event.id ? 1 : -1),
+    )
+    .slice(0, limit)
+    .map(toDelivery)
 
 /** Restarts a webhook's finished or waiting deliveries. Returns their number. */
 export const replayDeliveries = (

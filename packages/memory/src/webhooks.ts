@@ -1,6 +1,6 @@
 /** Webhooks in memory. */
 
-import { currentMoment } from "@tenure/core/internal"
+import { currentMoment, currentUnixMillis } from "@tenure/core/internal"
 import {
   type ChangeContext,
   EventNotFound,
@@ -13,6 +13,7 @@ import {
   WebhookNotFound,
   type WebhookRef,
   type WebhookStore,
+  compareTroubles,
   encryptionKeyOf,
   maxKeySamples,
   maxKeyUses,
@@ -21,10 +22,14 @@ import {
 import * as Effect from "effect/Effect"
 import {
   claimDeliveries,
+  dayOf,
   healthOf,
+  listAttempted,
   listDeliveries,
+  progressOf,
   replayDeliveries,
   settleDelivery,
+  troubleOf,
 } from "./deliveries.ts"
 import {
   type State,
@@ -225,6 +230,39 @@ export const makeMemoryOutbox = (state: State): Outbox["Service"] => ({
   }),
 
   deliveries: (webhook, page) => Effect.sync(() => listDeliveries(state.deliveries, webhook, page)),
+
+  attempted: (webhook, page) => Effect.sync(() => listAttempted(state.deliveries, webhook, page)),
+
+  progress: (projectId, webhookIds) =>
+    Effect.map(currentMoment, (now) => {
+      const webhooks = state.projects.get(projectId)?.webhooks
+      return new Map(
+        webhookIds.flatMap((id) =>
+          webhooks?.has(id) === true ? [[id, progressOf(state.deliveries, id, now)] as const] : [],
+        ),
+      )
+    }),
+
+  activity: (ref) =>
+    Effect.flatMap(webhookOf(state, ref), ({ id }) =>
+      Effect.map(currentUnixMillis, (now) => dayOf(state.deliveries, id, now)),
+    ),
+
+  minutes: (projectId) =>
+    Effect.andThen(
+      projectId === undefined ? Effect.void : projectOf(state, projectId),
+      Effect.map(currentUnixMillis, (now) => state.deliveries.hour.cells(projectId, now)),
+    ),
+
+  troubled: (most) =>
+    Effect.map(currentMoment, (now) =>
+      [...state.projects.values()]
+        .flatMap(({ webhooks }) => [...webhooks.values()])
+        .flatMap((webhook) => troubleOf(state.deliveries, webhook) ?? [])
+        .toSorted(compareTroubles)
+        .slice(0, most)
+        .map((one) => ({ ...one, ...progressOf(state.deliveries, one.webhookId, now) })),
+    ),
 
   find: (projectId, eventId) =>
     Effect.suspend(() => {

@@ -1,6 +1,6 @@
 /** Statements of the outbox. */
 
-import { concurrencyRange } from "@tenure/core/internal"
+import { concurrencyRange, userPrefixLength } from "@tenure/core/internal"
 import {
   type Attempt,
   type AttemptResult,
@@ -14,6 +14,7 @@ import {
   type RedeliveryFilter,
   type SettleResult,
   WebhookId,
+  userOf,
 } from "@tenure/core/store"
 import {
   type AcceptedItemRow,
@@ -32,6 +33,7 @@ import {
   nilUuid,
   textParam,
   textsParam,
+  toMillis,
   uuidParam,
   uuidsParam,
 } from "./sql/values.ts"
@@ -106,7 +108,7 @@ export const backlog = (schema: string): string => `
     ))::double precision AS due_for, ${counted(schema, "failing", "= 'failed'")} AS failed_deliveries,
     (
       SELECT count(*) FROM (
-        SELECT FROM ${schema}.webhooks w WHERE w.disabled_at IS NOT NULL ORDER BY w.id LIMIT $1::integer
+        SELECT FROM ${schema}.webhooks w WHERE w.disabled_at IS NOT NULL ORDER BY w.disabled_at LIMIT $1::integer
       ) disabled
     )::integer AS disabled_webhooks
 `
@@ -147,10 +149,11 @@ export const findEvent = (schema: string): string => `
   SELECT e.type, ${millisOf("e.at")} AS at, e.body, (
     SELECT coalesce(jsonb_agg(jsonb_build_object(
              'webhook_id', d.webhook_id, 'state', d.state, 'attempts', d.attempts,
+             'attempted_at', floor(extract(epoch FROM d.attempted_at) * 1000),
              'next_attempt_at', floor(extract(epoch FROM d.next_attempt_at) * 1000)
            ) ORDER BY d.position), '[]')
     FROM (
-      SELECT o.webhook_id, o.position, o.next_attempt_at, o.attempts,
+      SELECT o.webhook_id, o.position, o.attempted_at, o.next_attempt_at, o.attempts,
              CASE WHEN o.state = 'failed' THEN 'failed'
                   -- Looks up each webhook by its id, however many there are.
                   WHEN (SELECT w.id FROM ${schema}.webhooks w WHERE w.id = o.webhook_id) IS NULL
@@ -158,7 +161,7 @@ export const findEvent = (schema: string): string => `
                   ELSE 'waiting' END AS state
       FROM ${schema}.deliveries o WHERE o.event_id = $2::uuid
       UNION ALL
-      SELECT webhook_id, position, next_attempt_at, attempts, state
+      SELECT webhook_id, position, attempted_at, NULL, attempts, state
       FROM ${schema}.finished_deliveries WHERE event_id = $2::uuid
     ) d
   )::text AS deliveries
@@ -177,7 +180,9 @@ export interface EventRow {
 
 interface ReadDelivery extends Pick<Delivery, "attempts" | "state"> {
   readonly webhook_id: string
-  readonly next_attempt_at: number
+  readonly attempted_at: number | null
+  /** Null if it was delivered or cancelled. */
+  readonly next_attempt_at: number | null
 }
 
 /** Converts the row. */
@@ -193,18 +198,29 @@ export const toPublishedEvent = (
     type,
     at: Number(at),
     body,
-    deliveries: deliveries.map(({ attempts, next_attempt_at, state, webhook_id }) => ({
-      eventId: id,
-      type,
-      webhookId: WebhookId(webhook_id),
-      state,
-      dueAt: next_attempt_at,
-      attempts,
-    })),
+    deliveries: deliveries.map(
+      ({ attempted_at, attempts, next_attempt_at, state, webhook_id }) => ({
+        eventId: id,
+        type,
+        webhookId: WebhookId(webhook_id),
+        createdAt: Number(at),
+        userId: userOf(body),
+        state,
+        attemptedAt: attempted_at ?? undefined,
+        dueAt: next_attempt_at ?? Number(at),
+        attempts,
+      }),
+    ),
   }
 }
 
 type Table = "deliveries" | "finished_deliveries"
+
+/** The columns of a list's part. What was delivered or cancelled is not due any more. */
+const partColumns = (table: Table, state: string): string =>
+  `d.event_id, d.position, d.attempted_at, ${
+    table === "deliveries" ? "d.next_attempt_at" : "NULL"
+  } AS next_attempt_at, d.attempts, ${state} AS state`
 
 /**
  * Returns the newest deliveries of the webhook `$2` before the position of `older` or, if that is NULL,
@@ -215,11 +231,26 @@ type Table = "deliveries" | "finished_deliveries"
  */
 const newest = (schema: string, table: Table, where: string, state: string): string => `
   (
-    SELECT d.event_id, d.position, d.next_attempt_at, d.attempts, ${state} AS state
+    SELECT ${partColumns(table, state)}
     FROM ${schema}.${table} d
     WHERE d.webhook_id = $2::uuid AND d.state ${where} AND ($3::text IS NULL OR $3::text = ${state})
       AND ($4::uuid IS NULL OR d.position < (SELECT position FROM older))
     ORDER BY d.position DESC LIMIT $5::integer
+  )`
+
+/**
+ * Returns the latest attempted deliveries of the webhook `$2` before the one of the event `$5` attempted at `$4`, or of
+ * all if these are NULL. Each of the conditions has an index that returns them by the time.
+ */
+const latest = (schema: string, table: Table, where: string, state: string): string => `
+  (
+    SELECT ${partColumns(table, state)}
+    FROM ${schema}.${table} d
+    WHERE d.webhook_id = $2::uuid AND d.state ${where} AND ($3::text IS NULL OR $3::text = ${state})
+      AND d.attempted_at IS NOT NULL
+      AND (d.attempted_at, d.event_id)
+          < (coalesce($4::timestamptz, 'infinity'), coalesce($5::uuid, '${nilUuid}'))
+    ORDER BY d.attempted_at DESC, d.event_id DESC LIMIT $6::integer
   )`
 
 // A delivery to a deleted webhook that had not ended is cancelled.
@@ -230,34 +261,60 @@ const openState = (schema: string): string =>
 const positionIn = (schema: string, table: Table): string =>
   `SELECT position FROM ${schema}.${table} WHERE event_id = $4::uuid AND webhook_id = $2::uuid`
 
+/** The parts of a list: one for each state, in its table. */
+const partsOf = (schema: string, part: typeof newest): string =>
+  [
+    part(schema, "deliveries", "IN ('ready', 'later', 'leased')", openState(schema)),
+    part(schema, "deliveries", "= 'failed'", "'failed'"),
+    part(schema, "finished_deliveries", "= 'delivered'", "'delivered'"),
+    part(schema, "finished_deliveries", "= 'cancelled'", "'cancelled'"),
+  ].join(" UNION ALL ")
+
+/** Selects `DeliveryRow`s of a `page` of deliveries `n`. */
+const withEvents = (schema: string): string => `
+  SELECT n.event_id, e.type, ${millisOf("e.at")} AS at, left(e.body, ${userPrefixLength}) AS body_start,
+         ${millisOf("n.attempted_at")} AS attempted_at, ${millisOf("n.next_attempt_at")} AS next_attempt_at,
+         ${jsonOf("n.attempts")} AS attempts, n.state
+  FROM page n
+  JOIN ${schema}.events e ON e.id = n.event_id AND ${isInProject(schema)}`
+
 /** Returns `$5` deliveries to a webhook, newest first, if it belongs or belonged to the project `$1`. */
 export const listDeliveries = (schema: string): string => `
   WITH older AS MATERIALIZED (
     ${positionIn(schema, "deliveries")} UNION ALL ${positionIn(schema, "finished_deliveries")}
     LIMIT 1
   ),
-  newest AS MATERIALIZED (
-    SELECT * FROM (
-      ${[
-        newest(schema, "deliveries", "IN ('ready', 'later', 'leased')", openState(schema)),
-        newest(schema, "deliveries", "= 'failed'", "'failed'"),
-        newest(schema, "finished_deliveries", "= 'delivered'", "'delivered'"),
-        newest(schema, "finished_deliveries", "= 'cancelled'", "'cancelled'"),
-      ].join(" UNION ALL ")}
-    ) parts
+  page AS MATERIALIZED (
+    SELECT * FROM (${partsOf(schema, newest)}) parts
     ORDER BY position DESC LIMIT $5::integer
   )
-  SELECT n.event_id, e.type, ${millisOf("n.next_attempt_at")} AS next_attempt_at, ${jsonOf("n.attempts")} AS attempts, n.state
-  FROM newest n
-  JOIN ${schema}.events e ON e.id = n.event_id AND ${isInProject(schema)}
+  ${withEvents(schema)}
   ORDER BY n.position DESC
 `
 
-/** A row of `listDeliveries`. */
+/**
+ * Returns `$6` attempted deliveries to a webhook, latest attempt first, if it belongs or belonged to the
+ * project `$1`.
+ */
+export const listAttempted = (schema: string): string => `
+  WITH page AS MATERIALIZED (
+    SELECT * FROM (${partsOf(schema, latest)}) parts
+    ORDER BY attempted_at DESC, event_id DESC LIMIT $6::integer
+  )
+  ${withEvents(schema)}
+  ORDER BY n.attempted_at DESC, n.event_id DESC
+`
+
+/** A row of both lists. */
 export interface DeliveryRow {
   readonly event_id: string
   readonly type: string
-  readonly next_attempt_at: Integer
+  readonly at: Integer
+  /** The beginning of the event's body. */
+  readonly body_start: string
+  readonly attempted_at: Integer | null
+  /** Null if it was delivered or cancelled. */
+  readonly next_attempt_at: Integer | null
   /** An array of `Attempt` as JSON. */
   readonly attempts: string
   readonly state: Delivery["state"]
@@ -270,8 +327,11 @@ export const toDelivery = (webhookId: WebhookId, row: DeliveryRow): Delivery => 
     eventId: EventId(row.event_id),
     type: EventType(row.type),
     webhookId,
+    createdAt: Number(row.at),
+    userId: userOf(row.body_start),
     state: row.state,
-    dueAt: Number(row.next_attempt_at),
+    attemptedAt: toMillis(row.attempted_at),
+    dueAt: Number(row.next_attempt_at ?? row.at),
     attempts,
   }
 }
@@ -349,12 +409,12 @@ const returning = (schema: string): string => `
     USING webhook w, ${schema}.events e
     WHERE d.webhook_id = w.id AND NOT w.is_disabled AND d.event_id = $3::uuid AND e.id = $3::uuid
       AND d.state = 'delivered'
-    RETURNING d.event_id, d.webhook_id, d.position, d.attempts
+    RETURNING d.event_id, d.webhook_id, d.position, d.attempted_at, d.attempts
   ),
   returned AS (
-    INSERT INTO ${schema}.deliveries (event_id, webhook_id, position, next_attempt_at, attempts)
+    INSERT INTO ${schema}.deliveries (event_id, webhook_id, position, next_attempt_at, attempted_at, attempts)
     OVERRIDING SYSTEM VALUE
-    SELECT event_id, webhook_id, position, clock_timestamp(), attempts FROM taken
+    SELECT event_id, webhook_id, position, clock_timestamp(), attempted_at, attempts FROM taken
     RETURNING event_id
   ),`
 
@@ -401,6 +461,9 @@ export interface ReplayRow {
 const holds = `d.event_id = a.delivered_id AND d.webhook_id = a.webhook_id
       AND d.state = 'leased' AND d.lease = a.lease AND d.next_attempt_at > clock_timestamp()`
 
+// Whole milliseconds, which a cursor can have.
+const now = "date_trunc('milliseconds', clock_timestamp())"
+
 const { least, most } = concurrencyRange
 
 /**
@@ -442,9 +505,8 @@ export const settle = (schema: string): string => `
   ),
   kept AS (
     INSERT INTO ${schema}.finished_deliveries
-      (event_id, webhook_id, position, state, next_attempt_at, claim_count, attempts)
-    SELECT delivered_id, webhook_id, position, 'delivered', clock_timestamp(), claim_count,
-           attempts || attempt::jsonb
+      (event_id, webhook_id, position, state, attempted_at, claim_count, attempts)
+    SELECT delivered_id, webhook_id, position, 'delivered', ${now}, claim_count, attempts || attempt::jsonb
     FROM ended
   ),
   changed AS (
@@ -455,7 +517,7 @@ export const settle = (schema: string): string => `
           ELSE 'later'
         END,
         next_attempt_at = clock_timestamp() + a.delay_millis * interval '1 millisecond',
-        waits_since = clock_timestamp(),
+        attempted_at = CASE WHEN a.attempt IS NULL THEN d.attempted_at ELSE ${now} END,
         attempts = CASE WHEN a.attempt IS NULL THEN d.attempts
                    ELSE d.attempts || a.attempt::jsonb END,
         claim_count = CASE WHEN a.outcome = 'released' THEN d.claim_count - 1 ELSE d.claim_count END,

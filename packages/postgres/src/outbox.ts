@@ -17,6 +17,8 @@ import * as Effect from "effect/Effect"
 import { makeClaiming } from "./claims.ts"
 import { hasRowAt, makeBatcher } from "./connection/batch.ts"
 import { type Executor, readsOf } from "./connection/executor.ts"
+import { makeDeliveryCounts } from "./delivery-counts.ts"
+import { makeDeliveryProgress } from "./delivery-progress.ts"
 import type { IdempotencyStore } from "./idempotency.ts"
 import type { Notifications } from "./notifications.ts"
 import * as statements from "./outbox.sql.ts"
@@ -34,6 +36,7 @@ export const makePostgresOutbox = Effect.fnUntraced(function* (
     publish: withAndWithoutKey(schema, statements.publish, 5),
     publishTo: withAndWithoutKey(schema, statements.publishTo, 6),
     listDeliveries: statements.listDeliveries(schema),
+    listAttempted: statements.listAttempted(schema),
     findEvent: statements.findEvent(schema),
     replay: {
       One: withAndWithoutKey(schema, (name, once) => statements.replay(name, "One", once), 3),
@@ -48,6 +51,7 @@ export const makePostgresOutbox = Effect.fnUntraced(function* (
     backlog: statements.backlog(schema),
   }
   const claiming = yield* makeClaiming(executor, notifications)
+  const { add: countAttempt, ...activity } = yield* makeDeliveryCounts(executor)
 
   const notifyAfterCommit = executor.afterCommit(notifications.notify)
 
@@ -146,7 +150,11 @@ export const makePostgresOutbox = Effect.fnUntraced(function* (
       const settled = yield* settleGathered({ claim: claimed, settlement })
       claiming.settled(claimed)
       if (settled !== "Lapsed" && settlement._tag === "Released") yield* notifications.notify
-      if (settlement._tag === "Delivered") claiming.served(claimed.webhook.webhookId)
+      const isDelivered = settlement._tag === "Delivered"
+      if (isDelivered) claiming.served(claimed.webhook.webhookId)
+      if (settled !== "Lapsed" && settlement._tag !== "Released") {
+        countAttempt(claimed.webhook.webhookId, isDelivered, settlement.attempt)
+      }
       return settled
     }),
 
@@ -165,6 +173,24 @@ export const makePostgresOutbox = Effect.fnUntraced(function* (
       })
       return rows.map((row) => statements.toDelivery(webhookId, row))
     }),
+
+    attempted: Effect.fnUntraced(function* ({ projectId, webhookId }, page) {
+      const params = [
+        textParam(projectId),
+        uuidParam(webhookId),
+        textParam(page.state),
+        instantParam(page.before?.attemptedAt),
+        uuidParam(page.before?.eventId),
+        integerParam(page.limit),
+      ]
+      const rows = yield* executor.execute<statements.DeliveryRow>(sql.listAttempted, params, {
+        owner: readsOf(projectId),
+      })
+      return rows.map((row) => statements.toDelivery(webhookId, row))
+    }),
+
+    ...makeDeliveryProgress(executor),
+    ...activity,
 
     find: Effect.fnUntraced(function* (projectId, eventId) {
       const params = [textParam(projectId), uuidParam(eventId)]

@@ -2,6 +2,7 @@ import type { PgClient } from "@effect/sql-pg/PgClient"
 import { Setting } from "@tenure/core/internal"
 import * as Effect from "effect/Effect"
 import { type Executor, runPeriodically } from "./connection/executor.ts"
+import { deleteOldMinutes, deleteOldQuarters } from "./delivery-counts.ts"
 import { makeErasures } from "./erasure.ts"
 import { daysParam } from "./sql/values.ts"
 
@@ -190,6 +191,8 @@ export const startRetention = Effect.fnUntraced(function* (
   yield* runPeriodically(interval, run(deleteOldEvents(schema), longest))
   yield* runPeriodically("1 minute", run(purgeDeletedProjects(schema)))
   yield* runPeriodically("1 minute", run(settleBulkExtensions(schema)))
+  yield* runPeriodically(interval, run(deleteOldMinutes(schema)))
+  yield* runPeriodically(interval, run(deleteOldQuarters(schema)))
   yield* runPeriodically("1 minute", makeErasures(executor).eraseDue)
   yield* runPeriodically(
     interval,

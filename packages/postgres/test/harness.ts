@@ -18,6 +18,8 @@ export const clientLayer = (options: Partial<PgClient.PgPoolConfig> = {}) =>
 const tables = [
   "deliveries",
   "finished_deliveries",
+  "delivery_quarters",
+  "delivery_minutes",
   "dispatchers",
   "events",
   "webhooks",
@@ -113,7 +115,10 @@ export const harnessOn = (
         together([
           `UPDATE ${schema}.rate_limit_buckets SET full_at = full_at - ${1000 * millis}`,
           `UPDATE ${schema}.webhooks SET paused_until = paused_until - ${millis} * interval '1 millisecond', paused_since = paused_since - ${millis} * interval '1 millisecond'`,
-          `UPDATE ${schema}.deliveries SET next_attempt_at = next_attempt_at - ${millis} * interval '1 millisecond', waits_since = waits_since - ${millis} * interval '1 millisecond'`,
+          `UPDATE ${schema}.deliveries SET next_attempt_at = next_attempt_at - ${millis} * interval '1 millisecond', attempted_at = attempted_at - ${millis} * interval '1 millisecond'`,
+          `UPDATE ${schema}.finished_deliveries SET attempted_at = attempted_at - ${millis} * interval '1 millisecond'`,
+          `UPDATE ${schema}.delivery_minutes SET at = at - ${Math.floor(millis / 60_000)} * interval '1 minute'`,
+          `UPDATE ${schema}.delivery_quarters SET at = at - ${Math.floor(millis / 900_000)} * interval '15 minutes'`,
           `UPDATE ${schema}.tickets SET expires_at = expires_at - ${millis} * interval '1 millisecond'`,
           `UPDATE ${schema}.memberships SET end_date = end_date - ${millis} * interval '1 millisecond',
          next_check_at = next_check_at - ${millis} * interval '1 millisecond', ending_lower_bound = ending_lower_bound - ${millis} * interval '1 millisecond', announced_end = announced_end - ${millis} * interval '1 millisecond'`,

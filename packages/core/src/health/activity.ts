@@ -1,21 +1,21 @@
-/** This process's activity in each minute of the last hour, for operators. Nothing is stored. */
+/**
+ * Activity in each minute of the last hour, for operators: deliveries of all processes, as stores count them, and this
+ * process's refusals.
+ */
 
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import type { StoreUnavailable } from "../base/errors.ts"
 import type { ApiKeyId } from "../base/values.ts"
 import { type Observer, addObserver } from "../telemetry/observer.ts"
+import { type ActivityCell, lastHour } from "../webhooks/delivery-activity.ts"
+import { Outbox } from "../webhooks/outbox.ts"
 
-/** A minute's activity. */
-interface Minute {
-  /** When it began, in milliseconds since the epoch. */
-  readonly at: number
-  /** Successful attempts. */
-  readonly delivered: number
-  /** Failed attempts. */
-  readonly failed: number
-  /** Requests refused by a rate limit. */
+/** A minute's activity. Deliveries are those of all processes. */
+interface Minute extends ActivityCell {
+  /** Requests that a rate limit of this process refused. */
   readonly refused: number
 }
 
@@ -26,34 +26,28 @@ interface Refusals {
   readonly refused: number
 }
 
-/** A process's activity in the last hour. */
+/** The activity in the last hour. */
 export interface ActivityReport {
-  /** Sixty minutes, oldest first; the last one goes on. */
+  /** Sixty minutes of the store's clock, oldest first; the last one goes on. */
   readonly minutes: ReadonlyArray<Minute>
   /** Refused principals, most often first. Each minute distinguishes a hundred keys. */
   readonly refusals: ReadonlyArray<Refusals>
 }
 
-const minuteMillis = 60_000
-
-const minutesKept = 60
+const { cellMillis: minuteMillis, cells: minutesKept } = lastHour
 
 // More keys than operators look at, in as much memory as a minute may take.
 const mostKeys = 100
 
-/** A minute's counts. */
+/** A minute's refusals. */
 interface Slot {
   readonly minute: number
-  delivered: number
-  failed: number
   refused: number
   readonly byKey: Map<ApiKeyId | undefined, number>
 }
 
 const emptySlot = (minute: number): Slot => ({
   minute,
-  delivered: 0,
-  failed: 0,
   refused: 0,
   byKey: new Map(),
 })
@@ -74,12 +68,12 @@ const refusalsIn = (slots: ReadonlyArray<Slot>): ReadonlyArray<Refusals> => {
     .toSorted((one, other) => other.refused - one.refused)
 }
 
-/** Counts per minute. Each minute replaces the one an hour before. */
+/** Refusals per minute. Each minute replaces the one an hour before. */
 interface Counts {
-  /** Returns a minute's counts, to add to them. */
+  /** Returns a minute's refusals. */
+  readonly read: (minute: number) => Slot
+  /** Returns a minute's refusals, to add to them. */
   readonly at: (minute: number) => Slot
-  /** Returns the counts for the hour up to a minute. */
-  readonly upTo: (minute: number) => ActivityReport
 }
 
 const makeCounts = (): Counts => {
@@ -90,54 +84,50 @@ const makeCounts = (): Counts => {
     return slot?.minute === minute ? slot : emptySlot(minute)
   }
 
-  return {
-    at: (minute) => (slots[minute % minutesKept] = read(minute)),
-    upTo: (last) => {
-      const hour = Array.from({ length: minutesKept }, (_, index) =>
-        read(last - minutesKept + 1 + index),
-      )
-      return {
-        minutes: hour.map(({ delivered, failed, minute, refused }) => ({
-          at: minute * minuteMillis,
-          delivered,
-          failed,
-          refused,
-        })),
-        refusals: refusalsIn(hour),
-      }
-    },
-  }
+  return { read, at: (minute) => (slots[minute % minutesKept] = read(minute)) }
 }
 
-/** Reports this process's activity. */
+/** Reports the activity. */
 export class Activity extends Context.Service<
   Activity,
   {
     /** The last hour's activity. */
-    readonly report: Effect.Effect<ActivityReport>
-    /** Counts activity. */
+    readonly report: Effect.Effect<ActivityReport, StoreUnavailable>
+    /** Counts refusals. */
     readonly observer: Observer
   }
 >()("@tenure/core/Activity") {
   static readonly layer = Layer.suspend(() => Layer.effect(Activity, make))
 }
 
-/** Has the activity counted. */
+/** Has refusals counted. */
 export const activityCounterLayer: Layer.Layer<never, never, Activity> = Layer.unwrap(
   Effect.map(Activity, ({ observer }) => addObserver(observer)),
 )
 
-const make = Effect.map(Clock.Clock, (clock) => {
+const make = Effect.gen(function* () {
+  const clock = yield* Clock.Clock
+  const outbox = yield* Outbox
   const counts = makeCounts()
-  const minute = () => Math.floor(clock.currentTimeMillisUnsafe() / minuteMillis)
+  const minuteOf = (at: number) => Math.floor(at / minuteMillis)
   return Activity.of({
-    report: Effect.sync(() => counts.upTo(minute())),
-    observer: {
-      attempted: ({ outcome }) => {
-        counts.at(minute())[outcome === "Delivered" ? "delivered" : "failed"]++
+    // There is no project that may not exist.
+    report: Effect.map(
+      Effect.catchTag(outbox.minutes(undefined), "ProjectNotFound", Effect.die),
+      (minutes) => {
+        const slots = minutes.map(({ at }) => counts.read(minuteOf(at)))
+        return {
+          minutes: minutes.map((minute, index) => ({
+            ...minute,
+            refused: slots[index]?.refused ?? 0,
+          })),
+          refusals: refusalsIn(slots),
+        }
       },
+    ),
+    observer: {
       refused: ({ keyId }) => {
-        const slot = counts.at(minute())
+        const slot = counts.at(minuteOf(clock.currentTimeMillisUnsafe()))
         slot.refused++
         countKey(slot, keyId)
       },

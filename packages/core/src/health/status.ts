@@ -11,6 +11,7 @@ import { ApiKeyStore } from "../keys/store.ts"
 import { RateLimitStore } from "../limits/buckets.ts"
 import { RateLimiter, type RateLimiterSettings } from "../limits/rate-limiter.ts"
 import { MembershipStore } from "../memberships/store.ts"
+import { type TroubledWebhook, compareTroubles } from "../webhooks/delivery-activity.ts"
 import { EncryptionKeys } from "../webhooks/encryption-keys.ts"
 import { type Backlog, Outbox, maxCountedBacklog } from "../webhooks/outbox.ts"
 import { WebhookStore } from "../webhooks/store.ts"
@@ -74,6 +75,38 @@ const readinessMake = Effect.fnUntraced(function* ({ onStoreFailure }: Limits) {
 
 /** How Tenure is doing, for operators. */
 
+/** Why a webhook needs attention. */
+export const attentionReasons = ["unreadableSecret", "failing", "disabled"] as const
+
+/** A webhook that operators should look at. */
+export interface WebhookNeedingAttention extends Omit<TroubledWebhook, "trouble"> {
+  /** Whether its attempts fail, nothing can be signed, or nothing is sent until somebody enables it. */
+  readonly reason: (typeof attentionReasons)[number]
+}
+
+const reasonOf = ({
+  latestAttempt,
+  trouble,
+}: TroubledWebhook): WebhookNeedingAttention["reason"] => {
+  if (trouble === "disabled") return "disabled"
+  const isUnreadable =
+    latestAttempt?.result._tag === "Failed" && latestAttempt.result.reason === "SecretUnreadable"
+  return isUnreadable ? "unreadableSecret" : "failing"
+}
+
+/** Moves webhooks to the front whose notifications cannot be signed: that is a mistake on this side. */
+const toAttention = (
+  troubled: ReadonlyArray<TroubledWebhook>,
+): ReadonlyArray<WebhookNeedingAttention> => {
+  const all = troubled
+    .toSorted(compareTroubles)
+    .map(({ trouble, ...webhook }) => ({ ...webhook, reason: reasonOf({ ...webhook, trouble }) }))
+  return attentionReasons.flatMap((reason) => all.filter((one) => one.reason === reason))
+}
+
+/** The maximum number of webhooks in the status. */
+export const maxNeedingAttention = 50
+
 /** How Tenure is doing. */
 export interface StatusReport {
   /** Tenure's version. */
@@ -86,6 +119,11 @@ export interface StatusReport {
    * among the first 10,000 webhooks with any. `undefined` if the store does not answer.
    */
   readonly backlog: Backlog | undefined
+  /**
+   * Up to 50 webhooks, the most urgent first: those whose secret cannot be read, then failing ones by how long they fail,
+   * then disabled ones, the latest first. `undefined` if the store does not answer.
+   */
+  readonly webhooksNeedingAttention: ReadonlyArray<WebhookNeedingAttention> | undefined
   /** The ids of API keys suspended by this process, at most 10,000. */
   readonly suspendedKeys: ReadonlyArray<ApiKeyId>
   /**
@@ -127,6 +165,7 @@ const make = Effect.gen(function* () {
   const questions = {
     stores: readiness.stores,
     backlog: orNull(outbox.backlog(maxCountedBacklog)),
+    webhooksNeedingAttention: orNull(Effect.map(outbox.troubled(maxNeedingAttention), toAttention)),
     suspendedKeys: suspended,
     missingEncryptionKeys: orNull(missing),
   }

@@ -26,6 +26,7 @@ import {
 } from "../memberships/membership.ts"
 import { Memberships } from "../memberships/memberships.ts"
 import { metadataPatchSetting, metadataSetting } from "../memberships/metadata.ts"
+import { Webhooks } from "../webhooks/webhooks.ts"
 import type { ApiError, InvalidLines, LineFault } from "./errors.ts"
 import {
   dryRunMessage,
@@ -53,6 +54,7 @@ import {
 } from "./operation.ts"
 import { pageReply } from "./response.ts"
 import { routes } from "./routes.ts"
+import { cellsOf } from "./webhooks.ts"
 
 // Whoever sends another field, such as `dry_run`, hopes for a protection that a grant does not have.
 const grantBody = Setting.object({
@@ -392,6 +394,7 @@ const projectOperationsDataOf = (project: ProjectSummary) => ({
 /** Makes the operations. */
 export const makeProjectOperations = Effect.gen(function* () {
   const memberships = yield* Memberships
+  const webhooks = yield* Webhooks
 
   return {
     "projects.list": Effect.fnUntraced(function* (call) {
@@ -434,6 +437,15 @@ export const makeProjectOperations = Effect.gen(function* () {
       return {
         message: "The audit trail of the project, newest first.",
         ...pageReply(found, limit, ({ cursor }) => cursor, auditRowData),
+      }
+    }),
+
+    "projects.activity": Effect.fnUntraced(function* (call) {
+      const projectId = yield* projectOf(call)
+      yield* readQuery(call.request, {})
+      return {
+        message: "What was delivered for the project in the last hour.",
+        data: { minutes: cellsOf(yield* webhooks.projectActivity({ projectId })) },
       }
     }),
   } satisfies OperationsOn<"projects">

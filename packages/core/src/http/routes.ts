@@ -201,6 +201,11 @@ export const routes = {
     pattern: "/v2/projects/:project_id/audit",
     role: "operator",
   },
+  "projects.activity": {
+    method: "GET",
+    pattern: "/v2/projects/:project_id/activity",
+    role: "operator",
+  },
   "webhooks.list": {
     method: "GET",
     pattern: "/v2/projects/:project_id/integrations/webhooks",
@@ -245,6 +250,11 @@ export const routes = {
     method: "GET",
     pattern: "/v2/projects/:project_id/integrations/webhooks/:webhook_id/deliveries",
     role: "operator",
+  },
+  "webhooks.activity": {
+    method: "GET",
+    pattern: "/v2/projects/:project_id/integrations/webhooks/:webhook_id/activity",
+    role: "client",
   },
   "webhooks.delivery": {
     method: "GET",

@@ -2,8 +2,25 @@
 
 import * as Effect from "effect/Effect"
 import { Activity, type ActivityReport } from "../health/activity.ts"
-import { Status, type StatusReport } from "../health/status.ts"
+import { Status, type StatusReport, type WebhookNeedingAttention } from "../health/status.ts"
 import { type OperationsOn, isoOrNull, readQuery, requireAllProjects } from "./operation.ts"
+import { latestAttemptOf } from "./webhooks.ts"
+
+const reasons = {
+  disabled: "disabled",
+  failing: "failing",
+  unreadableSecret: "unreadable_secret",
+} as const
+
+const attentionOf = (webhook: WebhookNeedingAttention) => ({
+  project_id: webhook.projectId,
+  id: webhook.webhookId,
+  url_host: new URL(webhook.url).host,
+  reason: reasons[webhook.reason],
+  since: isoOrNull(webhook.since),
+  last_attempt: latestAttemptOf(webhook),
+  waiting: webhook.waiting,
+})
 
 const dataOf = ({
   backlog,
@@ -11,6 +28,7 @@ const dataOf = ({
   stores,
   suspendedKeys,
   version,
+  webhooksNeedingAttention,
 }: StatusReport) => ({
   versions: { tenure: version, api: "v2" },
   stores: {
@@ -26,6 +44,7 @@ const dataOf = ({
       : { waiting: backlog.waiting, due_for_ms: backlog.dueForMillis ?? null },
   failed_deliveries: backlog?.failedDeliveries ?? null,
   disabled_webhooks: backlog?.disabledWebhooks ?? null,
+  webhooks_needing_attention: webhooksNeedingAttention?.map(attentionOf) ?? null,
   suspended_keys: suspendedKeys,
   missing_encryption_keys: missingEncryptionKeys ?? null,
 })
@@ -51,7 +70,7 @@ export const makeStatusOperations = Effect.gen(function* () {
       yield* requireAllProjects(call)
       yield* readQuery(call.request, {})
       return {
-        message: "What this server has done in the last hour.",
+        message: "What was delivered in the last hour, and what this server refused.",
         data: activityOf(yield* activity.report),
       }
     }),

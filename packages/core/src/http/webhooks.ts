@@ -9,8 +9,10 @@ import { getOwn } from "../base/values.ts"
 import { EventId, EventNotFound, eventTraceparent, eventTypesOption } from "../events/event.ts"
 import { parseEndDate } from "../memberships/end-date.ts"
 import { signedRequestHeaders } from "../webhooks/attempt.ts"
+import type { ActivityCell, DeliveryProgress } from "../webhooks/delivery-activity.ts"
 import {
   type Attempt,
+  type AttemptPosition,
   type Delivery,
   type RedeliveryFilter,
   deliveryStates,
@@ -79,7 +81,23 @@ const dataOf = ({ id, secret, url }: { id: string; secret: string; url: string }
   secret,
 })
 
-const healthOf = (webhook: PublicWebhook & Health) => ({
+/** Returns a webhook's latest attempt. Its error is a code, which programs can tell from others. */
+export const latestAttemptOf = ({ latestAttempt }: DeliveryProgress) =>
+  latestAttempt === undefined
+    ? null
+    : {
+        at: isoOrNull(latestAttempt.at),
+        event_id: latestAttempt.eventId,
+        status: latestAttempt.result._tag === "Answered" ? latestAttempt.result.status : null,
+        error: latestAttempt.result._tag === "Failed" ? latestAttempt.result.reason : null,
+        duration_ms: Math.round(latestAttempt.durationMillis),
+      }
+
+/** Returns the counts in spans of time. */
+export const cellsOf = (cells: ReadonlyArray<ActivityCell>) =>
+  cells.map(({ at, delivered, failed }) => ({ at: isoOrNull(at), delivered, failed }))
+
+const healthOf = (webhook: PublicWebhook & Health & DeliveryProgress) => ({
   id: webhook.id,
   url: webhook.url,
   event_types: webhook.eventTypes ?? null,
@@ -87,6 +105,9 @@ const healthOf = (webhook: PublicWebhook & Health) => ({
   disabled_at: isoOrNull(webhook.disabledAt),
   failing_since: isoOrNull(webhook.failingSince),
   failures: webhook.failures,
+  last_attempt: latestAttemptOf(webhook),
+  waiting: webhook.waiting,
+  next_attempt_at: isoOrNull(webhook.nextAttemptAt),
 })
 
 /** Says which webhooks have a secret that cannot be read. */
@@ -96,9 +117,14 @@ const unreadableOf = (webhooks: ReadonlyArray<ShownWebhook>): string =>
     .map(({ id, problem }) => ` A secret of ${id} cannot be read: ${problem}.`)
     .join("")
 
-const namesOf = ({ eventId, type }: Delivery) => ({ event_id: eventId, type })
+const eventOf = ({ createdAt, eventId: id, type, userId }: Delivery) => ({
+  event_id: id,
+  type,
+  created_at: isoOrNull(createdAt),
+  user_id: userId ?? null,
+})
 
-const deliveryOf = (delivery: Delivery) => ({ ...namesOf(delivery), ...deliveryData(delivery) })
+const deliveryOf = (delivery: Delivery) => ({ ...eventOf(delivery), ...deliveryData(delivery) })
 
 const eventId = Setting.custom<string, EventId>("the id of an event", (given) => {
   const id = typeof given === "string" ? given.toLowerCase() : ""
@@ -110,11 +136,43 @@ const since = Setting.custom<number>(
   parseEndDate,
 )
 
-const deliveriesPage = {
+const orders = ["created", "latest_attempt"] as const
+
+/** The cursor of the list by latest attempt. */
+const cursorOf = ({
+  attemptedAt,
+  eventId: id,
+}: Pick<Delivery, "attemptedAt" | "eventId">): string => `${attemptedAt}_${id}`
+
+const attemptCursor = Setting.optional(
+  Setting.custom<string, AttemptPosition>("the cursor of a page in this order", (given) => {
+    const [, at, id] = typeof given === "string" ? (/^(\d{1,15})_(.{36})$/.exec(given) ?? []) : []
+    return id !== undefined && EventId.is(id) ? { attemptedAt: Number(at), eventId: id } : undefined
+  }),
+)
+
+const deliveriesQuery = {
   ...pageQuery,
-  after: Setting.optional(eventId),
+  order: Setting.withDefault(Setting.oneOf(orders), "created"),
   state: Setting.optional(Setting.oneOf(deliveryStates)),
 }
+
+const createdCursor = Setting.optional(eventId)
+
+/** Reads a page's order and cursor for the service. */
+const pageOf = Effect.fnUntraced(function* (call: Call<"project_id" | "webhook_id">) {
+  const { after, limit, order, state } = yield* readQuery(call.request, deliveriesQuery)
+  const read = <I, O>(cursor: Setting.Setting<I, O>) =>
+    Effect.fromResult(cursor.read(after, "after"))
+  return order === "created"
+    ? ({ order, state, limit, olderThan: yield* read(createdCursor) } as const)
+    : ({
+        order: "latestAttempt",
+        state,
+        limit,
+        attemptedBefore: yield* read(attemptCursor),
+      } as const)
+})
 
 const created = objectWith("url", "event_types")
 
@@ -244,16 +302,31 @@ export const makeWebhookOperations = Effect.fnUntraced(function* (maxBodyBytes: 
 
     "webhooks.deliveries": Effect.fnUntraced(function* (call) {
       const webhook = yield* webhookOf(call)
-      const { after, limit, state } = yield* readQuery(call.request, deliveriesPage)
-      const page = { ...webhook, state, olderThan: after, limit: limit + 1 }
+      const { limit, ...asked } = yield* pageOf(call)
+      const page = { ...webhook, ...asked, limit: limit + 1 }
       const deliveries = yield* Effect.mapError(webhooks.deliveries(page), (error) =>
         error._tag === "InvalidInput" ? named(error) : error,
       )
       // A webhook that was deleted may have deliveries, and one that never existed has none.
       if (deliveries.length === 0) yield* webhooks.find(webhook)
+      const isCreated = asked.order === "created"
       return {
-        message: "The deliveries to the webhook, newest first.",
-        ...pageReply(deliveries, limit, (last) => last.eventId, deliveryOf),
+        message: `The deliveries to the webhook, ${isCreated ? "newest" : "latest attempt"} first.`,
+        ...pageReply(deliveries, limit, isCreated ? (last) => last.eventId : cursorOf, deliveryOf),
+      }
+    }),
+
+    "webhooks.activity": Effect.fnUntraced(function* (call) {
+      const ids = yield* webhookOf(call)
+      yield* readQuery(call.request, {})
+      const { p50Millis, p99Millis, quarters } = yield* webhooks.activity(ids)
+      return {
+        message: "What was sent to the webhook in the last 24 hours.",
+        data: {
+          quarters: cellsOf(quarters),
+          p50_ms: p50Millis ?? null,
+          p99_ms: p99Millis ?? null,
+        },
       }
     }),
 
@@ -272,7 +345,7 @@ export const makeWebhookOperations = Effect.fnUntraced(function* (maxBodyBytes: 
       return {
         message: "The delivery, with its request and what the receiver responded.",
         data: {
-          ...namesOf(delivery),
+          ...eventOf(delivery),
           ...deliveryDataWithResponses(delivery),
           request: {
             method: "POST",

@@ -429,6 +429,17 @@ const metadataField = /"metadata":\{(?:[,:]?"(?:[^"\\]|\\.)*")*\}/
 /** Tells whether an event has a user id. */
 export const mentionsUser = ({ body }: Event, userId: UserId): boolean => userIn(userId).test(body)
 
+/** The length of the part of a body that `userOf` reads: events of memberships name their user at its beginning. */
+export const userPrefixLength = 1000
+
+const firstUser = /"user_id":("(?:[^"\\]|\\.)*"|[0-9]+)/
+
+/** Returns the first user id in the first 1,000 characters of an event's body, if there is one. */
+export const userOf = (body: string): string | undefined => {
+  const [, json] = firstUser.exec(body.slice(0, userPrefixLength)) ?? []
+  return json?.startsWith('"') === true ? String(JSON.parse(json)) : json
+}
+
 /**
  * Removes a user id from an event: sets each `user_id` with this user to null, at any depth, and also
  * the reason for a membership change and metadata, because they may name the person.

@@ -18,6 +18,7 @@ import {
 import { maxMetadata, metadataNamePattern, metadataValuePattern } from "../memberships/metadata.ts"
 import {
   Authorization,
+  activityCell,
   commonFailures,
   counted,
   endDate,
@@ -533,6 +534,7 @@ export class Memberships extends HttpApiGroup.make("memberships")
 /** The operations on projects. */
 
 const {
+  "projects.activity": projectsActivity,
   "projects.audit": audit,
   "projects.create": create,
   "projects.delete": deletion,
@@ -613,6 +615,24 @@ export class Projects extends HttpApiGroup.make("projects")
         summary: "List the changes of a project",
         description:
           "Returns who changed memberships and webhooks of a project, newest first, for as long as the server keeps it.",
+      }),
+    ),
+    HttpApiEndpoint.make(projectsActivity.method)("activity", projectsActivity.pattern, {
+      params: { project_id: projectId },
+      success: success(
+        Schema.Struct({
+          minutes: Schema.Array(activityCell).annotate({
+            description: "Sixty minutes, oldest first; the last one goes on.",
+          }),
+        }).annotate({ identifier: "ProjectActivity" }),
+        "What was delivered for the project in the last hour.",
+      ),
+      error: [...projectFailures, failure("InvalidInput")],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Get a project's last hour",
+        description:
+          "Counts the attempts to deliver events of a project by the minute, over all servers. Attempts that another server made may be missing for up to 10 seconds.",
       }),
     ),
   )

@@ -32,7 +32,7 @@ import {
   metadataNamePattern,
   metadataValuePattern,
 } from "../memberships/metadata.ts"
-import { deliveryStates } from "../webhooks/outbox.ts"
+import { deliveryStates, maxCountedBacklog } from "../webhooks/outbox.ts"
 import { InvalidWebhookUrl } from "../webhooks/transport.ts"
 import { WebhookLimitReached } from "../webhooks/webhook.ts"
 
@@ -294,6 +294,60 @@ const due_at = Schema.NullOr(instant).annotate({
   description: "When the next attempt is due; null if the delivery has ended.",
   examples: [null],
 })
+
+/** The event of a delivery. */
+export const deliveredEvent = {
+  event_id: eventId,
+  type: eventType,
+  created_at: instant.annotateKey({ description: "When the event happened." }),
+  user_id: Schema.NullOr(Schema.String).annotate({
+    description:
+      "The user whom the event is about: the first `user_id` in its data. null if there is none, or the person was erased.",
+    examples: [null],
+  }),
+}
+
+/** The latest attempt for a webhook. */
+export const lastAttempt = Schema.NullOr(
+  Schema.Struct({
+    at: instant,
+    event_id: eventId,
+    status: Schema.NullOr(Schema.Int).annotate({
+      description: "The status of the receiver's response; null if there was none.",
+      examples: [204],
+    }),
+    error: Schema.NullOr(Schema.String).annotate({
+      description:
+        "Why there was no response: a code such as `Timeout` or `ECONNREFUSED`; null if there was one.",
+      examples: [null],
+    }),
+    duration_ms: Schema.Int.annotate({ examples: [84] }),
+  }).annotate({ identifier: "LastAttempt" }),
+).annotate({
+  description: "The latest attempt whose delivery is kept; null if there is none.",
+  examples: [null],
+})
+
+/** Deliveries that wait. */
+export const waiting = Schema.Int.check(
+  Schema.isBetween({ minimum: 0, maximum: maxCountedBacklog }),
+).annotate({
+  description:
+    "The deliveries that wait for an attempt, or for the result of one, up to 10,000, which stands for as many or more.",
+  examples: [0],
+})
+
+const times = Schema.Int.annotate({ examples: [0] })
+
+/** The attempts in a span of time. */
+export const cellFields = {
+  at: instant.annotateKey({ description: "When it began." }),
+  delivered: times.annotateKey({ description: "Attempts that succeeded." }),
+  failed: times.annotateKey({ description: "Attempts that failed." }),
+}
+
+/** The attempts in a minute or in a quarter of an hour. */
+export const activityCell = Schema.Struct(cellFields).annotate({ identifier: "ActivityCell" })
 
 /** What every delivery has. */
 export const deliveryFields = { state, due_at, attempts: Schema.Array(attempt) }

@@ -7,7 +7,19 @@ import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import { routes } from "../http/routes.ts"
 import { maxCountedBacklog } from "../webhooks/outbox.ts"
-import { Authorization, commonFailures, failure, instant, success, withoutKey } from "./schemas.ts"
+import {
+  Authorization,
+  cellFields,
+  commonFailures,
+  failure,
+  instant,
+  lastAttempt,
+  projectId,
+  success,
+  waiting,
+  webhookId,
+  withoutKey,
+} from "./schemas.ts"
 
 const { "status.activity": activityOf, "status.get": get } = routes
 
@@ -56,6 +68,31 @@ const status = Schema.Struct({
     description:
       "The webhooks that are disabled, up to 10,000, which stands for as many or more; null if the store does not answer.",
   }),
+  webhooks_needing_attention: Schema.NullOr(
+    Schema.Array(
+      Schema.Struct({
+        project_id: projectId,
+        id: webhookId,
+        url_host: Schema.String.annotate({
+          description: "The host of its URL, with the port if that is not the usual one.",
+          examples: ["receiver.example"],
+        }),
+        reason: Schema.Literals(["unreadable_secret", "failing", "disabled"]).annotate({
+          description:
+            "Whether nothing can be signed, the latest attempts have failed, or nothing is sent until somebody enables it.",
+        }),
+        since: instant.annotateKey({
+          description: "When the first of the attempts failed, or it was disabled.",
+        }),
+        last_attempt: lastAttempt,
+        waiting,
+      }).annotate({ identifier: "WebhookNeedingAttention" }),
+    ),
+  ).annotate({
+    description:
+      "Up to 50 webhooks of all projects, the most urgent first: those whose secret cannot be read, then failing ones by how long they fail, then disabled ones, the latest first. null if the store does not answer.",
+    examples: [[]],
+  }),
   suspended_keys: Schema.Array(Schema.String).annotate({
     description: "The ids of the API keys that the server which answers has suspended.",
     examples: [[]],
@@ -72,10 +109,10 @@ const times = Schema.Int.annotate({ examples: [0] })
 const activity = Schema.Struct({
   minutes: Schema.Array(
     Schema.Struct({
-      at: instant.annotateKey({ description: "When the minute began." }),
-      delivered: times.annotateKey({ description: "Attempts that succeeded." }),
-      failed: times.annotateKey({ description: "Attempts that failed." }),
-      refused: times.annotateKey({ description: "Requests that a rate limit refused." }),
+      ...cellFields,
+      refused: times.annotateKey({
+        description: "Requests that this server refused by a rate limit.",
+      }),
     }),
   ).annotate({ description: "Sixty minutes, oldest first; the last one goes on." }),
   refusals: Schema.Array(
@@ -106,13 +143,16 @@ export class Status extends HttpApiGroup.make("status")
       }),
     ),
     HttpApiEndpoint.make(activityOf.method)("activity", activityOf.pattern, {
-      success: success(activity, "What this server has done in the last hour."),
+      success: success(
+        activity,
+        "What was delivered in the last hour, and what this server refused.",
+      ),
       error: [...commonFailures, failure("InvalidInput")],
     }).annotateMerge(
       OpenApi.annotations({
         summary: "Get the last hour",
         description:
-          "Returns how many deliveries succeeded and failed, and how many requests were refused, by the minute. They are those of the server that answers, since it was started; of several servers, each counts its own. Needs a key that opens all projects.",
+          "Returns how many attempts to deliver succeeded and failed on all servers, and how many requests the server that answers refused, by the minute. Attempts that another server made may be missing for up to 10 seconds. Needs a key that opens all projects.",
       }),
     ),
   )

@@ -14,6 +14,12 @@ import type { FeedHistory, FeedStore } from "../events/feed-store.ts"
 import type { DecideAnnouncement } from "../memberships/expiry.ts"
 import type { AuditRow, ProjectSummary } from "../memberships/membership.ts"
 import type { ExpiryStore, MembershipStore, SweepResult } from "../memberships/store.ts"
+import {
+  type ActivityCell,
+  compareTroubles,
+  fillCells,
+  lastHour,
+} from "../webhooks/delivery-activity.ts"
 import type { Backlog, Claim, ClaimResult, Outbox, OutboxChange } from "../webhooks/outbox.ts"
 import type { WebhookStore } from "../webhooks/store.ts"
 import { type RoutedShards, type Routing, type Shard, rotate, shareEvenly } from "./shard-map.ts"
@@ -331,6 +337,10 @@ const sum = (all: ReadonlyArray<Backlog>, most: number): Backlog => ({
   ),
 })
 
+/** Adds up the minutes of all shards. Their clocks may be in different minutes. */
+const sumMinutes = (all: ReadonlyArray<ReadonlyArray<ActivityCell>>): ReadonlyArray<ActivityCell> =>
+  fillCells(lastHour, Math.max(...all.map((minutes) => minutes.at(-1)?.at ?? 0)), all.flat())
+
 /** Makes the outbox. Watches the changes of all shards for as long as the scope is open. */
 export const makeOutboxShards = Effect.fnUntraced(function* (
   { all, home }: RoutedShards,
@@ -439,6 +449,27 @@ export const makeOutboxShards = Effect.fnUntraced(function* (
 
     deliveries: (webhook, page) =>
       on(webhook.projectId, ({ outbox }) => outbox.deliveries(webhook, page)),
+    attempted: (webhook, page) =>
+      on(webhook.projectId, ({ outbox }) => outbox.attempted(webhook, page)),
+    progress: (projectId, webhookIds) =>
+      on(projectId, ({ outbox }) => outbox.progress(projectId, webhookIds)),
+    activity: (webhook) => on(webhook.projectId, ({ outbox }) => outbox.activity(webhook)),
+    minutes: (projectId) =>
+      projectId === undefined
+        ? Effect.map(
+            Effect.forEach(all, (shard) => shard.use(({ outbox }) => outbox.minutes(undefined)), {
+              concurrency: "unbounded",
+            }),
+            sumMinutes,
+          )
+        : on(projectId, ({ outbox }) => outbox.minutes(projectId)),
+    troubled: (most) =>
+      Effect.map(
+        Effect.forEach(all, (shard) => shard.use(({ outbox }) => outbox.troubled(most)), {
+          concurrency: "unbounded",
+        }),
+        (found) => found.flat().toSorted(compareTroubles).slice(0, most),
+      ),
     find: (projectId, eventId) => on(projectId, ({ outbox }) => outbox.find(projectId, eventId)),
     replay: (webhook, ...rest) =>
       on(webhook.projectId, ({ outbox }) => outbox.replay(webhook, ...rest)),

@@ -11,6 +11,12 @@ import type { StoreUnavailable } from "../base/errors.ts"
 import type { ProjectId, ProjectNotFound } from "../base/values.ts"
 import type { Event, EventId, EventNotFound, EventType } from "../events/event.ts"
 import type { ConcurrencyRange } from "./claim-budget.ts"
+import type {
+  ActivityCell,
+  DeliveryProgress,
+  TroubledWebhook,
+  WebhookActivity,
+} from "./delivery-activity.ts"
 import type { StoredSecret } from "./secrets.ts"
 import type { Health, WebhookDisabled, WebhookId, WebhookNotFound } from "./webhook.ts"
 
@@ -49,10 +55,25 @@ export interface Delivery {
   readonly eventId: EventId
   readonly type: EventType
   readonly webhookId: WebhookId
+  /** When the event happened, in milliseconds since the epoch. */
+  readonly createdAt: number
+  /** The user the event is about (`userOf`); `undefined` if there is none, or the person was erased. */
+  readonly userId: string | undefined
   readonly state: DeliveryState
+  /**
+   * When the latest attempt was recorded, in whole milliseconds since the epoch by the store's clock; `undefined`
+   * before the first one.
+   */
+  readonly attemptedAt: number | undefined
   /** When the next attempt is due, in milliseconds since the epoch; meaningful while it waits. */
   readonly dueAt: number
   readonly attempts: ReadonlyArray<Attempt>
+}
+
+/** A delivery's place in the list by latest attempt. */
+export interface AttemptPosition {
+  readonly attemptedAt: number
+  readonly eventId: EventId
 }
 
 /** An event on its way to all webhooks. */
@@ -258,6 +279,57 @@ export class Outbox extends Context.Service<
         readonly limit: number
       },
     ) => Effect.Effect<ReadonlyArray<Delivery>, StoreUnavailable>
+
+    /**
+     * Returns a webhook's attempted deliveries, the latest attempted first, and of those attempted at the same time, the
+     * greatest event id; even after the webhook was deleted.
+     *
+     * @param page.state - returns only deliveries in this state
+     * @param page.before - returns only deliveries after this one in the list
+     * @param page.limit - the maximum number of deliveries
+     */
+    readonly attempted: (
+      webhook: WebhookRef,
+      page: {
+        readonly state?: DeliveryState | undefined
+        readonly before?: AttemptPosition | undefined
+        readonly limit: number
+      },
+    ) => Effect.Effect<ReadonlyArray<Delivery>, StoreUnavailable>
+
+    /**
+     * Returns how far deliveries are, for those of the webhooks that exist in the project. An attempt is part of this as
+     * soon as it is settled.
+     */
+    readonly progress: (
+      projectId: ProjectId,
+      webhookIds: ReadonlyArray<WebhookId>,
+    ) => Effect.Effect<ReadonlyMap<WebhookId, DeliveryProgress>, StoreUnavailable>
+
+    /**
+     * Returns a webhook's settled attempts in the last day, on the store's clock. Those settled by other processes may be
+     * missing for up to 10 seconds, and those settled just before a process was killed may be missing forever.
+     */
+    readonly activity: (
+      webhook: WebhookRef,
+    ) => Effect.Effect<WebhookActivity, WebhookNotFound | StoreUnavailable>
+
+    /**
+     * Returns the settled attempts in each minute of the last hour, oldest first, of a project or of all together. They
+     * are as complete as those of `activity`.
+     */
+    readonly minutes: (
+      projectId: ProjectId | undefined,
+    ) => Effect.Effect<ReadonlyArray<ActivityCell>, ProjectNotFound | StoreUnavailable>
+
+    /**
+     * Returns failing and disabled webhooks of all projects in the order of `compareTroubles`.
+     *
+     * @param most - the maximum number of webhooks
+     */
+    readonly troubled: (
+      most: number,
+    ) => Effect.Effect<ReadonlyArray<TroubledWebhook>, StoreUnavailable>
 
     /**
      * Returns an event with all its deliveries, even to deleted webhooks, in the webhook list's order.

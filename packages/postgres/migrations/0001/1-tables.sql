@@ -113,7 +113,10 @@ CREATE TABLE tenure.webhooks (
 
 CREATE INDEX webhooks_paused ON tenure.webhooks (paused_until) WHERE paused_until IS NOT NULL;
 
-CREATE INDEX webhooks_disabled ON tenure.webhooks (id) WHERE disabled_at IS NOT NULL;
+CREATE INDEX webhooks_disabled ON tenure.webhooks (disabled_at) WHERE disabled_at IS NOT NULL;
+
+CREATE INDEX webhooks_failing ON tenure.webhooks (failing_since)
+WHERE failing_since IS NOT NULL AND disabled_at IS NULL;
 
 CREATE INDEX webhooks_of_project ON tenure.webhooks (project_number, position);
 
@@ -160,8 +163,8 @@ CREATE TABLE tenure.deliveries (
                   CHECK (state IN ('ready', 'later', 'leased', 'failed')),
   -- The time of the next attempt, or of the end of the lease.
   next_attempt_at timestamptz NOT NULL,
-  -- When the last attempt failed: from then on, it waits until it is due.
-  waits_since     timestamptz,
+  -- When the last attempt was recorded, in whole milliseconds: from then on, it waits until it is due.
+  attempted_at    timestamptz,
   -- The claim, and the dispatcher that has it.
   lease           bigint,
   dispatcher      uuid,
@@ -186,7 +189,17 @@ WHERE state = 'leased';
 CREATE INDEX deliveries_due ON tenure.deliveries (next_attempt_at)
 WHERE state = 'later' OR state = 'leased';
 
-CREATE INDEX deliveries_later ON tenure.deliveries (waits_since) WHERE state = 'later';
+CREATE INDEX deliveries_later ON tenure.deliveries (attempted_at) WHERE state = 'later';
+
+-- For the next attempt of a webhook, and for its latest ones. The first claim of a delivery writes to none of them.
+CREATE INDEX deliveries_next ON tenure.deliveries (webhook_id, next_attempt_at)
+WHERE state = 'later';
+
+CREATE INDEX deliveries_open_attempted ON tenure.deliveries (webhook_id, attempted_at)
+WHERE state IN ('ready', 'later', 'leased') AND attempted_at IS NOT NULL;
+
+CREATE INDEX deliveries_failed_attempted ON tenure.deliveries (webhook_id, attempted_at)
+WHERE state = 'failed' AND attempted_at IS NOT NULL;
 
 -- What was delivered or cancelled moves here, so that deliveries stays small, and can be dropped by
 -- the day of its event.
@@ -195,17 +208,53 @@ CREATE TABLE tenure.finished_deliveries (
   webhook_id      uuid NOT NULL,
   position        bigint NOT NULL,
   state           text NOT NULL CHECK (state IN ('delivered', 'cancelled')),
-  next_attempt_at timestamptz NOT NULL,
+  -- When the last attempt was recorded, in whole milliseconds; NULL if it was cancelled before one.
+  attempted_at    timestamptz,
   claim_count     integer NOT NULL,
   attempts        jsonb NOT NULL,
   PRIMARY KEY (event_id, webhook_id)
 ) PARTITION BY RANGE (event_id);
 
-CREATE INDEX finished_deliveries_by_webhook
-ON tenure.finished_deliveries (webhook_id, state, position);
+-- Each row is in one of the first two, and in at most one of the others.
+CREATE INDEX deliveries_delivered ON tenure.finished_deliveries (webhook_id, position)
+WHERE state = 'delivered';
+
+CREATE INDEX deliveries_cancelled ON tenure.finished_deliveries (webhook_id, position)
+WHERE state = 'cancelled';
+
+CREATE INDEX deliveries_delivered_attempted ON tenure.finished_deliveries (webhook_id, attempted_at)
+WHERE state = 'delivered';
+
+CREATE INDEX deliveries_cancelled_attempted ON tenure.finished_deliveries (webhook_id, attempted_at)
+WHERE state = 'cancelled' AND attempted_at IS NOT NULL;
 
 CREATE TABLE tenure.finished_deliveries_default
 PARTITION OF tenure.finished_deliveries DEFAULT;
+
+-- How many attempts were made in each quarter of an hour for a webhook, and in each minute for a project, or for
+-- all with the number 0. Processes add what they have counted every few seconds; housekeeping deletes old rows.
+CREATE TABLE tenure.delivery_quarters (
+  project_number bigint NOT NULL,
+  webhook_id     uuid NOT NULL,
+  at             timestamptz NOT NULL,
+  delivered      integer NOT NULL,
+  failed         integer NOT NULL,
+  -- How many took how long: a histogram with the buckets of core.
+  answer_times   integer[] NOT NULL,
+  PRIMARY KEY (project_number, webhook_id, at)
+) WITH (fillfactor = 50);
+
+CREATE INDEX delivery_quarters_by_age ON tenure.delivery_quarters (at);
+
+CREATE TABLE tenure.delivery_minutes (
+  project_number bigint NOT NULL,
+  at             timestamptz NOT NULL,
+  delivered      integer NOT NULL,
+  failed         integer NOT NULL,
+  PRIMARY KEY (project_number, at)
+) WITH (fillfactor = 50);
+
+CREATE INDEX delivery_minutes_by_age ON tenure.delivery_minutes (at);
 
 CREATE TABLE tenure.idempotency_keys (
   owner          text COLLATE "C" NOT NULL,

@@ -105,8 +105,8 @@ BEGIN
   UPDATE tenure.deliveries d SET state = 'ready', next_attempt_at = now
   FROM (
     SELECT e.event_id, e.webhook_id FROM tenure.deliveries e
-    WHERE e.state = 'later' AND e.waits_since > soon
-    ORDER BY e.waits_since DESC LIMIT 1000
+    WHERE e.state = 'later' AND e.attempted_at > soon
+    ORDER BY e.attempted_at DESC LIMIT 1000
     FOR UPDATE SKIP LOCKED
   ) late
   WHERE d.event_id = late.event_id AND d.webhook_id = late.webhook_id;
@@ -204,8 +204,8 @@ BEGIN
       RETURNING d.*
     )
     INSERT INTO tenure.finished_deliveries
-      (event_id, webhook_id, position, state, next_attempt_at, claim_count, attempts)
-    SELECT c.event_id, c.webhook_id, c.position, 'cancelled', c.next_attempt_at, c.claim_count,
+      (event_id, webhook_id, position, state, attempted_at, claim_count, attempts)
+    SELECT c.event_id, c.webhook_id, c.position, 'cancelled', c.attempted_at, c.claim_count,
            c.attempts
     FROM cancelled c;
   END IF;

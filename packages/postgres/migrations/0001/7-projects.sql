@@ -61,6 +61,20 @@ BEGIN
   GET DIAGNOSTICS removed = ROW_COUNT;
   rest := rest + removed;
 
+  DELETE FROM tenure.delivery_minutes m WHERE (m.project_number, m.at) IN (
+    SELECT o.project_number, o.at FROM tenure.delivery_minutes o
+    WHERE o.project_number = ANY (gone) LIMIT most
+  );
+  GET DIAGNOSTICS removed = ROW_COUNT;
+  rest := rest + removed;
+
+  DELETE FROM tenure.delivery_quarters q WHERE (q.project_number, q.webhook_id, q.at) IN (
+    SELECT o.project_number, o.webhook_id, o.at FROM tenure.delivery_quarters o
+    WHERE o.project_number = ANY (gone) LIMIT most
+  );
+  GET DIAGNOSTICS removed = ROW_COUNT;
+  rest := rest + removed;
+
   DELETE FROM tenure.api_key_projects k WHERE (k.key_id, k.project_number) IN (
     SELECT o.key_id, o.project_number FROM tenure.api_key_projects o
     WHERE o.project_number = ANY (gone)

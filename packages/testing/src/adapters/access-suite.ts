@@ -320,6 +320,7 @@ const expectations: { readonly [Of in Operation]: Expectation } = {
   "projects.get": { least: "client" },
   "projects.delete": { least: "admin" },
   "projects.audit": { least: "operator" },
+  "projects.activity": { least: "operator" },
   "webhooks.list": { least: "client" },
   "webhooks.create": { least: "client", body: { url: "https://receiver.example/" } },
   "webhooks.delete": { least: "client", ...unknownWebhook },
@@ -328,6 +329,7 @@ const expectations: { readonly [Of in Operation]: Expectation } = {
   "webhooks.ping": { least: "operator", ...unknownWebhook },
   "webhooks.enable": { least: "operator", ...unknownWebhook },
   "webhooks.rotate": { least: "operator", ...unknownWebhook },
+  "webhooks.activity": { least: "client", ...unknownWebhook },
   "webhooks.deliveries": { least: "operator", ...unknownWebhook },
   "webhooks.delivery": { least: "operator", ...unknownWebhook },
   "webhooks.replay": {

@@ -2,6 +2,7 @@
 
 import { Outbox } from "@tenure/core/store"
 import type { StoreTests } from "../declare.ts"
+import { activityTests } from "./activity.ts"
 import { claimingTests, concurrencyTests } from "./claiming.ts"
 import { backlogTests, deliveriesTests, findingTests } from "./deliveries.ts"
 import { changesTests, publishingTests, transactionTests } from "./publishing.ts"
@@ -20,5 +21,6 @@ export const outboxSuite = (on: StoreTests): void => {
   deliveriesTests(on)
   findingTests(on)
   backlogTests(on)
+  activityTests(on)
   transactionTests(on)
 }

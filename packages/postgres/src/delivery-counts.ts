@@ -1,0 +1,278 @@
+/**
+ * Attempts by minute and by quarter of an hour. A process counts them in memory, and adds its counts to those of the
+ * others every few seconds: a settlement writes no row for this. A process that is killed loses the last ones.
+ */
+
+import { answerTimeBuckets } from "@tenure/core/internal"
+import {
+  type ActivityCell,
+  type AnswerTimes,
+  type Attempt,
+  type Outbox,
+  ProjectNotFound,
+  type StoreUnavailable,
+  type WebhookId,
+  WebhookNotFound,
+  answerTimeBucket,
+  fillCells,
+  lastDay,
+  lastHour,
+  sumAnswerTimes,
+} from "@tenure/core/store"
+import * as Effect from "effect/Effect"
+import * as Semaphore from "effect/Semaphore"
+import { type Executor, readsOf } from "./connection/executor.ts"
+import { isInProject } from "./sql/clauses.ts"
+import {
+  type Integer,
+  integersParam,
+  jsonOf,
+  millisOf,
+  textParam,
+  textsParam,
+  uuidParam,
+  uuidsParam,
+} from "./sql/values.ts"
+
+/** What a process has counted for a webhook since it last added its counts. */
+interface PendingCount {
+  delivered: number
+  failed: number
+  readonly answerTimes: Array<number>
+}
+
+type Pending = ReadonlyMap<WebhookId, PendingCount>
+
+/**
+ * Adds counts of the webhooks `$1`: successful attempts `$2`, failed ones `$3`, and how many took how long, `$4`.
+ * Those of webhooks that were deleted are dropped. All statements lock rows in the same order, which avoids deadlocks;
+ * the row that all processes share comes last.
+ */
+const addCounts = (schema: string): string => `
+  -- Counts that are lost in a crash of the server are few.
+  WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
+  asked AS MATERIALIZED (
+    SELECT w.project_number, a.webhook_id, a.delivered, a.failed, a.answer_times::integer[] AS answer_times
+    FROM quick, unnest($1::uuid[], $2::integer[], $3::integer[], $4::text[])
+      AS a (webhook_id, delivered, failed, answer_times)
+    JOIN ${schema}.webhooks w ON w.id = a.webhook_id
+  ),
+  quarters AS (
+    INSERT INTO ${schema}.delivery_quarters AS q
+      (project_number, webhook_id, at, delivered, failed, answer_times)
+    SELECT project_number, webhook_id, date_bin('15 minutes', statement_timestamp(), 'epoch'), delivered, failed, answer_times
+    FROM asked ORDER BY project_number, webhook_id
+    ON CONFLICT (project_number, webhook_id, at) DO UPDATE
+    SET delivered = q.delivered + excluded.delivered, failed = q.failed + excluded.failed,
+        answer_times = ARRAY(
+          SELECT t.one + t.other
+          FROM unnest(q.answer_times, excluded.answer_times) WITH ORDINALITY AS t (one, other, n) ORDER BY t.n
+        )
+  )
+  INSERT INTO ${schema}.delivery_minutes AS m (project_number, at, delivered, failed)
+  SELECT number, date_bin('1 minute', statement_timestamp(), 'epoch'), sum(delivered), sum(failed)
+  FROM asked CROSS JOIN LATERAL (VALUES (project_number), (0)) AS counted (number)
+  GROUP BY number ORDER BY number DESC
+  ON CONFLICT (project_number, at) DO UPDATE
+  SET delivered = m.delivered + excluded.delivered, failed = m.failed + excluded.failed
+`
+
+/** The parameters of `addCounts`. */
+const addCountsParams = (counts: ReadonlyArray<readonly [WebhookId, PendingCount]>) => [
+  uuidsParam(counts.map(([webhookId]) => webhookId)),
+  integersParam(counts.map(([, { delivered }]) => delivered)),
+  integersParam(counts.map(([, { failed }]) => failed)),
+  textsParam(counts.map(([, { answerTimes }]) => `{${answerTimes.join(",")}}`)),
+]
+
+/** An expression for cells `c` of a table as JSON, of the last `length` until now. */
+const cells = (table: string, condition: string, length: string): string => `
+  coalesce((
+    SELECT json_agg(json_build_object('at', ${millisOf("c.at")}, 'delivered', c.delivered, 'failed', c.failed))
+    FROM ${table} c
+    WHERE ${condition} AND c.at > statement_timestamp() - interval '${length}' AND c.at <= statement_timestamp()
+  ), '[]')::text`
+
+/** Returns a row with the minutes of the project `$1`, if it exists, or of all if it is NULL. */
+export const readMinutes = (schema: string): string => `
+  SELECT ${millisOf("statement_timestamp()")} AS now,
+         ${cells(`${schema}.delivery_minutes`, "c.project_number = p.number", "60 minutes")} AS cells
+  FROM (
+    SELECT 0::bigint AS number WHERE $1::text IS NULL
+    UNION ALL
+    SELECT number FROM ${schema}.projects WHERE id = $1::text
+  ) p
+`
+
+/** Returns a row with the quarters of the webhook `$2` in the project `$1`, if it exists. */
+export const readQuarters = (schema: string): string => `
+  SELECT ${millisOf("statement_timestamp()")} AS now,
+         ${cells(
+           `${schema}.delivery_quarters`,
+           "c.project_number = w.project_number AND c.webhook_id = w.id",
+           "24 hours",
+         )} AS cells,
+         ${jsonOf(`ARRAY(
+           SELECT c.answer_times::text FROM ${schema}.delivery_quarters c
+           WHERE c.project_number = w.project_number AND c.webhook_id = w.id
+             AND c.at > statement_timestamp() - interval '24 hours' AND c.at <= statement_timestamp()
+         )`)} AS answer_times
+  FROM ${schema}.webhooks w WHERE w.id = $2::uuid AND ${isInProject(schema)}
+`
+
+/** A row of `readMinutes`. */
+interface MinutesRow {
+  readonly now: Integer
+  /** An array of `ActivityCell` as JSON. */
+  readonly cells: string
+}
+
+/** A row of `readQuarters`. */
+interface QuartersRow extends MinutesRow {
+  /** An array of PostgreSQL's texts of arrays as JSON. */
+  readonly answer_times: string
+}
+
+const cellsOf = ({ cells: json }: MinutesRow): ReadonlyArray<ActivityCell> => JSON.parse(json)
+
+const answerTimesOf = ({ answer_times: json }: QuartersRow): AnswerTimes => {
+  const texts: ReadonlyArray<string> = JSON.parse(json)
+  return sumAnswerTimes(texts.map((text) => text.slice(1, -1).split(",").map(Number)))
+}
+
+/** Deletes up to 1000 old cells from a table, and those from before the clock was set back. Returns one row for each. */
+const deleteOld = (schema: string, table: string, key: string, kept: string): string => `
+  DELETE FROM ${schema}.${table} WHERE (${key}) IN (
+    SELECT ${key} FROM ${schema}.${table}
+    -- A time that does not change during the statement, so that the index finds them.
+    WHERE at < statement_timestamp() - interval '${kept}' OR at > statement_timestamp() + interval '1 hour'
+    LIMIT 1000
+    FOR UPDATE SKIP LOCKED
+  )
+  RETURNING 1
+`
+
+/** Deletes minutes older than an hour, up to 1000. Returns one row for each. */
+export const deleteOldMinutes = (schema: string): string =>
+  deleteOld(schema, "delivery_minutes", "project_number, at", "61 minutes")
+
+/** Deletes quarters of an hour older than a day, up to 1000. Returns one row for each. */
+export const deleteOldQuarters = (schema: string): string =>
+  deleteOld(schema, "delivery_quarters", "project_number, webhook_id, at", "24 hours 15 minutes")
+
+/** The time between two additions. */
+const pause = "10 seconds"
+
+// The maximum number of webhooks in a statement.
+const mostInStatement = 500
+
+/** The maximum number of webhooks whose counts wait. Attempts for others are not counted meanwhile. */
+const mostPending = 10_000
+
+/** What a process counts, and what all have counted. */
+interface DeliveryCounts extends Pick<Outbox["Service"], "activity" | "minutes"> {
+  /** Counts a settled attempt. */
+  readonly add: (webhookId: WebhookId, isDelivered: boolean, attempt: Attempt) => void
+}
+
+/**
+ * Starts without counts. Adds them to those of the others every 10 seconds, before they are read, and when the scope
+ * closes. What cannot be added is part of the next attempt; if only the answer was lost, it counts twice.
+ */
+export const makeDeliveryCounts = Effect.fnUntraced(function* (executor: Executor) {
+  const { schema } = executor
+  const sql = {
+    add: addCounts(schema),
+    minutes: readMinutes(schema),
+    quarters: readQuarters(schema),
+  }
+  const turn = yield* Semaphore.make(1)
+  let pending = new Map<WebhookId, PendingCount>()
+
+  const countOf = (webhookId: WebhookId): PendingCount | undefined => {
+    const known = pending.get(webhookId)
+    if (known !== undefined || pending.size >= mostPending) return known
+    const count = {
+      delivered: 0,
+      failed: 0,
+      answerTimes: Array.from({ length: answerTimeBuckets }, () => 0),
+    }
+    pending.set(webhookId, count)
+    return count
+  }
+
+  /** Takes counts back that could not be added. */
+  const putBack = (counts: Iterable<readonly [WebhookId, PendingCount]>): void => {
+    for (const [webhookId, { answerTimes, delivered, failed }] of counts) {
+      const count = countOf(webhookId)
+      if (count === undefined) continue
+      count.delivered += delivered
+      count.failed += failed
+      for (const [bucket, more] of answerTimes.entries()) {
+        count.answerTimes[bucket] = (count.answerTimes[bucket] ?? 0) + more
+      }
+    }
+  }
+
+  /** Adds counts to those of the others, a part at a time. */
+  const write = Effect.fnUntraced(function* (counts: Pending) {
+    const left = [...counts]
+    while (left.length > 0) {
+      const part = left.slice(0, mostInStatement)
+      yield* executor
+        .executeApart(sql.add, addCountsParams(part), { owner: "activity" })
+        .pipe(Effect.onError(() => Effect.sync(() => putBack(left))))
+      left.splice(0, part.length)
+    }
+  })
+
+  const flush: Effect.Effect<void, StoreUnavailable> = Effect.suspend(() => {
+    const counts = pending
+    pending = new Map()
+    return write(counts)
+  }).pipe(Effect.uninterruptible, turn.withPermit)
+
+  // A reader gets what is there.
+  const tryToFlush = Effect.ignoreCause(flush)
+
+  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(pause), tryToFlush)))
+  yield* Effect.addFinalizer(() => Effect.timeoutOption(tryToFlush, "2 seconds"))
+
+  const counts: DeliveryCounts = {
+    add: (webhookId, isDelivered, { durationMillis }) => {
+      const count = countOf(webhookId)
+      if (count === undefined) return
+      count[isDelivered ? "delivered" : "failed"]++
+      const bucket = answerTimeBucket(durationMillis)
+      count.answerTimes[bucket] = (count.answerTimes[bucket] ?? 0) + 1
+    },
+
+    activity: Effect.fnUntraced(function* ({ projectId, webhookId }) {
+      yield* tryToFlush
+      const [row] = yield* executor.execute<QuartersRow>(
+        sql.quarters,
+        [textParam(projectId), uuidParam(webhookId)],
+        { owner: readsOf(projectId) },
+      )
+      if (row === undefined) return yield* new WebhookNotFound({ webhookId })
+      return {
+        quarters: fillCells(lastDay, Number(row.now), cellsOf(row)),
+        answerTimes: answerTimesOf(row),
+      }
+    }),
+
+    minutes: Effect.fnUntraced(function* (projectId) {
+      yield* tryToFlush
+      const [row] = yield* executor.execute<MinutesRow>(sql.minutes, [textParam(projectId)], {
+        owner: projectId === undefined ? "activity" : readsOf(projectId),
+      })
+      if (row === undefined) {
+        return yield* projectId === undefined
+          ? Effect.die("all projects together always have minutes")
+          : new ProjectNotFound({ projectId })
+      }
+      return fillCells(lastHour, Number(row.now), cellsOf(row))
+    }),
+  }
+  return counts
+})
