@@ -503,7 +503,7 @@ describe("webhooks", () => {
     expect(shown).toContain(`POST ${url}`)
     expect(shown).toMatch(/^attempt 1 .*answered 2\d\d/m)
     expect((await atServer("webhooks", "list", "-p", "hooks")).stdout).toMatch(
-      / enabled +http\S+ +– +0$/m,
+      / enabled +HTTP 2\d\d · \d+ s ago +http\S+ +– +0$/m,
     )
     expect((await atServer("webhooks", "replay", ...about)).code).toBe(2)
     const replayed = await atServer("webhooks", "replay", ...about, "--since", "2001-01-01")

@@ -226,7 +226,7 @@ it("the doctor names what is wrong at a server, and what to do", async () => {
   await admin("webhooks", "ping", id, "-p", "p")
   await expect.poll(async () => (await admin("doctor")).stdout).toContain(`1 disabled: ${id} of p`)
   expect((await admin("webhooks", "list", "-p", "p")).stdout).toMatch(
-    /disabled +http\S+ +\d{4}-\S+ +1$/m,
+    /disabled +HTTP 410 · \d+ s ago +http\S+ +\d{4}-\S+ +1$/m,
   )
   expect(await admin("doctor")).toMatchObject({ code: 1 })
   const issued = JSON.parse((await admin("keys", "issue", "-p", "p", "--json")).stdout)
@@ -238,6 +238,13 @@ it("the doctor names what is wrong at a server, and what to do", async () => {
 })
 
 it("the doctor knows what is too much", () => {
+  const attention = {
+    project_id: "p",
+    url_host: "receiver.example",
+    since: "2027-01-01T00:00:00.000Z",
+    last_attempt: null,
+    waiting: 1,
+  } as const
   const status = {
     versions: { tenure: "1.0.0", api: "v2" },
     stores: {
@@ -250,11 +257,14 @@ it("the doctor knows what is too much", () => {
     backlog: { waiting: 10, due_for_ms: 120_000 },
     failed_deliveries: 3,
     disabled_webhooks: 2,
+    webhooks_needing_attention: [
+      { id: "w2", reason: "failing", ...attention },
+      { id: "w1", reason: "disabled", ...attention },
+    ],
     suspended_keys: ["k"],
     missing_encryption_keys: ["k1"],
   } as const
-  const ailing = { disabled: ["w1 of p"], failing: ["w2 of p"] }
-  const findings = judgeStatus(status, ailing, "Server")
+  const findings = judgeStatus(status, "Server")
   expect(findings.map(({ check, state }) => [check, state])).toEqual([
     ["stores", "problem"],
     ["deliveries", "problem"],
@@ -265,7 +275,7 @@ it("the doctor knows what is too much", () => {
     ["encryption", "problem"],
   ])
   // The servers may have the key that the command has not.
-  expect(judgeStatus(status, ailing, "Database").at(-1)?.state).toBe("warning")
+  expect(judgeStatus(status, "Database").at(-1)?.state).toBe("warning")
   expect(findings.every(({ advice }) => advice !== null)).toBe(true)
   expect(findings[3]?.found).toBe("2 disabled: w1 of p")
   expect(judgeClock(400).advice).toBeNull()

@@ -2,7 +2,8 @@
 
 import { displayWidth } from "effect/cli/CliOutput"
 import { expect, it } from "vitest"
-import { layOut } from "../src/support/text.ts"
+import { attemptLine } from "../src/commands/webhooks.ts"
+import { formatAge, layOut } from "../src/support/text.ts"
 
 const id = "86eb81ef-0c8e-43af-82b8-f50f8499efac"
 
@@ -38,4 +39,36 @@ it("never wraps, in no part", () => {
     const all = [...lines, ...layOut([long, short], width, widths).lines]
     expect(all.filter((line) => displayWidth(line) > width)).toEqual([])
   }
+})
+
+it("writes a webhook's latest attempt as people say it", () => {
+  const now = Date.parse("2027-01-01T00:10:00.000Z")
+  const last = {
+    at: "2027-01-01T00:08:00.000Z",
+    event_id: id,
+    duration_ms: 12,
+    error: null,
+    status: null,
+  }
+  const answered = { ...last, status: 500 }
+  expect(
+    attemptLine({ last_attempt: answered, next_attempt_at: "2027-01-01T00:14:00.000Z" }, now),
+  ).toBe("HTTP 500 · 2 min ago · next in 4 min")
+  const refused = { ...last, error: "ECONNREFUSED" }
+  expect(attemptLine({ last_attempt: refused, next_attempt_at: null }, now)).toBe(
+    "ECONNREFUSED · 2 min ago",
+  )
+  const due = { last_attempt: null, next_attempt_at: "2027-01-01T00:09:00.000Z" }
+  expect(attemptLine(due, now)).toBe("next now")
+  expect(attemptLine({ ...due, next_attempt_at: null }, now)).toBeNull()
+})
+
+it.each([
+  [-1000, "0 s"],
+  [119_999, "119 s"],
+  [120_000, "2 min"],
+  [2 * 3_600_000, "2 h"],
+  [10 * 86_400_000, "10 d"],
+])("writes %i ms as %s", (millis, text) => {
+  expect(formatAge(millis)).toBe(text)
 })

@@ -8,6 +8,8 @@ const tables: ReadonlyArray<string> = [
   "closed_days",
   "deleted_projects",
   "deliveries",
+  "delivery_minutes",
+  "delivery_quarters",
   "dispatchers",
   "erasures",
   "events",

@@ -39,7 +39,18 @@ const members = 2500
 const fill = Effect.fnUntraced(function* (projectId: typeof p1) {
   const store = yield* MembershipStore
   yield* store.createProject(projectId, occasion)
-  yield* (yield* WebhookStore).add(Fixture.makeWebhook(projectId), 50, occasion)
+  const webhook = Fixture.makeWebhook(projectId)
+  yield* (yield* WebhookStore).add(webhook, 50, occasion)
+  for (const [table, columns, values] of [
+    ["delivery_minutes", "", ""],
+    ["delivery_quarters", ", webhook_id, answer_times", `, '${webhook.id}', '{1}'`],
+  ] as const) {
+    yield* sql(
+      `INSERT INTO ${schema}.${table} (project_number, at, delivered, failed${columns})
+       SELECT number, to_timestamp(n), 1, 0${values}
+       FROM ${schema}.projects, generate_series(1, 1500) n WHERE id = '${projectId}'`,
+    )
+  }
   yield* (yield* ApiKeyStore).add(Fixture.apiKey("a token", projectId), occasion)
   const userIds = Array.from({ length: members }, (_, n) => UserId(String(n)))
   const memberships = userIds.map((userId) => ({ userId, endDate: in2027 }))
@@ -59,6 +70,8 @@ const tables = [
   "events",
   "deliveries",
   "finished_deliveries",
+  "delivery_minutes",
+  "delivery_quarters",
   "deleted_projects",
 ] as const
 
@@ -95,6 +108,8 @@ onStores(
       "api_key_projects",
       "audit",
       "bulk_extensions",
+      "delivery_minutes",
+      "delivery_quarters",
       "erasures",
       "events",
       "idempotency_keys",
@@ -131,6 +146,8 @@ onStores(
       events: 1,
       deliveries: 0,
       finished_deliveries: 0,
+      delivery_minutes: 0,
+      delivery_quarters: 0,
       deleted_projects: 0,
       audit: 1,
     })

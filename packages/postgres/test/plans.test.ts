@@ -6,6 +6,8 @@ import { AuditCursor, type RedeliveryFilter } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { cursorParams, mostBulkRows, projectHistory, userHistory } from "../src/audit.ts"
+import { readMinutes, readQuarters } from "../src/delivery-counts.ts"
+import { listTroubled, readProgress } from "../src/delivery-progress.ts"
 import {
   type ProjectsDueRow,
   beginExpiryPasses,
@@ -20,7 +22,7 @@ import {
 } from "../src/expiry.ts"
 import { migrate } from "../src/index.ts"
 import { listMemberships } from "../src/memberships.sql.ts"
-import { backlog, findEvent, listDeliveries, replay } from "../src/outbox.sql.ts"
+import { backlog, findEvent, listAttempted, listDeliveries, replay } from "../src/outbox.sql.ts"
 import { deleteOldEvents, deleteOldFailedDeliveries } from "../src/retention.ts"
 import { withAndWithoutKey } from "../src/sql/clauses.ts"
 import {
@@ -30,6 +32,7 @@ import {
   integerParam,
   textParam,
   uuidParam,
+  uuidsParam,
 } from "../src/sql/values.ts"
 import { blocksReadBy } from "./blocks.ts"
 import { clientLayer, execute, sql as query } from "./harness.ts"
@@ -54,13 +57,28 @@ const filled = Layer.effectDiscard(
        VALUES ('${webhookId}', 1, 'https://receiver.example', 'whsec_', now())`,
       `INSERT INTO ${schema}.events (id, project_number, type, at, body)
        SELECT ${eventOf("n")}, 1, 'test', now(), '{}' FROM generate_series(1, 20000) n`,
-      `INSERT INTO ${schema}.deliveries (event_id, webhook_id, state, next_attempt_at)
-       SELECT ${eventOf("n")}, '${webhookId}', CASE n % 2 WHEN 0 THEN 'failed' ELSE 'ready' END, now()
+      `INSERT INTO ${schema}.deliveries (event_id, webhook_id, state, next_attempt_at, attempted_at)
+       SELECT ${eventOf("n")}, '${webhookId}', CASE n % 2 WHEN 0 THEN 'failed' ELSE 'ready' END, now(),
+              date_trunc('milliseconds', now()) - n * interval '1 hour'
        FROM generate_series(1, 6) n`,
+      // Many webhooks in trouble, and counts of many others.
+      `INSERT INTO ${schema}.webhooks
+         (id, project_number, url, secret, created_at, failures, failing_since, disabled_at)
+       SELECT gen_random_uuid(), 2, 'https://receiver.example', 'whsec_', now(), 1,
+              now() - n * interval '1 second', CASE n % 2 WHEN 0 THEN now() - n * interval '1 second' END
+       FROM generate_series(1, 4000) n`,
+      `INSERT INTO ${schema}.delivery_minutes (project_number, at, delivered, failed)
+       SELECT p, date_trunc('minute', now()) - n * interval '1 minute', 1, 1
+       FROM generate_series(0, 300) p, generate_series(0, 70) n`,
+      `INSERT INTO ${schema}.delivery_quarters (project_number, webhook_id, at, delivered, failed, answer_times)
+       SELECT 1, CASE w WHEN 0 THEN '${webhookId}' ELSE gen_random_uuid() END,
+              date_trunc('hour', now()) - n * interval '15 minutes', 1, 1, array_fill(0, ARRAY[26])
+       FROM generate_series(0, 300) w, generate_series(0, 100) n`,
       `INSERT INTO ${schema}.finished_deliveries
-         (event_id, webhook_id, position, state, next_attempt_at, claim_count, attempts)
+         (event_id, webhook_id, position, state, attempted_at, claim_count, attempts)
        SELECT ${eventOf("n")}, '${webhookId}', n + 1000,
-              CASE WHEN n < 10 THEN 'cancelled' ELSE 'delivered' END, now(), 1, '[]'
+              CASE WHEN n < 10 THEN 'cancelled' ELSE 'delivered' END,
+              date_trunc('milliseconds', now()) - n * interval '1 second', 1, '[]'
        FROM generate_series(7, 20000) n`,
       // A part for each of thirty days.
       `SELECT ${schema}.create_audit_part(day),
@@ -94,6 +112,9 @@ const filled = Layer.effectDiscard(
       `VACUUM ANALYZE ${schema}.finished_deliveries`,
       `VACUUM ANALYZE ${schema}.deliveries`,
       `VACUUM ANALYZE ${schema}.events`,
+      `VACUUM ANALYZE ${schema}.webhooks`,
+      `VACUUM ANALYZE ${schema}.delivery_minutes`,
+      `VACUUM ANALYZE ${schema}.delivery_quarters`,
     )
   }),
 )
@@ -134,6 +155,55 @@ it.layer(Layer.provideMerge(filled, clientLayer({ maxConnections: 2 })), {
       Effect.gen(function* () {
         const other = [textParam("p2"), ...params(undefined).slice(1)]
         expect(yield* blocksReadBy(list, other)).toBeLessThan(few)
+      }),
+    )
+  })
+
+  describe("that lists deliveries by their latest attempt", () => {
+    const list = listAttempted(`"${schema}"`)
+    const params = (state: string | undefined, before?: readonly [number, string]) => [
+      textParam("p1"),
+      uuidParam(webhookId),
+      textParam(state),
+      instantParam(before?.[0]),
+      uuidParam(before?.[1]),
+      integerParam(3),
+    ]
+
+    test.effect.each([undefined, ...deliveryStates])("reads little if the state is %s", (state) =>
+      Effect.gen(function* () {
+        expect(yield* blocksReadBy(list, params(state))).toBeLessThan(few)
+        const twoHoursAgo = Date.now() - 2 * 3_600_000
+        expect(yield* blocksReadBy(list, params(state, [twoHoursAgo, eventId(7200)]))).toBeLessThan(
+          few,
+        )
+      }),
+    )
+  })
+
+  describe("that tells how webhooks are doing", () => {
+    test.effect("reads little of a webhook with many deliveries", () =>
+      Effect.gen(function* () {
+        const params = [textParam("p1"), uuidsParam([webhookId])]
+        expect(yield* blocksReadBy(readProgress(`"${schema}"`), params)).toBeLessThan(few)
+      }),
+    )
+
+    test.effect("reads little of many webhooks in trouble", () =>
+      Effect.gen(function* () {
+        const list = listTroubled(`"${schema}"`)
+        expect(yield* blocksReadBy(list, [integerParam(3)])).toBeLessThan(2 * few)
+      }),
+    )
+
+    test.effect("reads little of the counts of many", () =>
+      Effect.gen(function* () {
+        const [minutes, quarters] = [readMinutes(`"${schema}"`), readQuarters(`"${schema}"`)]
+        for (const projectId of [undefined, "p1"]) {
+          expect(yield* blocksReadBy(minutes, [textParam(projectId)])).toBeLessThan(2 * few)
+        }
+        const webhook = [textParam("p1"), uuidParam(webhookId)]
+        expect(yield* blocksReadBy(quarters, webhook)).toBeLessThan(few)
       }),
     )
   })

@@ -18,7 +18,7 @@ import {
   printList,
   printRecord,
 } from "../support/output.ts"
-import { pluralize } from "../support/text.ts"
+import { formatAge, pluralize } from "../support/text.ts"
 
 const webhook = { webhook: webhookId, project: projectFlag }
 
@@ -34,17 +34,42 @@ const showSecret = booleanFlag(
   "Also shows the secret that signs notifications; the audit trail says who was shown it",
 )
 
+/** Writes the latest attempt, and when the next one is due: `HTTP 500 · 2 min ago · next in 4 min`. */
+export const attemptLine = (
+  { last_attempt, next_attempt_at }: Pick<WebhookHealth, "last_attempt" | "next_attempt_at">,
+  now: number,
+): string | null => {
+  const last =
+    last_attempt === null
+      ? []
+      : [
+          last_attempt.error ?? `HTTP ${last_attempt.status}`,
+          `${formatAge(now - Date.parse(last_attempt.at))} ago`,
+        ]
+  const wait = next_attempt_at === null ? undefined : Date.parse(next_attempt_at) - now
+  const next = wait === undefined ? [] : [wait > 0 ? `next in ${formatAge(wait)}` : "next now"]
+  return last.length + next.length === 0 ? null : [...last, ...next].join(" · ")
+}
+
 /** A webhook in a line, with how its latest attempts went. */
-const lineOf = ({ disabled_at, failing_since, failures, id, url }: WebhookHealth) => {
+const lineOf = (health: WebhookHealth) => {
+  const { disabled_at, failing_since, failures, id, url } = health
   const state = failing_since === null ? "enabled" : "failing"
   return {
     id,
     state: disabled_at === null ? state : "disabled",
+    last_attempt: attemptLine(health, Date.now()),
     url,
     since: disabled_at ?? failing_since,
     failures,
   }
 }
+
+/** A webhook with a line for each field. */
+const recordOf = (health: WebhookHealth) => ({
+  ...health,
+  last_attempt: attemptLine(health, Date.now()),
+})
 
 const list = Command.make("list", { project: projectFlag }, ({ project: project_id }) =>
   Effect.flatMap(
@@ -75,9 +100,9 @@ const get = Command.make("get", { ...webhook, showSecret }, (given) =>
   given.showSecret
     ? callAndPrintRecord(
         (client, options) => client.webhooks.get(inputOf(given), options),
-        (found) => ({ ...found }),
+        ({ secret, ...found }) => ({ ...recordOf(found), secret }),
       )
-    : Effect.flatMap(find(given), (found) => printRecord(found, (all) => ({ ...all }))),
+    : Effect.flatMap(find(given), (found) => printRecord(found, recordOf)),
 ).pipe(
   Command.withDescription("Shows a webhook, and how its latest attempts went"),
   Command.withExamples([

@@ -114,3 +114,17 @@ export const layOutOne = (row: Row): ReadonlyArray<string> => {
 /** Writes how many there are: `1 check`, `2 checks`. */
 export const pluralize = (count: number, one: string, several = `${one}s`): string =>
   `${count} ${count === 1 ? one : several}`
+
+const units = [
+  { name: "s", millis: 1000 },
+  { name: "min", millis: 60_000 },
+  { name: "h", millis: 3_600_000 },
+  { name: "d", millis: 86_400_000 },
+] as const
+
+/** Writes a duration in whole units, of which there are two at least: `119 s`, `2 min`. */
+export const formatAge = (millis: number): string => {
+  const [seconds, ...longer] = units
+  const unit = longer.findLast((one) => millis >= 2 * one.millis) ?? seconds
+  return `${Math.max(0, Math.floor(millis / unit.millis))} ${unit.name}`
+}

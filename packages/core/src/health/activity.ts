@@ -1,7 +1,4 @@
-/**
- * Activity in each minute of the last hour, for operators: deliveries of all processes, as stores count them, and this
- * process's refusals.
- */
+/** The last hour's activity by the minute, for operators: all processes' deliveries, and this process's refusals. */
 
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -13,9 +10,9 @@ import { type Observer, addObserver } from "../telemetry/observer.ts"
 import { type ActivityCell, lastHour } from "../webhooks/delivery-activity.ts"
 import { Outbox } from "../webhooks/outbox.ts"
 
-/** A minute's activity. Deliveries are those of all processes. */
+/** A minute's activity. All processes' deliveries count. */
 interface Minute extends ActivityCell {
-  /** Requests that a rate limit of this process refused. */
+  /** Requests that this process's rate limits refused. */
   readonly refused: number
 }
 
@@ -28,7 +25,7 @@ interface Refusals {
 
 /** The activity in the last hour. */
 export interface ActivityReport {
-  /** Sixty minutes of the store's clock, oldest first; the last one goes on. */
+  /** Sixty minutes by the store's clock, oldest first; the last one goes on. */
   readonly minutes: ReadonlyArray<Minute>
   /** Refused principals, most often first. Each minute distinguishes a hundred keys. */
   readonly refusals: ReadonlyArray<Refusals>
@@ -38,6 +35,8 @@ const { cellMillis: minuteMillis, cells: minutesKept } = lastHour
 
 // More keys than operators look at, in as much memory as a minute may take.
 const mostKeys = 100
+
+const minuteOf = (at: number): number => Math.floor(at / minuteMillis)
 
 /** A minute's refusals. */
 interface Slot {
@@ -109,7 +108,6 @@ const make = Effect.gen(function* () {
   const clock = yield* Clock.Clock
   const outbox = yield* Outbox
   const counts = makeCounts()
-  const minuteOf = (at: number) => Math.floor(at / minuteMillis)
   return Activity.of({
     // There is no project that may not exist.
     report: Effect.map(

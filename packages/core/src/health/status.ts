@@ -76,7 +76,7 @@ const readinessMake = Effect.fnUntraced(function* ({ onStoreFailure }: Limits) {
 /** How Tenure is doing, for operators. */
 
 /** Why a webhook needs attention. */
-export const attentionReasons = ["unreadableSecret", "failing", "disabled"] as const
+const attentionReasons = ["unreadableSecret", "failing", "disabled"] as const
 
 /** A webhook that operators should look at. */
 export interface WebhookNeedingAttention extends Omit<TroubledWebhook, "trouble"> {
@@ -105,7 +105,7 @@ const toAttention = (
 }
 
 /** The maximum number of webhooks in the status. */
-export const maxNeedingAttention = 50
+const maxNeedingAttention = 50
 
 /** How Tenure is doing. */
 export interface StatusReport {

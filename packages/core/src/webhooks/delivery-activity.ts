@@ -1,4 +1,4 @@
-/** How deliveries go over time: counts by minute and by quarter of an hour, and answer times. */
+/** How deliveries go over time: counts by minute and by 15 minutes, and answer times. */
 
 import type { ProjectId } from "../base/values.ts"
 import type { EventId } from "../events/event.ts"
@@ -15,7 +15,7 @@ export interface ActivityCell {
   readonly failed: number
 }
 
-/** Consecutive spans of the same length. The last one goes on. */
+/** Consecutive cells with the same length. The last one goes on. */
 export interface ActivitySpan {
   readonly cellMillis: number
   readonly cells: number
@@ -24,20 +24,19 @@ export interface ActivitySpan {
 /** The last hour by the minute. */
 export const lastHour: ActivitySpan = { cellMillis: 60_000, cells: 60 }
 
-/** The last day by the quarter of an hour. */
+/** The last day by 15 minutes. */
 export const lastDay: ActivitySpan = { cellMillis: 900_000, cells: 96 }
 
-/** Returns the beginning of the cell that contains an instant. */
+/** Returns when an instant's cell begins. */
 export const cellStart = ({ cellMillis }: ActivitySpan, at: number): number =>
   at - (at % cellMillis)
 
-/** Returns the beginning of the first cell, if the last one contains `now`. */
+/** Returns when the first cell begins, if `now` is in the last one. */
 export const spanStart = (span: ActivitySpan, now: number): number =>
   cellStart(span, now) - (span.cells - 1) * span.cellMillis
 
 /**
- * Returns all cells of a span, oldest first. Adds up known cells with the same beginning, and ignores those outside
- * of the span.
+ * Returns all cells in a span, oldest first. Adds up known cells that begin together, and ignores those outside.
  *
  * @param now - an instant in the last cell
  */
@@ -61,16 +60,16 @@ export const fillCells = (
   return cells
 }
 
-// Each bound is the square root of two times the one before, so a percentile is wrong by 19 % at most.
+// Each bound is 1.41 times the one before, so a percentile is wrong by 19 % at most.
 const boundsMillis = Array.from({ length: 25 }, (_, index) => 4 * 2 ** (index / 2))
 
-/** The number of counts in a histogram of answer times. */
+/** How many counts a histogram has. */
 export const answerTimeBuckets = boundsMillis.length + 1
 
-/** The number of attempts by duration: the first one up to 4 ms, the last one from 16,384 ms on. */
+/** A histogram: attempts by duration, the first count up to 4 ms, the last one from 16,384 ms on. */
 export type AnswerTimes = ReadonlyArray<number>
 
-/** Returns the index of the bucket for a duration. */
+/** Returns the index for a duration. */
 export const answerTimeBucket = (durationMillis: number): number => {
   const index = boundsMillis.findIndex((bound) => durationMillis <= bound)
   return index === -1 ? boundsMillis.length : index
@@ -86,8 +85,8 @@ export const sumAnswerTimes = (all: Iterable<AnswerTimes>): AnswerTimes => {
 }
 
 /**
- * Estimates a percentile in whole milliseconds: the geometric mean of its bucket's bounds. That is wrong by 19 % at
- * most between 4 and 16,384 ms, and one of these two beyond them.
+ * Estimates a percentile in whole milliseconds: its bucket's geometric mean. That is wrong by 19 % at most between 4
+ * and 16,384 ms, and 4 or 16,384 beyond.
  *
  * @param part - 0.5 for the median
  * @returns `undefined` without any attempts
@@ -109,7 +108,7 @@ export const answerTimePercentile = (counts: AnswerTimes, part: number): number 
 
 /** A webhook's last day. */
 export interface WebhookActivity {
-  /** 96 quarters of an hour, oldest first; the last one goes on. */
+  /** 96 cells, 15 minutes each, oldest first; the last one goes on. */
   readonly quarters: ReadonlyArray<ActivityCell>
   readonly answerTimes: AnswerTimes
 }

@@ -281,8 +281,8 @@ export class Outbox extends Context.Service<
     ) => Effect.Effect<ReadonlyArray<Delivery>, StoreUnavailable>
 
     /**
-     * Returns a webhook's attempted deliveries, the latest attempted first, and of those attempted at the same time, the
-     * greatest event id; even after the webhook was deleted.
+     * Returns a webhook's attempted deliveries, the latest attempted first, and with the same time the greatest event id
+     * first; even after the webhook was deleted.
      *
      * @param page.state - returns only deliveries in this state
      * @param page.before - returns only deliveries after this one in the list
@@ -298,8 +298,8 @@ export class Outbox extends Context.Service<
     ) => Effect.Effect<ReadonlyArray<Delivery>, StoreUnavailable>
 
     /**
-     * Returns how far deliveries are, for those of the webhooks that exist in the project. An attempt is part of this as
-     * soon as it is settled.
+     * Returns how far deliveries are, for all given webhooks in the project that exist. Includes an attempt as soon as
+     * it is settled.
      */
     readonly progress: (
       projectId: ProjectId,
@@ -315,15 +315,15 @@ export class Outbox extends Context.Service<
     ) => Effect.Effect<WebhookActivity, WebhookNotFound | StoreUnavailable>
 
     /**
-     * Returns the settled attempts in each minute of the last hour, oldest first, of a project or of all together. They
-     * are as complete as those of `activity`.
+     * Returns the settled attempts in the last hour by the minute, oldest first, for a project or for all together. They
+     * are as complete as those in `activity`.
      */
     readonly minutes: (
       projectId: ProjectId | undefined,
     ) => Effect.Effect<ReadonlyArray<ActivityCell>, ProjectNotFound | StoreUnavailable>
 
     /**
-     * Returns failing and disabled webhooks of all projects in the order of `compareTroubles`.
+     * Returns all projects' failing and disabled webhooks, ordered by `compareTroubles`.
      *
      * @param most - the maximum number of webhooks
      */

@@ -331,8 +331,8 @@ type Redelivery = Pick<
 
 const deliveryState = Setting.optional(Setting.oneOf(deliveryStates))
 
-/** The orders of a list of deliveries. */
-export const deliveryOrders = ["created", "latestAttempt"] as const
+/** The orders in which deliveries are listed. */
+const deliveryOrders = ["created", "latestAttempt"] as const
 
 const deliveryOrder = Setting.withDefault(Setting.oneOf(deliveryOrders), "created")
 
@@ -525,11 +525,11 @@ export interface Rotated {
 
 /** A webhook's last day. */
 export interface WebhookDay {
-  /** 96 quarters of an hour, oldest first; the last one goes on. */
+  /** 96 cells, 15 minutes each, oldest first; the last one goes on. */
   readonly quarters: ReadonlyArray<ActivityCell>
   /**
-   * The median duration of its attempts in milliseconds: an estimate with an error of up to 19 % between 4 and 16,384 ms,
-   * and one of these two beyond them. `undefined` without any attempts.
+   * The attempts' median duration in milliseconds: an estimate, wrong by 19 % at most between 4 and 16,384 ms, and 4 or
+   * 16,384 beyond. `undefined` without any attempts.
    */
   readonly p50Millis: number | undefined
   /** The 99th percentile, estimated in the same way. */
@@ -539,7 +539,7 @@ export interface WebhookDay {
 /** A page of a webhook's deliveries. */
 export interface DeliveriesPage extends WebhookIds {
   /** `"latestAttempt"` lists only attempted deliveries, the latest attempted first. Default: `"created"`, the newest first. */
-  readonly order?: (typeof deliveryOrders)[number] | undefined
+  readonly order?: "created" | "latestAttempt" | undefined
   /** With the order `"latestAttempt"`: lists only deliveries after this one, the last one of the page before. */
   readonly attemptedBefore?: Pick<Delivery, "attemptedAt" | "eventId"> | undefined
   /** Lists only deliveries in this state. */
@@ -664,13 +664,13 @@ export class Webhooks extends Context.Service<
     ) => Effect.Effect<EventId, ChangeFailure | WebhookNotFound | WebhookDisabled>
 
     /**
-     * Counts a webhook's attempts in the last day by the quarter of an hour, over all processes. Those that another
+     * Counts a webhook's attempts in the last day by 15 minutes, over all processes. Those that another
      * process made may be missing for up to 10 seconds. Fails with `WebhookNotFound`.
      */
     readonly activity: (webhook: WebhookIds) => Effect.Effect<WebhookDay, Failure | WebhookNotFound>
 
     /**
-     * Counts a project's attempts in each minute of the last hour, oldest first, over all processes. Fails with
+     * Counts a project's attempts in the last hour by the minute, oldest first, over all processes. Fails with
      * `ProjectNotFound`.
      */
     readonly projectActivity: (project: {

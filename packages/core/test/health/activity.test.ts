@@ -1,17 +1,46 @@
 import { describe, expect, it } from "@effect/vitest"
+import { memory } from "@tenure/memory"
+import { Fixture } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
-import { ApiKeyId, ProjectId } from "../../src/base/values.ts"
+import { ApiKeyId } from "../../src/base/values.ts"
 import { Activity, activityCounterLayer } from "../../src/health/activity.ts"
+import { MembershipStore } from "../../src/memberships/store.ts"
 import { Observer } from "../../src/telemetry/observer.ts"
+import { Outbox } from "../../src/webhooks/outbox.ts"
+import { WebhookStore } from "../../src/webhooks/store.ts"
 
-const projectId = ProjectId("p1")
+const { event, makeWebhook, occasion, p1 } = Fixture
 
-const attempted = (outcome: "Delivered" | "Retry" | "Failed" | "Disabled") =>
-  Effect.map(Observer, (observer) =>
-    observer.attempted?.({ projectId, outcome, answer: 500, durationMillis: 1 }),
-  )
+/** Settles an attempt in the store of all processes. */
+const settled = (isDelivered: boolean) =>
+  Effect.gen(function* () {
+    const outbox = yield* Outbox
+    const webhook = makeWebhook(p1)
+    yield* (yield* MembershipStore).createProject(p1, occasion)
+    yield* (yield* WebhookStore).add(webhook, 100, occasion)
+    yield* outbox.publishTo(event(p1), webhook.id)
+    const attempt = {
+      at: 0,
+      durationMillis: 1,
+      result: { _tag: "Failed", reason: "Timeout" },
+    } as const
+    const { claims } = yield* outbox.claim({
+      limit: 1,
+      failing: 1,
+      perWebhook: { least: 1, most: 1 },
+      perProject: 100,
+      ahead: new Map(),
+      leaseMillis: 1000,
+    })
+    for (const claim of claims) {
+      const settlement = isDelivered
+        ? ({ _tag: "Delivered", attempt } as const)
+        : ({ _tag: "Failed", attempt, holdMillis: 0 } as const)
+      yield* outbox.settle(claim, settlement)
+    }
+  })
 
 const refused = (keyId?: string) =>
   Effect.map(Observer, (observer) =>
@@ -27,16 +56,18 @@ const eventful = Effect.map(report, ({ minutes }) =>
   ),
 )
 
-const counted = Effect.provide(activityCounterLayer.pipe(Layer.provideMerge(Activity.layer)))
+const counted = Effect.provide(
+  activityCounterLayer.pipe(Layer.provideMerge(Activity.layer), Layer.provideMerge(memory())),
+)
 
 describe("the activity", () => {
   it.effect("is counted by the minute, for an hour", () =>
     Effect.gen(function* () {
       expect((yield* report).minutes).toHaveLength(60)
-      yield* attempted("Delivered")
-      yield* attempted("Delivered")
+      yield* settled(true)
+      yield* settled(true)
       yield* TestClock.adjust("59 seconds")
-      for (const outcome of ["Retry", "Failed", "Disabled"] as const) yield* attempted(outcome)
+      for (const isDelivered of [false, false, false]) yield* settled(isDelivered)
       yield* TestClock.adjust("1 second")
       yield* refused()
       expect(yield* eventful).toEqual([
@@ -48,7 +79,7 @@ describe("the activity", () => {
       yield* TestClock.adjust("1 minute")
       expect(yield* eventful).toEqual([[1, 0, 0, 1]])
       yield* TestClock.adjust("1 minute")
-      yield* attempted("Delivered")
+      yield* settled(true)
       expect(yield* eventful).toEqual([[61, 1, 0, 0]])
       yield* TestClock.adjust("1 day")
       expect(yield* eventful).toEqual([])

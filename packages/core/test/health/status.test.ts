@@ -40,6 +40,7 @@ describe("the status", () => {
       yield* TestClock.adjust("5 seconds")
       const report = yield* Fiber.join(fiber)
       expect(report.backlog).toBeUndefined()
+      expect(report.webhooksNeedingAttention).toEqual([])
       expect(report.stores.memberships).toBe(true)
     }),
   )

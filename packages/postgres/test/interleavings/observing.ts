@@ -166,9 +166,9 @@ const kept = {
   webhooks: `to_jsonb(t) - '{position,disabled_at,failing_since,paused_until}'::text[]
     || jsonb_build_array(disabled_at IS NULL, failing_since IS NULL, paused_until > now())`,
   events: "jsonb_build_array(project_number, type, body::jsonb - 'timestamp')",
-  deliveries: `to_jsonb(t) - '{event_id,position,next_attempt_at,lease,dispatcher}'::text[]
+  deliveries: `to_jsonb(t) - '{event_id,position,next_attempt_at,attempted_at,lease,dispatcher}'::text[]
     || jsonb_build_array(next_attempt_at <= now(), (SELECT e.body::jsonb - 'timestamp' FROM events e WHERE e.id = event_id))`,
-  finished_deliveries: `to_jsonb(t) - '{event_id,position,next_attempt_at}'::text[]
+  finished_deliveries: `to_jsonb(t) - '{event_id,position,attempted_at}'::text[]
     || jsonb_build_array((SELECT e.body::jsonb - 'timestamp' FROM events e WHERE e.id = event_id))`,
   audit: `to_jsonb(t) - '{id,at}'::text[]
     || jsonb_build_array(row_number() OVER (PARTITION BY project_number ORDER BY seq, id))`,

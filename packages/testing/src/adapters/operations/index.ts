@@ -1,6 +1,7 @@
 /** Identity, status and all other operations. */
 
 import { describe, expect, it } from "vitest"
+import { startReceiver } from "../../support/fixtures.ts"
 import { expectFailure, expectSuccess, fieldsOf, instant } from "../../support/http.ts"
 import type { Serving } from "../harness.ts"
 import { dryRunEventTests } from "./dry-run-events.ts"
@@ -58,6 +59,7 @@ const statusTests = (serving: Serving): void => {
             backlog: { waiting: 0, due_for_ms: null },
             failed_deliveries: 0,
             disabled_webhooks: 0,
+            webhooks_needing_attention: [],
             suspended_keys: [],
             missing_encryption_keys: [],
           },
@@ -68,7 +70,7 @@ const statusTests = (serving: Serving): void => {
     )
 
     it(
-      "says to an admin of all projects what this server has done in the last hour",
+      "says to an admin of all projects what was done in the last hour",
       serving(
         async ({ call, tenure }) => {
           const { token } = await tenure.apiKeys.issue({ projects: "all", role: "admin" })
@@ -87,6 +89,49 @@ const statusTests = (serving: Serving): void => {
           expect(minutes).toContainEqual({ at: instant, delivered: 0, failed: 0, refused: 3 })
         },
         { rateLimits: { perKey: { limit: 5, window: "1 hour" } } },
+      ),
+    )
+
+    it(
+      "names webhooks that need attention, without the path of their URL",
+      serving(
+        async ({ call, operatorToken, tenure }) => {
+          const { token } = await tenure.apiKeys.issue({ projects: "all", role: "admin" })
+          const receiver = await startReceiver((response) => void response.writeHead(500).end())
+          const url = `${receiver.url}secret-path`
+          const { id } = await tenure.webhooks.create({ projectId: "p1", url })
+          const event_id = await tenure.webhooks.ping({ projectId: "p1", webhookId: id })
+          const needing = async () =>
+            fieldsOf(fieldsOf((await call("GET", path, { token })).body)["data"])[
+              "webhooks_needing_attention"
+            ]
+          await expect.poll(needing, { timeout: 20_000 }).toEqual([
+            {
+              project_id: "p1",
+              id,
+              url_host: new URL(url).host,
+              reason: "failing",
+              since: instant,
+              last_attempt: {
+                at: instant,
+                event_id,
+                status: 500,
+                error: null,
+                duration_ms: expect.any(Number),
+              },
+              waiting: 1,
+            },
+          ])
+          receiver.close()
+          const ofProject = "/v2/projects/p1/activity"
+          const minutes = await call("GET", ofProject, { token: operatorToken })
+          const { data } = expectSuccess(minutes, "GET", ofProject, { data: expect.any(Object) })
+          expect(fieldsOf(data)["minutes"]).toHaveLength(60)
+          expect(fieldsOf(data)["minutes"]).toContainEqual({ at: instant, delivered: 0, failed: 1 })
+          const unknown = await call("GET", `${ofProject}?verbose=true`, { token: operatorToken })
+          expectFailure(unknown, "GET", ofProject, 422, "VALIDATION_ERROR")
+        },
+        { webhooks: { allowedNetworks: ["127.0.0.0/8"], retrySchedule: [3_600_000] } },
       ),
     )
   })

@@ -276,10 +276,26 @@ const detailsTests = (serving: Serving): void => {
           disabled_at: null,
           failing_since: null,
           failures: 0,
+          last_attempt: null,
+          waiting: 0,
+          next_attempt_at: null,
         }
         expectSuccess(await call("GET", path), "GET", path, { data: well })
-        await publish()
-        const failing = { ...well, failing_since: instant, failures: 1 }
+        const event_id = await publish()
+        const failing = {
+          ...well,
+          failing_since: instant,
+          failures: 1,
+          last_attempt: {
+            at: instant,
+            event_id,
+            status: 500,
+            error: null,
+            duration_ms: expect.any(Number),
+          },
+          waiting: 1,
+          next_attempt_at: instant,
+        }
         expectSuccess(await call("GET", path), "GET", path, { data: failing })
         const upper = `${webhookRepairWebhooks}/${id.toUpperCase()}`
         expectSuccess(await call("GET", upper), "GET", upper, { data: failing })
@@ -324,6 +340,8 @@ const detailsTests = (serving: Serving): void => {
           data: {
             event_id: eventId,
             type: "payment.completed",
+            created_at: instant,
+            user_id: null,
             state: "waiting",
             due_at: instant,
             attempts: [
@@ -435,6 +453,7 @@ const detailsTests = (serving: Serving): void => {
           ["POST", "/ping"],
           ["POST", "/enable"],
           ["POST", "/rotate"],
+          ["GET", "/activity"],
           ["GET", "/deliveries"],
           ["POST", "/replay"],
         ] as const) {
@@ -542,6 +561,8 @@ const deliveryTests = (serving: Serving): void => {
             {
               event_id: ids[1],
               type: "payment.completed",
+              created_at: instant,
+              user_id: null,
               state: "delivered",
               due_at: null,
               attempts: [attempt(204, null)],
@@ -549,6 +570,8 @@ const deliveryTests = (serving: Serving): void => {
             {
               event_id: ids[0],
               type: "payment.completed",
+              created_at: instant,
+              user_id: null,
               state: "waiting",
               due_at: instant,
               attempts: [attempt(500, expect.stringContaining("answered 500"))],
@@ -589,6 +612,77 @@ const deliveryTests = (serving: Serving): void => {
   )
 
   it(
+    "show their deliveries by their latest attempt, page by page and by state",
+    serving(
+      repairing(async ({ operate, path, publish, receiver, tenure }) => {
+        const [one, other, third] = [await publish(), await publish(), await publish()]
+        const member = { projectId: "p1", userId: "1001", endDate: "2099-01-01T00:00:00.000Z" }
+        await tenure.memberships.extend(member)
+        await receiver.until(4)
+        const deliveries = `${path}/deliveries`
+        const list = async (query: string) => {
+          const response = await operate("GET", `${deliveries}?order=latest_attempt${query}`)
+          return expectPage(response, "GET", deliveries, {
+            next: expect.toBeOneOf([null, expect.any(String)]),
+            data: expect.any(Array),
+          })
+        }
+        const idsOf = ({ data }: Awaited<ReturnType<typeof list>>) =>
+          data.map((delivery) => fieldsOf(delivery)["event_id"])
+        await eventually(async () => idsOf(await list("&state=delivered")).length === 4)
+        const [latest] = (await list("&limit=1")).data
+        expect(latest).toMatchObject({ type: "membership.extended", user_id: "1001" })
+        await operate("POST", `${path}/replay`, { event_id: one })
+        await eventually(async () => idsOf(await list("&limit=1"))[0] === one)
+        const all = [one, fieldsOf(latest)["event_id"], third, other]
+        expect(idsOf(await list(""))).toEqual(all)
+        const walked: Array<unknown> = []
+        let after = ""
+        while (walked.length < 5) {
+          const page = await list(`&limit=1${after}`)
+          walked.push(...idsOf(page))
+          if (page.next === null) break
+          after = `&after=${page.next}`
+        }
+        expect(walked).toEqual(all)
+        expect(idsOf(await list("&state=failed"))).toEqual([])
+      }),
+      options,
+    ),
+  )
+
+  it(
+    "count their attempts by the quarter of an hour, and say how long these took",
+    serving(
+      repairing(async ({ call, path, publish }) => {
+        const activity = `${path}/activity`
+        const get = async () => {
+          const response = await call("GET", activity)
+          return fieldsOf(
+            fieldsOf(expectSuccess(response, "GET", activity, { data: expect.any(Object) }))[
+              "data"
+            ],
+          )
+        }
+        expect(await get()).toMatchObject({ p50_ms: null, p99_ms: null })
+        await publish()
+        await publish()
+        const { p50_ms, p99_ms, quarters } = await get()
+        expect(quarters).toHaveLength(96)
+        const counted = Array.isArray(quarters) ? quarters.slice(-2) : []
+        // Some may be in the quarter before.
+        expect(counted.reduce((sum, { delivered }) => sum + Number(delivered), 0)).toBe(1)
+        expect(counted.reduce((sum, { failed }) => sum + Number(failed), 0)).toBe(1)
+        expect([p50_ms, p99_ms]).toEqual([expect.any(Number), expect.any(Number)])
+        const unknownWebhook = `${unknown}/activity`
+        const missing = await call("GET", unknownWebhook)
+        expectFailure(missing, "GET", unknownWebhook, 404, "WEBHOOK_NOT_FOUND")
+      }, answering(500)),
+      options,
+    ),
+  )
+
+  it(
     "refuse other parameters of the list",
     serving(
       repairing(async ({ operate, path }) => {
@@ -602,6 +696,13 @@ const deliveryTests = (serving: Serving): void => {
           ["after", "after=1"],
           ["after", "after=00000000-0000-4000-8000-000000000000"],
           ["offset", "offset=1"],
+          ["order", "order=oldest"],
+          ["after", "order=latest_attempt&after=00000000-0000-4000-8000-000000000000"],
+          ["after", "after=1700000000000_00000000-0000-4000-8000-000000000000"],
+          [
+            "after",
+            "order=latest_attempt&after=9999999999999999_00000000-0000-4000-8000-000000000000",
+          ],
         ] as const) {
           const response = await operate("GET", `${deliveries}?${query}`)
           const failure = expectFailure(response, "GET", deliveries, 422, "VALIDATION_ERROR")
