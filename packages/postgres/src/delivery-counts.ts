@@ -26,7 +26,6 @@ import { isInProject } from "./sql/clauses.ts"
 import {
   type Integer,
   integersParam,
-  jsonOf,
   millisOf,
   textParam,
   textsParam,
@@ -85,18 +84,18 @@ const addCountsParams = (counts: ReadonlyArray<readonly [WebhookId, PendingCount
   textsParam(counts.map(([, { answerTimes }]) => `{${answerTimes.join(",")}}`)),
 ]
 
-/** An expression for cells `c` of a table as JSON, of the last `length` until now. */
-const cells = (table: string, condition: string, length: string): string => `
-  coalesce((
-    SELECT json_agg(json_build_object('at', ${millisOf("c.at")}, 'delivered', c.delivered, 'failed', c.failed))
-    FROM ${table} c
-    WHERE ${condition} AND c.at > statement_timestamp() - interval '${length}' AND c.at <= statement_timestamp()
-  ), '[]')::text`
+// A time that does not change during the statement, so that an index finds the cells `c` since then.
+const isSince = (length: string): string =>
+  `c.at > statement_timestamp() - interval '${length}' AND c.at <= statement_timestamp()`
+
+const cell = `json_build_object('at', ${millisOf("c.at")}, 'delivered', c.delivered, 'failed', c.failed)`
 
 /** Returns a row with the minutes of the project `$1`, if it exists, or of all if it is NULL. */
 export const readMinutes = (schema: string): string => `
-  SELECT ${millisOf("statement_timestamp()")} AS now,
-         ${cells(`${schema}.delivery_minutes`, "c.project_number = p.number", "60 minutes")} AS cells
+  SELECT ${millisOf("statement_timestamp()")} AS now, coalesce((
+    SELECT json_agg(${cell}) FROM ${schema}.delivery_minutes c
+    WHERE c.project_number = p.number AND ${isSince("60 minutes")}
+  ), '[]')::text AS cells
   FROM (
     SELECT 0::bigint AS number WHERE $1::text IS NULL
     UNION ALL
@@ -106,18 +105,15 @@ export const readMinutes = (schema: string): string => `
 
 /** Returns a row with the quarters of the webhook `$2` in the project `$1`, if it exists. */
 export const readQuarters = (schema: string): string => `
-  SELECT ${millisOf("statement_timestamp()")} AS now,
-         ${cells(
-           `${schema}.delivery_quarters`,
-           "c.project_number = w.project_number AND c.webhook_id = w.id",
-           "24 hours",
-         )} AS cells,
-         ${jsonOf(`ARRAY(
-           SELECT c.answer_times::text FROM ${schema}.delivery_quarters c
-           WHERE c.project_number = w.project_number AND c.webhook_id = w.id
-             AND c.at > statement_timestamp() - interval '24 hours' AND c.at <= statement_timestamp()
-         )`)} AS answer_times
-  FROM ${schema}.webhooks w WHERE w.id = $2::uuid AND ${isInProject(schema)}
+  SELECT ${millisOf("statement_timestamp()")} AS now, coalesce(q.cells, '[]')::text AS cells,
+         coalesce(q.answer_times, '[]')::text AS answer_times
+  FROM ${schema}.webhooks w
+  CROSS JOIN LATERAL (
+    SELECT json_agg(${cell}) AS cells, json_agg(c.answer_times) AS answer_times
+    FROM ${schema}.delivery_quarters c
+    WHERE c.project_number = w.project_number AND c.webhook_id = w.id AND ${isSince("24 hours")}
+  ) q
+  WHERE w.id = $2::uuid AND w.${isInProject(schema)}
 `
 
 /** A row of `readMinutes`. */
@@ -129,15 +125,15 @@ interface MinutesRow {
 
 /** A row of `readQuarters`. */
 interface QuartersRow extends MinutesRow {
-  /** An array of PostgreSQL's texts of arrays as JSON. */
+  /** An array of `AnswerTimes` as JSON. */
   readonly answer_times: string
 }
 
 const cellsOf = ({ cells: json }: MinutesRow): ReadonlyArray<ActivityCell> => JSON.parse(json)
 
 const answerTimesOf = ({ answer_times: json }: QuartersRow): AnswerTimes => {
-  const texts: ReadonlyArray<string> = JSON.parse(json)
-  return sumAnswerTimes(texts.map((text) => text.slice(1, -1).split(",").map(Number)))
+  const all: ReadonlyArray<AnswerTimes> = JSON.parse(json)
+  return sumAnswerTimes(all)
 }
 
 /** Deletes up to 1000 old cells from a table, and those from before the clock was set back. Returns one row for each. */

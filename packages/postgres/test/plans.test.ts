@@ -203,7 +203,8 @@ it.layer(Layer.provideMerge(filled, clientLayer({ maxConnections: 2 })), {
           expect(yield* blocksReadBy(minutes, [textParam(projectId)])).toBeLessThan(2 * few)
         }
         const webhook = [textParam("p1"), uuidParam(webhookId)]
-        expect(yield* blocksReadBy(quarters, webhook)).toBeLessThan(few)
+        // Each row may be in another block.
+        expect(yield* blocksReadBy(quarters, webhook)).toBeLessThan(2 * few)
       }),
     )
   })
