@@ -39,6 +39,7 @@ export default defineConfig({
     maxWorkers: Math.ceil(1.5 * availableParallelism()),
     globalSetup: ["packages/postgres/test/global-setup.ts"],
     projects: [
+      project("packages/better-auth"),
       project("packages/cli"),
       project("packages/client"),
       project("packages/console"),

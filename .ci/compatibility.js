@@ -22,6 +22,7 @@ const tooOld = "20"
 const dependencies = [
   "effect@4",
   "@electric-sql/pglite@0.5.16",
+  "better-auth@1",
   "drizzle-orm@0.45",
   "express@5",
   "fastify@5",

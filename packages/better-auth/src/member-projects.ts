@@ -1,0 +1,104 @@
+/** A user's memberships in a few projects: reads them, grants them at sign-up, and ends them. */
+
+import type { Member, Tenure } from "@tenure/core"
+import type { User } from "better-auth"
+
+/** A membership, as the session has it. */
+export interface SessionMembership {
+  /** The project's id. */
+  readonly projectId: string
+  /** When it ends, or has ended. */
+  readonly endDate: Date
+  /** `"expired"` if the end date was over when the session was read. */
+  readonly state: "active" | "expired"
+}
+
+/** Returns when a new user's membership ends; `undefined` for none. */
+export type TrialEnd = (user: User, projectId: string) => Date | undefined
+
+/** The fates of a deleted user's memberships. */
+export const deletions = ["end", "erase", "keep"] as const
+
+/** The fate of a deleted user's memberships. */
+export type Deletion = (typeof deletions)[number]
+
+const origin = { keyId: "better-auth" }
+
+/** Resolves to `undefined` if the promise rejects with this tag. */
+const unless = async <A>(tag: string, promise: Promise<A>): Promise<A | undefined> => {
+  try {
+    return await promise
+  } catch (error) {
+    if (error instanceof Error && "_tag" in error && error._tag === tag) return undefined
+    throw error
+  }
+}
+
+/** Returns a digest short enough for an idempotency key. */
+const digestOf = async ({ projectId, userId }: Member): Promise<string> => {
+  const bytes = new TextEncoder().encode(JSON.stringify([projectId, userId]))
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes))
+  return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("")
+}
+
+/** Makes the functions for a user's memberships in these projects. */
+export const makeMemberProjects = (
+  memberships: Tenure["memberships"],
+  projects: ReadonlyArray<string>,
+  trialEnd: TrialEnd,
+) => {
+  const find = (member: Member) => unless("MembershipNotFound", memberships.find(member))
+
+  /**
+   * Grants the membership of a new user, once. A payment may have granted a longer one since it was found to be missing:
+   * the audit trail tells, and its end date is set again.
+   */
+  const grantTrial = async (member: Member, endDate: Date): Promise<void> => {
+    const idempotencyKey = await digestOf(member)
+    const grant = memberships.grant(
+      { ...member, endDate, reason: "sign-up", idempotencyKey },
+      origin,
+    )
+    // Another reading has granted it, with another end date.
+    await unless("IdempotencyMismatch", grant)
+    const [last] = await memberships.history({ ...member, limit: 1 })
+    if (last?.from !== undefined && last.from > endDate.getTime()) {
+      await memberships.extend({ ...member, endDate: last.from, mode: "neverShorten" }, origin)
+    }
+  }
+
+  /**
+   * Grants a membership if the user is to have a trial, and never had a membership in the project. So a trial
+   * missed at sign-up is granted later, and an ended one is not.
+   */
+  const grantMissing = async (user: User, projectId: string): Promise<void> => {
+    const endDate = trialEnd(user, projectId)
+    if (endDate === undefined || endDate.getTime() <= Date.now()) return
+    const member = { projectId, userId: user.id }
+    const [known] = await memberships.history({ ...member, limit: 1 })
+    if (known === undefined) await grantTrial(member, endDate)
+  }
+
+  const read = async (user: User, projectId: string): Promise<SessionMembership | undefined> => {
+    const member = { projectId, userId: user.id }
+    const found =
+      (await find(member)) ?? (await grantMissing(user, projectId).then(() => find(member)))
+    return found && { projectId, endDate: new Date(found.endDate), state: found.state }
+  }
+
+  return {
+    /** Reads a user's memberships. Grants trials missed at sign-up. */
+    readAll: async (user: User): Promise<ReadonlyArray<SessionMembership>> => {
+      const found = await Promise.all(projects.map((projectId) => read(user, projectId)))
+      return found.filter((membership) => membership !== undefined)
+    },
+
+    /** Ends or erases a user's memberships, project by project. */
+    deleteAll: async (userId: string, deletion: Exclude<Deletion, "keep">): Promise<void> => {
+      for (const projectId of projects) {
+        const member = { projectId, userId }
+        await unless("MembershipNotFound", memberships[deletion](member, origin))
+      }
+    },
+  }
+}

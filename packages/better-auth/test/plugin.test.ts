@@ -1,0 +1,358 @@
+/** The plugin in Better Auth itself, with its memory adapter, its API and its client. */
+
+import { StoreUnavailable, type Tenure } from "@tenure/core"
+import { testTenure } from "@tenure/testing"
+import { type BetterAuthOptions, betterAuth } from "better-auth"
+import { memoryAdapter } from "better-auth/adapters/memory"
+import { createAuthClient } from "better-auth/client"
+import { InferServerPlugin } from "better-auth/client/plugins"
+import { admin } from "better-auth/plugins"
+import { describe, expect, expectTypeOf, it, onTestFinished } from "vitest"
+import {
+  type MembershipPluginOptions,
+  type SessionMembership,
+  membershipPlugin,
+} from "../src/index.ts"
+
+const day = 86_400_000
+const ada = { name: "Ada", email: "ada@example.com", password: "correct horse battery staple" }
+
+type Method = keyof Tenure["memberships"]
+
+/** Tenure, of which methods can be made to fail, or to wait for something. */
+const startTenure = async () => {
+  const { close, tenure } = await testTenure({ start: new Date() })
+  onTestFinished(close)
+  await tenure.memberships.createProject("p1")
+  await tenure.memberships.createProject("p2")
+  let isDown = false
+  const before = new Map<Method, () => Promise<unknown>>()
+  const wrapped =
+    <Args extends ReadonlyArray<unknown>, Value>(
+      method: Method,
+      call: (...args: Args) => Promise<Value>,
+    ) =>
+    async (...args: Args): Promise<Value> => {
+      if (isDown) throw new StoreUnavailable({ cause: "a test" })
+      const first = before.get(method)
+      before.delete(method)
+      await first?.()
+      return call(...args)
+    }
+  const { memberships } = tenure
+  return {
+    memberships,
+    /** Runs before the next call of a method by the plugin. */
+    beforeNext: (method: Method, run: () => Promise<unknown>) => void before.set(method, run),
+    setDown: (down: boolean) => {
+      isDown = down
+    },
+    tenure: {
+      isReady: async () => !isDown,
+      memberships: {
+        ...memberships,
+        find: wrapped("find", memberships.find),
+        grant: wrapped("grant", memberships.grant),
+        history: wrapped("history", memberships.history),
+        end: wrapped("end", memberships.end),
+        erase: wrapped("erase", memberships.erase),
+      },
+    },
+  }
+}
+
+const setUp = async (
+  options: Partial<MembershipPluginOptions> = {},
+  more: Pick<BetterAuthOptions, "advanced" | "databaseHooks"> = {},
+) => {
+  const on = await startTenure()
+  const errors: Array<string> = []
+  const users: Array<{ id: string; role?: string }> = []
+  const database = { user: users, session: [], account: [], verification: [] }
+  const auth = betterAuth({
+    baseURL: "http://localhost:3000",
+    secret: "a secret for tests, which is long enough",
+    database: memoryAdapter(database),
+    emailAndPassword: { enabled: true },
+    user: { deleteUser: { enabled: true } },
+    rateLimit: { enabled: false },
+    telemetry: { enabled: false },
+    logger: { log: (_level, message) => void errors.push(message) },
+    plugins: [membershipPlugin(on.tenure, { projects: ["p1"], ...options }), admin()],
+    ...more,
+  })
+  /** Signs a user up. Returns the id, and the headers of the session. */
+  const signUp = async (email = ada.email) => {
+    const { headers: answer, response } = await auth.api.signUpEmail({
+      body: { ...ada, email },
+      returnHeaders: true,
+    })
+    const cookie = answer
+      .getSetCookie()
+      .map((text) => text.split(";")[0])
+      .join("; ")
+    const headers = new Headers({ cookie, origin: "http://localhost:3000" })
+    return { userId: response.user.id, headers }
+  }
+  const actions = async (userId: string, projectId = "p1") =>
+    (await on.memberships.history({ projectId, userId })).map(({ action }) => action)
+  return { ...on, auth, database, errors, signUp, actions }
+}
+
+describe("a session", () => {
+  it("has the user's memberships", async () => {
+    const { auth, memberships, signUp } = await setUp({ projects: ["p1", "p2"] })
+    const { headers, userId } = await signUp()
+    const read = () => auth.api.getSession({ headers })
+    expect((await read())?.memberships).toEqual([])
+    const endDate = new Date(Date.now() + day)
+    await memberships.grant({ projectId: "p1", userId, endDate })
+    await memberships.grant({ projectId: "p2", userId, endDate: new Date("2020-01-01") })
+    expect(await read()).toMatchObject({
+      user: { id: userId, email: ada.email },
+      session: { userId },
+      memberships: [
+        { projectId: "p1", endDate, state: "active" },
+        { projectId: "p2", endDate: new Date("2020-01-01"), state: "expired" },
+      ],
+    })
+    expect(await auth.api.getSession({ headers: new Headers() })).toBeNull()
+  })
+
+  it("has types, with the fields of the host", async () => {
+    const { tenure } = await startTenure()
+    const options = {
+      user: { additionalFields: { plan: { type: "string", required: false } } },
+    } satisfies BetterAuthOptions
+    const auth = betterAuth({
+      ...options,
+      plugins: [membershipPlugin(tenure, { projects: ["p1"], options })],
+    })
+    type Session = NonNullable<Awaited<ReturnType<typeof read>>>
+    const read = () => auth.api.getSession({ headers: new Headers() })
+    expectTypeOf<Session["memberships"]>().toEqualTypeOf<ReadonlyArray<SessionMembership> | null>()
+    expectTypeOf<Session["user"]["plan"]>().toEqualTypeOf<string | null | undefined>()
+    expectTypeOf<Session["session"]["token"]>().toEqualTypeOf<string>()
+    type Inferred = (typeof auth)["$Infer"]["Session"]["memberships"]
+    expectTypeOf<Inferred>().toEqualTypeOf<ReadonlyArray<SessionMembership> | null>()
+  })
+
+  it("has null in place of them while Tenure does not answer", async () => {
+    const { auth, errors, setDown, signUp } = await setUp()
+    const { headers, userId } = await signUp()
+    setDown(true)
+    expect(await auth.api.getSession({ headers })).toMatchObject({
+      user: { id: userId },
+      memberships: null,
+    })
+    expect(errors.join()).toContain(userId)
+  })
+
+  it("has null in place of them if Tenure cannot have the user's id", async () => {
+    const { auth, signUp } = await setUp(
+      { trial: 14 },
+      { advanced: { database: { generateId: () => "ada lovelace" } } },
+    )
+    const { headers } = await signUp()
+    expect((await auth.api.getSession({ headers }))?.memberships).toBeNull()
+  })
+
+  it("has them in the client", async () => {
+    const { auth, signUp } = await setUp({ trial: 14 })
+    const { headers } = await signUp()
+    const client = createAuthClient({
+      baseURL: "http://localhost:3000",
+      plugins: [InferServerPlugin<typeof auth, "tenure">()],
+      fetchOptions: {
+        customFetchImpl: (input, init) => auth.handler(new Request(input, init)),
+        headers: Object.fromEntries(headers),
+      },
+    })
+    const { data } = await client.getSession()
+    expectTypeOf(data?.memberships).toEqualTypeOf<
+      ReadonlyArray<SessionMembership> | null | undefined
+    >()
+    expect(data?.memberships).toEqual([
+      { projectId: "p1", state: "active", endDate: expect.any(Date) },
+    ])
+  })
+})
+
+describe("a sign-up", () => {
+  it("grants a trial from the creation of the user", async () => {
+    const { actions, auth, signUp } = await setUp({ trial: 14 })
+    const { headers, userId } = await signUp()
+    const session = await auth.api.getSession({ headers })
+    const created = session?.user.createdAt.getTime() ?? 0
+    expect(session?.memberships).toEqual([
+      { projectId: "p1", state: "active", endDate: new Date(created + 14 * day) },
+    ])
+    expect(await actions(userId)).toEqual(["granted"])
+  })
+
+  it("grants what a function says", async () => {
+    const endDate = new Date(Date.now() + day)
+    const { auth, signUp } = await setUp({
+      projects: ["p1", "p2"],
+      trial: ({ email }, projectId) =>
+        projectId === "p2" && email === ada.email ? endDate : undefined,
+    })
+    const { headers } = await signUp()
+    const other = await signUp("grace@example.com")
+    expect((await auth.api.getSession({ headers }))?.memberships).toEqual([
+      { projectId: "p2", state: "active", endDate },
+    ])
+    expect((await auth.api.getSession(other))?.memberships).toEqual([])
+  })
+
+  it("succeeds while Tenure does not answer, and grants the trial later, once", async () => {
+    const { actions, auth, memberships, setDown, signUp } = await setUp({ trial: 14 })
+    setDown(true)
+    const { headers, userId } = await signUp()
+    expect((await auth.api.getSession({ headers }))?.memberships).toBeNull()
+    setDown(false)
+    const read = () => auth.api.getSession({ headers })
+    const sessions = await Promise.all([read(), read(), read(), read()])
+    const { endDate } = await memberships.find({ projectId: "p1", userId })
+    for (const session of sessions) {
+      expect(session?.memberships).toMatchObject([{ endDate: new Date(endDate) }])
+    }
+    expect(await actions(userId)).toEqual(["granted"])
+  })
+
+  it("grants once if the end date of the trial depends on the time", async () => {
+    let days = 7
+    const { actions, auth, setDown, signUp } = await setUp({
+      trial: () => new Date(Date.now() + ++days * day),
+    })
+    setDown(true)
+    const { headers, userId } = await signUp()
+    setDown(false)
+    const read = () => auth.api.getSession({ headers })
+    await Promise.all([read(), read(), read(), read()])
+    expect(await actions(userId)).toEqual(["granted"])
+  })
+
+  it("leaves a membership that there is", async () => {
+    const { actions, auth, memberships, signUp } = await setUp(
+      { trial: 14 },
+      { advanced: { database: { generateId: ({ model }) => (model === "user" ? "ada" : "x1") } } },
+    )
+    await memberships.grant({ projectId: "p1", userId: "ada", endDate: new Date("2099-01-01") })
+    const { headers } = await signUp()
+    expect((await auth.api.getSession({ headers }))?.memberships).toMatchObject([
+      { endDate: new Date("2099-01-01") },
+    ])
+    expect(await actions("ada")).toEqual(["granted"])
+  })
+
+  it("never shortens what a payment has granted meanwhile", async () => {
+    const { auth, beforeNext, memberships, setDown, signUp } = await setUp({ trial: 14 })
+    setDown(true)
+    const { headers, userId } = await signUp()
+    setDown(false)
+    const endDate = new Date("2099-01-01")
+    beforeNext("grant", () => memberships.grant({ projectId: "p1", userId, endDate }))
+    expect((await auth.api.getSession({ headers }))?.memberships).toMatchObject([{ endDate }])
+  })
+
+  it("grants no trial anew that somebody has ended, and none that is over", async () => {
+    const { auth, memberships, setDown, signUp } = await setUp({ trial: 14 })
+    const { headers, userId } = await signUp()
+    await memberships.end({ projectId: "p1", userId })
+    expect((await auth.api.getSession({ headers }))?.memberships).toEqual([])
+    setDown(true)
+    const late = await setUp({ trial: () => new Date("2020-01-01") })
+    const other = await late.signUp()
+    expect((await late.auth.api.getSession(other))?.memberships).toEqual([])
+  })
+
+  it("runs the hooks of the host, too", async () => {
+    const created: Array<string> = []
+    const { actions, signUp } = await setUp(
+      { trial: 14 },
+      { databaseHooks: { user: { create: { after: async ({ id }) => void created.push(id) } } } },
+    )
+    const { userId } = await signUp()
+    expect(created).toEqual([userId])
+    expect(await actions(userId)).toEqual(["granted"])
+  })
+})
+
+describe("the deletion of a user", () => {
+  const deleteUser = async ({ auth }: Awaited<ReturnType<typeof setUp>>, headers: Headers) =>
+    auth.api.deleteUser({ headers, body: { password: ada.password } })
+
+  it.each([
+    ["end", ["ended", "granted"]],
+    ["erase", []],
+    ["keep", ["granted"]],
+  ] as const)("with %s leaves the actions %j", async (onDelete, expected) => {
+    const on = await setUp({ trial: 14, onDelete })
+    const { headers, userId } = await on.signUp()
+    await deleteUser(on, headers)
+    expect(on.database.user).toEqual([])
+    expect(await on.actions(userId)).toEqual(expected)
+    expect(await on.memberships.list({ projectId: "p1" })).toHaveLength(onDelete === "keep" ? 1 : 0)
+  })
+
+  it("succeeds without memberships", async () => {
+    const on = await setUp()
+    const { headers } = await on.signUp()
+    await deleteUser(on, headers)
+    expect(on.database.user).toEqual([])
+  })
+
+  it("by an administrator ends the memberships, too", async () => {
+    const on = await setUp({ trial: 14 })
+    const { userId } = await on.signUp()
+    const { headers, userId: adminId } = await on.signUp("grace@example.com")
+    for (const user of on.database.user) if (user.id === adminId) user.role = "admin"
+    const remove = () => on.auth.api.removeUser({ headers, body: { userId } })
+    on.setDown(true)
+    await expect(remove()).rejects.toMatchObject({ statusCode: 503 })
+    on.setDown(false)
+    await remove()
+    expect(await on.actions(userId)).toEqual(["ended", "granted"])
+    expect(await on.actions(adminId)).toEqual(["granted"])
+  })
+
+  it("is refused while Tenure does not answer, and loses nothing", async () => {
+    const on = await setUp({ trial: 14 })
+    const { headers, userId } = await on.signUp()
+    on.setDown(true)
+    await expect(deleteUser(on, headers)).rejects.toMatchObject({ statusCode: 503 })
+    on.setDown(false)
+    expect((await on.auth.api.getSession({ headers }))?.user.id).toBe(userId)
+    await deleteUser(on, headers)
+    expect(await on.actions(userId)).toEqual(["ended", "granted"])
+  })
+
+  it("keeps the user if Tenure fails just then", async () => {
+    const on = await setUp({ trial: 14 })
+    const { headers, userId } = await on.signUp()
+    on.beforeNext("end", () => Promise.reject(new StoreUnavailable({ cause: "a test" })))
+    await expect(deleteUser(on, headers)).rejects.toMatchObject({ statusCode: 503 })
+    expect(on.database.user).toMatchObject([{ id: userId }])
+    const context = await on.auth.$context
+    await context.internalAdapter.deleteUser(userId)
+    expect(await on.actions(userId)).toEqual(["ended", "granted"])
+    expect(on.database.user).toEqual([])
+  })
+})
+
+describe("the options", () => {
+  it.each([
+    [{ projects: [] }, "projects"],
+    [{ projects: ["p1", "p1"] }, "projects"],
+    [{ projects: Array.from({ length: 11 }, (_, index) => `p${index}`) }, "projects"],
+    [{ trial: 0 }, "trial"],
+    [{ trial: NaN }, "trial"],
+    [{ trial: 3651 }, "trial"],
+    [{ onDelete: "forget" }, "onDelete"],
+  ])("%j are refused", async (options, name) => {
+    const { tenure } = await startTenure()
+    // @ts-expect-error: as programs without types may pass them
+    expect(() => membershipPlugin(tenure, { projects: ["p1"], ...options })).toThrow(`${name} must`)
+  })
+})
