@@ -7,7 +7,7 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
-import { StoreUnavailable, closing } from "./base/errors.ts"
+import { InvalidInput, StoreUnavailable, closing } from "./base/errors.ts"
 import { type Connection, Transactions, TransactionsUnsupported } from "./base/transactions.ts"
 import { type FeedPromises, makeFeedPromises } from "./events/feed-promises.ts"
 import { Feed } from "./events/feed.ts"
@@ -74,7 +74,7 @@ export interface Promises extends Mountable, Connectable, PromisedServices {
    * Besides a method's own errors, its promise rejects with `TransactionFailed` if a statement fails:
    * the host then has to roll back. It rejects with `NoTransaction` if no transaction is open. After
    * all other errors, the transaction can continue. Throws `TransactionsUnsupported` if the stores do
-   * not support this: those from `tenure/postgres` do.
+   * not support this: those from `tenure/postgres` do. Throws `InvalidInput` for another connection.
    *
    * @param connection - a client from `pg`, or the result of a function in `tenure/within`
    * @example
@@ -268,6 +268,12 @@ export type CalledServices =
   | Events
   | Feed
 
+const notConnection = new InvalidInput({
+  field: "connection",
+  problem:
+    "must be a client of pg, or the result of a function of tenure/within, such as fromDrizzle(transaction)",
+})
+
 /** Creates the context's services with promises. A given function runs their effects. */
 export const makePromises = Effect.fnUntraced(function* (
   start: StartCall,
@@ -316,6 +322,7 @@ export const makePromises = Effect.fnUntraced(function* (
     },
     within: (connection) => {
       if (Option.isNone(host)) throw new TransactionsUnsupported()
+      if (!Predicate.isFunction(Object(connection).query)) throw notConnection
       const join = host.value.within(connection)
       return servicesBy((effect, method) => runCall(join(effect), method))
     },

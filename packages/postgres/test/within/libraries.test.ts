@@ -293,3 +293,10 @@ describe.each(Object.entries(libraries))("a transaction of %s", (name, connect) 
     expect(await stored(projectId)).toEqual(atFirst)
   })
 })
+
+it("a transaction of a library is refused unless it was converted", () => {
+  for (const connection of [undefined, "text", {}, { query: { users: {} } }]) {
+    const within = () => tenure.within(JSON.parse("0", () => connection))
+    expect(within).toThrow("connection must be a client of pg, or the result of a function")
+  }
+})
