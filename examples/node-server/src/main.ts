@@ -165,7 +165,12 @@ const serveMetrics = Effect.fnUntraced(function* (settings: Settings) {
 })
 
 /** Listens until the scope closes. */
-const listen = Effect.fnUntraced(function* ({ host, port, shutdownTimeout }: Settings) {
+const listen = Effect.fnUntraced(function* ({
+  host,
+  keepAliveTimeout,
+  port,
+  shutdownTimeout,
+}: Settings) {
   const tenure = yield* promisesFromEffect
   const health = yield* Health.make(
     Effect.promise(() => tenure.isReady()),
@@ -177,6 +182,7 @@ const listen = Effect.fnUntraced(function* ({ host, port, shutdownTimeout }: Set
       host,
       port,
       listener: health.listener,
+      keepAliveTimeout,
       // The rest is for what the requests need.
       shutdownTimeout: shutdownTimeout / 2,
     },

@@ -153,6 +153,7 @@ export const variables = {
   missingKeys: Variable.text("ENCRYPTION_MISSING", encryptionOptions.fields.missingKeys),
   seedFile: Variable.text("SEED_FILE", own.seedFile),
   drainDelay: Variable.duration("DRAIN_DELAY", own.drainDelay),
+  keepAliveTimeout: Variable.duration("KEEP_ALIVE_TIMEOUT", serverOptions.fields.keepAliveTimeout),
   shutdownTimeout: Variable.duration("SHUTDOWN_TIMEOUT", own.shutdownTimeout),
   metricsPort: Variable.number("METRICS_PORT", own.metricsPort),
   metricsHost: Variable.text("METRICS_HOST", own.metricsHost),

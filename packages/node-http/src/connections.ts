@@ -9,6 +9,36 @@ import { releaseSignal } from "./exchange.ts"
 // client that the connection closes, and no request is lost.
 const nextRequestMillis = 100
 
+// How long a client has for its first request after it has connected. A balancer connects when it has a request, and
+// may be slow to send it.
+const firstRequestMillis = 1000
+
+// A turn of the event loop that takes no longer leaves hardly any time in which somebody connects.
+const quietMillis = 2
+
+// On a busy server, no turn may be quiet.
+const maxTurns = 100
+
+/**
+ * Waits for a turn of the event loop in which nobody has connected. When a server stops listening, the system resets
+ * connections that the server has not accepted yet, and with them the requests on them.
+ */
+const whenQuiet = (server: Http.Server, then: () => void): void => {
+  let accepted = 0
+  server.on("connection", () => accepted++)
+  const waitTurn = (turns: number): void => {
+    const before = accepted
+    const began = performance.now()
+    setImmediate(() => {
+      const isQuiet = accepted === before && performance.now() - began < quietMillis
+      if (isQuiet || turns >= maxTurns) then()
+      else waitTurn(turns + 1)
+    })
+  }
+  // The first turn is a part of one.
+  setImmediate(waitTurn, 1)
+}
+
 /** A server's connections. */
 export interface Connections {
   /** Registers a request. Returns `false` if the connection is closing and cannot answer it. */
@@ -23,8 +53,8 @@ export interface Connections {
    */
   readonly drain: () => void
   /**
-   * Drains, and accepts no more connections. Closes idle connections after 0.1 s, and all others after
-   * the timeout, in milliseconds.
+   * Drains, and accepts no more connections. Closes idle connections after 0.1 s, those without a request yet a second
+   * after they were opened, and all others after the timeout, in milliseconds.
    */
   readonly close: (timeout: number) => Promise<void>
 }
@@ -36,7 +66,8 @@ export const isPending = (
 
 /** Tracks a server's connections. Call it before the server listens. */
 export const trackConnections = (server: Http.Server): Connections => {
-  const open = new Set<Duplex>()
+  // When each was opened.
+  const open = new Map<Duplex, number>()
   const held = new WeakSet<Duplex>()
   // Requests on a connection are answered in order, so the latest is answered last.
   const latest = new WeakMap<Duplex, Http.ServerResponse>()
@@ -49,16 +80,21 @@ export const trackConnections = (server: Http.Server): Connections => {
   server.on("connection", (socket) => {
     // A socket is announced again when a request on it is read anew, without the upgrade it asked for.
     if (open.has(socket)) return
-    open.add(socket)
+    open.set(socket, performance.now())
     socket.on("close", () => open.delete(socket))
     // Node removes its own listener after a CONNECT, and an unhandled error stops the process.
     socket.on("error", () => {})
   })
 
+  /** Whether a connection waits for its first request, which may be on its way. */
+  const isNew = (socket: Duplex, openedAt: number): boolean =>
+    latest.get(socket) === undefined && performance.now() - openedAt < firstRequestMillis
+
   const sweep = (): void => {
-    for (const socket of open) {
+    for (const [socket, openedAt] of open) {
       releaseSignal(socket)
-      if (!held.has(socket) && !isPending(latest.get(socket))) socket.destroy()
+      if (held.has(socket) || isPending(latest.get(socket)) || isNew(socket, openedAt)) continue
+      socket.destroy()
     }
   }
   const end = (socket: Duplex, response: Http.ServerResponse): void => {
@@ -67,14 +103,14 @@ export const trackConnections = (server: Http.Server): Connections => {
   }
   const drain = (): void => {
     isDraining = true
-    for (const socket of open) {
+    for (const socket of open.keys()) {
       const response = latest.get(socket)
       if (response?.headersSent === false) end(socket, response)
       releaseSignal(socket)
     }
   }
   const destroyAll = (): void => {
-    for (const socket of open) socket.destroy()
+    for (const socket of open.keys()) socket.destroy()
   }
 
   return {
@@ -90,20 +126,26 @@ export const trackConnections = (server: Http.Server): Connections => {
     drain,
     close: (timeout) =>
       new Promise((resolve) => {
+        const wasDraining = isDraining
         drain()
         const deadline = setTimeout(destroyAll, timeout)
-        const sweeping = setTimeout(() => {
-          // Whatever has arrived by now is read first, for example during a long garbage collection.
-          setImmediate(() => {
-            sweep()
-            if (open.size > 0) sweeping.refresh()
+        const stop = (): void => {
+          const sweeping = setTimeout(() => {
+            // Whatever has arrived by now is read first, for example during a long garbage collection.
+            setImmediate(() => {
+              sweep()
+              if (open.size > 0) sweeping.refresh()
+            })
+          }, nextRequestMillis)
+          server.close(() => {
+            clearTimeout(sweeping)
+            clearTimeout(deadline)
+            resolve()
           })
-        }, nextRequestMillis)
-        server.close(() => {
-          clearTimeout(sweeping)
-          clearTimeout(deadline)
-          resolve()
-        })
+        }
+        // Without it, clients keep their connections until now, and hardly anybody connects.
+        if (wasDraining) whenQuiet(server, stop)
+        else stop()
       }),
   }
 }

@@ -48,6 +48,11 @@ export const serverOptions = Setting.object({
    * read its response. Default: `"1 minute"`.
    */
   idleTimeout: Setting.withDefault(Setting.duration(upToADay), "1 minute"),
+  /**
+   * How long a connection stays open without a request. It must be longer than proxies in front keep their idle
+   * connections, or they send requests on connections that are just being closed. Default: `"75 seconds"`.
+   */
+  keepAliveTimeout: Setting.withDefault(Setting.duration(upToADay), "75 seconds"),
   /** How long `close` waits for requests in flight. Default: `"10 seconds"`. */
   shutdownTimeout: Setting.withDefault(Setting.duration({ least: 0, ...upToADay }), "10 seconds"),
 })
@@ -129,6 +134,7 @@ const makeServer = (settings: Setting.OutputOf<typeof serverOptions>): Http.Serv
     headersTimeout: Math.min(Math.ceil(settings.headersTimeout), requestTimeout),
     requestTimeout,
     connectionsCheckingInterval: checkingInterval,
+    keepAliveTimeout: Math.ceil(settings.keepAliveTimeout),
     // Checked below, to answer with an envelope.
     requireHostHeader: false,
   })

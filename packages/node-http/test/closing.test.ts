@@ -1,5 +1,6 @@
 import { once } from "node:events"
 import * as Http from "node:http"
+import * as Net from "node:net"
 import { text } from "node:stream/consumers"
 import { exchange, parseResponses, send } from "@tenure/testing/conformance"
 import { describe, expect, it } from "vitest"
@@ -149,6 +150,41 @@ describe("close", () => {
     await text(await answered)
     await server.close()
     agent.destroy()
+  })
+
+  it("after a drain, answers a client that has just connected and is not accepted yet", async () => {
+    const server = await serve(
+      answering(async () => ok),
+      patient,
+    )
+    server.drain()
+    const socket = Net.connect(Number(new URL(server.url).port), "127.0.0.1")
+    socket.write(get)
+    // The system has made the connection then, and the event loop has seen nothing of it.
+    await new Promise<void>((resolve) => process.nextTick(resolve))
+    const closing = server.close()
+    expect(parseResponses(await text(socket))).toMatchObject([
+      { status: 200, headers: { connection: "close" } },
+    ])
+    await closing
+  })
+
+  it("waits for the first request of a connection that is new", async () => {
+    const server = await serve(
+      answering(async () => ok),
+      patient,
+    )
+    const socket = await connect(server.url)
+    // The server has accepted it.
+    await send(server.url, { path: "/" })
+    const closing = server.close()
+    // Longer than for a connection on which a response was sent.
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    socket.write(get)
+    expect(parseResponses(await text(socket))).toMatchObject([
+      { status: 200, headers: { connection: "close" } },
+    ])
+    await closing
   })
 
   it("disconnects clients that have not sent a whole header", async () => {

@@ -127,8 +127,8 @@ export interface StatusReport {
   /** The ids of API keys suspended by this process, at most 10,000. */
   readonly suspendedKeys: ReadonlyArray<ApiKeyId>
   /**
-   * The ids of encryption keys that stored secrets need and that this process has not, or has others in place of, as
-   * they were up to 20 seconds ago. `undefined` if the store does not answer.
+   * The ids of encryption keys of stored secrets that are missing in this process, or have others in their place, up to
+   * 20 seconds ago. `undefined` if the store does not answer.
    */
   readonly missingEncryptionKeys: ReadonlyArray<string> | undefined
 }

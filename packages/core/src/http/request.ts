@@ -256,7 +256,7 @@ export const makeClientAddress =
     return group(walk(nearest, chainOf(forwardedFor), trusted))
   }
 
-/** Tells whether an address is one of the first in a chain, as after a host has read the chain itself. */
+/** Tells whether an address is in a chain: then the host has read the chain itself. */
 const isInChain = (address: NetAddress.IpAddress, forwardedFor: string): boolean =>
   forwardedFor
     .split(",", maxHops)
@@ -264,9 +264,8 @@ const isInChain = (address: NetAddress.IpAddress, forwardedFor: string): boolean
     .some((one) => one !== undefined && NetAddress.formatIp(one) === NetAddress.formatIp(address))
 
 /**
- * Makes the function that returns the peer of the first request whose `X-Forwarded-For` is ignored, and of no other:
- * its address, without anything that the request contains. Once a proxy is known to be trusted, others that send the
- * field are clients.
+ * Makes a function of requests. It returns the peer's address for the first request with an `X-Forwarded-For` to
+ * ignore, and for no other. After a request from a trusted proxy, all others with the field are clients.
  *
  * @param trusted - the networks of the proxies whose `X-Forwarded-For` is trusted
  */

@@ -1,4 +1,4 @@
-/** Finds the encryption keys that stored secrets need and that the host has not, or has others in place of. */
+/** Finds encryption keys of stored secrets that are missing, or have others in their place. */
 
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -9,10 +9,10 @@ import { InvalidInput, type StoreUnavailable } from "../base/errors.ts"
 import { Encryption, type EncryptionSettings } from "./encryption.ts"
 import { type KeyUse, WebhookStore } from "./store.ts"
 
-/** A key that stored secrets need. */
+/** A missing key. */
 interface MissingKey {
   readonly id: string
-  /** Whether the host has a key with this id, but not the one that the secrets are encrypted with. */
+  /** Whether the host has another key with this id. */
   readonly isAnother: boolean
 }
 
@@ -34,7 +34,7 @@ export class EncryptionKeys extends Context.Service<
     Layer.effect(EncryptionKeys, make(settings))
 }
 
-/** Judges a key by secrets that are encrypted with it. Returns `undefined` if it is there, or if this is unknown. */
+/** Judges a key by samples of secrets. Returns `undefined` if it is there, or if this is unknown. */
 const missingKeyOf = Effect.fnUntraced(function* ({
   keyId,
   samples,
@@ -92,7 +92,7 @@ const make = Effect.fnUntraced(function* ({
   const cached = yield* Effect.cachedWithTTL(Effect.provide(find, context), (exit) =>
     Exit.isSuccess(exit) ? cacheLife : 0,
   )
-  // A store that does not answer at the start is not waited for.
+  // An outage of the store does not prevent a start.
   const missing = yield* Effect.orElseSucceed(cached, () => [])
   if (missing.length > 0) {
     const problem = problemOf(missing)

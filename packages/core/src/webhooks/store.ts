@@ -24,14 +24,14 @@ interface OwnedSecret extends WebhookRef {
   readonly secret: StoredSecret
 }
 
-/** A key that stored secrets are encrypted with. */
+/** An encryption key of stored secrets. */
 export interface KeyUse {
   readonly keyId: string
-  /** Up to three of the secrets, each of 4,096 characters at most. */
+  /** Up to three secrets encrypted with it, each of 4,096 characters at most. */
   readonly samples: ReadonlyArray<OwnedSecret>
 }
 
-/** The maximum number of keys that a store tells. */
+/** The maximum number of keys in an answer. */
 export const maxKeyUses = 64
 
 /** The maximum number of samples for each key. */
@@ -50,8 +50,8 @@ export class WebhookStore extends Context.Service<
     readonly ping: Effect.Effect<void, StoreUnavailable>
 
     /**
-     * Returns the keys that secrets of webhooks are encrypted with (`encryptionKeyOf`), 64 at most and in any order:
-     * of each secret, of each previous one that still signs, and of each signing key.
+     * Returns the encryption keys of webhooks' secrets (`encryptionKeyOf`), 64 at most and in any order: of each
+     * secret, of each previous one while it signs, and of each signing key.
      *
      * @param now - in milliseconds since the epoch
      */

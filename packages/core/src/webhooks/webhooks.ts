@@ -295,7 +295,7 @@ const makeRegistry = Effect.fnUntraced(function* ({
       const secret = freshSecret()
       const occasion = yield* readWebhookChange("rotateSecret", ids, origin, kept)
       const isReadable = yield* asUnavailable(canRead(yield* store.find(projectId, webhookId)))
-      // An old secret that cannot be read signs nothing.
+      // An unreadable old secret signs nothing.
       const previousUntil = isReadable ? occasion.at + kept : occasion.at
       const sealed = yield* asUnavailable(encryption.seal({ projectId, webhookId }, secret))
       const sealedRotation = { secret: sealed, previousUntil }
@@ -627,7 +627,7 @@ export class Webhooks extends Context.Service<
 
     /**
      * Replaces a webhook's secret. Returns the new one, and until when the old one also signs:
-     * receivers with either can verify. An old one that cannot be read signs no longer. A call repeated with its idempotency key returns the webhook's
+     * receivers with either can verify. An unreadable old one does not. A call repeated with its idempotency key returns the webhook's
      * current secret. Fails with `WebhookNotFound`.
      *
      * @param webhook.keepOldFor - how long the old secret signs, at most 30 days; 24 hours by default
