@@ -2,7 +2,17 @@
 
 import { PgClient } from "@effect/sql-pg"
 import { describe, expect } from "@effect/vitest"
-import { type DayRange, MembershipStore, dayOf } from "@tenure/core/store"
+import { adjust } from "@tenure/core/internal"
+import {
+  type BulkChange,
+  type DayRange,
+  EndDate,
+  MembershipStore,
+  Millis,
+  UserId,
+  adjustmentOf,
+  dayOf,
+} from "@tenure/core/store"
 import { Fixture } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -11,7 +21,7 @@ import { blocked, holding, testsOn } from "./locking.ts"
 
 const schema = "counting_ends"
 const onStores = testsOn(schema)
-const { change, p1, p2, u1 } = Fixture
+const { change, in2027, p1, p2, u1 } = Fixture
 
 const day = (text: string): number => dayOf(Date.parse(text))
 
@@ -90,6 +100,48 @@ describe("a count of ends", () => {
       const later = { first: day("2020-01-02"), last: day("2020-01-04") }
       const { days } = yield* count(later)
       expect(days.map((one) => one.extended)).toEqual([undefined, undefined, 27_201])
+    }),
+  )
+
+  onStores(
+    "is that of the list, however many bulk extensions there are, and while they are settled",
+    Effect.gen(function* () {
+      const store = yield* MembershipStore
+      const bulkAt = (index: number): BulkChange => {
+        const endDate = EndDate(in2027 + index * 3_600_000)
+        if (index % 3 === 0) return { mode: "extendBy", by: Millis(7_200_000) }
+        return { mode: index % 7 === 0 ? "set" : "neverShorten", endDate }
+      }
+      for (let index = 0; index < 150; index++) {
+        if (index % 3 === 0) {
+          const endDate = EndDate(in2027 + (index % 5) * 86_400_000)
+          yield* store.grant({ ...change(p1), userId: UserId(`user-${index}`), endDate })
+        }
+        yield* store.extendAll({ ...change(p1), bulk: bulkAt(index) })
+      }
+      const agrees = Effect.gen(function* () {
+        const days = { first: dayOf(in2027) - 1, last: dayOf(in2027) + 60 }
+        for (const further of [undefined, bulkAt(3), bulkAt(7), bulkAt(8)]) {
+          const counts = yield* store.countEnds(p1, { days, change: further })
+          const listed = yield* store.list(p1, { after: undefined, limit: 100 })
+          expect(counts.total).toBe(listed.length)
+          const adjusted = listed.map(({ endDate }) =>
+            further === undefined ? endDate : adjust(endDate, adjustmentOf(further)),
+          )
+          const onDays = counts.days.map(({ day: of }) =>
+            adjusted.filter((endDate) => new Date(endDate).toISOString().startsWith(of)),
+          )
+          expect(counts.days.map(({ ends }) => ends)).toEqual(onDays.map(({ length }) => length))
+          expect(onDays.flat()).toHaveLength(listed.length)
+        }
+      })
+      yield* agrees
+      let isMore = true
+      while (isMore) {
+        const rows = yield* sql(`SELECT * FROM ${schema}.settle_bulk_extensions(13)`)
+        isMore = rows.length > 0
+        yield* agrees
+      }
     }),
   )
 

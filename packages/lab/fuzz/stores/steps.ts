@@ -218,7 +218,13 @@ const templates: ReadonlyArray<Template> = [
     type: json,
     body: object(
       { extend: futureTime },
-      { expected_end_date: anyTime, dry_run: truth, reason, mode: pick('"set"') },
+      {
+        expected_end_date: anyTime,
+        dry_run: truth,
+        events: mostly(none, truth, 2),
+        reason,
+        mode: pick('"set"'),
+      },
     ),
   },
   {
@@ -231,6 +237,7 @@ const templates: ReadonlyArray<Template> = [
       {
         mode: pick('"set"', '"never_shorten"', '"never_shorten"', '"no"'),
         dry_run: truth,
+        events: mostly(none, truth, 2),
         reason,
         expected_end_date: anyTime,
       },
@@ -281,6 +288,7 @@ const templates: ReadonlyArray<Template> = [
       list("cursor-memberships-P", {
         state: pick("active", "expired", "other"),
         user_ids: pick("1,2", "2,1,99", "4", "a", "1,1", ""),
+        prefix: pick("1", "1", "12", "%25", "_", ""),
       }),
     ),
   },
@@ -325,7 +333,14 @@ const templates: ReadonlyArray<Template> = [
   {
     weight: 4,
     method: "POST",
-    path: within("/memberships/import"),
+    path: within(
+      "/memberships/import",
+      mostly(
+        none,
+        pick("?dry_run=true", "?dry_run=true&events=true", "?events=true", "?dry_run=1"),
+        3,
+      ),
+    ),
     type: ndjson,
     body: importBody,
   },

@@ -173,6 +173,19 @@ export const wrongMembershipStores = wrongStores("MembershipStore", MembershipSt
       return yield* undoBulkExtension({ ...undoing, bulkExtensionId })
     }),
   }),
+  "counts the days around today, the active, and those that end soon": ({ countEnds }) => ({
+    countEnds: (projectId, query) =>
+      Effect.map(countEnds(projectId, query), (counts) => ({
+        ...counts,
+        endsIn7Days: counts.endsIn7Days + 1,
+      })),
+  }),
+  "counts what a bulk extension would lead to, and changes nothing": ({ countEnds }) => ({
+    countEnds: (projectId, { days }) => countEnds(projectId, { days, change: undefined }),
+  }),
+  "returns only users whose ids start with a prefix": ({ list }) => ({
+    list: (projectId, { prefix: _, ...page }) => list(projectId, page),
+  }),
   "says why it cannot be made, and so does its preview": ({ previewUndo }) => ({
     previewUndo: (projectId, target) => previewUndo(projectId, { ...target, madeAfter: longAgo }),
   }),
