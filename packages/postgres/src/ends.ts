@@ -70,6 +70,13 @@ const toComposed = ({ addition, minimum, seq }: LogRow): ReadonlyArray<ComposedB
         },
       ]
 
+/** Counts the own dates of the members of the project `$1` in the cells that begin at `$2`. */
+const countOwnInCells = (schema: string): string => `
+  SELECT width_bucket(end_date, $2::timestamptz[]) AS cell, count(*) AS members
+  FROM ${schema}.memberships WHERE project_number = $1::bigint
+  GROUP BY cell
+`
+
 /**
  * Counts the end dates of the project `$1` in the cells that begin at `$2`. `$3` are the numbers of the bulk extensions,
  * `$4` what each and all later ones add to a date, `$5` and `$6` the first and the last cell that they lead to. The last
@@ -103,19 +110,13 @@ interface CellRow {
 
 const none = Millis(0)
 
-/** The parameters of `countInCells`. */
-const countParams = (
-  cells: EndCells,
-  number: Integer,
-  composed: ReadonlyArray<ComposedBulkExtensions>,
-) => {
+/** The parameters of `countInCells` after its first two. */
+const logParams = (cells: EndCells, composed: ReadonlyArray<ComposedBulkExtensions>) => {
   const last = cellOf(cells, lastEndDate)
   const cellOfMinimum = (minimum: EndDate | undefined): number =>
     minimum === undefined ? 0 : cellOf(cells, minimum)
   const adjustments: ReadonlyArray<Adjustment> = [...composed, noAdjustment]
   return [
-    bigintParam(BigInt(number)),
-    instantsParam(cells.bounds),
     bigintsParam(composed.map(({ order }) => BigInt(order))),
     bigintsParam(adjustments.map(({ addition = none }) => BigInt(addition))),
     integersParam(adjustments.map(({ minimum }) => cellOfMinimum(minimum))),
@@ -254,21 +255,31 @@ export const makeCountEnds = Effect.fnUntraced(function* ({
 }: Executor): Effect.fn.Return<MembershipStore["Service"]["countEnds"]> {
   const sql = {
     log: readLog(schema),
+    countOwn: countOwnInCells(schema),
     count: countInCells(schema),
     extended: countExtended(schema),
   }
 
-  const count = Effect.fnUntraced(function* ({ change, days, projectId }: Question) {
+  const count = Effect.fnUntraced(function* (
+    { change, days, projectId }: Question,
+    concurrency: number,
+  ) {
     const rows = yield* execute<LogRow>(sql.log, [textParam(projectId)], manner)
     const [{ now, number }] = yield* rowsOfProject(projectId, rows)
     const cells = endCellsAt({ days }, Number(now))
-    const params = countParams(cells, number, composeWith(rows.flatMap(toComposed), change))
-    const counted = yield* execute<CellRow>(sql.count, params, manner)
-    const extended = yield* execute<ExtendedRow>(
+    const composed = composeWith(rows.flatMap(toComposed), change)
+    const project = bigintParam(BigInt(number))
+    const params = [project, instantsParam(cells.bounds)]
+    const counting =
+      composed.length === 0
+        ? execute<CellRow>(sql.countOwn, params, manner)
+        : execute<CellRow>(sql.count, [...params, ...logParams(cells, composed)], manner)
+    const reading = execute<ExtendedRow>(
       sql.extended,
-      [bigintParam(BigInt(number)), integerParam(mostRows), textsParam([...extendingActions])],
+      [project, integerParam(mostRows), textsParam([...extendingActions])],
       manner,
     )
+    const [counted, extended] = yield* Effect.all([counting, reading], { concurrency })
     return endCountsOf(
       cells,
       new Map(counted.map(({ cell, members }) => [cell, Number(members)])),
@@ -276,10 +287,10 @@ export const makeCountEnds = Effect.fnUntraced(function* ({
     )
   })
 
-  const inTurn = yield* makeTurns(count)
+  const inTurn = yield* makeTurns((question) => count(question, 2))
 
   return (projectId, query) =>
     Effect.flatMap(isInTransaction, (isJoined) =>
-      isJoined ? count({ projectId, ...query }) : inTurn({ projectId, ...query }),
+      isJoined ? count({ projectId, ...query }, 1) : inTurn({ projectId, ...query }),
     )
 })
