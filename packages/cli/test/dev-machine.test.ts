@@ -1,11 +1,14 @@
 /** `tenure dev --from`, from an export to requests for the clock. */
 
+import { execFile } from "node:child_process"
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { promisify } from "node:util"
 import { createClient } from "@tenure/client"
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest"
 import { startWith, tenureWith } from "./in-process.ts"
+import { bareEnvironment } from "./programs.ts"
 import { type Server, startServer, token } from "./server.ts"
 
 let server: Server
@@ -223,6 +226,27 @@ describe("tenure dev --from", () => {
       headers: { ...fromPage, cookie },
     })
     expect(await listed.json()).toMatchObject({ ok: true, total: 1 })
+  })
+
+  it("does what its page says", async () => {
+    const { path } = await exportProject()
+    const page = readFileSync(new URL("../../../docs/time-machine.md", import.meta.url), "utf8")
+    const blocks = [...page.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, code = ""]) => code)
+    const lines = blocks.join("").trim().split("\n")
+    expect(lines).toHaveLength(5)
+    const machine = await startMachine("--from", path)
+    for (const line of lines) {
+      const args = line.replaceAll("shop.ndjson", path).split(" ").slice(2)
+      if (line.startsWith("npx tenure dev")) await startMachine(...args.slice(1))
+      else if (line.startsWith("npx")) {
+        expect(await tenureWith(environment())(...args), line).toMatchObject({ code: 0 })
+      } else {
+        const script = line.replace("http://127.0.0.1:3000", machine.url)
+        const env = { ...bareEnvironment, TOKEN: machine.authorization.slice("Bearer ".length) }
+        const { stdout } = await promisify(execFile)("/bin/sh", ["-ec", script], { env })
+        expect(JSON.parse(stdout)).toMatchObject({ playing: false })
+      }
+    }
   })
 
   it("says what is wrong with an export", async () => {
