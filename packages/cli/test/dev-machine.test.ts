@@ -112,7 +112,7 @@ describe("tenure dev --from", () => {
     const machine = await startMachine("--from", path, "--at", "+30d", "--fail", "127.0.0.1:9=503")
     const stdout = machine.stdout()
     expect(stdout).toContain("4 members, 2 webhooks")
-    expect(stdout).toContain("2 bulk extensions")
+    expect(stdout).toContain("Bulk extensions before then: 2")
     const datesOf = async (of: typeof client) =>
       (await of.memberships.list({ project_id })).data.map(({ end_date, user_id }) => [
         user_id,

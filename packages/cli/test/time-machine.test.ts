@@ -241,7 +241,6 @@ describe("commands", () => {
     const raw: Array<boolean> = []
     const keys: Array<string> = []
     const input = Object.assign(new EventEmitter(), {
-      isTTY: true,
       setRawMode: (isRaw: boolean) => raw.push(isRaw),
       resume: () => undefined,
       pause: () => undefined,
@@ -252,7 +251,6 @@ describe("commands", () => {
     stop()
     input.emit("data", Buffer.from("d"))
     expect([keys, raw]).toEqual([["n"], [true, false]])
-    expect(listenToKeys({ ...input, isTTY: false }, () => undefined)()).toBeUndefined()
   })
 })
 

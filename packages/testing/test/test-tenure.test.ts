@@ -416,3 +416,15 @@ describe("on PostgreSQL", () => {
     )
   })
 })
+
+it("stands where it is stopped", async () => {
+  const { advance, now, services } = makeControlledRuntime({ start: 0, isSeeded: false })
+  Effect.runForkWith(services)(Effect.forever(Effect.sleep(10)))
+  await advance(
+    () => 1000,
+    () => now() >= 50,
+  )
+  expect(now()).toBe(50)
+  await advance(() => 100)
+  expect(now()).toBe(100)
+})

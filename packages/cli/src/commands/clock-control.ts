@@ -137,23 +137,18 @@ const refuseFault = (fault: unknown): Reply => {
   return refuse(500, fault instanceof Error ? fault.message : "The clock has stopped.")
 }
 
-/** The options. */
-export interface ClockHandlerOptions {
-  readonly clock: MachineClock
-  /** Lets programs in. */
-  readonly token: string
-  /** Moves the clock, as `moveClock` does. */
-  readonly perform: (command: ClockCommand) => Promise<void>
-}
-
-/** Makes a handler of requests for the clock. */
-export const makeClockHandler = ({ clock, perform, token }: ClockHandlerOptions) => {
+/**
+ * Makes a handler of requests for a clock.
+ *
+ * @param token - lets programs in
+ */
+export const makeClockHandler = (clock: MachineClock, token: string) => {
   const move = async (request: IncomingMessage): Promise<Reply> => {
     if (!json.test(request.headers["content-type"] ?? ""))
       return refuse(415, "The content type must be application/json.")
     const text = await readBody(request)
     if (text === undefined) return refuse(413, `The body must be at most ${mostBytes} bytes.`)
-    await perform(readClockCommand(JSON.parse(text)))
+    await moveClock(clock, readClockCommand(JSON.parse(text)))
     return { status: 200, body: await stateOf(clock) }
   }
 
@@ -180,8 +175,7 @@ export const makeClockHandler = ({ clock, perform, token }: ClockHandlerOptions)
 
 /** A terminal's input, as `process.stdin` is one. */
 export interface KeyInput {
-  readonly isTTY?: boolean
-  readonly setRawMode?: (isRaw: boolean) => unknown
+  readonly setRawMode: (isRaw: boolean) => unknown
   readonly on: (event: "data", listener: (bytes: Buffer) => void) => unknown
   readonly off: (event: "data", listener: (bytes: Buffer) => void) => unknown
   readonly resume: () => unknown
@@ -221,23 +215,18 @@ export const commandOfKey = (
   }
 }
 
-/**
- * Listens to keys. Does nothing without a terminal.
- *
- * @returns a function that ends it
- */
+/** Listens to keys. Returns a function that ends it. */
 export const listenToKeys = (input: KeyInput, onKey: (key: string) => void): (() => void) => {
-  if (input.isTTY !== true) return () => undefined
   const listen = (bytes: Buffer): void => {
     // One key; the sequences of others, such as arrows, are longer.
     if (bytes.length === 1) onKey(bytes.toString())
   }
-  input.setRawMode?.(true)
+  input.setRawMode(true)
   input.on("data", listen)
   input.resume()
   return () => {
     input.off("data", listen)
-    input.setRawMode?.(false)
+    input.setRawMode(false)
     input.pause()
   }
 }

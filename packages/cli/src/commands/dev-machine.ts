@@ -20,7 +20,6 @@ import type { Goal } from "../support/flags.ts"
 import { makeProgress } from "../support/progress.ts"
 import { pluralize, printable } from "../support/text.ts"
 import {
-  type ClockCommand,
   clockPath,
   commandOfKey,
   keysHelp,
@@ -44,7 +43,7 @@ import {
 } from "./members-import.ts"
 import type { ExportRecord, ExportedProject, ExportedWebhook } from "./project-export.ts"
 import {
-  ClockBusy,
+  type MachineClock,
   type TimeMachine,
   century,
   mostWebhooks,
@@ -245,19 +244,11 @@ const withClock = (page: Mountable): Mountable => ({
 /** Starts the server: the clock, the console and the API. */
 const openMachineServer = Effect.fnUntraced(function* (
   { clock, tenure }: TimeMachine,
-  {
-    perform,
-    port,
-    token,
-  }: {
-    readonly port: number
-    readonly token: string
-    readonly perform: (command: ClockCommand) => Promise<void>
-  },
+  { port, token }: { readonly port: number; readonly token: string },
 ) {
   const api = toNodeHandler(tenure)
   const page = toNodeHandler(withClock(tenureConsole(tenure, { authorize: "api-key" })))
-  const control = makeClockHandler({ clock, token, perform })
+  const control = makeClockHandler(clock, token)
   return yield* Effect.acquireRelease(
     Effect.tryPromise({
       try: () =>
@@ -283,9 +274,10 @@ interface Shown {
   readonly name: string
   readonly command: string
   readonly now: number
+  readonly hasKeys: boolean
 }
 
-const helpOf = ({ command, name, now, project_id, token, url }: Shown): string =>
+const helpOf = ({ command, hasKeys, name, now, project_id, token, url }: Shown): string =>
   [
     "",
     `The API      ${url}    ${url}/v2/docs shows it`,
@@ -293,7 +285,7 @@ const helpOf = ({ command, name, now, project_id, token, url }: Shown): string =
     `The token    ${token}    until this ends`,
     "",
     `It is ${isoOf(now)}, and time stands still.`,
-    ...(process.stdin.isTTY === true ? [`Here, ${keysHelp}`] : []),
+    ...(hasKeys ? [`Here, ${keysHelp}`] : []),
     "In another terminal, in this folder:",
     "",
     `${command} members list --project ${project_id} --profile ${name}`,
@@ -302,7 +294,25 @@ const helpOf = ({ command, name, now, project_id, token, url }: Shown): string =
     "What happens, and the requests (→) that would be sent:",
   ].join("\n")
 
-/** Runs until it is interrupted. */
+/** Moves the clock by keys of the terminal, until one ends it. */
+const obeyKeys = Effect.fnUntraced(function* (clock: MachineClock, print: (line: string) => void) {
+  const ended = yield* Deferred.make<void>()
+  const onKey = (key: string): void => {
+    const command = commandOfKey(key, clock)
+    if (command === "end") Deferred.doneUnsafe(ended, Effect.void)
+    else if (command !== undefined)
+      moveClock(clock, command).catch((fault: unknown) =>
+        print(printable(fault instanceof Error ? fault.message : String(fault))),
+      )
+  }
+  yield* Effect.acquireRelease(
+    Effect.sync(() => listenToKeys(process.stdin, onKey)),
+    (stop) => Effect.sync(stop),
+  )
+  yield* Deferred.await(ended)
+})
+
+/** Runs until it is interrupted, or ended by a key. */
 export const runTimeMachine = Effect.fnUntraced(function* (flags: MachineFlags) {
   const context = yield* Effect.context<never>()
   const print = (line: string) => void Effect.runForkWith(context)(Console.log(line))
@@ -359,33 +369,18 @@ export const runTimeMachine = Effect.fnUntraced(function* (flags: MachineFlags) 
     yield* Console.log(printable(`Lines left out: ${describeRefusals(refusals)}.`))
   const bulk = records.filter(({ record }) => record === "bulk_extension")
   if (bulk.length > 0)
-    yield* Console.log(
-      `${pluralize(bulk.length, "bulk extension")} from before are in the end dates, and cannot be undone here.`,
-    )
+    yield* Console.log(`Bulk extensions before then: ${bulk.length}, already in the end dates.`)
 
   journal.hush()
   if (Option.isSome(until)) yield* playUntil(machine, journal, until.value)
 
-  const perform = (command: ClockCommand) => moveClock(clock, command)
-  const { url } = yield* openMachineServer(machine, { port: flags.port, token, perform })
+  const { url } = yield* openMachineServer(machine, { port: flags.port, token })
   const name = yield* openProfile(url, token)
   const command = yield* invocation
-  yield* Console.log(helpOf({ project_id, url, token, name, command, now: clock.now() }))
+  // An export from standard input leaves no keys to read.
+  const hasKeys = process.stdin.isTTY && flags.from !== "-"
+  yield* Console.log(helpOf({ project_id, url, token, name, command, now: clock.now(), hasKeys }))
   journal.tell()
 
-  const ended = yield* Deferred.make<void>()
-  yield* Effect.acquireRelease(
-    Effect.sync(() =>
-      listenToKeys(process.stdin, (key) => {
-        const found = commandOfKey(key, clock)
-        if (found === "end") Deferred.doneUnsafe(ended, Effect.void)
-        else if (found !== undefined)
-          perform(found).catch((fault: unknown) =>
-            print(fault instanceof ClockBusy ? fault.message : printable(String(fault))),
-          )
-      }),
-    ),
-    (stop) => Effect.sync(stop),
-  )
-  return yield* Deferred.await(ended)
+  return yield* hasKeys ? obeyKeys(clock, print) : Effect.never
 }, Effect.scoped)
