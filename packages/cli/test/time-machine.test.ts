@@ -195,6 +195,18 @@ describe("the clock", () => {
   })
 })
 
+it("stops a long move where it is paused", async () => {
+  const machine = await open()
+  const { clock, told } = machine
+  const ends = Array.from({ length: 3000 }, (_, index) => [`u${index}`, index * day + 1] as const)
+  await load(machine, Object.fromEntries(ends))
+  const moving = clock.moveTo(start + 3000 * day)
+  await expect.poll(() => told.requests.length).toBeGreaterThan(0)
+  await clock.pause()
+  await moving
+  expect(clock.now()).toBeLessThan(start + 3000 * day)
+})
+
 describe("commands", () => {
   it("are one of five", () => {
     expect(readClockCommand({ advance: "1 day" })).toEqual({ _tag: "Advance", millis: day })

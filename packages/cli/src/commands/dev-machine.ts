@@ -255,6 +255,8 @@ const openMachineServer = Effect.fnUntraced(function* (
         serve(tenure, {
           port,
           shutdownTimeout: "1 second",
+          // A move of a large copy is answered at its end.
+          idleTimeout: "1 hour",
           listener: (request, response) =>
             (request.url ?? "").split("?")[0] === clockPath
               ? void control(request, response)
