@@ -82,10 +82,7 @@ export interface MachineClock {
 export interface TimeMachine {
   readonly tenure: Tenure
   readonly clock: MachineClock
-  /**
-   * Makes an end date one of before the start, so that the reminders which were due until then are not
-   * repeated.
-   */
+  /** Takes an end date as set before the start: reminders due until then are not repeated. */
   readonly remember: (userId: string, endDate: number) => void
   readonly close: () => Promise<void>
 }
@@ -154,7 +151,7 @@ const unlimited = Layer.succeed(RateLimitStore, {
     }),
 })
 
-/** What a write to a machine's own webhook must be allowed to name: nothing is sent there. */
+// Webhooks may have private addresses: nothing is sent there.
 const everywhere = ["0.0.0.0/0", "::/0"]
 
 /** The most webhooks of a copy. */
