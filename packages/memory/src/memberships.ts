@@ -24,6 +24,7 @@ import {
   type EndDate,
   type EndDateConflict,
   type EndsLater,
+  type EndsQuery,
   type Event,
   type ExpiryStore,
   type Membership,
@@ -52,6 +53,7 @@ import {
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
+import * as Semaphore from "effect/Semaphore"
 import {
   type AlarmMember,
   type Project,
@@ -317,6 +319,22 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
       answerOf,
     )
 
+  const counting = Semaphore.makeUnsafe(1)
+
+  /** Counts ends, in turns with whatever else the process does. */
+  const countEnds = Effect.fnUntraced(function* (projectId: ProjectId, query: EndsQuery) {
+    const { now, project } = yield* projectAndNow(projectId)
+    const cells = endCellsAt(query, now.unix)
+    const inCell = new Map<number, number>()
+    let counted = 0
+    for (const endDate of project.members.endDates(query.change)) {
+      if (++counted % membersPerTurn === 0) yield* Effect.yieldNow
+      const cell = cellOf(cells, endDate)
+      inCell.set(cell, (inCell.get(cell) ?? 0) + 1)
+    }
+    return endCountsOf(cells, inCell, countExtended(project.history))
+  })
+
   return {
     ping: Effect.void,
     expiry: makeMemoryExpiryStore(state),
@@ -471,18 +489,8 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
         }
       }),
 
-    countEnds: Effect.fnUntraced(function* (projectId, { change: further, days }) {
-      const { now, project } = yield* projectAndNow(projectId)
-      const cells = endCellsAt({ days }, now.unix)
-      const inCell = new Map<number, number>()
-      let counted = 0
-      for (const endDate of project.members.endDates(further)) {
-        if (++counted % membersPerTurn === 0) yield* Effect.yieldNow
-        const cell = cellOf(cells, endDate)
-        inCell.set(cell, (inCell.get(cell) ?? 0) + 1)
-      }
-      return endCountsOf(cells, inCell, countExtended(project.history))
-    }),
+    // One at a time, so that everything else comes soon, however many are asked for.
+    countEnds: (projectId, query) => counting.withPermit(countEnds(projectId, query)),
 
     previewUndo: (projectId, target) =>
       Effect.flatMap(projectAndNow(projectId), ({ now, project }) =>

@@ -79,8 +79,8 @@ export interface Members {
   readonly earliestBulk: () => EndDate | undefined
   readonly delete: (userId: UserId) => void
   /**
-   * Iterates over the current end dates, or those after one more bulk extension. Later bulk extensions count no more;
-   * other changes may.
+   * Iterates over the members' end dates, or those after one more bulk extension. Later changes of the members are not
+   * counted, or only some of them.
    */
   readonly endDates: (change: BulkChange | undefined) => Iterable<EndDate>
   /** Returns the members whose end date passes a test, in no particular order. */
@@ -233,7 +233,9 @@ const makeMembers = (): Members => {
     },
     endDates: function* (change) {
       const after = composeWith(composed, change)
-      for (const { placed } of members.values()) yield effectiveEndDate(after, placed)
+      // Members may leave and return meanwhile.
+      const all = Array.from(members.values())
+      for (const { placed } of all) yield effectiveEndDate(after, placed)
     },
     sorted: sortedIds,
     userIds: () => members.keys(),

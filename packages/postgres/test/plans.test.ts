@@ -21,7 +21,7 @@ import {
   passParams,
 } from "../src/expiry.ts"
 import { migrate } from "../src/index.ts"
-import { listMemberships } from "../src/memberships.sql.ts"
+import { listMemberships, listMembershipsWithPrefix } from "../src/memberships.sql.ts"
 import { backlog, findEvent, listAttempted, listDeliveries, replay } from "../src/outbox.sql.ts"
 import { deleteOldEvents, deleteOldFailedDeliveries } from "../src/retention.ts"
 import { withAndWithoutKey } from "../src/sql/clauses.ts"
@@ -285,6 +285,11 @@ it.layer(Layer.provideMerge(filled, clientLayer({ maxConnections: 2 })), {
         for (const after of ["", "5"]) {
           const page = [textParam("x3"), textParam(after), integerParam(10), flagParam(isActive)]
           expect(yield* blocksReadBy(list, [...page, instantParam(Date.now())])).toBeLessThan(few)
+          const listWithPrefix = listMembershipsWithPrefix(`"${schema}"`)
+          for (const text of ["77", "nobody"]) {
+            const params = [...page, instantParam(Date.now()), textParam(text)]
+            expect(yield* blocksReadBy(listWithPrefix, params)).toBeLessThan(few)
+          }
         }
       }),
     )
