@@ -8,7 +8,7 @@ import { useKeys } from "./lib/keyboard.ts"
 import { type Place, go, to, usePlace } from "./lib/route.ts"
 import { Announce } from "./parts/action.tsx"
 import { apply } from "./parts/environment.tsx"
-import { Lost, Outages, Problem, Projects, afterwards, useLoad } from "./parts/load.tsx"
+import { Lost, Outages, Problem, Projects, Renew, afterwards, useLoad } from "./parts/load.tsx"
 import { type Found, Palette, Shortcuts } from "./parts/palette.tsx"
 import { Rail, hasSignIn } from "./parts/rail.tsx"
 import { Screen } from "./parts/screen.tsx"
@@ -231,9 +231,11 @@ export const App = () => {
       {who !== undefined && (
         <Who.Provider value={who}>
           <Outages.Provider value={outages}>
-            <Lost.Provider value={isLost}>
-              <Frame place={place} who={who} />
-            </Lost.Provider>
+            <Renew.Provider value={() => setOutages((before) => before + 1)}>
+              <Lost.Provider value={isLost}>
+                <Frame place={place} who={who} />
+              </Lost.Provider>
+            </Renew.Provider>
           </Outages.Provider>
         </Who.Provider>
       )}

@@ -11,8 +11,20 @@ interface Cut {
 }
 
 // uPlot is built from parts, too, but only the whole is on npm. Axes here count in seconds, in UTC, so
-// local time, its formats, the legend and other kinds of lines are left out.
+// local time, its formats, the legend, logarithms and other kinds of lines are left out.
 const plotCuts: ReadonlyArray<Cut> = [
+  {
+    from: "function rangeLog(min",
+    upTo: "const rangePad",
+    by: "function rangeLog() {}\nfunction rangeAsinh() {}\n",
+  },
+  {
+    from: "function logAxisSplits(",
+    upTo: "function numSeriesVal",
+    by: "function logAxisSplits() {}\nfunction asinhAxisSplits() {}\nfunction log10AxisValsFilt() {}\nfunction log2AxisValsFilt() {}\n",
+  },
+  { from: "const linearPath = linear() ;", by: "const linearPath = null;" },
+  { from: "const pointsPath = points() ;", by: "const pointsPath = null;" },
   { from: "uPlot.assign = assign;", upTo: "export {", by: "uPlot.paths = { bars };\n" },
   { from: "const [ timeIncrsMs,", upTo: "// base 2" },
   { from: "\tconst _tzDate  =", upTo: "\tconst activeIdxs" },

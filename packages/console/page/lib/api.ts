@@ -33,30 +33,44 @@ const type = "application/json"
 
 /** Sends a request as the console wants it. */
 const send: typeof fetch = async (input, init) => {
+  const response = await sendUnseen(input, init)
+  tell(linkOf(response))
+  return response
+}
+
+/** Sends a request with an answer about itself: 503 may mean that others are before it. */
+const sendCalmly: typeof fetch = async (input, init) => {
+  const response = await sendUnseen(input, init)
+  if (response.status !== 503) tell(linkOf(response))
+  return response
+}
+
+const sendUnseen: typeof fetch = async (input, init) => {
   const headers = new Headers(init?.headers)
   headers.set("content-type", type)
   try {
-    const response = await fetch(input, { ...init, headers })
-    tell(linkOf(response))
-    return response
+    return await fetch(input, { ...init, headers })
   } catch (fault) {
     if (init?.signal?.aborted !== true) tell("away")
     throw fault
   }
 }
 
-const client = (maxRetries: number) =>
+const client = (maxRetries: number, fetchWith = send) =>
   createClient({
     baseUrl: new URL("api", location.href).href,
     // The server replaces it with the session's token.
     token: "session",
     maxRetries,
     maxWait: 5000,
-    fetch: send,
+    fetch: fetchWith,
   })
 
 /** The API with retries. */
 export const api = client(2)
+
+/** The API with retries, for what the server does for one request at a time. */
+export const calm = client(2, sendCalmly)
 
 /** The API without retries. */
 export const probe = client(0)

@@ -13,8 +13,11 @@ const decode = (segment: string): string => {
   }
 }
 
+/** Returns the kind asked for after a place; empty text for none. */
+export const kindAsked = (): string => location.hash.split("?")[1] ?? ""
+
 const read = (): Place =>
-  location.hash
+  (location.hash.split("?")[0] ?? "")
     .split("/")
     .slice(1)
     .filter((segment) => segment !== "")

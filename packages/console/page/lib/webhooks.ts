@@ -1,6 +1,6 @@
 /** Webhooks in words. */
 
-import type { WebhookHealth } from "@tenure/client"
+import type { EventsPreview, WebhookHealth } from "@tenure/client"
 
 /** Returns the host in a webhook's URL, and the rest after it. */
 export const partsOf = (url: string): { readonly host: string; readonly rest: string } => {
@@ -20,6 +20,16 @@ export const stateOf = ({
 }: Pick<WebhookHealth, "disabled_at" | "failing_since">): "disabled" | "enabled" | "failing" => {
   if (disabled_at !== null) return "disabled"
   return failing_since === null ? "enabled" : "failing"
+}
+
+/** Describes the webhooks of a dry run in a sentence. */
+export const previewOf = (events: EventsPreview | undefined): string => {
+  if (events === undefined) return ""
+  if (events.total === 0) return " No webhook would be sent."
+  const types = Object.entries(events.by_type).map(([type, count]) =>
+    count === events.total ? type : `${count.toLocaleString("en")} × ${type}`,
+  )
+  return ` ${events.total.toLocaleString("en")} webhook${events.total === 1 ? "" : "s"} would be sent: ${types.join(", ")}.`
 }
 
 /** Describes the webhook's event types in words. */

@@ -4,14 +4,12 @@ import type { AnsweredAttempt, Attempt, Delivery, ShownDelivery } from "@tenure/
 import type { ComponentChildren } from "preact"
 import { useState } from "preact/hooks"
 import { api } from "../lib/api.ts"
+import { now } from "../lib/clock.ts"
 import { useSees } from "../lib/identity.ts"
+import { resultOf } from "./latest.tsx"
 import { Fold, Table } from "./screen.tsx"
 import { Hidden } from "./sensitive.tsx"
 import { Ago, State, Time, durationOf } from "./text.tsx"
-
-/** Describes an attempt's result, such as `HTTP 500`. */
-const resultOf = ({ error, status }: Pick<Attempt, "error" | "status">): string =>
-  status === null ? (error ?? "no response") : `HTTP ${status}`
 
 /** Describes a delivery's state. A failed one is not attempted any more. */
 export const wordOf = (state: Delivery["state"]): string =>
@@ -104,7 +102,8 @@ const Details = ({ actions, delivery, of }: DeliveryItem) => {
     <>
       {delivery.due_at !== null && (
         <p>
-          Next attempt: <Time iso={delivery.due_at} isExact /> UTC, <Ago iso={delivery.due_at} />
+          Next attempt: <Time iso={delivery.due_at} isExact /> UTC,{" "}
+          {Date.parse(delivery.due_at) > now() ? <Ago iso={delivery.due_at} /> : "due now"}
         </p>
       )}
       <Attempts of={delivery.attempts} />

@@ -1,5 +1,7 @@
 /** How far away an end is. */
 
+import { now } from "../lib/clock.ts"
+
 const dayMillis = 86_400_000
 
 /** How soon an end counts as soon, in days. */
@@ -12,7 +14,7 @@ const width = 64
 
 /** How far away an end is, as a bar; the text beside it says the same. */
 export const Distance = ({ iso }: { readonly iso: string }) => {
-  const days = (Date.parse(iso) - Date.now()) / dayMillis
+  const days = (Date.parse(iso) - now()) / dayMillis
   const tone = days <= 0 ? "rest" : days <= soonDays ? "warn" : "link"
   // The root keeps near ends apart.
   const share = Math.sqrt(Math.min(1, Math.max(0, days) / mostDays))

@@ -2,6 +2,7 @@
 
 import type { ComponentChildren, InputHTMLAttributes } from "preact"
 import { useRef, useState } from "preact/hooks"
+import { now } from "../lib/clock.ts"
 import { textOf } from "./action.tsx"
 import { utcOf } from "./text.tsx"
 
@@ -77,7 +78,7 @@ const typedDate = (day: string, time: string): string | undefined => {
 const TurnsInto = ({ from, to }: { readonly from: string | undefined; readonly to: string }) => (
   <>
     {from !== undefined && `${utcOf(from, true)} → `}
-    {utcOf(to, true)} UTC, {distanceOf(from ?? new Date().toISOString(), to)}
+    {utcOf(to, true)} UTC, {distanceOf(from ?? new Date(now()).toISOString(), to)}
     {from === undefined && " from now"}
   </>
 )
@@ -102,7 +103,7 @@ export const DateField = (props: {
   const [hasTime, setHasTime] = useState(false)
   const input = useRef<HTMLInputElement>(null)
   const lengthen = (months: number) => {
-    const next = monthsAfter(new Date(from ?? Date.now()), months).toISOString()
+    const next = monthsAfter(new Date(from ?? now()), months).toISOString()
     if (input.current === null) return
     if (from !== undefined) setTime(next.slice(11, 19))
     input.current.value = next.slice(0, 10)

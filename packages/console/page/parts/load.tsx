@@ -8,6 +8,9 @@ import { Time } from "./text.tsx"
 /** The number of outages so far, for all screens: after each one, they load their data again. */
 export const Outages = createContext(0)
 
+/** Loads the data of all screens again, as after an outage. */
+export const Renew = createContext<() => void>(() => {})
+
 /** Whether nothing can be loaded now, for all screens. */
 export const Lost = createContext(false)
 

@@ -48,7 +48,7 @@ const findIn = async (
 ): Promise<ReadonlyArray<Found>> => {
   const [members, webhooks] = await Promise.all([
     userId.test(text)
-      ? api.memberships.list({ project_id: project, user_ids: text, limit: maxMembers }, { signal })
+      ? api.memberships.list({ project_id: project, prefix: text, limit: maxMembers }, { signal })
       : undefined,
     api.webhooks.health({ project_id: project }, { signal }),
   ])
@@ -176,6 +176,7 @@ const shortcuts = [
   ["g m", "members of the project"],
   ["g w", "webhooks of the project"],
   ["g e", "events of the project"],
+  ["g a", "audit trail of the project"],
   ["j, k", "next and previous row"],
   ["?", "this list"],
 ] as const

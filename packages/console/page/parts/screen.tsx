@@ -73,6 +73,10 @@ const titleOf = (tab: Tab): string => tab.replace(/^./, (first) => first.toUpper
 export const toTab = (project: string, tab: Tab): string =>
   tab === "overview" ? to("projects", project) : to("projects", project, tab)
 
+/** Returns the address of the members of a kind. */
+export const toMembers = (project: string, kind: "active" | "soon" | "expired"): string =>
+  `${to("projects", project, "members")}?${kind}`
+
 /** A screen in a project: one of its parts or, with a title, something in a part. */
 export const ProjectScreen = (
   props: Omit<ScreenProps, "title" | "part" | "above"> & {

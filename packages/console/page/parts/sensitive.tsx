@@ -24,8 +24,8 @@ const Shown = <A,>({ children, load }: Props<A>) => {
 }
 
 /** A button to load and show something. */
-export const Hidden = <A,>(props: Props<A>) => {
-  const [isAsked, setAsked] = useState(false)
+export const Hidden = <A,>(props: Props<A> & { readonly isAsked?: boolean }) => {
+  const [isAsked, setAsked] = useState(props.isAsked ?? false)
   return isAsked ? (
     <Shown {...props} />
   ) : (
@@ -36,11 +36,17 @@ export const Hidden = <A,>(props: Props<A>) => {
 }
 
 /** An event's data, on request. */
-export const EventData = ({ id, project }: { readonly project: string; readonly id: string }) => (
+export const EventData = (props: {
+  readonly project: string
+  readonly id: string
+  /** Whether somebody has asked already. */
+  readonly isAsked?: boolean
+}) => (
   <Hidden
     what="data"
+    isAsked={props.isAsked ?? false}
     load={async (signal) =>
-      (await api.events.get({ project_id: project, event_id: id }, { signal })).data
+      (await api.events.get({ project_id: props.project, event_id: props.id }, { signal })).data
     }
   >
     {({ data }) => <Json value={data} />}

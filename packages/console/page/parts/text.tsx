@@ -1,6 +1,8 @@
 /** Small pieces of text. */
 
 import type { ComponentChildren } from "preact"
+import { now } from "../lib/clock.ts"
+import { partsOf } from "../lib/webhooks.ts"
 
 const units = [
   ["year", 31_557_600_000],
@@ -52,7 +54,7 @@ export const Time = ({
   iso === null ? (
     <span class="dim">–</span>
   ) : (
-    <time dateTime={iso} title={`${iso} (${agoOf(Date.parse(iso) - Date.now())})`}>
+    <time dateTime={iso} title={`${iso} (${agoOf(Date.parse(iso) - now())})`}>
       {utcOf(iso, isExact)}
     </time>
   )
@@ -60,7 +62,7 @@ export const Time = ({
 /** A time relative to now. */
 export const Ago = ({ iso }: { readonly iso: string }) => (
   <time dateTime={iso} title={iso}>
-    {agoOf(Date.parse(iso) - Date.now())}
+    {agoOf(Date.parse(iso) - now())}
   </time>
 )
 
@@ -79,6 +81,17 @@ const toneOf = (state: string): string =>
 export const State = ({ of }: { readonly of: string }) => (
   <span class={`state ${toneOf(of)}`}>{of}</span>
 )
+
+/** A webhook's URL: its host, and the rest of it in grey. */
+export const Url = ({ of }: { readonly of: string }) => {
+  const { host, rest } = partsOf(of)
+  return (
+    <>
+      {host}
+      <span class="dim">{rest}</span>
+    </>
+  )
+}
 
 // Paths of 16 × 16 pixels.
 const icons = {

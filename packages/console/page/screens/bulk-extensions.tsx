@@ -3,6 +3,7 @@
 import type { BulkExtensionRecord } from "@tenure/client"
 import { api } from "../lib/api.ts"
 import { useMay } from "../lib/identity.ts"
+import { previewOf } from "../lib/webhooks.ts"
 import { Action, givenOf, textOf } from "../parts/action.tsx"
 import { DateField, ReasonField, TextField, requiredDateOf } from "../parts/fields.tsx"
 import { Paged, usePages } from "../parts/load.tsx"
@@ -30,7 +31,7 @@ export const ExtendAll = ({ onDone, project }: Props) => {
       project_id: project,
       extend: requiredDateOf(fields, "end"),
       reason: givenOf(fields, "reason"),
-      ...(isDry && { dry_run: true }),
+      ...(isDry && { dry_run: true, events: true }),
     })
   return (
     <Action
@@ -42,7 +43,7 @@ export const ExtendAll = ({ onDone, project }: Props) => {
       check={async (fields) => {
         const { data, total } = await extend(fields, true)
         const shorter = (data.would_shorten ?? 0).toLocaleString("en")
-        return `${amountOf(total, "membership")} would get this end. ${shorter} of them end later now, and would be shortened.`
+        return `${amountOf(total, "membership")} would get this end. ${shorter} of them end later now, and would be shortened.${previewOf(data.events)}`
       }}
       run={async (fields) => {
         const { total } = await extend(fields, false)
@@ -64,7 +65,7 @@ export const ExtendAllBy = ({ onDone, project }: Props) => {
         project_id: project,
         extend_by: textOf(fields, "by").toUpperCase(),
         reason: givenOf(fields, "reason"),
-        ...(isDry && { dry_run: true }),
+        ...(isDry && { dry_run: true, events: true }),
       },
       { idempotencyKey: crypto.randomUUID() },
     )
@@ -77,7 +78,7 @@ export const ExtendAllBy = ({ onDone, project }: Props) => {
       mustCheck
       check={async (fields) => {
         const { data, total } = await extend(fields, true)
-        return effectOf(total, data)
+        return effectOf(total, data) + previewOf(data.events)
       }}
       run={async (fields) => {
         const { total } = await extend(fields, false)

@@ -1,194 +1,236 @@
-/** A project's events, live. */
+/** A project's events, newest first, and live. */
 
 import { type FeedEvent, isTenureError } from "@tenure/client"
-import type { TargetedSubmitEvent } from "preact"
 import { useEffect, useState } from "preact/hooks"
 import { api } from "../lib/api.ts"
 import { useSees } from "../lib/identity.ts"
-import { go, to } from "../lib/route.ts"
-import { textOf } from "../parts/action.tsx"
-import { Problem } from "../parts/load.tsx"
-import { Empty, ProjectScreen, ShortId, Table } from "../parts/screen.tsx"
+import { to } from "../lib/route.ts"
+import { afterwards, Problem } from "../parts/load.tsx"
+import { Empty, Fold, ProjectScreen, ShortId, Table } from "../parts/screen.tsx"
 import { EventData } from "../parts/sensitive.tsx"
-import { Time } from "../parts/text.tsx"
+import { Ago, Time } from "../parts/text.tsx"
 
-// The maximum number of events on screen. Older ones are removed.
-const mostShown = 200
+// The maximum number of events per request.
+const pageSize = 50
 
-// The maximum number of events per request. The user decides about more: there may be millions.
-const pageSize = 100
+// The maximum number of events on screen while they come.
+const maxShown = 500
+
+// The most seconds for which a request waits for news.
+const patience = "20"
 
 // How long to wait after a failure, in milliseconds.
 const pause = 3000
 
-/** The events to follow. */
-interface Choice {
-  readonly project: string
-  /** Where to begin: with the oldest kept event, or now. */
-  readonly isFromStart: boolean
-  /** Types joined by commas; empty for all. */
-  readonly types: string
-  /** Whether it goes on. */
-  readonly isLive: boolean
-}
-
 // Permanent errors.
 const lasting = ["VALIDATION_ERROR", "FORBIDDEN", "PROJECT_NOT_FOUND"] as const
 
-interface Followed {
-  readonly events: ReadonlyArray<FeedEvent>
+/** The cursor after the oldest event. */
+const start = "start"
+
+interface Shown {
+  /** Newest first; `undefined` until they are known. */
+  readonly events?: ReadonlyArray<FeedEvent>
+  /** The cursor of older ones. */
+  readonly older: string
   readonly error?: unknown
-  /** Loads the next page, if the user decides about it. */
-  readonly loadMore?: () => void
 }
 
-/** Follows the feed until it is stopped, newest event first. */
+const withoutRepetitions = (events: ReadonlyArray<FeedEvent>): ReadonlyArray<FeedEvent> => [
+  ...new Map(events.map((event) => [event.id, event])).values(),
+]
+
+/** Adds new events, and drops the oldest of too many: they can be loaded again. */
+const withNew = (data: ReadonlyArray<FeedEvent>, { events = [], older }: Shown): Shown => {
+  const all = withoutRepetitions([...data.toReversed(), ...events])
+  const last = all[maxShown - 1]
+  return last === undefined || all.length === maxShown
+    ? { events: all, older }
+    : { events: all.slice(0, maxShown), older: last.id }
+}
+
+/** Shows the latest events, and what happens, until a signal aborts. */
 const follow = (
-  { isFromStart, project, types }: Choice,
+  project: string,
   signal: AbortSignal,
-  show: (change: (before: Followed) => Followed) => void,
+  show: (change: (before: Shown) => Shown) => void,
 ): void => {
-  const load = async (after: string | undefined): Promise<void> => {
-    const input = {
-      project_id: project,
-      after,
-      limit: pageSize,
-      // The first answer is the place to go on from.
-      wait: after === undefined ? "0" : "20",
-      data: "false" as const,
-      ...(types !== "" && { types }),
-    }
+  const fail = (error: unknown, again: () => void) => {
+    if (signal.aborted) return
+    show((before) => ({ ...before, error }))
+    if (lasting.some((code) => isTenureError(error, code))) return
+    signal.addEventListener("abort", afterwards(pause, again))
+  }
+  const wait = async (after: string): Promise<void> => {
     try {
+      const input = { project_id: project, after, limit: pageSize, wait: patience }
       const { data, next } = await api.events.list(input, { signal })
-      const hasMore = isFromStart && data.length === pageSize
-      show(({ events }) => ({
-        events: [...data.toReversed(), ...events].slice(0, mostShown),
-        ...(hasMore && { loadMore: () => void load(next) }),
-      }))
-      if (!hasMore) void load(next)
+      show((before) => withNew(data, before))
+      signal.addEventListener(
+        "abort",
+        afterwards(0, () => void wait(next)),
+      )
     } catch (error) {
-      if (signal.aborted) return
-      show(({ events }) => ({ events, error }))
-      if (lasting.some((code) => isTenureError(error, code))) return
-      const from = isTenureError(error, "CURSOR_EXPIRED") ? "start" : after
-      const timer = setTimeout(() => void load(from), pause)
-      signal.addEventListener("abort", () => clearTimeout(timer))
+      fail(error, isTenureError(error, "CURSOR_EXPIRED") ? begin : () => void wait(after))
     }
   }
-  void load(isFromStart ? "start" : undefined)
+  const begin = async (): Promise<void> => {
+    try {
+      // From here on, so that none is missed between the two.
+      const { next } = await api.events.list({ project_id: project }, { signal })
+      const input = { project_id: project, order: "newest" as const, limit: pageSize }
+      const latest = await api.events.list(input, { signal })
+      show(() => ({ events: latest.data, older: latest.next }))
+      void wait(next)
+    } catch (error) {
+      fail(error, () => void begin())
+    }
+  }
+  void begin()
 }
 
-const useFeed = (choice: Choice): Followed => {
-  const [followed, setFollowed] = useState<Followed>({ events: [] })
-  const { isFromStart, isLive, project, types } = choice
+const useEvents = (project: string, isLive: boolean) => {
+  const [shown, setShown] = useState<Shown>({ older: start })
   useEffect(() => {
     if (!isLive) return undefined
-    setFollowed({ events: [] })
     const controller = new AbortController()
-    follow(choice, controller.signal, setFollowed)
+    follow(project, controller.signal, setShown)
     return () => controller.abort()
-  }, [project, isFromStart, types, isLive])
-  return followed
+  }, [project, isLive])
+  const loadOlder = async () => {
+    try {
+      const input = { project_id: project, order: "newest" as const, limit: pageSize }
+      const { data, next } = await api.events.list({ ...input, after: shown.older })
+      setShown(({ events = [] }) => ({
+        events: withoutRepetitions([...events, ...data]),
+        older: next,
+      }))
+    } catch (error) {
+      setShown((before) => ({ ...before, error }))
+    }
+  }
+  return { ...shown, loadOlder }
 }
 
-const Search = ({ project }: { readonly project: string }) => {
-  const submit = (event: TargetedSubmitEvent<HTMLFormElement>) => {
-    event.preventDefault()
-    const id = textOf(new FormData(event.currentTarget), "id")
-    if (id !== "") go("projects", project, "events", id)
-  }
+const textOf = (data: unknown, name: string): string | null => {
+  const found: unknown =
+    typeof data === "object" && data !== null ? Reflect.get(data, name) : undefined
+  return typeof found === "string" ? found : null
+}
+
+const Row = (props: { readonly project: string; readonly of: FeedEvent }) => {
+  const { of, project } = props
+  const [isOpen, setOpen] = useState(false)
+  const maySee = useSees("operator")
+  const user = textOf(of.data, "user_id")
+  const end = textOf(of.data, "end_date")
   return (
-    <form role="search" onSubmit={submit}>
-      <input
-        type="search"
-        name="id"
-        aria-label="Find an event by id"
-        placeholder="Id of an event"
-      />
-      <button>Find</button>
-    </form>
+    <>
+      <tr>
+        <td class="long">
+          {maySee && <Fold isOpen={isOpen} label="Data" onClick={() => setOpen(!isOpen)} />}
+          {of.type}
+        </td>
+        <td>
+          <Time iso={of.timestamp} isExact />
+        </td>
+        <td class="long">
+          {user === null ? (
+            of.type.startsWith("memberships.") && <span class="dim">all members</span>
+          ) : (
+            <a href={to("projects", project, "members", user)}>{user}</a>
+          )}
+        </td>
+        <td>
+          {end !== null && (
+            <>
+              <span class="dim">until</span> <Time iso={end} />
+            </>
+          )}
+        </td>
+        <td class="dim spare">
+          <Ago iso={of.timestamp} />
+        </td>
+        <td class="spare">
+          <ShortId id={of.id} {...(maySee && { href: to("projects", project, "events", of.id) })} />
+        </td>
+      </tr>
+      {isOpen && (
+        <tr class="more">
+          <td colSpan={6}>
+            <EventData project={project} id={of.id} isAsked />
+            <a href={to("projects", project, "events", of.id)}>The event and its deliveries</a>
+          </td>
+        </tr>
+      )}
+    </>
   )
 }
 
 /** The events. */
 export const EventsScreen = ({ project }: { readonly project: string }) => {
-  const [isFromStart, setFromStart] = useState(true)
-  const [types, setTypes] = useState("")
+  const [text, setText] = useState("")
   const [isLive, setLive] = useState(true)
-  const { error, events, loadMore } = useFeed({ project, isFromStart, types, isLive })
-  const maySee = useSees("operator")
-  if (isTenureError(error, "PROJECT_NOT_FOUND"))
+  const { error, events, loadOlder, older } = useEvents(project, isLive)
+  if (events === undefined) {
     return (
       <ProjectScreen project={project} tab="events">
-        <Problem error={error} />
+        {error === undefined ? <p class="dim">Loading…</p> : <Problem error={error} />}
       </ProjectScreen>
     )
+  }
+  const asked = text.trim()
+  const found = events.filter(
+    ({ data, id, type }) =>
+      type.includes(asked) || id === asked || textOf(data, "user_id")?.startsWith(asked) === true,
+  )
   return (
     <ProjectScreen
       project={project}
       tab="events"
       actions={
-        <button type="button" onClick={() => setLive(!isLive)}>
+        <button type="button" aria-pressed={isLive} onClick={() => setLive(!isLive)}>
           {isLive ? "Live: pause" : "Paused: go on"}
         </button>
       }
     >
       <div class="filters">
-        {maySee && <Search project={project} />}
-        <label>
-          From{" "}
-          <select
-            value={isFromStart ? "start" : "now"}
-            onChange={({ currentTarget: { value } }) => setFromStart(value === "start")}
-          >
-            <option value="start">the oldest that is kept</option>
-            <option value="now">now</option>
-          </select>
-        </label>
-        <label>
-          Types{" "}
+        <div class="search" role="search">
           <input
-            placeholder="all"
+            type="search"
+            aria-label="Filter those on screen by type, member or id"
+            placeholder="Type, member or id"
             spellcheck={false}
-            value={types}
-            onChange={({ currentTarget: { value } }) => setTypes(value.replaceAll(/\s/g, ""))}
+            value={text}
+            onInput={({ currentTarget: { value } }) => setText(value)}
           />
-        </label>
+        </div>
+        <span class="dim">
+          {asked === "" ? "" : `${found.length} of the `}
+          {events.length} latest
+        </span>
       </div>
       {error !== undefined && <Problem error={error} />}
-      {loadMore !== undefined && (
-        <p>
-          There are later events.{" "}
-          <button type="button" onClick={loadMore}>
-            Show them
-          </button>
-        </p>
-      )}
-      {events.length === 0 ? (
+      {events.length === 0 && (
         <Empty
-          says="No event yet."
+          says="No event yet: changes of memberships are events, and what you publish."
           line={`npx tenure trigger payment.completed --project ${project}`}
         />
-      ) : (
-        <Table label="Events" columns={["Type", "Time (UTC)", "Data", "Id"]}>
-          {events.map(({ id, timestamp, type }) => (
-            <tr key={id}>
-              <td>{type}</td>
-              <td>
-                <Time iso={timestamp} isExact />
-              </td>
-              <td>
-                {maySee ? <EventData project={project} id={id} /> : <span class="dim">–</span>}
-              </td>
-              <td>
-                <ShortId id={id} {...(maySee && { href: to("projects", project, "events", id) })} />
-              </td>
-            </tr>
+      )}
+      {found.length > 0 && (
+        <Table label="Events" columns={["Type", "Time (UTC)", "Member", "New end (UTC)", "", "Id"]}>
+          {found.map((event) => (
+            <Row key={event.id} project={project} of={event} />
           ))}
         </Table>
       )}
-      {events.length === mostShown && (
-        <p class="dim">The newest {mostShown} of those that came while this screen is open.</p>
+      {events.length > 0 && found.length === 0 && <p class="dim">None on screen is like this.</p>}
+      {older !== start && (
+        <div class="turn">
+          <button type="button" onClick={() => void loadOlder()}>
+            Older
+          </button>
+        </div>
       )}
     </ProjectScreen>
   )

@@ -4,6 +4,7 @@ import { type Membership, type MembershipChange, isTenureError } from "@tenure/c
 import { useState } from "preact/hooks"
 import { api } from "../lib/api.ts"
 import { useMay, useSees } from "../lib/identity.ts"
+import { previewOf } from "../lib/webhooks.ts"
 import { Action, givenOf, textOf } from "../parts/action.tsx"
 import { Author, Dates, deeds } from "../parts/audit.tsx"
 import { Distance } from "../parts/distance.tsx"
@@ -30,7 +31,7 @@ const Extend = (props: Props & { readonly end: string }) => {
       extend: requiredDateOf(fields, "end"),
       reason: givenOf(fields, "reason"),
       expected_end_date: props.end,
-      ...(isDry && { dry_run: true }),
+      ...(isDry && { dry_run: true, events: true }),
     })
   return (
     <Action
@@ -40,7 +41,7 @@ const Extend = (props: Props & { readonly end: string }) => {
       confirm="Extend"
       check={async (fields) => {
         const { data } = await extend(fields, true)
-        return `It would end ${utcOf(data.new_end_date, true)} UTC, in place of ${utcOf(props.end, true)}.`
+        return `It would end ${utcOf(data.new_end_date, true)} UTC, in place of ${utcOf(props.end, true)}.${previewOf(data.events)}`
       }}
       run={async (fields) => {
         const { data } = await extend(fields, false)

@@ -1,12 +1,14 @@
 /** A project's members. */
 
-import type { Membership } from "@tenure/client"
+import type { EndCounts, Membership } from "@tenure/client"
 import { useEffect, useState } from "preact/hooks"
 import { api } from "../lib/api.ts"
+import { now } from "../lib/clock.ts"
 import { useMay } from "../lib/identity.ts"
-import { go, to } from "../lib/route.ts"
+import { go, kindAsked, to } from "../lib/route.ts"
 import { Action, givenOf, textOf } from "../parts/action.tsx"
 import { Distance, soonDays } from "../parts/distance.tsx"
+import { useEnds } from "../parts/ends.tsx"
 import { DateField, ReasonField, TextField, requiredDateOf } from "../parts/fields.tsx"
 import { Paged, Problem, useLoad, usePages, useSettled } from "../parts/load.tsx"
 import { Empty, ProjectScreen, Table } from "../parts/screen.tsx"
@@ -22,7 +24,7 @@ const lastDate = "9999-12-31T23:59:59.999Z"
 
 const userId = /^[\w.:@+-]{1,128}$/
 
-const chips = ["Active", "Ends in 7 days", "Expired", "All"] as const
+const chips = ["All", "Active", "Ends in 7 days", "Expired"] as const
 
 type Chip = (typeof chips)[number]
 
@@ -80,11 +82,23 @@ const sorted = (
   return next === null ? byUser.toSorted((a, b) => a.end_date.localeCompare(b.end_date)) : data
 }
 
-const inTime = (days: number): string => new Date(Date.now() + days * dayMillis).toISOString()
+const inTime = (days: number): string => new Date(now() + days * dayMillis).toISOString()
+
+const chipAsked = (kind: string): Chip => {
+  if (kind === "soon") return "Ends in 7 days"
+  return kind === "expired" ? "Expired" : "Active"
+}
+
+/** Returns the number of members by kind. */
+const countOf = (chip: Chip, { active, ends_in_7_days, expired, total }: EndCounts): number => {
+  if (chip === "All") return total
+  if (chip === "Active") return active
+  return chip === "Expired" ? expired : ends_in_7_days
+}
 
 /** Returns the API's filters for a choice. */
 const filterOf = ({ chip, order, prefix }: Asked) => {
-  if (prefix !== "") return { user_ids: prefix }
+  if (prefix !== "") return { prefix }
   if (chip === "Ends in 7 days") return { ending_before: inTime(soonDays) }
   if (chip === "Active") {
     return order === "end" ? { ending_before: lastDate } : { state: "active" as const }
@@ -138,7 +152,7 @@ const Nothing = ({
 
 /** The list with its filters. */
 export const MembersScreen = ({ project }: Props) => {
-  const [chip, setChip] = useState<Chip>("Active")
+  const [chip, setChip] = useState<Chip>(() => chipAsked(kindAsked()))
   const [order, setOrder] = useState<Order>("end")
   const [typed, setTyped] = useState("")
   const prefix = useSettled(typed.trim(), typingPause)
@@ -159,6 +173,7 @@ export const MembersScreen = ({ project }: Props) => {
     JSON.stringify([chip === "Active" ? order : "", chip, prefix]),
     true,
   )
+  const ends = useEnds(project)
   const mayGrant = useMay("operator")
   useEffect(() => {
     // A project without active members is not an empty one.
@@ -171,7 +186,6 @@ export const MembersScreen = ({ project }: Props) => {
       </ProjectScreen>
     )
   }
-  const count = facts.value.memberships
   return (
     <ProjectScreen
       project={project}
@@ -200,7 +214,10 @@ export const MembersScreen = ({ project }: Props) => {
               setTyped("")
             }}
           >
-            {one} {one === "All" && <span>{count.toLocaleString("en")}</span>}
+            {one}
+            {ends.value !== undefined && (
+              <span>{countOf(one, ends.value).toLocaleString("en")}</span>
+            )}
           </button>
         ))}
       </div>

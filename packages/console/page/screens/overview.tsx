@@ -1,17 +1,22 @@
 /** The server at a glance: problems first, then its last hour. */
 
 import type { Activity, Status } from "@tenure/client"
-import { useRef } from "preact/hooks"
+import { useContext, useRef, useState } from "preact/hooks"
 import { api } from "../lib/api.ts"
+import { useMay } from "../lib/identity.ts"
 import { to } from "../lib/route.ts"
+import { AnswerTimes, Minutes } from "../parts/activity.tsx"
 import { Attention, type Need } from "../parts/attention.tsx"
-import { Known, Loaded, useLoad } from "../parts/load.tsx"
+import { Ends, useEnds } from "../parts/ends.tsx"
+import { webhookNeed } from "../parts/latest.tsx"
+import { Known, Loaded, Projects, useLoad } from "../parts/load.tsx"
 import { Plot } from "../parts/plot.tsx"
-import { Screen, ShortId, Table } from "../parts/screen.tsx"
+import { Copy, Screen, ShortId, Table, toTab } from "../parts/screen.tsx"
 import { Figure, durationOf } from "../parts/text.tsx"
+import { Enable } from "./webhook.tsx"
 
 // How often the status is asked for, in milliseconds.
-const interval = 10_000
+const interval = 15_000
 
 // How often the last hour is asked for, in milliseconds.
 const activityInterval = 30_000
@@ -113,6 +118,89 @@ const suspendedKeys = ({ suspended_keys }: Status): ReadonlyArray<Need> =>
     ),
   }))
 
+const webhookNeeds = (
+  { webhooks_needing_attention }: Status,
+  onDone: (() => void) | undefined,
+): ReadonlyArray<Need> =>
+  (webhooks_needing_attention ?? []).map((webhook) => {
+    const { id, project_id, reason, url_host } = webhook
+    const name = (
+      <>
+        {url_host} <span class="dim">in {project_id}</span>
+      </>
+    )
+    const button =
+      reason === "disabled" && onDone !== undefined ? (
+        <Enable webhook={{ project_id, webhook_id: id }} onDone={onDone} />
+      ) : (
+        <a class="button" href={to("projects", project_id, "webhooks", id)}>
+          See why
+        </a>
+      )
+    return webhookNeed(webhook, name, button)
+  })
+
+const missingKeys = ({ missing_encryption_keys }: Status): ReadonlyArray<Need> =>
+  (missing_encryption_keys ?? []).map((id) => ({
+    key: id,
+    what: (
+      <>
+        <strong>Encryption key missing</strong> <code>{id}</code>
+      </>
+    ),
+    why: "Secrets that it has encrypted cannot be read. Give it to the server, which then starts anew.",
+    button: <Copy text={id} what="the id of the key" />,
+  }))
+
+/** The project on screen in the overview. */
+const Chosen = ({ project }: { readonly project: string }) => {
+  const ends = useEnds(project)
+  const webhooks = useLoad(
+    async (signal) => (await api.webhooks.health({ project_id: project }, { signal })).data,
+    project,
+  )
+  return (
+    <>
+      <Ends of={ends} project={project} />
+      <div class="panels">
+        <AnswerTimes project={project} webhooks={webhooks} />
+      </div>
+    </>
+  )
+}
+
+/** A project's days, by default those of the largest one. */
+const ProjectDays = () => {
+  const { value } = useContext(Projects)
+  const [chosen, setChosen] = useState<string | undefined>()
+  const all = value?.data ?? []
+  const largest = all.toSorted((a, b) => b.memberships - a.memberships)[0]?.id
+  const project = chosen ?? largest
+  if (project === undefined) return null
+  return (
+    <>
+      <div class="head between">
+        <h2>
+          <a href={toTab(project, "overview")}>{project}</a>
+        </h2>
+        {all.length > 1 && (
+          <label class="dim">
+            Project{" "}
+            <select value={project} onChange={({ currentTarget: { value: id } }) => setChosen(id)}>
+              {all.map(({ id }) => (
+                <option key={id} value={id}>
+                  {id}
+                </option>
+              ))}
+            </select>
+          </label>
+        )}
+      </div>
+      <Chosen key={project} project={project} />
+    </>
+  )
+}
+
 const Figures = ({ of }: { readonly of: Counted | undefined }) => (
   <dl class="figures">
     <Figure name="Deliveries that wait">{countOf(of?.waiting)}</Figure>
@@ -132,16 +220,7 @@ const LastHour = ({ of: { minutes, refusals } }: { readonly of: Activity }) => {
   return (
     <div class="panels">
       <section class="panel">
-        <Plot
-          title="Attempts to deliver"
-          unit="minute"
-          times={times}
-          isStacked
-          series={[
-            { name: "succeeded", tone: "good", values: minutes.map(({ delivered }) => delivered) },
-            { name: "failed", tone: "bad", values: minutes.map(({ failed }) => failed) },
-          ]}
-        />
+        <Minutes of={minutes} />
       </section>
       <section class="panel">
         <Plot
@@ -188,6 +267,7 @@ export const OverviewScreen = () => {
     "",
     { everyMillis: interval },
   )
+  const mayRepair = useMay("operator")
   const activity = useLoad(async (signal) => (await api.status.activity({}, { signal })).data, "", {
     everyMillis: activityInterval,
   })
@@ -202,6 +282,8 @@ export const OverviewScreen = () => {
                 fine="All is well: every store answers, no webhook fails, and no delivery is late."
                 needs={[
                   ...silentStores(value, status.reload),
+                  ...missingKeys(value),
+                  ...webhookNeeds(value, mayRepair ? status.reload : undefined),
                   ...lateDeliveries(counted, status.reload),
                   ...suspendedKeys(value),
                 ]}
@@ -209,6 +291,7 @@ export const OverviewScreen = () => {
               <Known at={latest.current?.at} isStale={counted === undefined}>
                 <Figures of={latest.current?.counted} />
               </Known>
+              <ProjectDays />
               <Loaded from={activity}>{(hour) => <LastHour of={hour} />}</Loaded>
               <p class="dim">Tenure {value.versions.tenure}</p>
             </>

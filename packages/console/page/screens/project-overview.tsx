@@ -6,13 +6,15 @@ import { api } from "../lib/api.ts"
 import { useMay } from "../lib/identity.ts"
 import { to } from "../lib/route.ts"
 import { stateOf } from "../lib/webhooks.ts"
+import { AnswerTimes, ProjectHour } from "../parts/activity.tsx"
 import { Attention, type Need } from "../parts/attention.tsx"
+import { Ends, useEnds } from "../parts/ends.tsx"
+import { webhookNeed } from "../parts/latest.tsx"
 import { Loaded, useLoad } from "../parts/load.tsx"
-import { ProjectScreen, toTab } from "../parts/screen.tsx"
-import { Ago, Figure, State, amountOf } from "../parts/text.tsx"
+import { ProjectScreen } from "../parts/screen.tsx"
+import { Url } from "../parts/text.tsx"
 import { BulkExtensions, ExtendAll, ExtendAllBy } from "./bulk-extensions.tsx"
 import { Enable } from "./webhook.tsx"
-import { Url } from "./webhooks.tsx"
 
 // How often webhooks are asked for, in milliseconds.
 const interval = 20_000
@@ -23,37 +25,21 @@ const needsOf = (
   onDone: (() => void) | undefined,
 ): ReadonlyArray<Need> =>
   webhooks.flatMap((webhook) => {
-    const { disabled_at, failing_since, failures, id, url } = webhook
+    const { disabled_at, failing_since, id, last_attempt, url, waiting } = webhook
     const since = disabled_at ?? failing_since
-    if (since === null) return []
-    return [
-      {
-        key: id,
-        what: (
-          <a data-row href={to("projects", project, "webhooks", id)}>
-            <Url of={url} />
-          </a>
-        ),
-        why: (
-          <>
-            <State of={stateOf(webhook)} /> {amountOf(failures, "failure")} in a row
-          </>
-        ),
-        since: (
-          <>
-            since <Ago iso={since} />
-          </>
-        ),
-        button:
-          disabled_at !== null && onDone !== undefined ? (
-            <Enable webhook={{ project_id: project, webhook_id: id }} onDone={onDone} />
-          ) : (
-            <a class="button" href={to("projects", project, "webhooks", id)}>
-              Open
-            </a>
-          ),
-      },
-    ]
+    const reason = stateOf(webhook)
+    if (since === null || reason === "enabled") return []
+    const href = to("projects", project, "webhooks", id)
+    const button =
+      disabled_at !== null && onDone !== undefined ? (
+        <Enable webhook={{ project_id: project, webhook_id: id }} onDone={onDone} />
+      ) : (
+        <a class="button" href={href}>
+          See why
+        </a>
+      )
+    const need = { project_id: project, id, reason, since, last_attempt, waiting }
+    return [webhookNeed(need, <Url of={url} />, button)]
   })
 
 /** A project at a glance. */
@@ -66,11 +52,12 @@ export const ProjectOverviewScreen = ({ project }: { readonly project: string })
     "",
     { everyMillis: interval },
   )
+  const ends = useEnds(project)
   const mayExtendAll = useMay("client")
   const mayRepair = useMay("operator")
   const [changes, setChanges] = useState(0)
   const reload = () => {
-    facts.reload()
+    ends.reload()
     setChanges((count) => count + 1)
   }
   return (
@@ -88,7 +75,7 @@ export const ProjectOverviewScreen = ({ project }: { readonly project: string })
       }
     >
       <Loaded from={facts}>
-        {({ memberships, webhooks: count }) => (
+        {() => (
           <>
             {webhooks.value !== undefined && (
               <Attention
@@ -96,14 +83,11 @@ export const ProjectOverviewScreen = ({ project }: { readonly project: string })
                 needs={needsOf(project, webhooks.value, mayRepair ? webhooks.reload : undefined)}
               />
             )}
-            <dl class="figures">
-              <Figure name="Memberships">
-                <a href={toTab(project, "members")}>{memberships.toLocaleString("en")}</a>
-              </Figure>
-              <Figure name="Webhooks">
-                <a href={toTab(project, "webhooks")}>{count.toLocaleString("en")}</a>
-              </Figure>
-            </dl>
+            <Ends of={ends} project={project} />
+            <div class="panels">
+              <ProjectHour project={project} />
+              <AnswerTimes project={project} webhooks={webhooks} />
+            </div>
             <BulkExtensions key={changes} project={project} onDone={reload} />
           </>
         )}

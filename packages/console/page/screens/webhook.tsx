@@ -3,16 +3,22 @@
 import type { Delivery, WebhookHealth } from "@tenure/client"
 import { useState } from "preact/hooks"
 import { api } from "../lib/api.ts"
+import { now } from "../lib/clock.ts"
 import { useMay, useSees } from "../lib/identity.ts"
 import { go, to } from "../lib/route.ts"
 import { partsOf, stateOf, typesOf } from "../lib/webhooks.ts"
 import { Action } from "../parts/action.tsx"
+import { LastDay } from "../parts/activity.tsx"
 import { Deliveries, wordOf } from "../parts/deliveries.tsx"
 import { DateField, requiredDateOf } from "../parts/fields.tsx"
+import { Latest, waitingOf } from "../parts/latest.tsx"
 import { Loaded, Paged, useLoad, usePages } from "../parts/load.tsx"
 import { ProjectScreen, ShortId } from "../parts/screen.tsx"
 import { Hidden } from "../parts/sensitive.tsx"
 import { Ago, Facts, State, Time, amountOf } from "../parts/text.tsx"
+
+// How often its state is asked for, in milliseconds.
+const interval = 20_000
 
 interface Of {
   readonly project_id: string
@@ -163,14 +169,25 @@ const states = ["waiting", "delivered", "failed", "cancelled"] as const
 const Sent = ({ turn, webhook }: { readonly webhook: Of; readonly turn: number }) => {
   const [state, setState] = useState<Delivery["state"] | undefined>()
   const deliveries = usePages(
-    (after, signal) => api.webhooks.deliveries({ ...webhook, after, state, limit: 50 }, { signal }),
+    (after, signal) =>
+      api.webhooks.deliveries(
+        // Those that were not attempted have no latest attempt.
+        {
+          ...webhook,
+          after,
+          state,
+          limit: 50,
+          order: state === "waiting" ? "created" : "latest_attempt",
+        },
+        { signal },
+      ),
     `${state} ${turn}`,
     true,
   )
   const mayReplay = useMay("operator")
   return (
     <>
-      <h2 class="first">Deliveries</h2>
+      <h2>Deliveries</h2>
       <div class="filters">
         {[undefined, ...states].map((one) => (
           <button
@@ -190,7 +207,9 @@ const Sent = ({ turn, webhook }: { readonly webhook: Of; readonly turn: number }
       <Paged of={deliveries}>
         {(data) =>
           data.length === 0 ? (
-            <p class="dim">{state === undefined ? "Nothing was sent yet." : "There are none."}</p>
+            <p class="dim">
+              {state === undefined ? "No attempt was made yet." : "There are none."}
+            </p>
           ) : (
             <Deliveries
               what="Event"
@@ -198,6 +217,14 @@ const Sent = ({ turn, webhook }: { readonly webhook: Of; readonly turn: number }
                 delivery,
                 of: { ...webhook, event_id: delivery.event_id },
                 name: delivery.type,
+                member:
+                  delivery.user_id === null ? (
+                    ""
+                  ) : (
+                    <a href={to("projects", webhook.project_id, "members", delivery.user_id)}>
+                      {delivery.user_id}
+                    </a>
+                  ),
                 actions: (
                   <>
                     <a href={to("projects", webhook.project_id, "events", delivery.event_id)}>
@@ -232,7 +259,20 @@ const Health = ({ of }: { readonly of: WebhookHealth }) => {
           since <Ago iso={since} />
         </span>
       )}
-      {of.failures > 0 && <span>{amountOf(of.failures, "failure")} in a row</span>}
+      <span>
+        <Latest of={of.last_attempt} />
+      </span>
+      {of.next_attempt_at !== null && (
+        <span>
+          next{" "}
+          {Date.parse(of.next_attempt_at) > now() ? <Ago iso={of.next_attempt_at} /> : "is due"}
+        </span>
+      )}
+      {of.waiting > 0 && (
+        <span>
+          {waitingOf(of.waiting)} {of.waiting === 1 ? "waits" : "wait"}
+        </span>
+      )}
     </>
   )
 }
@@ -257,7 +297,7 @@ export const WebhookScreen = ({
   readonly id: string
 }) => {
   const webhook = { project_id: project, webhook_id: id }
-  const found = useLoad((signal) => find(webhook, signal))
+  const found = useLoad((signal) => find(webhook, signal), "", { everyMillis: interval })
   const [changes, setChanges] = useState(0)
   const mayDelete = useMay("client")
   const mayRepair = useMay("operator")
@@ -297,7 +337,10 @@ export const WebhookScreen = ({
       <Loaded from={found}>
         {(of) => (
           <div class="sides">
-            <div>{maySee && <Sent webhook={webhook} turn={changes} />}</div>
+            <div>
+              <LastDay project={project} webhook={id} />
+              {maySee && <Sent webhook={webhook} turn={changes} />}
+            </div>
             <Side of={of} webhook={webhook} turn={changes} />
           </div>
         )}

@@ -4,26 +4,15 @@ import type { WebhookHealth } from "@tenure/client"
 import { api } from "../lib/api.ts"
 import { useMay } from "../lib/identity.ts"
 import { to } from "../lib/route.ts"
-import { partsOf, stateOf, typesOf } from "../lib/webhooks.ts"
+import { stateOf, typesOf } from "../lib/webhooks.ts"
 import { Action, textOf } from "../parts/action.tsx"
 import { TextField } from "../parts/fields.tsx"
+import { Latest, waitingOf } from "../parts/latest.tsx"
 import { Loaded, useLoad } from "../parts/load.tsx"
 import { Empty, ProjectScreen, Table } from "../parts/screen.tsx"
-import { Ago, State } from "../parts/text.tsx"
-
-/** A webhook's URL: its host, and the rest of it in grey. */
-export const Url = ({ of }: { readonly of: string }) => {
-  const { host, rest } = partsOf(of)
-  return (
-    <>
-      {host}
-      <span class="dim">{rest}</span>
-    </>
-  )
-}
+import { State, Url } from "../parts/text.tsx"
 
 const Row = ({ of, project }: { readonly project: string; readonly of: WebhookHealth }) => {
-  const since = of.disabled_at ?? of.failing_since
   return (
     <tr>
       <td class="long">
@@ -34,14 +23,10 @@ const Row = ({ of, project }: { readonly project: string; readonly of: WebhookHe
       <td>
         <State of={stateOf(of)} />
       </td>
-      <td class="dim">
-        {since !== null && (
-          <>
-            since <Ago iso={since} />
-          </>
-        )}
+      <td>
+        <Latest of={of.last_attempt} />
       </td>
-      <td class="number">{of.failures === 0 ? "" : of.failures.toLocaleString("en")}</td>
+      <td class="number">{waitingOf(of.waiting)}</td>
       <td class="long spare">{typesOf(of.event_types)}</td>
     </tr>
   )
@@ -98,8 +83,8 @@ export const WebhooksScreen = ({ project }: { readonly project: string }) => {
               columns={[
                 "URL",
                 "State",
-                "Since",
-                { name: "Failures in a row", isNumber: true },
+                "Last attempt",
+                { name: "Waiting", isNumber: true },
                 "Types",
               ]}
             >

@@ -28,6 +28,14 @@ const seed = {
       api_keys: [tokens.client, { token: tokens.operator, role: "operator" }],
     },
     { id: "gym" },
+    { id: "empty" },
+    {
+      id: "pool",
+      memberships: Array.from({ length: 40 }, (_, index) => ({
+        user_id: `swimmer-${index + 1}`,
+        end_date: new Date(Date.now() + (index - 8) * day + 3_600_000).toISOString(),
+      })),
+    },
   ],
   api_keys: [{ token: tokens.admin, role: "admin" }],
 }
@@ -133,4 +141,66 @@ export const addHistory = async ({ client, receiver }: Server): Promise<{ broken
   })
   await client.apiKeys.revoke({ key_id: old.id })
   return { broken: data.id }
+}
+
+/** Adds to a project five webhooks of which three fail: with 500, with 410, and without an answer. */
+export const addTroubles = async ({ client, receiver }: Server) => {
+  const pool = { project_id: "pool" }
+  const nobody = `http://127.0.0.1:${await freePort()}/door`
+  const urls = [
+    `${receiver}/billing`,
+    `${receiver}/broken/crm`,
+    `${receiver}/mail`,
+    `${receiver}/gone/legacy`,
+    nobody,
+  ]
+  const ids: Array<string> = []
+  for (const url of urls) ids.push((await client.webhooks.create({ ...pool, url })).data.id)
+  for (let index = 1; index <= 6; index++) {
+    await client.memberships.extend(
+      { ...pool, user_id: `swimmer-${index + 20}`, extend_by: "P30D" },
+      { idempotencyKey: `troubles-${index}` },
+    )
+  }
+  return ids
+}
+
+const command = fileURLToPath(new URL("../../../tenure/src/bin/tenure.ts", import.meta.url))
+
+/** Starts a time machine with members that end so many days later. */
+export const startMachine = async (days: ReadonlyArray<number>) => {
+  const folder = await mkdtemp(join(tmpdir(), "tenure-machine-"))
+  const file = join(folder, "members.ndjson")
+  const began = Date.now()
+  const members = days.map((after, index) =>
+    JSON.stringify({
+      user_id: `m${index}`,
+      end_date: new Date(began + after * day).toISOString(),
+    }),
+  )
+  await writeFile(file, members.join("\n"))
+  const child = spawn(
+    process.execPath,
+    ["-C", "@tenure/source", command, "dev", "--from", file, "--port", "0"],
+    {
+      env: { PATH: process.env["PATH"], HOME: folder, XDG_CONFIG_HOME: folder },
+      stdio: ["ignore", "pipe", "inherit"],
+    },
+  )
+  let printed = ""
+  for await (const line of createInterface(child.stdout)) {
+    printed += `${line}\n`
+    if (line.includes("What happens, and the requests")) break
+  }
+  child.stdout.resume()
+  return {
+    start: began,
+    project: "demo",
+    url: /The API +(\S+)/.exec(printed)?.[1] ?? "",
+    token: /The token +(\S+)/.exec(printed)?.[1] ?? "",
+    close: async () => {
+      await kill(child)
+      await rm(folder, { recursive: true })
+    },
+  }
 }

@@ -1,0 +1,223 @@
+/** Attempts to deliver: of a webhook by the quarter of an hour, and of a project by the minute. */
+
+import type { WebhookActivity, WebhookHealth } from "@tenure/client"
+import { api } from "../lib/api.ts"
+import { useSees } from "../lib/identity.ts"
+import { to } from "../lib/route.ts"
+import { type Loading, Loaded, useLoad } from "./load.tsx"
+import { Plot } from "./plot.tsx"
+import { Table } from "./screen.tsx"
+import { Url, durationOf } from "./text.tsx"
+
+// How often the attempts are asked for, in milliseconds.
+const interval = 60_000
+
+// Each webhook is a request, every two minutes.
+const timesInterval = 120_000
+
+const maxWebhooks = 10
+
+const height = 26
+
+const cellWidth = 10
+
+const wordsOf = ({ delivered, failed }: { readonly delivered: number; readonly failed: number }) =>
+  `${delivered.toLocaleString("en")} succeeded, ${failed.toLocaleString("en")} failed`
+
+/** The last 24 hours: a cell for each quarter of an hour, red as far as attempts have failed. */
+const Strip = ({ quarters }: Pick<WebhookActivity, "quarters">) => {
+  const all = quarters.reduce(
+    (sum, { delivered, failed }) => ({
+      delivered: sum.delivered + delivered,
+      failed: sum.failed + failed,
+    }),
+    { delivered: 0, failed: 0 },
+  )
+  return (
+    <svg
+      class="strip"
+      viewBox={`0 0 ${quarters.length * cellWidth} ${height}`}
+      preserveAspectRatio="none"
+      role="img"
+      aria-label={`Attempts in 24 hours: ${wordsOf(all)}`}
+    >
+      {quarters.map((quarter, index) => {
+        const { at, delivered, failed } = quarter
+        const cell = { x: index * cellWidth, width: cellWidth - 2 }
+        const share = failed === 0 ? 0 : Math.max(0.25, failed / (delivered + failed))
+        return (
+          <g key={at}>
+            <title>{`${at.slice(11, 16)} UTC: ${wordsOf(quarter)}`}</title>
+            <rect {...cell} height={height} class={delivered > 0 ? "good" : undefined} />
+            {share > 0 && <rect {...cell} height={share * height} class="bad" />}
+          </g>
+        )
+      })}
+    </svg>
+  )
+}
+
+const millisOf = (millis: number | null): string => (millis === null ? "–" : durationOf(millis))
+
+/** A webhook's last 24 hours. */
+export const LastDay = (props: { readonly project: string; readonly webhook: string }) => {
+  const activity = useLoad(
+    async (signal) => {
+      const input = { project_id: props.project, webhook_id: props.webhook }
+      return (await api.webhooks.activity(input, { signal })).data
+    },
+    "",
+    { everyMillis: interval },
+  )
+  return (
+    <Loaded from={activity}>
+      {({ p50_ms, p99_ms, quarters }) => (
+        <figure class="plot">
+          <figcaption>
+            <h2>24 hours</h2>
+            <span class="readout">
+              answers in {millisOf(p50_ms)} (median), {millisOf(p99_ms)} (p99)
+            </span>
+          </figcaption>
+          <Strip quarters={quarters} />
+          <p class="axis" aria-hidden="true">
+            <span>24 hours ago</span>
+            <span>12</span>
+            <span>now</span>
+          </p>
+          <details>
+            <summary>As a table</summary>
+            <table>
+              <thead>
+                <tr>
+                  <th scope="col">Quarter of an hour (UTC)</th>
+                  <th scope="col" class="number">
+                    Succeeded
+                  </th>
+                  <th scope="col" class="number">
+                    Failed
+                  </th>
+                </tr>
+              </thead>
+              <tbody>
+                {quarters
+                  .filter(({ delivered, failed }) => delivered + failed > 0)
+                  .map(({ at, delivered, failed }) => (
+                    <tr key={at}>
+                      <td>
+                        <time dateTime={at}>{at.slice(0, 16).replace("T", " ")}</time>
+                      </td>
+                      <td class="number">{delivered.toLocaleString("en")}</td>
+                      <td class="number">{failed.toLocaleString("en")}</td>
+                    </tr>
+                  ))}
+              </tbody>
+            </table>
+          </details>
+        </figure>
+      )}
+    </Loaded>
+  )
+}
+
+/** Attempts by the minute. */
+export const Minutes = (props: {
+  readonly of: ReadonlyArray<{
+    readonly at: string
+    readonly delivered: number
+    readonly failed: number
+  }>
+}) => (
+  <Plot
+    title="Deliveries a minute"
+    unit="minute"
+    times={props.of.map(({ at }) => at)}
+    isStacked
+    series={[
+      { name: "succeeded", tone: "good", values: props.of.map(({ delivered }) => delivered) },
+      { name: "failed", tone: "bad", values: props.of.map(({ failed }) => failed) },
+    ]}
+  />
+)
+
+/** A project's last hour, for those who may see it. */
+export const ProjectHour = ({ project }: { readonly project: string }) => {
+  const maySee = useSees("operator")
+  const hour = useLoad(
+    async (signal) =>
+      maySee ? (await api.projects.activity({ project_id: project }, { signal })).data : undefined,
+    project,
+    { everyMillis: interval },
+  )
+  if (!maySee) return null
+  return (
+    <section class="panel">
+      <Loaded from={hour}>{(found) => found && <Minutes of={found.minutes} />}</Loaded>
+    </section>
+  )
+}
+
+/** How fast the webhooks of a project answer. */
+export const AnswerTimes = (props: {
+  readonly project: string
+  readonly webhooks: Loading<ReadonlyArray<WebhookHealth>>
+}) => {
+  const { project, webhooks } = props
+  const all = webhooks.value ?? []
+  const first = all.slice(0, maxWebhooks)
+  const times = useLoad(
+    (signal) =>
+      Promise.all(
+        first.map(async ({ id }) => {
+          const input = { project_id: project, webhook_id: id }
+          return (await api.webhooks.activity(input, { signal })).data
+        }),
+      ),
+    JSON.stringify([project, first.map(({ id }) => id)]),
+    { everyMillis: timesInterval, isKept: true },
+  )
+  if (all.length === 0) return null
+  return (
+    <section class="panel">
+      <h2>Answer time of webhooks</h2>
+      <Loaded from={times}>
+        {(found) => (
+          <Table
+            label="Answer time of webhooks"
+            columns={[
+              "Webhook",
+              { name: "Median", isNumber: true },
+              "24 hours",
+              { name: "p99", isNumber: true },
+            ]}
+          >
+            {first.map(({ id, url }, index) => {
+              const activity = found[index]
+              return (
+                activity !== undefined && (
+                  <tr key={id}>
+                    <td class="long">
+                      <a href={to("projects", project, "webhooks", id)}>
+                        <Url of={url} />
+                      </a>
+                    </td>
+                    <td class="number">{millisOf(activity.p50_ms)}</td>
+                    <td class="sparse">
+                      <Strip quarters={activity.quarters} />
+                    </td>
+                    <td class="number">{millisOf(activity.p99_ms)}</td>
+                  </tr>
+                )
+              )
+            })}
+          </Table>
+        )}
+      </Loaded>
+      {all.length > maxWebhooks && (
+        <p class="dim">
+          The first {maxWebhooks} of {all.length}.
+        </p>
+      )}
+    </section>
+  )
+}
