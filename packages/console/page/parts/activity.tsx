@@ -24,6 +24,9 @@ const cellWidth = 10
 const wordsOf = ({ delivered, failed }: { readonly delivered: number; readonly failed: number }) =>
   `${delivered.toLocaleString("en")} succeeded, ${failed.toLocaleString("en")} failed`
 
+const cellOf = (index: number, size = height): string =>
+  `M${index * cellWidth} 0h${cellWidth - 2}v${size.toFixed(1)}h-${cellWidth - 2}z`
+
 /** The last 24 hours: a cell for each quarter of an hour, red as far as attempts have failed. */
 const Strip = ({ quarters }: Pick<WebhookActivity, "quarters">) => {
   const all = quarters.reduce(
@@ -41,16 +44,19 @@ const Strip = ({ quarters }: Pick<WebhookActivity, "quarters">) => {
       role="img"
       aria-label={`Attempts in 24 hours: ${wordsOf(all)}`}
     >
+      <path d={quarters.map((_, index) => cellOf(index)).join("")} />
       {quarters.map((quarter, index) => {
         const { at, delivered, failed } = quarter
-        const cell = { x: index * cellWidth, width: cellWidth - 2 }
-        const share = failed === 0 ? 0 : Math.max(0.25, failed / (delivered + failed))
+        const total = delivered + failed
+        const share = failed === 0 ? 0 : Math.max(0.25, failed / total)
         return (
-          <g key={at}>
-            <title>{`${at.slice(11, 16)} UTC: ${wordsOf(quarter)}`}</title>
-            <rect {...cell} height={height} class={delivered > 0 ? "good" : undefined} />
-            {share > 0 && <rect {...cell} height={share * height} class="bad" />}
-          </g>
+          total > 0 && (
+            <g key={at}>
+              <title>{`${at.slice(11, 16)} UTC: ${wordsOf(quarter)}`}</title>
+              {delivered > 0 && <path d={cellOf(index)} class="good" />}
+              {share > 0 && <path d={cellOf(index, share * height)} class="bad" />}
+            </g>
+          )
         )
       })}
     </svg>

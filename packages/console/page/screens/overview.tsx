@@ -27,6 +27,9 @@ const mostCounted = 10_000
 // From when on a due delivery is late, in milliseconds.
 const late = 60_000
 
+// The maximum number of webhooks that the status names.
+const mostWebhooks = 50
+
 // The maximum number of refused keys on screen.
 const mostRefused = 10
 
@@ -288,6 +291,9 @@ export const OverviewScreen = () => {
                   ...suspendedKeys(value),
                 ]}
               />
+              {value.webhooks_needing_attention?.length === mostWebhooks && (
+                <p class="dim">The {mostWebhooks} most urgent webhooks.</p>
+              )}
               <Known at={latest.current?.at} isStale={counted === undefined}>
                 <Figures of={latest.current?.counted} />
               </Known>

@@ -1,98 +1,27 @@
-/**
- * The console in a browser, at the bundled server. With `SCREENSHOTS`, a folder, it leaves pictures of the
- * screens there.
- */
+/** The console in a browser, at the bundled server: what users do there. */
 
 import { type Identity, createTenure } from "@tenure/core"
 import { MembershipStore, Outbox, StoreUnavailable } from "@tenure/core/store"
 import { memory } from "@tenure/memory"
 import { serve, toNodeHandler } from "@tenure/node-http"
-import axe from "axe-core"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import type { Browser, BrowserContextOptions, Page, Request } from "playwright-core"
+import type { Page, Request } from "playwright-core"
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest"
 import { tenureConsole } from "../../src/index.ts"
-import { launch, path, reason } from "./chromium.ts"
+import { path, reason } from "./chromium.ts"
 import {
-  type Server,
-  addHistory,
-  addTroubles,
-  startMachine,
-  startServer,
-  tokens,
-} from "./server.ts"
-
-const { SCREENSHOTS } = process.env
-
-/** A page, and all that went wrong in it. */
-interface Opened {
-  readonly page: Page
-  readonly faults: ReadonlyArray<string>
-}
-
-const viewport = { width: 1280, height: 800 }
-
-/** The width of a phone. */
-const narrow = 390
-
-/** Opens a place of the console, signed in with a token if there is one. Faults are errors, what the policy forbids, and requests elsewhere. */
-const openWith = async (
-  browser: Browser,
-  server: Pick<Server, "url">,
-  place: string,
-  token: string,
-  options: BrowserContextOptions,
-): Promise<Opened> => {
-  const context = await browser.newContext({
-    viewport,
-    reducedMotion: "reduce",
-    ...options,
-  })
-  context.setDefaultTimeout(Number(process.env["PATIENCE"] ?? 20_000))
-  if (token !== "") {
-    await context.addCookies([
-      { name: "tenure_console", value: token, url: `${server.url}/console/`, sameSite: "Strict" },
-    ])
-  }
-  const page = await context.newPage()
-  const faults: Array<string> = []
-  page.on("pageerror", ({ message }) => void faults.push(message))
-  page.on("console", (message) => {
-    // Browsers also note every response that is no success.
-    const isFault = message.type() === "error" && !message.text().startsWith("Failed to load")
-    if (isFault) faults.push(message.text())
-  })
-  page.on("request", (request) => {
-    if (!request.url().startsWith(`${server.url}/console/`)) faults.push(request.url())
-  })
-  await page.goto(`${server.url}/console/${place}`)
-  return { page, faults }
-}
-
-// Rows are alike.
-const firstRows = { include: [["html"]], exclude: [["tbody tr:nth-child(n + 16)"]] }
-
-/** Says what is wrong with a page for those who do not see it or use no mouse, by some rules or by all. */
-const findingsOf = async (page: Page, rules?: ReadonlyArray<string>) => {
-  if ((await page.evaluate("typeof axe")) === "undefined") await page.evaluate(axe.source)
-  const found: unknown = await page.evaluate(
-    `axe.run(${JSON.stringify(firstRows)}, ${JSON.stringify({ runOnly: rules, resultTypes: ["violations"] })}).then(({ violations }) =>
-      violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => id + ": " + html)))`,
-  )
-  return Array.isArray(found) ? found.map(String) : ["no result"]
-}
-
-const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true })
-
-const heading = (page: Page, name: string) => page.getByRole("heading", { name, exact: true })
-
-const field = (page: Page, name: string) => page.locator(`dialog [name="${name}"]`)
-
-const inDialog = (page: Page, name: string) =>
-  page.getByRole("dialog").getByRole("button", { name, exact: true })
-
-const says = (page: Page, text: string | RegExp) => page.getByText(text).first().waitFor()
+  type Session,
+  button,
+  field,
+  findingsOf,
+  heading,
+  inDialog,
+  openWith,
+  says,
+  startSession,
+} from "./pages.ts"
+import { type Server, addHistory, addTroubles, startMachine, tokens } from "./server.ts"
 
 /** Buttons that change nothing: those that list, sort and copy. */
 const harmless = /^(Refresh|Active.*|Ends in 7 days.*|Expired.*|All.*|User.*|Ends \(UTC\).*|)$/
@@ -102,198 +31,28 @@ const evil = `"><img src=x onerror="window.hacked=1"><script>window.hacked=1</sc
 describe.skipIf(path === undefined)(
   `the console in Chromium${reason === undefined ? "" : ` (${reason})`}`,
   () => {
+    let session: Session
     let server: Server
-    let browser: Browser
+    let browser: Session["browser"]
+    let open: Session["open"]
+    let goTo: Session["goTo"]
     let broken: string
-    let troubled: ReadonlyArray<string>
-    /** The page of an admin. Tests share it: to open another one takes longer than most of them. */
-    let shared: Opened
 
     beforeAll(async () => {
-      ;[server, browser] = await Promise.all([startServer(), launch()])
-      broken = (await addHistory(server)).broken
-      troubled = await addTroubles(server)
-      shared = await open("#/keys")
+      session = await startSession(async (started) => {
+        broken = (await addHistory(started)).broken
+        await addTroubles(started)
+      })
+      ;({ browser, goTo, open, server } = session)
     })
 
-    afterAll(async () => {
-      await browser.close()
-      await server.close()
-    })
-
-    const open = (
-      place: string,
-      token: string = tokens.admin,
-      options: BrowserContextOptions = {},
-    ) => openWith(browser, server, place, token, options)
-
-    /** Goes to a place in the shared page, and waits until it shows another screen. */
-    const goTo = async (place: string): Promise<void> => {
-      const { page } = shared
-      await page.setViewportSize(viewport)
-      const url = `${server.url}/console/${place}`
-      await page.locator("main").evaluate("(main) => main.classList.add('left')")
-      await (page.url() === url ? page.reload() : page.goto(url))
-      await page.locator("main:not(.left)").waitFor()
-    }
+    afterAll(() => session.close())
 
     /** Does something at a place in the shared page, and checks that nothing went wrong. */
-    const at = (place: string, test: (page: Page) => Promise<void>) => async () => {
-      const before = shared.faults.length
-      await goTo(place)
-      await test(shared.page)
-      expect(shared.faults.slice(before)).toEqual([])
-    }
+    const at = (place: string, test: (page: Page) => Promise<void>) => () =>
+      session.visit(place, test)
 
     const shop = "#/projects/shop"
-
-    const screens: ReadonlyArray<
-      readonly [name: string, place: () => string, ready: (page: Page) => Promise<unknown>]
-    > = [
-      ["overview", () => "#/", (page) => heading(page, "Deliveries a minute").waitFor()],
-      ["projects", () => "#/projects", (page) => says(page, "gym")],
-      ["members", () => "#/projects/pool/members", (page) => says(page, "swimmer-12")],
-      ["member", () => `${shop}/members/1055`, (page) => says(page, "Invoice 2026-1107 paid")],
-      ["webhooks", () => `${shop}/webhooks`, (page) => says(page, "failing")],
-      [
-        "webhook",
-        () => `${shop}/webhooks/${broken}`,
-        async (page) => {
-          // The latest failure is open.
-          await says(page, "Attempt (UTC)")
-        },
-      ],
-      [
-        "delivery",
-        () => `${shop}/webhooks/${broken}`,
-        async (page) => {
-          await button(page, "Show request and responses").click()
-          await says(page, "The queue is full.")
-        },
-      ],
-      [
-        "event",
-        () => `${shop}/events`,
-        async (page) => {
-          await page
-            .getByRole("row", { name: /payment/ })
-            .getByRole("link")
-            .first()
-            .click()
-          // Before, the buttons of the list are still there.
-          await heading(page, "Deliveries").waitFor()
-          await button(page, "Show data").click()
-          await says(page, "Attempt (UTC)")
-        },
-      ],
-      [
-        "events",
-        () => `${shop}/events`,
-        async (page) => {
-          await says(page, "payment.completed")
-          await page
-            .getByRole("row", { name: /payment/ })
-            .getByRole("button", { name: "Data" })
-            .first()
-            .click()
-          await says(page, '"amount": 300')
-        },
-      ],
-      [
-        "extend",
-        () => `${shop}/members/1055`,
-        async (page) => {
-          await button(page, "Extend").click()
-          await button(page, "+1 year").click()
-          await button(page, "Dry run").click()
-          await says(page, "It would end")
-        },
-      ],
-      ["keys", () => "#/keys", (page) => says(page, "checkout")],
-      ["audit", () => "#/audit", (page) => says(page, "Key revoked")],
-      ["project", () => shop, (page) => says(page, "Done to all members")],
-      ["settings", () => `${shop}/settings`, (page) => says(page, "Delete this project")],
-      ["project-audit", () => `${shop}/audit`, (page) => says(page, "Invoice 2026-1107 paid")],
-    ]
-
-    /** Where each of them is found without anything. */
-    const emptyScreens = ["overview", "members", "webhooks", "events", "audit", "settings"].map(
-      (tab) =>
-        [
-          `empty ${tab}`,
-          () => (tab === "overview" ? "#/projects/empty" : `#/projects/empty/${tab}`),
-          (page: Page) =>
-            heading(page, `empty ${tab.replace(/^./, (one) => one.toUpperCase())}`).waitFor(),
-        ] as const,
-    )
-
-    const failing = (page: Page) => page.locator(".needs li").nth(2).waitFor()
-
-    /** With three of five webhooks that fail. */
-    const failingScreens: typeof screens = [
-      ["needs", () => "#/", failing],
-      ["failing-project", () => "#/projects/pool", failing],
-      ["failing-webhooks", () => "#/projects/pool/webhooks", (page) => says(page, "disabled")],
-      [
-        "failing-webhook",
-        () => `#/projects/pool/webhooks/${troubled[1]}`,
-        (page) => says(page, "HTTP 500"),
-      ],
-      [
-        "disabled-webhook",
-        () => `#/projects/pool/webhooks/${troubled[3]}`,
-        (page) => button(page, "Enable").waitFor(),
-      ],
-      [
-        "unreachable-webhook",
-        () => `#/projects/pool/webhooks/${troubled[4]}`,
-        (page) => says(page, "ECONNREFUSED"),
-      ],
-    ]
-
-    /** Pictures in the documentation. */
-    const pictured = new Set([
-      "needs",
-      "needs-phone",
-      "failing-project",
-      "members",
-      "member",
-      "extend",
-      "webhooks",
-      "failing-webhook-dark",
-      "delivery",
-      "events",
-      "keys",
-      "project-audit",
-    ])
-
-    it.each([...screens, ...emptyScreens, ...failingScreens])(
-      "nothing is wrong with it, in both colours and on a phone: %s",
-      async (name, place, ready) => {
-        const test = async (page: Page): Promise<void> => {
-          await ready(page)
-          await expect.poll(() => page.getByText("Loading…").count()).toBe(0)
-          for (const width of [viewport.width, narrow]) {
-            await page.setViewportSize({ ...viewport, width })
-            expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(width)
-            for (const colorScheme of ["light", "dark"] as const) {
-              await page.emulateMedia({ colorScheme })
-              // Nothing else depends on the colours.
-              const rules = colorScheme === "light" ? undefined : ["color-contrast"]
-              expect(await findingsOf(page, rules), `${colorScheme}, ${width}`).toEqual([])
-              const suffix = `${colorScheme === "dark" ? "-dark" : ""}${width === narrow ? "-phone" : ""}`
-              const picture = `${name}${suffix}`
-              if (SCREENSHOTS !== undefined && pictured.has(picture)) {
-                const shown = name === "delivery" ? page.locator("tr.more").first() : page
-                await shown.screenshot({ path: `${SCREENSHOTS}/${picture}.png` })
-              }
-            }
-          }
-          await page.emulateMedia({ colorScheme: "light" })
-        }
-        await at(place(), test)()
-      },
-    )
 
     describe("signing in", () => {
       it("works with a key of an operator, and lasts until signing out", async () => {
