@@ -92,8 +92,11 @@ export const readPayments = async (
   stripe: Pick<Stripe, "charges" | "invoices">,
   customer: string,
   findMember: FindMember,
-  options: Stripe.RequestOptions,
+  account: string | undefined,
 ): Promise<CustomerPayments> => {
+  // Earlier versions of the library refuse options without a field.
+  const options: [] | [Stripe.RequestOptions] =
+    account === undefined ? [] : [{ stripeAccount: account }]
   const lists = Promise.all([
     stripe.invoices.list(
       {
@@ -102,9 +105,9 @@ export const readPayments = async (
         limit: 100,
         expand: ["data.payments", "data.parent.subscription_details.subscription"],
       },
-      options,
+      ...options,
     ),
-    stripe.charges.list({ customer, limit: 100 }, options),
+    stripe.charges.list({ customer, limit: 100 }, ...options),
   ])
   const [invoices, charges] = await lists.catch((cause: unknown) => {
     // Express would answer with the status and the headers in an error from Stripe's library.

@@ -177,8 +177,7 @@ export const makeSettle = ({
   return async ({ account, customer, eventId, paidInvoice }) => {
     const shortened = new Set<string>()
     for (let round = 0; round < maxRounds; round++) {
-      const options = account === undefined ? {} : { stripeAccount: account }
-      const payments = await readPayments(stripe, customer, findMember, options)
+      const payments = await readPayments(stripe, customer, findMember, account)
       let isChanged = false
       if (round === 0 && paidInvoice !== undefined) {
         isChanged = await applyPayment(payments, paidInvoice, eventId)

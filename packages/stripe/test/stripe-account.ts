@@ -47,6 +47,7 @@ export const startStripeAccount = async () => {
   const subscriptions = new Map<string, Subscription>()
   const invoices: Array<Invoice> = []
   const requests: Array<URL> = []
+  const accounts: Array<unknown> = []
   let events = 0
   let isDown = false
   let beforeAnswer: (path: string) => Promise<unknown> = async () => undefined
@@ -115,6 +116,7 @@ export const startStripeAccount = async () => {
   const server: Server = createServer((request, response) => {
     const url = new URL(request.url ?? "", "http://localhost")
     requests.push(url)
+    accounts.push(request.headers["stripe-account"])
     void (async () => {
       const body = isDown ? undefined : answer(url)
       await beforeAnswer(url.pathname)
@@ -136,6 +138,8 @@ export const startStripeAccount = async () => {
       telemetry: false,
     }),
     requests,
+    /** The connected account of each request. */
+    accounts,
     /** Makes the API fail, or work again. */
     setDown: (down: boolean) => {
       isDown = down
