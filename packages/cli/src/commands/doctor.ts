@@ -191,6 +191,17 @@ const ofFailure = (check: string, { kind, message }: Failure): Finding =>
       : "See the message.",
   )
 
+const withoutDatabase = (request = ""): Finding =>
+  wrong(
+    "server",
+    "it runs, but its database does not answer",
+    `Look at the database, and at the server's log, which says why${request}. To check the database from here, set TENURE_DATABASE_URL.`,
+  )
+
+/** Tells whether none of the stores in the database answers. Limits may be elsewhere. */
+const isWithoutDatabase = ({ stores: { rate_limits: _, ...stores } }: Status): boolean =>
+  Object.values(stores).every((answers) => !answers)
+
 /** Says how far a call of a server has come: to nothing, to something else, to the server, or to its database. */
 const ofServerFailure = (failure: Failure): Finding => {
   const { code, message, network, requestId, status } = failure
@@ -203,12 +214,7 @@ const ofServerFailure = (failure: Failure): Finding => {
       "Look at the server and what is in between: it may be overloaded, or stopped.",
     )
   if (code === "SERVICE_UNAVAILABLE") {
-    const request = requestId === undefined ? "" : ` for the request ${requestId}`
-    return wrong(
-      "server",
-      "it runs, but its database does not answer",
-      `Look at the database, and at the server's log, which says why${request}. To check the database from here, set TENURE_DATABASE_URL.`,
-    )
+    return withoutDatabase(requestId === undefined ? "" : ` for the request ${requestId}`)
   }
   if (code === "INVALID_RESPONSE")
     return (status ?? 0) >= 500
@@ -245,6 +251,8 @@ const checkApi = Effect.fnUntraced(
     if (skew !== undefined) findings.push(judgeClock(skew))
     if (identity.role !== "admin" || identity.projects !== "all") return findings
     const { data: status } = yield* callApi((client, options) => client.status.get({}, options))
+    // The key is known to the server from a call before.
+    if (where === "Server" && isWithoutDatabase(status)) return [...findings, withoutDatabase()]
     return [...findings, ...judgeStatus(status, where)]
   },
   (checks, where) =>

@@ -74,6 +74,10 @@ describe("find", () => {
       ...created,
       failures: 0,
       failingSince: undefined,
+      latestAttempt: undefined,
+      nextAttemptAt: undefined,
+      problem: undefined,
+      waiting: 0,
     })
   })
 
