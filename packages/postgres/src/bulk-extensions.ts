@@ -32,7 +32,6 @@ import {
   type ChangeRow,
   type KeyClause,
   changeParams,
-  effectiveEndDateSql,
   lockedProject,
   nextCheckOf,
   nextSequenceRound,
@@ -247,30 +246,41 @@ const toRecord = (row: BulkExtensionRow): ReadonlyArray<BulkExtensionRecord> =>
 /** The last end date, which `adjusted_end_date` does not exceed. */
 const lastEndDateSql = "timestamptz '9999-12-31 23:59:59.999+00'"
 
-/** The memberships of a project `p`, with their end dates before and after the bulk extensions `l`. */
-const datesWithLog = (schema: string): string => `
-  SELECT m.user_id, m.before,
-         CASE WHEN m.place > cardinality(l.seqs) THEN m.end_date ELSE ${schema}.adjusted_end_date(
-           m.end_date, l.additions[m.place] * interval '1 millisecond', l.minimums[m.place]
-         ) END AS after
+/** The end date of a membership `m` after the bulk extensions with these parameters. */
+const dateAfter = (schema: string, additions: string, minimums: string): string => `
+  CASE WHEN m.place > cardinality(l.seqs) THEN m.end_date ELSE ${schema}.adjusted_end_date(
+    m.end_date, l.${additions}[m.place] * interval '1 millisecond', l.${minimums}[m.place]
+  ) END`
+
+/**
+ * The memberships of a project `p`, with their end dates before and after a change of its bulk extensions `l`. A place
+ * in these arrays costs much less than to look for a bulk extension in its table for each membership.
+ *
+ * @param once - `OFFSET 0` for all of them: otherwise, what is computed here is computed once for each use
+ */
+const datesWithLog = (schema: string, once: "" | "OFFSET 0"): string => `
+  SELECT m.user_id, ${dateAfter(schema, "old_additions", "old_minimums")} AS before,
+         ${dateAfter(schema, "additions", "minimums")} AS after
   FROM (
-    SELECT m.user_id, m.end_date, ${effectiveEndDateSql(schema)} AS before,
-           width_bucket(m.seq, l.seqs) + 1 AS place
-    FROM ${schema}.memberships m WHERE m.project_number = p.number
-  ) m`
+    SELECT m.user_id, m.end_date, width_bucket(m.seq, l.seqs) + 1 AS place
+    FROM ${schema}.memberships m WHERE m.project_number = p.number ${once}
+  ) m ${once}`
 
 /**
  * Counts what would change in the project `$1` if `$2`, `$3` and `$4` were its bulk extensions: their numbers, and what
- * each and all later ones make of an end date. Returns one row if the project exists. Reads all memberships of the
+ * each and all later ones make of an end date; now, that is `$5` and `$6`. Returns one row if the project exists. Reads all memberships of the
  * project: an index on the end date would take longer to write at each extension than all other indexes.
  */
 const previewBulkChange = (schema: string): string => `
   WITH project AS MATERIALIZED (SELECT * FROM ${schema}.projects WHERE id = $1::text),
-  log AS MATERIALIZED (SELECT $2::bigint[] AS seqs, $3::bigint[] AS additions, $4::timestamptz[] AS minimums)
+  log AS MATERIALIZED (
+    SELECT $2::bigint[] AS seqs, $3::bigint[] AS additions, $4::timestamptz[] AS minimums,
+           $5::bigint[] AS old_additions, $6::timestamptz[] AS old_minimums
+  )
   SELECT p.membership_count AS total, c.shortened, c.reactivated, c.capped, ${jsonOf(
     `coalesce(ARRAY(
       SELECT ARRAY[d.user_id, ${millisOf("d.before")}::text, ${millisOf("d.after")}::text]
-      FROM (${datesWithLog(schema)} ORDER BY m.user_id) d
+      FROM (${datesWithLog(schema, "")} ORDER BY m.user_id) d
       WHERE d.before <> d.after LIMIT ${mostExamples}
     ), '{}')`,
   )} AS examples
@@ -279,14 +289,23 @@ const previewBulkChange = (schema: string): string => `
     SELECT count(*) FILTER (WHERE after < before) AS shortened,
            count(*) FILTER (WHERE before <= statement_timestamp() AND after > statement_timestamp()) AS reactivated,
            count(*) FILTER (WHERE before < ${lastEndDateSql} AND after = ${lastEndDateSql}) AS capped
-    FROM (${datesWithLog(schema)}) d
+    FROM (${datesWithLog(schema, "OFFSET 0")}) d
   ) c
 `
 
 /** The parameters of `previewBulkChange`. */
-const previewParams = (projectId: ProjectId, composed: ReadonlyArray<ComposedBulkExtensions>) => [
+const previewParams = (
+  projectId: ProjectId,
+  before: ReadonlyArray<LoggedBulkExtension>,
+  after: ReadonlyArray<LoggedBulkExtension>,
+) => [
   textParam(projectId),
-  bigintsParam(composed.map(({ order }) => BigInt(order))),
+  bigintsParam(after.map(({ order }) => BigInt(order))),
+  ...adjustmentParams(composeLog(after)),
+  ...adjustmentParams(composeLog(before)),
+]
+
+const adjustmentParams = (composed: ReadonlyArray<ComposedBulkExtensions>) => [
   bigintsParam(
     composed.map(({ addition }) => (addition === undefined ? undefined : BigInt(addition))),
   ),
@@ -376,9 +395,10 @@ export const makeBulkExtensions = ({
 
   const preview = Effect.fnUntraced(function* (
     projectId: ProjectId,
-    log: ReadonlyArray<LoggedBulkExtension>,
+    before: ReadonlyArray<LoggedBulkExtension>,
+    after: ReadonlyArray<LoggedBulkExtension>,
   ) {
-    const params = previewParams(projectId, composeLog(log))
+    const params = previewParams(projectId, before, after)
     const rows = yield* execute<PreviewRow>(sql.preview, params, manner)
     const [row] = yield* rowsOfProject(projectId, rows)
     return toPreview(row)
@@ -391,14 +411,12 @@ export const makeBulkExtensions = ({
     previewBulkExtension: Effect.fnUntraced(function* (projectId, change) {
       const rows = yield* list(projectId, undefined, mostListed)
       const log = rows.filter(isKept).toReversed().map(toLogged)
-      return yield* preview(projectId, [
-        ...log,
-        {
-          order: nextOrder,
-          adjustment: adjustmentOf(change),
-          isUndone: false,
-        },
-      ])
+      const added = { order: nextOrder, adjustment: adjustmentOf(change) }
+      return yield* preview(
+        projectId,
+        [...log, { ...added, isUndone: true }],
+        [...log, { ...added, isUndone: false }],
+      )
     }),
 
     previewUndo: Effect.fnUntraced(function* (projectId, target) {
@@ -408,6 +426,7 @@ export const makeBulkExtensions = ({
       const log = rows.filter(isKept).toReversed()
       return yield* preview(
         projectId,
+        log.map(toLogged),
         log.map((row) => {
           const logged = toLogged(row)
           return row.id === target.bulkExtensionId ? { ...logged, isUndone: true } : logged
