@@ -8,6 +8,7 @@ export {
   hostOf,
   maxWebhookUrlLength,
   permitsHost,
+  permitsUnchecked,
   type TransportRequest,
   type TransportResponse,
 } from "./webhooks/transport.ts"

@@ -166,7 +166,7 @@ export const vettedLookup =
     )
   }
 
-/** Sends notifications with node:http and node:https, to permitted addresses only. */
+/** Sends notifications with node:http and node:https. */
 
 const failure = (error: NodeJS.ErrnoException): TransportError =>
   new TransportError({ reason: error.code ?? error.name })
@@ -196,19 +196,43 @@ const noAnswer = new TransportError({ reason: "NoAnswer" })
 // The maximum round-trip time to a receiver that had closed the connection before the request.
 const roundTripNanos = 1_000_000_000n
 
-/** Sends a request on an agent's connection, or on a new one if `agent` is false. */
+/** The agents for `http:` and `https:`. */
+export interface Agents {
+  readonly http: Http.Agent
+  readonly https: Https.Agent
+}
+
+/** The ways to receivers. */
+interface Connections {
+  /** Agents that keep connections alive. */
+  readonly kept: Agents
+  /** Agents that open a connection for each request. */
+  readonly single: Agents
+  readonly lookup: LookupFunction | undefined
+}
+
+/** A request's options. They reach the agent's `createConnection`. */
+export interface ConnectionOptions extends Https.RequestOptions {
+  /** Aborted when the request is interrupted. */
+  readonly interruption?: AbortSignal
+}
+
+/** Sends a request on a kept-alive connection if there is one, otherwise on a new one. */
 const post = (
   target: URL,
   outgoing: TransportRequest,
-  lookup: LookupFunction,
-  agent: Http.Agent | false,
+  connections: Connections,
   clock: Clock.Clock,
 ): Effect.Effect<TransportResponse, TransportError> =>
-  Effect.callback((resume) => {
-    const { request: open } = target.protocol === "https:" ? Https : http
+  Effect.callback((resume, interruption) => {
+    const isSecure = target.protocol === "https:"
+    const { request: open } = isSecure ? Https : http
+    const { kept, lookup, single } = connections
     const { body, headers } = outgoing
     const begin = clock.monotonicTimeNanosUnsafe()
-    const request = open(target, { method: "POST", headers, agent, lookup })
+    const agent = isSecure ? kept.https : kept.http
+    const options: ConnectionOptions = { method: "POST", headers, agent, lookup, interruption }
+    const request = open(target, options)
     let isAnswered = false
     request.on("response", (response) => {
       isAnswered = true
@@ -222,7 +246,8 @@ const post = (
         !isAnswered &&
         error.code === "ECONNRESET" &&
         clock.monotonicTimeNanosUnsafe() - begin < roundTripNanos
-      resume(isStale ? post(target, outgoing, lookup, false, clock) : Effect.fail(failure(error)))
+      const retry = () => post(target, outgoing, { ...connections, kept: single }, clock)
+      resume(isStale ? retry() : Effect.fail(failure(error)))
     })
     // Node emits only this event when it disconnects from a receiver switching protocols.
     request.on("close", () => {
@@ -232,23 +257,35 @@ const post = (
     return Effect.sync(() => void request.destroy())
   })
 
-interface Agents {
-  readonly http: Http.Agent
-  readonly https: Https.Agent
-}
-
-// Unlike the global agents, these ignore the environment's proxy variables.
-const agents = Effect.acquireRelease(
-  Effect.sync((): Agents => {
-    const options = { keepAlive: true, timeout: 10_000 }
-    return { http: new http.Agent(options), https: new Https.Agent(options) }
-  }),
-  (open) =>
+const openAgents = (make: () => Agents) =>
+  Effect.acquireRelease(Effect.sync(make), (open) =>
     Effect.sync(() => {
       open.http.destroy()
       open.https.destroy()
     }),
-)
+  )
+
+/** How a transport reaches receivers. */
+interface Route {
+  readonly makeAgents: (options: Http.AgentOptions) => Agents
+  readonly lookup?: LookupFunction
+  /** Tells whether it may send to a URL. */
+  readonly permits: (target: URL) => boolean
+}
+
+/** Creates the function that sends requests. Its connections close with the scope. */
+export const makeSend = Effect.fnUntraced(function* ({ lookup, makeAgents, permits }: Route) {
+  const kept = yield* openAgents(() => makeAgents({ keepAlive: true, timeout: 10_000 }))
+  const single = yield* openAgents(() => makeAgents({}))
+  const connections = { kept, single, lookup }
+  const send: WebhookTransport["Service"]["send"] = (request) => {
+    const target = new URL(request.url)
+    return permits(target)
+      ? Clock.clockWith((clock) => post(target, request, connections, clock))
+      : Effect.fail(new TransportError({ reason: notAllowed }))
+  }
+  return send
+})
 
 /**
  * A webhook transport. It resolves a host name once per connection, refuses the name if any of its
@@ -266,18 +303,16 @@ export const nodeTransport: Layer.Layer<WebhookTransport, never, AddressPolicy> 
   WebhookTransport,
   Effect.gen(function* () {
     const policy = yield* AddressPolicy
-    const pool = yield* agents
-    const lookup = vettedLookup(policy)
-    return {
-      sendsHttpToNames: true,
-      send: (request) => {
-        const target = new URL(request.url)
-        // Node does not call `lookup` for a literal address.
-        const agent = target.protocol === "https:" ? pool.https : pool.http
-        return permitsHost(policy, target.hostname)
-          ? Clock.clockWith((clock) => post(target, request, lookup, agent, clock))
-          : Effect.fail(new TransportError({ reason: notAllowed }))
-      },
-    }
+    const send = yield* makeSend({
+      // Unlike the global agents, these ignore the environment's proxy variables.
+      makeAgents: (options) => ({
+        http: new http.Agent(options),
+        https: new Https.Agent(options),
+      }),
+      lookup: vettedLookup(policy),
+      // Node does not call `lookup` for a literal address.
+      permits: ({ hostname }) => permitsHost(policy, hostname),
+    })
+    return { sendsHttpToNames: true, send }
   }),
 )

@@ -7,10 +7,10 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { nodeTransport } from "../src/transport.ts"
 
-/** The transport, with the networks that it may send to. */
-const transportTo = (...allowedNetworks: ReadonlyArray<string>) =>
+/** A transport, with the networks that it may send to. */
+const transportTo = (transport: typeof nodeTransport, allowedNetworks: ReadonlyArray<string>) =>
   Layer.provide(
-    nodeTransport,
+    transport,
     AddressPolicy.layer(Setting.parse(addressPolicyOptions, { allowedNetworks })),
   )
 
@@ -24,10 +24,11 @@ const settled = Effect.promise(() => new Promise((resolve) => setImmediate(resol
 export const sending = <A>(
   use: (one: SendOne) => Effect.Effect<A>,
   allowed: ReadonlyArray<string> = ["127.0.0.0/8"],
+  transport: typeof nodeTransport = nodeTransport,
 ): Promise<A> =>
-  WebhookTransport.use((transport) =>
+  WebhookTransport.use((sender) =>
     use((url) =>
-      transport.send({ url, headers: { "x-test": "1" }, body: '{"ü":1}' }).pipe(
+      sender.send({ url, headers: { "x-test": "1" }, body: '{"ü":1}' }).pipe(
         Effect.match({
           onSuccess: ({ status }): number | string => status,
           onFailure: ({ reason }): number | string => reason,
@@ -35,11 +36,14 @@ export const sending = <A>(
         Effect.tap(settled),
       ),
     ),
-  ).pipe(Effect.provide(transportTo(...allowed)), Effect.runPromise)
+  ).pipe(Effect.provide(transportTo(transport, allowed)), Effect.runPromise)
 
 /** Sends to a URL once. */
-export const send = (url: string, allowed?: ReadonlyArray<string>): Promise<number | string> =>
-  sending((one) => one(url), allowed)
+export const send = (
+  url: string,
+  allowed?: ReadonlyArray<string>,
+  transport?: typeof nodeTransport,
+): Promise<number | string> => sending((one) => one(url), allowed, transport)
 
 /** Starts a server that passes each connection to `handle`. */
 export const rawServer = async (handle: (socket: Net.Socket) => void) => {

@@ -112,6 +112,17 @@ export const permitsHost = (policy: AddressPolicy["Service"], hostname: string):
   }
 }
 
+/** Tells whether a URL has `http:` and a name. Nothing proves which machine answers to that name. */
+const isHttpToName = ({ hostname, protocol }: URL): boolean =>
+  protocol === "http:" && hostOf(hostname)._tag === "Name"
+
+/**
+ * Tells whether a transport may send to a URL if it does not check the address it connects to: over
+ * `http:`, it may not send to a name.
+ */
+export const permitsUnchecked = (policy: AddressPolicy["Service"], url: URL): boolean =>
+  permitsHost(policy, url.hostname) && !isHttpToName(url)
+
 /** A webhook URL's maximum length, in characters. */
 export const maxWebhookUrlLength = 2048
 
@@ -135,10 +146,6 @@ const repaired = /[\p{Cc}\p{Cf}\p{Cs}\p{Z}\\]|^(?!https?:\/\/[^/])/iu
 
 const invalid = (message: string): Result.Result<never, InvalidWebhookUrl> =>
   Result.fail(new InvalidWebhookUrl({ message }))
-
-/** Tells whether a URL has `http:` and a name. Nothing proves which machine answers to that name. */
-const isHttpToName = ({ hostname, protocol }: URL): boolean =>
-  protocol === "http:" && hostOf(hostname)._tag === "Name"
 
 const privateAddress =
   "url must not point to a private address, unless webhooks.allowedNetworks of the server includes it"
@@ -195,7 +202,10 @@ export interface TransportResponse {
 
 /** The receiver could not be reached or did not answer. */
 export class TransportError extends TaggedError("TransportError")<{
-  /** A code for the cause, for example `ECONNREFUSED` or `AddressNotAllowed`. */
+  /**
+   * A code for the cause, for example `ECONNREFUSED` or `AddressNotAllowed`. If a proxy between Tenure
+   * and the receiver fails, `Proxy:` and its status or a code, for example `Proxy:407`.
+   */
   readonly reason: string
 }> {}
 
@@ -274,7 +284,7 @@ const send = (
   { body, headers, url }: TransportRequest,
 ): Effect.Effect<TransportResponse, TransportError> => {
   const target = new URL(url)
-  if (!permitsHost(policy, target.hostname) || isHttpToName(target)) {
+  if (!permitsUnchecked(policy, target)) {
     return Effect.fail(new TransportError({ reason: "AddressNotAllowed" }))
   }
   return Effect.tryPromise({

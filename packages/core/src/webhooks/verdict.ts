@@ -232,10 +232,24 @@ const ofStatus = (status: number): string => {
     : `The receiver answered ${status}. Only 200 to 299 mean that it has the notification.`
 }
 
+/** Describes a proxy's failure by its status, or by a code if it did not answer. */
+const ofProxy = (cause: string): string => {
+  if (cause === "407") {
+    return "The proxy for webhooks does not accept the credentials of this server."
+  }
+  return /^\d+$/.test(cause)
+    ? `The proxy for webhooks did not connect to the receiver: it answered ${cause}.`
+    : `The proxy for webhooks cannot be used: ${cause}.`
+}
+
+const ofReason = (reason: string): string => {
+  const [prefix, cause] = reason.split(":")
+  if (prefix === "Proxy" && cause !== undefined) return ofProxy(cause)
+  return meanings.get(reason) ?? `The notification could not be sent: ${reason}.`
+}
+
 /** Describes an error; returns `undefined` if the attempt succeeded. */
 export const describeAttemptError = (result: Attempt["result"]): string | undefined => {
-  if (result._tag === "Failed") {
-    return meanings.get(result.reason) ?? `The notification could not be sent: ${result.reason}.`
-  }
+  if (result._tag === "Failed") return ofReason(result.reason)
   return isSuccessStatus(result.status) ? undefined : ofStatus(result.status)
 }

@@ -28,6 +28,9 @@ describe("the error of an attempt", () => {
     ["SecretUnreadable", "Nothing was sent"],
     ["ECONNREFUSED", "refused the connection"],
     ["CERT_HAS_EXPIRED", "has expired"],
+    ["Proxy:407", "does not accept the credentials"],
+    ["Proxy:403", "did not connect to the receiver: it answered 403."],
+    ["Proxy:ECONNREFUSED", "The proxy for webhooks cannot be used: ECONNREFUSED."],
     ["HPE_INVALID_CONSTANT", "could not be sent: HPE_INVALID_CONSTANT."],
     ["constructor", "could not be sent: constructor."],
   ])("says what the code %s means", (reason, text) => {

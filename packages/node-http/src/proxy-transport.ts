@@ -1,0 +1,143 @@
+/** Sends webhooks through a proxy, by HTTP CONNECT (RFC 9110, 9.3.6). */
+
+import type * as Http from "node:http"
+import * as Https from "node:https"
+import { isIP, isIPv6 } from "node:net"
+import type { Duplex } from "node:stream"
+import { urlToHttpOptions } from "node:url"
+import { Setting } from "@tenure/core/internal"
+import { AddressPolicy, WebhookTransport, permitsUnchecked } from "@tenure/core/transport"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { http } from "./builtin.ts"
+import { type Agents, type ConnectionOptions, makeSend } from "./transport.ts"
+
+const isProxyUrl = (given: string): boolean => {
+  const url = URL.parse(given)
+  if (url === null || !/^https?:$/.test(url.protocol)) return false
+  if (`${url.pathname}${url.search}${url.hash}` !== "/") return false
+  try {
+    urlToHttpOptions(url)
+    return true
+  } catch {
+    // Credentials with an invalid percent-encoding.
+    return false
+  }
+}
+
+/** The options of the transport. */
+export const proxyTransportOptions = Setting.object({
+  /**
+   * The URL of the proxy, `http:` or `https:`, such as `http://proxy.internal:4750`. It may have
+   * credentials, which are sent as `Proxy-Authorization: Basic`.
+   */
+  url: Setting.guarded<string>(
+    "the URL of a proxy without a path, such as http://user:password@proxy.internal:4750",
+    (given) => typeof given === "string" && isProxyUrl(given),
+    // It may hold a password.
+    (given) => (typeof given === "string" ? "another text" : typeof given),
+  ),
+})
+
+/** The options as a host passes them. */
+export interface ProxyTransportOptions extends Setting.InputOf<typeof proxyTransportOptions> {}
+
+type OnConnection = (error: Error | null, connection?: Duplex | null) => void
+
+// The most that is read of a proxy's response.
+const maxHeaderSize = 16_384
+
+const proxyFailure = (cause: number | string): Error => {
+  const code = `Proxy:${cause}`
+  return Object.assign(new Error(code), { code })
+}
+
+/** Creates a function that opens a tunnel to the host and port of a request. */
+const makeOpenTunnel = (url: string) => {
+  const { auth, hostname, port, protocol } = urlToHttpOptions(new URL(url))
+  const host = hostname ?? ""
+  const { request: open } = protocol === "https:" ? Https : http
+  const credentials = auth && {
+    "proxy-authorization": `Basic ${Buffer.from(auth).toString("base64")}`,
+  }
+  return (receiver: ConnectionOptions, callback: OnConnection): void => {
+    const name = receiver.host ?? ""
+    const authority = `${isIPv6(name) ? `[${name}]` : name}:${receiver.port}`
+    const request = open({
+      host,
+      port,
+      // Node would take the name from the `Host` header, which is the receiver's.
+      servername: isIP(host) === 0 ? host : "",
+      method: "CONNECT",
+      path: authority,
+      headers: { host: authority, ...credentials },
+      // Neither kept alive nor through the proxies of the environment.
+      agent: false,
+      maxHeaderSize,
+      signal: receiver.interruption,
+    })
+    request.on("connect", ({ statusCode = 0 }, socket, head) => {
+      if (statusCode < 200 || statusCode > 299) {
+        socket.destroy()
+        return callback(proxyFailure(statusCode))
+      }
+      if (head.length > 0) socket.unshift(head)
+      callback(null, socket)
+    })
+    request.on("error", ({ code, name }: NodeJS.ErrnoException) =>
+      callback(proxyFailure(code ?? name)),
+    )
+    request.end()
+  }
+}
+
+/** Creates agents whose connections are tunnels. */
+const makeTunnelAgents = (openTunnel: ReturnType<typeof makeOpenTunnel>) => {
+  return (options: Http.AgentOptions): Agents => {
+    const https = new Https.Agent(options)
+    const secure = https.createConnection.bind(https)
+    const openSecure = (receiver: ConnectionOptions, callback: OnConnection): void =>
+      openTunnel(receiver, (error, socket) => {
+        const inside = { ...receiver, socket }
+        callback(error, error === null ? secure(inside) : undefined)
+      })
+    return {
+      http: Object.assign(new http.Agent(options), { createConnection: openTunnel }),
+      https: Object.assign(https, { createConnection: openSecure }),
+    }
+  }
+}
+
+/**
+ * A webhook transport that sends everything through a proxy, by HTTP CONNECT. The proxy resolves the
+ * receivers' names, and must refuse private addresses.
+ *
+ * Throws `InvalidInput` if an option is invalid.
+ * @example
+ * ```ts
+ * import { createTenure } from "tenure"
+ * import { memory } from "tenure/memory"
+ * import { proxyTransport } from "tenure/node"
+ *
+ * const tenure = await createTenure({
+ *   stores: memory(),
+ *   transport: proxyTransport({ url: "http://proxy.internal:4750" }),
+ * })
+ * ```
+ */
+export const proxyTransport = (
+  given: ProxyTransportOptions,
+): Layer.Layer<WebhookTransport, never, AddressPolicy> => {
+  const { url } = Setting.parse(proxyTransportOptions, given)
+  return Layer.effect(
+    WebhookTransport,
+    Effect.gen(function* () {
+      const policy = yield* AddressPolicy
+      const send = yield* makeSend({
+        makeAgents: makeTunnelAgents(makeOpenTunnel(url)),
+        permits: (target) => permitsUnchecked(policy, target),
+      })
+      return { sendsHttpToNames: false, send }
+    }),
+  )
+}
