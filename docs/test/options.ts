@@ -15,7 +15,13 @@ import { middlewareOptions as express } from "@tenure/express"
 import { pluginOptions as fastify } from "@tenure/fastify"
 import { fetchHandlerOptions as fetch } from "@tenure/fetch"
 import { memoryOptions as memory } from "@tenure/memory"
-import { nodeHandlerOptions, orderOptions, serverOptions, verifyOptions } from "@tenure/node-http"
+import {
+  nodeHandlerOptions,
+  orderOptions,
+  proxyTransportOptions,
+  serverOptions,
+  verifyOptions,
+} from "@tenure/node-http"
 import { connectionOptions, postgresOptions as postgres } from "@tenure/postgres"
 import { redisLimitsOptions as redis } from "@tenure/redis"
 import * as Result from "effect/Result"
@@ -93,6 +99,11 @@ const sections: ReadonlyArray<Section> = [
     title: "`orderRequests` of `tenure/node`",
     sources: "node-http/src/**/*.ts",
     options: orderOptions,
+  },
+  {
+    title: "`proxyTransport` of `tenure/node`",
+    sources: "node-http/src/proxy-transport.ts",
+    options: proxyTransportOptions,
   },
   {
     title: "`verifyWebhook` of `tenure/node`",

@@ -7,7 +7,13 @@ import { Feed, promisesFromEffect, tenureLayer } from "@tenure/core/effect"
 import type { StorePorts } from "@tenure/core/store"
 import { embedded } from "@tenure/embedded"
 import { memory } from "@tenure/memory"
-import { type ServerOptions, nodeTransport, serve, toNodeHandler } from "@tenure/node-http"
+import {
+  type ServerOptions,
+  nodeTransport,
+  proxyTransport,
+  serve,
+  toNodeHandler,
+} from "@tenure/node-http"
 import { type PostgresOptions, postgres } from "@tenure/postgres"
 import { readDatabases } from "@tenure/postgres/ops/upkeep"
 import * as Cause from "effect/Cause"
@@ -37,6 +43,7 @@ import {
 import * as Stopping from "./stopping.ts"
 
 const mainTenureLayer = (settings: Settings) => {
+  const { webhookProxy } = settings
   const hasMetrics = settings.metricsPort !== undefined || Monitoring.sendsMetrics(settings)
   return tenureLayer({
     basePath: settings.basePath,
@@ -61,7 +68,7 @@ const mainTenureLayer = (settings: Settings) => {
       encryption: settings.encryption,
       missingKeys: settings.missingKeys,
     },
-    transport: nodeTransport,
+    transport: webhookProxy === undefined ? nodeTransport : proxyTransport({ url: webhookProxy }),
     onResponse: Log.access,
     onError: Log.fault,
     metrics: hasMetrics,

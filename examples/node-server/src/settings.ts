@@ -15,7 +15,7 @@ import {
   webhooksOptions,
 } from "@tenure/core/internal"
 import { Millis } from "@tenure/core/store"
-import { serverOptions } from "@tenure/node-http"
+import { proxyTransportOptions, serverOptions } from "@tenure/node-http"
 import { connectionOptions } from "@tenure/postgres"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
@@ -115,6 +115,12 @@ export const options = Setting.object({
   /** Whether a key is suspended because its requests are refused too often. Default: `true`. */
   suspension: Setting.withDefault(Setting.boolean, true),
   /**
+   * The URL of a proxy that webhooks are sent through, by HTTP CONNECT, such as
+   * `http://user:password@proxy.internal:4750`. It resolves the names of receivers, and must refuse
+   * private addresses. By default, there is none.
+   */
+  webhookProxy: Setting.optional(proxyTransportOptions.fields.url),
+  /**
    * The keys that encrypt the secrets of webhooks in the database, each the base64 of 32 bytes. The
    * first one encrypts, and all of them decrypt; `plain` in place of the first encrypts nothing.
    */
@@ -185,6 +191,7 @@ export const variables = {
     "WEBHOOK_ALLOWED_NETWORKS",
     addressPolicyOptions.fields.allowedNetworks,
   ),
+  webhookProxy: Variable.text("WEBHOOK_PROXY", own.webhookProxy),
   timeout: Variable.duration("WEBHOOK_TIMEOUT", deliveries.timeout),
   retrySchedule: Variable.durations("WEBHOOK_RETRY_SCHEDULE", deliveries.retrySchedule),
 }

@@ -35,6 +35,8 @@ describe("a variable", () => {
     ["WEBHOOK_RETRY_SCHEDULE", "5,soon"],
     ["WEBHOOK_RETRY_SCHEDULE", "1,,2"],
     ["WEBHOOK_RETRY_SCHEDULE", "-5"],
+    ["WEBHOOK_PROXY", "http://user:hidden@proxy/path"],
+    ["WEBHOOK_PROXY", "socks5://user:hidden@proxy:1080"],
     ["WEBHOOK_TIMEOUT", "0"],
     ["WEBHOOK_REQUIRE_HTTPS", "yes"],
     ["BULK_MODE", "shorten"],

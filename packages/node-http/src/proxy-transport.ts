@@ -44,13 +44,16 @@ export interface ProxyTransportOptions extends Setting.InputOf<typeof proxyTrans
 
 type OnConnection = (error: Error | null, connection?: Duplex | null) => void
 
-// The most that is read of a proxy's response.
+// The maximum head of a proxy's response, in bytes.
 const maxHeaderSize = 16_384
 
-const proxyFailure = (cause: number | string): Error => {
-  const code = `Proxy:${cause}`
-  return Object.assign(new Error(code), { code })
-}
+// How long a proxy may be silent before the tunnel is open, in milliseconds. Less than an attempt may take,
+// so that a wrong address is not taken for a slow receiver.
+const timeout = 10_000
+
+const withCode = (code: string): Error => Object.assign(new Error(code), { code })
+
+const proxyFailure = (cause: number | string): Error => withCode(`Proxy:${cause}`)
 
 /** Creates a function that opens a tunnel to the host and port of a request. */
 const makeOpenTunnel = (url: string) => {
@@ -74,6 +77,7 @@ const makeOpenTunnel = (url: string) => {
       // Neither kept alive nor through the proxies of the environment.
       agent: false,
       maxHeaderSize,
+      timeout,
       signal: receiver.interruption,
     })
     request.on("connect", ({ statusCode = 0 }, socket, head) => {
@@ -84,8 +88,9 @@ const makeOpenTunnel = (url: string) => {
       if (head.length > 0) socket.unshift(head)
       callback(null, socket)
     })
-    request.on("error", ({ code, name }: NodeJS.ErrnoException) =>
-      callback(proxyFailure(code ?? name)),
+    request.on("timeout", () => request.destroy(withCode("ETIMEDOUT")))
+    request.on("error", (error: NodeJS.ErrnoException) =>
+      callback(proxyFailure(error.code ?? error.name)),
     )
     request.end()
   }

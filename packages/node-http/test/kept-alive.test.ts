@@ -3,8 +3,11 @@ import type { Socket } from "node:net"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import { TestClock } from "effect/testing"
-import { describe, expect, it } from "vitest"
-import { type SendOne, gate, rawServer, sending } from "./sending.ts"
+import { Server as ProxyServer } from "proxy-chain"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { proxyTransport } from "../src/proxy-transport.ts"
+import { nodeTransport } from "../src/transport.ts"
+import { type SendOne, gate, rawServer, sending as sendingWith } from "./sending.ts"
 
 const ok = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 
@@ -44,7 +47,19 @@ const interrupted = (one: Effect.Effect<unknown>, arrival: Promise<void>) =>
     yield* Fiber.interrupt(fiber)
   })
 
-describe("a connection to a receiver", () => {
+const proxy = new ProxyServer({ host: "127.0.0.1", port: 0 })
+beforeAll(() => proxy.listen())
+afterAll(() => proxy.close(true))
+
+const transports = {
+  "a connection to a receiver": () => nodeTransport,
+  "a tunnel to a receiver": () => proxyTransport({ url: `http://127.0.0.1:${proxy.port}` }),
+}
+
+describe.each(Object.entries(transports))("%s", (_, transport) => {
+  const sending = <A>(use: (one: SendOne) => Effect.Effect<A>): Promise<A> =>
+    sendingWith(use, undefined, transport())
+
   it("is kept alive, and closes with the transport", async () => {
     const { open, opened } = gate()
     const { close, sockets, url } = await server(5, () => {})

@@ -1,5 +1,7 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel"
+import { lookup } from "node:dns"
 import { once } from "node:events"
-import type { ServerResponse } from "node:http"
+import { ClientRequest, type ServerResponse } from "node:http"
 import * as Https from "node:https"
 import type { Server, Socket } from "node:net"
 import * as Tls from "node:tls"
@@ -7,6 +9,7 @@ import { InvalidInput } from "@tenure/core"
 import { startReceiver } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import { hasProperty } from "effect/Predicate"
 import * as ProxyChain from "proxy-chain"
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest"
 import { makeAuthority } from "../../postgres/test/certificates.ts"
@@ -59,6 +62,15 @@ const addresses: Readonly<Record<string, string>> = {
   "intranet.test": "10.0.0.1",
 }
 
+/** A look-up that finds one address for each name. */
+const lookupTo = (address: string): typeof lookup => {
+  const find = (...args: ReadonlyArray<unknown>) => {
+    const answer = args.at(-1)
+    if (typeof answer === "function") answer(null, [{ address, family: 4 }])
+  }
+  return Object.assign(find, lookup)
+}
+
 const options = { host: "127.0.0.1", port: 0 }
 
 /** Starts a proxy that refuses private addresses, other than loopback ones. */
@@ -73,9 +85,7 @@ const startProxy = async (
     if (!isKnown(username, password)) return { requestAuthentication: true }
     const address = addresses[hostname] ?? hostname
     if (address.startsWith("10.")) throw new ProxyChain.RequestError("private", 403)
-    return {
-      dnsLookup: (_name, _options, callback) => callback(null, [{ address, family: 4 }]),
-    }
+    return { dnsLookup: lookupTo(address) }
   }
   const proxy = new ProxyChain.Server(
     tls === undefined
@@ -88,20 +98,23 @@ const startProxy = async (
 }
 
 describe("a proxy", () => {
-  it.each(["http", "https"])("with a URL in %s leads to receivers with and without TLS", async (scheme) => {
-    const { port, targets } = await startProxy(
-      scheme === "https" ? certified("localhost") : undefined,
-    )
-    const url = `${scheme}://localhost:${port}`
-    const receiver = await startReceiver()
-    onTestFinished(receiver.close)
-    expect(await sendBy(url, receiver.url)).toBe(204)
-    expect(receiver.received[0]).toMatchObject({ body: '{"ü":1}', headers: { "x-test": "1" } })
-    const secure = await startSecureReceiver("receiver.test")
-    expect(await sendBy(url, `https://receiver.test:${secure.port}/`)).toBe(204)
-    expect(secure.asked).toEqual(["receiver.test"])
-    expect(targets).toEqual([new URL(receiver.url).host, `receiver.test:${secure.port}`])
-  })
+  it.each(["http", "https"])(
+    "with a URL in %s leads to receivers with and without TLS",
+    async (scheme) => {
+      const { port, targets } = await startProxy(
+        scheme === "https" ? certified("localhost") : undefined,
+      )
+      const url = `${scheme}://localhost:${port}`
+      const receiver = await startReceiver()
+      onTestFinished(receiver.close)
+      expect(await sendBy(url, receiver.url)).toBe(204)
+      expect(receiver.received[0]).toMatchObject({ body: '{"ü":1}', headers: { "x-test": "1" } })
+      const secure = await startSecureReceiver("receiver.test")
+      expect(await sendBy(url, `https://receiver.test:${secure.port}/`)).toBe(204)
+      expect(secure.asked).toEqual(["receiver.test"])
+      expect(targets).toEqual([new URL(receiver.url).host, `receiver.test:${secure.port}`])
+    },
+  )
 
   it("keeps tunnels alive, one for each receiver", async () => {
     const { port, proxy } = await startProxy(certified("127.0.0.1"))
@@ -117,7 +130,7 @@ describe("a proxy", () => {
     expect(proxy.stats.connectRequestCount).toBe(2)
   })
 
-  it("is used again when a tunnel has closed, before or during a request", async () => {
+  it("is also used for the connection that replaces a closed one", async () => {
     const { port, proxy } = await startProxy()
     let requests = 0
     const receiver = await startReceiver((response) => {
@@ -126,15 +139,24 @@ describe("a proxy", () => {
       else response.writeHead(204).end()
     })
     onTestFinished(receiver.close)
+    const test = (one: SendOne) => Effect.all([one(receiver.url), one(receiver.url)])
+    expect(await sendingBy(`http://127.0.0.1:${port}`, test)).toEqual([204, 204])
+    expect(requests).toBe(3)
+    expect(proxy.stats.connectRequestCount).toBe(2)
+  })
+
+  it("may close idle tunnels", async () => {
+    const { port, proxy } = await startProxy(certified("127.0.0.1"))
+    const secure = await startSecureReceiver("receiver.test")
+    const url = `https://receiver.test:${secure.port}/`
     const test = (one: SendOne) =>
       Effect.gen(function* () {
-        const first = yield* Effect.all([one(receiver.url), one(receiver.url)])
+        const before = yield* one(url)
         proxy.closeConnections()
-        return [...first, yield* one(receiver.url)]
+        return [before, yield* one(url)]
       })
-    expect(await sendingBy(`http://127.0.0.1:${port}`, test)).toEqual([204, 204, 204])
-    expect(requests).toBe(4)
-    expect(proxy.stats.connectRequestCount).toBe(3)
+    expect(await sendingBy(`https://127.0.0.1:${port}`, test)).toEqual([204, 204])
+    expect(proxy.stats.connectRequestCount).toBe(2)
   })
 
   it("gets the credentials of its URL", async () => {
@@ -219,14 +241,20 @@ describe("a request for a tunnel", () => {
     ["refuses", "Proxy:403", (socket) => socket.write("HTTP/1.1 403 Forbidden\r\n\r\n")],
     ["refuses with a body", "Proxy:502", (socket) => socket.write("HTTP/1.1 502 A\r\n\r\nbody")],
     ["redirects", "Proxy:302", (socket) => socket.write("HTTP/1.0 302 A\r\nLocation: b\r\n\r\n")],
-    ["switches protocols", "Proxy:101", (socket) =>
-      socket.write("HTTP/1.1 101 A\r\nConnection: Upgrade\r\nUpgrade: b\r\n\r\n")],
+    [
+      "switches protocols",
+      "Proxy:101",
+      (socket) => socket.write("HTTP/1.1 101 A\r\nConnection: Upgrade\r\nUpgrade: b\r\n\r\n"),
+    ],
     ["closes at once", "Proxy:ECONNRESET", (socket) => socket.end()],
     ["resets", "Proxy:ECONNRESET", (socket) => socket.resetAndDestroy()],
     ["closes in the head", "Proxy:ECONNRESET", (socket) => socket.end("HTTP/1.1 200 OK\r\n")],
     ["answers garbage", /^Proxy:HPE_/, (socket) => socket.write("no HTTP at all\r\n\r\n")],
-    ["confirms with a body", /^HPE_/, (socket) =>
-      socket.write("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody")],
+    [
+      "confirms with a body",
+      /^HPE_/,
+      (socket) => socket.write("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody"),
+    ],
     ["confirms and closes", "ECONNRESET", (socket) => socket.end("HTTP/1.1 200 OK\r\n\r\n")],
   ])("fails, and closes its connection, if the proxy %s", async (_name, reason, answer) => {
     const proxy = await rawProxy(answer)
@@ -279,6 +307,24 @@ describe("a request for a tunnel", () => {
     expect(written).toBeLessThan(50_000_000)
   })
 
+  it("fails if the proxy is silent for ten seconds", async () => {
+    const requests: Array<ClientRequest> = []
+    const channel = "http.client.request.start"
+    const collect = (message: unknown): void => {
+      if (hasProperty(message, "request") && message.request instanceof ClientRequest) {
+        requests.push(message.request)
+      }
+    }
+    subscribe(channel, collect)
+    onTestFinished(() => void unsubscribe(channel, collect))
+    const proxy = await rawProxy(() => {
+      const connect = requests.find(({ method }) => method === "CONNECT")
+      expect(connect).toMatchObject({ timeout: 10_000 })
+      connect?.emit("timeout")
+    })
+    expect(await sendBy(proxy.url, target)).toBe("Proxy:ETIMEDOUT")
+  })
+
   it("loses no bytes that follow the head at once", async () => {
     const proxy = await rawProxy((socket) =>
       socket.write("HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n"),
@@ -290,23 +336,26 @@ describe("a request for a tunnel", () => {
     ["answers nothing", "http", ""],
     ["answers half a head", "http", "HTTP/1.1 200 OK\r\nA: "],
     ["does not finish the TLS handshake", "https", ""],
-  ])("closes its connection when it is interrupted: the proxy %s", async (_name, scheme, answer) => {
-    const arrival = gate()
-    const closing = gate()
-    const proxy = await rawProxy((socket) => {
-      socket.on("close", closing.open).write(answer, arrival.open)
-      if (answer === "") arrival.open()
-    })
-    await sendingBy(proxy.url.replace("http", scheme), (one) =>
-      Effect.gen(function* () {
-        const fiber = yield* Effect.forkChild(one(target))
-        yield* Effect.promise(() => arrival.opened)
-        yield* Fiber.interrupt(fiber)
-        yield* Effect.promise(() => closing.opened)
-      }),
-    )
-    expect(proxy.sockets.size).toBe(1)
-  })
+  ])(
+    "closes its connection when it is interrupted: the proxy %s",
+    async (_name, scheme, answer) => {
+      const arrival = gate()
+      const closing = gate()
+      const proxy = await rawProxy((socket) => {
+        socket.on("close", closing.open).write(answer, arrival.open)
+        if (answer === "") arrival.open()
+      })
+      await sendingBy(proxy.url.replace("http", scheme), (one) =>
+        Effect.gen(function* () {
+          const fiber = yield* Effect.forkChild(one(target))
+          yield* Effect.promise(() => arrival.opened)
+          yield* Fiber.interrupt(fiber)
+          yield* Effect.promise(() => closing.opened)
+        }),
+      )
+      expect(proxy.sockets.size).toBe(1)
+    },
+  )
 
   it("cannot be answered by the receiver", async () => {
     const { port } = await startProxy()

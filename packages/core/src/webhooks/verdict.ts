@@ -234,12 +234,18 @@ const ofStatus = (status: number): string => {
 
 /** Describes a proxy's failure by its status, or by a code if it did not answer. */
 const ofProxy = (cause: string): string => {
-  if (cause === "407") {
-    return "The proxy for webhooks does not accept the credentials of this server."
+  switch (cause) {
+    case "407":
+      return "The proxy for webhooks answered 407: it requires other credentials, or refuses the receiver."
+    case "ECONNRESET":
+      return "The proxy for webhooks closed the connection, and did not connect to the receiver."
+    case "ETIMEDOUT":
+      return "The proxy for webhooks did not connect to the receiver in time."
+    default:
+      return /^\d+$/.test(cause)
+        ? `The proxy for webhooks did not connect to the receiver: it answered ${cause}.`
+        : `The proxy for webhooks cannot be used: ${cause}.`
   }
-  return /^\d+$/.test(cause)
-    ? `The proxy for webhooks did not connect to the receiver: it answered ${cause}.`
-    : `The proxy for webhooks cannot be used: ${cause}.`
 }
 
 const ofReason = (reason: string): string => {
