@@ -85,6 +85,7 @@ const makeOpenTunnel = (url: string) => {
         socket.destroy()
         return callback(proxyFailure(statusCode))
       }
+      socket.setTimeout(0)
       if (head.length > 0) socket.unshift(head)
       callback(null, socket)
     })
@@ -102,10 +103,11 @@ const makeTunnelAgents = (openTunnel: ReturnType<typeof makeOpenTunnel>) => {
     const https = new Https.Agent(options)
     const secure = https.createConnection.bind(https)
     const openSecure = (receiver: ConnectionOptions, callback: OnConnection): void =>
-      openTunnel(receiver, (error, socket) => {
-        const inside = { ...receiver, socket }
-        callback(error, error === null ? secure(inside) : undefined)
-      })
+      openTunnel(receiver, (error, socket) =>
+        error === null
+          ? callback(null, secure(Object.assign({}, receiver, { socket })))
+          : callback(error),
+      )
     return {
       http: Object.assign(new http.Agent(options), { createConnection: openTunnel }),
       https: Object.assign(https, { createConnection: openSecure }),

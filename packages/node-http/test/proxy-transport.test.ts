@@ -277,6 +277,20 @@ describe("a request for a tunnel", () => {
     }
   })
 
+  it.each([
+    ["long", "a".repeat(2000)],
+    ["deep", `${"a.".repeat(900)}test`],
+    ["of symbols", "a!$&'()*+,;=_~`{}b.test"],
+    ["absolute", "a.test."],
+    ["no name", "-"],
+  ])("does no harm in the TLS handshake if the name is %s", async (_name, host) => {
+    const proxy = await rawProxy((socket) => {
+      socket.write("HTTP/1.1 200 OK\r\n\r\n")
+      socket.once("data", () => socket.end())
+    })
+    expect(await sendBy(proxy.url, `https://${host}/`)).toBe("ECONNRESET")
+  })
+
   it("fails if there is no proxy", async () => {
     const closed = await rawServer(() => {})
     closed.close()
