@@ -53,17 +53,25 @@ const importPaths = (one) =>
 
 const exportAll = (paths) => paths.map((path, at) => `export * as m${at} from "${path}"\n`).join("")
 
-/** Imports what Drizzle declares, which no TypeScript accepts without `skipLibCheck`. */
-const ofDrizzle = "drizzle.ts"
+/** Tells what imports Drizzle or Better Auth, whose declarations no TypeScript accepts without `skipLibCheck`. */
+const isLoose = (path) => /\/(drizzle|better-auth)(\/|$)/.test(path)
+
+/** The start of the names of files that import these. */
+const loose = "loose-"
 
 /** Writes modules that import everything, and the examples of the READMEs. */
 const writeConsumer = (folder) => {
   const paths = packages.flatMap(importPaths)
   const examples = ["README.md", ...packages.map((one) => `packages/${one.folder}/README.md`)]
   const files = {
-    "everything.ts": exportAll(paths.filter((path) => !path.endsWith("/drizzle"))),
-    [ofDrizzle]: exportAll(paths.filter((path) => path.endsWith("/drizzle"))),
-    ...Object.fromEntries(examples.map((path, at) => [`example-${at}.ts`, exampleOf(path)])),
+    "everything.ts": exportAll(paths.filter((path) => !isLoose(path))),
+    [`${loose}everything.ts`]: exportAll(paths.filter(isLoose)),
+    ...Object.fromEntries(
+      examples.map((path, at) => [
+        `${isLoose(path) ? loose : ""}example-${at}.ts`,
+        exampleOf(path),
+      ]),
+    ),
   }
   for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text)
   return Object.keys(files)
@@ -90,7 +98,7 @@ const withoutDom = {
 const writeSettings = (folder, files) => {
   for (const [name, options] of Object.entries({ ...settings, ...withoutDom })) {
     const compilerOptions = { ...options, exactOptionalPropertyTypes: true, noEmit: true }
-    const checked = files.filter((file) => options.skipLibCheck || file !== ofDrizzle)
+    const checked = files.filter((file) => options.skipLibCheck || !file.startsWith(loose))
     writeFileSync(join(folder, name), JSON.stringify({ compilerOptions, files: checked }))
   }
 }
