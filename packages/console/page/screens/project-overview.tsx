@@ -27,8 +27,10 @@ const needsOf = (
   webhooks.flatMap((webhook) => {
     const { disabled_at, failing_since, id, last_attempt, url, waiting } = webhook
     const since = disabled_at ?? failing_since
-    const reason = stateOf(webhook)
-    if (since === null || reason === "enabled") return []
+    const state = stateOf(webhook)
+    if (since === null || state === "enabled") return []
+    const isUnreadable = last_attempt?.error === "SecretUnreadable"
+    const reason = state === "failing" && isUnreadable ? ("unreadable_secret" as const) : state
     const href = to("projects", project, "webhooks", id)
     const button =
       disabled_at !== null && onDone !== undefined ? (

@@ -1,7 +1,7 @@
 /** The console in a browser, at the bundled server: what users do there. */
 
 import { type Identity, createTenure } from "@tenure/core"
-import { MembershipStore, Outbox, StoreUnavailable } from "@tenure/core/store"
+import { MembershipStore, Outbox, type StorePorts, StoreUnavailable } from "@tenure/core/store"
 import { memory } from "@tenure/memory"
 import { serve, toNodeHandler } from "@tenure/node-http"
 import * as Effect from "effect/Effect"
@@ -525,6 +525,52 @@ describe.skipIf(path === undefined)(
 
       await page.getByRole("link", { name: "Projects" }).click()
       await says(page, "The database does not answer. The page tries again.")
+      expect(faults).toEqual([])
+      await page.context().close()
+    })
+
+    it("tells of keys that are missing, and of those that are suspended", async () => {
+      const stores = Layer.succeedContext(
+        await Effect.runPromise(Effect.provide(Effect.context<StorePorts>(), memory())),
+      )
+      const projectId = "p"
+      const before = await createTenure({
+        stores,
+        webhooks: {
+          encryption: { current: "key-of-2025", keys: { "key-of-2025": new Uint8Array(32) } },
+        },
+      })
+      await before.memberships.createProject(projectId)
+      await before.webhooks.create({ projectId, url: "https://receiver.example/" })
+      await before.close()
+      const tenure = await createTenure({
+        stores,
+        webhooks: { missingKeys: "allow" },
+        rateLimits: {
+          perKey: { limit: 40, window: "1 hour" },
+          burst: { limit: 1000, window: "1 second" },
+          suspension: { refusals: 2 },
+        },
+      })
+      onTestFinished(tenure.close)
+      const console = tenureConsole(tenure, {
+        authorize: ({ headers }) => ({
+          keyId: String(headers["x-who"] ?? "Ada"),
+          projects: "all",
+          role: "admin",
+        }),
+      })
+      const { close, url } = await serve(tenure, { listener: toNodeHandler(console) })
+      onTestFinished(close)
+      const headers = { "x-who": "busy", "sec-fetch-site": "same-origin" }
+      for (let count = 0; count < 45; count++) {
+        await (await fetch(`${url}/console/api/v2/identity`, { headers })).text()
+      }
+      const { faults, page } = await openWith(browser, { url }, "#/", "", {})
+      const needs = page.locator(".needs li")
+      await needs.filter({ hasText: "key-of-2025" }).waitFor()
+      await needs.filter({ hasText: "busy" }).getByRole("link", { name: "Open" }).waitFor()
+      expect(await findingsOf(page)).toEqual([])
       expect(faults).toEqual([])
       await page.context().close()
     })
