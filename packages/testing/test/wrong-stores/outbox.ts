@@ -1,6 +1,12 @@
 /** Outboxes that break a promise. */
 
-import { type AttemptResult, type Backlog, Outbox, type PublishedEvent } from "@tenure/core/store"
+import {
+  type AttemptResult,
+  type Backlog,
+  type DeliveryProgress,
+  Outbox,
+  type PublishedEvent,
+} from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import { p1 } from "../../src/support/fixtures.ts"
 import { wrongStores } from "./wrong-store.ts"
@@ -35,6 +41,16 @@ const leaving =
   (change: (backlog: Backlog) => Backlog) =>
   ({ backlog }: Store): Partial<Store> => ({
     backlog: (most) => Effect.map(backlog(most), change),
+  })
+
+const progressing =
+  (change: (progress: DeliveryProgress) => DeliveryProgress) =>
+  ({ progress }: Store): Partial<Store> => ({
+    progress: (...ids) =>
+      Effect.map(
+        progress(...ids),
+        (all) => new Map([...all].map(([id, one]) => [id, change(one)] as const)),
+      ),
   })
 
 export const wrongOutboxes = wrongStores("Outbox", Outbox, {
@@ -95,4 +111,57 @@ export const wrongOutboxes = wrongStores("Outbox", Outbox, {
     disabledWebhooks: 0,
   })),
   "is counted no further than asked": ({ backlog }) => ({ backlog: () => backlog(1000) }),
+  "are listed by their latest attempt, unless there was none": ({ deliveries }) => ({
+    attempted: (webhook, page) => deliveries(webhook, { limit: page.limit }),
+  }),
+  "are listed by their latest attempt in each state": ({ attempted }) => ({
+    attempted: (webhook, { limit }) => attempted(webhook, { limit }),
+  }),
+  "are listed by their latest attempt page by page": ({ attempted }) => ({
+    attempted: (webhook, page) =>
+      Effect.map(attempted(webhook, { ...page, limit: 100 }), (all) =>
+        all.toReversed().slice(0, page.limit),
+      ),
+  }),
+  "come first by their latest attempt after another one": ({ attempted }) => ({
+    attempted: (webhook, page) =>
+      Effect.map(attempted(webhook, page), (all) =>
+        all.toSorted((one, other) => one.attempts.length - other.attempts.length),
+      ),
+  }),
+  "say when their event happened and of whom it is, until the person is erased": (right) => ({
+    deliveries: (...page) =>
+      Effect.map(right.deliveries(...page), (all) =>
+        all.map((delivery) => ({ ...delivery, userId: undefined })),
+      ),
+  }),
+  "has the latest attempt as soon as it is settled": progressing((one) => ({
+    ...one,
+    latestAttempt: undefined,
+  })),
+  "says how many deliveries wait, and when the next attempt is due": progressing((one) => ({
+    ...one,
+    nextAttemptAt: undefined,
+  })),
+  "has no next attempt for a webhook that is disabled": progressing((one) => ({
+    ...one,
+    nextAttemptAt: 0,
+  })),
+  "counts the attempts for a webhook by the quarter of an hour, for a day": ({ activity }) => ({
+    activity: (webhook) =>
+      Effect.map(activity(webhook), (day) => ({ ...day, quarters: day.quarters.slice(1) })),
+  }),
+  "counts no attempt that was interrupted, or whose claim has lapsed": ({ activity }) => ({
+    activity: (webhook) =>
+      Effect.map(activity(webhook), (day) => ({
+        ...day,
+        quarters: day.quarters.map((cell) => ({ ...cell, delivered: 2 * cell.delivered })),
+      })),
+  }),
+  "counts attempts by the minute, for an hour, of each project and of all": ({ minutes }) => ({
+    minutes: () => minutes(undefined),
+  }),
+  "are failing ones, the longest failing first, and then disabled ones, the latest first": ({
+    troubled,
+  }) => ({ troubled: (most) => Effect.map(troubled(most), (all) => all.toReversed()) }),
 })
