@@ -125,8 +125,8 @@ export interface Promises extends Mountable, Connectable, PromisedServices {
    */
   readonly status: () => Promise<StatusReport>
   /**
-   * Returns this process's activity in each minute of the last hour: successful and failed deliveries,
-   * and refused requests by API key. Rejects only with `StoreUnavailable`, after Tenure is closed.
+   * Returns the last hour's activity by the minute: all processes' successful and failed deliveries, and requests that
+   * this process refused, by API key. Rejects with `StoreUnavailable` if the store does not answer.
    */
   readonly activity: () => Promise<ActivityReport>
   /**

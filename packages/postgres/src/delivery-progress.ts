@@ -28,7 +28,9 @@ import {
 const latestIn = (schema: string, table: string, state: string): string => `
       (
         SELECT d.event_id, d.attempted_at, d.attempts FROM ${schema}.${table} d
-        WHERE d.webhook_id = w.id AND d.state ${state} AND d.attempted_at IS NOT NULL
+        WHERE d.webhook_id = w.id AND d.state ${state}
+          -- Not from the future, before the clock was set back.
+          AND d.attempted_at < statement_timestamp() + interval '1 second'
         ORDER BY d.attempted_at DESC LIMIT 1
       )`
 

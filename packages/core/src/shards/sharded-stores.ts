@@ -464,11 +464,21 @@ export const makeOutboxShards = Effect.fnUntraced(function* (
           )
         : on(projectId, ({ outbox }) => outbox.minutes(projectId)),
     troubled: (most) =>
-      Effect.map(
-        Effect.forEach(all, (shard) => shard.use(({ outbox }) => outbox.troubled(most)), {
+      // A shard that does not answer hides no webhook in another.
+      Effect.forEach(
+        all,
+        (shard) => Effect.exit(shard.use(({ outbox }) => outbox.troubled(most))),
+        {
           concurrency: "unbounded",
+        },
+      ).pipe(
+        Effect.flatMap((exits) => {
+          const found = exits.flatMap((exit) => (Exit.isSuccess(exit) ? [exit.value] : []))
+          const [first] = exits
+          return found.length === 0 && first !== undefined
+            ? first
+            : Effect.succeed(found.flat().toSorted(compareTroubles).slice(0, most))
         }),
-        (found) => found.flat().toSorted(compareTroubles).slice(0, most),
       ),
     find: (projectId, eventId) => on(projectId, ({ outbox }) => outbox.find(projectId, eventId)),
     replay: (webhook, ...rest) =>
