@@ -17,6 +17,7 @@ const groups: Readonly<Record<string, ReadonlyArray<string>>> = {
     "feed",
     "expiry",
   ],
+  "Users and payments": ["better-auth", "stripe"],
   Storage: ["embedded", "postgres", "several-databases", "transactions", "joins", "redis", "tls"],
   Operation: [
     "cli",
