@@ -25,6 +25,7 @@ import { freePort, startReceiver } from "@tenure/testing/conformance"
 import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from "vitest"
 import { lockFolder } from "../../embedded/src/folder.ts"
 import { folderWithDatabase } from "../../embedded/test/folders.ts"
+import type { DatedChange } from "../src/commands/members-why.ts"
 import { startWith, tenureWith } from "./in-process.ts"
 import { bareEnvironment, binary } from "./programs.ts"
 import { type Server, startServer, token } from "./server.ts"
@@ -234,6 +235,53 @@ describe.each([
     expect(await succeed("members", "get", "1", "--project", "all")).toContain("2098-01-01")
     await succeed("extend-all", "all", "2097-01-01", "--yes")
     expect(await succeed("members", "get", "1", "--project", "all")).toContain("2097-01-01")
+  })
+
+  it("members why tells how an end date came about, and by whom", async () => {
+    await succeed("projects", "create", "why")
+    const inWhy = ["--project", "why"]
+    const day = (text: string) => `${text}T00:00:00.000Z`
+    const why = async (id: string) =>
+      Object(json(await succeed("members", "why", id, ...inWhy, "--json")))
+    const datesOf = ({ changes }: { readonly changes: ReadonlyArray<DatedChange> }) =>
+      changes.map((one) => [one.action, one.from, one.to, one.sets_current_date])
+    await succeed("members", "grant", "1", "2098-01-01", ...inWhy, "--reason", "paid")
+    await succeed("members", "update", "1", ...inWhy, "--set=seat=1")
+    await succeed("members", "extend", "1", "2098-02-01", ...inWhy)
+    await succeed("extend-all", "why", "--by=P1D", "--reason=outage", "--yes")
+    const made = json(await succeed("members", "bulk-extensions", ...inWhy, "--json"))
+    await succeed("extend-all", "why", "2098-01-15", "--never-shorten", "--yes")
+    await succeed("members", "grant", "2", "2097-01-01", ...inWhy)
+    const extended = [
+      ["granted", null, day("2098-01-01"), false],
+      ["extended", day("2098-01-01"), day("2098-02-01"), false],
+    ]
+    // The other extension of all members left the member as it was.
+    expect(datesOf(await why("1"))).toEqual([
+      ...extended,
+      ["bulk_extended_by", day("2098-02-01"), day("2098-02-02"), true],
+    ])
+    const text = await succeed("members", "why", "1", ...inWhy)
+    expect(text).toMatch(/^1 of why is active until 2098-02-02T00:00:00.000Z$/m)
+    expect(text).toMatch(/^→ .* all extended +2098-02-01\S+ +2098-02-02\S+ +.+ outage /m)
+    expect(text).toMatch(/^The date that holds now was set on \d{4}-\S+ by \S+\.$/m)
+    await succeed("members", "undo", Object(made).id, ...inWhy, "--yes")
+    expect(datesOf(await why("1"))).toEqual([
+      ...extended,
+      ["bulk_extended_by", day("2098-02-01"), day("2098-02-02"), false],
+      ["bulk_undone", day("2098-02-02"), day("2098-02-01"), true],
+    ])
+    await succeed("extend-all", "why", "2098-01-01", "--yes")
+    expect(datesOf(await why("2"))).toEqual([
+      ["granted", null, day("2097-01-01"), false],
+      ["bulk_extended", day("2097-01-01"), day("2098-01-01"), true],
+    ])
+    await succeed("members", "end", "2", ...inWhy)
+    const gone = await why("2")
+    expect(gone).toMatchObject({ end_date: null, state: null })
+    expect(datesOf(gone).at(-1)).toEqual(["ended", day("2098-01-01"), null, false])
+    expect(await succeed("members", "why", "2", ...inWhy)).toContain("2 of why is no member")
+    expect(await tenure("members", "why", "3", ...inWhy)).toMatchObject({ code: 3 })
   })
 
   it("members are extended by a duration, and all of that is undone", async () => {

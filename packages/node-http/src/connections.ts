@@ -14,10 +14,12 @@ const nextRequestMillis = 100
 const firstRequestMillis = 1000
 
 // A turn of the event loop that takes no longer leaves hardly any time in which somebody connects.
-const quietMillis = 2
+const quietMillis = 0.2
 
-// On a busy server, no turn may be quiet.
-const maxTurns = 100
+// On a busy machine, turns take longer: for each 100 ms of waiting, a turn may take 1 ms more.
+const patience = 0.01
+
+const maxWaitMillis = 1000
 
 /**
  * Waits for a turn of the event loop in which nobody has connected. When a server stops listening, the system resets
@@ -26,17 +28,20 @@ const maxTurns = 100
 const whenQuiet = (server: Http.Server, then: () => void): void => {
   let accepted = 0
   server.on("connection", () => accepted++)
-  const waitTurn = (turns: number): void => {
+  const start = performance.now()
+  const waitTurn = (): void => {
     const before = accepted
     const began = performance.now()
     setImmediate(() => {
-      const isQuiet = accepted === before && performance.now() - began < quietMillis
-      if (isQuiet || turns >= maxTurns) then()
-      else waitTurn(turns + 1)
+      const now = performance.now()
+      const waited = now - start
+      const isQuiet = accepted === before && now - began < quietMillis + patience * waited
+      if (isQuiet || waited > maxWaitMillis) then()
+      else waitTurn()
     })
   }
   // The first turn is a part of one.
-  setImmediate(waitTurn, 1)
+  setImmediate(waitTurn)
 }
 
 /** A server's connections. */

@@ -40,6 +40,7 @@ import {
   outputFlag,
   writeMembers,
 } from "./members-export.ts"
+import { whyCommand } from "./members-why.ts"
 
 /** The flag. */
 const formatFlag = Flag.Literals("format", formats).pipe(
@@ -530,6 +531,7 @@ export const membersCommand = Command.make("members").pipe(
     end,
     endsCommand,
     history,
+    whyCommand,
     bulkExtensions,
     undo,
     importMembersCommand,

@@ -1,0 +1,186 @@
+/** `tenure members why`: how a member's end date came about. */
+
+import type { AuditRow, Membership } from "@tenure/client"
+import { fixedMillis } from "@tenure/core/internal"
+import { DurationText, Millis } from "@tenure/core/store"
+import * as Command from "effect/cli/Command"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import { callApi, listed } from "../support/api.ts"
+import { Failure } from "../support/failure.ts"
+import { projectFlag, userId } from "../support/flags.ts"
+import { printResult } from "../support/output.ts"
+import { layOut, pluralize, printable } from "../support/text.ts"
+
+/** A change of a member, as the API has it. */
+type Change = Omit<AuditRow, "user_id" | "subject">
+
+/** A change of a member's end date: from which to which. */
+export interface DatedChange extends Change {
+  /** Whether this change has set the date that holds now. */
+  readonly sets_current_date: boolean
+}
+
+// They change no date.
+const dateless: ReadonlySet<string> = new Set(["updated", "expiring", "expired"])
+
+const isOfAll = ({ action }: Change): boolean => action.startsWith("bulk_")
+
+/** How much later a bulk extension made each date, in milliseconds. */
+const lengthOf = ({ extend_by }: Change): number =>
+  extend_by === null || !DurationText.is(extend_by)
+    ? 0
+    : (fixedMillis(DurationText(extend_by)) ?? Millis(0))
+
+const moved = (date: string | null, millis: number): string | null =>
+  date === null ? null : new Date(Date.parse(date) + millis).toISOString()
+
+/** The date after a change, as far as the change itself and the date before it tell. */
+const dateAfter = (change: Change, before: string | null): string | null => {
+  switch (change.action) {
+    case "bulk_extended_by":
+      return moved(before, lengthOf(change))
+    // It brings back a date from before.
+    case "bulk_undone":
+      return null
+    default:
+      return change.to
+  }
+}
+
+/** The date before a change, as far as the change itself and the date after it tell. */
+const dateBefore = (change: Change, after: string | null): string | null => {
+  if (!isOfAll(change)) return change.from
+  return change.action === "bulk_extended_by" ? moved(after, -lengthOf(change)) : null
+}
+
+/**
+ * Fills in the member's dates. Rows of changes of all members have none, because these are other ones for each member.
+ *
+ * @param changes - newest first, as the API lists them
+ * @param current - the end date now; `undefined` if there is no membership
+ */
+const explainDates = (
+  changes: ReadonlyArray<Change>,
+  current: string | undefined,
+): ReadonlyArray<DatedChange> => {
+  const dated = changes.filter(({ action }) => !dateless.has(action)).toReversed()
+  let before: string | null = null
+  const forward = dated.map((change) => {
+    const from = isOfAll(change) ? before : change.from
+    before = dateAfter(change, from)
+    return { change, from, to: before }
+  })
+  // What a change leaves open, the next one tells, or the date that holds now.
+  let after: string | null = current ?? null
+  const filled = forward.toReversed().map(({ change, from, to }, index) => {
+    const end = to ?? (change.action === "ended" ? null : after)
+    const start = from ?? dateBefore(change, end)
+    after = start
+    return {
+      ...change,
+      from: start,
+      to: end,
+      sets_current_date: index === 0 && current !== undefined && end === current,
+    }
+  })
+  return filled.toReversed()
+}
+
+const names: Partial<Record<Change["action"], string>> = {
+  bulk_extended: "all set to",
+  bulk_lengthened: "all extended",
+  bulk_extended_by: "all extended",
+  bulk_undone: "undone for all",
+}
+
+// More do not fit on a screen.
+const mostShown = 20
+
+// A member has few changes; these take eleven requests.
+const mostRead = 1000
+
+/** Says how the date came about, in one sentence. */
+const sentenceOf = (changes: ReadonlyArray<DatedChange>, isMember: boolean): string => {
+  const last = changes.at(-1)
+  if (last === undefined) return "The audit trail does not tell how it came about: it is older."
+  if (!isMember) return `The last change was made on ${last.at} by ${authorOf(last)}.`
+  return last.sets_current_date
+    ? `The date that holds now was set on ${last.at} by ${authorOf(last)}.`
+    : "The last change in the audit trail has set another date: a change is missing there."
+}
+
+const authorOf = ({ key_id, key_name }: Change): string => key_name ?? key_id ?? "the host itself"
+
+const rowOf = (change: DatedChange) => ({
+  now: change.sets_current_date ? "→" : " ",
+  at: change.at,
+  change: names[change.action] ?? change.action,
+  from: change.from,
+  to: change.to,
+  by: authorOf(change),
+  reason: change.reason,
+  request: change.request_id,
+})
+
+/** How a member's date came about. */
+interface Explanation {
+  readonly project_id: string
+  readonly user_id: string
+  /** `null` if there is no membership. */
+  readonly end_date: string | null
+  readonly state: Membership["state"] | null
+  /** Oldest first. */
+  readonly changes: ReadonlyArray<DatedChange>
+}
+
+const linesOf = ({ changes, end_date, project_id, state, user_id }: Explanation) => {
+  const is =
+    end_date === null
+      ? "is no member"
+      : `${state === "expired" ? "has expired: it ended" : "is active until"} ${end_date}`
+  const left = changes.length - mostShown
+  return [
+    printable(`${user_id} of ${project_id} ${is}`),
+    "",
+    ...(left > 0 ? [`${pluralize(left, "earlier change")}: see tenure members history.`] : []),
+    ...(changes.length === 0 ? [] : layOut(changes.slice(-mostShown).map(rowOf), Infinity).lines),
+    "",
+    printable(sentenceOf(changes, end_date !== null)),
+  ]
+}
+
+/** The command. */
+export const whyCommand = Command.make(
+  "why",
+  { user: userId, project: projectFlag },
+  Effect.fnUntraced(function* ({ project: project_id, user: user_id }) {
+    const member = yield* callApi(({ memberships }, options) =>
+      memberships.get({ project_id, user_id }, options),
+    ).pipe(
+      Effect.map(({ data }) => data),
+      Effect.catchIf(
+        ({ code }) => code === "MEMBERSHIP_NOT_FOUND",
+        () => Effect.succeed(undefined),
+      ),
+    )
+    const found = yield* listed(({ memberships }) =>
+      memberships.history({ project_id, user_id }),
+    ).pipe(Stream.take(mostRead), Stream.runCollect)
+    if (member === undefined && found.length === 0) {
+      const message = `${user_id} is no member of ${project_id}, and the audit trail knows of none.`
+      return yield* new Failure({ kind: "notFound", message })
+    }
+    const explanation: Explanation = {
+      project_id,
+      user_id,
+      end_date: member?.end_date ?? null,
+      state: member?.state ?? null,
+      changes: explainDates(found, member?.end_date),
+    }
+    yield* printResult(explanation, () => linesOf(explanation))
+  }),
+).pipe(
+  Command.withDescription("Tells how the end date of a member came about, and by whom"),
+  Command.withExamples([{ command: "tenure members why 1001 --project shop" }]),
+)
