@@ -17,10 +17,10 @@ const walk = async (url: string): Promise<Walks> =>
   JSON.parse(await run(`${root}docs/test/walk.ts`, { WALK_STORE: url }))
 
 describe.each([
-  { name: "memory", most: { extension: 30, poll: 27, delivery: 25 }, url: async () => "memory:" },
+  { name: "memory", most: { extension: 31, poll: 27, delivery: 25 }, url: async () => "memory:" },
   {
     name: "PostgreSQL",
-    most: { extension: 37, poll: 32, delivery: 30 },
+    most: { extension: 38, poll: 32, delivery: 30 },
     url: () => freshDatabase(inject("databaseUrl"), "docs_walks"),
   },
 ])("$name", ({ most, url }) => {

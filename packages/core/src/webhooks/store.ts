@@ -51,7 +51,8 @@ export class WebhookStore extends Context.Service<
 
     /**
      * Returns the encryption keys of webhooks' secrets (`encryptionKeyOf`), 64 at most and in any order: of each
-     * secret, of each previous one while it signs, and of each signing key.
+     * secret, of each previous one while it signs, and of each signing key. Several databases may each
+     * return the same key.
      *
      * @param now - in milliseconds since the epoch
      */

@@ -230,7 +230,7 @@ const secretTests = ({ test }: StoreTests): void => {
     Effect.gen(function* () {
       const store = yield* prepared
       const secret = StoredSecret("enc_k1_AA")
-      const webhooks = [p1, p2, p2, p2].map((project) => ({
+      const webhooks = [p2, p2, p2, p2].map((project) => ({
         ...Fixture.makeWebhook(project),
         secret,
       }))
