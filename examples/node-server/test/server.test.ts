@@ -351,6 +351,36 @@ describe("the settings", () => {
     expect(JSON.parse(disabled)).toMatchObject({ level: "warn", webhook_id, status: 410 })
     receiver.close()
   })
+
+  it("send webhooks through a proxy, and keep its password to themselves", async () => {
+    const receiver = await startReceiver()
+    const heads: Array<string> = []
+    const proxy = createServer((socket) => {
+      socket.once("data", (head) => {
+        heads.push(head.toString())
+        socket.end("HTTP/1.1 403 Forbidden\r\n\r\n")
+      })
+    })
+    const port = await freePort()
+    await once(proxy.listen(port, "127.0.0.1"), "listening")
+    const server = await startServer({
+      SEED_FILE: await seedFile(seed),
+      WEBHOOK_ALLOWED_NETWORKS: "127.0.0.0/8",
+      WEBHOOK_RETRY_SCHEDULE: "0.05",
+      WEBHOOK_PROXY: `http://user:hidden@127.0.0.1:${port}`,
+    })
+    const path = "/v2/projects/p1/integrations/webhooks"
+    await call(server.url, "token-1", "POST", path, { url: receiver.url })
+    await call(server.url, "token-1", "PATCH", "/v2/projects/p1/memberships/extend", { extend })
+    const [givenUp] = await server.line(/.*A delivery was given up.*/)
+    expect(JSON.parse(givenUp)).toMatchObject({ attempts: 2, reason: "Proxy:403" })
+    expect(heads).toHaveLength(2)
+    expect(heads[0]).toMatch(`CONNECT ${new URL(receiver.url).host} HTTP/1.1`)
+    expect(receiver.received).toEqual([])
+    expect(server.lines.join("\n")).not.toMatch(/hidden|dXNlcjpoaWRkZW4/)
+    receiver.close()
+    proxy.close()
+  })
 })
 
 describe("a health check", () => {

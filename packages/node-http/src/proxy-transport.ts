@@ -78,8 +78,8 @@ const makeOpenTunnel = (url: string) => {
       agent: false,
       maxHeaderSize,
       timeout,
-      signal: receiver.interruption,
     })
+    receiver.onInterrupt?.(() => request.destroy())
     request.on("connect", ({ statusCode = 0 }, socket, head) => {
       if (statusCode < 200 || statusCode > 299) {
         socket.destroy()

@@ -213,8 +213,8 @@ interface Connections {
 
 /** A request's options. They reach the agent's `createConnection`. */
 export interface ConnectionOptions extends Https.RequestOptions {
-  /** Aborted when the request is interrupted. */
-  readonly interruption?: AbortSignal
+  /** Takes what to do if the request is interrupted. */
+  readonly onInterrupt?: (close: () => void) => void
 }
 
 /** Sends a request on a kept-alive connection if there is one, otherwise on a new one. */
@@ -224,14 +224,16 @@ const post = (
   connections: Connections,
   clock: Clock.Clock,
 ): Effect.Effect<TransportResponse, TransportError> =>
-  Effect.callback((resume, interruption) => {
+  Effect.callback((resume) => {
     const isSecure = target.protocol === "https:"
     const { request: open } = isSecure ? Https : http
     const { kept, lookup, single } = connections
     const { body, headers } = outgoing
     const begin = clock.monotonicTimeNanosUnsafe()
     const agent = isSecure ? kept.https : kept.http
-    const options: ConnectionOptions = { method: "POST", headers, agent, lookup, interruption }
+    let close: (() => void) | undefined
+    const onInterrupt = (given: () => void) => void (close = given)
+    const options: ConnectionOptions = { method: "POST", headers, agent, lookup, onInterrupt }
     const request = open(target, options)
     let isAnswered = false
     request.on("response", (response) => {
@@ -254,7 +256,10 @@ const post = (
       if (!isAnswered) resume(Effect.fail(noAnswer))
     })
     request.end(body)
-    return Effect.sync(() => void request.destroy())
+    return Effect.sync(() => {
+      close?.()
+      request.destroy()
+    })
   })
 
 const openAgents = (make: () => Agents) =>
