@@ -375,7 +375,9 @@ describe.each([
 
   it("the status is shown", async () => {
     expect(await succeed("status")).toContain("all answer")
-    expect(json(await succeed("status", "--json"))).toMatchObject({ backlog: { waiting: 0 } })
+    expect(json(await succeed("status", "--json"))).toMatchObject({
+      backlog: { waiting: expect.any(Number) },
+    })
   })
 
   it.each([

@@ -16,7 +16,10 @@ const short = { headersTimeout: 100, requestTimeout: 200 }
 it("a response that cannot be sent closes the connection, and the server goes on", async () => {
   const warn = vi.spyOn(process, "emitWarning").mockReturnValue()
   const responses = [{ ...ok, headers: { "not a header": "" } }, ok]
-  const server = await serve(answering(async () => responses.shift() ?? ok))
+  const server = await serve(
+    answering(async () => responses.shift() ?? ok),
+    { keepAliveTimeout: 100 },
+  )
   expect(await exchange(server.url, get)).toBe("")
   expect(parseResponses(await exchange(server.url, get))).toMatchObject([{ status: 200 }])
   expect(warn).toHaveBeenCalledTimes(1)

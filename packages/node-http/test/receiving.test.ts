@@ -18,14 +18,18 @@ const documentedReceiver = async (port: number): Promise<string> => {
   return code.replace("listen(4000", `listen(${port}`)
 }
 
-const programs: ReadonlyArray<readonly [string, (port: number) => Promise<ReadonlyArray<string>>]> =
+const ofExamples = `${root}/examples/webhook-receiver/src/main.ts`
+
+const programs: ReadonlyArray<
+  readonly [string, string, (port: number) => Promise<ReadonlyArray<string>>]
+> = [
+  ["of the examples", "/", async () => [ofExamples]],
   [
-    ["of the examples", async () => [`${root}/examples/webhook-receiver/src/main.ts`]],
-    [
-      "of the documentation",
-      async (port) => ["--input-type=module-typescript", "-e", await documentedReceiver(port)],
-    ],
-  ]
+    "of the documentation",
+    "/hooks",
+    async (port) => ["--input-type=module-typescript", "-e", await documentedReceiver(port)],
+  ],
+]
 
 const { NODE_COMPILE_CACHE } = process.env
 
@@ -43,25 +47,28 @@ const listening = (url: string): Promise<void> =>
   vi.waitFor(async () => void (await connect(url)).destroy(), { timeout: 60_000, interval: 20 })
 
 /** Resets a connection in the middle of a request, once the receiver waits for the rest of it. */
-const breakOff = async (url: string): Promise<void> => {
+const breakOff = async (url: string, path: string): Promise<void> => {
   const socket = await connect(url)
   socket.write(
-    lines("POST / HTTP/1.1", "Host: a", "Content-Length: 10", "Expect: 100-continue") + "half",
+    lines(`POST ${path} HTTP/1.1`, "Host: a", "Content-Length: 10", "Expect: 100-continue") +
+      "half",
   )
   await once(socket, "data")
   socket.resetAndDestroy()
 }
+
+const body = '{"type":"a.b","data":{}}'
 
 const notification = () => {
   const timestamp = Math.floor(Date.now() / 1000)
   return {
     "webhook-id": "evt_1",
     "webhook-timestamp": timestamp,
-    "webhook-signature": signMessage({ id: "evt_1", timestamp, body: "{}" }, secret),
+    "webhook-signature": signMessage({ id: "evt_1", timestamp, body }, secret),
   }
 }
 
-describe.each(programs)("the receiver %s", (_name, programOn) => {
+describe.each(programs)("the receiver %s", (_name, path, programOn) => {
   it("survives a request that ends early, and verifies notifications", async () => {
     const port = await freePort()
     const url = `http://127.0.0.1:${port}`
@@ -69,24 +76,24 @@ describe.each(programs)("the receiver %s", (_name, programOn) => {
     const program = start(await programOn(port), environment)
     try {
       await listening(url)
-      await breakOff(url)
-      const request = { method: "POST", path: "/", body: "{}" }
+      await breakOff(url, path)
+      const request = { method: "POST", path, body }
       expect((await send(url, { ...request, headers: notification() })).status).toBe(204)
       expect((await send(url, request)).status).toBe(400)
     } finally {
       program.kill()
     }
   })
-
-  it.each([{}, { WEBHOOK_SECRET: "whsec_x" }])(
-    "does not start without a valid secret: %o",
-    async (environment) => {
-      const program = start(await programOn(0), environment)
-      const [reason, [code]] = await Promise.all([text(program.stderr), once(program, "close")])
-      expect([code, reason]).toEqual([1, expect.stringMatching(/^WEBHOOK_SECRET .*\n$/)])
-    },
-  )
 })
+
+it.each([{}, { WEBHOOK_SECRET: "whsec_x" }])(
+  "the receiver of the examples does not start without a valid secret: %o",
+  async (environment) => {
+    const program = start([ofExamples], environment)
+    const [reason, [code]] = await Promise.all([text(program.stderr), once(program, "close")])
+    expect([code, reason]).toEqual([1, expect.stringMatching(/^WEBHOOK_SECRET .*\n$/)])
+  },
+)
 
 describe("startReceiver", () => {
   it("survives a request that ends early", async () => {

@@ -99,7 +99,7 @@ const fill = async (at: string) => {
     SELECT p.number, 0, '${userId}', 'extended', '${at}', 'as ${userId}' ${ofUser}`)
 }
 
-const places = () => query(`SELECT id, xid::text, at FROM ${schema}.events ORDER BY xid, id`)
+const places = () => query(`SELECT id, xid::text, at FROM ${schema}.events e ORDER BY e.xid, id`)
 
 it("no table and no partition has the user id of a person who was erased", async () => {
   const { apiKeys, events, memberships, webhooks } = tenure
