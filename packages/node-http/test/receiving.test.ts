@@ -98,7 +98,7 @@ it.each([{}, { WEBHOOK_SECRET: "whsec_x" }])(
 describe("startReceiver", () => {
   it("survives a request that ends early", async () => {
     const receiver = await startReceiver()
-    await breakOff(receiver.url)
+    await breakOff(receiver.url, "/")
     await send(receiver.url, { method: "POST", path: "/", body: "{}" })
     expect(receiver.received).toHaveLength(1)
     receiver.close()
