@@ -24,6 +24,9 @@ export type Deletion = (typeof deletions)[number]
 
 const origin = { keyId: "better-auth" }
 
+/** How long after sign-up a missed trial is granted: as long as stores remember what they have granted, by default. */
+const lateMillis = 86_400_000
+
 /** Resolves to `undefined` if the promise rejects with this tag. */
 const unless = async <A>(tag: string, promise: Promise<A>): Promise<A | undefined> => {
   try {
@@ -68,10 +71,11 @@ export const makeMemberProjects = (
   }
 
   /**
-   * Grants a membership if the user is to have a trial, and never had a membership in the project. So a trial
-   * missed at sign-up is granted later, and an ended one is not.
+   * Grants a membership if the user has just signed up, is to have a trial, and never had a membership in the project.
+   * So a trial missed at sign-up is granted later, and an ended one is not.
    */
   const grantMissing = async (user: User, projectId: string): Promise<void> => {
+    if (Date.now() - user.createdAt.getTime() > lateMillis) return
     const endDate = trialEnd(user, projectId)
     if (endDate === undefined || endDate.getTime() <= Date.now()) return
     const member = { projectId, userId: user.id }

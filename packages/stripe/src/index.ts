@@ -18,7 +18,7 @@ export interface StripeWebhookOptions {
   readonly secret: string | ReadonlyArray<string>
   /**
    * Finds a subscription's member. Returns `undefined` to ignore the subscription. Default: `project_id` and `user_id`
-   * in its metadata.
+   * in its metadata, unless a connected account has sent the event.
    */
   readonly member?: FindMember | undefined
   /**
@@ -74,8 +74,12 @@ const dayMillis = 86_400_000
 /** More than Stripe sends in one event. */
 const maxBodyBytes = 1024 * 1024
 
-const memberOfMetadata: FindMember = ({ metadata: { project_id: projectId, user_id: userId } }) =>
-  projectId === undefined || userId === undefined ? undefined : { projectId, userId }
+/** Reads the metadata of the host's own subscriptions. Owners of connected accounts could name any member. */
+const memberOfMetadata: FindMember = ({ metadata }, account) => {
+  const { project_id: projectId, user_id: userId } = metadata
+  if (account !== undefined || projectId === undefined || userId === undefined) return undefined
+  return { projectId, userId }
+}
 
 /** Reads an option with a few values. Throws a `TypeError` for any other value. */
 const readChoice = <A extends string>(

@@ -4,9 +4,15 @@ import type { Member } from "@tenure/core"
 import type Stripe from "stripe"
 import type { PaidInvoice } from "./paid-until.ts"
 
-/** Finds a subscription's member; `undefined` for none. */
+/**
+ * Finds a subscription's member; `undefined` for none.
+ *
+ * @param account - the id of the connected account whose subscription it is; `undefined` for your own. Owners of
+ *   connected accounts choose the metadata of their subscriptions
+ */
 export type FindMember = (
   subscription: Stripe.Subscription,
+  account: string | undefined,
 ) => Member | undefined | Promise<Member | undefined>
 
 /** A member, and the paid invoices for its subscriptions. */
@@ -76,10 +82,10 @@ const subscriptionOf = ({ id, parent }: Stripe.Invoice): Stripe.Subscription | u
 }
 
 /** Finds the member of each subscription once. */
-const findOnce = (findMember: FindMember): FindMember => {
+const findOnce = (findMember: FindMember, account: string | undefined) => {
   const found = new Map<string, ReturnType<FindMember>>()
-  return (subscription) => {
-    if (!found.has(subscription.id)) found.set(subscription.id, findMember(subscription))
+  return (subscription: Stripe.Subscription): ReturnType<FindMember> => {
+    if (!found.has(subscription.id)) found.set(subscription.id, findMember(subscription, account))
     return found.get(subscription.id)
   }
 }
@@ -114,7 +120,7 @@ export const readPayments = async (
     throw new Error("Stripe has not answered", { cause })
   })
   const refunded = refundedIn(charges.data)
-  const memberOf = findOnce(findMember)
+  const memberOf = findOnce(findMember, account)
   const members = new Map<string, MemberPayments>()
   for (const invoice of invoices.data) {
     const subscription = subscriptionOf(invoice)

@@ -160,7 +160,9 @@ export const makeSettle = ({
     eventId: string,
   ): Promise<boolean> => {
     const { invoices, member } = payments
-    const membership = await unless(["MembershipNotFound"], memberships.find(member))
+    // Ids that Tenure refuses have no membership: they fail their own payments, and not those of others.
+    const refused = ["MembershipNotFound", "InvalidInput"]
+    const membership = await unless(refused, memberships.find(member))
     if (membership === undefined) return false
     const paid = paidUntil(invoices, rules)
     if (wasShortened && paid > membership.endDate) {

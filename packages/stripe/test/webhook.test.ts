@@ -195,12 +195,38 @@ describe("a paid invoice", () => {
   })
 
   it("is looked up in the account that has sent it", async () => {
-    const on = await setUp()
+    const on = await setUp({
+      member: (_subscription, account) => ({ projectId: "p1", userId: String(account) }),
+    })
     const { body } = on.account.pay("sub_1", "in_1", period(0, 30))
     await on.send({ body: JSON.stringify({ ...JSON.parse(body), account: "acct_2" }) })
     expect(new Set(on.account.accounts)).toEqual(new Set(["acct_2"]))
+    expect(await on.endDay("acct_2")).toBe(31)
     await on.send({ body })
     expect(on.account.accounts).toContain(undefined)
+  })
+
+  it("from a connected account changes nobody by its metadata", async () => {
+    const on = await setUp()
+    const { body } = on.account.pay("sub_1", "in_1", period(0, 30))
+    await on.send({ body: JSON.stringify({ ...JSON.parse(body), account: "acct_evil" }) })
+    await expect(on.endDay()).rejects.toMatchObject({ _tag: "MembershipNotFound" })
+  })
+
+  it("of an id that Tenure refuses is rejected, and no payment and refund of others", async () => {
+    for (const isNewer of [false, true]) {
+      const on = await setUp()
+      on.account.subscribe("sub_bad", "cus_1", { project_id: "p1", user_id: "münchen 1" })
+      const bad = () => on.account.pay("sub_bad", "in_bad", period(0, 30))
+      if (!isNewer) bad()
+      expect(await on.send(on.account.pay("sub_1", "in_1", period(0, 30)))).toMatchObject({
+        status: 200,
+      })
+      expect(await on.endDay()).toBe(31)
+      if (isNewer) await expect(on.send(bad())).rejects.toThrow("userId")
+      await on.send(on.account.refund("in_1"))
+      expect(await on.endDay()).toBeLessThan(31)
+    }
   })
 
   it("has to come again if the API does not list it yet", async () => {

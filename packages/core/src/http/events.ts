@@ -7,8 +7,9 @@ import * as Random from "effect/Random"
 import { InvalidInput } from "../base/errors.ts"
 import { Faults } from "../base/faults.ts"
 import { type HeaderFields, singleHeader, traceparentOfHeaders } from "../base/headers.ts"
+import { readBranded } from "../base/input.ts"
 import * as Setting from "../base/setting.ts"
-import { type Event, EventType, eventData } from "../events/event.ts"
+import { type Event, EventId, EventType, eventData } from "../events/event.ts"
 import { FeedCursor, type FeedEvent } from "../events/feed-store.ts"
 import { Feed, type FeedPageQuery } from "../events/feed.ts"
 import {
@@ -17,6 +18,8 @@ import {
   type ListenerMessage,
   Listeners,
 } from "../events/listeners.ts"
+import { parseEndDate } from "../memberships/end-date.ts"
+import { UserId } from "../memberships/membership.ts"
 import { Events } from "../webhooks/published-events.ts"
 import {
   type Authentication,
@@ -47,7 +50,8 @@ import { deliveryData } from "./webhooks.ts"
 /** How much a response has of an event's data: all, its member and date, or nothing. */
 type Disclosure = "true" | "summary" | "false"
 
-const textOrNull = (given: unknown): string | null => (Predicate.isString(given) ? given : null)
+const userIdOrNull = (given: unknown): UserId | null =>
+  Predicate.isString(given) && UserId.is(given) ? given : null
 
 /**
  * Summarizes the data of an event about memberships. Lists of members have the same. Other events have
@@ -57,10 +61,8 @@ const summaryOf = (event: Event) => {
   if (!/^memberships?\./.test(event.type)) return null
   const data = eventData(event)
   if (!Predicate.isObject(data)) return null
-  return {
-    user_id: textOrNull(data["user_id"]),
-    end_date: textOrNull(data["new_end_date"] ?? data["end_date"]),
-  }
+  const endDate = parseEndDate(data["new_end_date"] ?? data["end_date"])
+  return { user_id: userIdOrNull(data["user_id"]), end_date: isoOrNull(endDate) }
 }
 
 /** Returns an event as responses have it. */
@@ -336,10 +338,14 @@ export const makeEventOperations = Effect.fnUntraced(function* (
     }
     // The oldest event has nothing before it.
     const isStart = query.after === firstPlace
+    const before =
+      isStart || query.after === undefined
+        ? undefined
+        : yield* readBranded("after", EventId, query.after.toLowerCase())
     const page = yield* feed.latest({
       projectId,
       limit: query.limit,
-      before: isStart ? undefined : query.after,
+      before,
     })
     const found = isStart ? [] : page.events
     return {
