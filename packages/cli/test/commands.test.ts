@@ -210,6 +210,8 @@ describe.each([
     }
     await succeed("members", "import", file, ...inProject)
     expect(lines(await succeed("members", "list", ...inProject, "--json"))).toHaveLength(2)
+    // With its webhook, whose delivery would wait.
+    await succeed("projects", "delete", "dry", "--yes")
   })
 
   it("extend-all tells how many would end earlier, and asks", async () => {
@@ -375,9 +377,7 @@ describe.each([
 
   it("the status is shown", async () => {
     expect(await succeed("status")).toContain("all answer")
-    expect(json(await succeed("status", "--json"))).toMatchObject({
-      backlog: { waiting: expect.any(Number) },
-    })
+    expect(json(await succeed("status", "--json"))).toMatchObject({ backlog: { waiting: 0 } })
   })
 
   it.each([
