@@ -3,13 +3,11 @@
 import { type Moment, initialConcurrency, mentionsUser } from "@tenure/core/internal"
 import {
   type Attempt,
-  type AttemptPosition,
   type AttemptResult,
   type Backlog,
   type Claim,
   type ClaimResult,
   type Delivery,
-  type DeliveryProgress,
   type Event,
   type EventId,
   type Health,
@@ -19,7 +17,6 @@ import {
   type RedeliveryFilter,
   type StoredWebhook,
   type UserId,
-  type WebhookActivity,
   type WebhookId,
   type WebhookRef,
   clampConcurrency,
@@ -27,7 +24,6 @@ import {
   concurrencyAfterSuccess,
   eraseUser,
   maxAttemptsOfWebhook,
-  maxCountedBacklog,
   userOf,
 } from "@tenure/core/store"
 import type { Mutable } from "effect/Types"
@@ -323,7 +319,6 @@ const nextLeaseExpiryOfProject = ({ lanes }: ProjectQueues): number => {
 
 type ClaimOptions = Parameters<Outbox["Service"]["claim"]>[0]
 type Page = Parameters<Outbox["Service"]["deliveries"]>[1]
-type AttemptedPage = Parameters<Outbox["Service"]["attempted"]>[1]
 type Ended = Exclude<Delivery["state"], "waiting">
 
 /**
@@ -630,62 +625,6 @@ export const healthOf = ({ lanes }: Deliveries, webhookId: WebhookId): Health =>
   return { failures, failingSince }
 }
 
-/** Returns why a webhook needs attention, if it does. */
-export const troubleOf = (
-  deliveries: Deliveries,
-  { disabledAt, id: webhookId, projectId, url }: StoredWebhook,
-) => {
-  const { failingSince } = healthOf(deliveries, webhookId)
-  const since = disabledAt ?? failingSince
-  return since === undefined
-    ? undefined
-    : {
-        projectId,
-        webhookId,
-        url,
-        trouble: disabledAt === undefined ? ("failing" as const) : ("disabled" as const),
-        since,
-      }
-}
-
-const noAttempts = makeDayCounts()
-
-/** Returns a webhook's last day. */
-export const dayOf = (
-  { lanes }: Deliveries,
-  webhookId: WebhookId,
-  now: number,
-): WebhookActivity => {
-  const { answerTimes, cells } = lanes.get(webhookId)?.day ?? noAttempts
-  return { quarters: cells(now), answerTimes: answerTimes(now) }
-}
-
-const nothingWaits: DeliveryProgress = {
-  latestAttempt: undefined,
-  waiting: 0,
-  nextAttemptAt: undefined,
-}
-
-/** Returns how far a webhook's deliveries are. */
-export const progressOf = (
-  { lanes }: Deliveries,
-  webhookId: WebhookId,
-  { tick, unix }: Moment,
-): DeliveryProgress => {
-  const lane = lanes.get(webhookId)
-  if (lane === undefined) return nothingWaits
-  const next = lane.waiting.peek()
-  const isHeld = lane.heldUntil > tick
-  return {
-    latestAttempt: lane.latestAttempt,
-    waiting: Math.min(maxCountedBacklog, lane.waiting.size() + lane.leases.size),
-    nextAttemptAt:
-      next === undefined
-        ? undefined
-        : Math.max(next.dueAt, isHeld ? unix + lane.heldUntil - tick : next.dueAt),
-  }
-}
-
 /** Returns the number of unfinished deliveries, and for how long the oldest due one has been due. */
 export const backlogOf = (
   { lanes }: Deliveries,
@@ -720,7 +659,10 @@ const jobsIn = ({ ended }: Deliveries, lanes: ReadonlyArray<WebhookQueue>): Read
 ]
 
 /** Returns all kept deliveries to a webhook. */
-const deliveriesJobsOf = (deliveries: Deliveries, webhook: WebhookRef): ReadonlyArray<Job> => {
+export const deliveriesJobsOf = (
+  deliveries: Deliveries,
+  webhook: WebhookRef,
+): ReadonlyArray<Job> => {
   const lane = deliveries.lanes.get(webhook.webhookId)
   const jobs = jobsIn(deliveries, lane === undefined ? [] : [lane])
   return jobs.filter((job) => isJobOf(job, webhook))
@@ -748,33 +690,6 @@ export const listDeliveries = (
     .slice(0, limit)
     .map(toDelivery)
 }
-
-/** Tells whether a delivery comes after a position in the list by latest attempt. */
-const isAfter = (
-  { attemptedAt, eventId }: AttemptPosition,
-  { attemptedAt: at, event }: Job,
-): boolean => at !== undefined && (at < attemptedAt || (at === attemptedAt && event.id < eventId))
-
-/** Returns a page with a webhook's attempted deliveries, latest attempt first. */
-export const listAttempted = (
-  deliveries: Deliveries,
-  webhook: WebhookRef,
-  { before, limit, state }: AttemptedPage,
-): ReadonlyArray<Delivery> =>
-  deliveriesJobsOf(deliveries, webhook)
-    .filter(
-      (job) =>
-        job.attemptedAt !== undefined &&
-        (state === undefined || job.state === state) &&
-        (before === undefined || isAfter(before, job)),
-    )
-    .toSorted(
-      (one, other) =>
-        (other.attemptedAt ?? 0) - (one.attemptedAt ?? 0) ||
-        (one.event.id < other.event.id ? 1 : -1),
-    )
-    .slice(0, limit)
-    .map(toDelivery)
 
 /** Restarts a webhook's finished or waiting deliveries. Returns their number. */
 export const replayDeliveries = (

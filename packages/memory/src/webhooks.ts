@@ -22,15 +22,12 @@ import {
 import * as Effect from "effect/Effect"
 import {
   claimDeliveries,
-  dayOf,
   healthOf,
-  listAttempted,
   listDeliveries,
-  progressOf,
   replayDeliveries,
   settleDelivery,
-  troubleOf,
 } from "./deliveries.ts"
+import { lastDayOf, listAttempted, progressOf, troubleOf } from "./delivery-progress.ts"
 import {
   type State,
   addAuditRow,
@@ -245,7 +242,7 @@ export const makeMemoryOutbox = (state: State): Outbox["Service"] => ({
 
   activity: (ref) =>
     Effect.flatMap(webhookOf(state, ref), ({ id }) =>
-      Effect.map(currentUnixMillis, (now) => dayOf(state.deliveries, id, now)),
+      Effect.map(currentUnixMillis, (now) => lastDayOf(state.deliveries, id, now)),
     ),
 
   minutes: (projectId) =>

@@ -13,7 +13,8 @@ import { idempotencyTests } from "./idempotency.ts"
 import { importingTests } from "./importing.ts"
 import { apiKeyTests, ticketTests } from "./keys.ts"
 import { auditTests, projectTestsOn } from "./projects.ts"
-import { webhookRepairTests, webhookTests } from "./webhooks.ts"
+import { webhookRepairTests } from "./webhook-repairs.ts"
+import { webhookTests } from "./webhooks.ts"
 
 const identityPath = "/v2/identity"
 

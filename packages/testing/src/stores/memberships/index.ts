@@ -5,6 +5,7 @@ import type { StoreTests } from "../declare.ts"
 import { expirySuite } from "../expiry.ts"
 import { bulkTests, changingTests, expectingTests } from "./changing.ts"
 import { countingEndsTests } from "./counting-ends.ts"
+import { endingListTests } from "./ending-lists.ts"
 import { erasingTests } from "./erasing.ts"
 import { onceTests } from "./idempotency.ts"
 import { importingTests } from "./importing.ts"
@@ -13,7 +14,7 @@ import { metadataTests } from "./metadata.ts"
 import { modelTests } from "./model.ts"
 import { previewingTests } from "./previewing.ts"
 import { countingTests, deletingTests, projectTests } from "./projects.ts"
-import { endingSoonTests, readingTests } from "./reading.ts"
+import { readingTests } from "./reading.ts"
 import { atomicityTests, auditingTests, eventTests, sequenceTests } from "./recording.ts"
 import { undoingTests } from "./undoing.ts"
 
@@ -29,7 +30,7 @@ export const membershipStoreSuite = (on: StoreTests): void => {
   undoingTests(on)
   countingTests(on)
   readingTests(on)
-  endingSoonTests(on)
+  endingListTests(on)
   countingEndsTests(on)
   previewingTests(on)
   projectTests(on)
