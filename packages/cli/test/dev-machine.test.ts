@@ -268,6 +268,13 @@ describe("tenure dev --from", () => {
     expect(await run("--from", bad, "--fail", "x")).toMatch(/^2/)
     const named = fileWith("named.ndjson", { ...project, project_id: "\u0000" })
     expect(await run("--from", named)).toMatch(/^2 .*project_id must be/)
+    const dateless = fileWith("dateless.ndjson", {
+      ...project,
+      exported_at: "2026-02-30T00:00:00.000Z",
+    })
+    expect(await run("--from", dateless)).toMatch(/^2 .*Line 1 is wrong: exported_at must be/)
+    const nameless = fileWith("nameless.ndjson", { record: "webhook", url: "https://a.example/" })
+    expect(await run("--from", nameless)).toMatch(/^2 .*does not name its project/)
     const hooked = fileWith("hooked.ndjson", project, { record: "webhook", url: "ftp://x" })
     expect(await run("--from", hooked)).toMatch(/^1 .*url/)
 

@@ -59,17 +59,20 @@ export const readClockCommand = (given: unknown): ClockCommand => {
 
 const isoOf = (time: number): string => new Date(time).toISOString()
 
-/** Moves a clock. Rejects with `ClockBusy`, or with `InvalidInput` for a time that is over. */
+/** Moves to a time, named by a field of the command. */
+const moveTo = (clock: MachineClock, field: "advance" | "to", time: number): Promise<void> => {
+  if (time >= clock.now() && time <= clock.end) return clock.moveTo(time)
+  const problem = `must lead to a time from ${isoOf(clock.now())} to ${isoOf(clock.end)}`
+  throw new InvalidInput({ field, problem })
+}
+
+/** Moves a clock. Rejects with `ClockBusy`, or with `InvalidInput` for a time in the past or after the clock's end. */
 export const moveClock = async (clock: MachineClock, command: ClockCommand): Promise<void> => {
   switch (command._tag) {
     case "Advance":
-      return clock.moveTo(clock.now() + command.millis)
+      return moveTo(clock, "advance", clock.now() + command.millis)
     case "To":
-      if (command.time < clock.now() || command.time > clock.end) {
-        const problem = `must be from ${isoOf(clock.now())} to ${isoOf(clock.end)}`
-        throw new InvalidInput({ field: "to", problem })
-      }
-      return clock.moveTo(command.time)
+      return moveTo(clock, "to", command.time)
     case "Play":
       return clock.play(command.days * day, command.seconds)
     case "Pause":

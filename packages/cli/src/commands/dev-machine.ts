@@ -33,6 +33,7 @@ import type { Format } from "./members-export.ts"
 import {
   type FileLine,
   type Refusal,
+  UnreadableFile,
   countRefused,
   describeRefusals,
   openSource,
@@ -41,7 +42,12 @@ import {
   splitIntoBatches,
   unreadable,
 } from "./members-import.ts"
-import type { ExportRecord, ExportedProject, ExportedWebhook } from "./project-export.ts"
+import {
+  type ExportRecord,
+  type ExportedProject,
+  type ExportedWebhook,
+  isRecordLine,
+} from "./project-export.ts"
 import {
   type MachineClock,
   type TimeMachine,
@@ -61,12 +67,13 @@ export interface MachineFlags {
   readonly port: number
 }
 
-// Far more than a project can have.
+/** Far more webhooks than a project can have. */
 const mostRecords = 3000
 
-/** An export: its records, and its other lines. */
+/** An export: its records but bulk extensions, which are counted, and its other lines. */
 interface OpenedExport {
   readonly records: ReadonlyArray<ExportRecord>
+  readonly bulkExtensions: number
   readonly rest: AsyncGenerator<FileLine>
 }
 
@@ -88,12 +95,18 @@ async function* withoutRecords(
 /** Reads the records at the beginning. */
 const readHead = async (lines: AsyncGenerator<FileLine>): Promise<OpenedExport> => {
   const records: Array<ExportRecord> = []
+  let bulkExtensions = 0
   for (;;) {
     const { done, value } = await lines.next()
-    if (done === true) return { records, rest: withoutRecords(undefined, lines) }
-    if (value._tag !== "Record" || records.length === mostRecords)
-      return { records, rest: withoutRecords(value, lines) }
-    records.push(value.record)
+    if (done === true) return { records, bulkExtensions, rest: withoutRecords(undefined, lines) }
+    if (value._tag === "Refused" && isRecordLine(value.given))
+      throw new UnreadableFile(`Line ${value.line} is wrong: ${value.problem}`)
+    if (value._tag !== "Record")
+      return { records, bulkExtensions, rest: withoutRecords(value, lines) }
+    if (value.record.record === "bulk_extension") bulkExtensions++
+    else if (records.length === mostRecords)
+      throw new UnreadableFile(`The export has more than ${mostRecords} webhooks`)
+    else records.push(value.record)
   }
 }
 
@@ -318,8 +331,10 @@ const obeyKeys = Effect.fnUntraced(function* (clock: MachineClock, print: (line:
 export const runTimeMachine = Effect.fnUntraced(function* (flags: MachineFlags) {
   const context = yield* Effect.context<never>()
   const print = (line: string) => void Effect.runForkWith(context)(Console.log(line))
-  const { records, rest } = yield* openExport(flags.from)
+  const { bulkExtensions, records, rest } = yield* openExport(flags.from)
   const project = records.find(isProject)
+  if (project === undefined && records.length + bulkExtensions > 0)
+    return yield* usageFailure("The export does not name its project: its first line is missing.")
   const project_id = project?.project_id ?? "demo"
   const start =
     project === undefined ? yield* Clock.currentTimeMillis : Date.parse(project.exported_at)
@@ -369,9 +384,8 @@ export const runTimeMachine = Effect.fnUntraced(function* (flags: MachineFlags) 
   if (disabled > 0) yield* Console.log(`Left out: ${pluralize(disabled, "disabled webhook")}.`)
   if (refusals.length > 0)
     yield* Console.log(printable(`Lines left out: ${describeRefusals(refusals)}.`))
-  const bulk = records.filter(({ record }) => record === "bulk_extension")
-  if (bulk.length > 0)
-    yield* Console.log(`Bulk extensions before then: ${bulk.length}, already in the end dates.`)
+  if (bulkExtensions > 0)
+    yield* Console.log(`Bulk extensions before then: ${bulkExtensions}, already in the end dates.`)
 
   journal.hush()
   if (Option.isSome(until)) yield* playUntil(machine, journal, until.value)

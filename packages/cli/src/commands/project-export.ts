@@ -122,13 +122,13 @@ interface Given {
   readonly disabled_at?: unknown
 }
 
-/**
- * Reads a line that is no member. Returns what is wrong with it in place of a record, and `undefined` if it
- * is none.
- */
+/** Tells whether a line is meant as a record, right or wrong. */
+export const isRecordLine = (given: unknown): given is { readonly record: unknown } =>
+  Predicate.hasProperty(given, "record") && !Predicate.hasProperty(given, "user_id")
+
+/** Reads a record. Returns a text for a wrong record, and `undefined` for a member. */
 export const readRecord = (given: object): ExportRecord | string | undefined => {
-  if (!Predicate.hasProperty(given, "record") || Predicate.hasProperty(given, "user_id"))
-    return undefined
+  if (!isRecordLine(given)) return undefined
   const fields: Given = given
   switch (fields.record) {
     case "project":
