@@ -20,8 +20,9 @@ import {
   sumAnswerTimes,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Semaphore from "effect/Semaphore"
-import { type Executor, readsOf } from "./connection/executor.ts"
+import { type Executor, readsOf, runPeriodically } from "./connection/executor.ts"
 import { isInProject } from "./sql/clauses.ts"
 import {
   type Integer,
@@ -67,10 +68,13 @@ const addCounts = (schema: string): string => `
           SELECT t.one + t.other
           FROM unnest(q.answer_times, excluded.answer_times) WITH ORDINALITY AS t (one, other, n) ORDER BY t.n
         )
+    RETURNING 1
   )
   INSERT INTO ${schema}.delivery_minutes AS m (project_number, at, delivered, failed)
   SELECT number, date_bin('1 minute', statement_timestamp(), 'epoch'), sum(delivered), sum(failed)
   FROM asked CROSS JOIN LATERAL (VALUES (project_number), (0)) AS counted (number)
+  -- Reads the quarters, so that they are written first: PostgreSQL writes what nobody reads at the end.
+  WHERE (SELECT count(*) FROM quarters) >= 0
   GROUP BY number ORDER BY number DESC
   ON CONFLICT (project_number, at) DO UPDATE
   SET delivered = m.delivered + excluded.delivered, failed = m.failed + excluded.failed
@@ -226,13 +230,15 @@ export const makeDeliveryCounts = Effect.fnUntraced(function* (executor: Executo
     const counts = pending
     pending = new Map()
     return write(counts)
-  }).pipe(Effect.uninterruptible, turn.withPermit)
+  }).pipe(turn.withPermit)
 
-  // A reader gets what is there.
-  const tryToFlush = Effect.ignoreCause(flush)
+  /** Adds the counts in a fiber that nobody interrupts, and waits up to 2 seconds: a reader gets what is there. */
+  const tryToFlush = Effect.flatMap(Effect.forkDetach(flush), (fiber) =>
+    Effect.timeoutOption(Fiber.await(fiber), "2 seconds"),
+  )
 
-  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(pause), tryToFlush)))
-  yield* Effect.addFinalizer(() => Effect.timeoutOption(tryToFlush, "2 seconds"))
+  yield* runPeriodically(pause, Effect.as(flush, []))
+  yield* Effect.addFinalizer(() => tryToFlush)
 
   const counts: DeliveryCounts = {
     add: (webhookId, isDelivered, { durationMillis }) => {

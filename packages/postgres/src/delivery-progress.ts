@@ -135,7 +135,7 @@ export const listTroubled = (schema: string): string => `
     SELECT * FROM (${troubledBy(schema, "failing", "w.failing_since", "ASC")}
       UNION ALL ${troubledBy(schema, "disabled", "w.disabled_at", "DESC")}
     ) parts
-    ORDER BY trouble DESC LIMIT $1::integer
+    ORDER BY trouble DESC, CASE trouble WHEN 'failing' THEN since END ASC, since DESC LIMIT $1::integer
   ) w ${joinProgress(schema)}
 `
 

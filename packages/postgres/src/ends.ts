@@ -44,7 +44,8 @@ import {
  */
 const readLog = (schema: string): string => `
   SELECT ${millisOf("statement_timestamp()")} AS now, p.number, b.seq,
-         ${wholeMillisOf("b.addition")} AS addition, ${millisOf("b.minimum")} AS minimum
+         ${wholeMillisOf("b.addition")} AS addition, ${millisOf("b.minimum")} AS minimum,
+         (SELECT min(day) - date '1970-01-01' FROM ${schema}.audit_parts) AS first_part
   FROM ${schema}.projects p
   LEFT JOIN ${schema}.bulk_extensions b ON b.project_number = p.number AND b.state <> 'settled'
   WHERE p.id = $1::text
@@ -57,6 +58,8 @@ interface LogRow {
   readonly seq: Integer | null
   readonly addition: Integer | null
   readonly minimum: Integer | null
+  /** The day on which the oldest part of the audit trail was begun: the day may have rows in a part before. */
+  readonly first_part: number
 }
 
 const toComposed = ({ addition, minimum, seq }: LogRow): ReadonlyArray<ComposedBulkExtensions> =>
@@ -136,8 +139,7 @@ const logParams = (cells: EndCells, composed: ReadonlyArray<ComposedBulkExtensio
 const countExtended = (schema: string): string => `
   SELECT floor(date_part('epoch', a.at) / 86400)::integer AS day, count(*) AS rows,
          count(*) FILTER (WHERE a.action = ANY ($3::text[])) AS extended,
-         min(a.id) AS first_id,
-         (SELECT min(day) - date '1970-01-01' FROM ${schema}.audit_parts) AS first_part
+         min(a.id) AS first_id
   FROM (
     SELECT id, at, action FROM ${schema}.audit WHERE project_number = $1::bigint
     ORDER BY seq DESC, id DESC LIMIT $2::integer
@@ -151,16 +153,17 @@ interface ExtendedRow {
   readonly extended: Integer
   /** The least id of these rows. The day with the least of all has the oldest row, although clocks may be set. */
   readonly first_id: Integer
-  /** The day on which the oldest part of the trail was begun: the day may have rows in a part before. */
-  readonly first_part: number
 }
 
 // Reading so many takes about a tenth of a second.
 const mostRows = 100_000
 
-const toExtended = (rows: ReadonlyArray<ExtendedRow>, today: number): Extended => {
+const toExtended = (
+  rows: ReadonlyArray<ExtendedRow>,
+  firstPart: number,
+  today: number,
+): Extended => {
   const read = rows.reduce((sum, { rows: count }) => sum + Number(count), 0)
-  const firstPart = rows[0]?.first_part ?? -Infinity
   const firstKept = firstPart === today ? -Infinity : firstPart + 1
   const oldest = rows.reduce<ExtendedRow | undefined>(
     (before, row) =>
@@ -180,10 +183,12 @@ interface Question extends EndsQuery {
   readonly projectId: ProjectId
 }
 
+type Caller = (exit: Exit.Exit<EndCounts, CountFailure>) => void
+
 /** Callers who wait for the same count. */
 interface Turn extends Question {
   readonly key: string
-  readonly callers: Set<(exit: Exit.Exit<EndCounts, CountFailure>) => void>
+  readonly callers: Set<Caller>
 }
 
 // Whoever has one project keeps others waiting for this many counts of it at most.
@@ -191,6 +196,9 @@ const mostTurnsOfProject = 2
 
 // A count takes a second for millions of members.
 const mostTurns = 16
+
+// As for other long calls, with the time for their turn.
+const mostWaiting = "30 seconds"
 
 const crowded = Exit.fail(new StoreUnavailable({ cause: "too many counts of ends wait" }))
 
@@ -222,17 +230,13 @@ const makeTurns = Effect.fnUntraced(function* (
     if (known !== undefined) return known
     const own = waiting.filter(({ projectId }) => projectId === question.projectId)
     if (waiting.length >= mostTurns || own.length >= mostTurnsOfProject) return undefined
-    const turn = {
-      ...question,
-      key,
-      callers: new Set<Turn["callers"] extends Set<infer C> ? C : never>(),
-    }
+    const turn: Turn = { ...question, key, callers: new Set() }
     waiting.push(turn)
     return turn
   }
 
   return (question: Question): Effect.Effect<EndCounts, CountFailure> =>
-    Effect.callback((resume) => {
+    Effect.callback<EndCounts, CountFailure>((resume) => {
       const turn = turnFor(question)
       if (turn === undefined) return resume(crowded)
       turn.callers.add(resume)
@@ -242,7 +246,7 @@ const makeTurns = Effect.fnUntraced(function* (
         const place = turn.callers.size === 0 ? waiting.indexOf(turn) : -1
         if (place !== -1) waiting.splice(place, 1)
       })
-    })
+    }).pipe(Effect.timeoutOrElse({ duration: mostWaiting, orElse: () => crowded }))
 })
 
 const manner = { owner: "counts of ends", isLong: true }
@@ -265,7 +269,7 @@ export const makeCountEnds = Effect.fnUntraced(function* ({
     concurrency: number,
   ) {
     const rows = yield* execute<LogRow>(sql.log, [textParam(projectId)], manner)
-    const [{ now, number }] = yield* rowsOfProject(projectId, rows)
+    const [{ first_part: firstPart, now, number }] = yield* rowsOfProject(projectId, rows)
     const cells = endCellsAt({ days }, Number(now))
     const composed = composeWith(rows.flatMap(toComposed), change)
     const project = bigintParam(BigInt(number))
@@ -283,7 +287,7 @@ export const makeCountEnds = Effect.fnUntraced(function* ({
     return endCountsOf(
       cells,
       new Map(counted.map(({ cell, members }) => [cell, Number(members)])),
-      toExtended(extended, dayOf(cells.now)),
+      toExtended(extended, firstPart, dayOf(cells.now)),
     )
   })
 

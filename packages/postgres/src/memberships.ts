@@ -339,9 +339,12 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
       const manner = { owner: readsOf(projectId) }
       const read = (statement: string, ...further: ReadonlyArray<unknown>) =>
         executor.execute<statements.MembershipRow>(statement, [...params, ...further], manner)
-      const listed =
-        prefix === undefined ? read(sql.list) : read(sql.listWithPrefix, textParam(prefix))
-      const rows = yield* userIds === undefined ? listed : read(sql.listOf, textsParam(userIds))
+      const reading = (): ReturnType<typeof read> => {
+        if (userIds !== undefined) return read(sql.listOf, textsParam(userIds))
+        if (prefix !== undefined) return read(sql.listWithPrefix, textParam(prefix))
+        return read(sql.list)
+      }
+      const rows = yield* reading()
       return (yield* rowsOfProject(projectId, rows)).flatMap((row) =>
         statements.toMembership(projectId, row),
       )

@@ -91,6 +91,9 @@ describe("a count of ends", () => {
       const extended = Effect.map(count(around), ({ days }) => days.map((one) => one.extended))
       yield* sql(`SELECT ${schema}.create_audit_part('2020-01-01')`)
       expect(yield* extended).toEqual([undefined, undefined, 0])
+      // As after the time that rows are kept.
+      yield* sql(`DELETE FROM ${schema}.audit`)
+      expect(yield* extended).toEqual([undefined, undefined, 0])
       yield* sql(
         `INSERT INTO ${schema}.audit (id, project_number, seq, user_id, action, at)
          SELECT ${schema}.first_audit_id('2020-01-01') + n, p.number, 0, n::text, 'extended',

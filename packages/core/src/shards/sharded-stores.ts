@@ -21,7 +21,7 @@ import {
   lastHour,
 } from "../webhooks/delivery-activity.ts"
 import type { Backlog, Claim, ClaimResult, Outbox, OutboxChange } from "../webhooks/outbox.ts"
-import type { WebhookStore } from "../webhooks/store.ts"
+import type { KeyUse, WebhookStore } from "../webhooks/store.ts"
 import { type RoutedShards, type Routing, type Shard, rotate, shareEvenly } from "./shard-map.ts"
 
 const expiryShardsNothing: SweepResult = { events: [], isMore: false }
@@ -264,6 +264,22 @@ export const makeMembershipShards = (
   }
 }
 
+/** Asks all shards. Returns what those that answer say, and fails if none does. */
+const askAnswering = <A, E>(
+  all: ReadonlyArray<Shard>,
+  ask: (shard: Shard) => Effect.Effect<A, E>,
+): Effect.Effect<ReadonlyArray<A>, E> =>
+  Effect.gen(function* () {
+    const asked = (shard: Shard) => Effect.exit(ask(shard))
+    const exits = yield* Effect.forEach(all, asked, { concurrency: "unbounded" })
+    const found = exits.flatMap((exit) => (Exit.isSuccess(exit) ? [exit.value] : []))
+    const [first] = exits
+    if (found.length === 0 && first !== undefined && Exit.isFailure(first)) {
+      return yield* Effect.failCause(first.cause)
+    }
+    return found
+  })
+
 /** The port `Outbox` over several shards. Each keeps its own promises; they share what a process claims. */
 
 type Options = Parameters<Outbox["Service"]["claim"]>[0]
@@ -464,21 +480,9 @@ export const makeOutboxShards = Effect.fnUntraced(function* (
           )
         : on(projectId, ({ outbox }) => outbox.minutes(projectId)),
     troubled: (most) =>
-      // A shard that does not answer hides no webhook in another.
-      Effect.forEach(
-        all,
-        (shard) => Effect.exit(shard.use(({ outbox }) => outbox.troubled(most))),
-        {
-          concurrency: "unbounded",
-        },
-      ).pipe(
-        Effect.flatMap((exits) => {
-          const found = exits.flatMap((exit) => (Exit.isSuccess(exit) ? [exit.value] : []))
-          const [first] = exits
-          return found.length === 0 && first !== undefined
-            ? first
-            : Effect.succeed(found.flat().toSorted(compareTroubles).slice(0, most))
-        }),
+      Effect.map(
+        askAnswering(all, (shard) => shard.use(({ outbox }) => outbox.troubled(most))),
+        (found) => found.flat().toSorted(compareTroubles).slice(0, most),
       ),
     find: (projectId, eventId) => on(projectId, ({ outbox }) => outbox.find(projectId, eventId)),
     replay: (webhook, ...rest) =>
@@ -524,22 +528,20 @@ export const makeFeedShards = (
 export const makeWebhookShards = (
   { all, home }: RoutedShards,
   { on }: Routing,
+  keyUses = new Map<Shard, ReadonlyArray<KeyUse>>(),
 ): WebhookStore["Service"] => ({
   ping: home.stores.memberships.ping,
   encryptionKeys: (now) =>
     Effect.map(
-      Effect.forEach(
-        all,
-        // One that is down at the start is not waited for.
-        (shard) =>
-          Effect.orElseSucceed(
-            shard.use(({ webhooks }) => webhooks.encryptionKeys(now)),
-            () => [],
-          ),
-        { concurrency: "unbounded" },
+      askAnswering(all, (shard) =>
+        Effect.tap(
+          shard.use(({ webhooks }) => webhooks.encryptionKeys(now)),
+          (uses) => Effect.sync(() => keyUses.set(shard, uses)),
+        ),
       ),
-      // Databases may have other keys under the same id, so that each is judged by itself.
-      (found) => found.flat(),
+      // Databases may have other keys under the same id, so that each is judged by itself. During an outage of one, its
+      // last answer holds.
+      () => all.flatMap((shard) => keyUses.get(shard) ?? []),
     ),
   add: (webhook, ...rest) =>
     on(webhook.projectId, ({ webhooks }) => webhooks.add(webhook, ...rest)),
