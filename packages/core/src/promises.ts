@@ -322,7 +322,9 @@ export const makePromises = Effect.fnUntraced(function* (
     },
     within: (connection) => {
       if (Option.isNone(host)) throw new TransactionsUnsupported()
-      if (!Predicate.isFunction(Object(connection).query)) throw notConnection
+      if (!Predicate.hasProperty(connection, "query") || !Predicate.isFunction(connection.query)) {
+        throw notConnection
+      }
       const join = host.value.within(connection)
       return servicesBy((effect, method) => runCall(join(effect), method))
     },

@@ -131,9 +131,11 @@ describe("work of the host", () => {
       yield* granted
       const hasLocked = yield* Deferred.make<void>()
       const mayGrant = yield* Deferred.make<void>()
+      const hasCommitted = yield* Deferred.make<void>()
       let runs = 0
       const extending = Effect.gen(function* () {
-        runs++
+        // On a busy machine, it could otherwise be in the way of the other once more.
+        if (++runs > 1) yield* Deferred.await(hasCommitted)
         yield* store.extend({ ...Fixture.change(p1), userId: u1, endDate: in2028 })
         yield* Deferred.succeed(hasLocked, undefined)
         yield* Deferred.await(mayGrant)
@@ -147,9 +149,10 @@ describe("work of the host", () => {
         yield* Deferred.succeed(mayGrant, undefined)
         yield* sql.unsafe(`SELECT FROM ${schema}.memberships FOR NO KEY UPDATE`)
       })
-      yield* Effect.all([database.atomically(extending), database.atomically(locking)], {
-        concurrency: "unbounded",
-      })
+      const committing = Effect.tap(database.atomically(locking), () =>
+        Deferred.succeed(hasCommitted, undefined),
+      )
+      yield* Effect.all([database.atomically(extending), committing], { concurrency: "unbounded" })
       expect(runs).toBe(2)
       expect(yield* store.list(p1, { after: undefined, limit: 10 })).toMatchObject([
         { userId: u1, endDate: in2028 },

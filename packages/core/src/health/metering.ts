@@ -88,7 +88,7 @@ const makeMissingKeys = (context: Context.Context<never>) => {
   return (missing: ReadonlyArray<string> | undefined): void => {
     // While the store does not answer, nothing is known to have changed.
     if (missing === undefined) return
-    for (const id of missing.slice(0, maxKeyUses - shown.size)) shown.add(id)
+    for (const id of missing) if (shown.size < maxKeyUses) shown.add(id)
     for (const id of shown) {
       gauge("tenure.encryption.key.missing", context, id)(Number(missing.includes(id)))
     }

@@ -65,13 +65,14 @@ const summaryOf = (event: Event) => {
   return { user_id: userIdOrNull(data["user_id"]), end_date: isoOrNull(endDate) }
 }
 
+const dataBy = { true: eventData, summary: summaryOf, false: () => null }
+
 /** Returns an event as responses have it. */
 const disclosedEventData = (event: Event, disclosure: Disclosure) => ({
   id: event.id,
   type: event.type,
   timestamp: isoOrNull(event.at),
-  data:
-    disclosure === "true" ? eventData(event) : disclosure === "summary" ? summaryOf(event) : null,
+  data: dataBy[disclosure](event),
 })
 
 /** Returns what a response has of an event. */
@@ -245,21 +246,11 @@ const eventOperationsHasData = Setting.withDefault(
 
 const disclosures = ["true", "summary", "false"] as const
 
-const disclosure = Setting.withDefault(
-  Setting.custom<string, Disclosure>("true, summary or false", (given) =>
-    disclosures.find((one) => one === given),
-  ),
-  "true",
-)
+const disclosure = Setting.withDefault(Setting.oneOf(disclosures), "true")
 
 const orders = ["oldest", "newest"] as const
 
-const order = Setting.withDefault(
-  Setting.custom<string, (typeof orders)[number]>("oldest or newest", (given) =>
-    orders.find((one) => one === given),
-  ),
-  "oldest",
-)
+const order = Setting.withDefault(Setting.oneOf(orders), "oldest")
 
 const type = Setting.string(EventType.expected, EventType.is)
 const data = Setting.guarded<unknown>("a JSON value", () => true)
@@ -344,7 +335,8 @@ export const makeEventOperations = Effect.fnUntraced(function* (
         : yield* readBranded("after", EventId, query.after.toLowerCase())
     const page = yield* feed.latest({
       projectId,
-      limit: query.limit,
+      // Before the oldest is nothing: only the project has to exist.
+      limit: isStart ? 1 : query.limit,
       before,
     })
     const found = isStart ? [] : page.events

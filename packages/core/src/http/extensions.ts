@@ -25,7 +25,7 @@ import {
   parseEndDate,
   bulkChangeNames,
 } from "../memberships/end-date.ts"
-import { type EndCounts, dayFormat, parseDay } from "../memberships/ends.ts"
+import type { EndCounts } from "../memberships/ends.ts"
 import { type ByDuration, type ToDate, durationStarts } from "../memberships/extensions.ts"
 import { Reason } from "../memberships/membership.ts"
 import { Memberships } from "../memberships/memberships.ts"
@@ -236,12 +236,11 @@ const undoBody = Setting.object({
   events: optional.events,
 })
 
-const day = Setting.optional(Setting.string(dayFormat, (text) => parseDay(text) !== undefined))
-
 /** Which days are counted, and after which extension of all memberships. */
 const endsQuery = {
-  from: day,
-  to: day,
+  // The service reads the days.
+  from: Setting.optional(Setting.string("text", () => true)),
+  to: Setting.optional(Setting.string("text", () => true)),
   extend: Setting.optional(
     Setting.custom<EndDate>(endDateFormat, (given) =>
       parseEndDate(typeof given === "string" && /^\d{13}$/.test(given) ? Number(given) : given),
@@ -251,7 +250,7 @@ const endsQuery = {
   mode: optional.mode,
 }
 
-type EndsQuery = {
+type AskedEnds = {
   readonly [Name in keyof typeof endsQuery]: Setting.OutputOf<(typeof endsQuery)[Name]>
 }
 
@@ -262,7 +261,7 @@ const whatIf = ({
   extend,
   extend_by: by,
   mode,
-}: EndsQuery): Result.Result<ToDate | ByDuration | undefined, InvalidInput> => {
+}: AskedEnds): Result.Result<ToDate | ByDuration | undefined, InvalidInput> => {
   if (by !== undefined) {
     if (extend !== undefined) return alone("extend", "beside extend_by")
     if (mode !== undefined) return alone("mode", "beside extend_by")

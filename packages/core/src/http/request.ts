@@ -191,6 +191,10 @@ const parse = (text: string): NetAddress.IpAddress | undefined => {
   return Result.isSuccess(address) ? NetAddress.toCanonical(address.success) : undefined
 }
 
+/** Parses a socket's address, without the zone. */
+const parsePeer = (remote: string): NetAddress.IpAddress | undefined =>
+  parse(remote.replace(/%.*$/, ""))
+
 /** Returns an IPv4 address itself, and the /64 of an IPv6 address: a client has a whole one. */
 const group = (address: NetAddress.IpAddress): string =>
   NetAddress.isIpv4Address(address)
@@ -210,7 +214,7 @@ const dottedQuad = new RegExp(`^${octet}(\\.${octet}){3}$`)
 const groupSocket = (remote: string): string => {
   const bare = remote.startsWith(mappedPrefix) ? remote.slice(mappedPrefix.length) : remote
   if (dottedQuad.test(bare)) return bare
-  const address = parse(remote.replace(/%.*$/, ""))
+  const address = parsePeer(remote)
   return address === undefined ? unknown : group(address)
 }
 
@@ -251,17 +255,19 @@ export const makeClientAddress =
     if (typeof remoteAddress !== "string") return unknown
     const forwardedFor = getOwn(headers, "x-forwarded-for")
     if (trusted.length === 0 || forwardedFor === undefined) return groupSocket(remoteAddress)
-    const nearest = parse(remoteAddress.replace(/%.*$/, ""))
+    const nearest = parsePeer(remoteAddress)
     if (nearest === undefined) return unknown
     return group(walk(nearest, chainOf(forwardedFor), trusted))
   }
 
 /** Tells whether an address is in a chain: then the host has read the chain itself. */
-const isInChain = (address: NetAddress.IpAddress, forwardedFor: string): boolean =>
-  forwardedFor
-    .split(",", maxHops)
-    .map((one) => parse(one.trim()))
-    .some((one) => one !== undefined && NetAddress.formatIp(one) === NetAddress.formatIp(address))
+const isInChain = (address: NetAddress.IpAddress, forwardedFor: string): boolean => {
+  const own = NetAddress.formatIp(address)
+  return forwardedFor.split(",", maxHops).some((text) => {
+    const one = parse(text.trim())
+    return one !== undefined && NetAddress.formatIp(one) === own
+  })
+}
 
 /**
  * Makes a function of requests. It returns the peer's address for the first request with an `X-Forwarded-For` to
@@ -275,7 +281,7 @@ export const makeUntrustedPeer = (trusted: ReadonlyArray<IpNetwork.IpNetwork>) =
     if (isDecided || typeof remoteAddress !== "string") return undefined
     const forwardedFor = getOwn(headers, "x-forwarded-for")
     if (forwardedFor === undefined) return undefined
-    const peer = parse(remoteAddress.replace(/%.*$/, ""))
+    const peer = parsePeer(remoteAddress)
     if (peer === undefined || isInChain(peer, chainOf(forwardedFor))) return undefined
     isDecided = true
     return networksInclude(trusted, peer) ? undefined : NetAddress.formatIp(peer)
@@ -297,7 +303,7 @@ export const makeScheme =
     const field = getOwn(headers, "x-forwarded-proto")
     if (trusted.length === 0 || field === undefined || remoteAddress === undefined) return scheme
     const [, forwarded] = forwardedScheme.exec(String(field)) ?? []
-    const nearest = parse(remoteAddress.replace(/%.*$/, ""))
+    const nearest = parsePeer(remoteAddress)
     if (forwarded === undefined || nearest === undefined) return scheme
     if (!networksInclude(trusted, nearest)) return scheme
     return forwarded.toLowerCase() === "https" ? "https" : "http"

@@ -463,6 +463,9 @@ const policyItem = ([name, policy]: readonly [string, BucketPolicy]): string =>
 
 const utf8 = new TextEncoder()
 
+// Digests are kept for these many clients.
+const maxPartitions = 1000
+
 /** Names a partition to its client without the key or the address, which may end up in the client's logs. */
 const partitionKey = (partition: string): string =>
   `:${encodeBase64(sha256(utf8.encode(partition)).subarray(0, 6))}:`
@@ -476,10 +479,19 @@ const makeDraftHeaders = (
   policies: Partial<BucketPolicies>,
 ): ((report: LimitReport, client: LimitedClient) => DraftRateLimitHeaders) => {
   const policy = Object.entries(policies).map(policyItem).join(", ")
-  return ({ bucket, refill, remaining }, { address, keyId = address }) => ({
-    "RateLimit-Policy": policy,
-    RateLimit: `"${bucket}";r=${remaining};t=${refill};pk=${partitionKey(bucket === "address" ? address : keyId)}`,
-  })
+  const known = makeLruCache<string, string>(maxPartitions)
+  const partitionKeyOf = (partition: string): string => {
+    const found = known.get(partition) ?? partitionKey(partition)
+    known.set(partition, found)
+    return found
+  }
+  return ({ bucket, refill, remaining }, { address, keyId = address }) => {
+    const pk = partitionKeyOf(bucket === "address" ? address : keyId)
+    return {
+      "RateLimit-Policy": policy,
+      RateLimit: `"${bucket}";r=${remaining};t=${refill};pk=${pk}`,
+    }
+  }
 }
 
 /** The service that limits requests: by token buckets, and by suspending keys. */

@@ -2,6 +2,8 @@
 
 import * as Effect from "effect/Effect"
 import { InvalidInput } from "../base/errors.ts"
+import { readArgument } from "../base/input.ts"
+import * as Setting from "../base/setting.ts"
 import { earliestInstant, latestInstant, parseInstant } from "../base/time.ts"
 import type { BulkChange } from "./end-date.ts"
 
@@ -15,11 +17,8 @@ const startOf = (day: number): number => day * dayMillis
 const firstDay = dayOf(earliestInstant)
 const lastDay = dayOf(latestInstant)
 
-/** What a day is, for error messages. */
-export const dayFormat = "an existing day such as 2027-01-31"
-
 /** Parses a day in the form `YYYY-MM-DD`. */
-export const parseDay = (text: unknown): number | undefined => {
+const parseDay = (text: unknown): number | undefined => {
   const instant = typeof text === "string" ? parseInstant(`${text}T00:00:00.000Z`) : undefined
   return instant === undefined ? undefined : dayOf(instant)
 }
@@ -42,13 +41,9 @@ const daysAround = (now: number): DayRange => ({
   last: Math.min(lastDay, dayOf(now) + daysAhead),
 })
 
-const readDay = (field: string, text: string | undefined) => {
-  if (text === undefined) return Effect.undefined
-  const day = parseDay(text)
-  return day === undefined
-    ? Effect.fail(new InvalidInput({ field, problem: `must be ${dayFormat}` }))
-    : Effect.succeed(day)
-}
+const dayOption = Setting.optional(
+  Setting.custom<string, number>("an existing day such as 2027-01-31", parseDay),
+)
 
 const backwards = new InvalidInput({ field: "to", problem: "must not be before from" })
 
@@ -62,8 +57,8 @@ export const readDays = Effect.fnUntraced(function* (given: {
   readonly from?: string | undefined
   readonly to?: string | undefined
 }): Effect.fn.Return<DayRange | undefined, InvalidInput> {
-  const from = yield* readDay("from", given.from)
-  const to = yield* readDay("to", given.to)
+  const from = yield* readArgument("from", dayOption, given.from)
+  const to = yield* readArgument("to", dayOption, given.to)
   const others = daysBack + daysAhead
   const first = from ?? (to === undefined ? undefined : Math.max(firstDay, to - others))
   if (first === undefined) return undefined

@@ -197,7 +197,8 @@ const makeChanges = Effect.fnUntraced(function* (
       const event = changeEvent(services, asked, knownEventTypes.imported, data)
       const total = memberships.length
       if (trial !== "none") {
-        yield* store.findProject(projectId)
+        // Otherwise, the preview finds it.
+        if (trial === "dry") yield* store.findProject(projectId)
         const change = { _tag: "Import", size: total } as const
         return { total, events: yield* previewEvents(store, trial, event, change) }
       }

@@ -270,8 +270,9 @@ const askAnswering = <A, E>(
   ask: (shard: Shard) => Effect.Effect<A, E>,
 ): Effect.Effect<ReadonlyArray<A>, E> =>
   Effect.gen(function* () {
-    const asked = (shard: Shard) => Effect.exit(ask(shard))
-    const exits = yield* Effect.forEach(all, asked, { concurrency: "unbounded" })
+    const exits = yield* Effect.forEach(all, (shard) => Effect.exit(ask(shard)), {
+      concurrency: "unbounded",
+    })
     const found = exits.flatMap((exit) => (Exit.isSuccess(exit) ? [exit.value] : []))
     const [first] = exits
     if (found.length === 0 && first !== undefined && Exit.isFailure(first)) {

@@ -40,11 +40,15 @@ const missingKeyOf = Effect.fnUntraced(function* ({
   samples,
 }: KeyUse): Effect.fn.Return<MissingKey | undefined> {
   const encryption = yield* Encryption
-  const faults = yield* Effect.forEach(samples, ({ secret, ...owner }) =>
-    Effect.match(encryption.secret(owner, secret), {
-      onSuccess: () => "None" as const,
-      onFailure: ({ fault }) => fault,
-    }),
+  // At the same time, so that they wait together for a key that does not come.
+  const faults = yield* Effect.forEach(
+    samples,
+    ({ secret, ...owner }) =>
+      Effect.match(encryption.secret(owner, secret), {
+        onSuccess: () => "None" as const,
+        onFailure: ({ fault }) => fault,
+      }),
+    { concurrency: "unbounded" },
   )
   if (faults.includes("KeyMissing")) return { id: keyId, isAnother: false }
   // A single secret may have been changed in the store, and the key is right.

@@ -336,18 +336,21 @@ const deliveryOrders = ["created", "latestAttempt"] as const
 
 const deliveryOrder = Setting.withDefault(Setting.oneOf(deliveryOrders), "created")
 
-const isAttemptPosition = (given: unknown): given is AttemptPosition =>
-  Predicate.isObject(given) &&
-  Number.isSafeInteger(getOwn(given, "attemptedAt")) &&
-  EventId.is(String(getOwn(given, "eventId")))
+const attemptPositionOf = (given: unknown): AttemptPosition | undefined => {
+  if (!Predicate.isObject(given)) return undefined
+  const [attemptedAt, eventId] = [getOwn(given, "attemptedAt"), getOwn(given, "eventId")]
+  return typeof attemptedAt === "number" &&
+    Number.isSafeInteger(attemptedAt) &&
+    typeof eventId === "string" &&
+    EventId.is(eventId)
+    ? { attemptedAt, eventId }
+    : undefined
+}
 
 const attemptPosition = Setting.optional(
   Setting.custom<Pick<Delivery, "attemptedAt" | "eventId">, AttemptPosition>(
     "a delivery that was attempted",
-    (given) =>
-      isAttemptPosition(given)
-        ? { attemptedAt: given.attemptedAt, eventId: given.eventId }
-        : undefined,
+    attemptPositionOf,
   ),
 )
 

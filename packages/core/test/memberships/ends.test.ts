@@ -99,7 +99,9 @@ describe("ends by day", () => {
     )
     expect(read({ from: "2027-01-02", to: "2027-01-01" })).toBe("to must not be before from")
     for (const from of ["2027-02-29", "2027-1-1", "tomorrow", "", "+002027-01-01", "10000-01-01"]) {
-      expect(read({ from })).toBe("from must be an existing day such as 2027-01-31")
+      expect(read({ from })).toBe(
+        `from must be an existing day such as 2027-01-31; received "${from}"`,
+      )
     }
   })
 })
