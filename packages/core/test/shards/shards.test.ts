@@ -488,3 +488,36 @@ it.effect("announces ends in all shards, each watched since the first sweep that
     yield* Effect.provide(test, layer)
   }),
 )
+
+it.effect(
+  "keeps what a silent shard has said of encryption keys, and fails if all are silent",
+  () =>
+    Effect.gen(function* () {
+      const down = new Set<string>()
+      const storesOf = (name: string, keyId: string) =>
+        Layer.effect(
+          WebhookStore,
+          Effect.map(WebhookStore, (store) =>
+            WebhookStore.of({
+              ...store,
+              encryptionKeys: () =>
+                Effect.suspend(() =>
+                  down.has(name)
+                    ? Effect.fail(new StoreUnavailable({ cause: "down" }))
+                    : Effect.succeed([{ keyId, samples: [] }]),
+                ),
+            }),
+          ),
+        ).pipe(Layer.provideMerge(memory()))
+      const keys = Effect.gen(function* () {
+        const { encryptionKeys } = yield* WebhookStore
+        const ids = Effect.map(encryptionKeys(0), (uses) => uses.map(({ keyId }) => keyId))
+        expect(yield* ids).toEqual(["k1", "k2"])
+        down.add("other")
+        expect(yield* ids).toEqual(["k1", "k2"])
+        down.add("home")
+        expect(yield* Effect.flip(ids)).toMatchObject({ _tag: "StoreUnavailable" })
+      })
+      yield* onShards([storesOf("home", "k1"), storesOf("other", "k2")], ["p1"], keys)
+    }),
+)
