@@ -37,13 +37,28 @@ export const idOf = (
 
 const millisOf = (seconds: number): number => seconds * 1000
 
+/** Earlier versions of the library refuse options without a field. */
+type Options = [] | [Stripe.RequestOptions]
+
+/** The most lines read for one invoice, a hundred in each request. */
+const maxLines = 1000
+
+/** How many invoices are read at the same time. */
+const maxReads = 10
+
+const fromStripe = <A>(answer: Promise<A>): Promise<A> =>
+  answer.catch((cause: unknown) => {
+    // Express would answer with the status and the headers in an error from Stripe's library.
+    throw new Error("Stripe has not answered", { cause })
+  })
+
 /**
- * Returns when the period paid by an invoice ends, in seconds. Lines without a subscription are single items. Negative
+ * Returns when the period paid by these lines ends, in seconds. Lines without a subscription are single items. Negative
  * lines give back the rest of a former plan.
  */
-const periodEndOf = ({ lines }: Stripe.Invoice): number =>
+const periodEndOf = (lines: ReadonlyArray<Stripe.InvoiceLineItem>): number =>
   Math.max(
-    ...lines.data
+    ...lines
       .filter(
         ({ amount, parent }) =>
           amount >= 0 &&
@@ -54,6 +69,24 @@ const periodEndOf = ({ lines }: Stripe.Invoice): number =>
       )
       .map(({ period }) => period.end),
   )
+
+/**
+ * Makes the function that reads when the period paid by an invoice ends, in seconds. A list of invoices has only the
+ * first lines of each. The others are read once, because those of a paid invoice do not change.
+ */
+const makeReadPeriodEnd = ({ invoices }: Pick<Stripe, "invoices">, options: Options) => {
+  const known = new Map<string, number>()
+  return async ({ id, lines }: Stripe.Invoice): Promise<number> => {
+    if (!lines.has_more) return periodEndOf(lines.data)
+    const end = known.get(id)
+    if (end !== undefined) return end
+    const pages = invoices.listLineItems(id, { limit: 100 }, ...options)
+    const all = await fromStripe(pages.autoPagingToArray({ limit: maxLines + 1 }))
+    if (all.length > maxLines) throw new Error(`${id} has more than ${maxLines} lines`)
+    known.set(id, periodEndOf(all))
+    return periodEndOf(all)
+  }
+}
 
 /** Returns the ids of payment intents and charges refunded as a whole. */
 const refundedIn = (charges: ReadonlyArray<Stripe.Charge>): ReadonlySet<string> =>
@@ -66,7 +99,9 @@ const refundedIn = (charges: ReadonlyArray<Stripe.Charge>): ReadonlySet<string> 
 const isRefunded = (invoice: Stripe.Invoice, refunded: ReadonlySet<string>): boolean => {
   const { payments, post_payment_credit_notes_amount: credited, total } = invoice
   if (total > 0 && credited >= total) return true
-  const paid = payments?.data.filter(({ status }) => status === "paid") ?? []
+  // Of those that the list leaves out, some may not be refunded.
+  if (payments === undefined || payments.has_more) return false
+  const paid = payments.data.filter(({ status }) => status === "paid")
   return (
     paid.length > 0 &&
     paid.every(({ payment }) => refunded.has(idOf(payment.payment_intent ?? payment.charge) ?? ""))
@@ -91,56 +126,69 @@ const findOnce = (findMember: FindMember, account: string | undefined) => {
 }
 
 /**
- * Reads a customer's payments, by member. The newest hundred invoices and charges decide: the periods of earlier ones
- * are over.
+ * Makes the function that reads a customer's payments, by member. The newest hundred invoices and charges decide: the
+ * periods of earlier ones are over.
  */
-export const readPayments = async (
+export const makeReadPayments = (
   stripe: Pick<Stripe, "charges" | "invoices">,
   customer: string,
   findMember: FindMember,
   account: string | undefined,
-): Promise<CustomerPayments> => {
-  // Earlier versions of the library refuse options without a field.
-  const options: [] | [Stripe.RequestOptions] =
-    account === undefined ? [] : [{ stripeAccount: account }]
-  const lists = Promise.all([
-    stripe.invoices.list(
-      {
-        customer,
-        status: "paid",
-        limit: 100,
-        expand: ["data.payments", "data.parent.subscription_details.subscription"],
-      },
-      ...options,
-    ),
-    stripe.charges.list({ customer, limit: 100 }, ...options),
-  ])
-  const [invoices, charges] = await lists.catch((cause: unknown) => {
-    // Express would answer with the status and the headers in an error from Stripe's library.
-    throw new Error("Stripe has not answered", { cause })
-  })
-  const refunded = refundedIn(charges.data)
-  const memberOf = findOnce(findMember, account)
-  const members = new Map<string, MemberPayments>()
-  for (const invoice of invoices.data) {
-    const subscription = subscriptionOf(invoice)
-    const periodEnd = periodEndOf(invoice)
-    if (subscription === undefined || !Number.isFinite(periodEnd)) continue
-    const member = await memberOf(subscription)
-    if (member === undefined) continue
-    const key = JSON.stringify([member.projectId, member.userId])
-    const paid: PaidInvoice = {
-      id: invoice.id,
-      periodEnd: millisOf(periodEnd),
-      isRefunded: isRefunded(invoice, refunded),
-      subscriptionEndedAt:
-        subscription.ended_at === null ? undefined : millisOf(subscription.ended_at),
+): (() => Promise<CustomerPayments>) => {
+  const options: Options = account === undefined ? [] : [{ stripeAccount: account }]
+  const readPeriodEnd = makeReadPeriodEnd(stripe, options)
+
+  const readLists = () =>
+    Promise.all([
+      stripe.invoices.list(
+        {
+          customer,
+          status: "paid",
+          limit: 100,
+          expand: ["data.payments", "data.parent.subscription_details.subscription"],
+        },
+        ...options,
+      ),
+      stripe.charges.list({ customer, limit: 100 }, ...options),
+    ])
+
+  return async () => {
+    const [invoices, charges] = await fromStripe(readLists())
+    const refunded = refundedIn(charges.data)
+    const memberOf = findOnce(findMember, account)
+    const found: Array<{
+      readonly invoice: Stripe.Invoice
+      readonly subscription: Stripe.Subscription
+      readonly member: Member
+    }> = []
+    for (const invoice of invoices.data) {
+      const subscription = subscriptionOf(invoice)
+      if (subscription === undefined) continue
+      const member = await memberOf(subscription)
+      if (member !== undefined) found.push({ invoice, subscription, member })
     }
-    const earlier = members.get(key)?.invoices ?? []
-    members.set(key, { key, member, invoices: [...earlier, paid] })
-  }
-  return {
-    members: [...members.values()],
-    lists: (invoiceId) => invoices.has_more || invoices.data.some(({ id }) => id === invoiceId),
+    const members = new Map<string, MemberPayments>()
+    for (let start = 0; start < found.length; start += maxReads) {
+      const some = found.slice(start, start + maxReads)
+      const ends = await Promise.all(some.map(({ invoice }) => readPeriodEnd(invoice)))
+      for (const [index, { invoice, member, subscription }] of some.entries()) {
+        const periodEnd = ends[index] ?? -Infinity
+        if (!Number.isFinite(periodEnd)) continue
+        const key = JSON.stringify([member.projectId, member.userId])
+        const paid: PaidInvoice = {
+          id: invoice.id,
+          periodEnd: millisOf(periodEnd),
+          isRefunded: isRefunded(invoice, refunded),
+          subscriptionEndedAt:
+            subscription.ended_at === null ? undefined : millisOf(subscription.ended_at),
+        }
+        const earlier = members.get(key)?.invoices ?? []
+        members.set(key, { key, member, invoices: [...earlier, paid] })
+      }
+    }
+    return {
+      members: [...members.values()],
+      lists: (invoiceId) => invoices.has_more || invoices.data.some(({ id }) => id === invoiceId),
+    }
   }
 }

@@ -7,7 +7,7 @@ import {
   type CustomerPayments,
   type FindMember,
   type MemberPayments,
-  readPayments,
+  makeReadPayments,
 } from "./payments.ts"
 
 /** The work for an event from Stripe. */
@@ -177,9 +177,10 @@ export const makeSettle = ({
   }
 
   return async ({ account, customer, eventId, paidInvoice }) => {
+    const readPayments = makeReadPayments(stripe, customer, findMember, account)
     const shortened = new Set<string>()
     for (let round = 0; round < maxRounds; round++) {
-      const payments = await readPayments(stripe, customer, findMember, account)
+      const payments = await readPayments()
       let isChanged = false
       if (round === 0 && paidInvoice !== undefined) {
         isChanged = await applyPayment(payments, paidInvoice, eventId)

@@ -2,10 +2,11 @@
 
 import type { Stripe } from "stripe"
 
-const listOf = <A>(url: string, data: Array<A>): Stripe.ApiList<A> => ({
+/** A list in another object: the API cuts it. */
+export const listOf = <A>(url: string, all: Array<A>): Stripe.ApiList<A> => ({
   object: "list",
-  data,
-  has_more: false,
+  data: all.slice(0, 10),
+  has_more: all.length > 10,
   url,
 })
 
@@ -81,7 +82,7 @@ export interface LineInput {
   readonly isSingle?: boolean
 }
 
-const lineOf = (
+export const lineOf = (
   { amount, end, isSingle = false, start }: LineInput,
   index: number,
   invoice: string,

@@ -8,6 +8,8 @@ import {
   creditNoteOf,
   eventText,
   invoiceOf,
+  lineOf,
+  listOf,
   paymentOf,
   subscriptionOf,
 } from "./objects.ts"
@@ -32,6 +34,8 @@ interface Invoice {
   readonly id: string
   readonly subscription: Subscription
   readonly lines: ReadonlyArray<LineInput>
+  /** How many equal payments have paid it. */
+  parts: number
   refunded: number
   credited: number
 }
@@ -41,6 +45,10 @@ const totalOf = ({ lines }: Invoice): number =>
     0,
     lines.reduce((sum, { amount }) => sum + amount, 0),
   )
+
+/** The ids of an invoice's payments: its own, if there is one. */
+const partsOf = ({ id, parts }: Invoice): ReadonlyArray<string> =>
+  parts === 1 ? [id] : Array.from({ length: parts }, (_, index) => `${id}_${index}`)
 
 /** Starts an account. Ids are counted, so a test can name them. */
 export const startStripeAccount = async () => {
@@ -55,13 +63,18 @@ export const startStripeAccount = async () => {
   const subscriptionObject = (subscription: Subscription) => subscriptionOf(subscription)
   const invoiceObject = (invoice: Invoice): Stripe.Invoice =>
     invoiceOf({ ...invoice, subscription: subscriptionObject(invoice.subscription) })
-  const chargeObject = (invoice: Invoice): Stripe.Charge =>
-    chargeOf({
-      invoice: invoice.id,
-      customer: invoice.subscription.customer,
-      amount: totalOf(invoice),
-      refunded: invoice.refunded,
-    })
+  /** The charges of an invoice, of which the first are refunded first. */
+  const chargeObjects = (invoice: Invoice): ReadonlyArray<Stripe.Charge> => {
+    const amount = totalOf(invoice) / invoice.parts
+    return partsOf(invoice).map((part, index) =>
+      chargeOf({
+        invoice: part,
+        customer: invoice.subscription.customer,
+        amount,
+        refunded: Math.min(amount, Math.max(0, invoice.refunded - index * amount)),
+      }),
+    )
+  }
 
   const event = (type: string, object: object): SentEvent => {
     const id = `evt_${++events}`
@@ -79,8 +92,8 @@ export const startStripeAccount = async () => {
     const object = invoiceObject(invoice)
     const total = totalOf(invoice)
     if (paths.includes("data.payments")) {
-      const payments = total === 0 ? [] : [paymentOf(invoice.id, total)]
-      object.payments = { object: "list", data: payments, has_more: false, url: "/v1/payments" }
+      const payments = partsOf(invoice).map((part) => paymentOf(part, total / invoice.parts))
+      object.payments = listOf("/v1/payments", total === 0 ? [] : payments)
     }
     const details = object.parent?.subscription_details
     if (details && paths.includes("data.parent.subscription_details.subscription")) {
@@ -89,13 +102,23 @@ export const startStripeAccount = async () => {
     return object
   }
 
-  const list = (url: URL, all: ReadonlyArray<object>) => {
+  const list = (url: URL, all: ReadonlyArray<{ readonly id: string }>) => {
     const limit = Number(url.searchParams.get("limit") ?? 10)
-    const data = all.slice(0, limit)
-    return { object: "list", url: url.pathname, data, has_more: all.length > limit }
+    const after = url.searchParams.get("starting_after")
+    const start = all.findIndex(({ id }) => id === after) + 1
+    const data = all.slice(start, start + limit)
+    return { object: "list", url: url.pathname, data, has_more: all.length > start + limit }
   }
 
   const answer = (url: URL): object | undefined => {
+    const [, listed] = /^\/v1\/invoices\/(\w+)\/lines$/.exec(url.pathname) ?? []
+    if (listed !== undefined) {
+      const { lines, subscription } = find(listed)
+      return list(
+        url,
+        lines.map((line, index) => lineOf(line, index, listed, subscription.id)),
+      )
+    }
     const customer = url.searchParams.get("customer")
     const newestFirst = invoices
       .filter(({ subscription }) => subscription.customer === customer)
@@ -110,7 +133,7 @@ export const startStripeAccount = async () => {
       )
     }
     if (url.pathname !== "/v1/charges") return undefined
-    return list(url, newestFirst.filter((invoice) => totalOf(invoice) > 0).map(chargeObject))
+    return list(url, newestFirst.filter((invoice) => totalOf(invoice) > 0).flatMap(chargeObjects))
   }
 
   const server: Server = createServer((request, response) => {
@@ -160,15 +183,19 @@ export const startStripeAccount = async () => {
     pay: (subscriptionId: string, id: string, ...lines: ReadonlyArray<LineInput>): SentEvent => {
       const subscription = subscriptions.get(subscriptionId)
       if (subscription === undefined) throw new Error(`no subscription ${subscriptionId}`)
-      const invoice = { id, subscription, lines, refunded: 0, credited: 0 }
+      const invoice = { id, subscription, lines, parts: 1, refunded: 0, credited: 0 }
       invoices.push(invoice)
       return event("invoice.paid", invoiceObject(invoice))
+    },
+    /** Splits the payment of an invoice. */
+    split: (id: string, parts: number): void => {
+      find(id).parts = parts
     },
     /** Refunds an invoice, as a whole unless an amount is given. */
     refund: (id: string, amount?: number): SentEvent => {
       const invoice = find(id)
       invoice.refunded = Math.min(totalOf(invoice), invoice.refunded + (amount ?? Infinity))
-      return event("charge.refunded", chargeObject(invoice))
+      return event("charge.refunded", chargeObjects(invoice)[0] ?? {})
     },
     /** Credits an invoice as a whole, to the balance of the customer. */
     credit: (id: string): SentEvent => {

@@ -158,6 +158,40 @@ describe("a paid invoice", () => {
     expect(await on.endDay()).toBe(30)
   })
 
+  it.each([12, 250])("counts with all of its %d lines, which are read once", async (count) => {
+    const on = await setUp({ graceDays: 0 })
+    const singles = Array.from({ length: count - 2 }, () => ({ ...period(0, 365), isSingle: true }))
+    await on.send(on.account.pay("sub_1", "in_1", ...singles, period(0, 20), period(0, 30)))
+    expect(await on.endDay()).toBe(30)
+    const asked = on.account.requests.filter(({ pathname }) => pathname.endsWith("/lines"))
+    expect(asked).toHaveLength(Math.ceil(count / 100))
+  })
+
+  it("counts with all lines if many invoices have many of them", async () => {
+    const on = await setUp({ graceDays: 0 })
+    const singles = Array.from({ length: 11 }, () => ({ ...period(0, 365), isSingle: true }))
+    const days = Array.from({ length: 25 }, (_, index) => index + 1)
+    for (const to of days) on.account.pay("sub_1", `in_${to}`, ...singles, period(0, to))
+    await on.send(on.account.refund("in_7"))
+    await on.send(on.account.pay("sub_1", "in_0", ...singles, period(0, 5)))
+    expect(await on.endDay()).toBe(25)
+  })
+
+  it("with more lines than are read has to come again", async () => {
+    const on = await setUp()
+    const singles = Array.from({ length: 1001 }, () => ({ ...period(0, 365), isSingle: true }))
+    const paid = on.account.pay("sub_1", "in_1", ...singles, period(0, 30))
+    await expect(on.send(paid)).rejects.toThrow("in_1 has more than 1000 lines")
+  })
+
+  it("has to come again if Stripe does not answer with its lines", async () => {
+    const on = await setUp()
+    const singles = Array.from({ length: 11 }, () => ({ ...period(0, 365), isSingle: true }))
+    const paid = on.account.pay("sub_1", "in_1", ...singles, period(0, 30))
+    on.account.beforeAnswer(async (path) => on.account.setDown(path.endsWith("/lines")))
+    await expect(on.send(paid)).rejects.toThrow("Stripe has not answered")
+  })
+
   it("changes nothing if the period is over", async () => {
     const on = await setUp()
     await grant(on, 1)
@@ -338,6 +372,24 @@ describe("a refund", () => {
     await on.send(on.account.refund("in_1", 900))
     expect(await on.endDay()).toBe(31)
     await on.send(on.account.refund("in_1", 1000))
+    expect(await on.endDay()).toBe(now)
+  })
+
+  it("of the first of many payments changes nothing", async () => {
+    const on = await setUp()
+    await on.send(on.account.pay("sub_1", "in_1", period(0, 30)))
+    on.account.split("in_1", 19)
+    await on.send(on.account.refund("in_1", 1800))
+    expect(await on.endDay()).toBe(31)
+  })
+
+  it("of each of several payments counts", async () => {
+    const on = await setUp()
+    await on.send(on.account.pay("sub_1", "in_1", period(0, 30)))
+    on.account.split("in_1", 2)
+    await on.send(on.account.refund("in_1", 950))
+    expect(await on.endDay()).toBe(31)
+    await on.send(on.account.refund("in_1"))
     expect(await on.endDay()).toBe(now)
   })
 
