@@ -2,6 +2,7 @@
 
 import { readFileSync } from "node:fs"
 import { glob } from "node:fs/promises"
+import { membershipPluginOptions as betterAuth } from "@tenure/better-auth"
 import { consoleOptions } from "@tenure/console"
 import { routerOptions as routes } from "@tenure/core/http-router"
 import type { Setting } from "@tenure/core/internal"
@@ -24,6 +25,7 @@ import {
 } from "@tenure/node-http"
 import { connectionOptions, postgresOptions as postgres } from "@tenure/postgres"
 import { redisLimitsOptions as redis } from "@tenure/redis"
+import { stripeWebhookOptions as stripe } from "@tenure/stripe"
 import * as Result from "effect/Result"
 import { root } from "./examples.ts"
 
@@ -89,6 +91,12 @@ const sections: ReadonlyArray<Section> = [
     title: "`tenureConsole` of `tenure/console`",
     sources: "console/src/index.ts",
     options: consoleOptions,
+  },
+  { title: "`stripeWebhook` of `tenure/stripe`", sources: "stripe/src/index.ts", options: stripe },
+  {
+    title: "`membershipPlugin` of `tenure/better-auth`",
+    sources: "better-auth/src/index.ts",
+    options: betterAuth,
   },
   {
     title: "`serve` of `tenure/node`",

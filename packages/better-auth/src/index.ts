@@ -1,11 +1,12 @@
 /** A plugin for Better Auth: memberships in the session, from sign-up to the user's deletion. */
 
 import type { Tenure } from "@tenure/core"
+import { Setting } from "@tenure/core/internal"
+import { ProjectId } from "@tenure/core/store"
 import type { BetterAuthOptions, Session, User } from "better-auth"
 import { APIError, createAuthMiddleware } from "better-auth/api"
 import { customSession } from "better-auth/plugins"
 import {
-  type Deletion,
   type SessionMembership,
   type TrialEnd,
   deletions,
@@ -14,20 +15,57 @@ import {
 
 export type { SessionMembership, TrialEnd } from "./member-projects.ts"
 
-/** The options for `membershipPlugin`. */
-export interface MembershipPluginOptions<Options extends BetterAuthOptions = BetterAuthOptions> {
-  /** The projects whose memberships are in the session: 1 to 10. Each costs a look-up whenever a session is read. */
-  readonly projects: ReadonlyArray<string>
+const maxProjects = 10
+
+const maxTrialDays = 3650
+
+const dayMillis = 86_400_000
+
+const isProjects = (given: unknown): boolean =>
+  Array.isArray(given) &&
+  given.length > 0 &&
+  given.length <= maxProjects &&
+  given.every((id) => typeof id === "string" && ProjectId.is(id)) &&
+  new Set(given).size === given.length
+
+const isTrial = (given: unknown): boolean =>
+  typeof given === "function" || (typeof given === "number" && given > 0 && given <= maxTrialDays)
+
+/** The options. */
+export const membershipPluginOptions = Setting.object({
+  /** The projects whose memberships are in the session. Each costs a look-up whenever a session is read. */
+  projects: Setting.guarded<ReadonlyArray<string>>(
+    `an array of 1 to ${maxProjects} different project ids`,
+    isProjects,
+  ),
   /**
-   * For how many days new users become members of each project, up to 3650; or a function returning the end date.
-   * Default: they become no members.
+   * For how many days new users become members of each project; or a function returning the end date. By default, they
+   * become no members.
    */
-  readonly trial?: number | TrialEnd | undefined
+  trial: Setting.optional(
+    Setting.guarded<number | TrialEnd>(
+      `a number of days, at most ${maxTrialDays}, or a function`,
+      isTrial,
+    ),
+  ),
   /**
    * Whether deleting a user ends the memberships (`"end"`), ends them and erases the user id in Tenure (`"erase"`), or
    * leaves them (`"keep"`). Default: `"end"`.
    */
-  readonly onDelete?: Deletion | undefined
+  onDelete: Setting.withDefault(Setting.oneOf(deletions), "end"),
+  /** The options of `betterAuth` with additional fields and other plugins, for the types of user and session. */
+  options: Setting.optional(
+    Setting.guarded<BetterAuthOptions>(
+      "an object",
+      (given) => typeof given === "object" && given !== null,
+    ),
+  ),
+})
+
+/** The options as a host passes them. */
+export interface MembershipPluginOptions<
+  Options extends BetterAuthOptions = BetterAuthOptions,
+> extends Setting.InputOf<typeof membershipPluginOptions> {
   /** The options of `betterAuth` with additional fields and other plugins, for the types of user and session. */
   readonly options?: Options | undefined
 }
@@ -65,12 +103,6 @@ export interface MembershipPlugin<
   }
 }
 
-const maxProjects = 10
-
-const maxTrialDays = 3650
-
-const dayMillis = 86_400_000
-
 /** Endpoints deleting users. */
 const deletingPaths: ReadonlySet<string> = new Set([
   "/delete-user",
@@ -85,32 +117,15 @@ const refusal = () =>
     message: "Memberships cannot be deleted now. Try again later",
   })
 
-/** Reads the options. Throws a `TypeError` if one is invalid. */
-const readOptions = ({
-  onDelete = "end",
-  projects,
-  trial,
-}: Pick<MembershipPluginOptions, "onDelete" | "projects" | "trial">) => {
-  const count = new Set(projects).size
-  if (count < 1 || count > maxProjects || count < projects.length) {
-    throw new TypeError(`projects must be 1 to ${maxProjects} different ids`)
-  }
-  if (!deletions.includes(onDelete)) {
-    throw new TypeError('onDelete must be "end", "erase" or "keep"')
-  }
-  if (typeof trial === "function" || trial === undefined) {
-    return { onDelete, projects, trialEnd: trial ?? (() => undefined) }
-  }
-  if (!(trial > 0 && trial <= maxTrialDays)) {
-    throw new TypeError(`trial must be days, at most ${maxTrialDays}, or a function`)
-  }
-  const trialEnd: TrialEnd = ({ createdAt }) =>
-    new Date(new Date(createdAt).getTime() + Math.round(trial * dayMillis))
-  return { onDelete, projects, trialEnd }
+/** Makes the function that tells when a trial ends. */
+const makeTrialEnd = (trial: number | TrialEnd | undefined): TrialEnd => {
+  if (typeof trial === "function") return trial
+  if (trial === undefined) return () => undefined
+  return ({ createdAt }) => new Date(createdAt.getTime() + Math.round(trial * dayMillis))
 }
 
 /**
- * Creates the plugin: sessions have the user's `memberships`. Throws a `TypeError` if an option is invalid.
+ * Creates the plugin: sessions have the user's `memberships`. Throws `InvalidInput` if an option is invalid.
  *
  * While Tenure does not answer, users sign up and in, and `memberships` is `null`. Trials missed meanwhile are granted
  * when a session is read. Users cannot be deleted meanwhile, unless their memberships are kept.
@@ -131,10 +146,14 @@ const readOptions = ({
  */
 export const membershipPlugin = <Options extends BetterAuthOptions = BetterAuthOptions>(
   tenure: Pick<Tenure, "isReady" | "memberships">,
-  { options, ...given }: MembershipPluginOptions<Options>,
+  given: MembershipPluginOptions<Options>,
 ): MembershipPlugin<Options> => {
-  const { onDelete, projects, trialEnd } = readOptions(given)
-  const { deleteAll, readAll } = makeMemberProjects(tenure.memberships, projects, trialEnd)
+  const { onDelete, projects, trial } = Setting.parse(membershipPluginOptions, given)
+  const { deleteAll, readAll } = makeMemberProjects(
+    tenure.memberships,
+    projects,
+    makeTrialEnd(trial),
+  )
 
   const { $Infer, endpoints } = customSession<MembershipSession<Options>, Options>(
     async ({ session, user }, { context }) => {
@@ -144,7 +163,7 @@ export const membershipPlugin = <Options extends BetterAuthOptions = BetterAuthO
       })
       return { session, user, memberships }
     },
-    options,
+    given.options,
   )
 
   const refuseWhileUnavailable = createAuthMiddleware(async () => {

@@ -1,6 +1,7 @@
 /** A user's memberships in a few projects: reads them, grants them at sign-up, and ends them. */
 
 import type { Member, Tenure } from "@tenure/core"
+import { digestToken, unless } from "@tenure/core/internal"
 import type { User } from "better-auth"
 
 /** A membership, as the session has it. */
@@ -27,43 +28,27 @@ const origin = { keyId: "better-auth" }
 /** How long after sign-up a missed trial is granted: as long as stores remember what they have granted, by default. */
 const lateMillis = 86_400_000
 
-/** Resolves to `undefined` if the promise rejects with this tag. */
-const unless = async <A>(tag: string, promise: Promise<A>): Promise<A | undefined> => {
-  try {
-    return await promise
-  } catch (error) {
-    if (error instanceof Error && "_tag" in error && error._tag === tag) return undefined
-    throw error
-  }
-}
-
-/** Returns a digest short enough for an idempotency key. */
-const digestOf = async ({ projectId, userId }: Member): Promise<string> => {
-  const bytes = new TextEncoder().encode(JSON.stringify([projectId, userId]))
-  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes))
-  return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("")
-}
-
 /** Makes the functions for a user's memberships in these projects. */
 export const makeMemberProjects = (
   memberships: Tenure["memberships"],
   projects: ReadonlyArray<string>,
   trialEnd: TrialEnd,
 ) => {
-  const find = (member: Member) => unless("MembershipNotFound", memberships.find(member))
+  const find = (member: Member) => unless(["MembershipNotFound"], memberships.find(member))
 
   /**
    * Grants the membership of a new user, once. A payment may have granted a longer one since it was found to be missing:
    * the audit trail tells, and its end date is set again.
    */
   const grantTrial = async (member: Member, endDate: Date): Promise<void> => {
-    const idempotencyKey = await digestOf(member)
+    // A digest is short enough for a key.
+    const idempotencyKey = digestToken(JSON.stringify([member.projectId, member.userId]))
     const grant = memberships.grant(
       { ...member, endDate, reason: "sign-up", idempotencyKey },
       origin,
     )
     // Another reading has granted it, with another end date.
-    await unless("IdempotencyMismatch", grant)
+    await unless(["IdempotencyMismatch"], grant)
     const [last] = await memberships.history({ ...member, limit: 1 })
     if (last?.from !== undefined && last.from > endDate.getTime()) {
       await memberships.extend({ ...member, endDate: last.from, mode: "neverShorten" }, origin)
@@ -101,7 +86,7 @@ export const makeMemberProjects = (
     deleteAll: async (userId: string, deletion: Exclude<Deletion, "keep">): Promise<void> => {
       for (const projectId of projects) {
         const member = { projectId, userId }
-        await unless("MembershipNotFound", memberships[deletion](member, origin))
+        await unless(["MembershipNotFound"], memberships[deletion](member, origin))
       }
     },
   }

@@ -350,9 +350,22 @@ describe("the options", () => {
     [{ trial: NaN }, "trial"],
     [{ trial: 3651 }, "trial"],
     [{ onDelete: "forget" }, "onDelete"],
+    [{ projects: "p1" }, "projects"],
+    [{ projects: [".."] }, "projects"],
+    [{ options: "none" }, "options"],
   ])("%j are refused", async (options, name) => {
     const { tenure } = await startTenure()
     // @ts-expect-error: as programs without types may pass them
-    expect(() => membershipPlugin(tenure, { projects: ["p1"], ...options })).toThrow(`${name} must`)
+    const make = () => membershipPlugin(tenure, { projects: ["p1"], ...options })
+    expect(make).toThrow(`${name} must`)
+    expect(make).toThrow(expect.objectContaining({ _tag: "InvalidInput", field: name }))
+  })
+
+  it("are refused if one is unknown", async () => {
+    const { tenure } = await startTenure()
+    // @ts-expect-error: as programs without types may pass it
+    expect(() => membershipPlugin(tenure, { projects: ["p1"], trials: 14 })).toThrow(
+      "trials is unknown",
+    )
   })
 })

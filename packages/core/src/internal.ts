@@ -2,7 +2,7 @@
 
 export * as Setting from "./base/setting.ts"
 export { auditedOrigin, isReplayedResponse } from "./base/change-context.ts"
-export { TaggedError } from "./base/tagged-error.ts"
+export { TaggedError, hasTag, unless } from "./base/tagged-error.ts"
 export {
   currentMoment,
   currentUnixMillis,

@@ -1,44 +1,81 @@
 /** Receives webhooks from Stripe: payments extend memberships, refunds and cancellations shorten them. */
 
 import type { Tenure } from "@tenure/core"
+import { Setting } from "@tenure/core/internal"
 import type Stripe from "stripe"
-import { type PaymentRules, cancellationRules } from "./paid-until.ts"
+import { cancellationRules } from "./paid-until.ts"
 import { type FindMember, idOf } from "./payments.ts"
 import { type Settling, makeSettle } from "./settle.ts"
 
 export { type FindMember } from "./payments.ts"
 
-/** The options for `stripeWebhook`. */
-export interface StripeWebhookOptions {
+const isObject = (value: unknown): value is object => typeof value === "object" && value !== null
+
+/** Makes the test for an object with all of these properties. */
+const has =
+  (...names: ReadonlyArray<string>) =>
+  (value: unknown): boolean =>
+    isObject(value) && names.every((name) => name in value)
+
+const isSecret = (value: unknown): value is string =>
+  typeof value === "string" && value.startsWith("whsec_")
+
+const readSecrets = (given: unknown): ReadonlyArray<string> | undefined => {
+  const secrets: ReadonlyArray<unknown> = Array.isArray(given) ? given : [given]
+  return secrets.length > 0 && secrets.every(isSecret) ? secrets : undefined
+}
+
+/** The options. */
+export const stripeWebhookOptions = Setting.object({
   /** Tenure, as `createTenure` returns it. */
-  readonly tenure: Pick<Tenure, "memberships">
+  tenure: Setting.guarded<Pick<Tenure, "memberships">>(
+    "the result of await createTenure(…)",
+    has("memberships"),
+  ),
   /** A client for Stripe. A restricted key is enough if it may read charges, invoices and subscriptions. */
-  readonly stripe: Pick<Stripe, "charges" | "invoices" | "webhooks">
+  stripe: Setting.guarded<Pick<Stripe, "charges" | "invoices" | "webhooks">>(
+    "a client of Stripe's library",
+    has("charges", "invoices", "webhooks"),
+  ),
   /** The webhook endpoint's signing secret, `whsec_…`; several while one replaces another. */
-  readonly secret: string | ReadonlyArray<string>
+  secret: Setting.custom<string | ReadonlyArray<string>, ReadonlyArray<string>>(
+    "the signing secret of the webhook endpoint, whsec_…, or an array of several",
+    readSecrets,
+    // An invalid value may still be a secret.
+    () => "another value",
+  ),
   /**
    * Finds a subscription's member. Returns `undefined` to ignore the subscription. Default: `project_id` and `user_id`
    * in its metadata, unless a connected account has sent the event.
    */
-  readonly member?: FindMember | undefined
+  member: Setting.callback<FindMember>(),
   /**
-   * How many days a membership lasts after the paid period, while Stripe collects the next payment: 0 to 365. They end
-   * with the subscription. Default: 1.
+   * How many days a membership lasts after the paid period, while Stripe collects the next payment. They end with the
+   * subscription. Default: `1`.
    */
-  readonly graceDays?: number | undefined
+  graceDays: Setting.withDefault(
+    Setting.guarded<number>(
+      "a number from 0 to 365",
+      (given) => typeof given === "number" && given >= 0 && given <= 365,
+    ),
+    1,
+  ),
   /**
    * When a canceled subscription ends the membership: with the paid period (`"periodEnd"`), or when the subscription
    * ends, if that is earlier (`"now"`). Default: `"periodEnd"`.
    */
-  readonly cancellation?: PaymentRules["cancellation"] | undefined
+  cancellation: Setting.withDefault(Setting.oneOf(cancellationRules), "periodEnd"),
   /** Whether an invoice counts as unpaid once it is refunded (`"shorten"`), or as paid (`"keep"`). Default: `"shorten"`. */
-  readonly refunds?: (typeof refundRules)[number] | undefined
+  refunds: Setting.withDefault(Setting.oneOf(["shorten", "keep"]), "shorten"),
   /**
    * Whether the payment for a missing membership creates it (`"grant"`), or is rejected, so that Stripe sends the event
    * again later (`"reject"`). Default: `"grant"`.
    */
-  readonly missing?: (typeof missingRules)[number] | undefined
-}
+  missing: Setting.withDefault(Setting.oneOf(["grant", "reject"]), "grant"),
+})
+
+/** The options as a host passes them. */
+export interface StripeWebhookOptions extends Setting.InputOf<typeof stripeWebhookOptions> {}
 
 /** How to answer Stripe. */
 export interface StripeAnswer {
@@ -65,10 +102,6 @@ export interface StripeWebhook {
   readonly fetch: (request: Request) => Promise<Response>
 }
 
-const refundRules = ["shorten", "keep"] as const
-
-const missingRules = ["grant", "reject"] as const
-
 const dayMillis = 86_400_000
 
 /** More than Stripe sends in one event. */
@@ -80,40 +113,6 @@ const memberOfMetadata: FindMember = ({ metadata }, account) => {
   if (account !== undefined || projectId === undefined || userId === undefined) return undefined
   return { projectId, userId }
 }
-
-/** Reads an option with a few values. Throws a `TypeError` for any other value. */
-const readChoice = <A extends string>(
-  name: string,
-  choices: ReadonlyArray<A>,
-  given: A | undefined,
-  byDefault: A,
-): A => {
-  if (given === undefined) return byDefault
-  if (choices.includes(given)) return given
-  throw new TypeError(`${name} must be ${choices.map((choice) => `"${choice}"`).join(" or ")}`)
-}
-
-const readSecrets = (given: string | ReadonlyArray<string>): ReadonlyArray<string> => {
-  const secrets = [given].flat()
-  if (secrets.length > 0 && secrets.every((secret) => secret?.startsWith?.("whsec_")))
-    return secrets
-  throw new TypeError("secret must be the signing secret of the webhook endpoint, whsec_…")
-}
-
-const readRules = ({
-  cancellation,
-  graceDays = 1,
-  refunds,
-}: StripeWebhookOptions): PaymentRules => {
-  if (!(graceDays >= 0 && graceDays <= 365)) throw new TypeError("graceDays must be 0 to 365")
-  return {
-    grace: Math.round(graceDays * dayMillis),
-    cancellation: readChoice("cancellation", cancellationRules, cancellation, "periodEnd"),
-    refundsShorten: readChoice("refunds", refundRules, refunds, "shorten") === "shorten",
-  }
-}
-
-const isObject = (value: unknown): value is object => typeof value === "object" && value !== null
 
 /** Tells whether a signed text is an event, as far as events are read here. */
 const isEvent = (event: unknown): event is Stripe.Event =>
@@ -168,8 +167,7 @@ const readBody = async ({ body }: Request): Promise<Uint8Array | undefined> => {
 
 /**
  * Creates a receiver for `invoice.paid`, `charge.refunded`, `credit_note.created` and `customer.subscription.deleted`.
- * Answers 200 to other events, which have no effect. Throws a
- * `TypeError` if an option is invalid.
+ * Answers 200 to other events, which have no effect. Throws `InvalidInput` if an option is invalid.
  * @example
  * ```ts
  * import { Stripe } from "stripe"
@@ -185,14 +183,25 @@ const readBody = async ({ body }: Request): Promise<Uint8Array | undefined> => {
  * ```
  */
 export const stripeWebhook = (options: StripeWebhookOptions): StripeWebhook => {
-  const { member = memberOfMetadata, stripe, tenure } = options
-  const secrets = readSecrets(options.secret)
-  const missing = readChoice("missing", missingRules, options.missing, "grant")
+  const {
+    cancellation,
+    graceDays,
+    member = memberOfMetadata,
+    missing,
+    refunds,
+    secret: secrets,
+    stripe,
+    tenure,
+  } = Setting.parse(stripeWebhookOptions, options)
   const settle = makeSettle({
     memberships: tenure.memberships,
     stripe,
     findMember: member,
-    rules: readRules(options),
+    rules: {
+      grace: Math.round(graceDays * dayMillis),
+      cancellation,
+      refundsShorten: refunds === "shorten",
+    },
     grantsMissing: missing === "grant",
   })
 

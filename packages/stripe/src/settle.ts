@@ -1,6 +1,7 @@
 /** Brings memberships to the end dates paid by a customer. */
 
 import type { Member, MembershipEnd, Tenure } from "@tenure/core"
+import { digestToken, hasTag, unless } from "@tenure/core/internal"
 import type Stripe from "stripe"
 import { type PaymentRules, decideShortening, paidUntil } from "./paid-until.ts"
 import {
@@ -38,28 +39,6 @@ const maxGrants = 10
 
 /** How a membership is ended now: an extension has to end in the future. */
 const soon = { by: "PT1S", from: "now" } as const
-
-const hasTag = (error: unknown, tags: ReadonlyArray<string>): boolean =>
-  error instanceof Error && "_tag" in error && tags.some((tag) => tag === error._tag)
-
-/** Resolves to `undefined` if the promise rejects with one of these tags. */
-const unless = async <A>(
-  tags: ReadonlyArray<string>,
-  promise: Promise<A>,
-): Promise<A | undefined> => {
-  try {
-    return await promise
-  } catch (error) {
-    if (hasTag(error, tags)) return undefined
-    throw error
-  }
-}
-
-/** Returns a digest short enough for an idempotency key. */
-const digestOf = async (key: string): Promise<string> => {
-  const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(key))
-  return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, "0")).join("")
-}
 
 /**
  * Makes the function that settles an event.
@@ -105,7 +84,7 @@ export const makeSettle = ({
     for (let grants = 0; grants < maxGrants; grants++) {
       if ((await extend(member, endDate, eventId, idempotencyKey)) !== undefined) return
       const grant = memberships.grant(
-        { ...member, endDate, idempotencyKey: `${await digestOf(key)}-${grants}` },
+        { ...member, endDate, idempotencyKey: `${digestToken(key)}-${grants}` },
         { keyId: "stripe", requestId: eventId },
       )
       await unless(["IdempotencyMismatch"], grant)

@@ -693,12 +693,27 @@ describe("an endpoint", () => {
     [{ cancellation: "never" }, "cancellation"],
     [{ refunds: "maybe" }, "refunds"],
     [{ missing: "ignore" }, "missing"],
+    [{ member: "1001" }, "member"],
+    [{ tenure: {} }, "tenure"],
+    [{ stripe: {} }, "stripe"],
   ])("refuses the options %j", async (options, name) => {
     const on = await setUp()
     const { stripe } = on.account
     // @ts-expect-error: as programs without types may pass them
-    expect(() => stripeWebhook({ tenure: on.tenure, stripe, secret, ...options })).toThrow(
-      `${name} must be`,
+    const make = () => stripeWebhook({ tenure: on.tenure, stripe, secret, ...options })
+    expect(make).toThrow(`${name} must be`)
+    expect(make).toThrow(expect.objectContaining({ _tag: "InvalidInput", field: name }))
+  })
+
+  it("refuses unknown options, and shows no secret", async () => {
+    const { account, tenure } = await setUp()
+    const { stripe } = account
+    // @ts-expect-error: as programs without types may pass them
+    expect(() => stripeWebhook({ tenure, stripe, secret, graceDay: 3 })).toThrow(
+      "graceDay is unknown",
+    )
+    expect(() => stripeWebhook({ tenure, stripe, secret: ["secret_1"] })).toThrow(
+      /^secret must be .* received another value$/,
     )
   })
 })

@@ -11,3 +11,17 @@ export const TaggedError: typeof Data.TaggedError = (tag) => {
   Reflect.defineProperty(base.prototype, inspection, { value: undefined })
   return base
 }
+
+/** Tells whether an error has one of these tags. */
+export const hasTag = (error: unknown, tags: ReadonlyArray<string>): boolean =>
+  error instanceof Error && "_tag" in error && tags.some((tag) => tag === error._tag)
+
+/** Resolves to `undefined` if the promise rejects with one of these tags. */
+export const unless = <A>(
+  tags: ReadonlyArray<string>,
+  promise: Promise<A>,
+): Promise<A | undefined> =>
+  promise.catch((error: unknown) => {
+    if (hasTag(error, tags)) return undefined
+    throw error
+  })
