@@ -7,7 +7,7 @@ import { Who, covers, seesAll } from "./lib/identity.ts"
 import { useKeys } from "./lib/keyboard.ts"
 import { type Place, go, to, usePlace } from "./lib/route.ts"
 import { Announce } from "./parts/action.tsx"
-import { apply } from "./parts/environment.tsx"
+import { chooseScheme, nameOf, schemes } from "./parts/environment.tsx"
 import { Lost, Outages, Problem, Projects, Renew, afterwards, useLoad } from "./parts/load.tsx"
 import { type Found, Palette, Shortcuts } from "./parts/palette.tsx"
 import { Rail, hasSignIn } from "./parts/rail.tsx"
@@ -51,15 +51,19 @@ const useLink = (isKnown: boolean): Link => {
   useEffect(() => onLink(setLink), [])
   useEffect(() => {
     if (link === "out" || !isKnown) return undefined
+    let isOver = false
     let stop = () => {}
     const askAgain = (millis: number): void => {
       stop = afterwards(millis, async () => {
         await ask()
-        askAgain(link === "up" ? probeInterval : Math.min(2 * millis, probeInterval))
+        if (!isOver) askAgain(link === "up" ? probeInterval : Math.min(2 * millis, probeInterval))
       })
     }
     askAgain(link === "up" ? probeInterval : retryInterval)
-    return () => stop()
+    return () => {
+      isOver = true
+      stop()
+    }
   }, [link, isKnown])
   return link
 }
@@ -136,8 +140,11 @@ const commandsOf = (who: Identity, help: () => void): ReadonlyArray<Found> => [
   { name: "Projects", kind: "screen", action: to("projects") },
   ...(covers(who, "admin") ? [{ name: "API keys", kind: "screen", action: to("keys") }] : []),
   ...(seesAll(who) ? [{ name: "Audit", kind: "screen", action: to("audit") }] : []),
-  { name: "Colours: light", kind: "choice", action: () => apply("light") },
-  { name: "Colours: dark", kind: "choice", action: () => apply("dark") },
+  ...schemes.map((scheme) => ({
+    name: `Colours: ${nameOf(scheme)}`,
+    kind: "choice",
+    action: () => chooseScheme(scheme),
+  })),
   { name: "Keyboard shortcuts", kind: "help", action: help },
 ]
 

@@ -5,7 +5,7 @@ import { api } from "../lib/api.ts"
 import { useSees } from "../lib/identity.ts"
 import { to } from "../lib/route.ts"
 import { type Loading, Loaded, useLoad } from "./load.tsx"
-import { Plot } from "./plot.tsx"
+import { CountsTable, Plot } from "./plot.tsx"
 import { Table } from "./screen.tsx"
 import { Url, durationOf } from "./text.tsx"
 
@@ -21,8 +21,27 @@ const height = 26
 
 const cellWidth = 10
 
-const wordsOf = ({ delivered, failed }: { readonly delivered: number; readonly failed: number }) =>
+/** The attempts of a minute, or of a quarter of an hour. */
+interface Attempts {
+  readonly at: string
+  readonly delivered: number
+  readonly failed: number
+}
+
+const wordsOf = ({ delivered, failed }: Omit<Attempts, "at">) =>
   `${delivered.toLocaleString("en")} succeeded, ${failed.toLocaleString("en")} failed`
+
+const countsOf = (all: ReadonlyArray<Attempts>) => ({
+  times: all.map(({ at }) => at),
+  series: [
+    {
+      name: "succeeded",
+      tone: "good" as const,
+      values: all.map(({ delivered }) => delivered),
+    },
+    { name: "failed", tone: "bad" as const, values: all.map(({ failed }) => failed) },
+  ],
+})
 
 const cellOf = (index: number, size = height): string =>
   `M${index * cellWidth} 0h${cellWidth - 2}v${size.toFixed(1)}h-${cellWidth - 2}z`
@@ -91,35 +110,7 @@ export const LastDay = (props: { readonly project: string; readonly webhook: str
             <span>12</span>
             <span>now</span>
           </p>
-          <details>
-            <summary>As a table</summary>
-            <table>
-              <thead>
-                <tr>
-                  <th scope="col">Quarter of an hour (UTC)</th>
-                  <th scope="col" class="number">
-                    Succeeded
-                  </th>
-                  <th scope="col" class="number">
-                    Failed
-                  </th>
-                </tr>
-              </thead>
-              <tbody>
-                {quarters
-                  .filter(({ delivered, failed }) => delivered + failed > 0)
-                  .map(({ at, delivered, failed }) => (
-                    <tr key={at}>
-                      <td>
-                        <time dateTime={at}>{at.slice(0, 16).replace("T", " ")}</time>
-                      </td>
-                      <td class="number">{delivered.toLocaleString("en")}</td>
-                      <td class="number">{failed.toLocaleString("en")}</td>
-                    </tr>
-                  ))}
-              </tbody>
-            </table>
-          </details>
+          <CountsTable {...countsOf(quarters)} unit="quarter" />
         </figure>
       )}
     </Loaded>
@@ -127,23 +118,8 @@ export const LastDay = (props: { readonly project: string; readonly webhook: str
 }
 
 /** Attempts by the minute. */
-export const Minutes = (props: {
-  readonly of: ReadonlyArray<{
-    readonly at: string
-    readonly delivered: number
-    readonly failed: number
-  }>
-}) => (
-  <Plot
-    title="Deliveries a minute"
-    unit="minute"
-    times={props.of.map(({ at }) => at)}
-    isStacked
-    series={[
-      { name: "succeeded", tone: "good", values: props.of.map(({ delivered }) => delivered) },
-      { name: "failed", tone: "bad", values: props.of.map(({ failed }) => failed) },
-    ]}
-  />
+export const Minutes = ({ of }: { readonly of: ReadonlyArray<Attempts> }) => (
+  <Plot title="Deliveries a minute" unit="minute" isStacked {...countsOf(of)} />
 )
 
 /** A project's last hour, for those who may see it. */

@@ -1,12 +1,16 @@
 /** Light or dark: as the system has it, unless the user chooses. */
 
 import { type VNode, options } from "preact"
-import { useState } from "preact/hooks"
+import { useEffect, useState } from "preact/hooks"
 import { choose, chosenOf } from "../lib/choices.ts"
 
-const schemes = ["auto", "light", "dark"] as const
+/** All schemes. */
+export const schemes = ["auto", "light", "dark"] as const
 
 type Scheme = (typeof schemes)[number]
+
+/** Names a scheme for the user. */
+export const nameOf = (scheme: Scheme): string => (scheme === "auto" ? "as the system" : scheme)
 
 /** Returns the user's choice. */
 export const chosen = (): Scheme => chosenOf("scheme", schemes)
@@ -15,6 +19,12 @@ export const chosen = (): Scheme => chosenOf("scheme", schemes)
 export const apply = (scheme: Scheme): void => {
   document.documentElement.dataset["scheme"] = scheme
   dispatchEvent(new Event("scheme"))
+}
+
+/** Shows the page in a scheme, and keeps the choice. */
+export const chooseScheme = (scheme: Scheme): void => {
+  choose("scheme", scheme, "auto")
+  apply(scheme)
 }
 
 /** Calls a function when the colours change. Returns a function to stop this. */
@@ -31,22 +41,18 @@ export const onScheme = (listener: () => void): (() => void) => {
 /** Lets the user choose. */
 export const SchemeChoice = () => {
   const [scheme, setScheme] = useState(chosen)
-  const take = (next: Scheme) => {
-    choose("scheme", next, "auto")
-    apply(next)
-    setScheme(next)
-  }
+  useEffect(() => onScheme(() => setScheme(chosen())), [])
   return (
     <select
       aria-label="Colours"
       value={scheme}
       onChange={({ currentTarget: { value } }) =>
-        take(schemes.find((one) => one === value) ?? "auto")
+        chooseScheme(schemes.find((one) => one === value) ?? "auto")
       }
     >
       {schemes.map((one) => (
         <option key={one} value={one}>
-          {one === "auto" ? "as the system" : one}
+          {nameOf(one)}
         </option>
       ))}
     </select>

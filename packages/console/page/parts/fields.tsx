@@ -32,6 +32,25 @@ export const TextField = ({
   </Field>
 )
 
+/** A field that filters a list while the user types. */
+export const SearchField = (props: {
+  readonly label: string
+  readonly placeholder: string
+  readonly value: string
+  readonly onType: (value: string) => void
+}) => (
+  <div class="search" role="search">
+    <input
+      type="search"
+      aria-label={props.label}
+      placeholder={props.placeholder}
+      spellcheck={false}
+      value={props.value}
+      onInput={({ currentTarget: { value } }) => props.onType(value)}
+    />
+  </div>
+)
+
 /** Why something is done. */
 export const ReasonField = () => (
   <TextField

@@ -2,16 +2,12 @@
 
 import type { LastAttempt, WebhookNeedingAttention } from "@tenure/client"
 import type { ComponentChildren } from "preact"
+import { api } from "../lib/api.ts"
+import { useMay } from "../lib/identity.ts"
 import { to } from "../lib/route.ts"
+import { Action } from "./action.tsx"
 import type { Need } from "./attention.tsx"
-import { Ago, State } from "./text.tsx"
-
-// The maximum for counts.
-const maxWaiting = 10_000
-
-/** Prints a count of deliveries up to 10,000. */
-export const waitingOf = (waiting: number): string =>
-  waiting >= maxWaiting ? "10,000+" : waiting.toLocaleString("en")
+import { Ago, State, cappedOf } from "./text.tsx"
 
 /** A result, such as `HTTP 500`, or the code of an error. */
 export const resultOf = (attempt: {
@@ -42,12 +38,42 @@ const reasons = {
   disabled: "disabled",
 }
 
+/** Enables a disabled webhook. */
+export const Enable = (props: {
+  readonly webhook: { readonly project_id: string; readonly webhook_id: string }
+  readonly onDone: () => void
+}) => (
+  <Action
+    label="Enable"
+    title="Enable this webhook?"
+    isMain
+    run={async () => {
+      await api.webhooks.enable(props.webhook)
+      return { message: "The webhook is enabled." }
+    }}
+    onDone={props.onDone}
+  >
+    <p>It gets events from now on. Those it has missed are sent only by a replay.</p>
+  </Action>
+)
+
+type Failing = Omit<WebhookNeedingAttention, "url_host">
+
+/** Enables the webhook, or leads to its page. */
+const NeedButton = ({ of, onDone }: { readonly of: Failing; readonly onDone: () => void }) => {
+  const { id, project_id, reason } = of
+  const mayEnable = useMay("operator")
+  return reason === "disabled" && mayEnable ? (
+    <Enable webhook={{ project_id, webhook_id: id }} onDone={onDone} />
+  ) : (
+    <a class="button" href={to("projects", project_id, "webhooks", id)}>
+      See why
+    </a>
+  )
+}
+
 /** A webhook in the list of problems. */
-export const webhookNeed = (
-  of: Omit<WebhookNeedingAttention, "url_host">,
-  name: ComponentChildren,
-  button: ComponentChildren,
-): Need => ({
+export const webhookNeed = (of: Failing, name: ComponentChildren, onDone: () => void): Need => ({
   key: of.id,
   what: (
     <a data-row href={to("projects", of.project_id, "webhooks", of.id)}>
@@ -64,6 +90,6 @@ export const webhookNeed = (
       since <Ago iso={of.since} />
     </>
   ),
-  waits: of.waiting > 0 && `${waitingOf(of.waiting)} wait`,
-  button,
+  waits: of.waiting > 0 && `${cappedOf(of.waiting)} wait`,
+  button: <NeedButton of={of} onDone={onDone} />,
 })

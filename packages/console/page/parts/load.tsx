@@ -3,6 +3,7 @@
 import type { ListedProject, Page } from "@tenure/client"
 import { type ComponentChildren, createContext } from "preact"
 import { useContext, useEffect, useRef, useState } from "preact/hooks"
+import { now } from "../lib/clock.ts"
 import { Time } from "./text.tsx"
 
 /** The number of outages so far, for all screens: after each one, they load their data again. */
@@ -81,7 +82,7 @@ export const useLoad = <A,>(
     const run = async (): Promise<void> => {
       try {
         const value = await current.current(controller.signal)
-        if (!controller.signal.aborted) setState({ key, value, at: new Date().toISOString() })
+        if (!controller.signal.aborted) setState({ key, value, at: new Date(now()).toISOString() })
       } catch (error) {
         if (!controller.signal.aborted) {
           setState((before) => ({ ...(before.key === key && before), key, error }))

@@ -4,6 +4,7 @@ import type { ListedProject } from "@tenure/client"
 import type { TargetedEvent, TargetedKeyboardEvent } from "preact"
 import { useEffect, useRef, useState } from "preact/hooks"
 import { api } from "../lib/api.ts"
+import { userId } from "../lib/ids.ts"
 import { to } from "../lib/route.ts"
 import { messageOf, useLoad, useSettled } from "./load.tsx"
 import { toTab } from "./screen.tsx"
@@ -30,8 +31,6 @@ const typingPause = 150
 const maxMembers = 6
 
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
-
-const userId = /^[\w.:@+-]{1,128}$/
 
 const screensOf = (project: string): ReadonlyArray<Found> =>
   (["overview", "members", "webhooks", "events", "settings"] as const).map((tab) => ({

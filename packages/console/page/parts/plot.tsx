@@ -167,14 +167,23 @@ const makePlot = (place: HTMLElement, props: PlotProps, say: (text: string) => v
 const inWords = ({ series, title }: PlotProps): string =>
   `${title}: ${series.map(({ name, values }) => `${countOf(sumOf(values))} ${name}`).join(", ")}`
 
+const heads = { minute: "Minute", quarter: "Quarter of an hour", day: "Day" }
+
 /** The picture as a table, without zeros. */
-const CountsTable = ({ series, times, unit }: PlotProps) => (
+export const CountsTable = ({
+  series,
+  times,
+  unit,
+}: Pick<PlotProps, "times"> & {
+  readonly unit: keyof typeof heads
+  readonly series: ReadonlyArray<Pick<Series, "name" | "values">>
+}) => (
   <details>
     <summary>As a table</summary>
     <table>
       <thead>
         <tr>
-          <th scope="col">{unit === "day" ? "Day (UTC)" : "Minute (UTC)"}</th>
+          <th scope="col">{heads[unit]} (UTC)</th>
           {series.map(({ name }) => (
             <th key={name} scope="col" class="number">
               {name}

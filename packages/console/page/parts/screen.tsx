@@ -118,14 +118,15 @@ export const ProjectScreen = (
 interface Column {
   readonly name: string
   readonly isNumber?: boolean
-  /** Sorts by it. */
-  readonly onSort?: () => void
+  /** Sorts by it; nothing if that has no effect. */
+  readonly onSort?: (() => void) | undefined
   readonly isSorted?: boolean
 }
 
 const Head = ({ of }: { readonly of: string | Column }) => {
   const { isNumber, isSorted, name, onSort }: Column = typeof of === "string" ? { name: of } : of
   if (name === "") return <td />
+  const shown = isSorted === true ? `${name} ↑` : name
   return (
     <th
       scope="col"
@@ -133,10 +134,10 @@ const Head = ({ of }: { readonly of: string | Column }) => {
       aria-sort={isSorted === true ? "ascending" : undefined}
     >
       {onSort === undefined ? (
-        name
+        shown
       ) : (
         <button type="button" onClick={onSort}>
-          {name} {isSorted === true && "↑"}
+          {shown}
         </button>
       )}
     </th>

@@ -39,6 +39,15 @@ export const durationOf = (millis: number): string => {
 export const amountOf = (count: number, thing: string): string =>
   `${count.toLocaleString("en")} ${thing}${count === 1 ? "" : "s"}`
 
+// The API counts no further.
+const mostCounted = 10_000
+
+/** Formats a count up to 10,000; a dash if it is unknown. */
+export const cappedOf = (count: number | undefined): string => {
+  if (count === undefined) return "–"
+  return count >= mostCounted ? "10,000+" : count.toLocaleString("en")
+}
+
 /** Returns the date and the minute, or the second, in UTC. */
 export const utcOf = (iso: string, isExact = false): string =>
   iso.slice(0, isExact ? 19 : 16).replace("T", " ")

@@ -82,7 +82,7 @@ export const ExtendAllBy = ({ onDone, project }: Props) => {
       }}
       run={async (fields) => {
         const { total } = await extend(fields, false)
-        return { message: `It was added: ${amountOf(total, "membership")}.` }
+        return { message: `Added to ${amountOf(total, "membership")}.` }
       }}
       onDone={onDone}
     >

@@ -5,6 +5,7 @@ import { useEffect, useState } from "preact/hooks"
 import { api } from "../lib/api.ts"
 import { useSees } from "../lib/identity.ts"
 import { to } from "../lib/route.ts"
+import { SearchField } from "../parts/fields.tsx"
 import { afterwards, Problem } from "../parts/load.tsx"
 import { Empty, Fold, ProjectScreen, ShortId, Table } from "../parts/screen.tsx"
 import { EventData } from "../parts/sensitive.tsx"
@@ -13,13 +14,16 @@ import { Ago, Time } from "../parts/text.tsx"
 // The maximum number of events per request.
 const pageSize = 50
 
+// The maximum number of new events per request.
+const maxNew = 100
+
 // The maximum number of events on screen while they come.
 const maxShown = 500
 
 // The most seconds for which a request waits for news.
 const patience = "20"
 
-// How long to wait after a failure, in milliseconds.
+// How long to wait after a failure, and from one request for new events to the next, in milliseconds.
 const pause = 3000
 
 // Permanent errors.
@@ -49,27 +53,30 @@ const withNew = (data: ReadonlyArray<FeedEvent>, { events = [], older }: Shown):
     : { events: all.slice(0, maxShown), older: last.id }
 }
 
-/** Shows the latest events, and what happens, until a signal aborts. */
+/** Shows the latest events, and what happens. Returns a function to stop this. */
 const follow = (
   project: string,
-  signal: AbortSignal,
   show: (change: (before: Shown) => Shown) => void,
-): void => {
+): (() => void) => {
+  const controller = new AbortController()
+  const { signal } = controller
+  let stop: (() => void) | undefined
+  const later = (millis: number, then: () => void) => {
+    if (!signal.aborted) stop = afterwards(millis, then)
+  }
   const fail = (error: unknown, again: () => void) => {
     if (signal.aborted) return
     show((before) => ({ ...before, error }))
     if (lasting.some((code) => isTenureError(error, code))) return
-    signal.addEventListener("abort", afterwards(pause, again))
+    later(pause, again)
   }
   const wait = async (after: string): Promise<void> => {
+    const began = performance.now()
     try {
-      const input = { project_id: project, after, limit: pageSize, wait: patience }
+      const input = { project_id: project, after, limit: maxNew, wait: patience }
       const { data, next } = await api.events.list(input, { signal })
       show((before) => withNew(data, before))
-      signal.addEventListener(
-        "abort",
-        afterwards(0, () => void wait(next)),
-      )
+      later(Math.max(0, began + pause - performance.now()), () => void wait(next))
     } catch (error) {
       fail(error, isTenureError(error, "CURSOR_EXPIRED") ? begin : () => void wait(after))
     }
@@ -87,15 +94,17 @@ const follow = (
     }
   }
   void begin()
+  return () => {
+    controller.abort()
+    stop?.()
+  }
 }
 
 const useEvents = (project: string, isLive: boolean) => {
   const [shown, setShown] = useState<Shown>({ older: start })
   useEffect(() => {
     if (!isLive) return undefined
-    const controller = new AbortController()
-    follow(project, controller.signal, setShown)
-    return () => controller.abort()
+    return follow(project, setShown)
   }, [project, isLive])
   const loadOlder = async () => {
     try {
@@ -195,16 +204,12 @@ export const EventsScreen = ({ project }: { readonly project: string }) => {
       }
     >
       <div class="filters">
-        <div class="search" role="search">
-          <input
-            type="search"
-            aria-label="Filter those on screen by type, member or id"
-            placeholder="Type, member or id"
-            spellcheck={false}
-            value={text}
-            onInput={({ currentTarget: { value } }) => setText(value)}
-          />
-        </div>
+        <SearchField
+          label="Filter those on screen by type, member or id"
+          placeholder="Type, member or id"
+          value={text}
+          onType={setText}
+        />
         <span class="dim">
           {asked === "" ? "" : `${found.length} of the `}
           {events.length} latest
@@ -224,7 +229,7 @@ export const EventsScreen = ({ project }: { readonly project: string }) => {
           ))}
         </Table>
       )}
-      {events.length > 0 && found.length === 0 && <p class="dim">None on screen is like this.</p>}
+      {events.length > 0 && found.length === 0 && <p class="dim">No event on screen matches.</p>}
       {older !== start && (
         <div class="turn">
           <button type="button" onClick={() => void loadOlder()}>

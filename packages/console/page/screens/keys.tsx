@@ -3,6 +3,7 @@
 import type { ApiKey } from "@tenure/client"
 import { useContext } from "preact/hooks"
 import { api } from "../lib/api.ts"
+import { now } from "../lib/clock.ts"
 import { Who, useMay } from "../lib/identity.ts"
 import { Action, givenOf, textOf } from "../parts/action.tsx"
 import { DateField, Field, TextField, dateOf } from "../parts/fields.tsx"
@@ -30,7 +31,7 @@ const projectsOf = (fields: FormData): ApiKey["projects"] => {
 /** Describes a key's state in a word. */
 const stateOf = ({ expires_at, revoked_at }: ApiKey): string => {
   if (revoked_at !== null) return "revoked"
-  return expires_at !== null && Date.parse(expires_at) <= Date.now() ? "expired" : "active"
+  return expires_at !== null && Date.parse(expires_at) <= now() ? "expired" : "active"
 }
 
 const Issue = ({ onDone }: { readonly onDone: () => void }) => {

@@ -184,12 +184,13 @@ const Standing = ({ of }: { readonly of: Membership | null }) =>
     </>
   )
 
-/** The fields for metadata, one more than there are texts. */
+const maxTexts = 16
+
+/** The fields for metadata, one more than there are texts, if there may be more. */
 const Pairs = ({ of }: { readonly of: Membership["metadata"] }) => {
-  const [rows, setRows] = useState<ReadonlyArray<readonly [string, string]>>([
-    ...Object.entries(of),
-    ["", ""],
-  ])
+  const [rows, setRows] = useState<ReadonlyArray<readonly [string, string]>>(
+    [...Object.entries(of), ["", ""] as const].slice(0, maxTexts),
+  )
   return (
     <>
       {rows.map(([name, text], index) => (
@@ -209,6 +210,9 @@ const Pairs = ({ of }: { readonly of: Membership["metadata"] }) => {
             maxLength={255}
             defaultValue={text}
           />
+          {/* Fields of text, too, since those leave out line breaks. */}
+          <input hidden name={`old-name-${index}`} defaultValue={name} />
+          <input hidden name={`old-text-${index}`} defaultValue={text} />
         </div>
       ))}
       {rows.length < maxTexts && (
@@ -220,21 +224,26 @@ const Pairs = ({ of }: { readonly of: Membership["metadata"] }) => {
   )
 }
 
-const maxTexts = 16
+/** Returns the texts in a form by name. */
+const textsIn = (fields: FormData, kind = ""): ReadonlyMap<string, string> => {
+  const rows = Array.from({ length: maxTexts }, (_, index) => index)
+  return new Map(
+    rows.flatMap((index) => {
+      const [name, text] = ["name", "text"].map((part) => textOf(fields, `${kind}${part}-${index}`))
+      return name && text ? [[name, text] as const] : []
+    }),
+  )
+}
 
-/** Returns the change: new texts by name, and null for removed names. */
-const changedMetadata = (
-  before: Membership["metadata"],
-  fields: FormData,
-): Readonly<Record<string, string | null>> => {
-  const names = Array.from({ length: maxTexts }, (_, index) => index)
-  const given = names.flatMap((index) => {
-    const [name, text] = [textOf(fields, `name-${index}`), textOf(fields, `text-${index}`)]
-    return name === "" || text === "" ? [] : [[name, text] as const]
-  })
-  const next = Object.fromEntries(given)
-  const gone = Object.keys(before).filter((name) => !Object.hasOwn(next, name))
-  return { ...next, ...Object.fromEntries(gone.map((name) => [name, null])) }
+/**
+ * Returns the change: new texts by name, and null for removed names. Texts that nobody has edited are
+ * left to others who edit them meanwhile.
+ */
+const changedMetadata = (fields: FormData): Readonly<Record<string, string | null>> => {
+  const [before, next] = [textsIn(fields, "old-"), textsIn(fields)]
+  const changed = [...next].filter(([name, text]) => before.get(name) !== text)
+  const gone = [...before.keys()].filter((name) => !next.has(name))
+  return Object.fromEntries([...changed, ...gone.map((name) => [name, null] as const)])
 }
 
 const Metadata = (props: Props & { readonly of: Membership; readonly mayChange: boolean }) => {
@@ -253,7 +262,7 @@ const Metadata = (props: Props & { readonly of: Membership; readonly mayChange: 
           run={async (fields) => {
             await api.memberships.update({
               ...member,
-              metadata: changedMetadata(of.metadata, fields),
+              metadata: changedMetadata(fields),
               reason: givenOf(fields, "reason"),
             })
             return { message: "The metadata is changed." }

@@ -5,11 +5,12 @@ import { useEffect, useState } from "preact/hooks"
 import { api } from "../lib/api.ts"
 import { now } from "../lib/clock.ts"
 import { useMay } from "../lib/identity.ts"
+import { userId } from "../lib/ids.ts"
 import { go, kindAsked, to } from "../lib/route.ts"
 import { Action, givenOf, textOf } from "../parts/action.tsx"
 import { Distance, soonDays } from "../parts/distance.tsx"
 import { useEnds } from "../parts/ends.tsx"
-import { DateField, ReasonField, TextField, requiredDateOf } from "../parts/fields.tsx"
+import { DateField, ReasonField, SearchField, TextField, requiredDateOf } from "../parts/fields.tsx"
 import { Paged, Problem, useLoad, usePages, useSettled } from "../parts/load.tsx"
 import { Empty, ProjectScreen, Table } from "../parts/screen.tsx"
 import { Ago, State, Time } from "../parts/text.tsx"
@@ -21,8 +22,6 @@ const typingPause = 200
 const dayMillis = 86_400_000
 
 const lastDate = "9999-12-31T23:59:59.999Z"
-
-const userId = /^[\w.:@+-]{1,128}$/
 
 const chips = ["All", "Active", "Ends in 7 days", "Expired"] as const
 
@@ -71,15 +70,10 @@ interface Asked {
 
 const collator = new Intl.Collator("en", { numeric: true })
 
-/** Sorts a page. A part of a longer list keeps the API's order. */
-const sorted = (
-  data: ReadonlyArray<Membership>,
-  next: string | null,
-  order: Order,
-): ReadonlyArray<Membership> => {
+/** Sorts a whole list. */
+const sorted = (data: ReadonlyArray<Membership>, order: Order): ReadonlyArray<Membership> => {
   const byUser = data.toSorted((a, b) => collator.compare(a.user_id, b.user_id))
-  if (order === "user") return byUser
-  return next === null ? byUser.toSorted((a, b) => a.end_date.localeCompare(b.end_date)) : data
+  return order === "user" ? byUser : byUser.toSorted((a, b) => a.end_date.localeCompare(b.end_date))
 }
 
 const inTime = (days: number): string => new Date(now() + days * dayMillis).toISOString()
@@ -105,6 +99,12 @@ const filterOf = ({ chip, order, prefix }: Asked) => {
   }
   return chip === "Expired" ? { state: "expired" as const } : {}
 }
+
+/** Whether the API sorts by either. */
+const hasBothOrders = ({ chip, prefix }: Asked): boolean => chip === "Active" && prefix === ""
+
+/** Returns the order in which the API lists a choice: the only one, if there are several pages. */
+const listedOrder = (asked: Asked): Order => ("ending_before" in filterOf(asked) ? "end" : "user")
 
 const Row = ({ of, project }: Props & { readonly of: Membership }) => (
   <tr>
@@ -147,6 +147,38 @@ const Nothing = ({
     >
       {mayGrant && <Grant project={project} />}
     </Empty>
+  )
+}
+
+/** A page of members. It is sorted here only if it is the whole list. */
+const Members = (
+  props: Props & {
+    readonly of: ReadonlyArray<Membership>
+    readonly isWhole: boolean
+    readonly asked: Asked
+    readonly onSort: (order: Order) => void
+  },
+) => {
+  const { asked, isWhole, of, onSort, project } = props
+  const order = isWhole ? asked.order : listedOrder(asked)
+  const sortable = (by: Order) => ({
+    isSorted: order === by,
+    onSort: isWhole || hasBothOrders(asked) ? () => onSort(by) : undefined,
+  })
+  return (
+    <Table
+      label="Members"
+      columns={[
+        { name: "User", ...sortable("user") },
+        "State",
+        { name: "Ends (UTC)", ...sortable("end") },
+        "",
+      ]}
+    >
+      {(isWhole ? sorted(of, order) : of).map((membership) => (
+        <Row key={membership.user_id} project={project} of={membership} />
+      ))}
+    </Table>
   )
 }
 
@@ -193,16 +225,12 @@ export const MembersScreen = ({ project }: Props) => {
       actions={mayGrant && <Grant project={project} />}
     >
       <div class="filters">
-        <div class="search" role="search">
-          <input
-            type="search"
-            aria-label="Find members whose id begins with"
-            placeholder="Id of a user"
-            spellcheck={false}
-            value={typed}
-            onInput={({ currentTarget: { value } }) => setTyped(value)}
-          />
-        </div>
+        <SearchField
+          label="Find members whose id begins with"
+          placeholder="Id of a user"
+          value={typed}
+          onType={setTyped}
+        />
         {chips.map((one) => (
           <button
             key={one}
@@ -226,19 +254,13 @@ export const MembersScreen = ({ project }: Props) => {
           data.length === 0 ? (
             <Nothing asked={asked} project={project} mayGrant={mayGrant} />
           ) : (
-            <Table
-              label="Members"
-              columns={[
-                { name: "User", isSorted: order === "user", onSort: () => setOrder("user") },
-                "State",
-                { name: "Ends (UTC)", isSorted: order === "end", onSort: () => setOrder("end") },
-                "",
-              ]}
-            >
-              {sorted(data, next, order).map((membership) => (
-                <Row key={membership.user_id} project={project} of={membership} />
-              ))}
-            </Table>
+            <Members
+              project={project}
+              of={data}
+              isWhole={next === null && members.back === undefined}
+              asked={asked}
+              onSort={setOrder}
+            />
           )
         }
       </Paged>

@@ -3,7 +3,7 @@
 import type { Activity, Status } from "@tenure/client"
 import { useContext, useRef, useState } from "preact/hooks"
 import { api } from "../lib/api.ts"
-import { useMay } from "../lib/identity.ts"
+import { now } from "../lib/clock.ts"
 import { to } from "../lib/route.ts"
 import { AnswerTimes, Minutes } from "../parts/activity.tsx"
 import { Attention, type Need } from "../parts/attention.tsx"
@@ -12,17 +12,13 @@ import { webhookNeed } from "../parts/latest.tsx"
 import { Known, Loaded, Projects, useLoad } from "../parts/load.tsx"
 import { Plot } from "../parts/plot.tsx"
 import { Copy, Screen, ShortId, Table, toTab } from "../parts/screen.tsx"
-import { Figure, durationOf } from "../parts/text.tsx"
-import { Enable } from "./webhook.tsx"
+import { Figure, cappedOf, durationOf } from "../parts/text.tsx"
 
 // How often the status is asked for, in milliseconds.
 const interval = 15_000
 
 // How often the last hour is asked for, in milliseconds.
 const activityInterval = 30_000
-
-// The maximum for counts.
-const mostCounted = 10_000
 
 // From when on a due delivery is late, in milliseconds.
 const late = 60_000
@@ -32,11 +28,6 @@ const mostWebhooks = 50
 
 // The maximum number of refused keys on screen.
 const mostRefused = 10
-
-const countOf = (count: number | undefined): string => {
-  if (count === undefined) return "–"
-  return count >= mostCounted ? "10,000+" : count.toLocaleString("en")
-}
 
 const names: Readonly<Record<keyof Status["stores"], string>> = {
   memberships: "Memberships",
@@ -99,7 +90,7 @@ const lateDeliveries = (counted: Counted | undefined, reload: () => void): Reado
           key: "late",
           what: <strong>Deliveries are late</strong>,
           why: `The oldest has been due for ${durationOf(counted.dueFor ?? 0)}.`,
-          waits: `${countOf(counted.waiting)} wait`,
+          waits: `${cappedOf(counted.waiting)} wait`,
           button: <Again onClick={reload} />,
         },
       ]
@@ -113,7 +104,7 @@ const suspendedKeys = ({ suspended_keys }: Status): ReadonlyArray<Need> =>
         <strong>API key suspended</strong> <ShortId id={id} />
       </>
     ),
-    why: "This server has refused it too often, and refuses all of it for a time.",
+    why: "This server has refused it too often, and rejects everything it sends for a while.",
     button: (
       <a class="button" href={to("keys")}>
         Open
@@ -123,24 +114,15 @@ const suspendedKeys = ({ suspended_keys }: Status): ReadonlyArray<Need> =>
 
 const webhookNeeds = (
   { webhooks_needing_attention }: Status,
-  onDone: (() => void) | undefined,
+  onDone: () => void,
 ): ReadonlyArray<Need> =>
   (webhooks_needing_attention ?? []).map((webhook) => {
-    const { id, project_id, reason, url_host } = webhook
     const name = (
       <>
-        {url_host} <span class="dim">in {project_id}</span>
+        {webhook.url_host} <span class="dim">in {webhook.project_id}</span>
       </>
     )
-    const button =
-      reason === "disabled" && onDone !== undefined ? (
-        <Enable webhook={{ project_id, webhook_id: id }} onDone={onDone} />
-      ) : (
-        <a class="button" href={to("projects", project_id, "webhooks", id)}>
-          See why
-        </a>
-      )
-    return webhookNeed(webhook, name, button)
+    return webhookNeed(webhook, name, onDone)
   })
 
 const missingKeys = ({ missing_encryption_keys }: Status): ReadonlyArray<Need> =>
@@ -151,7 +133,7 @@ const missingKeys = ({ missing_encryption_keys }: Status): ReadonlyArray<Need> =
         <strong>Encryption key missing</strong> <code>{id}</code>
       </>
     ),
-    why: "Secrets that it has encrypted cannot be read. Give it to the server, which then starts anew.",
+    why: "Secrets that it has encrypted cannot be read. Restart the server with it.",
     button: <Copy text={id} what="the id of the key" />,
   }))
 
@@ -206,13 +188,13 @@ const ProjectDays = () => {
 
 const Figures = ({ of }: { readonly of: Counted | undefined }) => (
   <dl class="figures">
-    <Figure name="Deliveries that wait">{countOf(of?.waiting)}</Figure>
+    <Figure name="Deliveries that wait">{cappedOf(of?.waiting)}</Figure>
     <Figure name="Oldest is due for" isBad={(of?.dueFor ?? 0) > late}>
       {of === undefined ? "–" : of.dueFor === null ? "none is due" : durationOf(of.dueFor)}
     </Figure>
-    <Figure name="Given up">{countOf(of?.failed)}</Figure>
+    <Figure name="Given up">{cappedOf(of?.failed)}</Figure>
     <Figure name="Webhooks disabled" isBad={(of?.disabled ?? 0) > 0}>
-      {countOf(of?.disabled)}
+      {cappedOf(of?.disabled)}
     </Figure>
   </dl>
 )
@@ -264,13 +246,12 @@ export const OverviewScreen = () => {
     async (signal) => {
       const { data } = await api.status.get({}, { signal })
       const counted = countedIn(data)
-      if (counted !== undefined) latest.current = { counted, at: new Date().toISOString() }
+      if (counted !== undefined) latest.current = { counted, at: new Date(now()).toISOString() }
       return data
     },
     "",
     { everyMillis: interval },
   )
-  const mayRepair = useMay("operator")
   const activity = useLoad(async (signal) => (await api.status.activity({}, { signal })).data, "", {
     everyMillis: activityInterval,
   })
@@ -286,7 +267,7 @@ export const OverviewScreen = () => {
                 needs={[
                   ...silentStores(value, status.reload),
                   ...missingKeys(value),
-                  ...webhookNeeds(value, mayRepair ? status.reload : undefined),
+                  ...webhookNeeds(value, status.reload),
                   ...lateDeliveries(counted, status.reload),
                   ...suspendedKeys(value),
                 ]}

@@ -4,7 +4,6 @@ import type { WebhookHealth } from "@tenure/client"
 import { useState } from "preact/hooks"
 import { api } from "../lib/api.ts"
 import { useMay } from "../lib/identity.ts"
-import { to } from "../lib/route.ts"
 import { stateOf } from "../lib/webhooks.ts"
 import { AnswerTimes, ProjectHour } from "../parts/activity.tsx"
 import { Attention, type Need } from "../parts/attention.tsx"
@@ -14,7 +13,6 @@ import { Loaded, useLoad } from "../parts/load.tsx"
 import { ProjectScreen } from "../parts/screen.tsx"
 import { Url } from "../parts/text.tsx"
 import { BulkExtensions, ExtendAll, ExtendAllBy } from "./bulk-extensions.tsx"
-import { Enable } from "./webhook.tsx"
 
 // How often webhooks are asked for, in milliseconds.
 const interval = 20_000
@@ -22,7 +20,7 @@ const interval = 20_000
 const needsOf = (
   project: string,
   webhooks: ReadonlyArray<WebhookHealth>,
-  onDone: (() => void) | undefined,
+  onDone: () => void,
 ): ReadonlyArray<Need> =>
   webhooks.flatMap((webhook) => {
     const { disabled_at, failing_since, id, last_attempt, url, waiting } = webhook
@@ -31,17 +29,8 @@ const needsOf = (
     if (since === null || state === "enabled") return []
     const isUnreadable = last_attempt?.error === "SecretUnreadable"
     const reason = state === "failing" && isUnreadable ? ("unreadable_secret" as const) : state
-    const href = to("projects", project, "webhooks", id)
-    const button =
-      disabled_at !== null && onDone !== undefined ? (
-        <Enable webhook={{ project_id: project, webhook_id: id }} onDone={onDone} />
-      ) : (
-        <a class="button" href={href}>
-          See why
-        </a>
-      )
     const need = { project_id: project, id, reason, since, last_attempt, waiting }
-    return [webhookNeed(need, <Url of={url} />, button)]
+    return [webhookNeed(need, <Url of={url} />, onDone)]
   })
 
 /** A project at a glance. */
@@ -56,7 +45,6 @@ export const ProjectOverviewScreen = ({ project }: { readonly project: string })
   )
   const ends = useEnds(project)
   const mayExtendAll = useMay("client")
-  const mayRepair = useMay("operator")
   const [changes, setChanges] = useState(0)
   const reload = () => {
     ends.reload()
@@ -82,7 +70,7 @@ export const ProjectOverviewScreen = ({ project }: { readonly project: string })
             {webhooks.value !== undefined && (
               <Attention
                 fine="No webhook fails."
-                needs={needsOf(project, webhooks.value, mayRepair ? webhooks.reload : undefined)}
+                needs={needsOf(project, webhooks.value, webhooks.reload)}
               />
             )}
             <Ends of={ends} project={project} />

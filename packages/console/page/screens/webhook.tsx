@@ -11,11 +11,11 @@ import { Action } from "../parts/action.tsx"
 import { LastDay } from "../parts/activity.tsx"
 import { Deliveries, wordOf } from "../parts/deliveries.tsx"
 import { DateField, requiredDateOf } from "../parts/fields.tsx"
-import { Latest, waitingOf } from "../parts/latest.tsx"
+import { Enable, Latest } from "../parts/latest.tsx"
 import { Loaded, Paged, useLoad, usePages } from "../parts/load.tsx"
 import { ProjectScreen, ShortId } from "../parts/screen.tsx"
 import { Hidden } from "../parts/sensitive.tsx"
-import { Ago, Facts, State, Time, amountOf } from "../parts/text.tsx"
+import { Ago, Facts, State, Time, amountOf, cappedOf } from "../parts/text.tsx"
 
 // How often its state is asked for, in milliseconds.
 const interval = 20_000
@@ -55,22 +55,6 @@ const Ping = ({ onDone, webhook }: Props) => (
     onDone={onDone}
   >
     <p>It gets the event webhook.ping, signed like all others.</p>
-  </Action>
-)
-
-/** Enables a disabled webhook. */
-export const Enable = ({ onDone, webhook }: Props) => (
-  <Action
-    label="Enable"
-    title="Enable this webhook?"
-    isMain
-    run={async () => {
-      await api.webhooks.enable(webhook)
-      return { message: "The webhook is enabled." }
-    }}
-    onDone={onDone}
-  >
-    <p>It gets events from now on. Those it has missed are sent only by a replay.</p>
   </Action>
 )
 
@@ -270,7 +254,7 @@ const Health = ({ of }: { readonly of: WebhookHealth }) => {
       )}
       {of.waiting > 0 && (
         <span>
-          {waitingOf(of.waiting)} {of.waiting === 1 ? "waits" : "wait"}
+          {cappedOf(of.waiting)} {of.waiting === 1 ? "waits" : "wait"}
         </span>
       )}
     </>

@@ -7,10 +7,10 @@ import { to } from "../lib/route.ts"
 import { stateOf, typesOf } from "../lib/webhooks.ts"
 import { Action, textOf } from "../parts/action.tsx"
 import { TextField } from "../parts/fields.tsx"
-import { Latest, waitingOf } from "../parts/latest.tsx"
+import { Latest } from "../parts/latest.tsx"
 import { Loaded, useLoad } from "../parts/load.tsx"
 import { Empty, ProjectScreen, Table } from "../parts/screen.tsx"
-import { State, Url } from "../parts/text.tsx"
+import { State, Url, cappedOf } from "../parts/text.tsx"
 
 const Row = ({ of, project }: { readonly project: string; readonly of: WebhookHealth }) => {
   return (
@@ -26,7 +26,7 @@ const Row = ({ of, project }: { readonly project: string; readonly of: WebhookHe
       <td>
         <Latest of={of.last_attempt} />
       </td>
-      <td class="number">{waitingOf(of.waiting)}</td>
+      <td class="number">{cappedOf(of.waiting)}</td>
       <td class="long spare">{typesOf(of.event_types)}</td>
     </tr>
   )
