@@ -3,13 +3,21 @@
 import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import * as NodeFileSystem from "@effect/platform-node-shared/NodeFileSystem"
+import * as NodePath from "@effect/platform-node-shared/NodePath"
+import * as NodeTerminal from "@effect/platform-node-shared/NodeTerminal"
 import { PgClient, layer } from "@effect/sql-pg/PgClient"
 import { startReceiver } from "@tenure/testing/conformance"
+import * as ConfigProvider from "effect/ConfigProvider"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import { expect, inject, it, onTestFinished } from "vitest"
 import { folderWithDatabase } from "../../embedded/test/folders.ts"
 import { judgeClock, judgeMigrations, judgeStatus } from "../src/commands/doctor.ts"
+import { Api, callApi } from "../src/support/api.ts"
+import { targetFlags } from "../src/support/target.ts"
 import { tenureWith } from "./in-process.ts"
 import { startServer, token } from "./server.ts"
 
@@ -18,6 +26,25 @@ declare module "vitest" {
     readonly databaseUrl: string
   }
 }
+
+/** Runs a statement. */
+const runOn = (url: string, statement: string) =>
+  PgClient.use((sql) => sql.unsafe(statement)).pipe(
+    Effect.provide(layer({ url: Redacted.make(url), maxConnections: 1 })),
+    Effect.runPromise,
+  )
+
+const withoutFlags = targetFlags.map((flag) => Layer.succeed(flag, Option.none()))
+
+/** Provides the API to a call, as commands on a database do. */
+const onDatabase =
+  (env: Readonly<Record<string, string>>) =>
+  <A, E>(call: Effect.Effect<A, E, Api>) =>
+    call.pipe(
+      Effect.provide(Api.layer),
+      Effect.provide([NodeFileSystem.layer, NodePath.layer, NodeTerminal.layer, ...withoutFlags]),
+      Effect.provide(ConfigProvider.layer(ConfigProvider.fromEnv({ env }))),
+    )
 
 const onSchema = (schema: string) =>
   tenureWith({ TENURE_DATABASE_URL: inject("databaseUrl"), TENURE_SCHEMA: schema })
@@ -43,11 +70,7 @@ it("works on several databases, of which it migrates and the doctor checks each"
   const main = inject("databaseUrl")
   const large = new URL(main)
   large.pathname = other
-  const run = (statement: string) =>
-    PgClient.use((sql) => sql.unsafe(statement)).pipe(
-      Effect.provide(layer({ url: Redacted.make(main), maxConnections: 1 })),
-      Effect.runPromise,
-    )
+  const run = (statement: string) => runOn(main, statement)
   const drop = () => run(`DROP DATABASE IF EXISTS ${other} WITH (FORCE)`)
   await drop()
   await run(`CREATE DATABASE ${other}`)
@@ -137,6 +160,42 @@ it("encrypts and decrypts secrets with the keys of the environment", async () =>
   const keys = tenureWith({ ...url, TENURE_ENCRYPTION_KEY: `plain,${key}` })
   expect(await keys("migrate", "--decrypt-secrets")).toMatchObject({ code: 0 })
   expect(await plain("webhooks", "list", "-p", "p")).toMatchObject({ code: 0 })
+})
+
+it("says why a database does not answer, or what else is wrong, with the code of the API", async () => {
+  const [schema, url] = ["cli_wrong", inject("databaseUrl")]
+  const environment = { TENURE_DATABASE_URL: url, TENURE_SCHEMA: schema }
+  const key = { TENURE_ENCRYPTION_KEY: Buffer.alloc(32, 1).toString("base64") }
+  const tenure = tenureWith(environment)
+  await tenure("migrate")
+  await tenure("projects", "create", "p")
+  const once = callApi(({ webhooks }) =>
+    webhooks.create({ project_id: "p", url: "https://a.example/" }, { idempotencyKey: "once" }),
+  )
+  const { data } = await Effect.runPromise(once.pipe(onDatabase({ ...environment, ...key })))
+  const full = "BEGIN RAISE disk_full USING MESSAGE = 'could not extend file'; END"
+  await runOn(url, `CREATE FUNCTION ${schema}.f() RETURNS trigger LANGUAGE plpgsql AS $$${full}$$`)
+  const trigger = `CREATE TRIGGER t BEFORE INSERT ON ${schema}.projects EXECUTE FUNCTION ${schema}.f()`
+  await runOn(url, trigger)
+
+  const [unreadable, { code, stderr }] = await Promise.all([
+    // The repetition returns a secret that only the key opens.
+    Effect.runPromise(once.pipe(onDatabase(environment), Effect.flip)),
+    tenure("projects", "create", "q", "--json"),
+  ])
+  expect(unreadable).toMatchObject({
+    kind: "unavailable",
+    code: "SERVICE_UNAVAILABLE",
+    status: 503,
+    requestId: expect.any(String),
+    message: `The secret of the webhook "${data.id}" cannot be used: it is encrypted, but there is no encryption key.`,
+  })
+  expect(code).toBe(4)
+  expect(JSON.parse(stderr).error).toEqual({
+    code: "SERVICE_UNAVAILABLE",
+    request_id: expect.any(String),
+    message: "The store does not answer: could not extend file.",
+  })
 })
 
 it("copies all that there is at one moment to a folder, and overwrites nothing", async () => {

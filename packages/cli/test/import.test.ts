@@ -2,7 +2,7 @@
 
 import { spawn } from "node:child_process"
 import { createHash } from "node:crypto"
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import * as Http from "node:http"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -119,6 +119,32 @@ describe("an import", () => {
       expect.objectContaining({ line: 4, given: { user_id: "2", end_date: "2098-02-30" } }),
     ])
     expect((await tenure("members", "list", "--json")).stdout.trim().split("\n")).toHaveLength(1)
+  })
+
+  it("leaves files as they are in a dry run, except one that it is told to write", async () => {
+    const tenure = await inProject("dry")
+    const path = fileWith("dry.csv", "user_id,end_date", "1,2098-01-01", "a b,2098-01-01")
+    const fine = fileWith("fine.csv", "user_id,end_date", "1,2098-01-01")
+    const kept = "from an earlier run"
+    for (const file of [path, fine]) writeFileSync(`${file}.refused`, kept)
+    const dry = await tenure("members", "import", path, "--dry-run")
+    expect(dry).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining("This was a dry run: nothing was changed."),
+      stderr: expect.stringMatching(/^1 line was refused\. 1 × user_id must be/),
+    })
+    expect(await tenure("members", "import", fine, "--dry-run")).toMatchObject({ code: 0 })
+    const named = join(folder, "named.refused")
+    const writing = ["--dry-run", "--refused", named]
+    expect((await tenure("members", "import", path, ...writing)).stderr).toContain(`see ${named}.`)
+    expect(fileLines(named)).toEqual([expect.objectContaining({ line: 3 })])
+    expect(await tenure("members", "import", fine, ...writing)).toMatchObject({ code: 0 })
+    expect(fileLines(named)).toHaveLength(1)
+    for (const file of [path, fine]) expect(readFileSync(`${file}.refused`, "utf8")).toBe(kept)
+    expect((await tenure("members", "list", "--json")).stdout).toBe("")
+    const done = await tenure("members", "import", fine)
+    expect(done.stdout).not.toContain("dry run")
+    expect(existsSync(`${fine}.refused`)).toBe(false)
   })
 
   it("is not repeated, unless it is asked to", async () => {

@@ -348,8 +348,8 @@ export interface ImportFlags extends ImportTarget {
   /** A file's path, or `-` for standard input. */
   readonly file: string
   readonly format: Format
-  /** The path for the refused lines. */
-  readonly refused: string
+  /** The path for the refused lines; without it, they are only counted. */
+  readonly refused: string | undefined
   /** Distinguishes repeated imports from the same file. */
   readonly run: string
 }
@@ -380,8 +380,11 @@ export const openSource = Effect.fnUntraced(
 const toText = (lines: ReadonlyArray<RejectedLine>): string =>
   lines.map(({ given, line, problem }) => `${JSON.stringify({ line, problem, given })}\n`).join("")
 
-/** Creates the file for refused lines. Without any, there is no file afterwards. */
-const makeKeep = (path: string) => {
+/** Keeps no refused lines. */
+const keepNone = { keep: () => Effect.void, end: Effect.void }
+
+/** Creates the file for refused lines. Without any, there is no file afterwards; a dry run removes none. */
+const makeKeep = (path: string, isDry: boolean) => {
   let draft: Draft | undefined
   const explained = Effect.mapError((error: PlatformError) =>
     operationFailed(fileProblem(path, error)),
@@ -391,7 +394,9 @@ const makeKeep = (path: string) => {
     draft ??= yield* openDraft(path)
     yield* draft.write(toText(lines))
   }, explained)
-  const end = Effect.suspend(() => draft?.commit ?? removeFile(path)).pipe(explained)
+  const end = Effect.suspend(() => draft?.commit ?? (isDry ? Effect.void : removeFile(path))).pipe(
+    explained,
+  )
   return { keep, end }
 }
 
@@ -476,9 +481,9 @@ export const runImport = Effect.fnUntraced(function* ({
   run: name,
   ...target
 }: ImportFlags) {
-  yield* requireOther(file, refused)
+  if (refused !== undefined) yield* requireOther(file, refused)
   const { size, stream } = yield* openSource(file)
-  const { end, keep } = makeKeep(refused)
+  const { end, keep } = refused === undefined ? keepNone : makeKeep(refused, target.dryRun)
   const display = makeProgress(process.stderr, "members")
   const start = yield* Clock.currentTimeMillis
   const total = { members: 0, repeated: 0, refused: 0 }

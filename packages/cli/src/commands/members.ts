@@ -74,9 +74,9 @@ const importMembersCommand = Command.make(
   { file, project: projectFlag, format: formatFlag, refused, run, dryRun, events: eventsFlag },
   Effect.fnUntraced(function* (given) {
     yield* requireDryRun(given)
-    const path = Option.getOrElse(given.refused, () =>
-      given.file === "-" ? "import.refused" : `${given.file}.refused`,
-    )
+    const beside = given.file === "-" ? "import.refused" : `${given.file}.refused`
+    // A dry run leaves files as they are, except one that it is told to write.
+    const path = Option.getOrElse(given.refused, () => (given.dryRun ? undefined : beside))
     const importing = yield* Effect.promise(() => import("./members-import.ts"))
     const { done, events, refusals } = yield* importing.runImport({
       ...given,
@@ -86,11 +86,14 @@ const importMembersCommand = Command.make(
     yield* printResult({ ...done, ...(events && { events }) }, () => [
       ...layOutOne(done),
       ...describeEvents(events),
+      ...(given.dryRun ? ["This was a dry run: nothing was changed."] : []),
     ])
-    if (done.refused > 0)
+    if (done.refused > 0) {
+      const where = path === undefined ? "" : `: see ${path}`
       return yield* operationFailed(
-        `${pluralize(done.refused, "line was", "lines were")} refused: see ${path}. ${importing.describeRefusals(refusals)}.`,
+        `${pluralize(done.refused, "line was", "lines were")} refused${where}. ${importing.describeRefusals(refusals)}.`,
       )
+    }
   }),
 ).pipe(
   Command.withDescription(

@@ -106,13 +106,9 @@ const ofDatabase = Effect.fnUntraced(function* (place: DatabaseTarget) {
   const { fetch, latestFault } = yield* open(place)
   return yield* shapeOf(nowhere, "none", fetch, (error) => {
     const failure = callFailure(error)
-    const reason = latestFault()
-    return failure.status === 503 && reason !== undefined
-      ? new Failure({
-          kind: failure.kind,
-          message: `The database does not answer: ${reason}.`,
-          retryAfter: failure.retryAfter,
-        })
+    const message = latestFault()
+    return failure.status === 503 && message !== undefined
+      ? new Failure({ ...failure, message })
       : failure
   })
 })

@@ -1,7 +1,7 @@
 /** Databases in folders, as `file:` URLs name them. */
 
 import { userInfo } from "node:os"
-import { createTenure } from "@tenure/core"
+import { type Fault, type Tenure, createTenure } from "@tenure/core"
 import type { StorePorts } from "@tenure/core/store"
 import { client, hasDatabase } from "@tenure/embedded"
 import { fetchHandler } from "@tenure/fetch"
@@ -88,11 +88,21 @@ const unlimited = {
 
 const ignore = () => undefined
 
+/** Returns a replacement for `fetch`: a Tenure in this process answers. */
+export const makeLocalFetch = (tenure: Tenure): typeof globalThis.fetch => {
+  const answer = fetchHandler(tenure)
+  return async (input, init) => (await answer(new Request(input, init))) ?? Response.error()
+}
+
+/** Writes a fault as a sentence: with its cause, unless the message is a sentence that has it already. */
+const sentenceOf = ({ cause, message }: Fault): string =>
+  message.endsWith(".") ? message : `${message}: ${messageOf(cause)}.`
+
 /** The API on a database. */
 interface InProcess {
   /** A replacement for `fetch`. */
   readonly fetch: typeof globalThis.fetch
-  /** Why the latest request failed that did, for example a password that is refused. */
+  /** Why the latest request failed that did, as a sentence, for example a password that is refused. */
   readonly latestFault: () => string | undefined
 }
 
@@ -119,17 +129,13 @@ export const openInProcess = Effect.fnUntraced(function* (
             allowedNetworks: everywhere,
           },
           logger: { info: ignore, warn: ignore, error: ignore },
-          onError: ({ cause }) => {
-            latestFault = messageOf(cause)
+          onError: (fault) => {
+            latestFault = sentenceOf(fault)
           },
         }),
       catch: explainStartFailure,
     }),
     ({ close }) => Effect.promise(close),
   )
-  const answer = fetchHandler(tenure)
-  return {
-    fetch: async (...[input, init]) => (await answer(new Request(input, init))) ?? Response.error(),
-    latestFault: () => latestFault,
-  }
+  return { fetch: makeLocalFetch(tenure), latestFault: () => latestFault }
 })
