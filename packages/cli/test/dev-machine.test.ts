@@ -184,6 +184,9 @@ describe("tenure dev --from", () => {
     expect(paused).toMatchObject({ status: 200, playing: false })
     expect(paused.now > "2027-01-31T00:00:00.000Z").toBe(true)
     expect(await post({ to: start })).toMatchObject({ status: 400 })
+    const past = { status: 400, error: expect.stringContaining("must lead to a time from") }
+    expect(await post({ advance: "36525 days" })).toMatchObject(past)
+    expect(await post({ to: "2127-01-02T00:00:00.001Z" })).toMatchObject(past)
   })
 
   it("refuses to move its clock for pages elsewhere and for programs without the token", async () => {

@@ -2,8 +2,15 @@
 
 import { EventEmitter } from "node:events"
 import type { Event } from "@tenure/core"
+import * as Effect from "effect/Effect"
 import { describe, expect, it, onTestFinished } from "vitest"
-import { commandOfKey, listenToKeys, readClockCommand } from "../src/commands/clock-control.ts"
+import {
+  commandOfKey,
+  listenToKeys,
+  moveClock,
+  readClockCommand,
+} from "../src/commands/clock-control.ts"
+import { obeyKeys } from "../src/commands/dev-machine.ts"
 import { makeJournal } from "../src/commands/machine-journal.ts"
 import {
   type SentRequest,
@@ -207,6 +214,59 @@ it("stops a long move where it is paused", async () => {
   expect(clock.now()).toBeLessThan(start + 3000 * day)
 })
 
+/** A terminal whose keys are `data` events. */
+const terminal = (setRawMode: (isRaw: boolean) => unknown = () => undefined) =>
+  Object.assign(new EventEmitter(), {
+    setRawMode,
+    resume: () => undefined,
+    pause: () => undefined,
+  })
+
+describe("past the end of the clock", () => {
+  it("refuses to move, by naming the field", async () => {
+    const { clock } = await open()
+    await clock.moveTo(clock.end - day)
+    const refused = {
+      _tag: "InvalidInput",
+      message: expect.stringContaining("must lead to a time"),
+    }
+    const time = clock.end + 1
+    const advance = moveClock(clock, { _tag: "Advance", millis: day + 1 })
+    await expect(advance).rejects.toMatchObject({ ...refused, field: "advance" })
+    const to = moveClock(clock, { _tag: "To", time })
+    await expect(to).rejects.toMatchObject({ ...refused, field: "to" })
+    expect(clock.now()).toBe(clock.end - day)
+    await moveClock(clock, { _tag: "Advance", millis: day })
+    expect(clock.now()).toBe(clock.end)
+  })
+
+  it("says why keys do not move it", async () => {
+    let stands = 0
+    const { clock } = await open({
+      witness: { event: () => undefined, request: () => undefined, stands: () => void stands++ },
+    })
+    await clock.moveTo(clock.end)
+    const lines: Array<string> = []
+    const input = terminal()
+    const ended = Effect.runPromise(
+      Effect.scoped(obeyKeys(clock, input, (line) => lines.push(line))),
+    )
+    for (const key of "dwm") input.emit("data", Buffer.from(key))
+    const refused = expect.stringContaining("must lead to a time")
+    await expect.poll(() => lines).toEqual([refused, refused, refused])
+    // The others move it by nothing, and say where it is.
+    for (const key of "n ") {
+      const before = stands
+      input.emit("data", Buffer.from(key))
+      await expect.poll(() => stands).toBe(before + 1)
+    }
+    input.emit("data", Buffer.from("q"))
+    await ended
+    expect(clock.now()).toBe(clock.end)
+    expect(lines).toHaveLength(3)
+  })
+})
+
 describe("commands", () => {
   it("are one of five", () => {
     expect(readClockCommand({ advance: "1 day" })).toEqual({ _tag: "Advance", millis: day })
@@ -252,11 +312,7 @@ describe("commands", () => {
 
     const raw: Array<boolean> = []
     const keys: Array<string> = []
-    const input = Object.assign(new EventEmitter(), {
-      setRawMode: (isRaw: boolean) => raw.push(isRaw),
-      resume: () => undefined,
-      pause: () => undefined,
-    })
+    const input = terminal((isRaw) => raw.push(isRaw))
     const stop = listenToKeys(input, (key) => keys.push(key))
     input.emit("data", Buffer.from("n"))
     input.emit("data", Buffer.from("\u001B[A"))

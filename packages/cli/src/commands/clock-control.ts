@@ -5,6 +5,7 @@ import type { IncomingMessage, ServerResponse } from "node:http"
 import { Setting, latestInstant, readInstant } from "@tenure/core/internal"
 import { DurationText, EndDate, InvalidInput, addDuration } from "@tenure/core/store"
 import * as Predicate from "effect/Predicate"
+import { isoOf } from "../support/text.ts"
 import { ClockBusy, type MachineClock, century } from "./time-machine.ts"
 
 /** How to move the clock. */
@@ -56,8 +57,6 @@ export const readClockCommand = (given: unknown): ClockCommand => {
   if (command === undefined || others.length > 0) throw onlyOne
   return command
 }
-
-const isoOf = (time: number): string => new Date(time).toISOString()
 
 /** Moves to a time, named by a field of the command. */
 const moveTo = (clock: MachineClock, field: "advance" | "to", time: number): Promise<void> => {

@@ -6,8 +6,7 @@ import { type Client, createClient } from "@tenure/client"
 import { tenureConsole } from "@tenure/console"
 import type { ApiResponse, Mountable } from "@tenure/core/adapter"
 import { DurationText, EndDate, addDuration } from "@tenure/core/store"
-import { fetchHandler } from "@tenure/fetch"
-import { serve, toNodeHandler } from "@tenure/node-http"
+import { toNodeHandler } from "@tenure/node-http"
 import * as Clock from "effect/Clock"
 import * as Console from "effect/Console"
 import * as Deferred from "effect/Deferred"
@@ -15,11 +14,13 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import { Api, nowhere } from "../support/api.ts"
-import { callFailure, operationFailed, usageFailure } from "../support/failure.ts"
+import { attempt, callFailure, operationFailed, usageFailure } from "../support/failure.ts"
 import type { Goal } from "../support/flags.ts"
+import { makeLocalFetch } from "../support/in-process.ts"
 import { makeProgress } from "../support/progress.ts"
-import { pluralize, printable } from "../support/text.ts"
+import { isoOf, pluralize, printable } from "../support/text.ts"
 import {
+  type KeyInput,
   clockPath,
   commandOfKey,
   keysHelp,
@@ -27,7 +28,7 @@ import {
   makeClockHandler,
   moveClock,
 } from "./clock-control.ts"
-import { invocation, listening, openKey, openProfile } from "./dev-server.ts"
+import { invocation, openKey, openProfile, openServer } from "./dev-server.ts"
 import { type Journal, makeJournal } from "./machine-journal.ts"
 import type { Format } from "./members-export.ts"
 import {
@@ -132,8 +133,6 @@ const isProject = (record: ExportRecord): record is ExportedProject => record.re
 
 const isWebhook = (record: ExportRecord): record is ExportedWebhook => record.record === "webhook"
 
-const attempt = <A>(call: () => Promise<A>) => Effect.tryPromise({ try: call, catch: callFailure })
-
 // Members alone have no webhooks with them.
 const anyReceiver = {
   record: "webhook",
@@ -188,11 +187,8 @@ const load = Effect.fnUntraced(function* (
 
 /** The API of a machine, in this process. */
 const apiOf = ({ tenure }: TimeMachine, token: string): Api["Service"] => {
-  const answer = fetchHandler(tenure)
-  const fetch: typeof globalThis.fetch = async (input, init) =>
-    (await answer(new Request(input, init))) ?? Response.error()
   return {
-    client: createClient({ baseUrl: nowhere, token, fetch }),
+    client: createClient({ baseUrl: nowhere, token, fetch: makeLocalFetch(tenure) }),
     repetitions: () => 0,
     failureOf: callFailure,
     latest: () => undefined,
@@ -204,8 +200,6 @@ const timeOf = (at: Goal, start: number): number | undefined =>
   at.extend_by === undefined
     ? Date.parse(at.extend ?? "")
     : addDuration(EndDate(start), DurationText(at.extend_by))
-
-const isoOf = (time: number): string => new Date(time).toISOString()
 
 const failureOf = (fault: unknown) =>
   operationFailed(fault instanceof Error ? fault.message : String(fault))
@@ -255,31 +249,22 @@ const withClock = (page: Mountable): Mountable => ({
 })
 
 /** Starts the server: the clock, the console and the API. */
-const openMachineServer = Effect.fnUntraced(function* (
+const openMachineServer = (
   { clock, tenure }: TimeMachine,
   { port, token }: { readonly port: number; readonly token: string },
-) {
-  const api = toNodeHandler(tenure)
+) => {
   const page = toNodeHandler(withClock(tenureConsole(tenure, { authorize: "api-key" })))
   const control = makeClockHandler(clock, token)
-  return yield* Effect.acquireRelease(
-    Effect.tryPromise({
-      try: () =>
-        serve(tenure, {
-          port,
-          shutdownTimeout: "1 second",
-          // A move of a large copy is answered at its end.
-          idleTimeout: "1 hour",
-          listener: (request, response) =>
-            (request.url ?? "").split("?")[0] === clockPath
-              ? void control(request, response)
-              : page(request, response, () => api(request, response)),
-        }),
-      catch: listening,
-    }),
-    ({ close }) => Effect.promise(close),
-  )
-})
+  return openServer(tenure, {
+    port,
+    // A move of a large copy is answered at its end.
+    idleTimeout: "1 hour",
+    pages: (request, response, next) =>
+      (request.url ?? "").split("?")[0] === clockPath
+        ? void control(request, response)
+        : page(request, response, next),
+  })
+}
 
 interface Shown {
   readonly project_id: string
@@ -310,7 +295,11 @@ const helpOf = ({ command, hasKeys, name, now, project_id, token, url }: Shown):
   ].join("\n")
 
 /** Moves the clock by keys of the terminal, until one ends it. */
-const obeyKeys = Effect.fnUntraced(function* (clock: MachineClock, print: (line: string) => void) {
+export const obeyKeys = Effect.fnUntraced(function* (
+  clock: MachineClock,
+  input: KeyInput,
+  print: (line: string) => void,
+) {
   const ended = yield* Deferred.make<void>()
   const onKey = (key: string): void => {
     const command = commandOfKey(key, clock)
@@ -321,7 +310,7 @@ const obeyKeys = Effect.fnUntraced(function* (clock: MachineClock, print: (line:
       )
   }
   yield* Effect.acquireRelease(
-    Effect.sync(() => listenToKeys(process.stdin, onKey)),
+    Effect.sync(() => listenToKeys(input, onKey)),
     (stop) => Effect.sync(stop),
   )
   yield* Deferred.await(ended)
@@ -398,5 +387,5 @@ export const runTimeMachine = Effect.fnUntraced(function* (flags: MachineFlags) 
   yield* Console.log(helpOf({ project_id, url, token, name, command, now: clock.now(), hasKeys }))
   journal.tell()
 
-  return yield* hasKeys ? obeyKeys(clock, print) : Effect.never
+  return yield* hasKeys ? obeyKeys(clock, process.stdin, print) : Effect.never
 }, Effect.scoped)

@@ -1,12 +1,12 @@
 /** `tenure dev`: runs a store, the API, the console and a webhook receiver in this process. */
 
-import type { IncomingMessage } from "node:http"
+import type { IncomingMessage, ServerResponse } from "node:http"
 import { text } from "node:stream/consumers"
 import { type Client, type WebhookEvent, createClient, verifyWebhook } from "@tenure/client"
 import { tenureConsole } from "@tenure/console"
 import { type Tenure, createTenure } from "@tenure/core"
 import { memory } from "@tenure/memory"
-import { nodeTransport, serve, toNodeHandler } from "@tenure/node-http"
+import { type ServerOptions, nodeTransport, serve, toNodeHandler } from "@tenure/node-http"
 import * as Clock from "effect/Clock"
 import * as Config from "effect/Config"
 import * as Console from "effect/Console"
@@ -14,7 +14,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import type * as Scope from "effect/Scope"
-import { callFailure, operationFailed } from "../support/failure.ts"
+import { attempt, operationFailed } from "../support/failure.ts"
 import { explainStartFailure } from "../support/in-process.ts"
 import { type Profile, readProfiles, removeProfile, replace } from "../support/target.ts"
 import { printable } from "../support/text.ts"
@@ -88,29 +88,34 @@ const openTenure = Effect.fnUntraced(function* (folder: Option.Option<string>) {
 })
 
 /** Explains why a server cannot listen. */
-export const listening = (fault: unknown) =>
+const listening = (fault: unknown) =>
   operationFailed(
     Predicate.hasProperty(fault, "code") && fault.code === "EADDRINUSE"
       ? "Another program uses the port. Give another one: --port 3001."
       : String(fault),
   )
 
-const openServer = Effect.fnUntraced(function* (tenure: Tenure, port: number) {
+interface ServerSettings extends Pick<ServerOptions, "port" | "idleTimeout"> {
+  /** Answers requests for pages, and passes on the others. */
+  readonly pages: (request: IncomingMessage, response: ServerResponse, next: () => void) => void
+}
+
+/** Starts a server with pages and the API, until the scope closes. */
+export const openServer = (tenure: Tenure, { pages, ...settings }: ServerSettings) => {
   const api = toNodeHandler(tenure)
-  const page = toNodeHandler(tenureConsole(tenure, { authorize: "api-key" }))
-  return yield* Effect.acquireRelease(
+  return Effect.acquireRelease(
     Effect.tryPromise({
       try: () =>
         serve(tenure, {
-          port,
+          ...settings,
           shutdownTimeout: "1 second",
-          listener: (request, response) => page(request, response, () => api(request, response)),
+          listener: (request, response) => pages(request, response, () => api(request, response)),
         }),
       catch: listening,
     }),
     ({ close }) => Effect.promise(close),
   )
-})
+}
 
 /** Issues a key, revoked at the end. */
 export const openKey = ({
@@ -120,8 +125,6 @@ export const openKey = ({
     Effect.promise(() => apiKeys.issue({ projects: "all", role: "admin", name: "tenure dev" })),
     ({ id }) => Effect.promise(() => apiKeys.revoke(id)),
   )
-
-const attempt = <A>(call: () => Promise<A>) => Effect.tryPromise({ try: call, catch: callFailure })
 
 // A name unlikely for a user's own profile.
 const profile = "tenure-dev"
@@ -222,7 +225,8 @@ export const runDevServer = Effect.fnUntraced(function* ({ folder, port }: DevFl
   )
   const tenure = yield* openTenure(folder)
   const { token } = yield* openKey(tenure)
-  const { url } = yield* openServer(tenure, port)
+  const pages = toNodeHandler(tenureConsole(tenure, { authorize: "api-key" }))
+  const { url } = yield* openServer(tenure, { port, pages })
   const client = createClient({ baseUrl: url, token })
   yield* seed(client)
   yield* subscribe(client, receiver)

@@ -3,7 +3,7 @@
 import { performance } from "node:perf_hooks"
 import type { Event } from "@tenure/core"
 import { eventData } from "@tenure/core/internal"
-import { layOut, pluralize, printable } from "../support/text.ts"
+import { isoOf, layOut, pluralize, printable } from "../support/text.ts"
 import { lineOfEvent } from "./listen.ts"
 import type { SentRequest, Witness } from "./time-machine.ts"
 
@@ -41,8 +41,6 @@ const mostTypes = 20
 const others = "(others)"
 const requests = "(requests)"
 const failed = "(failed)"
-
-const isoOf = (at: number): string => new Date(at).toISOString()
 
 const typeOfBody = (body: string): string => {
   const { type }: { readonly type: string } = JSON.parse(body)

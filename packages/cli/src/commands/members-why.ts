@@ -10,7 +10,7 @@ import { callApi, listed } from "../support/api.ts"
 import { Failure } from "../support/failure.ts"
 import { projectFlag, userId } from "../support/flags.ts"
 import { printResult } from "../support/output.ts"
-import { layOut, pluralize, printable } from "../support/text.ts"
+import { isoOf, layOut, pluralize, printable } from "../support/text.ts"
 
 /** A change of a member, as the API has it. */
 type Change = Omit<AuditRow, "user_id" | "subject">
@@ -33,7 +33,7 @@ const lengthOf = ({ extend_by }: Change): number =>
     : (fixedMillis(DurationText(extend_by)) ?? Millis(0))
 
 const moved = (date: string | null, millis: number): string | null =>
-  date === null ? null : new Date(Date.parse(date) + millis).toISOString()
+  date === null ? null : isoOf(Date.parse(date) + millis)
 
 /** The date after a change, as far as the change itself and the date before it tell. */
 const dateAfter = (change: Change, before: string | null): string | null => {
@@ -97,7 +97,7 @@ const names: Partial<Record<Change["action"], string>> = {
 // More do not fit on a screen.
 const mostShown = 20
 
-// A member has few changes; these take eleven requests.
+// The most that a page of the API may have. A member has few changes.
 const mostRead = 1000
 
 /** Says how the date came about, in one sentence. */
@@ -165,7 +165,7 @@ export const whyCommand = Command.make(
       ),
     )
     const found = yield* listed(({ memberships }) =>
-      memberships.history({ project_id, user_id }),
+      memberships.history({ project_id, user_id, limit: mostRead }),
     ).pipe(Stream.take(mostRead), Stream.runCollect)
     if (member === undefined && found.length === 0) {
       const message = `${user_id} is no member of ${project_id}, and the audit trail knows of none.`

@@ -37,8 +37,8 @@ export interface ExportedWebhook {
   readonly disabled_at: string | null
 }
 
-/** A line of an exported project that is no member. */
-export type ExportRecord = ExportedProject | ExportedBulkExtension | ExportedWebhook
+/** A line of an exported project that is no member. Of bulk extensions, only the number is read. */
+export type ExportRecord = ExportedProject | Pick<ExportedBulkExtension, "record"> | ExportedWebhook
 
 /** Returns a bulk extension as it is exported. */
 export const exportBulkExtension = ({
@@ -67,8 +67,6 @@ export const exportWebhook = ({
   url,
 }: WebhookHealth): ExportedWebhook => ({ record: "webhook", url, event_types, disabled_at })
 
-const textOrNull = (given: unknown): string | null => (typeof given === "string" ? given : null)
-
 const isText = (given: unknown): given is string => typeof given === "string"
 
 const areTexts = (given: unknown): given is ReadonlyArray<string> =>
@@ -84,26 +82,19 @@ const readProject = ({ exported_at, project_id }: Given): ExportedProject | stri
     : { record: "project", project_id, exported_at: at }
 }
 
-const readBulkExtension = (given: Given): ExportedBulkExtension | string =>
-  isText(given.at) && isText(given.mode)
-    ? {
-        record: "bulk_extension",
-        at: given.at,
-        mode: given.mode,
-        end_date: textOrNull(given.end_date),
-        extend_by: textOrNull(given.extend_by),
-        reason: textOrNull(given.reason),
-        total: Number(given.total),
-        undone_at: textOrNull(given.undone_at),
-      }
-    : "at and mode must be text"
+const readBulkExtension = ({ at, mode }: Given): ExportRecord | string =>
+  isText(at) && isText(mode) ? { record: "bulk_extension" } : "at and mode must be text"
 
 const readWebhook = ({ disabled_at, event_types, url }: Given): ExportedWebhook | string => {
   if (!isText(url)) return "url must be text"
   const types = event_types ?? null
-  return types === null || areTexts(types)
-    ? { record: "webhook", url, event_types: types, disabled_at: textOrNull(disabled_at) }
-    : "event_types must be an array of texts, or null"
+  if (types !== null && !areTexts(types)) return "event_types must be an array of texts, or null"
+  return {
+    record: "webhook",
+    url,
+    event_types: types,
+    disabled_at: isText(disabled_at) ? disabled_at : null,
+  }
 }
 
 interface Given {
@@ -112,11 +103,6 @@ interface Given {
   readonly exported_at?: unknown
   readonly at?: unknown
   readonly mode?: unknown
-  readonly end_date?: unknown
-  readonly extend_by?: unknown
-  readonly reason?: unknown
-  readonly total?: unknown
-  readonly undone_at?: unknown
   readonly url?: unknown
   readonly event_types?: unknown
   readonly disabled_at?: unknown

@@ -2,6 +2,7 @@
 
 import { type TenureError, isTenureError } from "@tenure/client"
 import { TaggedError } from "@tenure/core/internal"
+import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import * as Runtime from "effect/Runtime"
 
@@ -47,7 +48,7 @@ export const networkReason = (fault: unknown): string => {
   return textOf(origin, "reason") ?? origin.message
 }
 
-/** Gives advice on a network error. */
+/** Advises on a network error. */
 const networkAdvice = (fault: unknown): string => {
   const origin = originOf(fault)
   const code = origin instanceof Error ? (textOf(origin, "code") ?? "") : ""
@@ -106,7 +107,7 @@ const kindOf = ({ code, status }: TenureError): FailureKind => {
   return passing.has(code) || (status ?? 0) > 500 ? "unavailable" : "failed"
 }
 
-/** Gives advice the API's message lacks. */
+/** Adds advice that the API's message lacks. */
 const adviceOf = ({ cause, code, retryAfter }: TenureError): string => {
   switch (code) {
     case "UNAUTHORIZED":
@@ -146,3 +147,7 @@ export const callFailure = (error: unknown): Failure => {
   // An id leading to another path, or a token impossible to send.
   return error instanceof TypeError ? usageFailure(error.message) : operationFailed(String(error))
 }
+
+/** Makes a call. */
+export const attempt = <A>(call: () => Promise<A>): Effect.Effect<A, Failure> =>
+  Effect.tryPromise({ try: call, catch: callFailure })

@@ -16,6 +16,9 @@ export const printable = (text: string): string => text.replaceAll(unprintable, 
 /** Prints a value as JSON with unprintable characters escaped. */
 export const toJson = (value: unknown): string => printable(JSON.stringify(value))
 
+/** Writes a time, in milliseconds since the epoch, as the API does. */
+export const isoOf = (time: number): string => new Date(time).toISOString()
+
 /** Tables for people. */
 
 type Cell = string | number | boolean | null | undefined | ReadonlyArray<string>
