@@ -117,7 +117,7 @@ export const options = Setting.object({
   /**
    * The URL of a proxy that webhooks are sent through, by HTTP CONNECT, such as
    * `http://user:password@proxy.internal:4750`. It resolves the names of receivers, and must refuse
-   * private addresses. By default, there is none.
+   * private addresses. Default: none.
    */
   webhookProxy: Setting.optional(proxyTransportOptions.fields.url),
   /**

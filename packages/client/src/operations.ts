@@ -631,11 +631,11 @@ export interface Status {
   readonly failed_deliveries: number | null
   /** The webhooks that are disabled, up to 10,000, which stands for as many or more; null if the store does not answer. */
   readonly disabled_webhooks: number | null
-  /** Up to 50 webhooks of all projects, the most urgent first: those whose secret cannot be read, then failing ones by how long they fail, then disabled ones, the latest first. null if the store does not answer. */
+  /** Up to 50 webhooks of all projects: failing ones by how long they fail, then disabled ones, the latest first; among these, unreadable secrets first. null if the store does not answer. */
   readonly webhooks_needing_attention: ReadonlyArray<WebhookNeedingAttention> | null
   /** The ids of the API keys that the server which answers has suspended. */
   readonly suspended_keys: ReadonlyArray<string>
-  /** The ids of the encryption keys that stored secrets need and that the server which answers has not, or has others in place of: nothing is sent to their webhooks. They are those of up to 20 seconds ago; null if the store does not answer. */
+  /** The ids of the encryption keys that stored secrets need, but which the answering server lacks or has with another value: nothing is sent to their webhooks. They are those of up to 20 seconds ago; null if the store does not answer. */
   readonly missing_encryption_keys: ReadonlyArray<string> | null
 }
 

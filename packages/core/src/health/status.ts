@@ -120,14 +120,14 @@ export interface StatusReport {
    */
   readonly backlog: Backlog | undefined
   /**
-   * Up to 50 webhooks, the most urgent first: those whose secret cannot be read, then failing ones by how long they fail,
-   * then disabled ones, the latest first. `undefined` if the store does not answer.
+   * Up to 50 webhooks: failing ones by how long they fail, then disabled ones, the latest first; among these, unreadable
+   * secrets first. `undefined` if the store does not answer.
    */
   readonly webhooksNeedingAttention: ReadonlyArray<WebhookNeedingAttention> | undefined
   /** The ids of API keys suspended by this process, at most 10,000. */
   readonly suspendedKeys: ReadonlyArray<ApiKeyId>
   /**
-   * The ids of encryption keys of stored secrets that are missing in this process, or have others in their place, up to
+   * The ids of encryption keys of stored secrets that this process lacks or has with another value, up to
    * 20 seconds ago. `undefined` if the store does not answer.
    */
   readonly missingEncryptionKeys: ReadonlyArray<string> | undefined

@@ -90,7 +90,7 @@ const status = Schema.Struct({
     ),
   ).annotate({
     description:
-      "Up to 50 webhooks of all projects, the most urgent first: those whose secret cannot be read, then failing ones by how long they fail, then disabled ones, the latest first. null if the store does not answer.",
+      "Up to 50 webhooks of all projects: failing ones by how long they fail, then disabled ones, the latest first; among these, unreadable secrets first. null if the store does not answer.",
     examples: [[]],
   }),
   suspended_keys: Schema.Array(Schema.String).annotate({
@@ -99,7 +99,7 @@ const status = Schema.Struct({
   }),
   missing_encryption_keys: Schema.NullOr(Schema.Array(Schema.String)).annotate({
     description:
-      "The ids of the encryption keys that stored secrets need and that the server which answers has not, or has others in place of: nothing is sent to their webhooks. They are those of up to 20 seconds ago; null if the store does not answer.",
+      "The ids of the encryption keys that stored secrets need, but which the answering server lacks or has with another value: nothing is sent to their webhooks. They are those of up to 20 seconds ago; null if the store does not answer.",
     examples: [[]],
   }),
 }).annotate({ identifier: "Status" })

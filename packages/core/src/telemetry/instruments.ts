@@ -87,7 +87,7 @@ export const instruments = {
     type: "gauge",
     unit: "{key}",
     description:
-      "Encryption keys that stored secrets need and this process has not: 1 for each, or 0 once it has.",
+      "Encryption keys that stored secrets need but this process lacks: 1 for each, 0 once it has it.",
     attributes: ["tenure.encryption.key.id"],
   },
   "db.client.connection.count": {
