@@ -56,6 +56,17 @@ const checkSize = (folder) => {
   if (bytes > mostBytes) throw new Error(`the packages have ${bytes} bytes`)
 }
 
+/** Whether an entry exports what its declarations say, and not what files of the package share. */
+const checkNames = (folder) => {
+  for (const path of ["tenure", "tenure/signature", "tenure/store"]) {
+    const code = `process.stdout.write(Object.keys(await import("${path}")).join(" "))`
+    const node = ["--input-type=module", "--eval", code]
+    const names = execFileSync(process.execPath, node, { cwd: folder, encoding: "utf8" }).split(" ")
+    const strange = names.filter((name) => name.length < 3)
+    if (strange.length > 0) throw new Error(`${path} exports ${strange.join(", ")}`)
+  }
+}
+
 const checkInit = (folder) => {
   run(folder, "npx", "tenure", "init")
   const written = readFileSync(join(folder, "tenure.js"), "utf8")
@@ -97,6 +108,7 @@ try {
       checkCopies(folder)
       await tryExample(folder)
       if (manager === "npm") {
+        checkNames(folder)
         checkSize(folder)
         checkImport(folder)
       }

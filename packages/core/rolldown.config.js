@@ -8,10 +8,13 @@ import { join } from "node:path"
 import { defineConfig } from "rolldown"
 import manifest from "./package.json" with { type: "json" }
 
-/** Which modules share a file: those that are loaded with a module, unless they are in a file before. */
+/**
+ * Which modules share a file: those that are loaded with a module, unless they are in a file before. Not the
+ * modules of `exports`: a file that others import from exports more than its module does.
+ */
 const files = {
   // On its own for receivers of webhooks, which need nothing else.
-  signature: "src/webhooks/signature.ts",
+  base: "src/webhooks/signature.ts",
   core: "src/index.ts",
 }
 
@@ -37,7 +40,10 @@ const loadedWith = (id, graph, loaded = new Set()) => {
 
 let contents
 
+const entries = new Set(Object.values(input).map((source) => join(import.meta.dirname, source)))
+
 const fileOf = (id, graph) => {
+  if (entries.has(id)) return undefined
   contents ??= Object.entries(files).map(([name, first]) => [
     name,
     loadedWith(join(import.meta.dirname, first), graph),

@@ -26,7 +26,7 @@ const hex = (byte: number): string => byte.toString(16).padStart(2, "0")
  * Tells whether a public key, 32 bytes, is a point of small order, for example all zeros. Runtimes
  * accept such keys, and verifiable signatures then need no private key.
  */
-export const hasSmallOrder = (publicKey: Uint8Array): boolean => {
+const hasSmallOrder = (publicKey: Uint8Array): boolean => {
   // The highest bit is the sign of x.
   const y = Array.from(publicKey, (byte, index) => hex(index === 31 ? byte & 0x7f : byte))
   return smallOrder.has(y.join(""))
