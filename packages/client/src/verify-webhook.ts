@@ -6,6 +6,7 @@ import { parseObject } from "./response.ts"
 /** The notification cannot be trusted; `reason` is a code, `message` says why. */
 export class WebhookVerificationError extends Error {
   override readonly name = "WebhookVerificationError"
+  readonly _tag = "WebhookVerificationError"
   readonly reason:
     | "MissingHeader"
     | "RepeatedHeader"
@@ -140,6 +141,14 @@ const isEqual = (a: string, b: string): boolean => {
 const isEvent = <Event extends object>(body: object): body is Event =>
   "type" in body && typeof body.type === "string"
 
+const firstFrame = "\n    at "
+
+/** Has the stack of an error begin with the frames of another. */
+const beginAt = (error: Error, stack: string | undefined): void => {
+  const start = stack?.indexOf(firstFrame) ?? -1
+  if (stack !== undefined && start !== -1) error.stack = String(error) + stack.slice(start)
+}
+
 /**
  * Verifies that a notification is signed with one of the secrets, and returns its event.
  *
@@ -162,9 +171,26 @@ const isEvent = <Event extends object>(body: object): body is Event =>
  * ```
  */
 export const verifyWebhook = async <Own extends object = {}>(
+  notification: WebhookNotification,
+  secrets: ReadonlyArray<string>,
+  options: VerifyOptions = {},
+): Promise<WebhookEvent<Own>> => {
+  // Later, the caller is not on the stack any more.
+  const site: { readonly stack?: string } = {}
+  const capture: unknown = Reflect.get(Error, "captureStackTrace")
+  if (typeof capture === "function") capture(site, verifyWebhook)
+  try {
+    return await verify(notification, secrets, options)
+  } catch (error) {
+    if (error instanceof Error) beginAt(error, site.stack)
+    throw error
+  }
+}
+
+const verify = async <Own extends object>(
   { body: given, headers }: WebhookNotification,
   secrets: ReadonlyArray<string>,
-  { now = Date.now(), toleranceSeconds = 300 }: VerifyOptions = {},
+  { now = Date.now(), toleranceSeconds = 300 }: VerifyOptions,
 ): Promise<WebhookEvent<Own>> => {
   const keys = keysOf(secrets)
   const id = single(headers, "webhook-id")

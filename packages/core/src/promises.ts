@@ -199,6 +199,14 @@ export const atCallSite = (error: unknown, { stack: frames }: CallSite): unknown
   return error
 }
 
+/** Runs a function of the host's that is called now. Its errors of the domain have the stack of this call. */
+export const fromCallSite = <A>(method: Callable, run: () => Promise<A>): Promise<A> => {
+  const site = callSiteOf(method)
+  return run().catch((error: unknown) => {
+    throw atCallSite(error, site)
+  })
+}
+
 /** Returns the error of a call. What a function of the host has thrown keeps its stack. */
 const failureOf = (cause: Cause.Cause<unknown>, site: CallSite): unknown => {
   const error = Cause.squash(cause)

@@ -52,8 +52,7 @@ import {
 import type { MembershipStore } from "./memberships/store.ts"
 import { makeDocsOperations } from "./openapi/operations.ts"
 import {
-  atCallSite,
-  callSiteOf,
+  fromCallSite,
   type CalledServices,
   type Promises,
   makeCallTracker,
@@ -380,13 +379,10 @@ export const createTenureOptions = Setting.object({
  */
 export const createTenure = <Provided = never>(
   given: CreateTenureOptions<Provided>,
-): Promise<Tenure> => {
-  const site = callSiteOf(createTenure)
-  const clock = Context.make(Clock.Clock, Effect.runSync(currentMonotonicClock))
-  return startTenure(given, clock).catch((error: unknown) => {
-    throw atCallSite(error, site)
-  })
-}
+): Promise<Tenure> =>
+  fromCallSite(createTenure, () =>
+    startTenure(given, Context.make(Clock.Clock, Effect.runSync(currentMonotonicClock))),
+  )
 
 /**
  * Starts Tenure as `createTenure` does.

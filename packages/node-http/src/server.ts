@@ -8,7 +8,7 @@ import {
   headerValues,
   isConnectable,
 } from "@tenure/core/adapter"
-import { Setting } from "@tenure/core/internal"
+import { Setting, fromCallSite } from "@tenure/core/internal"
 import { http } from "./builtin.ts"
 import { trackConnections } from "./connections.ts"
 import {
@@ -110,7 +110,7 @@ const listeningError = (fault: NodeJS.ErrnoException, host: string, port: number
   const advice = adviceOf(code)
   if (advice === undefined) return fault
   const message = `The server cannot listen on ${formatHost(host)}:${port}: ${advice} (${code}).`
-  return Object.assign(new Error(message, { cause: fault }), { code })
+  return Object.assign(new Error(message, { cause: fault }), { _tag: "ListeningFailed", code })
 }
 
 const formatHost = (host: string): string => (host.includes(":") ? `[${host}]` : host)
@@ -163,7 +163,10 @@ const makeServer = (settings: Setting.OutputOf<typeof serverOptions>): Http.Serv
  * })
  * ```
  */
-export const serve = async (tenure: Mountable, given: ServerOptions = {}): Promise<Server> => {
+export const serve = (tenure: Mountable, given: ServerOptions = {}): Promise<Server> =>
+  fromCallSite(serve, () => start(tenure, given))
+
+const start = async (tenure: Mountable, given: ServerOptions): Promise<Server> => {
   checkMountable(tenure)
   const settings = Setting.parse(serverOptions, given)
   const listener = settings.listener ?? toNodeHandler(tenure)

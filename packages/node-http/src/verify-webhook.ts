@@ -6,7 +6,7 @@ import {
   WebhookVerificationError,
   verifyWebhook as verifyNotification,
 } from "@tenure/client"
-import { Setting, latestInstant } from "@tenure/core/internal"
+import { Setting, fromCallSite, latestInstant } from "@tenure/core/internal"
 
 export const verifyOptions = Setting.object({
   /** How far the timestamp may be from `now`, in seconds. Default: `300`. */
@@ -65,10 +65,17 @@ const rawBody = async (request: Request, limit: number): Promise<Buffer> => {
  * }).listen(4000, "127.0.0.1")
  * ```
  */
-export const verifyWebhook = async <Own extends object = {}>(
+export const verifyWebhook = <Own extends object = {}>(
   request: IncomingMessage,
   secrets: ReadonlyArray<string>,
   given: VerifyOptions = {},
+): Promise<WebhookEvent<Own>> =>
+  fromCallSite(verifyWebhook, () => verifyRequest(request, secrets, given))
+
+const verifyRequest = async <Own extends object>(
+  request: IncomingMessage,
+  secrets: ReadonlyArray<string>,
+  given: VerifyOptions,
 ): Promise<WebhookEvent<Own>> => {
   const { maxBodyBytes, ...options } = Setting.parse(verifyOptions, given)
   const body = await rawBody(request, maxBodyBytes)

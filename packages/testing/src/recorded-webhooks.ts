@@ -3,7 +3,7 @@
 import { clearTimeout, setTimeout } from "node:timers"
 import type { Events } from "@tenure/client"
 import type { Tenure } from "@tenure/core"
-import { Setting } from "@tenure/core/internal"
+import { Setting, fromCallSite } from "@tenure/core/internal"
 import { type TransportRequest, WebhookTransport } from "@tenure/core/transport"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -190,9 +190,14 @@ export const makeWebhookRecorder = ({ now, settle }: RecorderClock): WebhookReco
   const hasReturned = (type: string | undefined): boolean =>
     [...returned].some((one) => isOfType(one, type))
 
-  const next = async <Type extends string>(
+  const next = <Type extends string>(
     type?: Type,
     given: NextOptions = {},
+  ): Promise<SentWebhook<Type>> => fromCallSite(next, () => waitForNext(type, given))
+
+  const waitForNext = async <Type extends string>(
+    type: Type | undefined,
+    given: NextOptions,
   ): Promise<SentWebhook<Type>> => {
     const { timeout } = Setting.parse(nextOptions, given)
     let isOver = false

@@ -11,6 +11,7 @@ import {
   type InstantInput,
   Setting,
   createTenureOptions,
+  fromCallSite,
   instantFormat,
   latestInstant,
   readInstant,
@@ -118,21 +119,28 @@ const makeControlledTime = (startsAt: number): TestTime => {
     start: startsAt,
     isSeeded: true,
   })
+
+  const advanceBy: TestClock["advance"] = (given) =>
+    fromCallSite(advanceBy, async () => {
+      const { duration } = Setting.parse(durationArgument, { duration: given })
+      await advance((time) => Math.min(latestInstant, time + Math.ceil(duration)))
+    })
+
+  const advanceTo: TestClock["advanceTo"] = (given) =>
+    fromCallSite(advanceTo, async () => {
+      const { date } = Setting.parse(dateArgument, { date: given })
+      if (date < now()) {
+        const problem = `must not be before the clock's time, ${new Date(now()).toISOString()}`
+        throw new InvalidInput({ field: "date", problem })
+      }
+      await advance(() => date)
+    })
+
   return {
     clock: {
       now,
-      advance: async (given) => {
-        const { duration } = Setting.parse(durationArgument, { duration: given })
-        await advance((time) => Math.min(latestInstant, time + Math.ceil(duration)))
-      },
-      advanceTo: async (given) => {
-        const { date } = Setting.parse(dateArgument, { date: given })
-        if (date < now()) {
-          const problem = `must not be before the clock's time, ${new Date(now()).toISOString()}`
-          throw new InvalidInput({ field: "date", problem })
-        }
-        await advance(() => date)
-      },
+      advance: advanceBy,
+      advanceTo,
     },
     now,
     settle: () => advance((time) => time),
@@ -181,12 +189,14 @@ const makeTime = <Provided>({
  * console.log(data.user_id)
  * ```
  */
-export const testTenure = async <Provided = never>(
+export const testTenure = <Provided = never>(
   given: TestTenureOptions<Provided> = {},
-): Promise<TestTenure> => {
+): Promise<TestTenure> => fromCallSite(testTenure, () => start(given))
+
+const start = async <Provided>(given: TestTenureOptions<Provided>): Promise<TestTenure> => {
   Setting.parse(testTenureOptions, given)
-  const { start, stores, ...options } = given
-  const time = makeTime({ start, stores })
+  const { start: startsAt, stores, ...options } = given
+  const time = makeTime({ start: startsAt, stores })
   const recorder = makeWebhookRecorder(time)
   const tenure = await time.start({ ...options, transport: recorder.transport })
   let closed: Promise<void> | undefined
