@@ -170,7 +170,7 @@ interface CallSite {
 }
 
 /** Returns where a method was called, which is running. Elsewhere than in V8, nothing may be known. */
-export const callSiteOf = (method: Callable): CallSite => {
+const callSiteOf = (method: Callable): CallSite => {
   const site = {}
   const engine: object = Error
   if (isCapturing(engine)) engine.captureStackTrace(site, method)
