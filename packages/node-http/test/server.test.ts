@@ -257,6 +257,7 @@ describe("serve", () => {
     await expect(serve(tenure, { port })).rejects.toMatchObject({
       message: `The server cannot listen on 127.0.0.1:${port}: another program listens there. Stop it, or pass another port; 0 takes a free one (EADDRINUSE).`,
       code: "EADDRINUSE",
+      stack: expect.stringMatching(/^[^\n]*\n +at .*server\.test\.ts/),
     })
     await server.close()
   })

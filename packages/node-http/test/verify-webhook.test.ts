@@ -50,6 +50,14 @@ const verifying = async (
 const post = (url: string, headers: Readonly<Record<string, string>>, content = body) =>
   send(url, { method: "POST", path: "/", headers, body: content })
 
+it("fails with the caller's line first in the stack", async () => {
+  const error: unknown = await verifyWebhook(new IncomingMessage(new Socket()), [secret], {
+    maxBodyBytes: -1,
+  }).catch((reason: unknown) => reason)
+  const [, first] = (error instanceof Error ? (error.stack ?? "") : "").split("\n    at ")
+  expect(first).toContain("verify-webhook.test.ts")
+})
+
 describe("a notification", () => {
   it("with a valid signature is returned as an event", () =>
     verifying(async (url, outcomes) => {

@@ -5,13 +5,7 @@ import { appendFile, cp, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { freePort } from "@tenure/testing/conformance"
-import {
-  type PostgresServer,
-  makeHome,
-  programsFor,
-  run,
-  watch,
-} from "@tenure/testing/postgres-server"
+import { type PostgresServer, makeHome, programsFor, run } from "@tenure/testing/postgres-server"
 
 /** A running standby. */
 export interface Standby {
@@ -24,7 +18,6 @@ export interface Standby {
 /** Starts a standby from a copy of the data of a server, which is down for that. */
 export const follow = async (primary: PostgresServer): Promise<Standby> => {
   const home = await makeHome()
-  const { release } = await watch(home.folder)
   const programs = await programsFor(home)
   const control = (...options: ReadonlyArray<string>) =>
     run(programs, "pg_ctl", [`--pgdata=${home.dataDirectory}`, ...options], home.account)
@@ -49,5 +42,5 @@ export const follow = async (primary: PostgresServer): Promise<Standby> => {
 
   const url = new URL(primary.url)
   url.port = String(port)
-  return { url: url.href, promote: () => control("promote"), stop: release }
+  return { url: url.href, promote: () => control("promote"), stop: home.release }
 }

@@ -25,6 +25,17 @@ const member = { projectId, userId: "1001" }
 const startDate = "2030-01-01T00:00:00.000Z"
 const february = "2030-02-01T00:00:00.000Z"
 const dayMillis = 86_400_000
+const otherSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+
+/** A notification signed with another secret. */
+const forged = () => ({
+  headers: {
+    "webhook-id": "msg_1",
+    "webhook-timestamp": String(Math.floor(Date.now() / 1000)),
+    "webhook-signature": "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
+  },
+  body: "{}",
+})
 
 /** Starts Tenure, and closes it after the test. */
 const start = async (options?: TestTenureOptions): Promise<TestTenure> => {
@@ -427,4 +438,22 @@ it("stands where it is stopped", async () => {
   expect(now()).toBe(50)
   await advance(() => 100)
   expect(now()).toBe(100)
+})
+
+describe("an error has the caller's line first in its stack, if it is of", () => {
+  const tooOld = new Date(0)
+  it.each<readonly [string, (test: TestTenure) => Promise<unknown>]>([
+    // @ts-expect-error: there is no such option.
+    ["testTenure", () => testTenure({ clock: 1 })],
+    ["advance", ({ clock }) => clock.advance(-1)],
+    ["advanceTo", ({ clock }) => clock.advanceTo(tooOld)],
+    ["next", ({ webhooks }) => webhooks.next("membership.expired", { timeout: 1 })],
+    ["verifyWebhook", () => verifyWebhook({ headers: {}, body: "" }, [])],
+    ["verifyWebhook, later", () => verifyWebhook(forged(), [otherSecret])],
+  ])("%s", async (_, call) => {
+    const test = await start()
+    const error: unknown = await call(test).catch((reason: unknown) => reason)
+    const frames = error instanceof Error ? error.stack?.split("\n    at ").slice(1) : []
+    expect(frames?.[0]).toContain("test-tenure.test.ts")
+  })
 })

@@ -164,6 +164,8 @@ describe.skipIf(path === undefined)(
         const test = async (page: Page): Promise<void> => {
           await ready(page)
           await expect.poll(() => page.getByText("Loading…").count()).toBe(0)
+          // A list is dimmed while it is read again.
+          await expect.poll(() => page.locator(".old").count()).toBe(0)
           for (const width of [viewport.width, narrow]) {
             await page.setViewportSize({ ...viewport, width })
             expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(width)

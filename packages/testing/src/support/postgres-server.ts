@@ -1,17 +1,9 @@
 /** Starts PostgreSQL servers for tests. */
 
 import { execFile, spawn } from "node:child_process"
+import { randomUUID } from "node:crypto"
 import { once } from "node:events"
-import {
-  appendFile,
-  chown,
-  cp,
-  mkdtemp,
-  readFile,
-  realpath,
-  stat,
-  writeFile,
-} from "node:fs/promises"
+import { appendFile, chown, cp, mkdir, readFile, realpath, stat, writeFile } from "node:fs/promises"
 import { createRequire } from "node:module"
 import { tmpdir } from "node:os"
 import { dirname, extname, join } from "node:path"
@@ -104,13 +96,18 @@ export interface Home {
   readonly passwordFile: string
   readonly logFile: string
   readonly account: Account | undefined
+  /** Stops the server, removes the folder, and returns afterwards. */
+  readonly release: () => Promise<void>
 }
 
-/** Creates an empty folder, owned by the server's account. */
+/** Creates an empty folder, owned by the server's account. It is removed when the current process ends. */
 export const makeHome = async (): Promise<Home> => {
   const account = await serverAccount()
   const parent = account === undefined ? tmpdir() : await openTemporaryFolder()
-  const folder = await mkdtemp(join(parent, "tenure-postgres-"))
+  const folder = join(parent, `tenure-postgres-${randomUUID()}`)
+  // First, or a process that is killed in between would leave the folder.
+  const release = await watch(folder)
+  await mkdir(folder, { mode: 0o700 })
   if (account !== undefined) await chown(folder, account.uid, account.gid)
   return {
     folder,
@@ -118,6 +115,7 @@ export const makeHome = async (): Promise<Home> => {
     passwordFile: join(folder, "password"),
     logFile: join(folder, "log"),
     account,
+    release,
   }
 }
 
@@ -135,22 +133,16 @@ export const programsFor = async ({ folder, account }: Home): Promise<string> =>
   return copy
 }
 
-/** A running watchdog. */
-export interface Watchdog {
-  /** Cleans up now, and returns afterwards. */
-  readonly release: () => Promise<void>
-}
-
 // TypeScript in development, JavaScript in the published package.
 const program = new URL(`postgres-watchdog${extname(import.meta.url)}`, import.meta.url)
 
 /**
- * Starts a process to stop the server in the given folder and remove the folder, on release or when the
- * current process ends.
+ * Starts a process to stop the server in the given folder and remove the folder, when the current
+ * process ends or calls the returned function.
  *
  * It needs no exit hook and no signal handler, and does not keep the current process running.
  */
-export const watch = async (folder: string): Promise<Watchdog> => {
+const watch = async (folder: string): Promise<() => Promise<void>> => {
   const watchdog = spawn(process.execPath, [fileURLToPath(program), folder], {
     detached: true,
     stdio: ["pipe", "ignore", "ignore"],
@@ -160,12 +152,10 @@ export const watch = async (folder: string): Promise<Watchdog> => {
   const ended = once(watchdog, "exit")
   await once(watchdog, "spawn")
   watchdog.unref()
-  return {
-    release: async () => {
-      watchdog.ref()
-      watchdog.stdin.end()
-      await ended
-    },
+  return async () => {
+    watchdog.ref()
+    watchdog.stdin.end()
+    await ended
   }
 }
 
@@ -270,11 +260,10 @@ const create = async (home: Home, { installation, settings = {} }: Options) => {
  */
 export const startPostgres = async (options: Options = {}): Promise<PostgresServer> => {
   const home = await makeHome()
-  const watchdog = await watch(home.folder)
   try {
-    return { ...(await create(home, options)), stop: watchdog.release }
+    return { ...(await create(home, options)), stop: home.release }
   } catch (error) {
-    await watchdog.release()
+    await home.release()
     throw error
   }
 }
