@@ -27,60 +27,14 @@ import {
   userOf,
 } from "@tenure/core/store"
 import type { Mutable } from "effect/Types"
-import {
-  type Heap,
-  type Ring,
-  type RoundRobin,
-  makeHeap,
-  makeRing,
-  makeRoundRobin,
-} from "./collections.ts"
+import { type Ring, type RoundRobin, makeRing, makeRoundRobin } from "./collections.ts"
 import {
   type ActivityCounts,
   type HourCounts,
   makeDayCounts,
   makeHourCounts,
 } from "./delivery-activity.ts"
-
-/** A delivery, changed by its attempts. */
-export interface Job {
-  event: Event
-  readonly webhookId: WebhookId
-  /** The position among all publications. Orders deliveries due at the same time. */
-  readonly order: number
-  attempts: Array<Attempt>
-  state: Delivery["state"]
-  /** When it is due, by the monotonic clock. Decides when it is claimed. */
-  dueTick: number
-  /** When it is due, in milliseconds since the epoch. Only reported. */
-  dueAt: number
-  /** When its latest attempt was recorded, in milliseconds since the epoch. */
-  attemptedAt: number | undefined
-  /** The number of claims, including expired ones. */
-  claims: number
-}
-
-const makeJob = (event: Event, webhookId: WebhookId, order: number, { tick }: Moment): Job => ({
-  event,
-  webhookId,
-  order,
-  attempts: [],
-  state: "waiting",
-  dueTick: tick,
-  dueAt: event.at,
-  attemptedAt: undefined,
-  claims: 0,
-})
-
-/** Makes a delivery due after a delay. */
-const delayJob = (job: Job, millis: number, { tick, unix }: Moment): void => {
-  job.dueTick = tick + millis
-  job.dueAt = unix + millis
-}
-
-/** Tells whether a delivery precedes another for the same webhook. */
-const compareJobs = (one: Job, other: Job): boolean =>
-  one.dueTick === other.dueTick ? one.order < other.order : one.dueTick < other.dueTick
+import { type Job, type WaitingJobs, delayJob, makeJob, makeWaitingJobs } from "./jobs.ts"
 
 /** Tells whether a delivery is for a webhook. */
 const isJobOf = ({ event, webhookId }: Job, webhook: WebhookRef): boolean =>
@@ -150,7 +104,7 @@ interface Progress extends Mutable<Health> {
 interface WebhookQueue extends Progress {
   webhook: StoredWebhook
   concurrency: number
-  readonly waiting: Heap<Job>
+  readonly waiting: WaitingJobs
   /** Claimed deliveries by lease token. */
   readonly leases: Map<string, Lease>
   readonly day: ActivityCounts
@@ -170,7 +124,7 @@ const untried = { ...healthyWebhook, concurrency: initialConcurrency }
 /** Creates an empty queue. */
 const makeLane = (webhook: StoredWebhook): WebhookQueue => ({
   webhook,
-  waiting: makeHeap<Job>(compareJobs),
+  waiting: makeWaitingJobs(),
   leases: new Map(),
   day: makeDayCounts(),
   latestAttempt: undefined,
@@ -209,7 +163,7 @@ const hasRoom = (
 
 /** Tells whether the next delivery is due and the webhook not held. */
 const hasReady = ({ heldUntil, waiting }: WebhookQueue, tick: number): boolean => {
-  const next = waiting.peek()
+  const next = waiting.peek(tick)
   return next !== undefined && next.dueTick <= tick && heldUntil <= tick
 }
 
@@ -226,12 +180,12 @@ const nextLeaseExpiry = ({ leases }: WebhookQueue): number =>
   Math.min(Infinity, ...[...leases.values()].map(({ until }) => until))
 
 /**
- * Returns when the next unclaimed delivery is due, or was.
+ * Returns when the next unclaimed delivery is due, or was. Replayed ones do not count.
  *
  * @returns milliseconds on the monotonic clock, or `Infinity` for never
  */
 const queueDueAt = (lane: WebhookQueue): number =>
-  Math.min(lane.waiting.peek()?.dueTick ?? Infinity, nextLeaseExpiry(lane))
+  Math.min(lane.waiting.oldestDueTick(), nextLeaseExpiry(lane))
 
 /**
  * Returns when a delivery can be claimed if nothing is published or settled before.
@@ -240,7 +194,7 @@ const queueDueAt = (lane: WebhookQueue): number =>
  */
 const nextAttemptOf = (lane: WebhookQueue, most: number, tick: number): number => {
   const { heldUntil, waiting } = lane
-  const next = waiting.peek()
+  const next = waiting.peek(tick)
   const mayWait = next !== undefined && (heldUntil > tick || hasRoom(lane, most, tick))
   const due = mayWait ? Math.max(next.dueTick, heldUntil) : Infinity
   return Math.min(due, nextLeaseExpiry(lane))
@@ -431,7 +385,7 @@ const claimOne = (
     deliveries.keptBack.add(lane)
     // Keeps its turn, because the next claim may allow more.
     if (isReady && lane.failures > 0 && options.failing === 0) continue
-    const job = isReady ? lane.waiting.pop() : undefined
+    const job = isReady ? lane.waiting.pop(now.tick) : undefined
     if (job !== undefined) {
       group.turns.requeue(lane)
       group.leased++
@@ -455,7 +409,7 @@ const claimAhead = (
     const lane = deliveries.lanes.get(webhookId)
     if (lane === undefined || 2 * groupOf(deliveries, lane).leased > options.perProject) continue
     for (let count = 0; count < most && claims.length < limit; count++) {
-      const job = isReadyAhead(lane, now.tick) ? lane.waiting.pop() : undefined
+      const job = isReadyAhead(lane, now.tick) ? lane.waiting.pop(now.tick) : undefined
       if (job === undefined) break
       const token = String(++deliveries.counts.claimed)
       claims.push(leaseJobs(lane, job, { token, isAhead: true }, options, now))
@@ -625,7 +579,7 @@ export const healthOf = ({ lanes }: Deliveries, webhookId: WebhookId): Health =>
   return { failures, failingSince }
 }
 
-/** Returns the number of unfinished deliveries, and for how long the oldest due one has been due. */
+/** Returns the number of unfinished deliveries, and for how long the oldest due one has been due that is not replayed. */
 export const backlogOf = (
   { lanes }: Deliveries,
   { tick }: Moment,
@@ -704,6 +658,7 @@ export const replayDeliveries = (
   withdrawJobs(lane, new Set(jobs))
   for (const job of jobs) {
     job.state = "waiting"
+    job.isReplay = which._tag === "FailedSince"
     job.claims = 0
     delayJob(job, 0, now)
     wait(deliveries, lane, job)

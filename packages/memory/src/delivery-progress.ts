@@ -12,8 +12,9 @@ import {
   type WebhookRef,
   maxCountedBacklog,
 } from "@tenure/core/store"
-import { type Deliveries, type Job, deliveriesJobsOf, healthOf, toDelivery } from "./deliveries.ts"
+import { type Deliveries, deliveriesJobsOf, healthOf, toDelivery } from "./deliveries.ts"
 import { makeDayCounts } from "./delivery-activity.ts"
+import type { Job } from "./jobs.ts"
 
 type AttemptedPage = Parameters<Outbox["Service"]["attempted"]>[1]
 
@@ -61,7 +62,7 @@ export const progressOf = (
 ): DeliveryProgress => {
   const lane = lanes.get(webhookId)
   if (lane === undefined) return nothingWaits
-  const next = lane.waiting.peek()
+  const next = lane.waiting.peek(tick)
   const isHeld = lane.heldUntil > tick
   return {
     latestAttempt: lane.latestAttempt,

@@ -50,7 +50,8 @@ const joinProgress = (schema: string): string => `
         SELECT least(
           (
             SELECT d.next_attempt_at FROM ${schema}.deliveries d
-            WHERE d.webhook_id = w.id AND d.state = 'ready' ORDER BY d.next_attempt_at, d.position LIMIT 1
+            WHERE d.webhook_id = w.id AND d.state = 'ready'
+            ORDER BY d.is_replay, d.next_attempt_at, d.position LIMIT 1
           ),
           (
             SELECT d.next_attempt_at FROM ${schema}.deliveries d

@@ -81,19 +81,19 @@ const open = "IN ('ready', 'later', 'leased')"
 
 /**
  * Returns one row with how much is left to deliver and what was given up. It counts up to `$1`, and steps
- * through up to `$1` webhooks with open deliveries, with ready ones, to the oldest of each, and with
- * failed ones.
+ * through up to `$1` webhooks with open deliveries, with ready ones, to the oldest of each that is not
+ * replayed, and with failed ones.
  */
 export const backlog = (schema: string): string => `
   WITH RECURSIVE oldest (webhook_id, next_attempt_at, step) AS (
     SELECT '${nilUuid}'::uuid, NULL::timestamptz, 0
     UNION ALL
-    SELECT n.webhook_id, n.next_attempt_at, o.step + 1
+    SELECT n.webhook_id, CASE WHEN NOT n.is_replay THEN n.next_attempt_at END, o.step + 1
     FROM oldest o
     CROSS JOIN LATERAL (
-      SELECT d.webhook_id, d.next_attempt_at FROM ${schema}.deliveries d
+      SELECT d.webhook_id, d.is_replay, d.next_attempt_at FROM ${schema}.deliveries d
       WHERE d.state = 'ready' AND d.webhook_id > o.webhook_id
-      ORDER BY d.webhook_id, d.next_attempt_at LIMIT 1
+      ORDER BY d.webhook_id, d.is_replay, d.next_attempt_at LIMIT 1
     ) n
     WHERE o.step < $1::integer
   ),${webhooksWith(schema, "waiting", open)},${webhooksWith(schema, "failing", "= 'failed'")}
@@ -418,6 +418,11 @@ const returning = (schema: string): string => `
     RETURNING event_id
   ),`
 
+const isOneOfMany: Readonly<Record<RedeliveryFilter["_tag"], boolean>> = {
+  One: false,
+  FailedSince: true,
+}
+
 const restarted: Readonly<Record<RedeliveryFilter["_tag"], string>> = {
   One: "SELECT FROM replayed UNION ALL SELECT FROM returned",
   FailedSince: "SELECT FROM replayed",
@@ -439,7 +444,7 @@ export const replay = (
   ),${which === "One" ? returning(schema) : ""}
   replayed AS (
     UPDATE ${schema}.deliveries d
-    SET state = 'ready', next_attempt_at = clock_timestamp(), claim_count = 0
+    SET state = 'ready', next_attempt_at = clock_timestamp(), claim_count = 0, is_replay = ${isOneOfMany[which]}
     FROM webhook w, ${schema}.events e
     WHERE d.webhook_id = w.id AND NOT w.is_disabled AND e.id = d.event_id
       AND ${conditions[which]}

@@ -153,7 +153,7 @@ export interface Backlog {
   readonly waiting: number
   /**
    * For how many milliseconds the oldest due delivery has been due, on the store's clock; `undefined`
-   * if none is due.
+   * if none is due. Ready deliveries that were replayed together do not count: live ones overtake them.
    */
   readonly dueForMillis: number | undefined
   /** Kept deliveries that were given up, to existing webhooks: a replay restarts them. */
@@ -225,8 +225,9 @@ export class Outbox extends Context.Service<
      * Claims due deliveries for `leaseMillis` on the store's clock; for less if the store learns that
      * the process is gone. Projects take turns, and so do the webhooks in each project: one's backlog
      * does not delay another. For one webhook, the delivery due first is claimed first, and among those
-     * due at the same time, the one published first. Nothing is claimed for a held webhook, and one
-     * delivery at a time for a failing webhook, until one succeeds.
+     * due at the same time, the one published first; deliveries that were replayed together come after
+     * all others that are due. Nothing is claimed for a held webhook, and one delivery at a time for a
+     * failing webhook, until one succeeds.
      *
      * @param options.limit - the maximum number of deliveries
      * @param options.failing - the maximum for failing webhooks among them

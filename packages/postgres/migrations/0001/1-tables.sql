@@ -170,6 +170,8 @@ CREATE TABLE tenure.deliveries (
   dispatcher      uuid,
   claim_count     integer NOT NULL DEFAULT 0,
   attempts        jsonb NOT NULL DEFAULT '[]',
+  -- Whether it is one of many that were replayed together: all others of its webhook are claimed before it.
+  is_replay       boolean NOT NULL DEFAULT false,
   PRIMARY KEY (event_id, webhook_id)
   -- Most rows change and are deleted soon after they are inserted, so vacuum has to run often.
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01);
@@ -180,7 +182,7 @@ WHERE state IN ('ready', 'later', 'leased');
 CREATE INDEX deliveries_failed ON tenure.deliveries (webhook_id, position)
 WHERE state = 'failed';
 
-CREATE INDEX deliveries_ready ON tenure.deliveries (webhook_id, next_attempt_at, position)
+CREATE INDEX deliveries_ready ON tenure.deliveries (webhook_id, is_replay, next_attempt_at, position)
 WHERE state = 'ready';
 
 CREATE INDEX deliveries_leased ON tenure.deliveries (dispatcher, lease, webhook_id)

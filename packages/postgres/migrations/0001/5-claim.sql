@@ -191,7 +191,7 @@ BEGIN
       CROSS JOIN LATERAL (
         SELECT e.event_id FROM tenure.deliveries e
         WHERE e.webhook_id = s.id AND e.state = 'ready'
-        ORDER BY e.next_attempt_at, e.position LIMIT 1000
+        ORDER BY e.is_replay, e.next_attempt_at, e.position LIMIT 1000
       ) r
     ), failed AS (
       UPDATE tenure.deliveries d SET state = 'failed' FROM over o
@@ -240,11 +240,11 @@ BEGIN
         FROM lane
       ) l
       CROSS JOIN LATERAL (
-        SELECT o.event_id, row_number() OVER (ORDER BY o.next_attempt_at, o.position) AS n
+        SELECT o.event_id, row_number() OVER (ORDER BY o.is_replay, o.next_attempt_at, o.position) AS n
         FROM (
-          SELECT d.event_id, d.next_attempt_at, d.position FROM tenure.deliveries d
+          SELECT d.event_id, d.is_replay, d.next_attempt_at, d.position FROM tenure.deliveries d
           WHERE d.webhook_id = l.id AND d.state = 'ready'
-          ORDER BY d.next_attempt_at, d.position
+          ORDER BY d.is_replay, d.next_attempt_at, d.position
           -- One more than it may have tells whether any are kept back.
           LIMIT l.room + l.ahead + 1
         ) o

@@ -108,7 +108,7 @@ const listTests = (on: StoreTests): void => {
 }
 
 const replayTests = (on: StoreTests): void => {
-  const { test } = on
+  const { advance, test } = on
   const five = fiveOn(on)
 
   test("are neither listed nor replayed through another project", () =>
@@ -167,6 +167,23 @@ const replayTests = (on: StoreTests): void => {
       expect((yield* theClaim).event.id).toBe(ids[4])
       expect(yield* outbox.replay(webhook, { _tag: "FailedSince", at: 0 })).toBe(1)
       expect((yield* theClaim).event.id).toBe(ids[1])
+    }))
+
+  test("that are replayed together come after all others, also when they are tried again", () =>
+    Effect.gen(function* () {
+      const { ids, outbox, webhook } = yield* five
+      expect(yield* outbox.replay(webhook, { _tag: "FailedSince", at: 0 })).toBe(2)
+      const [live] = yield* claims(1)
+      expect(live?.event.id).toBe(ids[2])
+      if (live !== undefined) yield* settle(live, delivered)
+      expect((yield* outbox.backlog(10)).dueForMillis).toBe(undefined)
+      for (const claim of yield* claims(1)) yield* settle(claim, retry(60_000))
+      yield* advance(60_000)
+      const [published] = yield* publishMany(1)
+      const [next] = yield* claims(1)
+      expect(next?.event.id).toBe(published?.id)
+      if (next !== undefined) yield* settle(next, delivered)
+      expect((yield* claims()).map(({ event: { id } }) => ids.indexOf(id))).toEqual([4, 1])
     }))
 
   test("are replayed once with an idempotency key", () =>
