@@ -4,6 +4,8 @@ import { InvalidInput, type KeyringInput, parseKeyring } from "@tenure/core"
 import {
   Setting,
   addressPolicyOptions,
+  commandVariables,
+  describeMisspelled,
   dispatcherOptions,
   encryptionOptions,
   expiryRules,
@@ -247,15 +249,16 @@ const contradictions = (
   return [new InvalidInput({ field: variables.metricsPort.name, problem }), ...useless]
 }
 
-/**
- * Returns what is to be said of variables that set nothing, but are called nearly like one of the server's: they are
- * likely to be misspelled.
- */
+// Other programs have variables such as DATABASE_HOST and LOG_DIR.
+const families = ["EXPIRY_", "RATE_LIMIT_", "SUSPENSION_", "TENURE_", "WEBHOOK_"]
+
+/** Returns warnings of variables that set nothing, and are probably misspelled. */
 export const misspelled = (environment: Variable.Environment): ReadonlyArray<string> =>
-  Variable.findMisspelled(
-    Object.values(variables).map(({ name }) => name),
+  describeMisspelled(
     Object.keys(environment),
-  ).map(({ known, name }) => `There is no variable ${name}. Did you mean ${known}?`)
+    [...Object.values(variables).map(({ name }) => name), ...commandVariables],
+    families,
+  )
 
 /** Reads the settings from an environment. Fails with all errors, which name their variables. */
 export const read = (

@@ -122,38 +122,6 @@ export type Values<V extends Variables> = {
   readonly [Name in keyof V]: V[Name] extends Variable<infer A> ? A : never
 }
 
-/** The least number of letters to insert, remove or replace to make one text of another. */
-const distanceOf = (one: string, other: string): number => {
-  let before = Array.from({ length: other.length + 1 }, (_, index) => index)
-  for (let row = 1; row <= one.length; row++) {
-    const current = [row]
-    for (let column = 1; column <= other.length; column++) {
-      const replaced = (before[column - 1] ?? 0) + (one[row - 1] === other[column - 1] ? 0 : 1)
-      current.push(Math.min(replaced, (before[column] ?? 0) + 1, (current[column - 1] ?? 0) + 1))
-    }
-    before = current
-  }
-  return before[other.length] ?? 0
-}
-
-// Shorter names are near to many others.
-const leastLength = 8
-
-// Two neighbours in the wrong order are two.
-const mostDistance = 2
-
-/** Finds names that are none of the known ones, but near to one. */
-export const findMisspelled = (
-  known: ReadonlyArray<string>,
-  names: ReadonlyArray<string>,
-): ReadonlyArray<{ readonly name: string; readonly known: string }> =>
-  names
-    .filter((name) => name.length >= leastLength && name.length < 100 && !known.includes(name))
-    .flatMap((name) => {
-      const near = known.find((one) => distanceOf(name, one) <= mostDistance)
-      return near === undefined || near.length < leastLength ? [] : [{ name, known: near }]
-    })
-
 /** The environment of a process. */
 export type Environment = Readonly<Record<string, string | undefined>>
 

@@ -10,6 +10,7 @@ import * as NodeFileSystem from "@effect/platform-node-shared/NodeFileSystem"
 import * as NodePath from "@effect/platform-node-shared/NodePath"
 import * as NodeStdio from "@effect/platform-node-shared/NodeStdio"
 import * as NodeTerminal from "@effect/platform-node-shared/NodeTerminal"
+import { commandVariables, describeMisspelled } from "@tenure/core/internal"
 import * as CliConfig from "effect/cli/CliConfig"
 import * as CliError from "effect/cli/CliError"
 import * as CliOutput from "effect/cli/CliOutput"
@@ -120,6 +121,14 @@ export const report = (error: unknown, isJson: boolean): Effect.Effect<void> => 
   return Console.error(isJson ? jsonOf(error) : printable(lineOf(error)))
 }
 
+/** Prints warnings of `TENURE_` variables that no command reads. */
+const warnOfMisspelled = (names: ReadonlyArray<string>, isJson: boolean): Effect.Effect<void> =>
+  Effect.forEach(
+    describeMisspelled(names, commandVariables, ["TENURE_"]),
+    (message) => Console.error(isJson ? toJson({ warning: { message } }) : printable(message)),
+    { discard: true },
+  )
+
 const manifest: { readonly version: string } = JSON.parse(
   readFileSync(new URL("../package.json", import.meta.url), "utf8"),
 )
@@ -206,5 +215,7 @@ const runMain = Runtime.makeRunMain(({ fiber, teardown }) => {
  */
 export const main = (): void => {
   endWithOutput()
-  runMain(Effect.provide(runProgram(process.argv.slice(2)), services))
+  const args = process.argv.slice(2)
+  const warned = warnOfMisspelled(Object.keys(process.env), args.includes("--json"))
+  runMain(Effect.andThen(warned, Effect.provide(runProgram(args), services)))
 }

@@ -1,0 +1,79 @@
+/** Names of environment variables that are probably misspelled: a variable nobody reads changes nothing. */
+
+/** Variables of the command `tenure`. A server may have them in its environment, too. */
+export const commandVariables = [
+  "TENURE_DATABASE_URL",
+  "TENURE_ENCRYPTION_KEY",
+  "TENURE_PROFILE",
+  "TENURE_PROJECT",
+  "TENURE_SCHEMA",
+  "TENURE_TOKEN",
+  "TENURE_URL",
+  "TENURE_WEBHOOK_SECRET",
+] as const
+
+/** Returns the least number of letters to insert, remove, replace or swap with the next one. */
+const distanceOf = (one: string, other: string): number => {
+  let earlier: ReadonlyArray<number> = []
+  let before: ReadonlyArray<number> = Array.from({ length: other.length + 1 }, (_, index) => index)
+  for (let row = 1; row <= one.length; row++) {
+    const current = [row]
+    for (let column = 1; column <= other.length; column++) {
+      const isSame = one[row - 1] === other[column - 1]
+      const isSwapped = one[row - 1] === other[column - 2] && one[row - 2] === other[column - 1]
+      const replaced = (before[column - 1] ?? 0) + (isSame ? 0 : 1)
+      const swapped = isSwapped ? (earlier[column - 2] ?? 0) + 1 : replaced
+      const shifted = Math.min(before[column] ?? 0, current[column - 1] ?? 0) + 1
+      current.push(Math.min(replaced, swapped, shifted))
+    }
+    earlier = before
+    before = current
+  }
+  return before[other.length] ?? 0
+}
+
+// Singular and plural are one letter apart, except for these.
+const wordsOf = (name: string): ReadonlyArray<string> =>
+  name.split("_").map((word) => word.replace(/IES$/, "Y"))
+
+// Short words are near to many others: REDIS_SSL and SASS_PATH are no misspellings.
+const isNear = (name: string, known: string): boolean => {
+  if (Math.abs(name.length - known.length) > 4) return false
+  const words = wordsOf(name)
+  const knownWords = wordsOf(known)
+  if (words.length !== knownWords.length) return distanceOf(name, known) <= 1
+  const distances = words.map((word, index) => distanceOf(word, knownWords[index] ?? ""))
+  const isClose = distances.every(
+    (distance, index) => distance <= ((knownWords[index] ?? "").length < 5 ? 1 : 2),
+  )
+  const total = distances.reduce((sum, distance) => sum + distance, 0)
+  return isClose && total <= (Math.min(name.length, known.length) < 8 ? 1 : 2)
+}
+
+// Mesos sets PORT0 and PORTS, and Kubernetes names the hosts and ports of services.
+const ofPlatform = /^PORTS?\d*$|_(?:SERVICE_HOST|PORT)(?:_|$)/
+
+const longestName = 100
+
+const nearestOf = (name: string, known: ReadonlyArray<string>): string | undefined =>
+  known.toSorted((a, b) => distanceOf(name, a) - distanceOf(name, b))[0]
+
+/**
+ * Finds variables that are not known, but nearly called like a known one, or of a family.
+ * @param families - beginnings of names that only variables of Tenure have, such as `TENURE_`
+ * @returns a sentence for each, with the nearest known name
+ */
+export const describeMisspelled = (
+  names: ReadonlyArray<string>,
+  known: ReadonlyArray<string>,
+  families: ReadonlyArray<string>,
+): ReadonlyArray<string> =>
+  names.flatMap((name) => {
+    if (known.includes(name) || ofPlatform.test(name) || name.length > longestName) return []
+    const family = families.find((beginning) => name.startsWith(beginning))
+    const near = known.filter(
+      (one) => isNear(name, one) || (family !== undefined && one.startsWith(family)),
+    )
+    const nearest = nearestOf(name, near)
+    return nearest === undefined ? [] : [`There is no variable ${name}. Did you mean ${nearest}?`]
+  })
