@@ -111,7 +111,7 @@ describe.each([
     const earlier = ["members", "extend", "2", "2098-01-01", ...inProject]
     const [from, to] = ["2099-01-01T00:00:00.000Z", "2098-01-01T00:00:00.000Z"]
     expect(await succeed(...earlier, "--dry-run")).toBe(
-      `Dry run: ${from} → ${to}. Nothing was changed.\n`,
+      `${from} → ${to}\nThis was a dry run: nothing was changed.\n`,
     )
     const dates = ["+1mo", "+1y", "+3d", "+2w"].map((one) =>
       succeed("members", "extend", "2", one, ...inProject, "--dry-run", "--json"),
@@ -122,7 +122,10 @@ describe.each([
       "2099-01-04T00:00:00.000Z",
       "2099-01-15T00:00:00.000Z",
     ])
-    expect((await tenure("members", "extend", "2", "+1h", ...inProject)).code).toBe(2)
+    for (const command of ["extend", "grant"]) {
+      const wrong = await tenure("members", command, "2", "+30", ...inProject)
+      expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining("tomorrow, +30d") })
+    }
     const tomorrow = await succeed("members", "grant", "3", "tomorrow", ...inProject, "--json")
     expect(json(tomorrow)).toMatchObject({ end_date: expect.stringMatching(/T00:00:00\.000Z$/) })
     await succeed("members", "grant", "3", "+30d", ...inProject)
@@ -187,7 +190,8 @@ describe.each([
     await succeed("webhooks", "create", "https://receiver.example/dry", ...inProject, "--json")
     const dry = [...inProject, "--dry-run", "--events"]
     const one = await succeed("members", "extend", "1", "2099-01-01", ...dry)
-    expect(one).toContain("Nothing was changed.\n1 webhook would be sent: 1 × membership.extended.")
+    expect(one).toContain("\n1 webhook would be sent: 1 × membership.extended.")
+    expect(one).toMatch(/\nThis was a dry run: nothing was changed\.\n$/)
     expect(one).toContain("membership.extended → https://receiver.example/dry (")
     expect(one).toContain('"new_end_date":"2099-01-01T00:00:00.000Z"')
     expect(await succeed("extend-all", "--by", "P3D", ...dry)).toContain("1 × memberships.extended")
@@ -227,7 +231,9 @@ describe.each([
     })
     const flagged = ["extend-all", "2097-01-01", "--project", "all", "--dry-run", "--json"]
     expect(json(await succeed(...flagged))).toMatchObject({ total: 2 })
-    expect((await tenure("extend-all", "2097-01-01", "--dry-run")).stderr).toContain("--project")
+    expect(await succeed("extend-all", "2097-01-01", "-p=all", "--dry-run")).toMatch(
+      /would shorten +1\n.*This was a dry run: nothing was changed\.\n$/s,
+    )
     const { code, stderr } = await tenure("extend-all", "all", "2097-01-01", "--json")
     expect(code).toBe(2)
     expect(stderr).toContain("1 ends later and would be shortened. Confirm it by --yes.")
@@ -315,6 +321,9 @@ describe.each([
     expect(made).toMatchObject({ mode: "extend_by", extend_by: "P3D", reason: "outage", total: 2 })
     const undo = ["members", "undo", made.id, ...inLonger]
     expect((await tenure(...undo)).stderr).toContain("2 members would end earlier.")
+    expect(await succeed(...undo, "--dry-run")).toContain(
+      "\nThis was a dry run: nothing was changed.\n",
+    )
     await succeed(...undo, "--yes")
     expect(await endOf("1")).toBe("2098-02-28T00:00:00.000Z")
     expect((await tenure(...undo, "--yes")).stderr).toContain("undone already")
@@ -357,6 +366,9 @@ describe.each([
     expect(await succeed("audit", "audited", "--since", "2099-01-01")).toBe("There are none.\n")
     expect(await succeed("audit", "--since", "2001-01-01")).toMatch(/ project_created +audited /)
     expect(await tenure("audit", "unknown")).toMatchObject({ code: 3 })
+    expect(await succeed("audit", "--project", "audited", "--since", "2099-01-01")).toBe(
+      "There are none.\n",
+    )
   })
 
   it("what a terminal would obey is escaped, as JSON too", async () => {
@@ -677,7 +689,7 @@ describe("a connection", () => {
 describe("a wrong command line", () => {
   it.each([
     ["projects", "lst"],
-    ["projects", "get"],
+    ["projects", "delete"],
     ["members", "list", "--state", "none"],
     ["members", "grant", "1", "2026-02-30", "-p", "p"],
     ["projects", "list", "--token", "tnr_secret"],
@@ -711,11 +723,20 @@ describe("a wrong command line", () => {
     expect(stderr).not.toMatch(/FileSystem|Schema/)
   })
 
+  it.each(["members list", "projects get", "projects export", "extend-all 2099-01-01"])(
+    "names the flag and the variable for a project: %s",
+    async (command) => {
+      const { code, stderr } = await atServer(...command.split(" "))
+      expect(code).toBe(2)
+      expect(stderr).toContain("--project ID, or TENURE_PROJECT")
+    },
+  )
+
   it("is told as JSON to programs", async () => {
-    const { code, stderr } = await atServer("projects", "get", "--json")
+    const { code, stderr } = await atServer("projects", "delete", "--json")
     expect(code).toBe(2)
     expect(json(stderr)).toEqual({
-      error: { message: "Missing required argument: project. See tenure projects get --help" },
+      error: { message: "Missing required argument: project. See tenure projects delete --help" },
     })
   })
 })
@@ -731,6 +752,14 @@ describe("as a process", () => {
     new Promise((resolve) => {
       execFile("/bin/sh", ["-c", command], { env }, (_, stdout, stderr) => resolve(stdout + stderr))
     })
+
+  it("warns of TENURE_ variables that are misspelled", async () => {
+    const warning = "There is no variable TENURE_PROJCT. Did you mean TENURE_PROJECT?"
+    const errorsOf = (rest: string) =>
+      run(`TENURE_PROJCT=p TENURE_PORT=tcp://x ${binary} ${rest} 2>&1 >/dev/null`)
+    expect(await errorsOf("--version")).toBe(`${warning}\n`)
+    expect(await errorsOf("profiles list --json")).toBe(`{"warning":{"message":"${warning}"}}\n`)
+  })
 
   it("ends with its exit code", async () => {
     expect(await run(`${binary} projects get none --json; echo "code $?"`)).toContain("code 3")
@@ -755,6 +784,23 @@ describe("as a process", () => {
     expect(await new Promise((resolve) => child.once("close", resolve))).toBe(0)
     expect(shown).toContain("new end date")
   })
+})
+
+it("works in the project of a flag, or of TENURE_PROJECT", async () => {
+  await atServer("projects", "create", "chosen")
+  const environment = { TENURE_URL: server.url, TENURE_TOKEN: token, XDG_CONFIG_HOME: folder }
+  const inChosen = tenureWith({ ...environment, TENURE_PROJECT: "chosen" })
+  const flagged: typeof atServer = (...args) => atServer(...args, "--project", "chosen")
+  for (const tenure of [flagged, inChosen]) {
+    expect((await tenure("projects", "get")).stdout).toMatch(/^id +chosen\n/)
+    const path = join(folder, "chosen.ndjson")
+    expect(await tenure("projects", "export", "-o", path)).toMatchObject({ code: 0 })
+    expect(readFileSync(path, "utf8")).toContain('"project_id":"chosen"')
+    expect((await tenure("audit")).stdout).toBe("There are none.\n")
+  }
+  expect((await inChosen("projects", "delete", "--yes")).code).toBe(2)
+  const outside = tenureWith({ ...environment, TENURE_PROJECT: "" })
+  expect((await outside("audit")).stdout).toMatch(/ project_created +chosen /)
 })
 
 it("a folder is used, and says when another process has it", async () => {

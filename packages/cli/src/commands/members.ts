@@ -7,17 +7,20 @@ import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { callApi } from "../support/api.ts"
-import { describeEvents, eventsFlag, requireDryRun } from "../support/events-preview.ts"
+import { describeDryRun, dryRunFlag, eventsFlag, requireDryRun } from "../support/dry-run.ts"
 import { operationFailed, usageFailure } from "../support/failure.ts"
 import {
   booleanFlag,
   type Goal,
+  type ProjectPlace,
   dateFlag,
   endDate,
   goalArgument,
   parseGoal,
   projectFlag,
+  projectPlace,
   reason,
+  requireProject,
   userId,
 } from "../support/flags.ts"
 import { requireConfirmation, yesFlag } from "../support/input.ts"
@@ -50,8 +53,6 @@ const formatFlag = Flag.Literals("format", formats).pipe(
 
 /** `tenure members import`. */
 
-const dryRun = booleanFlag("dry-run", "Shows what would happen, and changes nothing")
-
 const file = Argument.String("file").pipe(
   Argument.withDescription("The file with the members; - for standard input"),
 )
@@ -71,7 +72,15 @@ const run = Flag.String("run").pipe(
 /** The command. */
 const importMembersCommand = Command.make(
   "import",
-  { file, project: projectFlag, format: formatFlag, refused, run, dryRun, events: eventsFlag },
+  {
+    file,
+    project: projectFlag,
+    format: formatFlag,
+    refused,
+    run,
+    dryRun: dryRunFlag,
+    events: eventsFlag,
+  },
   Effect.fnUntraced(function* (given) {
     yield* requireDryRun(given)
     const beside = given.file === "-" ? "import.refused" : `${given.file}.refused`
@@ -85,8 +94,7 @@ const importMembersCommand = Command.make(
     })
     yield* printResult({ ...done, ...(events && { events }) }, () => [
       ...layOutOne(done),
-      ...describeEvents(events),
-      ...(given.dryRun ? ["This was a dry run: nothing was changed."] : []),
+      ...describeDryRun(given.dryRun, events),
     ])
     if (done.refused > 0) {
       const where = path === undefined ? "" : `: see ${path}`
@@ -290,16 +298,15 @@ interface Dates {
   readonly to: string
 }
 
-/** Says what became of an end date, or would. */
-const changeOfDate = ({ from: before, to }: Dates, isDry: boolean): string => {
-  const what = before === to ? `It ends ${to}, as before` : `${before} → ${to}`
-  return isDry ? `Dry run: ${what}. Nothing was changed.` : what
-}
+const changeOfDate = ({ from: before, to }: Dates): string =>
+  before === to ? `It ends ${to}, as before` : `${before} → ${to}`
 
 /** Returns the part of a request that says to which date, or by which duration, to extend. */
 const goalOf = (date: Option.Option<Goal>, duration: Option.Option<string>) =>
   Option.isSome(date) === Option.isSome(duration)
-    ? Effect.fail(usageFailure("Give either a date, or --by with a duration."))
+    ? Effect.fail(
+        usageFailure("Give either a date, such as 2027-01-31 or +30d, or --by with a duration."),
+      )
     : Effect.succeed<Goal>(
         Option.getOrElse(date, () => ({ extend: undefined, extend_by: getOrUndefined(duration) })),
       )
@@ -315,7 +322,7 @@ const extend = Command.make(
     reason: commandsReason,
     expected,
     neverShorten: keepLater,
-    dryRun,
+    dryRun: dryRunFlag,
     events: eventsFlag,
     yes: yesFlag,
   },
@@ -345,8 +352,8 @@ const extend = Command.make(
     const before = found.end_date
     const print = ({ data }: { readonly data: Extended }) =>
       printResult({ ...data, previous_end_date: before }, () => [
-        printable(changeOfDate({ from: before, to: data.new_end_date }, given.dryRun)),
-        ...describeEvents(data.events),
+        printable(changeOfDate({ from: before, to: data.new_end_date })),
+        ...describeDryRun(given.dryRun, data.events),
       ])
     if (given.dryRun) return yield* print(yield* extended(true))
     // Who names the date that is expected knows of it.
@@ -426,13 +433,10 @@ interface ChangeOfAll {
 }
 
 /** Prints the result of a change of all members, or of its dry run. */
-const printChangeOfAll = ({
-  data,
-  total,
-}: {
-  readonly data: ChangeOfAll
-  readonly total: number
-}) =>
+const printChangeOfAll = (
+  { data, total }: { readonly data: ChangeOfAll; readonly total: number },
+  isDry: boolean,
+) =>
   printResult({ total, ...data }, () => {
     const { events, examples, ...all } = data
     const row = {
@@ -444,7 +448,7 @@ const printChangeOfAll = ({
         ),
       }),
     }
-    return [...layOutOne(row), ...describeEvents(events)]
+    return [...layOutOne(row), ...describeDryRun(isDry, events)]
   })
 
 /** What would change, in sentences. */
@@ -487,7 +491,7 @@ const undo = Command.make(
     ),
     project,
     reason: commandsReason,
-    dryRun,
+    dryRun: dryRunFlag,
     events: eventsFlag,
     yes: yesFlag,
   },
@@ -507,13 +511,13 @@ const undo = Command.make(
         ),
       )
     const preview = yield* undone(true)
-    if (given.dryRun) return yield* printChangeOfAll(preview)
+    if (given.dryRun) return yield* printChangeOfAll(preview, true)
     const { data, total } = preview
     yield* requireConfirmation(
       `Undo it for ${pluralize(total, "member")} of ${given.project}? ${effectOf(data)}`,
       given.yes,
     )
-    yield* printChangeOfAll(yield* undone(false))
+    yield* printChangeOfAll(yield* undone(false), false)
   }),
 ).pipe(
   Command.withDescription(
@@ -555,41 +559,35 @@ const laterOf = (shortened: number, isNeverShortened: boolean): string => {
 }
 
 interface Placed {
-  readonly first: Option.Option<string>
+  readonly place: ProjectPlace
   readonly date: Option.Option<Goal>
-  readonly project: Option.Option<string>
 }
 
 /** Tells the project from the date: a single argument that is a date is no project. */
-const placeOf = ({ date, first, project: flagged }: Placed) => {
-  const goal = Option.isNone(date) ? Option.flatMap(first, parseGoal) : Option.none<Goal>()
+const placeOf = ({ date, place }: Placed): Placed => {
+  const goal = Option.isNone(date) ? Option.flatMap(place.argument, parseGoal) : Option.none<Goal>()
   return Option.isSome(goal)
-    ? { project: flagged, date: goal }
-    : { project: Option.orElse(first, () => flagged), date }
+    ? { place: { ...place, argument: Option.none() }, date: goal }
+    : { place, date }
 }
 
 /** `tenure extend-all`. */
 export const extendAllCommand = Command.make(
   "extend-all",
   {
-    first: Argument.String("project").pipe(
-      Argument.withDescription("The id of the project; without it, --project or TENURE_PROJECT"),
-      Argument.optional,
-    ),
+    place: projectPlace,
     date: newDate,
-    project: Flag.optional(project),
     by,
     reason: commandsReason,
     neverShorten,
-    dryRun,
+    dryRun: dryRunFlag,
     events: eventsFlag,
     yes: yesFlag,
   },
   Effect.fnUntraced(function* (given) {
     yield* requireDryRun(given)
-    const { date, project: in_ } = placeOf(given)
-    if (Option.isNone(in_)) return yield* usageFailure("Say in which project: --project ID.")
-    const project_id = in_.value
+    const { date, place } = placeOf(given)
+    const project_id = yield* requireProject(place)
     const goal = yield* goalOf(date, given.by)
     const extended = (dry_run: boolean) =>
       callApi(({ memberships }, options) =>
@@ -606,7 +604,7 @@ export const extendAllCommand = Command.make(
         ),
       )
     const preview = yield* extended(true)
-    if (given.dryRun) return yield* printChangeOfAll(preview)
+    if (given.dryRun) return yield* printChangeOfAll(preview, true)
     const { data, total } = preview
     const members = `${pluralize(total, "member")} of ${project_id}`
     const question =
@@ -614,7 +612,7 @@ export const extendAllCommand = Command.make(
         ? `Let ${members} end later by ${data.extend_by}? ${effectOf(data)}`
         : `Set the end date of ${members} to ${data.new_end_date}? ${laterOf(data.would_shorten ?? 0, given.neverShorten)}`
     yield* requireConfirmation(question, given.yes)
-    yield* printChangeOfAll(yield* extended(false))
+    yield* printChangeOfAll(yield* extended(false), false)
   }),
 ).pipe(
   Command.withDescription(

@@ -1,14 +1,19 @@
 /** `tenure projects`. */
 
 import type { AuditRow, Status } from "@tenure/client"
-import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import { callApi, listed } from "../support/api.ts"
-import { dateFlag, projectIdArgument } from "../support/flags.ts"
+import {
+  dateFlag,
+  findProject,
+  projectIdArgument,
+  projectPlace,
+  requireProject,
+} from "../support/flags.ts"
 import { requireConfirmation, yesFlag } from "../support/input.ts"
 import {
   callAndPrintDone,
@@ -35,8 +40,9 @@ const list = Command.make("list", {}, () =>
 
 const get = Command.make(
   "get",
-  { project: projectIdArgument },
-  Effect.fnUntraced(function* ({ project }) {
+  { place: projectPlace },
+  Effect.fnUntraced(function* ({ place }) {
+    const project = yield* requireProject(place)
     const { data: found } = yield* callApi(({ projects }, options) =>
       projects.get({ project_id: project }, options),
     )
@@ -93,9 +99,9 @@ const remove = Command.make(
 
 const exportProject = Command.make(
   "export",
-  { project: projectIdArgument, output: outputFlag },
+  { place: projectPlace, output: outputFlag },
   Effect.fnUntraced(function* (given) {
-    const project_id = given.project
+    const project_id = yield* requireProject(given.place)
     const exported_at = new Date(yield* Clock.currentTimeMillis).toISOString()
     const { data: webhooks } = yield* callApi((client, options) =>
       client.webhooks.health({ project_id }, options),
@@ -132,13 +138,6 @@ export const projectsCommand = Command.make("projects").pipe(
 
 /** `tenure audit`. */
 
-const auditProject = Argument.String("project").pipe(
-  Argument.withDescription(
-    "The project whose members and webhooks were changed; without it, projects and API keys",
-  ),
-  Argument.optional,
-)
-
 const since = dateFlag("since", "Only changes since then")
 
 /** A project's audit trail, or the one outside projects, newest first. */
@@ -161,13 +160,15 @@ const isSince = (first: Option.Option<string>) => {
 }
 
 /** The command. */
-export const auditCommand = Command.make("audit", { project: auditProject, since }, (given) =>
+export const auditCommand = Command.make("audit", { place: projectPlace, since }, (given) =>
   printItems(
-    Stream.takeWhile(rows(Option.getOrUndefined(given.project)), isSince(given.since)),
+    Stream.takeWhile(rows(Option.getOrUndefined(findProject(given.place))), isSince(given.since)),
     rowOf,
   ),
 ).pipe(
-  Command.withDescription("Lists who changed what, and why, newest first"),
+  Command.withDescription(
+    "Lists who changed what in a project, and why, newest first; without one, changes of projects and API keys",
+  ),
   Command.withExamples([
     { command: "tenure audit shop --since 2027-01-31" },
     { command: "tenure audit", description: "Who made and deleted projects and API keys" },

@@ -1,4 +1,4 @@
-/** The webhooks that a dry run says would be sent. */
+/** Dry runs: their flags, and the result for people. */
 
 import type { EventsPreview } from "@tenure/client"
 import * as Effect from "effect/Effect"
@@ -6,7 +6,10 @@ import { usageFailure } from "./failure.ts"
 import { booleanFlag } from "./flags.ts"
 import { pluralize, printable } from "./text.ts"
 
-/** The flag. */
+/** Asks for a dry run. */
+export const dryRunFlag = booleanFlag("dry-run", "Shows what would happen, and changes nothing")
+
+/** Also asks for the webhooks of a dry run. */
 export const eventsFlag = booleanFlag(
   "events",
   "With --dry-run, also shows the webhooks that would be sent",
@@ -24,8 +27,8 @@ export const requireDryRun = ({
     ? Effect.fail(usageFailure("--events shows what would be sent: add --dry-run."))
     : Effect.void
 
-/** Writes how many webhooks would be sent, and the first of them. */
-export const describeEvents = (events: EventsPreview | undefined): ReadonlyArray<string> => {
+/** Describes how many webhooks would be sent, and the first of them. */
+const describeEvents = (events: EventsPreview | undefined): ReadonlyArray<string> => {
   if (events === undefined) return []
   const { by_type: byType, first, total } = events
   const counts = Object.entries(byType).map(([type, count]) => `${count} × ${type}`)
@@ -38,6 +41,13 @@ export const describeEvents = (events: EventsPreview | undefined): ReadonlyArray
     ...(total > first.length ? [`  … and ${total - first.length} more`] : []),
   ].map(printable)
 }
+
+/** Says that nothing was changed, after the webhooks that would be sent. */
+export const describeDryRun = (
+  isDry: boolean,
+  events: EventsPreview | undefined,
+): ReadonlyArray<string> =>
+  isDry ? [...describeEvents(events), "This was a dry run: nothing was changed."] : []
 
 /** Adds up what several dry runs show. */
 export const addEvents = (

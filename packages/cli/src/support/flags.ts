@@ -2,9 +2,12 @@
 
 import { DurationText, EndDate, addDuration } from "@tenure/core/store"
 import * as Argument from "effect/cli/Argument"
+import * as CliError from "effect/cli/CliError"
 import * as Flag from "effect/cli/Flag"
 import * as Config from "effect/Config"
+import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import { type Failure, usageFailure } from "./failure.ts"
 
 /** Date formats, for messages. */
 export const dateFormat = "2027-01-31, 2027-01-31T12:00:00.000Z, or Unix time in milliseconds"
@@ -27,13 +30,42 @@ export const parseDate = (text: string): string | undefined => {
   return isMillis || iso.startsWith(text.slice(0, "2027-01-31".length)) ? iso : undefined
 }
 
+const noProject = new CliError.MissingOption({ option: "project ID, or TENURE_PROJECT" })
+
 /** The project a command works in. */
 export const projectFlag = Flag.String("project").pipe(
   Flag.withAlias("p"),
   Flag.withMetavar("ID"),
   Flag.withDescription("The project; without it, TENURE_PROJECT"),
   Flag.withFallbackConfig(Config.NonEmptyString("TENURE_PROJECT")),
+  Flag.withDefault(Effect.fail(noProject)),
 )
+
+/** The project, as an argument or as the flag. */
+export const projectPlace = {
+  argument: Argument.String("project").pipe(
+    Argument.withDescription("The id of the project; without it, --project or TENURE_PROJECT"),
+    Argument.optional,
+  ),
+  flag: Flag.optional(projectFlag),
+}
+
+/** The project, as an argument or as the flag. */
+export interface ProjectPlace {
+  readonly argument: Option.Option<string>
+  readonly flag: Option.Option<string>
+}
+
+/** Returns the project, if one is given. */
+export const findProject = ({ argument, flag }: ProjectPlace): Option.Option<string> =>
+  Option.orElse(argument, () => flag)
+
+/** Returns the project. Fails if none is given. */
+export const requireProject = (given: ProjectPlace): Effect.Effect<string, Failure> =>
+  Option.match(findProject(given), {
+    onNone: () => Effect.fail(usageFailure(noProject.message)),
+    onSome: Effect.succeed,
+  })
 
 /** The project to work on. */
 export const projectIdArgument = Argument.String("project").pipe(
@@ -58,6 +90,8 @@ export const reason = Flag.String("reason").pipe(
 const toIso = Option.liftNullishOr(parseDate)
 
 const whatIsExpected = () => `a date, such as ${dateFormat}`
+
+const whatMayBeRelative = () => `${whatIsExpected()}, or ${relativeFormat}`
 
 const relative = /^\+([1-9]\d{0,3})(d|w|mo|y)$/
 
@@ -88,7 +122,7 @@ const parseFromNow = (text: string): string | undefined => {
 
 /** An end date, which may count from now. */
 export const endDate = Argument.String("date").pipe(
-  Argument.filterMap(Option.liftNullishOr(parseFromNow), whatIsExpected),
+  Argument.filterMap(Option.liftNullishOr(parseFromNow), whatMayBeRelative),
   Argument.withDescription(`The end date: ${dateFormat}; ${relativeFormat} from now`),
 )
 
@@ -109,7 +143,7 @@ export const parseGoal = (text: string): Option.Option<Goal> => {
 
 /** The new end date of an extension, which may count from the present one. */
 export const goalArgument = Argument.String("date").pipe(
-  Argument.filterMap(parseGoal, whatIsExpected),
+  Argument.filterMap(parseGoal, whatMayBeRelative),
   Argument.withMetavar("DATE"),
   Argument.withDescription(
     `The end date: ${dateFormat}; or ${relativeFormat} from the present one`,
