@@ -292,6 +292,6 @@ describe("tenure dev --from", () => {
     expect(stdout()).toContain("A copy of p1 of 2027-01-01T00:00:00.000Z: 1 member,")
     const left = /^Lines left out: .*$/m.exec(stdout())?.[0]
     expect(left).toContain("1 × it must come before the members (first in line 4)")
-    expect(left).toContain("1 × metadata must be")
+    expect(left).toContain("1 × metadata.plan must be")
   })
 })

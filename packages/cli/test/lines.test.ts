@@ -48,6 +48,20 @@ describe("lines of JSON", () => {
   const member = (id: number | string, more = "") =>
     `{"user_id":"${id}","end_date":"2030-01-01"${more}}`
 
+  it("have metadata, whose texts may be numbers, but no objects", async () => {
+    const noted = (metadata: unknown) => member(1, `,"metadata":${JSON.stringify(metadata)}`)
+    const metadata = { plan: "gold", seat: 7 }
+    const read = await linesOf(
+      "ndjson",
+      [metadata, { plan: { a: 1 } }, "gold"].map(noted).join("\n"),
+    )
+    expect(read).toMatchObject([
+      { metadata: { plan: "gold", seat: "7" } },
+      { problem: "metadata.plan must be a text" },
+      { problem: "metadata must be a JSON object of texts" },
+    ])
+  })
+
   it("may begin with a mark of the encoding", async () => {
     expect(await linesOf("ndjson", `\uFEFF${member(1)}\n${member(2)}`)).toMatchObject([
       { line: 1, user_id: "1" },

@@ -266,15 +266,6 @@ export interface FeedEvent {
   readonly data: unknown
 }
 
-export interface Granted {
-  /** The id of the user, as the host has it. Neither . nor .. */
-  readonly user_id: string
-  /** A time in UTC, with milliseconds. */
-  readonly end_date: string
-  /** Whether the end date is over. */
-  readonly state: "active" | "expired"
-}
-
 export interface Identity {
   /** The id of the API key, or of whom else the host named. */
   readonly key_id: string
@@ -1059,7 +1050,7 @@ export interface Operations {
         readonly reason?: string | undefined
       },
       options?: CallOptions,
-    ) => Promise<Success<Granted>>
+    ) => Promise<Success<Membership>>
 
     /** Changes the metadata of a membership, and leaves its end date. Needs the role `operator`. `PATCH /v2/projects/{project_id}/memberships/{user_id}` */
     readonly update: (

@@ -60,17 +60,28 @@ const asText = (value: unknown): string => {
   return typeof value === "string" ? value.trim() : ""
 }
 
-/** Returns texts by name, also from a cell of CSV: JSON, or nothing. The server judges names and texts. */
-const metadataOf = (given: unknown): Metadata | undefined => {
-  if (typeof given === "string") return metadataOf(JSON.parse(given))
-  if (!Predicate.isObject(given)) throw new TypeError("no object")
-  return Object.fromEntries(Object.entries(given).map(([name, text]) => [name, String(text)]))
+const parseMetadata = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
 }
 
-const readMetadata = (given: unknown): Result.Result<Metadata | undefined, unknown> =>
-  given === undefined || given === ""
-    ? Result.succeed(undefined)
-    : Result.try(() => metadataOf(given))
+/**
+ * Reads texts by name, also from a cell of CSV: JSON, or nothing. Numbers become texts, and the server judges names
+ * and texts.
+ */
+const readMetadata = (given: unknown): Result.Result<Metadata | undefined, string> => {
+  if (given === undefined || given === "") return Result.succeed(undefined)
+  const value = typeof given === "string" ? parseMetadata(given) : given
+  if (!Predicate.isObject(value)) return Result.fail("metadata must be a JSON object of texts")
+  const entries = Object.entries(value)
+  const wrong = entries.find(([, text]) => typeof text === "object")
+  return wrong === undefined
+    ? Result.succeed(Object.fromEntries(entries.map(([name, text]) => [name, String(text)])))
+    : Result.fail(`metadata.${wrong[0]} must be a text`)
+}
 
 /** Checks a line's fields, and ignores additional ones. */
 export const lineFromFields = (line: number, given: unknown): FileLine => {
@@ -89,7 +100,7 @@ export const lineFromFields = (line: number, given: unknown): FileLine => {
   if (end_date === undefined) return refuse(`end_date must be a date: ${dateFormat}`)
   const metadata = readMetadata(Reflect.get(given, "metadata"))
   return Result.isFailure(metadata)
-    ? refuse("metadata must be a JSON object of texts")
+    ? refuse(metadata.failure)
     : { _tag: "Member", line, user_id, end_date, metadata: metadata.success }
 }
 

@@ -263,7 +263,7 @@ const grant = Command.make(
           },
           options,
         ),
-      (member) => ({ ...member }),
+      rowOf,
     ),
 ).pipe(
   Command.withDescription("Makes a user a member, or sets the end date of a member"),

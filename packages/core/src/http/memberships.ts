@@ -21,7 +21,7 @@ import {
   maxMemberships,
   membershipStates,
   parseUserIds,
-  stateAt,
+  withState,
   userIdsFormat,
 } from "../memberships/membership.ts"
 import { Memberships } from "../memberships/memberships.ts"
@@ -189,13 +189,12 @@ const membershipNotFound: Effect.Effect<never, ApiError> = Effect.fail({
 const invalidUserId = ({ problem }: InvalidInput): InvalidInput =>
   new InvalidInput({ field: "user_id", problem })
 
-const endOf = ({ endDate, state, userId }: Omit<CurrentMembership, "metadata">) => ({
+const dataOf = ({ endDate, metadata, state, userId }: CurrentMembership) => ({
   user_id: userId,
   end_date: formatEndDate(endDate),
   state,
+  metadata,
 })
-
-const dataOf = ({ metadata, ...end }: CurrentMembership) => ({ ...endOf(end), metadata })
 
 const { maxBodyBytes: maxImportBytes } = routes["memberships.import"]
 
@@ -333,8 +332,8 @@ export const makeMembershipOperations = Effect.fnUntraced(function* (maxBodyByte
         ),
         (error) => (error._tag === "InvalidInput" ? invalidUserId(error) : error),
       )
-      const state = stateAt(membership, yield* Clock.currentTimeMillis)
-      return { message: "The membership was granted.", data: endOf({ ...membership, state }) }
+      const now = yield* Clock.currentTimeMillis
+      return { message: "The membership was granted.", data: dataOf(withState(membership, now)) }
     }),
 
     "memberships.update": Effect.fnUntraced(function* (call) {

@@ -4,11 +4,15 @@ import * as Context from "effect/Context"
 import { WebCrypto } from "effect/crypto/WebCrypto"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Predicate from "effect/Predicate"
+import * as Result from "effect/Result"
 import {
   type IdempotencyConflict,
   type OriginInput,
+  type ReplayedResponse,
   attachIdempotencyKey,
   hostOrigin,
+  isReplayedResponse,
   notifyReplay,
   readChangeContext,
   readOrigin,
@@ -19,7 +23,7 @@ import { ProjectDeletions } from "../base/project-deletions.ts"
 import * as Setting from "../base/setting.ts"
 import { currentUnixMillis } from "../base/time.ts"
 import { type ProjectNotFound, copyOwn } from "../base/values.ts"
-import { Hooks, knownEventTypes } from "../events/event.ts"
+import { type Event, Hooks, eventData, knownEventTypes } from "../events/event.ts"
 import type { BulkExtensionRecord } from "./bulk-extension.ts"
 import {
   type BulkExtensionsPage,
@@ -58,7 +62,7 @@ import {
   type ImportRow,
   type InProject,
   type Member,
-  type MembershipEnd,
+  type Membership,
   type MembershipNotFound,
   type ProjectSummary,
   UserId,
@@ -73,6 +77,7 @@ import {
   maxMetadata,
   metadataPatchSetting,
   metadataSetting,
+  noMetadata,
 } from "./metadata.ts"
 import {
   type CountingEnds,
@@ -83,7 +88,7 @@ import {
   type ProjectsPage,
   makeMembershipQueries,
 } from "./queries.ts"
-import { type EndingPage, MembershipStore, type UndoFailure } from "./store.ts"
+import { type EndingPage, type Grant, MembershipStore, type UndoFailure } from "./store.ts"
 
 /** The methods that change something. */
 type Changes = Pick<
@@ -108,6 +113,13 @@ const tooMuchMetadata = new InvalidInput({
 
 const metadataOption = Setting.optional(metadataSetting)
 
+/** Returns the metadata in the event of one membership. */
+const metadataIn = (event: Event): Metadata => {
+  const data = eventData(event)
+  const found = Predicate.hasProperty(data, "metadata") ? data.metadata : undefined
+  return Result.getOrElse(metadataOption.read(found, "metadata"), () => undefined) ?? noMetadata
+}
+
 /** Makes the methods that change something. */
 const makeChanges = Effect.fnUntraced(function* (
   settings: MembershipsSettings,
@@ -131,6 +143,15 @@ const makeChanges = Effect.fnUntraced(function* (
       occasion: yield* attachIdempotencyKey(occasion, idempotencyKey, name, projectId),
     }
   })
+
+  /** Returns the metadata that a grant has left as it was. */
+  const metadataAfter = ({ projectId, userId }: Grant, result: Event | ReplayedResponse) =>
+    isReplayedResponse(result)
+      ? store.find(projectId, userId).pipe(
+          Effect.map(({ metadata }) => metadata),
+          Effect.catchTag("MembershipNotFound", () => Effect.succeed(noMetadata)),
+        )
+      : Effect.succeed(metadataIn(result))
 
   return {
     createProject: Effect.fnUntraced(function* (id, origin, creation = {}) {
@@ -178,8 +199,14 @@ const makeChanges = Effect.fnUntraced(function* (
         metadata,
         once,
       }
-      yield* reportChange(services, changed, yield* store.grant(changed))
-      return { projectId, userId, endDate }
+      const result = yield* store.grant(changed)
+      yield* reportChange(services, changed, result)
+      return {
+        projectId,
+        userId,
+        endDate,
+        metadata: metadata ?? (yield* metadataAfter(changed, result)),
+      }
     }),
 
     import: Effect.fnUntraced(function* (input, originInput = hostOrigin) {
@@ -414,7 +441,7 @@ export class Memberships extends Context.Service<
     readonly grant: (
       membership: Granting,
       origin?: OriginInput,
-    ) => Effect.Effect<MembershipEnd, ChangeFailure | InvalidEndDate | ProjectNotFound>
+    ) => Effect.Effect<Membership, ChangeFailure | InvalidEndDate | ProjectNotFound>
 
     /**
      * Creates up to 10,000 memberships of different users, or sets the end dates of those that exist:

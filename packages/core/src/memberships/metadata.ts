@@ -1,6 +1,8 @@
 /** Metadata of a membership: a few short texts by name, such as its plan. */
 
 import * as Predicate from "effect/Predicate"
+import * as Result from "effect/Result"
+import { InvalidInput } from "../base/errors.ts"
 import * as Setting from "../base/setting.ts"
 import { TaggedError } from "../base/tagged-error.ts"
 
@@ -25,8 +27,6 @@ export const metadataValuePattern = /^[^\0\p{Cs}]{1,255}$/u
 /** The metadata of a membership without any. */
 export const noMetadata: Metadata = Object.freeze({})
 
-const isName = (name: string): boolean => metadataNamePattern.test(name)
-
 const isText = (value: unknown): value is string =>
   typeof value === "string" && metadataValuePattern.test(value)
 
@@ -34,34 +34,50 @@ const isText = (value: unknown): value is string =>
 const sorted = <A>(entries: ReadonlyArray<readonly [name: string, value: A]>) =>
   Object.fromEntries(entries.toSorted(([one], [other]) => (one < other ? -1 : 1)))
 
-const parseWith =
-  <A>(isValue: (value: unknown) => value is A) =>
-  (given: unknown): Readonly<Record<string, A>> | undefined => {
-    if (!Predicate.isObject(given)) return undefined
-    const entries = Object.entries(given).slice(0, maxMetadata + 1)
-    const valid = entries.flatMap(([name, value]) =>
-      isName(name) && isValue(value) ? [[name, value] as const] : [],
-    )
-    const isValid = valid.length === entries.length && valid.length <= maxMetadata
-    return isValid ? sorted(valid) : undefined
-  }
+const nameFormat = "1 to 40 letters, digits and _.-, a letter first"
 
-const names = `at most ${maxMetadata} texts of 1 to 255 characters by name, and names of 1 to 40 letters, digits and _.-, a letter first`
+const textFormat = "a text of 1 to 255 characters"
 
 /** Describes valid metadata, for error messages. */
-export const metadataFormat = `an object of ${names}`
+export const metadataFormat = `an object of at most ${maxMetadata} texts of 1 to 255 characters by name, and names of ${nameFormat}`
 
-// What is invalid may name a person.
+const asObject = (given: unknown): object | undefined =>
+  Predicate.isObject(given) ? given : undefined
+
+// What is invalid may name a person, so errors show valid names alone.
 const other = () => "another value"
 
+const invalid = (field: string, problem: string) =>
+  Result.fail(new InvalidInput({ field, problem }))
+
+/** Reads an object of values by name. Errors tell which one is wrong. */
+const entriesOf = <A>(
+  isValue: (value: unknown) => value is A,
+  valueFormat: string,
+): Setting.Setting<Readonly<Record<string, A>>, Readonly<Record<string, A>>> =>
+  Setting.refine(
+    Setting.custom<Readonly<Record<string, A>>, object>(metadataFormat, asObject, other),
+    (given, field) => {
+      const entries: Array<readonly [name: string, value: A]> = []
+      for (const [name, value] of Object.entries(given)) {
+        if (entries.length === maxMetadata)
+          return invalid(field, `must have at most ${maxMetadata} names`)
+        if (!metadataNamePattern.test(name))
+          return invalid(field, `must have names of ${nameFormat}: see entry ${entries.length + 1}`)
+        if (!isValue(value)) return invalid(`${field}.${name}`, `must be ${valueFormat}`)
+        entries.push([name, value])
+      }
+      return Result.succeed(sorted(entries))
+    },
+  )
+
 /** An argument or a field with metadata. */
-export const metadataSetting = Setting.custom<Metadata>(metadataFormat, parseWith(isText), other)
+export const metadataSetting = entriesOf<string>(isText, textFormat)
 
 /** An argument or a field with a change of metadata. */
-export const metadataPatchSetting = Setting.custom<MetadataPatch>(
-  `${metadataFormat}; null removes one`,
-  parseWith((value) => value === null || isText(value)),
-  other,
+export const metadataPatchSetting = entriesOf<string | null>(
+  (value) => value === null || isText(value),
+  `${textFormat}, or null to remove it`,
 )
 
 /** Changes metadata. Returns `undefined` if it would have too many names. */
@@ -82,4 +98,6 @@ export const metadataJson = (metadata: Metadata): string => JSON.stringify(metad
 
 /** Returns metadata from its JSON. */
 export const metadataFromJson = (json: string): Metadata =>
-  json === "{}" ? noMetadata : (parseWith(isText)(JSON.parse(json)) ?? noMetadata)
+  json === "{}"
+    ? noMetadata
+    : Result.getOrElse(metadataSetting.read(JSON.parse(json), ""), () => noMetadata)

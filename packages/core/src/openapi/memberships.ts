@@ -62,15 +62,12 @@ const state = Schema.Literals(membershipStates).annotate({
   description: "Whether the end date is over.",
 })
 
-const granted = Schema.Struct({
+const membership = Schema.Struct({
   user_id: userId,
   end_date: instant,
   state,
-}).annotate({ identifier: "Granted" })
-
-const membership = Schema.Struct({ ...granted.fields, metadata }).annotate({
-  identifier: "Membership",
-})
+  metadata,
+}).annotate({ identifier: "Membership" })
 
 const extending = Schema.Struct({
   extend: Schema.optionalKey(endDate).annotateKey({
@@ -467,7 +464,7 @@ export class Memberships extends HttpApiGroup.make("memberships")
     HttpApiEndpoint.make(grant.method)("grant", grant.pattern, {
       params: { project_id: projectId, user_id: userId },
       payload: granting,
-      success: success(granted, "The membership was granted."),
+      success: success(membership, "The membership was granted."),
       error: [...projectFailures, ...idempotencyFailures, failure("InvalidInput")],
     }).annotateMerge(
       OpenApi.annotations({

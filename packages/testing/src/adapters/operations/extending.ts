@@ -311,7 +311,9 @@ const grantTests = (serving: Serving): void => {
         const user_id = path.slice(-4)
         for (const [input, end_date, state] of dates) {
           const response = await fixture.call("PUT", path, { token, body: { end_date: input } })
-          expectSuccess(response, "PUT", path, { data: { user_id, end_date, state } })
+          expectSuccess(response, "PUT", path, {
+            data: { user_id, end_date, state, metadata: {} },
+          })
         }
       }
       const member = { projectId: "p1", userId: "2001" }
@@ -327,11 +329,11 @@ const grantTests = (serving: Serving): void => {
       for (const user_id of manyKindsOfUser) {
         // The words of the paths for all memberships are user ids if their first character is encoded.
         const path = `/v2/projects/p1/memberships/${user_id.replace(/^[ei]/, encoded)}`
-        const data = { user_id, end_date: validDate, state: "active" }
+        const data = { user_id, end_date: validDate, state: "active", metadata: {} }
         const put = await fixture.call("PUT", path, { token, body: { end_date: validDate } })
         expectSuccess(put, "PUT", path, { data })
         const get = await fixture.call("GET", path, { token })
-        expectSuccess(get, "GET", path, { data: { ...data, metadata: {} } })
+        expectSuccess(get, "GET", path, { data })
         const extension = await fixture.call("PATCH", `${path}/extend`, {
           token,
           body: { extend: validDate },
@@ -394,19 +396,38 @@ const updateTests = (serving: Serving): void => {
       const token = await operatorOf(fixture)
       const body = { end_date: validDate, metadata: { plan: "gold", seat: "12A" } }
       const granted = await fixture.call("PUT", existing, { token, body })
-      expectSuccess(granted, "PUT", existing, {
-        data: { user_id: "1001", end_date: validDate, state: "active" },
-      })
+      const before = { user_id: "1001", end_date: validDate, state: "active" }
+      expectSuccess(granted, "PUT", existing, { data: { ...before, metadata: body.metadata } })
       const patch = { metadata: { seat: null, order: "117", plan: "silver" }, reason: "moved" }
       const updated = await fixture.call("PATCH", existing, { token, body: patch })
       const metadata = { order: "117", plan: "silver" }
-      const data = { user_id: "1001", end_date: validDate, state: "active", metadata }
+      const data = { ...before, metadata }
       expectSuccess(updated, "PATCH", existing, { data })
+      const again = { token, body: { end_date: validDate } }
+      expectSuccess(await fixture.call("PUT", existing, again), "PUT", existing, { data })
       expectSuccess(await fixture.call("GET", existing, { token }), "GET", existing, { data })
       const list = await fixture.call("GET", "/v2/projects/p1/memberships?limit=1", { token })
       expect(list.body).toMatchObject({ data: [data] })
-      const [row] = await fixture.tenure.memberships.history({ projectId: "p1", limit: 1 })
-      expect(row).toMatchObject({ action: "updated", reason: "moved", userId: "1001" })
+      const rows = await fixture.tenure.memberships.history({ projectId: "p1", limit: 2 })
+      expect(rows[1]).toMatchObject({ action: "updated", reason: "moved", userId: "1001" })
+    }),
+  )
+
+  it(
+    "names the text that is wrong, or the place of its name",
+    serving(async (fixture) => {
+      const token = await operatorOf(fixture)
+      for (const [metadata, problem] of [
+        [{ seat: "12A", plan: 7 }, "metadata.plan must be a text of 1 to 255 characters"],
+        [{ plan: "gold", "a b": "x" }, "see entry 2"],
+      ] as const) {
+        const bodies = { PUT: { end_date: validDate, metadata }, PATCH: { metadata } }
+        for (const [method, body] of Object.entries(bodies)) {
+          const response = await fixture.call(method, existing, { token, body })
+          const { error } = expectFailure(response, method, existing, 422, "VALIDATION_ERROR")
+          expect(fieldsOf(error)["message"]).toContain(problem)
+        }
+      }
     }),
   )
 

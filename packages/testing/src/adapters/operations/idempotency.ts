@@ -51,7 +51,11 @@ const requests: { readonly [Of in Changing]: (fixture: Fixture) => Promise<Prepa
     body: { user_id: "1001", end_date: validDate },
     type: "application/x-ndjson",
   }),
-  "memberships.grant": async () => ({ body: { end_date: validDate } }),
+  "memberships.grant": async ({ tenure }) => {
+    const metadata = { plan: "gold" }
+    await tenure.memberships.update({ projectId: "p1", userId: "1001", metadata })
+    return { body: { end_date: validDate } }
+  },
   "memberships.update": async () => ({ body: { metadata: { plan: "gold" } } }),
   "memberships.end": async () => ({}),
   "projects.create": async () => ({}),

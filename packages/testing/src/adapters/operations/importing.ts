@@ -114,6 +114,7 @@ const importTests = (serving: Serving): void => {
       const response = await send([line("1"), ...bad, line("8")].join("\n"))
       expect(response.status).toBe(422)
       const { errors } = fieldsOf(response.body)
+      expect(JSON.stringify(errors)).toContain("metadata.plan must be a text")
       expect(errors).toEqual(
         bad.map((_, index) => ({
           line: index + 2,
