@@ -123,6 +123,7 @@ const toAuditRow = (projectId: ProjectId, row: ChangeRow): AuditRow => ({
   from: row.paid_from === null ? undefined : toEndDate(row.paid_from),
   to: row.paid_until === null ? undefined : toEndDate(row.paid_until),
   by: row.added_millis === null ? undefined : Millis(Number(row.added_millis)),
+  changes: [],
   at: row.at.getTime(),
 })
 

@@ -133,7 +133,7 @@ describe("a copy", () => {
     await clock.moveTo(start + 30 * day)
     expect(told.events.map(({ type }) => type)).toContain("webhook.disabled")
     const [webhook] = await tenure.webhooks.health({ projectId })
-    const since = (webhook?.disabledAt ?? NaN) - start
+    const since = (webhook?.disabled?.at ?? NaN) - start
     expect(since).toBeGreaterThanOrEqual(5 * day)
     expect(since).toBeLessThan(6 * day)
   })

@@ -91,6 +91,7 @@ export interface AuditRow {
     | "expired"
     | "person_erased"
     | "webhook_created"
+    | "webhook_changed"
     | "webhook_deleted"
     | "webhook_enabled"
     | "webhook_disabled"
@@ -117,6 +118,12 @@ export interface AuditRow {
   readonly user_id: string | null
   /** The id of the webhook, the API key, the project or the bulk extension that was changed; null for one membership. */
   readonly subject: string | null
+  /** The settings of a webhook that were changed, from and to which value. */
+  readonly changes: ReadonlyArray<{
+    readonly field: string
+    readonly from: string | number | ReadonlyArray<string> | null
+    readonly to: string | number | ReadonlyArray<string> | null
+  }>
 }
 
 export interface BulkExtended {
@@ -661,10 +668,14 @@ export interface WebhookDetails {
   readonly url: string
   /** The types of events that are sent; null for all. */
   readonly event_types: ReadonlyArray<string> | null
+  /** What the webhook is for; null if nobody said. */
+  readonly description: string | null
   /** A time in UTC, with milliseconds. */
   readonly created_at: string
   /** When it was disabled; null while it is enabled. */
   readonly disabled_at: string | null
+  /** `failures` if attempts had failed for too long or the receiver is gone: what waited has failed. `request` if somebody asked for it: what waits stays waiting. Null while the webhook is enabled. */
+  readonly disabled_by: "failures" | "request" | null
   /** When an attempt first failed since one succeeded; null if none has. */
   readonly failing_since: string | null
   /** How many attempts have failed since one succeeded. */
@@ -702,10 +713,14 @@ export interface WebhookHealth {
   readonly url: string
   /** The types of events that are sent; null for all. */
   readonly event_types: ReadonlyArray<string> | null
+  /** What the webhook is for; null if nobody said. */
+  readonly description: string | null
   /** A time in UTC, with milliseconds. */
   readonly created_at: string
   /** When it was disabled; null while it is enabled. */
   readonly disabled_at: string | null
+  /** `failures` if attempts had failed for too long or the receiver is gone: what waited has failed. `request` if somebody asked for it: what waits stays waiting. Null while the webhook is enabled. */
+  readonly disabled_by: "failures" | "request" | null
   /** When an attempt first failed since one succeeded; null if none has. */
   readonly failing_since: string | null
   /** How many attempts have failed since one succeeded. */
@@ -1168,6 +1183,8 @@ export interface Operations {
         readonly url: string
         /** The types of events to send; all by default. */
         readonly event_types?: ReadonlyArray<string> | undefined
+        /** What the webhook is for: 1 to 200 characters without control characters. */
+        readonly description?: string | undefined
       },
       options?: CallOptions,
     ) => Promise<Success<Webhook>>
@@ -1180,6 +1197,25 @@ export interface Operations {
       },
       options?: CallOptions,
     ) => Promise<Counted<ReadonlyArray<Webhook>>>
+
+    /** Changes the settings of a webhook. Its id, its secret and its deliveries stay, and what is not in the body stays, too. Needs the role `operator`. `PATCH /v2/projects/{project_id}/integrations/webhooks/{webhook_id}` */
+    readonly update: (
+      input: {
+        /** The id of the project. */
+        readonly project_id: string
+        /** The id of the webhook. */
+        readonly webhook_id: string
+        /** Where events are sent: a public http or https URL without credentials. */
+        readonly url?: string | undefined
+        /** The types of events to send from now on; null for all. Events that wait are sent whatever their type. */
+        readonly event_types?: ReadonlyArray<string> | null | undefined
+        /** What the webhook is for; null for nothing. */
+        readonly description?: string | null | undefined
+        /** True aborts attempts in flight, and starts none until the webhook is enabled: what waits stays waiting, and events from then on are not for it. False enables the webhook, and goes on with what waits. */
+        readonly disabled?: boolean | undefined
+      },
+      options?: CallOptions,
+    ) => Promise<Success<WebhookHealth>>
 
     /** Deletes a webhook. No further attempt to notify it starts. `DELETE /v2/projects/{project_id}/integrations/webhooks/{webhook_id}` */
     readonly delete: (
@@ -1228,7 +1264,7 @@ export interface Operations {
       }>
     >
 
-    /** Enables a webhook that was disabled, and does nothing to others. Needs the role `operator`. `POST /v2/projects/{project_id}/integrations/webhooks/{webhook_id}/enable` */
+    /** Enables a webhook that was disabled, and goes on with what waits. It does nothing to others. Needs the role `operator`. `POST /v2/projects/{project_id}/integrations/webhooks/{webhook_id}/enable` */
     readonly enable: (
       input: {
         /** The id of the project. */
@@ -1494,6 +1530,8 @@ export const operations = ({ call, callWithLines, list }: Calls): Operations => 
       call("POST", "/v2/projects/{project_id}/integrations/webhooks", input, options),
     list: (input, options) =>
       call("GET", "/v2/projects/{project_id}/integrations/webhooks", input, options),
+    update: (input, options) =>
+      call("PATCH", "/v2/projects/{project_id}/integrations/webhooks/{webhook_id}", input, options),
     delete: (input, options) =>
       call(
         "DELETE",

@@ -210,16 +210,20 @@ export {
 export { StoredSecret } from "./webhooks/secrets.ts"
 export {
   WebhookStore,
+  type WebhookChange,
   type KeyUse,
   maxKeySamples,
   maxKeyUses,
   maxSampleLength,
 } from "./webhooks/store.ts"
+export { settingChanges, type WebhookSettings } from "./webhooks/webhook-settings.ts"
 export {
+  WebhookConflict,
   WebhookDisabled,
   WebhookId,
   WebhookLimitReached,
   WebhookNotFound,
   type Health,
+  type Disabling,
   type StoredWebhook,
 } from "./webhooks/webhook.ts"

@@ -86,7 +86,8 @@ import {
   WebhookTransport,
   addressPolicyOptions,
 } from "./webhooks/transport.ts"
-import { Webhooks, type WebhooksOptions, webhooksOptions } from "./webhooks/webhooks.ts"
+import { type WebhooksOptions, webhooksOptions } from "./webhooks/webhook-registry.ts"
+import { Webhooks } from "./webhooks/webhooks.ts"
 
 export { type Promises } from "./promises.ts"
 

@@ -28,7 +28,8 @@ const webhookOf = (projectId: ProjectId, index: number) => ({
   signingKey: undefined,
   eventTypes: undefined,
   createdAt: 0,
-  disabledAt: undefined,
+  description: undefined,
+  disabled: undefined,
 })
 
 const fill = Effect.fnUntraced(function* (counts: ReadonlyArray<number>) {

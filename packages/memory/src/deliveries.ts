@@ -131,12 +131,18 @@ const makeLane = (webhook: StoredWebhook): WebhookQueue => ({
   ...untried,
 })
 
-/** Tells whether the webhook is enabled. */
-const isOpen = ({ webhook }: WebhookQueue): boolean => webhook.disabledAt === undefined
+/** Tells whether deliveries may wait. Those to a webhook that failures have disabled fail. */
+const isOpen = ({ webhook }: WebhookQueue): boolean => webhook.disabled?.by !== "failures"
+
+/** Returns until when the webhook is held, by the monotonic clock. Somebody may have asked for it. */
+const heldUntilOf = ({ heldUntil, webhook }: WebhookQueue): number =>
+  webhook.disabled === undefined ? heldUntil : Infinity
 
 /** Replaces the webhook. Enabling it again resets its health and concurrency. */
 const updateQueue = (lane: WebhookQueue, webhook: StoredWebhook): void => {
-  if (!isOpen(lane) && webhook.disabledAt === undefined) Object.assign(lane, untried)
+  if (lane.webhook.disabled !== undefined && webhook.disabled === undefined) {
+    Object.assign(lane, untried)
+  }
   lane.webhook = webhook
 }
 
@@ -155,16 +161,13 @@ const withdrawJobs = ({ waiting }: WebhookQueue, jobs: ReadonlySet<Job>): void =
 }
 
 /** Tells whether another delivery may be claimed now, if one is due. */
-const hasRoom = (
-  { failures, heldUntil, leases }: WebhookQueue,
-  most: number,
-  tick: number,
-): boolean => heldUntil <= tick && leases.size < (failures > 0 ? 1 : most)
+const hasRoom = (lane: WebhookQueue, most: number, tick: number): boolean =>
+  heldUntilOf(lane) <= tick && lane.leases.size < (lane.failures > 0 ? 1 : most)
 
 /** Tells whether the next delivery is due and the webhook not held. */
-const hasReady = ({ heldUntil, waiting }: WebhookQueue, tick: number): boolean => {
-  const next = waiting.peek(tick)
-  return next !== undefined && next.dueTick <= tick && heldUntil <= tick
+const hasReady = (lane: WebhookQueue, tick: number): boolean => {
+  const next = lane.waiting.peek(tick)
+  return next !== undefined && next.dueTick <= tick && heldUntilOf(lane) <= tick
 }
 
 /** Tells whether the next delivery is due and may be prefetched beyond the webhook's concurrency. */
@@ -193,8 +196,8 @@ const queueDueAt = (lane: WebhookQueue): number =>
  * @returns milliseconds by the monotonic clock, or `Infinity` for never
  */
 const nextAttemptOf = (lane: WebhookQueue, most: number, tick: number): number => {
-  const { heldUntil, waiting } = lane
-  const next = waiting.peek(tick)
+  const heldUntil = heldUntilOf(lane)
+  const next = lane.waiting.peek(tick)
   const mayWait = next !== undefined && (heldUntil > tick || hasRoom(lane, most, tick))
   const due = mayWait ? Math.max(next.dueTick, heldUntil) : Infinity
   return Math.min(due, nextLeaseExpiry(lane))
@@ -530,12 +533,12 @@ export const settleDelivery = (
   return lane.webhook
 }
 
-/** Replaces a webhook. If it is disabled, its waiting deliveries fail. */
+/** Replaces a webhook. If failures have disabled it, its waiting deliveries fail. */
 export const updateWebhook = (deliveries: Deliveries, webhook: StoredWebhook): void => {
   const lane = deliveries.lanes.get(webhook.id)
   if (lane === undefined) return
   updateQueue(lane, webhook)
-  if (isOpen(lane)) return
+  if (isOpen(lane)) return enqueue(deliveries, lane)
   for (const job of lane.waiting.values()) end(deliveries, job, "failed")
   lane.waiting.clear()
 }
@@ -588,7 +591,7 @@ export const backlogOf = (
   let first = Infinity
   for (const lane of lanes.values()) {
     waiting += lane.waiting.size() + lane.leases.size
-    first = Math.min(first, queueDueAt(lane))
+    if (lane.webhook.disabled === undefined) first = Math.min(first, queueDueAt(lane))
   }
   return { waiting, dueForMillis: first <= tick ? tick - first : undefined }
 }

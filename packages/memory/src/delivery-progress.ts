@@ -21,17 +21,18 @@ type AttemptedPage = Parameters<Outbox["Service"]["attempted"]>[1]
 /** Returns why a webhook needs attention, if it does. */
 export const troubleOf = (
   deliveries: Deliveries,
-  { disabledAt, id: webhookId, projectId, url }: StoredWebhook,
+  { disabled, id: webhookId, projectId, url }: StoredWebhook,
 ) => {
+  if (disabled?.by === "request") return undefined
   const { failingSince } = healthOf(deliveries, webhookId)
-  const since = disabledAt ?? failingSince
+  const since = disabled?.at ?? failingSince
   return since === undefined
     ? undefined
     : {
         projectId,
         webhookId,
         url,
-        trouble: disabledAt === undefined ? ("failing" as const) : ("disabled" as const),
+        trouble: disabled === undefined ? ("failing" as const) : ("disabled" as const),
         since,
       }
 }
@@ -68,7 +69,7 @@ export const progressOf = (
     latestAttempt: lane.latestAttempt,
     waiting: Math.min(maxCountedBacklog, lane.waiting.size() + lane.leases.size),
     nextAttemptAt:
-      next === undefined
+      next === undefined || lane.webhook.disabled !== undefined
         ? undefined
         : Math.max(next.dueAt, isHeld ? unix + lane.heldUntil - tick : next.dueAt),
   }

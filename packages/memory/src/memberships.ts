@@ -107,6 +107,7 @@ const makeMemoryExpiryStore = (state: State): ExpiryStore => {
       from: endDate,
       to: endDate,
       by: undefined,
+      changes: [],
       at: now.unix,
     })
     publish(state, project, event, now)
@@ -199,6 +200,7 @@ const audit = (
     at,
     by,
     subject,
+    changes: [],
   })
 }
 

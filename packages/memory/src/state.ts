@@ -4,6 +4,7 @@ import { type Moment, auditedOrigin, mentionsUser } from "@tenure/core/internal"
 import {
   type ApiKey,
   type ApiKeyId,
+  type AuditRow,
   type Backlog,
   type Change,
   type ChangeContext,
@@ -332,6 +333,7 @@ export const addAuditRow = (
   action: NonMembershipAction,
   subject: string | undefined,
   { at, origin }: ChangeContext,
+  changes: AuditRow["changes"] = [],
 ): void => {
   const history = projectId === undefined ? otherHistory : projects.get(projectId)?.history
   if (history !== undefined) {
@@ -342,6 +344,7 @@ export const addAuditRow = (
       subject,
       at,
       origin: auditedOrigin(origin),
+      changes,
     })
   }
 }
@@ -377,14 +380,19 @@ export const enabledWebhookOf = (
 ): Effect.Effect<StoredWebhook, WebhookNotFound | WebhookDisabled> =>
   Effect.filterOrFail(
     webhookOf(state, ref),
-    ({ disabledAt }) => disabledAt === undefined,
+    ({ disabled }) => disabled === undefined,
     ({ id }) => new WebhookDisabled({ webhookId: id }),
   )
 
 /** Replaces a webhook. */
-export const setWebhook = ({ deliveries, projects }: State, webhook: StoredWebhook): void => {
+export const setWebhook = (
+  { changed, deliveries, projects }: State,
+  webhook: StoredWebhook,
+): void => {
   projects.get(webhook.projectId)?.webhooks.set(webhook.id, webhook)
   updateWebhook(deliveries, webhook)
+  // It may have been enabled, and have deliveries that wait.
+  changed.openUnsafe()
 }
 
 /** Removes a webhook and cancels its deliveries. Returns whether it existed. */
@@ -397,8 +405,8 @@ export const removeWebhook = (
   return isRemoved
 }
 
-const isFor = ({ disabledAt, eventTypes }: StoredWebhook, { type }: Pick<Event, "type">): boolean =>
-  disabledAt === undefined && (eventTypes === undefined || eventTypes.includes(type))
+const isFor = ({ disabled, eventTypes }: StoredWebhook, { type }: Pick<Event, "type">): boolean =>
+  disabled === undefined && (eventTypes === undefined || eventTypes.includes(type))
 
 const deliver = (state: State, webhook: StoredWebhook, event: Event, now: Moment): void => {
   addDelivery(state.deliveries, event, webhook, now)
@@ -452,7 +460,7 @@ export const countBacklog = (
 ): Backlog => {
   const { dueForMillis, waiting } = backlogOf(deliveries, now)
   const webhooks = [...projects.values()].flatMap((project) => [...project.webhooks.values()])
-  const disabled = webhooks.filter(({ disabledAt }) => disabledAt !== undefined)
+  const disabled = webhooks.filter((webhook) => webhook.disabled?.by === "failures")
   const failed = countFailed(deliveries, new Set(webhooks.map(({ id }) => id)))
   return {
     waiting: Math.min(most, waiting),
@@ -474,10 +482,10 @@ export const disableWebhook = (
 ): boolean => {
   const project = state.projects.get(projectId)
   const webhook = project?.webhooks.get(id)
-  if (project === undefined || webhook === undefined || webhook.disabledAt !== undefined) {
+  if (project === undefined || webhook === undefined || webhook.disabled !== undefined) {
     return false
   }
-  setWebhook(state, { ...webhook, disabledAt: now.unix })
+  setWebhook(state, { ...webhook, disabled: { at: now.unix, by: "failures" } })
   addAuditRow(state, projectId, "webhook_disabled", id, { at: announcement.at, origin: hostOrigin })
   publish(state, project, announcement, now)
   return true

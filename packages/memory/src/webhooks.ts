@@ -9,6 +9,7 @@ import {
   type Outbox,
   type StoredSecret,
   type StoredWebhook,
+  WebhookConflict,
   WebhookLimitReached,
   WebhookNotFound,
   type WebhookRef,
@@ -18,6 +19,7 @@ import {
   maxKeySamples,
   maxKeyUses,
   maxSampleLength,
+  settingChanges,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import {
@@ -150,6 +152,24 @@ export const makeMemoryWebhookStore = (state: State): WebhookStore["Service"] =>
       ({ signingKey }) => signingKey ?? key,
     ),
 
+  update: (ref, { changes, expected, settings }, occasion) =>
+    state.answers.change(
+      occasion.once,
+      ref.projectId,
+      Effect.suspend(() => {
+        const webhook = state.projects.get(ref.projectId)?.webhooks.get(ref.webhookId)
+        if (webhook === undefined || settingChanges(webhook, expected).length > 0) {
+          return Effect.fail(new WebhookConflict())
+        }
+        setWebhook(state, { ...webhook, ...settings })
+        if (changes.length > 0) {
+          const { projectId, webhookId } = ref
+          addAuditRow(state, projectId, "webhook_changed", webhookId, occasion, changes)
+        }
+        return Effect.void
+      }),
+    ),
+
   enable: (projectId, webhookId, occasion) =>
     state.answers.change(
       occasion.once,
@@ -159,7 +179,7 @@ export const makeMemoryWebhookStore = (state: State): WebhookStore["Service"] =>
           state,
           { projectId, webhookId },
           (webhook) =>
-            webhook.disabledAt === undefined ? webhook : { ...webhook, disabledAt: undefined },
+            webhook.disabled === undefined ? webhook : { ...webhook, disabled: undefined },
           "webhook_enabled",
           occasion,
         ),

@@ -25,14 +25,14 @@ import { type Integer, integerParam, millisOf, textParam, wholeMillisOf } from "
 
 // The columns of a row in a subquery.
 const columnsOf = (row: string): string =>
-  "seq id user_id subject action from_date to_date extend_by at request_id key_id reason"
+  "seq id user_id subject action from_date to_date extend_by at request_id key_id reason changes"
     .replaceAll(/\S+/g, `${row}.$&`)
     .replaceAll(" ", ", ")
 
 // Keys stay when they are revoked, and their names never change.
 const columns = (schema: string): string => `
          a.seq, a.id, a.user_id, a.subject, a.action, ${millisOf("a.from_date")} AS from_date,
-         ${millisOf("a.to_date")} AS to_date, ${wholeMillisOf("a.extend_by")} AS extend_by, ${millisOf("a.at")} AS at, a.request_id, a.key_id, a.reason,
+         ${millisOf("a.to_date")} AS to_date, ${wholeMillisOf("a.extend_by")} AS extend_by, ${millisOf("a.at")} AS at, a.request_id, a.key_id, a.reason, a.changes,
          (SELECT k.name FROM ${schema}.api_keys k WHERE k.id = a.key_id) AS key_name`
 
 const latest = "9223372036854775807"
@@ -161,6 +161,8 @@ interface HistoryRow {
   readonly key_id: string | null
   readonly key_name: string | null
   readonly reason: string | null
+  /** An array of `FieldChange` as JSON. */
+  readonly changes: string | null
 }
 
 const endDateOf = (millis: Integer | null): EndDate | undefined =>
@@ -171,6 +173,9 @@ interface UserHistoryRow extends HistoryRow {
   /** Whether the user was a member after the newest row. */
   readonly is_member: boolean
 }
+
+const changesOf = ({ changes }: HistoryRow): AuditRow["changes"] =>
+  changes === null ? [] : JSON.parse(changes)
 
 /** Converts a row to an audit row, or to nothing if it is empty. */
 const toAuditRow = (projectId: ProjectId | undefined, row: HistoryRow): ReadonlyArray<AuditRow> =>
@@ -192,6 +197,7 @@ const toAuditRow = (projectId: ProjectId | undefined, row: HistoryRow): Readonly
           from: endDateOf(row.from_date),
           to: endDateOf(row.to_date),
           by: row.extend_by === null ? undefined : Millis(Number(row.extend_by)),
+          changes: changesOf(row),
           at: Number(row.at),
         },
       ]

@@ -72,7 +72,7 @@ interface Presence {
 
 /**
  * Reports that the dispatcher `$1` is alive. Returns one row, with whether it has noticed that another
- * is gone, and with those of the webhooks `$2` that were removed.
+ * is gone, and with those of the webhooks `$2` that were removed, or disabled by request.
  */
 const report = (schema: string): string => `
   -- A report that is lost in a crash of the server is made again.
@@ -92,20 +92,22 @@ const report = (schema: string): string => `
   ) AS is_any_gone, ARRAY(
     SELECT held.id FROM unnest($2::uuid[]) AS held (id)
     -- Looks up each webhook by its id, however many there are.
-    WHERE (SELECT w.id FROM ${schema}.webhooks w WHERE w.id = held.id) IS NULL
-  ) AS removed
+    WHERE (
+      SELECT w.disabled_by IS DISTINCT FROM 'request' FROM ${schema}.webhooks w WHERE w.id = held.id
+    ) IS NOT TRUE
+  ) AS stopped
 `
 
 /** A row of `report`. */
 interface ReportRow {
   readonly is_any_gone: boolean
-  readonly removed: ReadonlyArray<string>
+  readonly stopped: ReadonlyArray<string>
 }
 
 /**
  * Makes a dispatcher that reports for as long as the scope is open. If another one is gone, it wakes those
- * that claim: the next claim takes over what that one had claimed. It also tells of the removal of
- * webhooks whose claims this process holds: the notification of it may have been lost.
+ * that claim: the next claim takes over what that one had claimed. It also tells of webhooks whose claims
+ * this process holds and that were removed or disabled: the notification of it may have been lost.
  */
 const makeHeartbeat = Effect.fnUntraced(function* (
   executor: Executor,
@@ -122,7 +124,7 @@ const makeHeartbeat = Effect.fnUntraced(function* (
     const [row] = yield* executor.executeApart<ReportRow>(sql, [uuidParam(id), webhooks])
     if (row === undefined) return
     if (row.is_any_gone) yield* notifications.notify
-    yield* notifications.removed(row.removed.map(WebhookId))
+    yield* notifications.stopped(row.stopped.map(WebhookId))
   })
 
   yield* Effect.forkScoped(

@@ -125,11 +125,11 @@ const troubledBy = (
       FROM ${schema}.webhooks w
       -- Projects that are parked while they move have names that come before the others.
       JOIN ${schema}.projects p ON p.number = w.project_number AND p.id > chr(31)
-      WHERE ${since} IS NOT NULL ${trouble === "failing" ? "AND w.disabled_at IS NULL" : ""}
+      WHERE ${since} IS NOT NULL AND ${trouble === "failing" ? "w.disabled_at IS NULL" : "w.disabled_by = 'failures'"}
       ORDER BY ${since} ${order} LIMIT $1::integer
     )`
 
-/** Returns up to `$1` failing and disabled webhooks, failing ones first. */
+/** Returns up to `$1` failing webhooks and those that failures have disabled, failing ones first. */
 export const listTroubled = (schema: string): string => `
   SELECT w.project_id, w.id, w.url, w.trouble, ${millisOf("w.since")} AS since, ${progressColumns}
   FROM (

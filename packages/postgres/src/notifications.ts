@@ -19,34 +19,34 @@ import {
 /** Changes. Each is there once, however often it is told. */
 export interface PendingChanges {
   readonly addDue: () => void
-  readonly addRemoved: (webhookId: WebhookId) => void
-  /** Removes and returns one: first the removals, because attempts are to be aborted. */
+  readonly addStopped: (webhookId: WebhookId) => void
+  /** Removes and returns one: first those that abort attempts. */
   readonly take: () => OutboxChange | undefined
   readonly isEmpty: () => boolean
 }
 
 /** Starts without changes. */
 export const makePendingChanges = (): PendingChanges => {
-  const removed = new Set<WebhookId>()
+  const stopped = new Set<WebhookId>()
   let isDue = false
   return {
     addDue: () => {
       isDue = true
     },
-    addRemoved: (webhookId) => {
-      removed.add(webhookId)
+    addStopped: (webhookId) => {
+      stopped.add(webhookId)
     },
     take: () => {
-      const [webhookId] = removed
+      const [webhookId] = stopped
       if (webhookId !== undefined) {
-        removed.delete(webhookId)
-        return { _tag: "Removed", webhookId }
+        stopped.delete(webhookId)
+        return { _tag: "Stopped", webhookId }
       }
       if (!isDue) return undefined
       isDue = false
       return { _tag: "Due" }
     },
-    isEmpty: () => removed.size === 0 && !isDue,
+    isEmpty: () => stopped.size === 0 && !isDue,
   }
 }
 
@@ -66,12 +66,12 @@ const heartbeatMillis = 5000
 
 /** Notifications among the processes that use one schema. */
 export interface Notifications {
-  /** The channel. A payload is the id of a webhook that was removed, or names the process that sends. */
+  /** The channel. A payload is the id of a webhook that was removed or disabled, or names the process that sends. */
   readonly channel: string
   /** Notifies all processes that a delivery may be due. */
   readonly notify: Effect.Effect<void>
-  /** Tells this process that webhooks were removed. */
-  readonly removed: (webhookIds: ReadonlyArray<WebhookId>) => Effect.Effect<void>
+  /** Tells this process that attempts for webhooks are to be aborted. */
+  readonly stopped: (webhookIds: ReadonlyArray<WebhookId>) => Effect.Effect<void>
   /** Waits for the next notification, or for a second. */
   readonly next: Effect.Effect<OutboxChange>
 }
@@ -112,7 +112,7 @@ export const makeNotifications = Effect.fnUntraced(function* (
 
   const receive = (payload: string): void => {
     if (payload === own) return
-    if (WebhookId.is(payload)) pending.addRemoved(payload)
+    if (WebhookId.is(payload)) pending.addStopped(payload)
     else pending.addDue()
     received.openUnsafe()
   }
@@ -166,7 +166,7 @@ export const makeNotifications = Effect.fnUntraced(function* (
       received.openUnsafe()
       requested.openUnsafe()
     }),
-    removed: (webhookIds) =>
+    stopped: (webhookIds) =>
       Effect.sync(() => {
         for (const webhookId of webhookIds) receive(webhookId)
       }),

@@ -56,6 +56,10 @@ const webhooksWith = (schema: string, name: string, states: string): string => `
     WHERE w.step < $1::integer
   )`
 
+/** Whether deliveries to a webhook are sent as soon as they are due: it exists, and is enabled. */
+const sends = (schema: string, webhookId: string): string =>
+  `(SELECT e.disabled_at IS NULL FROM ${schema}.webhooks e WHERE e.id = ${webhookId})`
+
 /**
  * Whether a webhook was not removed. Deliveries to one that was stay until a claim meets them, or are kept, but
  * nobody sends them.
@@ -99,16 +103,16 @@ export const backlog = (schema: string): string => `
   ),${webhooksWith(schema, "waiting", open)},${webhooksWith(schema, "failing", "= 'failed'")}
   SELECT ${counted(schema, "waiting", open)} AS waiting,
     1000 * extract(epoch FROM clock_timestamp() - least(
-      (SELECT min(o.next_attempt_at) FROM oldest o WHERE ${exists(schema, "o.webhook_id")}),
+      (SELECT min(o.next_attempt_at) FROM oldest o WHERE ${sends(schema, "o.webhook_id")}),
       (
         SELECT d.next_attempt_at FROM ${schema}.deliveries d
-        WHERE (d.state = 'later' OR d.state = 'leased') AND ${exists(schema, "d.webhook_id")}
+        WHERE (d.state = 'later' OR d.state = 'leased') AND ${sends(schema, "d.webhook_id")}
         ORDER BY d.next_attempt_at LIMIT 1
       )
     ))::double precision AS due_for, ${counted(schema, "failing", "= 'failed'")} AS failed_deliveries,
     (
       SELECT count(*) FROM (
-        SELECT FROM ${schema}.webhooks w WHERE w.disabled_at IS NOT NULL ORDER BY w.disabled_at LIMIT $1::integer
+        SELECT FROM ${schema}.webhooks w WHERE w.disabled_by = 'failures' ORDER BY w.disabled_at LIMIT $1::integer
       ) disabled
     )::integer AS disabled_webhooks
 `
@@ -133,11 +137,11 @@ export const toBacklog = ([row]: ReadonlyArray<BacklogRow>): Backlog => ({
   disabledWebhooks: row?.disabled_webhooks ?? 0,
 })
 
-/** Ends the waiting deliveries to those of the webhooks `$1` that are disabled. */
+/** Ends the waiting deliveries to those of the webhooks `$1` that failures have disabled. */
 export const endDisabled = (schema: string): string => `
   UPDATE ${schema}.deliveries d SET state = 'failed'
   FROM ${schema}.webhooks w
-  WHERE w.id = ANY ($1::uuid[]) AND w.disabled_at IS NOT NULL AND d.webhook_id = w.id
+  WHERE w.id = ANY ($1::uuid[]) AND w.disabled_by = 'failures' AND d.webhook_id = w.id
     AND d.state IN ('ready', 'later')
 `
 
@@ -479,7 +483,7 @@ export const concurrencyAfter = (concurrency: string, succeeded: string, failed:
   `greatest(${least}, least(${most}, ${concurrency} + ${succeeded}) >> least(${failed}, 30))`
 
 const settledColumns = `n, webhook_id, outcome, hold_millis, event_id, event_type, at, body,
-      project_number, disabled_at`
+      project_number`
 
 /**
  * Records attempts, and what happens to their deliveries and webhooks. Each array has one element for
@@ -506,7 +510,7 @@ export const settle = (schema: string): string => `
     -- A deleted webhook has no deliveries to settle.
     JOIN ${schema}.webhooks w ON w.id = a.webhook_id
     WHERE a.outcome = 'delivered' AND ${holds}
-    RETURNING a.*, w.project_number, w.disabled_at, d.position, d.claim_count, d.attempts
+    RETURNING a.*, w.project_number, d.position, d.claim_count, d.attempts
   ),
   kept AS (
     INSERT INTO ${schema}.finished_deliveries
@@ -517,7 +521,7 @@ export const settle = (schema: string): string => `
   changed AS (
     UPDATE ${schema}.deliveries d
     SET state = CASE
-          WHEN a.outcome IN ('failed', 'disabled') OR w.disabled_at IS NOT NULL THEN 'failed'
+          WHEN a.outcome IN ('failed', 'disabled') OR w.disabled_by = 'failures' THEN 'failed'
           WHEN a.outcome = 'released' THEN 'ready'
           ELSE 'later'
         END,
@@ -530,7 +534,7 @@ export const settle = (schema: string): string => `
     FROM asked a
     JOIN ${schema}.webhooks w ON w.id = a.webhook_id
     WHERE a.outcome <> 'delivered' AND ${holds}
-    RETURNING a.*, w.project_number, w.disabled_at
+    RETURNING a.*, w.project_number
   ),
   settled AS (
     SELECT ${settledColumns} FROM ended UNION ALL SELECT ${settledColumns} FROM changed
@@ -562,7 +566,8 @@ export const settle = (schema: string): string => `
                      ELSE greatest(w.paused_until, clock_timestamp() + s.hold) END,
         paused_since = clock_timestamp(),
         concurrency = ${concurrencyAfter("w.concurrency", "s.succeeded", "s.failed")},
-        disabled_at = CASE WHEN l.is_disabled_now THEN clock_timestamp() ELSE w.disabled_at END
+        disabled_at = CASE WHEN l.is_disabled_now THEN clock_timestamp() ELSE w.disabled_at END,
+        disabled_by = CASE WHEN l.is_disabled_now THEN 'failures' ELSE w.disabled_by END
     FROM locked l JOIN outcomes s ON s.webhook_id = l.id
     WHERE w.id = l.id
   ),

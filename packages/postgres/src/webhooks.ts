@@ -1,6 +1,7 @@
 import { initialConcurrency } from "@tenure/core/internal"
 import {
   type ChangeContext,
+  type Disabling,
   EventType,
   type Health,
   type KeyUse,
@@ -8,10 +9,13 @@ import {
   ProjectNotFound,
   StoredSecret,
   type StoredWebhook,
+  type WebhookChange,
+  WebhookConflict,
   WebhookId,
   WebhookLimitReached,
   WebhookNotFound,
   type WebhookRef,
+  type WebhookSettings,
   type WebhookStore,
   maxKeySamples,
   maxKeyUses,
@@ -56,17 +60,20 @@ const addWebhook = (schema: string, once: KeyClause): string => `
     RETURNING p.number
   ),
   added AS (
-    INSERT INTO ${schema}.webhooks (id, project_number, url, secret, created_at, event_types)
-    SELECT $1::uuid, number, $3::text, $4::text, $5::timestamptz, $7::text[] FROM counted
+    INSERT INTO ${schema}.webhooks (id, project_number, url, secret, created_at, event_types, description)
+    SELECT $1::uuid, number, $3::text, $4::text, $5::timestamptz, $7::text[], $8::text FROM counted
     RETURNING project_number, id::text AS subject
-  ),${auditRow(schema, "added", 8, "'webhook_created'")}${once.keeping("added", "subject")}
+  ),${auditRow(schema, "added", 9, "'webhook_created'")}${once.keeping("added", "subject")}
   SELECT EXISTS (SELECT FROM added) AS added,
          EXISTS (SELECT FROM project) AS project_exists
 `
 
+const typesParam = (types: StoredWebhook["eventTypes"]) =>
+  types === undefined ? textParam(undefined) : textsParam(types)
+
 /** The parameters of `addWebhook`. */
 const addWebhookParams = (
-  { createdAt, eventTypes, id, projectId, secret, url }: StoredWebhook,
+  { createdAt, description, eventTypes, id, projectId, secret, url }: StoredWebhook,
   limit: number,
   occasion: ChangeContext,
 ) => [
@@ -76,7 +83,8 @@ const addWebhookParams = (
   textParam(secret),
   instantParam(createdAt),
   integerParam(limit),
-  eventTypes === undefined ? textParam(undefined) : textsParam(eventTypes),
+  typesParam(eventTypes),
+  textParam(description),
   ...changeContextParams(occasion),
 ]
 
@@ -91,8 +99,8 @@ interface AddedRow {
 /** The columns of `WebhookRow`, of a webhook `w`. */
 const webhookColumns = `w.id, w.url, w.secret, w.previous_secret,
          ${millisOf("w.previous_until")} AS previous_until, w.signing_key,
-         ${jsonOf("w.event_types")} AS event_types, ${millisOf("w.created_at")} AS created_at,
-         ${millisOf("w.disabled_at")} AS disabled_at, w.failures,
+         ${jsonOf("w.event_types")} AS event_types, w.description, ${millisOf("w.created_at")} AS created_at,
+         ${millisOf("w.disabled_at")} AS disabled_at, w.disabled_by, w.failures,
          ${millisOf("w.failing_since")} AS failing_since`
 
 /** A row with the columns of a webhook. */
@@ -105,8 +113,10 @@ interface WebhookRow {
   readonly signing_key: string | null
   /** An array of text as JSON. */
   readonly event_types: string | null
+  readonly description: string | null
   readonly created_at: Integer
   readonly disabled_at: Integer | null
+  readonly disabled_by: Disabling["by"] | null
   readonly failures: number
   readonly failing_since: Integer | null
 }
@@ -115,6 +125,11 @@ const previousOf = ({ previous_secret, previous_until }: WebhookRow): StoredWebh
   previous_secret === null || previous_until === null
     ? undefined
     : { secret: StoredSecret(previous_secret), until: Number(previous_until) }
+
+const disablingOf = ({ disabled_at, disabled_by }: WebhookRow): Disabling | undefined =>
+  disabled_at === null || disabled_by === null
+    ? undefined
+    : { at: Number(disabled_at), by: disabled_by }
 
 const eventTypesOf = (json: string | null): StoredWebhook["eventTypes"] => {
   if (json === null) return undefined
@@ -131,8 +146,9 @@ const toWebhook = (projectId: ProjectId, row: WebhookRow): StoredWebhook & Healt
   previous: previousOf(row),
   signingKey: row.signing_key === null ? undefined : StoredSecret(row.signing_key),
   eventTypes: eventTypesOf(row.event_types),
+  description: row.description ?? undefined,
   createdAt: Number(row.created_at),
-  disabledAt: toMillis(row.disabled_at),
+  disabled: disablingOf(row),
   failures: row.failures,
   failingSince: toMillis(row.failing_since),
 })
@@ -185,6 +201,56 @@ const addSigningKey = (schema: string): string => `
   SELECT signing_key FROM kept
 `
 
+/** Sets columns of a webhook as if no attempt for it had been made, on a condition. */
+const untriedIf = (condition: string): string =>
+  Object.entries({
+    failures: "0",
+    failing_since: "NULL",
+    paused_until: "NULL",
+    concurrency: String(initialConcurrency),
+  })
+    .map(([column, value]) => `${column} = CASE WHEN ${condition} THEN ${value} ELSE ${column} END`)
+    .join(", ")
+
+/**
+ * Replaces the settings of a webhook, if they are as expected: `$3` to `$6` by `$7` to `$11`. `$12` has what
+ * differs, as JSON, or NULL. If the webhook is disabled by this, sends its id on the channel `$13`. Returns one row if
+ * the settings were as expected.
+ */
+const updateWebhook = (schema: string, once: KeyClause): string => `
+  WITH changed AS (
+    UPDATE ${schema}.webhooks
+    SET url = $7::text, event_types = $8::text[], description = $9::text,
+        disabled_at = $10::timestamptz, disabled_by = $11::text,
+        ${untriedIf("$6::text IS NOT NULL AND $11::text IS NULL")}
+    WHERE id = $2::uuid AND ${isInProject(schema)}
+      AND (url, event_types, description, disabled_by)
+          IS NOT DISTINCT FROM ($3::text, $4::text[], $5::text, $6::text) ${once.condition}
+    RETURNING project_number, id::text AS subject
+  ),${auditRow(schema, "(SELECT * FROM changed WHERE $12::text IS NOT NULL)", 14, "'webhook_changed'", "$12::text")}${once.keeping("changed")}
+  SELECT subject, CASE WHEN $11::text = 'request' AND $6::text IS DISTINCT FROM 'request'
+                  THEN pg_notify($13::text, subject) END
+  FROM changed
+`
+
+/** The expected or new settings. */
+const settingsParams = ({ description, eventTypes, url }: WebhookSettings) => [
+  textParam(url),
+  typesParam(eventTypes),
+  textParam(description),
+]
+
+/** The parameters of `updateWebhook` between the ids and the occasion. */
+const updateParams = ({ changes, expected, settings }: WebhookChange, channel: string) => [
+  ...settingsParams(expected),
+  textParam(expected.disabled?.by),
+  ...settingsParams(settings),
+  instantParam(settings.disabled?.at),
+  textParam(settings.disabled?.by),
+  textParam(changes.length === 0 ? undefined : JSON.stringify(changes)),
+  textParam(channel),
+]
+
 /** Enables a webhook that is disabled. Returns one row if the webhook exists. */
 const enableWebhook = (schema: string, once: KeyClause): string => `
   WITH found AS MATERIALIZED (
@@ -193,8 +259,7 @@ const enableWebhook = (schema: string, once: KeyClause): string => `
   ),
   enabled AS (
     UPDATE ${schema}.webhooks
-    SET disabled_at = NULL, failures = 0, failing_since = NULL, paused_until = NULL,
-        concurrency = ${initialConcurrency}
+    SET disabled_at = NULL, disabled_by = NULL, ${untriedIf("true")}
     WHERE id IN (SELECT id FROM found) AND disabled_at IS NOT NULL
     RETURNING project_number, id::text AS subject
   ),${auditRow(schema, "enabled", 3, "'webhook_enabled'")}${once.keeping("found")}
@@ -270,15 +335,19 @@ export const makePostgresWebhookStore = (
 ): WebhookStore["Service"] => {
   const { schema } = executor
   const sql = {
-    add: withAndWithoutKey(schema, addWebhook, 10),
+    add: withAndWithoutKey(schema, addWebhook, 11),
     list: listWebhooks(schema),
     find: findWebhook(schema),
     encryptionKeys: encryptionKeys(schema),
     rotateSecret: withAndWithoutKey(schema, rotateSecret, 7),
     addSigningKey: addSigningKey(schema),
+    update: withAndWithoutKey(schema, updateWebhook, 16),
     enable: withAndWithoutKey(schema, enableWebhook, 5),
     remove: withAndWithoutKey(schema, removeWebhook, 6),
   }
+
+  // Deliveries may have waited until a webhook is enabled.
+  const notifyAfterCommit = executor.afterCommit(notifications.notify)
 
   const add = Effect.fnUntraced(function* (
     webhook: StoredWebhook,
@@ -377,8 +446,28 @@ export const makePostgresWebhookStore = (
         : StoredSecret(row.signing_key)
     }),
 
+    update: ({ projectId, webhookId }, changed, occasion) => {
+      const params = [
+        textParam(projectId),
+        uuidParam(webhookId),
+        ...updateParams(changed, notifications.channel),
+        ...changeContextParams(occasion),
+      ]
+      const form = pickForm(sql.update, params, occasion.once)
+      return answers.change(
+        occasion.once,
+        Effect.flatMap(executor.execute(...form, { owner: projectId }), (rows) => {
+          if (rows.length === 0) return Effect.fail(new WebhookConflict())
+          return changed.settings.disabled === undefined ? notifyAfterCommit : Effect.void
+        }),
+      )
+    },
+
     enable: (projectId, webhookId, occasion) =>
-      change(sql.enable, { projectId, webhookId }, [], occasion),
+      Effect.tap(
+        change(sql.enable, { projectId, webhookId }, [], occasion),
+        () => notifyAfterCommit,
+      ),
 
     remove: (projectId, webhookId, occasion) =>
       change(sql.remove, { projectId, webhookId }, [textParam(notifications.channel)], occasion),

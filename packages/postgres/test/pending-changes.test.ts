@@ -8,15 +8,15 @@ const { id: other } = Fixture.makeWebhook(Fixture.p1)
 it("changes that arrive together are all taken, each once, removals first", () => {
   const pending = makePendingChanges()
   pending.addDue()
-  pending.addRemoved(one)
-  pending.addRemoved(other)
-  pending.addRemoved(one)
+  pending.addStopped(one)
+  pending.addStopped(other)
+  pending.addStopped(one)
   pending.addDue()
   const taken = []
   while (!pending.isEmpty()) taken.push(pending.take())
   expect(taken).toEqual([
-    { _tag: "Removed", webhookId: one },
-    { _tag: "Removed", webhookId: other },
+    { _tag: "Stopped", webhookId: one },
+    { _tag: "Stopped", webhookId: other },
     { _tag: "Due" },
   ])
   expect(pending.take()).toBeUndefined()

@@ -63,9 +63,10 @@ const filled = Layer.effectDiscard(
        FROM generate_series(1, 6) n`,
       // Many webhooks in trouble, and counts of many others.
       `INSERT INTO ${schema}.webhooks
-         (id, project_number, url, secret, created_at, failures, failing_since, disabled_at)
+         (id, project_number, url, secret, created_at, failures, failing_since, disabled_at, disabled_by)
        SELECT gen_random_uuid(), 2, 'https://receiver.example', 'whsec_', now(), 1,
-              now() - n * interval '1 second', CASE n % 2 WHEN 0 THEN now() - n * interval '1 second' END
+              now() - n * interval '1 second', CASE n % 2 WHEN 0 THEN now() - n * interval '1 second' END,
+              CASE n % 2 WHEN 0 THEN 'failures' END
        FROM generate_series(1, 4000) n`,
       `INSERT INTO ${schema}.delivery_minutes (project_number, at, delivered, failed)
        SELECT p, date_trunc('minute', now()) - n * interval '1 minute', 1, 1

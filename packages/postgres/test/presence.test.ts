@@ -182,17 +182,20 @@ describe("the claims of another dispatcher", () => {
   })
 })
 
-describe("the removal of a webhook", () => {
-  const nextRemoval = Effect.flatMap(Outbox, (outbox) =>
-    Effect.repeat(outbox.nextChange, { until: ({ _tag }) => _tag === "Removed" }),
+describe("the removal of a webhook, or its disabling by request,", () => {
+  const nextStop = Effect.flatMap(Outbox, (outbox) =>
+    Effect.repeat(outbox.nextChange, { until: ({ _tag }) => _tag === "Stopped" }),
   )
-  const removed = { _tag: "Removed", webhookId: presenceWebhook.id }
+  const stopped = { _tag: "Stopped", webhookId: presenceWebhook.id }
 
-  it("is told again for as long as its deliveries are claimed", async () => {
+  it.each([
+    ["DELETE FROM webhooks"],
+    ["UPDATE webhooks SET disabled_at = now(), disabled_by = 'request'"],
+  ])("is told again for as long as its deliveries are claimed: %s", async (statement) => {
     await publish()
     expect(await here.claim()).toHaveLength(1)
-    await here.sql(`DELETE FROM ${schema}.webhooks`)
-    for (let count = 0; count < 2; count++) expect(await here.run(nextRemoval)).toEqual(removed)
+    await here.sql(statement.replace("webhooks", `${schema}.webhooks`))
+    for (let count = 0; count < 2; count++) expect(await here.run(nextStop)).toEqual(stopped)
   })
 
   it("is told to a process whose claims others have taken over: its attempts are in flight", async () => {
@@ -201,7 +204,7 @@ describe("the removal of a webhook", () => {
     expect(await there.claim()).toHaveLength(1)
     await here.sql(`UPDATE ${schema}.deliveries SET state = 'ready', dispatcher = NULL`)
     await here.sql(`DELETE FROM ${schema}.webhooks`)
-    expect(await there.run(nextRemoval)).toEqual(removed)
+    expect(await there.run(nextStop)).toEqual(stopped)
   })
 
   it("concerns the claims that are neither settled nor have lapsed", async () => {

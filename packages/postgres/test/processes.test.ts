@@ -331,12 +331,12 @@ describe("a process", () => {
         // It listens once it hears of a removal, and has heard of all once it hears of the last.
         yield* Effect.repeat(
           Effect.flatMap(remove(), () => outbox.nextChange),
-          { until: (change) => change._tag === "Removed" },
+          { until: (change) => change._tag === "Stopped" },
         )
         const last = Fixture.makeWebhook(p1)
         yield* remove(last)
         yield* Effect.repeat(outbox.nextChange, {
-          until: (change) => change._tag === "Removed" && change.webhookId === last.id,
+          until: (change) => change._tag === "Stopped" && change.webhookId === last.id,
         })
         yield* outbox.publish(Fixture.event(p1))
         expect(yield* outbox.nextChange).toEqual({ _tag: "Due" })

@@ -13,7 +13,7 @@ import { printResult } from "../support/output.ts"
 import { isoOf, layOut, pluralize, printable } from "../support/text.ts"
 
 /** A change of a member, as the API has it. */
-type Change = Omit<AuditRow, "user_id" | "subject">
+type Change = Omit<AuditRow, "user_id" | "subject" | "changes">
 
 /** A change of a member's end date: from which to which. */
 export interface DatedChange extends Change {

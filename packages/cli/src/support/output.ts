@@ -83,7 +83,7 @@ export const printList = <A extends object>(
   rowOf: (item: A) => Row,
 ) => printItems(listed(operation), rowOf)
 
-type Change = Omit<AuditRow, "user_id" | "subject">
+type Change = Omit<AuditRow, "user_id" | "subject" | "changes">
 
 /** Prints a change on one line: old and new value, author and reason. */
 export const changeOf = ({ action, at, from, key_id, key_name, reason, to }: Change) => ({

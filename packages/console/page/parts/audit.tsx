@@ -19,6 +19,7 @@ export const deeds: Readonly<Record<AuditRow["action"], string>> = {
   expired: "Expired",
   person_erased: "Person erased",
   webhook_created: "Webhook created",
+  webhook_changed: "Webhook changed",
   webhook_deleted: "Webhook deleted",
   webhook_enabled: "Webhook enabled",
   webhook_disabled: "Webhook disabled",

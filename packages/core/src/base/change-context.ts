@@ -30,6 +30,19 @@ export interface ChangeContext {
   readonly once?: IdempotencyKey | undefined
 }
 
+/** What a setting is, or was, as the audit trail shows it. */
+type AuditedValue = string | number | ReadonlyArray<string> | null
+
+/** One setting that a change has replaced. */
+export interface FieldChange {
+  /** The name of the setting, for example `eventTypes`. */
+  readonly field: string
+  /** What it was; `null` if it was not set. */
+  readonly from: AuditedValue
+  /** What it is now; `null` if it is not set any more. */
+  readonly to: AuditedValue
+}
+
 /** The origin of a change, as hosts pass it. Ids have 1 to 255 characters and no control characters. */
 export interface OriginInput {
   /** Id of the request that asked for the change. The change's event carries it as `request_id`. */

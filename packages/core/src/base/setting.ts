@@ -216,14 +216,16 @@ export const optional = <I, O>(setting: Setting<I, O>): Setting<I | undefined, O
     given === undefined ? Result.succeed(undefined) : setting.read(given, name),
 })
 
-/** Adds `false` to the valid values of an option. */
-export const orFalse = <I, O>(setting: Setting<I, O>): Setting<I | false, O | false> => {
-  const expected = `${setting.expected}, or false`
+const orValue = <I, O, const Value extends false | null>(
+  setting: Setting<I, O>,
+  value: Value,
+): Setting<I | Value, O | Value> => {
+  const expected = `${setting.expected}, or ${value}`
   return {
     ...setting,
     expected,
     read: (given, name) => {
-      if (given === false) return Result.succeed(false)
+      if (given === value) return Result.succeed(value)
       const result = setting.read(given, name)
       return Result.isFailure(result) && result.failure.field === name
         ? refuse(name, expected, shown(given))
@@ -231,6 +233,14 @@ export const orFalse = <I, O>(setting: Setting<I, O>): Setting<I | false, O | fa
     },
   }
 }
+
+/** Adds `false` to the valid values of an option. */
+export const orFalse = <I, O>(setting: Setting<I, O>): Setting<I | false, O | false> =>
+  orValue(setting, false)
+
+/** Adds `null` to the valid values of an option. */
+export const orNull = <I, O>(setting: Setting<I, O>): Setting<I | null, O | null> =>
+  orValue(setting, null)
 
 /** Converts the value of an option further, or fails with an error that names the option. */
 export const refine = <I, A, B>(

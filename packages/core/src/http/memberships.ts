@@ -172,11 +172,15 @@ const auditChangeData = (row: AuditRow) => ({
   reason: row.reason ?? null,
 })
 
+const snakeCase = (name: string): string =>
+  name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+
 /** Returns a row with what was changed: the member, or something else. */
 const auditRowData = (row: AuditRow) => ({
   ...auditChangeData(row),
   user_id: row.userId ?? null,
   subject: row.subject ?? null,
+  changes: row.changes.map(({ field, from, to }) => ({ field: snakeCase(field), from, to })),
 })
 
 /** The operations on memberships. */

@@ -226,6 +226,11 @@ export const routes = {
     pattern: "/v2/projects/:project_id/integrations/webhooks/:webhook_id",
     role: "client",
   },
+  "webhooks.update": {
+    method: "PATCH",
+    pattern: "/v2/projects/:project_id/integrations/webhooks/:webhook_id",
+    role: "operator",
+  },
   "webhooks.delete": {
     method: "DELETE",
     pattern: "/v2/projects/:project_id/integrations/webhooks/:webhook_id",

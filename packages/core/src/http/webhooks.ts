@@ -20,8 +20,10 @@ import {
 import { Events } from "../webhooks/published-events.ts"
 import { parseWebhookUrl } from "../webhooks/transport.ts"
 import { describeAttemptError } from "../webhooks/verdict.ts"
+import type { RepeatableIds } from "../webhooks/webhook-registry.ts"
+import { descriptionSetting, webhookPatchSettings } from "../webhooks/webhook-settings.ts"
 import type { Health, PublicWebhook, ShownWebhook } from "../webhooks/webhook.ts"
-import { type RepeatableIds, Webhooks } from "../webhooks/webhooks.ts"
+import { Webhooks } from "../webhooks/webhooks.ts"
 import type { ApiError } from "./errors.ts"
 import {
   type Call,
@@ -101,8 +103,10 @@ const healthOf = (webhook: PublicWebhook & Health & DeliveryProgress) => ({
   id: webhook.id,
   url: webhook.url,
   event_types: webhook.eventTypes ?? null,
+  description: webhook.description ?? null,
   created_at: isoOrNull(webhook.createdAt),
-  disabled_at: isoOrNull(webhook.disabledAt),
+  disabled_at: isoOrNull(webhook.disabled?.at),
+  disabled_by: webhook.disabled?.by ?? null,
   failing_since: isoOrNull(webhook.failingSince),
   failures: webhook.failures,
   last_attempt: latestAttemptOf(webhook),
@@ -174,7 +178,33 @@ const pageOf = Effect.fnUntraced(function* (call: Call<"project_id" | "webhook_i
       } as const)
 })
 
-const created = objectWith("url", "event_types")
+const created = objectWith("url", "event_types", "description")
+
+const newDescription = Setting.optional(descriptionSetting)
+
+const updateBody = Setting.object({
+  url: Setting.optional(Setting.custom<unknown>("a URL", (given) => given)),
+  event_types: webhookPatchSettings.eventTypes,
+  description: webhookPatchSettings.description,
+  disabled: webhookPatchSettings.disabled,
+})
+
+/** Reads a change of settings, which must change something. */
+const updateOf = Effect.fnUntraced(function* (body: JsonObject) {
+  const {
+    event_types: eventTypes,
+    url,
+    ...others
+  } = yield* Effect.fromResult(updateBody.read(body, ""))
+  if (Object.keys(body).length === 0) {
+    return yield* new InvalidInput({ field: "url", problem: "or another field is needed" })
+  }
+  return {
+    ...others,
+    eventTypes,
+    url: url === undefined ? undefined : yield* Effect.fromResult(parseWebhookUrl(url)),
+  }
+})
 
 const replays = { eventId: Setting.optional(eventId), since: Setting.optional(since) }
 
@@ -238,12 +268,24 @@ export const makeWebhookOperations = Effect.fnUntraced(function* (maxBodyBytes: 
       const body = yield* bodyOf(call, maxBodyBytes, created)
       const url = yield* Effect.fromResult(parseWebhookUrl(getOwn(body, "url")))
       const eventTypes = yield* Effect.fromResult(readField(body, "event_types", eventTypesOption))
+      const description = yield* Effect.fromResult(readField(body, "description", newDescription))
       const { isReplay, result: webhook } = yield* withReplayFlag(call.once, (idempotencyKey) =>
-        webhooks.create({ projectId, url, eventTypes, idempotencyKey }, originOf(call)),
+        webhooks.create(
+          { projectId, url, eventTypes, description, idempotencyKey },
+          originOf(call),
+        ),
       )
       // Its secret may be one that somebody else has made since.
       if (isReplay) yield* recordShown(call, "secret_shown", webhook.id)
       return { message: "The webhook was created.", data: dataOf(webhook) }
+    }),
+
+    "webhooks.update": Effect.fnUntraced(function* (call) {
+      const ids = yield* webhookOf(call)
+      yield* readQuery(call.request, {})
+      const update = yield* updateOf(yield* bodyOf(call, maxBodyBytes))
+      const webhook = yield* webhooks.update({ ...ids, ...update }, originOf(call))
+      return { message: "The webhook was changed.", data: healthOf(webhook) }
     }),
 
     "webhooks.delete": Effect.fnUntraced(function* (call) {

@@ -2,7 +2,7 @@
 
 import type { Branded } from "effect/Brand"
 import * as Result from "effect/Result"
-import type { Origin } from "../base/change-context.ts"
+import type { FieldChange, Origin } from "../base/change-context.ts"
 import { InvalidInput } from "../base/errors.ts"
 import * as Setting from "../base/setting.ts"
 import { TaggedError } from "../base/tagged-error.ts"
@@ -245,6 +245,8 @@ export const projectActions = [
   // Without the user id, removed from all rows.
   "person_erased",
   "webhook_created",
+  // Its settings, such as the URL.
+  "webhook_changed",
   "webhook_deleted",
   "webhook_enabled",
   // By the dispatcher, because all attempts had failed for too long.
@@ -302,6 +304,8 @@ export interface AuditRow {
   readonly to: EndDate | undefined
   /** How much later all memberships end, in milliseconds; only for a bulk extension by a duration. */
   readonly by: Millis | undefined
+  /** What was replaced, if the settings of a webhook were changed. */
+  readonly changes: ReadonlyArray<FieldChange>
   /** When it happened, in milliseconds since the epoch. */
   readonly at: number
 }

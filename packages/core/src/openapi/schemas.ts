@@ -415,6 +415,10 @@ export const fieldsOf = <const Of extends ReadonlyArray<AuditAction>>(actions: O
   reason: Schema.NullOr(Schema.String),
 })
 
+const auditedValue = Schema.NullOr(
+  Schema.Union([Schema.String, Schema.Int, Schema.Array(Schema.String)]),
+)
+
 /** A row, with what was changed. */
 export const row = Schema.Struct({
   ...fieldsOf([...membershipActions, ...projectActions, ...globalActions]),
@@ -426,6 +430,16 @@ export const row = Schema.Struct({
     description:
       "The id of the webhook, the API key, the project or the bulk extension that was changed; null for one membership.",
     examples: [null],
+  }),
+  changes: Schema.Array(
+    Schema.Struct({
+      field: Schema.String,
+      from: auditedValue,
+      to: auditedValue,
+    }),
+  ).annotate({
+    description: "The settings of a webhook that were changed, from and to which value.",
+    examples: [[]],
   }),
 }).annotate({ identifier: "AuditRow" })
 

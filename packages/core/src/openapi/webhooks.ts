@@ -7,6 +7,8 @@ import * as Schema from "effect/Schema"
 import { maxEventTypes } from "../events/event.ts"
 import { routes } from "../http/routes.ts"
 import { maxWebhookUrlLength } from "../webhooks/transport.ts"
+import { descriptionPattern } from "../webhooks/webhook-settings.ts"
+import { disablers } from "../webhooks/webhook.ts"
 import {
   Authorization,
   activityCell,
@@ -44,6 +46,7 @@ const {
   "webhooks.ping": ping,
   "webhooks.replay": replay,
   "webhooks.rotate": rotate,
+  "webhooks.update": update,
 } = routes
 
 const url = Schema.String.check(Schema.isMaxLength(maxWebhookUrlLength)).annotate({
@@ -62,12 +65,38 @@ const eventTypes = Schema.Array(eventType).check(
   Schema.isMaxLength(maxEventTypes),
 )
 
+const description = Schema.String.check(Schema.isPattern(descriptionPattern)).annotate({
+  description: "What the webhook is for: 1 to 200 characters without control characters.",
+  examples: ["The shop's mails"],
+})
+
 const newWebhook = Schema.Struct({
   url,
   event_types: Schema.optionalKey(eventTypes).annotate({
     description: "The types of events to send; all by default.",
   }),
+  description: Schema.optionalKey(description),
 }).annotate({ identifier: "NewWebhook" })
+
+const webhookUpdate = Schema.Struct({
+  url: Schema.optionalKey(url),
+  event_types: Schema.optionalKey(Schema.NullOr(eventTypes)).annotate({
+    description:
+      "The types of events to send from now on; null for all. Events that wait are sent whatever their type.",
+  }),
+  description: Schema.optionalKey(Schema.NullOr(description)).annotate({
+    description: "What the webhook is for; null for nothing.",
+  }),
+  disabled: Schema.optionalKey(Schema.Boolean).annotate({
+    description:
+      "True aborts attempts in flight, and starts none until the webhook is enabled: what waits stays waiting, and events from then on are not for it. False enables the webhook, and goes on with what waits.",
+  }),
+})
+  .check(Schema.isMinProperties(1))
+  .annotate({
+    identifier: "WebhookUpdate",
+    examples: [{ description: "The shop's mails", disabled: false }],
+  })
 
 const webhook = Schema.Struct({ url, id: webhookId, secret }).annotate({
   identifier: "Webhook",
@@ -80,9 +109,18 @@ const health = Schema.Struct({
     description: "The types of events that are sent; null for all.",
     examples: [null],
   }),
+  description: Schema.NullOr(description).annotate({
+    description: "What the webhook is for; null if nobody said.",
+    examples: [null],
+  }),
   created_at: instant,
   disabled_at: Schema.NullOr(instant).annotate({
     description: "When it was disabled; null while it is enabled.",
+    examples: [null],
+  }),
+  disabled_by: Schema.NullOr(Schema.Literals(disablers)).annotate({
+    description:
+      "`failures` if attempts had failed for too long or the receiver is gone: what waited has failed. `request` if somebody asked for it: what waits stays waiting. Null while the webhook is enabled.",
     examples: [null],
   }),
   failing_since: Schema.NullOr(instant).annotate({
@@ -183,6 +221,24 @@ export class Webhooks extends HttpApiGroup.make("webhooks")
         description: "Returns the webhooks of a project, oldest first.",
       }),
     ),
+    HttpApiEndpoint.make(update.method)("update", update.pattern, {
+      params,
+      payload: webhookUpdate,
+      success: success(health, "The webhook was changed."),
+      error: [
+        ...projectFailures,
+        ...idempotencyFailures,
+        notFound,
+        failure("InvalidWebhookUrl"),
+        invalid,
+      ],
+    }).annotateMerge(
+      OpenApi.annotations({
+        summary: "Change a webhook",
+        description:
+          "Changes the settings of a webhook. Its id, its secret and its deliveries stay, and what is not in the body stays, too.",
+      }),
+    ),
     HttpApiEndpoint.make(remove.method)("delete", remove.pattern, {
       params,
       success: success(Schema.Null, "The webhook was deleted."),
@@ -235,7 +291,8 @@ export class Webhooks extends HttpApiGroup.make("webhooks")
     }).annotateMerge(
       OpenApi.annotations({
         summary: "Enable a webhook",
-        description: "Enables a webhook that was disabled, and does nothing to others.",
+        description:
+          "Enables a webhook that was disabled, and goes on with what waits. It does nothing to others.",
       }),
     ),
     HttpApiEndpoint.make(rotate.method)("rotate", rotate.pattern, {

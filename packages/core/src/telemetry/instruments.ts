@@ -80,7 +80,7 @@ export const instruments = {
   "tenure.webhook.disabled": {
     type: "gauge",
     unit: "{webhook}",
-    description: "Webhooks that are disabled.",
+    description: "Webhooks disabled because of failures.",
     attributes: ["tenure.database.name"],
   },
   "tenure.encryption.key.missing": {

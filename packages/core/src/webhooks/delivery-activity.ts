@@ -131,7 +131,7 @@ export interface DeliveryProgress {
   readonly nextAttemptAt: number | undefined
 }
 
-/** A disabled webhook, or one whose latest attempts have failed. */
+/** A webhook that was disabled because of failures, or one whose latest attempts have failed. */
 export interface TroubledWebhook extends DeliveryProgress {
   readonly projectId: ProjectId
   readonly webhookId: WebhookId

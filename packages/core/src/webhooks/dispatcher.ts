@@ -475,8 +475,8 @@ export class Dispatcher extends Context.Service<
   Dispatcher,
   {
     /**
-     * Aborts a removed webhook's attempts in flight. Afterwards, none starts in this process, not even
-     * a claimed one. Other processes learn about the removal from the outbox. Deleting a project does
+     * Aborts the attempts in flight for a webhook that was removed or disabled. Afterwards, none starts in this
+     * process, not even a claimed one. Other processes learn about it from the outbox. Deleting a project does
      * the same for all its webhooks; see `ProjectDeletions`.
      */
     readonly cancel: (webhookId: WebhookId) => Effect.Effect<void>
@@ -523,7 +523,7 @@ const make = Effect.fnUntraced(function* (settings: DispatcherSettings) {
   })
 
   const follow = (change: OutboxChange): void => {
-    if (change._tag === "Removed") return cancel(change.webhookId)
+    if (change._tag === "Stopped") return cancel(change.webhookId)
     for (const loop of loops) loop.wake()
   }
 

@@ -154,11 +154,12 @@ export interface Backlog {
   /**
    * For how many milliseconds the oldest due delivery has been due, on the store's clock; `undefined`
    * if none is due. Ready deliveries that were replayed together do not count: live ones overtake them.
+   * Neither do those to webhooks that were disabled by request.
    */
   readonly dueForMillis: number | undefined
   /** Kept deliveries that were given up, to existing webhooks: a replay restarts them. */
   readonly failedDeliveries: number
-  /** Disabled webhooks. */
+  /** Webhooks that were disabled because of failures. */
   readonly disabledWebhooks: number
 }
 
@@ -180,8 +181,11 @@ export const maxAttemptsOfWebhook = (
 export type OutboxChange =
   /** A delivery may be due earlier than the last claim said: it was published, released or replayed. */
   | { readonly _tag: "Due" }
-  /** A webhook was removed, perhaps by another process: attempts in flight must be aborted. */
-  | { readonly _tag: "Removed"; readonly webhookId: WebhookId }
+  /**
+   * A webhook was removed or, by request, disabled, perhaps by another process: attempts in flight must be
+   * aborted.
+   */
+  | { readonly _tag: "Stopped"; readonly webhookId: WebhookId }
 
 /**
  * Stores events until they are delivered.
@@ -227,7 +231,8 @@ export class Outbox extends Context.Service<
      * does not delay another. For one webhook, the delivery due first is claimed first, and among those
      * due at the same time, the one published first; deliveries that were replayed together come after
      * all others that are due. Nothing is claimed for a held webhook, and one delivery at a time for a
-     * failing webhook, until one succeeds.
+     * failing webhook, until one succeeds. Deliveries to a webhook that was disabled by request wait until
+     * it is enabled.
      *
      * @param options.limit - the maximum number of deliveries
      * @param options.failing - the maximum for failing webhooks among them
@@ -260,8 +265,8 @@ export class Outbox extends Context.Service<
 
     /**
      * Waits for the next change and returns it; at once, if there was one since the last call. A store
-     * that may miss changes returns `Due` every few seconds, and `Removed` soon after removing a
-     * webhook with claimed deliveries. It may return the same removal several times.
+     * that may miss changes returns `Due` every few seconds, and `Stopped` soon after removing or
+     * disabling a webhook with claimed deliveries. It may return the same one several times.
      */
     readonly nextChange: Effect.Effect<OutboxChange, StoreUnavailable>
 
@@ -324,7 +329,7 @@ export class Outbox extends Context.Service<
     ) => Effect.Effect<ReadonlyArray<ActivityCell>, ProjectNotFound | StoreUnavailable>
 
     /**
-     * Returns all projects' failing and disabled webhooks, ordered by `compareTroubles`.
+     * Returns all projects' failing webhooks and those disabled because of failures, ordered by `compareTroubles`.
      *
      * @param most - the maximum number of webhooks
      */

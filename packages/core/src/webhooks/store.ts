@@ -4,6 +4,7 @@ import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type {
   ChangeContext,
+  FieldChange,
   IdempotencyConflict,
   ReplayedResponse,
 } from "../base/change-context.ts"
@@ -11,9 +12,11 @@ import type { StoreUnavailable } from "../base/errors.ts"
 import type { ProjectId, ProjectNotFound } from "../base/values.ts"
 import type { WebhookRef } from "./outbox.ts"
 import type { StoredSecret } from "./secrets.ts"
+import type { WebhookSettings } from "./webhook-settings.ts"
 import type {
   Health,
   StoredWebhook,
+  WebhookConflict,
   WebhookId,
   WebhookLimitReached,
   WebhookNotFound,
@@ -29,6 +32,15 @@ export interface KeyUse {
   readonly keyId: string
   /** Up to three secrets encrypted with it, each of 4,096 characters at most. */
   readonly samples: ReadonlyArray<OwnedSecret>
+}
+
+/** A change of a webhook's settings. */
+export interface WebhookChange {
+  /** The settings that it has so far. */
+  readonly expected: WebhookSettings
+  readonly settings: WebhookSettings
+  /** What differs, for the audit trail. */
+  readonly changes: ReadonlyArray<FieldChange>
 }
 
 /** The maximum number of keys in an answer. */
@@ -103,6 +115,20 @@ export class WebhookStore extends Context.Service<
       key: StoredSecret,
       occasion: ChangeContext,
     ) => Effect.Effect<StoredSecret, WebhookNotFound | StoreUnavailable>
+
+    /**
+     * Replaces a webhook's settings, if they are as expected. Without any changes, the audit trail gets no row. A
+     * webhook that is enabled by this is as if no attempt for it had been made. After one is disabled by request,
+     * none of its deliveries can be claimed, and those claimed earlier can still be settled.
+     */
+    readonly update: (
+      webhook: WebhookRef,
+      change: WebhookChange,
+      occasion: ChangeContext,
+    ) => Effect.Effect<
+      ReplayedResponse | void,
+      WebhookConflict | IdempotencyConflict | StoreUnavailable
+    >
 
     /** Enables a webhook, as if no attempt for it had been made. Does nothing if it is enabled. */
     readonly enable: (

@@ -17,6 +17,17 @@ export const WebhookId = brandedWhere<string, WebhookId>(
   isUuid,
 )
 
+/** Who disables webhooks: the dispatcher, because attempts have failed, or an operator, by request. */
+export const disablers = ["failures", "request"] as const
+
+/** Since when a webhook is disabled, and by whom. */
+export interface Disabling {
+  /** When it was disabled, in milliseconds since the epoch. */
+  readonly at: number
+  /** Its deliveries fail if it was disabled because of failures, and wait if somebody asked for it. */
+  readonly by: (typeof disablers)[number]
+}
+
 /** A webhook with secrets in type `S` and signing keys in type `K`. */
 interface WebhookWith<S extends string, K extends string> {
   /** The id of the webhook. */
@@ -33,10 +44,12 @@ interface WebhookWith<S extends string, K extends string> {
   readonly signingKey: K | undefined
   /** The event types to send; `undefined` for all. */
   readonly eventTypes: ReadonlyArray<EventType> | undefined
+  /** What it is for, in the words of an operator; `undefined` if nobody said. */
+  readonly description: string | undefined
   /** When it was created, in milliseconds since the epoch. */
   readonly createdAt: number
-  /** When it was disabled, in milliseconds since the epoch; nothing is sent while it is. */
-  readonly disabledAt: number | undefined
+  /** Since when it is disabled; nothing is sent while it is. `undefined` while it is enabled. */
+  readonly disabled: Disabling | undefined
 }
 
 /** A webhook with its secrets in plain text. */
@@ -62,6 +75,9 @@ export interface Health {
   /** When the first failed, in milliseconds since the epoch. */
   readonly failingSince: number | undefined
 }
+
+/** The webhook has other settings than expected, or does not exist any more. */
+export class WebhookConflict extends TaggedError("WebhookConflict") {}
 
 /** The project has no such webhook. */
 export class WebhookNotFound extends TaggedError("WebhookNotFound")<{

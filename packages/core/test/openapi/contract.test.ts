@@ -34,6 +34,7 @@ const unseen: Readonly<Record<string, string>> = {
   "projects.create 409": inProgress,
   "projects.delete 409": inProgress,
   "webhooks.create 409": inProgress,
+  "webhooks.update 409": inProgress,
   "webhooks.delete 409": inProgress,
   "webhooks.enable 409": inProgress,
   "webhooks.rotate 409": inProgress,

@@ -236,10 +236,10 @@ describe("a webhook that keeps failing", () => {
         yield* pass("4 days")
         yield* publish
         yield* pass("23 hours")
-        expect((yield* (yield* Webhooks).list({ projectId }))[0]?.disabledAt).toBeUndefined()
+        expect((yield* (yield* Webhooks).list({ projectId }))[0]?.disabled).toBeUndefined()
         yield* pass("1 day")
         const [webhook] = yield* (yield* Webhooks).list({ projectId })
-        expect(webhook?.disabledAt).toEqual(expect.any(Number))
+        expect(webhook?.disabled).toEqual({ at: expect.any(Number), by: "failures" })
         const announced = told.filter(({ type }) => type === "webhook.disabled")
         expect(announced.map(({ body }) => JSON.parse(body).data.webhook_id)).toEqual([id])
         const announcements = sent.filter(({ body }) => body.includes("webhook.disabled"))

@@ -5,6 +5,7 @@ import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import { StoreUnavailable } from "../../src/base/errors.ts"
+import { MembershipStore } from "../../src/memberships/store.ts"
 import { Outbox } from "../../src/webhooks/outbox.ts"
 import { verifySignature, verifySignatureAsymmetric } from "../../src/webhooks/signature.ts"
 import { WebhookStore } from "../../src/webhooks/store.ts"
@@ -283,6 +284,37 @@ describe("deleting a webhook", () => {
       storesWith(disruptions),
     )
   })
+})
+
+describe("disabling a webhook by request", () => {
+  it.effect("aborts attempts in flight, and goes on with all that waits once it is enabled", () =>
+    dispatching({ [url]: (n) => (n <= 4 ? Effect.never : status(200)) }, ({ aborted, sent }) =>
+      Effect.gen(function* () {
+        const webhooks = yield* Webhooks
+        const { id: webhookId } = yield* addWebhook()
+        yield* publishMany(6)
+        yield* settled
+        const disabled = yield* webhooks.update({ projectId, webhookId, disabled: true })
+        expect(disabled.disabled?.by).toBe("request")
+        expect(aborted).toEqual([url, url, url, url])
+        yield* publish
+        yield* pass("5 days")
+        expect(sent).toHaveLength(4)
+        yield* webhooks.update({ projectId, webhookId, disabled: false })
+        yield* pass("1 second")
+        const ids = sent.map(({ headers }) => headers["webhook-id"])
+        expect([ids.length, new Set(ids).size]).toEqual([10, 6])
+        const history = yield* (yield* MembershipStore).history(projectId, {
+          userId: undefined,
+          limit: 2,
+        })
+        expect(history.map(({ changes }) => changes)).toEqual([
+          [{ field: "disabledBy", from: "request", to: null }],
+          [{ field: "disabledBy", from: null, to: "request" }],
+        ])
+      }),
+    ),
+  )
 })
 
 describe("rotating the secret", () => {

@@ -27,12 +27,12 @@ import {
   type TransportResponse,
   WebhookTransport,
 } from "../../src/webhooks/transport.ts"
-import type { WebhookId } from "../../src/webhooks/webhook.ts"
 import {
-  Webhooks,
   type WebhooksOptions as WebhookOptions,
   webhooksOptions as webhookOptions,
-} from "../../src/webhooks/webhooks.ts"
+} from "../../src/webhooks/webhook-registry.ts"
+import type { WebhookId } from "../../src/webhooks/webhook.ts"
+import { Webhooks } from "../../src/webhooks/webhooks.ts"
 import { allEnded, isBusy, watchedCrypto } from "./watched-crypto.ts"
 
 export const projectId = ProjectId("p1")

@@ -99,8 +99,12 @@ CREATE TABLE tenure.webhooks (
   signing_key     text,
   -- The types of the events that the webhook receives; NULL for all types.
   event_types     text[],
+  description     text,
   created_at      timestamptz NOT NULL,
+  -- Since when it is disabled, and by whom: what waits fails if it was disabled because of failures, and
+  -- stays waiting if somebody asked for it.
   disabled_at     timestamptz,
+  disabled_by     text CHECK (disabled_by IN ('failures', 'request')),
   -- The number of failed attempts since the last success, and the time of the first.
   failures        integer NOT NULL DEFAULT 0,
   failing_since   timestamptz,
@@ -108,12 +112,13 @@ CREATE TABLE tenure.webhooks (
   paused_until    timestamptz,
   paused_since    timestamptz,
   -- How many attempts may be in flight.
-  concurrency     integer NOT NULL DEFAULT 4
+  concurrency     integer NOT NULL DEFAULT 4,
+  CHECK ((disabled_at IS NULL) = (disabled_by IS NULL))
 );
 
 CREATE INDEX webhooks_paused ON tenure.webhooks (paused_until) WHERE paused_until IS NOT NULL;
 
-CREATE INDEX webhooks_disabled ON tenure.webhooks (disabled_at) WHERE disabled_at IS NOT NULL;
+CREATE INDEX webhooks_disabled ON tenure.webhooks (disabled_at) WHERE disabled_by = 'failures';
 
 CREATE INDEX webhooks_failing ON tenure.webhooks (failing_since)
 WHERE failing_since IS NOT NULL AND disabled_at IS NULL;

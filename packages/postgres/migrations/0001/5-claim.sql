@@ -150,9 +150,10 @@ BEGIN
     GROUP BY m.id
   ), counted AS (
     SELECT m.*, w.paused_until = 'infinity'
-                    OR w.paused_until > now AND (w.paused_since > soon) IS NOT TRUE AS is_held,
+                    OR w.paused_until > now AND (w.paused_since > soon) IS NOT TRUE
+                    OR w.disabled_by = 'request' AS is_held,
            w.failures > 0 AS is_failing,
-           w.id IS NOT NULL AND w.disabled_at IS NULL AS is_open,
+           w.id IS NOT NULL AND w.disabled_by IS DISTINCT FROM 'failures' AS is_open,
            tenure.clamp_concurrency(w.concurrency, least_per_webhook, most_per_webhook) AS concurrency,
            -- What was claimed ahead does not count.
            sum(least(m.attempts, tenure.clamp_concurrency(w.concurrency, least_per_webhook, most_per_webhook)))
@@ -183,7 +184,7 @@ BEGIN
   FROM judged;
 
   IF closed_ids IS NOT NULL THEN
-    -- End deliveries to webhooks that are deleted or disabled, up to 1000 for each.
+    -- End deliveries to webhooks that are deleted, or disabled because of failures, up to 1000 for each.
     WITH over AS MATERIALIZED (
       SELECT r.event_id, s.id AS webhook_id, w.id IS NULL AS is_deleted
       FROM unnest(closed_ids) s (id)
@@ -227,8 +228,8 @@ BEGIN
       FROM unnest(lane_ids, lane_attempts, lane_of_project, lane_ahead)
         l (id, attempts, of_project, ahead)
       JOIN tenure.webhooks w ON w.id = l.id
-      -- Its project may just have been parked, and has no name then.
-      WHERE (w.paused_until = 'infinity') IS NOT TRUE
+      -- Its project may just have been parked, and has no name then. Or somebody has just disabled it.
+      WHERE (w.paused_until = 'infinity') IS NOT TRUE AND w.disabled_at IS NULL
     ), candidates AS MATERIALIZED (
       SELECT r.event_id, l.id, l.is_failing, l.chance, l.concurrency, l.ahead, l.attempts + r.n AS nth,
              r.n <= l.room AS fits, l.of_project + count(*) FILTER (WHERE r.n <= l.room) OVER (

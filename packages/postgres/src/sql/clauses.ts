@@ -260,18 +260,20 @@ const occasionFrom = (first: number | undefined): string =>
  * @param first - the number of the first of the three parameters, which `occasionParams` returns; without it,
  *   `source` has the columns `at`, `request_id` and `key_id`
  * @param action - what happened, as an expression in SQL
+ * @param changes - an expression for the JSON of what was replaced
  */
 export const auditRow = (
   schema: string,
   source: string,
   first: number | undefined,
   action: `'${NonMembershipAction}'` | `CASE ${string} END` | `$${number}::text`,
+  changes = "NULL",
 ): string => `
   audited AS (
-    INSERT INTO ${schema}.audit (project_number, seq, subject, action, at, request_id, key_id)
+    INSERT INTO ${schema}.audit (project_number, seq, subject, action, at, request_id, key_id, changes)
     SELECT s.project_number,
            coalesce((SELECT ${sequenceRound("p.seq")} FROM ${schema}.projects p WHERE p.number = s.project_number), 0),
-           s.subject, ${action}, ${occasionFrom(first)}
+           s.subject, ${action}, ${occasionFrom(first)}, ${changes}
     FROM ${source} s
   )`
 

@@ -147,7 +147,7 @@ const deliveriesOf = (schema: string): string => `
          -- The next claim does that.
          || CASE WHEN d.state NOT IN ('ready', 'later') THEN d.state
             WHEN w.id IS NULL THEN 'cancelled'
-            WHEN w.disabled_at IS NOT NULL THEN 'failed'
+            WHEN w.disabled_by = 'failures' THEN 'failed'
             ELSE d.state END
          || ' ' || d.claim_count || ' ' || jsonb_array_length(d.attempts) || ' '
          || (e.body::jsonb - 'timestamp' #- '{data,sequence}')::text AS delivery
@@ -190,7 +190,7 @@ export const everything = (schema: string): string =>
 
 const webhooksOf = (schema: string): string => `
   SELECT jsonb_build_object(
-    'id', id, 'secret', secret, 'previous', previous_secret, 'disabled', disabled_at IS NOT NULL,
+    'id', id, 'secret', secret, 'previous', previous_secret, 'disabled', disabled_by,
     'failures', failures, 'failing', failing_since IS NOT NULL, 'held', paused_until > now(),
     'concurrency', concurrency
   )::text AS webhook

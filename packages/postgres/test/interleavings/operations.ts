@@ -120,7 +120,8 @@ const webhookOf = ({ at }: Setting, slot: Slot): StoredWebhook => {
     signingKey: undefined,
     eventTypes: undefined,
     createdAt: at,
-    disabledAt: undefined,
+    description: undefined,
+    disabled: undefined,
   }
 }
 

@@ -122,7 +122,8 @@ const webhook = (name: WebhookName): StoredWebhook => ({
   signingKey: undefined,
   eventTypes: undefined,
   createdAt: 0,
-  disabledAt: undefined,
+  description: undefined,
+  disabled: undefined,
 })
 
 const claimEach = Effect.flatMap(Outbox, (outbox) =>
@@ -192,7 +193,7 @@ const populate = Effect.fnUntraced(function* (
     }),
   )
   yield* run(`
-    UPDATE webhooks SET disabled_at = '2020-01-01' WHERE id = '${webhooks.disabled.id}';
+    UPDATE webhooks SET disabled_at = '2020-01-01', disabled_by = 'failures' WHERE id = '${webhooks.disabled.id}';
     UPDATE webhooks SET failures = 0, failing_since = NULL, paused_until = NULL, concurrency = 4;
     UPDATE deliveries SET state = 'failed' WHERE webhook_id = '${webhooks.disabled.id}';
     UPDATE memberships SET next_check_at = '2020-01-01' WHERE user_id <> '${later}';

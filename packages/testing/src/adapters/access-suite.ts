@@ -323,6 +323,7 @@ const expectations: { readonly [Of in Operation]: Expectation } = {
   "projects.activity": { least: "operator" },
   "webhooks.list": { least: "client" },
   "webhooks.create": { least: "client", body: { url: "https://receiver.example/" } },
+  "webhooks.update": { least: "operator", body: { disabled: true }, ...unknownWebhook },
   "webhooks.delete": { least: "client", ...unknownWebhook },
   "webhooks.health": { least: "client" },
   "webhooks.get": { least: "client", ...unknownWebhook },

@@ -13,7 +13,7 @@ const paths: ReadonlyArray<readonly [path: string, allow: string]> = [
   [extendOne, "PATCH"],
   ["/v2/projects/p1/memberships/extend", "PATCH"],
   [webhooks, "GET, POST"],
-  [`${webhooks}/6ba7b810-9dad-41d1-80b4-00c04fd430c8`, "GET, DELETE"],
+  [`${webhooks}/6ba7b810-9dad-41d1-80b4-00c04fd430c8`, "GET, PATCH, DELETE"],
 ]
 
 const syntaxTests = (serving: Serving): void => {

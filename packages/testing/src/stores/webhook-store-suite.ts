@@ -11,8 +11,11 @@ import {
   Outbox,
   ProjectId,
   StoredSecret,
+  type WebhookChange,
   WebhookId,
+  type WebhookSettings,
   WebhookStore,
+  settingChanges,
 } from "@tenure/core/store"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -143,7 +146,7 @@ const findTests = ({ advance, test }: StoreTests): void => {
       })
       expect(yield* store.find(p1, webhook.id)).toEqual({
         ...webhook,
-        disabledAt: expect.any(Number),
+        disabled: { at: expect.any(Number), by: "failures" },
         failures: 2,
         failingSince: expect.any(Number),
       })
@@ -274,6 +277,136 @@ const enableTests = ({ test }: StoreTests): void => {
     }))
 }
 
+const byRequest = { at: 5, by: "request" } as const
+
+/** A change to the settings of a webhook. */
+const settingsOf = (
+  { description, disabled, eventTypes, url }: WebhookSettings,
+  changed: Partial<WebhookSettings>,
+): WebhookChange => {
+  const expected = { description, disabled, eventTypes, url }
+  const settings = { ...expected, ...changed }
+  return { expected, settings, changes: settingChanges(expected, settings) }
+}
+
+const updateTests = ({ advance, test }: StoreTests): void => {
+  test("replaces the settings of a webhook, if they are as expected", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const webhook = Fixture.makeWebhook(p1)
+      const ref = { projectId: p1, webhookId: webhook.id }
+      yield* store.add(webhook, 50, occasion)
+      const changed = {
+        url: "https://receiver.example/moved",
+        eventTypes: [EventType("test.happened")],
+        description: "The shop's mails",
+        disabled: byRequest,
+      }
+      yield* store.update(ref, settingsOf(webhook, changed), occasion)
+      expect(yield* store.find(p1, webhook.id)).toEqual({ ...webhook, ...well, ...changed })
+      const conflicts = [
+        store.update(ref, settingsOf(webhook, { url: "https://receiver.example" }), occasion),
+        store.update({ ...ref, projectId: p2 }, settingsOf(changed, webhook), occasion),
+        store.update(
+          { ...ref, webhookId: WebhookId(crypto.randomUUID()) },
+          settingsOf(changed, webhook),
+          occasion,
+        ),
+      ]
+      for (const conflict of conflicts) {
+        expect((yield* Effect.flip(conflict))._tag).toBe("WebhookConflict")
+      }
+      yield* store.update(ref, settingsOf(changed, webhook), occasion)
+      expect(yield* store.find(p1, webhook.id)).toEqual({ ...webhook, ...well })
+    }))
+
+  test("has one of several changes at the same time replace the settings", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const webhook = Fixture.makeWebhook(p1)
+      yield* store.add(webhook, 50, occasion)
+      const results = yield* Effect.forEach(
+        ["a", "b", "c", "d"],
+        (description) =>
+          Effect.result(
+            store.update(
+              { projectId: p1, webhookId: webhook.id },
+              settingsOf(webhook, { description }),
+              occasion,
+            ),
+          ),
+        { concurrency: "unbounded" },
+      )
+      expect(results.filter(({ _tag }) => _tag === "Success")).toHaveLength(1)
+    }))
+
+  test("keeps what waits for a webhook that is disabled by request, until it is enabled", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const outbox = yield* Outbox
+      const webhook = Fixture.makeWebhook(p1)
+      const ref = { projectId: p1, webhookId: webhook.id }
+      yield* store.add(webhook, 50, occasion)
+      for (let count = 0; count < 4; count++) yield* outbox.publish(Fixture.event(p1))
+      const [first, second, third] = (yield* claimable).claims
+      yield* outbox.publish(Fixture.event(p1))
+      yield* store.update(ref, settingsOf(webhook, { disabled: byRequest }), occasion)
+      yield* outbox.publish(Fixture.event(p1))
+      const error = yield* Effect.flip(outbox.publishTo(Fixture.event(p1), webhook.id))
+      expect(error._tag).toBe("WebhookDisabled")
+      const retry = {
+        _tag: "Retry",
+        attempt: answered(500),
+        delayMillis: 0,
+        holdMillis: 0,
+      } as const
+      for (const [claim, settlement] of [
+        [first, { _tag: "Released" }],
+        [second, delivered],
+        [third, retry],
+      ] as const) {
+        if (claim !== undefined) expect(yield* outbox.settle(claim, settlement)).toBe("Settled")
+      }
+      // The lease of the fourth passes.
+      yield* advance(70_000)
+      expect((yield* claimable).claims).toEqual([])
+      expect(yield* outbox.backlog(10)).toEqual({
+        waiting: 4,
+        dueForMillis: undefined,
+        failedDeliveries: 0,
+        disabledWebhooks: 0,
+      })
+      const progress = yield* outbox.progress(p1, [webhook.id])
+      expect(progress.get(webhook.id)).toMatchObject({ waiting: 4, nextAttemptAt: undefined })
+      expect(yield* outbox.troubled(10)).toEqual([])
+      yield* store.enable(p1, webhook.id, occasion)
+      expect(yield* store.find(p1, webhook.id)).toEqual({ ...webhook, ...well })
+      const { claims } = yield* claimable
+      expect(claims).toHaveLength(4)
+      expect(claims.map(({ event }) => event.id)).toContain(first?.event.id)
+    }))
+
+  test("enables a webhook with other settings, as if no attempt for it had been made", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const webhook = Fixture.makeWebhook(p1)
+      const ref = { projectId: p1, webhookId: webhook.id }
+      yield* store.add(webhook, 50, occasion)
+      yield* attempted(webhook.id, {
+        _tag: "Disabled",
+        attempt: answered(410),
+        announcement: Fixture.event(p1, "webhook.disabled"),
+      })
+      const disabled = yield* store.find(p1, webhook.id)
+      const description = "one"
+      yield* store.update(ref, settingsOf(disabled, { description }), occasion)
+      expect(yield* store.find(p1, webhook.id)).toEqual({ ...disabled, description })
+      const enabled = { description: "another", disabled: undefined }
+      yield* store.update(ref, settingsOf({ ...disabled, description }, enabled), occasion)
+      expect(yield* store.find(p1, webhook.id)).toEqual({ ...webhook, ...well, ...enabled })
+    }))
+}
+
 const additionTests = ({ test }: StoreTests): void => {
   test("fails if the project does not exist", () =>
     Effect.gen(function* () {
@@ -357,7 +490,7 @@ const onceTests = ({ test }: StoreTests): void => {
       yield* store.add(webhook, 50, occasion)
       expect(isReplayedResponse(yield* store.enable(p1, webhook.id, keyed))).toBe(false)
       expect(isReplayedResponse(yield* store.enable(p1, webhook.id, keyed))).toBe(true)
-      const disabled = { ...Fixture.makeWebhook(p1), disabledAt: 5 }
+      const disabled = { ...Fixture.makeWebhook(p1), disabled: { at: 5, by: "failures" as const } }
       yield* store.add(disabled, 50, occasion)
       const error = yield* Effect.flip(
         store.enable(p1, disabled.id, {
@@ -366,6 +499,20 @@ const onceTests = ({ test }: StoreTests): void => {
         }),
       )
       expect(error._tag).toBe("IdempotencyMismatch")
+    }))
+
+  test("changes a webhook with an idempotency key once", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const webhook = Fixture.makeWebhook(p1)
+      const ref = { projectId: p1, webhookId: webhook.id }
+      const keyed = { ...occasion, once: Fixture.once() }
+      const change = settingsOf(webhook, { description: "The shop's mails" })
+      yield* Effect.flip(store.update(ref, change, keyed))
+      yield* store.add(webhook, 50, occasion)
+      const changes = Array.from({ length: 4 }, () => store.update(ref, change, keyed))
+      const results = yield* Effect.all(changes, { concurrency: "unbounded" })
+      expect(results.filter(isReplayedResponse)).toHaveLength(3)
     }))
 
   test("removes a webhook with an idempotency key once", () =>
@@ -439,6 +586,8 @@ const transactionTests = ({ transactional }: StoreTests): void => {
       yield* store.add(webhook, 50, occasion)
       yield* undone(store.add(Fixture.makeWebhook(p1), 50, occasion))
       yield* undone(store.remove(p1, webhook.id, occasion))
+      const change = settingsOf(webhook, { disabled: byRequest })
+      yield* undone(store.update({ projectId: p1, webhookId: webhook.id }, change, occasion))
       expect(yield* store.list(p1)).toEqual([{ ...webhook, ...well }])
     }),
   )
@@ -451,6 +600,7 @@ export const webhookStoreSuite = (on: StoreTests): void => {
   findTests(on)
   secretTests(on)
   enableTests(on)
+  updateTests(on)
   additionTests(on)
   removalTests(on)
   onceTests(on)

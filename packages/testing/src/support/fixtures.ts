@@ -127,7 +127,8 @@ export const makeWebhook = (projectId: ProjectId): StoredWebhook => {
     signingKey: undefined,
     eventTypes: undefined,
     createdAt: 1234,
-    disabledAt: undefined,
+    description: undefined,
+    disabled: undefined,
   }
 }
 

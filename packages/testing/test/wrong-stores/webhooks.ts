@@ -37,10 +37,28 @@ export const wrongWebhookStores = wrongStores("WebhookStore", WebhookStore, {
     failures: 0,
   })),
   "keeps the failures of a webhook that is disabled, until it is enabled": finding((found) =>
-    found.disabledAt === undefined ? found : { ...found, failures: 0 },
+    found.disabled === undefined ? found : { ...found, failures: 0 },
   ),
   "enables a webhook that is enabled, but none that is unknown or of another project": (right) => ({
     enable: (...ids) => Effect.ignore(right.enable(...ids)),
+  }),
+  "replaces the settings of a webhook, if they are as expected": ({ find, update }) => ({
+    update: (ref, change, occasion) =>
+      find(ref.projectId, ref.webhookId).pipe(
+        Effect.flatMap((expected) => update(ref, { ...change, expected }, occasion)),
+        Effect.catchTag("WebhookNotFound", () => Effect.void),
+      ),
+  }),
+  "keeps what waits for a webhook that is disabled by request, until it is enabled": (right) => ({
+    update: (ref, change, occasion) =>
+      right.update(
+        ref,
+        { ...change, settings: { ...change.settings, disabled: change.expected.disabled } },
+        occasion,
+      ),
+  }),
+  "changes a webhook with an idempotency key once": ({ update }) => ({
+    update: (ref, change, { once: _, ...occasion }) => update(ref, change, occasion),
   }),
   "enforces the limit of a project across concurrent additions": ({ add }) => ({
     add: (webhook, limit, occasion) => add(webhook, limit + 1, occasion),

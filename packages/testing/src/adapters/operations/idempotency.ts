@@ -61,6 +61,10 @@ const requests: { readonly [Of in Changing]: (fixture: Fixture) => Promise<Prepa
   "projects.create": async () => ({}),
   "projects.delete": async () => ({}),
   "webhooks.create": async () => ({ body: { url: "https://example.com/" } }),
+  "webhooks.update": async (fixture) => ({
+    ...(await webhookOf(fixture)),
+    body: { description: "The shop's mails" },
+  }),
   "webhooks.delete": webhookOf,
   "webhooks.ping": webhookOf,
   "webhooks.enable": webhookOf,

@@ -318,6 +318,7 @@ export const auditTests = (serving: Serving): void => {
             reason: null,
             user_id: null,
             subject: fieldsOf(fieldsOf(created.body)["data"])["id"],
+            changes: [],
           },
         ])
         const second = await get(`${ofProject}?limit=1&after=${String(next)}`)

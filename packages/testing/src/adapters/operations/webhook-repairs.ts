@@ -82,8 +82,10 @@ const detailsTests = (serving: Serving): void => {
           id,
           secret,
           event_types: null,
+          description: null,
           created_at: instant,
           disabled_at: null,
+          disabled_by: null,
           failing_since: null,
           failures: 0,
           last_attempt: null,
@@ -316,7 +318,9 @@ const actionTests = (serving: Serving): void => {
       repairing(async ({ call, operate, path, publish, receiver }) => {
         await publish()
         const found = await call("GET", path)
-        expect(found.body).toMatchObject({ data: { disabled_at: instant, failures: 1 } })
+        expect(found.body).toMatchObject({
+          data: { disabled_at: instant, disabled_by: "failures", failures: 1 },
+        })
         const body = { since: "2020-01-01T00:00:00.000Z" }
         for (const [suffix, sent] of [["/ping"], ["/replay", body]] as const) {
           const target = `${path}${suffix}`
@@ -336,6 +340,71 @@ const actionTests = (serving: Serving): void => {
         const again = await operate("POST", replay, body)
         expectSuccess(again, "POST", replay, { data: { replayed: 0 } })
       }, answering(410)),
+      options,
+    ),
+  )
+}
+
+const updateTests = (serving: Serving): void => {
+  it(
+    "are changed in what is asked for, and disabled without a loss until they are enabled",
+    serving(
+      repairing(async ({ call, operate, path, publish, receiver, secret, tenure }) => {
+        const moved = await startReceiver()
+        const { url } = moved
+        const described = { description: "The shop's mails", event_types: ["payment.completed"] }
+        const changed = await operate("PATCH", path, { url, ...described })
+        expectSuccess(changed, "PATCH", path, {
+          data: expect.objectContaining({ url, ...described, disabled_by: null }),
+        })
+        const all = { event_types: null, description: null, disabled: true }
+        const disabled = { event_types: null, description: null, disabled_by: "request" }
+        const stopped = await operate("PATCH", path, all)
+        expect(stopped.body).toMatchObject({ data: { url, ...disabled, disabled_at: instant } })
+        expect(stopped.body).not.toHaveProperty("data.secret")
+        const enabled = await operate("PATCH", path, { disabled: false })
+        expect(enabled.body).toMatchObject({ data: { disabled_by: null, disabled_at: null } })
+        await publish()
+        expect(moved.received.map((sent) => isSignedWith(sent, secret))).toEqual([true])
+        expect(receiver.received).toEqual([])
+        moved.close()
+        expect((await call("GET", path)).body).toMatchObject({ data: { url, secret } })
+        const rows = await tenure.memberships.history({ projectId: "p1", limit: 100 })
+        const changes = rows.filter(({ action }) => action === "webhook_changed")
+        expect(changes.map((row) => row.changes.map(({ field }) => field))).toEqual([
+          ["disabledBy"],
+          ["eventTypes", "description", "disabledBy"],
+          ["url", "eventTypes", "description"],
+        ])
+      }),
+      options,
+    ),
+  )
+
+  it(
+    "refuse a change that is empty, unknown or invalid",
+    serving(
+      repairing(async ({ call, operate, path }) => {
+        const before = (await call("GET", path)).body
+        for (const body of [
+          {},
+          { secret: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw" },
+          { description: "" },
+          { description: "two\nlines" },
+          { description: "x".repeat(201) },
+          { event_types: [] },
+          { disabled: null },
+        ]) {
+          const response = await operate("PATCH", path, body)
+          expectFailure(response, "PATCH", path, 422, "VALIDATION_ERROR")
+        }
+        for (const url of [null, "ftp://receiver.example", "http://10.0.0.1/"]) {
+          const response = await operate("PATCH", path, { url, description: "not this either" })
+          expectFailure(response, "PATCH", path, 422, "VALIDATION_ERROR")
+        }
+        expect((await call("GET", path)).body).toMatchObject({ data: { description: null } })
+        expect(before).toMatchObject({ data: { description: null } })
+      }),
       options,
     ),
   )
@@ -561,6 +630,7 @@ export const webhookRepairTests = (serving: Serving): void => {
   describe("webhooks", () => {
     detailsTests(serving)
     actionTests(serving)
+    updateTests(serving)
     deliveryTests(serving)
   })
 }

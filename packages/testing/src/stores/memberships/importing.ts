@@ -108,6 +108,7 @@ const recordTests = ({ test }: StoreTests): void => {
         action: "imported",
         origin,
         reason: undefined,
+        changes: [],
         at: 5,
       }
       const ofU1 = { ...common, userId: u1, from: in2028, to: in2029 }

@@ -82,7 +82,7 @@ const disable = Effect.fnUntraced(function* ({ id }: Pick<StoredWebhook, "id">) 
     )
   }
   const stored = yield* WebhookStore.use((store) => store.find(p1, id))
-  expect(stored.disabledAt).toBeDefined()
+  expect(stored.disabled).toBeDefined()
 })
 
 const kinds = ["extend", "extendAll", "import"] as const

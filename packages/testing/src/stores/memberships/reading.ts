@@ -212,7 +212,7 @@ const historyTests = ({ describe, test }: StoreTests): void => {
         yield* store.grant({ ...one, event: draft(p1), endDate: in2027, origin: byGrant, at: 7 })
         yield* store.end({ ...one, event: draft(p1), origin: byEnding, at: 8 })
         const rows = yield* store.history(p1, { userId: undefined, limit: 5 })
-        const ofUser = { projectId: p1, userId: u1 }
+        const ofUser = { projectId: p1, userId: u1, changes: [] }
         const [ended, granted, bulk, extended, first] = rows
         expect(ended).toEqual({
           ...ofUser,
@@ -236,6 +236,7 @@ const historyTests = ({ describe, test }: StoreTests): void => {
         })
         expect(bulk).toEqual({
           projectId: p1,
+          changes: [],
           userId: undefined,
           cursor: expect.any(String),
           action: "bulk_extended",
@@ -257,7 +258,7 @@ const historyTests = ({ describe, test }: StoreTests): void => {
           at: 5,
         })
         expect(first).toEqual({
-          projectId: p1,
+          ...ofUser,
           userId: u2,
           cursor: expect.any(String),
           action: "granted",

@@ -17,6 +17,7 @@ import {
   type UserId,
   WebhookStore,
   completeEvent,
+  settingChanges,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -206,11 +207,11 @@ const auditingOccasion = (at: number) => ({
 const trailOf = (projectId: typeof p1 | undefined) =>
   Effect.flatMap(MembershipStore, (store) =>
     Effect.map(store.history(projectId, page), (rows) =>
-      rows.toReversed().map(({ action, at, keyName, origin, subject, ...row }) => {
+      rows.toReversed().map(({ action, at, changes, keyName, origin, subject, ...row }) => {
         expect(origin).toEqual(auditingOccasion(at).origin)
         expect([row.projectId, keyName]).toEqual([projectId, undefined])
         expect([row.userId, row.from, row.to]).toEqual([undefined, undefined, undefined])
-        return [at, action, subject]
+        return changes.length === 0 ? [at, action, subject] : [at, action, subject, changes]
       }),
     ),
   )
@@ -226,13 +227,26 @@ export const auditingTests = ({ describe, test, transactional }: StoreTests): vo
         yield* memberships.createProject(p2, auditingOccasion(2))
         const { id, ...rest } = makeWebhook(p1)
         const rotation = { secret: makeWebhook(p1).secret, previousUntil: 0 }
-        yield* store.add({ id, ...rest, disabledAt: 0 }, 1, auditingOccasion(3))
+        yield* store.add(
+          { id, ...rest, disabled: { at: 0, by: "failures" } },
+          1,
+          auditingOccasion(3),
+        )
         yield* Effect.flip(store.add(makeWebhook(p1), 1, auditingOccasion(4)))
         yield* store.rotateSecret(p1, id, rotation, auditingOccasion(5))
         yield* Effect.flip(store.rotateSecret(p2, id, rotation, auditingOccasion(6)))
         yield* store.addSigningKey(p1, id, StoredSecret("whsk_1"), auditingOccasion(7))
         yield* store.addSigningKey(p1, id, StoredSecret("whsk_2"), auditingOccasion(8))
         yield* store.enable(p1, id, auditingOccasion(9))
+        const expected = { ...rest, disabled: undefined }
+        const settings = { ...expected, description: 'a "shop"', eventTypes: undefined }
+        const changes = settingChanges(expected, settings)
+        const ref = { projectId: p1, webhookId: id }
+        const update = { expected, settings, changes }
+        yield* store.update(ref, update, auditingOccasion(91))
+        yield* Effect.flip(store.update(ref, update, auditingOccasion(92)))
+        const unchanged = { ...update, expected: settings, changes: [] }
+        yield* store.update(ref, unchanged, auditingOccasion(93))
         yield* store.remove(p1, id, auditingOccasion(10))
         yield* Effect.flip(store.remove(p1, id, auditingOccasion(11)))
         const rows = yield* trailOf(p1)
@@ -240,6 +254,7 @@ export const auditingTests = ({ describe, test, transactional }: StoreTests): vo
           [3, "webhook_created", id],
           [5, "secret_rotated", id],
           [7, "signing_key_added", id],
+          [91, "webhook_changed", id, [{ field: "description", from: null, to: 'a "shop"' }]],
           [10, "webhook_deleted", id],
         ])
         expect(yield* trailOf(p2)).toEqual([])

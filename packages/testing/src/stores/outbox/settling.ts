@@ -98,7 +98,7 @@ export const settlingTests = ({ advance, describe, test }: StoreTests): void => 
         expect(rest.every((one) => one.webhook.webhookId !== webhook.id)).toBe(true)
         expect(yield* statesOf(webhook)).toEqual(["failed", "failed"])
         const listed = yield* (yield* WebhookStore).list(p1)
-        expect(listed.map(({ disabledAt }) => disabledAt !== undefined)).toEqual([true, false])
+        expect(listed.map(({ disabled }) => disabled !== undefined)).toEqual([true, false])
       }))
 
     test("announces once that a webhook is gone", () =>
@@ -317,7 +317,7 @@ export const disabledTests = ({ advance, describe, test }: StoreTests): void => 
           "WebhookNotFound",
         )
         yield* store.enable(p1, webhook.id, occasion)
-        expect((yield* store.list(p1))[0]?.disabledAt).toBeUndefined()
+        expect((yield* store.list(p1))[0]?.disabled).toBeUndefined()
         expect(yield* outbox.replay(target, since)).toBe(2)
         yield* outbox.publish(event(p1))
         const all = yield* claims()

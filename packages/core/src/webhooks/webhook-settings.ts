@@ -1,0 +1,91 @@
+/** The settings of a webhook: what an operator changes after it was registered. */
+
+import type { FieldChange } from "../base/change-context.ts"
+import * as Setting from "../base/setting.ts"
+import { type EventType, eventTypesOption } from "../events/event.ts"
+import type { Disabling, StoredWebhook } from "./webhook.ts"
+
+/** A webhook's settings. */
+export interface WebhookSettings extends Pick<
+  StoredWebhook,
+  "url" | "eventTypes" | "description" | "disabled"
+> {}
+
+/** The pattern for descriptions: one line. A lone surrogate has no UTF-8 encoding. */
+export const descriptionPattern = /^[^\p{Cc}\p{Cs}]{1,200}$/u
+
+/** A webhook's description. */
+export const descriptionSetting = Setting.string(
+  "1 to 200 characters without control characters",
+  (text) => descriptionPattern.test(text),
+)
+
+/** The arguments of a change but the URL, which has errors of its own. `null` removes what is set. */
+export const webhookPatchSettings = {
+  eventTypes: Setting.orNull(eventTypesOption),
+  description: Setting.optional(Setting.orNull(descriptionSetting)),
+  disabled: Setting.optional(Setting.boolean),
+}
+
+/** A change: what is `undefined` stays as it is. */
+export interface WebhookPatch {
+  readonly url: string | undefined
+  readonly eventTypes: ReadonlyArray<EventType> | null | undefined
+  readonly description: string | null | undefined
+  readonly disabled: boolean | undefined
+}
+
+/** Returns the new value: the one before if none is given, none if it is `null`. */
+const replaced = <A>(before: A | undefined, given: A | null | undefined): A | undefined =>
+  given === undefined ? before : (given ?? undefined)
+
+/** A webhook that failures have disabled is that of the operator who disables it again. */
+const disabledAfter = (
+  before: Disabling | undefined,
+  isDisabled: boolean | undefined,
+  at: number,
+): Disabling | undefined => {
+  if (isDisabled === undefined) return before
+  return isDisabled ? { at: before?.at ?? at, by: "request" } : undefined
+}
+
+/**
+ * Changes settings.
+ *
+ * @param at - the time of the change, in milliseconds since the epoch
+ */
+export const applyWebhookPatch = (
+  before: WebhookSettings,
+  patch: WebhookPatch,
+  at: number,
+): WebhookSettings => ({
+  url: patch.url ?? before.url,
+  eventTypes: replaced(before.eventTypes, patch.eventTypes),
+  description: replaced(before.description, patch.description),
+  disabled: disabledAfter(before.disabled, patch.disabled, at),
+})
+
+/** Settings as the audit trail shows them. */
+const auditedSettings = ({ description, disabled, eventTypes, url }: WebhookSettings) =>
+  [
+    ["url", url],
+    ["eventTypes", eventTypes ?? null],
+    ["description", description ?? null],
+    ["disabledBy", disabled?.by ?? null],
+  ] as const
+
+/** Returns what differs between settings, for the audit trail. */
+export const settingChanges = (
+  before: WebhookSettings,
+  after: WebhookSettings,
+): ReadonlyArray<FieldChange> => {
+  const now = new Map<string, FieldChange["to"]>(auditedSettings(after))
+  return auditedSettings(before).flatMap(([field, from]) => {
+    const to = now.get(field) ?? null
+    return JSON.stringify(from) === JSON.stringify(to) ? [] : [{ field, from, to }]
+  })
+}
+
+/** Whether a webhook stops sending by a change, and attempts in flight are aborted. */
+export const isStopping = (before: WebhookSettings, after: WebhookSettings): boolean =>
+  after.disabled?.by === "request" && before.disabled?.by !== "request"
