@@ -7,7 +7,7 @@ import * as Schema from "effect/Schema"
 import { maxEventTypes } from "../events/event.ts"
 import { routes } from "../http/routes.ts"
 import { maxWebhookUrlLength } from "../webhooks/transport.ts"
-import { descriptionPattern } from "../webhooks/webhook-settings.ts"
+import { maxDescriptionLength } from "../webhooks/webhook-settings.ts"
 import { disablers } from "../webhooks/webhook.ts"
 import {
   Authorization,
@@ -65,7 +65,10 @@ const eventTypes = Schema.Array(eventType).check(
   Schema.isMaxLength(maxEventTypes),
 )
 
-const description = Schema.String.check(Schema.isPattern(descriptionPattern)).annotate({
+const description = Schema.String.check(
+  Schema.isMinLength(1),
+  Schema.isMaxLength(maxDescriptionLength),
+).annotate({
   description: "What the webhook is for: 1 to 200 characters without control characters.",
   examples: ["The shop's mails"],
 })

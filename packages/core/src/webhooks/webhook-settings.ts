@@ -11,13 +11,19 @@ export interface WebhookSettings extends Pick<
   "url" | "eventTypes" | "description" | "disabled"
 > {}
 
-/** The pattern for descriptions: one line. A lone surrogate has no UTF-8 encoding. */
-export const descriptionPattern = /^[^\p{Cc}\p{Cs}]{1,200}$/u
+/** The maximum length of a description, in characters. */
+export const maxDescriptionLength = 200
+
+// One line. A lone surrogate has no UTF-8 encoding.
+const oneLine = /^[^\p{Cc}\p{Cs}]+$/u
+
+const isDescription = (text: string): boolean =>
+  oneLine.test(text) && [...text].length <= maxDescriptionLength
 
 /** A webhook's description. */
 export const descriptionSetting = Setting.string(
-  "1 to 200 characters without control characters",
-  (text) => descriptionPattern.test(text),
+  `1 to ${maxDescriptionLength} characters without control characters`,
+  isDescription,
 )
 
 /** The arguments of a change but the URL, which has errors of its own. `null` removes what is set. */
