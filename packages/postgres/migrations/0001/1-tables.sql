@@ -146,7 +146,9 @@ CREATE TABLE tenure.dispatchers (
   -- When it last reported that it is alive, and since when it has done so every second, by a clock that was
   -- not set back.
   seen_at timestamptz NOT NULL,
-  since   timestamptz NOT NULL
+  since   timestamptz NOT NULL,
+  -- When it last claimed something.
+  busy_at timestamptz NOT NULL DEFAULT to_timestamp(0)
 ) WITH (fillfactor = 50);
 
 -- The silence of a dispatcher counts only while the one that notices it could report itself: if the

@@ -13,14 +13,49 @@ RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT greatest(0, (concurrency * (per_project - claimed) + per_project - 1) / per_project)
 $$;
 
--- Claims deliveries. A function, because each of its statements takes its own snapshot after the lock
--- and sees what others have just claimed. One claim runs at a time: concurrent ones could not count
+-- The lane of a webhook, from 1: there are sixteen, each a range of ids.
+CREATE FUNCTION tenure.lane_of(webhook_id uuid)
+RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT 1 + get_byte(uuid_send(webhook_id), 0) / 16
+$$;
+
+-- The least id in a lane.
+CREATE FUNCTION tenure.start_of_lane(lane integer)
+RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT (to_hex(lane - 1) || repeat('0', 31))::uuid
+$$;
+
+-- Locks lanes for a claim of the dispatcher `claimer` until its transaction ends. Returns whether each is locked. Each
+-- dispatcher has an equal part of the lanes, so that processes claim at the same time. It also takes those that others
+-- have and do not use, because there was nothing to claim, they have no room for more attempts, or they are gone. All lock
+-- lanes in the same order, which avoids deadlocks.
+CREATE FUNCTION tenure.lock_lanes(claimer uuid) RETURNS boolean[] LANGUAGE sql AS $$
+  WITH known AS MATERIALIZED (
+    SELECT array_agg(d.id ORDER BY d.id) AS ids,
+           -- Who was busy in the future was so before the clock was set back.
+           array_agg(abs(extract(epoch FROM clock_timestamp() - d.busy_at)) < 0.2 ORDER BY d.id) AS are_busy
+    FROM tenure.dispatchers d
+  )
+  SELECT array_agg(
+    CASE WHEN k.ids[o.place] = claimer THEN pg_advisory_xact_lock(o.key) IS NOT NULL
+         WHEN k.are_busy[o.place] THEN false
+         ELSE pg_try_advisory_xact_lock(o.key) END
+  )
+  FROM known k
+  CROSS JOIN generate_series(0, 15) lane
+  CROSS JOIN LATERAL (
+    SELECT hashtextextended('tenure.claim', lane) AS key, 1 + lane * cardinality(k.ids) / 16 AS place
+  ) o
+$$;
+
+-- Claims deliveries. A function, because each of its statements takes its own snapshot after the locks
+-- and sees what others have just claimed. Of each lane, one claim runs at a time: concurrent ones could not count
 -- the attempts of a webhook in flight. A connection plans its statements once, for tables of any size,
 -- so joins follow indexes.
 -- First it releases the claims of dispatchers that are gone, and those of `claimer` itself after
 -- `last_lease`, the last one it knows.
--- It looks at `first_webhooks`, and steps through the webhooks with ready deliveries in the order of
--- their ids, after `last_webhook`. Among those with room for another attempt, the next delivery is
+-- In the lanes that it locks, it looks at `first_webhooks`, and steps through the webhooks with ready deliveries in
+-- the order of their ids, after `last_webhook`. Among those with room for another attempt, the next delivery is
 -- always from the project with the fewest attempts in flight, and there from the webhook with the
 -- fewest; chance decides between equals. Then come deliveries that may be claimed ahead and wait in
 -- the process: those of `ahead_webhooks`, unless another dispatcher has claims of the webhook, which
@@ -49,6 +84,11 @@ DECLARE
   soon timestamptz;
   lease_length CONSTANT interval := lease_millis * interval '1 millisecond';
   no_webhook CONSTANT uuid := '00000000-0000-0000-0000-000000000000';
+  -- For each lane, whether it is locked, and where the next one that is begins, if any.
+  is_locked boolean[];
+  are_all_locked boolean;
+  next_locked uuid[] := '{}';
+  most_steps integer := 64;
   steps integer;
   next uuid;
   wait double precision;
@@ -63,15 +103,23 @@ DECLARE
   full_ids uuid[];
   ready_ids uuid[];
 BEGIN
-  PERFORM pg_advisory_xact_lock(hashtextextended('tenure.claim', 0));
   -- A claim that is lost in a crash of the server is made again.
   PERFORM set_config('synchronous_commit', 'off', true);
+  IF NOT EXISTS (SELECT FROM tenure.dispatchers d WHERE d.id = claimer) THEN
+    INSERT INTO tenure.dispatchers (id, seen_at, since) VALUES (claimer, clock_timestamp(), clock_timestamp())
+    ON CONFLICT DO NOTHING;
+  END IF;
+  is_locked := tenure.lock_lanes(claimer);
+  are_all_locked := true = ALL (is_locked);
+  IF NOT are_all_locked THEN
+    FOR lane IN REVERSE 15..1 LOOP
+      next_locked[lane] := CASE WHEN is_locked[lane + 1] THEN tenure.start_of_lane(lane + 1)
+                           ELSE next_locked[lane + 1] END;
+    END LOOP;
+  END IF;
   now := clock_timestamp();
   soon := now + interval '1 second';
 
-  IF NOT EXISTS (SELECT FROM tenure.dispatchers d WHERE d.id = claimer) THEN
-    INSERT INTO tenure.dispatchers (id, seen_at, since) VALUES (claimer, now, now);
-  END IF;
   SELECT array_agg(g.id) INTO gone_ids
   FROM tenure.dispatchers_gone g WHERE g.noticed_by = claimer;
   IF gone_ids IS NOT NULL THEN
@@ -119,69 +167,80 @@ BEGIN
   ) late
   WHERE d.event_id = late.event_id AND d.webhook_id = late.webhook_id;
 
-  WITH RECURSIVE walk (id, is_second_half, step) AS (
-    SELECT last_webhook, false, 0
-    UNION ALL
-    -- From webhook to webhook in the index, and from the last one back to the first.
-    SELECT coalesce(n.id, no_webhook), w.is_second_half OR n.id IS NULL, w.step + 1
-    FROM walk w
-    LEFT JOIN LATERAL (
-      SELECT d.webhook_id AS id FROM tenure.deliveries d
-      WHERE d.state = 'ready' AND d.webhook_id > w.id
-      ORDER BY d.webhook_id LIMIT 1
-    ) n ON true
-    WHERE w.step < 512
-      AND NOT (w.is_second_half AND (n.id IS NULL OR n.id > last_webhook))
-  ), met AS (
-    -- The attempts in flight of all webhooks, and a step for those on the way.
-    SELECT m.id, max(m.step) AS step, sum(m.attempt) AS attempts, max(m.most_ahead) AS most_ahead,
-           coalesce(bool_or(m.dispatcher <> claimer), false) AS is_elsewhere
-    FROM (
-      SELECT w.id, w.step, 0 AS attempt, NULL::uuid AS dispatcher, NULL::integer AS most_ahead
-      FROM walk w WHERE w.step > 0 AND w.id <> no_webhook
+  LOOP
+    WITH RECURSIVE walk (id, is_met, is_second_half, step) AS (
+      SELECT last_webhook, false, false, 0
       UNION ALL
-      SELECT f.id, 0, 0, NULL, NULL FROM unnest(first_webhooks) f (id)
-      UNION ALL
-      SELECT a.id, NULL, 0, NULL, a.most FROM unnest(ahead_webhooks, most_ahead) a (id, most)
-      UNION ALL
-      SELECT d.webhook_id, NULL, 1, d.dispatcher, NULL
-      FROM tenure.deliveries d WHERE d.state = 'leased'
-    ) m
-    GROUP BY m.id
-  ), counted AS (
-    SELECT m.*, w.paused_until = 'infinity'
-                    OR w.paused_until > now AND (w.paused_since > soon) IS NOT TRUE
-                    OR w.disabled_by = 'request' AS is_held,
-           w.failures > 0 AS is_failing,
-           w.id IS NOT NULL AND w.disabled_by IS DISTINCT FROM 'failures' AS is_open,
-           tenure.clamp_concurrency(w.concurrency, least_per_webhook, most_per_webhook) AS concurrency,
-           -- What was claimed ahead does not count.
-           sum(least(m.attempts, tenure.clamp_concurrency(w.concurrency, least_per_webhook, most_per_webhook)))
-             OVER (PARTITION BY w.project_number)::bigint
-             AS of_project
-    FROM met m LEFT JOIN tenure.webhooks w ON w.id = m.id
-  ), weighed AS (
-    SELECT *, is_open AND is_held IS NOT TRUE AS is_free,
-           CASE WHEN is_failing OR is_elsewhere OR 2 * of_project > per_project THEN 0
-           ELSE coalesce(most_ahead, 0) END AS ahead
-    FROM counted WHERE step IS NOT NULL
-  ), judged AS (
-    SELECT *, ahead > 0 OR of_project < per_project
-              AND attempts < CASE WHEN is_failing THEN least(1, asked_failing)
-                             ELSE tenure.max_attempts_of_webhook(concurrency, per_project, of_project)
-                             END AS has_room
-    FROM weighed
-  )
-  SELECT array_agg(id) FILTER (WHERE NOT is_open), array_agg(id) FILTER (WHERE is_free AND has_room),
-         array_agg(attempts) FILTER (WHERE is_free AND has_room),
-         array_agg(of_project) FILTER (WHERE is_free AND has_room),
-         array_agg(ahead) FILTER (WHERE is_free AND has_room),
-         coalesce(array_agg(id) FILTER (WHERE is_free AND NOT has_room AND step > 0), '{}'),
-         coalesce(array_agg(id) FILTER (WHERE is_free AND has_room AND step > 0), '{}'),
-         (SELECT max(w.step) FROM walk w), (SELECT w.id FROM walk w ORDER BY w.step DESC LIMIT 1)
-  INTO closed_ids, lane_ids, lane_attempts, lane_of_project, lane_ahead, full_ids, ready_ids,
-       steps, next
-  FROM judged;
+      -- From webhook to webhook in the index, from a lane that is not locked to the next that is, and from the last
+      -- webhook back to the first.
+      SELECT coalesce(n.id, no_webhook), n.is_met IS TRUE, w.is_second_half OR n.id IS NULL, w.step + 1
+      FROM walk w
+      LEFT JOIN LATERAL (
+        SELECT CASE WHEN is_locked[tenure.lane_of(r.id)] THEN r.id ELSE next_locked[tenure.lane_of(r.id)] END AS id,
+               is_locked[tenure.lane_of(r.id)] AS is_met
+        FROM (
+          SELECT d.webhook_id AS id FROM tenure.deliveries d
+          WHERE d.state = 'ready' AND d.webhook_id > w.id
+          ORDER BY d.webhook_id LIMIT 1
+        ) r
+      ) n ON true
+      WHERE w.step < most_steps
+        AND NOT (w.is_second_half AND (n.id IS NULL OR n.id > last_webhook))
+    ), met AS (
+      -- The attempts in flight of all webhooks, and a step for those on the way.
+      SELECT m.id, max(m.step) AS step, sum(m.attempt) AS attempts, max(m.most_ahead) AS most_ahead,
+             coalesce(sum(m.attempt) FILTER (WHERE m.dispatcher = claimer), 0) AS own_attempts,
+             coalesce(bool_or(m.dispatcher <> claimer), false) AS is_elsewhere
+      FROM (
+        SELECT w.id, w.step, 0 AS attempt, NULL::uuid AS dispatcher, NULL::integer AS most_ahead
+        FROM walk w WHERE w.is_met
+        UNION ALL
+        SELECT f.id, 0, 0, NULL, NULL FROM unnest(first_webhooks) f (id) WHERE is_locked[tenure.lane_of(f.id)]
+        UNION ALL
+        SELECT a.id, NULL, 0, NULL, a.most FROM unnest(ahead_webhooks, most_ahead) a (id, most)
+        UNION ALL
+        SELECT d.webhook_id, NULL, 1, d.dispatcher, NULL
+        FROM tenure.deliveries d WHERE d.state = 'leased'
+      ) m
+      GROUP BY m.id
+    ), counted AS (
+      SELECT m.*, w.paused_until = 'infinity'
+                      OR w.paused_until > now AND (w.paused_since > soon) IS NOT TRUE
+                      OR w.disabled_by = 'request' AS is_held,
+             w.failures > 0 AS is_failing,
+             w.id IS NOT NULL AND w.disabled_by IS DISTINCT FROM 'failures' AS is_open,
+             tenure.clamp_concurrency(w.concurrency, least_per_webhook, most_per_webhook) AS concurrency,
+             -- What was claimed ahead does not count.
+             sum(least(m.own_attempts, tenure.clamp_concurrency(w.concurrency, least_per_webhook, most_per_webhook)))
+               OVER (PARTITION BY w.project_number)::bigint
+               AS of_project
+      FROM met m LEFT JOIN tenure.webhooks w ON w.id = m.id
+    ), weighed AS (
+      SELECT *, is_open AND is_held IS NOT TRUE AS is_free,
+             CASE WHEN is_failing OR is_elsewhere OR 2 * of_project > per_project THEN 0
+             ELSE coalesce(most_ahead, 0) END AS ahead
+      FROM counted WHERE step IS NOT NULL
+    ), judged AS (
+      SELECT *, ahead > 0 OR of_project < per_project
+                AND attempts < CASE WHEN is_failing THEN least(1, asked_failing)
+                               ELSE tenure.max_attempts_of_webhook(concurrency, per_project, of_project)
+                               END AS has_room
+      FROM weighed
+    )
+    SELECT array_agg(id) FILTER (WHERE NOT is_open), array_agg(id) FILTER (WHERE is_free AND has_room),
+           array_agg(attempts) FILTER (WHERE is_free AND has_room),
+           array_agg(of_project) FILTER (WHERE is_free AND has_room),
+           array_agg(ahead) FILTER (WHERE is_free AND has_room),
+           coalesce(array_agg(id) FILTER (WHERE is_free AND NOT has_room AND step > 0), '{}'),
+           coalesce(array_agg(id) FILTER (WHERE is_free AND has_room AND step > 0), '{}'),
+           (SELECT max(w.step) FROM walk w), (SELECT w.id FROM walk w ORDER BY w.step DESC LIMIT 1)
+    INTO closed_ids, lane_ids, lane_attempts, lane_of_project, lane_ahead, full_ids, ready_ids,
+         steps, next
+    FROM judged;
+    -- Each step costs, so it takes many only if few webhooks have room.
+    EXIT WHEN steps < most_steps OR most_steps = 512 OR cardinality(lane_ids) >= asked;
+    most_steps := 512;
+  END LOOP;
 
   IF closed_ids IS NOT NULL THEN
     -- End deliveries to webhooks that are deleted, or disabled because of failures, up to 1000 for each.
@@ -211,7 +270,7 @@ BEGIN
     FROM cancelled c;
   END IF;
 
-  wait := CASE WHEN steps = 512 OR closed_ids IS NOT NULL THEN 0
+  wait := CASE WHEN steps = most_steps OR closed_ids IS NOT NULL THEN 0
           ELSE 1000 * extract(epoch FROM least(
             (SELECT min(d.next_attempt_at) FROM tenure.deliveries d
              WHERE d.state = 'later' OR d.state = 'leased'),
@@ -219,7 +278,22 @@ BEGIN
              WHERE w.paused_until > now AND w.paused_until < 'infinity')
           ) - now) END;
 
+  IF NOT are_all_locked AND lane_ids IS NULL AND EXISTS (
+    SELECT FROM generate_series(1, 16) lane
+    CROSS JOIN LATERAL (
+      SELECT d.webhook_id FROM tenure.deliveries d
+      WHERE d.state = 'ready' AND d.webhook_id > tenure.start_of_lane(lane)
+      ORDER BY d.webhook_id LIMIT 1
+    ) r
+    WHERE NOT is_locked[lane] AND tenure.lane_of(r.webhook_id) = lane
+  ) THEN
+    -- Whoever has the other lanes may have no room: that shows soon.
+    wait := least(wait, 200);
+  END IF;
+
   IF lane_ids IS NOT NULL THEN
+    UPDATE tenure.dispatchers d SET busy_at = now
+    WHERE d.id = claimer AND abs(extract(epoch FROM now - d.busy_at)) > 0.05;
     RETURN QUERY
     WITH lane AS MATERIALIZED (
       SELECT w.id, w.project_number, w.failures > 0 AS is_failing, l.attempts, l.of_project, l.ahead,
