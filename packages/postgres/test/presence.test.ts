@@ -10,6 +10,7 @@ import {
   MembershipStore,
   Outbox,
   type StorePorts,
+  WebhookId,
   WebhookStore,
 } from "@tenure/core/store"
 import { Fixture, type Receiver, startReceiver } from "@tenure/testing/conformance"
@@ -60,7 +61,14 @@ const startStores = () => {
     ).then(({ claims }) => claims)
   const sql = (statement: string) =>
     run(Effect.flatMap(PgClient.PgClient, (client) => client.unsafe(statement)))
-  return { run, claim, sql }
+  /** The ids of the dispatchers that the database knows. */
+  const dispatchers = () =>
+    run(
+      Effect.flatMap(PgClient.PgClient, (client) =>
+        client.unsafe<{ readonly id: string }>(`SELECT id FROM ${schema}.dispatchers`),
+      ),
+    ).then((rows) => rows.map(({ id }) => id))
+  return { run, claim, dispatchers, sql }
 }
 
 type Dispatcher = ReturnType<typeof startStores>
@@ -220,11 +228,88 @@ describe("the removal of a webhook, or its disabling by request,", () => {
   })
 })
 
+/** Lets each process claim from all lanes, as when the others have claimed nothing for a while. */
+const freeLanes = () => here.sql(`UPDATE ${schema}.dispatchers SET busy_at = to_timestamp(0)`)
+
+/** Adds a webhook in each lane, with deliveries to it. */
+const publishInLanes = () =>
+  here.run(
+    Effect.gen(function* () {
+      const outbox = yield* Outbox
+      yield* (yield* MembershipStore).createProject(p1, occasion)
+      const webhooks = yield* WebhookStore
+      for (const digit of "0123456789abcdef") {
+        const id = WebhookId(digit + presenceWebhook.id.slice(1))
+        yield* webhooks.add({ ...presenceWebhook, id }, 50, occasion)
+      }
+      yield* outbox.publish(Fixture.event(p1))
+    }),
+  )
+
+const digitsOf = (claims: ReadonlyArray<Claim>): string =>
+  claims
+    .map(({ webhook }) => webhook.webhookId.charAt(0))
+    .toSorted()
+    .join("")
+
+describe("processes that claim at the same time", () => {
+  /** Two that know of each other, with a delivery in each lane. Returns one, and its id. */
+  const startTwo = async () => {
+    const there = startStores()
+    await publishInLanes()
+    await there.claim(0, 1)
+    const [owner] = await here.dispatchers()
+    await here.claim(0, 1)
+    return { there, id: owner }
+  }
+
+  const takeBack = () =>
+    here.sql(`UPDATE ${schema}.deliveries SET state = 'ready', lease = NULL, dispatcher = NULL`)
+
+  /** Claims while both are busy; again if that took so long that they no longer are. */
+  const whileBusy = async <A>(claim: () => Promise<A>): Promise<A> => {
+    await takeBack()
+    const begin = performance.now()
+    await here.sql(`UPDATE ${schema}.dispatchers SET busy_at = clock_timestamp()`)
+    const claimed = await claim()
+    return performance.now() - begin < 150 ? claimed : whileBusy(claim)
+  }
+
+  it("have half of the webhooks each while both are busy", async () => {
+    const { there } = await startTwo()
+    const halves = await whileBusy(async () => [await here.claim(0, 16), await there.claim(0, 16)])
+    expect(halves.map(digitsOf).toSorted()).toEqual(["01234567", "89abcdef"])
+  })
+
+  it("do not wait for each other", async () => {
+    const { id, there } = await startTwo()
+    const claimed = await there.run(
+      Effect.flatMap(PgClient.PgClient, (client) =>
+        client.withTransaction(
+          Effect.andThen(
+            client.unsafe(`SELECT ${schema}.lock_lanes('${id}')`),
+            Effect.promise(() => whileBusy(() => here.claim(0, 16))),
+          ),
+        ),
+      ),
+    )
+    expect(claimed).toHaveLength(8)
+  })
+
+  it("take the webhooks of one that has no room any more", async () => {
+    const { there } = await startTwo()
+    await takeBack()
+    await freeLanes()
+    expect(digitsOf(await there.claim(0, 16))).toBe("0123456789abcdef")
+  })
+})
+
 describe("claims that wait in a process", () => {
   it("keep other processes from claiming deliveries of the same webhook", async () => {
     const there = startStores()
     await publish(presenceWebhook.url, 20)
     expect(await there.claim(6)).toHaveLength(10)
+    await freeLanes()
     expect(await here.claim(6)).toEqual([])
   })
 
@@ -232,7 +317,9 @@ describe("claims that wait in a process", () => {
     const there = startStores()
     await publish(presenceWebhook.url, 20)
     expect(await there.claim(0, 1)).toHaveLength(1)
+    await freeLanes()
     expect(await here.claim(6)).toHaveLength(3)
+    await freeLanes()
     expect(await there.claim(6)).toEqual([])
   })
 
