@@ -29,24 +29,27 @@ $$;
 -- dispatcher has an equal part of the lanes, so that processes claim at the same time. It also takes those that others
 -- have and do not use, because there was nothing to claim, they have no room for more attempts, or they are gone. All lock
 -- lanes in the same order, which avoids deadlocks.
-CREATE FUNCTION tenure.lock_lanes(claimer uuid) RETURNS boolean[] LANGUAGE sql AS $$
-  WITH known AS MATERIALIZED (
-    SELECT array_agg(d.id ORDER BY d.id) AS ids,
-           -- Who was busy in the future was so before the clock was set back.
-           array_agg(abs(extract(epoch FROM clock_timestamp() - d.busy_at)) < 0.2 ORDER BY d.id) AS are_busy
-    FROM tenure.dispatchers d
-  )
-  SELECT array_agg(
-    CASE WHEN k.ids[o.place] = claimer THEN pg_advisory_xact_lock(o.key) IS NOT NULL
-         WHEN k.are_busy[o.place] THEN false
-         ELSE pg_try_advisory_xact_lock(o.key) END
-  )
-  FROM known k
-  CROSS JOIN generate_series(0, 15) lane
-  CROSS JOIN LATERAL (
-    SELECT hashtextextended('tenure.claim', lane) AS key, 1 + lane * cardinality(k.ids) / 16 AS place
-  ) o
-$$;
+CREATE FUNCTION tenure.lock_lanes(claimer uuid) RETURNS boolean[] LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN (
+    WITH known AS MATERIALIZED (
+      SELECT array_agg(d.id ORDER BY d.id) AS ids,
+             -- Who was busy in the future was so before the clock was set back.
+             array_agg(abs(extract(epoch FROM clock_timestamp() - d.busy_at)) < 0.2 ORDER BY d.id) AS are_busy
+      FROM tenure.dispatchers d
+    )
+    SELECT array_agg(
+      CASE WHEN k.ids[o.place] = claimer THEN pg_advisory_xact_lock(o.key) IS NOT NULL
+           WHEN k.are_busy[o.place] THEN false
+           ELSE pg_try_advisory_xact_lock(o.key) END
+    )
+    FROM known k
+    CROSS JOIN generate_series(0, 15) lane
+    CROSS JOIN LATERAL (
+      SELECT hashtextextended('tenure.claim', lane) AS key, 1 + lane * cardinality(k.ids) / 16 AS place
+    ) o
+  );
+END $$;
 
 -- Claims deliveries. A function, because each of its statements takes its own snapshot after the locks
 -- and sees what others have just claimed. Of each lane, one claim runs at a time: concurrent ones could not count
