@@ -96,6 +96,7 @@ export const makePostgresOutbox = Effect.fnUntraced(function* (
     keysOf: (one: statements.Settling) => [`${one.claim.event.id} ${one.claim.webhook.webhookId}`],
     maxBatch: 256,
     maxInFlight: 2,
+    leastBeside: 64,
     crowded: new StoreUnavailable({ cause: "crowded" }),
   })
 

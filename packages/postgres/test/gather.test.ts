@@ -3,10 +3,14 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
-import { makeBatcher } from "../src/connection/batch.ts"
+import { type BatcherOptions, makeBatcher } from "../src/connection/batch.ts"
 
 /** Gathered work that waits for a gate and records its batches. The items 4, 7 and 13 fail. */
-const gated = Effect.fnUntraced(function* (options: { maxBatch?: number; maxInFlight?: number }) {
+const gated = Effect.fnUntraced(function* (
+  options: Partial<
+    Pick<BatcherOptions<number, number, string>, "leastBeside" | "maxBatch" | "maxInFlight">
+  >,
+) {
   const gate = yield* Latch.make()
   const batches: Array<ReadonlyArray<number>> = []
   const gathered = yield* makeBatcher<number, number, string>({
@@ -21,8 +25,9 @@ const gated = Effect.fnUntraced(function* (options: { maxBatch?: number; maxInFl
       }),
     keysOf: (item) => [String(item % 100)],
     isOwn: (error) => error === "locked",
-    maxBatch: options.maxBatch ?? 100,
-    maxInFlight: options.maxInFlight ?? 1,
+    maxBatch: 100,
+    maxInFlight: 1,
+    ...options,
     crowded: "crowded",
   })
   const start = (item: number) =>
@@ -123,6 +128,19 @@ describe("items", () => {
       yield* gate.open
       yield* Effect.forEach(fibers, Fiber.join)
       expect(batches[2]).toEqual([6])
+    }),
+  )
+
+  it.live("wait for a batch in flight until they are enough for one beside it", () =>
+    Effect.gen(function* () {
+      const { batches, gate, settled, start } = yield* gated({ maxInFlight: 2, leastBeside: 3 })
+      const fibers = yield* Effect.forEach([1, 2, 3], (item) => Effect.tap(start(item), settled))
+      expect(batches).toEqual([[1]])
+      fibers.push(yield* start(5))
+      yield* settled
+      expect(batches).toEqual([[1], [2, 3, 5]])
+      yield* gate.open
+      yield* Effect.forEach(fibers, Fiber.join)
     }),
   )
 

@@ -8,8 +8,12 @@ export const encodeBase64Url = (bytes: Uint8Array): string =>
   encodeBase64(bytes).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "")
 
 /** Decodes text that is known to be valid base64. Throws if it is invalid. */
-export const decodeBase64Unsafe = (text: string): Uint8Array<ArrayBuffer> =>
-  Uint8Array.from(atob(text), (character) => character.charCodeAt(0))
+export const decodeBase64Unsafe = (text: string): Uint8Array<ArrayBuffer> => {
+  const characters = atob(text)
+  const bytes = new Uint8Array(characters.length)
+  for (let index = 0; index < bytes.length; index++) bytes[index] = characters.charCodeAt(index)
+  return bytes
+}
 
 // Groups of four characters, the last one padded. `atob` also accepts white space and missing padding.
 const pattern = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/

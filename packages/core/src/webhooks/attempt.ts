@@ -255,13 +255,22 @@ const logEnd = (
  * delivery is claimed again anyway.
  */
 const settleRepeatedly = (claim: Claim, settlement: AttemptResult, { isStopping }: AttemptRules) =>
-  Effect.flatMap(Outbox, (outbox) =>
-    Effect.retry(outbox.settle(claim, settlement), {
-      schedule: Schedule.spaced(settleRetryMillis),
-      times: settleMillis / settleRetryMillis,
-      while: () => !isStopping(),
-    }),
-  )
+  Effect.flatMap(Outbox, (outbox) => {
+    const settled = outbox.settle(claim, settlement)
+    // Most settle at once, and need no schedule.
+    return Effect.catchTag(settled, "StoreUnavailable", (error) =>
+      isStopping()
+        ? Effect.fail(error)
+        : Effect.delay(
+            Effect.retry(settled, {
+              schedule: Schedule.spaced(settleRetryMillis),
+              times: settleMillis / settleRetryMillis - 1,
+              while: () => !isStopping(),
+            }),
+            settleRetryMillis,
+          ),
+    )
+  })
 
 /** Records an attempt. Returns whether the delivery is delivered. */
 const settle = Effect.fnUntraced(

@@ -239,7 +239,7 @@ export class Outbox extends Context.Service<
      * @param options.perWebhook - the limits for a webhook's concurrency. The concurrency is the
      *   maximum number of its deliveries claimed at a time in all processes, including earlier claims;
      *   it decreases as the project uses up its limit, see `maxAttemptsOfWebhook`
-     * @param options.perProject - the maximum for one project, over all its webhooks
+     * @param options.perProject - the maximum for one project, over all its webhooks, in this process
      * @param options.ahead - for some webhooks, how many deliveries to prefetch beyond their
      *   concurrency, to wait in this process. Nothing is prefetched for a failing webhook, for a
      *   webhook with claims in another process, or for a project with half its limit used up. The limit

@@ -142,6 +142,11 @@ export interface BatcherOptions<Item, Value, E> extends BatchOptions<Item, Value
   readonly maxBatch: number
   /** The maximum number of batches in flight. */
   readonly maxInFlight: number
+  /**
+   * How many items have to wait for a batch to start beside another. The more, the fewer and larger batches are. 1 by
+   * default.
+   */
+  readonly leastBeside?: number
   /** What an item fails with if too many wait. */
   readonly crowded: E
 }
@@ -166,7 +171,7 @@ export const makeBatcher = Effect.fnUntraced(function* <Item, Value, E>(
     readonly keys: ReadonlyArray<string>
     readonly stack: string | undefined
   }
-  const { keysOf, maxBatch, maxInFlight, stackOf } = options
+  const { keysOf, leastBeside = 1, maxBatch, maxInFlight, stackOf } = options
   const start = yield* makeBatchRunner(options)
   let queue: Array<Waiting> = []
   // The keys of items that have begun and are not over.
@@ -228,9 +233,12 @@ export const makeBatcher = Effect.fnUntraced(function* <Item, Value, E>(
     }))
   }
 
+  const canStart = (): boolean =>
+    inFlight === 0 ? queue.length > 0 : inFlight < maxInFlight && queue.length >= leastBeside
+
   const flush = (): void => {
     isScheduled = false
-    while (queue.length > 0 && inFlight < maxInFlight) {
+    while (canStart()) {
       const { batch, rest } = select()
       if (batch.length === 0) return
       queue = rest
@@ -244,7 +252,7 @@ export const makeBatcher = Effect.fnUntraced(function* <Item, Value, E>(
 
   // Items that arrive in the same turn of the event loop share a batch.
   const scheduleFlush = (): void => {
-    if (isScheduled || queue.length === 0 || inFlight >= maxInFlight) return
+    if (isScheduled || !canStart()) return
     isScheduled = true
     queueMicrotask(flush)
   }
