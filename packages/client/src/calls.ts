@@ -78,8 +78,11 @@ export const makePages = <Item>(
 
 type OwnEvents<Data extends object> = {
   readonly [Type in keyof Data]: {
+    /** The type of the event. */
     readonly type: Type
+    /** A time in UTC, with milliseconds. */
     readonly timestamp: string
+    /** What happened, by its type. */
     readonly data: Data[Type]
   }
 }

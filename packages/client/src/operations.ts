@@ -352,11 +352,13 @@ export interface MembershipChange {
 }
 
 export interface MembershipEndedEvent {
+  /** The type of the event. */
   readonly type: "membership.ended"
   /** A time in UTC, with milliseconds. */
   readonly timestamp: string
   /** The trace context (W3C) of the request behind it, if that had one. */
   readonly traceparent?: string
+  /** What happened, by its type. */
   readonly data: {
     /** The id of the project. */
     readonly project_id: string
@@ -374,11 +376,13 @@ export interface MembershipEndedEvent {
 }
 
 export interface MembershipExpiredEvent {
+  /** The type of the event. */
   readonly type: "membership.expired"
   /** A time in UTC, with milliseconds. */
   readonly timestamp: string
   /** The trace context (W3C) of the request behind it, if that had one. */
   readonly traceparent?: string
+  /** What happened, by its type. */
   readonly data: {
     /** The id of the project. */
     readonly project_id: string
@@ -394,11 +398,13 @@ export interface MembershipExpiredEvent {
 }
 
 export interface MembershipExpiringEvent {
+  /** The type of the event. */
   readonly type: "membership.expiring"
   /** A time in UTC, with milliseconds. */
   readonly timestamp: string
   /** The trace context (W3C) of the request behind it, if that had one. */
   readonly traceparent?: string
+  /** What happened, by its type. */
   readonly data: {
     /** The id of the project. */
     readonly project_id: string
@@ -416,11 +422,13 @@ export interface MembershipExpiringEvent {
 }
 
 export interface MembershipExtendedEvent {
+  /** The type of the event. */
   readonly type: "membership.extended"
   /** A time in UTC, with milliseconds. */
   readonly timestamp: string
   /** The trace context (W3C) of the request behind it, if that had one. */
   readonly traceparent?: string
+  /** What happened, by its type. */
   readonly data: {
     /** The id of the project. */
     readonly project_id: string
@@ -440,11 +448,13 @@ export interface MembershipExtendedEvent {
 }
 
 export interface MembershipGrantedEvent {
+  /** The type of the event. */
   readonly type: "membership.granted"
   /** A time in UTC, with milliseconds. */
   readonly timestamp: string
   /** The trace context (W3C) of the request behind it, if that had one. */
   readonly traceparent?: string
+  /** What happened, by its type. */
   readonly data: {
     /** The id of the project. */
     readonly project_id: string
@@ -464,11 +474,13 @@ export interface MembershipGrantedEvent {
 }
 
 export interface MembershipUpdatedEvent {
+  /** The type of the event. */
   readonly type: "membership.updated"
   /** A time in UTC, with milliseconds. */
   readonly timestamp: string
   /** The trace context (W3C) of the request behind it, if that had one. */
   readonly traceparent?: string
+  /** What happened, by its type. */
   readonly data: {
     /** The id of the project. */
     readonly project_id: string
@@ -486,11 +498,13 @@ export interface MembershipUpdatedEvent {
 }
 
 export interface MembershipsExtendedEvent {
+  /** The type of the event. */
   readonly type: "memberships.extended"
   /** A time in UTC, with milliseconds. */
   readonly timestamp: string
   /** The trace context (W3C) of the request behind it, if that had one. */
   readonly traceparent?: string
+  /** What happened, by its type. */
   readonly data: {
     /** The id of the project. */
     readonly project_id: string
@@ -510,11 +524,13 @@ export interface MembershipsExtendedEvent {
 }
 
 export interface MembershipsExtension_undoneEvent {
+  /** The type of the event. */
   readonly type: "memberships.extension_undone"
   /** A time in UTC, with milliseconds. */
   readonly timestamp: string
   /** The trace context (W3C) of the request behind it, if that had one. */
   readonly traceparent?: string
+  /** What happened, by its type. */
   readonly data: {
     /** The id of the project. */
     readonly project_id: string
@@ -530,11 +546,13 @@ export interface MembershipsExtension_undoneEvent {
 }
 
 export interface MembershipsImportedEvent {
+  /** The type of the event. */
   readonly type: "memberships.imported"
   /** A time in UTC, with milliseconds. */
   readonly timestamp: string
   /** The trace context (W3C) of the request behind it, if that had one. */
   readonly traceparent?: string
+  /** What happened, by its type. */
   readonly data: {
     /** The id of the project. */
     readonly project_id: string
@@ -691,11 +709,13 @@ export interface WebhookDetails {
 }
 
 export interface WebhookDisabledEvent {
+  /** The type of the event. */
   readonly type: "webhook.disabled"
   /** A time in UTC, with milliseconds. */
   readonly timestamp: string
   /** The trace context (W3C) of the request behind it, if that had one. */
   readonly traceparent?: string
+  /** What happened, by its type. */
   readonly data: {
     /** The id of the project. */
     readonly project_id: string
@@ -751,11 +771,13 @@ export interface WebhookNeedingAttention {
 }
 
 export interface WebhookPingEvent {
+  /** The type of the event. */
   readonly type: "webhook.ping"
   /** A time in UTC, with milliseconds. */
   readonly timestamp: string
   /** The trace context (W3C) of the request behind it, if that had one. */
   readonly traceparent?: string
+  /** What happened, by its type. */
   readonly data: {
     /** The id of the project. */
     readonly project_id: string

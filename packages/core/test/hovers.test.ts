@@ -4,7 +4,12 @@ import { fileURLToPath } from "node:url"
 import ts from "typescript"
 import { expect, it } from "vitest"
 
-const file = fileURLToPath(new URL("../../tenure/test/hovers.ts", import.meta.url))
+const pathOf = (path: string): string =>
+  fileURLToPath(new URL(`../../tenure/${path}`, import.meta.url))
+
+const file = pathOf("test/hovers.ts")
+
+const entries = ["src/index.ts", "src/memory.ts", "src/postgres.ts"]
 
 // Each line ends with the name that the mouse is on.
 const lines = [
@@ -20,33 +25,11 @@ const lines = [
   "member.metadata",
 ] as const
 
-/** What methods take and return, and options. */
-const values = [
-  ["member", "Membership"],
-  ["found", 'Awaited<ReturnType<Tenure["memberships"]["find"]>>'],
-  ["granting", 'Parameters<Tenure["memberships"]["grant"]>[0]'],
-  ["importing", 'Parameters<Tenure["memberships"]["import"]>[0]'],
-  ["extending", 'Parameters<Tenure["memberships"]["extend"]>[0]'],
-  ["extendingAll", 'Parameters<Tenure["memberships"]["extendAll"]>[0]'],
-  ["updating", 'Parameters<Tenure["memberships"]["update"]>[0]'],
-  ["listing", 'Parameters<Tenure["memberships"]["list"]>[0]'],
-  ["row", 'Awaited<ReturnType<Tenure["memberships"]["history"]>>[number]'],
-  ["webhook", 'Awaited<ReturnType<Tenure["webhooks"]["create"]>>'],
-  ["creating", 'Parameters<Tenure["webhooks"]["create"]>[0]'],
-  ["issuing", 'Parameters<Tenure["apiKeys"]["issue"]>[0]'],
-  ["publishing", 'Parameters<Tenure["events"]["publish"]>[0]'],
-  ["origin", 'NonNullable<Parameters<Tenure["memberships"]["grant"]>[1]>'],
-  ["options", "CreateTenureOptions"],
-  ["webhookOptions", 'NonNullable<CreateTenureOptions["webhooks"]>'],
-  ["inMemory", "NonNullable<Parameters<typeof memory>[0]>"],
-  ["database", "Extract<Parameters<typeof postgres>[0], { url: unknown }>"],
-] as const
-
 const text = `
-import { type CreateTenureOptions, type Membership, type Tenure, createTenure } from "tenure"
+import { type Membership, createTenure } from "tenure"
 import { memory } from "tenure/memory"
 import { postgres } from "tenure/postgres"
-${values.map(([name, type]) => `declare const ${name}: ${type}`).join("\n")}
+declare const member: Membership
 const tenure = await createTenure({ stores: memory() })
 ${lines.map((line) => `;${line}`).join("\n")}
 `
@@ -64,7 +47,7 @@ const options: ts.CompilerOptions = {
 
 const service = ts.createLanguageService({
   getCompilationSettings: () => options,
-  getScriptFileNames: () => [file],
+  getScriptFileNames: () => [file, ...entries.map(pathOf)],
   getScriptVersion: () => "1",
   getScriptSnapshot: (path) => {
     const content = path === file ? text : ts.sys.readFile(path)
@@ -74,6 +57,8 @@ const service = ts.createLanguageService({
   getDefaultLibFileName: ts.getDefaultLibFilePath,
   fileExists: (path) => path === file || ts.sys.fileExists(path),
   readFile: ts.sys.readFile,
+  // Otherwise, each package would have its own copy of core.
+  ...(ts.sys.realpath && { realpath: ts.sys.realpath }),
 })
 
 const hoverOf = (line: string): { readonly type: string; readonly words: string } => {
@@ -92,24 +77,66 @@ it.each(lines)("is a plain type and a sentence: %s", (line) => {
   expect(words).not.toContain("Effect")
 })
 
-/** The fields of a value, also those of one member of a union, that have no sentence. */
-const undocumented = (name: string): ReadonlyArray<string> => {
-  const program = service.getProgram()
-  const source = program?.getSourceFile(file)
-  const checker = program?.getTypeChecker()
-  if (source === undefined || checker === undefined) return ["no program"]
-  const found = source.statements
-    .filter(ts.isVariableStatement)
-    .flatMap(({ declarationList }) => [...declarationList.declarations])
-    .find((declaration) => declaration.name.getText(source) === name)
-  if (found === undefined) return ["no such value"]
-  const given = checker.getTypeAtLocation(found)
-  return (given.isUnion() ? given.types : [given])
-    .flatMap((type) => type.getProperties())
-    .filter((property) => property.getDocumentationComment(checker).length === 0)
-    .map((property) => property.getName())
+const isOurs = (declaration: ts.Declaration): boolean =>
+  /\/packages\/[\w-]+\/src\//.test(declaration.getSourceFile().fileName)
+
+// Those of a tagged member of a union, whose comment is before it, and those that OpenTelemetry documents.
+const isExplained = ({ parent }: ts.Declaration): boolean =>
+  parent.getSourceFile().fileName.endsWith("/telemetry/tracing.ts") ||
+  (ts.isTypeLiteralNode(parent) && parent.members.some((one) => one.name?.getText() === "_tag"))
+
+const isReference = (type: ts.Type): type is ts.TypeReference =>
+  "objectFlags" in type && (Number(type.objectFlags) & ts.ObjectFlags.Reference) !== 0
+
+/** The types of a union, or what a generic type such as an array is of. */
+const partsOf = (type: ts.Type, checker: ts.TypeChecker): ReadonlyArray<ts.Type> => {
+  if (type.isUnionOrIntersection()) return type.types
+  return isReference(type) ? checker.getTypeArguments(type) : []
 }
 
-it.each(values.map(([name]) => name))("each field of %s has a sentence", (name) => {
-  expect(undocumented(name)).toEqual([])
+const ofErrors = new Set(["message", "name", "cause"])
+
+/** The fields without a sentence, in whatever types a module exports, takes and returns. */
+const undocumented = (entry: string): ReadonlyArray<string> => {
+  const program = service.getProgram()
+  const checker = program?.getTypeChecker()
+  const source = program?.getSourceFile(pathOf(entry))
+  const exported = source && checker?.getSymbolAtLocation(source)
+  if (checker === undefined || exported === undefined) return ["no module"]
+  const seen = new Set<ts.Type>()
+  const found = new Set<string>()
+  const visitSymbol = (symbol: ts.Symbol, of: string): void => {
+    const [declaration] = symbol.getDeclarations() ?? []
+    if (declaration === undefined || !isOurs(declaration)) return
+    const isType = (symbol.flags & (ts.SymbolFlags.Type | ts.SymbolFlags.Alias)) !== 0
+    if (isType) visit(checker.getDeclaredTypeOfSymbol(symbol), symbol.name)
+    else visit(checker.getTypeOfSymbolAtLocation(symbol, declaration), of)
+    const isField = (symbol.flags & (ts.SymbolFlags.Property | ts.SymbolFlags.Method)) !== 0
+    const isSilent = symbol.getDocumentationComment(checker).length === 0
+    if (isField && isSilent && !/^(__|~|_tag$)/.test(symbol.name) && !ofErrors.has(symbol.name)) {
+      if (!isExplained(declaration)) found.add(`${of}.${symbol.name}`)
+    }
+  }
+  const visit = (type: ts.Type, of: string): void => {
+    if (seen.has(type)) return
+    seen.add(type)
+    const name = (type.aliasSymbol ?? type.symbol)?.name ?? of
+    for (const part of partsOf(type, checker)) visit(part, of)
+    for (const signature of [...type.getCallSignatures(), ...type.getConstructSignatures()]) {
+      for (const parameter of signature.getParameters()) visitSymbol(parameter, of)
+      visit(signature.getReturnType(), of)
+    }
+    for (const property of type.getProperties()) {
+      visitSymbol(property, name.startsWith("__") ? of : name)
+    }
+  }
+  for (const symbol of checker.getExportsOfModule(exported)) {
+    const isAlias = (symbol.flags & ts.SymbolFlags.Alias) !== 0
+    visitSymbol(isAlias ? checker.getAliasedSymbol(symbol) : symbol, symbol.name)
+  }
+  return [...found]
+}
+
+it.each(entries)("has a sentence for each field of %s", (entry) => {
+  expect(undocumented(entry)).toEqual([])
 })

@@ -6,6 +6,7 @@ import type { InvalidInput, Store } from "@tenure/core/store"
 import {
   type DatabaseUnusable,
   InProcess,
+  type PostgresOptions,
   type SchemaMismatch,
   postgresLayer,
   postgresOptions,
@@ -50,7 +51,8 @@ const storeOptions = Setting.object({
 export const embeddedOptions = Setting.object({ ...clientOptions.fields, ...storeOptions.fields })
 
 /** The options as a host passes them. */
-export interface EmbeddedOptions extends Setting.InputOf<typeof embeddedOptions> {}
+export interface EmbeddedOptions
+  extends ClientOptions, Pick<PostgresOptions, keyof Setting.InputOf<typeof storeOptions>> {}
 
 // How soon an idle process notices that it has lost the folder.
 const checkInterval = "1 second"

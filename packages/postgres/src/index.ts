@@ -80,8 +80,11 @@ export const postgresOptions = Setting.object({
   listenUrl: Setting.optional(databaseUrlOption),
 })
 
+// Declarations lose the comments of fields that other modules define, so these come first.
+type Documented = Setting.InputOf<typeof retentionOptions>
+
 /** The options that a host passes. */
-export interface PostgresOptions extends Setting.InputOf<typeof postgresOptions> {}
+export interface PostgresOptions extends Documented, Setting.InputOf<typeof postgresOptions> {}
 
 /** The options of stores that open their own connections. */
 export const connectionOptions = Setting.object({
@@ -94,7 +97,8 @@ export const connectionOptions = Setting.object({
 })
 
 /** The options that a host passes. */
-export interface ConnectionOptions extends Setting.InputOf<typeof connectionOptions> {}
+export interface ConnectionOptions
+  extends PostgresOptions, Setting.InputOf<typeof connectionOptions> {}
 
 const quoted = (schema: string): string => `"${schema}"`
 
@@ -130,6 +134,7 @@ export const migrate = (
 
 const rewriteOptions = Setting.object({
   ...migrateOptions.fields,
+  /** The keys, as in the option `webhooks.encryption`. */
   encryption: keyringOption,
 })
 
@@ -259,7 +264,7 @@ export const shardOptions = Setting.object({
 })
 
 /** One of several databases. */
-export interface ShardOptions extends Setting.InputOf<typeof shardOptions> {}
+export interface ShardOptions extends ConnectionOptions, Setting.InputOf<typeof shardsOptions> {}
 
 const areSeveral = (
   given: ConnectionOptions | ReadonlyArray<ShardOptions>,

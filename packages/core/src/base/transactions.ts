@@ -19,7 +19,10 @@ export interface Connection {
   query(
     statement: string,
     params: Array<Param>,
-  ): PromiseLike<{ readonly rows: ReadonlyArray<object> }>
+  ): PromiseLike<{
+    /** The rows, as objects by column. */
+    readonly rows: ReadonlyArray<object>
+  }>
 }
 
 /**

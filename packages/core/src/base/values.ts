@@ -99,6 +99,7 @@ export const ProjectId = brandedWhere<string, ProjectId>(
 
 /** The project does not exist. */
 export class ProjectNotFound extends TaggedError("ProjectNotFound")<{
+  /** The id that no project has. */
   readonly projectId: string
 }> {
   override get message(): string {

@@ -89,8 +89,11 @@ export const isFeedEventType = (type: EventType): boolean => ofStreams.has(type)
 
 /** An event. Its body is the signed and sent text, identical in every attempt. */
 export interface Event {
+  /** The id, which all its notifications have. */
   readonly id: EventId
+  /** The project in which it happened. */
   readonly projectId: ProjectId
+  /** What happened, such as `membership.extended`. */
   readonly type: EventType
   /** When it happened, in milliseconds since the epoch. */
   readonly at: number
@@ -100,6 +103,7 @@ export interface Event {
 
 /** The project has no such event, or it is not kept any more. */
 export class EventNotFound extends TaggedError("EventNotFound")<{
+  /** The id that no event has. */
   readonly eventId: string
 }> {
   override get message(): string {

@@ -26,11 +26,13 @@ export type FeedStart = "start" | "now" | FeedCursor
 
 /** An event, and the place after it. */
 export interface FeedEvent extends Event {
+  /** The place after the event. */
   readonly cursor: FeedCursor
 }
 
 /** Consecutive events. */
 export interface FeedPage {
+  /** The events, in the order of the feed. */
   readonly events: ReadonlyArray<FeedEvent>
   /** The place after these events. */
   readonly cursor: FeedCursor

@@ -404,6 +404,7 @@ export const aborted = (signal: AbortSignal | undefined): Effect.Effect<void> =>
 
 /** The events to read. */
 export interface FeedQuery {
+  /** The project whose events are read. */
   readonly projectId: string
   /** An event's or a page's cursor; `"start"` for the oldest kept event. Default: now. */
   readonly after?: string | undefined

@@ -20,6 +20,7 @@ interface Minute extends ActivityCell {
 interface Refusals {
   /** `undefined` for requests without a valid key, and for keys beyond the first hundred. */
   readonly keyId: ApiKeyId | undefined
+  /** How many requests were refused. */
   readonly refused: number
 }
 

@@ -230,7 +230,9 @@ const answerClosed = (address: string): Answered => ({
 
 /** A record of a response for an access log. It contains no secrets. */
 export interface AccessRecord extends RequestSubject {
+  /** The status of the response. */
   readonly status: number
+  /** How long the response took, in milliseconds. */
   readonly durationMillis: number
   /**
    * The client's address, as the limits count it: an IPv4 address, the /64 of an IPv6 address, or

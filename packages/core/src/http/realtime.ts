@@ -375,6 +375,7 @@ export interface RealtimeSession {
 export interface WebSocketHandshake {
   /** What to answer if the connection was not admitted. */
   readonly response: ApiResponse
+  /** The session to start after the handshake; `undefined` if the connection was not admitted. */
   readonly session: RealtimeSession | undefined
 }
 

@@ -50,7 +50,9 @@ export interface ApiRequest {
   readonly query?: string | undefined
   /** The whole path as the client sent it, if it differs from `path`. */
   readonly originalPath?: string | undefined
+  /** The header fields, by lower-case name. */
   readonly headers: HeaderFields
+  /** The body, or how to read it. */
   readonly body: Body
   /** The IP address of the peer of the socket; `undefined` or any other text if it is unknown. */
   readonly remoteAddress: string | undefined

@@ -10,8 +10,11 @@ import { type ApiError, type ApiFailure, describeApiError } from "./errors.ts"
 
 /** A response as adapters send it. */
 export interface ApiResponse {
+  /** The status code. */
   readonly status: number
+  /** The header fields. */
   readonly headers: Readonly<Record<string, string>>
+  /** The body, which is empty for a response without one. */
   readonly body: ResponseBody
 }
 
@@ -26,6 +29,7 @@ export type ResponseBody = string | AsyncIterable<string>
 export interface RequestSubject {
   /** A UUID, new for each request. */
   readonly requestId: string
+  /** The method, in capitals. */
   readonly method: string
   /** The path as the client sent it, without the query. */
   readonly path: string

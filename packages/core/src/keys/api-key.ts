@@ -13,8 +13,11 @@ export const TokenDigest = branded<string, TokenDigest>()
 
 /** An API key as stored. */
 export interface ApiKey {
+  /** The id, which is no secret. */
   readonly id: ApiKeyId
+  /** The digest of its token. */
   readonly digest: TokenDigest
+  /** What it permits. */
   readonly role: Role
   /** The key's name for people. */
   readonly name: string | undefined
@@ -22,7 +25,9 @@ export interface ApiKey {
   readonly projects: ReadonlySet<ProjectId> | "all"
   /** In milliseconds since the epoch, as all instants here. */
   readonly createdAt: number
+  /** When it expires; `undefined` for never. */
   readonly expiresAt: number | undefined
+  /** When it was revoked; `undefined` if it was not. */
   readonly revokedAt: number | undefined
   /** About when the key was last used, see `LastUse`; `undefined` if it never was. */
   readonly lastUsedAt: number | undefined
@@ -30,6 +35,7 @@ export interface ApiKey {
 
 /** The API key does not exist. */
 export class ApiKeyNotFound extends TaggedError("ApiKeyNotFound")<{
+  /** The id that no key has. */
   readonly keyId: string
 }> {
   override get message(): string {
@@ -40,6 +46,7 @@ export class ApiKeyNotFound extends TaggedError("ApiKeyNotFound")<{
 
 /** The token is a revoked API key's. */
 export class ApiKeyRevoked extends TaggedError("ApiKeyRevoked")<{
+  /** The id of the revoked key. */
   readonly keyId: string
 }> {
   override get message(): string {
@@ -49,7 +56,9 @@ export class ApiKeyRevoked extends TaggedError("ApiKeyRevoked")<{
 
 /** The token belongs to an API key with another role. */
 export class ApiKeyConflict extends TaggedError("ApiKeyConflict")<{
+  /** The id of the key that has the token. */
   readonly keyId: string
+  /** The role of that key. */
   readonly role: Role
 }> {
   override get message(): string {
@@ -62,6 +71,7 @@ export class ApiKeyConflict extends TaggedError("ApiKeyConflict")<{
  * if it is lost, revoke the key and issue another.
  */
 export class ApiKeyIssued extends TaggedError("ApiKeyIssued")<{
+  /** The id of the issued key. */
   readonly keyId: string
 }> {
   override get message(): string {
@@ -141,6 +151,7 @@ export interface Ticket {
 
 /** The key has the maximum number of tickets. None lives longer than a minute. */
 export class TicketLimitReached extends TaggedError("TicketLimitReached")<{
+  /** The id of the key. */
   readonly keyId: string
 }> {
   override get message(): string {

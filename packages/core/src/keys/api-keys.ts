@@ -236,7 +236,9 @@ export interface Revoking {
 
 /** An issued key. Only its digest is stored, so the token cannot be disclosed again. */
 export interface Issued {
+  /** The id, to list and revoke the key by. */
   readonly id: ApiKeyId
+  /** The token, which requests send as `Authorization: Bearer …`. */
   readonly token: string
 }
 

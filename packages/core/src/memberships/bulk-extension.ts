@@ -11,6 +11,7 @@ export const mostBulkExtensions = 64
 
 /** Who undid a bulk extension, and when. */
 interface Undone {
+  /** Who undid it. */
   readonly by: Origin
   /** In milliseconds since the epoch. */
   readonly at: number
@@ -20,18 +21,23 @@ interface Undone {
 export interface BulkExtensionRecord {
   /** The id of its event. */
   readonly id: EventId
+  /** What it did to the end dates. */
   readonly change: BulkChange
   /** When it was made, in milliseconds since the epoch. */
   readonly at: number
+  /** Why it was made; `undefined` if nobody said. */
   readonly reason: Reason | undefined
+  /** Who made it. */
   readonly origin: Origin
   /** The project's number of memberships then. */
   readonly total: number
+  /** Who undid it, and when; `undefined` if nobody did. */
   readonly undone: Undone | undefined
 }
 
 /** The project has no such bulk extension. */
 export class BulkExtensionNotFound extends TaggedError("BulkExtensionNotFound")<{
+  /** The id that no bulk extension has. */
   readonly bulkExtensionId: string
 }> {
   override get message(): string {
@@ -41,6 +47,7 @@ export class BulkExtensionNotFound extends TaggedError("BulkExtensionNotFound")<
 
 /** The bulk extension is undone already. */
 export class BulkExtensionUndone extends TaggedError("BulkExtensionUndone")<{
+  /** The id of the bulk extension. */
   readonly bulkExtensionId: string
 }> {
   override get message(): string {
@@ -50,6 +57,7 @@ export class BulkExtensionUndone extends TaggedError("BulkExtensionUndone")<{
 
 /** The bulk extension is too old to be undone. */
 export class BulkExtensionSettled extends TaggedError("BulkExtensionSettled")<{
+  /** The id of the bulk extension. */
   readonly bulkExtensionId: string
 }> {
   override get message(): string {
@@ -73,8 +81,11 @@ export interface BulkPreview {
 
 /** A membership in a preview. */
 export interface BulkExample {
+  /** The id of the user. */
   readonly userId: UserId
+  /** The end date now. */
   readonly endDate: EndDate
+  /** The end date after the change. */
   readonly wouldEnd: EndDate
 }
 

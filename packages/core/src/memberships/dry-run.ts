@@ -68,8 +68,11 @@ export type PreviewPublication = (
 
 /** A webhook as a change would send it. */
 export interface PreviewedWebhook {
+  /** The id of the webhook. */
   readonly webhookId: string
+  /** Where the notification would be sent. */
   readonly url: string
+  /** The type of the event. */
   readonly type: EventType
   /** The JSON text to send. Its time, the request and the sequence number are not final. */
   readonly body: string
@@ -77,6 +80,7 @@ export interface PreviewedWebhook {
 
 /** The webhooks to be sent at once. Announcements may follow later. */
 export interface EventsPreview {
+  /** How many webhooks would be sent. */
   readonly total: number
   /** How many by event type. */
   readonly byType: Readonly<Record<string, number>>

@@ -153,9 +153,18 @@ export interface OrderedEndDate {
 
 /** What a bulk extension does: give every member a date, at least a date, or more time. */
 export type BulkChange =
-  | { readonly mode: BulkMode; readonly endDate: EndDate }
-  /** In milliseconds. */
-  | { readonly mode: "extendBy"; readonly by: Millis }
+  | {
+      /** Whether a later end date is set, too, or left as it is. */
+      readonly mode: BulkMode
+      /** The new end date. */
+      readonly endDate: EndDate
+    }
+  | {
+      /** Every membership ends later. */
+      readonly mode: "extendBy"
+      /** How much later, in milliseconds. */
+      readonly by: Millis
+    }
 
 /** The modes of bulk extensions as JSON has them. */
 export const bulkChangeNames = {

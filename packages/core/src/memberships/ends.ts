@@ -130,8 +130,11 @@ export interface DayEnds {
 export interface EndCounts {
   /** When it was counted, by the store's clock, in milliseconds since the epoch. */
   readonly at: number
+  /** All memberships. */
   readonly total: number
+  /** Memberships whose end date is not over. */
   readonly active: number
+  /** Memberships whose end date is over. */
   readonly expired: number
   /** Memberships ending today, or ended today. */
   readonly endsToday: number

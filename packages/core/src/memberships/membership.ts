@@ -125,9 +125,11 @@ export const withState = (membership: Membership, at: number): CurrentMembership
 
 /** A project, and how much it has. */
 export interface ProjectSummary {
+  /** The id of the project. */
   readonly id: ProjectId
   /** The number of memberships, including expired ones. */
   readonly memberships: number
+  /** The number of webhooks, including disabled ones. */
   readonly webhooks: number
   /** The last bulk extension's end date, if there was one. */
   readonly lastBulkEndDate: EndDate | undefined
@@ -143,7 +145,9 @@ export interface DatedMembership {
 
 /** The user has no membership in the project. */
 export class MembershipNotFound extends TaggedError("MembershipNotFound")<{
+  /** The id of the project. */
   readonly projectId: string
+  /** The id of the user. */
   readonly userId: string
 }> {
   override get message(): string {
@@ -153,8 +157,11 @@ export class MembershipNotFound extends TaggedError("MembershipNotFound")<{
 
 /** The membership does not end when the client expected, so it was left as it is. */
 export class EndDateConflict extends TaggedError("EndDateConflict")<{
+  /** The id of the project. */
   readonly projectId: string
+  /** The id of the user. */
   readonly userId: string
+  /** The end date that the membership has. */
   readonly currentEndDate: EndDate
 }> {
   override get message(): string {
@@ -272,6 +279,7 @@ export type NonMembershipAction = (typeof projectActions | typeof globalActions)
 
 /** A disclosure in the audit trail. */
 export interface Disclosure {
+  /** What was shown. */
   readonly action: (typeof disclosureActions)[number]
   /** The webhook's or event's id. */
   readonly subject: string

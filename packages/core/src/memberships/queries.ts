@@ -81,6 +81,7 @@ export interface CountingEnds {
 
 /** A disclosure in a project. */
 export interface DisclosureIn extends Disclosure {
+  /** The id of the project. */
   readonly projectId: string
 }
 

@@ -483,6 +483,7 @@ export const EndingCursor = brandedWhere<string, EndingCursor>(
 
 /** A page in an ending list. */
 export interface EndingPage<Listed = Membership> {
+  /** The memberships, soonest end first. */
   readonly memberships: ReadonlyArray<Listed>
   /** The next page's start; `undefined` on the last page. */
   readonly next: EndingCursor | undefined

@@ -168,10 +168,10 @@ const traceparent = Schema.String.annotate({
 
 const schemaOf = (type: Schema.Top, { data }: Kind, identifier: string) =>
   Schema.Struct({
-    type,
+    type: type.annotateKey({ description: "The type of the event." }),
     timestamp: instant,
     traceparent: Schema.optionalKey(traceparent),
-    data,
+    data: data.annotateKey({ description: "What happened, by its type." }),
   }).annotate({ identifier })
 
 /** The name of the schema of an event: `membership.extended` has `MembershipExtended`. */

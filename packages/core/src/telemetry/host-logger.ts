@@ -21,8 +21,11 @@ type Write = (fields: Fields, message: string) => void
 
 /** A logger called with the fields first, then the message, as in pino and Fastify. */
 export interface HostLogger {
+  /** Logs what an operator may want to know. */
   readonly info: Write
+  /** Logs what may need attention. */
   readonly warn: Write
+  /** Logs what needs attention. */
   readonly error: Write
 }
 

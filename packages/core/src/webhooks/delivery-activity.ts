@@ -115,6 +115,7 @@ export interface WebhookActivity {
 
 /** The latest attempt for a webhook. */
 export interface LatestAttempt extends Attempt {
+  /** The id of the event. */
   readonly eventId: EventId
 }
 
@@ -133,8 +134,11 @@ export interface DeliveryProgress {
 
 /** A webhook that was disabled because of failures, or one whose latest attempts have failed. */
 export interface TroubledWebhook extends DeliveryProgress {
+  /** The id of the project. */
   readonly projectId: ProjectId
+  /** The id of the webhook. */
   readonly webhookId: WebhookId
+  /** Where notifications are sent. */
   readonly url: string
   readonly trouble: "disabled" | "failing"
   /** When it was disabled, or the first attempt has failed, in milliseconds since the epoch. */

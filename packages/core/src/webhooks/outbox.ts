@@ -42,7 +42,9 @@ export type RedeliveryFilter =
 export interface Attempt {
   /** When it started, in milliseconds since the epoch. */
   readonly at: number
+  /** How long it took, in milliseconds. */
   readonly durationMillis: number
+  /** What the receiver answered, or why no response arrived. */
   readonly result:
     /** `body` is the response's first kilobyte. */
     | { readonly _tag: "Answered"; readonly status: number; readonly body: string }
@@ -52,13 +54,17 @@ export interface Attempt {
 
 /** One event on its way to one webhook. */
 export interface Delivery {
+  /** The id of the event. */
   readonly eventId: EventId
+  /** The type of the event. */
   readonly type: EventType
+  /** The id of the webhook. */
   readonly webhookId: WebhookId
   /** When the event happened, in milliseconds since the epoch. */
   readonly createdAt: number
   /** The user the event is about (`userOf`); `undefined` if there is none, or the person was erased. */
   readonly userId: string | undefined
+  /** Whether it waits, was delivered, has failed, or was cancelled. */
   readonly state: DeliveryState
   /**
    * When the latest attempt was recorded, in whole milliseconds since the epoch by the store's clock; `undefined`
@@ -67,6 +73,7 @@ export interface Delivery {
   readonly attemptedAt: number | undefined
   /** When the next attempt is due, in milliseconds since the epoch; meaningful while it waits. */
   readonly dueAt: number
+  /** The attempts, oldest first. */
   readonly attempts: ReadonlyArray<Attempt>
 }
 
@@ -78,6 +85,7 @@ export interface AttemptPosition {
 
 /** An event on its way to all webhooks. */
 export interface PublishedEvent extends Event {
+  /** One delivery for each webhook that gets the event. */
   readonly deliveries: ReadonlyArray<Delivery>
 }
 

@@ -71,6 +71,7 @@ export interface EventInput {
 
 /** The ids of an event, as a host has them. */
 export interface EventIds {
+  /** The id of the project. */
   readonly projectId: string
   /** A UUID, in upper or lower case. */
   readonly eventId: string

@@ -79,6 +79,7 @@ const bytesOf = (key: unknown): Uint8Array<ArrayBuffer> | undefined => {
 interface Found {
   /** The keys' ids; `undefined` if only the host's function knows them. */
   readonly ids: ReadonlySet<string> | undefined
+  /** Finds a key by its id. */
   readonly find: Find
 }
 
@@ -123,8 +124,11 @@ const fields = Setting.object({
   ),
 })
 
-/** The option. */
-export const keyringOption = Setting.refine(
+/** The option, as a host gives it. */
+export interface KeyringInput extends Setting.InputOf<typeof fields> {}
+
+/** The option. Its type has a name, because declarations of other modules lose the comments of fields. */
+export const keyringOption: Setting.Setting<KeyringInput, Keyring> = Setting.refine(
   fields,
   ({ current, keys: { find, ids } }, name): Result.Result<Keyring, InvalidInput> =>
     current === undefined || ids === undefined || ids.has(current)
@@ -136,9 +140,6 @@ export const keyringOption = Setting.refine(
           }),
         ),
 )
-
-/** The option, as a host gives it. */
-export interface KeyringInput extends Setting.InputOf<typeof fields> {}
 
 const fingerprint = (key: string): string =>
   Array.from(sha256(new TextEncoder().encode(key)).subarray(0, 4), (byte) =>

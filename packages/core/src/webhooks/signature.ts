@@ -205,6 +205,7 @@ export const signMessageAsymmetric = Effect.fnUntraced(function* (
  * and a missing variable cannot make it trust a request.
  */
 export class VerificationError extends TaggedError("VerificationError")<{
+  /** Why, as a code. */
   readonly reason:
     | "MissingHeader"
     | "RepeatedHeader"

@@ -74,9 +74,14 @@ export type Failure = InvalidInput | StoreUnavailable
 /** Why any change may fail. */
 export type ChangeFailure = Failure | IdempotencyConflict
 
-/** A webhook's ids as a host has them. */
-export interface WebhookIds {
+/** A project's webhooks. */
+export interface WebhooksOf {
+  /** The id of the project. */
   readonly projectId: string
+}
+
+/** A webhook's ids as a host has them. */
+export interface WebhookIds extends WebhooksOf {
   /** A UUID, in upper or lower case. */
   readonly webhookId: string
 }
@@ -122,8 +127,15 @@ export interface WebhookUpdate extends RepeatableIds {
   readonly disabled?: boolean | undefined
 }
 
+/** A webhook whose secret is rotated. */
+interface Rotating extends RepeatableIds {
+  /** How long the old secret also signs, at most 30 days. Default: `"24 hours"`. */
+  readonly keepOldFor?: Setting.Length | undefined
+}
+
 /** A rotation's result. */
 interface Rotated {
+  /** The new secret. */
   readonly secret: WebhookSecret
   /** Until when the old secret also signs, in milliseconds since the epoch. */
   readonly previousUntil: number
@@ -149,17 +161,17 @@ export interface WebhookRegistry {
    * unreadable, because it was changed or its encryption key is gone, the webhook has none and says
    * why. Fails with `ProjectNotFound`.
    */
-  readonly list: (project: {
-    readonly projectId: string
-  }) => Effect.Effect<ReadonlyArray<ShownWebhook & Health>, Failure | ProjectNotFound>
+  readonly list: (
+    project: WebhooksOf,
+  ) => Effect.Effect<ReadonlyArray<ShownWebhook & Health>, Failure | ProjectNotFound>
 
   /**
    * Returns a project's webhooks without secrets, and therefore without encryption keys, but with their latest attempts
    * and how many deliveries wait. Fails with `ProjectNotFound`.
    */
-  readonly health: (project: {
-    readonly projectId: string
-  }) => Effect.Effect<
+  readonly health: (
+    project: WebhooksOf,
+  ) => Effect.Effect<
     ReadonlyArray<PublicWebhook & Health & DeliveryProgress>,
     Failure | ProjectNotFound
   >
@@ -198,11 +210,9 @@ export interface WebhookRegistry {
    * Replaces a webhook's secret. Returns the new one, and until when the old one also signs:
    * receivers with either can verify. An unreadable old one does not. A call repeated with its idempotency key returns the webhook's
    * current secret. Fails with `WebhookNotFound`.
-   *
-   * @param webhook.keepOldFor - how long the old secret signs, at most 30 days; 24 hours by default
    */
   readonly rotateSecret: (
-    webhook: RepeatableIds & { readonly keepOldFor?: Setting.Length | undefined },
+    webhook: Rotating,
     origin?: OriginInput,
   ) => Effect.Effect<Rotated, ChangeFailure | WebhookNotFound>
 

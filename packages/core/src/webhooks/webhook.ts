@@ -28,6 +28,14 @@ export interface Disabling {
   readonly by: (typeof disablers)[number]
 }
 
+/** A secret that was rotated away. */
+interface PreviousSecret<S extends string> {
+  /** The secret. */
+  readonly secret: S
+  /** Until when it also signs, in milliseconds since the epoch. */
+  readonly until: number
+}
+
 /** A webhook with secrets in type `S` and signing keys in type `K`. */
 interface WebhookWith<S extends string, K extends string> {
   /** The id of the webhook. */
@@ -38,8 +46,8 @@ interface WebhookWith<S extends string, K extends string> {
   readonly url: string
   /** What receivers verify notifications with. */
   readonly secret: S
-  /** The secret before the last rotation. It also signs until this instant. */
-  readonly previous: { readonly secret: S; readonly until: number } | undefined
+  /** The secret before the last rotation, while it also signs. */
+  readonly previous: PreviousSecret<S> | undefined
   /** The key to sign with in addition to the secret, if one was added. */
   readonly signingKey: K | undefined
   /** The event types to send; `undefined` for all. */
@@ -57,6 +65,7 @@ export interface Webhook extends WebhookWith<WebhookSecret, SigningKey> {}
 
 /** A webhook with its readable secrets. */
 export interface ShownWebhook extends Omit<Webhook, "secret"> {
+  /** What receivers verify notifications with; `undefined` if it is unreadable. */
   readonly secret: WebhookSecret | undefined
   /** Why a secret is unreadable; `undefined` if all are readable. */
   readonly problem: string | undefined
@@ -81,6 +90,7 @@ export class WebhookConflict extends TaggedError("WebhookConflict") {}
 
 /** The project has no such webhook. */
 export class WebhookNotFound extends TaggedError("WebhookNotFound")<{
+  /** The id that no webhook has. */
   readonly webhookId: string
 }> {
   override get message(): string {
@@ -90,6 +100,7 @@ export class WebhookNotFound extends TaggedError("WebhookNotFound")<{
 
 /** The webhook is disabled, so nothing can be sent to it. */
 export class WebhookDisabled extends TaggedError("WebhookDisabled")<{
+  /** The id of the webhook. */
   readonly webhookId: string
 }> {
   override get message(): string {
@@ -99,6 +110,7 @@ export class WebhookDisabled extends TaggedError("WebhookDisabled")<{
 
 /** The project has the maximum number of webhooks. */
 export class WebhookLimitReached extends TaggedError("WebhookLimitReached")<{
+  /** The maximum. */
   readonly limit: number
 }> {
   override get message(): string {

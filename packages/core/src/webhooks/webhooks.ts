@@ -36,6 +36,7 @@ import {
   type Failure,
   type RepeatableIds,
   type WebhookIds,
+  type WebhooksOf,
   type WebhookRegistry,
   type WebhooksSettings,
   makeRegistry,
@@ -193,6 +194,18 @@ const makeRedelivery = Effect.gen(function* () {
   } satisfies Redelivery
 })
 
+/** A delivery to send again. */
+interface Replaying extends RepeatableIds {
+  /** The id of the event. */
+  readonly eventId: string
+}
+
+/** A webhook whose failed deliveries are sent again. */
+interface ReplayingFailed extends RepeatableIds {
+  /** Sends only events from this instant on. */
+  readonly since: InstantInput
+}
+
 /** A webhook's last day. */
 export interface WebhookDay {
   /** 96 cells, 15 minutes each, oldest first; the last one goes on. */
@@ -263,9 +276,9 @@ export class Webhooks extends Context.Service<
      * Counts a project's attempts in the last hour by the minute, oldest first, over all processes. Fails with
      * `ProjectNotFound`.
      */
-    readonly projectActivity: (project: {
-      readonly projectId: string
-    }) => Effect.Effect<ReadonlyArray<ActivityCell>, Failure | ProjectNotFound>
+    readonly projectActivity: (
+      project: WebhooksOf,
+    ) => Effect.Effect<ReadonlyArray<ActivityCell>, Failure | ProjectNotFound>
 
     /**
      * Returns a webhook's deliveries with their attempts, newest first or by latest attempt, even after the webhook was
@@ -279,17 +292,15 @@ export class Webhooks extends Context.Service<
      * `WebhookNotFound` or `WebhookDisabled`.
      */
     readonly replay: (
-      delivery: RepeatableIds & { readonly eventId: string },
+      delivery: Replaying,
     ) => Effect.Effect<boolean, ChangeFailure | WebhookNotFound | WebhookDisabled>
 
     /**
      * Sends all failed events to a webhook again, and returns their number. Fails with
      * `WebhookNotFound` or `WebhookDisabled`.
-     *
-     * @param webhook.since - sends only events from this instant on
      */
     readonly replayFailed: (
-      webhook: RepeatableIds & { readonly since: InstantInput },
+      webhook: ReplayingFailed,
     ) => Effect.Effect<number, ChangeFailure | WebhookNotFound | WebhookDisabled>
   }
 >()("@tenure/core/Webhooks") {
