@@ -28,14 +28,6 @@ export interface Disabling {
   readonly by: (typeof disablers)[number]
 }
 
-/** A secret that was rotated away. */
-interface PreviousSecret<S extends string> {
-  /** The secret. */
-  readonly secret: S
-  /** Until when it also signs, in milliseconds since the epoch. */
-  readonly until: number
-}
-
 /** A webhook with secrets in type `S` and signing keys in type `K`. */
 interface WebhookWith<S extends string, K extends string> {
   /** The id of the webhook. */
@@ -47,7 +39,14 @@ interface WebhookWith<S extends string, K extends string> {
   /** What receivers verify notifications with. */
   readonly secret: S
   /** The secret before the last rotation, while it also signs. */
-  readonly previous: PreviousSecret<S> | undefined
+  readonly previous:
+    | {
+        /** The secret. */
+        readonly secret: S
+        /** Until when it also signs, in milliseconds since the epoch. */
+        readonly until: number
+      }
+    | undefined
   /** The key to sign with in addition to the secret, if one was added. */
   readonly signingKey: K | undefined
   /** The event types to send; `undefined` for all. */

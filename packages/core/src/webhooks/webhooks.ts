@@ -195,13 +195,13 @@ const makeRedelivery = Effect.gen(function* () {
 })
 
 /** A delivery to send again. */
-interface Replaying extends RepeatableIds {
+export interface Replaying extends RepeatableIds {
   /** The id of the event. */
   readonly eventId: string
 }
 
 /** A webhook whose failed deliveries are sent again. */
-interface ReplayingFailed extends RepeatableIds {
+export interface ReplayingFailed extends RepeatableIds {
   /** Sends only events from this instant on. */
   readonly since: InstantInput
 }
