@@ -723,6 +723,32 @@ export interface WebhookDisabledEvent {
     readonly webhook_id: string
     /** Why: it answered 410, or every attempt has failed for days. */
     readonly reason: "gone" | "failing"
+    /** The attempt that failed last. */
+    readonly last_attempt: LastAttempt
+  }
+}
+
+export interface WebhookFailingEvent {
+  readonly type: "webhook.failing"
+  /** A time in UTC, with milliseconds. */
+  readonly timestamp: string
+  /** The trace context (W3C) of the request behind it, if that had one. */
+  readonly traceparent?: string
+  readonly data: {
+    /** The id of the project. */
+    readonly project_id: string
+    /** A UUID. */
+    readonly webhook_id: string
+    /** How much of that time has passed: the greatest of these shares. At 100, the webhook is disabled, and `webhook.disabled` follows. */
+    readonly percent: 50 | 90 | 100
+    /** A time in UTC, with milliseconds. */
+    readonly failing_since: string
+    /** A time in UTC, with milliseconds. */
+    readonly disables_at: string
+    /** How many attempts have failed since one succeeded. */
+    readonly failures: number
+    /** The attempt that failed last. */
+    readonly last_attempt: LastAttempt
   }
 }
 
@@ -917,6 +943,8 @@ export interface Events {
   readonly "membership.expired": MembershipExpiredEvent
   /** The webhook is tried out. */
   readonly "webhook.ping": WebhookPingEvent
+  /** All attempts for another webhook of the project have failed for 50, 90 or 100 % of the time after which it is disabled. */
+  readonly "webhook.failing": WebhookFailingEvent
   /** Another webhook of the project was disabled. */
   readonly "webhook.disabled": WebhookDisabledEvent
 }

@@ -201,6 +201,7 @@ export {
   type ClaimResult,
   type Delivery,
   type DeliveryState,
+  type FailingAnnouncement,
   type OutboxChange,
   type PublishedEvent,
   type RedeliveryFilter,

@@ -10,6 +10,7 @@ import {
   type Delivery,
   type Event,
   type EventId,
+  type FailingAnnouncement,
   type Health,
   type LatestAttempt,
   type Outbox,
@@ -96,6 +97,8 @@ interface Lease {
 
 /** How the latest attempts for a webhook went. */
 interface Progress extends Mutable<Health> {
+  /** The share of `disableAfter` announced since `failingSince`, in percent. */
+  announcedPercent: number
   /** Until when the webhook is held, by the monotonic clock. */
   heldUntil: number
 }
@@ -116,6 +119,7 @@ interface WebhookQueue extends Progress {
 const healthyWebhook: Progress = {
   failures: 0,
   failingSince: undefined,
+  announcedPercent: 0,
   heldUntil: -Infinity,
 }
 
@@ -531,6 +535,18 @@ export const settleDelivery = (
   proceed(deliveries, lane, job, settlement, now)
   enqueue(deliveries, lane)
   return lane.webhook
+}
+
+/** Records an announcement. Returns whether it is the first with this share in its run of failures. */
+export const addAnnouncement = (
+  { lanes }: Deliveries,
+  webhookId: WebhookId,
+  { failingSince, percent }: FailingAnnouncement,
+): boolean => {
+  const lane = lanes.get(webhookId)
+  if (lane?.failingSince !== failingSince || percent <= lane.announcedPercent) return false
+  lane.announcedPercent = percent
+  return true
 }
 
 /** Replaces a webhook. If failures have disabled it, its waiting deliveries fail. */

@@ -4,6 +4,7 @@ import { type Moment, auditedOrigin, mentionsUser } from "@tenure/core/internal"
 import {
   type ApiKey,
   type ApiKeyId,
+  type AttemptResult,
   type AuditRow,
   type Backlog,
   type Change,
@@ -18,6 +19,7 @@ import {
   ProjectNotFound,
   type PublishedEvent,
   type ReplayedResponse,
+  type SettleResult,
   type StoredWebhook,
   type UserId,
   WebhookDisabled,
@@ -36,6 +38,7 @@ import { type Ring, makeRing } from "./collections.ts"
 import type { CursorCipher } from "./cursors.ts"
 import {
   type Deliveries,
+  addAnnouncement,
   addDelivery,
   backlogOf,
   cancelDeliveries,
@@ -470,23 +473,49 @@ export const countBacklog = (
   }
 }
 
+/** Adds an event about a webhook, with a delivery for each other receiver. */
+const publishAbout = (
+  state: State,
+  project: Project,
+  { id: about }: StoredWebhook,
+  event: Event,
+  now: Moment,
+): void => {
+  state.events.push({ event, project })
+  for (const webhook of receiversOf(project, event)) {
+    if (webhook.id !== about) deliver(state, webhook, event, now)
+  }
+}
+
 /**
- * Disables a webhook, and publishes the announcement to the project's other webhooks. Returns whether
- * it was enabled.
+ * Publishes what a settlement announces, and disables the webhook if it asks for that. Does nothing if the webhook is
+ * disabled already, or its failures were announced.
  */
-export const disableWebhook = (
+export const announceFailure = (
   state: State,
   { id, projectId }: StoredWebhook,
-  announcement: Event,
+  settlement: AttemptResult,
   now: Moment,
-): boolean => {
+): SettleResult => {
   const project = state.projects.get(projectId)
   const webhook = project?.webhooks.get(id)
   if (project === undefined || webhook === undefined || webhook.disabled !== undefined) {
-    return false
+    return "Settled"
   }
-  setWebhook(state, { ...webhook, disabled: { at: now.unix, by: "failures" } })
-  addAuditRow(state, projectId, "webhook_disabled", id, { at: announcement.at, origin: hostOrigin })
-  publish(state, project, announcement, now)
-  return true
+  const failing = "failing" in settlement ? settlement.failing : undefined
+  if (failing !== undefined) {
+    if (!addAnnouncement(state.deliveries, id, failing)) return "Settled"
+    publishAbout(state, project, webhook, failing.event, now)
+  }
+  if (settlement._tag === "Disabled") {
+    const { announcement } = settlement
+    setWebhook(state, { ...webhook, disabled: { at: now.unix, by: "failures" } })
+    addAuditRow(state, projectId, "webhook_disabled", id, {
+      at: announcement.at,
+      origin: hostOrigin,
+    })
+    publishAbout(state, project, webhook, announcement, now)
+    return "WebhookDisabled"
+  }
+  return failing === undefined ? "Settled" : "WebhookFailing"
 }

@@ -33,8 +33,8 @@ import { lastDayOf, listAttempted, progressOf, troubleOf } from "./delivery-prog
 import {
   type State,
   addAuditRow,
+  announceFailure,
   countBacklog,
-  disableWebhook,
   enabledWebhookOf,
   findEvent,
   projectOf,
@@ -235,10 +235,7 @@ export const makeMemoryOutbox = (state: State): Outbox["Service"] => ({
       const webhook = settleDelivery(state.deliveries, claim, settlement, now)
       if (webhook === undefined) return "Lapsed"
       if (settlement._tag === "Released") state.changed.openUnsafe()
-      return settlement._tag === "Disabled" &&
-        disableWebhook(state, webhook, settlement.announcement, now)
-        ? "WebhookDisabled"
-        : "Settled"
+      return announceFailure(state, webhook, settlement, now)
     }),
 
   nextChange: Effect.map(state.changed.await, () => {

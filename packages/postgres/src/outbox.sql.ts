@@ -482,26 +482,79 @@ const { least, most } = concurrencyRange
 export const concurrencyAfter = (concurrency: string, succeeded: string, failed: string): string =>
   `greatest(${least}, least(${most}, ${concurrency} + ${succeeded}) >> least(${failed}, 30))`
 
-const settledColumns = `n, webhook_id, outcome, hold_millis, event_id, event_type, at, body,
-      project_number`
+const settledColumns = "n, webhook_id, outcome, hold_millis, project_number"
+
+/**
+ * The announcement that a batch makes for a webhook: `chosen` selects it by the locked webhook, `published` stores its
+ * events, and `result` selects what `settle` returns.
+ */
+interface Announcing {
+  readonly chosen: string
+  readonly published: string
+  readonly result: string
+}
+
+/** Without announcements, as most batches are, `settle` need not open the tables of events. */
+const announcingNothing: Announcing = {
+  chosen: `
+  chosen AS (SELECT NULL::uuid AS webhook_id, NULL::integer AS percent, NULL::boolean AS disables WHERE false)`,
+  published: "",
+  result: "n::integer, 'Settled' AS result, 0 AS deliveries FROM settled",
+}
+
+const announcing = (schema: string): Announcing => ({
+  chosen: `
+  announcements AS (
+    SELECT c.*, s.webhook_id, s.project_number, s.outcome = 'disabled' AS disables
+    FROM ROWS FROM (jsonb_to_recordset($8::jsonb) AS (
+      settlement integer, percent integer, failing_since timestamptz, event_id uuid, event_type text,
+      at timestamptz, body text
+    )) WITH ORDINALITY
+    AS c (settlement, percent, failing_since, event_id, event_type, at, body, n)
+    JOIN settled s ON s.n = c.settlement
+  ),
+  -- Of several settlements, only one announces a webhook or disables it.
+  chosen AS MATERIALIZED (
+    SELECT DISTINCT ON (a.webhook_id) a.*
+    FROM announcements a JOIN locked l ON l.webhook_id = a.webhook_id
+    WHERE l.disabled_at IS NULL AND (
+      a.failing_since IS NULL
+      OR a.failing_since = l.failing_since AND a.percent > l.failing_percent AND l.succeeded = 0
+    )
+    ORDER BY a.webhook_id, a.disables DESC, a.percent DESC, a.n
+  )`,
+  published: `,
+  announced AS MATERIALIZED (
+    SELECT a.* FROM announcements a JOIN chosen c ON c.settlement = a.settlement
+  ),
+  audited AS (
+    INSERT INTO ${schema}.audit (project_number, seq, subject, action, at)
+    SELECT c.project_number, ${sequenceRound("p.seq")}, c.webhook_id::text, 'webhook_disabled', c.at
+    FROM chosen c JOIN ${schema}.projects p ON p.number = c.project_number
+    WHERE c.disables
+  ),${eventAndDeliveries(schema, "announced", { condition: "w.id <> s.webhook_id" })}`,
+  result: `s.n::integer,
+         CASE WHEN c.disables THEN 'WebhookDisabled' WHEN c.n IS NOT NULL THEN 'WebhookFailing'
+              ELSE 'Settled' END AS result,
+         (SELECT count(*) FROM delivered)::integer AS deliveries
+  FROM settled s LEFT JOIN chosen c ON c.settlement = s.n`,
+})
 
 /**
  * Records attempts, and what happens to their deliveries and webhooks. Each array has one element for
- * each attempt. Returns the positions, from 1, of the attempts whose claim still holds, whether each has
- * disabled its webhook, and the number of deliveries of announcements.
+ * each attempt. Returns the positions, from 1, of the attempts whose claim still holds, the result of each,
+ * and the number of deliveries of announcements.
  *
  * - `$4`: the outcome, which is `delivered`, `later`, `failed`, `disabled` or `released`
  * - `$5`: the attempt, as JSON, or NULL
  * - `$6` and `$7`: how long the delivery waits, and how long its webhook is on hold, in milliseconds
- * - `$8` to `$11`: the event that announces a disabled webhook, or NULL
+ * - `$8`: the events that announce failing and disabled webhooks: an array of `Announcement` as JSON
  */
-export const settle = (schema: string): string => `
+const settleWith = (schema: string, { chosen, published, result }: Announcing): string => `
   WITH asked AS MATERIALIZED (
     SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::text[], $5::text[], $6::bigint[],
-                         $7::bigint[], $8::uuid[], $9::text[], $10::timestamptz[], $11::text[])
-    WITH ORDINALITY
-    AS a (delivered_id, webhook_id, lease, outcome, attempt, delay_millis, hold_millis, event_id,
-          event_type, at, body, n)
+                         $7::bigint[])
+    WITH ORDINALITY AS a (delivered_id, webhook_id, lease, outcome, attempt, delay_millis, hold_millis, n)
     -- All statements lock deliveries in the same order, which avoids deadlocks.
     ORDER BY delivered_id, webhook_id
   ),
@@ -540,24 +593,25 @@ export const settle = (schema: string): string => `
     SELECT ${settledColumns} FROM ended UNION ALL SELECT ${settledColumns} FROM changed
   ),
   outcomes AS (
-    SELECT webhook_id, bool_or(outcome = 'disabled') AS disabled,
-           (count(*) FILTER (WHERE outcome = 'delivered'))::integer AS succeeded,
+    SELECT webhook_id, (count(*) FILTER (WHERE outcome = 'delivered'))::integer AS succeeded,
            (count(*) FILTER (WHERE outcome IN ('later', 'failed', 'disabled')))::integer AS failed,
            max(hold_millis) * interval '1 millisecond' AS hold
     FROM settled GROUP BY webhook_id
   ),
-  -- All statements lock webhooks in the same order, too. Only one of several disables a webhook.
+  -- All statements lock webhooks in the same order, too.
   locked AS MATERIALIZED (
-    SELECT w.id, s.disabled AND w.disabled_at IS NULL AS is_disabled_now
+    SELECT w.disabled_at, w.failing_since, w.failing_percent, s.*
     FROM ${schema}.webhooks w JOIN outcomes s ON s.webhook_id = w.id
     WHERE s.failed > 0 OR s.succeeded > 0 AND (w.failures > 0 OR w.concurrency < ${most})
     ORDER BY w.id FOR NO KEY UPDATE OF w
-  ),
+  ),${chosen},
   paced AS (
     UPDATE ${schema}.webhooks w
     SET failures = CASE WHEN s.succeeded > 0 THEN 0 ELSE w.failures + s.failed END,
         failing_since = CASE WHEN s.succeeded > 0 THEN NULL
-                        ELSE coalesce(w.failing_since, clock_timestamp()) END,
+                        ELSE coalesce(w.failing_since, ${now}) END,
+        failing_percent = CASE WHEN w.failing_since IS NULL THEN 0
+                          ELSE coalesce(c.percent, w.failing_percent) END,
         -- Whose project moves is held until that is over.
         paused_until = CASE WHEN w.paused_until = 'infinity' THEN w.paused_until
                      WHEN s.succeeded > 0 THEN NULL
@@ -566,29 +620,30 @@ export const settle = (schema: string): string => `
                      ELSE greatest(w.paused_until, clock_timestamp() + s.hold) END,
         paused_since = clock_timestamp(),
         concurrency = ${concurrencyAfter("w.concurrency", "s.succeeded", "s.failed")},
-        disabled_at = CASE WHEN l.is_disabled_now THEN clock_timestamp() ELSE w.disabled_at END,
-        disabled_by = CASE WHEN l.is_disabled_now THEN 'failures' ELSE w.disabled_by END
-    FROM locked l JOIN outcomes s ON s.webhook_id = l.id
-    WHERE w.id = l.id
-  ),
-  announced AS MATERIALIZED (
-    SELECT DISTINCT ON (webhook_id) * FROM settled
-    WHERE outcome = 'disabled' AND webhook_id IN (SELECT id FROM locked WHERE is_disabled_now)
-    ORDER BY webhook_id, n
-  ),
-  audited AS (
-    INSERT INTO ${schema}.audit (project_number, seq, subject, action, at)
-    SELECT a.project_number, ${sequenceRound("p.seq")}, a.webhook_id::text, 'webhook_disabled', a.at
-    FROM announced a JOIN ${schema}.projects p ON p.number = a.project_number
-  ),${eventAndDeliveries(schema, "announced", { condition: "w.id <> s.webhook_id" })}
-  SELECT n::integer, n IN (SELECT n FROM announced) AS has_disabled,
-         (SELECT count(*) FROM delivered)::integer AS deliveries
-  FROM settled
+        disabled_at = CASE WHEN c.disables THEN clock_timestamp() ELSE w.disabled_at END,
+        disabled_by = CASE WHEN c.disables THEN 'failures' ELSE w.disabled_by END
+    FROM locked s LEFT JOIN chosen c ON c.webhook_id = s.webhook_id
+    WHERE w.id = s.webhook_id
+  )${published}
+  SELECT ${result}
 `
+
+/** The forms of `settle`. */
+interface SettleForms {
+  readonly silent: string
+  /** With `$8`. */
+  readonly announcing: string
+}
+
+/** The statement for batches without announcements, and for all others. */
+export const settle = (schema: string): SettleForms => ({
+  silent: settleWith(schema, announcingNothing),
+  announcing: settleWith(schema, announcing(schema)),
+})
 
 /** A row of `settle`. */
 export interface SettledRow extends AcceptedItemRow {
-  readonly has_disabled: boolean
+  readonly result: Exclude<SettleResult, "Lapsed">
 }
 
 /** For each claim of a batch, what came of its settlement. */
@@ -596,9 +651,7 @@ export const settledOf = (
   all: ReadonlyArray<Settling>,
   rows: ReadonlyArray<SettledRow>,
 ): ReadonlyArray<SettleResult> => {
-  const settled = new Map(
-    rows.map((row) => [row.n, row.has_disabled ? "WebhookDisabled" : "Settled"] as const),
-  )
+  const settled = new Map(rows.map((row) => [row.n, row.result] as const))
   return all.map((_, index) => settled.get(index + 1) ?? "Lapsed")
 }
 
@@ -631,23 +684,53 @@ const holdOf = (settlement: AttemptResult): bigint =>
     ? BigInt(Math.ceil(settlement.holdMillis))
     : 0n
 
-const announcementOf = (settlement: AttemptResult): Event | undefined =>
-  settlement._tag === "Disabled" ? settlement.announcement : undefined
+/** An event for `settle`, by the position of its settlement, from 1. Those of one settlement are in their order. */
+interface Announcement {
+  readonly settlement: number
+  /** With the next one, what `FailingAnnouncement` says; missing if the receiver is gone. */
+  readonly percent?: number | undefined
+  readonly failing_since?: string | undefined
+  readonly event_id: EventId
+  readonly event_type: EventType
+  readonly at: string
+  readonly body: string
+}
 
-/** The parameters of `settle`. */
-export const settleParams = (all: ReadonlyArray<Settling>) => {
-  const announcements = all.map(({ settlement }) => announcementOf(settlement))
-  return [
-    uuidsParam(all.map((one) => one.claim.event.id)),
-    uuidsParam(all.map((one) => one.claim.webhook.webhookId)),
-    bigintsParam(all.map((one) => BigInt(one.claim.lease))),
-    textsParam(all.map(({ settlement }) => outcomes[settlement._tag])),
-    textsParam(all.map(({ settlement }) => attemptOf(settlement))),
-    bigintsParam(all.map(({ settlement }) => delayOf(settlement))),
-    bigintsParam(all.map(({ settlement }) => holdOf(settlement))),
-    uuidsParam(announcements.map((event) => event?.id)),
-    textsParam(announcements.map((event) => event?.type)),
-    instantsParam(announcements.map((event) => event?.at)),
-    textsParam(announcements.map((event) => event?.body)),
+const announcementsOf = ({ settlement }: Settling, index: number): ReadonlyArray<Announcement> => {
+  const failing = "failing" in settlement ? settlement.failing : undefined
+  const events = [
+    ...(failing === undefined ? [] : [failing.event]),
+    ...(settlement._tag === "Disabled" ? [settlement.announcement] : []),
   ]
+  return events.map(({ at, body, id, type }) => ({
+    settlement: index + 1,
+    percent: failing?.percent,
+    failing_since: failing && new Date(failing.failingSince).toISOString(),
+    event_id: id,
+    event_type: type,
+    at: new Date(at).toISOString(),
+    body,
+  }))
+}
+
+const settleParams = (all: ReadonlyArray<Settling>) => [
+  uuidsParam(all.map((one) => one.claim.event.id)),
+  uuidsParam(all.map((one) => one.claim.webhook.webhookId)),
+  bigintsParam(all.map((one) => BigInt(one.claim.lease))),
+  textsParam(all.map(({ settlement }) => outcomes[settlement._tag])),
+  textsParam(all.map(({ settlement }) => attemptOf(settlement))),
+  bigintsParam(all.map(({ settlement }) => delayOf(settlement))),
+  bigintsParam(all.map(({ settlement }) => holdOf(settlement))),
+]
+
+/** Picks the form of `settle` for a batch, and returns it with its parameters. */
+export const pickSettle = (
+  forms: SettleForms,
+  all: ReadonlyArray<Settling>,
+): readonly [statement: string, params: ReadonlyArray<unknown>] => {
+  const params = settleParams(all)
+  const announcements = all.flatMap(announcementsOf)
+  return announcements.length === 0
+    ? [forms.silent, params]
+    : [forms.announcing, [...params, textParam(JSON.stringify(announcements))]]
 }

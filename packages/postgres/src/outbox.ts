@@ -58,8 +58,7 @@ export const makePostgresOutbox = Effect.fnUntraced(function* (
   /** Settles claims. Returns for each what came of it. */
   const settleMany = Effect.fnUntraced(function* (all: ReadonlyArray<statements.Settling>) {
     const rows = yield* executor.executeApart<statements.SettledRow>(
-      sql.settle,
-      statements.settleParams(all),
+      ...statements.pickSettle(sql.settle, all),
     )
     if (hasDeliveries(rows)) yield* notifications.notify
     const disabled = all.filter(({ settlement }) => settlement._tag === "Disabled")

@@ -1,8 +1,15 @@
-/** The ends of deliveries that cannot be read, and of a webhook that two processes disable at once. */
+/** The ends of deliveries that cannot be read, and of a webhook that several settlements announce or disable at once. */
 
 import { PgClient } from "@effect/sql-pg"
 import { expect, it } from "@effect/vitest"
-import { type Claim, MembershipStore, Outbox, WebhookStore } from "@tenure/core/store"
+import {
+  type AttemptResult,
+  type Claim,
+  type FailingAnnouncement,
+  MembershipStore,
+  Outbox,
+  WebhookStore,
+} from "@tenure/core/store"
 import { Fixture } from "@tenure/testing/conformance"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -10,7 +17,7 @@ import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as References from "effect/References"
 import { postgresLayer } from "../src/index.ts"
-import { type SettledRow, settle, settleParams } from "../src/outbox.sql.ts"
+import { type SettledRow, pickSettle, settle } from "../src/outbox.sql.ts"
 import { claimAll, clientLayer, execute, sql } from "./harness.ts"
 
 const schema = "ends"
@@ -29,13 +36,60 @@ const prepared = Layer.effectDiscard(
 
 const dropped = Layer.effectDiscard(execute(`DROP SCHEMA IF EXISTS ${schema} CASCADE`))
 
-/** Settles a claim apart from all transactions: the webhook is gone. */
-const disabledBy = Effect.fnUntraced(function* (claim: Claim) {
+const failingSince = 1_800_000_000_000
+
+const attempt = { at: 0, durationMillis: 1, result: { _tag: "Failed", reason: "Timeout" } } as const
+
+const failing = (percent: FailingAnnouncement["percent"]): FailingAnnouncement => ({
+  percent,
+  failingSince,
+  event: Fixture.event(p1, `failing.${percent}`),
+})
+
+const retryFailing = (percent: FailingAnnouncement["percent"]): AttemptResult => ({
+  _tag: "Retry",
+  attempt,
+  delayMillis: 0,
+  holdMillis: 0,
+  failing: failing(percent),
+})
+
+const disable = (announced?: FailingAnnouncement): AttemptResult => ({
+  _tag: "Disabled",
+  attempt,
+  announcement: Fixture.event(p1, "disabled"),
+  failing: announced,
+})
+
+const settleAll = (claims: ReadonlyArray<Claim>, settlements: ReadonlyArray<AttemptResult>) =>
+  sql<SettledRow>(
+    ...pickSettle(
+      settle(`"${schema}"`),
+      claims.flatMap((claim, index) => {
+        const settlement = settlements[index]
+        return settlement === undefined ? [] : [{ claim, settlement }]
+      }),
+    ),
+  )
+
+const resultsOf = (rows: ReadonlyArray<SettledRow>) =>
+  rows.toSorted((one, other) => one.n - other.n).map(({ result }) => result)
+
+const announced = Effect.map(
+  sql<{ readonly type: string }>(
+    `SELECT type FROM ${schema}.events WHERE type <> 'test.happened' ORDER BY type`,
+  ),
+  (rows) => rows.map(({ type }) => type),
+)
+
+const startFailing = sql(
+  `UPDATE ${schema}.webhooks SET failures = 1, failing_since = to_timestamp(${failingSince / 1000})`,
+)
+
+/** Settles a claim apart from all transactions. */
+const settledApart = Effect.fnUntraced(function* (claim: Claim, settlement: AttemptResult) {
   const done = yield* Deferred.make<ReadonlyArray<SettledRow>, unknown>()
-  const result = { _tag: "Answered", status: 410, body: "" } as const
-  const attempt = { at: 0, durationMillis: 1, result }
-  const settlement = { _tag: "Disabled", attempt, announcement: Fixture.event(p1) } as const
-  const settling = sql<SettledRow>(settle(`"${schema}"`), settleParams([{ claim, settlement }]))
+  const settling = settleAll([claim], [settlement])
   yield* Effect.forkDetach(Deferred.into(settling, done))
   return done
 })
@@ -46,11 +100,15 @@ const services = prepared.pipe(
   Layer.provideMerge(dropped),
 )
 
-it.live("a webhook that is disabled twice is announced once", () =>
+it.live.each([
+  ["is disabled", () => disable(), ["Settled", "WebhookDisabled"], ["disabled"]],
+  ["is failing", () => retryFailing(50), ["Settled", "WebhookFailing"], ["failing.50"]],
+] as const)("a webhook that %s by two settlements is announced once", ([, by, results, types]) =>
   Effect.gen(function* () {
     const client = yield* PgClient.PgClient
     const context = yield* Effect.context<PgClient.PgClient>()
     const { claims } = yield* claimAll
+    yield* startFailing
     const waiting = sql(
       `SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%"${schema}"%'`,
     )
@@ -59,7 +117,7 @@ it.live("a webhook that is disabled twice is announced once", () =>
         yield* sql(`SELECT FROM ${schema}.webhooks FOR UPDATE`)
         // New fibers run outside of the transaction.
         const apart = Effect.gen(function* () {
-          const started = yield* Effect.forEach(claims, disabledBy)
+          const started = yield* Effect.forEach(claims, (claim) => settledApart(claim, by()))
           yield* Effect.repeat(waiting, { until: (rows) => rows.length === 2 })
           return started
         })
@@ -67,13 +125,35 @@ it.live("a webhook that is disabled twice is announced once", () =>
       }),
     )
     const rows = yield* Effect.forEach(settlings, Deferred.await)
-    expect(
-      rows
-        .flat()
-        .map((row) => row.has_disabled)
-        .toSorted(),
-    ).toEqual([false, true])
-    expect(yield* sql(`SELECT FROM ${schema}.events`)).toHaveLength(3)
+    expect(resultsOf(rows.flat()).toSorted()).toEqual(results)
+    expect(yield* announced).toEqual(types)
+  }).pipe(Effect.provide(services)),
+)
+
+it.live.each([
+  ["the greatest share", retryFailing(90), retryFailing(50), "WebhookFailing", ["failing.90"]],
+  [
+    "that it is disabled",
+    disable(failing(100)),
+    retryFailing(90),
+    "WebhookDisabled",
+    ["disabled", "failing.100"],
+  ],
+  ["that it is gone", disable(), retryFailing(50), "WebhookDisabled", ["disabled"]],
+  ["nothing after a success", retryFailing(50), { _tag: "Delivered", attempt }, "Settled", []],
+  [
+    "nothing for an earlier run",
+    disable({ ...failing(100), failingSince: 0 }),
+    { ...retryFailing(50), failing: undefined },
+    "Settled",
+    [],
+  ],
+] as const)("of a failing webhook, a batch announces %s", ([, one, other, result, types]) =>
+  Effect.gen(function* () {
+    const { claims } = yield* claimAll
+    yield* startFailing
+    expect(resultsOf(yield* settleAll(claims, [other, one]))).toEqual(["Settled", result])
+    expect(yield* announced).toEqual(types)
   }).pipe(Effect.provide(services)),
 )
 

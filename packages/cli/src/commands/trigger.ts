@@ -274,6 +274,10 @@ const happen = (of: string, given: Given, content: Option.Option<unknown>) => {
       return extendAll(given.project)
     case "webhook.ping":
       return pingAll(given.project)
+    case "webhook.failing":
+      return operationFailed(
+        "webhook.failing takes days of failed attempts. To see it, run tenure dev --from FILE --fail HOST=503 --at +5d.",
+      )
     case "webhook.disabled":
       return disableWebhookByFailing(given.project)
     default: {

@@ -73,6 +73,7 @@ export const knownEventTypes = {
   expiring: EventType("membership.expiring"),
   expired: EventType("membership.expired"),
   ping: EventType("webhook.ping"),
+  failing: EventType("webhook.failing"),
   disabled: EventType("webhook.disabled"),
 } as const
 

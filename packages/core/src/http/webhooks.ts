@@ -9,7 +9,11 @@ import { getOwn } from "../base/values.ts"
 import { EventId, EventNotFound, eventTraceparent, eventTypesOption } from "../events/event.ts"
 import { parseEndDate } from "../memberships/end-date.ts"
 import { signedRequestHeaders } from "../webhooks/attempt.ts"
-import type { ActivityCell, DeliveryProgress } from "../webhooks/delivery-activity.ts"
+import {
+  type ActivityCell,
+  type DeliveryProgress,
+  attemptData,
+} from "../webhooks/delivery-activity.ts"
 import {
   type Attempt,
   type AttemptPosition,
@@ -83,17 +87,9 @@ const dataOf = ({ id, secret, url }: { id: string; secret: string; url: string }
   secret,
 })
 
-/** Returns a webhook's latest attempt. Its error is a code, which programs can tell from others. */
+/** Returns a webhook's latest attempt. */
 export const latestAttemptOf = ({ latestAttempt }: DeliveryProgress) =>
-  latestAttempt === undefined
-    ? null
-    : {
-        at: isoOrNull(latestAttempt.at),
-        event_id: latestAttempt.eventId,
-        status: latestAttempt.result._tag === "Answered" ? latestAttempt.result.status : null,
-        error: latestAttempt.result._tag === "Failed" ? latestAttempt.result.reason : null,
-        duration_ms: Math.round(latestAttempt.durationMillis),
-      }
+  latestAttempt === undefined ? null : attemptData(latestAttempt)
 
 /** Returns the counts in spans of time. */
 export const cellsOf = (cells: ReadonlyArray<ActivityCell>) =>

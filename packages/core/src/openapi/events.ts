@@ -8,6 +8,7 @@ import * as Struct from "effect/Struct"
 import { eventTypePattern, knownEventTypes } from "../events/event.ts"
 import { routes } from "../http/routes.ts"
 import { bulkChangeNames } from "../memberships/end-date.ts"
+import { failingPercents } from "../webhooks/webhook.ts"
 import {
   Authorization,
   eventId,
@@ -17,6 +18,7 @@ import {
   deliveryFields,
   idempotencyFailures,
   instant,
+  madeAttempt,
   metadata,
   pageParameters,
   projectFailures,
@@ -76,6 +78,10 @@ const ending = Schema.Struct({
 })
 
 const ofWebhook = { project_id: projectId, webhook_id: webhookId }
+
+const lastFailure = {
+  last_attempt: madeAttempt.annotateKey({ description: "The attempt that failed last." }),
+}
 
 /** Every kind of event that Tenure itself publishes. */
 const kinds: { readonly [Name in keyof typeof knownEventTypes]: Kind } = {
@@ -144,6 +150,26 @@ const kinds: { readonly [Name in keyof typeof knownEventTypes]: Kind } = {
   },
   expired: { when: "A membership has ended at its end date.", data: ending },
   ping: { when: "The webhook is tried out.", data: Schema.Struct(ofWebhook) },
+  failing: {
+    when: "All attempts for another webhook of the project have failed for 50, 90 or 100 % of the time after which it is disabled.",
+    data: Schema.Struct({
+      ...ofWebhook,
+      percent: Schema.Literals(failingPercents).annotate({
+        description:
+          "How much of that time has passed: the greatest of these shares. At 100, the webhook is disabled, and `webhook.disabled` follows.",
+        examples: [50],
+      }),
+      failing_since: instant.annotateKey({ description: "When the first attempt failed." }),
+      disables_at: instant.annotateKey({
+        description: "From then on, the next attempt that fails disables the webhook.",
+      }),
+      failures: Schema.Int.annotate({
+        description: "How many attempts have failed since one succeeded.",
+        examples: [12],
+      }),
+      ...lastFailure,
+    }),
+  },
   disabled: {
     when: "Another webhook of the project was disabled.",
     data: Schema.Struct({
@@ -151,6 +177,7 @@ const kinds: { readonly [Name in keyof typeof knownEventTypes]: Kind } = {
       reason: Schema.Literals(["gone", "failing"]).annotate({
         description: "Why: it answered 410, or every attempt has failed for days.",
       }),
+      ...lastFailure,
     }),
   },
 }

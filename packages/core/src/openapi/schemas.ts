@@ -307,23 +307,24 @@ export const deliveredEvent = {
   }),
 }
 
+/** An attempt for a webhook, without the response. */
+export const madeAttempt = Schema.Struct({
+  at: instant,
+  event_id: eventId,
+  status: Schema.NullOr(Schema.Int).annotate({
+    description: "The status of the receiver's response; null if there was none.",
+    examples: [204],
+  }),
+  error: Schema.NullOr(Schema.String).annotate({
+    description:
+      "Why there was no response: a code such as `Timeout` or `ECONNREFUSED`; null if there was one.",
+    examples: [null],
+  }),
+  duration_ms: Schema.Int.annotate({ examples: [84] }),
+}).annotate({ identifier: "LastAttempt" })
+
 /** The latest attempt for a webhook. */
-export const lastAttempt = Schema.NullOr(
-  Schema.Struct({
-    at: instant,
-    event_id: eventId,
-    status: Schema.NullOr(Schema.Int).annotate({
-      description: "The status of the receiver's response; null if there was none.",
-      examples: [204],
-    }),
-    error: Schema.NullOr(Schema.String).annotate({
-      description:
-        "Why there was no response: a code such as `Timeout` or `ECONNREFUSED`; null if there was one.",
-      examples: [null],
-    }),
-    duration_ms: Schema.Int.annotate({ examples: [84] }),
-  }).annotate({ identifier: "LastAttempt" }),
-).annotate({
+export const lastAttempt = Schema.NullOr(madeAttempt).annotate({
   description: "The latest attempt whose delivery is kept; null if there is none.",
   examples: [null],
 })

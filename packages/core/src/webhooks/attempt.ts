@@ -11,6 +11,8 @@ import { Faults } from "../base/faults.ts"
 import type { Traceparent } from "../base/headers.ts"
 import {
   type Event,
+  type EventId,
+  type EventType,
   Hooks,
   eventTraceparent,
   knownEventTypes,
@@ -20,11 +22,13 @@ import {
 import { Observer } from "../telemetry/observer.ts"
 import { Tracing } from "../telemetry/tracing.ts"
 import { maxPrefetchMillis } from "./claim-budget.ts"
+import { attemptData } from "./delivery-activity.ts"
 import { Encryption, SecretUnreadable } from "./encryption.ts"
 import {
   type Attempt,
   type AttemptResult,
   type Claim,
+  type FailingAnnouncement,
   Outbox,
   type SettleResult,
 } from "./outbox.ts"
@@ -36,9 +40,11 @@ import {
   WebhookTransport,
 } from "./transport.ts"
 import {
+  type Verdict,
   type VerdictOutcome,
   type VerdictRules,
   type WebhookStanding,
+  decideFailingPercent,
   decideVerdict,
 } from "./verdict.ts"
 
@@ -193,6 +199,9 @@ const resultOf = (response: Response): Attempt["result"] =>
     ? { _tag: "Answered", status: response.success.status, body: response.success.body }
     : { _tag: "Failed", reason: response.failure.reason }
 
+/** Returns when an attempt ended, in milliseconds since the epoch. */
+const endOf = ({ at, durationMillis }: Attempt): number => at + durationMillis
+
 /** Describes a response for the observer. */
 const answerOf = (response: Response): number | string =>
   Result.isSuccess(response) ? response.success.status : response.failure.reason
@@ -208,16 +217,70 @@ const standingOf = ({ attemptNumber, webhook }: Claim): WebhookStanding => ({
   failingSince: webhook.failingSince,
 })
 
-/** Creates the event to announce a disabled webhook. */
-const announce = Effect.fnUntraced(function* ({ webhook }: Claim, at: number, reason: string) {
-  const { projectId, webhookId } = webhook
+/**
+ * Creates an event for the project's other webhooks.
+ *
+ * @param order - which of the settlement's events it is. Their ids give the order in the feed
+ */
+const makeAnnouncement = (
+  newId: (at: number) => EventId,
+  { event, webhook: { projectId, webhookId } }: Claim,
+  attempt: Attempt,
+  { data, order, type }: { readonly type: EventType; readonly order: 0 | 1; readonly data: object },
+): Event => {
+  const at = Math.round(endOf(attempt))
+  const last_attempt = attemptData({ ...attempt, eventId: event.id })
   return makeEvent({
-    id: newEventId(yield* WebCrypto, at),
+    id: newId(at + order),
     projectId,
-    type: knownEventTypes.disabled,
+    type,
     at,
-    data: { project_id: projectId, webhook_id: webhookId, reason },
+    data: { project_id: projectId, webhook_id: webhookId, ...data, last_attempt },
   })
+}
+
+/** Announces how long the webhook has been failing, if that is a share to announce. */
+const announceFailing = (
+  newId: (at: number) => EventId,
+  claim: Claim,
+  attempt: Attempt,
+  { disableAfter }: VerdictRules,
+): FailingAnnouncement | undefined => {
+  const { failingSince, failures } = claim.webhook
+  const percent = decideFailingPercent(failingSince, endOf(attempt), disableAfter)
+  if (failingSince === undefined || percent === undefined) return undefined
+  const data = {
+    percent,
+    failing_since: new Date(failingSince).toISOString(),
+    disables_at: new Date(failingSince + disableAfter).toISOString(),
+    failures: failures + 1,
+  }
+  const type = knownEventTypes.failing
+  const event = makeAnnouncement(newId, claim, attempt, { type, order: 0, data })
+  return { percent, failingSince, event }
+}
+
+/** Completes a verdict with the attempt and the events to announce. */
+const resultWith = Effect.fnUntraced(function* (
+  verdict: Verdict,
+  claim: Claim,
+  attempt: Attempt,
+  rules: VerdictRules,
+): Effect.fn.Return<AttemptResult, never, never> {
+  if (verdict._tag === "Delivered") return { ...verdict, attempt }
+  const crypto = yield* WebCrypto
+  const newId = (at: number) => newEventId(crypto, at)
+  if (verdict._tag !== "Disabled") {
+    return { ...verdict, attempt, failing: announceFailing(newId, claim, attempt, rules) }
+  }
+  const { _tag, reason } = verdict
+  const type = knownEventTypes.disabled
+  return {
+    _tag,
+    attempt,
+    announcement: makeAnnouncement(newId, claim, attempt, { type, order: 1, data: { reason } }),
+    failing: reason === "gone" ? undefined : announceFailing(newId, claim, attempt, rules),
+  }
 })
 
 /** Makes one attempt and judges it. */
@@ -226,16 +289,13 @@ const makeAttempt = Effect.fnUntraced(function* (claim: Claim, rules: AttemptRul
   const start = yield* Clock.monotonicTimeNanos
   const response = yield* Effect.result(send(claim, at, rules.timeout))
   const durationMillis = Number((yield* Clock.monotonicTimeNanos) - start) / 1_000_000
-  const endedAt = at + durationMillis
-  const outcome = outcomeOf(response, endedAt)
+  const made: Attempt = { at, durationMillis, result: resultOf(response) }
+  const outcome = outcomeOf(response, endOf(made))
   const verdict = decideVerdict(rules, standingOf(claim), outcome, yield* Random.next)
   const { attempted } = yield* Observer
   const { projectId } = claim.webhook
   attempted?.({ projectId, outcome: verdict._tag, answer: answerOf(response), durationMillis })
-  const made: Attempt = { at, durationMillis, result: resultOf(response) }
-  if (verdict._tag !== "Disabled") return { ...verdict, attempt: made }
-  const announcement = yield* announce(claim, Math.round(endedAt), verdict.reason)
-  return { _tag: "Disabled", attempt: made, announcement } satisfies AttemptResult
+  return yield* resultWith(verdict, claim, made, rules)
 })
 
 /** Logs that a delivery or a webhook gets no further attempts, for operators. */
@@ -272,15 +332,25 @@ const settleRepeatedly = (claim: Claim, settlement: AttemptResult, { isStopping 
     )
   })
 
+/** Returns the announcements published by a settlement, in their order. */
+const publishedBy = (settlement: AttemptResult, settled: SettleResult): ReadonlyArray<Event> => {
+  if (settled !== "WebhookFailing" && settled !== "WebhookDisabled") return []
+  return [
+    ...("failing" in settlement && settlement.failing !== undefined
+      ? [settlement.failing.event]
+      : []),
+    ...(settlement._tag === "Disabled" ? [settlement.announcement] : []),
+  ]
+}
+
 /** Records an attempt. Returns whether the delivery is delivered. */
 const settle = Effect.fnUntraced(
   function* (claim: Claim, settlement: AttemptResult, rules: AttemptRules) {
     const settled = yield* settleRepeatedly(claim, settlement, rules)
     if (settled === "Lapsed") return false
     yield* logEnd(claim, settlement, settled)
-    if (settlement._tag === "Disabled" && settled === "WebhookDisabled") {
-      yield* (yield* Hooks).event(settlement.announcement)
-    }
+    const hooks = yield* Hooks
+    for (const event of publishedBy(settlement, settled)) yield* hooks.event(event)
     return settlement._tag === "Delivered"
   },
   Effect.catch((error) =>

@@ -119,6 +119,18 @@ export interface LatestAttempt extends Attempt {
   readonly eventId: EventId
 }
 
+/**
+ * Returns an attempt as responses and events show it, without what the receiver responded. Its error is a
+ * code, which programs can tell from others.
+ */
+export const attemptData = ({ at, durationMillis, eventId, result }: LatestAttempt) => ({
+  at: new Date(at).toISOString(),
+  event_id: eventId,
+  status: result._tag === "Answered" ? result.status : null,
+  error: result._tag === "Failed" ? result.reason : null,
+  duration_ms: Math.round(durationMillis),
+})
+
 /** How far a webhook's deliveries are. */
 export interface DeliveryProgress {
   /** The latest recorded attempt whose delivery is kept, without what the receiver responded. */

@@ -452,7 +452,10 @@ export const dispatcherOptions = Setting.object({
    * seconds"`.
    */
   timeout: Setting.withDefault(Setting.duration({ most: 3_600_000 }), "15 seconds"),
-  /** How long all attempts for a webhook may fail before it is disabled. Default: `"5 days"`. */
+  /**
+   * How long all attempts for a webhook may fail before it is disabled. `webhook.failing` is published at 50, 90 and
+   * 100 % of it. Default: `"5 days"`.
+   */
   disableAfter: Setting.withDefault(Setting.duration(), "5 days"),
   /** The most attempts in flight at the same time, over all webhooks. Default: `1024`. */
   maxInFlight: Setting.withDefault(Setting.integer(), 1024),

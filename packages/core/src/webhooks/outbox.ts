@@ -18,7 +18,13 @@ import type {
   WebhookActivity,
 } from "./delivery-activity.ts"
 import type { StoredSecret } from "./secrets.ts"
-import type { Health, WebhookDisabled, WebhookId, WebhookNotFound } from "./webhook.ts"
+import type {
+  FailingPercent,
+  Health,
+  WebhookDisabled,
+  WebhookId,
+  WebhookNotFound,
+} from "./webhook.ts"
 
 /** A delivery's states. In all but the first, it has ended, unless it is replayed. */
 export const deliveryStates = ["waiting", "delivered", "failed", "cancelled"] as const
@@ -107,7 +113,20 @@ export interface Claim {
   readonly lease: string
 }
 
-/** An attempt's result. All delays count from the settlement, on the store's clock. */
+/** Announces to the project's other webhooks that one has been failing for a share of `disableAfter`. */
+export interface FailingAnnouncement {
+  readonly percent: FailingPercent
+  /** The claim's `failingSince`. It identifies the run of failures. */
+  readonly failingSince: number
+  readonly event: Event
+}
+
+/**
+ * An attempt's result. All delays count from the settlement, on the store's clock.
+ *
+ * `failing` is published unless the webhook is disabled, its run of failures has ended, or this share or
+ * a greater one was announced in the run.
+ */
 export type AttemptResult =
   | { readonly _tag: "Delivered"; readonly attempt: Attempt }
   /** To be attempted again after `delayMillis`. The webhook is held for `holdMillis`. */
@@ -116,15 +135,26 @@ export type AttemptResult =
       readonly attempt: Attempt
       readonly delayMillis: number
       readonly holdMillis: number
+      readonly failing?: FailingAnnouncement | undefined
     }
   /** Given up, and still visible. The webhook is held for `holdMillis`. */
-  | { readonly _tag: "Failed"; readonly attempt: Attempt; readonly holdMillis: number }
+  | {
+      readonly _tag: "Failed"
+      readonly attempt: Attempt
+      readonly holdMillis: number
+      readonly failing?: FailingAnnouncement | undefined
+    }
   /**
    * Given up, together with the webhook: it is disabled, and all its waiting deliveries fail. In the
-   * same step, the announcement is published to the project's other webhooks. If the webhook is
-   * disabled already, only this delivery is given up.
+   * same step, `failing` and then the announcement are published to the project's other webhooks. If the
+   * webhook is disabled already, or `failing` is not to be published, only this delivery is given up.
    */
-  | { readonly _tag: "Disabled"; readonly attempt: Attempt; readonly announcement: Event }
+  | {
+      readonly _tag: "Disabled"
+      readonly attempt: Attempt
+      readonly announcement: Event
+      readonly failing?: FailingAnnouncement | undefined
+    }
   /** The attempt was interrupted. The delivery is due at once, as if it had not been claimed. */
   | { readonly _tag: "Released" }
 
@@ -133,6 +163,8 @@ export type SettleResult =
   /** Nothing: the lease has expired, or the delivery was cancelled. */
   | "Lapsed"
   | "Settled"
+  /** `failing` was published too. */
+  | "WebhookFailing"
   /** The webhook was disabled too, first by this settlement. */
   | "WebhookDisabled"
 

@@ -1,7 +1,7 @@
 /** The rule for what follows an attempt: success, a retry, failure, or disabling the webhook. */
 
 import type { Attempt } from "./outbox.ts"
-import type { Health } from "./webhook.ts"
+import { type FailingPercent, type Health, failingPercents } from "./webhook.ts"
 
 /** Delays between attempts, in milliseconds: after the first, after the second, and so on. */
 export type RetrySchedule = ReadonlyArray<number>
@@ -97,6 +97,25 @@ export const parseRetryAfter = (
   return Math.min(Math.max(0, asked), longest)
 }
 
+/** How long a webhook has been failing. */
+
+/**
+ * Decides which share of `disableAfter` a failing webhook has reached. At 100, it is disabled.
+ *
+ * @param failingSince - when the first attempt since the last success failed, if one did
+ * @param now - when the latest one failed; all times are in milliseconds
+ * @returns `undefined` below the first share
+ */
+export const decideFailingPercent = (
+  failingSince: Health["failingSince"],
+  now: number,
+  disableAfter: number,
+): FailingPercent | undefined => {
+  if (failingSince === undefined) return undefined
+  const failingFor = now - failingSince
+  return failingPercents.findLast((percent) => 100 * failingFor >= percent * disableAfter)
+}
+
 /** The verdict on an attempt: whether and when the delivery is repeated, and whether its webhook waits. */
 
 /** A verdict on an attempt. */
@@ -187,10 +206,9 @@ export const decideVerdict = (
   random: number,
 ): Verdict => {
   const { endedAt, status } = outcome
-  const { failingSince } = standing
   if (isSuccessStatus(status)) return { _tag: "Delivered" }
   if (status === 410) return { _tag: "Disabled", reason: "gone" }
-  if (failingSince !== undefined && endedAt - failingSince >= rules.disableAfter) {
+  if (decideFailingPercent(standing.failingSince, endedAt, rules.disableAfter) === 100) {
     return { _tag: "Disabled", reason: "failing" }
   }
   return judgeFailure(rules, standing, outcome, random)

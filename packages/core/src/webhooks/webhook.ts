@@ -84,6 +84,12 @@ export interface Health {
   readonly failingSince: number | undefined
 }
 
+/** The shares of `disableAfter`, in percent, that `webhook.failing` announces. The last one disables the webhook. */
+export const failingPercents = [50, 90, 100] as const
+
+/** A share of `disableAfter`, in percent. */
+export type FailingPercent = (typeof failingPercents)[number]
+
 /** The webhook has other settings than expected, or does not exist any more. */
 export class WebhookConflict extends TaggedError("WebhookConflict") {}
 

@@ -57,7 +57,8 @@ const transport = Layer.succeed(WebhookTransport, {
         payload: JSON.parse(body),
         headers: { ...headers, "webhook-timestamp": timestamp },
       })
-      return { status: url.includes("gone") ? 410 : 204, retryAfter: undefined, body: "" }
+      const status = url.includes("gone") ? 410 : url.includes("failing") ? 500 : 204
+      return { status, retryAfter: undefined, body: "" }
     }),
 })
 
@@ -65,6 +66,7 @@ const transport = Layer.succeed(WebhookTransport, {
 const causeAll = async ({ events, memberships, webhooks }: Tenure): Promise<void> => {
   const { id } = await webhooks.create({ projectId, url: "https://receiver.example/" })
   await webhooks.create({ projectId, url: "https://gone.example/" })
+  await webhooks.create({ projectId, url: "https://failing.example/" })
   await memberships.grant({
     ...member,
     endDate: "2098-01-01T00:00:00.000Z",
@@ -130,7 +132,12 @@ const talk = async (
 }
 
 beforeAll(async () => {
-  const tenure = await createTenure({ stores: memory(), transport, expiry: {} })
+  const tenure = await createTenure({
+    stores: memory(),
+    transport,
+    expiry: {},
+    webhooks: { retrySchedule: [2, 2, 2], disableAfter: 1 },
+  })
   const server = await serve(tenure)
   await tenure.memberships.createProject(projectId)
   const { token } = await tenure.apiKeys.issue({ projects: [projectId] })

@@ -13,6 +13,7 @@ import {
   addWebhook,
   deliveriesOf,
   dispatching,
+  hour,
   noDisruptions,
   otherUrl,
   pass,
@@ -252,6 +253,76 @@ describe("a webhook that keeps failing", () => {
         yield* publish
         yield* pass("5 days")
         expect(sent.filter((request) => request.url === url)).toHaveLength(before)
+      }),
+    )
+    return Effect.provide(test, hooksLayer({ onEvent: (event) => void told.push(event) }))
+  })
+})
+
+describe("a webhook that fails for days", () => {
+  it.effect("is announced at 50, 90 and 100 % of the time, in each run of failures", () => {
+    const day = 24 * hour
+    const told: Array<Event> = []
+    let isWell = false
+    const announced = () =>
+      told
+        .filter(({ type }) => type.startsWith("webhook."))
+        .map((event) => {
+          const { data, timestamp, type } = JSON.parse(event.body)
+          return { type, data, at: Date.parse(timestamp), id: event.id }
+        })
+    const publishHourly = (hours: number) =>
+      Effect.forEach(Array.from({ length: hours }), () => Effect.andThen(publish, pass("1 hour")), {
+        discard: true,
+      })
+    const test = dispatching({ [url]: () => status(isWell ? 200 : 503) }, ({ sent }) =>
+      Effect.gen(function* () {
+        const webhooks = yield* Webhooks
+        const { id: webhookId } = yield* webhooks.create({ projectId, url })
+        yield* webhooks.create({
+          projectId,
+          url: otherUrl,
+          eventTypes: ["webhook.failing", "webhook.disabled"],
+        })
+        yield* publishHourly(6 * 24)
+        const run = announced()
+        expect(run.map(({ data, type }) => [type, data.percent ?? data.reason])).toEqual([
+          ["webhook.failing", 50],
+          ["webhook.failing", 90],
+          ["webhook.failing", 100],
+          ["webhook.disabled", "failing"],
+        ])
+        const since = Date.parse(run[0]?.data.failing_since)
+        for (const { at, data, type } of run) {
+          expect(data.last_attempt).toMatchObject({ status: 503, error: null })
+          if (type === "webhook.disabled") continue
+          expect(data).toEqual({
+            project_id: projectId,
+            webhook_id: webhookId,
+            percent: data.percent,
+            failing_since: new Date(since).toISOString(),
+            disables_at: new Date(since + 5 * day).toISOString(),
+            failures: sent.filter((one) => one.url === url && one.at <= at).length,
+            last_attempt: expect.anything(),
+          })
+          const late = at - since - (data.percent / 100) * 5 * day
+          expect(late).toBeGreaterThanOrEqual(0)
+          expect(late).toBeLessThan(2 * hour)
+        }
+        // The ids order them in the feed.
+        expect(run.map(({ id }) => id).toSorted()).toEqual(run.map(({ id }) => id))
+        expect(
+          sent.filter((one) => one.url === otherUrl).map(({ body }) => JSON.parse(body).data),
+        ).toEqual(run.map(({ data }) => data))
+
+        yield* webhooks.enable({ projectId, webhookId })
+        yield* publishHourly(3 * 24)
+        isWell = true
+        yield* publishHourly(24)
+        isWell = false
+        yield* publishHourly(3 * 24)
+        const later = announced().slice(run.length)
+        expect(later.map(({ data }) => data.percent)).toEqual([50, 50])
       }),
     )
     return Effect.provide(test, hooksLayer({ onEvent: (event) => void told.push(event) }))

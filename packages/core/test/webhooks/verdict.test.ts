@@ -5,6 +5,7 @@ import {
   type VerdictOutcome,
   type VerdictRules,
   type WebhookStanding,
+  decideFailingPercent,
   decideVerdict,
 } from "../../src/webhooks/verdict.ts"
 import { retrySchedule } from "./dispatching.ts"
@@ -91,6 +92,35 @@ describe("an attempt", () => {
         const { _tag } = decideVerdict(given, standing, outcome, at)
         const hasMore = standing.attemptNumber <= given.retrySchedule.length
         expect(_tag).toBe(hasMore ? "Retry" : "Failed")
+      }),
+    )
+  })
+})
+
+describe("a failing webhook", () => {
+  const shares = fc.record({
+    disableAfter: fc.integer({ min: 1, max: 366 * day }),
+    part: fc.double({ min: 0, max: 2, noNaN: true }),
+  })
+
+  it("has reached the greatest share of the time that has passed", () => {
+    fc.assert(
+      fc.property(shares, ({ disableAfter, part }) => {
+        const failingFor = Math.floor(part * disableAfter)
+        const percent = decideFailingPercent(now - failingFor, now, disableAfter) ?? 0
+        const next = { 0: 50, 50: 90, 90: 100, 100: Infinity }[percent]
+        expect(failingFor).toBeGreaterThanOrEqual((percent * disableAfter) / 100)
+        expect(failingFor).toBeLessThan((next * disableAfter) / 100)
+      }),
+    )
+  })
+
+  it("reaches no share before its first failure, nor by a clock that was set back", () => {
+    fc.assert(
+      fc.property(shares, ({ disableAfter, part }) => {
+        const ahead = now + part * disableAfter + 1
+        expect(decideFailingPercent(undefined, now, disableAfter)).toBeUndefined()
+        expect(decideFailingPercent(ahead, now, disableAfter)).toBeUndefined()
       }),
     )
   })

@@ -159,6 +159,7 @@ describe("an event of the host", () => {
     "memberships.extended",
     "membership.ended",
     "webhook.ping",
+    "webhook.failing",
     "webhook.disabled",
   ])("cannot have the type %s", async (type) => {
     await expect(tenure.events.publish({ projectId, type, data: {} })).rejects.toMatchObject({

@@ -108,6 +108,8 @@ CREATE TABLE tenure.webhooks (
   -- The number of failed attempts since the last success, and the time of the first.
   failures        integer NOT NULL DEFAULT 0,
   failing_since   timestamptz,
+  -- The share of the time until it is disabled that was announced, in percent; meaningless before the first failure.
+  failing_percent smallint NOT NULL DEFAULT 0,
   -- No attempt starts before this time, which counts from the other one.
   paused_until    timestamptz,
   paused_since    timestamptz,

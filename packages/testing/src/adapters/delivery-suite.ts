@@ -340,11 +340,14 @@ const disabledTests = ({ receiver, sender }: Deliveries): void => {
     await webhookTo(other.url)
     const { id } = await webhookTo(failing.url)
     await publish()
-    await other.until(2)
-    expect(JSON.parse(other.received[1]?.body ?? "")).toMatchObject({
-      type: "webhook.disabled",
-      data: { webhook_id: id, reason: "failing" },
-    })
+    const learnt = (type: string) =>
+      other.received.map(({ body }) => JSON.parse(body)).filter((event) => event.type === type)
+    const isAt = (percent: number) =>
+      learnt("webhook.failing").some(({ data }) => data.percent === percent)
+    await eventually(() => isAt(100) && learnt("webhook.disabled").length > 0)
+    const data = { webhook_id: id, last_attempt: { status: 500, error: null } }
+    for (const event of learnt("webhook.failing")) expect(event).toMatchObject({ data })
+    expect(learnt("webhook.disabled")).toMatchObject([{ data: { ...data, reason: "failing" } }])
     const announced = () => events.filter((event) => typeOf(event) === "webhook.disabled")
     await eventually(() => announced().length > 0)
     expect(announced().map(({ body }) => JSON.parse(body).data.webhook_id)).toEqual([id])

@@ -78,6 +78,13 @@ export const wrongOutboxes = wrongStores("Outbox", Outbox, {
   "changes nothing with a claim whose lease has ended": ({ settle }) => ({
     settle: (...settlement) => Effect.as(settle(...settlement), "Settled"),
   }),
+  "is announced once for each share of a run of failures, before it is disabled": settling(
+    (settlement) =>
+      settlement._tag === "Retry" ? { ...settlement, failing: undefined } : settlement,
+  ),
+  "is neither announced nor disabled for a run of failures that is over": settling((settlement) =>
+    settlement._tag === "Disabled" ? { ...settlement, failing: undefined } : settlement,
+  ),
   "is not claimed while a retry holds it, and holds up no other": settling((settlement) =>
     settlement._tag === "Retry" ? { ...settlement, holdMillis: 0 } : settlement,
   ),

@@ -1,7 +1,7 @@
 /** Settling claimed deliveries. */
 
 import { expect } from "@effect/vitest"
-import { type Claim, WebhookStore } from "@tenure/core/store"
+import { type AttemptResult, type Claim, WebhookStore } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import { event, occasion, p1, p2 } from "../../support/fixtures.ts"
 import type { StoreTests } from "../declare.ts"
@@ -13,6 +13,7 @@ import {
   delivered,
   deliveriesOf,
   failed,
+  failingFor,
   firstOf,
   gone,
   leaseMillis,
@@ -161,6 +162,76 @@ export const failingTests = ({ advance, describe, test }: StoreTests): void => {
         yield* outbox.publish(event(p1))
         const { webhook } = yield* theClaim
         expect([webhook.failures, webhook.failingSince]).toEqual([0, undefined])
+      }))
+
+    test("is announced once for each share of a run of failures, before it is disabled", () =>
+      Effect.gen(function* () {
+        const { outbox, webhooks } = yield* prepared(2)
+        const [own, other] = webhooks
+        const store = yield* WebhookStore
+        const told: Array<unknown> = []
+        // Delivers everything to the other webhook, and settles the only claim of the failing one.
+        const settleOwn = Effect.fnUntraced(function* (
+          settlement: (since: number) => AttemptResult,
+        ) {
+          const all = yield* claims()
+          for (const one of all) {
+            if (one.webhook.webhookId !== other?.id) continue
+            told.push(JSON.parse(one.event.body).type)
+            yield* settle(one, delivered)
+          }
+          const owned = all.filter(({ webhook }) => webhook.webhookId === own?.id)
+          expect(owned.length).toBeLessThan(2)
+          return yield* Effect.forEach(owned, (one) =>
+            settle(one, settlement(one.webhook.failingSince ?? NaN)),
+          )
+        })
+        const fail = settleOwn(() => retry(0))
+        const failFor = (percent: 50 | 90) =>
+          settleOwn((since) => retry(0, 0, failingFor(percent, since)))
+        yield* outbox.publish(event(p1))
+        expect(yield* fail).toEqual(["Settled"])
+        expect(yield* failFor(50)).toEqual(["WebhookFailing"])
+        expect(yield* failFor(50)).toEqual(["Settled"])
+        expect(yield* failFor(90)).toEqual(["WebhookFailing"])
+        expect(yield* failFor(50)).toEqual(["Settled"])
+        expect(yield* settleOwn((since) => gone(failingFor(100, since)))).toEqual([
+          "WebhookDisabled",
+        ])
+        expect(yield* fail).toEqual([])
+        const run = ["failing.50", "failing.90", "failing.100", "webhook.disabled"]
+        expect(told).toEqual(["test.happened", ...run])
+        yield* store.enable(p1, (yield* firstOf(webhooks)).id, occasion)
+        yield* outbox.publish(event(p1))
+        expect(yield* fail).toEqual(["Settled"])
+        expect(yield* failFor(90)).toEqual(["WebhookFailing"])
+        expect(yield* settleOwn(() => delivered)).toEqual(["Settled"])
+        yield* outbox.publish(event(p1))
+        expect(yield* fail).toEqual(["Settled"])
+        expect(yield* failFor(50)).toEqual(["WebhookFailing"])
+      }))
+
+    test("is neither announced nor disabled for a run of failures that is over", () =>
+      Effect.gen(function* () {
+        const { outbox, webhook } = yield* preparedWebhook
+        yield* publishMany(3)
+        const [first, second, third] = yield* claims()
+        const store = yield* WebhookStore
+        const since = Effect.map(
+          store.find(p1, webhook.id),
+          ({ failingSince = NaN }) => failingSince,
+        )
+        if (first === undefined || second === undefined || third === undefined)
+          return yield* Effect.die("fewer than three claims")
+        yield* settle(first, retry(60_000))
+        const failingSince = yield* since
+        yield* settle(second, delivered)
+        yield* advance(1000)
+        yield* outbox.publish(event(p1))
+        yield* settle(yield* theClaim, retry(60_000))
+        expect(yield* since).not.toBe(failingSince)
+        expect(yield* settle(third, gone(failingFor(100, failingSince)))).toBe("Settled")
+        expect((yield* store.find(p1, webhook.id)).disabled).toBeUndefined()
       }))
 
     test.each([

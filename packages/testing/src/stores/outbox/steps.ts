@@ -5,6 +5,7 @@ import {
   type Attempt,
   type AttemptResult,
   type Claim,
+  type FailingAnnouncement,
   MembershipStore,
   Outbox,
   type StoredWebhook,
@@ -30,18 +31,30 @@ export const failed: AttemptResult = { _tag: "Failed", attempt: timeout, holdMil
 export const released: AttemptResult = { _tag: "Released" }
 
 /** Disables the webhook, and announces this with a new event. */
-export const gone = (): AttemptResult => ({
+export const gone = (failing?: FailingAnnouncement): AttemptResult => ({
   _tag: "Disabled",
   attempt: answered(410),
   announcement: event(p1, "webhook.disabled"),
+  failing,
 })
 
-export const retry = (delayMillis: number, holdMillis = 0): AttemptResult => ({
+export const retry = (
+  delayMillis: number,
+  holdMillis = 0,
+  failing?: FailingAnnouncement,
+): AttemptResult => ({
   _tag: "Retry",
   attempt,
   delayMillis,
   holdMillis,
+  failing,
 })
+
+/** Announces that a webhook has been failing for a share of `disableAfter`, with a new event. */
+export const failingFor = (
+  percent: FailingAnnouncement["percent"],
+  failingSince: number,
+): FailingAnnouncement => ({ percent, failingSince, event: event(p1, `failing.${percent}`) })
 
 /** Prepares an outbox and two projects. The first has the given number of webhooks. */
 export const prepared = Effect.fnUntraced(function* (webhooks: number) {
