@@ -217,24 +217,48 @@ export interface ConnectionOptions extends Https.RequestOptions {
   readonly onInterrupt?: (close: () => void) => void
 }
 
+/** A request, and where it goes. */
+interface Post {
+  readonly isSecure: boolean
+  readonly hostname: string
+  readonly port: string
+  readonly path: string
+  /** Names and values in turns: Node writes these at once, in place of storing each first. */
+  readonly headers: ReadonlyArray<string>
+  readonly body: string
+}
+
+const toPost = (target: URL, { body, headers }: TransportRequest): Post => ({
+  isSecure: target.protocol === "https:",
+  hostname: target.hostname.replace(/^\[|\]$/g, ""),
+  port: target.port,
+  path: target.pathname + target.search,
+  headers: [
+    "host",
+    target.host,
+    "content-length",
+    String(Buffer.byteLength(body)),
+    ...Object.entries(headers).flat(),
+  ],
+  body,
+})
+
 /** Sends a request on a kept-alive connection if there is one, otherwise on a new one. */
-const post = (
-  target: URL,
-  outgoing: TransportRequest,
+const exchange = (
+  post: Post,
   connections: Connections,
   clock: Clock.Clock,
 ): Effect.Effect<TransportResponse, TransportError> =>
   Effect.callback((resume) => {
-    const isSecure = target.protocol === "https:"
+    const { body, isSecure, ...target } = post
     const { request: open } = isSecure ? Https : http
     const { kept, lookup, single } = connections
-    const { body, headers } = outgoing
     const begin = clock.monotonicTimeNanosUnsafe()
     const agent = isSecure ? kept.https : kept.http
     let close: (() => void) | undefined
     const onInterrupt = (given: () => void) => void (close = given)
-    const options: ConnectionOptions = { method: "POST", headers, agent, lookup, onInterrupt }
-    const request = open(target, options)
+    const options: ConnectionOptions = { ...target, method: "POST", agent, lookup, onInterrupt }
+    const request = open(options)
     let isAnswered = false
     request.on("response", (response) => {
       isAnswered = true
@@ -248,7 +272,7 @@ const post = (
         !isAnswered &&
         error.code === "ECONNRESET" &&
         clock.monotonicTimeNanosUnsafe() - begin < roundTripNanos
-      const retry = () => post(target, outgoing, { ...connections, kept: single }, clock)
+      const retry = () => exchange(post, { ...connections, kept: single }, clock)
       resume(isStale ? retry() : Effect.fail(failure(error)))
     })
     // Node emits only this event when it disconnects from a receiver switching protocols.
@@ -286,7 +310,7 @@ export const makeSend = Effect.fnUntraced(function* ({ lookup, makeAgents, permi
   const send: WebhookTransport["Service"]["send"] = (request) => {
     const target = new URL(request.url)
     return permits(target)
-      ? Clock.clockWith((clock) => post(target, request, connections, clock))
+      ? Clock.clockWith((clock) => exchange(toPost(target, request), connections, clock))
       : Effect.fail(new TransportError({ reason: notAllowed }))
   }
   return send
