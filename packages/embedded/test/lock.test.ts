@@ -7,7 +7,7 @@ import { join } from "node:path"
 import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
 import { type Promises, createTenure } from "@tenure/core"
-import { afterEach, beforeAll, describe, expect, it } from "vitest"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { embedded } from "../src/index.ts"
 import { folderWithDatabase, temporaryFolder } from "./folders.ts"
 
@@ -33,7 +33,7 @@ const folderWithTables = (): string => {
 
 const running = new Set<ChildProcess>()
 
-afterEach(() => {
+afterAll(() => {
   for (const child of running) child.kill("SIGKILL")
 })
 
@@ -115,7 +115,8 @@ describe("a process", { timeout: 120_000 }, () => {
     await idle.close()
   })
 
-  it("whose lock file is replaced stops, and writes no more", async () => {
+  // They wait for the most part.
+  it.concurrent("whose lock file is replaced stops, and writes no more", async () => {
     const path = folderWithTables()
     const writer = await startWriter(path)
     fs.writeFileSync(join(path, "other"), "")
@@ -128,7 +129,7 @@ describe("a process", { timeout: 120_000 }, () => {
     expect(await usersOf(path)).toEqual([...writer.granted(), "2001"].toSorted())
   })
 
-  it("whose folder is moved stops, and leaves its place to others", async () => {
+  it.concurrent("whose folder is moved stops, and leaves its place to others", async () => {
     const path = folderWithTables()
     const writer = await startWriter(path)
     fs.renameSync(path, `${path}.moved`)
@@ -137,7 +138,7 @@ describe("a process", { timeout: 120_000 }, () => {
     expect(await usersOf(`${path}.moved`)).toEqual(writer.granted())
   })
 
-  it("whose database is replaced stops, and leaves the other as it is", async () => {
+  it.concurrent("whose database is replaced stops, and leaves the other as it is", async () => {
     const path = folderWithTables()
     const copy = folderWithTables()
     const writer = await startWriter(path)
