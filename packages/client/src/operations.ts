@@ -729,11 +729,13 @@ export interface WebhookDisabledEvent {
 }
 
 export interface WebhookFailingEvent {
+  /** The type of the event. */
   readonly type: "webhook.failing"
   /** A time in UTC, with milliseconds. */
   readonly timestamp: string
   /** The trace context (W3C) of the request behind it, if that had one. */
   readonly traceparent?: string
+  /** What happened, by its type. */
   readonly data: {
     /** The id of the project. */
     readonly project_id: string
