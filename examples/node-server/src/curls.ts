@@ -16,14 +16,16 @@ export const curls = (
   const project = `${url}/v2/projects/${projectId}`
   const webhooks = `${project}/integrations/webhooks`
   const authorization = `-H 'Authorization: Bearer ${token}'`
-  const extend = { extend: new Date(now + 30 * day).toISOString() }
+  // The same text for a day, however often the server starts.
+  const today = now - (now % day)
+  const extend = { extend: new Date(today + 30 * day).toISOString() }
   const firstWebhook = `$(curl -s ${authorization} '${webhooks}' | grep -o '"id":"[^"]*"' | head -n 1 | cut -d '"' -f 4)`
   return `
 # Extend one membership
 curl -X PATCH '${project}/memberships/${userId}/extend' ${authorization} ${json(extend)}
 
 # Extend all memberships of the project
-curl -X PATCH '${project}/memberships/extend' ${authorization} ${json({ extend: now + 60 * day })}
+curl -X PATCH '${project}/memberships/extend' ${authorization} ${json({ extend: today + 60 * day })}
 
 # Create a webhook
 curl -X POST '${webhooks}' ${authorization} ${json({ url: "https://receiver.example/webhooks" })}

@@ -56,8 +56,12 @@ const create = Effect.gen(function* () {
   for (const userId of ["1001", "1002", "1003"]) {
     yield* memberships.grant({ projectId, userId, endDate: "2027-01-01T00:00:00.000Z" })
   }
-  const { token } = yield* apiKeys.issue({ projects: [projectId] })
-  const { token: adminToken } = yield* apiKeys.issue({ projects: "all", role: "admin" })
+  const { token } = yield* apiKeys.issue({ projects: [projectId], name: "demo client" })
+  const { token: adminToken } = yield* apiKeys.issue({
+    projects: "all",
+    role: "admin",
+    name: "demo admin",
+  })
   return { token, adminToken } satisfies Tokens
 })
 

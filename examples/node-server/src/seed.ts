@@ -69,7 +69,10 @@ const isMissing = Effect.fnUntraced(function* ({ path, projects, role, token }: 
   return projects === "all" || [...projects].some((id) => !opened.has(id))
 })
 
-const issue = Effect.fnUntraced(function* ({ name, path, projects, role, token }: Plan.Key) {
+const issue = Effect.fnUntraced(function* (key: Plan.Key) {
+  const { path, projects, role, token } = key
+  // The audit trail shows names.
+  const { name = `seed ${role}` } = key
   yield* (yield* ApiKeys)
     .issue({ projects: projects === "all" ? projects : [...projects], role, token, name })
     .pipe(

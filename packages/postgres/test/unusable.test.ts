@@ -2,6 +2,7 @@
 
 import http from "node:http"
 import net from "node:net"
+import { inspect } from "node:util"
 import { createTenure } from "@tenure/core"
 import { ConnectionError, SqlError } from "effect/sql/SqlError"
 import { describe, expect, inject, it } from "vitest"
@@ -47,6 +48,9 @@ describe("the error of a database that cannot be used says why, without the pass
     expect(String(error)).toContain(`: The database at ${placeOf(url)} cannot be used: `)
     expect(String(error)).toMatch(message)
     expect(String(error)).not.toContain("hidden")
+    const printed = inspect(error)
+    expect(printed).not.toMatch(/effect/i)
+    expect(printed.split("\n").length).toBeLessThan(30)
   })
 
   it.each([

@@ -87,7 +87,8 @@ export const isRefusedSetting = (error: SqlError): boolean => {
 /** The database cannot be used at the start. The message says why, without secrets. */
 export class DatabaseUnusable extends TaggedError("DatabaseUnusable")<{
   readonly message: string
-  readonly cause: SqlError
+  /** The error of the server, the driver or the system. */
+  readonly cause: unknown
 }> {}
 
 // What to do about errors, by their code, or by their message where they have no code.
@@ -126,6 +127,13 @@ const originOf = (error: unknown): unknown => {
   return error
 }
 
+/** Reduces the stack of an error to its message: it begins at a socket, and no line of the host is in it. */
+const withoutStack = (error: unknown): unknown => {
+  if (error instanceof AggregateError) error.errors.forEach(withoutStack)
+  if (error instanceof Error) Reflect.set(error, "stack", String(error))
+  return error
+}
+
 const databaseUnusableCodeOf = (error: unknown): string =>
   Predicate.hasProperty(error, "code") && typeof error.code === "string" ? error.code : ""
 
@@ -154,6 +162,6 @@ export const fromSqlError = (cause: SqlError, place?: string): DatabaseUnusable 
   const at = place === undefined ? "" : ` at ${place}`
   return new DatabaseUnusable({
     message: `The database${at} cannot be used: ${explain(cause)}`,
-    cause,
+    cause: withoutStack(originOf(cause)),
   })
 }
