@@ -50,7 +50,7 @@ export const projectPlace = {
   flag: Flag.optional(projectFlag),
 }
 
-/** The project, as an argument or as the flag. */
+/** The values of both; the argument comes first. */
 export interface ProjectPlace {
   readonly argument: Option.Option<string>
   readonly flag: Option.Option<string>
