@@ -4,7 +4,7 @@
  */
 
 import { Dispatcher, Webhooks } from "@tenure/core/effect"
-import { MembershipStore, Outbox, ProjectId, type WebhookId, hostOrigin } from "@tenure/core/store"
+import { MembershipStore, Outbox, ProjectId, hostOrigin } from "@tenure/core/store"
 import { AddressPolicy, WebhookTransport } from "@tenure/core/transport"
 import { memory } from "@tenure/memory"
 import * as Effect from "effect/Effect"
@@ -64,52 +64,37 @@ const busy = (places: ReadonlyArray<Semaphore.Semaphore>, micros: number): Effec
     Effect.sleep(micros / 1000),
   )
 
-/** The outbox that all processes share, and where its time goes. */
-const makeDatabase = (outbox: Outbox["Service"], costs: Costs, processors: Semaphore.Semaphore) => {
-  // One claim runs at a time.
-  const turn = Semaphore.makeUnsafe(1)
-  const holders = new Map<WebhookId, Map<object, number>>()
-  const hold = (id: WebhookId, holder: object, change: 1 | -1): void => {
-    const held = holders.get(id) ?? new Map<object, number>()
-    const count = (held.get(holder) ?? 0) + change
-    if (count === 0) held.delete(holder)
-    else held.set(holder, count)
-    holders.set(id, held)
-  }
-  const isElsewhere = (id: WebhookId, holder: object): boolean =>
-    [...(holders.get(id)?.keys() ?? [])].some((other) => other !== holder)
-  let settled = 0
-
-  /** The outbox as one process has it. */
-  const seenBy = (holder: object): Outbox["Service"] => ({
-    ...outbox,
-    claim: (asked) =>
-      turn
-        .withPermit(
-          Effect.gen(function* () {
-            const ahead = new Map([...asked.ahead].filter(([id]) => !isElsewhere(id, holder)))
-            const claimed = yield* outbox.claim({ ...asked, ahead })
-            const { length } = claimed.claims
-            for (const { webhook } of claimed.claims) hold(webhook.webhookId, holder, 1)
-            yield* busy([processors], costs.claim.fixed + length * costs.claim.each)
-            return claimed
-          }),
-        )
-        .pipe(Effect.tap(Effect.sleep(costs.roundTrip / 1000))),
-    settle: (claim, settlement) =>
-      Effect.gen(function* () {
-        yield* busy([processors], costs.settlement)
-        const result = yield* outbox.settle(claim, settlement)
-        hold(claim.webhook.webhookId, holder, -1)
-        settled++
-        yield* Effect.sleep(costs.roundTrip / 1000)
-        return result
-      }),
-    // Who has enough to deliver is told nothing new.
-    nextChange: Effect.never,
-  })
-  return { seenBy, settled: () => settled }
+/** Settled deliveries. */
+interface Settled {
+  count: number
 }
+
+/** A process's part of the outbox in the database, whose processors all processes share. */
+const partOf = (
+  outbox: Outbox["Service"],
+  costs: Costs,
+  processors: Semaphore.Semaphore,
+  settled: Settled,
+): Outbox["Service"] => ({
+  ...outbox,
+  claim: (asked) =>
+    Effect.gen(function* () {
+      const claimed = yield* outbox.claim(asked)
+      yield* busy([processors], costs.claim.fixed + claimed.claims.length * costs.claim.each)
+      yield* Effect.sleep(costs.roundTrip / 1000)
+      return claimed
+    }),
+  settle: (claim, settlement) =>
+    Effect.gen(function* () {
+      yield* busy([processors], costs.settlement)
+      const result = yield* outbox.settle(claim, settlement)
+      settled.count++
+      yield* Effect.sleep(costs.roundTrip / 1000)
+      return result
+    }),
+  // Who has enough to deliver is told nothing new.
+  nextChange: Effect.never,
+})
 
 /** Sends to receivers that take their time. */
 const transportOf = (
@@ -126,24 +111,24 @@ const transportOf = (
     ),
 })
 
-const projectOf = (index: number) => ProjectId(`simulated-${index}`)
-
-/** Registers the webhooks, and publishes enough to deliver. */
-const fill = Effect.fnUntraced(function* ({ webhooks }: Setup, each: number) {
+/** Registers the webhooks of a process, and publishes enough to deliver. */
+const fill = Effect.fnUntraced(function* (setup: Setup, process: number, each: number) {
   const origin = { origin: hostOrigin, at: 0 }
   const projects = yield* MembershipStore
   const { create } = yield* Webhooks
   const outbox = yield* Outbox
-  for (let index = 0; index < webhooks; index++) {
-    const projectId = projectOf(index)
+  for (let index = process; index < setup.webhooks; index += setup.processes) {
+    const projectId = ProjectId(`simulated-${index}`)
     yield* projects.createProject(projectId, origin)
     yield* create({ projectId, url: "https://receiver.example/" })
     for (let count = 0; count < each; count++) yield* outbox.publish(eventOf(projectId))
   }
+  return outbox
 })
 
 /**
- * Returns how many deliveries a second there are.
+ * Returns how many deliveries a second there are. Each process has its own part of the webhooks, as in PostgreSQL while
+ * all are busy.
  *
  * @param most - about as many as there may be, so that there is always something to deliver
  */
@@ -151,22 +136,24 @@ export const rateOf = (setup: Setup, costs: Costs, most: number): number =>
   run(
     Effect.gen(function* () {
       const seconds = settlingInSeconds + countedSeconds
-      yield* fill(setup, Math.ceil((most * seconds) / setup.webhooks))
+      const each = Math.ceil((most * seconds) / setup.webhooks)
       const isOneMachine = setup.processors.of === "everything"
       const processors = Semaphore.makeUnsafe(setup.processors.count)
       const receiver = isOneMachine ? [Semaphore.makeUnsafe(1), processors] : []
-      const database = makeDatabase(yield* Outbox, costs, processors)
+      const settled: Settled = { count: 0 }
       for (let process = 0; process < setup.processes; process++) {
+        const own = yield* Layer.build(Layer.fresh(services))
+        const outbox = yield* Effect.provideContext(fill(setup, process, each), own)
         const thread = Semaphore.makeUnsafe(1)
         const at = { process: isOneMachine ? [thread, processors] : [thread], receiver }
-        yield* Layer.build(Dispatcher.layer()).pipe(
-          Effect.provideService(Outbox, database.seenBy(thread)),
+        yield* Layer.build(Layer.fresh(Dispatcher.layer())).pipe(
+          Effect.provideService(Outbox, partOf(outbox, costs, processors, settled)),
           Effect.provideService(WebhookTransport, transportOf(setup, costs, at)),
         )
       }
       yield* Effect.sleep(`${settlingInSeconds} seconds`)
-      const before = database.settled()
+      const before = settled.count
       yield* Effect.sleep(`${countedSeconds} seconds`)
-      return (database.settled() - before) / countedSeconds
-    }).pipe(Effect.scoped, Effect.provide(services)),
+      return (settled.count - before) / countedSeconds
+    }).pipe(Effect.scoped),
   )
