@@ -612,7 +612,7 @@ export interface ShownDelivery {
   readonly request: {
     readonly method: "POST"
     readonly url: string
-    /** The header fields; null for those that each attempt makes anew. */
+    /** The header fields; null for those that each attempt makes anew, and for those of the webhook's own, which nothing shows. */
     readonly headers: Readonly<Record<string, string | null>>
     /** The body, as it is sent. */
     readonly body: string
@@ -688,6 +688,8 @@ export interface WebhookDetails {
   readonly event_types: ReadonlyArray<string> | null
   /** What the webhook is for; null if nobody said. */
   readonly description: string | null
+  /** The names of the webhook's own request headers, in lower case and in order. */
+  readonly header_names: ReadonlyArray<string>
   /** A time in UTC, with milliseconds. */
   readonly created_at: string
   /** When it was disabled; null while it is enabled. */
@@ -763,6 +765,8 @@ export interface WebhookHealth {
   readonly event_types: ReadonlyArray<string> | null
   /** What the webhook is for; null if nobody said. */
   readonly description: string | null
+  /** The names of the webhook's own request headers, in lower case and in order. */
+  readonly header_names: ReadonlyArray<string>
   /** A time in UTC, with milliseconds. */
   readonly created_at: string
   /** When it was disabled; null while it is enabled. */
@@ -1237,6 +1241,8 @@ export interface Operations {
         readonly event_types?: ReadonlyArray<string> | undefined
         /** What the webhook is for: 1 to 200 characters without control characters. */
         readonly description?: string | undefined
+        /** Request headers to send with every notification: at most 10 texts of 1 to 1,000 visible ASCII characters and inner spaces, by names that are HTTP tokens of at most 64 characters. Nothing shows their values. */
+        readonly headers?: Readonly<Record<string, string>> | undefined
       },
       options?: CallOptions,
     ) => Promise<Success<Webhook>>
@@ -1263,6 +1269,8 @@ export interface Operations {
         readonly event_types?: ReadonlyArray<string> | null | undefined
         /** What the webhook is for; null for nothing. */
         readonly description?: string | null | undefined
+        /** Request headers to set, and null for those to remove; others stay (RFC 7396). Null removes all. */
+        readonly headers?: Readonly<Record<string, string | null>> | null | undefined
         /** True aborts attempts in flight, and starts none until the webhook is enabled: what waits stays waiting, and events from then on are not for it. False enables the webhook, and goes on with what waits. */
         readonly disabled?: boolean | undefined
       },

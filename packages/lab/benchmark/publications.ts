@@ -29,6 +29,7 @@ const webhookOf = (projectId: ProjectId, index: number) => ({
   eventTypes: undefined,
   createdAt: 0,
   description: undefined,
+  headers: undefined,
   disabled: undefined,
 })
 

@@ -217,7 +217,7 @@ const leaseJobs = (
 ): Claim => {
   job.claims++
   lane.leases.set(token, { job, until: tick + leaseMillis, isAhead })
-  const { id, previous, projectId, secret, signingKey, url } = lane.webhook
+  const { headers, id, previous, projectId, secret, signingKey, url } = lane.webhook
   const isRotating = previous !== undefined && previous.until > unix
   return {
     event: { id: job.event.id, body: job.event.body },
@@ -227,6 +227,7 @@ const leaseJobs = (
       url,
       secrets: isRotating ? [secret, previous.secret] : [secret],
       signingKey,
+      headers: headers?.sealed,
       failures: lane.failures,
       failingSince: lane.failingSince,
       concurrency: clampConcurrency(lane.concurrency, perWebhook),

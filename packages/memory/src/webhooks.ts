@@ -61,14 +61,15 @@ const change = (
     return changed
   })
 
-/** Returns the secrets and keys that a webhook signs with. */
+/** Returns the secrets and keys that a webhook signs with, and its headers. */
 const secretsAt = (
-  { previous, secret, signingKey }: StoredWebhook,
+  { headers, previous, secret, signingKey }: StoredWebhook,
   now: number,
 ): ReadonlyArray<StoredSecret> => [
   secret,
   ...(previous === undefined || previous.until <= now ? [] : [previous.secret]),
   ...(signingKey === undefined ? [] : [signingKey]),
+  ...(headers === undefined ? [] : [headers.sealed]),
 ]
 
 const withHealth = ({ deliveries }: State, webhook: StoredWebhook) => ({

@@ -188,6 +188,7 @@ interface ClaimRow {
   readonly url: string | null
   readonly secrets: ReadonlyArray<string> | null
   readonly signing_key: string | null
+  readonly headers: string | null
   readonly claim_count: number
   readonly lease: bigint | null
   readonly concurrency: number
@@ -211,7 +212,7 @@ interface Claimed {
 }
 
 const toClaimed = (row: ClaimRow & { readonly event_id: string }): Claimed => {
-  const { body, project_id: projectId, secrets, signing_key: signingKey, url } = row
+  const { body, headers, project_id: projectId, secrets, signing_key: signingKey, url } = row
   const id = EventId(row.event_id)
   const webhookId = WebhookId(row.webhook_id)
   const lease = {
@@ -229,6 +230,7 @@ const toClaimed = (row: ClaimRow & { readonly event_id: string }): Claimed => {
     url,
     secrets: secrets.map(StoredSecret),
     signingKey: signingKey === null ? undefined : StoredSecret(signingKey),
+    headers: headers === null ? undefined : StoredSecret(headers),
     failures: row.failures,
     failingSince: row.failing_since === null ? undefined : Number(row.failing_since),
     concurrency: row.concurrency,

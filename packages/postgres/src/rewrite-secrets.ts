@@ -1,12 +1,12 @@
 import type { PgClient } from "@effect/sql-pg/PgClient"
-import { Encryption } from "@tenure/core/internal"
+import { Encryption, formatHeaders } from "@tenure/core/internal"
 import { ProjectId, StoredSecret, WebhookId, type WebhookRef } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import { integerParam, nilUuid, textParam, uuidParam } from "./sql/values.ts"
 
 /** Returns the secrets of the next `$2` webhooks after the id `$1`, of all projects. */
 const listSecrets = (schema: string): string => `
-  SELECT w.id, p.id AS project_id, w.secret, w.previous_secret, w.signing_key
+  SELECT w.id, p.id AS project_id, w.secret, w.previous_secret, w.signing_key, w.headers
   FROM ${schema}.webhooks w
   JOIN ${schema}.projects p ON p.number = w.project_number
   WHERE w.id > $1::uuid ORDER BY w.id LIMIT $2::integer
@@ -19,6 +19,7 @@ export interface SecretsRow {
   readonly secret: string
   readonly previous_secret: string | null
   readonly signing_key: string | null
+  readonly headers: string | null
 }
 
 /** The secrets of one webhook. */
@@ -26,6 +27,7 @@ interface WebhookSecrets {
   readonly secret: StoredSecret
   readonly previous: StoredSecret | undefined
   readonly signingKey: StoredSecret | undefined
+  readonly headers: StoredSecret | undefined
 }
 
 const orNone = (column: string | null): StoredSecret | undefined =>
@@ -36,21 +38,23 @@ const toSecrets = (row: SecretsRow): WebhookSecrets => ({
   secret: StoredSecret(row.secret),
   previous: orNone(row.previous_secret),
   signingKey: orNone(row.signing_key),
+  headers: orNone(row.headers),
 })
 
 /** Replaces the secrets of a webhook, unless they have changed. Returns one row if it replaced them. */
 const replaceSecrets = (schema: string): string => `
   UPDATE ${schema}.webhooks
-  SET secret = $5::text, previous_secret = $6::text, signing_key = $7::text
-  WHERE id = $1::uuid AND secret = $2::text AND previous_secret IS NOT DISTINCT FROM $3::text
-    AND signing_key IS NOT DISTINCT FROM $4::text
+  SET secret = $6::text, previous_secret = $7::text, signing_key = $8::text, headers = $9::text
+  WHERE id = $1::uuid AND (secret, previous_secret, signing_key, headers)
+    IS NOT DISTINCT FROM ($2::text, $3::text, $4::text, $5::text)
   RETURNING id
 `
 
-const columns = ({ previous, secret, signingKey }: WebhookSecrets) => [
+const columns = ({ headers, previous, secret, signingKey }: WebhookSecrets) => [
   textParam(secret),
   textParam(previous),
   textParam(signingKey),
+  textParam(headers),
 ]
 
 /** The parameters of `replaceSecrets`. */
@@ -74,24 +78,33 @@ const batchSize = 500
 
 /** Rewrites what is not in the current form. */
 const renewed = Effect.fnUntraced(function* (owner: WebhookRef, stored: WebhookSecrets) {
-  const { isCurrent, seal, secret: read, signingKey: readKey } = yield* Encryption
-  const { previous, secret, signingKey } = stored
+  const { isCurrent, seal, ...read } = yield* Encryption
+  const { headers, previous, secret, signingKey } = stored
   return {
-    secret: isCurrent(secret) ? secret : yield* seal(owner, yield* read(owner, secret)),
+    secret: isCurrent(secret) ? secret : yield* seal(owner, yield* read.secret(owner, secret)),
     previous:
       previous === undefined || isCurrent(previous)
         ? previous
-        : yield* seal(owner, yield* read(owner, previous)),
+        : yield* seal(owner, yield* read.secret(owner, previous)),
     signingKey:
       signingKey === undefined || isCurrent(signingKey)
         ? signingKey
-        : yield* seal(owner, yield* readKey(owner, signingKey)),
+        : yield* seal(owner, yield* read.signingKey(owner, signingKey)),
+    headers:
+      headers === undefined || isCurrent(headers)
+        ? headers
+        : yield* seal(owner, formatHeaders(yield* read.headers(owner, headers))),
   } satisfies WebhookSecrets
 })
 
-const isCurrent = Effect.fnUntraced(function* ({ previous, secret, signingKey }: WebhookSecrets) {
+const isCurrent = Effect.fnUntraced(function* ({
+  headers,
+  previous,
+  secret,
+  signingKey,
+}: WebhookSecrets) {
   const encryption = yield* Encryption
-  return [secret, previous, signingKey].every(
+  return [secret, previous, signingKey, headers].every(
     (stored) => stored === undefined || encryption.isCurrent(stored),
   )
 })

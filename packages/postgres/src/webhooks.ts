@@ -60,20 +60,25 @@ const addWebhook = (schema: string, once: KeyClause): string => `
     RETURNING p.number
   ),
   added AS (
-    INSERT INTO ${schema}.webhooks (id, project_number, url, secret, created_at, event_types, description)
-    SELECT $1::uuid, number, $3::text, $4::text, $5::timestamptz, $7::text[], $8::text FROM counted
+    INSERT INTO ${schema}.webhooks (id, project_number, url, secret, created_at, event_types, description, header_names, headers)
+    SELECT $1::uuid, number, $3::text, $4::text, $5::timestamptz, $7::text[], $8::text, $9::text[], $10::text FROM counted
     RETURNING project_number, id::text AS subject
-  ),${auditRow(schema, "added", 9, "'webhook_created'")}${once.keeping("added", "subject")}
+  ),${auditRow(schema, "added", 11, "'webhook_created'")}${once.keeping("added", "subject")}
   SELECT EXISTS (SELECT FROM added) AS added,
          EXISTS (SELECT FROM project) AS project_exists
 `
 
-const typesParam = (types: StoredWebhook["eventTypes"]) =>
-  types === undefined ? textParam(undefined) : textsParam(types)
+const listParam = (texts: ReadonlyArray<string> | undefined) =>
+  texts === undefined ? textParam(undefined) : textsParam(texts)
+
+const headersParams = (headers: StoredWebhook["headers"]) => [
+  listParam(headers?.names),
+  textParam(headers?.sealed),
+]
 
 /** The parameters of `addWebhook`. */
 const addWebhookParams = (
-  { createdAt, description, eventTypes, id, projectId, secret, url }: StoredWebhook,
+  { createdAt, description, eventTypes, headers, id, projectId, secret, url }: StoredWebhook,
   limit: number,
   occasion: ChangeContext,
 ) => [
@@ -83,8 +88,9 @@ const addWebhookParams = (
   textParam(secret),
   instantParam(createdAt),
   integerParam(limit),
-  typesParam(eventTypes),
+  listParam(eventTypes),
   textParam(description),
+  ...headersParams(headers),
   ...changeContextParams(occasion),
 ]
 
@@ -99,7 +105,7 @@ interface AddedRow {
 /** The columns of `WebhookRow`, of a webhook `w`. */
 const webhookColumns = `w.id, w.url, w.secret, w.previous_secret,
          ${millisOf("w.previous_until")} AS previous_until, w.signing_key,
-         ${jsonOf("w.event_types")} AS event_types, w.description, ${millisOf("w.created_at")} AS created_at,
+         ${jsonOf("w.event_types")} AS event_types, w.description, ${jsonOf("w.header_names")} AS header_names, w.headers, ${millisOf("w.created_at")} AS created_at,
          ${millisOf("w.disabled_at")} AS disabled_at, w.disabled_by, w.failures,
          ${millisOf("w.failing_since")} AS failing_since`
 
@@ -114,6 +120,9 @@ interface WebhookRow {
   /** An array of text as JSON. */
   readonly event_types: string | null
   readonly description: string | null
+  /** An array of text as JSON. */
+  readonly header_names: string | null
+  readonly headers: string | null
   readonly created_at: Integer
   readonly disabled_at: Integer | null
   readonly disabled_by: Disabling["by"] | null
@@ -125,6 +134,11 @@ const previousOf = ({ previous_secret, previous_until }: WebhookRow): StoredWebh
   previous_secret === null || previous_until === null
     ? undefined
     : { secret: StoredSecret(previous_secret), until: Number(previous_until) }
+
+const headersOf = ({ header_names, headers }: WebhookRow): StoredWebhook["headers"] =>
+  header_names === null || headers === null
+    ? undefined
+    : { names: JSON.parse(header_names), sealed: StoredSecret(headers) }
 
 const disablingOf = ({ disabled_at, disabled_by }: WebhookRow): Disabling | undefined =>
   disabled_at === null || disabled_by === null
@@ -147,6 +161,7 @@ const toWebhook = (projectId: ProjectId, row: WebhookRow): StoredWebhook & Healt
   signingKey: row.signing_key === null ? undefined : StoredSecret(row.signing_key),
   eventTypes: eventTypesOf(row.event_types),
   description: row.description ?? undefined,
+  headers: headersOf(row),
   createdAt: Number(row.created_at),
   disabled: disablingOf(row),
   failures: row.failures,
@@ -213,38 +228,40 @@ const untriedIf = (condition: string): string =>
     .join(", ")
 
 /**
- * Replaces the settings of a webhook, if they are as expected: `$3` to `$6` by `$7` to `$11`. `$12` has what
- * differs, as JSON, or NULL. If the webhook is disabled by this, sends its id on the channel `$13`. Returns one row if
+ * Replaces the settings of a webhook, if they are as expected: `$3` to `$7` by `$8` to `$14`. `$15` has what
+ * differs, as JSON, or NULL. If the webhook is disabled by this, sends its id on the channel `$16`. Returns one row if
  * the settings were as expected.
  */
 const updateWebhook = (schema: string, once: KeyClause): string => `
   WITH changed AS (
     UPDATE ${schema}.webhooks
-    SET url = $7::text, event_types = $8::text[], description = $9::text,
-        disabled_at = $10::timestamptz, disabled_by = $11::text,
-        ${untriedIf("$6::text IS NOT NULL AND $11::text IS NULL")}
+    SET url = $8::text, event_types = $9::text[], description = $10::text,
+        header_names = $11::text[], headers = $12::text,
+        disabled_at = $13::timestamptz, disabled_by = $14::text,
+        ${untriedIf("$7::text IS NOT NULL AND $14::text IS NULL")}
     WHERE id = $2::uuid AND ${isInProject(schema)}
-      AND (url, event_types, description, disabled_by)
-          IS NOT DISTINCT FROM ($3::text, $4::text[], $5::text, $6::text) ${once.condition}
+      AND (url, event_types, description, headers, disabled_by)
+          IS NOT DISTINCT FROM ($3::text, $4::text[], $5::text, $6::text, $7::text) ${once.condition}
     RETURNING project_number, id::text AS subject
-  ),${auditRow(schema, "(SELECT * FROM changed WHERE $12::text IS NOT NULL)", 14, "'webhook_changed'", "$12::text")}${once.keeping("changed")}
-  SELECT subject, CASE WHEN $11::text = 'request' AND $6::text IS DISTINCT FROM 'request'
-                  THEN pg_notify($13::text, subject) END
+  ),${auditRow(schema, "(SELECT * FROM changed WHERE $15::text IS NOT NULL)", 17, "'webhook_changed'", "$15::text")}${once.keeping("changed")}
+  SELECT subject, CASE WHEN $14::text = 'request' AND $7::text IS DISTINCT FROM 'request'
+                  THEN pg_notify($16::text, subject) END
   FROM changed
 `
 
-/** The expected or new settings. */
-const settingsParams = ({ description, eventTypes, url }: WebhookSettings) => [
+const plainParams = ({ description, eventTypes, url }: WebhookSettings) => [
   textParam(url),
-  typesParam(eventTypes),
+  listParam(eventTypes),
   textParam(description),
 ]
 
 /** The parameters of `updateWebhook` between the ids and the occasion. */
 const updateParams = ({ changes, expected, settings }: WebhookChange, channel: string) => [
-  ...settingsParams(expected),
+  ...plainParams(expected),
+  textParam(expected.headers?.sealed),
   textParam(expected.disabled?.by),
-  ...settingsParams(settings),
+  ...plainParams(settings),
+  ...headersParams(settings.headers),
   instantParam(settings.disabled?.at),
   textParam(settings.disabled?.by),
   textParam(changes.length === 0 ? undefined : JSON.stringify(changes)),
@@ -282,9 +299,9 @@ const removeWebhook = (schema: string, once: KeyClause): string => `
   SELECT id, pg_notify($3::text, id::text) FROM removed
 `
 
-// The secrets of webhooks `w` that sign at `$1`.
-const signingSecrets = `unnest(ARRAY[
-    w.secret, CASE WHEN w.previous_until > $1::timestamptz THEN w.previous_secret END, w.signing_key
+// The secrets of webhooks `w` that sign at `$1`, and the headers.
+const usedSecrets = `unnest(ARRAY[
+    w.secret, CASE WHEN w.previous_until > $1::timestamptz THEN w.previous_secret END, w.signing_key, w.headers
   ]) AS s (secret)`
 
 /** Returns samples for each key that secrets are encrypted with, as `encryptionKeyOf` of core says. */
@@ -292,7 +309,7 @@ const encryptionKeys = (schema: string): string => `
   SELECT used.key, sample.webhook_id, sample.project_id, sample.secret
   FROM (
     SELECT DISTINCT substring(s.secret FROM '^enc_([A-Za-z0-9-]{1,32})_') AS key
-    FROM ${schema}.webhooks w CROSS JOIN LATERAL ${signingSecrets}
+    FROM ${schema}.webhooks w CROSS JOIN LATERAL ${usedSecrets}
     WHERE s.secret ~ '^enc_[A-Za-z0-9-]{1,32}_' AND length(s.secret) <= ${maxSampleLength}
     LIMIT ${maxKeyUses}
   ) used
@@ -300,7 +317,7 @@ const encryptionKeys = (schema: string): string => `
     SELECT w.id AS webhook_id, p.id AS project_id, s.secret
     FROM ${schema}.webhooks w
     JOIN ${schema}.projects p ON p.number = w.project_number
-    CROSS JOIN LATERAL ${signingSecrets}
+    CROSS JOIN LATERAL ${usedSecrets}
     WHERE starts_with(s.secret, 'enc_' || used.key || '_') AND length(s.secret) <= ${maxSampleLength}
     LIMIT ${maxKeySamples}
   ) sample
@@ -335,13 +352,13 @@ export const makePostgresWebhookStore = (
 ): WebhookStore["Service"] => {
   const { schema } = executor
   const sql = {
-    add: withAndWithoutKey(schema, addWebhook, 11),
+    add: withAndWithoutKey(schema, addWebhook, 13),
     list: listWebhooks(schema),
     find: findWebhook(schema),
     encryptionKeys: encryptionKeys(schema),
     rotateSecret: withAndWithoutKey(schema, rotateSecret, 7),
     addSigningKey: addSigningKey(schema),
-    update: withAndWithoutKey(schema, updateWebhook, 16),
+    update: withAndWithoutKey(schema, updateWebhook, 19),
     enable: withAndWithoutKey(schema, enableWebhook, 5),
     remove: withAndWithoutKey(schema, removeWebhook, 6),
   }

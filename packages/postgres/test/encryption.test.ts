@@ -46,9 +46,9 @@ const rewrite = (encryption: KeyringInput) =>
 const update = (statement: string) =>
   Effect.runPromise(execute(`UPDATE ${schema}.webhooks SET ${statement}`))
 
-/** A webhook with a previous secret and a signing key. */
+/** A webhook with a previous secret, a signing key and a header of its own. */
 const addWebhook = async ({ webhooks }: Tenure, url = "https://receiver.example/a") => {
-  const { id } = await webhooks.create({ projectId, url })
+  const { id } = await webhooks.create({ projectId, url, headers: { "X-Hidden": "whsec_hidden" } })
   const ids = { projectId, webhookId: id }
   await webhooks.addSigningKey(ids)
   await webhooks.rotateSecret(ids)
@@ -303,7 +303,7 @@ describe("rewriteSecrets", () => {
     await addWebhook(plain)
     await addWebhook(plain)
     const secrets = await secretsOf(plain)
-    expect((await dump()).match(/whsec_|whsk_/g)).toHaveLength(6)
+    expect((await dump()).match(/whsec_|whsk_/g)).toHaveLength(8)
     await plain.close()
 
     const server = await start(first)
@@ -321,7 +321,7 @@ describe("rewriteSecrets", () => {
     await addWebhook(server)
     const secrets = await secretsOf(server)
     expect(await rewrite(rotated)).toEqual({ changed: 1, problems: [] })
-    expect((await dump()).match(/enc_k2_/g)).toHaveLength(3)
+    expect((await dump()).match(/enc_k2_/g)).toHaveLength(4)
     expect(await dump()).not.toContain("enc_k1_")
     expect(await secretsOf(await start(onlySecond))).toEqual(secrets)
   })

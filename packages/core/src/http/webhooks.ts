@@ -24,6 +24,7 @@ import {
 import { Events } from "../webhooks/published-events.ts"
 import { parseWebhookUrl } from "../webhooks/transport.ts"
 import { describeAttemptError } from "../webhooks/verdict.ts"
+import { headersSetting } from "../webhooks/webhook-headers.ts"
 import type { RepeatableIds } from "../webhooks/webhook-registry.ts"
 import { descriptionSetting, webhookPatchSettings } from "../webhooks/webhook-settings.ts"
 import type { Health, PublicWebhook, ShownWebhook } from "../webhooks/webhook.ts"
@@ -100,6 +101,7 @@ const healthOf = (webhook: PublicWebhook & Health & DeliveryProgress) => ({
   url: webhook.url,
   event_types: webhook.eventTypes ?? null,
   description: webhook.description ?? null,
+  header_names: webhook.headerNames,
   created_at: isoOrNull(webhook.createdAt),
   disabled_at: isoOrNull(webhook.disabled?.at),
   disabled_by: webhook.disabled?.by ?? null,
@@ -174,14 +176,19 @@ const pageOf = Effect.fnUntraced(function* (call: Call<"project_id" | "webhook_i
       } as const)
 })
 
-const created = objectWith("url", "event_types", "description")
+const created = objectWith("url", "event_types", "description", "headers")
 
-const newDescription = Setting.optional(descriptionSetting)
+const newWebhook = {
+  event_types: eventTypesOption,
+  description: Setting.optional(descriptionSetting),
+  headers: Setting.optional(headersSetting),
+}
 
 const updateBody = Setting.object({
   url: Setting.optional(Setting.custom<unknown>("a URL", (given) => given)),
   event_types: webhookPatchSettings.eventTypes,
   description: webhookPatchSettings.description,
+  headers: webhookPatchSettings.headers,
   disabled: webhookPatchSettings.disabled,
 })
 
@@ -189,6 +196,7 @@ const updateBody = Setting.object({
 const updateOf = Effect.fnUntraced(function* (body: JsonObject) {
   const {
     event_types: eventTypes,
+    headers,
     url,
     ...others
   } = yield* Effect.fromResult(updateBody.read(body, ""))
@@ -198,6 +206,7 @@ const updateOf = Effect.fnUntraced(function* (body: JsonObject) {
   return {
     ...others,
     eventTypes,
+    headers: headers && Object.fromEntries(headers),
     url: url === undefined ? undefined : yield* Effect.fromResult(parseWebhookUrl(url)),
   }
 })
@@ -263,11 +272,21 @@ export const makeWebhookOperations = Effect.fnUntraced(function* (maxBodyBytes: 
       const projectId = yield* projectOf(call)
       const body = yield* bodyOf(call, maxBodyBytes, created)
       const url = yield* Effect.fromResult(parseWebhookUrl(getOwn(body, "url")))
-      const eventTypes = yield* Effect.fromResult(readField(body, "event_types", eventTypesOption))
-      const description = yield* Effect.fromResult(readField(body, "description", newDescription))
+      const read = <O>(name: string, setting: Setting.Setting<unknown, O>) =>
+        Effect.fromResult(readField(body, name, setting))
+      const eventTypes = yield* read("event_types", newWebhook.event_types)
+      const description = yield* read("description", newWebhook.description)
+      const headers = yield* read("headers", newWebhook.headers)
       const { isReplay, result: webhook } = yield* withReplayFlag(call.once, (idempotencyKey) =>
         webhooks.create(
-          { projectId, url, eventTypes, description, idempotencyKey },
+          {
+            projectId,
+            url,
+            eventTypes,
+            description,
+            headers: headers && Object.fromEntries(headers),
+            idempotencyKey,
+          },
           originOf(call),
         ),
       )
@@ -375,7 +394,7 @@ export const makeWebhookOperations = Effect.fnUntraced(function* (maxBodyBytes: 
         eventId: yield* decodePathParam(call.params.event_id),
       }
       yield* readQuery(call.request, {})
-      const { id, url } = yield* webhooks.find(webhook)
+      const { headerNames, id, url } = yield* webhooks.find(webhook)
       const event = yield* events.find(ids)
       const delivery = event.deliveries.find(({ webhookId }) => webhookId === id)
       if (delivery === undefined) return yield* new EventNotFound({ eventId: ids.eventId })
@@ -388,7 +407,13 @@ export const makeWebhookOperations = Effect.fnUntraced(function* (maxBodyBytes: 
           request: {
             method: "POST",
             url,
-            headers: signedRequestHeaders(event, null, null, eventTraceparent(event.body)),
+            headers: signedRequestHeaders(
+              event,
+              null,
+              null,
+              eventTraceparent(event.body),
+              headerNames.map((name) => [name, null] as const),
+            ),
             body: event.body,
           },
         },

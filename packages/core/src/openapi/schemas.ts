@@ -362,7 +362,8 @@ export const shownFields = {
     method: Schema.Literal("POST"),
     url: Schema.String.annotate({ examples: ["https://receiver.example/hooks"] }),
     headers: Schema.Record(Schema.String, Schema.NullOr(Schema.String)).annotate({
-      description: "The header fields; null for those that each attempt makes anew.",
+      description:
+        "The header fields; null for those that each attempt makes anew, and for those of the webhook's own, which nothing shows.",
       examples: [
         {
           "content-type": "application/json",

@@ -7,6 +7,7 @@ import * as Schema from "effect/Schema"
 import { maxEventTypes } from "../events/event.ts"
 import { routes } from "../http/routes.ts"
 import { maxWebhookUrlLength } from "../webhooks/transport.ts"
+import { headersFormat, maxHeaders } from "../webhooks/webhook-headers.ts"
 import { maxDescriptionLength } from "../webhooks/webhook-settings.ts"
 import { disablers } from "../webhooks/webhook.ts"
 import {
@@ -73,12 +74,19 @@ const description = Schema.String.check(
   examples: ["The shop's mails"],
 })
 
+const headerValue = Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(1000))
+
 const newWebhook = Schema.Struct({
   url,
   event_types: Schema.optionalKey(eventTypes).annotate({
     description: "The types of events to send; all by default.",
   }),
   description: Schema.optionalKey(description),
+  headers: Schema.optionalKey(
+    Schema.Record(Schema.String, headerValue).check(Schema.isMaxProperties(maxHeaders)),
+  ).annotate({
+    description: `Request headers to send with every notification: ${headersFormat}. Nothing shows their values.`,
+  }),
 }).annotate({ identifier: "NewWebhook" })
 
 const webhookUpdate = Schema.Struct({
@@ -89,6 +97,16 @@ const webhookUpdate = Schema.Struct({
   }),
   description: Schema.optionalKey(Schema.NullOr(description)).annotate({
     description: "What the webhook is for; null for nothing.",
+  }),
+  headers: Schema.optionalKey(
+    Schema.NullOr(
+      Schema.Record(Schema.String, Schema.NullOr(headerValue)).check(
+        Schema.isMaxProperties(maxHeaders),
+      ),
+    ),
+  ).annotate({
+    description:
+      "Request headers to set, and null for those to remove; others stay (RFC 7396). Null removes all.",
   }),
   disabled: Schema.optionalKey(Schema.Boolean).annotate({
     description:
@@ -115,6 +133,10 @@ const health = Schema.Struct({
   description: Schema.NullOr(description).annotate({
     description: "What the webhook is for; null if nobody said.",
     examples: [null],
+  }),
+  header_names: Schema.Array(Schema.String).annotate({
+    description: "The names of the webhook's own request headers, in lower case and in order.",
+    examples: [["x-tenant"]],
   }),
   created_at: instant,
   disabled_at: Schema.NullOr(instant).annotate({

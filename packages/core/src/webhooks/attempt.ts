@@ -48,13 +48,19 @@ import {
   decideVerdict,
 } from "./verdict.ts"
 
-/** A request's header fields. Fields written anew in each attempt may have another type. */
+/**
+ * A request's header fields. Fields written anew in each attempt may have another type.
+ *
+ * @param own - the webhook's own, none of which has the name of another
+ */
 export const signedRequestHeaders = <Own>(
   { id }: Pick<Event, "id">,
   timestamp: Own,
   signature: Own,
   traceparent: Traceparent | undefined,
+  own: Iterable<readonly [name: string, value: Own]>,
 ) => ({
+  ...Object.fromEntries(own),
   "content-type": "application/json",
   "user-agent": "Tenure",
   "webhook-id": id,
@@ -65,7 +71,7 @@ export const signedRequestHeaders = <Own>(
 
 /**
  * Creates a claimed delivery's request, signed with all its webhook's secrets and keys. Fails with
- * `SecretUnreadable` if one is unreadable: no request is sent without a signature.
+ * `SecretUnreadable` if one is unreadable, or the headers are: no request is sent without these.
  *
  * @param now - milliseconds since the epoch
  * @param traceparent - the trace the receiver may continue
@@ -100,6 +106,7 @@ const makeSignedRequest = Effect.fnUntraced(function* (
       String(message.timestamp),
       signatures.join(" "),
       traceparent,
+      webhook.headers === undefined ? [] : yield* encryption.headers(webhook, webhook.headers),
     ),
     body: event.body,
   } satisfies TransportRequest

@@ -20,11 +20,12 @@ import {
   parseStoredSecret,
 } from "./secrets.ts"
 import { SigningKey, WebhookSecret } from "./signature.ts"
+import { type HeadersText, type OwnHeaders, parseHeaders } from "./webhook-headers.ts"
 
 /** Options for encryption. */
 export const encryptionOptions = Setting.object({
   /**
-   * The keys to encrypt and decrypt webhooks' stored secrets and signing keys. Without it, the store
+   * The keys to encrypt and decrypt webhooks' stored secrets, signing keys and own headers. Without it, the store
    * keeps them in plain text.
    */
   encryption: Setting.optional(keyringOption),
@@ -58,12 +59,12 @@ export class SecretUnreadable extends TaggedError("SecretUnreadable")<{
   }
 }
 
-/** Encrypts and decrypts a webhook's secrets. */
+/** Encrypts and decrypts a webhook's secrets; its own headers are like them. */
 export interface Encryption {
   /** Encrypts a secret for the store. */
   readonly seal: (
     owner: WebhookRef,
-    plain: WebhookSecret | SigningKey,
+    plain: WebhookSecret | SigningKey | HeadersText,
   ) => Effect.Effect<StoredSecret, SecretUnreadable>
 
   /** Reads a stored secret, encrypted or not. */
@@ -77,6 +78,12 @@ export interface Encryption {
     owner: WebhookRef,
     stored: StoredSecret,
   ) => Effect.Effect<SigningKey, SecretUnreadable>
+
+  /** Reads stored headers, encrypted or not. */
+  readonly headers: (
+    owner: WebhookRef,
+    stored: StoredSecret,
+  ) => Effect.Effect<OwnHeaders, SecretUnreadable>
 
   /** Tells whether a secret is encrypted as `seal` would encrypt it now. */
   readonly isCurrent: (stored: StoredSecret) => boolean
@@ -101,25 +108,34 @@ const unreadable = (
   cause?: unknown,
 ): SecretUnreadable => new SecretUnreadable({ webhookId, problem, fault, cause })
 
-/** Reads a secret in plain text, or after decryption. */
-const branded = <A extends string>(
-  owner: WebhookRef,
-  { is }: BrandConstructor<string, A>,
-  text: string,
-): Effect.Effect<A, SecretUnreadable> =>
-  is(text) ? Effect.succeed(text) : Effect.fail(unreadable(owner, "Invalid", "it is invalid"))
+const branded =
+  <A extends string>({ is }: BrandConstructor<string, A>) =>
+  (text: string): A | undefined =>
+    is(text) ? text : undefined
 
 const make = (
   open: Open,
   { isCurrent, seal }: Pick<Encryption, "seal" | "isCurrent">,
 ): Encryption => {
+  /** Reads what is in plain text, or after decryption. */
   const read =
-    <A extends string>(kind: BrandConstructor<string, A>) =>
-    (owner: WebhookRef, stored: StoredSecret) =>
-      isEncrypted(stored)
-        ? Effect.flatMap(open(owner, stored), (plain) => branded(owner, kind, plain))
-        : branded(owner, kind, stored)
-  return { seal, isCurrent, secret: read(WebhookSecret), signingKey: read(SigningKey) }
+    <A>(parse: (text: string) => A | undefined) =>
+    (owner: WebhookRef, stored: StoredSecret) => {
+      const parsed = (text: string): Effect.Effect<A, SecretUnreadable> => {
+        const value = parse(text)
+        return value === undefined
+          ? Effect.fail(unreadable(owner, "Invalid", "it is invalid"))
+          : Effect.succeed(value)
+      }
+      return isEncrypted(stored) ? Effect.flatMap(open(owner, stored), parsed) : parsed(stored)
+    }
+  return {
+    seal,
+    isCurrent,
+    secret: read(branded(WebhookSecret)),
+    signingKey: read(branded(SigningKey)),
+    headers: read(parseHeaders),
+  }
 }
 
 /** Keeps secrets as they are. */

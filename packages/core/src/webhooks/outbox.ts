@@ -104,6 +104,8 @@ export interface Claim {
       /** All secrets to sign with: two during a rotation. */
       readonly secrets: ReadonlyArray<StoredSecret>
       readonly signingKey: StoredSecret | undefined
+      /** The webhook's own request headers. */
+      readonly headers: StoredSecret | undefined
       /** The maximum number of concurrent attempts, within the claim's limits. */
       readonly concurrency: number
     }

@@ -9,7 +9,7 @@ import * as Setting from "../base/setting.ts"
 import { branded } from "../base/values.ts"
 
 /**
- * A stored secret or signing key: the text itself, or `enc_`, the encryption key's id, `_`, and the
+ * A stored secret, signing key or text of headers: the text itself, or `enc_`, the encryption key's id, `_`, and the
  * ciphertext. Stores do not interpret it.
  */
 export type StoredSecret = Branded<string, "@tenure/core/StoredSecret">

@@ -22,7 +22,7 @@ import type {
   WebhookNotFound,
 } from "./webhook.ts"
 
-/** A stored secret or signing key, and its webhook. */
+/** A stored secret, signing key or text of headers, and its webhook. */
 interface OwnedSecret extends WebhookRef {
   readonly secret: StoredSecret
 }
@@ -30,7 +30,7 @@ interface OwnedSecret extends WebhookRef {
 /** An encryption key of stored secrets. */
 export interface KeyUse {
   readonly keyId: string
-  /** Up to three secrets encrypted with it, each of 4,096 characters at most. */
+  /** Up to three secrets encrypted with it, each of 32,768 characters at most. */
   readonly samples: ReadonlyArray<OwnedSecret>
 }
 
@@ -49,8 +49,8 @@ export const maxKeyUses = 64
 /** The maximum number of samples for each key. */
 export const maxKeySamples = 3
 
-/** The maximum length of a sample, in characters. */
-export const maxSampleLength = 4096
+/** The maximum length of a sample, in characters. Ten encrypted headers are shorter. */
+export const maxSampleLength = 32_768
 
 /**
  * Stores projects' webhooks. A change with an idempotency key is made once, as in a `MembershipStore`.
@@ -63,7 +63,7 @@ export class WebhookStore extends Context.Service<
 
     /**
      * Returns the encryption keys of webhooks' secrets (`encryptionKeyOf`), 64 at most and in any order: of each
-     * secret, of each previous one while it signs, and of each signing key. Several databases may each
+     * secret, of each previous one while it signs, of each signing key, and of each webhook's headers. Several databases may each
      * return the same key.
      *
      * @param now - in milliseconds since the epoch

@@ -37,6 +37,14 @@ import {
   permitsHost,
 } from "./transport.ts"
 import {
+  type HeadersPatch,
+  type OwnHeaders,
+  applyHeadersPatch,
+  formatHeaders,
+  headersSetting,
+  maxHeaders,
+} from "./webhook-headers.ts"
+import {
   applyWebhookPatch,
   descriptionSetting,
   isStopping,
@@ -47,6 +55,7 @@ import {
   type Health,
   type PublicWebhook,
   type ShownWebhook,
+  type StoredHeaders,
   type StoredWebhook,
   type Webhook,
   WebhookId,
@@ -106,6 +115,11 @@ interface NewWebhook {
   /** What it is for: 1 to 200 characters without control characters. */
   readonly description?: string | undefined
   /**
+   * Request headers to send with every notification, 10 at most, for example for the receiver's gateway. Their values
+   * are kept like secrets, and nothing shows them.
+   */
+  readonly headers?: Readonly<Record<string, string>> | undefined
+  /**
    * Registers the webhook once, however often the call is repeated within 24 hours: 1 to 255 visible
    * ASCII characters.
    */
@@ -120,6 +134,8 @@ export interface WebhookUpdate extends RepeatableIds {
   readonly eventTypes?: ReadonlyArray<string> | null | undefined
   /** What it is for: 1 to 200 characters without control characters; `null` for nothing. */
   readonly description?: string | null | undefined
+  /** Request headers to set, and `null` for those to remove; others stay. `null` removes all. */
+  readonly headers?: Readonly<Record<string, string | null>> | null | undefined
   /**
    * `true` aborts attempts in flight, and starts none until it is enabled: what waits stays waiting, and events
    * from then on are not for this webhook. `false` enables it, and goes on with what waits.
@@ -279,10 +295,11 @@ const openWebhook = Effect.fnUntraced(function* (
   encryption: Encryption,
   stored: StoredWebhook & Health,
 ) {
-  const { previous, signingKey } = stored
+  const { headers, previous, signingKey, ...others } = stored
   const owner: WebhookRef = { projectId: stored.projectId, webhookId: stored.id }
   return {
-    ...stored,
+    ...others,
+    headerNames: headers?.names ?? [],
     secret: yield* encryption.secret(owner, stored.secret),
     previous: previous && {
       ...previous,
@@ -297,13 +314,20 @@ const showWebhook = Effect.fnUntraced(function* (
   encryption: Encryption,
   stored: StoredWebhook & Health,
 ): Effect.fn.Return<ShownWebhook & Health, SecretUnreadable> {
-  const all = yield* Effect.result(openWebhook(encryption, stored))
+  const { headers, previous: _, signingKey: __, ...others } = stored
+  const owner: WebhookRef = { projectId: stored.projectId, webhookId: stored.id }
+  const all = yield* openWebhook(encryption, stored).pipe(
+    // Nothing is sent without them.
+    Effect.tap(() =>
+      headers === undefined ? Effect.void : encryption.headers(owner, headers.sealed),
+    ),
+    Effect.result,
+  )
   if (Result.isSuccess(all)) return { ...all.success, problem: undefined }
   if (all.failure.fault === "KeyNotLoaded") return yield* all.failure
-  const { previous: _, signingKey: __, ...others } = stored
-  const owner: WebhookRef = { projectId: stored.projectId, webhookId: stored.id }
   return {
     ...others,
+    headerNames: headers?.names ?? [],
     secret: yield* Effect.orElseSucceed(encryption.secret(owner, stored.secret), () => undefined),
     previous: undefined,
     signingKey: undefined,
@@ -320,12 +344,61 @@ const asUnavailable = <A, E, R>(work: Effect.Effect<A, E | SecretUnreadable, R>)
 
 const newDescription = Setting.optional(descriptionSetting)
 
+const newHeaders = Setting.withDefault(headersSetting, {})
+
+/** Encrypts headers for the store. */
+const sealHeaders = Effect.fnUntraced(function* (
+  { seal }: Encryption,
+  owner: WebhookRef,
+  headers: OwnHeaders,
+): Effect.fn.Return<StoredHeaders | undefined, SecretUnreadable> {
+  if (headers.size === 0) return undefined
+  return {
+    names: [...headers.keys()].toSorted(),
+    sealed: yield* seal(owner, formatHeaders(headers)),
+  }
+})
+
+const invalidHeaders = (problem: string): InvalidInput =>
+  new InvalidInput({ field: "headers", problem })
+
+/** Returns the headers after a change: the same object if none is changed. */
+const headersAfter = Effect.fnUntraced(function* (
+  encryption: Encryption,
+  owner: WebhookRef,
+  before: StoredHeaders | undefined,
+  patch: HeadersPatch,
+) {
+  const headers =
+    before === undefined
+      ? new Map<string, string>()
+      : yield* Effect.catchIf(
+          encryption.headers(owner, before.sealed),
+          ({ fault }) => fault !== "KeyNotLoaded",
+          ({ problem }) =>
+            Effect.fail(
+              invalidHeaders(
+                `must be null first, because those of the webhook cannot be read: ${problem}`,
+              ),
+            ),
+        )
+  const after = applyHeadersPatch(headers, patch)
+  if (after.size > maxHeaders) {
+    return yield* invalidHeaders(
+      `must leave at most ${maxHeaders} names, with those that the webhook has`,
+    )
+  }
+  return formatHeaders(after) === formatHeaders(headers)
+    ? before
+    : yield* sealHeaders(encryption, owner, after)
+})
+
 /** Reads a change of settings, which must change something. */
 const readPatch = Effect.fnUntraced(function* (
-  { description, disabled, eventTypes, url }: WebhookUpdate,
+  { description, disabled, eventTypes, headers, url }: WebhookUpdate,
   urlRules: WebhookUrlRules,
 ) {
-  if ([url, eventTypes, description, disabled].every((given) => given === undefined)) {
+  if ([url, eventTypes, description, headers, disabled].every((given) => given === undefined)) {
     return yield* new InvalidInput({ field: "url", problem: "or another setting is needed" })
   }
   const settings = webhookPatchSettings
@@ -333,6 +406,7 @@ const readPatch = Effect.fnUntraced(function* (
     url: url === undefined ? undefined : yield* Effect.fromResult(decodeWebhookUrl(url, urlRules)),
     eventTypes: yield* readArgument("eventTypes", settings.eventTypes, eventTypes),
     description: yield* readArgument("description", settings.description, description),
+    headers: yield* readArgument("headers", settings.headers, headers),
     disabled: yield* readArgument("disabled", settings.disabled, disabled),
   }
 })
@@ -354,11 +428,15 @@ const noProgress: DeliveryProgress = {
 }
 
 const withoutSecrets = ({
+  headers,
   previous: _,
   secret: __,
   signingKey: ___,
   ...others
-}: StoredWebhook & Health): PublicWebhook & Health => others
+}: StoredWebhook & Health): PublicWebhook & Health => ({
+  ...others,
+  headerNames: headers?.names ?? [],
+})
 
 /** Makes the methods. */
 export const makeRegistry = Effect.fnUntraced(function* ({
@@ -405,8 +483,9 @@ export const makeRegistry = Effect.fnUntraced(function* ({
 
   return {
     create: Effect.fnUntraced(function* (input, origin) {
-      const { description, eventTypes, idempotencyKey, projectId, url } = copyOwn(input)
+      const { description, eventTypes, headers, idempotencyKey, projectId, url } = copyOwn(input)
       const occasion = yield* readChangeContext(origin)
+      const ownHeaders = yield* readArgument("headers", newHeaders, headers)
       const webhook: Webhook = {
         id: WebhookId(crypto.randomUUID()),
         projectId: yield* readProjectId(projectId),
@@ -416,12 +495,20 @@ export const makeRegistry = Effect.fnUntraced(function* ({
         signingKey: undefined,
         eventTypes: yield* readArgument("eventTypes", eventTypesOption, eventTypes),
         description: yield* readArgument("description", newDescription, description),
+        headerNames: [...ownHeaders.keys()].toSorted(),
         createdAt: occasion.at,
         disabled: undefined,
       }
       const owner = { projectId: webhook.projectId, webhookId: webhook.id }
       const secret = yield* asUnavailable(encryption.seal(owner, webhook.secret))
-      const stored = { ...webhook, secret, previous: undefined, signingKey: undefined }
+      const { headerNames: _, ...others } = webhook
+      const stored = {
+        ...others,
+        secret,
+        previous: undefined,
+        signingKey: undefined,
+        headers: yield* asUnavailable(sealHeaders(encryption, owner, ownHeaders)),
+      }
       const keyed = yield* attachIdempotencyKey(
         occasion,
         idempotencyKey,
@@ -430,6 +517,7 @@ export const makeRegistry = Effect.fnUntraced(function* ({
         webhook.url,
         eventTypes,
         description,
+        [...ownHeaders],
       )
       const replayed = yield* store.add(stored, maxPerProject, keyed)
       if (replayed === undefined) return webhook
@@ -470,10 +558,13 @@ export const makeRegistry = Effect.fnUntraced(function* ({
       const given = copyOwn(input)
       const ids = yield* readWebhookIds(given)
       const patch = yield* readPatch(given, urlRules)
-      const occasion = yield* readWebhookChange("update", given, origin, patch)
+      const asked = { ...patch, headers: patch.headers && [...patch.headers] }
+      const occasion = yield* readWebhookChange("update", given, origin, asked)
       const attempt = Effect.gen(function* () {
         const before = yield* store.find(ids.projectId, ids.webhookId)
-        const settings = applyWebhookPatch(before, patch, occasion.at)
+        const merged = patch.headers && headersAfter(encryption, ids, before.headers, patch.headers)
+        const headers = merged ? ((yield* asUnavailable(merged)) ?? null) : merged
+        const settings = applyWebhookPatch(before, { ...patch, headers }, occasion.at)
         const change = { expected: before, settings, changes: settingChanges(before, settings) }
         const stop = isStopping(before, settings) ? dispatcher.cancel(ids.webhookId) : Effect.void
         // The webhook may have been disabled even if the store does not say so.

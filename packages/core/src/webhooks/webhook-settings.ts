@@ -3,12 +3,13 @@
 import type { FieldChange } from "../base/change-context.ts"
 import * as Setting from "../base/setting.ts"
 import { type EventType, eventTypesOption } from "../events/event.ts"
-import type { Disabling, StoredWebhook } from "./webhook.ts"
+import { headersPatchSetting } from "./webhook-headers.ts"
+import type { Disabling, StoredHeaders, StoredWebhook } from "./webhook.ts"
 
 /** A webhook's settings. */
 export interface WebhookSettings extends Pick<
   StoredWebhook,
-  "url" | "eventTypes" | "description" | "disabled"
+  "url" | "eventTypes" | "description" | "disabled" | "headers"
 > {}
 
 /** The maximum length of a description, in characters. */
@@ -30,6 +31,7 @@ export const descriptionSetting = Setting.string(
 export const webhookPatchSettings = {
   eventTypes: Setting.orNull(eventTypesOption),
   description: Setting.optional(Setting.orNull(descriptionSetting)),
+  headers: Setting.optional(Setting.orNull(headersPatchSetting)),
   disabled: Setting.optional(Setting.boolean),
 }
 
@@ -38,6 +40,7 @@ export interface WebhookPatch {
   readonly url: string | undefined
   readonly eventTypes: ReadonlyArray<EventType> | null | undefined
   readonly description: string | null | undefined
+  readonly headers: StoredHeaders | null | undefined
   readonly disabled: boolean | undefined
 }
 
@@ -68,27 +71,37 @@ export const applyWebhookPatch = (
   url: patch.url ?? before.url,
   eventTypes: replaced(before.eventTypes, patch.eventTypes),
   description: replaced(before.description, patch.description),
+  headers: replaced(before.headers, patch.headers),
   disabled: disabledAfter(before.disabled, patch.disabled, at),
 })
 
-/** Settings as the audit trail shows them. */
-const auditedSettings = ({ description, disabled, eventTypes, url }: WebhookSettings) =>
-  [
-    ["url", url],
-    ["eventTypes", eventTypes ?? null],
-    ["description", description ?? null],
-    ["disabledBy", disabled?.by ?? null],
-  ] as const
+/** Settings as the audit trail shows them, and what tells that they differ, if that is not all. */
+const auditedSettings = ({
+  description,
+  disabled,
+  eventTypes,
+  headers,
+  url,
+}: WebhookSettings): ReadonlyArray<
+  readonly [field: string, shown: FieldChange["to"], hidden?: string | undefined]
+> => [
+  ["url", url],
+  ["eventTypes", eventTypes ?? null],
+  ["description", description ?? null],
+  ["headers", headers?.names ?? null, headers?.sealed],
+  ["disabledBy", disabled?.by ?? null],
+]
 
 /** Returns what differs between settings, for the audit trail. */
 export const settingChanges = (
   before: WebhookSettings,
   after: WebhookSettings,
 ): ReadonlyArray<FieldChange> => {
-  const now = new Map<string, FieldChange["to"]>(auditedSettings(after))
-  return auditedSettings(before).flatMap(([field, from]) => {
-    const to = now.get(field) ?? null
-    return JSON.stringify(from) === JSON.stringify(to) ? [] : [{ field, from, to }]
+  const now = new Map(auditedSettings(after).map((one) => [one[0], one]))
+  return auditedSettings(before).flatMap((old) => {
+    const [field, from] = old
+    const one = now.get(field) ?? old
+    return JSON.stringify(old) === JSON.stringify(one) ? [] : [{ field, from, to: one[1] }]
   })
 }
 

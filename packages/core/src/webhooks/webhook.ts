@@ -60,7 +60,10 @@ interface WebhookWith<S extends string, K extends string> {
 }
 
 /** A webhook with its secrets in plain text. */
-export interface Webhook extends WebhookWith<WebhookSecret, SigningKey> {}
+export interface Webhook extends WebhookWith<WebhookSecret, SigningKey> {
+  /** The names of its own request headers, in lower case and in order. Nothing shows their values. */
+  readonly headerNames: ReadonlyArray<string>
+}
 
 /** A webhook with its readable secrets. */
 export interface ShownWebhook extends Omit<Webhook, "secret"> {
@@ -73,8 +76,18 @@ export interface ShownWebhook extends Omit<Webhook, "secret"> {
 /** A webhook without its secrets. */
 export interface PublicWebhook extends Omit<Webhook, "secret" | "previous" | "signingKey"> {}
 
+/** A webhook's own request headers as stores keep them. */
+export interface StoredHeaders {
+  /** The names, in lower case and in order. */
+  readonly names: ReadonlyArray<string>
+  /** The names and values, which may be encrypted. */
+  readonly sealed: StoredSecret
+}
+
 /** A webhook as stores keep it: its secrets may be encrypted. */
-export interface StoredWebhook extends WebhookWith<StoredSecret, StoredSecret> {}
+export interface StoredWebhook extends WebhookWith<StoredSecret, StoredSecret> {
+  readonly headers: StoredHeaders | undefined
+}
 
 /** How the attempts for a webhook have gone since one succeeded. */
 export interface Health {

@@ -8,6 +8,7 @@ import { hostOrigin } from "../../src/base/change-context.ts"
 import { faultsLayer } from "../../src/base/faults.ts"
 import * as Setting from "../../src/base/setting.ts"
 import { ProjectId } from "../../src/base/values.ts"
+import { MembershipStore } from "../../src/memberships/store.ts"
 import {
   Encryption,
   type EncryptionOptions,
@@ -294,6 +295,60 @@ describe("webhooks with encryption", () => {
           }
         }),
       {},
+      services(first),
+    ),
+  )
+
+  it.effect("send their own headers, which nothing shows, and nothing without them", () =>
+    dispatching(
+      {},
+      ({ sent }) =>
+        Effect.gen(function* () {
+          const webhooks = yield* Webhooks
+          const headers = { Authorization: "Bearer hidden-1", "X-Tenant": "hidden 2" }
+          const { headerNames, id } = yield* webhooks.create({ projectId, url, headers })
+          expect(headerNames).toEqual(["authorization", "x-tenant"])
+          const ids = { projectId, webhookId: id }
+          yield* publish
+          yield* pass(100)
+          const patch = { "x-tenant": null, "X-Shop": "hidden 3" }
+          const changed = yield* webhooks.update({ ...ids, headers: patch })
+          expect(changed.headerNames).toEqual(["authorization", "x-shop"])
+          // Changes nothing, and is no change in the audit trail.
+          yield* webhooks.update({ ...ids, headers: { ...patch, "x-none": null } })
+          yield* publish
+          yield* pass(100)
+          expect(sent.map((request) => request.headers)).toMatchObject([
+            { authorization: "Bearer hidden-1", "x-tenant": "hidden 2", "user-agent": "Tenure" },
+            { authorization: "Bearer hidden-1", "x-shop": "hidden 3", "user-agent": "Tenure" },
+          ])
+          expect(sent[1]?.headers).not.toHaveProperty("x-tenant")
+          const store = yield* WebhookStore
+          const memberships = yield* MembershipStore
+          const shown = [
+            yield* store.list(projectId),
+            yield* webhooks.list({ projectId }),
+            yield* memberships.history(projectId, { userId: undefined, limit: 9 }),
+          ]
+          expect(JSON.stringify(shown)).not.toContain("hidden")
+          const before = yield* store.find(projectId, id)
+          const sealed = StoredSecret("enc_k9_AAAA")
+          const settings = { ...before, headers: { names: ["x-shop"], sealed } }
+          const change = { expected: before, settings, changes: [] }
+          yield* store.update(ids, change, { origin: hostOrigin, at: 0 })
+          yield* publish
+          yield* pass(100)
+          expect(sent).toHaveLength(2)
+          const problem = expect.stringContaining('no valid encryption key "k9"')
+          expect(yield* webhooks.find(ids)).toMatchObject({ problem, headerNames: ["x-shop"] })
+          const merged = yield* Effect.flip(webhooks.update({ ...ids, headers: { "x-a": "1" } }))
+          expect(merged.message).toContain("headers must be null first")
+          yield* webhooks.update({ ...ids, headers: null })
+          yield* publish
+          yield* pass(100)
+          expect(sent[2]?.headers).not.toHaveProperty("authorization")
+        }),
+      { retrySchedule: [] },
       services(first),
     ),
   )

@@ -59,6 +59,7 @@ const attempts = Effect.gen(function* () {
           url: "https://receiver.example",
           secrets: [],
           signingKey: undefined,
+          headers: undefined,
           failures,
           failingSince: undefined,
           concurrency,

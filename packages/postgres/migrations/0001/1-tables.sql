@@ -100,6 +100,9 @@ CREATE TABLE tenure.webhooks (
   -- The types of the events that the webhook receives; NULL for all types.
   event_types     text[],
   description     text,
+  -- The names of its own request headers, and the JSON of all, encrypted like a secret; NULL without any.
+  header_names    text[],
+  headers         text,
   created_at      timestamptz NOT NULL,
   -- Since when it is disabled, and by whom: what waits fails if it was disabled because of failures, and
   -- stays waiting if somebody asked for it.
@@ -115,7 +118,8 @@ CREATE TABLE tenure.webhooks (
   paused_since    timestamptz,
   -- How many attempts may be in flight.
   concurrency     integer NOT NULL DEFAULT 4,
-  CHECK ((disabled_at IS NULL) = (disabled_by IS NULL))
+  CHECK ((disabled_at IS NULL) = (disabled_by IS NULL)),
+  CHECK ((header_names IS NULL) = (headers IS NULL))
 );
 
 CREATE INDEX webhooks_paused ON tenure.webhooks (paused_until) WHERE paused_until IS NOT NULL;

@@ -72,7 +72,7 @@ CREATE FUNCTION tenure.claim(
   ahead_webhooks uuid[], most_ahead integer[], lease_millis integer, last_webhook uuid, first_webhooks uuid[]
 ) RETURNS TABLE (
   event_id uuid, body text, project_id text, webhook_id uuid, url text, secrets text[],
-  signing_key text, failures integer, failing_since timestamptz, claim_count integer, lease bigint,
+  signing_key text, headers text, failures integer, failing_since timestamptz, claim_count integer, lease bigint,
   concurrency integer, looked_at uuid, due_in double precision, kept_back uuid[]
 ) LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan
@@ -354,7 +354,7 @@ BEGIN
         AND d.event_id = p.event_id AND d.webhook_id = p.id
       RETURNING d.event_id, d.webhook_id, d.claim_count, d.lease, p.concurrency, p.place
     )
-    SELECT c.event_id, t.body, p.id, c.webhook_id, t.url, t.secrets, t.signing_key,
+    SELECT c.event_id, t.body, p.id, c.webhook_id, t.url, t.secrets, t.signing_key, t.headers,
            w.failures, w.failing_since, c.claim_count, c.lease, c.concurrency, next,
            least(wait, lease_millis),
            CASE WHEN c.place = 1 THEN
@@ -367,7 +367,7 @@ BEGIN
     JOIN tenure.webhooks w ON w.id = c.webhook_id
     JOIN tenure.projects p ON p.number = w.project_number
     LEFT JOIN LATERAL (
-      SELECT e.body, w.url, w.signing_key,
+      SELECT e.body, w.url, w.signing_key, w.headers,
              CASE WHEN w.previous_until > now THEN ARRAY[w.secret, w.previous_secret]
              ELSE ARRAY[w.secret] END AS secrets
       FROM tenure.events e
@@ -375,13 +375,14 @@ BEGIN
         -- Lengths are known without reading the texts.
         AND octet_length(e.body)::bigint + octet_length(w.url) + octet_length(w.secret)
             + coalesce(octet_length(w.previous_secret), 0)
-            + coalesce(octet_length(w.signing_key), 0) <= 8388608
+            + coalesce(octet_length(w.signing_key), 0)
+            + coalesce(octet_length(w.headers), 0) <= 8388608
     ) t ON true
     ORDER BY c.place;
     IF FOUND THEN RETURN; END IF;
   END IF;
 
   RETURN QUERY SELECT NULL::uuid, NULL::text, NULL::text, NULL::uuid, NULL::text,
-    NULL::text[], NULL::text, NULL::integer, NULL::timestamptz, NULL::integer, NULL::bigint,
+    NULL::text[], NULL::text, NULL::text, NULL::integer, NULL::timestamptz, NULL::integer, NULL::bigint,
     NULL::integer, next, wait, full_ids || ready_ids;
 END $$;

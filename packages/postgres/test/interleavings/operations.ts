@@ -121,6 +121,7 @@ const webhookOf = ({ at }: Setting, slot: Slot): StoredWebhook => {
     eventTypes: undefined,
     createdAt: at,
     description: undefined,
+    headers: undefined,
     disabled: undefined,
   }
 }

@@ -123,6 +123,7 @@ const webhook = (name: WebhookName): StoredWebhook => ({
   eventTypes: undefined,
   createdAt: 0,
   description: undefined,
+  headers: undefined,
   disabled: undefined,
 })
 

@@ -221,12 +221,14 @@ const secretTests = ({ test }: StoreTests): void => {
       const again = { secret: StoredSecret("enc_k3_AA"), previousUntil }
       yield* store.rotateSecret(p1, plain.id, again, occasion)
       yield* store.addSigningKey(p1, plain.id, StoredSecret("enc_k4_AA"), occasion)
+      const headers = { names: ["x-a"], sealed: StoredSecret("enc_k6_AA") }
+      yield* store.add({ ...Fixture.makeWebhook(p2), headers }, 50, occasion)
       const damaged = StoredSecret("enc_k 5_AA")
       yield* store.add({ ...Fixture.makeWebhook(p1), secret: damaged }, 50, occasion)
       const keysAt = (at: number) =>
         Effect.map(store.encryptionKeys(at), (uses) => uses.map(({ keyId }) => keyId).toSorted())
-      expect(yield* keysAt(now)).toEqual(["k-2", "k1", "k3", "k4"])
-      expect(yield* keysAt(previousUntil)).toEqual(["k1", "k3", "k4"])
+      expect(yield* keysAt(now)).toEqual(["k-2", "k1", "k3", "k4", "k6"])
+      expect(yield* keysAt(previousUntil)).toEqual(["k1", "k3", "k4", "k6"])
     }))
 
   test("shows three secrets for a key at most, and whose they are", () =>
@@ -238,7 +240,7 @@ const secretTests = ({ test }: StoreTests): void => {
         secret,
       }))
       for (const webhook of webhooks) yield* store.add(webhook, 50, occasion)
-      const long = StoredSecret(`enc_k2_${"A".repeat(5000)}`)
+      const long = StoredSecret(`enc_k2_${"A".repeat(40_000)}`)
       yield* store.add({ ...Fixture.makeWebhook(p1), secret: long }, 50, occasion)
       const uses = yield* store.encryptionKeys(Date.now())
       expect(uses.map(({ keyId }) => keyId)).toEqual(["k1"])
@@ -281,10 +283,10 @@ const byRequest = { at: 5, by: "request" } as const
 
 /** A change to the settings of a webhook. */
 const settingsOf = (
-  { description, disabled, eventTypes, url }: WebhookSettings,
+  { description, disabled, eventTypes, headers, url }: WebhookSettings,
   changed: Partial<WebhookSettings>,
 ): WebhookChange => {
-  const expected = { description, disabled, eventTypes, url }
+  const expected = { description, disabled, eventTypes, headers, url }
   const settings = { ...expected, ...changed }
   return { expected, settings, changes: settingChanges(expected, settings) }
 }
@@ -300,12 +302,18 @@ const updateTests = ({ advance, test }: StoreTests): void => {
         url: "https://receiver.example/moved",
         eventTypes: [EventType("test.happened")],
         description: "The shop's mails",
+        headers: { names: ["x-a", "x-b"], sealed: StoredSecret("enc_k1_AA") },
         disabled: byRequest,
       }
       yield* store.update(ref, settingsOf(webhook, changed), occasion)
       expect(yield* store.find(p1, webhook.id)).toEqual({ ...webhook, ...well, ...changed })
       const conflicts = [
         store.update(ref, settingsOf(webhook, { url: "https://receiver.example" }), occasion),
+        store.update(
+          ref,
+          settingsOf({ ...changed, headers: { names: ["x-a"], sealed: StoredSecret("[]") } }, {}),
+          occasion,
+        ),
         store.update({ ...ref, projectId: p2 }, settingsOf(changed, webhook), occasion),
         store.update(
           { ...ref, webhookId: WebhookId(crypto.randomUUID()) },
@@ -318,6 +326,23 @@ const updateTests = ({ advance, test }: StoreTests): void => {
       }
       yield* store.update(ref, settingsOf(changed, webhook), occasion)
       expect(yield* store.find(p1, webhook.id)).toEqual({ ...webhook, ...well })
+    }))
+
+  test("hands out a webhook's headers with its deliveries", () =>
+    Effect.gen(function* () {
+      const store = yield* prepared
+      const headers = { names: ["x-a"], sealed: StoredSecret('[["x-a","1"]]') }
+      const webhook = { ...Fixture.makeWebhook(p1), headers }
+      yield* store.add(webhook, 50, occasion)
+      expect(yield* store.list(p1)).toEqual([{ ...webhook, ...well }])
+      const handed = Effect.gen(function* () {
+        yield* (yield* Outbox).publish(Fixture.event(p1))
+        return (yield* claimable).claims.map((claim) => claim.webhook.headers)
+      })
+      expect(yield* handed).toEqual([headers.sealed])
+      const ref = { projectId: p1, webhookId: webhook.id }
+      yield* store.update(ref, settingsOf(webhook, { headers: undefined }), occasion)
+      expect(yield* handed).toEqual([undefined])
     }))
 
   test("has one of several changes at the same time replace the settings", () =>

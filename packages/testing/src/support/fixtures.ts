@@ -128,6 +128,7 @@ export const makeWebhook = (projectId: ProjectId): StoredWebhook => {
     eventTypes: undefined,
     createdAt: 1234,
     description: undefined,
+    headers: undefined,
     disabled: undefined,
   }
 }

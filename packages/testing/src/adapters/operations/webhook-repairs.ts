@@ -83,6 +83,7 @@ const detailsTests = (serving: Serving): void => {
           secret,
           event_types: null,
           description: null,
+          header_names: [],
           created_at: instant,
           disabled_at: null,
           disabled_by: null,
@@ -357,6 +358,10 @@ const updateTests = (serving: Serving): void => {
         expectSuccess(changed, "PATCH", path, {
           data: expect.objectContaining({ url, ...described, disabled_by: null }),
         })
+        const headers = { "X-Tenant": "hidden 1", Authorization: "Bearer hidden-2" }
+        const headed = await operate("PATCH", path, { headers })
+        expect(headed.body).toMatchObject({ data: { header_names: ["authorization", "x-tenant"] } })
+        await operate("PATCH", path, { headers: { "x-tenant": null } })
         const all = { event_types: null, description: null, disabled: true }
         const disabled = { event_types: null, description: null, disabled_by: "request" }
         const stopped = await operate("PATCH", path, all)
@@ -366,6 +371,8 @@ const updateTests = (serving: Serving): void => {
         expect(enabled.body).toMatchObject({ data: { disabled_by: null, disabled_at: null } })
         await publish()
         expect(moved.received.map((sent) => isSignedWith(sent, secret))).toEqual([true])
+        expect(moved.received[0]?.headers).toMatchObject({ authorization: "Bearer hidden-2" })
+        expect(moved.received[0]?.headers).not.toHaveProperty("x-tenant")
         expect(receiver.received).toEqual([])
         moved.close()
         expect((await call("GET", path)).body).toMatchObject({ data: { url, secret } })
@@ -374,6 +381,8 @@ const updateTests = (serving: Serving): void => {
         expect(changes.map((row) => row.changes.map(({ field }) => field))).toEqual([
           ["disabledBy"],
           ["eventTypes", "description", "disabledBy"],
+          ["headers"],
+          ["headers"],
           ["url", "eventTypes", "description"],
         ])
       }),
@@ -394,6 +403,9 @@ const updateTests = (serving: Serving): void => {
           { description: "x".repeat(201) },
           { event_types: [] },
           { disabled: null },
+          { headers: { "Webhook-Id": "1" } },
+          { headers: { "x-a": "1", "X-A": "2" } },
+          { headers: { "x-a": "line\r\nx-b: 2" } },
         ]) {
           const response = await operate("PATCH", path, body)
           expectFailure(response, "PATCH", path, 422, "VALIDATION_ERROR")

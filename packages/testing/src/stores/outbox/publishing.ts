@@ -37,6 +37,7 @@ const claimedWebhook = ({ id, secret, url }: StoredWebhook): Claim["webhook"] =>
   url,
   secrets: [secret],
   signingKey: undefined,
+  headers: undefined,
   failures: 0,
   failingSince: undefined,
   concurrency: 100,
