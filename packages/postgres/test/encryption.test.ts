@@ -337,7 +337,7 @@ describe("rewriteSecrets", () => {
     const encrypting = await start(first)
     await addWebhook(encrypting)
     const secrets = await secretsOf(encrypting)
-    expect((await dump()).match(/enc_k1_/g)).toHaveLength(3)
+    expect((await dump()).match(/enc_k1_/g)).toHaveLength(4)
     expect(await secretsOf(other)).toEqual(secrets)
     expect(await send(other, [before.webhookId])).toEqual(["delivered"])
     expect(await rewrite(first)).toEqual({ changed: 2, problems: [] })
@@ -421,7 +421,7 @@ describe("tenure-migrate --encrypt-secrets and --decrypt-secrets", () => {
       reason: { stderr: 'TENURE_ENCRYPTION_KEY must begin with "plain"\n' },
     })
     expect(done).toMatchObject({ value: { stdout: "Decrypted: the secrets of 1 webhook.\n" } })
-    expect((await dump()).match(/whsec_|whsk_/g)).toHaveLength(3)
+    expect((await dump()).match(/whsec_|whsk_/g)).toHaveLength(4)
   })
 
   it.each([{}, { TENURE_ENCRYPTION_KEY: "" }, { TENURE_ENCRYPTION_KEY: "c2hvcnQ=" }])(

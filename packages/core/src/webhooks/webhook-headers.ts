@@ -1,19 +1,19 @@
-/** An operator's own request headers, which are sent with every notification of a webhook. */
+/** Own request headers, sent with every notification to a webhook. */
 
 import type { Branded } from "effect/Brand"
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import { InvalidInput } from "../base/errors.ts"
-import * as Setting from "../base/setting.ts"
+import type * as Setting from "../base/setting.ts"
 import { branded } from "../base/values.ts"
 
 /** Values by lower-case name. */
 export type OwnHeaders = ReadonlyMap<string, string>
 
-/** New values by lower-case name, and `null` for a header that is removed. Others stay. */
+/** New values by lower-case name, and `null` to remove a header. Others stay. */
 export type HeadersPatch = ReadonlyMap<string, string | null>
 
-/** The JSON of headers: pairs of a name and a value, in the order of the names. */
+/** The JSON of headers: pairs of a name and a value, sorted by name. */
 export type HeadersText = Branded<string, "@tenure/core/HeadersText">
 
 const HeadersText = branded<string, HeadersText>()
@@ -24,7 +24,7 @@ export const maxHeaders = 10
 // A token (RFC 9110, 5.6.2).
 const name = /^[!#$%&'*+.^_`|~0-9a-z-]{1,64}$/
 
-// What Tenure sets, and what HTTP needs to carry a request.
+// Set by Tenure, or needed by HTTP to carry a request.
 const reserved =
   /^(?:content-.*|proxy-.*|webhook-.*|accept-encoding|connection|date|expect|host|keep-alive|te|trailer|traceparent|tracestate|transfer-encoding|upgrade|user-agent)$/
 
@@ -37,7 +37,7 @@ const isValue = (given: unknown): given is string => typeof given === "string" &
 
 const isPatchValue = (given: unknown): given is string | null => given === null || isValue(given)
 
-/** Says what is wrong with a name, but never a value, which may be a secret. */
+/** Describes an invalid name. Values may be secrets, so they are never shown. */
 const faultOfName = (lower: string, known: ReadonlyMap<string, unknown>): string | undefined => {
   if (!name.test(lower)) return `must have names that are HTTP tokens of at most 64 characters`
   if (reserved.test(lower)) return `must not have ${lower}, which every request has its own of`
@@ -77,7 +77,7 @@ export const headersPatchSetting = headersOf(
   isPatchValue,
 )
 
-/** Returns the headers that are set after a change. */
+/** Merges a change into headers. */
 export const applyHeadersPatch = (before: OwnHeaders, patch: HeadersPatch): OwnHeaders => {
   const after = new Map(before)
   for (const [header, given] of patch) {

@@ -126,7 +126,7 @@ interface NewWebhook {
   readonly idempotencyKey?: IdempotencyKeyInput | undefined
 }
 
-/** A change of a webhook's settings. What is not given stays as it is. */
+/** A change to a webhook's settings. Others stay as they are. */
 export interface WebhookUpdate extends RepeatableIds {
   /** Where notifications are sent from now on: an absolute `http:` or `https:` URL. */
   readonly url?: string | undefined
@@ -137,8 +137,8 @@ export interface WebhookUpdate extends RepeatableIds {
   /** Request headers to set, and `null` for those to remove; others stay. `null` removes all. */
   readonly headers?: Readonly<Record<string, string | null>> | null | undefined
   /**
-   * `true` aborts attempts in flight, and starts none until it is enabled: what waits stays waiting, and events
-   * from then on are not for this webhook. `false` enables it, and goes on with what waits.
+   * `true` aborts attempts in flight, and starts none until the webhook is enabled: deliveries stay waiting, and later
+   * events are not for this webhook. `false` enables it, and continues with the waiting deliveries.
    */
   readonly disabled?: boolean | undefined
 }
@@ -242,7 +242,7 @@ export interface WebhookRegistry {
   ) => Effect.Effect<VerificationKey, Failure | WebhookNotFound>
 
   /**
-   * Enables a disabled webhook, and goes on with what waits. Deliveries failed in the meantime can be replayed.
+   * Enables a disabled webhook, and continues with its waiting deliveries. Deliveries failed in the meantime can be replayed.
    * Fails with `WebhookNotFound`.
    */
   readonly enable: (
@@ -393,7 +393,7 @@ const headersAfter = Effect.fnUntraced(function* (
     : yield* sealHeaders(encryption, owner, after)
 })
 
-/** Reads a change of settings, which must change something. */
+/** Reads a change of settings. Fails if it is empty. */
 const readPatch = Effect.fnUntraced(function* (
   { description, disabled, eventTypes, headers, url }: WebhookUpdate,
   urlRules: WebhookUrlRules,
@@ -411,7 +411,7 @@ const readPatch = Effect.fnUntraced(function* (
   }
 })
 
-/** A change that is overtaken so often by others of the same webhook gives way. */
+// How often a change is tried if others of the same webhook overtake it.
 const mostAttempts = 20
 
 const changedTooOften = new StoreUnavailable({

@@ -1,4 +1,4 @@
-/** The settings of a webhook: what an operator changes after it was registered. */
+/** A webhook's settings, which an operator can change. */
 
 import type { FieldChange } from "../base/change-context.ts"
 import * as Setting from "../base/setting.ts"
@@ -27,7 +27,7 @@ export const descriptionSetting = Setting.string(
   isDescription,
 )
 
-/** The arguments of a change but the URL, which has errors of its own. `null` removes what is set. */
+/** A change's arguments except for the URL, which has its own errors. `null` removes a setting. */
 export const webhookPatchSettings = {
   eventTypes: Setting.orNull(eventTypesOption),
   description: Setting.optional(Setting.orNull(descriptionSetting)),
@@ -35,7 +35,7 @@ export const webhookPatchSettings = {
   disabled: Setting.optional(Setting.boolean),
 }
 
-/** A change: what is `undefined` stays as it is. */
+/** A change. Settings stay as they are if `undefined`. */
 export interface WebhookPatch {
   readonly url: string | undefined
   readonly eventTypes: ReadonlyArray<EventType> | null | undefined
@@ -48,7 +48,7 @@ export interface WebhookPatch {
 const replaced = <A>(before: A | undefined, given: A | null | undefined): A | undefined =>
   given === undefined ? before : (given ?? undefined)
 
-/** A webhook that failures have disabled is that of the operator who disables it again. */
+/** An operator takes over a webhook disabled because of failures by disabling it again. */
 const disabledAfter = (
   before: Disabling | undefined,
   isDisabled: boolean | undefined,
@@ -75,7 +75,7 @@ export const applyWebhookPatch = (
   disabled: disabledAfter(before.disabled, patch.disabled, at),
 })
 
-/** Settings as the audit trail shows them, and what tells that they differ, if that is not all. */
+/** Settings for the audit trail. A hidden part tells whether secret values differ. */
 const auditedSettings = ({
   description,
   disabled,
@@ -92,7 +92,7 @@ const auditedSettings = ({
   ["disabledBy", disabled?.by ?? null],
 ]
 
-/** Returns what differs between settings, for the audit trail. */
+/** Compares settings, for the audit trail. */
 export const settingChanges = (
   before: WebhookSettings,
   after: WebhookSettings,
@@ -105,6 +105,6 @@ export const settingChanges = (
   })
 }
 
-/** Whether a webhook stops sending by a change, and attempts in flight are aborted. */
+/** Tells whether a change stops a webhook, so its attempts in flight must be aborted. */
 export const isStopping = (before: WebhookSettings, after: WebhookSettings): boolean =>
   after.disabled?.by === "request" && before.disabled?.by !== "request"

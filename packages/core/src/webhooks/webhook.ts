@@ -51,7 +51,7 @@ interface WebhookWith<S extends string, K extends string> {
   readonly signingKey: K | undefined
   /** The event types to send; `undefined` for all. */
   readonly eventTypes: ReadonlyArray<EventType> | undefined
-  /** What it is for, in the words of an operator; `undefined` if nobody said. */
+  /** Its purpose, as an operator describes it; `undefined` without a description. */
   readonly description: string | undefined
   /** When it was created, in milliseconds since the epoch. */
   readonly createdAt: number
