@@ -191,6 +191,7 @@ export {
 } from "./webhooks/delivery-activity.ts"
 export {
   Outbox,
+  announcementsOf,
   maxAttemptsOfWebhook,
   maxCountedBacklog,
   type Attempt,

@@ -25,6 +25,7 @@ import {
   WebhookDisabled,
   WebhookNotFound,
   type WebhookRef,
+  announcementsOf,
   completeEvent,
   eraseUser,
   hostOrigin,
@@ -503,19 +504,13 @@ export const announceFailure = (
     return "Settled"
   }
   const failing = "failing" in settlement ? settlement.failing : undefined
-  if (failing !== undefined) {
-    if (!addAnnouncement(state.deliveries, id, failing)) return "Settled"
-    publishAbout(state, project, webhook, failing.event, now)
+  if (failing !== undefined && !addAnnouncement(state.deliveries, id, failing)) return "Settled"
+  for (const event of announcementsOf(settlement)) {
+    publishAbout(state, project, webhook, event, now)
   }
-  if (settlement._tag === "Disabled") {
-    const { announcement } = settlement
-    setWebhook(state, { ...webhook, disabled: { at: now.unix, by: "failures" } })
-    addAuditRow(state, projectId, "webhook_disabled", id, {
-      at: announcement.at,
-      origin: hostOrigin,
-    })
-    publishAbout(state, project, webhook, announcement, now)
-    return "WebhookDisabled"
-  }
-  return failing === undefined ? "Settled" : "WebhookFailing"
+  if (settlement._tag !== "Disabled") return failing === undefined ? "Settled" : "WebhookFailing"
+  const { at } = settlement.announcement
+  setWebhook(state, { ...webhook, disabled: { at: now.unix, by: "failures" } })
+  addAuditRow(state, projectId, "webhook_disabled", id, { at, origin: hostOrigin })
+  return "WebhookDisabled"
 }

@@ -14,6 +14,7 @@ import {
   type RedeliveryFilter,
   type SettleResult,
   WebhookId,
+  announcementsOf,
   userOf,
 } from "@tenure/core/store"
 import {
@@ -696,13 +697,9 @@ interface Announcement {
   readonly body: string
 }
 
-const announcementsOf = ({ settlement }: Settling, index: number): ReadonlyArray<Announcement> => {
+const toAnnouncements = ({ settlement }: Settling, index: number): ReadonlyArray<Announcement> => {
   const failing = "failing" in settlement ? settlement.failing : undefined
-  const events = [
-    ...(failing === undefined ? [] : [failing.event]),
-    ...(settlement._tag === "Disabled" ? [settlement.announcement] : []),
-  ]
-  return events.map(({ at, body, id, type }) => ({
+  return announcementsOf(settlement).map(({ at, body, id, type }) => ({
     settlement: index + 1,
     percent: failing?.percent,
     failing_since: failing && new Date(failing.failingSince).toISOString(),
@@ -729,7 +726,7 @@ export const pickSettle = (
   all: ReadonlyArray<Settling>,
 ): readonly [statement: string, params: ReadonlyArray<unknown>] => {
   const params = settleParams(all)
-  const announcements = all.flatMap(announcementsOf)
+  const announcements = all.flatMap(toAnnouncements)
   return announcements.length === 0
     ? [forms.silent, params]
     : [forms.announcing, [...params, textParam(JSON.stringify(announcements))]]

@@ -31,6 +31,7 @@ import {
   type FailingAnnouncement,
   Outbox,
   type SettleResult,
+  announcementsOf,
 } from "./outbox.ts"
 import { signMessage, signMessageAsymmetric } from "./signature.ts"
 import {
@@ -267,14 +268,13 @@ const announceFailing = (
   return { percent, failingSince, event }
 }
 
-/** Completes a verdict with the attempt and the events to announce. */
-const resultWith = Effect.fnUntraced(function* (
-  verdict: Verdict,
+/** Completes the verdict on a failed attempt with the attempt and the events to announce. */
+const failureWith = Effect.fnUntraced(function* (
+  verdict: Exclude<Verdict, { readonly _tag: "Delivered" }>,
   claim: Claim,
   attempt: Attempt,
   rules: VerdictRules,
 ): Effect.fn.Return<AttemptResult, never, never> {
-  if (verdict._tag === "Delivered") return { ...verdict, attempt }
   const crypto = yield* WebCrypto
   const newId = (at: number) => newEventId(crypto, at)
   if (verdict._tag !== "Disabled") {
@@ -302,7 +302,8 @@ const makeAttempt = Effect.fnUntraced(function* (claim: Claim, rules: AttemptRul
   const { attempted } = yield* Observer
   const { projectId } = claim.webhook
   attempted?.({ projectId, outcome: verdict._tag, answer: answerOf(response), durationMillis })
-  return yield* resultWith(verdict, claim, made, rules)
+  if (verdict._tag === "Delivered") return { ...verdict, attempt: made }
+  return yield* failureWith(verdict, claim, made, rules)
 })
 
 /** Logs that a delivery or a webhook gets no further attempts, for operators. */
@@ -339,25 +340,15 @@ const settleRepeatedly = (claim: Claim, settlement: AttemptResult, { isStopping 
     )
   })
 
-/** Returns the announcements published by a settlement, in their order. */
-const publishedBy = (settlement: AttemptResult, settled: SettleResult): ReadonlyArray<Event> => {
-  if (settled !== "WebhookFailing" && settled !== "WebhookDisabled") return []
-  return [
-    ...("failing" in settlement && settlement.failing !== undefined
-      ? [settlement.failing.event]
-      : []),
-    ...(settlement._tag === "Disabled" ? [settlement.announcement] : []),
-  ]
-}
-
 /** Records an attempt. Returns whether the delivery is delivered. */
 const settle = Effect.fnUntraced(
   function* (claim: Claim, settlement: AttemptResult, rules: AttemptRules) {
     const settled = yield* settleRepeatedly(claim, settlement, rules)
     if (settled === "Lapsed") return false
     yield* logEnd(claim, settlement, settled)
-    const hooks = yield* Hooks
-    for (const event of publishedBy(settlement, settled)) yield* hooks.event(event)
+    if (settled === "WebhookFailing" || settled === "WebhookDisabled") {
+      yield* Effect.forEach(announcementsOf(settlement), (yield* Hooks).event, { discard: true })
+    }
     return settlement._tag === "Delivered"
   },
   Effect.catch((error) =>

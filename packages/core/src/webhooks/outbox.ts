@@ -117,9 +117,11 @@ export interface Claim {
 
 /** Announces to the project's other webhooks that one has been failing for a share of `disableAfter`. */
 export interface FailingAnnouncement {
+  /** The share. */
   readonly percent: FailingPercent
   /** The claim's `failingSince`. It identifies the run of failures. */
   readonly failingSince: number
+  /** The event `webhook.failing`. */
   readonly event: Event
 }
 
@@ -159,6 +161,15 @@ export type AttemptResult =
     }
   /** The attempt was interrupted. The delivery is due at once, as if it had not been claimed. */
   | { readonly _tag: "Released" }
+
+/** Returns the events that a settlement may publish, in their order. */
+export const announcementsOf = (settlement: AttemptResult): ReadonlyArray<Event> => {
+  const failing = "failing" in settlement ? settlement.failing : undefined
+  return [
+    ...(failing === undefined ? [] : [failing.event]),
+    ...(settlement._tag === "Disabled" ? [settlement.announcement] : []),
+  ]
+}
 
 /** A settlement's result. */
 export type SettleResult =
