@@ -121,8 +121,8 @@ export interface AuditRow {
   /** The settings of a webhook that were changed, from and to which value. */
   readonly changes: ReadonlyArray<{
     readonly field: string
-    readonly from: string | number | ReadonlyArray<string> | null
-    readonly to: string | number | ReadonlyArray<string> | null
+    readonly from: string | number | boolean | ReadonlyArray<string> | null
+    readonly to: string | number | boolean | ReadonlyArray<string> | null
   }>
 }
 
@@ -686,6 +686,8 @@ export interface WebhookDetails {
   readonly url: string
   /** The types of events that are sent; null for all. */
   readonly event_types: ReadonlyArray<string> | null
+  /** Whether a member's events are sent one after another. */
+  readonly ordered: boolean
   /** What the webhook is for; null if nobody said. */
   readonly description: string | null
   /** The names of the webhook's own request headers, in lower case and in order. */
@@ -763,6 +765,8 @@ export interface WebhookHealth {
   readonly url: string
   /** The types of events that are sent; null for all. */
   readonly event_types: ReadonlyArray<string> | null
+  /** Whether a member's events are sent one after another. */
+  readonly ordered: boolean
   /** What the webhook is for; null if nobody said. */
   readonly description: string | null
   /** The names of the webhook's own request headers, in lower case and in order. */
@@ -1239,6 +1243,8 @@ export interface Operations {
         readonly url: string
         /** The types of events to send; all by default. */
         readonly event_types?: ReadonlyArray<string> | undefined
+        /** Whether a member's events are sent one after another: none is attempted before the earlier ones were delivered or given up, which may take three days. `false` by default; receivers that can compare the `sequence` of events need no order. */
+        readonly ordered?: boolean | undefined
         /** What the webhook is for: 1 to 200 characters without control characters. */
         readonly description?: string | undefined
         /** Request headers to send with every notification: at most 10 texts of 1 to 1,000 visible ASCII characters and inner spaces, by names that are HTTP tokens of at most 64 characters. Nothing shows their values. */
@@ -1267,6 +1273,8 @@ export interface Operations {
         readonly url?: string | undefined
         /** The types of events to send from now on; null for all. Events that wait are sent whatever their type. */
         readonly event_types?: ReadonlyArray<string> | null | undefined
+        /** Whether a member's events are sent one after another, of those that are published from now on. */
+        readonly ordered?: boolean | undefined
         /** What the webhook is for; null for nothing. */
         readonly description?: string | null | undefined
         /** Request headers to set, and null for those to remove; others stay (RFC 7396). Null removes all. */

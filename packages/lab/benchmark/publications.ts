@@ -27,6 +27,7 @@ const webhookOf = (projectId: ProjectId, index: number) => ({
   previous: undefined,
   signingKey: undefined,
   eventTypes: undefined,
+  ordered: false,
   createdAt: 0,
   description: undefined,
   headers: undefined,

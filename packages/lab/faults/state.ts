@@ -112,7 +112,7 @@ export const countOpen = async ({ query }: Session): Promise<number> => {
   const [row] = await query<{ readonly open: number }>(
     `SELECT count(*)::integer AS open FROM tenure.deliveries d
      JOIN tenure.webhooks w ON w.id = d.webhook_id
-     WHERE d.state IN ('ready', 'later', 'leased')`,
+     WHERE d.state <> 'failed'`,
   )
   return row?.open ?? 0
 }

@@ -35,7 +35,7 @@ import {
   makeDayCounts,
   makeHourCounts,
 } from "./delivery-activity.ts"
-import { type Job, type WaitingJobs, delayJob, makeJob, makeWaitingJobs } from "./jobs.ts"
+import { type Job, type WaitingJobs, delayJob, makeJob, makeWaitingJobs, memberOf } from "./jobs.ts"
 
 /** Tells whether a delivery is for a webhook. */
 const isJobOf = ({ event, webhookId }: Job, webhook: WebhookRef): boolean =>
@@ -340,12 +340,25 @@ const enqueue = (deliveries: Deliveries, lane: WebhookQueue): void => {
 
 const end = ({ ended }: Deliveries, job: Job, state: Ended): void => {
   job.state = state
+  job.member = undefined
   ended.push(job)
 }
 
+/** Ends a delivery that was claimed. */
+const finish = (
+  deliveries: Deliveries,
+  lane: WebhookQueue,
+  job: Job,
+  state: Ended,
+  now: Moment,
+): void => {
+  lane.waiting.leave(job, now)
+  end(deliveries, job, state)
+}
+
 /** Queues a delivery until it is due. If its webhook is disabled, the delivery fails. */
-const wait = (deliveries: Deliveries, lane: WebhookQueue, job: Job): void => {
-  if (!isOpen(lane)) return end(deliveries, job, "failed")
+const wait = (deliveries: Deliveries, lane: WebhookQueue, job: Job, now: Moment): void => {
+  if (!isOpen(lane)) return finish(deliveries, lane, job, "failed", now)
   lane.waiting.push(job)
   enqueue(deliveries, lane)
 }
@@ -357,8 +370,8 @@ export const addDelivery = (
   webhook: StoredWebhook,
   now: Moment,
 ): void => {
-  const job = makeJob(event, webhook.id, ++deliveries.counts.added, now)
-  wait(deliveries, laneOf(deliveries, webhook), job)
+  const job = makeJob(event, webhook, ++deliveries.counts.added, now)
+  wait(deliveries, laneOf(deliveries, webhook), job, now)
 }
 
 /** Ends a lease. */
@@ -368,11 +381,11 @@ const unlease = (deliveries: Deliveries, lane: WebhookQueue, token: string): voi
 }
 
 /** Queues deliveries again after their leases expire. */
-const expire = (deliveries: Deliveries, lane: WebhookQueue, tick: number): void => {
+const expire = (deliveries: Deliveries, lane: WebhookQueue, now: Moment): void => {
   for (const [token, { job, until }] of lane.leases) {
-    if (until > tick) continue
+    if (until > now.tick) continue
     unlease(deliveries, lane, token)
-    wait(deliveries, lane, job)
+    wait(deliveries, lane, job, now)
   }
 }
 
@@ -386,7 +399,7 @@ const claimOne = (
   const { tick } = now
   group.turns.wake(tick)
   for (const lane of group.turns.queue()) {
-    expire(deliveries, lane, tick)
+    expire(deliveries, lane, now)
     const concurrency = clampConcurrency(lane.concurrency, options.perWebhook)
     const most = maxAttemptsOfWebhook(concurrency, options.perProject, group.leased)
     const isReady = isQueueReady(lane, most, tick)
@@ -431,10 +444,10 @@ const isFull = (
   deliveries: Deliveries,
   group: ProjectQueues,
   { perProject }: ClaimOptions,
-  tick: number,
+  now: Moment,
 ): boolean => {
   if (group.leased < perProject) return false
-  for (const lane of group.lanes) expire(deliveries, lane, tick)
+  for (const lane of group.lanes) expire(deliveries, lane, now)
   return group.leased >= perProject
 }
 
@@ -462,7 +475,7 @@ export const claimDeliveries = (
     if (claims.length === options.limit) {
       return { claims, nextDueMillis: 0, keptBack: readyOf(keptBack, now.tick) }
     }
-    if (isFull(deliveries, group, options, now.tick)) {
+    if (isFull(deliveries, group, options, now)) {
       // Keeps its turn, because the next claim may allow more.
       nextAt = Math.min(nextAt, nextLeaseExpiryOfProject(group))
       for (const lane of group.turns.queue()) keptBack.add(lane)
@@ -499,29 +512,30 @@ const proceed = (
   switch (settlement._tag) {
     case "Released":
       job.claims--
-      return wait(deliveries, lane, job)
+      return wait(deliveries, lane, job, now)
     case "Retry":
       delayJob(job, settlement.delayMillis, now)
-      return wait(deliveries, lane, job)
+      return wait(deliveries, lane, job, now)
     case "Delivered":
-      return end(deliveries, job, "delivered")
+      return finish(deliveries, lane, job, "delivered", now)
     case "Failed":
     case "Disabled":
-      return end(deliveries, job, "failed")
+      return finish(deliveries, lane, job, "failed", now)
   }
 }
 
-/** Settles a claim. Returns its webhook, or `undefined` if the claim is void. */
+/** Settles a claim. Returns its webhook, and whether a next delivery of the member is due, or `undefined` if the claim is void. */
 export const settleDelivery = (
   deliveries: Deliveries,
   { lease: token, webhook }: Claim,
   settlement: AttemptResult,
   now: Moment,
-): StoredWebhook | undefined => {
+): { readonly webhook: StoredWebhook; readonly isAwaited: boolean } | undefined => {
   const lane = deliveries.lanes.get(webhook.webhookId)
   const lease = lane?.leases.get(token)
   if (lane === undefined || lease === undefined || lease.until <= now.tick) return undefined
   const { job } = lease
+  const isOrdered = job.member !== undefined
   unlease(deliveries, lane, token)
   if (settlement._tag !== "Released") {
     const { attempt } = settlement
@@ -535,7 +549,7 @@ export const settleDelivery = (
   }
   proceed(deliveries, lane, job, settlement, now)
   enqueue(deliveries, lane)
-  return lane.webhook
+  return { webhook: lane.webhook, isAwaited: isOrdered && hasReady(lane, now.tick) }
 }
 
 /** Records an announcement. Returns whether it is the first with this share in its run of failures. */
@@ -673,15 +687,18 @@ export const replayDeliveries = (
   now: Moment,
 ): number => {
   const ref = { projectId: webhook.projectId, webhookId: webhook.id }
-  const jobs = deliveriesJobsOf(deliveries, ref).filter((job) => isReplayed(job, which, now))
+  const jobs = deliveriesJobsOf(deliveries, ref)
+    .filter((job) => isReplayed(job, which, now))
+    .toSorted((one, other) => one.order - other.order)
   const lane = laneOf(deliveries, webhook)
   withdrawJobs(lane, new Set(jobs))
   for (const job of jobs) {
     job.state = "waiting"
+    job.member ??= memberOf(webhook, job.event)
     job.isReplay = which._tag === "FailedSince"
     job.claims = 0
     delayJob(job, 0, now)
-    wait(deliveries, lane, job)
+    wait(deliveries, lane, job, now)
   }
   return jobs.length
 }

@@ -233,10 +233,10 @@ export const makeMemoryOutbox = (state: State): Outbox["Service"] => ({
 
   settle: (claim, settlement) =>
     Effect.map(currentMoment, (now) => {
-      const webhook = settleDelivery(state.deliveries, claim, settlement, now)
-      if (webhook === undefined) return "Lapsed"
-      if (settlement._tag === "Released") state.changed.openUnsafe()
-      return announceFailure(state, webhook, settlement, now)
+      const settled = settleDelivery(state.deliveries, claim, settlement, now)
+      if (settled === undefined) return "Lapsed"
+      if (settled.isAwaited || settlement._tag === "Released") state.changed.openUnsafe()
+      return announceFailure(state, settled.webhook, settlement, now)
     }),
 
   nextChange: Effect.map(state.changed.await, () => {

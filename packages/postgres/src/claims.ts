@@ -278,7 +278,7 @@ const nextDueMillis = (
  */
 const failUnreadable = (schema: string): string => `
   UPDATE ${schema}.deliveries d
-  SET state = 'failed', lease = NULL, dispatcher = NULL, attempts = d.attempts || $4::jsonb,
+  SET state = 'failed', member = NULL, lease = NULL, dispatcher = NULL, attempts = d.attempts || $4::jsonb,
       attempted_at = date_trunc('milliseconds', clock_timestamp())
   FROM unnest($1::uuid[], $2::uuid[], $3::bigint[]) a (event_id, webhook_id, lease)
   WHERE d.event_id = a.event_id AND d.webhook_id = a.webhook_id

@@ -40,7 +40,7 @@ const joinProgress = (schema: string): string => `
     SELECT (
       SELECT count(*) FROM (
         SELECT FROM ${schema}.deliveries d
-        WHERE d.webhook_id = w.id AND d.state IN ('ready', 'later', 'leased')
+        WHERE d.webhook_id = w.id AND d.state IN ('ready', 'blocked', 'later', 'leased')
         ORDER BY d.position LIMIT ${maxCountedBacklog}
       ) counted
     )::integer AS waiting, (
@@ -66,7 +66,7 @@ const joinProgress = (schema: string): string => `
   LEFT JOIN LATERAL (
     SELECT a.event_id, (a.attempts -> -1)::text AS attempt
     FROM (${[
-      latestIn(schema, "deliveries", "IN ('ready', 'later', 'leased')"),
+      latestIn(schema, "deliveries", "IN ('ready', 'blocked', 'later', 'leased')"),
       latestIn(schema, "deliveries", "= 'failed'"),
       latestIn(schema, "finished_deliveries", "= 'delivered'"),
     ].join(" UNION ALL ")}

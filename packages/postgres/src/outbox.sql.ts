@@ -22,6 +22,7 @@ import {
   type KeyClause,
   eventAndDeliveries,
   isInProject,
+  memberOf,
   sequenceRound,
 } from "./sql/clauses.ts"
 import {
@@ -82,7 +83,7 @@ const counted = (schema: string, name: string, states: string): string => `
       ) counted
     )::integer`
 
-const open = "IN ('ready', 'later', 'leased')"
+const open = "IN ('ready', 'blocked', 'later', 'leased')"
 
 /**
  * Returns one row with how much is left to deliver and what was given up. It counts up to `$1`, and steps
@@ -140,10 +141,10 @@ export const toBacklog = ([row]: ReadonlyArray<BacklogRow>): Backlog => ({
 
 /** Ends the waiting deliveries to those of the webhooks `$1` that failures have disabled. */
 export const endDisabled = (schema: string): string => `
-  UPDATE ${schema}.deliveries d SET state = 'failed'
+  UPDATE ${schema}.deliveries d SET state = 'failed', member = NULL
   FROM ${schema}.webhooks w
   WHERE w.id = ANY ($1::uuid[]) AND w.disabled_by = 'failures' AND d.webhook_id = w.id
-    AND d.state IN ('ready', 'later')
+    AND d.state IN ('ready', 'blocked', 'later')
 `
 
 /**
@@ -269,7 +270,7 @@ const positionIn = (schema: string, table: Table): string =>
 /** The parts of a list: one for each state, in its table. */
 const partsOf = (schema: string, part: typeof newest): string =>
   [
-    part(schema, "deliveries", "IN ('ready', 'later', 'leased')", openState(schema)),
+    part(schema, "deliveries", open, openState(schema)),
     part(schema, "deliveries", "= 'failed'", "'failed'"),
     part(schema, "finished_deliveries", "= 'delivered'", "'delivered'"),
     part(schema, "finished_deliveries", "= 'cancelled'", "'cancelled'"),
@@ -373,7 +374,7 @@ export const publishTo = (schema: string, once: KeyClause): string => `
     SELECT $2::uuid AS event_id, $3::text AS event_type, $4::timestamptz AS at, $5::text AS body
   ),
   webhook AS (
-    SELECT id, project_number, disabled_at IS NOT NULL AS is_disabled FROM ${schema}.webhooks
+    SELECT id, project_number, ordered, disabled_at IS NOT NULL AS is_disabled FROM ${schema}.webhooks
     WHERE id = $6::uuid AND ${isInProject(schema)} ${once.condition}
   ),
   published AS (
@@ -382,8 +383,8 @@ export const publishTo = (schema: string, once: KeyClause): string => `
     FROM asked a, webhook w WHERE NOT w.is_disabled
   ),
   delivered AS (
-    INSERT INTO ${schema}.deliveries (event_id, webhook_id, next_attempt_at)
-    SELECT a.event_id, w.id, clock_timestamp() FROM asked a, webhook w WHERE NOT w.is_disabled
+    INSERT INTO ${schema}.deliveries (event_id, webhook_id, next_attempt_at, member)
+    SELECT a.event_id, w.id, clock_timestamp(), ${memberOf(schema, "a.body")} FROM asked a, webhook w WHERE NOT w.is_disabled
   )${once.keeping("webhook WHERE NOT is_disabled", "$2::text")}
   SELECT is_disabled FROM webhook
 `
@@ -414,12 +415,12 @@ const returning = (schema: string): string => `
     USING webhook w, ${schema}.events e
     WHERE d.webhook_id = w.id AND NOT w.is_disabled AND d.event_id = $3::uuid AND e.id = $3::uuid
       AND d.state = 'delivered'
-    RETURNING d.event_id, d.webhook_id, d.position, d.attempted_at, d.attempts
+    RETURNING d.event_id, d.webhook_id, d.position, d.attempted_at, d.attempts, ${memberOf(schema, "e.body")} AS member
   ),
   returned AS (
-    INSERT INTO ${schema}.deliveries (event_id, webhook_id, position, next_attempt_at, attempted_at, attempts)
+    INSERT INTO ${schema}.deliveries (event_id, webhook_id, position, next_attempt_at, attempted_at, attempts, member)
     OVERRIDING SYSTEM VALUE
-    SELECT event_id, webhook_id, position, clock_timestamp(), attempted_at, attempts FROM taken
+    SELECT event_id, webhook_id, position, clock_timestamp(), attempted_at, attempts, member FROM taken
     RETURNING event_id
   ),`
 
@@ -444,12 +445,13 @@ export const replay = (
   once: KeyClause,
 ): string => `
   WITH webhook AS (
-    SELECT id, project_number, disabled_at IS NOT NULL AS is_disabled FROM ${schema}.webhooks
+    SELECT id, project_number, ordered, disabled_at IS NOT NULL AS is_disabled FROM ${schema}.webhooks
     WHERE id = $2::uuid AND ${isInProject(schema)} ${once.condition}
   ),${which === "One" ? returning(schema) : ""}
   replayed AS (
     UPDATE ${schema}.deliveries d
-    SET state = 'ready', next_attempt_at = clock_timestamp(), claim_count = 0, is_replay = ${isOneOfMany[which]}
+    SET state = 'ready', next_attempt_at = clock_timestamp(), claim_count = 0, is_replay = ${isOneOfMany[which]},
+        member = coalesce(d.member, ${memberOf(schema, "e.body")})
     FROM webhook w, ${schema}.events e
     WHERE d.webhook_id = w.id AND NOT w.is_disabled AND e.id = d.event_id
       AND ${conditions[which]}
@@ -474,6 +476,15 @@ const holds = `d.event_id = a.delivered_id AND d.webhook_id = a.webhook_id
 // Whole milliseconds, which a cursor can have.
 const now = "date_trunc('milliseconds', clock_timestamp())"
 
+/** Whether others of the member wait for the attempt `a` for the webhook `w`, which is or was ordered. */
+const isAwaited = (schema: string): string => `
+      w.ordered IS NOT NULL AND EXISTS (
+        SELECT FROM ${schema}.deliveries one
+        JOIN ${schema}.deliveries other
+          ON other.webhook_id = one.webhook_id AND other.member = one.member AND other.event_id <> one.event_id
+        WHERE one.event_id = a.delivered_id AND one.webhook_id = a.webhook_id
+      )`
+
 const { least, most } = concurrencyRange
 
 /**
@@ -483,7 +494,7 @@ const { least, most } = concurrencyRange
 export const concurrencyAfter = (concurrency: string, succeeded: string, failed: string): string =>
   `greatest(${least}, least(${most}, ${concurrency} + ${succeeded}) >> least(${failed}, 30))`
 
-const settledColumns = "n, webhook_id, outcome, hold_millis, project_number"
+const settledColumns = "n, webhook_id, outcome, hold_millis, project_number, is_awaited"
 
 /**
  * The announcement that a batch makes for a webhook: `chosen` selects it by the locked webhook, `published` stores its
@@ -500,7 +511,7 @@ const announcingNothing: Announcing = {
   chosen: `
   chosen AS (SELECT NULL::uuid AS webhook_id, NULL::integer AS percent, NULL::boolean AS disables WHERE false)`,
   published: "",
-  result: "n::integer, 'Settled' AS result, 0 AS deliveries FROM settled",
+  result: "n::integer, 'Settled' AS result, 0 AS deliveries, is_awaited FROM settled",
 }
 
 const announcing = (schema: string): Announcing => ({
@@ -537,14 +548,14 @@ const announcing = (schema: string): Announcing => ({
   result: `s.n::integer,
          CASE WHEN c.disables THEN 'WebhookDisabled' WHEN c.n IS NOT NULL THEN 'WebhookFailing'
               ELSE 'Settled' END AS result,
-         (SELECT count(*) FROM delivered)::integer AS deliveries
+         (SELECT count(*) FROM delivered)::integer AS deliveries, s.is_awaited
   FROM settled s LEFT JOIN chosen c ON c.settlement = s.n`,
 })
 
 /**
  * Records attempts, and what happens to their deliveries and webhooks. Each array has one element for
  * each attempt. Returns the positions, from 1, of the attempts whose claim still holds, the result of each,
- * and the number of deliveries of announcements.
+ * the number of deliveries of announcements, and whether others of the member, to an ordered webhook, have waited.
  *
  * - `$4`: the outcome, which is `delivered`, `later`, `failed`, `disabled` or `released`
  * - `$5`: the attempt, as JSON, or NULL
@@ -564,7 +575,7 @@ const settleWith = (schema: string, { chosen, published, result }: Announcing): 
     -- A deleted webhook has no deliveries to settle.
     JOIN ${schema}.webhooks w ON w.id = a.webhook_id
     WHERE a.outcome = 'delivered' AND ${holds}
-    RETURNING a.*, w.project_number, d.position, d.claim_count, d.attempts
+    RETURNING a.*, w.project_number, ${isAwaited(schema)} AS is_awaited, d.position, d.claim_count, d.attempts
   ),
   kept AS (
     INSERT INTO ${schema}.finished_deliveries
@@ -584,11 +595,12 @@ const settleWith = (schema: string, { chosen, published, result }: Announcing): 
         attempts = CASE WHEN a.attempt IS NULL THEN d.attempts
                    ELSE d.attempts || a.attempt::jsonb END,
         claim_count = CASE WHEN a.outcome = 'released' THEN d.claim_count - 1 ELSE d.claim_count END,
+        member = CASE WHEN a.outcome IN ('later', 'released') AND w.disabled_by IS DISTINCT FROM 'failures' THEN d.member END,
         lease = NULL, dispatcher = NULL
     FROM asked a
     JOIN ${schema}.webhooks w ON w.id = a.webhook_id
     WHERE a.outcome <> 'delivered' AND ${holds}
-    RETURNING a.*, w.project_number
+    RETURNING a.*, w.project_number, ${isAwaited(schema)} AS is_awaited
   ),
   settled AS (
     SELECT ${settledColumns} FROM ended UNION ALL SELECT ${settledColumns} FROM changed
@@ -645,6 +657,8 @@ export const settle = (schema: string): SettleForms => ({
 /** A row of `settle`. */
 export interface SettledRow extends AcceptedItemRow {
   readonly result: Exclude<SettleResult, "Lapsed">
+  /** Whether others of the member, to an ordered webhook, have waited for it. */
+  readonly is_awaited: boolean
 }
 
 /** For each claim of a batch, what came of its settlement. */

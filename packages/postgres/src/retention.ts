@@ -73,7 +73,7 @@ export const deleteOldEvents = (schema: string): string => `
     WHERE e.at < statement_timestamp() - $1::double precision * interval '1 day'
       AND NOT EXISTS (
         SELECT FROM ${schema}.deliveries d
-        WHERE d.event_id = e.id AND d.state IN ('ready', 'later', 'leased')
+        WHERE d.event_id = e.id AND d.state <> 'failed'
       )
     ORDER BY e.at
     LIMIT 1000

@@ -36,6 +36,7 @@ import {
 } from "./sql/clauses.ts"
 import {
   type Integer,
+  flagParam,
   instantParam,
   integerParam,
   jsonOf,
@@ -60,10 +61,10 @@ const addWebhook = (schema: string, once: KeyClause): string => `
     RETURNING p.number
   ),
   added AS (
-    INSERT INTO ${schema}.webhooks (id, project_number, url, secret, created_at, event_types, description, header_names, headers)
-    SELECT $1::uuid, number, $3::text, $4::text, $5::timestamptz, $7::text[], $8::text, $9::text[], $10::text FROM counted
+    INSERT INTO ${schema}.webhooks (id, project_number, url, secret, created_at, event_types, ordered, description, header_names, headers)
+    SELECT $1::uuid, number, $3::text, $4::text, $5::timestamptz, $7::text[], nullif($8::boolean, false), $9::text, $10::text[], $11::text FROM counted
     RETURNING project_number, id::text AS subject
-  ),${auditRow(schema, "added", 11, "'webhook_created'")}${once.keeping("added", "subject")}
+  ),${auditRow(schema, "added", 12, "'webhook_created'")}${once.keeping("added", "subject")}
   SELECT EXISTS (SELECT FROM added) AS added,
          EXISTS (SELECT FROM project) AS project_exists
 `
@@ -78,7 +79,17 @@ const headersParams = (headers: StoredWebhook["headers"]) => [
 
 /** The parameters of `addWebhook`. */
 const addWebhookParams = (
-  { createdAt, description, eventTypes, headers, id, projectId, secret, url }: StoredWebhook,
+  {
+    createdAt,
+    description,
+    eventTypes,
+    headers,
+    id,
+    ordered,
+    projectId,
+    secret,
+    url,
+  }: StoredWebhook,
   limit: number,
   occasion: ChangeContext,
 ) => [
@@ -89,6 +100,7 @@ const addWebhookParams = (
   instantParam(createdAt),
   integerParam(limit),
   listParam(eventTypes),
+  flagParam(ordered),
   textParam(description),
   ...headersParams(headers),
   ...changeContextParams(occasion),
@@ -105,7 +117,8 @@ interface AddedRow {
 /** The columns of `WebhookRow`, of a webhook `w`. */
 const webhookColumns = `w.id, w.url, w.secret, w.previous_secret,
          ${millisOf("w.previous_until")} AS previous_until, w.signing_key,
-         ${jsonOf("w.event_types")} AS event_types, w.description, ${jsonOf("w.header_names")} AS header_names, w.headers, ${millisOf("w.created_at")} AS created_at,
+         ${jsonOf("w.event_types")} AS event_types, w.ordered, w.description,
+         ${jsonOf("w.header_names")} AS header_names, w.headers, ${millisOf("w.created_at")} AS created_at,
          ${millisOf("w.disabled_at")} AS disabled_at, w.disabled_by, w.failures,
          ${millisOf("w.failing_since")} AS failing_since`
 
@@ -119,6 +132,7 @@ interface WebhookRow {
   readonly signing_key: string | null
   /** An array of text as JSON. */
   readonly event_types: string | null
+  readonly ordered: boolean | null
   readonly description: string | null
   /** An array of text as JSON. */
   readonly header_names: string | null
@@ -160,6 +174,7 @@ const toWebhook = (projectId: ProjectId, row: WebhookRow): StoredWebhook & Healt
   previous: previousOf(row),
   signingKey: row.signing_key === null ? undefined : StoredSecret(row.signing_key),
   eventTypes: eventTypesOf(row.event_types),
+  ordered: row.ordered === true,
   description: row.description ?? undefined,
   headers: headersOf(row),
   createdAt: Number(row.created_at),
@@ -228,30 +243,32 @@ const untriedIf = (condition: string): string =>
     .join(", ")
 
 /**
- * Replaces the settings of a webhook, if they are as expected: `$3` to `$7` by `$8` to `$14`. `$15` has what
- * differs, as JSON, or NULL. If the webhook is disabled by this, sends its id on the channel `$16`. Returns one row if
+ * Replaces the settings of a webhook, if they are as expected: `$3` to `$8` by `$9` to `$16`. `$17` has what
+ * differs, as JSON, or NULL. If the webhook is disabled by this, sends its id on the channel `$18`. Returns one row if
  * the settings were as expected.
  */
 const updateWebhook = (schema: string, once: KeyClause): string => `
   WITH changed AS (
     UPDATE ${schema}.webhooks
-    SET url = $8::text, event_types = $9::text[], description = $10::text,
-        header_names = $11::text[], headers = $12::text,
-        disabled_at = $13::timestamptz, disabled_by = $14::text,
-        ${untriedIf("$7::text IS NOT NULL AND $14::text IS NULL")}
+    SET url = $9::text, event_types = $10::text[], description = $12::text,
+        ordered = CASE WHEN $11::boolean OR ordered IS NOT NULL THEN $11::boolean END,
+        header_names = $13::text[], headers = $14::text,
+        disabled_at = $15::timestamptz, disabled_by = $16::text,
+        ${untriedIf("$8::text IS NOT NULL AND $16::text IS NULL")}
     WHERE id = $2::uuid AND ${isInProject(schema)}
-      AND (url, event_types, description, headers, disabled_by)
-          IS NOT DISTINCT FROM ($3::text, $4::text[], $5::text, $6::text, $7::text) ${once.condition}
+      AND (url, event_types, ordered IS TRUE, description, headers, disabled_by)
+          IS NOT DISTINCT FROM ($3::text, $4::text[], $5::boolean, $6::text, $7::text, $8::text) ${once.condition}
     RETURNING project_number, id::text AS subject
-  ),${auditRow(schema, "(SELECT * FROM changed WHERE $15::text IS NOT NULL)", 17, "'webhook_changed'", "$15::text")}${once.keeping("changed")}
-  SELECT subject, CASE WHEN $14::text = 'request' AND $7::text IS DISTINCT FROM 'request'
-                  THEN pg_notify($16::text, subject) END
+  ),${auditRow(schema, "(SELECT * FROM changed WHERE $17::text IS NOT NULL)", 19, "'webhook_changed'", "$17::text")}${once.keeping("changed")}
+  SELECT subject, CASE WHEN $16::text = 'request' AND $8::text IS DISTINCT FROM 'request'
+                  THEN pg_notify($18::text, subject) END
   FROM changed
 `
 
-const plainParams = ({ description, eventTypes, url }: WebhookSettings) => [
+const plainParams = ({ description, eventTypes, ordered, url }: WebhookSettings) => [
   textParam(url),
   listParam(eventTypes),
+  flagParam(ordered),
   textParam(description),
 ]
 
@@ -352,13 +369,13 @@ export const makePostgresWebhookStore = (
 ): WebhookStore["Service"] => {
   const { schema } = executor
   const sql = {
-    add: withAndWithoutKey(schema, addWebhook, 13),
+    add: withAndWithoutKey(schema, addWebhook, 14),
     list: listWebhooks(schema),
     find: findWebhook(schema),
     encryptionKeys: encryptionKeys(schema),
     rotateSecret: withAndWithoutKey(schema, rotateSecret, 7),
     addSigningKey: addSigningKey(schema),
-    update: withAndWithoutKey(schema, updateWebhook, 19),
+    update: withAndWithoutKey(schema, updateWebhook, 21),
     enable: withAndWithoutKey(schema, enableWebhook, 5),
     remove: withAndWithoutKey(schema, removeWebhook, 6),
   }

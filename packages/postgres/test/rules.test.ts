@@ -30,6 +30,7 @@ import {
   maxAttemptsOfWebhook,
   remainingTokens,
   takeToken,
+  userOf,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import fc from "fast-check"
@@ -374,6 +375,29 @@ it.live.each(["7", "1.5", "a+b.c@d"].map(UserId))(
         cases.map((event) => eraseUser(event, erased).body),
       )
     }).pipe(Effect.provide(connected)),
+)
+
+it.live("the member whom an event is about", () =>
+  Effect.gen(function* () {
+    yield* tables
+    const id = fc.oneof(fc.constantFrom("7", 'a"b', "\\", "", "\u00e9", 1.5, null), fc.nat())
+    const data = fc.record(
+      { of: fc.string({ maxLength: 2000 }), user_id: id, inner: fc.record({ user_id: id }) },
+      { requiredKeys: [] },
+    )
+    const bodies = inputs(data).map((given) => JSON.stringify({ type: "a.b", data: given }))
+    const users = bodies.map((body) => {
+      const user = userOf(body)
+      return user && JSON.stringify(user).slice(1, -1)
+    })
+    expect(users.filter((user) => user !== undefined).length).toBeGreaterThan(2000)
+    const same = `${quoted}.member_of(body) IS NOT DISTINCT FROM hashtextextended(written, 0)`
+    const columns = {
+      body: ["text", textsParam(bodies)],
+      written: ["text", textsParam(users)],
+    } as const
+    expect(new Set(yield* evaluate(same, columns))).toEqual(new Set(["true"]))
+  }).pipe(Effect.provide(connected)),
 )
 
 it.live("the first check of a membership", () =>

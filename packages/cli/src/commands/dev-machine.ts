@@ -138,6 +138,7 @@ const anyReceiver = {
   record: "webhook",
   url: "https://receiver.example/",
   event_types: null,
+  ordered: false,
   disabled_at: null,
 } as const satisfies ExportedWebhook
 
@@ -152,9 +153,9 @@ const subscribe = Effect.fnUntraced(function* (
   const enabled = all.filter(({ disabled_at }) => disabled_at === null)
   if (enabled.length > mostWebhooks)
     return yield* usageFailure(`The export has more than ${mostWebhooks} webhooks.`)
-  for (const { event_types, url } of enabled)
+  for (const { event_types, ordered, url } of enabled)
     yield* attempt(() =>
-      webhooks.create({ project_id, url, ...(event_types !== null && { event_types }) }),
+      webhooks.create({ project_id, url, ordered, ...(event_types !== null && { event_types }) }),
     )
   return { enabled: enabled.length, disabled: all.length - enabled.length }
 })

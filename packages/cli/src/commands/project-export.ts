@@ -34,6 +34,7 @@ export interface ExportedWebhook {
   readonly url: string
   /** `null` for all. */
   readonly event_types: ReadonlyArray<string> | null
+  readonly ordered: boolean
   readonly disabled_at: string | null
 }
 
@@ -64,8 +65,15 @@ export const exportBulkExtension = ({
 export const exportWebhook = ({
   disabled_at,
   event_types,
+  ordered,
   url,
-}: WebhookHealth): ExportedWebhook => ({ record: "webhook", url, event_types, disabled_at })
+}: WebhookHealth): ExportedWebhook => ({
+  record: "webhook",
+  url,
+  event_types,
+  ordered,
+  disabled_at,
+})
 
 const isText = (given: unknown): given is string => typeof given === "string"
 
@@ -85,7 +93,12 @@ const readProject = ({ exported_at, project_id }: Given): ExportedProject | stri
 const readBulkExtension = ({ at, mode }: Given): ExportRecord | string =>
   isText(at) && isText(mode) ? { record: "bulk_extension" } : "at and mode must be text"
 
-const readWebhook = ({ disabled_at, event_types, url }: Given): ExportedWebhook | string => {
+const readWebhook = ({
+  disabled_at,
+  event_types,
+  ordered,
+  url,
+}: Given): ExportedWebhook | string => {
   if (!isText(url)) return "url must be text"
   const types = event_types ?? null
   if (types !== null && !areTexts(types)) return "event_types must be an array of texts, or null"
@@ -93,6 +106,7 @@ const readWebhook = ({ disabled_at, event_types, url }: Given): ExportedWebhook 
     record: "webhook",
     url,
     event_types: types,
+    ordered: ordered === true,
     disabled_at: isText(disabled_at) ? disabled_at : null,
   }
 }
@@ -105,6 +119,7 @@ interface Given {
   readonly mode?: unknown
   readonly url?: unknown
   readonly event_types?: unknown
+  readonly ordered?: unknown
   readonly disabled_at?: unknown
 }
 

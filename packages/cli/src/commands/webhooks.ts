@@ -117,12 +117,18 @@ const types = Flag.String("type").pipe(
   Flag.atLeast(0),
 )
 
+const ordered = booleanFlag(
+  "ordered",
+  "Sends a member's events one after another: one that fails delays the others for up to three days",
+)
+
 const create = Command.make(
   "create",
   {
     url: Argument.String("url").pipe(Argument.withDescription("Where events go")),
     project: projectFlag,
     types,
+    ordered,
   },
   (given) =>
     callAndPrintRecord(
@@ -132,6 +138,7 @@ const create = Command.make(
             project_id: given.project,
             url: given.url,
             event_types: given.types.length === 0 ? undefined : given.types,
+            ...(given.ordered && { ordered: true }),
           },
           options,
         ),

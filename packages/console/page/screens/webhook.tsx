@@ -122,6 +122,7 @@ const Side = (props: {
         of={[
           ["URL", <span class="long">{of.url}</span>],
           ["Types of events", typesOf(of.event_types)],
+          ...(of.ordered ? [["Order", "a member's events one by one"] as const] : []),
           [
             "Created (UTC)",
             <>

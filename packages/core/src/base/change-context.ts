@@ -31,7 +31,7 @@ export interface ChangeContext {
 }
 
 /** What a setting is, or was, as the audit trail shows it. */
-type AuditedValue = string | number | ReadonlyArray<string> | null
+type AuditedValue = string | number | boolean | ReadonlyArray<string> | null
 
 /** One setting that a change has replaced. */
 export interface FieldChange {

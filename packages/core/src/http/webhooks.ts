@@ -26,7 +26,11 @@ import { parseWebhookUrl } from "../webhooks/transport.ts"
 import { describeAttemptError } from "../webhooks/verdict.ts"
 import { headersSetting } from "../webhooks/webhook-headers.ts"
 import type { RepeatableIds } from "../webhooks/webhook-registry.ts"
-import { descriptionSetting, webhookPatchSettings } from "../webhooks/webhook-settings.ts"
+import {
+  descriptionSetting,
+  orderedSetting,
+  webhookPatchSettings,
+} from "../webhooks/webhook-settings.ts"
 import type { Health, PublicWebhook, ShownWebhook } from "../webhooks/webhook.ts"
 import { Webhooks } from "../webhooks/webhooks.ts"
 import type { ApiError } from "./errors.ts"
@@ -100,6 +104,7 @@ const healthOf = (webhook: PublicWebhook & Health & DeliveryProgress) => ({
   id: webhook.id,
   url: webhook.url,
   event_types: webhook.eventTypes ?? null,
+  ordered: webhook.ordered,
   description: webhook.description ?? null,
   header_names: webhook.headerNames,
   created_at: isoOrNull(webhook.createdAt),
@@ -176,10 +181,11 @@ const pageOf = Effect.fnUntraced(function* (call: Call<"project_id" | "webhook_i
       } as const)
 })
 
-const created = objectWith("url", "event_types", "description", "headers")
+const created = objectWith("url", "event_types", "ordered", "description", "headers")
 
 const newWebhook = {
   event_types: eventTypesOption,
+  ordered: orderedSetting,
   description: Setting.optional(descriptionSetting),
   headers: Setting.optional(headersSetting),
 }
@@ -187,6 +193,7 @@ const newWebhook = {
 const updateBody = Setting.object({
   url: Setting.optional(Setting.custom<unknown>("a URL", (given) => given)),
   event_types: webhookPatchSettings.eventTypes,
+  ordered: webhookPatchSettings.ordered,
   description: webhookPatchSettings.description,
   headers: webhookPatchSettings.headers,
   disabled: webhookPatchSettings.disabled,
@@ -275,6 +282,7 @@ export const makeWebhookOperations = Effect.fnUntraced(function* (maxBodyBytes: 
       const read = <O>(name: string, setting: Setting.Setting<unknown, O>) =>
         Effect.fromResult(readField(body, name, setting))
       const eventTypes = yield* read("event_types", newWebhook.event_types)
+      const ordered = yield* read("ordered", newWebhook.ordered)
       const description = yield* read("description", newWebhook.description)
       const headers = yield* read("headers", newWebhook.headers)
       const { isReplay, result: webhook } = yield* withReplayFlag(call.once, (idempotencyKey) =>
@@ -283,6 +291,7 @@ export const makeWebhookOperations = Effect.fnUntraced(function* (maxBodyBytes: 
             projectId,
             url,
             eventTypes,
+            ordered,
             description,
             headers: headers && Object.fromEntries(headers),
             idempotencyKey,

@@ -418,7 +418,7 @@ export const fieldsOf = <const Of extends ReadonlyArray<AuditAction>>(actions: O
 })
 
 const auditedValue = Schema.NullOr(
-  Schema.Union([Schema.String, Schema.Int, Schema.Array(Schema.String)]),
+  Schema.Union([Schema.String, Schema.Int, Schema.Boolean, Schema.Array(Schema.String)]),
 )
 
 /** A row, with what was changed. */

@@ -81,6 +81,10 @@ const newWebhook = Schema.Struct({
   event_types: Schema.optionalKey(eventTypes).annotate({
     description: "The types of events to send; all by default.",
   }),
+  ordered: Schema.optionalKey(Schema.Boolean).annotate({
+    description:
+      "Whether a member's events are sent one after another: none is attempted before the earlier ones were delivered or given up, which may take three days. `false` by default; receivers that can compare the `sequence` of events need no order.",
+  }),
   description: Schema.optionalKey(description),
   headers: Schema.optionalKey(
     Schema.Record(Schema.String, headerValue).check(Schema.isMaxProperties(maxHeaders)),
@@ -94,6 +98,10 @@ const webhookUpdate = Schema.Struct({
   event_types: Schema.optionalKey(Schema.NullOr(eventTypes)).annotate({
     description:
       "The types of events to send from now on; null for all. Events that wait are sent whatever their type.",
+  }),
+  ordered: Schema.optionalKey(Schema.Boolean).annotate({
+    description:
+      "Whether a member's events are sent one after another, of those that are published from now on.",
   }),
   description: Schema.optionalKey(Schema.NullOr(description)).annotate({
     description: "What the webhook is for; null for nothing.",
@@ -129,6 +137,10 @@ const health = Schema.Struct({
   event_types: Schema.NullOr(eventTypes).annotate({
     description: "The types of events that are sent; null for all.",
     examples: [null],
+  }),
+  ordered: Schema.Boolean.annotate({
+    description: "Whether a member's events are sent one after another.",
+    examples: [false],
   }),
   description: Schema.NullOr(description).annotate({
     description: "What the webhook is for; null if nobody said.",

@@ -192,7 +192,7 @@ export interface ClaimResult {
   readonly nextDueMillis: number | undefined
   /**
    * Webhooks with ready deliveries skipped because of a limit: settlements may make more claimable. For
-   * any other webhook, a success makes nothing ready.
+   * any other webhook, a success makes nothing ready, unless it is ordered: then `nextChange` tells.
    */
   readonly keptBack: ReadonlyArray<WebhookId>
 }
@@ -232,7 +232,10 @@ export const maxAttemptsOfWebhook = (
 
 /** A change relevant to dispatchers. */
 export type OutboxChange =
-  /** A delivery may be due earlier than the last claim said: it was published, released or replayed. */
+  /**
+   * A delivery may be due earlier than the last claim said: it was published, released or replayed, or the one before it
+   * to an ordered webhook was settled.
+   */
   | { readonly _tag: "Due" }
   /**
    * A webhook was removed or, by request, disabled, perhaps by another process: attempts in flight must be
@@ -286,6 +289,9 @@ export class Outbox extends Context.Service<
      * all others that are due. Nothing is claimed for a held webhook, and one delivery at a time for a
      * failing webhook, until one succeeds. Deliveries to a webhook that was disabled by request wait until
      * it is enabled.
+     *
+     * For an ordered webhook, a delivery about a user (`userOf`) is claimed only if no other about this user is
+     * claimed, and none published earlier waits. This applies to events published or replayed while it is ordered.
      *
      * @param options.limit - the maximum number of deliveries
      * @param options.failing - the maximum for failing webhooks among them

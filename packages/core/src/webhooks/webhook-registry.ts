@@ -47,6 +47,7 @@ import {
 import {
   applyWebhookPatch,
   descriptionSetting,
+  orderedSetting,
   isStopping,
   settingChanges,
   webhookPatchSettings,
@@ -112,6 +113,11 @@ interface NewWebhook {
   readonly url: string
   /** The event types to send, 1 to 100. Default: all. */
   readonly eventTypes?: ReadonlyArray<string> | undefined
+  /**
+   * Whether to send a member's events one after another: none is attempted before the earlier ones were delivered or
+   * given up, which may take three days. Default: `false`.
+   */
+  readonly ordered?: boolean | undefined
   /** What it is for: 1 to 200 characters without control characters. */
   readonly description?: string | undefined
   /**
@@ -132,6 +138,8 @@ export interface WebhookUpdate extends RepeatableIds {
   readonly url?: string | undefined
   /** The event types to send, 1 to 100; `null` for all. Events that wait are sent whatever their type. */
   readonly eventTypes?: ReadonlyArray<string> | null | undefined
+  /** Whether to send a member's events one after another, of those that are published from now on. */
+  readonly ordered?: boolean | undefined
   /** What it is for: 1 to 200 characters without control characters; `null` for nothing. */
   readonly description?: string | null | undefined
   /** Request headers to set, and `null` for those to remove; others stay. `null` removes all. */
@@ -395,16 +403,19 @@ const headersAfter = Effect.fnUntraced(function* (
 
 /** Reads a change of settings. Fails if it is empty. */
 const readPatch = Effect.fnUntraced(function* (
-  { description, disabled, eventTypes, headers, url }: WebhookUpdate,
+  { description, disabled, eventTypes, headers, ordered, url }: WebhookUpdate,
   urlRules: WebhookUrlRules,
 ) {
-  if ([url, eventTypes, description, headers, disabled].every((given) => given === undefined)) {
+  if (
+    [url, eventTypes, ordered, description, headers, disabled].every((given) => given === undefined)
+  ) {
     return yield* new InvalidInput({ field: "url", problem: "or another setting is needed" })
   }
   const settings = webhookPatchSettings
   return {
     url: url === undefined ? undefined : yield* Effect.fromResult(decodeWebhookUrl(url, urlRules)),
     eventTypes: yield* readArgument("eventTypes", settings.eventTypes, eventTypes),
+    ordered: yield* readArgument("ordered", settings.ordered, ordered),
     description: yield* readArgument("description", settings.description, description),
     headers: yield* readArgument("headers", settings.headers, headers),
     disabled: yield* readArgument("disabled", settings.disabled, disabled),
@@ -483,7 +494,8 @@ export const makeRegistry = Effect.fnUntraced(function* ({
 
   return {
     create: Effect.fnUntraced(function* (input, origin) {
-      const { description, eventTypes, headers, idempotencyKey, projectId, url } = copyOwn(input)
+      const { description, eventTypes, headers, idempotencyKey, ordered, projectId, url } =
+        copyOwn(input)
       const occasion = yield* readChangeContext(origin)
       const ownHeaders = yield* readArgument("headers", newHeaders, headers)
       const webhook: Webhook = {
@@ -494,6 +506,7 @@ export const makeRegistry = Effect.fnUntraced(function* ({
         previous: undefined,
         signingKey: undefined,
         eventTypes: yield* readArgument("eventTypes", eventTypesOption, eventTypes),
+        ordered: yield* readArgument("ordered", orderedSetting, ordered),
         description: yield* readArgument("description", newDescription, description),
         headerNames: [...ownHeaders.keys()].toSorted(),
         createdAt: occasion.at,
@@ -516,6 +529,7 @@ export const makeRegistry = Effect.fnUntraced(function* ({
         owner.projectId,
         webhook.url,
         eventTypes,
+        webhook.ordered,
         description,
         [...ownHeaders],
       )

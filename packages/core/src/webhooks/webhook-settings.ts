@@ -9,7 +9,7 @@ import type { Disabling, StoredHeaders, StoredWebhook } from "./webhook.ts"
 /** A webhook's settings. */
 export interface WebhookSettings extends Pick<
   StoredWebhook,
-  "url" | "eventTypes" | "description" | "disabled" | "headers"
+  "url" | "eventTypes" | "ordered" | "description" | "disabled" | "headers"
 > {}
 
 /** The maximum length of a description, in characters. */
@@ -27,9 +27,13 @@ export const descriptionSetting = Setting.string(
   isDescription,
 )
 
+/** Whether a new webhook is ordered. */
+export const orderedSetting = Setting.withDefault(Setting.boolean, false)
+
 /** A change's arguments except for the URL, which has its own errors. `null` removes a setting. */
 export const webhookPatchSettings = {
   eventTypes: Setting.orNull(eventTypesOption),
+  ordered: Setting.optional(Setting.boolean),
   description: Setting.optional(Setting.orNull(descriptionSetting)),
   headers: Setting.optional(Setting.orNull(headersPatchSetting)),
   disabled: Setting.optional(Setting.boolean),
@@ -39,6 +43,7 @@ export const webhookPatchSettings = {
 export interface WebhookPatch {
   readonly url: string | undefined
   readonly eventTypes: ReadonlyArray<EventType> | null | undefined
+  readonly ordered: boolean | undefined
   readonly description: string | null | undefined
   readonly headers: StoredHeaders | null | undefined
   readonly disabled: boolean | undefined
@@ -70,6 +75,7 @@ export const applyWebhookPatch = (
 ): WebhookSettings => ({
   url: patch.url ?? before.url,
   eventTypes: replaced(before.eventTypes, patch.eventTypes),
+  ordered: patch.ordered ?? before.ordered,
   description: replaced(before.description, patch.description),
   headers: replaced(before.headers, patch.headers),
   disabled: disabledAfter(before.disabled, patch.disabled, at),
@@ -81,12 +87,14 @@ const auditedSettings = ({
   disabled,
   eventTypes,
   headers,
+  ordered,
   url,
 }: WebhookSettings): ReadonlyArray<
   readonly [field: string, shown: FieldChange["to"], hidden?: string | undefined]
 > => [
   ["url", url],
   ["eventTypes", eventTypes ?? null],
+  ["ordered", ordered],
   ["description", description ?? null],
   ["headers", headers?.names ?? null, headers?.sealed],
   ["disabledBy", disabled?.by ?? null],

@@ -51,6 +51,11 @@ interface WebhookWith<S extends string, K extends string> {
   readonly signingKey: K | undefined
   /** The event types to send; `undefined` for all. */
   readonly eventTypes: ReadonlyArray<EventType> | undefined
+  /**
+   * Whether a member's events are sent one after another: none is attempted before the earlier ones were delivered or
+   * given up.
+   */
+  readonly ordered: boolean
   /** Its purpose, as an operator describes it; `undefined` without a description. */
   readonly description: string | undefined
   /** When it was created, in milliseconds since the epoch. */

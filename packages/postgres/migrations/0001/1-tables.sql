@@ -103,6 +103,9 @@ CREATE TABLE tenure.webhooks (
   -- The names of its own request headers, and the JSON of all, encrypted like a secret; NULL without any.
   header_names    text[],
   headers         text,
+  -- Whether a member's events are sent one after another; NULL if it never was so. Of one that was, deliveries
+  -- may still have a member.
+  ordered         boolean,
   created_at      timestamptz NOT NULL,
   -- Since when it is disabled, and by whom: what waits fails if it was disabled because of failures, and
   -- stays waiting if somebody asked for it.
@@ -173,7 +176,7 @@ CREATE TABLE tenure.deliveries (
   webhook_id      uuid NOT NULL,
   position        bigint GENERATED ALWAYS AS IDENTITY,
   state           text NOT NULL DEFAULT 'ready'
-                  CHECK (state IN ('ready', 'later', 'leased', 'failed')),
+                  CHECK (state IN ('ready', 'blocked', 'later', 'leased', 'failed')),
   -- The time of the next attempt, or of the end of the lease.
   next_attempt_at timestamptz NOT NULL,
   -- When the last attempt was recorded, in whole milliseconds: from then on, it waits until it is due.
@@ -185,12 +188,14 @@ CREATE TABLE tenure.deliveries (
   attempts        jsonb NOT NULL DEFAULT '[]',
   -- Whether it is one of many that were replayed together: all others of its webhook are claimed before it.
   is_replay       boolean NOT NULL DEFAULT false,
+  -- Whom the event is about, as `member_of` says, while the delivery is open and its webhook ordered.
+  member          bigint CHECK (member IS NULL OR state <> 'failed'),
   PRIMARY KEY (event_id, webhook_id)
   -- Most rows change and are deleted soon after they are inserted, so vacuum has to run often.
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01);
 
 CREATE INDEX deliveries_open ON tenure.deliveries (webhook_id, position)
-WHERE state IN ('ready', 'later', 'leased');
+WHERE state IN ('ready', 'blocked', 'later', 'leased');
 
 CREATE INDEX deliveries_failed ON tenure.deliveries (webhook_id, position)
 WHERE state = 'failed';
@@ -211,7 +216,11 @@ CREATE INDEX deliveries_next ON tenure.deliveries (webhook_id, next_attempt_at)
 WHERE state = 'later';
 
 CREATE INDEX deliveries_open_attempted ON tenure.deliveries (webhook_id, attempted_at)
-WHERE state IN ('ready', 'later', 'leased') AND attempted_at IS NOT NULL;
+WHERE state IN ('ready', 'blocked', 'later', 'leased') AND attempted_at IS NOT NULL;
+
+-- The open deliveries of a member to an ordered webhook: the claimed one, if any, and then the others in their order.
+CREATE INDEX deliveries_of_member ON tenure.deliveries (webhook_id, member, (state <> 'leased'), position)
+WHERE member IS NOT NULL;
 
 CREATE INDEX deliveries_failed_attempted ON tenure.deliveries (webhook_id, attempted_at)
 WHERE state = 'failed' AND attempted_at IS NOT NULL;

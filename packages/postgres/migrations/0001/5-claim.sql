@@ -105,6 +105,10 @@ DECLARE
   -- Webhooks with ready deliveries and no room, and those with both.
   full_ids uuid[];
   ready_ids uuid[];
+  -- Those with room that are or were ordered, and those of them with deliveries that have to wait for others.
+  ordered_ids uuid[];
+  waiting_ids uuid[] := '{}';
+  is_partial boolean;
 BEGIN
   -- A claim that is lost in a crash of the server is made again.
   PERFORM set_config('synchronous_commit', 'off', true);
@@ -210,7 +214,7 @@ BEGIN
       SELECT m.*, w.paused_until = 'infinity'
                       OR w.paused_until > now AND (w.paused_since > soon) IS NOT TRUE
                       OR w.disabled_by = 'request' AS is_held,
-             w.failures > 0 AS is_failing,
+             w.failures > 0 AS is_failing, w.ordered IS NOT NULL AS is_ordered,
              w.id IS NOT NULL AND w.disabled_by IS DISTINCT FROM 'failures' AS is_open,
              tenure.clamp_concurrency(w.concurrency, least_per_webhook, most_per_webhook) AS concurrency,
              -- What was claimed ahead does not count.
@@ -236,9 +240,10 @@ BEGIN
            array_agg(ahead) FILTER (WHERE is_free AND has_room),
            coalesce(array_agg(id) FILTER (WHERE is_free AND NOT has_room AND step > 0), '{}'),
            coalesce(array_agg(id) FILTER (WHERE is_free AND has_room AND step > 0), '{}'),
+           array_agg(id) FILTER (WHERE is_free AND has_room AND is_ordered),
            (SELECT max(w.step) FROM walk w), (SELECT w.id FROM walk w ORDER BY w.step DESC LIMIT 1)
     INTO closed_ids, lane_ids, lane_attempts, lane_of_project, lane_ahead, full_ids, ready_ids,
-         steps, next
+         ordered_ids, steps, next
     FROM judged;
     -- Each step costs, so it takes many only if few webhooks have room.
     EXIT WHEN steps < most_steps OR most_steps = 512 OR cardinality(lane_ids) >= asked;
@@ -252,18 +257,25 @@ BEGIN
       FROM unnest(closed_ids) s (id)
       LEFT JOIN tenure.webhooks w ON w.id = s.id
       CROSS JOIN LATERAL (
-        SELECT e.event_id FROM tenure.deliveries e
-        WHERE e.webhook_id = s.id AND e.state = 'ready'
-        ORDER BY e.is_replay, e.next_attempt_at, e.position LIMIT 1000
+        -- The ready ones last, because they make the next claim look here again.
+        (
+          SELECT e.event_id FROM tenure.deliveries e
+          WHERE e.webhook_id = s.id AND e.state = 'blocked' LIMIT 1000
+        ) UNION ALL (
+          SELECT e.event_id FROM tenure.deliveries e
+          WHERE e.webhook_id = s.id AND e.state = 'ready'
+          ORDER BY e.is_replay, e.next_attempt_at, e.position LIMIT 1000
+        )
+        LIMIT 1000
       ) r
     ), failed AS (
-      UPDATE tenure.deliveries d SET state = 'failed' FROM over o
+      UPDATE tenure.deliveries d SET state = 'failed', member = NULL FROM over o
       WHERE NOT o.is_deleted AND d.webhook_id = o.webhook_id AND d.event_id = o.event_id
-        AND d.state = 'ready'
+        AND d.state IN ('ready', 'blocked')
     ), cancelled AS (
       DELETE FROM tenure.deliveries d USING over o
       WHERE o.is_deleted AND d.webhook_id = o.webhook_id AND d.event_id = o.event_id
-        AND d.state = 'ready'
+        AND d.state IN ('ready', 'blocked')
       RETURNING d.*
     )
     INSERT INTO tenure.finished_deliveries
@@ -294,12 +306,18 @@ BEGIN
     wait := least(wait, 200);
   END IF;
 
+  IF ordered_ids IS NOT NULL THEN
+    SELECT b.webhook_ids, b.is_partial INTO waiting_ids, is_partial FROM tenure.block_deliveries(ordered_ids) b;
+    wait := CASE WHEN is_partial THEN 0 ELSE wait END;
+  END IF;
+
   IF lane_ids IS NOT NULL THEN
     UPDATE tenure.dispatchers d SET busy_at = now
     WHERE d.id = claimer AND abs(extract(epoch FROM now - d.busy_at)) > 0.05;
     RETURN QUERY
     WITH lane AS MATERIALIZED (
-      SELECT w.id, w.project_number, w.failures > 0 AS is_failing, l.attempts, l.of_project, l.ahead,
+      SELECT w.id, w.project_number, w.failures > 0 AS is_failing, w.ordered IS NOT NULL AS is_ordered,
+             l.attempts, l.of_project, l.ahead,
              tenure.clamp_concurrency(w.concurrency, least_per_webhook, most_per_webhook) AS concurrency,
              random() AS chance
       FROM unnest(lane_ids, lane_attempts, lane_of_project, lane_ahead)
@@ -320,8 +338,13 @@ BEGIN
       CROSS JOIN LATERAL (
         SELECT o.event_id, row_number() OVER (ORDER BY o.is_replay, o.next_attempt_at, o.position) AS n
         FROM (
-          SELECT d.event_id, d.is_replay, d.next_attempt_at, d.position FROM tenure.deliveries d
-          WHERE d.webhook_id = l.id AND d.state = 'ready'
+          SELECT d.event_id, d.is_replay, d.next_attempt_at, d.position FROM (
+            SELECT d.event_id, d.is_replay, d.next_attempt_at, d.position, d.member FROM tenure.deliveries d
+            WHERE d.webhook_id = l.id AND d.state = 'ready'
+            ORDER BY d.is_replay, d.next_attempt_at, d.position
+            LIMIT CASE WHEN l.is_ordered THEN 128 END
+          ) d
+          WHERE d.member IS NULL OR tenure.blocker_of(l.id, d.member, d.position) IS NULL
           ORDER BY d.is_replay, d.next_attempt_at, d.position
           -- One more than it may have tells whether any are kept back.
           LIMIT l.room + l.ahead + 1
@@ -358,7 +381,7 @@ BEGIN
            w.failures, w.failing_since, c.claim_count, c.lease, c.concurrency, next,
            least(wait, lease_millis),
            CASE WHEN c.place = 1 THEN
-             full_ids || ARRAY(
+             full_ids || waiting_ids || ARRAY(
                SELECT DISTINCT p.id FROM placed p
                WHERE NOT ((p.is_chosen OR p.is_ahead) AND p.place <= asked)
              )

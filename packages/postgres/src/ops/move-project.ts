@@ -143,11 +143,12 @@ interface RowPosition {
   readonly shift: string
 }
 
-/** Nobody attempts at the target what somebody attempts at the source. */
+/** Nobody attempts at the target what somebody attempts at the source. Claims there block again what has to wait. */
 const moved = (table: string, column: string, shift: string): string => {
   if (column === "position") return `t.position - ${shift} AS position`
   if (table !== "deliveries") return `t.${column}`
-  if (column === "state") return "CASE t.state WHEN 'leased' THEN 'ready' ELSE t.state END AS state"
+  if (column === "state")
+    return "CASE WHEN t.state IN ('leased', 'blocked') THEN 'ready' ELSE t.state END AS state"
   if (column === "next_attempt_at")
     return "CASE t.state WHEN 'leased' THEN now() ELSE t.next_attempt_at END AS next_attempt_at"
   return `t.${column}`

@@ -26,6 +26,10 @@ export const receives = (project: string, type: string): string =>
   `w.project_number = ${project} AND w.disabled_at IS NULL
       AND (w.event_types IS NULL OR ${type} = ANY (w.event_types))`
 
+/** An expression for the member of a delivery of the event with a body to a webhook `w`, if that is ordered. */
+export const memberOf = (schema: string, body: string): string =>
+  `CASE WHEN w.ordered THEN ${schema}.member_of(${body}) END`
+
 /**
  * The common table expressions `published` and `delivered`: they store the events of `source`, and a
  * delivery of each to every webhook of its project that is enabled and receives its type. `source` has
@@ -45,8 +49,8 @@ export const eventAndDeliveries = (
     SELECT event_id, project_number, event_type, at, ${body} FROM ${source}
   ),
   delivered AS (
-    INSERT INTO ${schema}.deliveries (event_id, webhook_id, next_attempt_at)
-    SELECT s.event_id, w.id, clock_timestamp()
+    INSERT INTO ${schema}.deliveries (event_id, webhook_id, next_attempt_at, member)
+    SELECT s.event_id, w.id, clock_timestamp(), ${memberOf(schema, body)}
     FROM ${source} s
     JOIN ${schema}.webhooks w ON ${receives("s.project_number", "s.event_type")} AND ${condition}
     ORDER BY s.n, w.position

@@ -119,6 +119,7 @@ const webhookOf = ({ at }: Setting, slot: Slot): StoredWebhook => {
     previous: undefined,
     signingKey: undefined,
     eventTypes: undefined,
+    ordered: false,
     createdAt: at,
     description: undefined,
     headers: undefined,

@@ -121,6 +121,7 @@ const webhook = (name: WebhookName): StoredWebhook => ({
   previous: undefined,
   signingKey: undefined,
   eventTypes: undefined,
+  ordered: false,
   createdAt: 0,
   description: undefined,
   headers: undefined,

@@ -68,14 +68,14 @@ export const in2027 = date("2027-01-01T00:00:00.000Z")
 export const in2028 = date("2028-02-29T12:34:56.789Z")
 export const in2029 = date("2029-12-31T23:59:59.999Z")
 
-/** Returns a new event for a project. */
-export const event = (projectId: ProjectId, type = "test.happened"): Event =>
+/** Returns a new event for a project, about a user if one is given. */
+export const event = (projectId: ProjectId, type = "test.happened", userId?: string): Event =>
   makeEvent({
     id: EventId(crypto.randomUUID()),
     projectId,
     type: EventType(type),
     at: 0,
-    data: { project_id: projectId },
+    data: { project_id: projectId, user_id: userId },
   })
 
 /** Returns a new event draft for a project's change. */
@@ -126,6 +126,7 @@ export const makeWebhook = (projectId: ProjectId): StoredWebhook => {
     previous: undefined,
     signingKey: undefined,
     eventTypes: undefined,
+    ordered: false,
     createdAt: 1234,
     description: undefined,
     headers: undefined,

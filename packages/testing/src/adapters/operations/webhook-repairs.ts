@@ -82,6 +82,7 @@ const detailsTests = (serving: Serving): void => {
           id,
           secret,
           event_types: null,
+          ordered: false,
           description: null,
           header_names: [],
           created_at: instant,
@@ -212,6 +213,43 @@ const detailsTests = (serving: Serving): void => {
         "payment.completed",
       ])
       receiver.close()
+    }, options),
+  )
+
+  it(
+    "can be created to receive a member's events one after another",
+    serving(async ({ call, tenure }) => {
+      const answers: Array<() => void> = []
+      const receiver = await startReceiver((response) => {
+        answers.push(() => void response.writeHead(204).end())
+      })
+      const body = { url: receiver.url, ordered: true }
+      const created = await call("POST", webhooks, { body })
+      const found = await call("GET", `${webhooks}/${webhookOf(created).id}`)
+      expect(found.body).toMatchObject({ data: { ordered: true } })
+      for (const [user_id, n] of [
+        ["ada", 1],
+        ["ada", 2],
+        ["bob", 3],
+      ] as const) {
+        await tenure.events.publish({ projectId: "p1", type: "a.b", data: { user_id, n } })
+      }
+      const numbers = () =>
+        receiver.received.map(({ body: sent }) => {
+          const { data }: { readonly data: { readonly n: number } } = JSON.parse(sent)
+          return data.n
+        })
+      await receiver.until(2)
+      expect(numbers().toSorted()).toEqual([1, 3])
+      for (const answer of answers) answer()
+      await receiver.until(3)
+      expect(numbers().at(-1)).toBe(2)
+      answers.at(-1)?.()
+      receiver.close()
+      const invalid = { url: receiver.url, ordered: "yes" }
+      const refused = await call("POST", webhooks, { body: invalid })
+      const failure = expectFailure(refused, "POST", webhooks, 422, "VALIDATION_ERROR")
+      expect(fieldsOf(failure["error"])["message"]).toContain("ordered")
     }, options),
   )
 
@@ -353,7 +391,11 @@ const updateTests = (serving: Serving): void => {
       repairing(async ({ call, operate, path, publish, receiver, secret, tenure }) => {
         const moved = await startReceiver()
         const { url } = moved
-        const described = { description: "The shop's mails", event_types: ["payment.completed"] }
+        const described = {
+          description: "The shop's mails",
+          event_types: ["payment.completed"],
+          ordered: true,
+        }
         const changed = await operate("PATCH", path, { url, ...described })
         expectSuccess(changed, "PATCH", path, {
           data: expect.objectContaining({ url, ...described, disabled_by: null }),
@@ -383,7 +425,7 @@ const updateTests = (serving: Serving): void => {
           ["eventTypes", "description", "disabledBy"],
           ["headers"],
           ["headers"],
-          ["url", "eventTypes", "description"],
+          ["url", "eventTypes", "ordered", "description"],
         ])
       }),
       options,
@@ -406,6 +448,7 @@ const updateTests = (serving: Serving): void => {
           { headers: { "Webhook-Id": "1" } },
           { headers: { "x-a": "1", "X-A": "2" } },
           { headers: { "x-a": "line\r\nx-b: 2" } },
+          { ordered: null },
         ]) {
           const response = await operate("PATCH", path, body)
           expectFailure(response, "PATCH", path, 422, "VALIDATION_ERROR")

@@ -5,6 +5,7 @@ import type { StoreTests } from "../declare.ts"
 import { activityTests } from "./activity.ts"
 import { claimingTests, concurrencyTests } from "./claiming.ts"
 import { backlogTests, deliveriesTests, findingTests } from "./deliveries.ts"
+import { orderingTests } from "./ordering.ts"
 import { changesTests, publishingTests, transactionTests } from "./publishing.ts"
 import { disabledTests, failingTests, settlingTests } from "./settling.ts"
 
@@ -14,6 +15,7 @@ export const outboxSuite = (on: StoreTests): void => {
   publishingTests(on)
   claimingTests(on)
   concurrencyTests(on)
+  orderingTests(on)
   settlingTests(on)
   disabledTests(on)
   failingTests(on)

@@ -1,0 +1,90 @@
+-- Ordered webhooks: a member's deliveries are attempted one after another. Among those that are open, the next is the one
+-- with the lowest position, and none is claimed while another one is. A claim blocks the others that it meets, so
+-- that claims do not meet them again, until the one before them ends or fails an attempt.
+-- So of each member, either a delivery is claimed, or the lowest one is not blocked.
+
+-- Whom an event is about: a number for the first user id that its body has, if any, as `userOf` of core says. Two
+-- users with the same number would only wait for each other.
+CREATE FUNCTION tenure.member_of(body text) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT hashtextextended(
+    trim(BOTH '"' FROM substring(left(body, 1000) FROM '"user_id":("(?:[^"\\]|\\.)*"|[0-9]+)')), 0
+  )
+$$;
+
+-- The event of the delivery that a member's delivery has to wait for, if any: the one that is claimed or, if that
+-- is none, the lowest one before it.
+CREATE FUNCTION tenure.blocker_of(of_webhook uuid, of_member bigint, before bigint)
+RETURNS uuid LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN (
+    SELECT first.event_id
+    FROM (
+      SELECT d.event_id, d.state, d.position FROM tenure.deliveries d
+      WHERE d.webhook_id = of_webhook AND d.member = of_member
+      ORDER BY d.state <> 'leased', d.position LIMIT 1
+    ) first
+    WHERE first.state = 'leased' OR first.position < before
+  );
+END $$;
+
+-- Blocks the deliveries whose turn has not come among the next 128 ready ones of each webhook, for a claim. Returns
+-- the webhooks that have such deliveries, and whether to look at once for more.
+CREATE FUNCTION tenure.block_deliveries(of_webhooks uuid[], OUT webhook_ids uuid[], OUT is_partial boolean)
+LANGUAGE plpgsql AS $$
+BEGIN
+  WITH met AS MATERIALIZED (
+    SELECT r.event_id, o.id AS webhook_id, r.position,
+           CASE WHEN r.member IS NOT NULL THEN tenure.blocker_of(o.id, r.member, r.position) END AS blocker_id,
+           r.n
+    FROM unnest(of_webhooks) o (id)
+    CROSS JOIN LATERAL (
+      SELECT d.event_id, d.member, d.position,
+             row_number() OVER (ORDER BY d.is_replay, d.next_attempt_at, d.position) AS n
+      FROM tenure.deliveries d
+      WHERE d.webhook_id = o.id AND d.state = 'ready'
+      ORDER BY d.is_replay, d.next_attempt_at, d.position LIMIT 128
+    ) r
+  ), locked AS MATERIALIZED (
+    -- A blocker that is being settled is left: whether there is another one then is not known yet. One that is
+    -- locked ends after this, and then unblocks the next.
+    SELECT d.event_id, d.webhook_id, d.position, d.state
+    FROM (SELECT DISTINCT m.blocker_id, m.webhook_id FROM met m WHERE m.blocker_id IS NOT NULL) b
+    JOIN tenure.deliveries d ON d.event_id = b.blocker_id AND d.webhook_id = b.webhook_id
+    WHERE d.member IS NOT NULL
+    FOR NO KEY UPDATE OF d SKIP LOCKED
+  ), blocked AS (
+    UPDATE tenure.deliveries d SET state = 'blocked'
+    FROM met m JOIN locked l ON l.event_id = m.blocker_id AND l.webhook_id = m.webhook_id
+    WHERE d.event_id = m.event_id AND d.webhook_id = m.webhook_id AND d.state = 'ready'
+      AND (l.state = 'leased' OR l.position < m.position)
+  ), unblocked AS (
+    -- Two that ended at the same time, for example because the webhook was disabled, may have left it so.
+    UPDATE tenure.deliveries d SET state = 'ready' FROM locked l
+    WHERE l.state = 'blocked' AND d.event_id = l.event_id AND d.webhook_id = l.webhook_id
+  )
+  SELECT coalesce(array_agg(DISTINCT m.webhook_id) FILTER (WHERE m.blocker_id IS NOT NULL), '{}'),
+         bool_or(m.n = 128) AND bool_or(m.blocker_id IS NOT NULL)
+  INTO webhook_ids, is_partial FROM met m;
+END $$;
+
+-- Unblocks a member's next delivery when an attempt has ended. A trigger, because it has to see what claims have
+-- blocked until this one was locked.
+CREATE FUNCTION tenure.unblock_next() RETURNS trigger LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET enable_bitmapscan = off
+AS $$
+BEGIN
+  UPDATE tenure.deliveries d SET state = 'ready', next_attempt_at = clock_timestamp()
+  FROM (
+    SELECT e.event_id, e.state FROM tenure.deliveries e
+    WHERE e.webhook_id = OLD.webhook_id AND e.member = OLD.member
+    ORDER BY e.state <> 'leased', e.position LIMIT 1
+  ) first
+  WHERE first.state = 'blocked' AND d.event_id = first.event_id AND d.webhook_id = OLD.webhook_id
+    AND d.state = 'blocked';
+  RETURN NULL;
+END $$;
+
+CREATE TRIGGER unblock_next AFTER UPDATE OR DELETE ON tenure.deliveries
+FOR EACH ROW WHEN (OLD.member IS NOT NULL AND OLD.state = 'leased')
+EXECUTE FUNCTION tenure.unblock_next();

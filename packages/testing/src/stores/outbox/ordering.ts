@@ -1,0 +1,286 @@
+/** The order of a member's deliveries to an ordered webhook. */
+
+import { expect } from "@effect/vitest"
+import { type Claim, type EventId, Outbox, WebhookStore } from "@tenure/core/store"
+import * as Effect from "effect/Effect"
+import fc from "fast-check"
+import { event, makeWebhook, occasion, p1 } from "../../support/fixtures.ts"
+import type { StoreTests } from "../declare.ts"
+import {
+  claim,
+  claims,
+  delivered,
+  failed,
+  firstOf,
+  gone,
+  leaseMillis,
+  prepared,
+  released,
+  retry,
+  settle,
+  statesOf,
+} from "./steps.ts"
+
+/** Prepares an outbox and a project with one ordered webhook. */
+const preparedOrdered = Effect.gen(function* () {
+  const { outbox } = yield* prepared(0)
+  const store = yield* WebhookStore
+  const webhook = { ...makeWebhook(p1), ordered: true }
+  yield* store.add(webhook, 100, occasion)
+  return { outbox, store, webhook, ref: { projectId: p1, webhookId: webhook.id } }
+})
+
+/** Publishes events about users, and returns their ids in this order. */
+const publishOf = Effect.fnUntraced(function* (...userIds: ReadonlyArray<string>) {
+  const outbox = yield* Outbox
+  const events = userIds.map((userId) => event(p1, undefined, userId))
+  yield* Effect.forEach(events, (one) => outbox.publish(one))
+  return events.map(({ id }) => id)
+})
+
+const idsOf = (all: ReadonlyArray<Claim>) => all.map((one) => one.event.id)
+
+const claimedIds = Effect.map(claims(), idsOf)
+
+/** Which deliveries are claimed. */
+const turnTests = ({ advance, test }: StoreTests): void => {
+  test("returns a member's deliveries one after another, and those of others beside them", () =>
+    Effect.gen(function* () {
+      const { outbox } = yield* preparedOrdered
+      const [first, second, third] = yield* publishOf("ada", "ada", "ada")
+      const [other] = yield* publishOf("bob")
+      const general = event(p1)
+      yield* outbox.publish(general)
+      const all = yield* claims()
+      expect(idsOf(all)).toEqual([first, other, general.id])
+      expect(yield* claims()).toEqual([])
+      yield* settle(yield* firstOf(all), delivered)
+      const next = yield* claims()
+      expect(idsOf(next)).toEqual([second])
+      yield* settle(yield* firstOf(next), delivered)
+      expect(yield* claimedIds).toEqual([third])
+    }))
+
+  test("waits until a delivery is retried, and continues once it is given up", () =>
+    Effect.gen(function* () {
+      yield* preparedOrdered
+      const [first, second, other] = yield* publishOf("ada", "ada", "bob")
+      const all = yield* claims()
+      yield* settle(yield* firstOf(all), retry(60_000))
+      yield* settle(yield* firstOf(all.slice(1)), delivered)
+      expect(idsOf(all)).toEqual([first, other])
+      expect(yield* claims()).toEqual([])
+      yield* advance(60_000)
+      const again = yield* claims()
+      expect(idsOf(again)).toEqual([first])
+      yield* settle(yield* firstOf(again), failed)
+      expect(yield* claimedIds).toEqual([second])
+    }))
+
+  test("repeats a delivery whose lease has expired before the next one", () =>
+    Effect.gen(function* () {
+      yield* preparedOrdered
+      const [first, second] = yield* publishOf("ada", "ada")
+      const lapsed = yield* firstOf(yield* claims())
+      expect(yield* claims()).toEqual([])
+      yield* advance(leaseMillis)
+      const again = yield* claims()
+      expect([lapsed.event.id, ...idsOf(again)]).toEqual([first, first])
+      yield* settle(yield* firstOf(again), released)
+      const last = yield* firstOf(yield* claims())
+      yield* settle(last, delivered)
+      expect([last.event.id, ...(yield* claimedIds)]).toEqual([first, second])
+    }))
+
+  test("repeats a replayed delivery when no other of the member is claimed, before later ones", () =>
+    Effect.gen(function* () {
+      const { outbox, ref } = yield* preparedOrdered
+      const [first, second, third] = yield* publishOf("ada", "ada", "ada")
+      if (first === undefined) return yield* Effect.die("nothing published")
+      yield* settle(yield* firstOf(yield* claims()), delivered)
+      const one = yield* firstOf(yield* claims())
+      expect(yield* outbox.replay(ref, { _tag: "One", eventId: first })).toBe(1)
+      expect(yield* claims()).toEqual([])
+      yield* settle(one, retry(0))
+      const again = yield* claims()
+      expect([one.event.id, ...idsOf(again)]).toEqual([second, first])
+      yield* settle(yield* firstOf(again), delivered)
+      const last = yield* firstOf(yield* claims())
+      yield* settle(last, delivered)
+      expect([last.event.id, ...(yield* claimedIds)]).toEqual([second, third])
+    }))
+
+  test("follows a change of the webhook for events that are published from then on", () =>
+    Effect.gen(function* () {
+      const { webhooks } = yield* prepared(1)
+      const webhook = yield* firstOf(webhooks)
+      const ref = { projectId: p1, webhookId: webhook.id }
+      const set = (before: boolean, ordered: boolean) =>
+        WebhookStore.use((store) =>
+          store.update(
+            ref,
+            {
+              expected: { ...webhook, ordered: before },
+              settings: { ...webhook, ordered },
+              changes: [],
+            },
+            occasion,
+          ),
+        )
+      const before = yield* publishOf("ada", "ada")
+      yield* set(false, true)
+      const [third, fourth] = yield* publishOf("ada", "ada")
+      const all = yield* claims()
+      expect(idsOf(all)).toEqual([...before, third])
+      yield* set(true, false)
+      const after = yield* publishOf("ada", "ada")
+      expect(yield* claimedIds).toEqual(after)
+      yield* Effect.forEach(all, (one) => settle(one, delivered))
+      expect(yield* claimedIds).toEqual([fourth])
+    }))
+
+  test("does not order deliveries to other webhooks", () =>
+    Effect.gen(function* () {
+      const { store, webhook } = yield* preparedOrdered
+      const other = makeWebhook(p1)
+      yield* store.add(other, 100, occasion)
+      yield* publishOf("ada", "ada", "ada")
+      const all = yield* claims()
+      const of = (id: string) => all.filter((one) => one.webhook.webhookId === id).length
+      expect([of(webhook.id), of(other.id)]).toEqual([1, 3])
+      expect(yield* store.find(p1, webhook.id)).toMatchObject({ ordered: true })
+      expect(yield* store.find(p1, other.id)).toMatchObject({ ordered: false })
+    }))
+}
+
+/** What deliveries that wait for their turn become. */
+const waitingTests = ({ test }: StoreTests): void => {
+  test("has dispatchers look for the next one once the one before has ended, and not earlier", () =>
+    Effect.gen(function* () {
+      const { outbox } = yield* preparedOrdered
+      yield* publishOf("ada", "ada")
+      const one = yield* firstOf(yield* claims())
+      expect((yield* claim()).nextDueMillis).not.toBe(0)
+      yield* outbox.nextChange
+      yield* settle(one, delivered)
+      expect(yield* outbox.nextChange).toEqual({ _tag: "Due" })
+    }))
+
+  test("counts them as waiting, and ends them with their webhook", () =>
+    Effect.gen(function* () {
+      const { outbox, store, webhook } = yield* preparedOrdered
+      yield* publishOf("ada", "ada", "ada")
+      const one = yield* firstOf(yield* claims())
+      yield* claims()
+      expect(yield* statesOf(webhook)).toEqual(["waiting", "waiting", "waiting"])
+      expect(yield* outbox.backlog(100)).toMatchObject({ waiting: 3, dueForMillis: undefined })
+      yield* settle(one, gone())
+      expect(yield* statesOf(webhook)).toEqual(["failed", "failed", "failed"])
+      yield* store.enable(p1, webhook.id, occasion)
+      yield* publishOf("ada", "ada")
+      yield* claims()
+      yield* claims()
+      yield* store.remove(p1, webhook.id, occasion)
+      yield* claims()
+      expect((yield* statesOf(webhook)).slice(0, 2)).toEqual(["cancelled", "cancelled"])
+      expect(yield* outbox.backlog(100)).toMatchObject({ waiting: 0 })
+    }))
+}
+
+const outcomes = [delivered, failed, released, retry(0), retry(20_000)]
+
+const steps = fc.oneof(
+  { weight: 3, arbitrary: fc.record({ publish: fc.constantFrom("ada", "bob") }) },
+  { weight: 3, arbitrary: fc.record({ claim: fc.integer({ min: 1, max: 3 }) }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({ settle: fc.nat({ max: 9 }), outcome: fc.constantFrom(...outcomes) }),
+  },
+  { weight: 1, arbitrary: fc.constant({ advance: 40_000 }) },
+  { weight: 1, arbitrary: fc.record({ replay: fc.nat({ max: 9 }) }) },
+)
+
+/** A delivery as a dispatcher knows it. */
+interface Known {
+  readonly userId: string
+  readonly id: EventId
+  isOpen: boolean
+  /** The claim, until it is settled or its lease expires. */
+  claim: Claim | undefined
+}
+
+/** Expects that no earlier delivery of the member is open, and that none is claimed. */
+const expectTurn = (all: ReadonlyArray<Known>, one: Known): void => {
+  const open = all.filter(({ isOpen, userId }) => isOpen && userId === one.userId)
+  expect(open.indexOf(one)).toBe(0)
+  expect(open.filter((other) => other.claim !== undefined)).toEqual([])
+}
+
+const orderProperty = ({ advance, property }: StoreTests): void =>
+  property(
+    "never returns a member's delivery before the earlier ones have ended",
+    fc.array(steps, { minLength: 10, maxLength: 40 }),
+    Effect.fnUntraced(function* (all) {
+      const { outbox, ref } = yield* preparedOrdered
+      const known: Array<Known> = []
+
+      const take = Effect.fnUntraced(function* (limit: number) {
+        const taken = yield* claims(limit)
+        for (const one of taken) {
+          const delivery = known.find(({ id }) => id === one.event.id)
+          if (delivery === undefined) return yield* Effect.die("an unknown event")
+          expectTurn(known, delivery)
+          delivery.claim = one
+        }
+        return taken.length
+      })
+
+      const pass = Effect.fnUntraced(function* (millis: number) {
+        yield* advance(millis)
+        for (const one of known) one.claim = undefined
+      })
+
+      const end = Effect.fnUntraced(function* (one: Known, outcome: (typeof outcomes)[number]) {
+        if (one.claim === undefined) return
+        expect(yield* settle(one.claim, outcome)).toBe("Settled")
+        one.claim = undefined
+        one.isOpen = outcome !== delivered && outcome !== failed
+      })
+
+      for (const step of all) {
+        if ("publish" in step) {
+          const userId = step.publish
+          const [id] = yield* publishOf(userId)
+          if (id !== undefined) known.push({ userId, id, isOpen: true, claim: undefined })
+        } else if ("claim" in step) {
+          yield* take(step.claim)
+        } else if ("advance" in step) {
+          yield* pass(step.advance)
+        } else if ("settle" in step) {
+          const claimed = known.filter((one) => one.claim !== undefined)
+          const one = claimed[step.settle % Math.max(1, claimed.length)]
+          if (one !== undefined) yield* end(one, step.outcome)
+        } else {
+          const one = known[step.replay % Math.max(1, known.length)]
+          if (one === undefined) continue
+          yield* outbox.replay(ref, { _tag: "One", eventId: one.id })
+          one.isOpen = true
+        }
+      }
+      // Nothing is left behind.
+      yield* pass(40_000)
+      while (known.some(({ isOpen }) => isOpen)) {
+        expect(yield* take(100)).toBeGreaterThan(0)
+        yield* Effect.forEach(known, (one) => end(one, delivered))
+      }
+    }),
+  )
+
+/** Declares the tests. */
+export const orderingTests = (on: StoreTests): void => {
+  on.describe("an ordered webhook", () => {
+    turnTests(on)
+    waitingTests(on)
+    orderProperty(on)
+  })
+}
