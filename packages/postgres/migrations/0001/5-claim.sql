@@ -91,7 +91,8 @@ DECLARE
   is_locked boolean[];
   are_all_locked boolean;
   next_locked uuid[] := '{}';
-  most_steps integer := 64;
+  most_steps integer := 128;
+  room bigint;
   steps integer;
   next uuid;
   wait double precision;
@@ -241,12 +242,13 @@ BEGIN
            coalesce(array_agg(id) FILTER (WHERE is_free AND NOT has_room AND step > 0), '{}'),
            coalesce(array_agg(id) FILTER (WHERE is_free AND has_room AND step > 0), '{}'),
            array_agg(id) FILTER (WHERE is_free AND has_room AND is_ordered),
+           sum(CASE WHEN is_failing THEN 1 ELSE greatest(0, concurrency - attempts) END) FILTER (WHERE is_free AND has_room),
            (SELECT max(w.step) FROM walk w), (SELECT w.id FROM walk w ORDER BY w.step DESC LIMIT 1)
     INTO closed_ids, lane_ids, lane_attempts, lane_of_project, lane_ahead, full_ids, ready_ids,
-         ordered_ids, steps, next
+         ordered_ids, room, steps, next
     FROM judged;
     -- Each step costs, so it takes many only if few webhooks have room.
-    EXIT WHEN steps < most_steps OR most_steps = 512 OR cardinality(lane_ids) >= asked;
+    EXIT WHEN steps < most_steps OR most_steps = 512 OR room >= asked;
     most_steps := 512;
   END LOOP;
 
