@@ -570,6 +570,28 @@ describe("webhooks", () => {
     expect((await atServer("webhooks", "replay", ...about)).code).toBe(2)
     const replayed = await atServer("webhooks", "replay", ...about, "--since", "2001-01-01")
     expect(replayed.stdout).toBe("0 deliveries start again.\n")
+    const edited = join(folder, "headers")
+    writeFileSync(edited, "X-Hidden: whisper\nX-Other:also: this\n")
+    const edit = (...changes: ReadonlyArray<string>) =>
+      atServer("webhooks", "edit", ...about, "--json", ...changes)
+    const changes = ["--type", "test.happened", "--description", "A shop", "--header", "X-A: 1"]
+    expect(json((await edit(...changes, "--header", `@${edited}`)).stdout)).toMatchObject({
+      event_types: ["test.happened"],
+      description: "A shop",
+      header_names: ["x-a", "x-hidden", "x-other"],
+    })
+    const back = ["--all-types", "--description", "", "--remove-header", "x-a", "--disable"]
+    const disabled = (await edit(...back)).stdout
+    expect(json(disabled)).toMatchObject({
+      event_types: null,
+      description: null,
+      header_names: ["x-hidden", "x-other"],
+      disabled_by: "request",
+    })
+    expect(disabled).not.toContain("whisper")
+    expect((await edit()).code).toBe(2)
+    expect((await edit("--header", "X-Hidden whisper")).stderr).not.toContain("whisper")
+    expect(json((await edit("--enable")).stdout)).toMatchObject({ disabled_by: null })
     expect((await atServer("webhooks", "enable", ...about)).code).toBe(0)
     expect((await atServer("webhooks", "rotate", ...about)).stdout).toContain("secret")
     expect((await atServer("webhooks", "delete", ...about)).code).toBe(0)

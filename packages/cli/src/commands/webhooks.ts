@@ -10,6 +10,7 @@ import * as Stream from "effect/Stream"
 import { callApi } from "../support/api.ts"
 import { Failure, usageFailure } from "../support/failure.ts"
 import { booleanFlag, dateFlag, projectFlag, webhookId } from "../support/flags.ts"
+import { readTextFile } from "../support/input.ts"
 import {
   callAndPrintDone,
   callAndPrintRecord,
@@ -122,6 +123,39 @@ const ordered = booleanFlag(
   "Sends a member's events one after another: one that fails delays the others for up to three days",
 )
 
+const description = Flag.String("description").pipe(
+  Flag.withMetavar("TEXT"),
+  Flag.withDescription("What it is for, in 1 to 200 characters; none if the text is empty"),
+  Flag.optional,
+)
+
+const headers = Flag.String("header").pipe(
+  Flag.withMetavar("'NAME: VALUE'|@FILE"),
+  Flag.withDescription(
+    "A request header to send with every notification, or a file with one in each line; can be repeated",
+  ),
+  Flag.atLeast(0),
+)
+
+/** Reads headers as curl takes them. Other users can read arguments, but no file. The API checks names and values. */
+const headersOf = Effect.fnUntraced(function* (given: ReadonlyArray<string>) {
+  const pairs: Array<readonly [name: string, value: string]> = []
+  const lines = yield* Effect.forEach(given, (one) =>
+    one.startsWith("@")
+      ? Effect.map(readTextFile(one.slice(1)), (text) => text.split("\n").filter(Boolean))
+      : Effect.succeed([one]),
+  )
+  for (const line of lines.flat()) {
+    const [, name, value] = /^([^:]+):(.*)$/s.exec(line) ?? []
+    if (name === undefined || value === undefined) {
+      // It may have a secret in it.
+      return yield* usageFailure("A header is written as 'Name: value'.")
+    }
+    pairs.push([name.trim(), value.trim()])
+  }
+  return pairs
+})
+
 const create = Command.make(
   "create",
   {
@@ -129,9 +163,12 @@ const create = Command.make(
     project: projectFlag,
     types,
     ordered,
+    description,
+    headers,
   },
-  (given) =>
-    callAndPrintRecord(
+  Effect.fnUntraced(function* (given) {
+    const own = yield* headersOf(given.headers)
+    yield* callAndPrintRecord(
       (client, options) =>
         client.webhooks.create(
           {
@@ -139,11 +176,14 @@ const create = Command.make(
             url: given.url,
             event_types: given.types.length === 0 ? undefined : given.types,
             ...(given.ordered && { ordered: true }),
+            description: Option.getOrUndefined(given.description) || undefined,
+            headers: own.length === 0 ? undefined : Object.fromEntries(own),
           },
           options,
         ),
       ({ id, secret, url }) => ({ id, url, secret }),
-    ),
+    )
+  }),
 ).pipe(
   Command.withDescription("Registers a URL, and shows the secret for its receiver"),
   Command.withExamples([
@@ -152,6 +192,63 @@ const create = Command.make(
       command:
         "tenure webhooks create https://example.com/hook --project shop --type membership.extended",
     },
+  ]),
+)
+
+const edit = Command.make(
+  "edit",
+  {
+    ...webhook,
+    url: Flag.String("url").pipe(
+      Flag.withDescription("Where events go from now on, those that wait included"),
+      Flag.optional,
+    ),
+    types: types.pipe(
+      Flag.withDescription("A type of events that it is sent from now on; can be repeated"),
+    ),
+    allTypes: booleanFlag("all-types", "Sends all types from now on"),
+    description,
+    headers,
+    removedHeaders: Flag.String("remove-header").pipe(
+      Flag.withMetavar("NAME"),
+      Flag.withDescription("A request header not to send any more; can be repeated"),
+      Flag.atLeast(0),
+    ),
+    disable: booleanFlag("disable", "Stops sending at once; what waits stays waiting"),
+    enable: booleanFlag("enable", "Sends what waits, and all that happens from then on"),
+  },
+  Effect.fnUntraced(function* (given) {
+    if (given.disable && given.enable) return yield* usageFailure("Give --disable or --enable.")
+    if (given.allTypes && given.types.length > 0) {
+      return yield* usageFailure("Give --type or --all-types.")
+    }
+    const types = given.types.length === 0 ? undefined : given.types
+    const text = Option.getOrUndefined(given.description)
+    const changed = [
+      ...given.removedHeaders.map((name) => [name, null] as const),
+      ...(yield* headersOf(given.headers)),
+    ]
+    const update = {
+      url: Option.getOrUndefined(given.url),
+      event_types: given.allTypes ? null : types,
+      description: text === "" ? null : text,
+      headers: changed.length === 0 ? undefined : Object.fromEntries(changed),
+      disabled: given.disable || (given.enable ? false : undefined),
+    }
+    if (Object.values(update).every((one) => one === undefined)) {
+      return yield* usageFailure("Say what to change, for example --url or --disable.")
+    }
+    yield* callAndPrintRecord(
+      (client, options) => client.webhooks.update({ ...inputOf(given), ...update }, options),
+      recordOf,
+    )
+  }),
+).pipe(
+  Command.withDescription("Changes a webhook; its id, its secret and what waits stay"),
+  Command.withExamples([
+    { command: "tenure webhooks edit ID --project shop --url https://example.com/new" },
+    { command: "tenure webhooks edit ID --project shop --disable" },
+    { command: "tenure webhooks edit ID --project shop --header 'X-Tenant: blue'" },
   ]),
 )
 
@@ -192,7 +289,7 @@ const enable = Command.make("enable", webhook, (given) =>
     `Enabled ${given.webhook}.`,
   ),
 ).pipe(
-  Command.withDescription("Enables a webhook that was disabled"),
+  Command.withDescription("Enables a webhook that was disabled, and sends what waits"),
   Command.withExamples([{ command: "tenure webhooks enable ID --project shop" }]),
 )
 
@@ -324,6 +421,7 @@ export const webhooksCommand = Command.make("webhooks").pipe(
     list,
     get,
     create,
+    edit,
     remove,
     ping,
     rotate,

@@ -59,7 +59,8 @@ export const secretFile = (otherwise: string) =>
     Flag.optional,
   )
 
-const fromFile = Effect.fnUntraced(
+/** Reads a text file, without surrounding space. */
+export const readTextFile = Effect.fnUntraced(
   function* (path: string) {
     return (yield* (yield* FileSystem.FileSystem).readFileString(path)).trim()
   },
@@ -73,7 +74,7 @@ const variable = Config.option(Config.NonEmptyString("TENURE_WEBHOOK_SECRET"))
 
 /** Reads a webhook's secret from the file or the environment, if present. */
 export const readSecret = (path: Option.Option<string>) =>
-  Option.isSome(path) ? Effect.map(fromFile(path.value), Option.some) : Effect.orDie(variable)
+  Option.isSome(path) ? Effect.map(readTextFile(path.value), Option.some) : Effect.orDie(variable)
 
 /** Returns a webhook's secret. */
 export const webhookSecret = Effect.fnUntraced(function* (path: Option.Option<string>) {

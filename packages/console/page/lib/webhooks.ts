@@ -32,6 +32,9 @@ export const previewOf = (events: EventsPreview | undefined): string => {
   return ` ${events.total.toLocaleString("en")} webhook${events.total === 1 ? "" : "s"} would be sent: ${types.join(", ")}.`
 }
 
+/** Reads event types that are separated by commas. */
+export const listOf = (text: string): ReadonlyArray<string> => text.split(/[\s,]+/).filter(Boolean)
+
 /** Describes the webhook's event types in words. */
 export const typesOf = (types: ReadonlyArray<string> | null): string =>
   types === null ? "all types" : types.join(", ")

@@ -1,5 +1,6 @@
 /** Form fields. */
 
+import type { WebhookHealth } from "@tenure/client"
 import type { ComponentChildren, InputHTMLAttributes } from "preact"
 import { useRef, useState } from "preact/hooks"
 import { now } from "../lib/clock.ts"
@@ -30,6 +31,33 @@ export const TextField = ({
   <Field label={label} {...(hint !== undefined && { hint })}>
     <input autocomplete="off" spellcheck={false} {...input} />
   </Field>
+)
+
+/** The fields of a webhook, with what they are so far. */
+export const WebhookFields = ({ of }: { readonly of?: WebhookHealth }) => (
+  <>
+    <TextField
+      label="URL"
+      name="url"
+      type="url"
+      required
+      maxLength={2048}
+      defaultValue={of?.url ?? ""}
+    />
+    <TextField
+      label="Types of events"
+      hint="separated by commas; all without"
+      name="types"
+      defaultValue={of?.event_types?.join(", ") ?? ""}
+    />
+    <TextField
+      label="Description"
+      hint="optional"
+      name="description"
+      maxLength={200}
+      defaultValue={of?.description ?? ""}
+    />
+  </>
 )
 
 /** A field that filters a list while the user types. */

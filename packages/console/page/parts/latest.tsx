@@ -53,7 +53,9 @@ export const Enable = (props: {
     }}
     onDone={props.onDone}
   >
-    <p>It gets events from now on. Those it has missed are sent only by a replay.</p>
+    <p>
+      What waits is sent, and events from now on. Those it has missed are sent only by a replay.
+    </p>
   </Action>
 )
 

@@ -23,10 +23,10 @@ const needsOf = (
   onDone: () => void,
 ): ReadonlyArray<Need> =>
   webhooks.flatMap((webhook) => {
-    const { disabled_at, failing_since, id, last_attempt, url, waiting } = webhook
+    const { disabled_at, disabled_by, failing_since, id, last_attempt, url, waiting } = webhook
     const since = disabled_at ?? failing_since
     const state = stateOf(webhook)
-    if (since === null || state === "enabled") return []
+    if (since === null || state === "enabled" || disabled_by === "request") return []
     const isUnreadable = last_attempt?.error === "SecretUnreadable"
     const reason = state === "failing" && isUnreadable ? ("unreadable_secret" as const) : state
     const need = { project_id: project, id, reason, since, last_attempt, waiting }

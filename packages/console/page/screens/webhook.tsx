@@ -6,11 +6,11 @@ import { api } from "../lib/api.ts"
 import { now } from "../lib/clock.ts"
 import { useMay, useSees } from "../lib/identity.ts"
 import { go, to } from "../lib/route.ts"
-import { partsOf, stateOf, typesOf } from "../lib/webhooks.ts"
-import { Action } from "../parts/action.tsx"
+import { listOf, partsOf, stateOf, typesOf } from "../lib/webhooks.ts"
+import { Action, givenOf, textOf } from "../parts/action.tsx"
 import { LastDay } from "../parts/activity.tsx"
 import { Deliveries, wordOf } from "../parts/deliveries.tsx"
-import { DateField, requiredDateOf } from "../parts/fields.tsx"
+import { DateField, WebhookFields, requiredDateOf } from "../parts/fields.tsx"
 import { Enable, Latest } from "../parts/latest.tsx"
 import { Loaded, Paged, useLoad, usePages } from "../parts/load.tsx"
 import { ProjectScreen, ShortId } from "../parts/screen.tsx"
@@ -80,6 +80,45 @@ const Replay = ({ onDone, webhook }: Props) => (
   </Action>
 )
 
+const Edit = ({ of, onDone, webhook }: Props & { readonly of: WebhookHealth }) => (
+  <Action
+    label="Edit"
+    title="Edit this webhook"
+    confirm="Save"
+    run={async (fields) => {
+      const types = listOf(textOf(fields, "types"))
+      await api.webhooks.update({
+        ...webhook,
+        url: textOf(fields, "url"),
+        event_types: types.length === 0 ? null : types,
+        description: givenOf(fields, "description") ?? null,
+      })
+      return { message: "The webhook was changed." }
+    }}
+    onDone={onDone}
+  >
+    <WebhookFields of={of} />
+  </Action>
+)
+
+const Disable = ({ onDone, webhook }: Props) => (
+  <Action
+    label="Disable"
+    title="Disable this webhook?"
+    isDangerous
+    run={async () => {
+      await api.webhooks.update({ ...webhook, disabled: true })
+      return { message: "The webhook is disabled." }
+    }}
+    onDone={onDone}
+  >
+    <p>
+      Nothing is sent until it is enabled. What waits stays waiting; events from now on are not for
+      it.
+    </p>
+  </Action>
+)
+
 const Rotate = ({ onDone, webhook }: Props) => (
   <Action
     label="Rotate the secret"
@@ -121,8 +160,12 @@ const Side = (props: {
       <Facts
         of={[
           ["URL", <span class="long">{of.url}</span>],
+          ...(of.description === null ? [] : [["Description", of.description] as const]),
           ["Types of events", typesOf(of.event_types)],
           ...(of.ordered ? [["Order", "a member's events one by one"] as const] : []),
+          ...(of.header_names.length === 0
+            ? []
+            : [["Own headers", of.header_names.join(", ")] as const]),
           [
             "Created (UTC)",
             <>
@@ -308,7 +351,8 @@ export const WebhookScreen = ({
           <>
             {mayRepair && (
               <>
-                {value.disabled_at !== null && <Enable {...props} />}
+                {value.disabled_at === null ? <Disable {...props} /> : <Enable {...props} />}
+                <Edit {...props} of={value} />
                 <Ping {...props} />
                 <Replay {...props} />
                 <Rotate {...props} />

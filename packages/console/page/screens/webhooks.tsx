@@ -4,9 +4,9 @@ import type { WebhookHealth } from "@tenure/client"
 import { api } from "../lib/api.ts"
 import { useMay } from "../lib/identity.ts"
 import { to } from "../lib/route.ts"
-import { stateOf, typesOf } from "../lib/webhooks.ts"
-import { Action, textOf } from "../parts/action.tsx"
-import { TextField } from "../parts/fields.tsx"
+import { listOf, stateOf, typesOf } from "../lib/webhooks.ts"
+import { Action, givenOf, textOf } from "../parts/action.tsx"
+import { WebhookFields } from "../parts/fields.tsx"
 import { Latest } from "../parts/latest.tsx"
 import { Loaded, useLoad } from "../parts/load.tsx"
 import { Empty, ProjectScreen, Table } from "../parts/screen.tsx"
@@ -39,20 +39,19 @@ const Creation = (props: { readonly project: string; readonly onDone: () => void
     confirm="Create"
     isMain
     run={async (fields) => {
-      const types = textOf(fields, "types")
-        .split(/[\s,]+/)
-        .filter(Boolean)
+      const types = listOf(textOf(fields, "types"))
+      const description = givenOf(fields, "description")
       const { data } = await api.webhooks.create({
         project_id: props.project,
         url: textOf(fields, "url"),
         ...(types.length > 0 && { event_types: types }),
+        ...(description !== undefined && { description }),
       })
       return { message: "The webhook was created. This is its secret.", once: data.secret }
     }}
     onDone={props.onDone}
   >
-    <TextField label="URL" name="url" type="url" required maxLength={2048} />
-    <TextField label="Types of events" hint="separated by commas; all without" name="types" />
+    <WebhookFields />
   </Action>
 )
 
