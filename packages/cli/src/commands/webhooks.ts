@@ -222,7 +222,7 @@ const edit = Command.make(
     if (given.allTypes && given.types.length > 0) {
       return yield* usageFailure("Give --type or --all-types.")
     }
-    const types = given.types.length === 0 ? undefined : given.types
+    const newTypes = given.types.length === 0 ? undefined : given.types
     const text = Option.getOrUndefined(given.description)
     const changed = [
       ...given.removedHeaders.map((name) => [name, null] as const),
@@ -230,7 +230,7 @@ const edit = Command.make(
     ]
     const update = {
       url: Option.getOrUndefined(given.url),
-      event_types: given.allTypes ? null : types,
+      event_types: given.allTypes ? null : newTypes,
       description: text === "" ? null : text,
       headers: changed.length === 0 ? undefined : Object.fromEntries(changed),
       disabled: given.disable || (given.enable ? false : undefined),

@@ -293,6 +293,16 @@ describe.skipIf(path === undefined)(
         await inDialog(page, "Send again").click()
         await says(page, "The event is sent again.")
 
+        await button(page, "Edit").click()
+        await page.getByLabel("Description").fill("The gym's door")
+        await inDialog(page, "Save").click()
+        await says(page, "The webhook was changed.")
+        await says(page, "The gym's door")
+        await button(page, "Disable").click()
+        await inDialog(page, "Disable").click()
+        await says(page, "The webhook is disabled.")
+        await page.locator(".state", { hasText: "disabled" }).waitFor()
+
         await button(page, "Delete").click()
         await inDialog(page, "Delete the webhook").click()
         await says(page, "There are no webhooks yet")
