@@ -207,6 +207,8 @@ const edit = Command.make(
       Flag.withDescription("A type of events that it is sent from now on; can be repeated"),
     ),
     allTypes: booleanFlag("all-types", "Sends all types from now on"),
+    ordered,
+    unordered: booleanFlag("unordered", "Sends a member's events without waiting for earlier ones"),
     description,
     headers,
     removedHeaders: Flag.String("remove-header").pipe(
@@ -222,6 +224,9 @@ const edit = Command.make(
     if (given.allTypes && given.types.length > 0) {
       return yield* usageFailure("Give --type or --all-types.")
     }
+    if (given.ordered && given.unordered) {
+      return yield* usageFailure("Give --ordered or --unordered.")
+    }
     const newTypes = given.types.length === 0 ? undefined : given.types
     const text = Option.getOrUndefined(given.description)
     const changed = [
@@ -231,6 +236,7 @@ const edit = Command.make(
     const update = {
       url: Option.getOrUndefined(given.url),
       event_types: given.allTypes ? null : newTypes,
+      ordered: given.ordered || (given.unordered ? false : undefined),
       description: text === "" ? null : text,
       headers: changed.length === 0 ? undefined : Object.fromEntries(changed),
       disabled: given.disable || (given.enable ? false : undefined),
