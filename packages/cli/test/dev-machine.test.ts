@@ -126,7 +126,7 @@ describe("tenure dev --from", () => {
       ])
     expect(await urlsOf(machine.client)).toEqual(await urlsOf(client))
     // Two end in a month, both after 6 days: they were reminded of that before.
-    const all = /^all +(\d+) +(\d+) +(\d+) +(\d+) +(\d+)$/m.exec(stdout)?.slice(1)
+    const all = /^all +(\d+) +(\d+) +(\d+) +(\d+) +(\d+) +(\d+)$/m.exec(stdout)?.slice(1)
     expect(all?.[0]).toBe("3")
     expect(stdout).toContain("→ 503  http://127.0.0.1:9/hook  membership.expiring of u-1")
     expect(stdout).toMatch(/^It is .*, and time stands still/m)

@@ -876,7 +876,7 @@ describe.skipIf(path === undefined)(
       await page.getByRole("link", { name: "API keys" }).click()
       await server.rise()
       await page.clock.fastForward(15_000)
-      await says(page, "unnamed (yours)")
+      await says(page, "seed admin (yours)")
       expect(await page.getByText("The server does not answer.").count()).toBe(0)
       await page.context().close()
     })
