@@ -37,6 +37,7 @@ const further = fc.constantFrom<Line[]>(
   { method: "POST", target: `${project}/events` },
   { method: "GET", target: `${project}/events/${unknownId}` },
   { method: "GET", target: `${webhooks}/${webhookPlaceholder}` },
+  { method: "PATCH", target: `${webhooks}/${webhookPlaceholder}` },
   { method: "POST", target: `${webhooks}/${webhookPlaceholder}/ping` },
   { method: "POST", target: `${webhooks}/${webhookPlaceholder}/enable` },
   { method: "POST", target: `${webhooks}/${webhookPlaceholder}/rotate` },

@@ -491,7 +491,7 @@ export class Dispatcher extends Context.Service<
      * @param options.timeout - how long to send; `"10 seconds"` by default. The store has up to 5
      *   seconds more to take back aborted deliveries
      * @returns how many deliveries wait in all projects, counted up to 10,000, including failed ones to
-     *   retry later. Fails with `InvalidInput` if the timeout is invalid, and with `StoreUnavailable`
+     *   retry later, and those to webhooks that were disabled by request. Fails with `InvalidInput` if the timeout is invalid, and with `StoreUnavailable`
      *   if the store does not answer
      */
     readonly flush: (

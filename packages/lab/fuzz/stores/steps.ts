@@ -384,6 +384,21 @@ const templates: ReadonlyArray<Template> = [
   { weight: 3, method: "GET", path: hook() },
   { weight: 2, method: "POST", path: hook("/ping") },
   { weight: 2, method: "POST", path: hook("/enable") },
+  {
+    weight: 3,
+    method: "PATCH",
+    path: hook(),
+    type: json,
+    body: object(
+      {},
+      {
+        disabled: truth,
+        description: pick('"a shop"', "null", '""'),
+        event_types: pick("null", '["custom.one"]', "[]"),
+        headers: pick("null", '{"X-A":"1"}', '{"x-a":null,"x-b":"2"}', '{"Host":"1"}'),
+      },
+    ),
+  },
   { weight: 2, method: "POST", path: hook("/rotate") },
   {
     weight: 4,

@@ -32,6 +32,7 @@ import {
   WebhookStore,
   knownEventTypes,
   hostOrigin,
+  settingChanges,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import { Database } from "../../src/connection/executor.ts"
@@ -402,6 +403,14 @@ export const operations: ReadonlyArray<Operation> = [
   onWebhook("delete webhook", (webhooks, setting) =>
     webhooks.remove(p1, setting.webhooks.healthy.id, { origin: hostOrigin, at: setting.at }),
   ),
+  onWebhook("disable webhook", (webhooks, { at, webhooks: { healthy: expected } }) => {
+    const settings = { ...expected, disabled: { at, by: "request" } as const }
+    const change = { expected, settings, changes: settingChanges(expected, settings) }
+    return webhooks.update({ projectId: p1, webhookId: expected.id }, change, {
+      origin: hostOrigin,
+      at,
+    })
+  }),
   onWebhook("enable webhook", (webhooks, setting) =>
     webhooks.enable(p1, setting.webhooks.disabled.id, { origin: hostOrigin, at: setting.at }),
   ),
