@@ -568,8 +568,26 @@ describe("webhooks", () => {
       / enabled +HTTP 2\d\d · \d+ s ago +http\S+ +– +0$/m,
     )
     expect((await atServer("webhooks", "replay", ...about)).code).toBe(2)
-    const replayed = await atServer("webhooks", "replay", ...about, "--since", "2001-01-01")
-    expect(replayed.stdout).toBe("0 deliveries start again.\n")
+    const since = ["--since", "2001-01-01"]
+    const dry = await atServer(
+      "webhooks",
+      "replay",
+      ...about,
+      ...since,
+      "--only",
+      "all",
+      "--dry-run",
+    )
+    expect(dry.stdout).toBe(
+      "1 event would be sent again.\nThis was a dry run: nothing was changed.\n",
+    )
+    const types = ["--types", "membership.extended,membership.ended"]
+    const replayed = await atServer("webhooks", "replay", ...about, ...since, ...types)
+    expect(replayed.stdout).toBe("0 events are sent again.\n")
+    const asked = await atServer("webhooks", "replay", ...about, ...since, "--only", "all")
+    expect([asked.code, asked.stderr]).toEqual([2, expect.stringContaining("Send 1 event to")])
+    const all = await atServer("webhooks", "replay", ...about, ...since, "--only", "all", "--yes")
+    expect(all.stdout).toBe("1 event is sent again.\n")
     const edited = join(folder, "headers")
     writeFileSync(edited, "X-Hidden: whisper\nX-Other:also: this\n")
     const edit = (...changes: ReadonlyArray<string>) =>

@@ -84,9 +84,24 @@ const readOptions = (given: ClientOptions) => ({
 
 type Settings = ReturnType<typeof readOptions>
 
+type ReplayRequest = Parameters<Operations["webhooks"]["replay"]>[0]
+
+/** Which events to send to a webhook again: the fields of `replay` without those of a single event or page. */
+export interface ReplayManyRequest extends Omit<ReplayRequest, "event_id" | "after" | "since"> {
+  /** Sends only events from this time on. */
+  readonly since: NonNullable<ReplayRequest["since"]>
+}
+
+/**
+ * Calls `replay` until all events were looked at, and returns how many are sent again. The calls after the first have
+ * the idempotency key with a number behind it, so it has at most 240 characters.
+ */
+export type ReplayMany = (input: ReplayManyRequest, options?: CallOptions) => Promise<number>
+
 /** The API's operations by resource. */
 export interface Client extends Operations {
   readonly events: Operations["events"] & { readonly subscribe: Subscribe }
+  readonly webhooks: Operations["webhooks"] & { readonly replayMany: ReplayMany }
 }
 
 /** Returns the idempotency key: with it, the server makes a repeated change only once. */
@@ -126,6 +141,19 @@ const makeList =
     return makePages(load({}), (after) => load({ after }))
   }
 
+const makeReplayMany =
+  ({ replay }: Operations["webhooks"]): ReplayMany =>
+  async (input, options = {}) => {
+    const { idempotencyKey: key } = options
+    const run = async (after: string | undefined, calls: number): Promise<number> => {
+      const idempotencyKey = key === undefined || calls === 0 ? key : `${key}-${calls}`
+      const { data } = await replay({ ...input, after }, { ...options, idempotencyKey })
+      const { next, replayed } = data
+      return next === null ? replayed : replayed + (await run(next, calls + 1))
+    }
+    return run(undefined, 0)
+  }
+
 /**
  * Creates a client for the HTTP API.
  *
@@ -150,5 +178,9 @@ export const createClient = (options: ClientOptions): Client => {
   const call = makeCall(settings, makeRequest)
   const callWithLines = makeCall(settings, makeLinesRequest)
   const all = operations({ call, callWithLines, list: makeList(call) })
-  return { ...all, events: { ...all.events, subscribe: makeSubscribe(settings) } }
+  return {
+    ...all,
+    events: { ...all.events, subscribe: makeSubscribe(settings) },
+    webhooks: { ...all.webhooks, replayMany: makeReplayMany(all.webhooks) },
+  }
 }

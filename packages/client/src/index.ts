@@ -1,5 +1,7 @@
 export { type CallOptions } from "./calls.ts"
 export { type Client } from "./create-client.ts"
+export { type ReplayMany } from "./create-client.ts"
+export { type ReplayManyRequest } from "./create-client.ts"
 export { type ClientOptions } from "./create-client.ts"
 export { createClient } from "./create-client.ts"
 export { type ImportLine } from "./calls.ts"

@@ -1404,7 +1404,7 @@ export interface Operations {
       options?: CallOptions,
     ) => Promise<Success<ShownDelivery>>
 
-    /** Sends an event to a webhook again, or now if it waits for its next attempt; or sends all events since a time whose delivery has failed. Needs the role `operator`. `POST /v2/projects/{project_id}/integrations/webhooks/{webhook_id}/replay` */
+    /** Sends an event to a webhook again, or now if it waits for its next attempt; or sends the events since a time that the webhook has missed or not accepted. It reads those that are kept, up to 10,000 in one call, and sends them after all other events that are due for the webhook. What waits or is being sent is never doubled. Needs the role `operator`. `POST /v2/projects/{project_id}/integrations/webhooks/{webhook_id}/replay` */
     readonly replay: (
       input: {
         /** The id of the project. */
@@ -1413,13 +1413,24 @@ export interface Operations {
         readonly webhook_id: string
         /** A UUID. */
         readonly event_id?: string | undefined
+        /** Sends only events from this time on. */
         readonly since?: number | string | undefined
+        /** Sends only events of these types; by default, of those that the webhook takes. */
+        readonly types?: ReadonlyArray<string> | undefined
+        /** `missed` sends only events that have no delivery to the webhook, `failed` only those whose delivery was given up, `all` also delivered ones. By default, all that were missed or given up. */
+        readonly only?: "missed" | "failed" | "all" | undefined
+        /** Goes on where an earlier call ended: its `next`. */
+        readonly after?: string | undefined
+        /** Answers the same, and sends nothing. */
+        readonly dry_run?: boolean | undefined
       },
       options?: CallOptions,
     ) => Promise<
       Success<{
-        /** The number of deliveries that start again. */
+        /** The number of events that are sent again, up to 10,000 in one call. */
         readonly replayed: number
+        /** Where to go on: the `after` of the next call, with the other fields as they were. Null if all events were looked at. */
+        readonly next: string | null
       }>
     >
   }

@@ -205,10 +205,20 @@ export {
   type FailingAnnouncement,
   type OutboxChange,
   type PublishedEvent,
-  type RedeliveryFilter,
   type SettleResult,
   type WebhookRef,
 } from "./webhooks/outbox.ts"
+export {
+  formatReplayPage,
+  isForOthers,
+  maxReplayRead,
+  maxReplayed,
+  replayKindOf,
+  type ReplayKind,
+  type ReplayPage,
+  type ReplayPosition,
+  type ReplaySelection,
+} from "./webhooks/replay.ts"
 export { StoredSecret } from "./webhooks/secrets.ts"
 export {
   WebhookStore,

@@ -15,7 +15,6 @@ import {
   type LatestAttempt,
   type Outbox,
   type ProjectId,
-  type RedeliveryFilter,
   type StoredWebhook,
   type UserId,
   type WebhookId,
@@ -35,7 +34,7 @@ import {
   makeDayCounts,
   makeHourCounts,
 } from "./delivery-activity.ts"
-import { type Job, type WaitingJobs, delayJob, makeJob, makeWaitingJobs, memberOf } from "./jobs.ts"
+import { type Job, type WaitingJobs, delayJob, makeJob, makeWaitingJobs } from "./jobs.ts"
 
 /** Tells whether a delivery is for a webhook. */
 const isJobOf = ({ event, webhookId }: Job, webhook: WebhookRef): boolean =>
@@ -52,17 +51,6 @@ const eraseUserFromJob = (job: Job, userId: UserId): void => {
   job.event = eraseUser(job.event, userId)
   job.attempts = job.attempts.map(withoutResponse)
 }
-
-/** Tells whether a delivery waits for its next attempt. A claimed one was due already. */
-const isLater = ({ dueTick, state }: Job, { tick }: Moment): boolean =>
-  state === "waiting" && dueTick > tick
-
-/** Tells whether a replay includes a delivery. */
-const isReplayed = (job: Job, which: RedeliveryFilter, now: Moment): boolean =>
-  which._tag === "One"
-    ? job.event.id === which.eventId &&
-      (job.state === "delivered" || job.state === "failed" || isLater(job, now))
-    : job.event.at >= which.at && job.state === "failed"
 
 /** Returns the delivery as it is now. */
 export const toDelivery = ({
@@ -157,7 +145,7 @@ const jobsOf = ({ leases, waiting }: WebhookQueue): ReadonlyArray<Job> => [
 ]
 
 /** Removes waiting deliveries before they become due at another time. */
-const withdrawJobs = ({ waiting }: WebhookQueue, jobs: ReadonlySet<Job>): void => {
+export const withdrawJobs = ({ waiting }: WebhookQueue, jobs: ReadonlySet<Job>): void => {
   const others = waiting.values().filter((job) => !jobs.has(job))
   if (others.length === waiting.size()) return
   waiting.clear()
@@ -322,7 +310,8 @@ const groupOf = ({ groups }: Deliveries, { webhook }: WebhookQueue): ProjectQueu
   return group
 }
 
-const laneOf = (deliveries: Deliveries, webhook: StoredWebhook): WebhookQueue => {
+/** Returns a webhook's queue. */
+export const laneOf = (deliveries: Deliveries, webhook: StoredWebhook): WebhookQueue => {
   const known = deliveries.lanes.get(webhook.id)
   if (known !== undefined) return known
   const lane = makeLane(webhook)
@@ -357,11 +346,19 @@ const finish = (
 }
 
 /** Queues a delivery until it is due. If its webhook is disabled, the delivery fails. */
-const wait = (deliveries: Deliveries, lane: WebhookQueue, job: Job, now: Moment): void => {
+export const wait = (deliveries: Deliveries, lane: WebhookQueue, job: Job, now: Moment): void => {
   if (!isOpen(lane)) return finish(deliveries, lane, job, "failed", now)
   lane.waiting.push(job)
   enqueue(deliveries, lane)
 }
+
+/** Makes a delivery that is in no queue yet. */
+export const newJob = (
+  { counts }: Deliveries,
+  event: Event,
+  webhook: StoredWebhook,
+  now: Moment,
+): Job => makeJob(event, webhook, ++counts.added, now)
 
 /** Adds a delivery, due at once. */
 export const addDelivery = (
@@ -370,7 +367,7 @@ export const addDelivery = (
   webhook: StoredWebhook,
   now: Moment,
 ): void => {
-  const job = makeJob(event, webhook, ++deliveries.counts.added, now)
+  const job = newJob(deliveries, event, webhook, now)
   wait(deliveries, laneOf(deliveries, webhook), job, now)
 }
 
@@ -677,28 +674,4 @@ export const listDeliveries = (
     .filter((job) => job.order < (before ?? 0) && (state === undefined || job.state === state))
     .slice(0, limit)
     .map(toDelivery)
-}
-
-/** Restarts a webhook's finished or waiting deliveries. Returns their number. */
-export const replayDeliveries = (
-  deliveries: Deliveries,
-  webhook: StoredWebhook,
-  which: RedeliveryFilter,
-  now: Moment,
-): number => {
-  const ref = { projectId: webhook.projectId, webhookId: webhook.id }
-  const jobs = deliveriesJobsOf(deliveries, ref)
-    .filter((job) => isReplayed(job, which, now))
-    .toSorted((one, other) => one.order - other.order)
-  const lane = laneOf(deliveries, webhook)
-  withdrawJobs(lane, new Set(jobs))
-  for (const job of jobs) {
-    job.state = "waiting"
-    job.member ??= memberOf(webhook, job.event)
-    job.isReplay = which._tag === "FailedSince"
-    job.claims = 0
-    delayJob(job, 0, now)
-    wait(deliveries, lane, job, now)
-  }
-  return jobs.length
 }

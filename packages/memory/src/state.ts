@@ -23,6 +23,7 @@ import {
   type StoredWebhook,
   type UserId,
   WebhookDisabled,
+  type WebhookId,
   WebhookNotFound,
   type WebhookRef,
   announcementsOf,
@@ -169,9 +170,11 @@ const makeIdempotencyTable = ({ millis, perOwner }: IdempotencyLimits): Idempote
  * An event and its project. Events stay after their project's deletion, because a feed position counts
  * them.
  */
-interface Stored {
+export interface Stored {
   readonly event: Event
   readonly project: Project
+  /** The webhooks that it was published to. */
+  readonly receivers: ReadonlyArray<WebhookId>
   /** The position after it, once read. */
   cursor?: FeedCursor
 }
@@ -425,7 +428,7 @@ export const publishTo = (
   now: Moment,
 ): void => {
   const project = state.projects.get(event.projectId)
-  if (project !== undefined) state.events.push({ event, project })
+  if (project !== undefined) state.events.push({ event, project, receivers: [webhook.id] })
   deliver(state, webhook, event, now)
 }
 
@@ -437,8 +440,9 @@ export const receiversOf = (
 
 /** Adds an event, with a delivery for each of its receivers. */
 export const publish = (state: State, project: Project, event: Event, now: Moment): void => {
-  state.events.push({ event, project })
-  for (const webhook of receiversOf(project, event)) deliver(state, webhook, event, now)
+  const receivers = receiversOf(project, event)
+  state.events.push({ event, project, receivers: receivers.map(({ id }) => id) })
+  for (const webhook of receivers) deliver(state, webhook, event, now)
 }
 
 /** Returns a project's event with its deliveries, if kept. */
@@ -482,10 +486,9 @@ const publishAbout = (
   event: Event,
   now: Moment,
 ): void => {
-  state.events.push({ event, project })
-  for (const webhook of receiversOf(project, event)) {
-    if (webhook.id !== about) deliver(state, webhook, event, now)
-  }
+  const receivers = receiversOf(project, event).filter(({ id }) => id !== about)
+  state.events.push({ event, project, receivers: receivers.map(({ id }) => id) })
+  for (const webhook of receivers) deliver(state, webhook, event, now)
 }
 
 /**

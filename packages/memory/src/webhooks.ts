@@ -16,20 +16,16 @@ import {
   type WebhookStore,
   compareTroubles,
   encryptionKeyOf,
+  formatReplayPage,
   maxKeySamples,
   maxKeyUses,
   maxSampleLength,
   settingChanges,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
-import {
-  claimDeliveries,
-  healthOf,
-  listDeliveries,
-  replayDeliveries,
-  settleDelivery,
-} from "./deliveries.ts"
+import { claimDeliveries, healthOf, listDeliveries, settleDelivery } from "./deliveries.ts"
 import { lastDayOf, listAttempted, progressOf, troubleOf } from "./delivery-progress.ts"
+import { replayMany, replayOne } from "./replays.ts"
 import {
   type State,
   addAuditRow,
@@ -287,18 +283,26 @@ export const makeMemoryOutbox = (state: State): Outbox["Service"] => ({
         : Effect.succeed(found)
     }),
 
-  replay: (ref, which, once) =>
+  replay: (ref, eventId, once) =>
+    state.answers.change(
+      once,
+      ref.projectId,
+      Effect.flatMap(enabledWebhookOf(state, ref), (webhook) =>
+        Effect.map(currentMoment, (now) => replayOne(state, webhook, eventId, now)),
+      ),
+      String,
+    ),
+
+  replayMany: (ref, selection, once) =>
     state.answers.change(
       once,
       ref.projectId,
       Effect.gen(function* () {
         const webhook = yield* enabledWebhookOf(state, ref)
-        const now = yield* currentMoment
-        const replayed = replayDeliveries(state.deliveries, webhook, which, now)
-        state.changed.openUnsafe()
-        return replayed
+        const page = replayMany(state, webhook, selection, yield* currentMoment)
+        return page ?? (yield* new EventNotFound({ eventId: selection.position?.after ?? "" }))
       }),
-      String,
+      formatReplayPage,
     ),
 
   backlog: (most) => Effect.map(currentMoment, (now) => countBacklog(state, most, now)),

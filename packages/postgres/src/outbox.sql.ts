@@ -11,7 +11,6 @@ import {
   EventId,
   EventType,
   type PublishedEvent,
-  type RedeliveryFilter,
   type SettleResult,
   WebhookId,
   announcementsOf,
@@ -398,76 +397,6 @@ export const publishToParams = (event: Event, webhookId: WebhookId) => [
   textParam(event.body),
   uuidParam(webhookId),
 ]
-
-// Which open or failed deliveries `d` of events `e` are started again: each condition has an index.
-const conditions: Readonly<Record<RedeliveryFilter["_tag"], string>> = {
-  One: "d.event_id = $3::uuid AND d.state IN ('failed', 'later')",
-  FailedSince: "e.at >= $3::timestamptz AND d.state = 'failed'",
-}
-
-/**
- * The common table expressions `taken` and `returned`: a delivery that was delivered becomes open
- * again. Its place in the list stays.
- */
-const returning = (schema: string): string => `
-  taken AS (
-    DELETE FROM ${schema}.finished_deliveries d
-    USING webhook w, ${schema}.events e
-    WHERE d.webhook_id = w.id AND NOT w.is_disabled AND d.event_id = $3::uuid AND e.id = $3::uuid
-      AND d.state = 'delivered'
-    RETURNING d.event_id, d.webhook_id, d.position, d.attempted_at, d.attempts, ${memberOf(schema, "e.body")} AS member
-  ),
-  returned AS (
-    INSERT INTO ${schema}.deliveries (event_id, webhook_id, position, next_attempt_at, attempted_at, attempts, member)
-    OVERRIDING SYSTEM VALUE
-    SELECT event_id, webhook_id, position, clock_timestamp(), attempted_at, attempts, member FROM taken
-    RETURNING event_id
-  ),`
-
-const isOneOfMany: Readonly<Record<RedeliveryFilter["_tag"], boolean>> = {
-  One: false,
-  FailedSince: true,
-}
-
-const restarted: Readonly<Record<RedeliveryFilter["_tag"], string>> = {
-  One: "SELECT FROM replayed UNION ALL SELECT FROM returned",
-  FailedSince: "SELECT FROM replayed",
-}
-
-/**
- * Starts deliveries again, unless the webhook is disabled: the delivery of the event `$3` if it has ended
- * or waits for its next attempt, or the failed deliveries of events since `$3`. Returns one row, with whether the webhook is disabled and
- * the number of deliveries, if the webhook exists.
- */
-export const replay = (
-  schema: string,
-  which: RedeliveryFilter["_tag"],
-  once: KeyClause,
-): string => `
-  WITH webhook AS (
-    SELECT id, project_number, ordered, disabled_at IS NOT NULL AS is_disabled FROM ${schema}.webhooks
-    WHERE id = $2::uuid AND ${isInProject(schema)} ${once.condition}
-  ),${which === "One" ? returning(schema) : ""}
-  replayed AS (
-    UPDATE ${schema}.deliveries d
-    SET state = 'ready', next_attempt_at = clock_timestamp(), claim_count = 0, is_replay = ${isOneOfMany[which]},
-        member = coalesce(d.member, ${memberOf(schema, "e.body")})
-    FROM webhook w, ${schema}.events e
-    WHERE d.webhook_id = w.id AND NOT w.is_disabled AND e.id = d.event_id
-      AND ${conditions[which]}
-    RETURNING d.event_id
-  ),
-  counted AS (
-    SELECT project_number, is_disabled, (SELECT count(*) FROM (${restarted[which]}) r)::integer AS replayed FROM webhook
-  )${once.keeping("counted WHERE NOT is_disabled", "replayed::text")}
-  SELECT is_disabled, replayed FROM counted
-`
-
-/** A row of `replay`. */
-export interface ReplayRow {
-  readonly is_disabled: boolean
-  readonly replayed: number
-}
 
 // Whether the claim `a` of the delivery `d` still holds.
 const holds = `d.event_id = a.delivered_id AND d.webhook_id = a.webhook_id

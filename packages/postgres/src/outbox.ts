@@ -6,12 +6,10 @@ import {
   type IdempotencyKey,
   type Outbox,
   ProjectNotFound,
-  type RedeliveryFilter,
   StoreUnavailable,
   WebhookDisabled,
   type WebhookId,
   WebhookNotFound,
-  type WebhookRef,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import { makeClaiming } from "./claims.ts"
@@ -22,6 +20,7 @@ import { makeDeliveryProgress } from "./delivery-progress.ts"
 import type { IdempotencyStore } from "./idempotency.ts"
 import type { Notifications } from "./notifications.ts"
 import * as statements from "./outbox.sql.ts"
+import { makeReplays } from "./replays.ts"
 import { type AcceptedItemRow, hasDeliveries, pickForm, withAndWithoutKey } from "./sql/clauses.ts"
 import { instantParam, integerParam, textParam, uuidParam, uuidsParam } from "./sql/values.ts"
 
@@ -38,14 +37,6 @@ export const makePostgresOutbox = Effect.fnUntraced(function* (
     listDeliveries: statements.listDeliveries(schema),
     listAttempted: statements.listAttempted(schema),
     findEvent: statements.findEvent(schema),
-    replay: {
-      One: withAndWithoutKey(schema, (name, once) => statements.replay(name, "One", once), 3),
-      FailedSince: withAndWithoutKey(
-        schema,
-        (name, once) => statements.replay(name, "FailedSince", once),
-        3,
-      ),
-    },
     settle: statements.settle(schema),
     endDisabled: statements.endDisabled(schema),
     backlog: statements.backlog(schema),
@@ -121,21 +112,6 @@ export const makePostgresOutbox = Effect.fnUntraced(function* (
     yield* notifyAfterCommit
   })
 
-  const replayDeliveries = Effect.fnUntraced(function* (
-    { projectId, webhookId }: WebhookRef,
-    which: RedeliveryFilter,
-    once: IdempotencyKey | undefined,
-  ) {
-    const selected = which._tag === "One" ? uuidParam(which.eventId) : instantParam(which.at)
-    const params = [textParam(projectId), uuidParam(webhookId), selected]
-    const form = pickForm(sql.replay[which._tag], params, once)
-    const [row] = yield* executor.execute<statements.ReplayRow>(...form, { owner: projectId })
-    if (row === undefined) return yield* new WebhookNotFound({ webhookId })
-    if (row.is_disabled) return yield* new WebhookDisabled({ webhookId })
-    if (row.replayed > 0) yield* notifyAfterCommit
-    return row.replayed
-  })
-
   const outbox: Outbox["Service"] = {
     ping: executor.ping,
 
@@ -202,7 +178,7 @@ export const makePostgresOutbox = Effect.fnUntraced(function* (
         : statements.toPublishedEvent({ projectId, id: eventId }, row)
     }),
 
-    replay: (webhook, which, once) => answers.change(once, replayDeliveries(webhook, which, once)),
+    ...makeReplays(executor, notifications, answers),
 
     backlog: (most) =>
       Effect.map(

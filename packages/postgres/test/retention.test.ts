@@ -115,7 +115,7 @@ describe("delivered events", () => {
       const id = yield* publish(daysAgo(2))
       yield* settle(delivered)
       const outbox = yield* Outbox
-      expect(yield* outbox.replay(ref, { _tag: "One", eventId: id })).toBe(1)
+      expect(yield* outbox.replay(ref, id)).toBe(1)
       expect(yield* count("finished_deliveries")).toBe(0)
       yield* settle(delivered)
       const [delivery] = yield* outbox.deliveries(ref, { limit: 1 })
@@ -156,7 +156,15 @@ describe("an event whose delivery has failed", () => {
       expect(yield* count("deliveries")).toBe(1)
       expect(yield* count("events")).toBe(1)
       const outbox = yield* Outbox
-      expect(yield* outbox.replay(ref, { _tag: "FailedSince", at: 0 })).toBe(1)
+      expect(
+        yield* outbox.replayMany(ref, {
+          since: 0,
+          types: undefined,
+          kinds: ["failed"],
+          position: undefined,
+          isDryRun: false,
+        }),
+      ).toMatchObject({ replayed: 1 })
       yield* sql(`UPDATE ${schema}.webhooks SET paused_until = NULL`)
       yield* settle(delivered)
       expect(yield* listed).toEqual([[kept, "delivered"]])

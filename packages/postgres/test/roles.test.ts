@@ -110,7 +110,7 @@ describe("a role that owns nothing", () => {
     // The ping, the event, and the end of the other webhook.
     await expect.poll(states, { timeout: 20_000 }).toEqual(["delivered", "delivered", "delivered"])
     await webhooks.enable({ projectId, webhookId: gone.id })
-    await webhooks.replayFailed({ projectId, webhookId: gone.id, since: 0 })
+    await webhooks.replayMany({ projectId, webhookId: gone.id, since: 0 })
     await webhooks.delete({ projectId, webhookId: gone.id })
     expect(await tenure.isReady()).toBe(true)
     await tenure.close()

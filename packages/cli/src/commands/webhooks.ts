@@ -1,6 +1,12 @@
 /** `tenure webhooks`. */
 
-import type { AnsweredAttempt, Delivery, ShownDelivery, WebhookHealth } from "@tenure/client"
+import type {
+  AnsweredAttempt,
+  Delivery,
+  ReplayManyRequest,
+  ShownDelivery,
+  WebhookHealth,
+} from "@tenure/client"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
@@ -8,16 +14,19 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import { callApi } from "../support/api.ts"
+import { describeDryRun, dryRunFlag } from "../support/dry-run.ts"
 import { Failure, usageFailure } from "../support/failure.ts"
 import { booleanFlag, dateFlag, projectFlag, webhookId } from "../support/flags.ts"
-import { readTextFile } from "../support/input.ts"
+import { readTextFile, requireConfirmation, yesFlag } from "../support/input.ts"
 import {
   callAndPrintDone,
   callAndPrintRecord,
   connected,
+  printDone,
   printItems,
   printList,
   printRecord,
+  printResult,
 } from "../support/output.ts"
 import { formatAge, pluralize } from "../support/text.ts"
 
@@ -383,40 +392,88 @@ const event = Flag.String("event").pipe(
   Flag.optional,
 )
 
-const since = dateFlag(
-  "since",
-  "Sends all events since then again whose delivery has failed, not those that wait",
+const since = dateFlag("since", "Sends what the webhook has missed or not accepted since then")
+
+const only = Flag.Literals("only", ["missed", "failed", "all"]).pipe(
+  Flag.withDescription(
+    "With --since: only events that were never sent, or given up; or all, also delivered ones",
+  ),
+  Flag.optional,
 )
+
+const replayTypes = Flag.String("types").pipe(
+  Flag.withMetavar("TYPES"),
+  Flag.withDescription(
+    "With --since: only events of these types, joined by commas; by default, those that the webhook takes",
+  ),
+  Flag.optional,
+)
+
+/** Sends many events again, after it has counted them. */
+const replaySince = Effect.fnUntraced(function* (
+  given: Given & { readonly dryRun: boolean; readonly yes: boolean },
+  events: Omit<ReplayManyRequest, "project_id" | "webhook_id">,
+) {
+  const replayed = (dry_run: boolean) =>
+    callApi(({ webhooks }, options) =>
+      webhooks.replayMany({ ...inputOf(given), ...events, dry_run }, options),
+    )
+  if (given.dryRun) {
+    const count = yield* replayed(true)
+    return yield* printResult({ replayed: count }, () => [
+      `${pluralize(count, "event")} would be sent again.`,
+      ...describeDryRun(true, undefined),
+    ])
+  }
+  if (!given.yes) {
+    const count = yield* replayed(true)
+    yield* requireConfirmation(
+      `Send ${pluralize(count, "event")} to ${given.webhook} again?`,
+      count === 0,
+    )
+  }
+  const count = yield* replayed(false)
+  yield* printDone({ replayed: count }, `${pluralize(count, "event is", "events are")} sent again.`)
+})
 
 const replay = Command.make(
   "replay",
-  { ...webhook, event, since },
+  { ...webhook, event, since, types: replayTypes, only, dryRun: dryRunFlag, yes: yesFlag },
   Effect.fnUntraced(function* (given) {
-    if (Option.isSome(given.event) === Option.isSome(given.since))
+    const from = Option.getOrUndefined(given.since)
+    if (Option.isSome(given.event) === (from !== undefined)) {
       return yield* usageFailure(
         "Give the event to send again, or the time since when: --event or --since.",
       )
+    }
+    if (from !== undefined) {
+      return yield* replaySince(given, {
+        since: from,
+        types: Option.getOrUndefined(given.types)?.split(","),
+        only: Option.getOrUndefined(given.only),
+      })
+    }
+    if (given.dryRun || Option.isSome(given.types) || Option.isSome(given.only)) {
+      return yield* usageFailure("--types, --only and --dry-run belong to --since.")
+    }
     yield* callAndPrintDone(
       (client, options) =>
         client.webhooks.replay(
-          {
-            ...inputOf(given),
-            event_id: Option.getOrUndefined(given.event),
-            since: Option.getOrUndefined(given.since),
-          },
+          { ...inputOf(given), event_id: Option.getOrUndefined(given.event) },
           options,
         ),
-      ({ replayed }) => `${pluralize(replayed, "delivery starts", "deliveries start")} again.`,
+      ({ replayed }) => `${pluralize(replayed, "event is", "events are")} sent again.`,
     )
   }),
 ).pipe(
-  Command.withDescription("Sends events again"),
+  Command.withDescription("Sends events again, also those that a webhook has missed"),
   Command.withExamples([
     {
       command:
         "tenure webhooks replay ID --project shop --event 01a2043b-c2a2-70c7-8d28-19310d694169",
     },
-    { command: "tenure webhooks replay ID --project shop --since 2027-01-31" },
+    { command: "tenure webhooks replay ID --project shop --since 2027-01-31 --dry-run" },
+    { command: "tenure webhooks replay ID --project shop --since 2027-01-31 --only missed --yes" },
   ]),
 )
 

@@ -10,7 +10,7 @@ import { listOf, partsOf, stateOf, typesOf } from "../lib/webhooks.ts"
 import { Action, givenOf, textOf } from "../parts/action.tsx"
 import { LastDay } from "../parts/activity.tsx"
 import { Deliveries, wordOf } from "../parts/deliveries.tsx"
-import { DateField, WebhookFields, requiredDateOf } from "../parts/fields.tsx"
+import { DateField, Field, WebhookFields, requiredDateOf } from "../parts/fields.tsx"
 import { Enable, Latest } from "../parts/latest.tsx"
 import { Loaded, Paged, useLoad, usePages } from "../parts/load.tsx"
 import { ProjectScreen, ShortId } from "../parts/screen.tsx"
@@ -58,27 +58,46 @@ const Ping = ({ onDone, webhook }: Props) => (
   </Action>
 )
 
-const Replay = ({ onDone, webhook }: Props) => (
-  <Action
-    label="Replay"
-    title="Send what has failed again"
-    confirm="Replay"
-    run={async (fields) => {
-      const { data } = await api.webhooks.replay({
-        ...webhook,
-        since: requiredDateOf(fields, "since"),
-      })
-      return { message: `Sent again: ${amountOf(data.replayed, "event")}.` }
-    }}
-    onDone={onDone}
-  >
-    <p>
-      All events since this time whose delivery has failed. Those that wait are sent when their next
-      attempt is due.
-    </p>
-    <DateField label="Since" name="since" isPast />
-  </Action>
-)
+/** The parts of what a webhook did not get. */
+const replayParts = ["missed", "failed"] as const
+
+const Replay = ({ onDone, webhook }: Props) => {
+  const replay = (fields: FormData, dry_run: boolean) =>
+    api.webhooks.replayMany({
+      ...webhook,
+      since: requiredDateOf(fields, "since"),
+      only: replayParts.find((part) => part === fields.get("only")),
+      dry_run,
+    })
+  return (
+    <Action
+      label="Replay"
+      title="Send what this webhook did not get"
+      confirm="Replay"
+      mustCheck
+      check={async (fields) =>
+        `Would be sent again: ${amountOf(await replay(fields, true), "event")}.`
+      }
+      run={async (fields) => ({
+        message: `Sent again: ${amountOf(await replay(fields, false), "event")}.`,
+      })}
+      onDone={onDone}
+    >
+      <p>
+        Events since this time that are kept, after all others that are due. Those that wait are
+        sent when their next attempt is due.
+      </p>
+      <DateField label="Since" name="since" isPast />
+      <Field label="Which">
+        <select name="only">
+          <option value="">missed or failed</option>
+          <option value="missed">missed: never sent to this webhook</option>
+          <option value="failed">failed: given up</option>
+        </select>
+      </Field>
+    </Action>
+  )
+}
 
 const Edit = ({ of, onDone, webhook }: Props & { readonly of: WebhookHealth }) => (
   <Action

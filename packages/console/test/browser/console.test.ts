@@ -285,6 +285,9 @@ describe.skipIf(path === undefined)(
 
         await button(page, "Replay").click()
         await page.getByLabel("Since").fill("2026-01-01")
+        await page.getByLabel("Which").selectOption("failed")
+        await inDialog(page, "Dry run").click()
+        await says(page, "Would be sent again: 0 events.")
         await inDialog(page, "Replay").click()
         await says(page, "Sent again: 0 events.")
 

@@ -18,10 +18,10 @@ import {
   type Attempt,
   type AttemptPosition,
   type Delivery,
-  type RedeliveryFilter,
   deliveryStates,
 } from "../webhooks/outbox.ts"
 import { Events } from "../webhooks/published-events.ts"
+import { replayChoices } from "../webhooks/replay.ts"
 import { parseWebhookUrl } from "../webhooks/transport.ts"
 import { describeAttemptError } from "../webhooks/verdict.ts"
 import { headersSetting } from "../webhooks/webhook-headers.ts"
@@ -34,6 +34,7 @@ import {
 import type { Health, PublicWebhook, ShownWebhook } from "../webhooks/webhook.ts"
 import { Webhooks } from "../webhooks/webhooks.ts"
 import type { ApiError } from "./errors.ts"
+import { dryRunMessage } from "./extensions.ts"
 import {
   type Call,
   type JsonObject,
@@ -218,17 +219,33 @@ const updateOf = Effect.fnUntraced(function* (body: JsonObject) {
   }
 })
 
-const replays = { eventId: Setting.optional(eventId), since: Setting.optional(since) }
+const sentAgain = "The number of events that are sent again."
 
-/** Reads which deliveries are replayed: that of an event, or those that have failed since an instant. */
-const replayOf = Effect.fnUntraced(function* (
-  body: JsonObject,
-): Effect.fn.Return<RedeliveryFilter, InvalidInput> {
-  const one = yield* Effect.fromResult(readField(body, "event_id", replays.eventId))
-  const at = yield* Effect.fromResult(readField(body, "since", replays.since))
-  if (one !== undefined && at === undefined) return { _tag: "One", eventId: one }
-  if (one === undefined && at !== undefined) return { _tag: "FailedSince", at }
-  return yield* new InvalidInput({ field: "event_id", problem: "or since is needed, not both" })
+const oneReplay = Setting.object({ event_id: eventId })
+
+const replayCursor = Setting.string("text: the next of an earlier page", () => true)
+
+// Another field, such as `dryRun`, is refused: the client hopes for a protection that it would not get.
+const manyReplays = Setting.object({
+  since,
+  types: eventTypesOption,
+  only: Setting.optional(Setting.oneOf(replayChoices)),
+  after: Setting.optional(replayCursor),
+  dry_run: Setting.withDefault(Setting.boolean, false),
+})
+
+/** Reads what is sent again: an event, or those since an instant. */
+const replayOf = Effect.fnUntraced(function* (body: JsonObject) {
+  const isOne = Object.hasOwn(body, "event_id")
+  if (isOne === Object.hasOwn(body, "since")) {
+    return yield* new InvalidInput({ field: "event_id", problem: "or since is needed, not both" })
+  }
+  if (isOne) {
+    const { event_id } = yield* Effect.fromResult(oneReplay.read(body, ""))
+    return { _tag: "One", eventId: event_id } as const
+  }
+  const { dry_run: dryRun, ...many } = yield* Effect.fromResult(manyReplays.read(body, ""))
+  return { _tag: "Many", events: { dryRun, ...many } } as const
 })
 
 /** Names the query parameter that an error of the service is about. */
@@ -433,11 +450,15 @@ export const makeWebhookOperations = Effect.fnUntraced(function* (maxBodyBytes: 
       const webhook = yield* webhookOf(call)
       yield* readQuery(call.request, {})
       const which = yield* replayOf(yield* bodyOf(call, maxBodyBytes))
-      const replayed =
-        which._tag === "One"
-          ? Number(yield* webhooks.replay({ ...webhook, eventId: which.eventId }))
-          : yield* webhooks.replayFailed({ ...webhook, since: which.at })
-      return { message: "The number of deliveries that start again.", data: { replayed } }
+      if (which._tag === "One") {
+        const isSent = yield* webhooks.replay({ ...webhook, eventId: which.eventId })
+        return { message: sentAgain, data: { replayed: Number(isSent), next: null } }
+      }
+      const { next, replayed } = yield* webhooks.replayPage({ ...webhook, ...which.events })
+      return {
+        message: which.events.dryRun ? dryRunMessage : sentAgain,
+        data: { replayed, next: next ?? null },
+      }
     }),
   } satisfies OperationsOn<"webhooks">
 })

@@ -6,6 +6,7 @@ import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import { maxEventTypes } from "../events/event.ts"
 import { routes } from "../http/routes.ts"
+import { replayChoices } from "../webhooks/replay.ts"
 import { maxWebhookUrlLength } from "../webhooks/transport.ts"
 import { headersFormat, maxHeaders } from "../webhooks/webhook-headers.ts"
 import { maxDescriptionLength } from "../webhooks/webhook-settings.ts"
@@ -212,14 +213,34 @@ const rotated = Schema.Struct({ secret, previous_until: instant })
 
 const replayed = Schema.Struct({
   replayed: Schema.Int.annotate({
-    description: "The number of deliveries that start again.",
+    description: "The number of events that are sent again, up to 10,000 in one call.",
     examples: [1],
+  }),
+  next: Schema.NullOr(Schema.String).annotate({
+    description:
+      "Where to go on: the `after` of the next call, with the other fields as they were. Null if all events were looked at.",
+    examples: [null],
   }),
 })
 
 const which = Schema.Union([
   Schema.Struct({ event_id: eventId }),
-  Schema.Struct({ since: endDate }),
+  Schema.Struct({
+    since: endDate.annotateKey({ description: "Sends only events from this time on." }),
+    types: Schema.optionalKey(eventTypes).annotateKey({
+      description: "Sends only events of these types; by default, of those that the webhook takes.",
+    }),
+    only: Schema.optionalKey(Schema.Literals(replayChoices)).annotateKey({
+      description:
+        "`missed` sends only events that have no delivery to the webhook, `failed` only those whose delivery was given up, `all` also delivered ones. By default, all that were missed or given up.",
+    }),
+    after: Schema.optionalKey(Schema.String).annotateKey({
+      description: "Goes on where an earlier call ended: its `next`.",
+    }),
+    dry_run: Schema.optionalKey(Schema.Boolean).annotateKey({
+      description: "Answers the same, and sends nothing.",
+    }),
+  }),
 ]).annotate({ identifier: "Replay" })
 
 const params = { project_id: projectId, webhook_id: webhookId }
@@ -390,13 +411,13 @@ export class Webhooks extends HttpApiGroup.make("webhooks")
     HttpApiEndpoint.make(replay.method)("replay", replay.pattern, {
       params,
       payload: which,
-      success: success(replayed, "The number of deliveries that start again."),
+      success: success(replayed, "The number of events that are sent again."),
       error: [...projectFailures, ...idempotencyFailures, notFound, disabled, invalid],
     }).annotateMerge(
       OpenApi.annotations({
-        summary: "Replay deliveries",
+        summary: "Replay events",
         description:
-          "Sends an event to a webhook again, or now if it waits for its next attempt; or sends all events since a time whose delivery has failed.",
+          "Sends an event to a webhook again, or now if it waits for its next attempt; or sends the events since a time that the webhook has missed or not accepted. It reads those that are kept, up to 10,000 in one call, and sends them after all other events that are due for the webhook. What waits or is being sent is never doubled.",
       }),
     ),
   )

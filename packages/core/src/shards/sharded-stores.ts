@@ -488,6 +488,8 @@ export const makeOutboxShards = Effect.fnUntraced(function* (
     find: (projectId, eventId) => on(projectId, ({ outbox }) => outbox.find(projectId, eventId)),
     replay: (webhook, ...rest) =>
       on(webhook.projectId, ({ outbox }) => outbox.replay(webhook, ...rest)),
+    replayMany: (webhook, ...rest) =>
+      on(webhook.projectId, ({ outbox }) => outbox.replayMany(webhook, ...rest)),
 
     backlog: (most) =>
       Effect.map(

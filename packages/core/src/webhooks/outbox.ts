@@ -17,6 +17,7 @@ import type {
   TroubledWebhook,
   WebhookActivity,
 } from "./delivery-activity.ts"
+import type { ReplayPage, ReplaySelection } from "./replay.ts"
 import type { StoredSecret } from "./secrets.ts"
 import type {
   FailingPercent,
@@ -37,12 +38,6 @@ export interface WebhookRef {
   readonly projectId: ProjectId
   readonly webhookId: WebhookId
 }
-
-/** The deliveries to replay. */
-export type RedeliveryFilter =
-  | { readonly _tag: "One"; readonly eventId: EventId }
-  /** Failed ones for events from `at` on (milliseconds since the epoch). */
-  | { readonly _tag: "FailedSince"; readonly at: number }
 
 /** One attempt's record. */
 export interface Attempt {
@@ -405,18 +400,36 @@ export class Outbox extends Context.Service<
     ) => Effect.Effect<PublishedEvent, EventNotFound | StoreUnavailable>
 
     /**
-     * Restarts deliveries, and returns their number: one event's if it has ended or waits for its next
-     * attempt, or all failed since a time. They are due at once, and their attempts count from 1 again;
-     * earlier attempts' records are kept. Due and claimed deliveries are not changed. With an
-     * idempotency key, it does so once, and a replay returns the number.
+     * Restarts an event's delivery if it has ended or waits for its next attempt, and returns 1, or 0 if
+     * there is nothing to restart. It is due at once, and its attempts count from 1 again; earlier
+     * attempts' records are kept. A due or claimed delivery is not changed. With an idempotency key, it
+     * does so once, and a replay returns the number.
      */
     readonly replay: (
       webhook: WebhookRef,
-      which: RedeliveryFilter,
+      eventId: EventId,
       once?: IdempotencyKey,
     ) => Effect.Effect<
       number | ReplayedResponse,
       WebhookNotFound | WebhookDisabled | IdempotencyConflict | StoreUnavailable
+    >
+
+    /**
+     * Sends many events of a project to a webhook again, in the order they were stored: reads up to
+     * `maxReplayRead`, and sends up to `maxReplayed`. A replay ends with the event that was the last one
+     * when it began. Events are selected by what became of them, as `replayKindOf` and `isForOthers` say,
+     * and get a delivery, or theirs restarts as `replay` does; `claim` says when it is claimed. Even
+     * concurrent calls make at most one delivery for an event. A dry run returns the same page and
+     * changes nothing. Fails with `EventNotFound` if an event of the position is not kept any more. With
+     * an idempotency key, it does so once, and a replay returns what `formatReplayPage` writes.
+     */
+    readonly replayMany: (
+      webhook: WebhookRef,
+      selection: ReplaySelection,
+      once?: IdempotencyKey,
+    ) => Effect.Effect<
+      ReplayPage | ReplayedResponse,
+      WebhookNotFound | WebhookDisabled | EventNotFound | IdempotencyConflict | StoreUnavailable
     >
 
     /**

@@ -250,7 +250,7 @@ export interface WebhookRegistry {
   ) => Effect.Effect<VerificationKey, Failure | WebhookNotFound>
 
   /**
-   * Enables a disabled webhook, and continues with its waiting deliveries. Deliveries failed in the meantime can be replayed.
+   * Enables a disabled webhook, and continues with its waiting deliveries. What it missed meanwhile can be replayed.
    * Fails with `WebhookNotFound`.
    */
   readonly enable: (

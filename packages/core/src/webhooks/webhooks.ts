@@ -10,12 +10,10 @@ import {
   invalidArgument,
   readArgument,
   readBranded,
-  readInstantArgument,
   readPageSize,
   readProjectId,
 } from "../base/input.ts"
 import * as Setting from "../base/setting.ts"
-import type { InstantInput } from "../base/time.ts"
 import { type ProjectNotFound, copyOwn, getOwn } from "../base/values.ts"
 import { EventId, Hooks, knownEventTypes, makeEvent, newEventId } from "../events/event.ts"
 import { type ActivityCell, answerTimePercentile } from "./delivery-activity.ts"
@@ -25,10 +23,16 @@ import {
   type Delivery,
   type DeliveryState,
   Outbox,
-  type RedeliveryFilter,
   type WebhookRef,
   deliveryStates,
 } from "./outbox.ts"
+import {
+  type ReplayInput,
+  type ReplayPageInput,
+  formatReplayCursor,
+  makeReplays,
+  readReplay,
+} from "./replay.ts"
 import type { WebhookStore } from "./store.ts"
 import type { AddressPolicy, WebhookTransport } from "./transport.ts"
 import {
@@ -50,7 +54,7 @@ import { type WebhookDisabled } from "./webhook.ts"
 /** The methods to show and replay deliveries. */
 type Redelivery = Pick<
   Webhooks["Service"],
-  "activity" | "deliveries" | "ping" | "projectActivity" | "replay" | "replayFailed"
+  "activity" | "deliveries" | "ping" | "projectActivity" | "replay" | "replayMany" | "replayPage"
 >
 
 const deliveryState = Setting.optional(Setting.oneOf(deliveryStates))
@@ -106,6 +110,7 @@ const makeRedelivery = Effect.gen(function* () {
   const outbox = yield* Outbox
   const hooks = yield* Hooks
   const crypto = yield* WebCrypto
+  const replays = makeReplays(outbox)
 
   /** Fails unless a webhook has a delivery for the event used as a cursor. */
   const requireDelivery = Effect.fnUntraced(function* (
@@ -120,14 +125,13 @@ const makeRedelivery = Effect.gen(function* () {
     return yield* invalidArgument("olderThan", "the id of an event with a delivery in the list")
   })
 
-  /** Replays a webhook's deliveries. */
-  const replay = Effect.fnUntraced(function* (ids: RepeatableIds, which: RedeliveryFilter) {
+  /** Reads what to send again. */
+  const readReplayCall = Effect.fnUntraced(function* (given: ReplayingPage) {
+    const { after, dryRun, only, since, types, ...ids } = copyOwn(given)
     const webhook = yield* readWebhookIds(ids)
-    const { once } = yield* readWebhookChange("replay", ids, undefined, which)
-    const replayed = yield* outbox.replay(webhook, which, once)
-    if (typeof replayed === "number") return replayed
-    yield* notifyReplay({ once }, replayed)
-    return Number(replayed.answer)
+    const selection = yield* readReplay({ after, dryRun, only, since, types })
+    const { once } = yield* readWebhookChange("replayMany", ids, undefined, selection)
+    return { webhook, selection, once }
   })
 
   return {
@@ -164,13 +168,21 @@ const makeRedelivery = Effect.gen(function* () {
     replay: Effect.fnUntraced(function* (delivery) {
       const { eventId, ...ids } = copyOwn(delivery)
       const id = yield* readBranded("eventId", EventId, eventId)
-      return (yield* replay(ids, { _tag: "One", eventId: id })) > 0
+      const webhook = yield* readWebhookIds(ids)
+      const { once } = yield* readWebhookChange("replay", ids, undefined, id)
+      const replayed = yield* outbox.replay(webhook, id, once)
+      if (typeof replayed === "number") return replayed > 0
+      yield* notifyReplay({ once }, replayed)
+      return Number(replayed.answer) > 0
     }),
 
-    replayFailed: Effect.fnUntraced(function* (failed) {
-      const { since, ...ids } = copyOwn(failed)
-      const at = yield* readInstantArgument("since", since)
-      return yield* replay(ids, { _tag: "FailedSince", at })
+    replayPage: Effect.fnUntraced(function* (page) {
+      const { next, replayed } = yield* replays.page(yield* readReplayCall(page))
+      return { replayed, next: next && formatReplayCursor(next) }
+    }),
+
+    replayMany: Effect.fnUntraced(function* (events) {
+      return yield* replays.all(yield* readReplayCall(events))
     }),
 
     ping: Effect.fnUntraced(function* (ids) {
@@ -200,10 +212,18 @@ export interface Replaying extends RepeatableIds {
   readonly eventId: string
 }
 
-/** A webhook whose failed deliveries are sent again. */
-export interface ReplayingFailed extends RepeatableIds {
-  /** Sends only events from this instant on. */
-  readonly since: InstantInput
+/** Many events to send again. */
+export interface ReplayingMany extends RepeatableIds, ReplayInput {}
+
+/** Many events to send again, page by page. */
+export interface ReplayingPage extends RepeatableIds, ReplayPageInput {}
+
+/** A page of events that are sent again. */
+export interface ReplayedPage {
+  /** The number of events. */
+  readonly replayed: number
+  /** The `after` of the next page; `undefined` at the end. */
+  readonly next: string | undefined
 }
 
 /** A webhook's last day. */
@@ -296,12 +316,22 @@ export class Webhooks extends Context.Service<
     ) => Effect.Effect<boolean, ChangeFailure | WebhookNotFound | WebhookDisabled>
 
     /**
-     * Sends all failed events to a webhook again, and returns their number. Fails with
+     * Sends many events to a webhook again, for example those it missed while it was disabled, and returns
+     * their number. They are sent after all other events that are due for the webhook. Only events that
+     * are kept can be sent. Fails with `WebhookNotFound` or `WebhookDisabled`.
+     */
+    readonly replayMany: (
+      events: ReplayingMany,
+    ) => Effect.Effect<number, ChangeFailure | WebhookNotFound | WebhookDisabled>
+
+    /**
+     * Does a part of the same, for hosts that show how far it is: reads up to 25,000 events and sends up to
+     * 10,000. The last page ends with the event that was the newest at the first page. Fails with
      * `WebhookNotFound` or `WebhookDisabled`.
      */
-    readonly replayFailed: (
-      webhook: ReplayingFailed,
-    ) => Effect.Effect<number, ChangeFailure | WebhookNotFound | WebhookDisabled>
+    readonly replayPage: (
+      page: ReplayingPage,
+    ) => Effect.Effect<ReplayedPage, ChangeFailure | WebhookNotFound | WebhookDisabled>
   }
 >()("@tenure/core/Webhooks") {
   static readonly layer = (

@@ -136,19 +136,44 @@ describe("deliveries", () => {
   })
 })
 
-describe("replayFailed", () => {
+describe("replayMany", () => {
   it("takes an instant as a Date, as text or in milliseconds, and nothing else", async () => {
     const { id } = await tenure.webhooks.create({ projectId, url })
     const webhook = { projectId, webhookId: id }
-    for (const since of [new Date(0), "2026-01-01T00:00:00.000Z", 0]) {
-      expect(await tenure.webhooks.replayFailed({ ...webhook, since })).toBe(0)
+    for (const since of [new Date(Date.now() + 1), "2099-01-01T00:00:00.000Z", 4e12]) {
+      expect(await tenure.webhooks.replayMany({ ...webhook, since })).toBe(0)
     }
     for (const since of [new Date(NaN), "yesterday", NaN]) {
-      await expect(tenure.webhooks.replayFailed({ ...webhook, since })).rejects.toMatchObject({
+      await expect(tenure.webhooks.replayMany({ ...webhook, since })).rejects.toMatchObject({
         _tag: "InvalidInput",
         field: "since",
       })
     }
+    for (const after of ["1", `${id}.${id}`]) {
+      await expect(
+        tenure.webhooks.replayPage({ ...webhook, since: 0, after }),
+      ).rejects.toMatchObject({ _tag: "InvalidInput", field: "after" })
+    }
+  })
+
+  it("sends all pages, and with its key the same ones again without sending anything", async () => {
+    const own = await createTenure({
+      stores: memory({ history: 30_000 }),
+      webhooks: { dispatch: false },
+    })
+    await own.memberships.createProject(projectId)
+    for (let n = 0; n < 10_001; n++) await own.events.publish({ projectId, type: "a.b", data: n })
+    const { id } = await own.webhooks.create({ projectId, url })
+    const events = { projectId, webhookId: id, since: 0 }
+    expect(await own.webhooks.replayMany({ ...events, dryRun: true })).toBe(10_001)
+    expect((await own.status()).backlog?.waiting).toBe(0)
+    const page = await own.webhooks.replayPage({ ...events, dryRun: true })
+    expect(page).toEqual({ replayed: 10_000, next: expect.any(String) })
+    const once = { ...events, idempotencyKey: "outage-1" }
+    expect(await own.webhooks.replayMany(once)).toBe(10_001)
+    expect(await own.webhooks.replayMany(once)).toBe(10_001)
+    expect(await own.webhooks.replayMany(events)).toBe(0)
+    await own.close()
   })
 })
 

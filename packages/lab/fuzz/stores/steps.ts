@@ -416,7 +416,15 @@ const templates: ReadonlyArray<Template> = [
     type: json,
     body: fc.oneof(
       object({ event_id: event.map((id) => `"${id.replace("-P:", "-p1:")}"`) }),
-      object({ since: past.chain(timeAt) }),
+      object({
+        since: past.chain(timeAt),
+        only: fc.option(pick('"missed"', '"failed"', '"all"', '"none"')),
+        types: fc.option(
+          pick('["membership.extended"]', '["webhook.ping","membership.granted"]', "[]"),
+        ),
+        dry_run: fc.option(pick("true", "false")),
+        after: fc.option(pick('"1"', "null")),
+      }),
       pick("{}", '{"event_id":"{event-p1:0}","since":"{iso:0}"}'),
     ),
   },

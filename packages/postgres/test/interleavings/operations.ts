@@ -423,10 +423,19 @@ export const operations: ReadonlyArray<Operation> = [
     ),
   ),
   {
-    name: "replay failed",
+    name: "replay many",
     run: ({ webhooks: { other } }) =>
       Effect.flatMap(Outbox, (outbox) =>
-        outbox.replay({ projectId: p1, webhookId: other.id }, { _tag: "FailedSince", at: 0 }),
+        outbox.replayMany(
+          { projectId: p1, webhookId: other.id },
+          {
+            since: 0,
+            types: undefined,
+            kinds: ["missed", "failed", "delivered"],
+            position: undefined,
+            isDryRun: false,
+          },
+        ),
       ),
   },
   transaction,

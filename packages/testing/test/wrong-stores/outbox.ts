@@ -94,8 +94,8 @@ export const wrongOutboxes = wrongStores("Outbox", Outbox, {
   "waits for a publication": () => ({
     nextChange: Effect.succeed({ _tag: "Due" }),
   }),
-  "are replayed once with an idempotency key": ({ replay }) => ({
-    replay: (webhook, which) => replay(webhook, which),
+  "are replayed once with an idempotency key": ({ replayMany }) => ({
+    replayMany: (webhook, selection) => replayMany(webhook, selection),
   }),
   "returns an event with its deliveries in all states, as they are listed": findingDeliveries(
     (all) => all.slice(0, 1),

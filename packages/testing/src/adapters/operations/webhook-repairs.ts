@@ -373,11 +373,12 @@ const actionTests = (serving: Serving): void => {
           data: { disabled_at: null, failing_since: null, failures: 0 },
         })
         const replay = `${path}/replay`
-        const replayed = await operate("POST", replay, body)
-        expectSuccess(replayed, "POST", replay, { data: { replayed: 1 } })
+        const given = { ...body, only: "failed" }
+        const replayed = await operate("POST", replay, given)
+        expectSuccess(replayed, "POST", replay, { data: { replayed: 1, next: null } })
         await receiver.until(2)
-        const again = await operate("POST", replay, body)
-        expectSuccess(again, "POST", replay, { data: { replayed: 0 } })
+        const again = await operate("POST", replay, given)
+        expectSuccess(again, "POST", replay, { data: { replayed: 0, next: null } })
       }, answering(410)),
       options,
     ),
@@ -644,12 +645,41 @@ const deliveryTests = (serving: Serving): void => {
         const event_id = await publish()
         const replay = `${path}/replay`
         const replayed = await operate("POST", replay, { event_id: event_id.toUpperCase() })
-        expectSuccess(replayed, "POST", replay, { data: { replayed: 1 } })
+        expectSuccess(replayed, "POST", replay, { data: { replayed: 1, next: null } })
         await receiver.until(2)
         const ids = receiver.received.map(({ headers }) => headers["webhook-id"])
         expect(ids).toEqual([event_id, event_id])
         const missing = await operate("POST", replay, { event_id: crypto.randomUUID() })
-        expectSuccess(missing, "POST", replay, { data: { replayed: 0 } })
+        expectSuccess(missing, "POST", replay, { data: { replayed: 0, next: null } })
+      }),
+      options,
+    ),
+  )
+
+  it(
+    "are sent what they have missed, by type, and nothing by a dry run",
+    serving(
+      repairing(async ({ call, operate, publish, receiver }) => {
+        await publish()
+        const { id } = webhookOf(
+          await call("POST", webhooks, {
+            body: { url: receiver.url, event_types: ["other.happened"] },
+          }),
+        )
+        const replay = `${webhooks}/${id}/replay`
+        const since = 1_000_000_000_000
+        const send = async (body: object, replayed: number) => {
+          const response = await operate("POST", replay, { since, ...body })
+          expectSuccess(response, "POST", replay, { data: { replayed, next: null } })
+        }
+        const types = ["payment.completed"]
+        await send({}, 0)
+        await send({ types, only: "failed" }, 0)
+        await send({ types, only: "missed", dry_run: true }, 1)
+        await send({ types }, 1)
+        await receiver.until(2)
+        const [one, other] = receiver.received.map(({ headers }) => headers["webhook-id"])
+        expect(other).toBe(one)
       }),
       options,
     ),
@@ -670,6 +700,13 @@ const deliveryTests = (serving: Serving): void => {
           { since: 1 },
           { since: null },
           { event_id, since: 1_000_000_000_000 },
+          { event_id, dry_run: true },
+          { since: 1_000_000_000_000, only: "delivered" },
+          { since: 1_000_000_000_000, types: [] },
+          { since: 1_000_000_000_000, after: "1" },
+          { since: 1_000_000_000_000, after: `${event_id}.${event_id}` },
+          // A field that nobody reads would protect nobody.
+          { since: 1_000_000_000_000, dryRun: true },
         ]) {
           const response = await operate("POST", replay, body)
           expectFailure(response, "POST", replay, 422, "VALIDATION_ERROR")

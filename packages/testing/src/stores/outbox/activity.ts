@@ -106,7 +106,7 @@ const attemptedTests = (on: StoreTests): void => {
     Effect.gen(function* () {
       const { ids, listed, outbox, ref } = yield* six
       for (const index of [3, 4]) {
-        yield* outbox.replay(ref, { _tag: "One", eventId: ids[index] ?? EventId("") })
+        yield* outbox.replay(ref, ids[index] ?? EventId(""))
       }
       expect(yield* listed()).toEqual([2, 1, 4, 0, 3])
       // A failing webhook gets one delivery at a time.

@@ -26,7 +26,9 @@ import {
   preparedWebhook,
   publishMany,
   released,
+  replayFailed,
   retry,
+  selected,
   settle,
   theClaim,
   timeout,
@@ -116,8 +118,7 @@ const replayTests = (on: StoreTests): void => {
       const { outbox, webhook } = yield* five
       const foreign = { ...webhook, projectId: p2 }
       expect(yield* outbox.deliveries(foreign, { limit: 10 })).toEqual([])
-      const since = { _tag: "FailedSince", at: 0 } as const
-      const error = yield* Effect.flip(outbox.replay(foreign, since))
+      const error = yield* Effect.flip(outbox.replayMany(foreign, selected()))
       expect(error._tag).toBe("WebhookNotFound")
     }))
 
@@ -125,8 +126,7 @@ const replayTests = (on: StoreTests): void => {
     Effect.gen(function* () {
       const { ids, outbox, webhook } = yield* five
       yield* claims()
-      const replay = (index: number) =>
-        outbox.replay(webhook, { _tag: "One", eventId: ids[index] ?? EventId("") })
+      const replay = (index: number) => outbox.replay(webhook, ids[index] ?? EventId(""))
       expect([yield* replay(1), yield* replay(2), yield* replay(3)]).toEqual([1, 0, 1])
       const again = yield* claims()
       expect(again.map((claim) => ids.indexOf(claim.event.id))).toEqual([1, 3])
@@ -145,34 +145,34 @@ const replayTests = (on: StoreTests): void => {
       const [waiting, other] = yield* publishMany(2)
       for (const one of yield* claims()) yield* settle(one, retry(60_000))
       expect(yield* claims()).toEqual([])
-      expect(yield* outbox.replay(ref, { _tag: "FailedSince", at: 0 })).toBe(0)
-      const one = { _tag: "One", eventId: waiting?.id ?? EventId("") } as const
+      expect(yield* replayFailed(ref)).toBe(0)
+      const one = waiting?.id ?? EventId("")
       expect(yield* outbox.replay(ref, one)).toBe(1)
       expect(yield* outbox.replay(ref, one)).toBe(0)
       const again = yield* theClaim
-      expect(again).toMatchObject({ event: { id: one.eventId }, attemptNumber: 1 })
+      expect(again).toMatchObject({ event: { id: one }, attemptNumber: 1 })
       expect(yield* outbox.replay(ref, one)).toBe(0)
       yield* settle(again, delivered)
       expect(yield* outbox.deliveries(ref, { limit: 2 })).toMatchObject([
         { eventId: other?.id, state: "waiting", attempts: [attempt] },
-        { eventId: one.eventId, state: "delivered", attempts: [attempt, answered(200)] },
+        { eventId: one, state: "delivered", attempts: [attempt, answered(200)] },
       ])
     }))
 
   test("that failed since a given time can be replayed together", () =>
     Effect.gen(function* () {
-      const { ids, outbox, webhook } = yield* five
+      const { ids, webhook } = yield* five
       yield* claims()
-      expect(yield* outbox.replay(webhook, { _tag: "FailedSince", at: 2 })).toBe(1)
+      expect(yield* replayFailed(webhook, 2)).toBe(1)
       expect((yield* theClaim).event.id).toBe(ids[4])
-      expect(yield* outbox.replay(webhook, { _tag: "FailedSince", at: 0 })).toBe(1)
+      expect(yield* replayFailed(webhook)).toBe(1)
       expect((yield* theClaim).event.id).toBe(ids[1])
     }))
 
   test("that are replayed together come after all others, also when they are tried again", () =>
     Effect.gen(function* () {
       const { ids, outbox, webhook } = yield* five
-      expect(yield* outbox.replay(webhook, { _tag: "FailedSince", at: 0 })).toBe(2)
+      expect(yield* replayFailed(webhook)).toBe(2)
       const [live] = yield* claims(1)
       expect(live?.event.id).toBe(ids[2])
       if (live !== undefined) yield* settle(live, delivered)
@@ -190,15 +190,18 @@ const replayTests = (on: StoreTests): void => {
     Effect.gen(function* () {
       const { outbox, webhook } = yield* fiveOn(on)
       const key = once()
-      const all = { _tag: "FailedSince", at: 0 } as const
+      const all = selected()
       const unknown = { ...webhook, webhookId: WebhookId(crypto.randomUUID()) }
-      yield* Effect.flip(outbox.replay(unknown, all, key))
-      expect(yield* outbox.replay(webhook, all, key)).toBe(2)
+      yield* Effect.flip(outbox.replayMany(unknown, all, key))
+      expect(yield* outbox.replayMany(webhook, all, key)).toEqual({ replayed: 2, next: undefined })
       const again = { ...event(p1), at: 9 }
       yield* outbox.publish(again)
       for (const claim of yield* claims()) yield* settle(claim, failed)
       for (const _ of ["second", "third"]) {
-        expect(yield* outbox.replay(webhook, all, key)).toEqual({ _tag: "Replayed", answer: "2" })
+        expect(yield* outbox.replayMany(webhook, all, key)).toEqual({
+          _tag: "Replayed",
+          answer: "2",
+        })
       }
       expect(yield* deliveriesOf({ id: webhook.webhookId })).not.toContainEqual(
         expect.objectContaining({ eventId: again.id, state: "waiting" }),
@@ -210,7 +213,7 @@ const replayTests = (on: StoreTests): void => {
       const { outbox, webhook } = yield* five
       yield* outbox.nextChange
       yield* claims()
-      yield* outbox.replay(webhook, { _tag: "FailedSince", at: 0 })
+      yield* replayFailed(webhook)
       yield* outbox.nextChange
       expect(yield* claims()).toHaveLength(2)
     }))
@@ -303,7 +306,7 @@ const countingTests = ({ advance, describe, test }: StoreTests): void => {
         for (const claim of yield* claims()) yield* settle(claim, failed)
         expect((yield* outbox.backlog(10)).failedDeliveries).toBe(4)
         const { id } = yield* firstOf(webhooks)
-        yield* outbox.replay({ projectId: p1, webhookId: id }, { _tag: "FailedSince", at: 0 })
+        yield* replayFailed({ projectId: p1, webhookId: id })
         expect((yield* outbox.backlog(10)).failedDeliveries).toBe(2)
         yield* settle(yield* theClaim, delivered)
         yield* settle(yield* theClaim, failed)
@@ -452,8 +455,7 @@ export const findingTests = ({ describe, test }: StoreTests): void => {
         }
         for (const { id } of webhooks.slice(2, 4)) yield* store.remove(p1, id, occasion)
         for (const webhookId of listed.slice(1, 2)) {
-          const one = { _tag: "One", eventId: published.id } as const
-          yield* outbox.replay({ projectId: p1, webhookId }, one)
+          yield* outbox.replay({ projectId: p1, webhookId }, published.id)
         }
         expect(yield* order).toEqual(listed)
       }))
@@ -462,8 +464,7 @@ export const findingTests = ({ describe, test }: StoreTests): void => {
       Effect.gen(function* () {
         const { outbox, published, webhooks } = yield* inEachState
         for (const { id: webhookId } of webhooks.slice(0, 2)) {
-          const one = { _tag: "One", eventId: published.id } as const
-          yield* outbox.replay({ projectId: p1, webhookId }, one)
+          yield* outbox.replay({ projectId: p1, webhookId }, published.id)
         }
         const replayed = yield* outbox.find(p1, published.id)
         const states = replayed.deliveries.map(({ state }) => state)

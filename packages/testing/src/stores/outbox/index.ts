@@ -7,6 +7,7 @@ import { claimingTests, concurrencyTests } from "./claiming.ts"
 import { backlogTests, deliveriesTests, findingTests } from "./deliveries.ts"
 import { orderingTests } from "./ordering.ts"
 import { changesTests, publishingTests, transactionTests } from "./publishing.ts"
+import { replayingTests } from "./replaying.ts"
 import { disabledTests, failingTests, settlingTests } from "./settling.ts"
 
 /** Declares the tests. */
@@ -21,6 +22,7 @@ export const outboxSuite = (on: StoreTests): void => {
   failingTests(on)
   changesTests(on)
   deliveriesTests(on)
+  replayingTests(on)
   findingTests(on)
   backlogTests(on)
   activityTests(on)

@@ -17,6 +17,7 @@ import {
   prepared,
   released,
   retry,
+  selected,
   settle,
   statesOf,
 } from "./steps.ts"
@@ -99,7 +100,7 @@ const turnTests = ({ advance, test }: StoreTests): void => {
       if (first === undefined) return yield* Effect.die("nothing published")
       yield* settle(yield* firstOf(yield* claims()), delivered)
       const one = yield* firstOf(yield* claims())
-      expect(yield* outbox.replay(ref, { _tag: "One", eventId: first })).toBe(1)
+      expect(yield* outbox.replay(ref, first)).toBe(1)
       expect(yield* claims()).toEqual([])
       yield* settle(one, retry(0))
       const again = yield* claims()
@@ -198,6 +199,7 @@ const steps = fc.oneof(
   },
   { weight: 1, arbitrary: fc.constant({ advance: 40_000 }) },
   { weight: 1, arbitrary: fc.record({ replay: fc.nat({ max: 9 }) }) },
+  { weight: 1, arbitrary: fc.constant({ replayAll: true }) },
 )
 
 /** A delivery as a dispatcher knows it. */
@@ -260,10 +262,13 @@ const orderProperty = ({ advance, property }: StoreTests): void =>
           const claimed = known.filter((one) => one.claim !== undefined)
           const one = claimed[step.settle % Math.max(1, claimed.length)]
           if (one !== undefined) yield* end(one, step.outcome)
+        } else if ("replayAll" in step) {
+          yield* outbox.replayMany(ref, selected(["failed", "delivered"]))
+          for (const one of known) one.isOpen = true
         } else {
           const one = known[step.replay % Math.max(1, known.length)]
           if (one === undefined) continue
-          yield* outbox.replay(ref, { _tag: "One", eventId: one.id })
+          yield* outbox.replay(ref, one.id)
           one.isOpen = true
         }
       }

@@ -21,7 +21,9 @@ import {
   preparedWebhook,
   publishMany,
   released,
+  replayFailed,
   retry,
+  selected,
   settle,
   statesOf,
   theClaim,
@@ -380,8 +382,7 @@ export const disabledTests = ({ advance, describe, test }: StoreTests): void => 
         yield* publishMany(2)
         yield* settle(yield* firstOf(yield* claims(1)), gone())
         const target = { projectId: p1, webhookId: webhook.id }
-        const since = { _tag: "FailedSince", at: 0 } as const
-        const error = yield* Effect.flip(outbox.replay(target, since))
+        const error = yield* Effect.flip(outbox.replayMany(target, selected()))
         expect(error).toMatchObject({ _tag: "WebhookDisabled", webhookId: webhook.id })
         const store = yield* WebhookStore
         expect((yield* Effect.flip(store.enable(p2, webhook.id, occasion)))._tag).toBe(
@@ -389,7 +390,7 @@ export const disabledTests = ({ advance, describe, test }: StoreTests): void => 
         )
         yield* store.enable(p1, webhook.id, occasion)
         expect((yield* store.list(p1))[0]?.disabled).toBeUndefined()
-        expect(yield* outbox.replay(target, since)).toBe(2)
+        expect(yield* replayFailed(target)).toBe(2)
         yield* outbox.publish(event(p1))
         const all = yield* claims()
         expect(all).toHaveLength(3)

@@ -1,6 +1,6 @@
 /** Values and steps for `Outbox` tests. */
 
-import { type ConcurrencyRange } from "@tenure/core/internal"
+import { type ConcurrencyRange, isReplayedResponse } from "@tenure/core/internal"
 import {
   type Attempt,
   type AttemptResult,
@@ -8,8 +8,10 @@ import {
   type FailingAnnouncement,
   MembershipStore,
   Outbox,
+  type ReplaySelection,
   type StoredWebhook,
   type WebhookId,
+  type WebhookRef,
   WebhookStore,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
@@ -127,6 +129,26 @@ export const twoClaims = Effect.gen(function* () {
 export const settle = Effect.fnUntraced(function* (one: Claim, settlement: AttemptResult) {
   const outbox = yield* Outbox
   return yield* outbox.settle(one, settlement)
+})
+
+/** Selects what to replay: by default, all that was given up. */
+export const selected = (
+  kinds: ReplaySelection["kinds"] = ["failed"],
+  more: Partial<ReplaySelection> = {},
+): ReplaySelection => ({
+  since: 0,
+  types: undefined,
+  kinds,
+  position: undefined,
+  isDryRun: false,
+  ...more,
+})
+
+/** Replays what was given up, and returns how many. */
+export const replayFailed = Effect.fnUntraced(function* (webhook: WebhookRef, since = 0) {
+  const outbox = yield* Outbox
+  const page = yield* outbox.replayMany(webhook, selected(["failed"], { since }))
+  return isReplayedResponse(page) ? undefined : page.replayed
 })
 
 /** Returns a webhook's deliveries, newest first. */

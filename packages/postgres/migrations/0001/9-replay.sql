@@ -1,0 +1,139 @@
+-- Sends many events of a project to one of its webhooks again: of its event log from `since` on, in the order
+-- of transactions and ids, those of one of the `kinds`: `missed` if there is no delivery, or the state of the
+-- delivery. Without `only_types`, the webhook's own types count. What waits or is being attempted is of no kind.
+-- It reads up to `most_read` events after `after_id`, up to and with `until_id`, and sends up to `most`. Without
+-- these ids, it reads from the beginning, up to the event that is now the last one.
+-- Returns one row if the webhook exists: whether it is disabled; how many events are sent; and where to go on,
+-- unless all were read. `replayed` is NULL if the webhook is disabled, or if one of the two events is gone.
+-- A function, because its statements see what others have sent, delivered and settled before it has the lock.
+-- They look up each delivery by its key. A connection plans them once, perhaps for empty tables: joins, or
+-- conditions that match a partial index, could then read all deliveries of the webhook for each event.
+CREATE FUNCTION tenure.replay(
+  of_project bigint, to_webhook uuid, since timestamptz, only_types text[], kinds text[],
+  after_id uuid, until_id uuid, most_read integer, most integer, is_dry_run boolean
+) RETURNS TABLE (is_disabled boolean, replayed integer, next_id uuid, last_id uuid)
+LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET enable_bitmapscan = off
+SET enable_hashjoin = off SET enable_mergejoin = off SET enable_sort = off
+SET jit = off
+AS $$
+#variable_conflict use_column
+DECLARE
+  -- Days before are not looked into.
+  first CONSTANT uuid := tenure.first_id(greatest(since, 'epoch') AT TIME ZONE 'UTC');
+  now timestamptz;
+  is_off boolean;
+  is_ordered boolean;
+  taken_types text[];
+  after_xid xid8 := '0';
+  until_xid xid8;
+  -- The last event of those that this call reads.
+  end_xid xid8;
+  end_id uuid;
+  missed_ids uuid[];
+  failed_ids uuid[];
+  delivered_ids uuid[];
+  found_last uuid;
+  found_count integer;
+  changed_count integer;
+BEGIN
+  IF NOT is_dry_run THEN
+    -- A snapshot from before it would not show what others have sent since then.
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+      RAISE feature_not_supported USING MESSAGE = 'events are replayed at the isolation level READ COMMITTED';
+    END IF;
+    PERFORM pg_advisory_xact_lock(hashtextextended('tenure.replay ' || to_webhook, 0));
+  END IF;
+  now := clock_timestamp();
+
+  SELECT w.disabled_at IS NOT NULL, w.ordered, coalesce(only_types, w.event_types)
+  INTO is_off, is_ordered, taken_types
+  FROM tenure.webhooks w WHERE w.id = to_webhook AND w.project_number = of_project;
+  IF NOT FOUND THEN RETURN; END IF;
+
+  IF until_id IS NULL THEN
+    after_id := '00000000-0000-0000-0000-000000000000';
+    SELECT e.xid, e.id INTO until_xid, until_id FROM tenure.events e
+    WHERE e.project_number = of_project AND e.id >= first
+    ORDER BY e.xid DESC, e.id DESC LIMIT 1;
+  ELSE
+    SELECT a.xid, u.xid INTO after_xid, until_xid FROM tenure.events a, tenure.events u
+    WHERE a.id = after_id AND a.project_number = of_project
+      AND u.id = until_id AND u.project_number = of_project;
+  END IF;
+  IF is_off OR after_xid IS NULL THEN
+    RETURN QUERY SELECT is_off, NULL::integer, NULL::uuid, NULL::uuid;
+    RETURN;
+  END IF;
+  SELECT e.xid, e.id INTO end_xid, end_id FROM tenure.events e
+  WHERE e.project_number = of_project AND e.id >= first
+    AND (e.xid, e.id) > (after_xid, after_id) AND (e.xid, e.id) < (until_xid, until_id)
+  ORDER BY e.xid, e.id OFFSET most_read - 1 LIMIT 1;
+  IF NOT FOUND THEN
+    end_xid := until_xid;
+    end_id := until_id;
+  END IF;
+
+  SELECT array_agg(c.id ORDER BY c.xid, c.id) FILTER (WHERE c.kind = 'missed'),
+         array_agg(c.id) FILTER (WHERE c.kind = 'failed'),
+         array_agg(c.id ORDER BY c.id) FILTER (WHERE c.kind = 'delivered'),
+         (array_agg(c.id ORDER BY c.xid DESC, c.id DESC))[1], count(*)
+  INTO missed_ids, failed_ids, delivered_ids, found_last, found_count
+  FROM (
+    SELECT e.id, e.xid, k.kind
+    FROM tenure.events e
+    CROSS JOIN LATERAL (
+      SELECT coalesce(
+        (SELECT d.state FROM tenure.deliveries d WHERE d.event_id = e.id AND d.webhook_id = to_webhook),
+        (SELECT f.state FROM tenure.finished_deliveries f WHERE f.event_id = e.id AND f.webhook_id = to_webhook),
+        -- As `isForOthers` of core says.
+        CASE WHEN e.type <> 'webhook.ping'
+               AND NOT (e.type IN ('webhook.disabled', 'webhook.failing')
+                        AND e.body::json -> 'data' ->> 'webhook_id' = to_webhook::text)
+        THEN 'missed' END
+      ) AS kind
+      OFFSET 0
+    ) k
+    WHERE e.project_number = of_project AND e.id >= first AND e.at >= since
+      AND (e.xid, e.id) > (after_xid, after_id) AND (e.xid, e.id) <= (end_xid, end_id)
+      AND (taken_types IS NULL OR e.type = ANY (taken_types)) AND k.kind = ANY (kinds)
+    ORDER BY e.xid, e.id LIMIT most
+  ) c;
+  IF found_count = most THEN end_id := found_last; END IF;
+
+  IF NOT is_dry_run THEN
+    INSERT INTO tenure.deliveries (event_id, webhook_id, next_attempt_at, is_replay, member)
+    SELECT m.id, to_webhook, now, true,
+           CASE WHEN is_ordered THEN (SELECT tenure.member_of(e.body) FROM tenure.events e WHERE e.id = m.id) END
+    FROM unnest(missed_ids) WITH ORDINALITY m (id, n) ORDER BY m.n;
+    GET DIAGNOSTICS found_count = ROW_COUNT;
+
+    UPDATE tenure.deliveries d
+    SET state = 'ready', next_attempt_at = now, claim_count = 0, is_replay = true,
+        member = CASE WHEN is_ordered THEN (SELECT tenure.member_of(e.body) FROM tenure.events e WHERE e.id = d.event_id) END
+    WHERE d.event_id = ANY (failed_ids) AND d.webhook_id = to_webhook
+      AND d.state NOT IN ('ready', 'later', 'leased', 'blocked');
+    GET DIAGNOSTICS changed_count = ROW_COUNT;
+    found_count := found_count + changed_count;
+
+    WITH taken AS (
+      DELETE FROM tenure.finished_deliveries d
+      WHERE d.event_id = ANY (delivered_ids) AND d.webhook_id = to_webhook AND d.state <> 'cancelled'
+        -- Days beside are not looked into.
+        AND d.event_id BETWEEN delivered_ids[1] AND delivered_ids[cardinality(delivered_ids)]
+      RETURNING d.event_id, d.position, d.attempted_at, d.attempts
+    )
+    -- Their places in the list stay.
+    INSERT INTO tenure.deliveries
+      (event_id, webhook_id, position, next_attempt_at, attempted_at, attempts, is_replay, member)
+    OVERRIDING SYSTEM VALUE
+    SELECT t.event_id, to_webhook, t.position, now, t.attempted_at, t.attempts, true,
+           CASE WHEN is_ordered THEN (SELECT tenure.member_of(e.body) FROM tenure.events e WHERE e.id = t.event_id) END
+    FROM taken t;
+    GET DIAGNOSTICS changed_count = ROW_COUNT;
+    found_count := found_count + changed_count;
+  END IF;
+
+  RETURN QUERY SELECT false, found_count, nullif(end_id, until_id), CASE WHEN end_id <> until_id THEN until_id END;
+END $$;
