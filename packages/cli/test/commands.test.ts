@@ -272,7 +272,9 @@ describe.each([
     const text = await succeed("members", "why", "1", ...inWhy)
     expect(text).toMatch(/^1 of why is active until 2098-02-02T00:00:00.000Z$/m)
     expect(text).toMatch(/^→ .* all extended +2098-02-01\S+ +2098-02-02\S+ +.+ outage /m)
-    expect(text).toMatch(/^The date that holds now was set on \d{4}-\S+ by (seed admin|tenure:\S+)\.$/m)
+    expect(text).toMatch(
+      /^The date that holds now was set on \d{4}-\S+ by (seed admin|tenure:\S+)\.$/m,
+    )
     await succeed("members", "undo", Object(made).id, ...inWhy, "--yes")
     expect(datesOf(await why("1"))).toEqual([
       ...extended,
