@@ -405,8 +405,8 @@ export const operations: ReadonlyArray<Operation> = [
   ),
   onWebhook("disable webhook", (webhooks, { at, webhooks: { healthy: expected } }) => {
     const settings = { ...expected, disabled: { at, by: "request" } as const }
-    const change = { expected, settings, changes: settingChanges(expected, settings) }
-    return webhooks.update({ projectId: p1, webhookId: expected.id }, change, {
+    const disabling = { expected, settings, changes: settingChanges(expected, settings) }
+    return webhooks.update({ projectId: p1, webhookId: expected.id }, disabling, {
       origin: hostOrigin,
       at,
     })
