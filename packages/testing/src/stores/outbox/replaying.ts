@@ -3,6 +3,7 @@
 import { expect } from "@effect/vitest"
 import { isReplayedResponse, makeEvent } from "@tenure/core/internal"
 import {
+  type Claim,
   type Event,
   type EventId,
   EventType,
@@ -12,6 +13,7 @@ import {
   WebhookStore,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
+import fc from "fast-check"
 import { event, makeWebhook, occasion, p1, p2 } from "../../support/fixtures.ts"
 import type { StoreTests } from "../declare.ts"
 import {
@@ -24,6 +26,7 @@ import {
   prepared,
   preparedWebhook,
   publishMany,
+  released,
   retry,
   selected,
   settle,
@@ -55,9 +58,66 @@ const replayed = Effect.fnUntraced(function* (
   return isReplayedResponse(page) ? undefined : page.replayed
 })
 
+const steps = fc.oneof(
+  { weight: 2, arbitrary: fc.constant("publish" as const) },
+  { weight: 1, arbitrary: fc.constant("advance" as const) },
+  { weight: 3, arbitrary: fc.record({ claim: fc.integer({ min: 1, max: 5 }) }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({ settle: fc.constantFrom(delivered, retry(20_000), released) }),
+  },
+)
+
+const overtakingProperty = ({ advance, property }: StoreTests): void =>
+  property(
+    "is claimed after all other events that are due, whatever the receiver does",
+    fc.array(steps, { minLength: 10, maxLength: 30 }),
+    Effect.fnUntraced(function* (all) {
+      yield* preparedWebhook
+      const missed = new Set(idsOf(yield* publishMany(20)))
+      for (const one of yield* claims()) yield* settle(one, delivered)
+      const webhook = yield* late
+      yield* replayed(webhook, ["missed"])
+      // Which other events are due, and which are tried again later.
+      const due = new Set<EventId>()
+      const later = new Set<EventId>()
+      let claimed: ReadonlyArray<Claim> = []
+      for (const step of all) {
+        if (step === "publish") {
+          for (const { id } of yield* publishMany(1)) due.add(id)
+        } else if (step === "advance") {
+          // Leases expire, too.
+          yield* advance(40_000)
+          for (const id of later) due.add(id)
+          for (const { event: one } of claimed) if (!missed.has(one.id)) due.add(one.id)
+          later.clear()
+          claimed = []
+        } else if ("claim" in step) {
+          const found = yield* claims(step.claim)
+          const own = found.filter((one) => one.webhook.webhookId === webhook.webhookId)
+          for (const { event: one } of own) due.delete(one.id)
+          if (own.some(({ event: one }) => missed.has(one.id))) expect([...due]).toEqual([])
+          for (const one of found) if (!own.includes(one)) yield* settle(one, delivered)
+          claimed = [...claimed, ...own]
+        } else {
+          const [one, ...others] = claimed
+          if (one === undefined) continue
+          claimed = others
+          yield* settle(one, step.settle)
+          if (missed.has(one.event.id) || step.settle === delivered) continue
+          const next = step.settle === released ? due : later
+          next.add(one.event.id)
+        }
+      }
+    }),
+  )
+
 /** Declares the tests. */
-export const replayingTests = ({ describe, test }: StoreTests): void => {
+export const replayingTests = (on: StoreTests): void => {
+  const { describe, test } = on
   describe("a replay of many events", () => {
+    overtakingProperty(on)
+
     test("sends what a webhook has missed, in the order of the log, and not twice", () =>
       Effect.gen(function* () {
         const { outbox } = yield* preparedWebhook
