@@ -81,3 +81,20 @@ describe("a list", () => {
       },
     ))
 })
+
+describe("a replay of many events", () => {
+  it("goes on to the end, with a key for each call", () =>
+    answering(
+      (response, { headers }) => {
+        const next = headers["idempotency-key"] === "outage-2" ? null : "a cursor"
+        response.end(success({ replayed: 3, next }))
+      },
+      async ({ received, url }) => {
+        const { webhooks } = createClient({ baseUrl: url, token: "t" })
+        const events = { project_id: "p1", webhook_id: "w", since: 0 }
+        expect(await webhooks.replayMany(events, { idempotencyKey: "outage" })).toBe(9)
+        const keys = received.map(({ headers }) => headers["idempotency-key"])
+        expect(keys).toEqual(["outage", "outage-1", "outage-2"])
+      },
+    ))
+})
