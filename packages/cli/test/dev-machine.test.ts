@@ -89,7 +89,7 @@ const exportProject = async () => {
   await client.memberships.extendAll({ project_id, extend: until(6), mode: "never_shorten" })
   await client.memberships.extend({ project_id, user_id: "u5", extend: until(20) })
   const url = "http://127.0.0.1:9/hook"
-  await client.webhooks.create({ project_id, url })
+  await client.webhooks.create({ project_id, url, ordered: true })
   await client.webhooks.create({ project_id, url: `${url}/2`, event_types: ["membership.expired"] })
   const path = join(folder, "shop.ndjson")
   const exported = await tenureWith(environment())("projects", "export", project_id, "-o", path)
@@ -120,9 +120,10 @@ describe("tenure dev --from", () => {
       ])
     expect(await datesOf(machine.client)).toEqual(await datesOf(client))
     const urlsOf = async (of: typeof client) =>
-      (await of.webhooks.health({ project_id })).data.map(({ event_types, url }) => [
+      (await of.webhooks.health({ project_id })).data.map(({ event_types, ordered, url }) => [
         url,
         event_types,
+        ordered,
       ])
     expect(await urlsOf(machine.client)).toEqual(await urlsOf(client))
     // Two end in a month, both after 6 days: they were reminded of that before.

@@ -527,7 +527,7 @@ export const settleDelivery = (
   { lease: token, webhook }: Claim,
   settlement: AttemptResult,
   now: Moment,
-): { readonly webhook: StoredWebhook; readonly isAwaited: boolean } | undefined => {
+): { readonly webhook: StoredWebhook; readonly hasNext: boolean } | undefined => {
   const lane = deliveries.lanes.get(webhook.webhookId)
   const lease = lane?.leases.get(token)
   if (lane === undefined || lease === undefined || lease.until <= now.tick) return undefined
@@ -546,7 +546,7 @@ export const settleDelivery = (
   }
   proceed(deliveries, lane, job, settlement, now)
   enqueue(deliveries, lane)
-  return { webhook: lane.webhook, isAwaited: isOrdered && hasReady(lane, now.tick) }
+  return { webhook: lane.webhook, hasNext: isOrdered && hasReady(lane, now.tick) }
 }
 
 /** Records an announcement. Returns whether it is the first with this share in its run of failures. */

@@ -32,8 +32,8 @@ const restart = (
 ): void => {
   const lane = laneOf(state.deliveries, webhook)
   for (const job of jobs.toSorted((one, other) => one.order - other.order)) {
+    if (job.state !== "waiting") job.member = memberOf(webhook, job.event)
     job.state = "waiting"
-    job.member ??= memberOf(webhook, job.event)
     job.isReplay = isReplay
     job.claims = 0
     delayJob(job, 0, now)

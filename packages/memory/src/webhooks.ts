@@ -231,7 +231,7 @@ export const makeMemoryOutbox = (state: State): Outbox["Service"] => ({
     Effect.map(currentMoment, (now) => {
       const settled = settleDelivery(state.deliveries, claim, settlement, now)
       if (settled === undefined) return "Lapsed"
-      if (settled.isAwaited || settlement._tag === "Released") state.changed.openUnsafe()
+      if (settled.hasNext || settlement._tag === "Released") state.changed.openUnsafe()
       return announceFailure(state, settled.webhook, settlement, now)
     }),
 

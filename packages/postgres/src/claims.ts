@@ -277,12 +277,16 @@ const nextDueMillis = (
  * array has one element for each delivery, and `$4` is the record of their attempts, as JSON.
  */
 const failUnreadable = (schema: string): string => `
-  UPDATE ${schema}.deliveries d
-  SET state = 'failed', member = NULL, lease = NULL, dispatcher = NULL, attempts = d.attempts || $4::jsonb,
-      attempted_at = date_trunc('milliseconds', clock_timestamp())
-  FROM unnest($1::uuid[], $2::uuid[], $3::bigint[]) a (event_id, webhook_id, lease)
-  WHERE d.event_id = a.event_id AND d.webhook_id = a.webhook_id
-    AND d.state = 'leased' AND d.lease = a.lease
+  WITH failed AS (
+    UPDATE ${schema}.deliveries d
+    SET state = 'failed', lease = NULL, dispatcher = NULL, attempts = d.attempts || $4::jsonb,
+        attempted_at = date_trunc('milliseconds', clock_timestamp())
+    FROM unnest($1::uuid[], $2::uuid[], $3::bigint[]) a (event_id, webhook_id, lease)
+    WHERE d.event_id = a.event_id AND d.webhook_id = a.webhook_id
+      AND d.state = 'leased' AND d.lease = a.lease
+    RETURNING d.webhook_id, d.member
+  )
+  SELECT ${schema}.unblock_next(webhook_id, member) FROM failed WHERE member IS NOT NULL
 `
 
 /** The result of the attempts. */

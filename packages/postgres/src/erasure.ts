@@ -80,9 +80,9 @@ const withoutResponses = `(
       FROM jsonb_array_elements(d.attempts) WITH ORDINALITY t (one, n)
     )`
 
-// Whether a delivery `d` is of one of the events of `old`, and was attempted. An array is looked up in the
-// index, however many deliveries the planner expects.
-const hasResponses = "d.event_id = ANY (ARRAY(SELECT id FROM old)) AND d.attempts <> '[]'"
+// Whether a delivery `d` is of one of the events of `old`. An array is looked up in the index, however many
+// deliveries the planner expects.
+const isOfOld = "d.event_id = ANY (ARRAY(SELECT id FROM old))"
 
 // Matches each `user_id` that is a user, in the body of an event, as `userIn` of core does.
 const userIn = (user: string): string =>
@@ -128,18 +128,21 @@ const eraseEvents = (schema: string): string => `
   ),
   attempted AS MATERIALIZED (
     SELECT d.event_id, d.webhook_id FROM ${schema}.deliveries d
-    WHERE ${hasResponses}
+    WHERE ${isOfOld} AND (d.attempts <> '[]' OR d.member IS NOT NULL AND d.state = 'failed')
     -- All statements lock deliveries in the same order, which avoids deadlocks.
     ORDER BY d.event_id, d.webhook_id
     FOR UPDATE
   ),
   open AS (
-    UPDATE ${schema}.deliveries d SET attempts = ${withoutResponses}
+    UPDATE ${schema}.deliveries d
+    SET attempts = coalesce(${withoutResponses}, '[]'),
+        -- One that is open has its place until it ends.
+        member = CASE WHEN d.state <> 'failed' THEN d.member END
     FROM attempted a WHERE d.event_id = a.event_id AND d.webhook_id = a.webhook_id
   ),
   ended AS (
     UPDATE ${schema}.finished_deliveries d SET attempts = ${withoutResponses}
-    WHERE ${hasResponses}
+    WHERE ${isOfOld} AND d.attempts <> '[]'
   )
   SELECT xid::text, id::text FROM (
     SELECT p.*, row_number() OVER (ORDER BY p.xid, p.id) AS n FROM page p

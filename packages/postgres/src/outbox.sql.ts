@@ -140,7 +140,7 @@ export const toBacklog = ([row]: ReadonlyArray<BacklogRow>): Backlog => ({
 
 /** Ends the waiting deliveries to those of the webhooks `$1` that failures have disabled. */
 export const endDisabled = (schema: string): string => `
-  UPDATE ${schema}.deliveries d SET state = 'failed', member = NULL
+  UPDATE ${schema}.deliveries d SET state = 'failed'
   FROM ${schema}.webhooks w
   WHERE w.id = ANY ($1::uuid[]) AND w.disabled_by = 'failures' AND d.webhook_id = w.id
     AND d.state IN ('ready', 'blocked', 'later')
@@ -405,15 +405,6 @@ const holds = `d.event_id = a.delivered_id AND d.webhook_id = a.webhook_id
 // Whole milliseconds, which a cursor can have.
 const now = "date_trunc('milliseconds', clock_timestamp())"
 
-/** Whether others of the member wait for the attempt `a` for the webhook `w`, which is or was ordered. */
-const isAwaited = (schema: string): string => `
-      w.ordered IS NOT NULL AND EXISTS (
-        SELECT FROM ${schema}.deliveries one
-        JOIN ${schema}.deliveries other
-          ON other.webhook_id = one.webhook_id AND other.member = one.member AND other.event_id <> one.event_id
-        WHERE one.event_id = a.delivered_id AND one.webhook_id = a.webhook_id
-      )`
-
 const { least, most } = concurrencyRange
 
 /**
@@ -423,7 +414,7 @@ const { least, most } = concurrencyRange
 export const concurrencyAfter = (concurrency: string, succeeded: string, failed: string): string =>
   `greatest(${least}, least(${most}, ${concurrency} + ${succeeded}) >> least(${failed}, 30))`
 
-const settledColumns = "n, webhook_id, outcome, hold_millis, project_number, is_awaited"
+const settledColumns = "n, webhook_id, member, outcome, hold_millis, project_number"
 
 /**
  * The announcement that a batch makes for a webhook: `chosen` selects it by the locked webhook, `published` stores its
@@ -435,13 +426,17 @@ interface Announcing {
   readonly result: string
 }
 
+/** Unblocks the next delivery of the member of `s`, if it has one, and returns whether there is one. */
+const unblockNext = (schema: string): string =>
+  `s.member IS NOT NULL AND ${schema}.unblock_next(s.webhook_id, s.member) AS has_next`
+
 /** Without announcements, as most batches are, `settle` need not open the tables of events. */
-const announcingNothing: Announcing = {
+const announcingNothing = (schema: string): Announcing => ({
   chosen: `
   chosen AS (SELECT NULL::uuid AS webhook_id, NULL::integer AS percent, NULL::boolean AS disables WHERE false)`,
   published: "",
-  result: "n::integer, 'Settled' AS result, 0 AS deliveries, is_awaited FROM settled",
-}
+  result: `s.n::integer, 'Settled' AS result, 0 AS deliveries, ${unblockNext(schema)} FROM settled s`,
+})
 
 const announcing = (schema: string): Announcing => ({
   chosen: `
@@ -477,14 +472,14 @@ const announcing = (schema: string): Announcing => ({
   result: `s.n::integer,
          CASE WHEN c.disables THEN 'WebhookDisabled' WHEN c.n IS NOT NULL THEN 'WebhookFailing'
               ELSE 'Settled' END AS result,
-         (SELECT count(*) FROM delivered)::integer AS deliveries, s.is_awaited
+         (SELECT count(*) FROM delivered)::integer AS deliveries, ${unblockNext(schema)}
   FROM settled s LEFT JOIN chosen c ON c.settlement = s.n`,
 })
 
 /**
  * Records attempts, and what happens to their deliveries and webhooks. Each array has one element for
  * each attempt. Returns the positions, from 1, of the attempts whose claim still holds, the result of each,
- * the number of deliveries of announcements, and whether others of the member, to an ordered webhook, have waited.
+ * the number of deliveries of announcements, and whether the next delivery of a member is claimable now.
  *
  * - `$4`: the outcome, which is `delivered`, `later`, `failed`, `disabled` or `released`
  * - `$5`: the attempt, as JSON, or NULL
@@ -504,7 +499,7 @@ const settleWith = (schema: string, { chosen, published, result }: Announcing): 
     -- A deleted webhook has no deliveries to settle.
     JOIN ${schema}.webhooks w ON w.id = a.webhook_id
     WHERE a.outcome = 'delivered' AND ${holds}
-    RETURNING a.*, w.project_number, ${isAwaited(schema)} AS is_awaited, d.position, d.claim_count, d.attempts
+    RETURNING a.*, w.project_number, d.member, d.position, d.claim_count, d.attempts
   ),
   kept AS (
     INSERT INTO ${schema}.finished_deliveries
@@ -524,12 +519,11 @@ const settleWith = (schema: string, { chosen, published, result }: Announcing): 
         attempts = CASE WHEN a.attempt IS NULL THEN d.attempts
                    ELSE d.attempts || a.attempt::jsonb END,
         claim_count = CASE WHEN a.outcome = 'released' THEN d.claim_count - 1 ELSE d.claim_count END,
-        member = CASE WHEN a.outcome IN ('later', 'released') AND w.disabled_by IS DISTINCT FROM 'failures' THEN d.member END,
         lease = NULL, dispatcher = NULL
     FROM asked a
     JOIN ${schema}.webhooks w ON w.id = a.webhook_id
     WHERE a.outcome <> 'delivered' AND ${holds}
-    RETURNING a.*, w.project_number, ${isAwaited(schema)} AS is_awaited
+    RETURNING a.*, w.project_number, d.member
   ),
   settled AS (
     SELECT ${settledColumns} FROM ended UNION ALL SELECT ${settledColumns} FROM changed
@@ -579,15 +573,15 @@ interface SettleForms {
 
 /** The statement for batches without announcements, and for all others. */
 export const settle = (schema: string): SettleForms => ({
-  silent: settleWith(schema, announcingNothing),
+  silent: settleWith(schema, announcingNothing(schema)),
   announcing: settleWith(schema, announcing(schema)),
 })
 
 /** A row of `settle`. */
 export interface SettledRow extends AcceptedItemRow {
   readonly result: Exclude<SettleResult, "Lapsed">
-  /** Whether others of the member, to an ordered webhook, have waited for it. */
-  readonly is_awaited: boolean
+  /** Whether the member's next delivery, to an ordered webhook, is claimable now. */
+  readonly has_next: boolean
 }
 
 /** For each claim of a batch, what came of its settlement. */

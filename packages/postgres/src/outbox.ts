@@ -51,7 +51,7 @@ export const makePostgresOutbox = Effect.fnUntraced(function* (
     const rows = yield* executor.executeApart<statements.SettledRow>(
       ...statements.pickSettle(sql.settle, all),
     )
-    if (hasDeliveries(rows) || rows.some((row) => row.is_awaited)) yield* notifications.notify
+    if (hasDeliveries(rows) || rows.some((row) => row.has_next)) yield* notifications.notify
     const disabled = all.filter(({ settlement }) => settlement._tag === "Disabled")
     if (disabled.length > 0) {
       const webhookIds = disabled.map((one) => one.claim.webhook.webhookId)

@@ -59,7 +59,7 @@ export const replayOne = (schema: string, once: KeyClause): string => `
   restarted AS (
     UPDATE ${schema}.deliveries d
     SET state = 'ready', next_attempt_at = clock_timestamp(), claim_count = 0, is_replay = false,
-        member = coalesce(d.member, ${memberOf(schema, "e.body")})
+        member = CASE d.state WHEN 'failed' THEN ${memberOf(schema, "e.body")} ELSE d.member END
     FROM webhook w, ${schema}.events e
     WHERE d.webhook_id = w.id AND NOT w.is_disabled AND e.id = d.event_id
       AND d.event_id = $3::uuid AND d.state IN ('failed', 'later')

@@ -188,8 +188,8 @@ CREATE TABLE tenure.deliveries (
   attempts        jsonb NOT NULL DEFAULT '[]',
   -- Whether it is one of many that were replayed together: all others of its webhook are claimed before it.
   is_replay       boolean NOT NULL DEFAULT false,
-  -- Whom the event is about, as `member_of` says, while the delivery is open and its webhook ordered.
-  member          bigint CHECK (member IS NULL OR state <> 'failed'),
+  -- Whom the event is about, as `member_of` says, if the webhook was ordered when it was published or replayed.
+  member          bigint,
   PRIMARY KEY (event_id, webhook_id)
   -- Most rows change and are deleted soon after they are inserted, so vacuum has to run often.
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01);
@@ -220,7 +220,7 @@ WHERE state IN ('ready', 'blocked', 'later', 'leased') AND attempted_at IS NOT N
 
 -- The open deliveries of a member to an ordered webhook: the claimed one, if any, and then the others in their order.
 CREATE INDEX deliveries_of_member ON tenure.deliveries (webhook_id, member, (state <> 'leased'), position)
-WHERE member IS NOT NULL;
+WHERE member IS NOT NULL AND state <> 'failed';
 
 CREATE INDEX deliveries_failed_attempted ON tenure.deliveries (webhook_id, attempted_at)
 WHERE state = 'failed' AND attempted_at IS NOT NULL;

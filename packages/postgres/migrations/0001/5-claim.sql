@@ -271,7 +271,7 @@ BEGIN
         LIMIT 1000
       ) r
     ), failed AS (
-      UPDATE tenure.deliveries d SET state = 'failed', member = NULL FROM over o
+      UPDATE tenure.deliveries d SET state = 'failed' FROM over o
       WHERE NOT o.is_deleted AND d.webhook_id = o.webhook_id AND d.event_id = o.event_id
         AND d.state IN ('ready', 'blocked')
     ), cancelled AS (

@@ -1,7 +1,8 @@
 -- Ordered webhooks: a member's deliveries are attempted one after another. Among those that are open, the next is the one
 -- with the lowest position, and none is claimed while another one is. A claim blocks the others that it meets, so
--- that claims do not meet them again, until the one before them ends or fails an attempt.
--- So of each member, either a delivery is claimed, or the lowest one is not blocked.
+-- that no claim meets them again. A settlement then unblocks the lowest one.
+-- So of each member, either a delivery is claimed, or the lowest one is not blocked. After a claim has lapsed, the
+-- lowest one may be blocked, by a replay: then the next claim unblocks it, because it meets the one that had lapsed.
 
 -- Whom an event is about: a number for the first user id that its body has, if any, as `userOf` of core says. Two
 -- users with the same number would only wait for each other.
@@ -20,7 +21,7 @@ BEGIN
     SELECT first.event_id
     FROM (
       SELECT d.event_id, d.state, d.position FROM tenure.deliveries d
-      WHERE d.webhook_id = of_webhook AND d.member = of_member
+      WHERE d.webhook_id = of_webhook AND d.member = of_member AND d.state <> 'failed'
       ORDER BY d.state <> 'leased', d.position LIMIT 1
     ) first
     WHERE first.state = 'leased' OR first.position < before
@@ -50,7 +51,7 @@ BEGIN
     SELECT d.event_id, d.webhook_id, d.position, d.state
     FROM (SELECT DISTINCT m.blocker_id, m.webhook_id FROM met m WHERE m.blocker_id IS NOT NULL) b
     JOIN tenure.deliveries d ON d.event_id = b.blocker_id AND d.webhook_id = b.webhook_id
-    WHERE d.member IS NOT NULL
+    WHERE d.state <> 'failed'
     FOR NO KEY UPDATE OF d SKIP LOCKED
   ), blocked AS (
     UPDATE tenure.deliveries d SET state = 'blocked'
@@ -58,7 +59,7 @@ BEGIN
     WHERE d.event_id = m.event_id AND d.webhook_id = m.webhook_id AND d.state = 'ready'
       AND (l.state = 'leased' OR l.position < m.position)
   ), unblocked AS (
-    -- Two that ended at the same time, for example because the webhook was disabled, may have left it so.
+    -- It was replayed during a claim that has lapsed since.
     UPDATE tenure.deliveries d SET state = 'ready' FROM locked l
     WHERE l.state = 'blocked' AND d.event_id = l.event_id AND d.webhook_id = l.webhook_id
   )
@@ -67,9 +68,9 @@ BEGIN
   INTO webhook_ids, is_partial FROM met m;
 END $$;
 
--- Unblocks a member's next delivery when an attempt has ended. A trigger, because it has to see what claims have
--- blocked until this one was locked.
-CREATE FUNCTION tenure.unblock_next() RETURNS trigger LANGUAGE plpgsql
+-- Unblocks a member's next delivery when an attempt has ended, and returns whether there is one. A function, because it
+-- has to see what claims have blocked until the delivery that was attempted was locked.
+CREATE FUNCTION tenure.unblock_next(of_webhook uuid, of_member bigint) RETURNS boolean LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_bitmapscan = off
 AS $$
@@ -77,14 +78,10 @@ BEGIN
   UPDATE tenure.deliveries d SET state = 'ready', next_attempt_at = clock_timestamp()
   FROM (
     SELECT e.event_id, e.state FROM tenure.deliveries e
-    WHERE e.webhook_id = OLD.webhook_id AND e.member = OLD.member
+    WHERE e.webhook_id = of_webhook AND e.member = of_member AND e.state <> 'failed'
     ORDER BY e.state <> 'leased', e.position LIMIT 1
   ) first
-  WHERE first.state = 'blocked' AND d.event_id = first.event_id AND d.webhook_id = OLD.webhook_id
+  WHERE first.state = 'blocked' AND d.event_id = first.event_id AND d.webhook_id = of_webhook
     AND d.state = 'blocked';
-  RETURN NULL;
+  RETURN FOUND;
 END $$;
-
-CREATE TRIGGER unblock_next AFTER UPDATE OR DELETE ON tenure.deliveries
-FOR EACH ROW WHEN (OLD.member IS NOT NULL AND OLD.state = 'leased')
-EXECUTE FUNCTION tenure.unblock_next();
