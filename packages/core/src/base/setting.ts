@@ -226,10 +226,11 @@ const orValue = <I, O, const Value extends false | null>(
     expected,
     read: (given, name) => {
       if (given === value) return Result.succeed(value)
-      const result = setting.read(given, name)
-      return Result.isFailure(result) && result.failure.field === name
-        ? refuse(name, expected, shown(given))
-        : result
+      return Result.mapError(setting.read(given, name), ({ field, problem }) => {
+        // Only a problem of the whole value describes valid ones. Others, such as a wrong name in an object, stay.
+        const widened = field === name ? problem.replace(setting.expected, () => expected) : problem
+        return new InvalidInput({ field, problem: widened })
+      })
     },
   }
 }

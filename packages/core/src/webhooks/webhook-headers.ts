@@ -40,7 +40,7 @@ const isPatchValue = (given: unknown): given is string | null => given === null 
 /** Describes an invalid name. Values may be secrets, so they are never shown. */
 const faultOfName = (lower: string, known: ReadonlyMap<string, unknown>): string | undefined => {
   if (!name.test(lower)) return `must have names that are HTTP tokens of at most 64 characters`
-  if (reserved.test(lower)) return `must not have ${lower}, which every request has its own of`
+  if (reserved.test(lower)) return `must not have ${lower}, which is reserved for Tenure and HTTP`
   return known.has(lower) ? `must have ${lower} once: names are compared without case` : undefined
 }
 

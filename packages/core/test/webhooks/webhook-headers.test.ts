@@ -1,6 +1,7 @@
 import * as Result from "effect/Result"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
+import * as Setting from "../../src/base/setting.ts"
 import {
   applyHeadersPatch,
   formatHeaders,
@@ -82,6 +83,17 @@ describe("headers", () => {
   ])("are refused, without what they say: %j", (given, expected) => {
     expect(fault(given)).toContain(expected)
     expect(fault(given)).not.toContain("secret")
+  })
+
+  it("are refused in a change as in a new webhook", () => {
+    const patch = Setting.orNull(headersPatchSetting)
+    expect(Result.getOrThrow(patch.read(null, "headers"))).toBeNull()
+    const problemOf = (given: unknown) =>
+      Result.getOrThrow(Result.flip(patch.read(given, "headers"))).problem
+    expect(problemOf({ Host: "secret" })).toBe(
+      "must not have host, which is reserved for Tenure and HTTP",
+    )
+    expect(problemOf("secret")).toBe(`must be ${patch.expected}`)
   })
 
   it("are read from text that is theirs only", () => {
