@@ -270,19 +270,21 @@ it("refuses what cannot be moved, or is not moved", async () => {
   expect(await refused(runCancelMove, home, other)).toContain("No move of p1 has begun there")
 })
 
-it("loses no delivery, while servers go on, and changes that were acknowledged", async () => {
-  const receiver = await startReceiver()
+it("loses no delivery, nor the order of a member's, while servers go on, and no acknowledged change", async () => {
+  const [receiver, ordered] = [await startReceiver(), await startReceiver()]
   place = home
   await open({ webhooks: { allowedNetworks: ["127.0.0.0/8"] } })
   await tenure.memberships.createProject("p1")
   await tenure.webhooks.create({ projectId: "p1", url: receiver.url })
+  await tenure.webhooks.create({ projectId: "p1", url: ordered.url, ordered: true })
   await tenure.memberships.grant({ projectId: "p1", userId: "1001", endDate: millis(0) })
   const published = new Set<string>()
   let refusals = 0
   const ending = new AbortController()
   const publishing = (async () => {
     for (let n = 0; !ending.signal.aborted; n++) {
-      await tenure.events.publish({ projectId: "p1", type: "counted", data: { n } }).then(
+      const data = { user_id: "1001", n }
+      await tenure.events.publish({ projectId: "p1", type: "counted", data }).then(
         (id) => published.add(id),
         () => refusals++,
       )
@@ -300,13 +302,16 @@ it("loses no delivery, while servers go on, and changes that were acknowledged",
   }
   ending.abort()
   await publishing
-  const received = () => new Set(receiver.received.map(({ headers }) => headers["webhook-id"]))
-  await expect.poll(() => [...published].filter((id) => !received().has(id))).toEqual([])
+  const receivedBy = ({ received }: typeof receiver) =>
+    new Set(received.map(({ headers }) => String(headers["webhook-id"])))
+  for (const one of [receiver, ordered])
+    await expect.poll(() => [...published].filter((id) => !receivedBy(one).has(id))).toEqual([])
+  expect([...receivedBy(ordered)].filter((id) => published.has(id))).toEqual([...published])
   expect(refusals).toBeGreaterThan(0)
   const { events } = await tenure.events.read({ projectId: "p1", after: "start", limit: 1000 })
   const found = new Set<string>(events.map(({ id }) => id))
   if (published.size < 1000) expect([...published].filter((id) => !found.has(id))).toEqual([])
-  receiver.close()
+  for (const one of [receiver, ordered]) one.close()
 })
 
 it("repetitions are answered after a move to where another project has used their key", async () => {

@@ -145,7 +145,8 @@ interface RowPosition {
 
 /** Nobody attempts at the target what somebody attempts at the source. Claims there block again what has to wait. */
 const moved = (table: string, column: string, shift: string): string => {
-  if (column === "position") return `t.position - ${shift} AS position`
+  // `quote_ident` quotes it, because it is a keyword.
+  if (column === '"position"') return `t.position - ${shift} AS position`
   if (table !== "deliveries") return `t.${column}`
   if (column === "state")
     return "CASE WHEN t.state IN ('leased', 'blocked') THEN 'ready' ELSE t.state END AS state"
