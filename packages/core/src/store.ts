@@ -210,7 +210,6 @@ export {
 } from "./webhooks/outbox.ts"
 export {
   formatReplayPage,
-  isForOthers,
   maxReplayRead,
   maxReplayed,
   replayKindOf,

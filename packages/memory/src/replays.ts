@@ -7,7 +7,6 @@ import {
   type ReplayPage,
   type ReplaySelection,
   type StoredWebhook,
-  isForOthers,
   maxReplayRead,
   maxReplayed,
   replayKindOf,
@@ -88,11 +87,9 @@ export const replayMany = (
   )
 
   const kindOf = ({ event, receivers }: Stored): ReplayKind | undefined => {
-    const job = jobs.get(event.id)
-    if (job !== undefined) return replayKindOf(job.state)
     // A delivery is forgotten before its event if the project has several webhooks.
-    if (receivers.includes(webhook.id)) return "delivered"
-    return isForOthers(event, webhook.id) ? undefined : replayKindOf(undefined)
+    const forgotten = receivers.includes(webhook.id) ? "delivered" : undefined
+    return replayKindOf(event, webhook.id, jobs.get(event.id)?.state ?? forgotten)
   }
 
   const seen = log.filter(({ event }) => event.at >= since).slice(0, maxReplayRead)

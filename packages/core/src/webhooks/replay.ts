@@ -59,23 +59,26 @@ export interface ReplayPage {
   readonly next: ReplayPosition | undefined
 }
 
-/** Tells whether an event without a delivery to a webhook was not meant for it. */
-export const isForOthers = (event: Event, webhookId: WebhookId): boolean => {
-  if (event.type === knownEventTypes.ping) return true
+/** Tells whether an event announces what happened to a webhook: the project's others receive it. */
+const isNewsOf = (event: Event, webhookId: WebhookId): boolean => {
   if (event.type !== knownEventTypes.disabled && event.type !== knownEventTypes.failing)
     return false
-  // What happens to a webhook is announced to the project's others.
   const data = eventData(event)
   return Predicate.hasProperty(data, "webhook_id") && data.webhook_id === webhookId
 }
 
 /**
- * Returns what became of an event for a webhook, if it can be sent again.
+ * Returns what became of an event for a webhook, if it can be sent again with others. A ping cannot.
  *
  * @param state - its delivery's; `undefined` if there is none
  */
-export const replayKindOf = (state: DeliveryState | undefined): ReplayKind | undefined => {
-  if (state === undefined) return "missed"
+export const replayKindOf = (
+  event: Event,
+  webhookId: WebhookId,
+  state: DeliveryState | undefined,
+): ReplayKind | undefined => {
+  if (event.type === knownEventTypes.ping) return undefined
+  if (state === undefined) return isNewsOf(event, webhookId) ? undefined : "missed"
   return state === "failed" || state === "delivered" ? state : undefined
 }
 

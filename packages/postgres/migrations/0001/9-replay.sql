@@ -1,6 +1,6 @@
 -- Sends many events of a project to one of its webhooks again: of its event log from `since` on, in the order
--- of transactions and ids, those of one of the `kinds`: `missed` if there is no delivery, or the state of the
--- delivery. Without `only_types`, the webhook's own types count. What waits or is being attempted is of no kind.
+-- of transactions and ids, those of one of the `kinds`, as `replayKindOf` of core says: `missed` if there is no delivery,
+-- or the state of the delivery. Without `only_types`, the webhook's own types count.
 -- It reads up to `most_read` events after `after_id`, up to and with `until_id`, and sends up to `most`. Without
 -- these ids, it reads from the beginning, up to the event that is now the last one.
 -- Returns one row if the webhook exists: whether it is disabled; how many events are sent; and where to go on,
@@ -87,17 +87,16 @@ BEGIN
       SELECT coalesce(
         (SELECT d.state FROM tenure.deliveries d WHERE d.event_id = e.id AND d.webhook_id = to_webhook),
         (SELECT f.state FROM tenure.finished_deliveries f WHERE f.event_id = e.id AND f.webhook_id = to_webhook),
-        -- As `isForOthers` of core says.
-        CASE WHEN e.type <> 'webhook.ping'
-               AND NOT (e.type IN ('webhook.disabled', 'webhook.failing')
-                        AND e.body::json -> 'data' ->> 'webhook_id' = to_webhook::text)
+        CASE WHEN NOT (e.type IN ('webhook.disabled', 'webhook.failing')
+                       AND e.body::json -> 'data' ->> 'webhook_id' = to_webhook::text)
         THEN 'missed' END
       ) AS kind
       OFFSET 0
     ) k
     WHERE e.project_number = of_project AND e.id >= first AND e.at >= since
       AND (e.xid, e.id) > (after_xid, after_id) AND (e.xid, e.id) <= (end_xid, end_id)
-      AND (taken_types IS NULL OR e.type = ANY (taken_types)) AND k.kind = ANY (kinds)
+      AND (taken_types IS NULL OR e.type = ANY (taken_types)) AND e.type <> 'webhook.ping'
+      AND k.kind = ANY (kinds)
     ORDER BY e.xid, e.id LIMIT most
   ) c;
   IF found_count = most THEN end_id := found_last; END IF;

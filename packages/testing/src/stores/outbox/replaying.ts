@@ -198,6 +198,21 @@ export const replayingTests = (on: StoreTests): void => {
         expect(yield* replayed({ projectId: p1, webhookId: one.id }, ["missed"])).toBe(0)
       }))
 
+    test("sends no ping, whatever became of it", () =>
+      Effect.gen(function* () {
+        const { outbox, webhooks } = yield* prepared(1)
+        const [own] = webhooks
+        if (own === undefined) return yield* Effect.die("no webhook")
+        for (const outcome of [delivered, failed]) {
+          yield* outbox.publishTo(event(p1, "webhook.ping"), own.id)
+          for (const one of yield* claims()) yield* settle(one, outcome)
+        }
+        const webhook = { projectId: p1, webhookId: own.id }
+        const types = [EventType("webhook.ping")]
+        for (const more of [{}, { types }])
+          expect(yield* replayed(webhook, ["missed", "failed", "delivered"], more)).toBe(0)
+      }))
+
     test("sends events since a time, and from a position to another", () =>
       Effect.gen(function* () {
         const { outbox } = yield* preparedWebhook
