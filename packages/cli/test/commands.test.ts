@@ -583,7 +583,7 @@ describe("webhooks", () => {
     expect(dry.stdout).toBe(
       "1 event would be sent again.\nThis was a dry run: nothing was changed.\n",
     )
-    const types = ["--types", "membership.extended,membership.ended"]
+    const types = ["--type", "membership.extended", "--type", "membership.ended"]
     const replayed = await atServer("webhooks", "replay", ...about, ...since, ...types)
     expect(replayed.stdout).toBe("0 events are sent again.\n")
     const asked = await atServer("webhooks", "replay", ...about, ...since, "--only", "all")

@@ -46,7 +46,7 @@ import {
 import {
   type ExportRecord,
   type ExportedProject,
-  type ExportedWebhook,
+  type ReadWebhook,
   isRecordLine,
 } from "./project-export.ts"
 import {
@@ -131,7 +131,7 @@ const openExport = Effect.fnUntraced(function* (from: string) {
 
 const isProject = (record: ExportRecord): record is ExportedProject => record.record === "project"
 
-const isWebhook = (record: ExportRecord): record is ExportedWebhook => record.record === "webhook"
+const isWebhook = (record: ExportRecord): record is ReadWebhook => record.record === "webhook"
 
 // Members alone have no webhooks with them.
 const anyReceiver = {
@@ -139,8 +139,9 @@ const anyReceiver = {
   url: "https://receiver.example/",
   event_types: null,
   ordered: false,
+  description: null,
   disabled_at: null,
-} as const satisfies ExportedWebhook
+} as const satisfies ReadWebhook
 
 /** Registers the webhooks that are enabled. */
 const subscribe = Effect.fnUntraced(function* (
@@ -149,13 +150,19 @@ const subscribe = Effect.fnUntraced(function* (
   records: ReadonlyArray<ExportRecord>,
 ) {
   const exported = records.filter(isWebhook)
-  const all: ReadonlyArray<ExportedWebhook> = records.length === 0 ? [anyReceiver] : exported
+  const all: ReadonlyArray<ReadWebhook> = records.length === 0 ? [anyReceiver] : exported
   const enabled = all.filter(({ disabled_at }) => disabled_at === null)
   if (enabled.length > mostWebhooks)
     return yield* usageFailure(`The export has more than ${mostWebhooks} webhooks.`)
-  for (const { event_types, ordered, url } of enabled)
+  for (const { description, event_types, ordered, url } of enabled)
     yield* attempt(() =>
-      webhooks.create({ project_id, url, ordered, ...(event_types !== null && { event_types }) }),
+      webhooks.create({
+        project_id,
+        url,
+        ordered,
+        ...(event_types !== null && { event_types }),
+        ...(description !== null && { description }),
+      }),
     )
   return { enabled: enabled.length, disabled: all.length - enabled.length }
 })

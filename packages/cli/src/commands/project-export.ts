@@ -35,11 +35,17 @@ export interface ExportedWebhook {
   /** `null` for all. */
   readonly event_types: ReadonlyArray<string> | null
   readonly ordered: boolean
+  readonly description: string | null
   readonly disabled_at: string | null
+  /** The names of its own headers. The values are secret. */
+  readonly header_names: ReadonlyArray<string>
 }
 
+/** A webhook that is read. Headers without values cannot be sent. */
+export type ReadWebhook = Omit<ExportedWebhook, "header_names">
+
 /** A line of an exported project that is no member. Of bulk extensions, only the number is read. */
-export type ExportRecord = ExportedProject | Pick<ExportedBulkExtension, "record"> | ExportedWebhook
+export type ExportRecord = ExportedProject | Pick<ExportedBulkExtension, "record"> | ReadWebhook
 
 /** Returns a bulk extension as it is exported. */
 export const exportBulkExtension = ({
@@ -63,8 +69,10 @@ export const exportBulkExtension = ({
 
 /** Returns a webhook as it is exported. */
 export const exportWebhook = ({
+  description,
   disabled_at,
   event_types,
+  header_names,
   ordered,
   url,
 }: WebhookHealth): ExportedWebhook => ({
@@ -72,7 +80,9 @@ export const exportWebhook = ({
   url,
   event_types,
   ordered,
+  description,
   disabled_at,
+  header_names,
 })
 
 const isText = (given: unknown): given is string => typeof given === "string"
@@ -94,11 +104,12 @@ const readBulkExtension = ({ at, mode }: Given): ExportRecord | string =>
   isText(at) && isText(mode) ? { record: "bulk_extension" } : "at and mode must be text"
 
 const readWebhook = ({
+  description,
   disabled_at,
   event_types,
   ordered,
   url,
-}: Given): ExportedWebhook | string => {
+}: Given): ReadWebhook | string => {
   if (!isText(url)) return "url must be text"
   const types = event_types ?? null
   if (types !== null && !areTexts(types)) return "event_types must be an array of texts, or null"
@@ -107,6 +118,7 @@ const readWebhook = ({
     url,
     event_types: types,
     ordered: ordered === true,
+    description: isText(description) ? description : null,
     disabled_at: isText(disabled_at) ? disabled_at : null,
   }
 }
@@ -120,6 +132,7 @@ interface Given {
   readonly url?: unknown
   readonly event_types?: unknown
   readonly ordered?: unknown
+  readonly description?: unknown
   readonly disabled_at?: unknown
 }
 

@@ -401,14 +401,6 @@ const only = Flag.Literals("only", ["missed", "failed", "all"]).pipe(
   Flag.optional,
 )
 
-const replayTypes = Flag.String("types").pipe(
-  Flag.withMetavar("TYPES"),
-  Flag.withDescription(
-    "With --since: only events of these types, joined by commas; by default, those that the webhook takes",
-  ),
-  Flag.optional,
-)
-
 /** Sends many events again, after it has counted them. */
 const replaySince = Effect.fnUntraced(function* (
   given: Given & { readonly dryRun: boolean; readonly yes: boolean },
@@ -438,7 +430,19 @@ const replaySince = Effect.fnUntraced(function* (
 
 const replay = Command.make(
   "replay",
-  { ...webhook, event, since, types: replayTypes, only, dryRun: dryRunFlag, yes: yesFlag },
+  {
+    ...webhook,
+    event,
+    since,
+    types: types.pipe(
+      Flag.withDescription(
+        "With --since: only events of this type; can be repeated; by default, the types that the webhook takes",
+      ),
+    ),
+    only,
+    dryRun: dryRunFlag,
+    yes: yesFlag,
+  },
   Effect.fnUntraced(function* (given) {
     const from = Option.getOrUndefined(given.since)
     if (Option.isSome(given.event) === (from !== undefined)) {
@@ -449,12 +453,12 @@ const replay = Command.make(
     if (from !== undefined) {
       return yield* replaySince(given, {
         since: from,
-        types: Option.getOrUndefined(given.types)?.split(","),
+        types: given.types.length === 0 ? undefined : given.types,
         only: Option.getOrUndefined(given.only),
       })
     }
-    if (given.dryRun || Option.isSome(given.types) || Option.isSome(given.only)) {
-      return yield* usageFailure("--types, --only and --dry-run belong to --since.")
+    if (given.dryRun || given.types.length > 0 || Option.isSome(given.only)) {
+      return yield* usageFailure("--type, --only and --dry-run belong to --since.")
     }
     yield* callAndPrintDone(
       (client, options) =>
