@@ -126,7 +126,7 @@ const troubledBy = (
       -- Projects that are parked while they move have names that come before the others.
       JOIN ${schema}.projects p ON p.number = w.project_number AND p.id > chr(31)
       WHERE ${since} IS NOT NULL AND ${trouble === "failing" ? "w.disabled_at IS NULL" : "w.disabled_by = 'failures'"}
-      ORDER BY ${since} ${order} LIMIT $1::integer
+      ORDER BY ${since} ${order}, w.id LIMIT $1::integer
     )`
 
 /** Returns up to `$1` failing webhooks and those that failures have disabled, failing ones first. */
@@ -136,7 +136,7 @@ export const listTroubled = (schema: string): string => `
     SELECT * FROM (${troubledBy(schema, "failing", "w.failing_since", "ASC")}
       UNION ALL ${troubledBy(schema, "disabled", "w.disabled_at", "DESC")}
     ) parts
-    ORDER BY trouble DESC, CASE trouble WHEN 'failing' THEN since END ASC, since DESC LIMIT $1::integer
+    ORDER BY trouble DESC, CASE trouble WHEN 'failing' THEN since END ASC, since DESC, id LIMIT $1::integer
   ) w ${joinProgress(schema)}
 `
 

@@ -159,12 +159,14 @@ export interface TroubledWebhook extends DeliveryProgress {
 
 /**
  * Orders troubled webhooks by urgency: failing ones first, the longest failing before the others, because they can
- * still be saved; then disabled ones, the latest first, because the oldest are known.
+ * still be saved; then disabled ones, the latest first, because the oldest are known. Among equals, ids decide.
  */
 export const compareTroubles = (
-  one: Pick<TroubledWebhook, "since" | "trouble">,
-  other: Pick<TroubledWebhook, "since" | "trouble">,
+  one: Pick<TroubledWebhook, "since" | "trouble" | "webhookId">,
+  other: Pick<TroubledWebhook, "since" | "trouble" | "webhookId">,
 ): number => {
   if (one.trouble !== other.trouble) return one.trouble === "failing" ? -1 : 1
-  return one.trouble === "failing" ? one.since - other.since : other.since - one.since
+  const later = one.since - other.since
+  if (later !== 0) return one.trouble === "failing" ? later : -later
+  return one.webhookId < other.webhookId ? -1 : 1
 }

@@ -171,4 +171,7 @@ export const wrongOutboxes = wrongStores("Outbox", Outbox, {
   "are failing ones, the longest failing first, and then disabled ones, the latest first": ({
     troubled,
   }) => ({ troubled: (most) => Effect.map(troubled(most), (all) => all.toReversed()) }),
+  "are ordered by id if they were disabled in the same millisecond": ({ troubled }) => ({
+    troubled: (most) => Effect.map(troubled(most), (all) => all.toReversed()),
+  }),
 })

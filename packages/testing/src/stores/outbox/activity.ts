@@ -332,6 +332,25 @@ const troubledTests = ({ advance, describe, test }: StoreTests): void => {
         expect(yield* outbox.troubled(10)).toHaveLength(3)
       }))
 
+    test("are ordered by id if they were disabled in the same millisecond", () =>
+      Effect.gen(function* () {
+        const { outbox } = yield* preparedWebhook
+        const store = yield* WebhookStore
+        const disabled = { at: 1000, by: "failures" } as const
+        const alike = [1, 2, 3, 4].map(() => makeWebhook(p1))
+        for (const one of alike) {
+          yield* store.add(one, 100, occasion)
+          const update = { expected: one, settings: { ...one, disabled }, changes: [] }
+          yield* store.update({ projectId: p1, webhookId: one.id }, update, occasion)
+        }
+        const sorted = alike.map(({ id }) => id).toSorted()
+        const idsOf = Effect.fnUntraced(function* (most: number) {
+          return (yield* outbox.troubled(most)).map(({ webhookId }) => webhookId)
+        })
+        expect(yield* idsOf(10)).toEqual(sorted)
+        expect(yield* idsOf(2)).toEqual(sorted.slice(0, 2))
+      }))
+
     test("are none in projects that were deleted", () =>
       Effect.gen(function* () {
         const { outbox } = yield* preparedWebhook
