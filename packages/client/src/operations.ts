@@ -93,7 +93,6 @@ export interface AuditRow {
     | "webhook_created"
     | "webhook_changed"
     | "webhook_deleted"
-    | "webhook_enabled"
     | "webhook_disabled"
     | "secret_rotated"
     | "signing_key_added"

@@ -53,7 +53,8 @@ const change = (
     const changed = update(webhook)
     if (changed === webhook) return webhook
     setWebhook(state, changed)
-    addAuditRow(state, ref.projectId, action, ref.webhookId, occasion)
+    const changes = settingChanges(webhook, changed)
+    addAuditRow(state, ref.projectId, action, ref.webhookId, occasion, changes)
     return changed
   })
 
@@ -177,7 +178,7 @@ export const makeMemoryWebhookStore = (state: State): WebhookStore["Service"] =>
           { projectId, webhookId },
           (webhook) =>
             webhook.disabled === undefined ? webhook : { ...webhook, disabled: undefined },
-          "webhook_enabled",
+          "webhook_changed",
           occasion,
         ),
       ),

@@ -288,15 +288,19 @@ const updateParams = ({ changes, expected, settings }: WebhookChange, channel: s
 /** Enables a webhook that is disabled. Returns one row if the webhook exists. */
 const enableWebhook = (schema: string, once: KeyClause): string => `
   WITH found AS MATERIALIZED (
-    SELECT id, project_number FROM ${schema}.webhooks
+    SELECT id, project_number, disabled_by FROM ${schema}.webhooks
     WHERE id = $2::uuid AND ${isInProject(schema)} ${once.condition}
+    -- The audit row has what this changes.
+    FOR NO KEY UPDATE
   ),
   enabled AS (
-    UPDATE ${schema}.webhooks
+    UPDATE ${schema}.webhooks w
     SET disabled_at = NULL, disabled_by = NULL, ${untriedIf("true")}
-    WHERE id IN (SELECT id FROM found) AND disabled_at IS NOT NULL
-    RETURNING project_number, id::text AS subject
-  ),${auditRow(schema, "enabled", 3, "'webhook_enabled'")}${once.keeping("found")}
+    FROM found f
+    WHERE w.id = f.id AND w.disabled_at IS NOT NULL
+    RETURNING w.project_number, w.id::text AS subject,
+              json_build_array(json_build_object('field', 'disabledBy', 'from', f.disabled_by, 'to', NULL))::text AS changes
+  ),${auditRow(schema, "enabled", 3, "'webhook_changed'", "s.changes")}${once.keeping("found")}
   SELECT id FROM found
 `
 

@@ -21,7 +21,6 @@ export const deeds: Readonly<Record<AuditRow["action"], string>> = {
   webhook_created: "Webhook created",
   webhook_changed: "Webhook changed",
   webhook_deleted: "Webhook deleted",
-  webhook_enabled: "Webhook enabled",
   webhook_disabled: "Webhook disabled",
   secret_rotated: "Secret rotated",
   secret_shown: "Secret shown",

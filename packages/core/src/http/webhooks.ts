@@ -200,7 +200,7 @@ const updateBody = Setting.object({
   disabled: webhookPatchSettings.disabled,
 })
 
-/** Reads a change of settings, which must change something. */
+/** Reads a change of settings. */
 const updateOf = Effect.fnUntraced(function* (body: JsonObject) {
   const {
     event_types: eventTypes,
@@ -208,9 +208,6 @@ const updateOf = Effect.fnUntraced(function* (body: JsonObject) {
     url,
     ...others
   } = yield* Effect.fromResult(updateBody.read(body, ""))
-  if (Object.keys(body).length === 0) {
-    return yield* new InvalidInput({ field: "url", problem: "or another field is needed" })
-  }
   return {
     ...others,
     eventTypes,

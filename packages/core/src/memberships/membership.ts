@@ -252,10 +252,9 @@ export const projectActions = [
   // Without the user id, removed from all rows.
   "person_erased",
   "webhook_created",
-  // Its settings, such as the URL.
+  // Its settings, such as the URL, or whether it is enabled.
   "webhook_changed",
   "webhook_deleted",
-  "webhook_enabled",
   // By the dispatcher, because all attempts had failed for too long.
   "webhook_disabled",
   "secret_rotated",
