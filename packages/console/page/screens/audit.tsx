@@ -65,6 +65,7 @@ const Rows = (props: {
                 {isOfProject && (
                   <td class="long">
                     <Dates of={row} />
+                    {row.changes.map(({ field }) => field).join(", ")}
                     {row.reason !== null && <blockquote>{row.reason}</blockquote>}
                   </td>
                 )}

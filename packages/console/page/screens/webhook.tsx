@@ -99,19 +99,28 @@ const Replay = ({ onDone, webhook }: Props) => {
   )
 }
 
+/** Returns the settings that were edited. Others are left to those who change them meanwhile. */
+const editedOf = (fields: FormData, of: WebhookHealth) => {
+  const url = textOf(fields, "url")
+  const types = listOf(textOf(fields, "types"))
+  const event_types = types.length === 0 ? null : types
+  const description = givenOf(fields, "description") ?? null
+  return {
+    ...(url !== of.url && { url }),
+    ...(typesOf(event_types) !== typesOf(of.event_types) && { event_types }),
+    ...(description !== of.description && { description }),
+  }
+}
+
 const Edit = ({ of, onDone, webhook }: Props & { readonly of: WebhookHealth }) => (
   <Action
     label="Edit"
     title="Edit this webhook"
     confirm="Save"
     run={async (fields) => {
-      const types = listOf(textOf(fields, "types"))
-      await api.webhooks.update({
-        ...webhook,
-        url: textOf(fields, "url"),
-        event_types: types.length === 0 ? null : types,
-        description: givenOf(fields, "description") ?? null,
-      })
+      const edited = editedOf(fields, of)
+      if (Object.keys(edited).length === 0) return { message: "Nothing was edited." }
+      await api.webhooks.update({ ...webhook, ...edited })
       return { message: "The webhook was changed." }
     }}
     onDone={onDone}
@@ -301,6 +310,7 @@ const Health = ({ of }: { readonly of: WebhookHealth }) => {
   return (
     <>
       <State of={stateOf(of)} />
+      {of.disabled_by !== null && <span>by {of.disabled_by}</span>}
       {since !== null && (
         <span>
           since <Ago iso={since} />

@@ -305,6 +305,7 @@ describe.skipIf(path === undefined)(
         await inDialog(page, "Disable").click()
         await says(page, "The webhook is disabled.")
         await page.locator(".state", { hasText: "disabled" }).waitFor()
+        await says(page, "by request")
 
         await button(page, "Delete").click()
         await inDialog(page, "Delete the webhook").click()

@@ -111,6 +111,30 @@ describe.skipIf(path === undefined)(
       })
     })
 
+    it("changes only the settings of a webhook that were edited, and shows their names", async () => {
+      const { client } = session.server
+      const project_id = "gym"
+      const { data } = await client.webhooks.create({ project_id, url: "https://old.example/" })
+      const webhook = { project_id, webhook_id: data.id }
+      await session.visit(`#/projects/gym/webhooks/${data.id}`, async (page) => {
+        await button(page, "Edit").click()
+        await client.webhooks.update({ ...webhook, url: "https://new.example/" })
+        await page.getByLabel("Description").fill("The door")
+        await inDialog(page, "Save").click()
+        await says(page, "The webhook was changed.")
+        expect((await client.webhooks.get(webhook)).data).toMatchObject({
+          url: "https://new.example/",
+          description: "The door",
+        })
+      })
+      await session.visit("#/projects/gym/audit", async (page) => {
+        await page
+          .getByRole("row", { name: "Webhook changed" })
+          .filter({ hasText: "description" })
+          .waitFor()
+      })
+    })
+
     it("has as many fields for metadata as there may be texts", async () => {
       const { client } = session.server
       const member = { project_id: "gym", user_id: "7101" }
