@@ -251,6 +251,44 @@ it("has members watched at the target whom nobody has watched at the source", as
     .toHaveLength(1)
 })
 
+it("waits for a transaction that has seen the project, and writes later", async () => {
+  place = home
+  await open({ webhooks: { dispatch: false } })
+  await tenure.memberships.createProject("p1")
+  const seeing = Effect.gen(function* () {
+    const sql = yield* client(home)
+    const watching = yield* client(home)
+    // When the move has asked whether it can go on, as it does until it can.
+    const asked = new Set<string>()
+    const countAsked = async () => {
+      const rows = await Effect.runPromise(
+        watching.unsafe<{ readonly at: string }>(
+          `SELECT query_start::text AS at FROM pg_stat_activity
+           WHERE query LIKE '%pg_snapshot_xmin%AS holds%' AND pid <> pg_backend_pid()`,
+        ),
+      )
+      for (const { at } of rows) asked.add(at)
+      return asked.size
+    }
+    return yield* sql.withTransaction(
+      Effect.gen(function* () {
+        yield* sql.unsafe("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        yield* sql.unsafe("SELECT FROM tenure.projects")
+        const moving = between(home, other, runMoveProject)
+        yield* Effect.promise(() => expect.poll(countAsked).toBeGreaterThan(2))
+        yield* sql.unsafe(`
+          INSERT INTO tenure.memberships (project_number, user_id, end_date, seq)
+          SELECT p.number, '1001', 'epoch', 1 FROM tenure.projects p WHERE p.id = 'p1'
+        `)
+        return moving
+      }),
+    )
+  })
+  await Effect.runPromise(Effect.scoped(seeing))
+  place = other
+  expect(await tenure.memberships.list({ projectId: "p1" })).toHaveLength(1)
+})
+
 it("refuses what cannot be moved, or is not moved", async () => {
   place = home
   await open()

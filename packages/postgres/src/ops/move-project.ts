@@ -69,12 +69,32 @@ const deleteHidden = (schema: string): string => `
   SELECT ${schema}.delete_project(${parkedId}, '${schema}.deliveries')
 `
 
-/** Returns a transaction that begins now. */
-const beginning = "SELECT pg_current_xact_id()::text AS xid"
+/** Returns a transaction that begins now, and others that are open in the database, separated by commas. */
+const beginning = `
+  SELECT pg_current_xact_id()::text AS xid, (
+    SELECT string_agg(l.virtualtransaction, ',')
+    FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
+    WHERE l.locktype = 'virtualxid' AND a.datname = current_database() AND a.pid <> pg_backend_pid()
+      -- No vacuum, which has no user.
+      AND a.usesysid IS NOT NULL
+  ) AS others
+`
 
-/** Returns whether all transactions have ended that had begun before the transaction `$1` did. */
+/** The row of `beginning`. */
+interface BeginningRow {
+  readonly xid: string
+  readonly others: string | null
+}
+
+/**
+ * Returns whether all transactions have ended that had begun before the transaction `$1` did. Those that had not
+ * written yet are among the others, `$2`: they may still see the project, and write then.
+ */
 const writesHaveEnded = `
-  SELECT $1::text::xid8 < pg_snapshot_xmin(pg_current_snapshot()) AS holds
+  SELECT $1::text::xid8 < pg_snapshot_xmin(pg_current_snapshot()) AND NOT EXISTS (
+    SELECT FROM pg_locks l
+    WHERE l.locktype = 'virtualxid' AND l.virtualtransaction = ANY (string_to_array($2::text, ','))
+  ) AS holds
 `
 
 /** Returns whether no delivery of the project with the number `$1` is being attempted. */
@@ -308,8 +328,8 @@ const settle = Effect.fnUntraced(function* (
   from: SqlClient,
   number: string,
 ) {
-  const [{ xid } = { xid: "0" }] = yield* from.unsafe<{ readonly xid: string }>(beginning)
-  yield* until(from, writesHaveEnded, [xid]).pipe(
+  const [begun] = yield* from.unsafe<BeginningRow>(beginning)
+  yield* until(from, writesHaveEnded, [begun?.xid ?? "0", begun?.others ?? ""]).pipe(
     Effect.timeoutOrElse({
       duration: longestTransaction,
       orElse: () =>
