@@ -377,14 +377,12 @@ BEGIN
       FROM placed p
       WHERE (p.is_chosen OR p.is_ahead) AND p.place <= asked
         AND d.event_id = p.event_id AND d.webhook_id = p.id
-        -- It may have ended meanwhile, with its webhook.
-        AND d.state = 'ready'
       RETURNING d.event_id, d.webhook_id, d.claim_count, d.lease, p.concurrency, p.place
     )
     SELECT c.event_id, t.body, p.id, c.webhook_id, t.url, t.secrets, t.signing_key, t.headers,
            w.failures, w.failing_since, c.claim_count, c.lease, c.concurrency, next,
            least(wait, lease_millis),
-           CASE WHEN c.place = (SELECT min(f.place) FROM claimed f) THEN
+           CASE WHEN c.place = 1 THEN
              full_ids || waiting_ids || ARRAY(
                SELECT DISTINCT p.id FROM placed p
                WHERE NOT ((p.is_chosen OR p.is_ahead) AND p.place <= asked)
