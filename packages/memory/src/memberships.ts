@@ -415,7 +415,7 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
             total,
             undone: undefined,
           })
-          project.bulkChangedAt = now.unix
+          project.bulkChangedAt = at
           const isByDuration = bulk.mode === "extendBy"
           if (isByDuration) state.alarms.armAll(project)
           else state.alarms.arm(project, undefined, bulk.endDate)
@@ -442,7 +442,7 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
           const undone = { at: undo.at, by: auditedOrigin(undo.origin) }
           project.members.undo(id)
           project.bulkExtensions.replace((one) => (one.id === id ? { ...one, undone } : one))
-          project.bulkChangedAt = now.unix
+          project.bulkChangedAt = undo.at
           state.alarms.armAll(project)
           const entry = {
             action: "bulk_undone",

@@ -52,6 +52,12 @@ import {
   wholeMillisOf,
 } from "./sql/values.ts"
 
+/**
+ * When a change to all memberships is made. Who had ended before, and is over by then with the new date too, is not
+ * announced again. A date to come by the clock of the process is not over only because the database's is ahead.
+ */
+const madeAt = "least(statement_timestamp(), $4::timestamptz)"
+
 /** The common table expression `audited`: the row of a change to all memberships in `changed`. */
 const auditBulkChange = (schema: string, action: string, subject: string, by: string): string => `
   audited AS (
@@ -73,7 +79,7 @@ export const extendAll = (schema: string, once: KeyClause): string => `
   WITH ${requested},
   project AS (
     UPDATE ${schema}.projects
-    SET seq = ${nextSequenceRound("seq")}, bulk_seq = ${nextSequenceRound("seq")}, bulk_changed_at = statement_timestamp(),
+    SET seq = ${nextSequenceRound("seq")}, bulk_seq = ${nextSequenceRound("seq")}, bulk_changed_at = ${madeAt},
         next_check_at = least(next_check_at, ${nextCheckOf(schema, "coalesce($3::timestamptz, '-infinity')")})
     WHERE id = $1 ${once.condition}
     RETURNING number, membership_count, seq
@@ -124,7 +130,7 @@ export const undo = (schema: string, once: KeyClause): string => `
   ),
   turned AS (
     UPDATE ${schema}.projects p
-    SET seq = ${nextSequenceRound("p.seq")}, bulk_changed_at = statement_timestamp(),
+    SET seq = ${nextSequenceRound("p.seq")}, bulk_changed_at = ${madeAt},
         next_check_at = least(p.next_check_at, ${nextCheckOf(schema, "timestamptz '-infinity'")})
     FROM judged j WHERE p.number = j.number AND j.outcome = 'undone'
     RETURNING p.number, p.seq, p.membership_count

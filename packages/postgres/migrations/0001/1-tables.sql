@@ -12,7 +12,7 @@ CREATE TABLE tenure.projects (
   seq                  bigint NOT NULL DEFAULT 0,
   -- The seq of the last bulk extension, also if it was undone: members with a greater one have their own date.
   bulk_seq             bigint NOT NULL DEFAULT 0,
-  -- When a bulk extension was last made or undone.
+  -- When a bulk extension was last made or undone, by the clock of the process or of the database: the earlier one.
   bulk_changed_at      timestamptz,
   -- The seq of the newest bulk extension that is part of the members' own dates.
   settled_seq          bigint NOT NULL DEFAULT 0,

@@ -436,6 +436,33 @@ const announcingTests = ({ advance, describe, test }: StoreTests): void => {
         }),
       ))
 
+    test("come for a bulk extension to a date that is over only by the clock of the store", () =>
+      announcing((on) =>
+        Effect.gen(function* () {
+          yield* on.grant(u1, 1)
+          yield* days(2)
+          expect(yield* on.sweep).toEqual([["membership.expired", u1]])
+          const bulk = { endDate: yield* inDays(-0.1), mode: "set" } as const
+          yield* on.store.extendAll({ ...change(p1), at: yield* inDays(-0.2), bulk })
+          expect(yield* on.sweep).toEqual([["membership.expired", u1]])
+        }),
+      ))
+
+    test("come for an undo to a date that is over only by the clock of the store", () =>
+      announcing((on) =>
+        Effect.gen(function* () {
+          yield* on.grant(u1, 1.9)
+          const bulk = { endDate: yield* inDays(1), mode: "set" } as const
+          const extension = { ...change(p1), bulk }
+          yield* on.store.extendAll(extension)
+          yield* days(2)
+          expect(yield* on.sweep).toEqual([["membership.expired", u1]])
+          const target = { bulkExtensionId: extension.event.id, madeAfter: longAgo }
+          yield* on.store.undoBulkExtension({ ...change(p1), at: yield* inDays(-0.2), ...target })
+          expect(yield* on.sweep).toEqual([["membership.expired", u1]])
+        }),
+      ))
+
     test("come at a longer reminder as soon as somebody watches for it", () =>
       announcing(({ expiry, grant, judge, sweep }) =>
         Effect.gen(function* () {
@@ -741,6 +768,8 @@ const announcingModelTests = ({ advance, property }: StoreTests): void =>
           const fromStored = (endDate: string) =>
             Effect.map(moved, (days) => (Date.parse(endDate) - origin) / dayMillis + days)
 
+          const changeNow = Effect.map(currentUnixMillis, (at) => ({ ...change(p1), at }))
+
           const noteAnnouncements = Effect.gen(function* () {
             const page = yield* feed.read([p1], cursor, { events: 1000, bytes: 1_000_000 })
             cursor = page.cursor
@@ -774,7 +803,8 @@ const announcingModelTests = ({ advance, property }: StoreTests): void =>
                 return undefined
               case "ExtendAll":
                 if (endDate !== undefined) {
-                  const extension = { ...change(p1), bulk: { endDate, mode: one.mode } }
+                  const bulk = { endDate, mode: one.mode }
+                  const extension = { ...(yield* changeNow), bulk }
                   yield* store.extendAll(extension)
                   const isSet = one.mode === "set"
                   model.bulk.push({
@@ -786,7 +816,8 @@ const announcingModelTests = ({ advance, property }: StoreTests): void =>
                 return model.applyBulk()
               case "ExtendBy": {
                 const by = Millis(one.days * dayMillis)
-                const extension = { ...change(p1), bulk: { mode: "extendBy", by } } as const
+                const bulk = { mode: "extendBy", by } as const
+                const extension = { ...(yield* changeNow), bulk }
                 yield* store.extendAll(extension)
                 model.bulk.push({
                   id: extension.event.id,
@@ -800,7 +831,7 @@ const announcingModelTests = ({ advance, property }: StoreTests): void =>
                 const undone = open[one.which % Math.max(1, open.length)]
                 if (undone === undefined) return undefined
                 const target = { bulkExtensionId: undone.id, madeAfter: longAgo }
-                yield* store.undoBulkExtension({ ...change(p1), ...target })
+                yield* store.undoBulkExtension({ ...(yield* changeNow), ...target })
                 undone.isUndone = true
                 return model.applyBulk()
               }
