@@ -570,6 +570,11 @@ describe("webhooks", () => {
       / enabled +HTTP 2\d\d · \d+ s ago +http\S+ +– +0$/m,
     )
     expect((await atServer("webhooks", "replay", ...about)).code).toBe(2)
+    // The ping is not sent again.
+    await atServer("members", "grant", "1", "2098-01-01", "-p", "hooks")
+    await expect
+      .poll(async () => (await atServer("webhooks", "deliveries", ...about)).stdout)
+      .toMatch(/membership\.granted +delivered +1/)
     const since = ["--since", "2001-01-01"]
     const dry = await atServer(
       "webhooks",
