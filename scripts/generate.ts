@@ -62,15 +62,18 @@ export const document: OpenApiDocument = ${text(openApi())}
     print: async () => {
       const { makeFiles } = await import("../packages/console/scripts/bundle.ts")
       const { files, html } = await makeFiles()
+      const names = Object.keys(files)
+        .map((name) => JSON.stringify(name))
+        .join(" | ")
       return `/** The page, bundled so that hosts need not build it. */
 
 import type { File } from "./responses.ts"
 
-/** The files that the page loads. */
-export const files = ${text(files)} as const satisfies Readonly<Record<string, File>>
+/** The files that the page loads. Their texts are not a part of their type, which declarations would repeat. */
+export const files: Readonly<Record<${names}, File>> = ${text(files)}
 
 /** The page itself. */
-export const html = ${JSON.stringify(html)}
+export const html: string = ${JSON.stringify(html)}
 `
     },
   },
