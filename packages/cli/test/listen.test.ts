@@ -50,7 +50,7 @@ const cursorIn = (text: string): string => /--after (\S+)/.exec(text)?.[1] ?? ""
 it("forwards events as a webhook sends them, and goes on after the server was away, without a gap", async () => {
   const { close, received, until, url } = await startReceiver()
   onTestFinished(close)
-  const { interrupt, printed } = await listen("--forward-to", url, "--types", "paid")
+  const { interrupt, printed } = await listen("--forward-to", url, "--type", "paid")
   await publish(1)
   await tenureWith(environment)("trigger", "other")
   await until(1)

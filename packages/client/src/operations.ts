@@ -198,7 +198,7 @@ export interface Delivery {
   readonly type: string
   /** A time in UTC, with milliseconds. */
   readonly created_at: string
-  /** The user whom the event is about: the first `user_id` in its data. null if there is none, or the person was erased. */
+  /** The first `user_id` in the event's data: the user it is about. null without one, and after an erasure. */
   readonly user_id: string | null
   /** Whether it waits for an attempt, or how it has ended. */
   readonly state: "waiting" | "delivered" | "failed" | "cancelled"
@@ -600,7 +600,7 @@ export interface ShownDelivery {
   readonly type: string
   /** A time in UTC, with milliseconds. */
   readonly created_at: string
-  /** The user whom the event is about: the first `user_id` in its data. null if there is none, or the person was erased. */
+  /** The first `user_id` in the event's data: the user it is about. null without one, and after an erasure. */
   readonly user_id: string | null
   /** Whether it waits for an attempt, or how it has ended. */
   readonly state: "waiting" | "delivered" | "failed" | "cancelled"
@@ -701,7 +701,7 @@ export interface WebhookDetails {
   readonly failing_since: string | null
   /** How many attempts have failed since one succeeded. */
   readonly failures: number
-  /** The latest attempt whose delivery is kept; null if there is none. */
+  /** The latest attempt with a kept delivery, or null. */
   readonly last_attempt: LastAttempt | null
   /** The deliveries that wait for an attempt, or for the result of one, up to 10,000, which stands for as many or more. */
   readonly waiting: number
@@ -780,7 +780,7 @@ export interface WebhookHealth {
   readonly failing_since: string | null
   /** How many attempts have failed since one succeeded. */
   readonly failures: number
-  /** The latest attempt whose delivery is kept; null if there is none. */
+  /** The latest attempt with a kept delivery, or null. */
   readonly last_attempt: LastAttempt | null
   /** The deliveries that wait for an attempt, or for the result of one, up to 10,000, which stands for as many or more. */
   readonly waiting: number
@@ -799,7 +799,7 @@ export interface WebhookNeedingAttention {
   readonly reason: "unreadable_secret" | "failing" | "disabled"
   /** A time in UTC, with milliseconds. */
   readonly since: string
-  /** The latest attempt whose delivery is kept; null if there is none. */
+  /** The latest attempt with a kept delivery, or null. */
   readonly last_attempt: LastAttempt | null
   /** The deliveries that wait for an attempt, or for the result of one, up to 10,000, which stands for as many or more. */
   readonly waiting: number

@@ -121,7 +121,7 @@ export const backlog = (schema: string): string => `
 /** The row of `backlog`. */
 export interface BacklogRow {
   readonly waiting: number
-  /** Milliseconds; negative if the next delivery is due later, null if there is none. */
+  /** Milliseconds; negative if the next delivery is due later, null without deliveries. */
   readonly due_for: number | null
   readonly failed_deliveries: number
   readonly disabled_webhooks: number

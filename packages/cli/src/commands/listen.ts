@@ -139,10 +139,10 @@ const forwardTo = Flag.String("forward-to").pipe(
   Flag.optional,
 )
 
-const typesFlag = Flag.String("types").pipe(
-  Flag.withMetavar("TYPES"),
-  Flag.withDescription("Only events of these types, joined by commas"),
-  Flag.optional,
+const typesFlag = Flag.String("type").pipe(
+  Flag.withMetavar("TYPE"),
+  Flag.withDescription("Only events of this type; can be repeated"),
+  Flag.atLeast(0),
 )
 
 const commandAfter = Flag.String("after").pipe(
@@ -203,7 +203,7 @@ export const listenCommand = Command.make(
     const target = yield* targetOf(given.forwardTo, given.secretFile)
     let cursor = yield* startFollowing(given.project, given.after)
     yield* Console.error(`Listening to ${given.project}. Ctrl+C ends it.`)
-    const types = Option.getOrUndefined(given.types)?.split(",")
+    const types = given.types.length === 0 ? undefined : given.types
     yield* followEvents(
       { project_id: given.project, types },
       cursor,
@@ -216,7 +216,7 @@ export const listenCommand = Command.make(
 ).pipe(
   Command.withDescription("Shows events as they happen, and forwards them to a program"),
   Command.withExamples([
-    { command: "tenure listen --project shop --types membership.extended,membership.ended" },
+    { command: "tenure listen --project shop --type membership.extended --type membership.ended" },
     { command: "tenure listen --project shop --forward-to http://127.0.0.1:4000/hook" },
   ]),
   connected,

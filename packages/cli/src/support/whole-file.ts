@@ -56,7 +56,7 @@ const openAt = Effect.fnUntraced(function* (path: string) {
   } satisfies Draft
 })
 
-/** Gives a draft the owner and permissions from the file it replaces. */
+/** Copies the owner and permissions to a draft from the file it replaces. */
 const imitate = Effect.fnUntraced(function* (
   path: string,
   { gid, mode, uid }: FileSystem.File.Info,

@@ -1,10 +1,19 @@
 /** Pages of the console that stay open in a browser, while others are busy or the server is away. */
 
 import { createClient } from "@tenure/client"
-import type { Page, Request, Route } from "playwright-core"
+import type { Page, Route } from "playwright-core"
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest"
 import { path, reason } from "./chromium.ts"
-import { type Session, button, heading, inDialog, openWith, says, startSession } from "./pages.ts"
+import {
+  type Session,
+  button,
+  countRequests,
+  heading,
+  inDialog,
+  openWith,
+  says,
+  startSession,
+} from "./pages.ts"
 import { startMachine } from "./server.ts"
 
 /** The time on the page. */
@@ -25,32 +34,24 @@ describe.skipIf(path === undefined)(
       const { client } = session.server
       const { faults, page } = await session.open("#/projects/gym/events")
       await page.clock.install()
-      let asked = 0
-      const underWay = new Set<Request>()
-      const end = (request: Request) => void underWay.delete(request)
-      page.on("request", (request) => {
-        asked++
-        underWay.add(request)
-      })
-      page.on("requestfinished", end)
-      page.on("requestfailed", end)
+      const { asked, underWay } = countRequests(page)
       await page.reload()
       await button(page, "Live: pause").waitFor()
       const publish = (count: number) =>
         client.events.publish({ project_id: "gym", type: "door.opened", data: { count } })
-      const [before, begin] = [asked, await timeOn(page)]
+      const [before, begin] = [asked(), await timeOn(page)]
       let count = 0
       while ((await timeOn(page)) < begin + 60_000) {
         // A question that waits for news ends with the next event.
         const settle = async () => {
           await publish(count++)
-          return underWay.size
+          return underWay()
         }
         await expect.poll(settle).toBe(0)
         await page.clock.runFor(500)
       }
-      expect(asked - before).toBeGreaterThan(5)
-      expect(asked - before).toBeLessThan(30)
+      expect(asked() - before).toBeGreaterThan(5)
+      expect(asked() - before).toBeLessThan(30)
       // None is missed.
       await publish(count)
       await page.clock.runFor(5000)

@@ -1,7 +1,7 @@
 /** Pages of the console in Chromium, and what tests do with them. */
 
 import axe from "axe-core"
-import type { Browser, BrowserContextOptions, Page } from "playwright-core"
+import type { Browser, BrowserContextOptions, Page, Request } from "playwright-core"
 import { expect } from "vitest"
 import { launch } from "./chromium.ts"
 import { type Server, startServer, tokens } from "./server.ts"
@@ -127,4 +127,18 @@ export const startSession = async (
       await server.close()
     },
   }
+}
+
+/** Counts the requests of a page from now on, and those that are under way. */
+export const countRequests = (page: Page) => {
+  let asked = 0
+  const underWay = new Set<Request>()
+  const end = (request: Request) => void underWay.delete(request)
+  page.on("request", (request) => {
+    asked++
+    underWay.add(request)
+  })
+  page.on("requestfinished", end)
+  page.on("requestfailed", end)
+  return { asked: () => asked, underWay: () => underWay.size }
 }

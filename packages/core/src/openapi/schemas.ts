@@ -302,7 +302,7 @@ export const deliveredEvent = {
   created_at: instant.annotateKey({ description: "When the event happened." }),
   user_id: Schema.NullOr(Schema.String).annotate({
     description:
-      "The user whom the event is about: the first `user_id` in its data. null if there is none, or the person was erased.",
+      "The first `user_id` in the event's data: the user it is about. null without one, and after an erasure.",
     examples: [null],
   }),
 }
@@ -325,7 +325,7 @@ export const madeAttempt = Schema.Struct({
 
 /** The latest attempt for a webhook. */
 export const lastAttempt = Schema.NullOr(madeAttempt).annotate({
-  description: "The latest attempt whose delivery is kept; null if there is none.",
+  description: "The latest attempt with a kept delivery, or null.",
   examples: [null],
 })
 

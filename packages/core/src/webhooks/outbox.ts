@@ -63,7 +63,7 @@ export interface Delivery {
   readonly webhookId: WebhookId
   /** When the event happened, in milliseconds since the epoch. */
   readonly createdAt: number
-  /** The user the event is about (`userOf`); `undefined` if there is none, or the person was erased. */
+  /** The user the event is about (`userOf`); `undefined` without one, and after an erasure. */
   readonly userId: string | undefined
   /** Whether it waits, was delivered, has failed, or was cancelled. */
   readonly state: DeliveryState

@@ -70,7 +70,7 @@ const isNewsOf = (event: Event, webhookId: WebhookId): boolean => {
 /**
  * Returns what became of an event for a webhook, if it can be sent again with others. A ping cannot.
  *
- * @param state - its delivery's; `undefined` if there is none
+ * @param state - its delivery's; `undefined` without a delivery
  */
 export const replayKindOf = (
   event: Event,

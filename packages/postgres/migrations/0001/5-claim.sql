@@ -25,10 +25,10 @@ RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT (to_hex(lane - 1) || repeat('0', 31))::uuid
 $$;
 
--- Locks lanes for a claim of the dispatcher `claimer` until its transaction ends. Returns whether each is locked. Each
--- dispatcher has an equal part of the lanes, so that processes claim at the same time. It also takes those that others
--- have and do not use, because there was nothing to claim, they have no room for more attempts, or they are gone. All lock
--- lanes in the same order, which avoids deadlocks.
+-- Locks lanes for a claim by the dispatcher `claimer`, until its transaction ends. Returns whether each lane is locked.
+-- Dispatchers own equal parts of the lanes, so their claims run at the same time. A claim also locks the lanes of owners
+-- that have claimed nothing for 0.2 seconds: they are idle, full or gone. All claims lock lanes in the same order, which
+-- avoids deadlocks.
 CREATE FUNCTION tenure.lock_lanes(claimer uuid) RETURNS boolean[] LANGUAGE plpgsql AS $$
 BEGIN
   RETURN (
@@ -304,7 +304,7 @@ BEGIN
     ) r
     WHERE NOT is_locked[lane] AND tenure.lane_of(r.webhook_id) = lane
   ) THEN
-    -- Whoever has the other lanes may have no room: that shows soon.
+    -- The other lanes' owners may be full: then their lanes are free in 0.2 seconds.
     wait := least(wait, 200);
   END IF;
 

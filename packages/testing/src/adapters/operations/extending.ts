@@ -1,7 +1,6 @@
 /** End dates in requests. */
 
 import { describe, expect, it } from "vitest"
-import { manyKindsOfUser } from "../../support/fixtures.ts"
 import { expectFailure, expectSuccess, fieldsOf } from "../../support/http.ts"
 import { type Fixture, type Serving, initialEndDate } from "../harness.ts"
 
@@ -268,314 +267,12 @@ export const extendAllTests = (serving: Serving): void => {
   })
 }
 
-/** Granting and ending memberships. */
-
-const existing = "/v2/projects/p1/memberships/1001"
-const absent = "/v2/projects/p1/memberships/2001"
-
-const encoded = (letter: string): string => `%${letter.charCodeAt(0).toString(16)}`
-
-/** Issues an operator's key for `p1`. */
-const operatorOf = async ({ tenure }: Fixture): Promise<string> =>
-  (await tenure.apiKeys.issue({ projects: ["p1"], role: "operator" })).token
-
-const invalidMetadata = [
-  null,
-  7,
-  "gold",
-  [],
-  ["gold"],
-  { plan: 7 },
-  { plan: "" },
-  { plan: "\u0000" },
-  { plan: "\ud800" },
-  { plan: "x".repeat(256) },
-  { "": "x" },
-  { "9": "x" },
-  { "a b": "x" },
-  { ["n".repeat(41)]: "x" },
-  Object.fromEntries(Array.from({ length: 17 }, (_, n) => [`n${n}`, "x"])),
-]
-
-const grantTests = (serving: Serving): void => {
-  it(
-    "creates a membership or sets its end date, in either format, which may be over",
-    serving(async (fixture) => {
-      const token = await operatorOf(fixture)
-      const dates = [
-        [validDate, validDate, "active"],
-        [4_102_444_800_000, "2100-01-01T00:00:00.000Z", "active"],
-        ["2001-01-01T00:00:00.000Z", "2001-01-01T00:00:00.000Z", "expired"],
-      ]
-      for (const path of [existing, absent]) {
-        const user_id = path.slice(-4)
-        for (const [input, end_date, state] of dates) {
-          const response = await fixture.call("PUT", path, { token, body: { end_date: input } })
-          expectSuccess(response, "PUT", path, {
-            data: { user_id, end_date, state, metadata: {} },
-          })
-        }
-      }
-      const member = { projectId: "p1", userId: "2001" }
-      const { endDate } = await fixture.tenure.memberships.find(member)
-      expect(endDate).toBe(Date.parse("2001-01-01T00:00:00.000Z"))
-    }),
-  )
-
-  it(
-    "has user ids of any kind in its path, as all operations on one membership",
-    serving(async (fixture) => {
-      const { token } = await fixture.tenure.apiKeys.issue({ projects: ["p1"], role: "admin" })
-      for (const user_id of manyKindsOfUser) {
-        // The words of the paths for all memberships are user ids if their first character is encoded.
-        const path = `/v2/projects/p1/memberships/${user_id.replace(/^[ei]/, encoded)}`
-        const data = { user_id, end_date: validDate, state: "active", metadata: {} }
-        const put = await fixture.call("PUT", path, { token, body: { end_date: validDate } })
-        expectSuccess(put, "PUT", path, { data })
-        const get = await fixture.call("GET", path, { token })
-        expectSuccess(get, "GET", path, { data })
-        const extension = await fixture.call("PATCH", `${path}/extend`, {
-          token,
-          body: { extend: validDate },
-        })
-        expect(extension.body).toMatchObject({ total: 1, data: { new_end_date: validDate } })
-        const history = await fixture.call("GET", `${path}/history`, { token })
-        expect(history.body).toMatchObject({
-          data: [{ action: "extended" }, { action: "granted" }],
-        })
-        const end = await fixture.call("DELETE", path, { token })
-        expectSuccess(end, "DELETE", path, { data: null })
-      }
-    }),
-  )
-
-  it(
-    "keeps the reason",
-    serving(async (fixture) => {
-      const body = { end_date: validDate, reason: "a friend" }
-      await fixture.call("PUT", existing, { token: await operatorOf(fixture), body })
-      const page = { projectId: "p1", userId: "1001", limit: 1 }
-      const [row] = await fixture.tenure.memberships.history(page)
-      expect(row).toMatchObject({ action: "granted", reason: "a friend" })
-    }),
-  )
-
-  it(
-    "fails if a field or the user id is invalid, and grants nothing",
-    serving(async (fixture) => {
-      const token = await operatorOf(fixture)
-      const bodies = [
-        {},
-        { extend: validDate },
-        ...invalidDates.map((end_date) => ({ end_date })),
-        ...["", 7, null].map((reason) => ({ end_date: validDate, reason })),
-        ...[...invalidMetadata, { plan: null }].map((metadata) => ({
-          end_date: validDate,
-          metadata,
-        })),
-      ]
-      for (const body of bodies) {
-        const response = await fixture.call("PUT", absent, { token, body })
-        expectFailure(response, "PUT", absent, 422, "VALIDATION_ERROR")
-      }
-      for (const user of ["a%20b", "a,b", "%C3%A9", "9".repeat(129)]) {
-        const path = `/v2/projects/p1/memberships/${user}`
-        const response = await fixture.call("PUT", path, { token, body: { end_date: validDate } })
-        const { error } = expectFailure(response, "PUT", path, 422, "VALIDATION_ERROR")
-        expect(fieldsOf(error)["message"]).toContain("user_id")
-      }
-      expect(await fixture.tenure.memberships.list({ projectId: "p1" })).toHaveLength(3)
-    }),
-  )
-}
-
-const updateTests = (serving: Serving): void => {
-  it(
-    "changes texts, removes those that are null, and leaves all others and the end date",
-    serving(async (fixture) => {
-      const token = await operatorOf(fixture)
-      const body = { end_date: validDate, metadata: { plan: "gold", seat: "12A" } }
-      const granted = await fixture.call("PUT", existing, { token, body })
-      const before = { user_id: "1001", end_date: validDate, state: "active" }
-      expectSuccess(granted, "PUT", existing, { data: { ...before, metadata: body.metadata } })
-      const patch = { metadata: { seat: null, order: "117", plan: "silver" }, reason: "moved" }
-      const updated = await fixture.call("PATCH", existing, { token, body: patch })
-      const metadata = { order: "117", plan: "silver" }
-      const data = { ...before, metadata }
-      expectSuccess(updated, "PATCH", existing, { data })
-      const again = { token, body: { end_date: validDate } }
-      expectSuccess(await fixture.call("PUT", existing, again), "PUT", existing, { data })
-      expectSuccess(await fixture.call("GET", existing, { token }), "GET", existing, { data })
-      const list = await fixture.call("GET", "/v2/projects/p1/memberships?limit=1", { token })
-      expect(list.body).toMatchObject({ data: [data] })
-      const rows = await fixture.tenure.memberships.history({ projectId: "p1", limit: 2 })
-      expect(rows[1]).toMatchObject({ action: "updated", reason: "moved", userId: "1001" })
-    }),
-  )
-
-  it(
-    "names the text that is wrong, or the place of its name",
-    serving(async (fixture) => {
-      const token = await operatorOf(fixture)
-      for (const [metadata, problem] of [
-        [{ seat: "12A", plan: 7 }, "metadata.plan must be a text of 1 to 255 characters"],
-        [{ plan: "gold", "a b": "x" }, "see entry 2"],
-      ] as const) {
-        const bodies = { PUT: { end_date: validDate, metadata }, PATCH: { metadata } }
-        for (const [method, body] of Object.entries(bodies)) {
-          const response = await fixture.call(method, existing, { token, body })
-          const { error } = expectFailure(response, method, existing, 422, "VALIDATION_ERROR")
-          expect(fieldsOf(error)["message"]).toContain(problem)
-        }
-      }
-    }),
-  )
-
-  it(
-    "fails if the metadata is invalid or too much, or there is no membership, and changes nothing",
-    serving(async (fixture) => {
-      const token = await operatorOf(fixture)
-      const full = Object.fromEntries(Array.from({ length: 16 }, (_, n) => [`n${n}`, "x"]))
-      expect(
-        (await fixture.call("PATCH", existing, { token, body: { metadata: full } })).status,
-      ).toBe(200)
-      const bodies = [
-        {},
-        { metadata: full, end_date: validDate },
-        { metadata: { one: "more" } },
-        ...invalidMetadata.map((metadata) => ({ metadata })),
-      ]
-      for (const body of bodies) {
-        const response = await fixture.call("PATCH", existing, { token, body })
-        expectFailure(response, "PATCH", existing, 422, "VALIDATION_ERROR")
-      }
-      expect(
-        await fixture.tenure.memberships.find({ projectId: "p1", userId: "1001" }),
-      ).toMatchObject({ metadata: full })
-      for (const path of [absent, "/v2/projects/p1/memberships/a%20b"]) {
-        const response = await fixture.call("PATCH", path, { token, body: { metadata: {} } })
-        expectFailure(response, "PATCH", path, 404, "MEMBERSHIP_NOT_FOUND")
-      }
-    }),
-  )
-}
-
-const endTests = (serving: Serving): void => {
-  it(
-    "removes a membership, once",
-    serving(async (fixture) => {
-      const token = await operatorOf(fixture)
-      const response = await fixture.call("DELETE", existing, { token })
-      expectSuccess(response, "DELETE", existing, { data: null })
-      const again = await fixture.call("DELETE", existing, { token })
-      expectFailure(again, "DELETE", existing, 404, "MEMBERSHIP_NOT_FOUND")
-      const left = await fixture.tenure.memberships.list({ projectId: "p1" })
-      expect(left.map(({ userId }) => userId)).toEqual(["1002", "1003"])
-    }),
-  )
-
-  it(
-    "fails if the user has no membership, or a parameter is unknown",
-    serving(async (fixture) => {
-      const token = await operatorOf(fixture)
-      for (const user of ["2001", "abc", "__proto__"]) {
-        const path = `/v2/projects/p1/memberships/${user}`
-        const response = await fixture.call("DELETE", path, { token })
-        expectFailure(response, "DELETE", path, 404, "MEMBERSHIP_NOT_FOUND")
-      }
-      const response = await fixture.call("DELETE", `${existing}?dry_run=true`, { token })
-      expectFailure(response, "DELETE", existing, 422, "VALIDATION_ERROR")
-      expect(await fixture.tenure.memberships.list({ projectId: "p1" })).toHaveLength(3)
-    }),
-  )
-}
-
-const eraseTests = (serving: Serving): void => {
-  it(
-    "leaves no history, and says so in the trail",
-    serving(async ({ call, tenure }) => {
-      const { id, token } = await tenure.apiKeys.issue({ projects: ["p1"], role: "admin" })
-      const erase = `${existing}?erase=true`
-      const history = `${existing}/history?limit=10`
-      // Covers members, former members and strangers.
-      for (const _ of ["member", "erased"]) {
-        const response = await call("DELETE", erase, { token })
-        expectSuccess(response, "DELETE", existing, { data: null })
-        const found = await call("GET", existing, { token })
-        expectFailure(found, "GET", existing, 404, "MEMBERSHIP_NOT_FOUND")
-        const { body } = await call("GET", history, { token })
-        expect(fieldsOf(body)).toMatchObject({ data: [], total: 0 })
-      }
-      const trail = await tenure.memberships.history({ projectId: "p1" })
-      expect(trail.filter(({ userId }) => userId === "1001")).toEqual([])
-      const row = { action: "person_erased", origin: { keyId: id } }
-      expect(trail.slice(0, 2)).toMatchObject([row, row])
-      const left = await tenure.memberships.list({ projectId: "p1" })
-      expect(left.map(({ userId }) => userId)).toEqual(["1002", "1003"])
-    }),
-  )
-
-  it(
-    "happens once with an idempotency key, which no ending has",
-    serving(async ({ call, tenure }) => {
-      const { token } = await tenure.apiKeys.issue({ projects: ["p1"], role: "admin" })
-      const options = { token, headers: { "idempotency-key": "k-1" } }
-      const erase = `${existing}?erase=true`
-      expect((await call("DELETE", erase, options)).headers["idempotent-replayed"]).toBeUndefined()
-      await tenure.memberships.grant({ projectId: "p1", userId: "1001", endDate: validDate })
-      const again = await call("DELETE", erase, options)
-      expect(again.headers["idempotent-replayed"]).toBe("true")
-      expect((await call("GET", existing, { token })).status).toBe(200)
-      const mismatch = await call("DELETE", existing, options)
-      expectFailure(mismatch, "DELETE", existing, 422, "IDEMPOTENCY_MISMATCH")
-    }),
-  )
-
-  it(
-    "fails if a parameter or the user id is invalid, or the project is missing",
-    serving(async ({ call, tenure }) => {
-      const { token } = await tenure.apiKeys.issue({ projects: "all", role: "admin" })
-      for (const query of ["erase=yes", "erase=", "erase=true&erase=true", "erase=true&more=1"]) {
-        const response = await call("DELETE", `${existing}?${query}`, { token })
-        expectFailure(response, "DELETE", existing, 422, "VALIDATION_ERROR")
-      }
-      for (const [path, code] of [
-        ["/v2/projects/p1/memberships/a%20b", "MEMBERSHIP_NOT_FOUND"],
-        ["/v2/projects/p9/memberships/1001", "PROJECT_NOT_FOUND"],
-      ] as const) {
-        const response = await call("DELETE", `${path}?erase=true`, { token })
-        expectFailure(response, "DELETE", path, 404, code)
-      }
-      expect((await call("GET", existing, { token })).status).toBe(200)
-    }),
-  )
-}
-
-/** Declares the tests. */
-export const grantingTests = (serving: Serving): void => {
-  describe("granting a membership", () => {
-    grantTests(serving)
-  })
-  describe("updating a membership", () => {
-    updateTests(serving)
-  })
-  describe("ending a membership", () => {
-    endTests(serving)
-  })
-  describe("erasing a person", () => {
-    eraseTests(serving)
-  })
-}
-
 /** Options in both extensions. */
 
-const conditionsExtendOne = "/v2/projects/p1/memberships/1001/extend"
-const conditionsExtendAll = "/v2/projects/p1/memberships/extend"
+const member = { projectId: "p1", userId: "1001" }
 
-const conditionsMember = { projectId: "p1", userId: "1001" }
-
-const conditionsEndDateOf = async ({ tenure }: Fixture): Promise<string> =>
-  new Date((await tenure.memberships.find(conditionsMember)).endDate).toISOString()
+const endDateOf = async ({ tenure }: Fixture): Promise<string> =>
+  new Date((await tenure.memberships.find(member)).endDate).toISOString()
 
 /** Expects a refusal because of a field, and no change. */
 const expectRefusal = async (fixture: Fixture, path: string, field: string, value: unknown) => {
@@ -584,7 +281,7 @@ const expectRefusal = async (fixture: Fixture, path: string, field: string, valu
   })
   const { error } = expectFailure(response, "PATCH", path, 422, "VALIDATION_ERROR")
   expect(fieldsOf(error)["message"]).toContain(field)
-  expect(await conditionsEndDateOf(fixture)).toBe(initialEndDate)
+  expect(await endDateOf(fixture)).toBe(initialEndDate)
 }
 
 const expectationTests = (serving: Serving): void => {
@@ -592,14 +289,14 @@ const expectationTests = (serving: Serving): void => {
     "extends a membership that has the expected end date, in either format",
     serving(async (fixture) => {
       for (const expected_end_date of [initialEndDate, Date.parse(initialEndDate)]) {
-        await fixture.tenure.memberships.grant({ ...conditionsMember, endDate: initialEndDate })
+        await fixture.tenure.memberships.grant({ ...member, endDate: initialEndDate })
         const body = { extend: validDate, expected_end_date }
-        const response = await fixture.call("PATCH", conditionsExtendOne, { body })
-        expectSuccess(response, "PATCH", conditionsExtendOne, {
+        const response = await fixture.call("PATCH", extendOne, { body })
+        expectSuccess(response, "PATCH", extendOne, {
           total: 1,
           data: { new_end_date: validDate },
         })
-        expect(await conditionsEndDateOf(fixture)).toBe(validDate)
+        expect(await endDateOf(fixture)).toBe(validDate)
       }
     }),
   )
@@ -608,11 +305,11 @@ const expectationTests = (serving: Serving): void => {
     "fails with the current end date if another one is expected, and changes nothing",
     serving(async (fixture) => {
       const body = { extend: validDate, expected_end_date: validDate }
-      const response = await fixture.call("PATCH", conditionsExtendOne, { body })
-      expectFailure(response, "PATCH", conditionsExtendOne, 409, "END_DATE_CONFLICT", {
+      const response = await fixture.call("PATCH", extendOne, { body })
+      expectFailure(response, "PATCH", extendOne, 409, "END_DATE_CONFLICT", {
         current_end_date: initialEndDate,
       })
-      expect(await conditionsEndDateOf(fixture)).toBe(initialEndDate)
+      expect(await endDateOf(fixture)).toBe(initialEndDate)
     }),
   )
 
@@ -620,9 +317,9 @@ const expectationTests = (serving: Serving): void => {
     "fails if `expected_end_date` is in neither format, or is not for one membership",
     serving(async (fixture) => {
       for (const value of invalidDates) {
-        await expectRefusal(fixture, conditionsExtendOne, "expected_end_date", value)
+        await expectRefusal(fixture, extendOne, "expected_end_date", value)
       }
-      await expectRefusal(fixture, conditionsExtendAll, "expected_end_date", initialEndDate)
+      await expectRefusal(fixture, extendAll, "expected_end_date", initialEndDate)
     }),
   )
 }
@@ -634,12 +331,12 @@ const modeTests = (serving: Serving): void => {
   it(
     "with `never_shorten` extends a membership that ends earlier",
     serving(async (fixture) => {
-      const response = await fixture.call("PATCH", conditionsExtendOne, { body: keeping })
-      expectSuccess(response, "PATCH", conditionsExtendOne, {
+      const response = await fixture.call("PATCH", extendOne, { body: keeping })
+      expectSuccess(response, "PATCH", extendOne, {
         total: 1,
         data: { new_end_date: validDate },
       })
-      expect(await conditionsEndDateOf(fixture)).toBe(validDate)
+      expect(await endDateOf(fixture)).toBe(validDate)
     }),
   )
 
@@ -647,25 +344,23 @@ const modeTests = (serving: Serving): void => {
     "with `never_shorten` leaves a membership that ends later, and answers when, once for all repetitions",
     serving(async (fixture) => {
       const { call, tenure } = fixture
-      await tenure.memberships.grant({ ...conditionsMember, endDate: later })
+      await tenure.memberships.grant({ ...member, endDate: later })
       const before = await tenure.memberships.history({ projectId: "p1" })
       const data = { new_end_date: later }
       const headers = { "idempotency-key": "left" }
       for (const fields of [{}, { dry_run: true }, { expected_end_date: later }]) {
         const body = { ...keeping, ...fields }
-        const response = await call("PATCH", conditionsExtendOne, { body })
-        expectSuccess(response, "PATCH", conditionsExtendOne, { total: 1, data })
+        const response = await call("PATCH", extendOne, { body })
+        expectSuccess(response, "PATCH", extendOne, { total: 1, data })
       }
-      const first = await call("PATCH", conditionsExtendOne, { body: keeping, headers })
-      const { message } = expectSuccess(first, "PATCH", conditionsExtendOne, { total: 1, data })
+      const first = await call("PATCH", extendOne, { body: keeping, headers })
+      const { message } = expectSuccess(first, "PATCH", extendOne, { total: 1, data })
       expect(message).toContain("nothing was changed")
       expect(await tenure.memberships.history({ projectId: "p1" })).toEqual(before)
-      await tenure.memberships.grant({ ...conditionsMember, endDate: initialEndDate })
-      const repeated = await call("PATCH", conditionsExtendOne, { body: keeping, headers })
-      expect(
-        expectSuccess(repeated, "PATCH", conditionsExtendOne, { total: 1, data }).message,
-      ).toBe(message)
-      expect(await conditionsEndDateOf(fixture)).toBe(initialEndDate)
+      await tenure.memberships.grant({ ...member, endDate: initialEndDate })
+      const repeated = await call("PATCH", extendOne, { body: keeping, headers })
+      expect(expectSuccess(repeated, "PATCH", extendOne, { total: 1, data }).message).toBe(message)
+      expect(await endDateOf(fixture)).toBe(initialEndDate)
     }),
   )
 
@@ -675,19 +370,19 @@ const modeTests = (serving: Serving): void => {
       const { call } = fixture
       const conflict = { ...keeping, expected_end_date: later }
       for (const fields of [{}, { dry_run: true }]) {
-        const response = await call("PATCH", conditionsExtendOne, {
+        const response = await call("PATCH", extendOne, {
           body: { ...conflict, ...fields },
         })
-        expectFailure(response, "PATCH", conditionsExtendOne, 409, "END_DATE_CONFLICT", {
+        expectFailure(response, "PATCH", extendOne, 409, "END_DATE_CONFLICT", {
           current_end_date: initialEndDate,
         })
       }
-      const dry = await call("PATCH", conditionsExtendOne, { body: { ...keeping, dry_run: true } })
-      expectSuccess(dry, "PATCH", conditionsExtendOne, {
+      const dry = await call("PATCH", extendOne, { body: { ...keeping, dry_run: true } })
+      expectSuccess(dry, "PATCH", extendOne, {
         total: 1,
         data: { new_end_date: validDate },
       })
-      expect(await conditionsEndDateOf(fixture)).toBe(initialEndDate)
+      expect(await endDateOf(fixture)).toBe(initialEndDate)
     }),
   )
 
@@ -695,13 +390,13 @@ const modeTests = (serving: Serving): void => {
     "with the mode `set` shortens a membership, as without one",
     serving(async (fixture) => {
       for (const fields of [{ mode: "set" }, {}]) {
-        await fixture.tenure.memberships.grant({ ...conditionsMember, endDate: later })
-        await fixture.call("PATCH", conditionsExtendOne, { body: { extend: validDate, ...fields } })
-        expect(await conditionsEndDateOf(fixture)).toBe(validDate)
+        await fixture.tenure.memberships.grant({ ...member, endDate: later })
+        await fixture.call("PATCH", extendOne, { body: { extend: validDate, ...fields } })
+        expect(await endDateOf(fixture)).toBe(validDate)
       }
       for (const value of ["neverShorten", "", null, true, 1, ["set"]]) {
-        await fixture.tenure.memberships.grant({ ...conditionsMember, endDate: initialEndDate })
-        await expectRefusal(fixture, conditionsExtendOne, "mode", value)
+        await fixture.tenure.memberships.grant({ ...member, endDate: initialEndDate })
+        await expectRefusal(fixture, extendOne, "mode", value)
       }
     }),
   )
@@ -724,13 +419,13 @@ const spellingTests = (serving: Serving): void => {
     "fails if `%s` spells a field in another way, and names the right one",
     async (wrong, right) =>
       await serving(async (fixture) => {
-        for (const path of [conditionsExtendOne, conditionsExtendAll]) {
+        for (const path of [extendOne, extendAll]) {
           const body = { extend: validDate, [wrong]: true }
           const response = await fixture.call("PATCH", path, { body })
           const { error } = expectFailure(response, "PATCH", path, 422, "VALIDATION_ERROR")
           expect(fieldsOf(error)["message"]).toContain(wrong)
           expect(fieldsOf(error)["message"]).toContain(right)
-          expect(await conditionsEndDateOf(fixture)).toBe(initialEndDate)
+          expect(await endDateOf(fixture)).toBe(initialEndDate)
         }
       })(),
   )
@@ -740,7 +435,7 @@ const spellingTests = (serving: Serving): void => {
     serving(async (fixture) => {
       const others = { user_id: "1001", days: 30, plan: "dry", bulk: true, "": 1, Ænd: null }
       const known = JSON.stringify({ extend: validDate, ...others }).slice(0, -1)
-      for (const path of [conditionsExtendOne, conditionsExtendAll]) {
+      for (const path of [extendOne, extendAll]) {
         const body = `${known},"id":12345678901234567890,"of":{"mode":1,"mode":2},"days":1e400}`
         const response = await fixture.call("PATCH", path, { body })
         expect(response.status).toBe(200)
@@ -752,7 +447,7 @@ const spellingTests = (serving: Serving): void => {
     "fails if `%s` is there twice",
     async (field) =>
       await serving(async (fixture) => {
-        for (const path of [conditionsExtendOne, conditionsExtendAll]) {
+        for (const path of [extendOne, extendAll]) {
           const twice = {
             extend: [validDate],
             dry_run: [true, false],
@@ -766,7 +461,7 @@ const spellingTests = (serving: Serving): void => {
           const response = await fixture.call("PATCH", path, { body: `{${all.join(",")}}` })
           const { error } = expectFailure(response, "PATCH", path, 422, "VALIDATION_ERROR")
           expect(fieldsOf(error)["message"]).toBe(`${field} must not be there twice`)
-          expect(await conditionsEndDateOf(fixture)).toBe(initialEndDate)
+          expect(await endDateOf(fixture)).toBe(initialEndDate)
         }
       })(),
   )
@@ -778,8 +473,8 @@ const reasonTests = (serving: Serving): void => {
     serving(async ({ call, tenure }) => {
       const reasons = ["Kulanz 🎉", "r".repeat(500)]
       const [first, second] = reasons
-      await call("PATCH", conditionsExtendOne, { body: { extend: validDate, reason: first } })
-      await call("PATCH", conditionsExtendAll, { body: { extend: validDate, reason: second } })
+      await call("PATCH", extendOne, { body: { extend: validDate, reason: first } })
+      await call("PATCH", extendAll, { body: { extend: validDate, reason: second } })
       const rows = await tenure.memberships.history({ projectId: "p1", limit: 2 })
       expect(rows.map(({ reason }) => reason)).toEqual(reasons.toReversed())
     }),
@@ -789,7 +484,7 @@ const reasonTests = (serving: Serving): void => {
     "fails if `reason` has no characters, more than 500, or cannot be stored",
     serving(async (fixture) => {
       for (const value of ["", "r".repeat(501), "a\u0000", "\ud800", null, 7, ["r"], {}]) {
-        for (const path of [conditionsExtendOne, conditionsExtendAll]) {
+        for (const path of [extendOne, extendAll]) {
           await expectRefusal(fixture, path, "reason", value)
         }
       }
@@ -807,37 +502,27 @@ const dryRunTests = (serving: Serving): void => {
       const before = await tenure.memberships.history({ projectId: "p1" })
       const body = { extend: validDate, dry_run: true }
       const data = { new_end_date: validDate }
-      const one = expectSuccess(
-        await call("PATCH", conditionsExtendOne, { body }),
-        "PATCH",
-        conditionsExtendOne,
-        {
-          total: 1,
-          data,
-        },
-      )
-      const all = expectSuccess(
-        await call("PATCH", conditionsExtendAll, { body }),
-        "PATCH",
-        conditionsExtendAll,
-        {
+      const one = expectSuccess(await call("PATCH", extendOne, { body }), "PATCH", extendOne, {
+        total: 1,
+        data,
+      })
+      const all = expectSuccess(await call("PATCH", extendAll, { body }), "PATCH", extendAll, {
+        total: 3,
+        data: {
+          ...data,
           total: 3,
-          data: {
-            ...data,
-            total: 3,
-            would_shorten: 1,
-            would_reactivate: 0,
-            would_be_capped: 0,
-            examples: [
-              { user_id: "1001", end_date: initialEndDate, would_end: validDate },
-              { user_id: "1002", end_date: initialEndDate, would_end: validDate },
-              { user_id: "1003", end_date: later, would_end: validDate },
-            ],
-          },
+          would_shorten: 1,
+          would_reactivate: 0,
+          would_be_capped: 0,
+          examples: [
+            { user_id: "1001", end_date: initialEndDate, would_end: validDate },
+            { user_id: "1002", end_date: initialEndDate, would_end: validDate },
+            { user_id: "1003", end_date: later, would_end: validDate },
+          ],
         },
-      )
+      })
       for (const { message } of [one, all]) expect(message).toContain("nothing was changed")
-      expect(await conditionsEndDateOf(fixture)).toBe(initialEndDate)
+      expect(await endDateOf(fixture)).toBe(initialEndDate)
       expect(await tenure.memberships.history({ projectId: "p1" })).toEqual(before)
     }),
   )
@@ -849,12 +534,12 @@ const dryRunTests = (serving: Serving): void => {
         call("PATCH", path, { body: { extend: validDate, ...fields, dry_run: true } })
       const unknown = "/v2/projects/p1/memberships/9999/extend"
       expectFailure(await fail(unknown, {}), "PATCH", unknown, 404, "MEMBERSHIP_NOT_FOUND")
-      const conflict = await fail(conditionsExtendOne, { expected_end_date: validDate })
-      expectFailure(conflict, "PATCH", conditionsExtendOne, 409, "END_DATE_CONFLICT", {
+      const conflict = await fail(extendOne, { expected_end_date: validDate })
+      expectFailure(conflict, "PATCH", extendOne, 409, "END_DATE_CONFLICT", {
         current_end_date: initialEndDate,
       })
-      const past = await fail(conditionsExtendAll, { extend: 1_000_000_000_000 })
-      expectFailure(past, "PATCH", conditionsExtendAll, 422, "VALIDATION_ERROR")
+      const past = await fail(extendAll, { extend: 1_000_000_000_000 })
+      expectFailure(past, "PATCH", extendAll, 422, "VALIDATION_ERROR")
     }),
   )
 
@@ -862,17 +547,17 @@ const dryRunTests = (serving: Serving): void => {
     "changes memberships without a dry run, and fails if `dry_run` is not a boolean",
     serving(async (fixture) => {
       for (const value of ["true", "", 1, 0, null, [], {}]) {
-        await expectRefusal(fixture, conditionsExtendOne, "dry_run", value)
-        await expectRefusal(fixture, conditionsExtendAll, "dry_run", value)
+        await expectRefusal(fixture, extendOne, "dry_run", value)
+        await expectRefusal(fixture, extendAll, "dry_run", value)
       }
-      const response = await fixture.call("PATCH", conditionsExtendAll, {
+      const response = await fixture.call("PATCH", extendAll, {
         body: { extend: validDate, dry_run: false },
       })
-      expectSuccess(response, "PATCH", conditionsExtendAll, {
+      expectSuccess(response, "PATCH", extendAll, {
         total: 3,
         data: { new_end_date: validDate },
       })
-      expect(await conditionsEndDateOf(fixture)).toBe(validDate)
+      expect(await endDateOf(fixture)).toBe(validDate)
     }),
   )
 }

@@ -26,8 +26,8 @@ import {
   u2,
   u3,
 } from "../../support/fixtures.ts"
+import { dayMillis, inDays } from "../announcing.ts"
 import type { StoreTests } from "../declare.ts"
-import { dayMillis, inDays } from "../expiry.ts"
 
 /** Counts end dates in the simplest way, and compares. */
 export const expectEndCounts = (

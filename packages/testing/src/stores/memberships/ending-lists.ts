@@ -18,8 +18,8 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import fc from "fast-check"
 import { change, longAgo, occasion, p1, p2, u1, u2, u3 } from "../../support/fixtures.ts"
+import { dayMillis, inDays } from "../announcing.ts"
 import type { StoreTests } from "../declare.ts"
-import { dayMillis, inDays } from "../expiry.ts"
 import { nowhere } from "./model.ts"
 
 type Store = MembershipStore["Service"]

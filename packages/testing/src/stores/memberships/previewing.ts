@@ -27,8 +27,8 @@ import {
   u2,
   u3,
 } from "../../support/fixtures.ts"
+import { dayMillis } from "../announcing.ts"
 import type { StoreTests } from "../declare.ts"
-import { dayMillis } from "../expiry.ts"
 import { answered, claims, settle } from "../outbox/steps.ts"
 import { nowhere, prepared } from "./model.ts"
 

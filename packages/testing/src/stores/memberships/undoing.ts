@@ -27,8 +27,8 @@ import {
   u2,
   u3,
 } from "../../support/fixtures.ts"
+import { dayMillis, inDays } from "../announcing.ts"
 import type { StoreTests } from "../declare.ts"
-import { dayMillis, inDays } from "../expiry.ts"
 import { endDateOf, nowhere, prepared } from "./model.ts"
 
 const later = (endDate: EndDate, days: number): EndDate => EndDate(endDate + days * dayMillis)
