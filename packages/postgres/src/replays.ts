@@ -7,6 +7,7 @@ import {
   type Outbox,
   type ReplayPage,
   type ReplaySelection,
+  StoreUnavailable,
   WebhookDisabled,
   WebhookNotFound,
   type WebhookRef,
@@ -15,6 +16,7 @@ import {
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import type { Executor } from "./connection/executor.ts"
+import { makeFairSemaphore } from "./connection/pool.ts"
 import type { IdempotencyStore } from "./idempotency.ts"
 import type { Notifications } from "./notifications.ts"
 import {
@@ -119,6 +121,37 @@ interface ReplayManyRow {
   readonly last_id: string | null
 }
 
+// One of a project at a time, and two in all: each may write 10,000 rows.
+const maxReplays = 2
+
+// As long as other long calls take.
+const maxWaitMillis = 30_000
+
+const crowded = new StoreUnavailable({ cause: "too many replays wait" })
+
+/**
+ * Has replays of many events take turns. Those of one webhook lock each other out, and would keep the connections that
+ * they wait on from the other statements of their project.
+ */
+const makeTurns = (isInTransaction: Executor["isInTransaction"]) => {
+  const turns = makeFairSemaphore(maxReplays)
+  return <A>(
+    projectId: string,
+    replay: Effect.Effect<A, StoreUnavailable>,
+  ): Effect.Effect<A, StoreUnavailable> =>
+    Effect.flatMap(isInTransaction, (isJoined) => {
+      // Whoever has the turn may wait for this transaction.
+      if (isJoined) return replay
+      const latest = performance.now() + maxWaitMillis
+      const inTime = Effect.suspend(() =>
+        performance.now() > latest ? Effect.fail(crowded) : replay,
+      )
+      return Effect.mapError(turns.take(projectId, inTime), (error) =>
+        error === "crowded" ? crowded : error,
+      )
+    })
+}
+
 /** Makes the methods. */
 export const makeReplays = (
   executor: Executor,
@@ -131,6 +164,7 @@ export const makeReplays = (
     many: withAndWithoutKey(schema, replayMany, 10),
   }
   const notifyAfterCommit = executor.afterCommit(notifications.notify)
+  const inTurn = makeTurns(executor.isInTransaction)
 
   const one = Effect.fnUntraced(function* (
     { projectId, webhookId }: WebhookRef,
@@ -153,7 +187,10 @@ export const makeReplays = (
   ) {
     const { projectId, webhookId } = webhook
     const form = pickForm(sql.many, replayManyParams(webhook, selection), once)
-    const [row] = yield* executor.execute<ReplayManyRow>(...form, { owner: projectId })
+    const [row] = yield* inTurn(
+      projectId,
+      executor.execute<ReplayManyRow>(...form, { owner: projectId }),
+    )
     if (row === undefined) return yield* new WebhookNotFound({ webhookId })
     if (row.is_disabled) return yield* new WebhookDisabled({ webhookId })
     const { last_id: until, next_id: after, replayed } = row

@@ -293,6 +293,41 @@ const addFailing = (count: number) =>
     yield* (yield* Outbox).publish(Fixture.event(p1))
   })
 
+describe("replays of a webhook at the same time", () => {
+  onStores(
+    "wait for one connection, and all succeed",
+    Effect.gen(function* () {
+      const outbox = yield* Outbox
+      const webhook = Fixture.makeWebhook(p1)
+      yield* (yield* WebhookStore).add(webhook, 100, occasion)
+      const all = { since: 0, types: undefined, kinds: ["missed"], position: undefined } as const
+      const replay = outbox.replayMany(
+        { projectId: p1, webhookId: webhook.id },
+        { ...all, isDryRun: false },
+        undefined,
+      )
+      const replays = yield* holding(
+        `SELECT pg_advisory_xact_lock(hashtextextended('"${schema}".replay ${webhook.id}', 0))`,
+        Effect.gen(function* () {
+          const started = yield* Effect.forEach(Array(20), () => Effect.forkDetach(replay))
+          yield* blockedOn(schema)
+          const waiting = yield* PgClient.PgClient.use((client) =>
+            client.unsafe(
+              `SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%${schema}"%'`,
+            ),
+          )
+          expect(waiting).toHaveLength(1)
+          return started
+        }),
+      )
+      const pages = yield* Effect.forEach(replays, Fiber.join)
+      const counts = pages.map((page) => ("replayed" in page ? page.replayed : undefined))
+      // The grants of two members are missed.
+      expect(counts.toSorted()).toEqual([...Array(19).fill(0), 2])
+    }),
+  )
+})
+
 describe("a webhook beside more than a thousand that fail", () => {
   onStores(
     "is reached by the third claim, because claims continue where the last one stopped",
