@@ -247,6 +247,14 @@ describe("a variable that is misspelled", () => {
     expect(namedIn([name])).toEqual([`There is no variable ${name}. Did you mean ${known}?`])
   })
 
+  it("is counted only if ten others are named", () => {
+    const names = Array.from({ length: 1000 }, (_, n) => `TENURE_PROJCT_${n}`)
+    const [tenth, more, ...rest] = namedIn(names).slice(9)
+    expect(tenth).toMatch(/^There is no variable TENURE_PROJCT_9\. /)
+    expect([more, ...rest]).toEqual(["Other variables that are probably misspelled: 990."])
+    expect(namedIn(names.slice(0, 10))).toHaveLength(10)
+  })
+
   it("is none that others have", () => {
     const known = Object.values(variables).map(({ name }) => name)
     expect(namedIn([...known, ...foreign.trim().split(/\s+/)])).toEqual([])

@@ -55,25 +55,45 @@ const ofPlatform = /^PORTS?\d*$|_(?:SERVICE_HOST|PORT)(?:_|$)/
 
 const longestName = 100
 
-const nearestOf = (name: string, known: ReadonlyArray<string>): string | undefined =>
-  known.toSorted((a, b) => distanceOf(name, a) - distanceOf(name, b))[0]
+// Whoever has misspelled more corrects these first.
+const maxNamed = 10
+
+/** Returns whether a name is probably meant to be a known one. `family` is its beginning, if only Tenure has it. */
+const mayMean = (name: string, family: string | undefined, known: string): boolean =>
+  (family !== undefined && known.startsWith(family)) || isNear(name, known)
+
+const nearestOf = (name: string, known: ReadonlyArray<string>): string | undefined => {
+  const distances = known.map((one) => distanceOf(name, one))
+  return known[distances.indexOf(Math.min(...distances))]
+}
 
 /**
  * Finds variables that are not known, but nearly called like a known one, or of a family.
  * @param families - beginnings of names that only variables of Tenure have, such as `TENURE_`
- * @returns a sentence for each, with the nearest known name
+ * @returns a sentence for each of the first ten, with the nearest known name, and one with the number of the others
  */
 export const describeMisspelled = (
   names: ReadonlyArray<string>,
   known: ReadonlyArray<string>,
   families: ReadonlyArray<string>,
-): ReadonlyArray<string> =>
-  names.flatMap((name) => {
-    if (known.includes(name) || ofPlatform.test(name) || name.length > longestName) return []
-    const family = families.find((beginning) => name.startsWith(beginning))
-    const near = known.filter(
-      (one) => isNear(name, one) || (family !== undefined && one.startsWith(family)),
+): ReadonlyArray<string> => {
+  const familyOf = (name: string) => families.find((beginning) => name.startsWith(beginning))
+
+  const isMisspelled = (name: string): boolean => {
+    if (known.includes(name) || ofPlatform.test(name) || name.length > longestName) return false
+    const family = familyOf(name)
+    return known.some((one) => mayMean(name, family, one))
+  }
+
+  const misspelled = names.filter(isMisspelled)
+  const named = misspelled.slice(0, maxNamed).map((name) => {
+    const family = familyOf(name)
+    const nearest = nearestOf(
+      name,
+      known.filter((one) => mayMean(name, family, one)),
     )
-    const nearest = nearestOf(name, near)
-    return nearest === undefined ? [] : [`There is no variable ${name}. Did you mean ${nearest}?`]
+    return `There is no variable ${name}. Did you mean ${nearest}?`
   })
+  const more = misspelled.length - named.length
+  return more === 0 ? named : [...named, `Other variables that are probably misspelled: ${more}.`]
+}
