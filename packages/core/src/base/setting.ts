@@ -55,7 +55,10 @@ export interface Range {
 }
 
 /** A duration: text such as `"15 seconds"`, milliseconds, or a `Duration`. */
-export type Length = Duration.Duration | `${number} ${Duration.Unit}` | number
+export type Length =
+  | Duration.Duration
+  | `${number} ${Duration.Unit | "millisecond" | "milliseconds"}`
+  | number
 
 const kindOf = (given: unknown): string => {
   if (typeof given === "string") return "text"
@@ -167,7 +170,13 @@ const spelled = (millis: number): string => {
   return `${amount} ${unit}${amount === 1 ? "" : "s"}`
 }
 
-const isLength = (given: unknown): given is Length =>
+// Effect reads `millis`, and errors say `milliseconds`.
+const toInput = (given: unknown): unknown =>
+  typeof given === "string" ? given.replace(/ milliseconds?$/, " millis") : given
+
+const isInput = (
+  given: unknown,
+): given is Duration.Duration | `${number} ${Duration.Unit}` | number =>
   typeof given === "string" || Number.isFinite(given) || Duration.isDuration(given)
 
 /** Describes a duration in a range of milliseconds, with an example that is in it. */
@@ -181,14 +190,15 @@ export const duration = ({ least = 1, most = 366 * 86_400_000 }: Partial<Range> 
   Length,
   Millis
 > =>
-  custom(durationFrom({ least, most }), (given) =>
-    isLength(given)
-      ? Option.match(Duration.fromInput(given), {
+  custom(durationFrom({ least, most }), (given) => {
+    const input = toInput(given)
+    return isInput(input)
+      ? Option.match(Duration.fromInput(input), {
           onNone: () => undefined,
-          onSome: (input) => within({ least, most }, Millis(Duration.toMillis(input))),
+          onSome: (length) => within({ least, most }, Millis(Duration.toMillis(length))),
         })
-      : undefined,
-  )
+      : undefined
+  })
 
 /** Defines a required array of items with the same definition. */
 export const list = <I, O>(item: Setting<I, O>): Setting<ReadonlyArray<I>, ReadonlyArray<O>> => ({

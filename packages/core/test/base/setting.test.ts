@@ -23,6 +23,23 @@ describe("a duration", () => {
     }
   })
 
+  it.each([
+    ["1 millisecond", 1],
+    ["300 milliseconds", 300],
+    ["300 millis", 300],
+    ["1 second", 1000],
+    ["15 seconds", 15_000],
+    ["1 minute", 60_000],
+    ["30 minutes", 1_800_000],
+    ["1 hour", 3_600_000],
+    ["2 hours", 7_200_000],
+    ["1 day", 86_400_000],
+    ["366 days", 31_622_400_000],
+    ["2 weeks", 1_209_600_000],
+  ])("may be %s", (given, millis) => {
+    expect(Setting.duration().read(given, "option")).toEqual(Result.succeed(millis))
+  })
+
   it("is valid exactly in its range, whatever its unit", () => {
     fc.assert(
       fc.property(
@@ -61,9 +78,12 @@ describe("the example of a duration", () => {
   it.each([
     [{ least: 86_400_000 }, "1 day"],
     [{ most: 10_000 }, "10 seconds"],
+    [{ most: 500 }, "500 milliseconds"],
     [{}, "15 seconds"],
-  ])("is in the range %j", (range, example) => {
-    expect(Setting.duration(range).expected).toMatch(new RegExp(`, such as "${example}"$`))
+  ])("is in the range %j, and is valid", (range, example) => {
+    const duration = Setting.duration(range)
+    expect(duration.expected).toMatch(new RegExp(`, such as "${example}"$`))
+    expect(messageOf(duration, example)).toBe("valid")
   })
 })
 
