@@ -306,7 +306,9 @@ const enableWebhook = (schema: string, once: KeyClause): string => `
 
 /**
  * Removes a webhook, and sends its id on the channel `$3`. This cancels its deliveries, because a
- * claim takes none of a missing webhook. Returns one row if the webhook existed.
+ * claim takes none of a missing webhook. Those that are claimed stay until their lease ends: settlements lock
+ * deliveries before webhooks, so changing them here could deadlock, and a claim under way would still add some. No
+ * settlement changes them, and no limit counts them. Returns one row if the webhook existed.
  */
 const removeWebhook = (schema: string, once: KeyClause): string => `
   WITH removed AS (
