@@ -95,7 +95,10 @@ export interface IdempotencyKey {
   readonly owner: string
   /** The digest of the idempotency key. */
   readonly key: string
-  /** The digest of the request. The same key with another one is an error. */
+  /**
+   * The digest of the request, with its key: whoever reads the store cannot guess a short secret in the request.
+   * The same key with another fingerprint is an error.
+   */
   readonly fingerprint: string
   /** What a replay returns in place of what the store returns by itself. */
   readonly answer?: string | undefined
@@ -161,7 +164,7 @@ export const readIdempotencyKey = (
         owner: keyId ?? "",
         // A client of the API may choose the same key as the host.
         key: digestOf(`host ${input}`),
-        fingerprint: digestOf(JSON.stringify(request)),
+        fingerprint: digestOf(JSON.stringify([input, ...request])),
       })
     : invalidArgument("idempotencyKey", idempotencyKeyFormat)
 }

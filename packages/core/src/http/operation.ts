@@ -416,10 +416,14 @@ const textOf = (value: unknown): string => {
 const bytesOf = (body: ArrivedBody): Uint8Array =>
   body._tag === "Bytes" ? body.bytes : utf8.encode(body._tag === "Parsed" ? textOf(body.value) : "")
 
-/** Returns the digest of the request: of its method, its path with the query, and its body. */
-const fingerprintOf = ({ method, path, query = "" }: ApiRequest, body: ArrivedBody): string => {
+/** Returns the digest of a request with its idempotency key: of its method, its path with the query, and its body. */
+const fingerprintOf = (
+  key: string,
+  { method, path, query = "" }: ApiRequest,
+  body: ArrivedBody,
+): string => {
   const bytes = bytesOf(body)
-  const target = utf8.encode(`${method} ${path}?${query}\n`)
+  const target = utf8.encode(`${key}\n${method} ${path}?${query}\n`)
   const all = new Uint8Array(target.length + bytes.length)
   all.set(target)
   all.set(bytes, target.length)
@@ -443,7 +447,7 @@ const performOnce = Effect.fnUntraced(function* (
   const known: IdempotencyKey = {
     owner: principal.keyId,
     key: digestOf(key),
-    fingerprint: fingerprintOf(request, body),
+    fingerprint: fingerprintOf(key, request, body),
   }
   const { isReplay, result } = yield* withReplayFlag(known, (once) =>
     operation({ ...call, request: { ...request, body }, once }),

@@ -1,0 +1,52 @@
+import { expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { readIdempotencyKey } from "../../src/base/change-context.ts"
+import { performWithIdempotency } from "../../src/http/operation.ts"
+import type { ApiRequest } from "../../src/http/request.ts"
+import { anonymous } from "../../src/keys/identity.ts"
+
+const params = {
+  project_id: "",
+  user_id: "",
+  webhook_id: "",
+  event_id: "",
+  key_id: "",
+  bulk_extension_id: "",
+}
+
+const ofRequest = Effect.fnUntraced(function* (key: string, secret: string) {
+  const request: ApiRequest = {
+    method: "PATCH",
+    path: "/v2/projects/p1/integrations/webhooks/w1",
+    headers: { "idempotency-key": key },
+    body: { _tag: "Parsed", value: { headers: { "x-key": secret } } },
+    remoteAddress: undefined,
+  }
+  let fingerprint: string | undefined
+  yield* performWithIdempotency(
+    { request, requestId: "r1", principal: anonymous, params },
+    (call) => {
+      fingerprint = call.once?.fingerprint
+      return Effect.succeed({ message: "Done.", data: null })
+    },
+  )
+  return fingerprint
+})
+
+const ofCall = (key: string, secret: string) =>
+  Effect.map(
+    readIdempotencyKey(key, undefined, "update", { headers: { "x-key": secret } }),
+    ({ fingerprint }) => fingerprint,
+  )
+
+it.effect.each([
+  ["request", ofRequest],
+  ["call", ofCall],
+] as const)("the fingerprint of a %s depends on its idempotency key", ([, fingerprintOf]) =>
+  Effect.gen(function* () {
+    const first = yield* fingerprintOf("a", "secret")
+    expect(yield* fingerprintOf("a", "secret")).toBe(first)
+    expect(yield* fingerprintOf("a", "other")).not.toBe(first)
+    expect(yield* fingerprintOf("b", "secret")).not.toBe(first)
+  }),
+)
