@@ -300,6 +300,7 @@ it("the doctor knows what is too much", () => {
   const attention = {
     project_id: "p",
     url_host: "receiver.example",
+    description: null,
     since: "2027-01-01T00:00:00.000Z",
     last_attempt: null,
     waiting: 1,

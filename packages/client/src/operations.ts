@@ -795,6 +795,8 @@ export interface WebhookNeedingAttention {
   readonly id: string
   /** The host of its URL, with the port if that is not the usual one. */
   readonly url_host: string
+  /** What the webhook is for; null if nobody said. */
+  readonly description: string | null
   /** Whether nothing can be signed, the latest attempts have failed, or nothing is sent until somebody enables it. */
   readonly reason: "unreadable_secret" | "failing" | "disabled"
   /** A time in UTC, with milliseconds. */
@@ -1403,7 +1405,7 @@ export interface Operations {
       options?: CallOptions,
     ) => Promise<Success<ShownDelivery>>
 
-    /** Sends an event to a webhook again, or now if it waits for its next attempt; or sends the events since a time that the webhook has missed or not accepted. It reads those that are kept, up to 10,000 in one call, and sends them after all other events that are due for the webhook. What waits or is being sent is never doubled. Needs the role `operator`. `POST /v2/projects/{project_id}/integrations/webhooks/{webhook_id}/replay` */
+    /** Sends an event to a webhook again, or now if it waits for its next attempt; or sends the events since a time that the webhook has missed or not accepted. One call reads up to 25,000 events that are kept and sends up to 10,000, after all other events that are due for the webhook. What waits or is being sent is never doubled. Needs the role `operator`. `POST /v2/projects/{project_id}/integrations/webhooks/{webhook_id}/replay` */
     readonly replay: (
       input: {
         /** The id of the project. */

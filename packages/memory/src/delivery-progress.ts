@@ -21,7 +21,7 @@ type AttemptedPage = Parameters<Outbox["Service"]["attempted"]>[1]
 /** Returns why a webhook needs attention, if it does. */
 export const troubleOf = (
   deliveries: Deliveries,
-  { disabled, id: webhookId, projectId, url }: StoredWebhook,
+  { description, disabled, id: webhookId, projectId, url }: StoredWebhook,
 ) => {
   if (disabled?.by === "request") return undefined
   const { failingSince } = healthOf(deliveries, webhookId)
@@ -32,6 +32,7 @@ export const troubleOf = (
         projectId,
         webhookId,
         url,
+        description,
         trouble: disabled === undefined ? ("failing" as const) : ("disabled" as const),
         since,
       }

@@ -131,7 +131,7 @@ const troubledBy = (
 
 /** Returns up to `$1` failing webhooks and those that failures have disabled, failing ones first. */
 export const listTroubled = (schema: string): string => `
-  SELECT w.project_id, w.id, w.url, w.trouble, ${millisOf("w.since")} AS since, ${progressColumns}
+  SELECT w.project_id, w.id, w.url, w.description, w.trouble, ${millisOf("w.since")} AS since, ${progressColumns}
   FROM (
     SELECT * FROM (${troubledBy(schema, "failing", "w.failing_since", "ASC")}
       UNION ALL ${troubledBy(schema, "disabled", "w.disabled_at", "DESC")}
@@ -144,6 +144,7 @@ export const listTroubled = (schema: string): string => `
 interface TroubledRow extends ProgressRow {
   readonly project_id: string
   readonly url: string
+  readonly description: string | null
   readonly trouble: TroubledWebhook["trouble"]
   readonly since: Integer
 }
@@ -152,6 +153,7 @@ const toTroubled = (row: TroubledRow): TroubledWebhook => ({
   projectId: ProjectId(row.project_id),
   webhookId: WebhookId(row.id),
   url: row.url,
+  description: row.description ?? undefined,
   trouble: row.trouble,
   since: Number(row.since),
   ...toProgress(row),

@@ -59,7 +59,7 @@ export const Enable = (props: {
   </Action>
 )
 
-type Failing = Omit<WebhookNeedingAttention, "url_host">
+type Failing = Omit<WebhookNeedingAttention, "description" | "url_host">
 
 /** Enables the webhook, or leads to its page. */
 const NeedButton = ({ of, onDone }: { readonly of: Failing; readonly onDone: () => void }) => {

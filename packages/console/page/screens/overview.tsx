@@ -11,7 +11,7 @@ import { Ends, useEnds } from "../parts/ends.tsx"
 import { webhookNeed } from "../parts/latest.tsx"
 import { Known, Loaded, Projects, useLoad } from "../parts/load.tsx"
 import { Plot } from "../parts/plot.tsx"
-import { Copy, Screen, ShortId, Table, toTab } from "../parts/screen.tsx"
+import { Copy, Screen, ShortId, Table, shortOf, toTab } from "../parts/screen.tsx"
 import { Figure, cappedOf, durationOf } from "../parts/text.tsx"
 
 // How often the status is asked for, in milliseconds.
@@ -119,7 +119,8 @@ const webhookNeeds = (
   (webhooks_needing_attention ?? []).map((webhook) => {
     const name = (
       <>
-        {webhook.url_host} <span class="dim">in {webhook.project_id}</span>
+        {webhook.url_host} <span class="dim">in {webhook.project_id}</span>{" "}
+        {webhook.description ?? <code>{shortOf(webhook.id)}</code>}
       </>
     )
     return webhookNeed(webhook, name, onDone)

@@ -16,6 +16,7 @@ const attentionOf = (webhook: WebhookNeedingAttention) => ({
   project_id: webhook.projectId,
   id: webhook.webhookId,
   url_host: new URL(webhook.url).host,
+  description: webhook.description ?? null,
   reason: reasons[webhook.reason],
   since: isoOrNull(webhook.since),
   last_attempt: latestAttemptOf(webhook),

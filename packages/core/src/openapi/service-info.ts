@@ -77,6 +77,10 @@ const status = Schema.Struct({
           description: "The host of its URL, with the port if that is not the usual one.",
           examples: ["receiver.example"],
         }),
+        description: Schema.NullOr(Schema.String).annotate({
+          description: "What the webhook is for; null if nobody said.",
+          examples: [null],
+        }),
         reason: Schema.Literals(["unreadable_secret", "failing", "disabled"]).annotate({
           description:
             "Whether nothing can be signed, the latest attempts have failed, or nothing is sent until somebody enables it.",

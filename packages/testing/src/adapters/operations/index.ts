@@ -101,7 +101,8 @@ const statusTests = (serving: Serving): void => {
           const { token } = await tenure.apiKeys.issue({ projects: "all", role: "admin" })
           const receiver = await startReceiver((response) => void response.writeHead(500).end())
           const url = `${receiver.url}secret-path`
-          const { id } = await tenure.webhooks.create({ projectId: "p1", url })
+          const description = "a receiver"
+          const { id } = await tenure.webhooks.create({ projectId: "p1", url, description })
           const event_id = await tenure.webhooks.ping({ projectId: "p1", webhookId: id })
           const needing = async () =>
             fieldsOf(fieldsOf((await call("GET", path, { token })).body)["data"])[
@@ -112,6 +113,7 @@ const statusTests = (serving: Serving): void => {
               project_id: "p1",
               id,
               url_host: new URL(url).host,
+              description,
               reason: "failing",
               since: instant,
               last_attempt: {

@@ -304,7 +304,11 @@ const troubledTests = ({ advance, describe, test }: StoreTests): void => {
         const store = yield* WebhookStore
         // No announcements.
         const eventTypes = [EventType("never.published")]
-        const others = [p2, p1, p2, p1].map((id) => ({ ...makeWebhook(id), eventTypes }))
+        const others = [p2, p1, p2, p1].map((id, index) => ({
+          ...makeWebhook(id),
+          eventTypes,
+          description: index === 0 ? "first" : undefined,
+        }))
         for (const [index, one] of others.entries()) {
           yield* store.add(one, 100, occasion)
           yield* outbox.publishTo(event(one.projectId), one.id)
@@ -322,8 +326,12 @@ const troubledTests = ({ advance, describe, test }: StoreTests): void => {
           "disabled",
         ])
         expect(troubled).toMatchObject([
-          { webhookId: others[0]?.id, projectId: p2, url: others[0]?.url },
-          { webhookId: others[1]?.id, latestAttempt: { result: { status: 500 } } },
+          { webhookId: others[0]?.id, projectId: p2, url: others[0]?.url, description: "first" },
+          {
+            webhookId: others[1]?.id,
+            description: undefined,
+            latestAttempt: { result: { status: 500 } },
+          },
           { webhookId: others[3]?.id, latestAttempt: { result: { status: 410 } } },
           { webhookId: others[2]?.id },
         ])
