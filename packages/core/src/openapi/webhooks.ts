@@ -417,7 +417,7 @@ export class Webhooks extends HttpApiGroup.make("webhooks")
       OpenApi.annotations({
         summary: "Replay events",
         description:
-          "Sends an event to a webhook again, or now if it waits for its next attempt; or sends the events since a time that the webhook has missed or not accepted. It reads those that are kept, up to 10,000 in one call, and sends them after all other events that are due for the webhook. What waits or is being sent is never doubled.",
+          "Sends an event to a webhook again, or now if it waits for its next attempt; or sends the events since a time that the webhook has missed or not accepted. One call reads up to 25,000 events that are kept and sends up to 10,000, after all other events that are due for the webhook. What waits or is being sent is never doubled.",
       }),
     ),
   )

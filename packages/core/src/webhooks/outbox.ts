@@ -417,7 +417,8 @@ export class Outbox extends Context.Service<
     /**
      * Sends many events of a project to a webhook again, in the order they were stored: reads up to
      * `maxReplayRead`, and sends up to `maxReplayed`. A replay ends with the event that was the last one
-     * when it began. Events are selected by what became of them, as `replayKindOf` says, and get a delivery, or theirs restarts as `replay` does; `claim` says when it is claimed. Even
+     * when it began. Events are selected by what became of them, as `replayKindOf` says. One without a
+     * delivery gets one, and others restart as `replay` does; `claim` says when they are claimed. Even
      * concurrent calls make at most one delivery for an event. A dry run returns the same page and
      * changes nothing. Fails with `EventNotFound` if an event of the position is not kept any more. With
      * an idempotency key, it does so once, and a replay returns what `formatReplayPage` writes.
