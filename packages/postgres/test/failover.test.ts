@@ -56,7 +56,8 @@ const startSwitch = async (first: string) => {
   }
 }
 
-it("a standby takes over: no acknowledged change is lost, and each event is delivered", async () => {
+/** Starts a server and its synchronous standby, and what leads clients to the first of them. */
+const startPair = async () => {
   const primary = await startPostgres({ settings: { fsync: "off" } })
   onTestFinished(primary.stop)
   const standby = await follow(primary)
@@ -66,8 +67,19 @@ it("a standby takes over: no acknowledged change is lost, and each event is deli
   await query(primary.url, "SELECT pg_reload_conf()")
   const followers = "SELECT FROM pg_stat_replication WHERE sync_state = 'sync'"
   await expect.poll(() => query(primary.url, followers)).toHaveLength(1)
-
   const { close, turnTo, url } = await startSwitch(primary.url)
+  onTestFinished(close)
+  return { primary, standby, turnTo, url }
+}
+
+/** The end dates that a server has recorded. */
+const recordedOn = async (url: string): Promise<ReadonlySet<string>> => {
+  const rows = await query(url, "SELECT to_date FROM tenure.audit WHERE action = 'extended'")
+  return new Set(rows.map((row) => Object(row).to_date.toISOString()))
+}
+
+it("a standby takes over: no acknowledged change is lost, and each event is delivered", async () => {
+  const { primary, standby, turnTo, url } = await startPair()
   const receiver = await startReceiver()
   const tenure = await createTenure({
     stores: postgres({ url }),
@@ -76,7 +88,6 @@ it("a standby takes over: no acknowledged change is lost, and each event is deli
   onTestFinished(async () => {
     await tenure.close()
     receiver.close()
-    close()
   })
   await tenure.memberships.createProject(projectId)
   await tenure.memberships.grant({ projectId, userId, endDate: "2098-01-01T00:00:00.000Z" })
@@ -106,13 +117,47 @@ it("a standby takes over: no acknowledged change is lost, and each event is deli
   await expect.poll(() => tenure.isReady()).toBe(true)
   for (let count = 0; count < 50; count++) await extend()
 
-  const rows = await query(
-    standby.url,
-    "SELECT to_date FROM tenure.audit WHERE action = 'extended'",
-  )
-  const recorded = new Set(rows.map((row) => Object(row).to_date.toISOString()))
+  const recorded = await recordedOn(standby.url)
   expect(acknowledged.filter((endDate) => !recorded.has(endDate))).toEqual([])
   const delivered = () =>
     new Set(receiver.received.map(({ body }) => Object(JSON.parse(body)).data.new_end_date))
   await expect.poll(() => acknowledged.filter((endDate) => !delivered().has(endDate))).toEqual([])
+})
+
+it("leaves a server that turned read-only, and makes the refused changes at the one in its place", async () => {
+  const { primary, standby, turnTo, url } = await startPair()
+  const tenure = await createTenure({ stores: postgres({ url }) })
+  onTestFinished(tenure.close)
+  const reader = await createTenure({ stores: postgres({ url }) })
+  onTestFinished(reader.close)
+  await tenure.memberships.createProject(projectId)
+  const dates = Array.from({ length: 20 }, (_, index) => `2099-01-${index + 10}T00:00:00.000Z`)
+  const extendAll = () =>
+    Promise.all(
+      dates.map((endDate, index) =>
+        tenure.memberships.extend({ projectId, userId: `${index}`, endDate }),
+      ),
+    )
+  for (const [index] of dates.entries()) {
+    await tenure.memberships.grant({
+      projectId,
+      userId: `${index}`,
+      endDate: "2098-01-01T00:00:00.000Z",
+    })
+  }
+  expect(await reader.isReady()).toBe(true)
+
+  await standby.promote()
+  turnTo(standby.url)
+  // Its connections stay, as those to a server that somebody has demoted without a restart.
+  await query(primary.url, "ALTER SYSTEM SET default_transaction_read_only = on")
+  await query(primary.url, "SELECT pg_reload_conf()")
+  await expect
+    .poll(() => query(primary.url, "SHOW transaction_read_only"))
+    .toEqual([{ transaction_read_only: "on" }])
+
+  await extendAll()
+  expect(await recordedOn(standby.url)).toEqual(new Set(dates))
+  // A process without changes notices, too: otherwise no balancer would ever send it one again.
+  expect(await reader.isReady()).toBe(true)
 })

@@ -73,6 +73,9 @@ export const waitedForLock = ({ cause }: StoreUnavailable): boolean =>
 /** Whether the server refused a connection because too many are open (SQLSTATE class 53). */
 export const isCrowded = (error: SqlError): boolean => sqlStateOf(error)?.startsWith("53") === true
 
+/** Whether the server refused a change because it is read-only, as a standby is. It has changed nothing. */
+export const isReadOnlyRefusal = (error: SqlError): boolean => sqlStateOf(error) === "25006"
+
 /**
  * Whether whoever answered refused a setting of the session: a pooler, which has to give the session
  * to others.

@@ -16,7 +16,7 @@ import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import { type SqlError, isSqlError } from "effect/sql/SqlError"
-import { isConflict, isFault, isLockTimeout, isLostRace } from "./errors.ts"
+import { isConflict, isFault, isLockTimeout, isLostRace, isReadOnlyRefusal } from "./errors.ts"
 import { makeHealth } from "./health.ts"
 import { HostTransaction, toNamedRows } from "./host-transaction.ts"
 import {
@@ -161,14 +161,22 @@ export const makeExecutor = Effect.fnUntraced(function* (
     params: ReadonlyArray<unknown>,
     { isBrief = false, isLong = false, owner = "" }: ExecuteOptions = {},
   ) => {
-    const runIn = (lane: ConnectionPool, millis: number) =>
-      health.guard(
-        Effect.retry(lane.run<Row>(owner, text, params), {
+    const runIn = (lane: ConnectionPool, millis: number) => {
+      const once = lane.run<Row>(owner, text, params)
+      // The address may lead to another server than it did when the connection was opened.
+      const anywhere = Effect.catchIf(
+        once,
+        (error) => isSqlError(error) && isReadOnlyRefusal(error),
+        () => Effect.andThen(Effect.sync(connections.leaveReadOnly), once),
+      )
+      return health.guard(
+        Effect.retry(anywhere, {
           ...retryLostRaces,
           while: (error) => isSqlError(error) && isConflict(error),
         }),
         millis,
       )
+    }
     return Effect.suspend(() => {
       const began = performance.now()
       const quick = runIn(quickLane, isLong ? longLimitMillis : limitMillis)

@@ -103,9 +103,17 @@ const makeHealthProbe = (connections: Connections): HealthProbe => {
         const latency = connections.latency()
         const afresh = askAfresh(processIds, openTimeoutMillis(latency))
         if (standing?.isOpen() !== true) return afresh
-        // The connection may be what has died.
-        const asked = askOn(standing, processIds, answerTimeoutMillis(latency))
-        return Effect.catchIf(asked, isSqlError, () => afresh)
+        const connection = standing
+        return askOn(connection, processIds, answerTimeoutMillis(latency)).pipe(
+          Effect.flatMap((result) => {
+            if (!result.isReadOnly) return Effect.succeed(result)
+            connection.destroy()
+            connections.leaveReadOnly()
+            return afresh
+          }),
+          // The connection may be what has died.
+          Effect.catchIf(isSqlError, () => afresh),
+        )
       }),
 
     untilAnswered: (pauseMillis) =>

@@ -336,15 +336,26 @@ export interface Connections {
   readonly learn: (measured: Partial<RoundTripTime>) => void
   /** Destroys the connections without a statement in flight. */
   readonly destroyIdle: () => void
+  /**
+   * Leaves a server that refuses changes, because the address may lead to another one by now: destroys idle
+   * connections, and the others after their statement. Does nothing within a second after the last time.
+   */
+  readonly leaveReadOnly: () => void
   readonly destroyAll: () => void
   /** Closes all connections, those too that are about to open. */
   readonly close: () => void
 }
 
+// A database can be read-only for long. Then one new connection a second is enough to notice a change.
+const leavePauseMillis = 1000
+
 /** Makes the connections of a configuration. */
 export const makeConnections = (config: PgClientConfig, isInProcess: boolean): Connections => {
   const all = new Set<Connection>()
   const sent = new Map<Connection, number>()
+  // Those to destroy after their statement.
+  const left = new WeakSet<Connection>()
+  let leftAt = -Infinity
   let latency = unknownRoundTrip
   let answered = 0
   let isPooled = false
@@ -364,6 +375,10 @@ export const makeConnections = (config: PgClientConfig, isInProcess: boolean): C
 
   const forgetClosed = (): void => {
     for (const connection of all) if (!connection.isOpen()) all.delete(connection)
+  }
+
+  const destroyIdle = (): void => {
+    for (const connection of all) if (!sent.has(connection)) connection.destroy()
   }
 
   return {
@@ -393,6 +408,7 @@ export const makeConnections = (config: PgClientConfig, isInProcess: boolean): C
         return Effect.onExit(statement, (exit) =>
           Effect.sync(() => {
             sent.delete(connection)
+            if (left.has(connection)) connection.destroy()
             if (exit._tag === "Failure") return
             answered++
             latency = capRoundTrip(latency, performance.now() - since)
@@ -409,8 +425,13 @@ export const makeConnections = (config: PgClientConfig, isInProcess: boolean): C
       latency = updateRoundTrip(latency, measured)
     },
 
-    destroyIdle: () => {
-      for (const connection of all) if (!sent.has(connection)) connection.destroy()
+    destroyIdle,
+    leaveReadOnly: () => {
+      const now = performance.now()
+      if (now - leftAt < leavePauseMillis) return
+      leftAt = now
+      for (const connection of sent.keys()) left.add(connection)
+      destroyIdle()
     },
     destroyAll: () => {
       for (const connection of all) connection.destroy()
