@@ -42,7 +42,8 @@ export interface Database {
   readonly drop: () => Promise<void>
 }
 
-const connectTo = async (url: string): Promise<Session> => {
+/** Opens a session. */
+export const connectTo = async (url: string): Promise<Session> => {
   const client = new pg.Client({ connectionString: url })
   // The connection may break while nobody asks anything.
   client.on("error", () => {})
@@ -65,7 +66,8 @@ const isGone = (id: number): boolean => {
   }
 }
 
-const signal = (id: number, name: NodeJS.Signals): void => {
+/** Sends a signal to a process, unless it has ended. */
+export const signal = (id: number, name: NodeJS.Signals): void => {
   if (!isGone(id)) process.kill(id, name)
 }
 
@@ -80,7 +82,8 @@ const parentOf = async (id: number): Promise<number> => {
   return Number(text.slice(text.lastIndexOf(")") + 2).split(" ")[1] ?? 0)
 }
 
-const childrenOf = async (id: number): Promise<ReadonlyArray<number>> => {
+/** The ids of a process's children. */
+export const childrenOf = async (id: number): Promise<ReadonlyArray<number>> => {
   const ids = (await readdir("/proc")).map(Number).filter(Number.isInteger)
   const parents = await Promise.all(ids.map(parentOf))
   return ids.filter((_, index) => parents[index] === id)

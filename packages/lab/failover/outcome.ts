@@ -1,0 +1,153 @@
+/** What a run has seen, and what follows from it. */
+
+/** A change that a server has acknowledged. */
+export interface Change {
+  /** The server's index. */
+  readonly server: number
+  readonly userId: string
+  /** The end date that it has set, which no other change sets. */
+  readonly endDate: number
+  readonly at: number
+}
+
+/** A follower of the feed. */
+export interface Follower {
+  readonly name: string
+  /** The events since the last reset. */
+  readonly seen: Set<string>
+  /** When an event has come. */
+  readonly at: Array<number>
+  /** How many events have come again, except after a reset. */
+  repeated: number
+  /** How often its cursor had expired. */
+  resets: number
+}
+
+/** Returns the longest time without one of the instants, which are in order, from one instant to another. */
+export const longestSilence = (
+  instants: ReadonlyArray<number>,
+  from: number,
+  to: number,
+): number => {
+  const within = instants.filter((at) => at > from && at < to)
+  const ends = [...within, to]
+  return Math.max(...ends.map((at, index) => at - (within[index - 1] ?? from)))
+}
+
+/** How the primary is lost. */
+export type Loss = "crash" | "hang" | "switchover"
+
+/** Instants of what must not be silent, in order: of each driver, server or follower a list. */
+export type Signs = Readonly<Record<string, ReadonlyArray<ReadonlyArray<number>>>>
+
+/** A loss of the primary. */
+export interface Incident {
+  readonly loss: Loss
+  /** Who led before and after. */
+  readonly from: string
+  readonly to: string
+  /** How long there was no sign, in milliseconds: of several drivers, servers or followers, where that took longest. */
+  readonly silences: Readonly<Record<string, number>>
+}
+
+/** Returns the longest silence of each kind of sign between two instants. */
+export const silencesOf = (signs: Signs, from: number, to: number): Incident["silences"] =>
+  Object.fromEntries(
+    Object.entries(signs).map(([name, lists]) => [
+      name,
+      Math.max(...lists.map((instants) => longestSilence(instants, from, to))),
+    ]),
+  )
+
+/** What the database holds in the end. */
+export interface Held {
+  readonly audit: ReadonlyArray<{
+    readonly userId: string | undefined
+    readonly to: number | undefined
+  }>
+  readonly events: ReadonlyArray<{ readonly id: string; readonly type: string }>
+}
+
+/** What must all be zero. */
+export interface Losses {
+  /** Acknowledged changes that the audit trail does not have. */
+  readonly lost: number
+  /** Events that were delivered to nobody. */
+  readonly undelivered: number
+  /** Events that a follower has not got. */
+  readonly missed: number
+  /** Events that a follower has got again. */
+  readonly repeated: number
+  /** Cursors that had expired. */
+  readonly resets: number
+}
+
+const extended = "membership.extended"
+
+/** Compares what was acknowledged, delivered and followed with what the database holds. */
+export const lossesOf = (
+  { audit, events }: Held,
+  acknowledged: ReadonlyArray<Change>,
+  delivered: ReadonlySet<string>,
+  followers: ReadonlyArray<Follower>,
+): Losses => {
+  const found = new Set(audit.map(({ to, userId }) => `${userId} ${to}`))
+  const sum = (count: (follower: Follower) => number): number =>
+    followers.reduce((total, follower) => total + count(follower), 0)
+  return {
+    lost: acknowledged.filter(({ endDate, userId }) => !found.has(`${userId} ${endDate}`)).length,
+    // The project was filled before it had a webhook.
+    undelivered: events.filter(({ id, type }) => type === extended && !delivered.has(id)).length,
+    missed: sum(({ seen }) => events.filter(({ id }) => !seen.has(id)).length),
+    repeated: sum(({ repeated }) => repeated),
+    resets: sum(({ resets }) => resets),
+  }
+}
+
+const seconds = (millis: number): string => (millis / 1000).toFixed(1)
+
+const median = (values: ReadonlyArray<number>): number => {
+  const sorted = values.toSorted((a, b) => a - b)
+  return sorted[Math.floor(sorted.length / 2)] ?? 0
+}
+
+/**
+ * Returns a table in seconds: a line for each incident, and for each kind of loss the median and the most. The last
+ * column is how much longer changes stood still than the driver.
+ */
+export const tableOf = (incidents: ReadonlyArray<Incident>): string => {
+  const names = Object.keys(incidents[0]?.silences ?? {})
+  const figuresOf = ({ silences }: Incident): ReadonlyArray<number> => [
+    ...names.map((name) => silences[name] ?? 0),
+    (silences["changes"] ?? 0) - (silences["driver"] ?? 0),
+  ]
+  const kinds = [...new Set(incidents.map(({ loss }) => loss))]
+  const summaries = kinds.flatMap((loss) => {
+    const figures = incidents.filter((one) => one.loss === loss).map(figuresOf)
+    const summarize = (pick: (values: ReadonlyArray<number>) => number): ReadonlyArray<string> =>
+      [...names, ""].map((_, column) => seconds(pick(figures.map((row) => row[column] ?? 0))))
+    return [
+      [`${figures.length} × ${loss}`, "median", ...summarize(median)],
+      ["", "most", ...summarize((values) => Math.max(...values))],
+    ]
+  })
+  const rows = [
+    ["loss", "leader", ...names, "changes - driver"],
+    ...incidents.map((one) => [
+      one.loss,
+      `${one.from} → ${one.to}`,
+      ...figuresOf(one).map(seconds),
+    ]),
+    ...summaries,
+  ]
+  const widthOf = (column: number): number =>
+    Math.max(...rows.map((row) => row[column]?.length ?? 0))
+  return rows
+    .map((row) =>
+      row
+        .map((cell, column) => cell.padEnd(widthOf(column)))
+        .join("  ")
+        .trimEnd(),
+    )
+    .join("\n")
+}
