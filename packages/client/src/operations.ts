@@ -687,6 +687,8 @@ export interface WebhookDetails {
   readonly event_types: ReadonlyArray<string> | null
   /** Whether a member's events are sent one after another. */
   readonly ordered: boolean
+  /** How many attempts start in a second at most; null without a limit. */
+  readonly rate: number | null
   /** What the webhook is for; null if nobody said. */
   readonly description: string | null
   /** The names of the webhook's own request headers, in lower case and in order. */
@@ -766,6 +768,8 @@ export interface WebhookHealth {
   readonly event_types: ReadonlyArray<string> | null
   /** Whether a member's events are sent one after another. */
   readonly ordered: boolean
+  /** How many attempts start in a second at most; null without a limit. */
+  readonly rate: number | null
   /** What the webhook is for; null if nobody said. */
   readonly description: string | null
   /** The names of the webhook's own request headers, in lower case and in order. */
@@ -1246,6 +1250,8 @@ export interface Operations {
         readonly event_types?: ReadonlyArray<string> | undefined
         /** Whether a member's events are sent one after another: none is attempted before the earlier ones were delivered or given up, which may take three days. `false` by default; receivers that can compare the `sequence` of events need no order. */
         readonly ordered?: boolean | undefined
+        /** How many attempts start in a second at most; null, the default, for no limit. What exceeds it waits. */
+        readonly rate?: number | null | undefined
         /** What the webhook is for: 1 to 200 characters without control characters. */
         readonly description?: string | undefined
         /** Request headers to send with every notification: at most 10 texts of 1 to 1,000 visible ASCII characters and inner spaces, by names that are HTTP tokens of at most 64 characters. Nothing shows their values. */
@@ -1276,6 +1282,8 @@ export interface Operations {
         readonly event_types?: ReadonlyArray<string> | null | undefined
         /** Whether a member's events are sent one after another, of those that are published from now on. */
         readonly ordered?: boolean | undefined
+        /** How many attempts start in a second at most; null for no limit. */
+        readonly rate?: number | null | undefined
         /** What the webhook is for; null for nothing. */
         readonly description?: string | null | undefined
         /** Request headers to set, and null for those to remove; others stay (RFC 7396). Null removes all. */

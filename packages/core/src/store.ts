@@ -171,6 +171,7 @@ export {
   clampConcurrency,
   concurrencyAfterFailure,
   concurrencyAfterSuccess,
+  webhookRatePolicy,
 } from "./webhooks/claim-budget.ts"
 export {
   answerTimeBucket,

@@ -28,6 +28,7 @@ const webhookOf = (projectId: ProjectId, index: number) => ({
   signingKey: undefined,
   eventTypes: undefined,
   ordered: false,
+  rate: undefined,
   createdAt: 0,
   description: undefined,
   headers: undefined,

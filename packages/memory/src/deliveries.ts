@@ -1,6 +1,6 @@
 /** One delivery: an event for a webhook. */
 
-import { type Moment, initialConcurrency, mentionsUser } from "@tenure/core/internal"
+import { type Moment, initialConcurrency, mentionsUser, waitMicros } from "@tenure/core/internal"
 import {
   type Attempt,
   type AttemptResult,
@@ -13,6 +13,8 @@ import {
   type FailingAnnouncement,
   type Health,
   type LatestAttempt,
+  type Micros,
+  type Millis,
   type Outbox,
   type ProjectId,
   type StoredWebhook,
@@ -24,7 +26,10 @@ import {
   concurrencyAfterSuccess,
   eraseUser,
   maxAttemptsOfWebhook,
+  takeToken,
+  toMicros,
   userOf,
+  webhookRatePolicy,
 } from "@tenure/core/store"
 import type { Mutable } from "effect/Types"
 import { type Ring, type RoundRobin, makeRing, makeRoundRobin } from "./collections.ts"
@@ -98,6 +103,8 @@ interface WebhookQueue extends Progress {
   readonly waiting: WaitingJobs
   /** Claimed deliveries by lease token. */
   readonly leases: Map<string, Lease>
+  /** When the token bucket of its rate is full, by the monotonic clock. */
+  rateFullAt: Micros | undefined
   readonly day: ActivityCounts
   /** Without the response. */
   latestAttempt: LatestAttempt | undefined
@@ -118,6 +125,7 @@ const makeLane = (webhook: StoredWebhook): WebhookQueue => ({
   webhook,
   waiting: makeWaitingJobs(),
   leases: new Map(),
+  rateFullAt: undefined,
   day: makeDayCounts(),
   latestAttempt: undefined,
   ...untried,
@@ -129,6 +137,19 @@ const isOpen = ({ webhook }: WebhookQueue): boolean => webhook.disabled?.by !== 
 /** Returns until when the webhook is held, by the monotonic clock. Somebody may have asked for it. */
 const heldUntilOf = ({ heldUntil, webhook }: WebhookQueue): number =>
   webhook.disabled === undefined ? heldUntil : Infinity
+
+/** Returns when there is a token of the webhook's rate, by the monotonic clock: `tick` if there is one now. */
+const nextTokenAt = ({ rateFullAt, webhook: { rate } }: WebhookQueue, tick: Millis): number =>
+  rate === undefined
+    ? tick
+    : tick + Math.ceil(waitMicros(rateFullAt, toMicros(tick), webhookRatePolicy(rate)) / 1000)
+
+/** Takes a token of the webhook's rate, if it has one. */
+const takeRateToken = (lane: WebhookQueue, tick: Millis): void => {
+  const { rate } = lane.webhook
+  if (rate === undefined) return
+  lane.rateFullAt = takeToken(lane.rateFullAt, toMicros(tick), webhookRatePolicy(rate)).tat
+}
 
 /** Replaces the webhook. Enabling it again resets its health and concurrency. */
 const updateQueue = (lane: WebhookQueue, webhook: StoredWebhook): void => {
@@ -152,22 +173,30 @@ export const withdrawJobs = ({ waiting }: WebhookQueue, jobs: ReadonlySet<Job>):
   for (const job of others) waiting.push(job)
 }
 
-/** Tells whether another delivery may be claimed now, if one is due. */
-const hasRoom = (lane: WebhookQueue, most: number, tick: number): boolean =>
-  heldUntilOf(lane) <= tick && lane.leases.size < (lane.failures > 0 ? 1 : most)
+/** Returns when an attempt may start, by the monotonic clock. */
+const startsAt = (lane: WebhookQueue, tick: Millis): number =>
+  Math.max(heldUntilOf(lane), nextTokenAt(lane, tick))
 
-/** Tells whether the next delivery is due and the webhook not held. */
-const hasReady = (lane: WebhookQueue, tick: number): boolean => {
+/** Tells whether another delivery may be claimed now, if one is due. */
+const hasRoom = (lane: WebhookQueue, most: number, tick: Millis): boolean =>
+  startsAt(lane, tick) <= tick && lane.leases.size < (lane.failures > 0 ? 1 : most)
+
+/** Tells whether the next delivery is due and the webhook not held. It may wait for a token. */
+const isNextDue = (lane: WebhookQueue, tick: Millis): boolean => {
   const next = lane.waiting.peek(tick)
   return next !== undefined && next.dueTick <= tick && heldUntilOf(lane) <= tick
 }
 
+/** Tells whether the next delivery is due and may start. */
+const hasReady = (lane: WebhookQueue, tick: Millis): boolean =>
+  isNextDue(lane, tick) && nextTokenAt(lane, tick) <= tick
+
 /** Tells whether the next delivery is due and may be prefetched beyond the webhook's concurrency. */
-const isReadyAhead = (lane: WebhookQueue, tick: number): boolean =>
-  lane.failures === 0 && hasReady(lane, tick)
+const isReadyAhead = (lane: WebhookQueue, tick: Millis): boolean =>
+  lane.failures === 0 && lane.webhook.rate === undefined && hasReady(lane, tick)
 
 /** Tells whether the next delivery is due and may be claimed. */
-const isQueueReady = (lane: WebhookQueue, most: number, tick: number): boolean =>
+const isQueueReady = (lane: WebhookQueue, most: number, tick: Millis): boolean =>
   hasReady(lane, tick) && hasRoom(lane, most, tick)
 
 /** Returns when the next lease expires, in milliseconds by the monotonic clock. */
@@ -187,11 +216,11 @@ const queueDueAt = (lane: WebhookQueue): number =>
  *
  * @returns milliseconds by the monotonic clock, or `Infinity` for never
  */
-const nextAttemptOf = (lane: WebhookQueue, most: number, tick: number): number => {
-  const heldUntil = heldUntilOf(lane)
+const nextAttemptOf = (lane: WebhookQueue, most: number, tick: Millis): number => {
+  const startAt = startsAt(lane, tick)
   const next = lane.waiting.peek(tick)
-  const mayWait = next !== undefined && (heldUntil > tick || hasRoom(lane, most, tick))
-  const due = mayWait ? Math.max(next.dueTick, heldUntil) : Infinity
+  const mayWait = next !== undefined && (startAt > tick || hasRoom(lane, most, tick))
+  const due = mayWait ? Math.max(next.dueTick, startAt) : Infinity
   return Math.min(due, nextLeaseExpiry(lane))
 }
 
@@ -204,6 +233,7 @@ const leaseJobs = (
   { tick, unix }: Moment,
 ): Claim => {
   job.claims++
+  takeRateToken(lane, tick)
   lane.leases.set(token, { job, until: tick + leaseMillis, isAhead })
   const { headers, id, previous, projectId, secret, signingKey, url } = lane.webhook
   const isRotating = previous !== undefined && previous.until > unix
@@ -449,7 +479,7 @@ const isFull = (
 }
 
 /** Returns the webhooks with claimable deliveries, and drops the others from the set. */
-const readyOf = (lanes: Set<WebhookQueue>, tick: number): ReadonlyArray<WebhookId> => {
+const readyOf = (lanes: Set<WebhookQueue>, tick: Millis): ReadonlyArray<WebhookId> => {
   for (const lane of lanes) if (!hasReady(lane, tick)) lanes.delete(lane)
   return [...lanes].map(({ webhook }) => webhook.id)
 }
@@ -474,8 +504,13 @@ export const claimDeliveries = (
     }
     if (isFull(deliveries, group, options, now)) {
       // Keeps its turn, because the next claim may allow more.
-      nextAt = Math.min(nextAt, nextLeaseExpiryOfProject(group))
-      for (const lane of group.turns.queue()) keptBack.add(lane)
+      group.turns.wake(now.tick)
+      nextAt = Math.min(nextAt, nextLeaseExpiryOfProject(group), group.turns.nextAt() ?? Infinity)
+      for (const lane of group.turns.queue()) {
+        keptBack.add(lane)
+        const startAt = startsAt(lane, now.tick)
+        if (startAt > now.tick) nextAt = Math.min(nextAt, startAt)
+      }
       continue
     }
     const claimed = claimOne(deliveries, group, { ...options, failing }, now)
@@ -546,7 +581,7 @@ export const settleDelivery = (
   }
   proceed(deliveries, lane, job, settlement, now)
   enqueue(deliveries, lane)
-  return { webhook: lane.webhook, hasNext: isOrdered && hasReady(lane, now.tick) }
+  return { webhook: lane.webhook, hasNext: isOrdered && isNextDue(lane, now.tick) }
 }
 
 /** Records an announcement. Returns whether it is the first with this share in its run of failures. */

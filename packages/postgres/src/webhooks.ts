@@ -61,10 +61,10 @@ const addWebhook = (schema: string, once: KeyClause): string => `
     RETURNING p.number
   ),
   added AS (
-    INSERT INTO ${schema}.webhooks (id, project_number, url, secret, created_at, event_types, ordered, description, header_names, headers)
-    SELECT $1::uuid, number, $3::text, $4::text, $5::timestamptz, $7::text[], nullif($8::boolean, false), $9::text, $10::text[], $11::text FROM counted
+    INSERT INTO ${schema}.webhooks (id, project_number, url, secret, created_at, event_types, ordered, rate, description, header_names, headers)
+    SELECT $1::uuid, number, $3::text, $4::text, $5::timestamptz, $7::text[], nullif($8::boolean, false), $9::integer, $10::text, $11::text[], $12::text FROM counted
     RETURNING project_number, id::text AS subject
-  ),${auditRow(schema, "added", 12, "'webhook_created'")}${once.keeping("added", "subject")}
+  ),${auditRow(schema, "added", 13, "'webhook_created'")}${once.keeping("added", "subject")}
   SELECT EXISTS (SELECT FROM added) AS added,
          EXISTS (SELECT FROM project) AS project_exists
 `
@@ -87,6 +87,7 @@ const addWebhookParams = (
     id,
     ordered,
     projectId,
+    rate,
     secret,
     url,
   }: StoredWebhook,
@@ -101,6 +102,7 @@ const addWebhookParams = (
   integerParam(limit),
   listParam(eventTypes),
   flagParam(ordered),
+  integerParam(rate),
   textParam(description),
   ...headersParams(headers),
   ...changeContextParams(occasion),
@@ -117,7 +119,7 @@ interface AddedRow {
 /** The columns of `WebhookRow`, of a webhook `w`. */
 const webhookColumns = `w.id, w.url, w.secret, w.previous_secret,
          ${millisOf("w.previous_until")} AS previous_until, w.signing_key,
-         ${jsonOf("w.event_types")} AS event_types, w.ordered, w.description,
+         ${jsonOf("w.event_types")} AS event_types, w.ordered, w.rate, w.description,
          ${jsonOf("w.header_names")} AS header_names, w.headers, ${millisOf("w.created_at")} AS created_at,
          ${millisOf("w.disabled_at")} AS disabled_at, w.disabled_by, w.failures,
          ${millisOf("w.failing_since")} AS failing_since`
@@ -133,6 +135,7 @@ interface WebhookRow {
   /** An array of text as JSON. */
   readonly event_types: string | null
   readonly ordered: boolean | null
+  readonly rate: number | null
   readonly description: string | null
   /** An array of text as JSON. */
   readonly header_names: string | null
@@ -175,6 +178,7 @@ const toWebhook = (projectId: ProjectId, row: WebhookRow): StoredWebhook & Healt
   signingKey: row.signing_key === null ? undefined : StoredSecret(row.signing_key),
   eventTypes: eventTypesOf(row.event_types),
   ordered: row.ordered === true,
+  rate: row.rate ?? undefined,
   description: row.description ?? undefined,
   headers: headersOf(row),
   createdAt: Number(row.created_at),
@@ -243,32 +247,33 @@ const untriedIf = (condition: string): string =>
     .join(", ")
 
 /**
- * Replaces the settings of a webhook, if they are as expected: `$3` to `$8` by `$9` to `$16`. `$17` has what
- * differs, as JSON, or NULL. If the webhook is disabled by this, sends its id on the channel `$18`. Returns one row if
+ * Replaces the settings of a webhook, if they are as expected: `$3` to `$9` by `$10` to `$18`. `$19` has what
+ * differs, as JSON, or NULL. If the webhook is disabled by this, sends its id on the channel `$20`. Returns one row if
  * the settings were as expected.
  */
 const updateWebhook = (schema: string, once: KeyClause): string => `
   WITH changed AS (
     UPDATE ${schema}.webhooks
-    SET url = $9::text, event_types = $10::text[], description = $12::text,
-        ordered = CASE WHEN $11::boolean OR ordered IS NOT NULL THEN $11::boolean END,
-        header_names = $13::text[], headers = $14::text,
-        disabled_at = $15::timestamptz, disabled_by = $16::text,
-        ${untriedIf("$8::text IS NOT NULL AND $16::text IS NULL")}
+    SET url = $10::text, event_types = $11::text[], rate = $13::integer, description = $14::text,
+        ordered = CASE WHEN $12::boolean OR ordered IS NOT NULL THEN $12::boolean END,
+        header_names = $15::text[], headers = $16::text,
+        disabled_at = $17::timestamptz, disabled_by = $18::text,
+        ${untriedIf("$9::text IS NOT NULL AND $18::text IS NULL")}
     WHERE id = $2::uuid AND ${isInProject(schema)}
-      AND (url, event_types, ordered IS TRUE, description, headers, disabled_by)
-          IS NOT DISTINCT FROM ($3::text, $4::text[], $5::boolean, $6::text, $7::text, $8::text) ${once.condition}
+      AND (url, event_types, ordered IS TRUE, rate, description, headers, disabled_by)
+          IS NOT DISTINCT FROM ($3::text, $4::text[], $5::boolean, $6::integer, $7::text, $8::text, $9::text) ${once.condition}
     RETURNING project_number, id::text AS subject
-  ),${auditRow(schema, "(SELECT * FROM changed WHERE $17::text IS NOT NULL)", 19, "'webhook_changed'", "$17::text")}${once.keeping("changed")}
-  SELECT subject, CASE WHEN $16::text = 'request' AND $8::text IS DISTINCT FROM 'request'
-                  THEN pg_notify($18::text, subject) END
+  ),${auditRow(schema, "(SELECT * FROM changed WHERE $19::text IS NOT NULL)", 21, "'webhook_changed'", "$19::text")}${once.keeping("changed")}
+  SELECT subject, CASE WHEN $18::text = 'request' AND $9::text IS DISTINCT FROM 'request'
+                  THEN pg_notify($20::text, subject) END
   FROM changed
 `
 
-const plainParams = ({ description, eventTypes, ordered, url }: WebhookSettings) => [
+const plainParams = ({ description, eventTypes, ordered, rate, url }: WebhookSettings) => [
   textParam(url),
   listParam(eventTypes),
   flagParam(ordered),
+  integerParam(rate),
   textParam(description),
 ]
 
@@ -375,13 +380,13 @@ export const makePostgresWebhookStore = (
 ): WebhookStore["Service"] => {
   const { schema } = executor
   const sql = {
-    add: withAndWithoutKey(schema, addWebhook, 14),
+    add: withAndWithoutKey(schema, addWebhook, 15),
     list: listWebhooks(schema),
     find: findWebhook(schema),
     encryptionKeys: encryptionKeys(schema),
     rotateSecret: withAndWithoutKey(schema, rotateSecret, 7),
     addSigningKey: addSigningKey(schema),
-    update: withAndWithoutKey(schema, updateWebhook, 21),
+    update: withAndWithoutKey(schema, updateWebhook, 23),
     enable: withAndWithoutKey(schema, enableWebhook, 5),
     remove: withAndWithoutKey(schema, removeWebhook, 6),
   }

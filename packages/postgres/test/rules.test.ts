@@ -9,6 +9,7 @@ import {
   currentTat,
   makeDecideAnnouncement,
   mentionsUser,
+  waitMicros,
 } from "@tenure/core/internal"
 import {
   type BulkChange,
@@ -31,6 +32,7 @@ import {
   remainingTokens,
   takeToken,
   userOf,
+  webhookRatePolicy,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import fc from "fast-check"
@@ -222,11 +224,14 @@ it.live("the planner puts the rules on claims into the statements that call them
     const plan = yield* sql(
       `EXPLAIN (VERBOSE, FORMAT JSON)
        SELECT ${quoted}.clamp_concurrency(w.concurrency, 1, w.failures),
-              ${quoted}.max_attempts_of_webhook(w.concurrency, w.failures, w.position - 1)
-       FROM ${schema}.webhooks w`,
+              ${quoted}.max_attempts_of_webhook(w.concurrency, w.failures, w.position - 1),
+              ${quoted}.rate_tokens(w.rate, ${quoted}.rate_full_at(w.rate, b.full_at, 1), 1)
+       FROM ${schema}.webhooks w, ${schema}.rate_limit_buckets b`,
     )
-    expect(JSON.stringify(plan)).toMatch(/GREATEST\(1, LEAST\(concurrency, failures\)\)/)
-    expect(JSON.stringify(plan)).not.toMatch(/clamp_concurrency|max_attempts/)
+    expect(JSON.stringify(plan)).toMatch(/GREATEST\(1, LEAST\(w\.concurrency, w\.failures\)\)/)
+    expect(JSON.stringify(plan)).not.toMatch(
+      /clamp_concurrency|max_attempts|rate_tokens|rate_full_at/,
+    )
   }).pipe(Effect.provide(connected)),
 )
 
@@ -265,6 +270,43 @@ it.live("a token bucket", () =>
         cases.map(({ now, policy, tat }) => takeToken(tat, now, policy).admitted),
       )
     }
+  }).pipe(Effect.provide(connected)),
+)
+
+it.live("the token bucket of a webhook's rate", () =>
+  Effect.gen(function* () {
+    yield* tables
+    const cases = inputs(
+      fc.record({
+        rate: fc.oneof(fc.integer({ min: 1, max: 20 }), fc.integer({ min: 1, max: 10_000 })),
+        now: fc.integer({ min: 1_700_000_000_000_000, max: 1_900_000_000_000_000 }),
+        // In ten-thousandths of the time in which it becomes full: before, within and beyond that.
+        place: fc.option(fc.integer({ min: -5000, max: 20_000 }), { nil: undefined }),
+      }),
+    ).map(({ now: at, place, rate }) => {
+      const policy = webhookRatePolicy(rate)
+      const now = Micros(at)
+      const span = bucketSpan(policy)
+      const stored =
+        place === undefined ? undefined : Micros(at + Math.round((span * place) / 10_000))
+      return { rate, policy, now, stored, tat: currentTat(stored, now, policy) }
+    })
+    const columns = {
+      rate: ["integer", integersParam(cases.map(({ rate }) => rate))],
+      stored: ["bigint", bigintsParam(cases.map(({ stored }) => stored && BigInt(stored)))],
+      now: bigints(cases.map(({ now }) => now)),
+    } as const
+    const fullAt = `${quoted}.rate_full_at(rate, stored, now)`
+    expect(yield* evaluate(fullAt, columns)).toEqual(cases.map(({ tat }) => String(tat)))
+    expect(yield* evaluate(`${quoted}.rate_tokens(rate, ${fullAt}, now)`, columns)).toEqual(
+      cases.map(({ now, policy, tat }) => String(remainingTokens(tat, now, policy))),
+    )
+    expect(yield* evaluate(`${quoted}.next_rate_token_in(rate, ${fullAt}, now)`, columns)).toEqual(
+      cases.map(({ now, policy, tat }) => {
+        const taken = policy.increment * remainingTokens(tat, now, policy)
+        return String(waitMicros(Micros(tat + taken), now, policy))
+      }),
+    )
   }).pipe(Effect.provide(connected)),
 )
 

@@ -29,6 +29,7 @@ import type { RepeatableIds } from "../webhooks/webhook-registry.ts"
 import {
   descriptionSetting,
   orderedSetting,
+  rateSetting,
   webhookPatchSettings,
 } from "../webhooks/webhook-settings.ts"
 import type { Health, PublicWebhook, ShownWebhook } from "../webhooks/webhook.ts"
@@ -106,6 +107,7 @@ const healthOf = (webhook: PublicWebhook & Health & DeliveryProgress) => ({
   url: webhook.url,
   event_types: webhook.eventTypes ?? null,
   ordered: webhook.ordered,
+  rate: webhook.rate ?? null,
   description: webhook.description ?? null,
   header_names: webhook.headerNames,
   created_at: isoOrNull(webhook.createdAt),
@@ -182,11 +184,12 @@ const pageOf = Effect.fnUntraced(function* (call: Call<"project_id" | "webhook_i
       } as const)
 })
 
-const created = objectWith("url", "event_types", "ordered", "description", "headers")
+const created = objectWith("url", "event_types", "ordered", "rate", "description", "headers")
 
 const newWebhook = {
   event_types: eventTypesOption,
   ordered: orderedSetting,
+  rate: rateSetting,
   description: Setting.optional(descriptionSetting),
   headers: Setting.optional(headersSetting),
 }
@@ -195,6 +198,7 @@ const updateBody = Setting.object({
   url: Setting.optional(Setting.custom<unknown>("a URL", (given) => given)),
   event_types: webhookPatchSettings.eventTypes,
   ordered: webhookPatchSettings.ordered,
+  rate: webhookPatchSettings.rate,
   description: webhookPatchSettings.description,
   headers: webhookPatchSettings.headers,
   disabled: webhookPatchSettings.disabled,
@@ -297,6 +301,7 @@ export const makeWebhookOperations = Effect.fnUntraced(function* (maxBodyBytes: 
         Effect.fromResult(readField(body, name, setting))
       const eventTypes = yield* read("event_types", newWebhook.event_types)
       const ordered = yield* read("ordered", newWebhook.ordered)
+      const rate = yield* read("rate", newWebhook.rate)
       const description = yield* read("description", newWebhook.description)
       const headers = yield* read("headers", newWebhook.headers)
       const { isReplay, result: webhook } = yield* withReplayFlag(call.once, (idempotencyKey) =>
@@ -306,6 +311,7 @@ export const makeWebhookOperations = Effect.fnUntraced(function* (maxBodyBytes: 
             url,
             eventTypes,
             ordered,
+            rate,
             description,
             headers: headers && Object.fromEntries(headers),
             idempotencyKey,

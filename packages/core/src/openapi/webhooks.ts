@@ -9,7 +9,7 @@ import { routes } from "../http/routes.ts"
 import { replayChoices } from "../webhooks/replay.ts"
 import { maxWebhookUrlLength } from "../webhooks/transport.ts"
 import { headersFormat, maxHeaders } from "../webhooks/webhook-headers.ts"
-import { maxDescriptionLength } from "../webhooks/webhook-settings.ts"
+import { maxDescriptionLength, maxRate } from "../webhooks/webhook-settings.ts"
 import { disablers } from "../webhooks/webhook.ts"
 import {
   Authorization,
@@ -75,6 +75,8 @@ const description = Schema.String.check(
   examples: ["The shop's mails"],
 })
 
+const rate = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: maxRate }))
+
 const headerValue = Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(1000))
 
 const newWebhook = Schema.Struct({
@@ -85,6 +87,10 @@ const newWebhook = Schema.Struct({
   ordered: Schema.optionalKey(Schema.Boolean).annotate({
     description:
       "Whether a member's events are sent one after another: none is attempted before the earlier ones were delivered or given up, which may take three days. `false` by default; receivers that can compare the `sequence` of events need no order.",
+  }),
+  rate: Schema.optionalKey(Schema.NullOr(rate)).annotate({
+    description:
+      "How many attempts start in a second at most; null, the default, for no limit. What exceeds it waits.",
   }),
   description: Schema.optionalKey(description),
   headers: Schema.optionalKey(
@@ -103,6 +109,9 @@ const webhookUpdate = Schema.Struct({
   ordered: Schema.optionalKey(Schema.Boolean).annotate({
     description:
       "Whether a member's events are sent one after another, of those that are published from now on.",
+  }),
+  rate: Schema.optionalKey(Schema.NullOr(rate)).annotate({
+    description: "How many attempts start in a second at most; null for no limit.",
   }),
   description: Schema.optionalKey(Schema.NullOr(description)).annotate({
     description: "What the webhook is for; null for nothing.",
@@ -142,6 +151,10 @@ const health = Schema.Struct({
   ordered: Schema.Boolean.annotate({
     description: "Whether a member's events are sent one after another.",
     examples: [false],
+  }),
+  rate: Schema.NullOr(rate).annotate({
+    description: "How many attempts start in a second at most; null without a limit.",
+    examples: [null],
   }),
   description: Schema.NullOr(description).annotate({
     description: "What the webhook is for; null if nobody said.",

@@ -1,5 +1,7 @@
-/** How many deliveries to claim: a webhook's concurrency, prefetching, and shares per project. */
+/** How many deliveries to claim: a webhook's concurrency and rate, prefetching, and shares per project. */
 
+import { Millis } from "../base/time.ts"
+import { type BucketPolicy, bucketPolicy } from "../limits/buckets.ts"
 import type { WebhookId } from "./webhook.ts"
 
 /** Limits for a concurrency. */
@@ -25,6 +27,17 @@ export const concurrencyAfterFailure = (concurrency: number): number =>
 /** Returns the concurrency within other bounds, for example while there is little room. */
 export const clampConcurrency = (concurrency: number, { least, most }: ConcurrencyRange): number =>
   Math.max(least, Math.min(concurrency, most))
+
+// A dispatcher that sleeps up to this share of a second misses no token.
+const rateBurstsPerSecond = 4
+
+/** Returns the token bucket of a webhook with a rate. Each claim takes a token. */
+export const webhookRatePolicy = (rate: number): BucketPolicy =>
+  bucketPolicy({
+    limit: rate,
+    window: Millis(1000),
+    capacity: Math.max(1, Math.floor(rate / rateBurstsPerSecond)),
+  })
 
 // A claim takes much less than this, so the queue is refilled before it is empty.
 const soughtMillis = 100

@@ -181,7 +181,7 @@ export interface ClaimResult {
   readonly claims: ReadonlyArray<Claim>
   /**
    * Milliseconds until there may be more to claim: 0 if the claim reached its limit, later if a delivery
-   * becomes due, a lease expires or a hold ends; `undefined` if there is more only after a publication,
+   * becomes due, a lease expires, a hold ends or a token of a webhook's rate returns; `undefined` if there is more only after a publication,
    * a replay or a settlement.
    */
   readonly nextDueMillis: number | undefined
@@ -288,6 +288,9 @@ export class Outbox extends Context.Service<
      * For an ordered webhook, a delivery about a user (`userOf`) is claimed only if no other about this user is
      * claimed, and none published earlier waits. This applies to events published or replayed while it is ordered.
      *
+     * For a webhook with a rate, each claim takes a token from its bucket (`webhookRatePolicy`), which all processes
+     * share. A claim that is released does not return it.
+     *
      * @param options.limit - the maximum number of deliveries
      * @param options.failing - the maximum for failing webhooks among them
      * @param options.perWebhook - the limits for a webhook's concurrency. The concurrency is the
@@ -296,8 +299,8 @@ export class Outbox extends Context.Service<
      * @param options.perProject - the maximum for one project, over all its webhooks, in this process
      * @param options.ahead - for some webhooks, how many deliveries to prefetch beyond their
      *   concurrency, to wait in this process. Nothing is prefetched for a failing webhook, for a
-     *   webhook with claims in another process, or for a project with half its limit used up. The limit
-     *   does not count prefetched deliveries
+     *   webhook with a rate or with claims in another process, or for a project with half its limit used
+     *   up. The limit does not count prefetched deliveries
      */
     readonly claim: (options: {
       readonly limit: number

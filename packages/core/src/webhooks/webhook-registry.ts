@@ -47,8 +47,9 @@ import {
 import {
   applyWebhookPatch,
   descriptionSetting,
-  orderedSetting,
   isStopping,
+  orderedSetting,
+  rateSetting,
   settingChanges,
   webhookPatchSettings,
 } from "./webhook-settings.ts"
@@ -118,6 +119,8 @@ interface NewWebhook {
    * given up, which may take three days. Default: `false`.
    */
   readonly ordered?: boolean | undefined
+  /** How many attempts to start in a second at most, 1 to 10,000. Default: `null`, no limit. */
+  readonly rate?: number | null | undefined
   /** What it is for: 1 to 200 characters without control characters. */
   readonly description?: string | undefined
   /**
@@ -140,6 +143,8 @@ export interface WebhookUpdate extends RepeatableIds {
   readonly eventTypes?: ReadonlyArray<string> | null | undefined
   /** Whether to send a member's events one after another, of those that are published from now on. */
   readonly ordered?: boolean | undefined
+  /** How many attempts to start in a second at most, 1 to 10,000; `null` for no limit. */
+  readonly rate?: number | null | undefined
   /** What it is for: 1 to 200 characters without control characters; `null` for nothing. */
   readonly description?: string | null | undefined
   /** Request headers to set, and `null` for those to remove; others stay. `null` removes all. */
@@ -403,11 +408,13 @@ const headersAfter = Effect.fnUntraced(function* (
 
 /** Reads a change of settings. Fails if it is empty. */
 const readPatch = Effect.fnUntraced(function* (
-  { description, disabled, eventTypes, headers, ordered, url }: WebhookUpdate,
+  { description, disabled, eventTypes, headers, ordered, rate, url }: WebhookUpdate,
   urlRules: WebhookUrlRules,
 ) {
   if (
-    [url, eventTypes, ordered, description, headers, disabled].every((given) => given === undefined)
+    [url, eventTypes, ordered, rate, description, headers, disabled].every(
+      (given) => given === undefined,
+    )
   ) {
     return yield* new InvalidInput({ field: "url", problem: "or another setting is needed" })
   }
@@ -416,6 +423,7 @@ const readPatch = Effect.fnUntraced(function* (
     url: url === undefined ? undefined : yield* Effect.fromResult(decodeWebhookUrl(url, urlRules)),
     eventTypes: yield* readArgument("eventTypes", settings.eventTypes, eventTypes),
     ordered: yield* readArgument("ordered", settings.ordered, ordered),
+    rate: yield* readArgument("rate", settings.rate, rate),
     description: yield* readArgument("description", settings.description, description),
     headers: yield* readArgument("headers", settings.headers, headers),
     disabled: yield* readArgument("disabled", settings.disabled, disabled),
@@ -494,7 +502,7 @@ export const makeRegistry = Effect.fnUntraced(function* ({
 
   return {
     create: Effect.fnUntraced(function* (input, origin) {
-      const { description, eventTypes, headers, idempotencyKey, ordered, projectId, url } =
+      const { description, eventTypes, headers, idempotencyKey, ordered, projectId, rate, url } =
         copyOwn(input)
       const occasion = yield* readChangeContext(origin)
       const ownHeaders = yield* readArgument("headers", newHeaders, headers)
@@ -507,6 +515,7 @@ export const makeRegistry = Effect.fnUntraced(function* ({
         signingKey: undefined,
         eventTypes: yield* readArgument("eventTypes", eventTypesOption, eventTypes),
         ordered: yield* readArgument("ordered", orderedSetting, ordered),
+        rate: (yield* readArgument("rate", rateSetting, rate)) ?? undefined,
         description: yield* readArgument("description", newDescription, description),
         headerNames: [...ownHeaders.keys()].toSorted(),
         createdAt: occasion.at,
@@ -530,6 +539,7 @@ export const makeRegistry = Effect.fnUntraced(function* ({
         webhook.url,
         eventTypes,
         webhook.ordered,
+        webhook.rate,
         description,
         [...ownHeaders],
       )

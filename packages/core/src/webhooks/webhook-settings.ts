@@ -9,7 +9,7 @@ import type { Disabling, StoredHeaders, StoredWebhook } from "./webhook.ts"
 /** A webhook's settings. */
 export interface WebhookSettings extends Pick<
   StoredWebhook,
-  "url" | "eventTypes" | "ordered" | "description" | "disabled" | "headers"
+  "url" | "eventTypes" | "ordered" | "rate" | "description" | "disabled" | "headers"
 > {}
 
 /** The maximum length of a description, in characters. */
@@ -30,10 +30,17 @@ export const descriptionSetting = Setting.string(
 /** Whether a new webhook is ordered. */
 export const orderedSetting = Setting.withDefault(Setting.boolean, false)
 
+/** The maximum rate, in attempts per second. */
+export const maxRate = 10_000
+
+/** A webhook's rate. `null` stands for no limit. */
+export const rateSetting = Setting.optional(Setting.orNull(Setting.integer({ most: maxRate })))
+
 /** A change's arguments except for the URL, which has its own errors. `null` removes a setting. */
 export const webhookPatchSettings = {
   eventTypes: Setting.orNull(eventTypesOption),
   ordered: Setting.optional(Setting.boolean),
+  rate: rateSetting,
   description: Setting.optional(Setting.orNull(descriptionSetting)),
   headers: Setting.optional(Setting.orNull(headersPatchSetting)),
   disabled: Setting.optional(Setting.boolean),
@@ -44,6 +51,7 @@ export interface WebhookPatch {
   readonly url: string | undefined
   readonly eventTypes: ReadonlyArray<EventType> | null | undefined
   readonly ordered: boolean | undefined
+  readonly rate: number | null | undefined
   readonly description: string | null | undefined
   readonly headers: StoredHeaders | null | undefined
   readonly disabled: boolean | undefined
@@ -76,6 +84,7 @@ export const applyWebhookPatch = (
   url: patch.url ?? before.url,
   eventTypes: replaced(before.eventTypes, patch.eventTypes),
   ordered: patch.ordered ?? before.ordered,
+  rate: replaced(before.rate, patch.rate),
   description: replaced(before.description, patch.description),
   headers: replaced(before.headers, patch.headers),
   disabled: disabledAfter(before.disabled, patch.disabled, at),
@@ -88,6 +97,7 @@ const auditedSettings = ({
   eventTypes,
   headers,
   ordered,
+  rate,
   url,
 }: WebhookSettings): ReadonlyArray<
   readonly [field: string, shown: FieldChange["to"], hidden?: string | undefined]
@@ -95,6 +105,7 @@ const auditedSettings = ({
   ["url", url],
   ["eventTypes", eventTypes ?? null],
   ["ordered", ordered],
+  ["rate", rate ?? null],
   ["description", description ?? null],
   ["headers", headers?.names ?? null, headers?.sealed],
   ["disabledBy", disabled?.by ?? null],

@@ -56,6 +56,8 @@ interface WebhookWith<S extends string, K extends string> {
    * given up.
    */
   readonly ordered: boolean
+  /** How many attempts start in a second at most, on average; `undefined` without a limit. */
+  readonly rate: number | undefined
   /** Its purpose, as an operator describes it; `undefined` without a description. */
   readonly description: string | undefined
   /** When it was created, in milliseconds since the epoch. */

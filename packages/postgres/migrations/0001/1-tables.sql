@@ -106,6 +106,9 @@ CREATE TABLE tenure.webhooks (
   -- Whether a member's events are sent one after another; NULL if it never was so. Of one that was, deliveries
   -- may still have a member.
   ordered         boolean,
+  -- How many attempts start in a second at most; NULL without a limit. Its tokens are in rate_limit_buckets, so that a
+  -- claim waits for no transaction that changes the webhook.
+  rate            integer CHECK (rate > 0),
   created_at      timestamptz NOT NULL,
   -- Since when it is disabled, and by whom: what waits fails if it was disabled because of failures, and
   -- stays waiting if somebody asked for it.

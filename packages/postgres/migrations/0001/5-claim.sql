@@ -13,6 +13,36 @@ RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT greatest(0, (concurrency * (per_project - claimed) + per_project - 1) / per_project)
 $$;
 
+-- The token bucket of a webhook's rate, as `webhookRatePolicy` of core says, in microseconds: the time in which one token
+-- comes back, and the one in which an empty bucket becomes full. NULL without a rate.
+CREATE FUNCTION tenure.rate_increment(rate integer)
+RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT ((999999 + rate) / rate)::bigint
+$$;
+
+CREATE FUNCTION tenure.rate_span(rate integer)
+RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT greatest(1, rate / 4) * tenure.rate_increment(rate)
+$$;
+
+-- When the bucket is full, as `currentTat` of core says. It is full already if nothing is stored.
+CREATE FUNCTION tenure.rate_full_at(rate integer, stored bigint, now bigint)
+RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT least(greatest(stored, now), now + tenure.rate_span(rate))
+$$;
+
+-- The whole tokens in the bucket, as `remainingTokens` of core says.
+CREATE FUNCTION tenure.rate_tokens(rate integer, full_at bigint, now bigint)
+RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT ((tenure.rate_span(rate) - (full_at - now)) / tenure.rate_increment(rate))::integer
+$$;
+
+-- The time until the first token comes back after all whole ones were taken.
+CREATE FUNCTION tenure.next_rate_token_in(rate integer, full_at bigint, now bigint)
+RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT tenure.rate_increment(rate) - (tenure.rate_span(rate) - (full_at - now)) % tenure.rate_increment(rate)
+$$;
+
 -- The lane of a webhook, from 1: there are sixteen, each a range of ids.
 CREATE FUNCTION tenure.lane_of(webhook_id uuid)
 RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
@@ -63,6 +93,7 @@ END $$;
 -- fewest; chance decides between equals. Then come deliveries that may be claimed ahead and wait in
 -- the process: those of `ahead_webhooks`, unless another dispatcher has claims of the webhook, which
 -- bounds the attempts in flight in all processes.
+-- A delivery to a webhook with a rate takes a token. Buckets change only with the lane of their webhook locked.
 -- Returns one row for each claim, without the texts if they are too long or the event is missing; or
 -- one row without an event. `due_in` says in how many milliseconds to look again, if that is known.
 -- The first row has in `kept_back` the webhooks with ready deliveries that a limit has kept back.
@@ -83,6 +114,7 @@ AS $$
 #variable_conflict use_column
 DECLARE
   now timestamptz;
+  now_micros bigint;
   -- A clock that is corrected by less than a second makes little difference.
   soon timestamptz;
   lease_length CONSTANT interval := lease_millis * interval '1 millisecond';
@@ -103,6 +135,12 @@ DECLARE
   lane_attempts bigint[];
   lane_of_project bigint[];
   lane_ahead integer[];
+  -- When the bucket of its rate is full, if it has one.
+  lane_full_at bigint[];
+  has_rate boolean;
+  -- Webhooks that wait for no more than a token, in microseconds, and those whose bucket was taken from in the future.
+  next_token_in bigint;
+  late_ids uuid[];
   -- Webhooks with ready deliveries and no room, and those with both.
   full_ids uuid[];
   ready_ids uuid[];
@@ -126,6 +164,7 @@ BEGIN
     END LOOP;
   END IF;
   now := clock_timestamp();
+  now_micros := (extract(epoch FROM now) * 1000000)::bigint;
   soon := now + interval '1 second';
 
   SELECT array_agg(g.id) INTO gone_ids
@@ -216,16 +255,23 @@ BEGIN
                       OR w.paused_until > now AND (w.paused_since > soon) IS NOT TRUE
                       OR w.disabled_by = 'request' AS is_held,
              w.failures > 0 AS is_failing, w.ordered IS NOT NULL AS is_ordered,
-             w.id IS NOT NULL AND w.disabled_by IS DISTINCT FROM 'failures' AS is_open,
+             w.id IS NOT NULL AND w.disabled_by IS DISTINCT FROM 'failures' AS is_open, w.rate, b.full_at AS stored_full_at,
+             CASE WHEN w.rate IS NOT NULL THEN tenure.rate_full_at(w.rate, b.full_at, now_micros) END AS full_at,
+             CASE WHEN w.rate IS NOT NULL THEN
+               tenure.rate_tokens(w.rate, tenure.rate_full_at(w.rate, b.full_at, now_micros), now_micros)
+             END AS tokens,
              tenure.clamp_concurrency(w.concurrency, least_per_webhook, most_per_webhook) AS concurrency,
              -- What was claimed ahead does not count.
              sum(least(m.own_attempts, tenure.clamp_concurrency(w.concurrency, least_per_webhook, most_per_webhook)))
                OVER (PARTITION BY w.project_number)::bigint
                AS of_project
-      FROM met m LEFT JOIN tenure.webhooks w ON w.id = m.id
+      FROM met m
+      LEFT JOIN tenure.webhooks w ON w.id = m.id
+      -- Without a rate, the index is not read.
+      LEFT JOIN tenure.rate_limit_buckets b ON b.id = CASE WHEN w.rate IS NOT NULL THEN 'webhook:' || w.id END
     ), weighed AS (
-      SELECT *, is_open AND is_held IS NOT TRUE AS is_free,
-             CASE WHEN is_failing OR is_elsewhere OR 2 * of_project > per_project THEN 0
+      SELECT *, is_open AND is_held IS NOT TRUE AND tokens IS DISTINCT FROM 0 AS is_free,
+             CASE WHEN is_failing OR is_elsewhere OR rate IS NOT NULL OR 2 * of_project > per_project THEN 0
              ELSE coalesce(most_ahead, 0) END AS ahead
       FROM counted WHERE step IS NOT NULL
     ), judged AS (
@@ -239,13 +285,19 @@ BEGIN
            array_agg(attempts) FILTER (WHERE is_free AND has_room),
            array_agg(of_project) FILTER (WHERE is_free AND has_room),
            array_agg(ahead) FILTER (WHERE is_free AND has_room),
+           array_agg(full_at) FILTER (WHERE is_free AND has_room),
+           bool_or(rate IS NOT NULL) FILTER (WHERE is_free AND has_room),
+           min(tenure.next_rate_token_in(rate, full_at, now_micros))
+             FILTER (WHERE tokens = 0 AND is_open AND is_held IS NOT TRUE),
+           array_agg(id) FILTER (WHERE stored_full_at > full_at),
            coalesce(array_agg(id) FILTER (WHERE is_free AND NOT has_room AND step > 0), '{}'),
            coalesce(array_agg(id) FILTER (WHERE is_free AND has_room AND step > 0), '{}'),
            array_agg(id) FILTER (WHERE is_free AND has_room AND is_ordered),
-           sum(CASE WHEN is_failing THEN 1 ELSE greatest(0, concurrency - attempts) END) FILTER (WHERE is_free AND has_room),
+           sum(least(tokens, CASE WHEN is_failing THEN 1 ELSE greatest(0, concurrency - attempts) END))
+             FILTER (WHERE is_free AND has_room),
            (SELECT max(w.step) FROM walk w), (SELECT w.id FROM walk w ORDER BY w.step DESC LIMIT 1)
-    INTO closed_ids, lane_ids, lane_attempts, lane_of_project, lane_ahead, full_ids, ready_ids,
-         ordered_ids, room, steps, next
+    INTO closed_ids, lane_ids, lane_attempts, lane_of_project, lane_ahead, lane_full_at, has_rate,
+         next_token_in, late_ids, full_ids, ready_ids, ordered_ids, room, steps, next
     FROM judged;
     -- Each step costs, so it takes many only if few webhooks have room.
     EXIT WHEN steps < most_steps OR most_steps = 512 OR room >= asked;
@@ -287,6 +339,14 @@ BEGIN
     FROM cancelled c;
   END IF;
 
+  IF late_ids IS NOT NULL THEN
+    -- Otherwise these buckets would be empty until the clock has reached the time at which it was set back.
+    UPDATE tenure.rate_limit_buckets b
+    SET full_at = tenure.rate_full_at(w.rate, b.full_at, now_micros)
+    FROM tenure.webhooks w
+    WHERE w.id = ANY (late_ids) AND b.id = 'webhook:' || w.id;
+  END IF;
+
   wait := CASE WHEN steps = most_steps OR closed_ids IS NOT NULL THEN 0
           ELSE 1000 * extract(epoch FROM least(
             (SELECT min(d.next_attempt_at) FROM tenure.deliveries d
@@ -313,6 +373,20 @@ BEGIN
     wait := CASE WHEN is_partial THEN 0 ELSE wait END;
   END IF;
 
+  IF has_rate THEN
+    -- Also of those with tokens, if these may not suffice. A webhook with more is stopped by its concurrency before.
+    next_token_in := least(next_token_in, (
+      SELECT min(tenure.next_rate_token_in(w.rate, l.full_at, now_micros))
+      FROM unnest(lane_ids, lane_full_at) l (id, full_at)
+      JOIN tenure.webhooks w ON w.id = l.id
+      WHERE tenure.rate_tokens(w.rate, l.full_at, now_micros) <= most_per_webhook AND EXISTS (
+        SELECT FROM tenure.deliveries d WHERE d.webhook_id = l.id AND d.state = 'ready'
+        OFFSET tenure.rate_tokens(w.rate, l.full_at, now_micros)
+      )
+    ));
+  END IF;
+  wait := least(wait, next_token_in / 1000.0);
+
   IF lane_ids IS NOT NULL THEN
     UPDATE tenure.dispatchers d SET busy_at = now
     WHERE d.id = claimer AND abs(extract(epoch FROM now - d.busy_at)) > 0.05;
@@ -320,10 +394,11 @@ BEGIN
     WITH lane AS MATERIALIZED (
       SELECT w.id, w.project_number, w.failures > 0 AS is_failing, w.ordered IS NOT NULL AS is_ordered,
              l.attempts, l.of_project, l.ahead,
+             tenure.rate_tokens(w.rate, tenure.rate_full_at(w.rate, l.full_at, now_micros), now_micros) AS tokens,
              tenure.clamp_concurrency(w.concurrency, least_per_webhook, most_per_webhook) AS concurrency,
              random() AS chance
-      FROM unnest(lane_ids, lane_attempts, lane_of_project, lane_ahead)
-        l (id, attempts, of_project, ahead)
+      FROM unnest(lane_ids, lane_attempts, lane_of_project, lane_ahead, lane_full_at)
+        l (id, attempts, of_project, ahead, full_at)
       JOIN tenure.webhooks w ON w.id = l.id
       -- Its project may just have been parked, and has no name then. Or somebody has just disabled it.
       WHERE (w.paused_until = 'infinity') IS NOT TRUE AND w.disabled_at IS NULL
@@ -334,7 +409,7 @@ BEGIN
                ROWS UNBOUNDED PRECEDING
              ) AS turn
       FROM (
-        SELECT *, CASE WHEN is_failing THEN 1 ELSE greatest(0, concurrency - attempts) END AS room
+        SELECT *, least(tokens, CASE WHEN is_failing THEN 1 ELSE greatest(0, concurrency - attempts) END) AS room
         FROM lane
       ) l
       CROSS JOIN LATERAL (
@@ -348,8 +423,8 @@ BEGIN
           ) d
           WHERE d.member IS NULL OR tenure.blocker_of(l.id, d.member, d.position) IS NULL
           ORDER BY d.is_replay, d.next_attempt_at, d.position
-          -- One more than it may have tells whether any are kept back.
-          LIMIT l.room + l.ahead + 1
+          -- One more than it may have tells whether any are kept back, unless they wait for a token.
+          LIMIT least(tokens, l.room + l.ahead + 1)
         ) o
       ) r
     ), allowed AS (
@@ -404,7 +479,23 @@ BEGIN
             + coalesce(octet_length(w.headers), 0) <= 8388608
     ) t ON true
     ORDER BY c.place;
-    IF FOUND THEN RETURN; END IF;
+    IF FOUND THEN
+      IF has_rate THEN
+        INSERT INTO tenure.rate_limit_buckets (id, full_at)
+        SELECT 'webhook:' || w.id,
+               tenure.rate_full_at(w.rate, b.full_at, now_micros) + c.taken * tenure.rate_increment(w.rate)
+        FROM (
+          -- The claims of this call.
+          SELECT d.webhook_id, count(*) AS taken FROM tenure.deliveries d
+          WHERE d.state = 'leased' AND d.dispatcher = claimer AND d.lease > last_lease
+          GROUP BY d.webhook_id
+        ) c
+        JOIN tenure.webhooks w ON w.id = c.webhook_id AND w.rate IS NOT NULL
+        LEFT JOIN tenure.rate_limit_buckets b ON b.id = 'webhook:' || w.id
+        ON CONFLICT (id) DO UPDATE SET full_at = excluded.full_at;
+      END IF;
+      RETURN;
+    END IF;
   END IF;
 
   RETURN QUERY SELECT NULL::uuid, NULL::text, NULL::text, NULL::uuid, NULL::text,

@@ -121,6 +121,7 @@ const webhookOf = ({ at }: Setting, slot: Slot): StoredWebhook => {
     signingKey: undefined,
     eventTypes: undefined,
     ordered: false,
+    rate: undefined,
     createdAt: at,
     description: undefined,
     headers: undefined,

@@ -122,6 +122,7 @@ const webhook = (name: WebhookName): StoredWebhook => ({
   signingKey: undefined,
   eventTypes: undefined,
   ordered: false,
+  rate: undefined,
   createdAt: 0,
   description: undefined,
   headers: undefined,

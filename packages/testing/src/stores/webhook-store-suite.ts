@@ -283,10 +283,10 @@ const byRequest = { at: 5, by: "request" } as const
 
 /** A change to the settings of a webhook. */
 const settingsOf = (
-  { description, disabled, eventTypes, headers, ordered, url }: WebhookSettings,
+  { description, disabled, eventTypes, headers, ordered, rate, url }: WebhookSettings,
   changed: Partial<WebhookSettings>,
 ): WebhookChange => {
-  const expected = { description, disabled, eventTypes, headers, ordered, url }
+  const expected = { description, disabled, eventTypes, headers, ordered, rate, url }
   const settings = { ...expected, ...changed }
   return { expected, settings, changes: settingChanges(expected, settings) }
 }
@@ -302,6 +302,7 @@ const updateTests = ({ advance, test }: StoreTests): void => {
         url: "https://receiver.example/moved",
         eventTypes: [EventType("test.happened")],
         ordered: true,
+        rate: 40,
         description: "The shop's mails",
         headers: { names: ["x-a", "x-b"], sealed: StoredSecret("enc_k1_AA") },
         disabled: byRequest,

@@ -127,6 +127,7 @@ export const makeWebhook = (projectId: ProjectId): StoredWebhook => {
     signingKey: undefined,
     eventTypes: undefined,
     ordered: false,
+    rate: undefined,
     createdAt: 1234,
     description: undefined,
     headers: undefined,

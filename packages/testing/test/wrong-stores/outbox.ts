@@ -69,6 +69,10 @@ export const wrongOutboxes = wrongStores("Outbox", Outbox, {
     claim: (options) =>
       Effect.map(right.claim(options), (claimed) => ({ ...claimed, keptBack: [] })),
   }),
+  "is claimed as often, and returns when the next delivery may be claimed": (right) => ({
+    claim: (options) =>
+      Effect.map(right.claim(options), (claimed) => ({ ...claimed, nextDueMillis: undefined })),
+  }),
   "returns a delivery again after its lease, and only the new claim can settle it": asking(
     (options) => ({ ...options, leaseMillis: 10 ** 9 }),
   ),

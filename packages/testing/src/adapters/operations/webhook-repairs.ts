@@ -83,6 +83,7 @@ const detailsTests = (serving: Serving): void => {
           secret,
           event_types: null,
           ordered: false,
+          rate: null,
           description: null,
           header_names: [],
           created_at: instant,
@@ -396,6 +397,7 @@ const updateTests = (serving: Serving): void => {
           description: "The shop's mails",
           event_types: ["payment.completed"],
           ordered: true,
+          rate: 500,
         }
         const changed = await operate("PATCH", path, { url, ...described })
         expectSuccess(changed, "PATCH", path, {
@@ -405,8 +407,8 @@ const updateTests = (serving: Serving): void => {
         const headed = await operate("PATCH", path, { headers })
         expect(headed.body).toMatchObject({ data: { header_names: ["authorization", "x-tenant"] } })
         await operate("PATCH", path, { headers: { "x-tenant": null } })
-        const all = { event_types: null, description: null, disabled: true }
-        const disabled = { event_types: null, description: null, disabled_by: "request" }
+        const all = { event_types: null, rate: null, description: null, disabled: true }
+        const disabled = { event_types: null, rate: null, disabled_by: "request" }
         const stopped = await operate("PATCH", path, all)
         expect(stopped.body).toMatchObject({ data: { url, ...disabled, disabled_at: instant } })
         expect(stopped.body).not.toHaveProperty("data.secret")
@@ -423,10 +425,10 @@ const updateTests = (serving: Serving): void => {
         const changes = rows.filter(({ action }) => action === "webhook_changed")
         expect(changes.map((row) => row.changes.map(({ field }) => field))).toEqual([
           ["disabledBy"],
-          ["eventTypes", "description", "disabledBy"],
+          ["eventTypes", "rate", "description", "disabledBy"],
           ["headers"],
           ["headers"],
-          ["url", "eventTypes", "ordered", "description"],
+          ["url", "eventTypes", "ordered", "rate", "description"],
         ])
       }),
       options,
@@ -450,6 +452,9 @@ const updateTests = (serving: Serving): void => {
           { headers: { "x-a": "1", "X-A": "2" } },
           { headers: { "x-a": "line\r\nx-b: 2" } },
           { ordered: null },
+          { rate: 0 },
+          { rate: 10_001 },
+          { rate: 1.5 },
         ]) {
           const response = await operate("PATCH", path, body)
           expectFailure(response, "PATCH", path, 422, "VALIDATION_ERROR")

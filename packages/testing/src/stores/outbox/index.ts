@@ -7,6 +7,7 @@ import { claimingTests, concurrencyTests } from "./claiming.ts"
 import { backlogTests, deliveriesTests, findingTests } from "./deliveries.ts"
 import { orderingTests } from "./ordering.ts"
 import { changesTests, publishingTests, transactionTests } from "./publishing.ts"
+import { rateTests } from "./rates.ts"
 import { replayingTests } from "./replaying.ts"
 import { disabledTests, failingTests, settlingTests } from "./settling.ts"
 
@@ -17,6 +18,7 @@ export const outboxSuite = (on: StoreTests): void => {
   claimingTests(on)
   concurrencyTests(on)
   orderingTests(on)
+  rateTests(on)
   settlingTests(on)
   disabledTests(on)
   failingTests(on)
