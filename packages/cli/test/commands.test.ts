@@ -599,22 +599,26 @@ describe("webhooks", () => {
     writeFileSync(edited, "X-Hidden: whisper\nX-Other:also: this\n")
     const edit = (...changes: ReadonlyArray<string>) =>
       atServer("webhooks", "edit", ...about, "--json", ...changes)
-    const changes = ["--type", "test.happened", "--description", "A shop", "--header", "X-A: 1"]
-    expect(json((await edit(...changes, "--header", `@${edited}`)).stdout)).toMatchObject({
+    const described = ["--type", "test.happened", "--description", "A shop", "--rate", "500"]
+    const changes = [...described, "--header", "X-A: 1", "--header", `@${edited}`]
+    expect(json((await edit(...changes)).stdout)).toMatchObject({
       event_types: ["test.happened"],
+      rate: 500,
       description: "A shop",
       header_names: ["x-a", "x-hidden", "x-other"],
     })
-    const back = ["--all-types", "--description", "", "--remove-header", "x-a", "--disable"]
-    const disabled = (await edit(...back)).stdout
+    const back = ["--all-types", "--any-rate", "--description", "", "--remove-header", "x-a"]
+    const disabled = (await edit(...back, "--disable")).stdout
     expect(json(disabled)).toMatchObject({
       event_types: null,
+      rate: null,
       description: null,
       header_names: ["x-hidden", "x-other"],
       disabled_by: "request",
     })
     expect(disabled).not.toContain("whisper")
     expect((await edit()).code).toBe(2)
+    expect((await edit("--rate", "1", "--any-rate")).code).toBe(2)
     expect((await edit("--header", "X-Hidden whisper")).stderr).not.toContain("whisper")
     expect(json((await edit("--enable")).stdout)).toMatchObject({ disabled_by: null })
     expect((await atServer("webhooks", "enable", ...about)).code).toBe(0)

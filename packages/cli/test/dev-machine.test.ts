@@ -93,6 +93,7 @@ const exportProject = async () => {
     project_id,
     url,
     ordered: true,
+    rate: 500,
     description: "A shop",
     headers: { "X-Tenant": "hidden" },
   })
@@ -128,7 +129,13 @@ describe("tenure dev --from", () => {
     expect(await datesOf(machine.client)).toEqual(await datesOf(client))
     const urlsOf = async (of: typeof client) =>
       (await of.webhooks.health({ project_id })).data.map(
-        ({ description, event_types, ordered, url }) => [url, event_types, ordered, description],
+        ({ description, event_types, ordered, rate, url }) => [
+          url,
+          event_types,
+          ordered,
+          rate,
+          description,
+        ],
       )
     expect(await urlsOf(machine.client)).toEqual(await urlsOf(client))
     // Two end in a month, both after 6 days: they were reminded of that before.

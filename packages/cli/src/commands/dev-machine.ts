@@ -139,6 +139,7 @@ const anyReceiver = {
   url: "https://receiver.example/",
   event_types: null,
   ordered: false,
+  rate: null,
   description: null,
   disabled_at: null,
 } as const satisfies ReadWebhook
@@ -154,12 +155,13 @@ const subscribe = Effect.fnUntraced(function* (
   const enabled = all.filter(({ disabled_at }) => disabled_at === null)
   if (enabled.length > mostWebhooks)
     return yield* usageFailure(`The export has more than ${mostWebhooks} webhooks.`)
-  for (const { description, event_types, ordered, url } of enabled)
+  for (const { description, event_types, ordered, rate, url } of enabled)
     yield* attempt(() =>
       webhooks.create({
         project_id,
         url,
         ordered,
+        rate,
         ...(event_types !== null && { event_types }),
         ...(description !== null && { description }),
       }),

@@ -35,6 +35,8 @@ export interface ExportedWebhook {
   /** `null` for all. */
   readonly event_types: ReadonlyArray<string> | null
   readonly ordered: boolean
+  /** `null` without a limit. */
+  readonly rate: number | null
   readonly description: string | null
   readonly disabled_at: string | null
   /** The names of its own headers. The values are secret. */
@@ -74,12 +76,14 @@ export const exportWebhook = ({
   event_types,
   header_names,
   ordered,
+  rate,
   url,
 }: WebhookHealth): ExportedWebhook => ({
   record: "webhook",
   url,
   event_types,
   ordered,
+  rate,
   description,
   disabled_at,
   header_names,
@@ -108,6 +112,7 @@ const readWebhook = ({
   disabled_at,
   event_types,
   ordered,
+  rate,
   url,
 }: Given): ReadWebhook | string => {
   if (!isText(url)) return "url must be text"
@@ -118,6 +123,7 @@ const readWebhook = ({
     url,
     event_types: types,
     ordered: ordered === true,
+    rate: typeof rate === "number" ? rate : null,
     description: isText(description) ? description : null,
     disabled_at: isText(disabled_at) ? disabled_at : null,
   }
@@ -132,6 +138,7 @@ interface Given {
   readonly url?: unknown
   readonly event_types?: unknown
   readonly ordered?: unknown
+  readonly rate?: unknown
   readonly description?: unknown
   readonly disabled_at?: unknown
 }

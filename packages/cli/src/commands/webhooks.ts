@@ -132,6 +132,12 @@ const ordered = booleanFlag(
   "Sends a member's events one after another: one that fails delays the others for up to three days",
 )
 
+const rate = Flag.Int("rate").pipe(
+  Flag.withMetavar("NUMBER"),
+  Flag.withDescription("How many attempts start in a second at most, 1 to 10,000"),
+  Flag.optional,
+)
+
 const description = Flag.String("description").pipe(
   Flag.withMetavar("TEXT"),
   Flag.withDescription("What it is for, in 1 to 200 characters; none if the text is empty"),
@@ -172,6 +178,7 @@ const create = Command.make(
     project: projectFlag,
     types,
     ordered,
+    rate,
     description,
     headers,
   },
@@ -185,6 +192,7 @@ const create = Command.make(
             url: given.url,
             event_types: given.types.length === 0 ? undefined : given.types,
             ...(given.ordered && { ordered: true }),
+            rate: Option.getOrUndefined(given.rate),
             description: Option.getOrUndefined(given.description) || undefined,
             headers: own.length === 0 ? undefined : Object.fromEntries(own),
           },
@@ -218,6 +226,8 @@ const edit = Command.make(
     allTypes: booleanFlag("all-types", "Sends all types from now on"),
     ordered,
     unordered: booleanFlag("unordered", "Sends a member's events without waiting for earlier ones"),
+    rate,
+    anyRate: booleanFlag("any-rate", "Starts attempts without a limit for each second"),
     description,
     headers,
     removedHeaders: Flag.String("remove-header").pipe(
@@ -236,6 +246,9 @@ const edit = Command.make(
     if (given.ordered && given.unordered) {
       return yield* usageFailure("Give --ordered or --unordered.")
     }
+    if (given.anyRate && Option.isSome(given.rate)) {
+      return yield* usageFailure("Give --rate or --any-rate.")
+    }
     const newTypes = given.types.length === 0 ? undefined : given.types
     const text = Option.getOrUndefined(given.description)
     const changed = [
@@ -246,6 +259,7 @@ const edit = Command.make(
       url: Option.getOrUndefined(given.url),
       event_types: given.allTypes ? null : newTypes,
       ordered: given.ordered || (given.unordered ? false : undefined),
+      rate: given.anyRate ? null : Option.getOrUndefined(given.rate),
       description: text === "" ? null : text,
       headers: changed.length === 0 ? undefined : Object.fromEntries(changed),
       disabled: given.disable || (given.enable ? false : undefined),

@@ -57,8 +57,29 @@ export const WebhookFields = ({ of }: { readonly of?: WebhookHealth }) => (
       maxLength={200}
       defaultValue={of?.description ?? ""}
     />
+    <TextField
+      label="Attempts a second"
+      hint="at most; no limit without"
+      name="rate"
+      type="number"
+      min={1}
+      max={10_000}
+      defaultValue={of?.rate ?? ""}
+    />
+    <p>
+      <label>
+        <input type="checkbox" name="ordered" defaultChecked={of?.ordered ?? false} /> Send a
+        member's events one by one
+      </label>
+    </p>
   </>
 )
+
+/** Returns how fast a webhook may be sent to, and in which order. */
+export const limitsOf = (fields: FormData) => ({
+  ordered: fields.has("ordered"),
+  rate: Number(textOf(fields, "rate")) || null,
+})
 
 /** A field that filters a list while the user types. */
 export const SearchField = (props: {

@@ -10,7 +10,7 @@ import { listOf, partsOf, stateOf, typesOf } from "../lib/webhooks.ts"
 import { Action, givenOf, textOf } from "../parts/action.tsx"
 import { LastDay } from "../parts/activity.tsx"
 import { Deliveries, wordOf } from "../parts/deliveries.tsx"
-import { DateField, Field, WebhookFields, requiredDateOf } from "../parts/fields.tsx"
+import { DateField, Field, WebhookFields, limitsOf, requiredDateOf } from "../parts/fields.tsx"
 import { Enable, Latest } from "../parts/latest.tsx"
 import { Loaded, Paged, useLoad, usePages } from "../parts/load.tsx"
 import { ProjectScreen, ShortId } from "../parts/screen.tsx"
@@ -105,10 +105,13 @@ const editedOf = (fields: FormData, of: WebhookHealth) => {
   const types = listOf(textOf(fields, "types"))
   const event_types = types.length === 0 ? null : types
   const description = givenOf(fields, "description") ?? null
+  const { ordered, rate } = limitsOf(fields)
   return {
     ...(url !== of.url && { url }),
     ...(typesOf(event_types) !== typesOf(of.event_types) && { event_types }),
     ...(description !== of.description && { description }),
+    ...(ordered !== of.ordered && { ordered }),
+    ...(rate !== of.rate && { rate }),
   }
 }
 
@@ -191,6 +194,7 @@ const Side = (props: {
           ...(of.description === null ? [] : [["Description", of.description] as const]),
           ["Types of events", typesOf(of.event_types)],
           ...(of.ordered ? [["Order", "a member's events one by one"] as const] : []),
+          ...(of.rate === null ? [] : [["Attempts a second", `at most ${of.rate}`] as const]),
           ...(of.header_names.length === 0
             ? []
             : [["Own headers", of.header_names.join(", ")] as const]),

@@ -6,7 +6,7 @@ import { useMay } from "../lib/identity.ts"
 import { to } from "../lib/route.ts"
 import { listOf, stateOf, typesOf } from "../lib/webhooks.ts"
 import { Action, givenOf, textOf } from "../parts/action.tsx"
-import { WebhookFields } from "../parts/fields.tsx"
+import { WebhookFields, limitsOf } from "../parts/fields.tsx"
 import { Latest } from "../parts/latest.tsx"
 import { Loaded, useLoad } from "../parts/load.tsx"
 import { Empty, ProjectScreen, Table } from "../parts/screen.tsx"
@@ -46,6 +46,7 @@ const Creation = (props: { readonly project: string; readonly onDone: () => void
         url: textOf(fields, "url"),
         ...(types.length > 0 && { event_types: types }),
         ...(description !== undefined && { description }),
+        ...limitsOf(fields),
       })
       return { message: "The webhook was created. This is its secret.", once: data.secret }
     }}

@@ -299,9 +299,13 @@ describe.skipIf(path === undefined)(
 
         await button(page, "Edit").click()
         await page.getByLabel("Description").fill("The gym's door")
+        await page.getByLabel("Attempts a second").fill("500")
+        await page.getByLabel("Send a member's events one by one").check()
         await inDialog(page, "Save").click()
         await says(page, "The webhook was changed.")
         await says(page, "The gym's door")
+        await says(page, "at most 500")
+        await says(page, "a member's events one by one")
         await button(page, "Disable").click()
         await inDialog(page, "Disable").click()
         await says(page, "The webhook is disabled.")

@@ -122,7 +122,7 @@ const webhook = (name: WebhookName): StoredWebhook => ({
   signingKey: undefined,
   eventTypes: undefined,
   ordered: false,
-  rate: undefined,
+  rate: 10_000,
   createdAt: 0,
   description: undefined,
   headers: undefined,
