@@ -32,15 +32,18 @@ RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
 $$;
 
 -- The whole tokens in the bucket, as `remainingTokens` of core says.
-CREATE FUNCTION tenure.rate_tokens(rate integer, full_at bigint, now bigint)
+CREATE FUNCTION tenure.rate_tokens(rate integer, stored bigint, now bigint)
 RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-  SELECT ((tenure.rate_span(rate) - (full_at - now)) / tenure.rate_increment(rate))::integer
+  SELECT (
+    (tenure.rate_span(rate) - (tenure.rate_full_at(rate, stored, now) - now)) / tenure.rate_increment(rate)
+  )::integer
 $$;
 
--- The time until the first token comes back after all whole ones were taken.
-CREATE FUNCTION tenure.next_rate_token_in(rate integer, full_at bigint, now bigint)
+-- The time until the next token comes back after all whole ones were taken.
+CREATE FUNCTION tenure.next_rate_token_in(rate integer, stored bigint, now bigint)
 RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-  SELECT tenure.rate_increment(rate) - (tenure.rate_span(rate) - (full_at - now)) % tenure.rate_increment(rate)
+  SELECT tenure.rate_increment(rate)
+    - (tenure.rate_span(rate) - (tenure.rate_full_at(rate, stored, now) - now)) % tenure.rate_increment(rate)
 $$;
 
 -- The lane of a webhook, from 1: there are sixteen, each a range of ids.
@@ -255,22 +258,19 @@ BEGIN
                       OR w.paused_until > now AND (w.paused_since > soon) IS NOT TRUE
                       OR w.disabled_by = 'request' AS is_held,
              w.failures > 0 AS is_failing, w.ordered IS NOT NULL AS is_ordered,
-             w.id IS NOT NULL AND w.disabled_by IS DISTINCT FROM 'failures' AS is_open, w.rate, b.full_at AS stored_full_at,
-             CASE WHEN w.rate IS NOT NULL THEN tenure.rate_full_at(w.rate, b.full_at, now_micros) END AS full_at,
-             CASE WHEN w.rate IS NOT NULL THEN
-               tenure.rate_tokens(w.rate, tenure.rate_full_at(w.rate, b.full_at, now_micros), now_micros)
-             END AS tokens,
+             w.id IS NOT NULL AND w.disabled_by IS DISTINCT FROM 'failures' AS is_open,
+             w.rate, CASE WHEN w.rate IS NOT NULL THEN (
+               SELECT b.full_at FROM tenure.rate_limit_buckets b WHERE b.id = 'webhook:' || w.id
+             ) END AS full_at,
              tenure.clamp_concurrency(w.concurrency, least_per_webhook, most_per_webhook) AS concurrency,
              -- What was claimed ahead does not count.
              sum(least(m.own_attempts, tenure.clamp_concurrency(w.concurrency, least_per_webhook, most_per_webhook)))
                OVER (PARTITION BY w.project_number)::bigint
                AS of_project
-      FROM met m
-      LEFT JOIN tenure.webhooks w ON w.id = m.id
-      -- Without a rate, the index is not read.
-      LEFT JOIN tenure.rate_limit_buckets b ON b.id = CASE WHEN w.rate IS NOT NULL THEN 'webhook:' || w.id END
+      FROM met m LEFT JOIN tenure.webhooks w ON w.id = m.id
     ), weighed AS (
-      SELECT *, is_open AND is_held IS NOT TRUE AND tokens IS DISTINCT FROM 0 AS is_free,
+      SELECT *, is_open AND is_held IS NOT TRUE
+                  AND (rate IS NULL OR tenure.rate_tokens(rate, full_at, now_micros) > 0) AS is_free,
              CASE WHEN is_failing OR is_elsewhere OR rate IS NOT NULL OR 2 * of_project > per_project THEN 0
              ELSE coalesce(most_ahead, 0) END AS ahead
       FROM counted WHERE step IS NOT NULL
@@ -287,13 +287,14 @@ BEGIN
            array_agg(ahead) FILTER (WHERE is_free AND has_room),
            array_agg(full_at) FILTER (WHERE is_free AND has_room),
            bool_or(rate IS NOT NULL) FILTER (WHERE is_free AND has_room),
-           min(tenure.next_rate_token_in(rate, full_at, now_micros))
-             FILTER (WHERE tokens = 0 AND is_open AND is_held IS NOT TRUE),
-           array_agg(id) FILTER (WHERE stored_full_at > full_at),
+           min(tenure.next_rate_token_in(rate, full_at, now_micros)) FILTER (
+             WHERE rate IS NOT NULL AND is_open AND is_held IS NOT TRUE AND NOT is_free
+           ),
+           array_agg(id) FILTER (WHERE rate IS NOT NULL AND full_at > now_micros + tenure.rate_span(rate)),
            coalesce(array_agg(id) FILTER (WHERE is_free AND NOT has_room AND step > 0), '{}'),
            coalesce(array_agg(id) FILTER (WHERE is_free AND has_room AND step > 0), '{}'),
            array_agg(id) FILTER (WHERE is_free AND has_room AND is_ordered),
-           sum(least(tokens, CASE WHEN is_failing THEN 1 ELSE greatest(0, concurrency - attempts) END))
+           sum(least(tenure.rate_tokens(rate, full_at, now_micros), CASE WHEN is_failing THEN 1 ELSE greatest(0, concurrency - attempts) END))
              FILTER (WHERE is_free AND has_room),
            (SELECT max(w.step) FROM walk w), (SELECT w.id FROM walk w ORDER BY w.step DESC LIMIT 1)
     INTO closed_ids, lane_ids, lane_attempts, lane_of_project, lane_ahead, lane_full_at, has_rate,
@@ -342,7 +343,7 @@ BEGIN
   IF late_ids IS NOT NULL THEN
     -- Otherwise these buckets would be empty until the clock has reached the time at which it was set back.
     UPDATE tenure.rate_limit_buckets b
-    SET full_at = tenure.rate_full_at(w.rate, b.full_at, now_micros)
+    SET full_at = now_micros + tenure.rate_span(w.rate)
     FROM tenure.webhooks w
     WHERE w.id = ANY (late_ids) AND b.id = 'webhook:' || w.id;
   END IF;
@@ -394,7 +395,7 @@ BEGIN
     WITH lane AS MATERIALIZED (
       SELECT w.id, w.project_number, w.failures > 0 AS is_failing, w.ordered IS NOT NULL AS is_ordered,
              l.attempts, l.of_project, l.ahead,
-             tenure.rate_tokens(w.rate, tenure.rate_full_at(w.rate, l.full_at, now_micros), now_micros) AS tokens,
+             tenure.rate_tokens(w.rate, l.full_at, now_micros) AS tokens,
              tenure.clamp_concurrency(w.concurrency, least_per_webhook, most_per_webhook) AS concurrency,
              random() AS chance
       FROM unnest(lane_ids, lane_attempts, lane_of_project, lane_ahead, lane_full_at)
