@@ -7,6 +7,7 @@ import { describe, expect, it } from "vitest"
 import { membershipPlugin } from "../src/index.ts"
 
 adapterSuite("Fastify 5", {
+  testsOperations: process.env["THOROUGH"] === "1",
   // The plugin is encapsulated, so that a parser of the host runs neither before nor after it.
   start: async (options, { path }) => {
     const tenure = await createTenure({ ...options, stores: memory(), transport: nodeTransport })

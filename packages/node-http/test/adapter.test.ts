@@ -43,6 +43,8 @@ adapterSuite("node:http as middleware", {
 
 adapterSuite("node:http alone", {
   isStandalone: true,
+  // The core tests them on this server: `contract.test.ts` compares all responses with the document.
+  testsOperations: process.env["THOROUGH"] === "1",
   start: async (options) => {
     const tenure = await make(options)
     const server = await serve(tenure)
