@@ -15,14 +15,15 @@ interface More {
   readonly globalSetup?: string
 }
 
-const project = (root: string, more: More = {}) => ({
+const project = (folder: string, more: More = {}) => ({
   resolve: { conditions },
   ssr: { resolve: { conditions } },
   test: {
-    name: root.split("/").at(-1) ?? root,
+    name: folder.split("/").at(-1) ?? folder,
     ...more,
-    root,
-    include: ["test/**/*.test.ts"],
+    // One root for all: what is transformed for a project is not transformed again for others.
+    root: pathOf("."),
+    include: [`${folder}/test/**/*.test.ts`],
     // No test is about these times: they end what hangs, and a busy machine is slow.
     testTimeout: 120_000,
     hookTimeout: 120_000,
