@@ -15,13 +15,13 @@ import {
   toCandidate,
 } from "../src/expiry.ts"
 import { hideProject, unhideProject } from "../src/ops/move-project.ts"
-import { sql } from "./harness.ts"
+import { dropped, sql } from "./harness.ts"
 import { blockedOn, holding, testsOn } from "./locking.ts"
 
 const schema = "announcing"
 const { in2028, p1, p2, u1, u2 } = Fixture
 
-const onStores = testsOn(schema)
+const onStores = testsOn(schema, dropped(schema))
 
 const minute = 60_000
 const soon = () => EndDate(Date.now() + minute)

@@ -18,7 +18,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import { migrate } from "../src/index.ts"
 import { migrations } from "../src/schema/migrations.generated.ts"
-import { clientLayer } from "./harness.ts"
+import { clientLayer, dropped } from "./harness.ts"
 import { blocked, blockedOn, holding, testsOn } from "./locking.ts"
 
 const schema = "contention"
@@ -401,8 +401,10 @@ describe("the host's client", () => {
       const isolated = clientLayer({
         startupParameters: { default_transaction_isolation: "repeatable read" },
       })
+      const migrated = "contention_migrated"
+      yield* dropped(migrated)
       const applied = yield* Effect.all(
-        Array.from({ length: 6 }, () => Effect.provide(migrate({ schema }), isolated)),
+        Array.from({ length: 6 }, () => Effect.provide(migrate({ schema: migrated }), isolated)),
         { concurrency: "unbounded" },
       )
       expect(applied.flat()).toEqual(migrations.map((_, index) => index + 1))

@@ -4,16 +4,14 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { inject } from "vitest"
 import { postgres } from "../src/index.ts"
-import { execute } from "./harness.ts"
+import { emptied } from "./harness.ts"
 
 const schema = "deliveries"
 
+const empty = emptied(schema)
+
 deliverySuite("postgres", {
   stores: () =>
-    Layer.unwrap(
-      Effect.map(execute(`DROP SCHEMA IF EXISTS ${schema} CASCADE`), () =>
-        postgres({ url: inject("databaseUrl"), schema }),
-      ),
-    ),
+    Layer.unwrap(Effect.map(empty, () => postgres({ url: inject("databaseUrl"), schema }))),
   transport: nodeTransport,
 })

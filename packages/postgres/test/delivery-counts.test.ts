@@ -20,7 +20,7 @@ import type * as Scope from "effect/Scope"
 import { makeExecutor } from "../src/connection/executor.ts"
 import { deleteOldMinutes, deleteOldQuarters, makeDeliveryCounts } from "../src/delivery-counts.ts"
 import { postgresLayer } from "../src/index.ts"
-import { claimAll, clientLayer, execute, sql } from "./harness.ts"
+import { claimAll, clientLayer, emptied, sql } from "./harness.ts"
 
 const schema = "delivery_counts"
 const { event, makeWebhook, occasion, p1 } = Fixture
@@ -33,7 +33,8 @@ const attempt: Attempt = {
 }
 const delivered: AttemptResult = { _tag: "Delivered", attempt }
 
-beforeEach(() => Effect.runPromise(execute(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)))
+const empty = emptied(schema)
+beforeEach(() => Effect.runPromise(empty))
 
 const stores = () => Layer.fresh(postgresLayer({ schema }))
 

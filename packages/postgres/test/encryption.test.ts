@@ -8,7 +8,7 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { afterEach, beforeEach, describe, expect, inject, it } from "vitest"
 import { postgres, rewriteSecrets } from "../src/index.ts"
-import { clientLayer, execute, recordingTransport, sql } from "./harness.ts"
+import { clientLayer, emptied, execute, recordingTransport, sql } from "./harness.ts"
 
 const schema = "encrypted"
 const projectId = "p1"
@@ -96,9 +96,10 @@ const caller =
     return JSON.parse(String(response.body))
   }
 
+const emptyTables = emptied(schema)
 beforeEach(async () => {
   sent.length = 0
-  await Effect.runPromise(execute(`DROP SCHEMA IF EXISTS ${schema} CASCADE`))
+  await Effect.runPromise(emptyTables)
 })
 
 afterEach(async () => {

@@ -89,6 +89,26 @@ export const recordingTransport = () => {
 const together = (statements: ReadonlyArray<string>): string =>
   `DO $$ BEGIN ${statements.join("; ")}; END $$`
 
+const emptyTables = (schema: string): string =>
+  together(tables.map((table) => `DELETE FROM ${schema}.${table}`))
+
+/** Removes a schema that an earlier run or test has left. */
+export const dropped = (schema: string): Effect.Effect<void> =>
+  execute(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)
+
+/**
+ * Prepares a schema for each test of a file whose stores migrate: drops what is left of an earlier run, and empties what
+ * the first test has migrated, which takes a tenth of the time of a migration.
+ */
+export const emptied = (schema: string): Effect.Effect<void> => {
+  let isMigrated = false
+  return Effect.suspend(() => {
+    if (isMigrated) return execute(emptyTables(schema))
+    isMigrated = true
+    return dropped(schema)
+  })
+}
+
 /** The client of the stores, whether they migrate, and how the tests reach the same database. */
 interface As {
   readonly stores: ReturnType<typeof clientLayer>
@@ -101,7 +121,7 @@ export const harnessOn = (
   schema: string,
   { migrate, run = execute, stores }: As,
 ): StoreHarness<PgClient.PgClient> & { readonly empty: Effect.Effect<void> } => {
-  const empty = run(together(tables.map((table) => `DELETE FROM ${schema}.${table}`)))
+  const empty = run(emptyTables(schema))
   return {
     empty,
     layer: Layer.provideMerge(

@@ -7,13 +7,17 @@ import { Fixture } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { postgresLayer } from "../src/index.ts"
-import { clientLayer, execute } from "./harness.ts"
+import { clientLayer, emptied } from "./harness.ts"
 
 const { in2027, occasion, p1, p2, u1, u2 } = Fixture
 
-/** Empties the schema of a file before each test. Returns how to declare a test on it. */
-export const testsOn = (schema: string) => {
-  beforeEach(() => Effect.runPromise(execute(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)))
+/**
+ * Prepares the schema of a file before each test. Returns how to declare a test on it.
+ *
+ * @param prepare - `dropped`, if tests change functions of the schema
+ */
+export const testsOn = (schema: string, prepare = emptied(schema)) => {
+  beforeEach(() => Effect.runPromise(prepare))
 
   /** Runs a test on stores with two projects, each with two members. */
   return <A, E>(

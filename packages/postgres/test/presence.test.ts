@@ -20,7 +20,7 @@ import * as ManagedRuntime from "effect/ManagedRuntime"
 import { afterEach, beforeEach, describe, expect, inject, it } from "vitest"
 import { makeHeldClaims } from "../src/claims.ts"
 import { postgresLayer } from "../src/index.ts"
-import { clientLayer, execute } from "./harness.ts"
+import { clientLayer, emptied } from "./harness.ts"
 
 const schema = "presence"
 const { occasion, p1 } = Fixture
@@ -74,8 +74,9 @@ const startStores = () => {
 type Dispatcher = ReturnType<typeof startStores>
 
 let here: Dispatcher
+const empty = emptied(schema)
 beforeEach(async () => {
-  await Effect.runPromise(execute(`DROP SCHEMA IF EXISTS ${schema} CASCADE`))
+  await Effect.runPromise(empty)
   here = startStores()
 })
 

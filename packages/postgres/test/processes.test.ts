@@ -23,7 +23,7 @@ import * as Queue from "effect/Queue"
 import { beforeEach, inject } from "vitest"
 import { postgres, postgresLayer } from "../src/index.ts"
 import { sweep } from "../src/rate-limits.ts"
-import { clientLayer, execute } from "./harness.ts"
+import { clientLayer, emptied, execute } from "./harness.ts"
 
 const schema = "processes"
 const projectId = "p1"
@@ -31,7 +31,8 @@ const { date, in2027, in2028, in2029, occasion, p1, u1 } = Fixture
 
 const closing: Array<() => Promise<void>> = []
 
-beforeEach(() => Effect.runPromise(execute(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)))
+const empty = emptied(schema)
+beforeEach(() => Effect.runPromise(empty))
 
 afterEach(async () => {
   await Promise.all(closing.splice(0).map((close) => close()))

@@ -15,6 +15,8 @@ const { in2027, in2028, in2029, p1, u1, u3 } = Fixture
 
 const onStores = testsOn(schema)
 
+const numberOfP1 = `(SELECT number FROM ${schema}.projects WHERE id = 'p1')`
+
 type Store = MembershipStore["Service"]
 
 const sequencesChange = () => Fixture.change(p1)
@@ -34,7 +36,7 @@ const announce = Effect.fnUntraced(function* ({ expiry }: Store) {
   const judge = makeDecideAnnouncement({ leads, since: 0 })
   yield* sql(
     `UPDATE ${schema}.memberships SET next_check_at = now(), end_date = date_trunc('second', now() + interval '1 minute')
-     WHERE user_id = '${u1}' AND project_number = 1`,
+     WHERE user_id = '${u1}' AND project_number = ${numberOfP1}`,
   )
   expect((yield* expiry?.sweep(10, judge) ?? Effect.succeed({ events: [] })).events).toHaveLength(1)
 })
@@ -63,7 +65,7 @@ describe("the round of a member comes to its end", () => {
       Effect.gen(function* () {
         const store = yield* MembershipStore
         yield* sql(
-          `UPDATE ${schema}.memberships SET seq = ${round - 1} WHERE user_id = '${u1}' AND project_number = 1`,
+          `UPDATE ${schema}.memberships SET seq = ${round - 1} WHERE user_id = '${u1}' AND project_number = ${numberOfP1}`,
         )
         yield* make(store)
         const sequences = [BigInt(round - 1), yield* lastSequence]
@@ -94,7 +96,7 @@ describe("the round of a member comes to its end among extensions that share a s
         const store = yield* MembershipStore
         const last = round - before
         yield* sql(
-          `UPDATE ${schema}.memberships SET seq = ${last} WHERE user_id = '${u1}' AND project_number = 1`,
+          `UPDATE ${schema}.memberships SET seq = ${last} WHERE user_id = '${u1}' AND project_number = ${numberOfP1}`,
         )
         const extensions = Array.from({ length: 60 }, () => ({ ...ofU1(), endDate: in2028 }))
         const made = yield* Effect.all(

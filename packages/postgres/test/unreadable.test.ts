@@ -4,7 +4,7 @@ import { type Tenure, createTenure } from "@tenure/core"
 import * as Effect from "effect/Effect"
 import { afterEach, beforeEach, describe, expect, inject, it } from "vitest"
 import { postgres } from "../src/index.ts"
-import { execute, recordingTransport } from "./harness.ts"
+import { emptied, execute, recordingTransport } from "./harness.ts"
 
 const schema = "unreadable"
 const projectId = "p1"
@@ -17,9 +17,10 @@ const { sent, transport } = recordingTransport()
 
 const run = (...statements: ReadonlyArray<string>) => Effect.runPromise(execute(...statements))
 
+const empty = emptied(schema)
 beforeEach(async () => {
   sent.length = 0
-  await run(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)
+  await Effect.runPromise(empty)
   const stores = postgres({ url: inject("databaseUrl"), schema, maxConnections: 3 })
   tenure = await createTenure({ stores, transport })
   await tenure.memberships.createProject(projectId)
