@@ -43,11 +43,14 @@ const empty = execute(`
   END $$
 `)
 
+const stores = Layer.provideMerge(postgresLayer(), database)
+
+const storesOnce = Layer.effectContext(
+  Effect.runSync(Effect.cached(Effect.orDie(Layer.buildWithScope(stores, scope)))),
+)
+
 const harness: StoreHarness<PgClient.PgClient> = {
-  layer: Layer.effectDiscard(empty).pipe(
-    Layer.provideMerge(postgresLayer()),
-    Layer.provideMerge(database),
-  ),
+  layer: Layer.provideMerge(Layer.effectDiscard(empty), stores),
   transaction: (work) => PgClient.PgClient.use((sql) => sql.withTransaction(work)),
   hasOneTransaction: true,
   // Moving all stored times into the past has the same effect as time passing.
@@ -70,5 +73,21 @@ const harness: StoreHarness<PgClient.PgClient> = {
 }
 
 // It has the statements of PostgreSQL, which are tried more often there.
-storeSuite("embedded", { ...harness, runs: process.env["THOROUGH"] === "1" ? 20 : 5 })
-storeSuite("embedded, as the first of several", { ...harness, ports: ["ProjectDirectory"] })
+const runs = process.env["THOROUGH"] === "1" ? 20 : 5
+
+// An outbox remembers what it has claimed. Those of the other ports remember nothing.
+storeSuite("embedded", { ...harness, runs, ports: ["Outbox"] })
+storeSuite("embedded, opened once", {
+  ...harness,
+  layer: Layer.provideMerge(Layer.effectDiscard(empty), storesOnce),
+  runs,
+  ports: [
+    "MembershipStore",
+    "WebhookStore",
+    "ApiKeyStore",
+    "FeedStore",
+    "RateLimitStore",
+    "TicketStore",
+    "ProjectDirectory",
+  ],
+})
