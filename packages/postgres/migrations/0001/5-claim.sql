@@ -138,12 +138,8 @@ DECLARE
   lane_attempts bigint[];
   lane_of_project bigint[];
   lane_ahead integer[];
-  -- When the bucket of its rate is full, if it has one.
-  lane_full_at bigint[];
-  has_rate boolean;
-  -- Webhooks that wait for no more than a token, in microseconds, and those whose bucket was taken from in the future.
-  next_token_in bigint;
-  late_ids uuid[];
+  -- Webhooks with a rate that have room, or wait for a token.
+  rated_ids uuid[];
   -- Webhooks with ready deliveries and no room, and those with both.
   full_ids uuid[];
   ready_ids uuid[];
@@ -258,10 +254,11 @@ BEGIN
                       OR w.paused_until > now AND (w.paused_since > soon) IS NOT TRUE
                       OR w.disabled_by = 'request' AS is_held,
              w.failures > 0 AS is_failing, w.ordered IS NOT NULL AS is_ordered,
-             w.id IS NOT NULL AND w.disabled_by IS DISTINCT FROM 'failures' AS is_open,
-             w.rate, CASE WHEN w.rate IS NOT NULL THEN (
-               SELECT b.full_at FROM tenure.rate_limit_buckets b WHERE b.id = 'webhook:' || w.id
-             ) END AS full_at,
+             w.id IS NOT NULL AND w.disabled_by IS DISTINCT FROM 'failures' AS is_open, w.rate,
+             w.rate IS NOT NULL AND (
+               SELECT tenure.rate_tokens(w.rate, b.full_at, now_micros) = 0
+               FROM tenure.rate_limit_buckets b WHERE b.id = 'webhook:' || w.id
+             ) IS TRUE AS is_waiting,
              tenure.clamp_concurrency(w.concurrency, least_per_webhook, most_per_webhook) AS concurrency,
              -- What was claimed ahead does not count.
              sum(least(m.own_attempts, tenure.clamp_concurrency(w.concurrency, least_per_webhook, most_per_webhook)))
@@ -269,8 +266,7 @@ BEGIN
                AS of_project
       FROM met m LEFT JOIN tenure.webhooks w ON w.id = m.id
     ), weighed AS (
-      SELECT *, is_open AND is_held IS NOT TRUE
-                  AND (rate IS NULL OR tenure.rate_tokens(rate, full_at, now_micros) > 0) AS is_free,
+      SELECT *, is_open AND is_held IS NOT TRUE AND NOT is_waiting AS is_free,
              CASE WHEN is_failing OR is_elsewhere OR rate IS NOT NULL OR 2 * of_project > per_project THEN 0
              ELSE coalesce(most_ahead, 0) END AS ahead
       FROM counted WHERE step IS NOT NULL
@@ -285,20 +281,16 @@ BEGIN
            array_agg(attempts) FILTER (WHERE is_free AND has_room),
            array_agg(of_project) FILTER (WHERE is_free AND has_room),
            array_agg(ahead) FILTER (WHERE is_free AND has_room),
-           array_agg(full_at) FILTER (WHERE is_free AND has_room),
-           bool_or(rate IS NOT NULL) FILTER (WHERE is_free AND has_room),
-           min(tenure.next_rate_token_in(rate, full_at, now_micros)) FILTER (
-             WHERE rate IS NOT NULL AND is_open AND is_held IS NOT TRUE AND NOT is_free
+           array_agg(id) FILTER (
+             WHERE rate IS NOT NULL AND is_open AND is_held IS NOT TRUE AND (is_waiting OR has_room)
            ),
-           array_agg(id) FILTER (WHERE rate IS NOT NULL AND full_at > now_micros + tenure.rate_span(rate)),
            coalesce(array_agg(id) FILTER (WHERE is_free AND NOT has_room AND step > 0), '{}'),
            coalesce(array_agg(id) FILTER (WHERE is_free AND has_room AND step > 0), '{}'),
            array_agg(id) FILTER (WHERE is_free AND has_room AND is_ordered),
-           sum(least(tenure.rate_tokens(rate, full_at, now_micros), CASE WHEN is_failing THEN 1 ELSE greatest(0, concurrency - attempts) END))
-             FILTER (WHERE is_free AND has_room),
+           sum(CASE WHEN is_failing THEN 1 ELSE greatest(0, concurrency - attempts) END) FILTER (WHERE is_free AND has_room),
            (SELECT max(w.step) FROM walk w), (SELECT w.id FROM walk w ORDER BY w.step DESC LIMIT 1)
-    INTO closed_ids, lane_ids, lane_attempts, lane_of_project, lane_ahead, lane_full_at, has_rate,
-         next_token_in, late_ids, full_ids, ready_ids, ordered_ids, room, steps, next
+    INTO closed_ids, lane_ids, lane_attempts, lane_of_project, lane_ahead, rated_ids, full_ids, ready_ids,
+         ordered_ids, room, steps, next
     FROM judged;
     -- Each step costs, so it takes many only if few webhooks have room.
     EXIT WHEN steps < most_steps OR most_steps = 512 OR room >= asked;
@@ -340,14 +332,6 @@ BEGIN
     FROM cancelled c;
   END IF;
 
-  IF late_ids IS NOT NULL THEN
-    -- Otherwise these buckets would be empty until the clock has reached the time at which it was set back.
-    UPDATE tenure.rate_limit_buckets b
-    SET full_at = now_micros + tenure.rate_span(w.rate)
-    FROM tenure.webhooks w
-    WHERE w.id = ANY (late_ids) AND b.id = 'webhook:' || w.id;
-  END IF;
-
   wait := CASE WHEN steps = most_steps OR closed_ids IS NOT NULL THEN 0
           ELSE 1000 * extract(epoch FROM least(
             (SELECT min(d.next_attempt_at) FROM tenure.deliveries d
@@ -374,19 +358,25 @@ BEGIN
     wait := CASE WHEN is_partial THEN 0 ELSE wait END;
   END IF;
 
-  IF has_rate THEN
-    -- Also of those with tokens, if these may not suffice. A webhook with more is stopped by its concurrency before.
-    next_token_in := least(next_token_in, (
-      SELECT min(tenure.next_rate_token_in(w.rate, l.full_at, now_micros))
-      FROM unnest(lane_ids, lane_full_at) l (id, full_at)
-      JOIN tenure.webhooks w ON w.id = l.id
-      WHERE tenure.rate_tokens(w.rate, l.full_at, now_micros) <= most_per_webhook AND EXISTS (
-        SELECT FROM tenure.deliveries d WHERE d.webhook_id = l.id AND d.state = 'ready'
-        OFFSET tenure.rate_tokens(w.rate, l.full_at, now_micros)
-      )
+  IF rated_ids IS NOT NULL THEN
+    -- Otherwise these buckets would be empty until the clock has reached the time at which it was set back.
+    UPDATE tenure.rate_limit_buckets b
+    SET full_at = now_micros + tenure.rate_span(w.rate)
+    FROM tenure.webhooks w
+    WHERE w.id = ANY (rated_ids) AND b.id = 'webhook:' || w.id AND b.full_at > now_micros + tenure.rate_span(w.rate);
+    -- When the next token comes, also if there are some, but fewer than ready deliveries. A webhook with more tokens
+    -- than `most_per_webhook` is stopped by its concurrency instead.
+    wait := least(wait, (
+      SELECT min(tenure.next_rate_token_in(w.rate, b.full_at, now_micros)) / 1000.0
+      FROM tenure.webhooks w
+      LEFT JOIN tenure.rate_limit_buckets b ON b.id = 'webhook:' || w.id
+      WHERE w.id = ANY (rated_ids)
+        AND tenure.rate_tokens(w.rate, b.full_at, now_micros) <= most_per_webhook AND EXISTS (
+          SELECT FROM tenure.deliveries d WHERE d.webhook_id = w.id AND d.state = 'ready'
+          OFFSET tenure.rate_tokens(w.rate, b.full_at, now_micros)
+        )
     ));
   END IF;
-  wait := least(wait, next_token_in / 1000.0);
 
   IF lane_ids IS NOT NULL THEN
     UPDATE tenure.dispatchers d SET busy_at = now
@@ -395,11 +385,13 @@ BEGIN
     WITH lane AS MATERIALIZED (
       SELECT w.id, w.project_number, w.failures > 0 AS is_failing, w.ordered IS NOT NULL AS is_ordered,
              l.attempts, l.of_project, l.ahead,
-             tenure.rate_tokens(w.rate, l.full_at, now_micros) AS tokens,
+             w.rate, CASE WHEN w.rate IS NOT NULL THEN (
+               SELECT b.full_at FROM tenure.rate_limit_buckets b WHERE b.id = 'webhook:' || w.id
+             ) END AS full_at,
              tenure.clamp_concurrency(w.concurrency, least_per_webhook, most_per_webhook) AS concurrency,
              random() AS chance
-      FROM unnest(lane_ids, lane_attempts, lane_of_project, lane_ahead, lane_full_at)
-        l (id, attempts, of_project, ahead, full_at)
+      FROM unnest(lane_ids, lane_attempts, lane_of_project, lane_ahead)
+        l (id, attempts, of_project, ahead)
       JOIN tenure.webhooks w ON w.id = l.id
       -- Its project may just have been parked, and has no name then. Or somebody has just disabled it.
       WHERE (w.paused_until = 'infinity') IS NOT TRUE AND w.disabled_at IS NULL
@@ -411,7 +403,7 @@ BEGIN
              ) AS turn
       FROM (
         SELECT *, least(tokens, CASE WHEN is_failing THEN 1 ELSE greatest(0, concurrency - attempts) END) AS room
-        FROM lane
+        FROM (SELECT *, tenure.rate_tokens(rate, full_at, now_micros) AS tokens FROM lane) m
       ) l
       CROSS JOIN LATERAL (
         SELECT o.event_id, row_number() OVER (ORDER BY o.is_replay, o.next_attempt_at, o.position) AS n
@@ -481,7 +473,7 @@ BEGIN
     ) t ON true
     ORDER BY c.place;
     IF FOUND THEN
-      IF has_rate THEN
+      IF rated_ids IS NOT NULL THEN
         INSERT INTO tenure.rate_limit_buckets (id, full_at)
         SELECT 'webhook:' || w.id,
                tenure.rate_full_at(w.rate, b.full_at, now_micros) + c.taken * tenure.rate_increment(w.rate)
