@@ -46,6 +46,16 @@ RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     - (tenure.rate_span(rate) - (tenure.rate_full_at(rate, stored, now) - now)) % tenure.rate_increment(rate)
 $$;
 
+-- The whole tokens of a webhook with a rate. It is not part of the statements that call it, so that these open the table
+-- only for such webhooks.
+CREATE FUNCTION tenure.rate_tokens_of(of_webhook uuid, rate integer, now bigint)
+RETURNS integer LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN tenure.rate_tokens(rate, (
+    SELECT b.full_at FROM tenure.rate_limit_buckets b WHERE b.id = 'webhook:' || of_webhook
+  ), now);
+END $$;
+
 -- The lane of a webhook, from 1: there are sixteen, each a range of ids.
 CREATE FUNCTION tenure.lane_of(webhook_id uuid)
 RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
@@ -255,10 +265,7 @@ BEGIN
                       OR w.disabled_by = 'request' AS is_held,
              w.failures > 0 AS is_failing, w.ordered IS NOT NULL AS is_ordered,
              w.id IS NOT NULL AND w.disabled_by IS DISTINCT FROM 'failures' AS is_open, w.rate,
-             w.rate IS NOT NULL AND (
-               SELECT tenure.rate_tokens(w.rate, b.full_at, now_micros) = 0
-               FROM tenure.rate_limit_buckets b WHERE b.id = 'webhook:' || w.id
-             ) IS TRUE AS is_waiting,
+             w.rate IS NOT NULL AND tenure.rate_tokens_of(w.id, w.rate, now_micros) = 0 AS is_waiting,
              tenure.clamp_concurrency(w.concurrency, least_per_webhook, most_per_webhook) AS concurrency,
              -- What was claimed ahead does not count.
              sum(least(m.own_attempts, tenure.clamp_concurrency(w.concurrency, least_per_webhook, most_per_webhook)))
@@ -385,9 +392,7 @@ BEGIN
     WITH lane AS MATERIALIZED (
       SELECT w.id, w.project_number, w.failures > 0 AS is_failing, w.ordered IS NOT NULL AS is_ordered,
              l.attempts, l.of_project, l.ahead,
-             w.rate, CASE WHEN w.rate IS NOT NULL THEN (
-               SELECT b.full_at FROM tenure.rate_limit_buckets b WHERE b.id = 'webhook:' || w.id
-             ) END AS full_at,
+             CASE WHEN w.rate IS NOT NULL THEN tenure.rate_tokens_of(w.id, w.rate, now_micros) END AS tokens,
              tenure.clamp_concurrency(w.concurrency, least_per_webhook, most_per_webhook) AS concurrency,
              random() AS chance
       FROM unnest(lane_ids, lane_attempts, lane_of_project, lane_ahead)
@@ -403,7 +408,7 @@ BEGIN
              ) AS turn
       FROM (
         SELECT *, least(tokens, CASE WHEN is_failing THEN 1 ELSE greatest(0, concurrency - attempts) END) AS room
-        FROM (SELECT *, tenure.rate_tokens(rate, full_at, now_micros) AS tokens FROM lane) m
+        FROM lane
       ) l
       CROSS JOIN LATERAL (
         SELECT o.event_id, row_number() OVER (ORDER BY o.is_replay, o.next_attempt_at, o.position) AS n
