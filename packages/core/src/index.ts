@@ -7,7 +7,12 @@ export {
 } from "./base/change-context.ts"
 export { InvalidInput, StoreUnavailable } from "./base/errors.ts"
 export type { Fault } from "./base/faults.ts"
-export { NoTransaction, TransactionFailed, TransactionsUnsupported } from "./base/transactions.ts"
+export {
+  NoTransaction,
+  TransactionFailed,
+  TransactionsUnsupported,
+  WrongServer,
+} from "./base/transactions.ts"
 export { ProjectNotFound } from "./base/values.ts"
 export { EventNotFound, type Event } from "./events/event.ts"
 export { CursorExpired, type FeedPage } from "./events/feed-store.ts"

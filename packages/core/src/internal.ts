@@ -63,8 +63,8 @@ export {
 } from "./memberships/membership.ts"
 export { membershipsOptions } from "./memberships/memberships.ts"
 export { comparePositions } from "./memberships/store.ts"
-export { type Projects } from "./shards/shard-map.ts"
-export { shardsLayer, shardsOptions } from "./shards/shards.ts"
+export { type Cell, cellNumber } from "./cells/cell.ts"
+export { type CellChanges, makeCellStores } from "./cells/stores.ts"
 export {
   instruments,
   observeCounter,

@@ -72,7 +72,8 @@ export interface Promises extends Mountable, Connectable, PromisedServices {
    * Call it once in each transaction.
    *
    * Besides a method's own errors, its promise rejects with `TransactionFailed` if a statement fails:
-   * the host then has to roll back. It rejects with `NoTransaction` if no transaction is open. After
+   * the host then has to roll back. It rejects with `NoTransaction` if no transaction is open, and with
+   * `WrongServer` if it is on another server than the project, of several. After
    * all other errors, the transaction can continue. Throws `TransactionsUnsupported` if the stores do
    * not support this: those from `tenure/postgres` do. Throws `InvalidInput` for another connection.
    *

@@ -17,6 +17,7 @@ export {
   TransactionFailed,
   Transactions,
   TransactionsUnsupported,
+  WrongServer,
   type Connection,
   type Join,
   type Param,
@@ -165,7 +166,6 @@ export {
   type UndoTarget,
 } from "./memberships/store.ts"
 export { encryptionKeyOf } from "./webhooks/secrets.ts"
-export { ProjectDirectory } from "./shards/shard-map.ts"
 export type { Store, StorePorts } from "./tenure.ts"
 export {
   clampConcurrency,

@@ -88,6 +88,5 @@ storeSuite("embedded, opened once", {
     "FeedStore",
     "RateLimitStore",
     "TicketStore",
-    "ProjectDirectory",
   ],
 })

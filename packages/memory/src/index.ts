@@ -9,7 +9,6 @@ import {
   FeedStore,
   MembershipStore,
   Outbox,
-  ProjectDirectory,
   RateLimitStore,
   type Store,
   TicketStore,
@@ -23,7 +22,7 @@ import * as Layer from "effect/Layer"
 import { makeCursorCipher } from "./cursors.ts"
 import { makeMemoryFeedStore } from "./feed.ts"
 import { makeMemoryApiKeyStore, makeMemoryTicketStore } from "./keys.ts"
-import { makeMemoryMembershipStore, makeMemoryProjectDirectory } from "./memberships.ts"
+import { makeMemoryMembershipStore } from "./memberships.ts"
 import { makeState } from "./state.ts"
 import { makeMemoryOutbox, makeMemoryWebhookStore } from "./webhooks.ts"
 
@@ -75,7 +74,6 @@ export const memory = (given: MemoryOptions = {}): Store =>
         Context.add(FeedStore, makeMemoryFeedStore(state)),
         Context.add(RateLimitStore, makeInProcessRateLimits(maxBuckets)),
         Context.add(TicketStore, makeMemoryTicketStore()),
-        Context.add(ProjectDirectory, makeMemoryProjectDirectory(state)),
       )
     }),
   )

@@ -47,7 +47,7 @@ export const makeMemoryApiKeyStore = (state: State): ApiKeyStore["Service"] => {
 
   const add = Effect.fnUntraced(function* (key: ApiKey, occasion: ChangeContext) {
     const projects = key.projects === "all" ? [] : key.projects
-    for (const id of projects) if (!state.elsewhere.has(id)) yield* projectOf(state, id)
+    for (const id of projects) yield* projectOf(state, id)
     const known = find(key.digest)
     if (known === undefined) {
       addAuditRow(state, undefined, "key_issued", key.id, occasion)

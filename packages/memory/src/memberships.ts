@@ -32,7 +32,6 @@ import {
   type MembershipStore,
   MetadataConflict,
   type Millis,
-  type ProjectDirectory,
   type ProjectId,
   ProjectNotFound,
   type UndoTarget,
@@ -68,7 +67,6 @@ import {
 import {
   type State,
   addAuditRow,
-  addElsewhere,
   createProject,
   deleteProject,
   eraseMember,
@@ -76,7 +74,6 @@ import {
   publish,
   publishChange,
   receiversOf,
-  removeElsewhere,
 } from "./state.ts"
 
 /** Whether a member's end was told, and bulk extensions since then have not made the member active again. */
@@ -604,24 +601,3 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
           ),
   }
 }
-
-/** Makes the directory. */
-export const makeMemoryProjectDirectory = (state: State): ProjectDirectory["Service"] => ({
-  add: (projectId, occasion) =>
-    state.answers.change(
-      occasion.once,
-      undefined,
-      Effect.sync(() => addElsewhere(state, projectId, occasion)),
-    ),
-
-  remove: (projectId, occasion) =>
-    state.answers.change(
-      occasion.once,
-      undefined,
-      Effect.sync(() => removeElsewhere(state, projectId, occasion)),
-    ),
-
-  has: (projectId) => Effect.sync(() => state.elsewhere.has(projectId)),
-
-  list: (page) => Effect.sync(() => pageOf([...state.elsewhere], page)),
-})

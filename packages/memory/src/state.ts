@@ -182,8 +182,6 @@ export interface Stored {
 /** The state behind all ports. */
 export interface State {
   readonly projects: Map<ProjectId, Project>
-  /** Projects in other stores; see `ProjectDirectory`. */
-  readonly elsewhere: Set<ProjectId>
   /** All API keys, oldest first. */
   readonly keys: Map<ApiKeyId, ApiKey>
   /** The audit trail for changes outside projects. */
@@ -214,7 +212,6 @@ export const makeState = (
 ): State => {
   return {
     projects: new Map(),
-    elsewhere: new Set(),
     keys: new Map(),
     otherHistory: makeAuditTrail(0, history),
     deliveries: makeDeliveries(history),
@@ -257,24 +254,6 @@ const without = (key: ApiKey, projectId: ProjectId): ApiKey =>
 /** Takes the access to a project from all keys. */
 const closeTo = ({ keys }: State, projectId: ProjectId): void => {
   for (const [id, key] of keys) keys.set(id, without(key, projectId))
-}
-
-/** Adds a project in another store, unless it is known. */
-export const addElsewhere = (state: State, projectId: ProjectId, occasion: ChangeContext): void => {
-  if (state.elsewhere.has(projectId)) return
-  state.elsewhere.add(projectId)
-  addAuditRow(state, undefined, "project_created", projectId, occasion)
-}
-
-/** Removes a project in another store, and keys' access to it. */
-export const removeElsewhere = (
-  state: State,
-  projectId: ProjectId,
-  occasion: ChangeContext,
-): void => {
-  if (!state.elsewhere.delete(projectId)) return
-  closeTo(state, projectId)
-  addAuditRow(state, undefined, "project_deleted", projectId, occasion)
 }
 
 /** Deletes a project and its data. Returns whether it existed. */

@@ -9,4 +9,3 @@ const harness: StoreHarness = {
 }
 
 storeSuite("memory", harness)
-storeSuite("memory, as the first of several", { ...harness, ports: ["ProjectDirectory"] })

@@ -358,7 +358,8 @@ export const makeClaiming = Effect.fnUntraced(function* (
     yield* presence.begin
     const params = claimParams(options, position, [...served])
     served.clear()
-    const rows = yield* executor.executeApart<ClaimRow>(sql.claim, params)
+    // The other cells must not wait while one moves.
+    const rows = yield* executor.executeApart<ClaimRow>(sql.claim, params, { failsInMove: true })
     position = nextPosition(position, rows)
     const claimed = toClaimedAll(rows)
     yield* giveUpOn(claimed.flatMap((one) => (one.claim === undefined ? [one.lease] : [])))

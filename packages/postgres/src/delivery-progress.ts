@@ -59,8 +59,7 @@ const joinProgress = (schema: string): string => `
           )
         ) AS at
       ) n
-      -- One whose project moves is held until that is over.
-      WHERE n.at IS NOT NULL AND w.disabled_at IS NULL AND w.paused_until IS DISTINCT FROM 'infinity'
+      WHERE n.at IS NOT NULL AND w.disabled_at IS NULL
     ) AS next_attempt_at
   ) g
   LEFT JOIN LATERAL (
@@ -123,8 +122,7 @@ const troubledBy = (
     (
       SELECT p.id AS project_id, w.*, '${trouble}' AS trouble, ${since} AS since
       FROM ${schema}.webhooks w
-      -- Projects that are parked while they move have names that come before the others.
-      JOIN ${schema}.projects p ON p.number = w.project_number AND p.id > chr(31)
+      JOIN ${schema}.projects p ON p.number = w.project_number
       WHERE ${since} IS NOT NULL AND ${trouble === "failing" ? "w.disabled_at IS NULL" : "w.disabled_by = 'failures'"}
       ORDER BY ${since} ${order}, w.id LIMIT $1::integer
     )`

@@ -197,8 +197,7 @@ const findErasure = (schema: string): string => `
 const findErasureDue = (schema: string): string => `
   SELECT p.id AS project_id, e.user_id, ${millisOf("e.at")} AS at, e.begun_in::text
   FROM ${schema}.erasures e
-  -- A project that is parked while it moves has no name.
-  JOIN ${schema}.projects p ON p.number = e.project_number AND p.id > chr(31)
+  JOIN ${schema}.projects p ON p.number = e.project_number
   WHERE e.begun_in < pg_snapshot_xmin(pg_current_snapshot())
   ORDER BY e.begun_in LIMIT 1
 `

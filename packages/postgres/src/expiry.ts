@@ -87,8 +87,7 @@ interface WatchStartRow {
 export const beginExpiryPasses = (schema: string): string => `
   WITH locked AS MATERIALIZED (
     SELECT p.number, p.seq FROM ${schema}.projects p
-    -- A project that is parked while it moves gets a pass when that is over.
-    WHERE p.next_check_at <= statement_timestamp() AND p.id > chr(31) ORDER BY p.next_check_at LIMIT $1
+    WHERE p.next_check_at <= statement_timestamp() ORDER BY p.next_check_at LIMIT $1
     FOR NO KEY UPDATE SKIP LOCKED
   ),
   seen AS (
@@ -199,8 +198,7 @@ export const findDue = (schema: string): string => `
   SELECT ${columns(schema)}
   FROM ${schema}.memberships m
   JOIN ${schema}.projects p ON p.number = m.project_number
-  -- A project that is parked while it moves has no name.
-  WHERE m.next_check_at <= statement_timestamp() AND p.id > chr(31)
+  WHERE m.next_check_at <= statement_timestamp()
   ORDER BY m.next_check_at LIMIT $1
   -- The project first: no membership is written to that is left out for its project.
   FOR NO KEY UPDATE OF p, m SKIP LOCKED
@@ -226,7 +224,7 @@ export const findProjectsDue = (schema: string): string => `
   SELECT max(p.number) AS last,
          ${jsonOf("coalesce(array_agg(m.project_number ORDER BY m.project_number) FILTER (WHERE m.project_number IS NOT NULL), '{}')")} AS due
   FROM (
-    SELECT number FROM ${schema}.projects WHERE number > $2 AND id > chr(31) ORDER BY number LIMIT $1
+    SELECT number FROM ${schema}.projects WHERE number > $2 ORDER BY number LIMIT $1
   ) p
   -- With a limit, one member of each is looked at: a plan for EXISTS may read those of all projects.
   LEFT JOIN LATERAL (
@@ -310,8 +308,7 @@ export const settleDue = (schema: string): string => `
           event_type, at, head, n)
   ),
   project AS MATERIALIZED (
-    -- A project that is parked while it moves has no name.
-    SELECT ${projectColumns} FROM ${schema}.projects WHERE number = ANY ($1) AND id > chr(31)
+    SELECT ${projectColumns} FROM ${schema}.projects WHERE number = ANY ($1)
     -- Nothing waits for a lock while it holds those of other projects.
     FOR NO KEY UPDATE SKIP LOCKED
   ),

@@ -1,24 +1,14 @@
 /** Every storage port of Tenure on PostgreSQL. */
 
 import * as PgClient from "@effect/sql-pg/PgClient"
+import { Setting, encryptionLayer, keyringOption } from "@tenure/core/internal"
 import {
-  Setting,
-  encryptionLayer,
-  keyringOption,
-  shardsLayer,
-  shardsOptions,
-} from "@tenure/core/internal"
-import {
-  ApiKeyStore,
   FeedStore,
-  InvalidInput,
+  type InvalidInput,
   MembershipStore,
   Outbox,
-  ProjectDirectory,
-  RateLimitStore,
   type Store,
   type StorePorts,
-  TicketStore,
   Transactions,
   WebhookStore,
 } from "@tenure/core/store"
@@ -26,22 +16,20 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { SqlError } from "effect/sql/SqlError"
+import { needsServers, openCells, readCells, serverOptions } from "./cells.ts"
 import { type DatabaseUnusable, fromSqlError } from "./connection/errors.ts"
-import { Database, makeExecutor } from "./connection/executor.ts"
-import { databaseUrlOption, placeOf, toClientConfig } from "./connection/url.ts"
-import { makePostgresFeedStore } from "./feed.ts"
-import { makeIdempotencyStore } from "./idempotency.ts"
-import { makePostgresApiKeyStore, makePostgresTicketStore } from "./keys.ts"
-import { makePostgresMembershipStore } from "./memberships.ts"
-import { makeListener, makeNotifications } from "./notifications.ts"
-import { makePostgresOutbox } from "./outbox.ts"
-import { makePostgresProjectDirectory } from "./project-directory.ts"
-import { makePostgresRateLimitStore } from "./rate-limits.ts"
-import { retentionOptions, startRetention } from "./retention.ts"
+import { Database, makeExecutor, makeServer } from "./connection/executor.ts"
+import { databaseUrlOption, placeOf } from "./connection/url.ts"
+import { retentionOptions } from "./retention.ts"
 import { type Rewritten, rewriteAllSecrets } from "./rewrite-secrets.ts"
 import { type SchemaMismatch, applyMigrations, checkSchema } from "./schema/migrate.ts"
-import { makeTransactions } from "./transactions.ts"
-import { makePostgresWebhookStore } from "./webhooks.ts"
+import {
+  clientConfig,
+  makeHomeStores,
+  makeProjectStores,
+  makeServerNotifications,
+} from "./stores.ts"
+import { makeCommitWatcher, makeTransactions } from "./transactions.ts"
 
 export { DatabaseUnusable } from "./connection/errors.ts"
 export { InProcess } from "./connection/executor.ts"
@@ -99,6 +87,24 @@ export const connectionOptions = Setting.object({
 /** The options that a host passes. */
 export interface ConnectionOptions
   extends PostgresOptions, Setting.InputOf<typeof connectionOptions> {}
+
+const { listenUrl: _, ...ofEach } = postgresOptions.fields
+
+/** The options of stores on several servers. */
+export const serversOptions = Setting.object({
+  /** The servers. The first is the home: it also has what belongs to no project, such as API keys. */
+  servers: Setting.list(serverOptions),
+  /** How many cells to make if there are none yet. Later, there are as many, and they can move to more servers. */
+  cells: Setting.optional(Setting.integer({ most: 1000 })),
+  ...ofEach,
+})
+
+/** The options that a host passes for several servers. */
+export interface ServersOptions
+  extends Documented, Setting.InputOf<typeof serversOptions> {}
+
+const hasServers = (given: ConnectionOptions | ServersOptions): given is ServersOptions =>
+  typeof given === "object" && given !== null && "servers" in given
 
 const quoted = (schema: string): string => `"${schema}"`
 
@@ -203,100 +209,53 @@ export const postgresLayer = (
 const unusable = (error: SqlError, place?: string) =>
   Layer.effectContext(Effect.fail(fromSqlError(error, place)))
 
-const onClient = (settings: Setting.OutputOf<typeof postgresOptions>, name?: string) =>
+const onClient = (settings: Setting.OutputOf<typeof postgresOptions>) =>
   Layer.effectContext(
     Effect.gen(function* () {
       const client = yield* PgClient.PgClient
       const schema = quoted(settings.schema)
-      const prepare = settings.migrate ? applyMigrations : checkSchema
       // Traces are of requests: the client has a span for each statement.
+      const prepare = settings.migrate ? applyMigrations : checkSchema
       yield* Effect.withTracerEnabled(prepare(client, schema), false)
-      const executor = yield* makeExecutor(client, schema, settings.maxConnections, name)
-      yield* startRetention(client, executor, settings)
-      const apart =
-        settings.listenUrl === undefined
-          ? undefined
-          : yield* toClientConfig(settings.listenUrl, "listenUrl")
-      const listener = makeListener(executor, apart)
-      const notifications = yield* makeNotifications(executor, listener)
-      const answers = makeIdempotencyStore(executor)
-      const memberships = yield* makePostgresMembershipStore(executor, notifications, answers)
-      return Context.make(MembershipStore, memberships).pipe(
-        Context.add(WebhookStore, makePostgresWebhookStore(executor, notifications, answers)),
-        Context.add(ApiKeyStore, yield* makePostgresApiKeyStore(executor, answers)),
-        Context.add(Outbox, yield* makePostgresOutbox(executor, notifications, answers)),
-        Context.add(FeedStore, makePostgresFeedStore(executor, settings.eventRetention)),
-        Context.add(RateLimitStore, yield* makePostgresRateLimitStore(executor)),
-        Context.add(TicketStore, yield* makePostgresTicketStore(executor)),
-        Context.add(ProjectDirectory, makePostgresProjectDirectory(executor, answers)),
-        Context.add(Transactions, yield* makeTransactions(client, executor)),
+      const places = yield* Effect.withTracerEnabled(readCells(client, schema), false)
+      if (places.length > 0) return yield* needsServers(settings.schema, places)
+      const server = yield* makeServer(client, settings.maxConnections, undefined)
+      const executor = makeExecutor(server, schema)
+      const notifications = yield* makeServerNotifications(server, schema, settings.listenUrl)
+      const stores = yield* makeProjectStores(executor, notifications, settings)
+      const watcher = yield* makeCommitWatcher(executor)
+      return (yield* makeHomeStores(executor, stores.answers)).pipe(
+        Context.add(MembershipStore, stores.memberships),
+        Context.add(WebhookStore, stores.webhooks),
+        Context.add(Outbox, stores.outbox),
+        Context.add(FeedStore, stores.feed),
+        Context.add(Transactions, makeTransactions([client], () => watcher)),
         Context.add(Database, {
           run: executor.run,
           atomically: executor.atomically,
-          keep: answers.keep,
+          keep: stores.answers.keep,
         }),
       )
     }),
   )
 
-/** Makes all stores of one database, which has a name if there are several, with their own connections. */
-const onServer = (given: Setting.OutputOf<typeof connectionOptions>, name?: string) =>
+/** Makes all stores of one database, with their own connections. */
+const onServer = ({ url, ...settings }: Setting.OutputOf<typeof connectionOptions>) =>
   Layer.unwrap(
-    Effect.gen(function* () {
-      const { url, ...settings } = given
-      // The client itself only migrates, and runs what is to be atomic.
-      const client = PgClient.layer({
-        ...(yield* toClientConfig(url, "url")),
-        maxConnections: 1,
-        idleTimeout: "1 second",
-        connectTimeout: "10 seconds",
-        // A pooler would keep the statements.
-        prepare: false,
-      })
-      return Layer.provide(onClient(settings, name), client)
-    }),
-  ).pipe(Layer.catchTag("SqlError", (error) => unusable(error, placeOf(given.url))))
-
-/** The options of one of several databases. */
-export const shardOptions = Setting.object({
-  ...shardsOptions.fields,
-  ...connectionOptions.fields,
-})
-
-/** One of several databases. */
-export interface ShardOptions extends ConnectionOptions, Setting.InputOf<typeof shardsOptions> {}
-
-const areSeveral = (
-  given: ConnectionOptions | ReadonlyArray<ShardOptions>,
-): given is ReadonlyArray<ShardOptions> => Array.isArray(given)
-
-/** Whether a database cannot be used whoever waits: what is wrong is an option, or the version of the tables. */
-const isForGood = (error: Failure): boolean => error._tag !== "DatabaseUnusable"
-
-const onShards = (given: ReadonlyArray<ShardOptions>) =>
-  Layer.unwrap(
-    Effect.gen(function* () {
-      const all = yield* Setting.decode(Setting.list(shardOptions), given)
-      const [first, ...others] = all.map(({ name, projects, ...settings }) => ({
-        name,
-        projects,
-        stores: onServer(settings, name),
-      }))
-      return first === undefined
-        ? yield* new InvalidInput({ field: "options", problem: "must have at least one database" })
-        : shardsLayer([first, ...others], isForGood)
-    }),
-  )
+    Effect.map(clientConfig(url), (config) =>
+      Layer.provide(onClient(settings), PgClient.layer(config)),
+    ),
+  ).pipe(Layer.catchTag("SqlError", (error) => unusable(error, placeOf(url))))
 
 /**
  * Keeps everything in a PostgreSQL database, with connections of its own. `createTenure` rejects with `DatabaseUnusable`
  * if the database cannot be used, with `SchemaMismatch` if the version of the tables is not supported, and with
  * `InvalidInput` if an option is invalid.
  *
- * Given an array, spreads projects over several databases, as `Shards` describes: each entry names a
- * database and its projects, and the first also has API keys, tickets and limits. Then there is no
- * `Database`, and there are no `Transactions`. A database other than the first that is down at the start is
- * tried again once a second, and requests for its projects are answered 503 until then.
+ * Given several servers, keeps projects in cells, which are schemas: `tenure_0`, `tenure_1` and so on. A hash of its
+ * id tells the cell of a project. The first server also has what belongs to no project: API keys, tickets and limits.
+ * There is no `Database` then. A server other than the first that is down at the start is tried again once a second,
+ * and requests for its projects are answered 503 until then.
  *
  * @example
  * ```ts
@@ -312,16 +271,21 @@ const onShards = (given: ReadonlyArray<ShardOptions>) =>
  * import { postgres } from "tenure/postgres"
  *
  * const tenure = await createTenure({
- *   stores: postgres([
- *     { name: "main", url: "postgres://db1/app", projects: "others" },
- *     { name: "large", url: "postgres://db2/app", projects: ["p1", "p2"] },
- *   ]),
+ *   stores: postgres({
+ *     servers: [
+ *       { name: "db1", url: "postgres://db1/app" },
+ *       { name: "db2", url: "postgres://db2/app" },
+ *     ],
+ *     cells: 16,
+ *   }),
  * })
  * ```
  */
-export const postgres = (given: ConnectionOptions | ReadonlyArray<ShardOptions>): Store<Failure> =>
-  areSeveral(given)
-    ? onShards(given)
+export const postgres = (given: ConnectionOptions | ServersOptions): Store<Failure> =>
+  hasServers(given)
+    ? Layer.effectContext(Effect.flatMap(Setting.decode(serversOptions, given), openCells)).pipe(
+        Layer.catchTag("SqlError", (error) => unusable(error)),
+      )
     : Layer.unwrap(
         Effect.map(Setting.decode(connectionOptions, given), (settings) => onServer(settings)),
       )

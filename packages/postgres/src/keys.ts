@@ -55,7 +55,7 @@ const columns = `k.id, k.digest, k.role, k.name, k.opens_all,
 /** A query for the ids of the projects that a key `k` opens. */
 const projectsOf = (schema: string): string =>
   `SELECT p.id FROM ${schema}.api_key_projects o
-   JOIN ${schema}.known_projects p ON p.number = o.project_number WHERE o.key_id = k.id`
+   JOIN ${schema}.projects p ON p.number = o.project_number WHERE o.key_id = k.id`
 
 /** Whether the projects that a key `k` opens are at least one, and all among those of a parameter. */
 const isWithin = (schema: string, param: string): string => `(
@@ -110,7 +110,7 @@ const toKey = (row: KeyRow): ApiKey => ({
 const addKey = (schema: string, once: KeyClause): string => `
   WITH missing AS (
     SELECT id FROM unnest($9::text[]) AS asked (id)
-    WHERE NOT EXISTS (SELECT FROM ${schema}.known_projects p WHERE p.id = asked.id)
+    WHERE NOT EXISTS (SELECT FROM ${schema}.projects p WHERE p.id = asked.id)
     LIMIT 1
   ),
   key AS (
@@ -126,7 +126,7 @@ const addKey = (schema: string, once: KeyClause): string => `
   ),
   opened AS (
     INSERT INTO ${schema}.api_key_projects (key_id, project_number)
-    SELECT k.id, p.number FROM key k, ${schema}.known_projects p
+    SELECT k.id, p.number FROM key k, ${schema}.projects p
     WHERE p.id = ANY ($9::text[]) AND k.role = $3::text AND k.revoked_at IS NULL
     ON CONFLICT DO NOTHING
     RETURNING key_id

@@ -7,7 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Queue from "effect/Queue"
 import type { SqlError } from "effect/sql/SqlError"
-import type { Executor } from "./connection/executor.ts"
+import type { Executor, Server } from "./connection/executor.ts"
 import {
   type Connection,
   failOnLockTimeouts,
@@ -83,11 +83,11 @@ export interface Notifications {
  * @param apart - where to listen instead, whatever is there
  */
 export const makeListener = (
-  executor: Executor,
+  server: Server,
   apart: PgClientConfig | undefined,
 ): Effect.Effect<Connection | undefined, SqlError> =>
   apart === undefined
-    ? Effect.map(executor.connect, (connection) => {
+    ? Effect.map(server.connect, (connection) => {
         if (connection.processId !== undefined) return connection
         connection.close()
         return undefined

@@ -548,9 +548,7 @@ const settleWith = (schema: string, { chosen, published, result }: Announcing): 
                         ELSE coalesce(w.failing_since, ${now}) END,
         failing_percent = CASE WHEN w.failing_since IS NULL THEN 0
                           ELSE coalesce(c.percent, w.failing_percent) END,
-        -- Whose project moves is held until that is over.
-        paused_until = CASE WHEN w.paused_until = 'infinity' THEN w.paused_until
-                     WHEN s.succeeded > 0 THEN NULL
+        paused_until = CASE WHEN s.succeeded > 0 THEN NULL
                      -- One from the future was made before the clock was set back.
                      WHEN w.paused_since > clock_timestamp() THEN clock_timestamp() + s.hold
                      ELSE greatest(w.paused_until, clock_timestamp() + s.hold) END,

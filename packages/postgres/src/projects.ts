@@ -21,8 +21,6 @@ import {
   auditRow,
   changeContextParams,
   noProjectNumber,
-  parkedId,
-  parkedIdOf,
   pickForm,
   withAndWithoutKey,
 } from "./sql/clauses.ts"
@@ -110,24 +108,16 @@ const figures = (schema: string): string => `p.membership_count, p.webhook_count
     ORDER BY b.seq DESC LIMIT 1
   ) AS last_bulk_end_date`
 
-/** Returns the project `$1`, if it exists, with another id if it is parked. */
+/** Returns the project `$1`, if it exists. */
 const findProject = (schema: string): string => `
-  SELECT p.id, ${figures(schema)} FROM ${schema}.projects p WHERE p.id IN ($1::text, ${parkedId})
-  ORDER BY p.id DESC
-  LIMIT 1
+  SELECT p.id, ${figures(schema)} FROM ${schema}.projects p WHERE p.id = $1::text
 `
 
-/**
- * Returns at most `$2` projects after the id `$1`, of those with the ids `$3`, which are NULL for all. Of those
- * that are parked, it only returns what is asked for by its id.
- */
+/** Returns at most `$2` projects after the id `$1`, of those with the ids `$3`, which are NULL for all. */
 const listProjects = (schema: string): string => `
   SELECT p.id, ${figures(schema)} FROM ${schema}.projects p
   WHERE p.id > $1::text AND ($3::text[] IS NULL OR p.id = ANY ($3::text[]))
-  UNION ALL
-  SELECT substr(p.id, 2), ${figures(schema)} FROM ${schema}.projects p
-  WHERE p.id IN (SELECT ${parkedIdOf("a.id")} FROM unnest($3::text[]) a (id)) AND substr(p.id, 2) > $1::text
-  ORDER BY id
+  ORDER BY p.id
   LIMIT $2::integer
 `
 
@@ -147,9 +137,6 @@ const toSummary = (row: ProjectRow): ProjectSummary => ({
   lastBulkEndDate:
     row.last_bulk_end_date === null ? undefined : EndDate(Number(row.last_bulk_end_date)),
 })
-
-// Projects that are parked while they move have names that come before this one.
-const lastParked = "\u001f"
 
 /** Fails with `ProjectNotFound` if a statement returned no row, which means a missing project. */
 export const rowsOfProject = <Row>(
@@ -232,15 +219,13 @@ export const makeProjects = Effect.fnUntraced(function* (
         [textParam(projectId)],
         manner,
       )
-      const [row] = yield* rowsOfProject(projectId, rows)
-      if (row.id === projectId) return toSummary(row)
-      return yield* new StoreUnavailable({ cause: `The project ${projectId} is being moved` })
+      return toSummary((yield* rowsOfProject(projectId, rows))[0])
     }),
 
     listProjects: ({ after, limit, within }) =>
       Effect.map(
         executor.execute<ProjectRow>(sql.listProjects, [
-          textParam(after ?? lastParked),
+          textParam(after ?? ""),
           integerParam(limit),
           within === "all" ? textParam(undefined) : textsParam([...within]),
         ]),

@@ -1,4 +1,3 @@
-import type { PgClient } from "@effect/sql-pg/PgClient"
 import { Setting } from "@tenure/core/internal"
 import * as Effect from "effect/Effect"
 import { type Executor, runPeriodically } from "./connection/executor.ts"
@@ -104,8 +103,8 @@ export const settleBulkExtensions = (schema: string): string =>
 
 /** Deletes up to 1000 idempotency keys older than `$1` days. Returns one row for each. */
 export const deleteOldIdempotencyKeys = (schema: string): string => `
-  DELETE FROM ${schema}.idempotency_keys WHERE (owner, key, moved_with) IN (
-    SELECT owner, key, moved_with FROM ${schema}.idempotency_keys
+  DELETE FROM ${schema}.idempotency_keys WHERE (owner, key) IN (
+    SELECT owner, key FROM ${schema}.idempotency_keys
     -- A time that does not change during the statement, so that the index finds the old ones.
     WHERE at < statement_timestamp() - $1::double precision * interval '1 day'
     ORDER BY at
@@ -140,25 +139,11 @@ export const retentionOptions = Setting.object({
 
 const interval = "10 minutes"
 
-/** Creates the partitions of the next days. If that fails, it is repeated. */
-const createNext = (client: PgClient, schema: string) =>
-  client
-    .withoutTransforms()
-    .unsafe(createDays(schema))
-    .pipe(
-      Effect.catchCause((cause) =>
-        Effect.logWarning("Partitions cannot be created and will be later", cause),
-      ),
-      // The client has a span for each statement, but this one is of no request.
-      Effect.withTracerEnabled(false),
-    )
-
 /**
  * Creates the partitions of the next days, now and then regularly. Closes the days that are over, and deletes
  * what is old, regularly. What fails to get a lock is left for the next time.
  */
 export const startRetention = Effect.fnUntraced(function* (
-  client: PgClient,
   executor: Executor,
   {
     auditRetention,
@@ -171,7 +156,9 @@ export const startRetention = Effect.fnUntraced(function* (
   const run = (sql: string, ...params: ReadonlyArray<unknown>) =>
     executor.executeApart(sql, params, { isLong: true })
   const longest = daysParam(Math.max(eventRetention, failedRetention))
-  yield* createNext(client, schema)
+  yield* Effect.catchCause(run(createDays(schema)), (cause) =>
+    Effect.logWarning("Partitions cannot be created and will be later", cause),
+  )
   const ofAudit = (kept: unknown) => [run(beginAudit(schema), kept), run(dropAudit(schema), kept)]
   // One after the other, because they lock each other out.
   const partitions = Effect.all([

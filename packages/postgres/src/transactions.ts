@@ -1,13 +1,16 @@
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import {
   type Join,
+  type ProjectId,
   StoreUnavailable,
   TransactionFailed,
   type Transactions,
 } from "@tenure/core/store"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Semaphore from "effect/Semaphore"
+import type { Connection } from "effect/sql/SqlConnection"
 import { type SqlError, isSqlError } from "effect/sql/SqlError"
 import { sqlStateOf } from "./connection/errors.ts"
 import type { Executor } from "./connection/executor.ts"
@@ -59,11 +62,16 @@ interface Waiting extends StoredEvent {
   readonly effect: Effect.Effect<void>
 }
 
+/** Runs an effect once an event is committed that was stored in a transaction of the host. */
+type CommitWatcher = (waiting: Waiting) => Effect.Effect<void>
+
 /**
  * Makes a function that runs an effect once an event is committed, and never if it is rolled back. It
  * looks for as long as the scope is open.
+ *
+ * @param executor - runs statements where the event is
  */
-const makeCommitWatcher = Effect.fnUntraced(function* (executor: Executor) {
+export const makeCommitWatcher = Effect.fnUntraced(function* (executor: Executor) {
   const sql = findCommitted(executor.schema)
   const waiting = new Set<Waiting>()
   const isWaiting = yield* Latch.make()
@@ -90,7 +98,7 @@ const makeCommitWatcher = Effect.fnUntraced(function* (executor: Executor) {
     Effect.forkScoped,
   )
 
-  return (one: Waiting): Effect.Effect<void> => {
+  const watcher: CommitWatcher = (one) => {
     if (waiting.size >= mostWaiting) {
       return Effect.logWarning("Too many transactions are open to wait for the commit of an event")
     }
@@ -99,6 +107,7 @@ const makeCommitWatcher = Effect.fnUntraced(function* (executor: Executor) {
       isWaiting.openUnsafe()
     })
   }
+  return watcher
 })
 
 /** Transactions of the host, opened with a library of its choice. */
@@ -109,9 +118,24 @@ const failedBy = (error: SqlError): TransactionFailed =>
 const toFailed = <E>(error: E): E | TransactionFailed =>
   error instanceof StoreUnavailable && isSqlError(error.cause) ? failedBy(error.cause) : error
 
-/** Makes the ability of the stores to work in transactions of the host. */
-export const makeTransactions = Effect.fnUntraced(function* (client: PgClient, executor: Executor) {
-  const untilCommit = yield* makeCommitWatcher(executor)
+/**
+ * Makes the ability of the stores to work in transactions of the host.
+ *
+ * @param clients - those of all servers
+ * @param watcherOf - returns what watches the events of a project
+ */
+export const makeTransactions = (
+  clients: readonly [PgClient, ...ReadonlyArray<PgClient>],
+  watcherOf: (projectId: ProjectId) => CommitWatcher,
+): Transactions["Service"] => {
+  /** Has all clients use a connection, whichever of them a statement is for. */
+  const joined = (connection: Connection) => {
+    const context = Context.empty()
+    return clients.reduce(
+      (all, { transactionService }) => Context.add(all, transactionService, [connection, 0] as const),
+      context,
+    )
+  }
 
   const joinTo = (transaction: HostTransaction): Join => {
     // Some libraries do not queue statements. And one call must not undo the savepoint of another.
@@ -123,21 +147,20 @@ export const makeTransactions = Effect.fnUntraced(function* (client: PgClient, e
           isSqlError(defect) ? Effect.fail(failedBy(defect)) : Effect.die(defect),
         ),
         Effect.provideService(HostTransaction, transaction),
-        Effect.provideService(client.transactionService, [transaction.connection, 0]),
+        Effect.provideContext(joined(transaction.connection)),
         turn.withPermit,
       )
   }
 
-  const transactions: Transactions["Service"] = {
+  return {
     within: (connection) => joinTo(makeHostTransaction(connection)),
 
-    afterCommit: (eventId, effect) =>
+    afterCommit: ({ id, projectId }, effect) =>
       Effect.flatMap(HostTransaction, (transaction) => {
         const transactionId = transaction?.id()
         return transactionId === undefined
-          ? client.afterCommit(effect)
-          : untilCommit({ transactionId, eventId, effect })
+          ? clients[0].afterCommit(effect)
+          : watcherOf(projectId)({ transactionId, eventId: id, effect })
       }),
   }
-  return transactions
-})
+}

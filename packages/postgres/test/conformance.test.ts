@@ -53,6 +53,5 @@ storeSuite("postgres, opened once", {
     "FeedStore",
     "RateLimitStore",
     "TicketStore",
-    "ProjectDirectory",
   ],
 })

@@ -28,7 +28,6 @@ const tables = [
   "audit",
   "memberships",
   "projects",
-  "projects_elsewhere",
   "expiry_settings",
   "expiry_passes",
   "erasures",

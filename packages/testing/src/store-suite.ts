@@ -10,7 +10,6 @@ import { feedStoreSuite } from "./stores/feed-store-suite.ts"
 import type { Port, Registry, StoreHarness } from "./stores/harness.ts"
 import { membershipStoreSuite } from "./stores/memberships/index.ts"
 import { outboxSuite } from "./stores/outbox/index.ts"
-import { projectDirectorySuite } from "./stores/project-directory-suite.ts"
 import { clockTests } from "./stores/rate-limit-clocks.ts"
 import { rateLimitStoreSuite } from "./stores/rate-limits.ts"
 import { webhookStoreSuite } from "./stores/webhook-store-suite.ts"
@@ -26,7 +25,6 @@ const suites: Readonly<Record<Port, (on: StoreTests) => void>> = {
     clockTests(on)
   },
   TicketStore: ticketStoreSuite,
-  ProjectDirectory: projectDirectorySuite,
 }
 
 /** Declares a port's tests. */
@@ -69,7 +67,7 @@ const closingSuite = <Host>({ layer }: StoreHarness<Host>, registry: Registry): 
 
 const vitest: Registry = { describe, it: (name, test) => it.live(name, () => test) }
 
-const standardPorts: ReadonlyArray<Port> = [
+const allPorts: ReadonlyArray<Port> = [
   "MembershipStore",
   "WebhookStore",
   "ApiKeyStore",
@@ -96,7 +94,7 @@ const standardPorts: ReadonlyArray<Port> = [
  */
 export const storeSuite = <Host = never>(name: string, harness: StoreHarness<Host>): void => {
   describe(name, () => {
-    for (const port of harness.ports ?? standardPorts) {
+    for (const port of harness.ports ?? allPorts) {
       describe(port, () => {
         declareSuite(port, harness, vitest)
       })

@@ -8,7 +8,6 @@ import type { Port, StoreHarness } from "../src/stores/harness.ts"
 import { wrongFeedStores } from "./wrong-stores/feed.ts"
 import {
   wrongApiKeyStores,
-  wrongProjectDirectories,
   wrongTicketStores,
 } from "./wrong-stores/keys.ts"
 import { wrongMembershipStores, wronglyAudited } from "./wrong-stores/memberships.ts"
@@ -25,7 +24,6 @@ const ports: ReadonlyArray<Port> = [
   "FeedStore",
   "RateLimitStore",
   "TicketStore",
-  "ProjectDirectory",
 ]
 
 /** Returns the tests of a port, or those of one name. */
@@ -55,7 +53,6 @@ describe("the test of a promise fails for a store that breaks it", () => {
     ...wrongWebhookStores,
     ...wrongApiKeyStores,
     ...wrongTicketStores,
-    ...wrongProjectDirectories,
     ...wrongOutboxes,
     ...wrongFeedStores,
     ...wrongRateLimitStores,

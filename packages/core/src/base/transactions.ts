@@ -3,6 +3,7 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import { TaggedError } from "./tagged-error.ts"
+import type { ProjectId } from "./values.ts"
 
 /** A parameter of a statement. Those of other types are text, such as `{"a","b"}` for an array. */
 export type Param = string | number | boolean | null
@@ -47,10 +48,20 @@ export class NoTransaction extends TaggedError("NoTransaction") {
   }
 }
 
+/** The transaction of the host is on another server than the project. Nothing was changed. */
+export class WrongServer extends TaggedError("WrongServer")<{
+  /** The name of the server that has the project. */
+  readonly server: string
+}> {
+  override get message(): string {
+    return `The project is on the server ${this.server}: open the transaction there.`
+  }
+}
+
 /** The stores cannot work in transactions of the host. */
 export class TransactionsUnsupported extends TaggedError("TransactionsUnsupported") {
   override get message(): string {
-    return "The stores cannot work in transactions of the host. postgres() of tenure/postgres can, with one database."
+    return "The stores cannot work in transactions of the host. postgres() of tenure/postgres can."
   }
 }
 
@@ -75,6 +86,9 @@ export class Transactions extends Context.Service<
      * Runs an effect once an event is committed that was stored in the caller's transaction: never, if it
      * is rolled back; at once, if there is no transaction.
      */
-    readonly afterCommit: (eventId: string, effect: Effect.Effect<void>) => Effect.Effect<void>
+    readonly afterCommit: (
+      event: { readonly id: string; readonly projectId: ProjectId },
+      effect: Effect.Effect<void>,
+    ) => Effect.Effect<void>
   }
 >()("@tenure/core/Transactions") {}

@@ -269,7 +269,7 @@ const reporter = (
       onSome:
         ({ afterCommit }) =>
         (event) =>
-          afterCommit(event.id, tell(event)),
+          afterCommit(event, tell(event)),
     }),
     published,
   }

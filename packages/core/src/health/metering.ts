@@ -1,4 +1,4 @@
-/** Reads each database's gauges separately, so one outage does not hide the others' values. */
+/** Reads each cell's gauges separately, so one outage does not hide the others' values. */
 
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -6,8 +6,8 @@ import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
 import { format } from "effect/observability/PrometheusMetrics"
 import { sleepPoll } from "../base/time.ts"
+import { type Cell, Cells } from "../cells/cell.ts"
 import { RateLimiter } from "../limits/rate-limiter.ts"
-import { type Shard, Shards, type Stores } from "../shards/shard-map.ts"
 import { countingLayer } from "../telemetry/counting.ts"
 import { gauge, prometheusName } from "../telemetry/instruments.ts"
 import { EncryptionKeys } from "../webhooks/encryption-keys.ts"
@@ -19,7 +19,7 @@ import { Readiness, askAll, orNull } from "./status.ts"
 /** Writes all metrics in the registry. */
 export const prometheusText: Effect.Effect<string> = format({ metricNameMapper: prometheusName })
 
-/** How a database is doing. */
+/** How a database, or a cell of several, is doing. */
 export interface DatabaseReport {
   /** Its name; `undefined` for the only one, and for the shared stores. */
   readonly name: string | undefined
@@ -28,12 +28,6 @@ export interface DatabaseReport {
   /** `undefined` if it does not answer, or has no deliveries. */
   readonly backlog: Backlog | undefined
 }
-
-const silent = { memberships: false, webhooks: false, deliveries: false }
-
-/** Asks a shard's stores whether they answer. */
-const answering = ({ memberships, outbox, webhooks }: Stores) =>
-  askAll({ memberships: memberships.ping, webhooks: webhooks.ping, deliveries: outbox.ping })
 
 const databasesReport = (
   name: string | undefined,
@@ -46,25 +40,25 @@ const databasesReport = (
     backlog: left,
   }))
 
-const reportOn = ({ name, use }: Shard): Effect.Effect<DatabaseReport> =>
+const reportOn = ({ memberships, name, outbox, webhooks }: Cell): Effect.Effect<DatabaseReport> =>
   databasesReport(
     name,
-    Effect.catch(use(answering), () => Effect.succeed(silent)),
-    orNull(use(({ outbox }) => outbox.backlog(maxCountedBacklog))),
+    askAll({ memberships: memberships.ping, webhooks: webhooks.ping, deliveries: outbox.ping }),
+    orNull(outbox.backlog(maxCountedBacklog)),
   )
 
 /** Creates an effect to ask every database, each for up to 5 seconds. */
 export const makeDatabaseReport = Effect.gen(function* () {
   const { stores } = yield* Readiness
   const outbox = yield* Outbox
-  const shards = yield* Shards
+  const cells = yield* Cells
   const only = databasesReport(undefined, stores, orNull(outbox.backlog(maxCountedBacklog)))
   // The stores outside projects.
   const shared = Effect.map(stores, ({ apiKeys, rateLimits }) => ({ apiKeys, rateLimits }))
   const reports =
-    shards.length === 0
+    cells.length === 0
       ? [only]
-      : [databasesReport(undefined, shared, Effect.undefined), ...shards.map(reportOn)]
+      : [databasesReport(undefined, shared, Effect.undefined), ...cells.map(reportOn)]
   return Effect.all(reports, { concurrency: "unbounded" })
 })
 

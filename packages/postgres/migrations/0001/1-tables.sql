@@ -49,20 +49,13 @@ CREATE TABLE tenure.memberships (
   PRIMARY KEY (project_number, user_id)
 ) WITH (fillfactor = 60);
 
--- What API keys open besides: the projects that are in other databases, with numbers of the same
--- sequence. One that has moved away keeps its number.
-CREATE TABLE tenure.projects_elsewhere (
-  id     text COLLATE "C" PRIMARY KEY,
-  number bigint NOT NULL UNIQUE
-         DEFAULT nextval(pg_get_serial_sequence('tenure.projects', 'number'))
+-- The cells of several servers, in the schema that is their home. Without any, this schema has everything.
+CREATE TABLE tenure.cells (
+  number    integer PRIMARY KEY,
+  -- The name of the server that has the cell, and of the one that it moves to.
+  server    text NOT NULL,
+  moving_to text
 );
-
-CREATE VIEW tenure.known_projects AS
-SELECT id, number FROM tenure.projects
--- Not those that are parked while they move.
-WHERE id > chr(31)
-UNION ALL
-SELECT id, number FROM tenure.projects_elsewhere;
 
 CREATE TABLE tenure.api_keys (
   id           text PRIMARY KEY,
@@ -291,10 +284,7 @@ CREATE TABLE tenure.idempotency_keys (
   fingerprint    text NOT NULL,
   response       text NOT NULL,
   at             timestamptz NOT NULL DEFAULT clock_timestamp(),
-  -- 0 if the request was answered here; the number of the project that has moved here with the key. So one
-  -- request here has a key, and a project can be moved whatever keys it brings.
-  moved_with     bigint NOT NULL DEFAULT 0,
-  PRIMARY KEY (owner, key, moved_with)
+  PRIMARY KEY (owner, key)
 );
 
 CREATE INDEX idempotency_keys_by_age ON tenure.idempotency_keys (at);

@@ -319,8 +319,6 @@ FROM (
          )) AS end_date
   FROM tenure.memberships m
   JOIN tenure.projects p ON p.number = m.project_number
-  -- Not those that are parked while they move.
-  WHERE p.id > chr(31)
 ) effective;
 
 COMMENT ON VIEW tenure.memberships_current IS

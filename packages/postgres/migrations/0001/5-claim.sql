@@ -260,8 +260,7 @@ BEGIN
       ) m
       GROUP BY m.id
     ), counted AS (
-      SELECT m.*, w.paused_until = 'infinity'
-                      OR w.paused_until > now AND (w.paused_since > soon) IS NOT TRUE
+      SELECT m.*, w.paused_until > now AND (w.paused_since > soon) IS NOT TRUE
                       OR w.disabled_by = 'request' AS is_held,
              w.failures > 0 AS is_failing, w.ordered IS NOT NULL AS is_ordered,
              w.id IS NOT NULL AND w.disabled_by IS DISTINCT FROM 'failures' AS is_open, w.rate,
@@ -344,7 +343,7 @@ BEGIN
             (SELECT min(d.next_attempt_at) FROM tenure.deliveries d
              WHERE d.state = 'later' OR d.state = 'leased'),
             (SELECT min(w.paused_until) FROM tenure.webhooks w
-             WHERE w.paused_until > now AND w.paused_until < 'infinity')
+             WHERE w.paused_until > now)
           ) - now) END;
 
   IF NOT are_all_locked AND lane_ids IS NULL AND EXISTS (
@@ -398,8 +397,8 @@ BEGIN
       FROM unnest(lane_ids, lane_attempts, lane_of_project, lane_ahead)
         l (id, attempts, of_project, ahead)
       JOIN tenure.webhooks w ON w.id = l.id
-      -- Its project may just have been parked, and has no name then. Or somebody has just disabled it.
-      WHERE (w.paused_until = 'infinity') IS NOT TRUE AND w.disabled_at IS NULL
+      -- Somebody may just have disabled it.
+      WHERE w.disabled_at IS NULL
     ), candidates AS MATERIALIZED (
       SELECT r.event_id, l.id, l.is_failing, l.chance, l.concurrency, l.ahead, l.attempts + r.n AS nth,
              r.n <= l.room AS fits, l.of_project + count(*) FILTER (WHERE r.n <= l.room) OVER (

@@ -78,8 +78,6 @@ BEGIN
   DELETE FROM tenure.api_key_projects k WHERE (k.key_id, k.project_number) IN (
     SELECT o.key_id, o.project_number FROM tenure.api_key_projects o
     WHERE o.project_number = ANY (gone)
-      -- One that has moved is still opened by its keys.
-      AND NOT EXISTS (SELECT FROM tenure.projects_elsewhere e WHERE e.number = o.project_number)
     LIMIT most
   );
   GET DIAGNOSTICS removed = ROW_COUNT;

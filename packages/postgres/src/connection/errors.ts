@@ -1,7 +1,7 @@
 /** What an error from PostgreSQL means for the caller. */
 
 import { TaggedError } from "@tenure/core/internal"
-import type { StoreUnavailable } from "@tenure/core/store"
+import { StoreUnavailable } from "@tenure/core/store"
 import * as Predicate from "effect/Predicate"
 import {
   DeadlockError,
@@ -43,6 +43,12 @@ const faultClasses = new Set(["0A", "21", "22", "23", "42"])
 /** Whether the statement or its parameters caused the error, rather than the server. */
 export const isFault = (error: SqlError): boolean =>
   faultClasses.has((sqlStateOf(error) ?? "").slice(0, 2))
+
+/** Whether what a statement names is absent: the schema, or what was in it. The statement has changed nothing. */
+export const isAbsent = (error: unknown): boolean =>
+  error instanceof StoreUnavailable
+    ? isAbsent(error.cause)
+    : isSqlError(error) && ["3F000", "42P01", "42883"].includes(sqlStateOf(error) ?? "")
 
 /** Whether the transaction lost a deadlock or could not be serialized, and can run again. */
 export const isLostRace = ({ reason }: SqlError): boolean =>

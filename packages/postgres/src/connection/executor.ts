@@ -12,13 +12,21 @@ import {
 import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import { type SqlError, isSqlError } from "effect/sql/SqlError"
-import { isConflict, isFault, isLockTimeout, isLostRace, isReadOnlyRefusal } from "./errors.ts"
-import { makeHealth } from "./health.ts"
-import { HostTransaction, toNamedRows } from "./host-transaction.ts"
+import {
+  isAbsent,
+  isConflict,
+  isFault,
+  isLockTimeout,
+  isLostRace,
+  isReadOnlyRefusal,
+} from "./errors.ts"
+import { type Health, makeHealth } from "./health.ts"
+import { HostTransaction, type IdentityRow, findIdentity, toNamedRows } from "./host-transaction.ts"
 import {
   type Connection,
   type ConnectionPool,
@@ -57,6 +65,8 @@ export interface ExecuteOptions {
   readonly isBrief?: boolean
   /** Whether it may take half a minute. */
   readonly isLong?: boolean
+  /** Whether it fails while its schema moves to another server, rather than wait until that is over. */
+  readonly failsInMove?: boolean
 }
 
 type Execute = <Row extends object>(
@@ -75,8 +85,6 @@ export interface Executor {
   readonly executeApart: Execute
   /** Fails if the database does not answer or refuses changes. */
   readonly ping: Effect.Effect<void, StoreUnavailable>
-  /** Runs a statement or transaction of the host, as `Database.run` does. */
-  readonly run: Database["Service"]["run"]
   /** Whether the host has a transaction open. */
   readonly isInTransaction: Effect.Effect<boolean>
   /**
@@ -84,13 +92,12 @@ export interface Executor {
    * all, if the host has opened the transaction with a library of its own.
    */
   readonly afterCommit: (effect: Effect.Effect<void>) => Effect.Effect<void>
-  /** Runs work in one transaction, as `Database.atomically` does. */
-  readonly atomically: Database["Service"]["atomically"]
   /** Runs work so that the host's open transaction, if there is one, can go on after the work fails. */
   readonly recoverably: <A, E>(work: Effect.Effect<A, E>) => Effect.Effect<A, E | StoreUnavailable>
-  /** Opens a connection that serves nothing else. */
-  readonly connect: Effect.Effect<Connection, SqlError>
 }
+
+/** An executor that runs statements of the host, too. */
+interface HostExecutor extends Executor, Pick<Database["Service"], "run" | "atomically"> {}
 
 // Jitter keeps transactions that collided once from colliding again.
 const retryLostRaces = {
@@ -115,24 +122,32 @@ const hasMetLock = (error: unknown): boolean => isSqlError(error) && isLockTimeo
 const isTimeout = (error: unknown): boolean =>
   error instanceof StoreUnavailable && error.cause === "timeout"
 
+/** A server, and Tenure's own connections to it. Executors of several schemas can share them. */
+export interface Server {
+  readonly client: PgClient
+  readonly health: Health
+  /** For statements that meet no lock. */
+  readonly quickLane: ConnectionPool
+  /** For those that wait for a lock. */
+  readonly waitingLane: ConnectionPool
+  /** Opens a connection that serves nothing else. */
+  readonly connect: Effect.Effect<Connection, SqlError>
+  /** What tells its database from all others. */
+  readonly identity: Effect.Effect<string, StoreUnavailable>
+}
+
 /**
- * Makes the executor of one schema.
+ * Makes the connections to a server, for as long as the scope is open. They have the configuration of the client, so
+ * that the pool of the host is the host's. They open when they are needed.
  *
- * Statements run on connections of Tenure's own, with the configuration of the client, so that the
- * pool of the host is the host's. A statement that meets a lock gives its place to others, and waits
- * for the lock in a lane apart.
- *
- * @param schema - the name of the schema, quoted
  * @param maxConnections - the number of connections, at least two
- * @param name - what metrics call the database, if it is one of several
+ * @param name - what metrics call the server, if it is one of several
  */
-export const makeExecutor = Effect.fnUntraced(function* (
+export const makeServer = Effect.fnUntraced(function* (
   client: PgClient,
-  schema: string,
   maxConnections: number,
   name: string | undefined,
 ) {
-  const sql = client.withoutTransforms()
   const connections = makeConnections(client.config, yield* InProcess)
   const health = yield* makeHealth(connections)
   const waiting = Math.max(1, Math.floor(maxConnections / 4))
@@ -143,11 +158,43 @@ export const makeExecutor = Effect.fnUntraced(function* (
   )
   const waitingLane = yield* makeConnectionPool(connections, waitForLockTimeouts, waiting)
   yield* observePool([quickLane, waitingLane], maxConnections, name)
+  const server: Server = {
+    client,
+    identity: yield* Effect.cachedWithTTL(
+      health.guard(quickLane.run<IdentityRow>("", findIdentity, []), limitMillis).pipe(
+        Effect.mapError((cause) => new StoreUnavailable({ cause })),
+        Effect.map(([row]) => row?.identity ?? ""),
+      ),
+      (exit) => (Exit.isSuccess(exit) ? "Infinity" : 0),
+    ),
+    health,
+    quickLane,
+    waitingLane,
+    connect: connections.open(failOnLockTimeouts, maxTimeoutMillis),
+  }
+  return server
+})
+
+/**
+ * Makes the executor of one schema. A statement that meets a lock gives its place to others, and waits for the lock in
+ * a lane apart.
+ *
+ * @param schema - the name of the schema, quoted
+ * @param mayMove - whether the schema may have moved to another server: then statements fail with `StoreUnavailable`
+ *   because it is absent, which is a defect otherwise
+ */
+export const makeExecutor = (
+  { client, health, quickLane, waitingLane }: Server,
+  schema: string,
+  mayMove = false,
+): HostExecutor => {
+  const sql = client.withoutTransforms()
   const isInTransaction = Effect.map(Effect.serviceOption(client.transactionService), Option.isSome)
 
   const toUnavailable = (error: unknown): Effect.Effect<never, StoreUnavailable> => {
     if (error instanceof StoreUnavailable) return Effect.fail(error)
     if (error === "crowded") return Effect.fail(new StoreUnavailable({ cause: error }))
+    if (mayMove && isAbsent(error)) return Effect.fail(new StoreUnavailable({ cause: error }))
     if (!isSqlError(error) || isFault(error)) return Effect.die(error)
     if (!isLockTimeout(error)) health.suspect()
     return Effect.fail(new StoreUnavailable({ cause: error }))
@@ -214,7 +261,7 @@ export const makeExecutor = Effect.fnUntraced(function* (
       isJoined ? executeInTransaction<Row>(text, params) : executeApart<Row>(text, params, manner),
     )
 
-  const run: Executor["run"] = Effect.fnUntraced(function* <A, E, R>(work: Effect.Effect<A, E, R>) {
+  const run: HostExecutor["run"] = Effect.fnUntraced(function* <A, E, R>(work: Effect.Effect<A, E, R>) {
     // Inside an open transaction a lost race also undoes steps that cannot be repeated from here.
     const attempts = (yield* isInTransaction)
       ? work
@@ -230,7 +277,7 @@ export const makeExecutor = Effect.fnUntraced(function* (
     return yield* (yield* HostTransaction) === undefined ? guard(checked) : checked
   })
 
-  const atomically: Executor["atomically"] = (work) =>
+  const atomically: HostExecutor["atomically"] = (work) =>
     Effect.flatMap(HostTransaction, (transaction) =>
       run(transaction === undefined ? client.withTransaction(work) : transaction.savepoint(work)),
     )
@@ -251,7 +298,7 @@ export const makeExecutor = Effect.fnUntraced(function* (
       : Effect.void,
   )
 
-  const executor: Executor = {
+  return {
     schema,
     ping,
     execute,
@@ -261,10 +308,8 @@ export const makeExecutor = Effect.fnUntraced(function* (
     atomically,
     recoverably,
     afterCommit,
-    connect: connections.open(failOnLockTimeouts, maxTimeoutMillis),
   }
-  return executor
-})
+}
 
 /** Deletes rows that are no longer needed, a few at a time. */
 

@@ -89,6 +89,8 @@ export interface HostTransaction {
   readonly savepoint: <A, E, R>(work: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SqlError, R>
   /** Its id, once a statement has run in it. */
   readonly id: () => string | undefined
+  /** What tells its database from all others. */
+  readonly database: Effect.Effect<string, SqlError>
 }
 
 /** The transaction in which an effect runs, if the host has opened it with a library of its own. */
@@ -100,6 +102,17 @@ export const HostTransaction = Context.Reference<HostTransaction | undefined>(
 const findId = "SELECT pg_current_xact_id_if_assigned()::text AS id"
 const assignId = "SELECT pg_current_xact_id()::text AS id"
 
+/** Returns what tells a database from all others. */
+export const findIdentity = `
+  SELECT (SELECT c.system_identifier FROM pg_control_system() c) || ' ' ||
+         (SELECT d.oid FROM pg_database d WHERE d.datname = current_database()) AS identity
+`
+
+/** The row of \`findIdentity\`. */
+export interface IdentityRow {
+  readonly identity: string
+}
+
 interface IdRow {
   readonly id: string | null
 }
@@ -107,6 +120,7 @@ interface IdRow {
 /** Makes the transaction that is open on a connection. */
 export const makeHostTransaction = (host: Connection): HostTransaction => {
   let id: string | undefined
+  let database: string | undefined
 
   function query<Row extends object>(
     sql: string,
@@ -154,6 +168,11 @@ export const makeHostTransaction = (host: Connection): HostTransaction => {
 
   return {
     id: () => id,
+    database: Effect.suspend(() =>
+      database === undefined
+        ? Effect.map(query<IdentityRow>(findIdentity), ([row]) => (database = row?.identity ?? ""))
+        : Effect.succeed(database),
+    ),
     savepoint,
     connection: {
       execute,

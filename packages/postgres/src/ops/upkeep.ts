@@ -13,10 +13,10 @@ import * as Predicate from "effect/Predicate"
 import { isSqlError } from "effect/sql/SqlError"
 import { explain } from "../connection/errors.ts"
 import { toClientConfig } from "../connection/url.ts"
-import { postgresOptions, rewriteSecrets, shardOptions } from "../index.ts"
+import { serverOptions } from "../cells.ts"
+import { postgresOptions, rewriteSecrets } from "../index.ts"
 import { pendingMigrations } from "../schema/migrate.ts"
 import { type CopyProgress, copyDatabase } from "./copy-database.ts"
-import { type Move, cancelMove, moveProject } from "./move-project.ts"
 
 export { type CopyProgress } from "./copy-database.ts"
 
@@ -106,35 +106,15 @@ export const runCopyDatabase = (
 ): Effect.Effect<ReadonlyMap<string, number>, unknown> =>
   Effect.flatMap(quotedSchema(schema), (name) => copyDatabase(from, to, name, onProgress))
 
-/** A move of a project between two databases whose tables have the same schema. */
-export interface ProjectMove extends Omit<Move, "schema"> {
-  readonly schema: string | undefined
-}
+/** A file with several servers, for programs that are configured from outside. */
 
-/**
- * Moves a project from one database to another, or goes on with a move that has stopped. If anything fails,
- * nothing is lost: repeat it, or cancel it.
- */
-export const runMoveProject = (asked: ProjectMove): Effect.Effect<void, unknown> =>
-  Effect.flatMap(quotedSchema(asked.schema), (schema) => moveProject({ ...asked, schema }))
-
-/** Goes back to the beginning of a move that has stopped before the project was found at the target. */
-export const runCancelMove = (asked: ProjectMove): Effect.Effect<void, unknown> =>
-  Effect.flatMap(quotedSchema(asked.schema), (schema) => cancelMove({ ...asked, schema }))
-
-/** A file with several databases and the projects of each, for programs that are configured from outside. */
-
-const { listenUrl, name: databasesName, projects, url: databasesUrl } = shardOptions.fields
-
-const entries = Setting.list(
-  Setting.object({ name: databasesName, url: databasesUrl, projects, listenUrl }),
-)
+const servers = Setting.list(serverOptions)
 
 /** What a URL of such a file begins with. */
-const scheme = "map:"
+const scheme = "servers:"
 
 /** The path of the file that a URL names, if it names one. */
-export const databaseConfigPath = (given: string): string | undefined =>
+export const serversFile = (given: string): string | undefined =>
   given.startsWith(scheme) && given.length > scheme.length ? given.slice(scheme.length) : undefined
 
 /** Reads a file. No error has anything of it: it may have passwords. */
@@ -149,14 +129,13 @@ const parse = (path: string) =>
   })
 
 /**
- * Reads the databases in a file, a JSON array of their options `name`, `url`, `projects` and `listenUrl`. The
- * projects are ids, or `"others"`.
+ * Reads the servers in a file, a JSON array of their options `name`, `url` and `listenUrl`.
  *
  * Fails with `InvalidInput` if the file cannot be read, or an entry is invalid.
  */
-export const readDatabases = Effect.fnUntraced(function* (path: string) {
+export const readServers = Effect.fnUntraced(function* (path: string) {
   const given = yield* parse(path)
-  return yield* Effect.fromResult(entries.read(given, path))
+  return yield* Effect.fromResult(servers.read(given, path))
 })
 
 /** The keys of the environment, and rewriting the secrets of webhooks with them. */

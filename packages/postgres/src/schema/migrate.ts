@@ -95,21 +95,30 @@ const apply = Effect.fnUntraced(function* (sql: SqlClient, schema: string, versi
   ])
 })
 
+const outdated = (schema: string, version: number): string =>
+  version === 0
+    ? `The schema ${schema} has no tables of Tenure. Name the schema that has them, or run tenure migrate, which makes them.`
+    : `The schema ${schema} is at version ${version}, but this version of Tenure needs version ${newest}. Run tenure migrate.`
+
 /**
  * Brings the tables of a schema up to date, in one transaction. Several processes may call it at the
  * same time: one migrates, the others wait for it.
  *
  * @param schema - the name of the schema, quoted
+ * @param which - \`"existing"\` if tables that do not exist must not be made: they may have moved
  * @returns the numbers of the migrations that were applied
  */
 export const applyMigrations = (
   client: PgClient,
   schema: string,
+  which: "all" | "existing" = "all",
 ): Effect.Effect<ReadonlyArray<number>, SqlError | SchemaMismatch> => {
   const sql = client.withoutTransforms()
   return sql.withTransaction(
     Effect.gen(function* () {
       yield* lock(sql)
+      if (which === "existing" && !(yield* tableExists(sql, schema)))
+        return yield* new SchemaMismatch({ message: outdated(schema, 0) })
       yield* createMigrationsTable(sql, schema)
       const version = yield* readVersion(sql, schema)
       const pending = pendingAfter(version)
@@ -123,11 +132,6 @@ export const applyMigrations = (
 export const pendingMigrations = Effect.fnUntraced(function* (client: PgClient, schema: string) {
   return pendingAfter(yield* readVersion(client.withoutTransforms(), schema))
 })
-
-const outdated = (schema: string, version: number): string =>
-  version === 0
-    ? `The schema ${schema} has no tables of Tenure. Name the schema that has them, or run tenure migrate, which makes them.`
-    : `The schema ${schema} is at version ${version}, but this version of Tenure needs version ${newest}. Run tenure migrate.`
 
 /** Fails with `SchemaMismatch` if the tables of a schema are not up to date. */
 export const checkSchema = Effect.fnUntraced(function* (client: PgClient, schema: string) {

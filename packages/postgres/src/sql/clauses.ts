@@ -319,7 +319,7 @@ export const keyProjectExists = (schema: string): string => `(
 const clearing = (schema: string, using: string, condition: string): string => `,
   left_over AS (
     DELETE FROM ${schema}.idempotency_keys k ${using}
-    WHERE ${condition} AND k.moved_with = 0 AND NOT ${keyProjectExists(schema)}
+    WHERE ${condition} AND NOT ${keyProjectExists(schema)}
     RETURNING 1
   )`
 
@@ -476,9 +476,3 @@ export const pickFormOfEach = (
 /** Whether a row is of the project with the id `$1`: all tables have the number of the project. */
 export const isInProject = (schema: string): string =>
   `project_number = (SELECT number FROM ${schema}.projects WHERE id = $1::text)`
-
-/** The name of a project that is parked while it moves, whose id is an expression. No id has a control character. */
-export const parkedIdOf = (id: string): string => `chr(1) || ${id}`
-
-/** The name of the parked project `$1`. */
-export const parkedId = parkedIdOf("$1::text")

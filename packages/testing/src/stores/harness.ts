@@ -12,7 +12,6 @@ export type Port =
   | "FeedStore"
   | "RateLimitStore"
   | "TicketStore"
-  | "ProjectDirectory"
 
 /**
  * A store to certify.
@@ -38,10 +37,7 @@ export interface StoreHarness<Host = never> {
   readonly settlesAtOnce?: boolean | undefined
   /** The number of inputs per property. Fewer for stores composed from others. Default: 50. */
   readonly runs?: number | undefined
-  /**
-   * The ports to certify. Default: all but `ProjectDirectory`, needed only by the first among several
-   * stores.
-   */
+  /** The ports to certify. Default: all. */
   readonly ports?: ReadonlyArray<Port> | undefined
   /**
    * Runs work in a transaction from the host, and rolls it back if the work fails. With it, the suites

@@ -3,7 +3,6 @@
 import {
   type ApiKey,
   ApiKeyStore,
-  ProjectDirectory,
   type Ticket,
   TicketStore,
 } from "@tenure/core/store"
@@ -89,18 +88,5 @@ export const wrongTicketStores = wrongStores("TicketStore", TicketStore, {
   }),
   "lets a ticket that was added while the clock was ahead live no longer than others": (right) => ({
     add: (ticket, bounds) => right.add(ticket, { ...bounds, lifeMillis: 2 * bounds.lifeMillis }),
-  }),
-})
-
-export const wrongProjectDirectories = wrongStores("ProjectDirectory", ProjectDirectory, {
-  "adds a project once, and removes it": () => ({ has: () => Effect.succeed(true) }),
-  "refuses an idempotency key of another request, and changes nothing": () => ({
-    add: () => Effect.void,
-  }),
-  "lists projects in pages, in the order of their ids by code unit": ({ list }) => ({
-    list: (page) => Effect.map(list(page), (ids) => ids.toReversed()),
-  }),
-  "lets API keys open its projects until these are removed": () => ({
-    remove: () => Effect.void,
   }),
 })

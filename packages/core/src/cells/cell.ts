@@ -1,0 +1,59 @@
+/** Cells: the stores of some projects each. The id of a project alone tells its cell, which costs no round trip. */
+
+import * as Context from "effect/Context"
+import type { ProjectId } from "../base/values.ts"
+import type { FeedStore } from "../events/feed-store.ts"
+import type { ApiKeyStore } from "../keys/store.ts"
+import type { MembershipStore } from "../memberships/store.ts"
+import type { Outbox } from "../webhooks/outbox.ts"
+import type { WebhookStore } from "../webhooks/store.ts"
+
+/** The stores of a cell. */
+export interface CellStores {
+  readonly memberships: MembershipStore["Service"]
+  readonly webhooks: WebhookStore["Service"]
+  readonly outbox: Outbox["Service"]
+  readonly feed: FeedStore["Service"]
+}
+
+/** A cell. */
+export interface Cell extends CellStores {
+  /** What logs and metrics call it. */
+  readonly name: string
+}
+
+/** The stores of the home, of which the cells need these. */
+export interface HomeStores {
+  /** Has all projects by their ids, without memberships. */
+  readonly memberships: MembershipStore["Service"]
+  readonly apiKeys: ApiKeyStore["Service"]
+}
+
+/** The cells of the stores, for those who look at each by itself. By default, there are none. */
+export const Cells = Context.Reference<ReadonlyArray<Cell>>("@tenure/core/Cells", {
+  defaultValue: () => [],
+})
+
+const encoder = new TextEncoder()
+
+/**
+ * Returns the number of the cell of a project, counted from 0: the hash FNV-1a of its id, of 32 bits, modulo the
+ * number of cells. It must never change, because projects stay in their cells.
+ *
+ * @see http://www.isthe.com/chongo/tech/comp/fnv/
+ */
+export const cellNumber = (projectId: ProjectId, count: number): number => {
+  let hash = 0x81_1c_9d_c5
+  for (const byte of encoder.encode(projectId)) hash = Math.imul(hash ^ byte, 0x01_00_01_93)
+  return (hash >>> 0) % count
+}
+
+/** Divides a number into shares that differ by one at most, the larger ones first. */
+export const shareEvenly = (total: number, count: number): ReadonlyArray<number> =>
+  Array.from({ length: count }, (_, index) => Math.ceil((total - index) / count))
+
+/** Returns the items in their order, beginning with the item after `turn` others. */
+export const rotate = <A>(items: ReadonlyArray<A>, turn: number): ReadonlyArray<A> => {
+  const first = items.length === 0 ? 0 : turn % items.length
+  return [...items.slice(first), ...items.slice(0, first)]
+}

@@ -1,0 +1,495 @@
+/**
+ * The stores of several cells, as if they were one.
+ *
+ * Everything of a project is in its cell: memberships, webhooks, events and deliveries, audit trail, and the answers to
+ * idempotency keys of its changes. So each change stays one statement in one database. The home has what belongs to no
+ * project: API keys, tickets, limits, and the audit trail of projects and keys. It has all projects as well, without
+ * anything of them, so that keys can open them and lists have one order and one cursor.
+ *
+ * - **Projects** are created in their cell, then in the home, and deleted in the opposite order, so that no key opens a
+ *   project that is created again. Either can be repeated after a crash.
+ * - **Deliveries** are claimed from all cells at the same time, an equal share of each; shares that are not used go to
+ *   the others, in turns. A claim is settled where its project is.
+ * - **The feed** has a history for each cell, which is read apart.
+ * - **A cell that does not answer** fails the requests for its projects. Without the home, nobody can be authenticated
+ *   beyond what is cached.
+ */
+
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Queue from "effect/Queue"
+import type * as Scope from "effect/Scope"
+import type { StoreUnavailable } from "../base/errors.ts"
+import { Faults, makeOutageReporter } from "../base/faults.ts"
+import type { Millis } from "../base/time.ts"
+import { type ProjectId, ProjectNotFound } from "../base/values.ts"
+import type { Event } from "../events/event.ts"
+import { FeedStore } from "../events/feed-store.ts"
+import type { DecideAnnouncement } from "../memberships/expiry.ts"
+import type { AuditRow } from "../memberships/membership.ts"
+import { type ExpiryStore, MembershipStore, type SweepResult } from "../memberships/store.ts"
+import {
+  type ActivityCell,
+  compareTroubles,
+  fillCells,
+  lastHour,
+} from "../webhooks/delivery-activity.ts"
+import { type Backlog, type Claim, type ClaimResult, Outbox, type OutboxChange } from "../webhooks/outbox.ts"
+import { type KeyUse, WebhookStore } from "../webhooks/store.ts"
+import { type Cell, Cells, type HomeStores, cellNumber, rotate, shareEvenly } from "./cell.ts"
+
+/** All cells, in the order of their numbers. */
+export type AllCells = readonly [Cell, ...ReadonlyArray<Cell>]
+
+/** Returns the cell of a project. */
+const cellOf = (all: AllCells, projectId: ProjectId): Cell =>
+  all[cellNumber(projectId, all.length)] ?? all[0]
+
+const nothingToAnnounce: SweepResult = { events: [], isMore: false }
+
+/** The part of `MembershipStore` that announces ends. A cell that does not answer is left out, unless all are silent. */
+const makeExpiry = (all: AllCells, faults: Faults): ExpiryStore => {
+  const outages = new Map(
+    all.map((cell) => [
+      cell,
+      makeOutageReporter(faults, `Ends of memberships of the cell ${cell.name} cannot be announced`),
+    ]),
+  )
+  const watched = new Set<Cell>()
+  let leads: ReadonlyArray<Millis>
+  let turn = 0
+
+  /** Sweeps a cell, which is watched before. */
+  const sweepCell = (cell: Cell, limit: number, judge: DecideAnnouncement) => {
+    const { expiry } = cell.memberships
+    if (expiry === undefined) return Effect.exit(Effect.succeed(nothingToAnnounce))
+    const watch = Effect.map(expiry.watch(leads), () => watched.add(cell))
+    const sweep = expiry.sweep(limit, judge)
+    return (watched.has(cell) ? sweep : Effect.andThen(watch, sweep)).pipe(
+      Effect.tap(() => Effect.sync(() => outages.get(cell)?.succeeded())),
+      Effect.tapCause((cause) => outages.get(cell)?.failed(cause) ?? Effect.void),
+      Effect.exit,
+    )
+  }
+
+  return {
+    watch: (given) =>
+      Effect.sync(() => {
+        leads = given
+        watched.clear()
+        return 0
+      }),
+
+    sweep: Effect.fnUntraced(function* (limit, judge) {
+      const events: Array<Event> = []
+      let isMore = false
+      let failure: Exit.Exit<SweepResult, StoreUnavailable> | undefined
+      let silent = 0
+      for (const cell of rotate(all, turn++)) {
+        // Whether the others have any, the next sweep finds out, which begins with another.
+        if (events.length === limit) return { events, isMore: true }
+        const exit = yield* sweepCell(cell, limit - events.length, judge)
+        if (Exit.isSuccess(exit)) {
+          events.push(...exit.value.events)
+          isMore ||= exit.value.isMore
+        } else {
+          failure = exit
+          silent++
+        }
+      }
+      return failure === undefined || silent < all.length ? { events, isMore } : yield* failure
+    }),
+  }
+}
+
+type Memberships = MembershipStore["Service"]
+
+/** What a deletion has done in the home or in the cell of a project: nothing, if it is not there. */
+const ifThere = (deletion: ReturnType<Memberships["deleteProject"]>) =>
+  Effect.catchTag(deletion, "ProjectNotFound", () => Effect.succeed("absent" as const))
+
+/** Makes the port `MembershipStore`. */
+const makeCellMemberships = (
+  { apiKeys, memberships: home }: HomeStores,
+  all: AllCells,
+  faults: Faults,
+): Memberships => {
+  const on = (projectId: ProjectId): Memberships => cellOf(all, projectId).memberships
+
+  const summariesOf = Effect.fnUntraced(function* (ids: ReadonlyArray<ProjectId>) {
+    const byCell = new Map<Memberships, Array<ProjectId>>()
+    for (const id of ids) byCell.set(on(id), [...(byCell.get(on(id)) ?? []), id])
+    const found = yield* Effect.forEach(
+      byCell,
+      ([memberships, own]) =>
+        memberships.listProjects({ within: new Set(own), after: undefined, limit: own.length }),
+      { concurrency: "unbounded" },
+    )
+    return new Map(found.flat().map((summary) => [summary.id, summary]))
+  })
+
+  /** Adds the names of keys, which are in the home. */
+  const named = Effect.fnUntraced(function* (rows: ReadonlyArray<AuditRow>) {
+    const ids = new Set(rows.flatMap(({ origin: { keyId } }) => keyId ?? []))
+    if (ids.size === 0) return rows
+    const names = yield* apiKeys.names(ids)
+    return rows.map((row) => ({
+      ...row,
+      keyName: row.origin.keyId && names.get(row.origin.keyId),
+    }))
+  })
+
+  return {
+    ping: home.ping,
+    expiry: makeExpiry(all, faults),
+
+    createProject: Effect.fnUntraced(function* (projectId, occasion) {
+      const { once } = occasion
+      // A key of another request must be refused before anything is created.
+      const known = once === undefined ? undefined : yield* home.recall(once, undefined)
+      if (known !== undefined) return known
+      yield* on(projectId).createProject(projectId, { ...occasion, once: undefined })
+      return yield* home.createProject(projectId, occasion)
+    }),
+
+    deleteProject: Effect.fnUntraced(function* (projectId, occasion) {
+      const { once } = occasion
+      const own = on(projectId)
+      // A key of another request must be refused before anything is removed.
+      if (once !== undefined) yield* own.recall(once, undefined)
+      // From the home first: no key may open a project that is created again.
+      const fromHome = yield* ifThere(home.deleteProject(projectId, occasion))
+      const fromCell = yield* ifThere(own.deleteProject(projectId, occasion))
+      if (fromHome !== "absent") return fromHome
+      if (fromCell !== "absent") return fromCell
+      return yield* new ProjectNotFound({ projectId })
+    }),
+
+    findProject: (projectId) => on(projectId).findProject(projectId),
+
+    listProjects: Effect.fnUntraced(function* (page) {
+      const listed = yield* home.listProjects(page)
+      const summaries = yield* summariesOf(listed.map(({ id }) => id))
+      // One that is just being created may be in the home alone.
+      return listed.map((project) => summaries.get(project.id) ?? project)
+    }),
+
+    grant: (change) => on(change.projectId).grant(change),
+    import: (change) => on(change.projectId).import(change),
+    extend: (change) => on(change.projectId).extend(change),
+    extendAll: (change) => on(change.projectId).extendAll(change),
+    setMetadata: (change) => on(change.projectId).setMetadata(change),
+    end: (change) => on(change.projectId).end(change),
+    erase: (change) => on(change.projectId).erase(change),
+
+    undoBulkExtension: (undo) => on(undo.projectId).undoBulkExtension(undo),
+    bulkExtensions: (projectId, page) => on(projectId).bulkExtensions(projectId, page),
+    previewBulkExtension: (projectId, change) =>
+      on(projectId).previewBulkExtension(projectId, change),
+    countEnds: (projectId, query) => on(projectId).countEnds(projectId, query),
+    previewPublication: (projectId, ...rest) => on(projectId).previewPublication(projectId, ...rest),
+    previewUndo: (projectId, target) => on(projectId).previewUndo(projectId, target),
+    recall: (once, projectId) =>
+      (projectId === undefined ? home : on(projectId)).recall(once, projectId),
+    find: (projectId, userId) => on(projectId).find(projectId, userId),
+    list: (projectId, page) => on(projectId).list(projectId, page),
+    listEnding: (projectId, page) => on(projectId).listEnding(projectId, page),
+    recordShown: (projectId, ...rest) => on(projectId).recordShown(projectId, ...rest),
+    history: (projectId, page) =>
+      projectId === undefined
+        ? home.history(projectId, page)
+        : Effect.flatMap(on(projectId).history(projectId, page), named),
+  }
+}
+
+/** Asks all cells. Returns what those that answer say, and fails if none does. */
+const askAnswering = <A, E>(
+  all: AllCells,
+  ask: (cell: Cell) => Effect.Effect<A, E>,
+): Effect.Effect<ReadonlyArray<A>, E> =>
+  Effect.gen(function* () {
+    const exits = yield* Effect.forEach(all, (cell) => Effect.exit(ask(cell)), {
+      concurrency: "unbounded",
+    })
+    const found = exits.flatMap((exit) => (Exit.isSuccess(exit) ? [exit.value] : []))
+    const [first] = exits
+    if (found.length === 0 && first !== undefined && Exit.isFailure(first)) {
+      return yield* Effect.failCause(first.cause)
+    }
+    return found
+  })
+
+type Options = Parameters<Outbox["Service"]["claim"]>[0]
+
+// After how long a cell that did not answer is asked again.
+const retryMillis = 250
+
+// How many changes wait for the dispatcher; then the cells wait.
+const mostChanges = 16
+
+const isFailing = ({ webhook }: Claim): boolean => webhook.failures > 0
+
+const failingOf = (claims: ReadonlyArray<Claim>): number => claims.filter(isFailing).length
+
+const sooner = (one: number | undefined, other: number | undefined): number | undefined =>
+  one === undefined || other === undefined ? (one ?? other) : Math.min(one, other)
+
+/** What a cell may give, and what it has given so far. */
+interface Turn {
+  readonly cell: Cell
+  readonly limit: number
+  readonly failing: number
+  readonly claimed: ClaimResult
+}
+
+const nothingClaimed: ClaimResult = { claims: [], nextDueMillis: undefined, keptBack: [] }
+
+const silence: ClaimResult = { ...nothingClaimed, nextDueMillis: retryMillis }
+
+/** Whether a share was too small for a cell. */
+const mayHaveMore = ({ claimed: { claims, nextDueMillis }, failing, limit }: Turn): boolean =>
+  claims.length === limit ? nextDueMillis === 0 || limit === 0 : failingOf(claims) === failing
+
+const together = (turns: ReadonlyArray<Turn>, limit: number): ClaimResult => {
+  const claims = turns.flatMap(({ claimed }) => claimed.claims)
+  return {
+    claims,
+    nextDueMillis:
+      claims.length === limit
+        ? 0
+        : turns.map(({ claimed }) => claimed.nextDueMillis).reduce(sooner, undefined),
+    keptBack: [...new Set(turns.flatMap(({ claimed }) => claimed.keptBack))],
+  }
+}
+
+const sumOf = (counts: ReadonlyArray<number>, most: number): number =>
+  Math.min(
+    most,
+    counts.reduce((total, count) => total + count, 0),
+  )
+
+const sum = (all: ReadonlyArray<Backlog>, most: number): Backlog => ({
+  waiting: sumOf(
+    all.map(({ waiting }) => waiting),
+    most,
+  ),
+  dueForMillis: all.reduce<number | undefined>(
+    (oldest, { dueForMillis }) =>
+      oldest === undefined || dueForMillis === undefined
+        ? (oldest ?? dueForMillis)
+        : Math.max(oldest, dueForMillis),
+    undefined,
+  ),
+  failedDeliveries: sumOf(
+    all.map(({ failedDeliveries }) => failedDeliveries),
+    most,
+  ),
+  disabledWebhooks: sumOf(
+    all.map(({ disabledWebhooks }) => disabledWebhooks),
+    most,
+  ),
+})
+
+/** Adds up the minutes of all cells. Their clocks may be in different minutes. */
+const sumMinutes = (all: ReadonlyArray<ReadonlyArray<ActivityCell>>): ReadonlyArray<ActivityCell> =>
+  fillCells(lastHour, Math.max(...all.map((minutes) => minutes.at(-1)?.at ?? 0)), all.flat())
+
+/** Tells of changes of the outboxes of some cells, as `nextChange` of an outbox does. */
+export interface CellChanges {
+  /** What logs call it. */
+  readonly name: string
+  readonly next: Effect.Effect<OutboxChange, StoreUnavailable>
+}
+
+/**
+ * Makes the port `Outbox`. Each cell keeps its own promises; they share what a process claims. Watches the changes of
+ * all for as long as the scope is open.
+ */
+const makeCellOutbox = Effect.fnUntraced(function* (
+  all: AllCells,
+  watched: ReadonlyArray<CellChanges>,
+): Effect.fn.Return<Outbox["Service"], never, Scope.Scope> {
+  const faults = yield* Faults
+  const outages = new Map(
+    all.map((cell) => [
+      cell,
+      makeOutageReporter(faults, `Deliveries of the cell ${cell.name} cannot be claimed`),
+    ]),
+  )
+  let turn = 0
+
+  const on = (projectId: ProjectId) => cellOf(all, projectId).outbox
+
+  /** Claims from a cell. One that does not answer has nothing for now, and keeps no other waiting for long. */
+  const claimFrom = (cell: Cell, options: Options): Effect.Effect<ClaimResult> =>
+    options.limit <= 0
+      ? Effect.succeed(nothingClaimed)
+      : cell.outbox.claim(options).pipe(
+          Effect.tap(() => Effect.sync(() => outages.get(cell)?.succeeded())),
+          Effect.catchCause((cause) =>
+            Effect.as(outages.get(cell)?.failed(cause) ?? Effect.void, silence),
+          ),
+        )
+
+  /** Claims an equal share from each cell, all at the same time. */
+  const claimShares = (options: Options) => {
+    const order = rotate(all, turn++)
+    const limits = shareEvenly(options.limit, order.length)
+    const failing = shareEvenly(options.failing, order.length)
+    const first = order.map((cell, index) => ({
+      cell,
+      limit: limits[index] ?? 0,
+      failing: failing[index] ?? 0,
+    }))
+    return Effect.forEach(
+      first,
+      (one) =>
+        Effect.map(
+          claimFrom(one.cell, { ...options, limit: one.limit, failing: one.failing }),
+          (claimed): Turn => ({ ...one, claimed }),
+        ),
+      { concurrency: "unbounded" },
+    )
+  }
+
+  /** Claims what the others have left from those whose share was too small, one after the other. */
+  const claimRest = Effect.fnUntraced(function* (turns: ReadonlyArray<Turn>, options: Options) {
+    const claims = turns.flatMap(({ claimed }) => claimed.claims)
+    let limit = options.limit - claims.length
+    let failing = Math.max(0, options.failing - failingOf(claims))
+    const settled: Array<Turn> = []
+    for (const one of turns) {
+      if (limit === 0 || !mayHaveMore(one)) {
+        settled.push(one)
+        continue
+      }
+      const more = yield* claimFrom(one.cell, { ...options, limit, failing })
+      limit -= more.claims.length
+      failing = Math.max(0, failing - failingOf(more.claims))
+      settled.push({
+        ...one,
+        claimed: { ...more, claims: [...one.claimed.claims, ...more.claims] },
+      })
+    }
+    return settled
+  })
+
+  const changes = yield* Queue.bounded<OutboxChange>(mostChanges)
+  for (const { name, next } of watched) {
+    const outage = makeOutageReporter(faults, `Changes of ${name} cannot be watched`)
+    const follow = next.pipe(
+      Effect.flatMap((change) => {
+        outage.succeeded()
+        return Queue.offer(changes, change)
+      }),
+      Effect.catchCause((cause) => Effect.andThen(outage.failed(cause), Effect.sleep(retryMillis))),
+    )
+    yield* Effect.forkScoped(Effect.forever(follow))
+  }
+
+  return {
+    // Of all: whether one answers, its metrics tell.
+    ping: Effect.asVoid(askAnswering(all, ({ outbox }) => outbox.ping)),
+
+    publish: (event, ...rest) => on(event.projectId).publish(event, ...rest),
+    publishTo: (event, ...rest) => on(event.projectId).publishTo(event, ...rest),
+
+    claim: Effect.fnUntraced(function* (options) {
+      const turns = yield* claimRest(yield* claimShares(options), options)
+      return together(turns, options.limit)
+    }),
+    settle: (claim, settlement) => on(claim.webhook.projectId).settle(claim, settlement),
+    nextChange: Queue.take(changes),
+
+    deliveries: (webhook, page) => on(webhook.projectId).deliveries(webhook, page),
+    attempted: (webhook, page) => on(webhook.projectId).attempted(webhook, page),
+    progress: (projectId, webhookIds) => on(projectId).progress(projectId, webhookIds),
+    activity: (webhook) => on(webhook.projectId).activity(webhook),
+    minutes: (projectId) =>
+      projectId === undefined
+        ? Effect.map(
+            Effect.forEach(all, ({ outbox }) => outbox.minutes(undefined), {
+              concurrency: "unbounded",
+            }),
+            sumMinutes,
+          )
+        : on(projectId).minutes(projectId),
+    troubled: (most) =>
+      Effect.map(
+        askAnswering(all, ({ outbox }) => outbox.troubled(most)),
+        (found) => found.flat().toSorted(compareTroubles).slice(0, most),
+      ),
+    find: (projectId, eventId) => on(projectId).find(projectId, eventId),
+    replay: (webhook, ...rest) => on(webhook.projectId).replay(webhook, ...rest),
+    replayMany: (webhook, ...rest) => on(webhook.projectId).replayMany(webhook, ...rest),
+
+    backlog: (most) =>
+      Effect.map(
+        Effect.forEach(all, ({ outbox }) => outbox.backlog(most), { concurrency: "unbounded" }),
+        (found) => sum(found, most),
+      ),
+  }
+})
+
+/** Makes the port `FeedStore`: each cell has a history of its own. */
+const makeCellFeed = (all: AllCells): FeedStore["Service"] => {
+  const on = (projectId: ProjectId) => cellOf(all, projectId).feed
+  return {
+    read: (projects, ...rest) => on(projects[0]).read(projects, ...rest),
+    latest: (projectId, ...rest) => on(projectId).latest(projectId, ...rest),
+    histories: { all: [all[0].feed, ...all.slice(1).map(({ feed }) => feed)], of: on },
+  }
+}
+
+/** Makes the port `WebhookStore`. */
+const makeCellWebhooks = (all: AllCells): WebhookStore["Service"] => {
+  const on = (projectId: ProjectId) => cellOf(all, projectId).webhooks
+  const keyUses = new Map<Cell, ReadonlyArray<KeyUse>>()
+  return {
+    ping: Effect.asVoid(askAnswering(all, ({ webhooks }) => webhooks.ping)),
+    encryptionKeys: (now) =>
+      Effect.map(
+        askAnswering(all, (cell) =>
+          Effect.tap(cell.webhooks.encryptionKeys(now), (uses) =>
+            Effect.sync(() => keyUses.set(cell, uses)),
+          ),
+        ),
+        // Cells may have other keys under the same id, so that each is judged by itself. During an outage of one, its
+        // last answer holds.
+        () => all.flatMap((cell) => keyUses.get(cell) ?? []),
+      ),
+    add: (webhook, ...rest) => on(webhook.projectId).add(webhook, ...rest),
+    list: (projectId) => on(projectId).list(projectId),
+    find: (projectId, ...rest) => on(projectId).find(projectId, ...rest),
+    rotateSecret: (projectId, ...rest) => on(projectId).rotateSecret(projectId, ...rest),
+    addSigningKey: (projectId, ...rest) => on(projectId).addSigningKey(projectId, ...rest),
+    update: (webhook, ...rest) => on(webhook.projectId).update(webhook, ...rest),
+    enable: (projectId, ...rest) => on(projectId).enable(projectId, ...rest),
+    remove: (projectId, ...rest) => on(projectId).remove(projectId, ...rest),
+  }
+}
+
+/**
+ * Makes the stores of cells, for as long as the scope is open.
+ *
+ * @param given.home - has what belongs to no project, and the names of all projects
+ * @param given.cells - all cells, in the order of their numbers
+ * @param given.changes - what tells of changes in the outboxes, of each cell or of some together
+ */
+export const makeCellStores = Effect.fnUntraced(function* ({
+  cells,
+  changes,
+  home,
+}: {
+  readonly home: HomeStores
+  readonly cells: AllCells
+  readonly changes: ReadonlyArray<CellChanges>
+}) {
+  return Context.make(MembershipStore, makeCellMemberships(home, cells, yield* Faults)).pipe(
+    Context.add(WebhookStore, makeCellWebhooks(cells)),
+    Context.add(Outbox, yield* makeCellOutbox(cells, changes)),
+    Context.add(FeedStore, makeCellFeed(cells)),
+    Context.add(Cells, cells),
+  )
+})

@@ -1,0 +1,64 @@
+/** Puts the stores together: those of the projects in one schema, and those of what belongs to no project. */
+
+import type { Setting } from "@tenure/core/internal"
+import { ApiKeyStore, RateLimitStore, TicketStore } from "@tenure/core/store"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import { type Executor, type Server, makeExecutor } from "./connection/executor.ts"
+import { toClientConfig } from "./connection/url.ts"
+import { makePostgresFeedStore } from "./feed.ts"
+import { type IdempotencyStore, makeIdempotencyStore } from "./idempotency.ts"
+import { makePostgresApiKeyStore, makePostgresTicketStore } from "./keys.ts"
+import { makePostgresMembershipStore } from "./memberships.ts"
+import { type Notifications, makeListener, makeNotifications } from "./notifications.ts"
+import { makePostgresOutbox } from "./outbox.ts"
+import { makePostgresRateLimitStore } from "./rate-limits.ts"
+import { type retentionOptions, startRetention } from "./retention.ts"
+import { makePostgresWebhookStore } from "./webhooks.ts"
+
+/** Makes the stores of the projects in one schema. */
+export const makeProjectStores = Effect.fnUntraced(function* (
+  executor: Executor,
+  notifications: Notifications,
+  settings: Setting.OutputOf<typeof retentionOptions>,
+) {
+  yield* startRetention(executor, settings)
+  const answers = makeIdempotencyStore(executor)
+  return {
+    answers,
+    memberships: yield* makePostgresMembershipStore(executor, notifications, answers),
+    webhooks: makePostgresWebhookStore(executor, notifications, answers),
+    outbox: yield* makePostgresOutbox(executor, notifications, answers),
+    feed: makePostgresFeedStore(executor, settings.eventRetention),
+  }
+})
+
+/** Makes the stores of what belongs to no project. */
+export const makeHomeStores = Effect.fnUntraced(function* (executor: Executor, answers: IdempotencyStore) {
+  return Context.make(ApiKeyStore, yield* makePostgresApiKeyStore(executor, answers)).pipe(
+    Context.add(RateLimitStore, yield* makePostgresRateLimitStore(executor)),
+    Context.add(TicketStore, yield* makePostgresTicketStore(executor)),
+  )
+})
+
+/** Sends and receives the notifications of all schemas on a server. */
+export const makeServerNotifications = Effect.fnUntraced(function* (
+  server: Server,
+  schema: string,
+  listenUrl: string | undefined,
+) {
+  const apart = listenUrl === undefined ? undefined : yield* toClientConfig(listenUrl, "listenUrl")
+  return yield* makeNotifications(makeExecutor(server, schema), makeListener(server, apart))
+})
+
+// The client itself only migrates, and runs what is to be atomic. It opens a connection when that is needed.
+export const clientConfig = Effect.fnUntraced(function* (url: string) {
+  return {
+    ...(yield* toClientConfig(url, "url")),
+    maxConnections: 1,
+    idleTimeout: "1 second",
+    connectTimeout: "10 seconds",
+    // A pooler would keep the statements.
+    prepare: false,
+  } as const
+})
