@@ -20,12 +20,7 @@ import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Runtime from "effect/Runtime"
-import {
-  exportCommand,
-  importCommand,
-  migrateCommand,
-  moveProjectCommand,
-} from "./commands/database.ts"
+import { exportCommand, importCommand, migrateCommand } from "./commands/database.ts"
 import { devCommand } from "./commands/dev.ts"
 import { doctorCommand } from "./commands/doctor.ts"
 import { initCommand } from "./commands/init.ts"
@@ -98,7 +93,6 @@ export const tenure = Command.make("tenure").pipe(
     migrateCommand,
     exportCommand,
     importCommand,
-    moveProjectCommand,
     profilesCommand,
   ]),
 )

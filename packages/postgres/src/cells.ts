@@ -77,6 +77,12 @@ const openServer = Effect.fnUntraced(function* (
   return opened
 })
 
+/** A server by its name, with a client. */
+interface NamedClient {
+  readonly name: string
+  readonly client: PgClient.PgClient
+}
+
 /** Reads the places of the cells; none if the schema has everything. */
 export const readCells = (client: PgClient.PgClient, schema: string) =>
   client.withoutTransforms().unsafe<CellPlace>(listCells(schema))
@@ -101,8 +107,8 @@ const addCells = (schema: string): string => `
  * Makes the schemas of the cells, on the servers in turn, and then the directory, which only names what exists. Several
  * processes may do so at the same time.
  */
-export const makeCells = Effect.fnUntraced(function* (
-  servers: ReadonlyArray<{ readonly name: string; readonly client: PgClient.PgClient }>,
+const makeCells = Effect.fnUntraced(function* (
+  servers: ReadonlyArray<NamedClient>,
   schema: string,
   count: number,
 ) {
@@ -138,11 +144,14 @@ const noCells = new InvalidInput({
 })
 
 /** Prepares the home, makes the cells if there are none, and returns their places. */
-const prepareHome = Effect.fnUntraced(function* (
-  servers: readonly [OpenServer, ...ReadonlyArray<OpenServer>],
-  { cells, migrate, schema }: CellSettings,
+export const prepareHome = Effect.fnUntraced(function* (
+  servers: ReadonlyArray<NamedClient>,
+  { cells, migrate, schema }: Pick<CellSettings, "cells" | "migrate" | "schema">,
 ) {
-  const [{ client }] = servers
+  const [home] = servers
+  if (home === undefined)
+    return yield* new InvalidInput({ field: "servers", problem: "must have at least one server" })
+  const { client } = home
   yield* (migrate ? applyMigrations : checkSchema)(client, quoted(schema))
   const found = yield* readCells(client, quoted(schema))
   if (found.length > 0) {

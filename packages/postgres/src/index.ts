@@ -100,8 +100,7 @@ export const serversOptions = Setting.object({
 })
 
 /** The options that a host passes for several servers. */
-export interface ServersOptions
-  extends Documented, Setting.InputOf<typeof serversOptions> {}
+export interface ServersOptions extends Documented, Setting.InputOf<typeof serversOptions> {}
 
 const hasServers = (given: ConnectionOptions | ServersOptions): given is ServersOptions =>
   typeof given === "object" && given !== null && "servers" in given
@@ -229,7 +228,10 @@ const onClient = (settings: Setting.OutputOf<typeof postgresOptions>) =>
         Context.add(WebhookStore, stores.webhooks),
         Context.add(Outbox, stores.outbox),
         Context.add(FeedStore, stores.feed),
-        Context.add(Transactions, makeTransactions([client], () => watcher)),
+        Context.add(
+          Transactions,
+          makeTransactions([client], () => watcher),
+        ),
         Context.add(Database, {
           run: executor.run,
           atomically: executor.atomically,

@@ -34,7 +34,10 @@ export const makeProjectStores = Effect.fnUntraced(function* (
 })
 
 /** Makes the stores of what belongs to no project. */
-export const makeHomeStores = Effect.fnUntraced(function* (executor: Executor, answers: IdempotencyStore) {
+export const makeHomeStores = Effect.fnUntraced(function* (
+  executor: Executor,
+  answers: IdempotencyStore,
+) {
   return Context.make(ApiKeyStore, yield* makePostgresApiKeyStore(executor, answers)).pipe(
     Context.add(RateLimitStore, yield* makePostgresRateLimitStore(executor)),
     Context.add(TicketStore, yield* makePostgresTicketStore(executor)),

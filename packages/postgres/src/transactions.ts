@@ -132,7 +132,8 @@ export const makeTransactions = (
   const joined = (connection: Connection) => {
     const context = Context.empty()
     return clients.reduce(
-      (all, { transactionService }) => Context.add(all, transactionService, [connection, 0] as const),
+      (all, { transactionService }) =>
+        Context.add(all, transactionService, [connection, 0] as const),
       context,
     )
   }

@@ -14,7 +14,6 @@ import {
   settleDueParams,
   toCandidate,
 } from "../src/expiry.ts"
-import { hideProject, unhideProject } from "../src/ops/move-project.ts"
 import { dropped, sql } from "./harness.ts"
 import { blockedOn, holding, testsOn } from "./locking.ts"
 

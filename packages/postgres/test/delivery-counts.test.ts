@@ -17,7 +17,7 @@ import { Fixture } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
-import { makeExecutor } from "../src/connection/executor.ts"
+import { makeExecutor, makeServer } from "../src/connection/executor.ts"
 import { deleteOldMinutes, deleteOldQuarters, makeDeliveryCounts } from "../src/delivery-counts.ts"
 import { postgresLayer } from "../src/index.ts"
 import { claimAll, clientLayer, emptied, sql } from "./harness.ts"
@@ -62,7 +62,7 @@ const sumOf = (cells: ReadonlyArray<ActivityCell>): number =>
   cells.reduce((sum, one) => sum + one.delivered, 0)
 
 const executor = Effect.flatMap(PgClient.PgClient, (client) =>
-  makeExecutor(client, `"${schema}"`, 2, undefined),
+  Effect.map(makeServer(client, 2, undefined), (server) => makeExecutor(server, `"${schema}"`)),
 )
 
 /** Runs work while counts cannot be added. */

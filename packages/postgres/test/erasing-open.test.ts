@@ -6,7 +6,7 @@ import { MembershipStore, Outbox } from "@tenure/core/store"
 import { Fixture } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import { makeExecutor } from "../src/connection/executor.ts"
+import { makeExecutor, makeServer } from "../src/connection/executor.ts"
 import { makeErasures } from "../src/erasure.ts"
 import { sql } from "./harness.ts"
 import { testsOn } from "./locking.ts"
@@ -84,7 +84,7 @@ onStores(
   Effect.gen(function* () {
     const client = yield* PgClient.PgClient
     const store = yield* MembershipStore
-    const { eraseDue } = makeErasures(yield* makeExecutor(client, `"${schema}"`, 2, undefined))
+    const { eraseDue } = makeErasures(makeExecutor(yield* makeServer(client, 2, undefined), `"${schema}"`))
     yield* erasing((fiber) =>
       Effect.gen(function* () {
         yield* Fiber.join(fiber)

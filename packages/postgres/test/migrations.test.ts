@@ -145,26 +145,6 @@ describe("tenure-migrate", () => {
     expect((await command(environment)).stdout).toBe("Nothing to do.\n")
   })
 
-  it("migrates each of several databases, also if another does not answer", async () => {
-    const folder = await mkdtemp(join(tmpdir(), "tenure-map-"))
-    onTestFinished(() => rm(folder, { recursive: true }))
-    const map = join(folder, "databases.json")
-    const away = "postgres://someone:hidden@127.0.0.1:1/nothing"
-    const databases = [
-      { name: "away", url: away, projects: [] },
-      { name: "main", url: inject("databaseUrl"), projects: "others" },
-    ]
-    await writeFile(map, JSON.stringify(databases))
-    const failed = command({ DATABASE_URL: `map:${map}` })
-    await expect(failed).rejects.toMatchObject({
-      code: 1,
-      stderr: expect.stringMatching(/^away: .*ECONNREFUSED.*\nmain: Applied: 1.*\.\n$/),
-    })
-    await writeFile(map, JSON.stringify(databases.slice(1)))
-    const again = await command({ DATABASE_URL: `map:${map}` })
-    expect(again.stdout).toBe("main: Nothing to do.\n")
-  })
-
   it("prints what is wrong, without the password, and exits with code 1", async () => {
     await expect(command({})).rejects.toMatchObject({
       code: 1,

@@ -4,16 +4,18 @@ import { resolve } from "node:path"
 import { PgClient } from "@effect/sql-pg/PgClient"
 import { migrate as migrateAll } from "@tenure/postgres"
 import {
-  databaseConfigPath,
+  type PlacedSchema,
+  type ServerOptions,
   databaseTime,
   messageOf,
   openDatabase,
-  readDatabases,
-  runCancelMove,
+  readServers,
   runCopyDatabase,
-  runMoveProject,
+  runListSchemas,
+  runMakeCells,
   runPending,
   runRewriteSecrets,
+  serversFile,
 } from "@tenure/postgres/ops/upkeep"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -40,11 +42,9 @@ export const explainDatabaseFailure = (fault: unknown): Failure => {
 }
 
 const requireOne = (url: string) =>
-  databaseConfigPath(url) === undefined
+  serversFile(url) === undefined
     ? Effect.void
-    : Effect.fail(
-        usageFailure("This takes one database: give the URL of one of those in the file."),
-      )
+    : Effect.fail(usageFailure("This takes one database: give the URL of one of the servers."))
 
 /** Opens a database until the scope closes, and creates it if it is in a folder. */
 export const connectOrCreate = Effect.fnUntraced(function* (url: string) {
@@ -94,21 +94,30 @@ export const migrateDatabase = Effect.fnUntraced(function* (
   }).pipe(Effect.provideService(PgClient, client), Effect.mapError(explainDatabaseFailure))
 }, Effect.scoped)
 
-/** One database among several. */
-interface Named {
-  readonly name: string
-  readonly url: string
-}
-
-/** Reads the databases from a file URL, if it is one. */
-export const databasesOf = (
+/** Reads the servers from a file URL, if it is one. */
+export const serversOf = (
   url: string,
-): Effect.Effect<ReadonlyArray<Named> | undefined, Failure> => {
-  const path = databaseConfigPath(url)
+): Effect.Effect<ReadonlyArray<ServerOptions> | undefined, Failure> => {
+  const path = serversFile(url)
   return path === undefined
     ? Effect.succeed(undefined)
-    : Effect.mapError(readDatabases(path), explainDatabaseFailure)
+    : Effect.mapError(readServers(path), explainDatabaseFailure)
 }
+
+/** Brings the home of several servers up to date, and makes the cells if there are none. */
+export const makeCells = (
+  servers: ReadonlyArray<ServerOptions>,
+  schema: string | undefined,
+  count: number | undefined,
+): Effect.Effect<void, Failure> =>
+  Effect.asVoid(Effect.mapError(runMakeCells(servers, schema, count), explainDatabaseFailure))
+
+/** Returns the schemas on several servers: the home, and the cells. */
+export const schemasOf = (
+  servers: ReadonlyArray<ServerOptions>,
+  schema: string | undefined,
+): Effect.Effect<ReadonlyArray<PlacedSchema>, Failure> =>
+  Effect.mapError(runListSchemas(servers, schema), explainDatabaseFailure)
 
 /**
  * Inspects a database.
@@ -154,37 +163,4 @@ export const copyToDatabase = Effect.fnUntraced(function* (
     display.show({ done, of, items: done, millis: clock.currentTimeMillisUnsafe() - start }),
   ).pipe(Effect.ensuring(Effect.sync(display.end)), Effect.mapError(explainDatabaseFailure))
   return Object.fromEntries(rows)
-}, Effect.scoped)
-
-interface ProjectMove {
-  readonly from: string
-  readonly to: string
-  readonly schema: string | undefined
-  readonly project: string
-  readonly isCancelled: boolean
-}
-
-/** Moves a project to another database, or cancels an interrupted move. */
-export const moveToDatabase = Effect.fnUntraced(function* ({
-  from,
-  isCancelled,
-  project: projectId,
-  schema,
-  to,
-}: ProjectMove) {
-  yield* requireOther(from, to)
-  const source = yield* connectDatabase(from)
-  const target = yield* connectDatabase(to)
-  const display = makeProgress(process.stderr, "rows")
-  const start = yield* Clock.currentTimeMillis
-  const clock = yield* Clock.Clock
-  const run = isCancelled ? runCancelMove : runMoveProject
-  yield* run({
-    source,
-    target,
-    schema,
-    projectId,
-    onProgress: ({ of, rows: done }) =>
-      display.show({ done, of, items: done, millis: clock.currentTimeMillisUnsafe() - start }),
-  }).pipe(Effect.ensuring(Effect.sync(display.end)), Effect.mapError(explainDatabaseFailure))
 }, Effect.scoped)

@@ -2,12 +2,14 @@
 
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import { Failure, usageFailure } from "../support/failure.ts"
-import { booleanFlag, projectIdArgument } from "../support/flags.ts"
-import { jsonFlag, printDone, printItems, printRecord } from "../support/output.ts"
+import { booleanFlag } from "../support/flags.ts"
+import { jsonFlag, printItems, printRecord } from "../support/output.ts"
 import { resolveDatabase, resolveOtherDatabase, targetFlags } from "../support/target.ts"
 import { pluralize } from "../support/text.ts"
 import type { Migrated } from "./database-upkeep.ts"
@@ -27,25 +29,36 @@ const decrypt = booleanFlag(
   "Also decrypts them; TENURE_ENCRYPTION_KEY begins with plain",
 )
 
+const cells = Flag.Int("cells").pipe(
+  Flag.filter(
+    (count) => count >= 1 && count <= 1000,
+    () => "must be between 1 and 1000",
+  ),
+  Flag.optional,
+  Flag.withDescription(
+    "How many cells to make on several servers, once: a project stays in the cell that a hash of its id tells",
+  ),
+)
+
 const rowOf = (migrated: Migrated) => ({
   ...migrated,
   migrations: migrated.migrations.map(String),
 })
 
-/** The result for one database among several. */
+/** The result for one schema among several. */
 interface Outcome {
   readonly name: string
   readonly result: Result.Result<Migrated, Failure>
 }
 
 const outcomeRow = ({ name, result }: Outcome) => ({
-  database: name,
+  schema: name,
   ...(Result.isSuccess(result)
     ? { ...rowOf(result.success), problem: null }
     : { applied: false, migrations: [], problem: result.failure.message }),
 })
 
-/** Prints each database's result. If one failed, fails with its exit code. */
+/** Prints each schema's result. If one failed, fails with its exit code. */
 const tell = Effect.fnUntraced(function* (outcomes: ReadonlyArray<Outcome>) {
   yield* printItems(Stream.fromIterable(outcomes.map(outcomeRow)), (row) => row)
   const failures = outcomes.flatMap(({ result }) =>
@@ -53,27 +66,31 @@ const tell = Effect.fnUntraced(function* (outcomes: ReadonlyArray<Outcome>) {
   )
   const [first] = failures
   if (first === undefined) return
-  const message = `${failures.length} of ${pluralize(outcomes.length, "database")} failed. The command can be repeated.`
+  const message = `${failures.length} of ${pluralize(outcomes.length, "schema")} failed. The command can be repeated.`
   return yield* new Failure({ kind: first.kind, message })
 })
 
 /** The command. */
 export const migrateCommand = Command.make(
   "migrate",
-  { dryRun, encrypt, decrypt },
-  Effect.fnUntraced(function* (given) {
+  { dryRun, encrypt, decrypt, cells },
+  Effect.fnUntraced(function* ({ cells: count, ...given }) {
     if (given.encrypt && given.decrypt)
       return yield* usageFailure("--encrypt-secrets and --decrypt-secrets exclude each other.")
     const { schema, url } = yield* resolveDatabase
     const upkeep = yield* Effect.promise(() => import("./database-upkeep.ts"))
-    const several = yield* upkeep.databasesOf(url)
-    if (several === undefined)
-      return yield* printRecord(yield* upkeep.migrateDatabase(url, schema, given), rowOf)
-    // An unavailable database does not stop the others' migrations.
+    const servers = yield* upkeep.serversOf(url)
+    if (servers === undefined)
+      return Option.isSome(count)
+        ? yield* usageFailure("--cells takes several servers: servers: and the path of a file.")
+        : yield* printRecord(yield* upkeep.migrateDatabase(url, schema, given), rowOf)
+    if (!given.dryRun) yield* upkeep.makeCells(servers, schema, Option.getOrUndefined(count))
+    const several = yield* upkeep.schemasOf(servers, schema)
+    // An unavailable server does not stop the others' migrations.
     yield* tell(
       yield* Effect.forEach(several, (one) =>
         Effect.map(
-          Effect.result(upkeep.migrateDatabase(one.url, schema, given)),
+          Effect.result(upkeep.migrateDatabase(one.url, one.name, given)),
           (result): Outcome => ({
             name: one.name,
             result,
@@ -84,10 +101,11 @@ export const migrateCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription(
-    "Creates the tables of a database, or of each of several, or brings them up to date",
+    "Creates the tables of a database, or of the cells of several servers, or brings them up to date",
   ),
   Command.withExamples([
     { command: "tenure migrate --dry-run --database postgres://owner@localhost/app" },
+    { command: "tenure migrate --cells 16 --database servers:./servers.json" },
   ]),
   Command.withGlobalFlags([jsonFlag, ...targetFlags]),
 )
@@ -143,46 +161,6 @@ export const importCommand = Command.make(
   ),
   Command.withExamples([
     { command: "tenure import --all file:./data --database postgres://owner@localhost/app" },
-  ]),
-  Command.withGlobalFlags([jsonFlag, ...targetFlags]),
-)
-
-/** `tenure move`: moves a project between databases. */
-
-const movingProjectTo = Argument.String("place").pipe(
-  Argument.withDescription(
-    "The database to move it to: the name of a profile, or a URL without a password",
-  ),
-)
-
-const cancel = booleanFlag("cancel", "Goes back to the beginning of a move that has stopped")
-
-/** The command. */
-export const moveProjectCommand = Command.make(
-  "move",
-  { project: projectIdArgument, to: movingProjectTo, cancel },
-  Effect.fnUntraced(function* ({ cancel: isCancelled, project, to: place }) {
-    const { schema, url } = yield* resolveDatabase
-    const target = yield* resolveOtherDatabase(place)
-    const upkeep = yield* Effect.promise(() => import("./database-upkeep.ts"))
-    yield* upkeep.moveToDatabase({ from: url, to: target, schema, project, isCancelled })
-    yield* printDone(
-      { project, moved: !isCancelled },
-      isCancelled
-        ? `The project ${project} is where it was.`
-        : `Moved ${project}: every table has the same rows of it as before.`,
-    )
-  }),
-).pipe(
-  Command.withDescription(
-    "Moves a project to another database, while servers run. It can be repeated whenever it stops",
-  ),
-  Command.withExamples([
-    { command: "tenure move shop postgres://owner@db2/app --database postgres://owner@db1/app" },
-    {
-      command:
-        "tenure move shop postgres://owner@db2/app --database postgres://owner@db1/app --cancel",
-    },
   ]),
   Command.withGlobalFlags([jsonFlag, ...targetFlags]),
 )

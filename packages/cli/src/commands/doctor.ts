@@ -288,14 +288,14 @@ const named = (name: string, { findings, isUsable }: Checked): Checked => ({
   findings: findings.map((finding) => ({ ...finding, check: `${finding.check} of ${name}` })),
 })
 
-/** Checks one or several databases. */
+/** Checks a database, or the schemas on several servers. */
 const checkDatabases = Effect.fnUntraced(
   function* ({ schema, url }: DatabaseTarget) {
     const upkeep = yield* Effect.promise(() => import("./database-upkeep.ts"))
-    const several = yield* upkeep.databasesOf(url)
-    if (several === undefined) return yield* checkDatabase(upkeep, url, schema)
-    const all = yield* Effect.forEach(several, (one) =>
-      Effect.map(checkDatabase(upkeep, one.url, schema), (checked) => named(one.name, checked)),
+    const servers = yield* upkeep.serversOf(url)
+    if (servers === undefined) return yield* checkDatabase(upkeep, url, schema)
+    const all = yield* Effect.forEach(yield* upkeep.schemasOf(servers, schema), (one) =>
+      Effect.map(checkDatabase(upkeep, one.url, one.name), (checked) => named(one.name, checked)),
     )
     return {
       isUsable: all.every(({ isUsable }) => isUsable),

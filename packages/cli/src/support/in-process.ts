@@ -8,10 +8,10 @@ import { fetchHandler } from "@tenure/fetch"
 import { nodeTransport } from "@tenure/node-http"
 import { postgres, postgresLayer } from "@tenure/postgres"
 import {
-  databaseConfigPath,
   messageOf,
-  readDatabases,
   readKeyring,
+  readServers,
+  serversFile,
 } from "@tenure/postgres/ops/upkeep"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -66,10 +66,10 @@ const storesOf = Effect.fnUntraced(function* ({
   const settings = { schema, migrate: false, maxConnections: 2 }
   const path = folderPath(url)
   if (path !== undefined) return Layer.provide(postgresLayer(settings), client({ path }))
-  const map = databaseConfigPath(url)
-  if (map === undefined) return postgres({ ...settings, url })
-  const all = yield* Effect.mapError(readDatabases(map), explainStartFailure)
-  return postgres(all.map((one) => ({ ...one, ...settings })))
+  const file = serversFile(url)
+  if (file === undefined) return postgres({ ...settings, url })
+  const servers = yield* Effect.mapError(readServers(file), explainStartFailure)
+  return postgres({ ...settings, servers })
 })
 
 // The audit trail names the operating-system user.

@@ -35,7 +35,13 @@ import {
   fillCells,
   lastHour,
 } from "../webhooks/delivery-activity.ts"
-import { type Backlog, type Claim, type ClaimResult, Outbox, type OutboxChange } from "../webhooks/outbox.ts"
+import {
+  type Backlog,
+  type Claim,
+  type ClaimResult,
+  Outbox,
+  type OutboxChange,
+} from "../webhooks/outbox.ts"
 import { type KeyUse, WebhookStore } from "../webhooks/store.ts"
 import { type Cell, Cells, type HomeStores, cellNumber, rotate, shareEvenly } from "./cell.ts"
 
@@ -49,24 +55,32 @@ const cellOf = (all: AllCells, projectId: ProjectId): Cell =>
 const nothingToAnnounce: SweepResult = { events: [], isMore: false }
 
 /** The part of `MembershipStore` that announces ends. A cell that does not answer is left out, unless all are silent. */
-const makeExpiry = (all: AllCells, faults: Faults): ExpiryStore => {
+const makeExpiry = (
+  home: ExpiryStore | undefined,
+  all: AllCells,
+  faults: Faults,
+): ExpiryStore | undefined => {
+  if (home === undefined) return undefined
   const outages = new Map(
     all.map((cell) => [
       cell,
-      makeOutageReporter(faults, `Ends of memberships of the cell ${cell.name} cannot be announced`),
+      makeOutageReporter(
+        faults,
+        `Ends of memberships of the cell ${cell.name} cannot be announced`,
+      ),
     ]),
   )
   const watched = new Set<Cell>()
   let leads: ReadonlyArray<Millis>
   let turn = 0
 
+  const watchCell = (cell: Cell) =>
+    Effect.map(cell.memberships.expiry?.watch(leads) ?? Effect.void, () => watched.add(cell))
+
   /** Sweeps a cell, which is watched before. */
   const sweepCell = (cell: Cell, limit: number, judge: DecideAnnouncement) => {
-    const { expiry } = cell.memberships
-    if (expiry === undefined) return Effect.exit(Effect.succeed(nothingToAnnounce))
-    const watch = Effect.map(expiry.watch(leads), () => watched.add(cell))
-    const sweep = expiry.sweep(limit, judge)
-    return (watched.has(cell) ? sweep : Effect.andThen(watch, sweep)).pipe(
+    const sweep = cell.memberships.expiry?.sweep(limit, judge) ?? Effect.succeed(nothingToAnnounce)
+    return (watched.has(cell) ? sweep : Effect.andThen(watchCell(cell), sweep)).pipe(
       Effect.tap(() => Effect.sync(() => outages.get(cell)?.succeeded())),
       Effect.tapCause((cause) => outages.get(cell)?.failed(cause) ?? Effect.void),
       Effect.exit,
@@ -75,10 +89,14 @@ const makeExpiry = (all: AllCells, faults: Faults): ExpiryStore => {
 
   return {
     watch: (given) =>
-      Effect.sync(() => {
+      Effect.suspend(() => {
         leads = given
         watched.clear()
-        return 0
+        // A cell that is down is watched by the first sweep that reaches it. The home remembers since when.
+        const watch = Effect.forEach(all, (cell) => Effect.ignore(watchCell(cell)), {
+          concurrency: "unbounded",
+        })
+        return Effect.andThen(watch, home.watch(given))
       }),
 
     sweep: Effect.fnUntraced(function* (limit, judge) {
@@ -142,7 +160,7 @@ const makeCellMemberships = (
 
   return {
     ping: home.ping,
-    expiry: makeExpiry(all, faults),
+    expiry: makeExpiry(home.expiry, all, faults),
 
     createProject: Effect.fnUntraced(function* (projectId, occasion) {
       const { once } = occasion
@@ -161,9 +179,11 @@ const makeCellMemberships = (
       // From the home first: no key may open a project that is created again.
       const fromHome = yield* ifThere(home.deleteProject(projectId, occasion))
       const fromCell = yield* ifThere(own.deleteProject(projectId, occasion))
-      if (fromHome !== "absent") return fromHome
       if (fromCell !== "absent") return fromCell
-      return yield* new ProjectNotFound({ projectId })
+      // Of several deletions at the same time, that of the cell counts. A repetition may find nothing there.
+      if (fromHome === "absent" || fromHome === undefined)
+        return yield* new ProjectNotFound({ projectId })
+      return fromHome
     }),
 
     findProject: (projectId) => on(projectId).findProject(projectId),
@@ -188,7 +208,8 @@ const makeCellMemberships = (
     previewBulkExtension: (projectId, change) =>
       on(projectId).previewBulkExtension(projectId, change),
     countEnds: (projectId, query) => on(projectId).countEnds(projectId, query),
-    previewPublication: (projectId, ...rest) => on(projectId).previewPublication(projectId, ...rest),
+    previewPublication: (projectId, ...rest) =>
+      on(projectId).previewPublication(projectId, ...rest),
     previewUndo: (projectId, target) => on(projectId).previewUndo(projectId, target),
     recall: (once, projectId) =>
       (projectId === undefined ? home : on(projectId)).recall(once, projectId),

@@ -141,8 +141,7 @@ export const makeCellExecutor = (
     sql: string,
     params: ReadonlyArray<unknown>,
     manner?: ExecuteOptions,
-  ) =>
-    follow((executor) => executor.executeApart<Row>(sql, params, manner), manner?.failsInMove)
+  ) => follow((executor) => executor.executeApart<Row>(sql, params, manner), manner?.failsInMove)
 
   return {
     schema,

@@ -261,7 +261,9 @@ export const makeExecutor = (
       isJoined ? executeInTransaction<Row>(text, params) : executeApart<Row>(text, params, manner),
     )
 
-  const run: HostExecutor["run"] = Effect.fnUntraced(function* <A, E, R>(work: Effect.Effect<A, E, R>) {
+  const run: HostExecutor["run"] = Effect.fnUntraced(function* <A, E, R>(
+    work: Effect.Effect<A, E, R>,
+  ) {
     // Inside an open transaction a lost race also undoes steps that cannot be repeated from here.
     const attempts = (yield* isInTransaction)
       ? work

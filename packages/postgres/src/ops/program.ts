@@ -12,12 +12,11 @@ import type { CopyProgress } from "./copy-database.ts"
 import {
   type Direction,
   type Load,
-  databaseConfigPath,
   messageOf,
   openDatabase,
-  readDatabases,
   runCopyDatabase,
   runRewriteSecrets,
+  serversFile,
 } from "./upkeep.ts"
 
 /** Shows progress. */
@@ -70,8 +69,6 @@ export const makeProgressBar = (output: Output): ProgressBar => {
  *
  * With `--encrypt-secrets`, encrypts the secrets of all webhooks with the first key of
  * `TENURE_ENCRYPTION_KEY`. With `--decrypt-secrets`, decrypts them; the variable begins with `plain`.
- *
- * With `map:` and the path of a file that names several databases, does so for each of them.
  */
 
 class UsageError extends Error {
@@ -121,24 +118,6 @@ const moved = Effect.fnUntraced(function* (schema: string | undefined, source: s
   return [...lines, "Moved. Every table has the same rows at both ends."].join("\n")
 }, Effect.scoped)
 
-/** Some of several databases failed. The message says what became of each. */
-class SomeFailed extends TaggedError("SomeFailed")<{ readonly message: string }> {}
-
-/** Works on each of several databases, whatever becomes of the others, and tells what did. */
-const onEach = Effect.fnUntraced(function* (
-  map: string,
-  on: (url: string) => Effect.Effect<string, unknown>,
-) {
-  const outcomes = yield* Effect.forEach(yield* readDatabases(map), ({ name, url }) =>
-    Effect.map(Effect.result(on(url)), (result) => ({
-      isDone: Result.isSuccess(result),
-      line: `${name}: ${Result.isSuccess(result) ? result.success : messageOf(result.failure)}`,
-    })),
-  )
-  const message = outcomes.map(({ line }) => line).join("\n")
-  return outcomes.every(({ isDone }) => isDone) ? message : yield* new SomeFailed({ message })
-})
-
 const run = async (load: Load): Promise<string> => {
   const { positionals, values } = parseArgs({
     allowPositionals: true,
@@ -158,10 +137,10 @@ const run = async (load: Load): Promise<string> => {
     if (from !== undefined) return moved(schema, from, load)
     return direction === undefined ? applied(schema) : rewritten(schema, direction)
   })
-  const on = (one: string) =>
-    Effect.provide(work, openDatabase(one, to === undefined ? "DATABASE_URL" : "--to", load))
-  const map = from === undefined ? databaseConfigPath(url) : undefined
-  return Effect.runPromise(map === undefined ? on(url) : onEach(map, on))
+  if (serversFile(url) !== undefined)
+    throw new UsageError("DATABASE_URL must be one database: for several servers, run tenure migrate")
+  const name = to === undefined ? "DATABASE_URL" : "--to"
+  return Effect.runPromise(Effect.provide(work, openDatabase(url, name, load)))
 }
 
 /**

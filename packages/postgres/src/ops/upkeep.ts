@@ -6,14 +6,16 @@ import { parseKeyring } from "@tenure/core"
 import { Setting, keyringFormat, TaggedError } from "@tenure/core/internal"
 import { InvalidInput } from "@tenure/core/store"
 import * as Config from "effect/Config"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import { isSqlError } from "effect/sql/SqlError"
+import { type ServerOptions, prepareHome, readCells, serverOptions } from "../cells.ts"
+import { cellSchema } from "../connection/cells.ts"
 import { explain } from "../connection/errors.ts"
 import { toClientConfig } from "../connection/url.ts"
-import { serverOptions } from "../cells.ts"
 import { postgresOptions, rewriteSecrets } from "../index.ts"
 import { pendingMigrations } from "../schema/migrate.ts"
 import { type CopyProgress, copyDatabase } from "./copy-database.ts"
@@ -137,6 +139,60 @@ export const readServers = Effect.fnUntraced(function* (path: string) {
   const given = yield* parse(path)
   return yield* Effect.fromResult(servers.read(given, path))
 })
+
+/** A schema with tables of Tenure: the home of several servers, or a cell. */
+export interface PlacedSchema {
+  /** The name of the schema. */
+  readonly name: string
+  /** The URL of its database. */
+  readonly url: string
+}
+
+/**
+ * Opens several servers, until the scope closes.
+ *
+ * @returns their names and clients, of which the first is that of the home
+ */
+const openServers = (all: ReadonlyArray<ServerOptions>) =>
+  Effect.forEach(all, ({ name, url }) =>
+    Effect.map(Layer.build(openServer(url, name)), (built) => ({
+      name,
+      client: Context.get(built, PgClient.PgClient),
+    })),
+  )
+
+/**
+ * Brings the home of several servers up to date, and makes the cells if there are none.
+ *
+ * @param count - how many cells to make; `undefined` if there are cells already
+ */
+export const runMakeCells = Effect.fnUntraced(function* (
+  all: ReadonlyArray<ServerOptions>,
+  schema: string | undefined,
+  count: number | undefined,
+) {
+  const { schema: name } = yield* Setting.decode(postgresOptions, { schema })
+  return yield* prepareHome(yield* openServers(all), { schema: name, cells: count, migrate: true })
+}, Effect.scoped)
+
+/** Returns the schemas on several servers, which have tables: the home, and the cells. */
+export const runListSchemas = Effect.fnUntraced(function* (
+  all: ReadonlyArray<ServerOptions>,
+  schema: string | undefined,
+) {
+  const { schema: home } = yield* Setting.decode(postgresOptions, { schema })
+  const [first] = yield* openServers(all.slice(0, 1))
+  const places = first === undefined ? [] : yield* readCells(first.client, `"${home}"`)
+  const urls = new Map(all.map(({ name, url }) => [name, url]))
+  const placed: ReadonlyArray<PlacedSchema> = [
+    { name: home, url: all[0]?.url ?? "" },
+    ...places.map(({ number, server }) => ({
+      name: cellSchema(home, number),
+      url: urls.get(server) ?? "",
+    })),
+  ]
+  return placed
+}, Effect.scoped)
 
 /** The keys of the environment, and rewriting the secrets of webhooks with them. */
 

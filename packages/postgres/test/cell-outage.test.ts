@@ -1,12 +1,13 @@
-/** Shards on two servers, of which one is down. */
+/** Cells on two servers, of which one is down. */
 
 import { type Tenure, createTenure } from "@tenure/core"
-import { TransactionsUnsupported } from "@tenure/core/store"
+import { cellNumber } from "@tenure/core/internal"
+import { ProjectId } from "@tenure/core/store"
 import { serve } from "@tenure/node-http"
 import { type PostgresServer, startPostgres } from "@tenure/testing/postgres-server"
 import pg from "pg"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
-import { type ShardOptions, postgres } from "../src/index.ts"
+import { postgres } from "../src/index.ts"
 
 const endDate = "2099-01-01T00:00:00.000Z"
 
@@ -19,15 +20,24 @@ afterAll(() => Promise.all(servers.map(({ stop }) => stop())))
 let tenure: Tenure
 afterEach(() => tenure?.close())
 
-type Projects = ShardOptions["projects"]
+/** A project of the first cell, and one of the second. */
+const [here, there] = ["p1", "p2"] as const
 
-const open = async (home: Projects = ["here"], other: Projects = ["there"]): Promise<void> => {
+it("has its projects in two cells", () => {
+  expect([here, there].map((id) => cellNumber(ProjectId(id), 2))).toEqual([0, 1])
+})
+
+const open = async (): Promise<void> => {
   const [first, second] = servers
   tenure = await createTenure({
-    stores: postgres([
-      { name: "home", projects: home, url: first.url, maxConnections: 4 },
-      { name: "other", projects: other, url: second.url, maxConnections: 4 },
-    ]),
+    stores: postgres({
+      servers: [
+        { name: "home", url: first.url },
+        { name: "other", url: second.url },
+      ],
+      cells: 2,
+      maxConnections: 4,
+    }),
     logger: { info: () => {}, warn: () => {}, error: () => {} },
     metrics: true,
     webhooks: { dispatch: false },
@@ -35,7 +45,7 @@ const open = async (home: Projects = ["here"], other: Projects = ["there"]): Pro
 }
 
 const fill = async (): Promise<void> => {
-  for (const projectId of ["here", "there"]) {
+  for (const projectId of [here, there]) {
     await tenure.memberships.createProject(projectId)
     await tenure.memberships.grant({ projectId, userId: "1001", endDate })
   }
@@ -70,7 +80,7 @@ describe("while a database other than the first is down", () => {
   it("its projects are answered 503, and all others go on", async () => {
     await open()
     await fill()
-    const { token } = await tenure.apiKeys.issue({ projects: ["here", "there"] })
+    const { token } = await tenure.apiKeys.issue({ projects: [here, there] })
     const server = await serve(tenure)
     const patch = async (projectId: string): Promise<number> => {
       const { status } = await fetch(
@@ -83,34 +93,32 @@ describe("while a database other than the first is down", () => {
       )
       return status
     }
-    const statuses = () => Promise.all(["here", "there"].map(patch))
+    const statuses = () => Promise.all([here, there].map(patch))
     expect(await statuses()).toEqual([200, 200])
     // From a place that is known: otherwise the event may be published before the stream begins.
-    const { cursor: after } = await tenure.events.read({ projectId: "here" })
-    const follower = tenure.events.stream({ projectId: "here", after })[Symbol.asyncIterator]()
+    const { cursor: after } = await tenure.events.read({ projectId: here })
+    const follower = tenure.events.stream({ projectId: here, after })[Symbol.asyncIterator]()
     await servers[1].halt()
     expect(await statuses()).toEqual([200, 503])
     expect(await tenure.isReady()).toBe(true)
-    await expect(tenure.events.read({ projectId: "there" })).rejects.toMatchObject(unavailable)
+    await expect(tenure.events.read({ projectId: there })).rejects.toMatchObject(unavailable)
     const next = follower.next()
-    const id = await tenure.events.publish({ projectId: "here", type: "later", data: {} })
+    const id = await tenure.events.publish({ projectId: here, type: "later", data: {} })
     // Those of the extensions may come first.
     let came = await next
     while (came.done !== true && came.value.id !== id) came = await follower.next()
     expect(came.value).toMatchObject({ id })
     await follower.return?.()
     await servers[1].resume()
-    await expect.poll(() => patch("there")).toBe(200)
+    await expect.poll(() => patch(there)).toBe(200)
     await server.close()
-    const within = () => tenure.within({ query: () => Promise.resolve({ rows: [] }) })
-    expect(within).toThrow(TransactionsUnsupported)
   })
 
   it("metrics tell that it is down, and what waits in the others", async () => {
     await open()
     for (const [projectId, count] of [
-      ["here", 1],
-      ["there", 2],
+      [here, 1],
+      [there, 2],
     ] as const) {
       await tenure.webhooks.create({ projectId, url: "https://example.com/" })
       for (let n = 0; n < count; n++) {
@@ -119,56 +127,56 @@ describe("while a database other than the first is down", () => {
     }
     const waiting = () => valuesOf("tenure_webhook_deliveries_waiting")
     const up = (store: string) => valuesOf(`tenure_store_up.*"${store}"`)
-    expect(await waiting()).toEqual({ home: "1", other: "2" })
+    expect(await waiting()).toEqual({ tenure_0: "1", tenure_1: "2" })
     await servers[1].halt()
-    expect(await waiting()).toEqual({ home: "1" })
+    expect(await waiting()).toEqual({ tenure_0: "1" })
     expect(Object.keys(await valuesOf("tenure_webhook_deliveries_oldest_due_seconds"))).toEqual([
-      "home",
+      "tenure_0",
     ])
     for (const store of ["memberships", "webhooks", "deliveries"]) {
-      expect(await up(store)).toEqual({ home: "1", other: "0" })
+      expect(await up(store)).toEqual({ tenure_0: "1", tenure_1: "0" })
     }
     await servers[1].resume()
-    await expect.poll(waiting).toEqual({ home: "1", other: "2" })
+    await expect.poll(waiting).toEqual({ tenure_0: "1", tenure_1: "2" })
   })
 
-  it("another Tenure on one of them works in transactions of the host, which both then see", async () => {
+  it("works in transactions of the host on the server of the cell, and says which that is", async () => {
     await open()
-    const { url } = servers[1]
-    const inOther = await createTenure({
-      stores: postgres({ url, maxConnections: 2 }),
-      webhooks: { dispatch: false },
-    })
-    const client = new pg.Client({ connectionString: url })
+    const client = new pg.Client({ connectionString: servers[1].url })
     await client.connect()
     try {
-      const change = { projectId: "there", userId: "1001", endDate: "2098-01-01T00:00:00.000Z" }
-      const found = () => tenure.memberships.find({ projectId: "there", userId: "1001" })
+      const change = { projectId: there, userId: "1001", endDate: "2098-01-01T00:00:00.000Z" }
+      const found = () => tenure.memberships.find({ projectId: there, userId: "1001" })
       const before = await found()
       await client.query("BEGIN")
-      const { memberships } = inOther.within(client)
+      const { memberships } = tenure.within(client)
       await memberships.extend(change)
-      const elsewhere = memberships.extend({ ...change, projectId: "here" })
-      await expect(elsewhere).rejects.toMatchObject({ _tag: "MembershipNotFound" })
+      await expect(memberships.extend({ ...change, projectId: here })).rejects.toMatchObject({
+        _tag: "WrongServer",
+        server: "home",
+        message: "The project is on the server home: open the transaction there.",
+      })
       expect(await found()).toEqual(before)
       await client.query("COMMIT")
       expect(await found()).toMatchObject({ endDate: Date.parse(change.endDate) })
     } finally {
       await client.end()
-      await inOther.close()
     }
   })
 
   it("a process starts, and has its projects as soon as it answers", async () => {
     await servers[1].halt()
     await open()
-    await extend("here")
-    await expect(extend("there")).rejects.toMatchObject(unavailable)
-    expect(await valuesOf('tenure_store_up.*"deliveries"')).toEqual({ home: "1", other: "0" })
+    await extend(here)
+    await expect(extend(there)).rejects.toMatchObject(unavailable)
+    expect(await valuesOf('tenure_store_up.*"deliveries"')).toEqual({
+      tenure_0: "1",
+      tenure_1: "0",
+    })
     await servers[1].resume()
     await expect
       .poll(() =>
-        extend("there").then(
+        extend(there).then(
           () => "done",
           () => "refused",
         ),
