@@ -6,11 +6,7 @@ import { membershipPluginOptions as betterAuth } from "@tenure/better-auth"
 import { consoleOptions } from "@tenure/console"
 import { routerOptions as routes } from "@tenure/core/http-router"
 import type { Setting } from "@tenure/core/internal"
-import {
-  createTenureOptions,
-  flushOptions as flush,
-  shardsOptions as shards,
-} from "@tenure/core/internal"
+import { createTenureOptions, flushOptions as flush } from "@tenure/core/internal"
 import { embeddedOptions as embedded } from "@tenure/embedded"
 import { middlewareOptions as express } from "@tenure/express"
 import { pluginOptions as fastify } from "@tenure/fastify"
@@ -23,7 +19,11 @@ import {
   serverOptions,
   verifyOptions,
 } from "@tenure/node-http"
-import { connectionOptions, postgresOptions as postgres } from "@tenure/postgres"
+import {
+  connectionOptions,
+  postgresOptions as postgres,
+  serverOptions as postgresServer,
+} from "@tenure/postgres"
 import { redisLimitsOptions as redis } from "@tenure/redis"
 import { stripeWebhookOptions as stripe } from "@tenure/stripe"
 import * as Result from "effect/Result"
@@ -58,10 +58,10 @@ const sections: ReadonlyArray<Section> = [
       .join(", ")}.`,
   },
   {
-    title: "An entry of `postgres([…])`",
-    sources: "core/src/shards/shards.ts",
-    options: shards,
-    note: "Besides all options of `postgres`: see [several databases](several-databases.md).",
+    title: "`servers` of `postgres({ servers })`",
+    sources: "postgres/src/cells.ts",
+    options: postgresServer,
+    note: "Beside `servers`, it takes `cells`, and the options above but `url` and `listenUrl`: see [several servers](several-databases.md).",
   },
   {
     title: "`embedded` of `tenure/embedded`",
@@ -127,7 +127,7 @@ const sections: ReadonlyArray<Section> = [
 
 // A doc comment, the name of an option, and its definition, or the type of `stores`.
 const documented =
-  /\/\*\*((?:(?!\*\/).)*)\*\/\s*(?:readonly )?(\w+):\s*(?:Setting\.|databaseUrlOption|shardProjectsOption|StoreLayers<)/gs
+  /\/\*\*((?:(?!\*\/).)*)\*\/\s*(?:readonly )?(\w+):\s*(?:Setting\.|databaseUrlOption|StoreLayers<)/gs
 
 /** The text of a doc comment in one line. */
 const textOf = (comment: string): string =>

@@ -15,7 +15,7 @@ import {
   toNodeHandler,
 } from "@tenure/node-http"
 import { type PostgresOptions, postgres } from "@tenure/postgres"
-import { readDatabases } from "@tenure/postgres/ops/upkeep"
+import { readServers } from "@tenure/postgres/ops/upkeep"
 import * as Cause from "effect/Cause"
 import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
@@ -80,11 +80,9 @@ const mainTenureLayer = (settings: Settings) => {
   )
 }
 
-/** The stores of several databases. */
+/** The stores on several servers. */
 const severalIn = (path: string, shared: PostgresOptions) =>
-  Layer.unwrap(
-    Effect.map(readDatabases(path), (all) => postgres(all.map((one) => ({ ...one, ...shared })))),
-  ).pipe(
+  Layer.unwrap(Effect.map(readServers(path), (servers) => postgres({ servers, ...shared }))).pipe(
     Layer.catchTag("InvalidInput", (error) =>
       Layer.effectContext(Effect.fail(fromDatabase(error))),
     ),

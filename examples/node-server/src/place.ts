@@ -2,7 +2,7 @@
 
 import { Setting } from "@tenure/core/internal"
 import { connectionOptions } from "@tenure/postgres"
-import { databaseConfigPath } from "@tenure/postgres/ops/upkeep"
+import { serversFile } from "@tenure/postgres/ops/upkeep"
 import * as Result from "effect/Result"
 
 /** Where everything is kept. */
@@ -10,12 +10,12 @@ export type Place =
   | { readonly _tag: "Memory" }
   | { readonly _tag: "Folder"; readonly path: string }
   | { readonly _tag: "Server"; readonly url: string }
-  /** In several databases on servers, which a file names. */
+  /** In cells on several servers, which a file names. */
   | { readonly _tag: "Servers"; readonly path: string }
 
 const { url } = connectionOptions.fields
 
-const expected = `"memory:", "file:" and the path of a folder, "map:" and the path of a file, or ${url.expected}`
+const expected = `"memory:", "file:" and the path of a folder, "servers:" and the path of a file, or ${url.expected}`
 
 // What is invalid may still have a password.
 const other = Setting.custom<string, Place>(
@@ -34,8 +34,8 @@ export const setting: Setting.Setting<string, Place> = {
     if (typeof given !== "string") return other.read(given, name)
     const path = folder.exec(given)?.[1]
     if (path !== undefined) return Result.succeed({ _tag: "Folder", path })
-    const map = databaseConfigPath(given)
-    if (map !== undefined) return Result.succeed({ _tag: "Servers", path: map })
+    const file = serversFile(given)
+    if (file !== undefined) return Result.succeed({ _tag: "Servers", path: file })
     if (!/^postgres(ql)?:/.test(given)) return other.read(given, name)
     return Result.map(url.read(given, name), (of) => ({ _tag: "Server", url: of }))
   },

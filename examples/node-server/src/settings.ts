@@ -40,8 +40,8 @@ export const options = Setting.object({
   port: Setting.withDefault(serverOptions.fields.port, 3000),
   /**
    * Where everything is kept: in a folder, as `file:./data`; in a PostgreSQL database, as
-   * `postgres://user:password@host:5432/database`; in several ones, as `map:` and the path of a file that
-   * names them; or nowhere but in memory, as `memory:`, until the server stops. Default: `"file:./data"`.
+   * `postgres://user:password@host:5432/database`; on several servers, as `servers:` and the path of a file
+   * that names them; or nowhere but in memory, as `memory:`, until the server stops. Default: `"file:./data"`.
    */
   databaseUrl: Setting.withDefault(Place.setting, "file:./data"),
   /**

@@ -2,9 +2,11 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { PgClient } from "@effect/sql-pg"
+import { postgres } from "@tenure/postgres"
 import { type Receiver, send, startReceiver } from "@tenure/testing/conformance"
 import { type PostgresServer, startPostgres } from "@tenure/testing/postgres-server"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import { type Server, endAll, start, startServer } from "./programs.ts"
@@ -299,32 +301,37 @@ describe("a server with a database", () => {
   })
 })
 
-describe("a server on several databases", () => {
+describe("Tenure on several servers", () => {
   const write = async (entries: unknown): Promise<string> => {
-    const path = join(folder, "databases.json")
+    const path = join(folder, "servers.json")
     await writeFile(path, typeof entries === "string" ? entries : JSON.stringify(entries))
-    return `map:${path}`
+    return `servers:${path}`
   }
-  const main = () => ({ name: "main", url: database.url, projects: "others" })
 
-  it("keeps each project in its own", async () => {
+  it("keeps each project in its cell", async () => {
     await using other = await anotherDatabase()
-    const DATABASE_URL = await write([main(), { name: "large", url: other.url, projects: ["p1"] }])
+    const servers = [
+      { name: "db1", url: other.url },
+      { name: "db2", url: database.url },
+    ]
+    const schema = "several"
+    const made = postgres({ servers, schema, cells: 2 })
+    await Effect.runPromise(Effect.scoped(Layer.build(made)))
     const server = await startServer({
       ...environment,
-      DATABASE_URL,
-      DATABASE_SCHEMA: "several",
+      DATABASE_URL: await write(servers),
+      DATABASE_SCHEMA: schema,
       DATABASE_MAX_CONNECTIONS: "2",
     })
     expect((await extendOne(server, "1001")).status).toBe(200)
-    expect(await other.query("SELECT id FROM several.projects")).toEqual([{ id: "p1" }])
+    expect(await other.query(`SELECT id FROM ${schema}_0.projects`)).toEqual([{ id: "p1" }])
   })
 
   it.each([
-    ["{hidden", "databases.json must be JSON"],
-    [[{ name: "main", url: "hidden", projects: "others" }], "databases.json[0].url must be a"],
-    [[{ name: "main", url: "postgres://h/d", projects: "p1" }], "databases.json[0].projects must"],
-    [[], "options must have at least one database"],
+    ["{hidden", "servers.json must be JSON"],
+    [[{ name: "db1", url: "hidden" }], "servers.json[0].url must be a"],
+    [[{ name: "d b", url: "postgres://h/d" }], "servers.json[0].name must be"],
+    [[], "servers must have at least one server"],
   ])("says what is wrong with the file: %j", async (entries, message) => {
     const { code, stderr } = await start("node-server", { DATABASE_URL: await write(entries) })
       .ended

@@ -48,7 +48,7 @@ describe("a variable", () => {
     ["SHUTDOWN_TIMEOUT", "long"],
     ["DATABASE_URL", "hidden"],
     ["DATABASE_URL", "file:"],
-    ["DATABASE_URL", "map:"],
+    ["DATABASE_URL", "servers:"],
     ["DATABASE_URL", "mysql://user:hidden@host/database"],
     ["DATABASE_LISTEN_URL", "hidden"],
     ["DATABASE_SCHEMA", "a b"],
@@ -95,7 +95,7 @@ describe("a variable", () => {
   it.each([
     ["memory:", { _tag: "Memory" }],
     ["file:./data", { _tag: "Folder", path: "./data" }],
-    ["map:./databases.json", { _tag: "Servers", path: "./databases.json" }],
+    ["servers:./servers.json", { _tag: "Servers", path: "./servers.json" }],
     ["file:/var/lib/tenure", { _tag: "Folder", path: "/var/lib/tenure" }],
   ])("says where everything is kept: %s", (given, place) => {
     expect(valuesOf({ DATABASE_URL: given })).toMatchObject({ databaseUrl: place })
@@ -116,7 +116,7 @@ describe("a variable", () => {
     ["memory:", 0],
     ["file:./data", 0],
     ["postgres://host/database", 3000],
-    ["map:./databases.json", 3000],
+    ["servers:./servers.json", 3000],
   ])(
     "says how long a server drains, by default only if there can be others: %s",
     (given, millis) => {

@@ -65,74 +65,63 @@ it("migrates, says before what it would do, and is then well", async () => {
   expect(well).toMatchObject({ code: 0, stdout: expect.stringMatching(/clock +0 s apart/) })
 })
 
-it("works on several databases, of which it migrates and the doctor checks each", async () => {
+it("makes cells on several servers, migrates each, and the doctor checks each", async () => {
   const other = "tenure_cli_other"
-  const main = inject("databaseUrl")
-  const large = new URL(main)
-  large.pathname = other
-  const run = (statement: string) => runOn(main, statement)
-  const drop = () => run(`DROP DATABASE IF EXISTS ${other} WITH (FORCE)`)
+  const home = inject("databaseUrl")
+  const second = new URL(home)
+  second.pathname = other
+  const schema = "cli_several"
+  const run = (statement: string) => runOn(home, statement)
+  const drop = async () => {
+    await run(`DROP DATABASE IF EXISTS ${other} WITH (FORCE)`)
+    await run(`DROP SCHEMA IF EXISTS ${schema}, ${schema}_0, ${schema}_1 CASCADE`)
+  }
   await drop()
   await run(`CREATE DATABASE ${other}`)
-  const folder = mkdtempSync(join(tmpdir(), "tenure-map-"))
+  const folder = mkdtempSync(join(tmpdir(), "tenure-servers-"))
   onTestFinished(async () => {
     rmSync(folder, { recursive: true })
     await drop()
   })
-  const on = (databases: ReadonlyArray<object>) => {
-    const map = join(folder, `${databases.length}.json`)
-    writeFileSync(map, JSON.stringify(databases))
-    return tenureWith({ TENURE_DATABASE_URL: `map:${map}`, TENURE_SCHEMA: "cli_several" })
+  const on = (name: string, servers: ReadonlyArray<object>) => {
+    const file = join(folder, `${name}.json`)
+    writeFileSync(file, JSON.stringify(servers))
+    return tenureWith({ TENURE_DATABASE_URL: `servers:${file}`, TENURE_SCHEMA: schema })
   }
   const outcomes = ({ stdout }: { readonly stdout: string }) =>
     stdout
       .trim()
       .split("\n")
       .map((line): unknown => JSON.parse(line))
-  const first = { name: "main", url: main, projects: "others" }
-  const away = { name: "away", url: "postgres://app@127.0.0.1:1/app", projects: [] }
-  const last = { name: "large", url: large.href, projects: ["shop"] }
-  const tenure = on([first, last])
+  const first = { name: "db1", url: home }
+  const tenure = on("both", [first, { name: "db2", url: second.href }])
 
-  const planned = await tenure("migrate", "--dry-run", "--json")
-  expect(outcomes(planned)).toEqual(
-    ["main", "large"].map((database) => ({
-      database,
-      applied: false,
-      migrations: expect.arrayContaining(["1"]),
-      problem: null,
-    })),
+  expect(await tenure("migrate")).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("how many"),
+  })
+  const schemas = [schema, `${schema}_0`, `${schema}_1`]
+  const made = await tenure("migrate", "--cells", "2", "--json")
+  expect(outcomes(made)).toEqual(
+    schemas.map((name) => ({ schema: name, applied: true, migrations: [], problem: null })),
   )
-  const ill = await tenure("doctor")
-  expect(ill).toMatchObject({
-    code: 1,
-    stdout: expect.stringMatching(/migrations of large .*\n.*tenure migrate/),
+  expect(await tenure("migrate", "--cells", "3")).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("cells must be 2"),
   })
-  const withAway = on([first, away, last])
-  const partly = await withAway("migrate", "--json")
-  expect(partly).toMatchObject({ code: 4, stderr: expect.stringContaining("1 of 3 databases") })
-  expect(outcomes(partly)).toMatchObject([
-    { database: "main", applied: true, problem: null },
-    { database: "away", applied: false, problem: expect.stringContaining("127.0.0.1:1") },
-    { database: "large", applied: true, problem: null },
-  ])
-  expect(await withAway("doctor")).toMatchObject({
-    code: 1,
-    stdout: expect.stringMatching(/database of away .*127\.0\.0\.1:1/),
-  })
-  expect(outcomes(await tenure("migrate", "--json"))).toMatchObject([
-    { database: "main", applied: true, migrations: [] },
-    { database: "large", applied: true, migrations: [] },
-  ])
+  expect(outcomes(await tenure("migrate", "--dry-run", "--json"))).toMatchObject(
+    schemas.map((name) => ({ schema: name, applied: false })),
+  )
   expect(await tenure("doctor")).toMatchObject({ code: 0 })
-  for (const args of [
-    ["export", `file:${folder}`],
-    ["move", "shop", "postgres://app@other/app"],
-  ])
-    expect(await tenure(...args)).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining("one database"),
-    })
+  const away = { name: "db2", url: "postgres://app@127.0.0.1:1/app" }
+  expect(await on("away", [first, away])("doctor")).toMatchObject({
+    code: 1,
+    stdout: expect.stringMatching(/database of cli_several_1 .*127\.0\.0\.1:1/),
+  })
+  expect(await tenure("export", `file:${folder}`)).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("one database"),
+  })
   await tenure("projects", "create", "shop")
   await tenure("projects", "create", "p1")
   expect(outcomes(await tenure("projects", "list", "--json"))).toMatchObject([

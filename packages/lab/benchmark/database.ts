@@ -76,21 +76,6 @@ export const startTenure = (
     webhooks: { ...delivering.webhooks, encryption },
   })
 
-/** Whether the second of two databases has a project. */
-export const isOther = (projectId: string): boolean => projectId.endsWith("-other")
-
-/** Starts a Tenure on one database, or on two. */
-export const startOn = ([url = "", other]: ReadonlyArray<string>, into: string): Promise<Tenure> =>
-  other === undefined
-    ? startTenure(url, into)
-    : createTenure({
-        ...delivering,
-        stores: postgres([
-          { name: "main", url, schema: into, projects: "others" },
-          { name: "other", url: other, schema: into, projects: isOther },
-        ]),
-      })
-
 /** Lends a database and a Tenure on it to a function that measures. */
 export const onDatabase =
   (

@@ -2,10 +2,10 @@
 
 import { readFile } from "node:fs/promises"
 import { fillBacklog } from "./backlog.ts"
-import { type Database, isOther, startOn } from "./database.ts"
+import { type Database, startTenure } from "./database.ts"
 import { start } from "./processes.ts"
 import { startReceiver } from "./receiving.ts"
-import type { Toggle, Toggled } from "./servers/sender.ts"
+import type { Toggled } from "./servers/sender.ts"
 
 const schema = "benchmark_rates"
 
@@ -16,8 +16,6 @@ export interface Case {
   /** How long the receiver takes to answer. */
   readonly delayMillis: number
   readonly processes: number
-  /** How many databases the projects are spread over. */
-  readonly databases: 1 | 2
   /** About as many as are delivered in a second. */
   readonly rate: number
 }
@@ -83,17 +81,6 @@ const usedBy = async ({ sql }: Database): Promise<Used> => {
   return { ...counted, cpu: sum(await Promise.all(pids.map(({ pid }) => cpuOf(pid)))) }
 }
 
-const plus = (one: Used, other: Used): Used => ({
-  bytes: one.bytes + other.bytes,
-  calls: one.calls + other.calls,
-  commits: one.commits + other.commits,
-  cpu: one.cpu + other.cpu,
-  micros: one.micros + other.micros,
-})
-
-const usedByAll = async (databases: ReadonlyArray<Database>): Promise<Used> =>
-  (await Promise.all(databases.map(usedBy))).reduce(plus, nothingUsed)
-
 // It counts calls of functions and their time.
 const counting = (url: string): string => {
   const counted = new URL(url)
@@ -109,22 +96,19 @@ export interface Deliveries<Name> {
 }
 
 // Their ids are in URLs.
-const projectsOf = (name: string, { databases, webhooks }: Case): ReadonlyArray<string> =>
-  Array.from({ length: webhooks }, (_, index) => {
-    const place = index % databases === 0 ? "" : "-other"
-    return `${name.replaceAll(/\W+/g, "-")}-${index}${place}`
-  })
+const projectsOf = (name: string, { webhooks }: Case): ReadonlyArray<string> =>
+  Array.from({ length: webhooks }, (_, index) => `${name.replaceAll(/\W+/g, "-")}-${index}`)
 
 /** Registers the webhooks of all cases, and starts the processes. */
 export const prepare = async <Name extends string>(
-  databases: readonly [Database, Database],
+  database: Database,
   cases: Readonly<Record<Name, Case>>,
 ): Promise<Deliveries<Name>> => {
-  const urls = databases.map(({ url }) => url)
+  const { sql, url } = database
   const all: ReadonlyArray<readonly [string, Case]> = Object.entries(cases)
-  for (const { sql } of databases) await sql(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)
+  await sql(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)
   const receiver = await startReceiver()
-  const tenure = await startOn(urls, schema)
+  const tenure = await startTenure(url, schema)
   for (const [name, one] of all) {
     await receiver.register(tenure, projectsOf(name, one), one.delayMillis)
   }
@@ -132,33 +116,23 @@ export const prepare = async <Name extends string>(
   const most = Math.max(...all.map(([, { processes }]) => processes))
   const senders = await Promise.all(
     Array.from({ length: most }, () =>
-      start("./servers/sender.ts", { args: [schema, ...urls.map(counting)] }),
+      start("./servers/sender.ts", { args: [schema, counting(url)] }),
     ),
   )
   return {
     deliver: async (name, seconds) => {
-      const { databases: spread, processes, rate } = cases[name]
-      const used = databases.slice(0, spread)
-      const each = Math.ceil((2 * rate * seconds) / spread)
-      const count = spread * each
-      const projectIds = projectsOf(name, cases[name])
-      for (const [index, { url }] of used.entries()) {
-        const own = projectIds.filter((id) => isOther(id) === index > 0)
-        await fillBacklog({ url, schema }, own, each)
-      }
+      const { processes, rate } = cases[name]
+      const count = Math.ceil(2 * rate * seconds)
+      await fillBacklog({ url, schema }, projectsOf(name, cases[name]), count)
       const toggle = () =>
-        Promise.all(
-          senders
-            .slice(0, processes)
-            .map(({ ask }) => ask<Toggled>({ databases: spread } satisfies Toggle)),
-        )
-      const before = { used: await usedByAll(used), report: await receiver.report() }
+        Promise.all(senders.slice(0, processes).map(({ ask }) => ask<Toggled>({})))
+      const before = { used: await usedBy(database), report: await receiver.report() }
       const began = await toggle()
       const received = await receiver.until(before.report.distinct + count)
       // The processes that serve connections end with these.
-      const { cpu } = await usedByAll(used)
+      const { cpu } = await usedBy(database)
       const ended = await toggle()
-      const { bytes, calls, commits, micros } = await usedByAll(used)
+      const { bytes, calls, commits, micros } = await usedBy(database)
       const claims = calls - before.used.calls
       return {
         rate: received.rate,
@@ -174,7 +148,7 @@ export const prepare = async <Name extends string>(
     },
     stop: async () => {
       for (const { stop } of [receiver, ...senders]) stop()
-      for (const { sql } of databases) await sql(`DROP SCHEMA ${schema} CASCADE`)
+      await sql(`DROP SCHEMA ${schema} CASCADE`)
     },
   }
 }

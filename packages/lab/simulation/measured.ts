@@ -49,9 +49,9 @@ export const deliveryLogOf = (rows: ReadonlyArray<Row>): number =>
  * is left out.
  */
 export const pointsOf = (rows: ReadonlyArray<Row>, count: number): ReadonlyArray<Point> =>
-  Object.entries(cases).flatMap(([name, { databases, delayMillis, processes, webhooks }]) => {
+  Object.entries(cases).flatMap(([name, { delayMillis, processes, webhooks }]) => {
     const row = rows.find(({ measured }) => measured === measuredOf(name))
-    if (row === undefined || databases > 1) return []
+    if (row === undefined) return []
     const processors = { of: "everything", count } as const
     return [{ name, setup: { processes, webhooks, delayMillis, processors }, rate: row.figure }]
   })

@@ -1,13 +1,7 @@
 /** The suites of the ports, over cells in memory. */
 
 import { makeCellStores } from "@tenure/core/internal"
-import {
-  ApiKeyStore,
-  FeedStore,
-  MembershipStore,
-  Outbox,
-  WebhookStore,
-} from "@tenure/core/store"
+import { ApiKeyStore, FeedStore, MembershipStore, Outbox, WebhookStore } from "@tenure/core/store"
 import { storeSuite } from "@tenure/testing/conformance"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"

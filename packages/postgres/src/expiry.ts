@@ -263,7 +263,7 @@ const toProjectsDue = ({ due }: ProjectsDueRow): ReadonlyArray<bigint> => {
 }
 
 /** The row of each membership. */
-export interface DueRow {
+interface DueRow {
   readonly project_id: string
   readonly project_number: Integer
   readonly user_id: string
@@ -277,7 +277,7 @@ export interface DueRow {
 }
 
 /** Returns what is decided by. */
-export const toCandidate = ({
+const toCandidate = ({
   announced_end,
   announced_lead_seconds,
   end_date,
@@ -298,7 +298,7 @@ export const toCandidate = ({
  * which it was decided, and nobody has locked them: sets next checks, and publishes and audits
  * announcements. Returns the positions, from 1, of those that were announced, with their sequences, and the number of deliveries.
  */
-export const settleDue = (schema: string): string => `
+const settleDue = (schema: string): string => `
   WITH asked AS MATERIALIZED (
     SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::timestamptz[],
                          $6::timestamptz[], $7::integer[], $8::uuid[], $9::text[], $10::timestamptz[],
@@ -341,7 +341,7 @@ export const settleDue = (schema: string): string => `
 `
 
 /** The parameters of `settleDue`: memberships, and what was decided of each. */
-export const settleDueParams = (
+const settleDueParams = (
   decided: ReadonlyArray<{ readonly row: DueRow; readonly outcome: AnnouncementOutcome }>,
 ) => {
   const rows = decided.map(({ row }) => row)

@@ -31,6 +31,7 @@ import {
 } from "./stores.ts"
 import { makeCommitWatcher, makeTransactions } from "./transactions.ts"
 
+export { serverOptions } from "./cells.ts"
 export { DatabaseUnusable } from "./connection/errors.ts"
 export { InProcess } from "./connection/executor.ts"
 export { Database } from "./connection/executor.ts"

@@ -1,4 +1,4 @@
-/** Announcements of ends while others hold locks, and while a project is parked because it moves. */
+/** Announcements of ends while others hold locks. */
 
 import { describe, expect } from "@effect/vitest"
 import { makeDecideAnnouncement, reminderLeads } from "@tenure/core/internal"
@@ -6,14 +6,6 @@ import { EndDate, type Event, MembershipStore, Millis } from "@tenure/core/store
 import { Fixture } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import {
-  type DueRow,
-  findDue,
-  findDueParams,
-  settleDue,
-  settleDueParams,
-  toCandidate,
-} from "../src/expiry.ts"
 import { dropped, sql } from "./harness.ts"
 import { blockedOn, holding, testsOn } from "./locking.ts"
 
@@ -69,17 +61,6 @@ const ways = [
 
 describe.each(ways)("a project whose members have %s", (_, due) => {
   onStores(
-    "is not announced while it is parked, but afterwards, and others meanwhile",
-    Effect.gen(function* () {
-      yield* due
-      yield* sql(hideProject(`"${schema}"`), [p1])
-      expect(endsOf(yield* drain(1))).toEqual([p2, p2])
-      yield* sql(unhideProject(`"${schema}"`), [p1])
-      expect(endsOf(yield* drain(1))).toEqual([p1, p1])
-    }),
-  )
-
-  onStores(
     "is announced after a transaction that has locked it, and others meanwhile",
     Effect.gen(function* () {
       yield* due
@@ -121,27 +102,6 @@ describe("many projects whose members have dates of bulk extensions", () => {
         drain(),
       )
       expect(endsOf(meanwhile).toSorted()).toEqual([p1, p1, p2, p2])
-    }),
-  )
-})
-
-describe("an announcement that was decided", () => {
-  onStores(
-    "is not made if the project has been parked since",
-    Effect.gen(function* () {
-      yield* dueEach
-      const judge = makeDecideAnnouncement({
-        leads: reminderLeads([Millis(60 * minute)]),
-        since: 0,
-      })
-      const rows = yield* sql<DueRow>(findDue(`"${schema}"`), findDueParams(10))
-      const decided = rows.map((row) => ({
-        row,
-        outcome: judge(toCandidate(row), Number(row.now)),
-      }))
-      yield* sql(hideProject(`"${schema}"`), [p1])
-      const settled = yield* sql(settleDue(`"${schema}"`), settleDueParams(decided))
-      expect([rows.length, settled.length]).toEqual([4, 2])
     }),
   )
 })

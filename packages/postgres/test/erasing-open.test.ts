@@ -84,7 +84,9 @@ onStores(
   Effect.gen(function* () {
     const client = yield* PgClient.PgClient
     const store = yield* MembershipStore
-    const { eraseDue } = makeErasures(makeExecutor(yield* makeServer(client, 2, undefined), `"${schema}"`))
+    const { eraseDue } = makeErasures(
+      makeExecutor(yield* makeServer(client, 2, undefined), `"${schema}"`),
+    )
     yield* erasing((fiber) =>
       Effect.gen(function* () {
         yield* Fiber.join(fiber)

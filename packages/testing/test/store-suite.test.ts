@@ -6,10 +6,7 @@ import { TestClock } from "effect/testing"
 import { declareSuite } from "../src/store-suite.ts"
 import type { Port, StoreHarness } from "../src/stores/harness.ts"
 import { wrongFeedStores } from "./wrong-stores/feed.ts"
-import {
-  wrongApiKeyStores,
-  wrongTicketStores,
-} from "./wrong-stores/keys.ts"
+import { wrongApiKeyStores, wrongTicketStores } from "./wrong-stores/keys.ts"
 import { wrongMembershipStores, wronglyAudited } from "./wrong-stores/memberships.ts"
 import { wrongOutboxes } from "./wrong-stores/outbox.ts"
 import { wrongRateLimitStores } from "./wrong-stores/rate-limits.ts"

@@ -7,12 +7,7 @@ import { client, hasDatabase } from "@tenure/embedded"
 import { fetchHandler } from "@tenure/fetch"
 import { nodeTransport } from "@tenure/node-http"
 import { postgres, postgresLayer } from "@tenure/postgres"
-import {
-  messageOf,
-  readKeyring,
-  readServers,
-  serversFile,
-} from "@tenure/postgres/ops/upkeep"
+import { messageOf, readKeyring, readServers, serversFile } from "@tenure/postgres/ops/upkeep"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"

@@ -9,7 +9,7 @@ import type { Outbox } from "../webhooks/outbox.ts"
 import type { WebhookStore } from "../webhooks/store.ts"
 
 /** The stores of a cell. */
-export interface CellStores {
+interface CellStores {
   readonly memberships: MembershipStore["Service"]
   readonly webhooks: WebhookStore["Service"]
   readonly outbox: Outbox["Service"]

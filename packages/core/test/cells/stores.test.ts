@@ -23,7 +23,7 @@ import { WebhookStore } from "../../src/webhooks/store.ts"
 
 const { apiKey, change, event, in2027, occasion, once, u1, makeWebhook } = Fixture
 
-type StoreLayer = Layer.Layer<StorePorts>
+type StoreLayer = Layer.Layer<StorePorts, unknown>
 
 const projectIn = (cell: number): ProjectId => {
   const ids = Array.from({ length: 100 }, (_, n) => ProjectId(`p${n}`))

@@ -1,7 +1,5 @@
 /** Deliveries a second, by how many webhooks, receivers and processes there are. */
 
-import { startPostgres } from "@tenure/testing/postgres-server"
-import { connect } from "../database.ts"
 import { type Case, type Delivered, prepare } from "../delivering.ts"
 import type { Row, Section } from "../measurement.ts"
 import { median } from "../rounds.ts"
@@ -10,7 +8,7 @@ import type { Target } from "../target.ts"
 // They are longer than those of other sections.
 const mostRounds = 3
 
-const alone = { processes: 1, databases: 1 } as const
+const alone = { processes: 1 } as const
 
 const slow = { ...alone, delayMillis: 500 }
 
@@ -48,27 +46,8 @@ export const cases = {
     processes: 4,
     rate: 2500,
   },
-  "100 webhooks that take 500 ms, on two databases": {
-    ...slow,
-    webhooks: 100,
-    databases: 2,
-    rate: 1100,
-  },
-  "100 webhooks that take 500 ms, on two databases, by two processes": {
-    ...slow,
-    webhooks: 100,
-    databases: 2,
-    processes: 2,
-    rate: 2000,
-  },
   // Claims are dearer the more webhooks have something to deliver.
   "1,000 webhooks that take 500 ms": { ...slow, webhooks: 1000, rate: 1800 },
-  "1,000 webhooks that take 500 ms, on two databases": {
-    ...slow,
-    webhooks: 1000,
-    databases: 2,
-    rate: 1800,
-  },
 } satisfies Record<string, Case>
 
 type Name = keyof typeof cases
@@ -132,9 +111,7 @@ const plain = ["one webhook", "20 webhooks"] as const
 export const deliveryRates: Section = {
   name: "delivery-rates",
   measure: async ({ database, rounds, seconds }) => {
-    const other = await startPostgres()
-    const second = await connect(other.url)
-    const { deliver, stop } = await prepare([await database(), second], cases)
+    const { deliver, stop } = await prepare(await database(), cases)
     // Compilation is not measured.
     for (const name of names) await deliver(name, seconds / 4)
     const all = new Map<Name, Array<Delivered>>(names.map((name) => [name, []]))
@@ -142,8 +119,6 @@ export const deliveryRates: Section = {
       for (const [name, samples] of all) samples.push(await deliver(name, seconds))
     }
     await stop()
-    await second.close()
-    await other.stop()
     const figureOf = (name: Name, figure: keyof Delivered): number =>
       median((all.get(name) ?? []).map((one) => one[figure]))
     const costRows = plain.flatMap((name) =>

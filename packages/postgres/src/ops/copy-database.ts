@@ -7,7 +7,7 @@ import type { SqlClient } from "effect/sql/SqlClient"
 import { applyMigrations, checkSchema } from "../schema/migrate.ts"
 
 /** Sets what the JSON of a row depends on, until the transaction ends. */
-export const waitForWrites = "SET LOCAL TimeZone = 'UTC'"
+const waitForWrites = "SET LOCAL TimeZone = 'UTC'"
 
 /**
  * Returns the tables with data, each with its columns and with those that it refers to. Partitions belong
@@ -51,7 +51,7 @@ const summarize = (schema: string, { columns, name }: TableRow): string => `
 `
 
 /** The row of `summarize`. */
-export interface Summary {
+interface Summary {
   readonly count: number
   readonly digest: string
 }
@@ -63,14 +63,14 @@ const startReading = (schema: string, { columns, name }: TableRow): string => `
 `
 
 /** Reads up to a number of further rows. */
-export const readNext = (most: number): string => `FETCH ${most} FROM moved`
+const readNext = (most: number): string => `FETCH ${most} FROM moved`
 
 /** The row of `readOn`: a row of the table, as JSON. */
-export interface ReadRow {
+interface ReadRow {
   readonly row: string
 }
 
-export const stopReading = "CLOSE moved"
+const stopReading = "CLOSE moved"
 
 /** Writes rows: a JSON array of them, `$1`. */
 const write = (schema: string, { columns, name }: TableRow): string => `

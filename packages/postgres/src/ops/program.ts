@@ -2,11 +2,9 @@
 
 import { parseArgs } from "node:util"
 import { PgClient } from "@effect/sql-pg"
-import { TaggedError } from "@tenure/core/internal"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Result from "effect/Result"
 import { migrate } from "../index.ts"
 import type { CopyProgress } from "./copy-database.ts"
 import {
@@ -138,7 +136,9 @@ const run = async (load: Load): Promise<string> => {
     return direction === undefined ? applied(schema) : rewritten(schema, direction)
   })
   if (serversFile(url) !== undefined)
-    throw new UsageError("DATABASE_URL must be one database: for several servers, run tenure migrate")
+    throw new UsageError(
+      "DATABASE_URL must be one database: for several servers, run tenure migrate",
+    )
   const name = to === undefined ? "DATABASE_URL" : "--to"
   return Effect.runPromise(Effect.provide(work, openDatabase(url, name, load)))
 }

@@ -20,6 +20,7 @@ import { postgresOptions, rewriteSecrets } from "../index.ts"
 import { pendingMigrations } from "../schema/migrate.ts"
 import { type CopyProgress, copyDatabase } from "./copy-database.ts"
 
+export { type ServerOptions } from "../cells.ts"
 export { type CopyProgress } from "./copy-database.ts"
 
 /** What is needed of the package `@tenure/embedded`, which only those who have a folder install. */

@@ -1,11 +1,6 @@
 /** Stores of API keys, tickets and projects that break a promise. */
 
-import {
-  type ApiKey,
-  ApiKeyStore,
-  type Ticket,
-  TicketStore,
-} from "@tenure/core/store"
+import { type ApiKey, ApiKeyStore, type Ticket, TicketStore } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import { wrongStores } from "./wrong-store.ts"
 
