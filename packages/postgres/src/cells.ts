@@ -32,9 +32,16 @@ import { makeCommitWatcher, makeTransactions } from "./transactions.ts"
 export const serverOptions = Setting.object({
   /** What the directory of the cells, logs and metrics call the server. */
   name: Setting.string("1 to 48 letters, digits, - and _", (name) => /^[\w-]{1,48}$/.test(name)),
-  /** The URL of its database. */
+  /**
+   * The URL of the database, for example `postgres://user:password@host:5432/database`. Connections to
+   * other machines are encrypted, unless its parameter `sslmode` is `disable`.
+   */
   url: databaseUrlOption,
-  /** Where to listen for notifications if a pooler is between Tenure and the server: a URL that leads past it. */
+  /**
+   * Where to listen for notifications if a pooler is between Tenure and the database: a URL that leads
+   * past it. By default, Tenure does not listen through a pooler, and looks for deliveries once a
+   * second.
+   */
   listenUrl: Setting.optional(databaseUrlOption),
 })
 

@@ -132,6 +132,8 @@ export interface Server {
   readonly waitingLane: ConnectionPool
   /** Opens a connection that serves nothing else. */
   readonly connect: Effect.Effect<Connection, SqlError>
+  /** Leaves the connections to a server that refuses changes. */
+  readonly leaveReadOnly: () => void
   /** What tells its database from all others. */
   readonly identity: Effect.Effect<string, StoreUnavailable>
 }
@@ -171,6 +173,7 @@ export const makeServer = Effect.fnUntraced(function* (
     quickLane,
     waitingLane,
     connect: connections.open(failOnLockTimeouts, maxTimeoutMillis),
+    leaveReadOnly: connections.leaveReadOnly,
   }
   return server
 })
@@ -184,7 +187,7 @@ export const makeServer = Effect.fnUntraced(function* (
  *   because it is absent, which is a defect otherwise
  */
 export const makeExecutor = (
-  { client, health, quickLane, waitingLane }: Server,
+  { client, health, leaveReadOnly, quickLane, waitingLane }: Server,
   schema: string,
   mayMove = false,
 ): HostExecutor => {
@@ -214,7 +217,7 @@ export const makeExecutor = (
       const anywhere = Effect.catchIf(
         once,
         (error) => isSqlError(error) && isReadOnlyRefusal(error),
-        () => Effect.andThen(Effect.sync(connections.leaveReadOnly), once),
+        () => Effect.andThen(Effect.sync(leaveReadOnly), once),
       )
       return health.guard(
         Effect.retry(anywhere, {
