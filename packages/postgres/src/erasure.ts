@@ -16,6 +16,7 @@ import {
 import {
   type Integer,
   instantParam,
+  integerParam,
   millisOf,
   nilUuid,
   textParam,
@@ -108,14 +109,15 @@ export const bodyWithoutUser = (body: string, type: string, user: string): strin
 /**
  * Removes the user `$2` from events of a project until `$3`, as `Erasure` of the core says, and the responses of
  * receivers to these from their deliveries. Looks at the next thousand events of the project, after the
- * event `$5` of the transaction `$4`; if `$6` is not NULL, of transactions before that one. Returns one row with the last of them, if there may be more.
+ * event `$6` of the transaction `$5` in the epoch `$4`; if `$7` is not NULL, of transactions before that one, which is of the current epoch.
+ * Returns one row with the last of them, if there may be more.
  */
 const eraseEvents = (schema: string): string => `
   WITH page AS MATERIALIZED (
-    SELECT e.xid, e.id, e.at, e.body FROM ${schema}.events e
-    WHERE ${isInProject(schema)} AND (e.xid, e.id) > ($4::text::xid8, $5::uuid)
-      AND ($6::text IS NULL OR e.xid < $6::text::xid8)
-    ORDER BY e.xid, e.id LIMIT 1000
+    SELECT e.epoch, e.xid, e.id, e.at, e.body FROM ${schema}.events e
+    WHERE ${isInProject(schema)} AND (e.epoch, e.xid, e.id) > ($4::integer, $5::text::xid8, $6::uuid)
+      AND ($7::text IS NULL OR e.epoch < (SELECT s.epoch FROM ${schema}.feed_state s) OR e.xid < $7::text::xid8)
+    ORDER BY e.epoch, e.xid, e.id LIMIT 1000
   ),
   old AS MATERIALIZED (
     SELECT p.id FROM page p
@@ -144,13 +146,13 @@ const eraseEvents = (schema: string): string => `
     UPDATE ${schema}.finished_deliveries d SET attempts = ${withoutResponses}
     WHERE ${isOfOld} AND d.attempts <> '[]'
   )
-  SELECT xid::text, id::text FROM (
-    SELECT p.*, row_number() OVER (ORDER BY p.xid, p.id) AS n FROM page p
+  SELECT epoch, xid::text, id::text FROM (
+    SELECT p.*, row_number() OVER (ORDER BY p.epoch, p.xid, p.id) AS n FROM page p
   ) p WHERE p.n = 1000
 `
 
 /** The event before all others, for `eraseEvents`. */
-const beforeFirst: EventPlace = { xid: "0", id: nilUuid }
+const beforeFirst: EventPlace = { epoch: 0, xid: "0", id: nilUuid }
 
 /** The parameters of `eraseAudit`. */
 const eraseAuditParams = ({ at, projectId, userId }: Erased) => [
@@ -162,6 +164,7 @@ const eraseAuditParams = ({ at, projectId, userId }: Erased) => [
 /** The parameters of `eraseEvents`. */
 const eraseEventsParams = (erased: Erased, after: EventPlace) => [
   ...eraseAuditParams(erased),
+  integerParam(after.epoch),
   textParam(after.xid),
   uuidParam(after.id),
   textParam(erased.begunIn),
@@ -235,6 +238,7 @@ export interface ErasedRow {
 
 /** The row of `eraseEvents`: the place of an event among those of its project. */
 interface EventPlace {
+  readonly epoch: number
   readonly xid: string
   readonly id: string
 }

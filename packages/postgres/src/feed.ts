@@ -16,8 +16,10 @@ import {
   type FeedStore,
   ProjectId,
   ProjectNotFound,
+  StoreUnavailable,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
 import { type Executor, readsOf } from "./connection/executor.ts"
 import { integerParam, textParam, textsParam, uuidParam } from "./sql/values.ts"
 
@@ -31,6 +33,12 @@ export interface Snapshot {
 
 /** The snapshot that sees nothing. */
 const emptySnapshot: Snapshot = { xmin: 1n, xmax: 1n, running: [] }
+
+// Numbers of 64 bits without their sign, so that PostgreSQL can read all of them.
+const placeMost = 2n ** 63n - 1n
+
+/** The snapshot that sees all of an epoch that is over. */
+const finalSnapshot: Snapshot = { xmin: placeMost, xmax: placeMost, running: [] }
 
 /** Whether a snapshot sees a transaction. */
 export const snapshotSees = ({ running, xmax }: Snapshot, xid: bigint): boolean =>
@@ -71,10 +79,20 @@ export interface SeenEvents {
   readonly at: number
 }
 
-/** A place: after everything that `base` sees and, if a page ended early, after a part of what follows. */
+/** An epoch of the feed. The numbers of transactions mean nothing in another one. */
+export interface Epoch {
+  /** From 1. */
+  readonly number: number
+  /** What tells it from the epoch with the same number in a copy of the database. */
+  readonly identity: string
+}
+
+/**
+ * A place: after all earlier epochs, after everything that `base` sees and, if a page ended early, after a part of
+ * what follows.
+ */
 export interface FeedPosition {
-  /** The history of the database. The numbers of transactions mean nothing in another one. */
-  readonly epoch: string
+  readonly epoch: Epoch
   readonly base: SeenEvents
   readonly within: Within | undefined
 }
@@ -89,12 +107,15 @@ interface Within {
   readonly id: EventId
 }
 
-/** The place at which the feed begins, as it is seen at a moment. */
-const feedStart = (epoch: string, at: number): FeedPosition => ({
+/** The place at which an epoch begins, as it is seen at a moment. */
+const startOf = (epoch: Epoch, at: number): FeedPosition => ({
   epoch,
   base: { snapshot: emptySnapshot, at },
   within: undefined,
 })
+
+/** The place before the first epoch. */
+const feedStart = startOf({ number: 0, identity: "" }, 0)
 
 const digits = (value: bigint | number): string => value.toString(36)
 
@@ -128,29 +149,31 @@ export const fitsPage = (seen: SeenEvents): SeenEvents => {
     : { ...seen, snapshot: { xmin, xmax, running: running.slice(0, first) } }
 }
 
+const epochText = ({ identity, number }: Epoch): string => `${identity}.${digits(number)}`
+
 /** The beginning of the cursors of all events of a page. */
-export const cursorPrefix = (epoch: string, base: SeenEvents, until: SeenEvents): string =>
-  `${epoch}.${seenText(base)}.${seenText(until)}`
+export const cursorPrefix = (epoch: Epoch, base: SeenEvents, until: SeenEvents): string =>
+  `${epochText(epoch)}.${seenText(base)}.${seenText(until)}`
 
 /** The cursor of an event in the page with a prefix. */
 export const formatPartialCursor = (prefix: string, xid: bigint, id: string): FeedCursor =>
   FeedCursor(`${prefix}.${digits(xid)}.${id}`)
 
 /** The cursor of the place after everything that has been seen. */
-export const formatFeedCursor = (epoch: string, base: SeenEvents): FeedCursor =>
-  FeedCursor(`${epoch}.${seenText(base)}`)
+export const formatFeedCursor = (epoch: Epoch, base: SeenEvents): FeedCursor =>
+  FeedCursor(`${epochText(epoch)}.${seenText(base)}`)
 
-const number = /^[0-9a-z]{1,13}$/
-
-// Numbers of 64 bits without their sign, so that PostgreSQL can read all of them.
-const placeMost = 2n ** 63n - 1n
+const numberPattern = /^[0-9a-z]{1,13}$/
 
 const parseNumber = (text: string): bigint | undefined => {
-  if (!number.test(text)) return undefined
+  if (!numberPattern.test(text)) return undefined
   let value = 0n
   for (const digit of text) value = value * 36n + BigInt(Number.parseInt(digit, 36))
   return value <= placeMost ? value : undefined
 }
+
+// The greatest integer of PostgreSQL.
+const mostEpochs = 2n ** 31n - 1n
 
 const isNumbers = (values: ReadonlyArray<bigint | undefined>): values is ReadonlyArray<bigint> =>
   values.every((value) => value !== undefined)
@@ -173,7 +196,7 @@ const parseSeen = (text: string | undefined): SeenEvents | undefined => {
 
 /** The place after an event of what became visible between two moments. */
 const placeWithin = (
-  epoch: string,
+  epoch: Epoch,
   base: SeenEvents,
   until: SeenEvents | undefined,
   xid: bigint | undefined,
@@ -188,9 +211,13 @@ const placeWithin = (
 
 /** Reads a cursor. Returns `undefined` for text that this store does not write. */
 export const parseFeedCursor = (cursor: FeedCursor): FeedPosition | undefined => {
-  const [epoch = "", ofBase, ofUntil, ofXid = "", id = "", ...others] = cursor.split(".")
+  const [identity = "", ofEpoch = "", ofBase, ofUntil, ofXid = "", id = "", ...others] =
+    cursor.split(".")
+  const number = parseNumber(ofEpoch)
   const base = parseSeen(ofBase)
+  if (number === undefined || number > mostEpochs) return undefined
   if (base === undefined || others.length > 0) return undefined
+  const epoch = { number: Number(number), identity }
   return ofUntil === undefined
     ? { epoch, base, within: undefined }
     : placeWithin(epoch, base, parseSeen(ofUntil), parseNumber(ofXid), id)
@@ -199,12 +226,12 @@ export const parseFeedCursor = (cursor: FeedCursor): FeedPosition | undefined =>
 /** Reads the next events of projects; see the function. */
 const readFeed = (schema: string): string => `
   SELECT * FROM ${schema}.read_feed(
-    $1, $2::text::pg_snapshot, $3::text::pg_snapshot, $4::text::xid8, $5, $6, $7
+    $1, $2, $3::text::pg_snapshot, $4::text::pg_snapshot, $5::text::xid8, $6, $7, $8
   )
 `
 
 /**
- * Reads a project's latest events by transaction and id, newest first, before an event if one is given.
+ * Reads a project's latest events by epoch, transaction and id, newest first, before an event if one is given.
  * `found` counts them, also beyond `most_bytes`. Without an event, the only row has none.
  */
 const readLatest = (schema: string): string => `
@@ -213,18 +240,19 @@ const readLatest = (schema: string): string => `
   LEFT JOIN ${schema}.events b ON b.id = $2 AND b.project_number = p.number
   LEFT JOIN LATERAL (
     SELECT n.*, (count(*) OVER ())::integer AS found,
-           sum(octet_length(n.body)) OVER (ORDER BY n.xid DESC, n.id DESC) - octet_length(n.body) AS before
+           sum(octet_length(n.body)) OVER (ORDER BY n.epoch DESC, n.xid DESC, n.id DESC) - octet_length(n.body) AS before
     FROM (
-      SELECT o.xid, o.id, o.type, o.at, o.body FROM ${schema}.events o
-      WHERE o.project_number = p.number AND (o.xid, o.id) < (
+      SELECT o.epoch, o.xid, o.id, o.type, o.at, o.body FROM ${schema}.events o
+      WHERE o.project_number = p.number AND (o.epoch, o.xid, o.id) < (
+        CASE WHEN $2::uuid IS NULL THEN ${mostEpochs} ELSE b.epoch END,
         CASE WHEN $2::uuid IS NULL THEN '18446744073709551615'::xid8 ELSE b.xid END,
         coalesce($2, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
       )
-      ORDER BY o.xid DESC, o.id DESC LIMIT $3
+      ORDER BY o.epoch DESC, o.xid DESC, o.id DESC LIMIT $3
     ) n
   ) e ON e.before < $4
   WHERE p.id = $1
-  ORDER BY e.xid DESC, e.id DESC
+  ORDER BY e.epoch DESC, e.xid DESC, e.id DESC
 `
 
 interface LatestRow {
@@ -249,10 +277,11 @@ const useNumbers = `
 /** The parameters of `readFeed`. */
 const readFeedParams = (
   projects: ReadonlyArray<ProjectId>,
-  { base, within }: FeedPosition,
+  { base, epoch, within }: FeedPosition,
   size: FeedPageSize,
 ) => [
   textsParam(projects),
+  integerParam(epoch.number),
   textParam(formatSnapshot(base.snapshot)),
   textParam(within && formatSnapshot(within.until.snapshot)),
   textParam(within?.xid.toString()),
@@ -263,9 +292,15 @@ const readFeedParams = (
 
 /** A row of `readFeed`, which may have no event. */
 interface FeedRow {
+  /** Null if an epoch has to begin. */
+  readonly current_epoch: number | null
+  readonly epoch: number
+  readonly identity: string
+  /** Null if the epoch is not over. */
+  readonly next_epoch: number | null
+  readonly next_identity: string | null
   readonly snapshot: string
   readonly read_at: Date
-  readonly epoch: string
   readonly found: number
   readonly used: string | null
   readonly xid: string | null
@@ -287,12 +322,42 @@ const toEvent = (row: Omit<LatestRow, "found">): Event => ({
 
 /** The feed on PostgreSQL. */
 
+// For how long it waits for transactions that are in the way of an epoch, or for another process that begins it.
+const untilBegun = { times: 10, schedule: Schedule.spaced("100 millis") }
+
+const unbegun = Effect.fail(
+  new StoreUnavailable({ cause: "open transactions keep an epoch of the feed from its beginning" }),
+)
+
+/**
+ * Begins an epoch of the feed if the database has another history than before, by calling the function of the
+ * migrations, where it is described. Fails if transactions are in the way for longer than a second.
+ */
+export const beginEpoch = <E>(
+  run: (sql: string) => Effect.Effect<ReadonlyArray<{ readonly is_current: boolean }>, E>,
+  schema: string,
+): Effect.Effect<void, E | StoreUnavailable> =>
+  run(`SELECT ${schema}.begin_epoch() AS is_current`).pipe(
+    Effect.map(([row]) => row?.is_current === true),
+    Effect.repeat({ ...untilBegun, until: (isCurrent) => isCurrent }),
+    Effect.flatMap((isCurrent) => (isCurrent ? Effect.void : unbegun)),
+  )
+
+const beginEpochOn = (executor: Executor) =>
+  beginEpoch((sql) => executor.executeApart(sql, []), executor.schema)
+
+/** Begins an epoch of the feed at the start, if one has to. If that fails, whoever reads the feed repeats it. */
+export const startEpoch = (executor: Executor): Effect.Effect<void> =>
+  Effect.catchCause(beginEpochOn(executor), (cause) =>
+    Effect.logWarning("An epoch of the feed cannot begin and will later", cause),
+  )
+
 // How many transactions may have been used since the last one whose number is certainly not used again.
 const mostUnused = 1000n
 
 /** Returns the place of a cursor, or where the feed begins. */
 const placeOf = (from: FeedStart): FeedPosition | undefined =>
-  from === "start" || from === "now" ? feedStart("", 0) : parseFeedCursor(from)
+  from === "start" || from === "now" ? feedStart : parseFeedCursor(from)
 
 /** What was read after a place. */
 interface Read {
@@ -302,6 +367,8 @@ interface Read {
   readonly most: number
   /** A transaction whose number is certainly not used again. */
   readonly used: bigint
+  /** The epoch to go on with, if that of the place is over. */
+  readonly nextEpoch: Epoch | undefined
 }
 
 const largest = (...values: readonly [bigint, ...ReadonlyArray<bigint>]): bigint =>
@@ -323,14 +390,15 @@ const seenAfter = (
 
 /**
  * Makes the page of what was read after a place. A page that ended early is continued with what was visible
- * then, so that pages are in the order of commits. While more transactions are running than a cursor can
+ * then, so that pages are in the order of commits. All of an epoch that is over is visible. While more transactions are running than a cursor can
  * hold, it leaves out events of the youngest: a later page has them.
  */
 const pageOf = (
   { base, epoch, within }: FeedPosition,
-  { most, now, rows, used }: Read,
+  { most, nextEpoch, now, rows, used }: Read,
 ): FeedPage => {
-  const until = within?.until ?? fitsPage(now)
+  const newest = nextEpoch === undefined ? fitsPage(now) : { at: now.at, snapshot: finalSnapshot }
+  const until = within?.until ?? newest
   const prefix = cursorPrefix(epoch, base, until)
   const read = rows.flatMap((row) => (row.xid === null ? [] : [{ row, xid: BigInt(row.xid) }]))
   const shown = read.filter(({ xid }) => xid < until.snapshot.xmax)
@@ -341,21 +409,19 @@ const pageOf = (
   const last = events.at(-1)
   const found = rows[0]?.found ?? 0
   const isWhole = shown.length === read.length
-  return last !== undefined && isWhole && (found === most || events.length < found)
-    ? { events, cursor: last.cursor, isLast: false }
-    : {
-        events,
-        cursor: formatFeedCursor(
-          epoch,
-          seenAfter(base, until, shown.at(-1)?.xid ?? within?.xid ?? 0n, used),
-        ),
-        isLast: within === undefined,
-      }
+  if (last !== undefined && isWhole && (found === most || events.length < found))
+    return { events, cursor: last.cursor, isLast: false }
+  if (nextEpoch !== undefined && until.snapshot.xmax === finalSnapshot.xmax) {
+    const cursor = formatFeedCursor(nextEpoch, startOf(nextEpoch, now.at).base)
+    return { events, cursor, isLast: false }
+  }
+  const seen = seenAfter(base, until, shown.at(-1)?.xid ?? within?.xid ?? 0n, used)
+  return { events, cursor: formatFeedCursor(epoch, seen), isLast: within === undefined }
 }
 
 /**
- * Whether a place is ahead of a database: it was made before the disk was set back to an earlier time, which leaves
- * the epoch as it was. What is stored now could have the numbers that the place has passed.
+ * Whether a place in the current epoch is ahead of the database: it was made before the disk was set back to an
+ * earlier time, which leaves the epoch as it was. What is stored now could have the numbers that the place has passed.
  */
 const isAhead = ({ base, within }: FeedPosition, { xmax }: Snapshot): boolean =>
   largest(base.snapshot.xmax, within?.until.snapshot.xmax ?? 0n) > xmax
@@ -381,18 +447,34 @@ export const makePostgresFeedStore = (
   retention: number,
 ): FeedStore["Service"] => {
   const statement = readFeed(executor.schema)
-  let lastUsed = { epoch: "", xid: 0n }
+  let lastUsed = { identity: "", xid: 0n }
+  const begin = beginEpochOn(executor)
 
   /**
    * Returns a transaction whose number is certainly not used again. It is one of the last, because pages
    * of other projects, too, go on after it.
    */
-  const findUsed = Effect.fnUntraced(function* ({ epoch, used }: FeedRow, now: Snapshot) {
-    const known = largest(BigInt(used ?? 0), lastUsed.epoch === epoch ? lastUsed.xid : 0n)
+  const findUsed = Effect.fnUntraced(function* ({ identity, used }: FeedRow, now: Snapshot) {
+    const known = largest(BigInt(used ?? 0), lastUsed.identity === identity ? lastUsed.xid : 0n)
     if (now.xmax - known <= mostUnused) return known
     const [row] = yield* executor.executeApart<{ readonly xid: string }>(useNumbers, [])
-    lastUsed = { epoch, xid: BigInt(row?.xid ?? 0) }
+    lastUsed = { identity, xid: BigInt(row?.xid ?? 0) }
     return lastUsed.xid
+  })
+
+  /** Reads what comes after a place. If an epoch has to begin, that is first. */
+  const readRows = Effect.fnUntraced(function* (
+    projects: Parameters<FeedHistory["read"]>[0],
+    place: FeedPosition,
+    size: FeedPageSize,
+  ) {
+    const params = readFeedParams(projects, place, size)
+    const read = executor.execute<FeedRow>(statement, params, { owner: readsOf(projects[0]) })
+    const isUnknown = ([row]: ReadonlyArray<FeedRow>) => row?.current_epoch === null
+    const rows = yield* Effect.flatMap(read, (found) =>
+      isUnknown(found) ? Effect.andThen(begin, read) : Effect.succeed(found),
+    )
+    return isUnknown(rows) ? yield* unbegun : rows
   })
 
   const readPage = Effect.fnUntraced(function* (
@@ -403,31 +485,29 @@ export const makePostgresFeedStore = (
     // Whether the project exists counts before the cursor, so a text that is none is looked up as well.
     const place = placeOf(from)
     const limited = from === "now" || place === undefined ? { ...size, events: 0 } : size
-    const rows = yield* executor.execute<FeedRow>(
-      statement,
-      readFeedParams(projects, place ?? feedStart("", 0), limited),
-      { owner: readsOf(projects[0]) },
-    )
+    const rows = yield* readRows(projects, place ?? feedStart, limited)
     const [row] = rows
     if (row === undefined) return yield* new ProjectNotFound({ projectId: projects[0] })
-    const { epoch } = row
+    const epoch = { number: row.epoch, identity: row.identity }
     const now = { snapshot: parseSnapshot(row.snapshot), at: Number(row.read_at) }
     const isBeginning = from === "now" || from === "start"
-    const isKnown = place?.epoch === epoch && !isAhead(place, now.snapshot)
+    const isOver = row.next_epoch !== null
+    const isKnown =
+      place?.epoch.identity === epoch.identity &&
+      (isOver || (epoch.number === row.current_epoch && !isAhead(place, now.snapshot)))
     if (place === undefined || (!isBeginning && (!isKnown || now.at - place.base.at > retention))) {
       return yield* new CursorExpired()
     }
-    const page = pageOf(isBeginning ? feedStart(epoch, now.at) : place, {
+    const page = pageOf(isBeginning ? startOf(epoch, now.at) : place, {
       now,
       rows,
       most: size.events,
-      used: yield* findUsed(row, now.snapshot),
+      used: isOver ? 0n : yield* findUsed(row, now.snapshot),
+      nextEpoch: isOver ? { number: row.next_epoch, identity: row.next_identity ?? "" } : undefined,
     })
     const rest = restOf(page, size)
-    if (rest === undefined || place.within === undefined || row.found > page.events.length) {
-      return page
-    }
-    // What was visible when the pages began has come to its end. What has become visible since fills the page.
+    if (rest === undefined || row.found > page.events.length) return page
+    // What was visible when the pages began, or an epoch, has come to its end. What comes after that fills the page.
     const next = yield* readPage(projects, page.cursor, rest)
     return { ...next, events: [...page.events, ...next.events] }
   })

@@ -6,7 +6,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import { type Executor, type Server, makeExecutor } from "./connection/executor.ts"
 import { toClientConfig } from "./connection/url.ts"
-import { makePostgresFeedStore } from "./feed.ts"
+import { makePostgresFeedStore, startEpoch } from "./feed.ts"
 import { type IdempotencyStore, makeIdempotencyStore } from "./idempotency.ts"
 import { makePostgresApiKeyStore, makePostgresTicketStore } from "./keys.ts"
 import { makePostgresMembershipStore } from "./memberships.ts"
@@ -22,6 +22,7 @@ export const makeProjectStores = Effect.fnUntraced(function* (
   notifications: Notifications,
   settings: Setting.OutputOf<typeof retentionOptions>,
 ) {
+  yield* startEpoch(executor)
   yield* startRetention(executor, settings)
   const answers = makeIdempotencyStore(executor)
   return {

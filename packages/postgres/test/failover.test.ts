@@ -106,6 +106,7 @@ it("a standby takes over: no acknowledged change is lost, and each event is deli
       () => false,
     )
   for (let count = 0; count < 50; count++) await extend()
+  const first = await tenure.events.read({ projectId, after: "start", limit: 20 })
 
   const [pid] = (await readFile(join(primary.dataDirectory, "postmaster.pid"), "utf8")).split("\n")
   process.kill(Number(pid), "SIGQUIT")
@@ -116,6 +117,20 @@ it("a standby takes over: no acknowledged change is lost, and each event is deli
   await expect.poll(isServed).toBe(true)
   await expect.poll(() => tenure.isReady()).toBe(true)
   for (let count = 0; count < 50; count++) await extend()
+
+  // The first of them were stored before anybody has read the feed.
+  const read = [...first.events]
+  for (let page = first; page.events.length > 0; read.push(...page.events))
+    page = await tenure.events.read({ projectId, after: page.cursor, limit: 20 })
+  const extended = read.flatMap(({ body, type }) =>
+    type === "membership.extended" ? [String(Object(JSON.parse(body)).data.new_end_date)] : [],
+  )
+  expect(new Set(extended).size).toBe(extended.length)
+  expect(acknowledged.filter((endDate) => !extended.includes(endDate))).toEqual([])
+  expect(await query(standby.url, "SELECT DISTINCT epoch FROM tenure.events ORDER BY 1")).toEqual([
+    { epoch: 1 },
+    { epoch: 2 },
+  ])
 
   const recorded = await recordedOn(standby.url)
   expect(acknowledged.filter((endDate) => !recorded.has(endDate))).toEqual([])

@@ -1,17 +1,19 @@
 /**
  * The feed skips nothing, in whatever order transactions begin, write, commit and fail, on whatever days their
- * events are by their ids, and whenever days are closed.
+ * events are by their ids, whenever days are closed, and whenever the tables move to another server.
  */
 
 import { PgClient } from "@effect/sql-pg"
 import { describe, expect, it } from "@effect/vitest"
 import { newEventId } from "@tenure/core/internal"
 import {
+  type Event,
   type EventId,
   FeedCursor,
   FeedStore,
   MembershipStore,
   Outbox,
+  type ProjectId,
   type StorePorts,
 } from "@tenure/core/store"
 import { Fixture } from "@tenure/testing/conformance"
@@ -22,6 +24,8 @@ import * as Layer from "effect/Layer"
 import * as Queue from "effect/Queue"
 import fc from "fast-check"
 import {
+  type SeenEvents,
+  type Snapshot,
   cursorPrefix,
   formatFeedCursor,
   formatPartialCursor,
@@ -30,19 +34,26 @@ import {
 import { postgresLayer } from "../src/index.ts"
 import { clientLayer, execute, sql } from "./harness.ts"
 
-const { event, occasion, p1 } = Fixture
+const { event, occasion, p1, p2 } = Fixture
 
-/** What happens to days: they are closed, a crash forgets that, and one of the past gets its partition. */
-type Upkeep = "close" | "crash" | "create"
+/** What happens to days: they are closed, they are open again, and one of the past gets its partition. */
+type Upkeep = "close" | "open" | "create"
 
-/** A step of one of several transactions, or of a reader. */
+/**
+ * A step of one of several transactions, or of a reader. After a move, the numbers of transactions go on so much earlier
+ * or later.
+ */
 type Step =
-  | { readonly do: "publish"; readonly in: number; readonly day: number }
+  | { readonly do: "publish"; readonly in: number; readonly day: number; readonly to: ProjectId }
   | { readonly do: "commit" | "fail"; readonly in: number }
   | { readonly do: Upkeep }
-  | { readonly do: "read"; readonly events: number }
+  | { readonly do: "move"; readonly by: bigint }
+  | { readonly do: "read"; readonly by: number; readonly events: number }
 
-type Command = Exclude<Step, { readonly do: Upkeep | "read" }>
+type Command = Extract<Step, { readonly in: number }>
+
+/** Whose events each of the readers reads. */
+const readers = [[p1], [p1, p2], [p2]] as const
 
 const seeds = 60
 const transactions = 4
@@ -63,6 +74,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       do: fc.constant("publish" as const),
       in: fc.nat(transactions - 1),
       day,
+      to: fc.constantFrom(p1, p1, p2),
     }),
   },
   {
@@ -75,13 +87,18 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 1,
     arbitrary: fc.record({
-      do: fc.constantFrom("close" as const, "close" as const, "crash" as const, "create" as const),
+      do: fc.constantFrom("close" as const, "close" as const, "open" as const, "create" as const),
     }),
   },
   {
-    weight: 3,
+    weight: 1,
+    arbitrary: fc.record({ do: fc.constant("move" as const), by: fc.constantFrom(-90n, 10_000n) }),
+  },
+  {
+    weight: 5,
     arbitrary: fc.record({
       do: fc.constant("read" as const),
+      by: fc.nat(readers.length - 1),
       events: fc.integer({ min: 1, max: 4 }),
     }),
   },
@@ -95,15 +112,41 @@ interface Span {
 
 let commandCount = 0
 
+/** Returns a snapshot with numbers that are so much greater, unless it sees nothing, or all. */
+const movedSnapshot = (snapshot: Snapshot, by: bigint): Snapshot =>
+  snapshot.xmax === 1n || snapshot.xmax > 2n ** 62n
+    ? snapshot
+    : {
+        xmin: snapshot.xmin + by,
+        xmax: snapshot.xmax + by,
+        running: snapshot.running.map((xid) => xid + by),
+      }
+
+/** Returns a cursor as a server would have made it with numbers of transactions that are so much greater. */
+const movedCursor = (cursor: FeedCursor, by: bigint): FeedCursor => {
+  const { base, epoch, within } = parseFeedCursor(cursor) ?? expect.fail("it is a cursor")
+  const moved = (seen: SeenEvents) => ({ ...seen, snapshot: movedSnapshot(seen.snapshot, by) })
+  if (within === undefined) return formatFeedCursor(epoch, moved(base))
+  const prefix = cursorPrefix(epoch, moved(base), moved(within.until))
+  return formatPartialCursor(prefix, within.xid + by, within.id)
+}
+
+/** Makes the tables those that another server would have after a move, with greater or smaller numbers. */
+const move = Effect.fnUntraced(function* (by: bigint) {
+  yield* sql(`UPDATE feed.events SET xid = (xid::text::bigint + ${by})::text::xid8`)
+  yield* sql("UPDATE feed.feed_state SET history = 'another'")
+  expect(yield* sql("SELECT feed.begin_epoch()")).toEqual([{ begin_epoch: true }])
+})
+
 /** A transaction of the host, which does what it is told. Another one begins when it has ended. */
 const transaction = Effect.gen(function* () {
   const client = yield* PgClient.PgClient
   const outbox = yield* Outbox
   const commands = yield* Queue.unbounded<readonly [Command, Deferred.Deferred<void>]>()
-  const committed = new Map<EventId, Span>()
+  const committed = new Map<EventId, Span & { readonly projectId: ProjectId }>()
 
   const once = Effect.gen(function* () {
-    const published: Array<EventId> = []
+    const published: Array<Event> = []
     let begun = Infinity
     let ended: Deferred.Deferred<void> | undefined
     const body = Effect.gen(function* () {
@@ -113,16 +156,17 @@ const transaction = Effect.gen(function* () {
           ended = done
           return command.do === "fail" ? yield* Effect.fail("the host's own failure") : undefined
         }
-        const one = { ...event(p1), id: idOf(command.day) }
+        const one = { ...event(command.to), id: idOf(command.day) }
         yield* outbox.publish(one)
-        published.push(one.id)
+        published.push(one)
         begun = Math.min(begun, commandCount)
         yield* Deferred.succeed(done, undefined)
       }
     })
     const exit = yield* Effect.exit(client.withTransaction(body))
     if (exit._tag === "Success") {
-      for (const id of published) committed.set(id, { begun, committed: commandCount })
+      for (const { id, projectId } of published)
+        committed.set(id, { begun, committed: commandCount, projectId })
     }
     if (ended !== undefined) yield* Deferred.succeed(ended, undefined)
   })
@@ -141,17 +185,22 @@ const transaction = Effect.gen(function* () {
 })
 
 /** A reader of the feed, which goes on from page to page. */
-const feedReader = Effect.gen(function* () {
+const feedReader = Effect.fnUntraced(function* (
+  projects: readonly [ProjectId, ...ReadonlyArray<ProjectId>],
+) {
   const feed = yield* FeedStore
   const seen: Array<EventId> = []
   let from: FeedCursor | "start" = "start"
   const read = (events: number) =>
-    Effect.map(feed.read([p1], from, { events, bytes: 1_000_000 }), (page) => {
+    Effect.map(feed.read(projects, from, { events, bytes: 1_000_000 }), (page) => {
       from = page.cursor
       seen.push(...page.events.map(({ id }) => id))
       return page.isLast
     })
-  return { read, seen }
+  const move = (by: bigint) => {
+    from = from === "start" ? from : movedCursor(from, by)
+  }
+  return { projects, read, seen, move }
 })
 
 /** A reader that goes on from the greatest number that it has seen, as feeds often do. */
@@ -161,7 +210,8 @@ const naiveReader = () => {
   const read = (events: number) =>
     Effect.map(
       sql<{ readonly id: string; readonly xid: string }>(
-        `SELECT id, xid::text FROM feed.events WHERE xid > '${last}'::xid8 ORDER BY xid, id LIMIT ${events}`,
+        `SELECT e.id, e.xid::text FROM feed.events e JOIN feed.projects p ON p.number = e.project_number
+         WHERE p.id = 'p1' AND xid > '${last}'::xid8 ORDER BY xid, e.id LIMIT ${events}`,
       ),
       (rows) => {
         seen.push(...rows.map(({ id }) => id))
@@ -175,11 +225,25 @@ const naiveReader = () => {
 const suffixOf = (offset: number): string =>
   new Date(Date.now() + offset * dayMillis).toISOString().slice(0, 10).replaceAll("-", "")
 
+// A transaction that has the lock of the table learns of no partition, and fails to store an event in it.
+const createDay = (offset: number): string => `
+  DO $$ BEGIN
+    SET LOCAL lock_timeout = '50ms';
+    LOCK TABLE ONLY feed.events IN SHARE MODE;
+    PERFORM feed.create_day('${suffixOf(offset)}');
+  END $$`
+
+const upkeep: Record<Upkeep, string> = {
+  close: "SELECT feed.close_days()",
+  open: "UPDATE feed.feed_state SET open_from = NULL, closed_in = NULL",
+  create: createDay(createdDay),
+}
+
 /** Empties the tables of a run before, and opens all days. */
 const begin = Effect.forEach(
   [
     "DELETE FROM feed.events",
-    "DELETE FROM feed.closed_days",
+    upkeep.open,
     "DELETE FROM feed.late_events",
     ...pastDays.map((offset) => `DROP TRIGGER IF EXISTS late ON feed.events_${suffixOf(offset)}`),
     ...["events", "finished_deliveries"].map(
@@ -188,16 +252,6 @@ const begin = Effect.forEach(
   ],
   (text) => sql(text),
 )
-
-const createDay = (offset: number): string =>
-  `SELECT set_config('lock_timeout', '50ms', true), feed.create_day('${suffixOf(offset)}')`
-
-const upkeep: Record<Upkeep, string> = {
-  close: "SELECT feed.close_days()",
-  // A crash empties the tables that are not logged.
-  crash: "DELETE FROM feed.closed_days",
-  create: createDay(createdDay),
-}
 
 /** Returns the events that come after one whose transaction began when theirs had committed. */
 const disorderedIn = (
@@ -217,12 +271,17 @@ const disorderedIn = (
 const run = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>, kept = upkeep) {
   yield* begin
   const hosts = yield* Effect.all(Array.from({ length: transactions }, () => transaction))
-  const reader = yield* feedReader
+  const commit = Effect.forEach(hosts, (host, index) => host.tell({ do: "commit", in: index }))
+  const all = yield* Effect.forEach(readers, (projects) => feedReader(projects))
   const naive = naiveReader()
   for (const one of steps) {
     if (one.do === "read") {
-      yield* reader.read(one.events)
-      yield* naive.read(one.events)
+      yield* all[one.by]?.read(one.events) ?? Effect.void
+      if (one.by === 0) yield* naive.read(one.events)
+    } else if (one.do === "move") {
+      yield* commit
+      yield* move(one.by)
+      for (const reader of all) reader.move(one.by)
     } else if ("in" in one) {
       yield* hosts[one.in]?.tell(one) ?? Effect.void
     } else {
@@ -230,24 +289,28 @@ const run = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>, kept = upke
       yield* Effect.ignore(sql(kept[one.do]))
     }
   }
-  for (const [index, host] of hosts.entries()) {
-    yield* host.tell({ do: "commit", in: index })
-    yield* host.end
+  yield* commit
+  for (const host of hosts) yield* host.end
+  for (const reader of all) {
+    yield* Effect.repeat(
+      Effect.suspend(() => reader.read(3)),
+      { until: (isLast) => isLast },
+    )
   }
-  yield* Effect.repeat(
-    Effect.suspend(() => reader.read(3)),
-    { until: (isLast) => isLast },
-  )
   yield* Effect.repeat(
     Effect.suspend(() => naive.read(3)),
     { until: (isLast) => isLast },
   )
   const spans = new Map(hosts.flatMap((host) => [...host.committed]))
   return {
-    committed: [...spans.keys()].toSorted(),
-    seen: reader.seen.toSorted(),
+    readers: all.map(({ projects, seen }) => ({
+      committed: [...spans]
+        .flatMap(([id, { projectId }]) => (projects.some((one) => one === projectId) ? [id] : []))
+        .toSorted(),
+      seen: seen.toSorted(),
+      disordered: disorderedIn(seen, spans),
+    })),
     naive: naive.seen.toSorted(),
-    disordered: disorderedIn(reader.seen, spans),
   }
 })
 
@@ -262,7 +325,8 @@ const stores = Layer.unwrap(
     yield* execute("DROP SCHEMA IF EXISTS feed CASCADE")
     const prepared = Layer.effectDiscard(
       Effect.gen(function* () {
-        yield* (yield* MembershipStore).createProject(p1, occasion)
+        const memberships = yield* MembershipStore
+        for (const project of [p1, p2]) yield* memberships.createProject(project, occasion)
         for (const offset of pastDays) yield* sql(createDay(offset))
       }),
     )
@@ -281,8 +345,8 @@ const onStores = <A, E>(
 /** Whether a reader misses events in one of the orders. */
 const misses = Effect.fnUntraced(function* (kept = upkeep) {
   for (const steps of orders) {
-    const { committed, seen } = yield* run(steps, kept)
-    if (seen.length < committed.length) return true
+    const { readers: all } = yield* run(steps, kept)
+    if (all.some(({ committed, seen }) => seen.length < committed.length)) return true
   }
   return false
 })
@@ -302,7 +366,7 @@ const blocksOfPoll = PgClient.PgClient.use((client) =>
     const blocksAfter = Effect.fnUntraced(function* (snapshot: string) {
       const poll = `
         EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)
-        SELECT * FROM feed.read_feed('{p1}', '${snapshot}', NULL, NULL, NULL, 100, 1000)`
+        SELECT * FROM feed.read_feed('{p1}', 1, '${snapshot}', NULL, NULL, NULL, 100, 1000)`
       const polls = yield* Effect.all(Array.from({ length: 10 }, () => sql<Explained>(poll)))
       // The first one, and any after other sessions have changed tables, also plans the statements.
       return Math.min(
@@ -322,10 +386,12 @@ describe("the feed", () => {
     Effect.gen(function* () {
       let skipped = 0
       for (const steps of orders) {
-        const { committed, disordered, naive, seen } = yield* run(steps)
-        expect(seen, JSON.stringify(steps)).toEqual(committed)
-        expect(disordered, JSON.stringify(steps)).toEqual([])
-        if (naive.length < committed.length) skipped++
+        const { naive, readers: all } = yield* run(steps)
+        for (const { committed, disordered, seen } of all) {
+          expect(seen, fc.stringify(steps)).toEqual(committed)
+          expect(disordered, fc.stringify(steps)).toEqual([])
+        }
+        if (naive.length < (all[0]?.committed.length ?? 0)) skipped++
       }
       // The orders are such that numbers alone do not suffice.
       expect(skipped).toBeGreaterThan(seeds / 10)
@@ -335,10 +401,10 @@ describe("the feed", () => {
   onStores(
     "has what is committed between two pages before what begins after that",
     Effect.gen(function* () {
-      const publish = (host: number): Step => ({ do: "publish", in: host, day: 0 })
+      const publish = (host: number): Step => ({ do: "publish", in: host, day: 0, to: p1 })
       const commit = (host: number): Step => ({ do: "commit", in: host })
-      const readOne: Step = { do: "read", events: 1 }
-      const { committed, disordered, seen } = yield* run([
+      const readOne: Step = { do: "read", by: 0, events: 1 }
+      const { readers: all } = yield* run([
         publish(0),
         publish(1),
         publish(1),
@@ -351,8 +417,10 @@ describe("the feed", () => {
         readOne,
         readOne,
       ])
-      expect(seen).toEqual(committed)
-      expect(disordered).toEqual([])
+      for (const { committed, disordered, seen } of all) {
+        expect(seen).toEqual(committed)
+        expect(disordered).toEqual([])
+      }
     }),
   )
 
@@ -360,9 +428,9 @@ describe("the feed", () => {
     "would miss events if days were closed without waiting for transactions, or nobody noted late events",
     Effect.gen(function* () {
       const close = `
-        INSERT INTO feed.closed_days (open_from)
-        SELECT feed.first_id((now() AT TIME ZONE 'UTC')::date)
-        WHERE NOT EXISTS (SELECT FROM feed.closed_days)`
+        UPDATE feed.feed_state
+        SET open_from = feed.first_id((now() AT TIME ZONE 'UTC')::date), closed_in = pg_current_xact_id()
+        WHERE open_from IS NULL`
       expect(yield* misses({ ...upkeep, close })).toBe(true)
       yield* sql(`
         CREATE OR REPLACE FUNCTION feed.note_late() RETURNS trigger LANGUAGE plpgsql
@@ -378,25 +446,8 @@ describe("the feed", () => {
       const withThree = yield* blocksOfPoll
       for (let offset = -30; offset < createdDay; offset++) yield* sql(createDay(offset))
       expect(yield* blocksOfPoll).toEqual(withThree)
-      yield* sql(upkeep.crash)
+      yield* sql(upkeep.open)
       expect((yield* blocksOfPoll).noneRunning).toBeGreaterThan(30)
-    }),
-  )
-
-  onStores(
-    "goes on in a database that was restored from a dump of one with greater numbers",
-    Effect.gen(function* () {
-      const outbox = yield* Outbox
-      yield* outbox.publish(event(p1))
-      yield* sql("UPDATE feed.events SET xid = '9000000000'")
-      const feed = yield* FeedStore
-      const size = { events: 10, bytes: 1_000_000 }
-      const { cursor } = yield* feed.read([p1], "now", size)
-      const next = event(p1)
-      yield* outbox.publish(next)
-      const page = yield* feed.read([p1], cursor, size)
-      expect(page.events.map(({ id }) => id)).toEqual([next.id])
-      expect((yield* feed.read([p1], page.cursor, size)).events).toEqual([])
     }),
   )
 
@@ -420,7 +471,7 @@ describe("the feed", () => {
         return FeedCursor(cursor.slice(0, index) + added + cursor.slice(index + removed) || "-")
       })
       const parts = page.cursor.split(".")
-      const zero = FeedCursor([...parts.slice(0, 3), "0", ...parts.slice(4)].join("."))
+      const zero = FeedCursor([...parts.slice(0, 4), "0", ...parts.slice(5)].join("."))
       expect(yield* Effect.flip(feed.read([p1], zero, size))).toMatchObject({
         _tag: "CursorExpired",
       })

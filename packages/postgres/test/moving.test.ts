@@ -94,18 +94,17 @@ describe("tenure-migrate --from --to", () => {
       expect(await query(`SELECT FROM tenure.${table}`)).toEqual([])
   })
 
-  it("keeps the events in the order of their ids, and no cursor", async () => {
+  it("keeps the events in their order, and cursors", async () => {
     await move(urlOf(source))
     const tenure = await open(target)
     const page = await tenure.events.read({ projectId: "p1", after: "start" })
-    expect(page.events.map(({ id }) => id)).toEqual(events.toSorted())
+    expect(page.events.map(({ id }) => id)).toEqual(events)
     expect(events).toHaveLength(6)
-    await expect(tenure.events.read({ projectId: "p1", after: cursor })).rejects.toMatchObject({
-      _tag: "CursorExpired",
-    })
     const id = await tenure.events.publish({ projectId: "p1", type: "later", data: {} })
-    const next = await tenure.events.read({ projectId: "p1", after: page.cursor })
-    expect(next.events.map((event) => event.id)).toEqual([id])
+    for (const after of [cursor, page.cursor]) {
+      const next = await tenure.events.read({ projectId: "p1", after })
+      expect(next.events.map((event) => event.id)).toEqual([id])
+    }
     await tenure.close()
   })
 

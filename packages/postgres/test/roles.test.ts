@@ -125,7 +125,7 @@ describe("a role that owns nothing", () => {
       )
     await execute(
       owner,
-      "INSERT INTO tenure.events SELECT gen_random_uuid(), 1, 'a.b', 'epoch', '{}'",
+      "INSERT INTO tenure.events (id, project_number, type, at, body) SELECT gen_random_uuid(), 1, 'a.b', 'epoch', '{}'",
       `INSERT INTO tenure.deliveries (event_id, webhook_id, state, next_attempt_at)
        VALUES ('00000000-0000-7000-8000-000000000000', gen_random_uuid(), 'failed', now())`,
     )

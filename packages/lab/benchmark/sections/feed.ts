@@ -140,8 +140,8 @@ const arrival = async (publisher: Tenure, reader: Tenure, { pick }: Settings): P
 const afterPosition = `
   SELECT xid::text, id, type, at, body FROM ${withFeed}.events
   WHERE project_number = (SELECT number FROM ${withFeed}.projects WHERE id = 'p1')
-    AND (xid, id) > ('9000000000000000000'::xid8, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
-  ORDER BY xid, id LIMIT 100`
+    AND (epoch, xid, id) > (1, '9000000000000000000'::xid8, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
+  ORDER BY epoch, xid, id LIMIT 100`
 
 // It misses events of transactions that commit late.
 const byPosition = "after the last position, by hand"
@@ -193,7 +193,9 @@ export const feed: Section = {
     const [one, other] = tenures
     if (one === undefined || other === undefined) throw new Error("there is no Tenure")
     await database.sql(`DROP INDEX ${withoutFeed}.events_feed`)
-    await database.sql(`ALTER TABLE ${withoutFeed}.events DROP COLUMN xid CASCADE`)
+    await database.sql(
+      `ALTER TABLE ${withoutFeed}.events DROP COLUMN xid CASCADE, DROP COLUMN epoch`,
+    )
     const share = await inPairs(
       extending("Tenure", one, members),
       extending("without the feed's column and index", other, members),

@@ -12,16 +12,17 @@ import { type World, places } from "../world/world.ts"
 
 interface Row {
   readonly id: string
+  readonly epoch: number
   readonly xid: string
 }
 
-const nothing: Row = { id: "00000000-0000-0000-0000-000000000000", xid: "0" }
+const nothing: Row = { id: "00000000-0000-0000-0000-000000000000", epoch: 0, xid: "0" }
 
 const afterLast = `
-  SELECT e.id, e.xid::text FROM tenure.events e
+  SELECT e.id, e.epoch, e.xid::text FROM tenure.events e
   JOIN tenure.projects p ON p.number = e.project_number
-  WHERE p.id = $1 AND (e.xid, e.id) > ($2::xid8, $3::uuid)
-  ORDER BY e.xid, e.id LIMIT 100`
+  WHERE p.id = $1 AND (e.epoch, e.xid, e.id) > ($2::integer, $3::xid8, $4::uuid)
+  ORDER BY e.epoch, e.xid, e.id LIMIT 100`
 
 /** A reader at work. */
 export interface NaiveReader {
@@ -38,7 +39,7 @@ export const startNaiveReader = ({ database }: World, seed: number): NaiveReader
   let last = nothing
 
   const poll = async (session: Session): Promise<void> => {
-    const rows = await session.query<Row>(afterLast, [projectId, last.xid, last.id])
+    const rows = await session.query<Row>(afterLast, [projectId, last.epoch, last.xid, last.id])
     got.push(...rows.map(({ id }) => ({ eventId: id, at: now(), isSettled: true })))
     last = rows.at(-1) ?? last
   }

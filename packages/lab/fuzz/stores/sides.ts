@@ -136,7 +136,7 @@ const emptyTables = `
     FOR name IN
       SELECT oid::regclass FROM pg_class
       WHERE relnamespace = 'tenure'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
-        AND relname NOT IN ('migrations', 'history', 'closed_days')
+        AND relname NOT IN ('migrations', 'history', 'feed_state')
     LOOP
       EXECUTE 'DELETE FROM ' || name;
     END LOOP;

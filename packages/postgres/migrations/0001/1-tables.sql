@@ -133,14 +133,16 @@ CREATE INDEX webhooks_of_project ON tenure.webhooks (project_number, position);
 CREATE TABLE tenure.events (
   id             uuid PRIMARY KEY,
   project_number bigint NOT NULL,
-  type           text NOT NULL,
   at             timestamptz NOT NULL,
-  body           text NOT NULL,
   -- The transaction that stored the event. The feed follows the order in which these commit.
-  xid            xid8 NOT NULL DEFAULT pg_current_xact_id()
+  xid            xid8 NOT NULL DEFAULT pg_current_xact_id(),
+  -- Transactions are compared within an epoch only. Its default is set by `begin_epoch`.
+  epoch          integer NOT NULL,
+  type           text NOT NULL,
+  body           text NOT NULL
 ) PARTITION BY RANGE (id);
 
-CREATE INDEX events_feed ON tenure.events (project_number, xid, id);
+CREATE INDEX events_feed ON tenure.events (project_number, epoch, xid, id);
 
 CREATE TABLE tenure.events_default PARTITION OF tenure.events DEFAULT;
 

@@ -41,7 +41,7 @@ BEGIN
     'ALTER TABLE tenure.events ATTACH PARTITION ' || name
     || ' FOR VALUES FROM (%L) TO (%L)', first, after);
   -- The clock may have been far ahead before.
-  IF EXISTS (SELECT FROM tenure.closed_days c WHERE first < c.open_from) THEN
+  IF EXISTS (SELECT FROM tenure.feed_state s WHERE first < s.open_from) THEN
     EXECUTE '
       CREATE OR REPLACE TRIGGER late AFTER INSERT ON ' || name || '
       FOR EACH ROW WHEN (NEW.xid = pg_current_xact_id()) EXECUTE FUNCTION tenure.note_late()';
@@ -121,16 +121,26 @@ BEGIN
 EXCEPTION WHEN lock_not_available THEN RETURN;
 END $$;
 
--- Which days the feed need not look into. A day that is over is closed: whoever stores an event there
--- all the same leaves a row in `late_events`. So a reader whose cursor has seen the closing, and every
--- row of `late_events`, has seen all events of closed days. Neither clocks nor ids take part in that,
--- and transactions may last for days.
--- At most one row: days before `open_from` were closed when the transaction `closed_in` ended. After a
--- crash, and in a copy of the database, there is none, and days are closed anew.
-CREATE UNLOGGED TABLE tenure.closed_days (
-  open_from uuid NOT NULL,
-  closed_in xid8 NOT NULL DEFAULT pg_current_xact_id()
+-- The state of the feed: one row.
+CREATE TABLE tenure.feed_state (
+  is_only   boolean PRIMARY KEY DEFAULT true CHECK (is_only),
+  epoch     integer NOT NULL,
+  -- Cursors name it beside the epoch, which has the same number in two copies of a database.
+  identity  text NOT NULL DEFAULT left(replace(gen_random_uuid()::text, '-', ''), 12),
+  -- Where the transactions of the epoch have their numbers from, as `current_history` says.
+  history   text NOT NULL,
+  timeline  integer NOT NULL,
+  -- Which days a reader need not look into. A day that is over is closed: whoever stores an event there all the
+  -- same leaves a row in `late_events`. So a reader whose cursor has seen the closing, and every row of
+  -- `late_events`, has seen all events of closed days. Neither clocks nor ids take part in that, and transactions
+  -- may last for days. Days before `open_from` were closed when the transaction `closed_in` ended. NULL if none was
+  -- closed in this epoch.
+  open_from uuid,
+  closed_in xid8
 );
+
+-- The identities of the epochs before. An epoch without one never was the current one, and has that of the next.
+CREATE TABLE tenure.past_epochs (epoch integer PRIMARY KEY, identity text NOT NULL);
 
 -- The transactions that have stored an event in a closed day, or in none.
 CREATE TABLE tenure.late_events (xid xid8 PRIMARY KEY DEFAULT pg_current_xact_id());
@@ -168,7 +178,7 @@ BEGIN
   LOOP
     EXIT WHEN day >= today;
     CONTINUE WHEN EXISTS (
-      SELECT FROM tenure.closed_days c WHERE tenure.first_id(day) < c.open_from
+      SELECT FROM tenure.feed_state s WHERE tenure.first_id(day) < s.open_from
     );
     BEGIN
       EXECUTE '
@@ -182,8 +192,7 @@ BEGIN
   IF last IS NULL THEN RETURN; END IF;
   -- Whoever sees this transaction sees these, too.
   DELETE FROM tenure.late_events;
-  DELETE FROM tenure.closed_days;
-  INSERT INTO tenure.closed_days (open_from) VALUES (tenure.first_id(last + 1));
+  UPDATE tenure.feed_state SET open_from = tenure.first_id(last + 1), closed_in = pg_current_xact_id();
 END $$;
 
 SELECT tenure.create_days();

@@ -1,5 +1,5 @@
 -- Sends many events of a project to one of its webhooks again: of its event log from `since` on, in the order
--- of transactions and ids, those of one of the `kinds`, as `replayKindOf` of core says: `missed` if there is no delivery,
+-- of epochs, transactions and ids, those of one of the `kinds`, as `replayKindOf` of core says: `missed` if there is no delivery,
 -- or the state of the delivery. Without `only_types`, the webhook's own types count.
 -- It reads up to `most_read` events after `after_id`, up to and with `until_id`, and sends up to `most`. Without
 -- these ids, it reads from the beginning, up to the event that is now the last one.
@@ -26,9 +26,12 @@ DECLARE
   is_off boolean;
   is_ordered boolean;
   taken_types text[];
+  after_epoch integer := 0;
   after_xid xid8 := '0';
+  until_epoch integer;
   until_xid xid8;
   -- The last event of those that this call reads.
+  end_epoch integer;
   end_xid xid8;
   end_id uuid;
   missed_ids uuid[];
@@ -54,11 +57,12 @@ BEGIN
 
   IF until_id IS NULL THEN
     after_id := '00000000-0000-0000-0000-000000000000';
-    SELECT e.xid, e.id INTO until_xid, until_id FROM tenure.events e
+    SELECT e.epoch, e.xid, e.id INTO until_epoch, until_xid, until_id FROM tenure.events e
     WHERE e.project_number = of_project AND e.id >= first
-    ORDER BY e.xid DESC, e.id DESC LIMIT 1;
+    ORDER BY e.epoch DESC, e.xid DESC, e.id DESC LIMIT 1;
   ELSE
-    SELECT a.xid, u.xid INTO after_xid, until_xid FROM tenure.events a, tenure.events u
+    SELECT a.epoch, a.xid, u.epoch, u.xid INTO after_epoch, after_xid, until_epoch, until_xid
+    FROM tenure.events a, tenure.events u
     WHERE a.id = after_id AND a.project_number = of_project
       AND u.id = until_id AND u.project_number = of_project;
   END IF;
@@ -66,22 +70,24 @@ BEGIN
     RETURN QUERY SELECT is_off, NULL::integer, NULL::uuid, NULL::uuid;
     RETURN;
   END IF;
-  SELECT e.xid, e.id INTO end_xid, end_id FROM tenure.events e
+  SELECT e.epoch, e.xid, e.id INTO end_epoch, end_xid, end_id FROM tenure.events e
   WHERE e.project_number = of_project AND e.id >= first
-    AND (e.xid, e.id) > (after_xid, after_id) AND (e.xid, e.id) < (until_xid, until_id)
-  ORDER BY e.xid, e.id OFFSET most_read - 1 LIMIT 1;
+    AND (e.epoch, e.xid, e.id) > (after_epoch, after_xid, after_id)
+    AND (e.epoch, e.xid, e.id) < (until_epoch, until_xid, until_id)
+  ORDER BY e.epoch, e.xid, e.id OFFSET most_read - 1 LIMIT 1;
   IF NOT FOUND THEN
+    end_epoch := until_epoch;
     end_xid := until_xid;
     end_id := until_id;
   END IF;
 
-  SELECT array_agg(c.id ORDER BY c.xid, c.id) FILTER (WHERE c.kind = 'missed'),
+  SELECT array_agg(c.id ORDER BY c.epoch, c.xid, c.id) FILTER (WHERE c.kind = 'missed'),
          array_agg(c.id) FILTER (WHERE c.kind = 'failed'),
          array_agg(c.id ORDER BY c.id) FILTER (WHERE c.kind = 'delivered'),
-         (array_agg(c.id ORDER BY c.xid DESC, c.id DESC))[1], count(*)
+         (array_agg(c.id ORDER BY c.epoch DESC, c.xid DESC, c.id DESC))[1], count(*)
   INTO missed_ids, failed_ids, delivered_ids, found_last, found_count
   FROM (
-    SELECT e.id, e.xid, k.kind
+    SELECT e.id, e.epoch, e.xid, k.kind
     FROM tenure.events e
     CROSS JOIN LATERAL (
       SELECT coalesce(
@@ -94,10 +100,11 @@ BEGIN
       OFFSET 0
     ) k
     WHERE e.project_number = of_project AND e.id >= first AND e.at >= since
-      AND (e.xid, e.id) > (after_xid, after_id) AND (e.xid, e.id) <= (end_xid, end_id)
+      AND (e.epoch, e.xid, e.id) > (after_epoch, after_xid, after_id)
+      AND (e.epoch, e.xid, e.id) <= (end_epoch, end_xid, end_id)
       AND (taken_types IS NULL OR e.type = ANY (taken_types)) AND e.type <> 'webhook.ping'
       AND k.kind = ANY (kinds)
-    ORDER BY e.xid, e.id LIMIT most
+    ORDER BY e.epoch, e.xid, e.id LIMIT most
   ) c;
   IF found_count = most THEN end_id := found_last; END IF;
 

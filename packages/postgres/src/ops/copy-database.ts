@@ -4,6 +4,7 @@ import type { PgClient } from "@effect/sql-pg/PgClient"
 import { TaggedError } from "@tenure/core/internal"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
+import { beginEpoch } from "../feed.ts"
 import { applyMigrations, checkSchema } from "../schema/migrate.ts"
 
 /** Sets what the JSON of a row depends on, until the transaction ends. */
@@ -11,14 +12,12 @@ const waitForWrites = "SET LOCAL TimeZone = 'UTC'"
 
 /**
  * Returns the tables with data, each with its columns and with those that it refers to. Partitions belong
- * to their tables. Columns with numbers of transactions mean nothing elsewhere: rows get new ones. Nor do
- * the tables that tell readers of the feed which transactions are late.
+ * to their tables. Which transactions are late means nothing elsewhere.
  */
 const listTables = (schema: string): string => `
   SELECT c.relname AS name, (
            SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) FROM pg_attribute a
            WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-             AND a.atttypid <> 'xid8'::regtype
          ) AS columns, ARRAY(
            SELECT f.relname::text FROM pg_constraint k JOIN pg_class f ON f.oid = k.confrelid
            WHERE k.conrelid = c.oid AND k.contype = 'f' AND f.oid <> c.oid
@@ -26,7 +25,7 @@ const listTables = (schema: string): string => `
   FROM pg_class c
   WHERE c.relnamespace = '${schema}'::regnamespace AND c.relkind IN ('r', 'p')
     AND NOT c.relispartition
-    AND c.relname NOT IN ('migrations', 'closed_days', 'late_events')
+    AND c.relname NOT IN ('migrations', 'late_events')
   ORDER BY c.relname
 `
 
@@ -55,6 +54,12 @@ interface Summary {
   readonly count: number
   readonly digest: string
 }
+
+/** Deletes the state of an empty feed, for that of another one, whose readers go on. */
+const deleteFeedState = (schema: string): string => `DELETE FROM ${schema}.feed_state`
+
+/** Has the next epoch begin: the transactions of what was copied had their numbers elsewhere. */
+const forgetHistory = (schema: string): string => `UPDATE ${schema}.feed_state SET history = ''`
 
 /** Starts to read the rows of a table. */
 const startReading = (schema: string, { columns, name }: TableRow): string => `
@@ -213,6 +218,7 @@ const copy = Effect.fnUntraced(function* (
   yield* from.unsafe(waitForWrites)
   yield* to.unsafe(waitForWrites)
   const tables = ordered(yield* from.unsafe<TableRow>(listTables(schema)))
+  yield* to.unsafe(deleteFeedState(schema))
   const existing = yield* summaries(to, schema, tables)
   const [full] = [...existing].find(([, { count }]) => count > 0) ?? []
   if (full !== undefined)
@@ -235,6 +241,8 @@ const copy = Effect.fnUntraced(function* (
     if (found?.count !== count || found.digest !== digest)
       return yield* refuse(`The table ${name} of the target is not as the one of the source.`)
   }
+  yield* to.unsafe(forgetHistory(schema))
+  yield* beginEpoch((sql) => to.unsafe(sql), schema)
   return given
 })
 
