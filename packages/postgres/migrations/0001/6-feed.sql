@@ -1,12 +1,11 @@
 -- Returns what gives transactions their numbers: the database with this table, and the timeline of its server, which
 -- changes when a standby is promoted or a backup is restored to an earlier time.
-CREATE FUNCTION tenure.current_history(OUT history text, OUT timeline integer) LANGUAGE plpgsql STABLE
+CREATE FUNCTION tenure.current_history() RETURNS TABLE (history text, timeline integer) LANGUAGE sql STABLE
 AS $$
-BEGIN
-  SELECT concat_ws(' ', c.system_identifier, d.oid, 'tenure.events'::regclass::oid) INTO history
-  FROM pg_control_system() c, pg_database d WHERE d.datname = current_database();
-  timeline := ('x' || substr(pg_walfile_name('0/1000000'), 1, 8))::bit(32)::integer;
-END $$;
+  SELECT concat_ws(' ', c.system_identifier, d.oid, 'tenure.events'::regclass::oid),
+         ('x' || substr(pg_walfile_name('0/1000000'), 1, 8))::bit(32)::integer
+  FROM pg_control_system() c, pg_database d WHERE d.datname = current_database()
+$$;
 
 -- Begins an epoch of the feed if the database has another history than its state tells, and sets anew what counts by
 -- numbers of transactions. Returns whether the state is that of the database now; if not, a transaction is in the way,
