@@ -132,7 +132,7 @@ const movedCursor = (cursor: FeedCursor, by: bigint): FeedCursor => {
 }
 
 /** Makes the tables those that another server would have after a move, with greater or smaller numbers. */
-const move = Effect.fnUntraced(function* (by: bigint) {
+const moveTables = Effect.fnUntraced(function* (by: bigint) {
   yield* sql(`UPDATE feed.events SET xid = (xid::text::bigint + ${by})::text::xid8`)
   yield* sql("UPDATE feed.feed_state SET history = 'another'")
   expect(yield* sql("SELECT feed.begin_epoch()")).toEqual([{ begin_epoch: true }])
@@ -280,7 +280,7 @@ const run = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>, kept = upke
       if (one.by === 0) yield* naive.read(one.events)
     } else if (one.do === "move") {
       yield* commit
-      yield* move(one.by)
+      yield* moveTables(one.by)
       for (const reader of all) reader.move(one.by)
     } else if ("in" in one) {
       yield* hosts[one.in]?.tell(one) ?? Effect.void
