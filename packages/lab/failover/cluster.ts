@@ -45,6 +45,8 @@ export interface Cluster {
   readonly listenUrl: string
   /** The node that holds the leader's lock. Waits until one does. */
   readonly leader: () => Promise<Node>
+  /** The other node. */
+  readonly standby: () => Promise<Node>
   /** Waits until one node leads and the other one can take its place without a loss. */
   readonly untilHealthy: () => Promise<void>
   /** Asks Patroni to have the nodes change places, and waits for its answer. */
@@ -232,7 +234,7 @@ export const startCluster = async (options: ClusterOptions): Promise<Cluster> =>
   const nodes = [
     await makeNode("one", etcd.client, options),
     await makeNode("two", etcd.client, options),
-  ]
+  ] as const
   const haproxy = await freePort()
   const pooler = await freePort()
 
@@ -287,6 +289,12 @@ export const startCluster = async (options: ClusterOptions): Promise<Cluster> =>
       )
       return nodes.find(({ name }) => name === found?.name)
     })
+
+  const standby = async (): Promise<Place> => {
+    const { name } = await leader()
+    const [first, second] = nodes
+    return first.name === name ? second : first
+  }
 
   const standbyRole = options.isSynchronous ? "sync_standby" : "replica"
   const isStandbyReady = `
@@ -352,10 +360,11 @@ export const startCluster = async (options: ClusterOptions): Promise<Cluster> =>
     url: urlAt(options.hasPooler ? pooler : haproxy, database, database),
     listenUrl: urlAt(haproxy, database, database),
     leader,
+    standby,
     untilHealthy,
     switchOver: async () => {
       const { name, ports } = await leader()
-      const candidate = nodes.find((node) => node.name !== name)?.name
+      const { name: candidate } = await standby()
       const response = await fetch(`http://127.0.0.1:${ports.rest}/switchover`, {
         method: "POST",
         body: JSON.stringify({ leader: name, candidate }),

@@ -19,8 +19,16 @@ import { freePort } from "../faults/world/ports.ts"
 import { bundled } from "../faults/world/program.ts"
 import { startReceivers } from "../faults/world/receivers.ts"
 import { makeServer } from "../faults/world/server.ts"
-import { type Cluster, patience, startCluster } from "./cluster.ts"
-import { type Incident, type Loss, lossesOf, silencesOf, tableOf } from "./outcome.ts"
+import { patience, startCluster } from "./cluster.ts"
+import {
+  type Incident,
+  type Loss,
+  excerptOf,
+  excessOf,
+  lossesOf,
+  silencesOf,
+  tableOf,
+} from "./outcome.ts"
 import { clusterPackages, findMissing, programs } from "./programs.ts"
 import { memberIds, startClients, startFollowers, startPlainDriver } from "./workload.ts"
 
@@ -32,6 +40,8 @@ const { values } = parseArgs({
     hangs: { type: "string", default: "2" },
     /** How often Patroni is asked to change the primary. */
     switchovers: { type: "string", default: "10" },
+    /** How often the standby's processes are stopped for good. */
+    standbys: { type: "string", default: "2" },
     /** Whether commits do not wait for the standby. */
     asynchronous: { type: "boolean", default: false },
     /** Whether a primary without a standby refuses to commit. */
@@ -54,6 +64,7 @@ const planned: ReadonlyArray<Loss> = [
   ...repeat("crash", timesOf("crashes", values.crashes)),
   ...repeat("hang", timesOf("hangs", values.hangs)),
   ...repeat("switchover", timesOf("switchovers", values.switchovers)),
+  ...repeat("standby hangs", timesOf("standbys", values.standbys)),
 ]
 
 const packages = values.pooler ? ([...clusterPackages, "pgbouncer"] as const) : clusterPackages
@@ -87,21 +98,6 @@ const until = async (isDone: () => Promise<boolean> | boolean): Promise<boolean>
 
 const projectId = "p1"
 const token = `tnr_${randomBytes(32).toString("base64url")}`
-
-const lose = async (cluster: Cluster, loss: Loss): Promise<() => Promise<void>> => {
-  const primary = await cluster.leader()
-  switch (loss) {
-    case "crash":
-      await primary.crash()
-      return primary.start
-    case "hang":
-      await primary.hang()
-      return primary.start
-    case "switchover":
-      await cluster.switchOver()
-      return async () => {}
-  }
-}
 
 const program = await bundled()
 const seedFile = join(program, "..", "seed.json")
@@ -157,7 +153,7 @@ admin.close()
 
 const table = new pg.Client({ connectionString: cluster.listenUrl })
 await table.connect()
-await table.query("CREATE TABLE plain AS SELECT 0::bigint AS n")
+await table.query("CREATE TABLE plain (at timestamptz DEFAULT now())")
 await table.end()
 
 const over = new AbortController()
@@ -177,13 +173,35 @@ const hasSucceededSince = (at: number): boolean =>
 // What the silences before and after an incident are told from.
 const calmMillis = 3000
 
+/** Causes a loss, and returns what brings the node back. */
+const lose = async (loss: Loss): Promise<() => Promise<void>> => {
+  const primary = await cluster.leader()
+  const standby = await cluster.standby()
+  switch (loss) {
+    case "crash":
+      await primary.crash()
+      return primary.start
+    case "hang":
+      await primary.hang()
+      return primary.start
+    case "switchover":
+      await cluster.switchOver()
+      return async () => {}
+    case "standby hangs":
+      await standby.hang()
+      return standby.start
+  }
+}
+
 const observe = async (loss: Loss): Promise<Incident> => {
   await cluster.untilHealthy()
   await sleep(calmMillis)
   const since = now()
-  const { name } = await cluster.leader()
-  const heal = await lose(cluster, loss)
-  await until(async () => (await cluster.leader()).name !== name)
+  const { name: from } = await cluster.leader()
+  const heal = await lose(loss)
+  await until(async () => loss === "standby hangs" || (await cluster.leader()).name !== from)
+  // What was under way may still succeed.
+  await sleep(calmMillis)
   const elected = now()
   await until(() => hasSucceededSince(elected))
   await heal()
@@ -199,14 +217,23 @@ const observe = async (loss: Loss): Promise<Incident> => {
     feed: following.followers.map(({ at }) => at),
   }
   const { name: to } = await cluster.leader()
-  return { loss, from: name, to, silences: silencesOf(signs, since, now()) }
+  return { loss, from, to, silences: silencesOf(signs, since, now()) }
 }
+
+// How much longer than the driver a server may take for a change.
+const mostExcessMillis = 3000
 
 const incidents: Array<Incident> = []
 for (const loss of planned) {
+  const since = now()
   const incident = await observe(loss)
   incidents.push(incident)
   console.log(tableOf([incident]).split("\n")[1])
+  if (excessOf(incident) <= mostExcessMillis) continue
+  for (const { log, name } of servers) {
+    console.log(`  the log of server ${name}:`)
+    for (const line of excerptOf(log(), since)) console.log(`    ${line}`)
+  }
 }
 working.abort()
 await clients.done

@@ -1,5 +1,7 @@
 /** What a run has seen, and what follows from it. */
 
+import * as Predicate from "effect/Predicate"
+
 /** A change that a server has acknowledged. */
 export interface Change {
   /** The server's index. */
@@ -34,13 +36,13 @@ export const longestSilence = (
   return Math.max(...ends.map((at, index) => at - (within[index - 1] ?? from)))
 }
 
-/** How the primary is lost. */
-export type Loss = "crash" | "hang" | "switchover"
+/** How the primary is lost, or the standby, for which commits wait. */
+export type Loss = "crash" | "hang" | "switchover" | "standby hangs"
 
 /** Instants of what must not be silent, in order: of each driver, server or follower a list. */
 export type Signs = Readonly<Record<string, ReadonlyArray<ReadonlyArray<number>>>>
 
-/** A loss of the primary. */
+/** A loss, and what it silenced. */
 export interface Incident {
   readonly loss: Loss
   /** Who led before and after. */
@@ -58,6 +60,33 @@ export const silencesOf = (signs: Signs, from: number, to: number): Incident["si
       Math.max(...lists.map((instants) => longestSilence(instants, from, to))),
     ]),
   )
+
+/** Returns how much longer changes stood still than the driver. */
+export const excessOf = ({ silences }: Incident): number =>
+  (silences["changes"] ?? 0) - (silences["driver"] ?? 0)
+
+const parse = (line: string): unknown => {
+  try {
+    return JSON.parse(line)
+  } catch {
+    return undefined
+  }
+}
+
+/** Returns what a server has logged since an instant, of several lines that say the same the first. */
+export const excerptOf = (log: string, since: number): ReadonlyArray<string> => {
+  const told = log.split("\n").flatMap((line) => {
+    const record = parse(line)
+    const field = (name: string): string =>
+      Predicate.hasProperty(record, name) ? String(record[name]) : ""
+    return Date.parse(field("time")) >= since
+      ? [{ time: field("time"), text: `${field("message")} ${field("cause")}${field("problem")}` }]
+      : []
+  })
+  return told
+    .filter(({ text }, index) => text !== told[index - 1]?.text)
+    .map(({ text, time }) => `${time} ${text}`)
+}
 
 /** What the database holds in the end. */
 export interface Held {
@@ -117,9 +146,9 @@ const median = (values: ReadonlyArray<number>): number => {
  */
 export const tableOf = (incidents: ReadonlyArray<Incident>): string => {
   const names = Object.keys(incidents[0]?.silences ?? {})
-  const figuresOf = ({ silences }: Incident): ReadonlyArray<number> => [
-    ...names.map((name) => silences[name] ?? 0),
-    (silences["changes"] ?? 0) - (silences["driver"] ?? 0),
+  const figuresOf = (incident: Incident): ReadonlyArray<number> => [
+    ...names.map((name) => incident.silences[name] ?? 0),
+    excessOf(incident),
   ]
   const kinds = [...new Set(incidents.map(({ loss }) => loss))]
   const summaries = kinds.flatMap((loss) => {

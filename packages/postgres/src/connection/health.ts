@@ -103,14 +103,10 @@ const makeHealthProbe = (connections: Connections): HealthProbe => {
         const latency = connections.latency()
         const afresh = askAfresh(processIds, openTimeoutMillis(latency))
         if (standing?.isOpen() !== true) return afresh
-        const connection = standing
-        return askOn(connection, processIds, answerTimeoutMillis(latency)).pipe(
-          Effect.flatMap((result) => {
-            if (!result.isReadOnly) return Effect.succeed(result)
-            connection.destroy()
-            connections.leaveReadOnly()
-            return afresh
-          }),
+        return askOn(standing, processIds, answerTimeoutMillis(latency)).pipe(
+          Effect.flatMap((result) =>
+            result.isReadOnly && connections.leaveReadOnly() ? afresh : Effect.succeed(result),
+          ),
           // The connection may be what has died.
           Effect.catchIf(isSqlError, () => afresh),
         )

@@ -338,9 +338,10 @@ export interface Connections {
   readonly destroyIdle: () => void
   /**
    * Leaves a server that refuses changes, because the address may lead to another one by now: destroys idle
-   * connections, and the others after their statement. Does nothing within a second after the last time.
+   * connections, and the others after their statement. Does nothing within a second after the last time, and returns
+   * whether it did.
    */
-  readonly leaveReadOnly: () => void
+  readonly leaveReadOnly: () => boolean
   readonly destroyAll: () => void
   /** Closes all connections, those too that are about to open. */
   readonly close: () => void
@@ -428,10 +429,11 @@ export const makeConnections = (config: PgClientConfig, isInProcess: boolean): C
     destroyIdle,
     leaveReadOnly: () => {
       const now = performance.now()
-      if (now - leftAt < leavePauseMillis) return
+      if (now - leftAt < leavePauseMillis) return false
       leftAt = now
       for (const connection of sent.keys()) left.add(connection)
       destroyIdle()
+      return true
     },
     destroyAll: () => {
       for (const connection of all) connection.destroy()
