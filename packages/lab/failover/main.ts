@@ -203,7 +203,8 @@ const observe = async (loss: Loss): Promise<Incident> => {
   // What was under way may still succeed.
   await sleep(calmMillis)
   const elected = now()
-  await until(() => hasSucceededSince(elected))
+  // A strict primary waits for the node that is to come back.
+  await until(() => values.strict || hasSucceededSince(elected))
   await heal()
   await cluster.untilHealthy()
   await sleep(calmMillis)

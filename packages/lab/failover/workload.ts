@@ -77,7 +77,10 @@ export const startClients = ({ projectId, signal, token, urls }: Target): Client
 }
 
 const attemptMillis = 100
-const attemptTimeoutMillis = 2000
+const connectTimeoutMillis = 2000
+
+// Writes that wait for a lost standby keep their connections, of which the server has 100.
+const maxAttempts = 20
 
 /** Inserts a row over a new connection ten times a second. Returns when one was inserted. */
 export const startPlainDriver = (
@@ -88,8 +91,7 @@ export const startPlainDriver = (
   const write = async (): Promise<void> => {
     const client = new pg.Client({
       connectionString: url,
-      connectionTimeoutMillis: attemptTimeoutMillis,
-      query_timeout: attemptTimeoutMillis,
+      connectionTimeoutMillis: connectTimeoutMillis,
     })
     client.on("error", () => {})
     try {
@@ -103,10 +105,14 @@ export const startPlainDriver = (
     }
   }
   const run = async (): Promise<void> => {
-    const attempts: Array<Promise<void>> = []
+    const attempts = new Set<Promise<void>>()
     while (!signal.aborted) {
-      // Beside those that wait for something that died.
-      attempts.push(write())
+      if (attempts.size < maxAttempts) {
+        // Beside those that wait for something that died.
+        const attempt = write()
+        attempts.add(attempt)
+        void attempt.then(() => attempts.delete(attempt))
+      }
       await sleep(attemptMillis)
     }
     await Promise.all(attempts)
