@@ -166,17 +166,20 @@ const longestMillis = 120_000
 const retryMillis = 200
 const linesToTell = 20
 
-const isGone = (fault: unknown): boolean =>
-  Predicate.hasProperty(fault, "code") && fault.code === "ENOENT"
+/** The first process of a node's PostgreSQL, if it runs. The file with its id outlives it, when others may have it. */
+const firstProcessOf = async ({ dataDirectory }: Home): Promise<number | undefined> => {
+  const textOf = (file: string): Promise<string> => readFile(file, "utf8").catch(() => "")
+  const id = Number.parseInt(await textOf(join(dataDirectory, "postmaster.pid")), 10)
+  return (await textOf(`/proc/${id}/cmdline`)).includes(dataDirectory) ? id : undefined
+}
 
-/** The processes of a node's PostgreSQL, the first one first. */
-const processesOf = async ({ dataDirectory }: Home): Promise<ReadonlyArray<number>> => {
-  const file = await readFile(join(dataDirectory, "postmaster.pid"), "utf8").catch((fault) => {
-    if (isGone(fault)) return ""
-    throw fault
-  })
-  const first = Number.parseInt(file, 10)
-  return Number.isNaN(first) ? [] : [first, ...(await childrenOf(first))]
+/** Sends a signal to all processes of a node's PostgreSQL. */
+const signalAll = async (home: Home, name: NodeJS.Signals): Promise<void> => {
+  const first = await firstProcessOf(home)
+  if (first === undefined) return
+  // It stops first, so that it starts no further ones.
+  signal(first, "SIGSTOP")
+  for (const id of [first, ...(await childrenOf(first))]) signal(id, name)
 }
 
 /** What Patroni tells of a member of its cluster. */
@@ -211,17 +214,17 @@ const makeNode = async (name: string, etcd: number, options: ClusterOptions): Pr
     start: async () => {
       await patroni?.kill()
       // Of a machine that fell silent.
-      for (const id of await processesOf(home)) signal(id, "SIGKILL")
+      await signalAll(home, "SIGKILL")
       patroni = await start(programs.patroni, [file], logFile, folder, account)
     },
     crash: async () => {
       const killed = patroni?.kill()
-      for (const id of await processesOf(home)) signal(id, "SIGKILL")
+      await signalAll(home, "SIGKILL")
       await killed
     },
     hang: async () => {
       patroni?.signal("SIGSTOP")
-      for (const id of await processesOf(home)) signal(id, "SIGSTOP")
+      await signalAll(home, "SIGSTOP")
     },
   }
 }
