@@ -267,9 +267,8 @@ await receivers.close()
 await cluster.stop()
 const haveStopped = exits.every(({ code }) => code === 0)
 if (!haveStopped) console.log("servers did not stop by themselves:", exits)
-const { resets: _, ...fatal } = losses
 const isSound =
   haveStopped &&
-  Object.values(fatal).every((count) => count === 0) &&
+  Object.values(losses).every((count) => count === 0) &&
   [...clients.refusals.keys()].every((status) => status === "503")
 process.exit(isSound ? 0 : 1)
