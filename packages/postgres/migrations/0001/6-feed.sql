@@ -1,11 +1,17 @@
 -- Returns what gives transactions their numbers: the database with this table, and the timeline of its server, which
 -- changes when a standby is promoted or a backup is restored to an earlier time.
-CREATE FUNCTION tenure.current_history() RETURNS TABLE (history text, timeline integer) LANGUAGE sql STABLE
+-- A session remembers its database, because it takes longer to find out than to look for events.
+CREATE FUNCTION tenure.current_history(OUT history text, OUT timeline integer) LANGUAGE plpgsql STABLE
 AS $$
-  SELECT concat_ws(' ', c.system_identifier, d.oid, 'tenure.events'::regclass::oid),
-         ('x' || substr(pg_walfile_name('0/1000000'), 1, 8))::bit(32)::integer
-  FROM pg_control_system() c, pg_database d WHERE d.datname = current_database()
-$$;
+BEGIN
+  history := current_setting('tenure_feed.database', true);
+  IF history IS NULL OR history = '' THEN
+    SELECT set_config('tenure_feed.database', c.system_identifier || ' ' || d.oid, false) INTO history
+    FROM pg_control_system() c, pg_database d WHERE d.datname = current_database();
+  END IF;
+  history := history || ' ' || 'tenure.events'::regclass::oid;
+  timeline := ('x' || substr(pg_walfile_name('0/1000000'), 1, 8))::bit(32)::integer;
+END $$;
 
 -- Begins an epoch of the feed if the database has another history than its state tells, and sets anew what counts by
 -- numbers of transactions. Returns whether the state is that of the database now; if not, a transaction is in the way,
@@ -23,6 +29,8 @@ DECLARE
   next_epoch integer;
   begun xid8;
 BEGIN
+  -- Whatever the caller has set.
+  PERFORM set_config('tenure_feed.database', '', false);
   SELECT * INTO here FROM tenure.current_history();
   SELECT * INTO known FROM tenure.feed_state;
   IF known.history = here.history AND known.timeline = here.timeline THEN RETURN true; END IF;
