@@ -168,7 +168,9 @@ describe("a move by logical replication", () => {
     await fill(before)
     // Without pg_dump: the tables of a new database, and no row.
     await on(moved, migrate())
-    await query(moved, "DELETE FROM tenure.migrations")
+    for (const filled of ["migrations", "feed_state"]) {
+      await query(moved, `DELETE FROM tenure.${filled}`)
+    }
 
     await query(old, publish)
     // Within one server, the slot has to be there before.
