@@ -72,6 +72,37 @@ interface WatchStartRow {
   readonly since: Integer
 }
 
+/** A condition on a pass: no transaction is open that it waits for. */
+const canGoOn = "(begun_in IS NULL OR begun_in < pg_snapshot_xmin(pg_current_snapshot()))"
+
+/**
+ * Tells whether a pass can begin or go on, whether next checks of members have come, and in how many milliseconds the
+ * first one comes. Mostly, a sweep needs no other statement. This one locks nothing, so the others find out again.
+ */
+export const lookForChecks = (schema: string): string => `
+  SELECT coalesce(project <= statement_timestamp(), false) OR EXISTS (
+           SELECT FROM ${schema}.expiry_passes WHERE ${canGoOn}
+         ) AS has_pass,
+         coalesce(member <= statement_timestamp(), false) AS has_members,
+         ceil(1000 * extract(epoch FROM least(project, member) - statement_timestamp()))::double precision AS next_in
+  FROM (
+    SELECT (SELECT min(next_check_at) FROM ${schema}.projects) AS project,
+           (SELECT min(next_check_at) FROM ${schema}.memberships) AS member
+  ) first
+`
+
+/** The row that it returns. */
+interface LookRow {
+  readonly has_pass: boolean
+  readonly has_members: boolean
+  /** NULL if there is none. */
+  readonly next_in: number | null
+}
+
+/** In how many milliseconds the first check comes, unless something is to be done before. */
+const toNextDueMillis = ({ has_members, has_pass, next_in }: LookRow): number | undefined =>
+  has_pass || has_members ? undefined : (next_in ?? Infinity)
+
 /**
  * Statements for the next checks of projects, which are for the dates that bulk extensions have set. When one has
  * come, a pass goes through the members, and gives each a next check of its own.
@@ -122,7 +153,7 @@ export const beginExpiryPasses = (schema: string): string => `
 export const continueExpiryPass = (schema: string): string => `
   WITH pass AS MATERIALIZED (
     SELECT * FROM ${schema}.expiry_passes
-    WHERE begun_in IS NULL OR begun_in < pg_snapshot_xmin(pg_current_snapshot())
+    WHERE ${canGoOn}
     ORDER BY id LIMIT 1
     FOR UPDATE SKIP LOCKED
   ),
@@ -378,6 +409,7 @@ export const makePostgresExpiryStore = (
   const { executeApart, schema } = executor
   const sql = {
     watch: startWatchingEnds(schema),
+    look: lookForChecks(schema),
     beginPasses: beginExpiryPasses(schema),
     goOn: continueExpiryPass(schema),
     findDue: findDue(schema),
@@ -449,13 +481,19 @@ export const makePostgresExpiryStore = (
     }),
 
     sweep: Effect.fnUntraced(function* (limit, judge) {
-      const { isMore, rows } = yield* find(limit)
+      const [look] = yield* executeApart<LookRow>(sql.look, [], manner)
+      const hasMembers = isForTurns || look?.has_members === true
+      const { isMore, rows } = hasMembers ? yield* find(limit) : { isMore: false, rows: [] }
       const events = yield* settle(rows, judge)
       // A pass that fails is gone on with in the next sweep, and holds up no announcement.
-      const isPassing = yield* Effect.catchTag(pass(limit), "StoreUnavailable", () =>
-        Effect.succeed(false),
-      )
-      return { events, isMore: isMore || isPassing }
+      const isPassing =
+        look?.has_pass === true &&
+        (yield* Effect.catchTag(pass(limit), "StoreUnavailable", () => Effect.succeed(false)))
+      return {
+        events,
+        isMore: isMore || isPassing,
+        nextDueMillis: look && toNextDueMillis(look),
+      }
     }),
   }
 }

@@ -18,6 +18,7 @@ import {
   findDueParams,
   findProjectsDue,
   findProjectsDueParams,
+  lookForChecks,
   passParams,
 } from "../src/expiry.ts"
 import { migrate } from "../src/index.ts"
@@ -333,6 +334,7 @@ it.layer(Layer.provideMerge(filled, clientLayer({ maxConnections: 2 })), {
           `INSERT INTO ${schema}.memberships (project_number, user_id, end_date, seq, next_check_at)
            SELECT 3, n::text, now(), 0, now() + interval '1 hour' FROM generate_series(1, 10000) n`,
         )
+        expect(yield* blocksReadBy(lookForChecks(`"${schema}"`), [])).toBeLessThan(10)
         expect(yield* blocksReadBy(findDue(`"${schema}"`), findDueParams(500))).toBeLessThan(5)
         expect(yield* blocksReadBy(beginExpiryPasses(`"${schema}"`), passParams(100))).toBeLessThan(
           5,

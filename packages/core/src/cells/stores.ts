@@ -52,7 +52,11 @@ export type AllCells = readonly [Cell, ...ReadonlyArray<Cell>]
 const cellOf = (all: AllCells, projectId: ProjectId): Cell =>
   all[cellNumber(projectId, all.length)] ?? all[0]
 
-const nothingToAnnounce: SweepResult = { events: [], isMore: false }
+const nothingToAnnounce: SweepResult = { events: [], isMore: false, nextDueMillis: Infinity }
+
+/** Returns the lesser time, if both are known. */
+const lesser = (one: number | undefined, other: number | undefined): number | undefined =>
+  one === undefined || other === undefined ? undefined : Math.min(one, other)
 
 /** The part of `MembershipStore` that announces ends. A cell that does not answer is left out, unless all are silent. */
 const makeExpiry = (
@@ -102,6 +106,7 @@ const makeExpiry = (
     sweep: Effect.fnUntraced(function* (limit, judge) {
       const events: Array<Event> = []
       let isMore = false
+      let nextDueMillis: number | undefined = Infinity
       let failure: Exit.Exit<SweepResult, StoreUnavailable> | undefined
       let silent = 0
       for (const cell of rotate(all, turn++)) {
@@ -111,12 +116,16 @@ const makeExpiry = (
         if (Exit.isSuccess(exit)) {
           events.push(...exit.value.events)
           isMore ||= exit.value.isMore
+          nextDueMillis = lesser(nextDueMillis, exit.value.nextDueMillis)
         } else {
+          nextDueMillis = undefined
           failure = exit
           silent++
         }
       }
-      return failure === undefined || silent < all.length ? { events, isMore } : yield* failure
+      return failure === undefined || silent < all.length
+        ? { events, isMore, nextDueMillis }
+        : yield* failure
     }),
   }
 }

@@ -15,8 +15,17 @@ const stepsPerSecond = 20
 // The maximum number of memberships in one step. The store holds their locks meanwhile.
 const mostAtOnce = 500
 
-/** The pause when nothing is due, and after a store error, in milliseconds. */
+/** The pause when nothing more is due, and after a store error, in milliseconds. */
 const pauseMillis = { idle: 500, failed: 1000 } as const
+
+// The bounds of the pause until the next alarm, which a change may bring forward or postpone meanwhile.
+const untilNextMillis = { least: 50, most: 1000 } as const
+
+/** Returns the pause after a sweep that has left nothing to do at once. */
+const idleMillis = ({ nextDueMillis }: SweepResult): number =>
+  nextDueMillis === undefined
+    ? pauseMillis.idle
+    : Math.min(untilNextMillis.most, Math.max(untilNextMillis.least, nextDueMillis))
 
 /** Sweeps the store until the scope closes. A running sweep is not interrupted. */
 export const startExpirySweeper = Effect.fnUntraced(function* (
@@ -40,12 +49,12 @@ export const startExpirySweeper = Effect.fnUntraced(function* (
     )
 
   /** Pauses after a sweep, by the monotonic clock. */
-  const pauseAfter = ({ events, isMore }: SweepResult, began: number): Effect.Effect<void> => {
+  const pauseAfter = (swept: SweepResult, began: number): Effect.Effect<void> => {
     const paced = Math.max(
       0,
-      (1000 * events.length) / announcementsPerSecond - (readMonotonic(clock) - began),
+      (1000 * swept.events.length) / announcementsPerSecond - (readMonotonic(clock) - began),
     )
-    if (!isMore) return sleepPoll(Math.max(pauseMillis.idle, paced), store.nextCheckAt)
+    if (!swept.isMore) return sleepPoll(Math.max(idleMillis(swept), paced), store.nextCheckAt)
     return paced === 0 ? Effect.yieldNow : Effect.sleep(paced)
   }
 

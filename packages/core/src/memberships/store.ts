@@ -416,6 +416,11 @@ export interface SweepResult {
   readonly events: ReadonlyArray<Event>
   /** Whether there may be more to do at once. */
   readonly isMore: boolean
+  /**
+   * In how many milliseconds the first alarm comes, unless a change brings one forward; `Infinity` for never. Missing
+   * if the store does not know, or has left one that has come.
+   */
+  readonly nextDueMillis?: number | undefined
 }
 
 /**

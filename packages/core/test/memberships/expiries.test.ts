@@ -1,5 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { memory } from "@tenure/memory"
+import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -96,6 +97,31 @@ describe("expiry", () => {
         expect(expired(said)).toBe(100)
       }),
     ),
+  )
+
+  it.effect.each([
+    ["at once after the time that the store names", 300, 300],
+    ["after a second if the next end is far away", Infinity, 1000],
+    ["after 50 milliseconds if it is near", 0, 50],
+    ["after half a second if the store names none", undefined, 500],
+  ] as const)("looks again %s", ([, nextDueMillis, pause]) =>
+    Effect.gen(function* () {
+      const times: Array<number> = []
+      const stores = memoryWith(({ watch }) => ({
+        watch,
+        sweep: () =>
+          Effect.map(Clock.currentTimeMillis, (now) => {
+            times.push(now)
+            return { events: [], isMore: false, nextDueMillis }
+          }),
+      }))
+      const looking = Effect.gen(function* () {
+        yield* TestClock.adjust("5 seconds")
+        const [first = NaN, second = NaN] = times
+        expect(second - first).toBe(pause)
+      })
+      yield* withTenure({ expiry: {} }, () => looking, stores)
+    }),
   )
 
   it.effect("goes on after errors of the store, which are reported once", () =>

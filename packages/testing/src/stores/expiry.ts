@@ -79,6 +79,20 @@ const announcingTests = ({ advance, describe, test }: StoreTests): void => {
         }),
       ))
 
+    test("come in the time that a sweep names, if it names one", () =>
+      announcing(({ expiry, grant, judge, sweep }) =>
+        Effect.gen(function* () {
+          yield* grant(u1, 8)
+          yield* sweep
+          const { nextDueMillis } = yield* expiry.sweep(100, judge)
+          if (nextDueMillis === undefined) return
+          yield* advance(nextDueMillis)
+          expect(yield* sweep).toEqual([["membership.expiring", u1, 7]])
+          const swept = yield* expiry.sweep(100, judge)
+          expect(swept.nextDueMillis).toBeGreaterThan(5 * dayMillis)
+        }),
+      ))
+
     test("come for what ends after the clock is right, if it was ahead when it was first watched", () =>
       Effect.gen(function* () {
         yield* days(1)

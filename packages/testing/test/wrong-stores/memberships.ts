@@ -221,6 +221,10 @@ export const wrongMembershipStores = wrongStores("MembershipStore", MembershipSt
   "come at the next checks that a store names, and none before": announcing(({ nextCheckAt }) => ({
     nextCheckAt: nextCheckAt && (() => nextCheckAt() + 1),
   })),
+  "come in the time that a sweep names, if it names one": announcing(({ sweep }) => ({
+    sweep: (limit, judge) =>
+      Effect.map(sweep(limit, judge), (swept) => ({ ...swept, nextDueMillis: 1000 })),
+  })),
   "do not come again for the same date": deciding(
     (judge) => (candidate, now) => judge({ ...candidate, announced: undefined }, now),
   ),
