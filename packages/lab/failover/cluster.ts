@@ -166,9 +166,11 @@ const longestMillis = 120_000
 const retryMillis = 200
 const linesToTell = 20
 
+/** The text of a file, empty if there is none. */
+const textOf = (file: string): Promise<string> => readFile(file, "utf8").catch(() => "")
+
 /** The first process of a node's PostgreSQL, if it runs. The file with its id outlives it, when others may have it. */
 const firstProcessOf = async ({ dataDirectory }: Home): Promise<number | undefined> => {
-  const textOf = (file: string): Promise<string> => readFile(file, "utf8").catch(() => "")
   const id = Number.parseInt(await textOf(join(dataDirectory, "postmaster.pid")), 10)
   return (await textOf(`/proc/${id}/cmdline`)).includes(dataDirectory) ? id : undefined
 }
@@ -265,7 +267,7 @@ export const startCluster = async (options: ClusterOptions): Promise<Cluster> =>
 
   const lastLines = async (): Promise<string> => {
     const files = [home.logFile, ...nodes.map(({ logFile }) => logFile)]
-    const texts = await Promise.all(files.map((file) => readFile(file, "utf8").catch(() => "")))
+    const texts = await Promise.all(files.map(textOf))
     return texts.map((text) => text.split("\n").slice(-linesToTell).join("\n")).join("\n\n")
   }
 
