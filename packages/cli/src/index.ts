@@ -20,6 +20,7 @@ import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Runtime from "effect/Runtime"
+import { cellsCommand } from "./commands/cells.ts"
 import { exportCommand, importCommand, migrateCommand } from "./commands/database.ts"
 import { devCommand } from "./commands/dev.ts"
 import { doctorCommand } from "./commands/doctor.ts"
@@ -91,6 +92,7 @@ export const tenure = Command.make("tenure").pipe(
     signCommand,
     verifyCommand,
     migrateCommand,
+    cellsCommand,
     exportCommand,
     importCommand,
     profilesCommand,

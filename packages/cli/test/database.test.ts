@@ -65,7 +65,7 @@ it("migrates, says before what it would do, and is then well", async () => {
   expect(well).toMatchObject({ code: 0, stdout: expect.stringMatching(/clock +0 s apart/) })
 })
 
-it("makes cells on several servers, migrates each, and the doctor checks each", async () => {
+it("makes cells on several servers, migrates and lists each, and the doctor checks each", async () => {
   const other = "tenure_cli_other"
   const home = inject("databaseUrl")
   const second = new URL(home)
@@ -128,6 +128,32 @@ it("makes cells on several servers, migrates each, and the doctor checks each", 
     { id: "p1" },
     { id: "shop" },
   ])
+
+  const still = { moving_to: null, moved_from: null, copied_bytes: null, lag_bytes: null }
+  expect(outcomes(await tenure("cells", "--json"))).toMatchObject([
+    { number: 0, server: "db1", projects: expect.any(Number), bytes: expect.any(Number), ...still },
+    { number: 1, server: "db2", projects: expect.any(Number), bytes: expect.any(Number), ...still },
+  ])
+  expect(outcomes(await on("away", [first, away])("cells", "--json"))).toMatchObject([
+    { number: 0, bytes: expect.any(Number) },
+    { number: 1, projects: null, bytes: null },
+  ])
+  expect(await tenure("cells", "rebalance", "--dry-run")).toMatchObject({
+    code: 0,
+    stdout: "There are none.\n",
+  })
+  expect(await tenure("cells", "move", "1", "db2", "--json")).toMatchObject({
+    code: 0,
+    stdout: '{"cell":1,"server":"db2","moved":false}\n',
+  })
+  expect(await tenure("cells", "move", "1", "db1")).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("Set wal_level = logical on db2"),
+  })
+  expect(await tenure("cells", "move", "1", "db1", "--cancel", "--json")).toMatchObject({
+    code: 0,
+    stdout: '{"cell":1,"server":"db1","cancelled":false}\n',
+  })
 })
 
 it("encrypts and decrypts secrets with the keys of the environment", async () => {

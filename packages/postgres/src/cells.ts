@@ -43,6 +43,11 @@ export const serverOptions = Setting.object({
    * second.
    */
   listenUrl: Setting.optional(databaseUrlOption),
+  /**
+   * By which URL another server reaches this one while a cell moves there. Default: the URL that leads past a pooler,
+   * or else that of its database.
+   */
+  replicationUrl: Setting.optional(databaseUrlOption),
 })
 
 /** A server, as the host names it. */
@@ -198,7 +203,7 @@ export const openCells = Effect.fnUntraced(function* (settings: CellSettings) {
       problem: `must have ${unknown.server}, which has the cell ${unknown.number}`,
     })
   const homeExecutor = makeExecutor(home, quoted(schema))
-  const directory = yield* makeCellDirectory(homeExecutor, first)
+  const directory = yield* makeCellDirectory(homeExecutor, schema, servers, first)
   const serverOf = (number: number): OpenServer => servers.get(directory.serverOf(number)) ?? home
 
   /** Brings the tables of a cell up to date, or checks them while it moves. */

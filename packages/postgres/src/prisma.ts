@@ -21,6 +21,7 @@ const tables: ReadonlyArray<string> = [
   "late_events",
   "memberships",
   "migrations",
+  "move_markers",
   "past_epochs",
   "projects",
   "rate_limit_buckets",

@@ -4,18 +4,25 @@ import { resolve } from "node:path"
 import { PgClient } from "@effect/sql-pg/PgClient"
 import { migrate as migrateAll } from "@tenure/postgres"
 import {
+  type CellState,
   type PlacedSchema,
+  type PlannedMove,
   type ServerOptions,
   databaseTime,
   messageOf,
   openDatabase,
+  planRebalance,
   readServers,
+  runCancelMove,
   runCopyDatabase,
+  runListCells,
   runListSchemas,
   runMakeCells,
+  runMoveCell,
   runPending,
   runRewriteSecrets,
   serversFile,
+  silent,
 } from "@tenure/postgres/ops/upkeep"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -118,6 +125,58 @@ export const schemasOf = (
   schema: string | undefined,
 ): Effect.Effect<ReadonlyArray<PlacedSchema>, Failure> =>
   Effect.mapError(runListSchemas(servers, schema), explainDatabaseFailure)
+
+/** Returns the cells on several servers. */
+export const listCells = (
+  servers: ReadonlyArray<ServerOptions>,
+  schema: string | undefined,
+): Effect.Effect<ReadonlyArray<CellState>, Failure> =>
+  Effect.mapError(runListCells(servers, schema), explainDatabaseFailure)
+
+/** Plans the moves that leave servers with as many cells each. */
+export const planCells = (
+  servers: ReadonlyArray<ServerOptions>,
+  schema: string | undefined,
+): Effect.Effect<ReadonlyArray<PlannedMove>, Failure> =>
+  Effect.map(listCells(servers, schema), (cells) =>
+    planRebalance(
+      cells,
+      servers.map(({ name }) => name),
+    ),
+  )
+
+const kilobytes = (bytes: number): number => Math.round(bytes / 1024)
+
+/** Moves a cell, and shows progress. Returns whether there was anything to do. */
+export const moveCell = Effect.fnUntraced(function* (
+  servers: ReadonlyArray<ServerOptions>,
+  schema: string | undefined,
+  number: number,
+  to: string,
+) {
+  const display = makeProgress(process.stderr, "kB")
+  const start = yield* Clock.currentTimeMillis
+  const clock = yield* Clock.Clock
+  return yield* runMoveCell(servers, schema, number, to, {
+    ...silent,
+    onProgress: ({ allBytes, bytes }) =>
+      display.show({
+        done: kilobytes(bytes),
+        of: kilobytes(allBytes),
+        items: kilobytes(bytes),
+        millis: clock.currentTimeMillisUnsafe() - start,
+      }),
+  }).pipe(Effect.ensuring(Effect.sync(display.end)), Effect.mapError(explainDatabaseFailure))
+})
+
+/** Undoes a move that is not decided. Returns whether there was anything to undo. */
+export const cancelCell = (
+  servers: ReadonlyArray<ServerOptions>,
+  schema: string | undefined,
+  number: number,
+  to: string,
+): Effect.Effect<boolean, Failure> =>
+  Effect.mapError(runCancelMove(servers, schema, number, to), explainDatabaseFailure)
 
 /**
  * Inspects a database.

@@ -51,11 +51,66 @@ CREATE TABLE tenure.memberships (
 
 -- The cells of several servers, in the schema that is their home. Without any, this schema has everything.
 CREATE TABLE tenure.cells (
-  number    integer PRIMARY KEY,
-  -- The name of the server that has the cell, and of the one that it moves to.
-  server    text NOT NULL,
-  moving_to text
+  number     integer PRIMARY KEY,
+  -- The name of the server with the cell, and when it came there; NULL if it never moved.
+  server     text NOT NULL,
+  moved_at   timestamptz,
+  -- The server that it moves to, and the one that still has its former tables.
+  moving_to  text,
+  moved_from text,
+  CHECK (moving_to IS NULL OR moved_from IS NULL)
 );
+
+-- A row that has arrived at the target of a move tells that all earlier changes have.
+CREATE TABLE tenure.move_markers (id uuid PRIMARY KEY);
+
+-- The error of a statement whose schema is absent: processes look where the cell is.
+CREATE FUNCTION tenure.refuse_change() RETURNS trigger LANGUAGE plpgsql
+AS $$
+BEGIN
+  RAISE invalid_schema_name USING MESSAGE = 'the cell is still on another server';
+END $$;
+
+-- Refuses changes of a cell that is still being copied to this server. Those that are replicated fire no trigger.
+CREATE FUNCTION tenure.close_cell() RETURNS void LANGUAGE plpgsql
+AS $$
+DECLARE
+  changed regclass;
+BEGIN
+  FOR changed IN
+    SELECT c.oid FROM pg_class c
+    WHERE c.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'tenure.cells'::regclass)
+      AND c.relkind IN ('r', 'p') AND c.relpersistence = 'p'
+      -- Of partitions, statements name only these.
+      AND (NOT c.relispartition OR c.relname ~ '_default$')
+  LOOP
+    EXECUTE format(
+      'CREATE TRIGGER closed BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON %s
+       FOR EACH STATEMENT EXECUTE FUNCTION tenure.refuse_change()', changed);
+  END LOOP;
+END $$;
+
+-- Opens a cell whose former tables are gone. Every process may do so, again and again.
+CREATE FUNCTION tenure.open_cell() RETURNS void LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '300ms'
+AS $$
+DECLARE
+  closed regclass;
+BEGIN
+  FOR closed IN
+    SELECT c.oid FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
+    WHERE t.tgname = 'closed' AND t.tgfoid = 'tenure.refuse_change'::regproc
+    ORDER BY c.relname
+  LOOP
+    EXECUTE format('DROP TRIGGER IF EXISTS closed ON %s', closed);
+  END LOOP;
+  DELETE FROM tenure.move_markers;
+  -- In the same transaction, because changes would count as those of the epoch before.
+  IF NOT tenure.begin_epoch() THEN
+    RAISE lock_not_available USING MESSAGE = 'transactions keep an epoch of the feed from its beginning';
+  END IF;
+END $$;
 
 CREATE TABLE tenure.api_keys (
   id           text PRIMARY KEY,

@@ -3,8 +3,16 @@
 import { StoreUnavailable, WrongServer } from "@tenure/core/store"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Semaphore from "effect/Semaphore"
+import { integerParam, textParam } from "../sql/values.ts"
 import { isAbsent } from "./errors.ts"
-import { type ExecuteOptions, type Executor, type Server, makeExecutor } from "./executor.ts"
+import {
+  type ExecuteOptions,
+  type Executor,
+  type Server,
+  limitMillis,
+  makeExecutor,
+} from "./executor.ts"
 import { HostTransaction } from "./host-transaction.ts"
 
 /** Where a cell is. */
@@ -24,11 +32,60 @@ export const listCells = (schema: string): string =>
 /** The name of the schema of a cell, given that of the home. */
 export const cellSchema = (schema: string, number: number): string => `${schema}_${number}`
 
+/** The name of the former schema of a cell, given that of the cell. To rename it is the decision of a move. */
+export const movedSchema = (schema: string): string => `${schema}_moved`
+
+/** Tells whether a cell has left a server for good, given the name of its schema. */
+const isMoved = (schema: string): string =>
+  `SELECT to_regnamespace('"${movedSchema(schema)}"') IS NOT NULL
+          AND to_regnamespace('"${schema}"') IS NULL AS holds`
+
+/** Opens a cell on the server that it has moved to, by calling the function of the migrations. */
+export const openCell = (schema: string): string => `SELECT "${schema}".open_cell()`
+
+/** Names the new server of a cell `$1` in the directory: `$3` in place of `$2`. */
+export const switchCell = (home: string): string => `
+  UPDATE ${home}.cells
+  SET server = $3, moved_at = clock_timestamp(), moving_to = NULL, moved_from = $2
+  WHERE number = $1 AND server = $2 AND moving_to = $3
+`
+
+export const switchCellParams = (number: number, from: string, to: string) => [
+  integerParam(number),
+  textParam(from),
+  textParam(to),
+]
+
+/** Tells whether a server may have a cell, given the name of its schema: not if it is a copy that is being made. */
+const isOpen = (schema: string): string =>
+  `SELECT NOT EXISTS (
+     SELECT FROM pg_trigger WHERE tgrelid = to_regclass('"${schema}".cells') AND tgname = 'closed'
+   ) AS holds`
+
+interface HoldsRow {
+  readonly holds: boolean
+}
+
 // How long a statement waits for a cell that moves: longer than the switch takes, shorter than clients wait.
 const longestSwitchMillis = 8000
 
 // How often the directory is read meanwhile.
 const pauseMillis = 20
+
+// After which time a waiting statement asks whether the process that moves the cell has died.
+const deadMoverMillis = 100
+
+// How often the directory is read otherwise.
+const readMillis = 1000
+
+// How long a place may be used without being confirmed.
+const placeLifeMillis = 2500
+
+/**
+ * After which time no process looks for a cell any more where it was, also if a statement has waited for a connection.
+ * Then its tables can be made there again.
+ */
+export const forgottenMillis = placeLifeMillis + limitMillis + 1000
 
 /** The places of the cells, as this process knows them. */
 export interface CellDirectory {
@@ -36,40 +93,100 @@ export interface CellDirectory {
   readonly serverOf: (number: number) => string
   /** Reads the places. Callers at the same time share one reading. */
   readonly refresh: Effect.Effect<void, StoreUnavailable>
+  /** Confirms the place of a cell if that was long ago. */
+  readonly confirm: (number: number) => Effect.Effect<void, StoreUnavailable>
   /** Waits until a cell is on another server than `server`. Fails if that takes too long. */
   readonly left: (number: number, server: string) => Effect.Effect<void, StoreUnavailable>
 }
 
 /**
- * Makes the directory.
+ * Makes the directory, and keeps it up to date for as long as the scope is open.
  *
  * @param home - runs statements in the schema of the home
+ * @param homeName - the name of that schema
+ * @param servers - all servers, by their names
  * @param first - the places that are known
  */
 export const makeCellDirectory = Effect.fnUntraced(function* (
   home: Executor,
+  homeName: string,
+  servers: ReadonlyMap<string, Server>,
   first: ReadonlyArray<CellPlace>,
 ) {
-  let servers = new Map(first.map(({ number, server }) => [number, server]))
-  const serverOf = (number: number): string => servers.get(number) ?? ""
-  const read = Effect.map(home.executeApart<CellPlace>(listCells(home.schema), []), (places) => {
-    servers = new Map(places.map(({ number, server }) => [number, server]))
+  const executors = new Map(
+    [...servers].map(([name, server]) => [name, makeExecutor(server, home.schema)]),
+  )
+  let places = new Map(first.map((place) => [place.number, place]))
+  const confirmed = new Map<number, number>()
+  const serverOf = (number: number): string => places.get(number)?.server ?? ""
+  const read = Effect.gen(function* () {
+    // The answer may take a while.
+    const now = yield* Clock.currentTimeMillis
+    const found = yield* home.executeApart<CellPlace>(listCells(home.schema), [])
+    places = new Map(found.map((place) => [place.number, place]))
+    for (const number of places.keys()) confirmed.set(number, now)
   })
   // What is read before a caller asks may be old, but then the caller asks again.
   const refresh = yield* Effect.cachedWithTTL(read, pauseMillis)
 
+  const holds = (server: string, sql: string) =>
+    Effect.map(
+      executors.get(server)?.executeApart<HoldsRow>(sql, []) ?? Effect.succeed([]),
+      ([row]) => row?.holds === true,
+    )
+
+  /** Asks the server of a cell, because the home does not answer. */
+  const askServer = Effect.fnUntraced(function* (number: number, cause: StoreUnavailable) {
+    const now = yield* Clock.currentTimeMillis
+    if (!(yield* holds(serverOf(number), isOpen(cellSchema(homeName, number))))) return yield* cause
+    confirmed.set(number, now)
+  })
+
+  const oneAtATime = Semaphore.makeUnsafe(1)
+
+  /** Completes the move of a cell if it is decided, in place of a process that has died. */
+  const complete = ({ moving_to: to, number, server }: CellPlace) => {
+    const target = executors.get(to ?? "")
+    if (to === null || target === undefined) return Effect.void
+    const schema = cellSchema(homeName, number)
+    const steps = Effect.andThen(
+      target.executeApart(openCell(schema), []),
+      home.executeApart(switchCell(home.schema), switchCellParams(number, server, to)),
+    )
+    return Effect.when(steps, holds(server, isMoved(schema))).pipe(
+      oneAtATime.withPermitsIfAvailable(1),
+      Effect.ignoreCause,
+    )
+  }
+
+  yield* Effect.ignore(refresh).pipe(
+    Effect.delay(readMillis),
+    Effect.forever,
+    Effect.withTracerEnabled(false),
+    Effect.forkScoped,
+  )
+
   const directory: CellDirectory = {
     serverOf,
     refresh,
+    confirm: (number) =>
+      Effect.flatMap(Clock.currentTimeMillis, (now) =>
+        now - (confirmed.get(number) ?? 0) < placeLifeMillis
+          ? Effect.void
+          : Effect.catchTag(refresh, "StoreUnavailable", (cause) => askServer(number, cause)),
+      ),
     left: Effect.fnUntraced(function* (number, server) {
-      const until = (yield* Clock.currentTimeMillis) + longestSwitchMillis
+      const since = yield* Clock.currentTimeMillis
       for (;;) {
         yield* refresh
-        if (serverOf(number) !== server) return
-        if ((yield* Clock.currentTimeMillis) > until)
+        const place = places.get(number)
+        if (place?.server !== server) return
+        const waited = (yield* Clock.currentTimeMillis) - since
+        if (waited > longestSwitchMillis)
           return yield* new StoreUnavailable({
             cause: `The cell ${number} is not on the server ${server}, where the directory has it`,
           })
+        if (waited > deadMoverMillis) yield* complete(place)
         yield* Effect.sleep(pauseMillis)
       }
     }),
@@ -98,7 +215,7 @@ export const makeCellExecutor = (
   const here = <A, E>(
     work: (executor: Executor, server: string) => Effect.Effect<A, E>,
   ): Effect.Effect<A, E | StoreUnavailable> =>
-    Effect.suspend((): Effect.Effect<A, E | StoreUnavailable> => {
+    Effect.flatMap(directory.confirm(number), (): Effect.Effect<A, E | StoreUnavailable> => {
       const server = directory.serverOf(number)
       const executor = executors.get(server)
       const cause = `The cell ${number} is on ${server}, which is none of the servers of this process`

@@ -170,7 +170,11 @@ const isIn = (days: ReadonlyArray<DayRow>, { day, is_of_audit }: DayRow): boolea
   days.some((other) => other.day === day && other.is_of_audit === is_of_audit)
 
 /** Gives a database the partitions that another one has. */
-const copyDays = Effect.fnUntraced(function* (from: SqlClient, to: SqlClient, schema: string) {
+export const copyDays = Effect.fnUntraced(function* (
+  from: SqlClient,
+  to: SqlClient,
+  schema: string,
+) {
   const wanted = yield* from.unsafe<DayRow>(listDays(schema))
   const existing = yield* to.unsafe<DayRow>(listDays(schema))
   // Its rows would come before those that it follows.

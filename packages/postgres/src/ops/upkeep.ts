@@ -20,8 +20,18 @@ import { postgresOptions, rewriteSecrets } from "../index.ts"
 import { pendingMigrations } from "../schema/migrate.ts"
 import { type CopyProgress, copyDatabase } from "./copy-database.ts"
 
+export {
+  type CellState,
+  type PlannedMove,
+  planRebalance,
+  runCancelMove,
+  runListCells,
+  runMoveCell,
+} from "./cells.ts"
 export { type ServerOptions } from "../cells.ts"
 export { type CopyProgress } from "./copy-database.ts"
+export { MoveRefused } from "./move-checks.ts"
+export { type MoveObserver, type MoveProgress, type MoveStep, silent } from "./move-cell.ts"
 
 /** What is needed of the package `@tenure/embedded`, which only those who have a folder install. */
 interface Embedded {
@@ -132,7 +142,7 @@ const parse = (path: string) =>
   })
 
 /**
- * Reads the servers in a file, a JSON array of their options `name`, `url` and `listenUrl`.
+ * Reads the servers in a file, a JSON array of their options, as `serverOptions` has them.
  *
  * Fails with `InvalidInput` if the file cannot be read, or an entry is invalid.
  */

@@ -100,12 +100,41 @@ const outdated = (schema: string, version: number): string =>
     ? `The schema ${schema} has no tables of Tenure. Name the schema that has them, or run tenure migrate, which makes them.`
     : `The schema ${schema} is at version ${version}, but this version of Tenure needs version ${newest}. Run tenure migrate.`
 
+/** Fails while a cell moves: its tables are the same at both ends. */
+const refuseInMove = Effect.fnUntraced(function* (sql: SqlClient, schema: string) {
+  const query = "SELECT pg_try_advisory_xact_lock_shared(hashtextextended($1, 0)) AS holds"
+  if (!(yield* holds(sql, query, [moveLock(schema)])))
+    return yield* new SchemaMismatch({
+      message: `The schema ${schema} is moving to another server. Migrate it when that is over.`,
+    })
+})
+
+/** The text whose hash is the advisory lock of the process that moves a cell. */
+export const moveLock = (schema: string): string => `${schema}.move`
+
+/** Applies migrations within a transaction. */
+const migrateWithin = Effect.fnUntraced(function* (
+  sql: SqlClient,
+  schema: string,
+  which: "all" | "existing",
+) {
+  yield* lock(sql)
+  if (which === "existing" && !(yield* tableExists(sql, schema)))
+    return yield* new SchemaMismatch({ message: outdated(schema, 0) })
+  yield* createMigrationsTable(sql, schema)
+  const version = yield* readVersion(sql, schema)
+  const pending = pendingAfter(version)
+  if (pending.length > 0 && version > 0) yield* refuseInMove(sql, schema)
+  for (const number of pending) yield* apply(sql, schema, number)
+  return pending
+})
+
 /**
  * Brings the tables of a schema up to date, in one transaction. Several processes may call it at the
  * same time: one migrates, the others wait for it.
  *
  * @param schema - the name of the schema, quoted
- * @param which - \`"existing"\` if tables that do not exist must not be made: they may have moved
+ * @param which - `"existing"` if tables that do not exist must not be made: they may have moved
  * @returns the numbers of the migrations that were applied
  */
 export const applyMigrations = (
@@ -114,18 +143,17 @@ export const applyMigrations = (
   which: "all" | "existing" = "all",
 ): Effect.Effect<ReadonlyArray<number>, SqlError | SchemaMismatch> => {
   const sql = client.withoutTransforms()
-  return sql.withTransaction(
-    Effect.gen(function* () {
-      yield* lock(sql)
-      if (which === "existing" && !(yield* tableExists(sql, schema)))
-        return yield* new SchemaMismatch({ message: outdated(schema, 0) })
-      yield* createMigrationsTable(sql, schema)
-      const version = yield* readVersion(sql, schema)
-      const pending = pendingAfter(version)
-      for (const number of pending) yield* apply(sql, schema, number)
-      return pending
-    }),
-  )
+  return sql.withTransaction(migrateWithin(sql, schema, which))
+}
+
+/** Creates the tables of a schema and fills them, in one transaction. */
+export const createTables = <E, R>(
+  client: PgClient,
+  schema: string,
+  fill: (sql: SqlClient) => Effect.Effect<void, E, R>,
+): Effect.Effect<void, SqlError | SchemaMismatch | E, R> => {
+  const sql = client.withoutTransforms()
+  return sql.withTransaction(Effect.andThen(migrateWithin(sql, schema, "all"), fill(sql)))
 }
 
 /** Returns the numbers of the migrations that are not applied yet. */

@@ -1,0 +1,714 @@
+/**
+ * Moves a cell from server to server by PostgreSQL's logical replication.
+ *
+ * The tables are made at the target, where they refuse changes, and filled by a subscription. When that has caught up,
+ * locks stop the writers at the source, until a last row has arrived. Renaming the schema at the source is the
+ * decision: before it, everything can be undone, and after it, everything can be completed by repeated steps.
+ */
+
+import type { PgClient, PgClientConfig } from "@effect/sql-pg/PgClient"
+import * as PgConnection from "@effect/sql-pg/PgConnection"
+import * as Clock from "effect/Clock"
+import { WebCrypto } from "effect/crypto/WebCrypto"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
+import type { SqlClient } from "effect/sql/SqlClient"
+import { type SqlError, isSqlError } from "effect/sql/SqlError"
+import {
+  forgottenMillis,
+  movedSchema,
+  openCell,
+  switchCell,
+  switchCellParams,
+} from "../connection/cells.ts"
+import { isLockTimeout, isLostRace } from "../connection/errors.ts"
+import { createTables, moveLock } from "../schema/migrate.ts"
+import { flagsParam, integerParam, textParam, textsParam, uuidParam } from "../sql/values.ts"
+import { copyDays } from "./copy-database.ts"
+import {
+  type CellMove,
+  type GrantRow,
+  type MoveServer,
+  checkEnds,
+  quoted,
+  refuse,
+} from "./move-checks.ts"
+
+/** The steps of a move, in their order. */
+export const moveSteps = [
+  "announced",
+  "created",
+  "published",
+  "slotted",
+  "subscribed",
+  "locked",
+  "prepared",
+  "decided",
+  "opened",
+  "switched",
+] as const
+
+/** A step of a move that has been done. */
+export type MoveStep = (typeof moveSteps)[number]
+
+/** How much of a cell has been copied. */
+export interface MoveProgress {
+  readonly tables: number
+  readonly allTables: number
+  readonly bytes: number
+  readonly allBytes: number
+}
+
+/** What a caller hears of a move. */
+export interface MoveObserver {
+  readonly onStep: (step: MoveStep) => Effect.Effect<void>
+  readonly onProgress: (progress: MoveProgress) => void
+}
+
+/** Runs statements in one session, until the scope closes. */
+const openSession = Effect.fnUntraced(function* (config: PgClientConfig) {
+  const session = yield* PgConnection.make({ ...config, multiplex: false })
+  return <Row extends object>(
+    sql: string,
+    params: ReadonlyArray<unknown> = [],
+  ): Effect.Effect<ReadonlyArray<Row>, SqlError> => rowsOf(session.query(sql, params, false))
+})
+
+type Session = Effect.Success<ReturnType<typeof openSession>>
+
+function rowsOf<Row>(
+  answer: Effect.Effect<PgConnection.Result, SqlError>,
+): Effect.Effect<ReadonlyArray<Row>, SqlError>
+function rowsOf(answer: Effect.Effect<PgConnection.Result, SqlError>) {
+  return Effect.map(answer, ({ rows }) => rows)
+}
+
+interface HoldsRow {
+  readonly holds: boolean
+}
+
+const holds = (sql: SqlClient, query: string, params: ReadonlyArray<unknown> = []) =>
+  Effect.map(sql.unsafe<HoldsRow>(query, params), ([row]) => row?.holds === true)
+
+const schemaExists = (sql: SqlClient, schema: string) =>
+  holds(sql, "SELECT to_regnamespace($1) IS NOT NULL AS holds", [textParam(quoted(schema))])
+
+/** Whether the tables of a schema refuse changes: they are a copy that was never opened. */
+const isClosed = (sql: SqlClient, schema: string) =>
+  holds(
+    sql,
+    `SELECT EXISTS (
+       SELECT FROM pg_trigger WHERE tgrelid = to_regclass($1) AND tgname = 'closed'
+     ) AS holds`,
+    [textParam(`${quoted(schema)}.cells`)],
+  )
+
+/** What a former run has left. */
+
+/** What there is of a cell at both ends. */
+export interface MoveState {
+  /** At the source: the cell's schema. */
+  readonly isAtSource: boolean
+  /** At the source: the schema under the name that it gets by the decision. */
+  readonly isDecided: boolean
+  /** At the target: nothing, a copy that refuses changes, or tables that accept them. */
+  readonly target: "absent" | "closed" | "open"
+}
+
+/** Returns how to go on. */
+export const decideMove = ({
+  isAtSource,
+  isDecided,
+  target,
+}: MoveState): "begin" | "undo" | "complete" | "refuse" => {
+  if (isDecided) return isAtSource || target === "absent" ? "refuse" : "complete"
+  if (!isAtSource || target === "open") return "refuse"
+  return target === "closed" ? "undo" : "begin"
+}
+
+const readState = Effect.fnUntraced(function* ({ schema, source, target }: CellMove) {
+  const isThere = yield* schemaExists(target.client, schema)
+  const state: MoveState = {
+    isAtSource: yield* schemaExists(source.client, schema),
+    isDecided: yield* schemaExists(source.client, movedSchema(schema)),
+    target: isThere ? ((yield* isClosed(target.client, schema)) ? "closed" : "open") : "absent",
+  }
+  return state
+})
+
+const describeState = ({ schema, source, target }: CellMove, state: MoveState): string =>
+  `The cell cannot move: ${source.name} has ${state.isAtSource ? "" : "no "}${schema} and ${state.isDecided ? "" : "no "}${movedSchema(schema)}, and ${schema} at ${target.name} is ${state.target}. Remove the schema that is not in use.`
+
+/** The name of the publication, the subscription and its slot, which all databases of a server share. */
+export const findName = (schema: string): string =>
+  `SELECT 'tenure_move_' || left(md5(current_database() || ' ${schema}'), 16) AS name`
+
+const readName = ({ schema, source }: CellMove) =>
+  Effect.map(
+    source.client.unsafe<{ readonly name: string }>(findName(schema)),
+    ([row]) => row?.name ?? "",
+  )
+
+/** Returns the slots at the source of a subscription: its own and those with which tables are copied. */
+const findSubscription = `
+  SELECT 'pg_' || oid || '\\_sync\\_%\\_' || (SELECT system_identifier FROM pg_control_system()) AS slots
+  FROM pg_subscription WHERE subname = $1
+`
+
+const dropSlots = `
+  SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots
+  WHERE (slot_name = $1 OR slot_name LIKE $2) AND NOT active
+`
+
+const slotsExist = `
+  SELECT EXISTS (
+    SELECT FROM pg_replication_slots WHERE slot_name = $1 OR slot_name LIKE $2
+  ) AS holds
+`
+
+/** Ends the subscription at the target without the source, which may be away for good. */
+const dropSubscription = Effect.fnUntraced(function* (target: SqlClient, name: string) {
+  const [found] = yield* target.unsafe<{ readonly slots: string }>(findSubscription, [
+    textParam(name),
+  ])
+  if (found === undefined) return undefined
+  yield* target.unsafe(`ALTER SUBSCRIPTION ${name} DISABLE`)
+  yield* target.unsafe(`ALTER SUBSCRIPTION ${name} SET (slot_name = NONE)`)
+  yield* target.unsafe(`DROP SUBSCRIPTION ${name}`)
+  return found.slots
+})
+
+const patiently = { times: 100, schedule: Schedule.spaced("50 millis") }
+
+/** Ends the replication: nothing of it stays behind. */
+const detach = Effect.fnUntraced(function* (move: CellMove) {
+  const { source, target } = move
+  const name = yield* readName(move)
+  const copying = yield* dropSubscription(target.client, name)
+  const params = [textParam(name), textParam(copying)]
+  // Those who sent to the subscription may take a moment to notice its end.
+  const areGone = Effect.gen(function* () {
+    yield* source.client.unsafe(dropSlots, params)
+    return !(yield* holds(source.client, slotsExist, params))
+  })
+  const gone = yield* Effect.repeat(areGone, { ...patiently, until: (are) => are })
+  if (!gone)
+    return yield* refuse(
+      `The replication slot ${name} of ${source.name} is still in use. Repeat the command.`,
+    )
+  yield* source.client.unsafe(`DROP PUBLICATION IF EXISTS ${name}`)
+})
+
+/** Drops a schema that statements may still read. They must not wait behind it. */
+const dropSchema = (client: PgClient, schema: string) => {
+  const sql = client.withoutTransforms()
+  return sql
+    .withTransaction(
+      Effect.andThen(
+        sql.unsafe("SET LOCAL lock_timeout = '500ms'"),
+        sql.unsafe(`DROP SCHEMA IF EXISTS ${quoted(schema)} CASCADE`),
+      ),
+    )
+    .pipe(Effect.retry({ ...patiently, while: isBlocked }), Effect.asVoid)
+}
+
+const isBlocked = (error: unknown): boolean =>
+  isSqlError(error) && (isLockTimeout(error) || isLostRace(error))
+
+/** Undoes a move that is not decided. */
+const undo = Effect.fnUntraced(function* (move: CellMove) {
+  const { schema, source, target } = move
+  yield* detach(move)
+  yield* dropSchema(target.client, schema)
+  yield* source.client.unsafe(`DELETE FROM ${quoted(schema)}.move_markers`)
+})
+
+/** The directory. */
+
+/** The row of a cell in the directory. */
+interface DirectoryRow {
+  readonly server: string
+  readonly moving_to: string | null
+  readonly moved_from: string | null
+  /** For how long processes may still look for it where it was. */
+  readonly wait: number
+}
+
+const readDirectory = Effect.fnUntraced(function* (
+  home: PgClient,
+  homeSchema: string,
+  number: number,
+) {
+  const [row] = yield* home.unsafe<DirectoryRow>(
+    `SELECT server, moving_to, moved_from, coalesce(greatest(0,
+       ${forgottenMillis} - extract(epoch FROM clock_timestamp() - moved_at) * 1000
+     ), 0)::float8 AS wait
+     FROM ${quoted(homeSchema)}.cells WHERE number = $1`,
+    [integerParam(number)],
+  )
+  return row ?? (yield* refuse(`There is no cell ${number}. tenure cells lists them.`))
+})
+
+const announce = ({ home, homeSchema, number, source, target }: CellMove) =>
+  home.unsafe(
+    `UPDATE ${quoted(homeSchema)}.cells SET moving_to = $3 WHERE number = $1 AND server = $2`,
+    switchCellParams(number, source.name, target.name),
+  )
+
+const retract = ({ home, homeSchema, number }: CellMove) =>
+  home.unsafe(`UPDATE ${quoted(homeSchema)}.cells SET moving_to = NULL WHERE number = $1`, [
+    integerParam(number),
+  ])
+
+const forget = (home: PgClient, homeSchema: string, number: number) =>
+  home.unsafe(`UPDATE ${quoted(homeSchema)}.cells SET moved_from = NULL WHERE number = $1`, [
+    integerParam(number),
+  ])
+
+/** The sequence. */
+
+const listTables = (schema: string): string => `
+  SELECT c.relname AS name FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+  WHERE n.nspname = '${schema}' AND c.relkind IN ('r', 'p') AND NOT c.relispartition
+    AND c.relpersistence = 'p' AND c.relname <> 'migrations'
+  ORDER BY 1
+`
+
+/** Returns the tables to be moved. */
+const readTables = ({ schema, source }: CellMove) =>
+  Effect.map(source.client.unsafe<{ readonly name: string }>(listTables(schema)), (rows) =>
+    rows.map(({ name }) => name),
+  )
+
+const qualified = (schema: string, tables: ReadonlyArray<string>): string =>
+  tables.map((table) => `${quoted(schema)}.${table}`).join(", ")
+
+// In the order of most statements. The other way around, a writer and the switch would wait for each other.
+const writingOrder: ReadonlyArray<string> = [
+  "projects",
+  "memberships",
+  "audit",
+  "events",
+  "deliveries",
+  "webhooks",
+  "finished_deliveries",
+  "idempotency_keys",
+]
+
+/** Orders tables as statements lock them. */
+const inWritingOrder = (tables: ReadonlyArray<string>): ReadonlyArray<string> => [
+  ...writingOrder.filter((name) => tables.includes(name)),
+  ...tables.filter((name) => !writingOrder.includes(name)),
+]
+
+/** Makes the tables at the target, with the same partitions and rights, empty and closed. */
+const createCopy = (
+  { schema, source, target }: CellMove,
+  tables: ReadonlyArray<string>,
+  grants: ReadonlyArray<GrantRow>,
+) =>
+  createTables(
+    target.client,
+    quoted(schema),
+    Effect.fnUntraced(function* (sql) {
+      yield* copyDays(source.client.withoutTransforms(), sql, quoted(schema))
+      for (const table of tables) yield* sql.unsafe(`DELETE FROM ${quoted(schema)}.${table}`)
+      for (const { statement } of grants) yield* sql.unsafe(statement)
+      yield* sql.unsafe(`SELECT ${quoted(schema)}.close_cell()`)
+    }),
+  )
+
+/** Quotes a text for a statement that takes no parameters. */
+const literal = (text: string): string => `'${text.replaceAll("'", "''")}'`
+
+const readProgress = `
+  SELECT s.subenabled AS is_enabled,
+         count(*) FILTER (WHERE r.srsubstate IN ('r', 's'))::integer AS tables,
+         count(*)::integer AS all_tables
+  FROM pg_subscription s JOIN pg_subscription_rel r ON r.srsubid = s.oid
+  WHERE s.subname = $1 GROUP BY s.oid, s.subenabled
+`
+
+interface ProgressRow {
+  readonly is_enabled: boolean
+  readonly tables: number
+  readonly all_tables: number
+}
+
+const readSize = (schema: string): string => `
+  SELECT coalesce(sum(pg_table_size(c.oid)), 0)::float8 AS bytes
+  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+  WHERE n.nspname = '${schema}' AND c.relkind = 'r'
+`
+
+interface SizeRow {
+  readonly bytes: number
+}
+
+const progressMillis = 20
+
+/** Waits until all tables are copied. */
+const waitForCopy = Effect.fnUntraced(function* (
+  { schema, source, target }: CellMove,
+  name: string,
+  { onProgress }: MoveObserver,
+) {
+  const [all] = yield* source.client.unsafe<SizeRow>(readSize(schema))
+  for (;;) {
+    const [row] = yield* target.client.unsafe<ProgressRow>(readProgress, [textParam(name)])
+    if (row?.is_enabled === false)
+      return yield* refuse(
+        `The subscription ${name} of ${target.name} has failed: the server's log says why.`,
+      )
+    if (row !== undefined) {
+      const [size] = yield* target.client.unsafe<SizeRow>(readSize(schema))
+      onProgress({
+        tables: row.tables,
+        allTables: row.all_tables,
+        bytes: size?.bytes ?? 0,
+        allBytes: all?.bytes ?? 0,
+      })
+      if (row.tables === row.all_tables) return
+    }
+    yield* Effect.sleep(progressMillis)
+  }
+})
+
+// How long writers wait for the last changes to arrive. If that takes longer, they go on, and the switch is tried again.
+const arrivalMillis = 300
+
+/** Adds a row at the source, which comes after all that is committed, and waits until it is at the target. */
+const sendMarker = Effect.fnUntraced(function* (
+  { schema, source, target }: CellMove,
+  name: string,
+  millis: number,
+) {
+  const id = (yield* WebCrypto).randomUUID()
+  const since = yield* Clock.currentTimeMillis
+  const params = [uuidParam(id)]
+  yield* source.client.unsafe(`INSERT INTO ${quoted(schema)}.move_markers VALUES ($1)`, params)
+  for (;;) {
+    const query = `SELECT EXISTS (SELECT FROM ${quoted(schema)}.move_markers WHERE id = $1) AS holds`
+    if (yield* holds(target.client, query, params)) break
+    const waited = (yield* Clock.currentTimeMillis) - since
+    if (waited > millis) break
+    if (waited > arrivalMillis) {
+      const [row] = yield* target.client.unsafe<ProgressRow>(readProgress, [textParam(name)])
+      if (row?.is_enabled !== true)
+        return yield* refuse(
+          `The subscription ${name} of ${target.name} has failed: the server's log says why.`,
+        )
+      yield* Effect.sleep(progressMillis)
+    }
+  }
+  return (yield* Clock.currentTimeMillis) - since
+})
+
+/** Waits until changes arrive at once. */
+const catchUp = (move: CellMove, name: string) =>
+  Effect.repeat(sendMarker(move, name, Infinity), { until: (millis) => millis < arrivalMillis })
+
+const listSequences = (schema: string): string => `
+  SELECT string_agg(
+    format('SELECT %L AS name, last_value::text AS last, is_called FROM %s', c.oid::regclass, c.oid::regclass),
+    ' UNION ALL '
+  ) AS query
+  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+  WHERE n.nspname = '${schema}' AND c.relkind = 'S'
+`
+
+interface SequenceRow {
+  readonly name: string
+  readonly last: string
+  readonly is_called: boolean
+}
+
+// To commit this makes durable what a subscription has applied before, which commits without waiting for the disk.
+const setSequences = `
+  SELECT setval(name::regclass, last::bigint, is_called)
+  FROM unnest($1::text[], $2::text[], $3::boolean[]) s (name, last, is_called)
+`
+
+/** How long an attempt holds up writers, at most, if this process stops in the middle. */
+const gateLife = "1s"
+
+// A writer that is in the way is waited for again and again, ever less often, for a minute and a half.
+const mostAttempts = 100
+const pauseAfter = (attempts: number): number => Math.min(1000, 50 * attempts)
+
+/** Switches from the source to the target. Before the rename commits, the cell is at the source, and after it, at the target. */
+const switchOver = Effect.fnUntraced(function* (
+  move: CellMove,
+  gate: Session,
+  name: string,
+  { onStep }: MoveObserver,
+) {
+  const { schema, source, target } = move
+  const tables = (yield* readTables(move)).filter((table) => table !== "move_markers")
+  const all = qualified(schema, inWritingOrder(tables))
+  const [sequences] = yield* source.client.unsafe<{ readonly query: string }>(listSequences(schema))
+  const there = yield* openSession(target.client.config)
+  yield* gate(`SET idle_in_transaction_session_timeout = '${gateLife}'`)
+
+  /** Returns whether the cell is at the target now: not if changes did not arrive in time. */
+  const attempt = Effect.gen(function* () {
+    // These locks stop vacuum alone. One that runs ends, or is cancelled.
+    yield* there("BEGIN")
+    yield* there(`LOCK TABLE ${all} IN SHARE UPDATE EXCLUSIVE MODE`)
+    yield* gate("BEGIN")
+    yield* gate(`LOCK TABLE ${all} IN SHARE UPDATE EXCLUSIVE MODE`)
+    // Below deadlock_timeout, so that no writer is the victim.
+    yield* gate("SET LOCAL lock_timeout = '200ms'")
+    yield* gate("SET LOCAL synchronous_commit = on")
+    yield* gate(`LOCK TABLE ${all} IN EXCLUSIVE MODE`)
+    yield* onStep("locked")
+    if ((yield* sendMarker(move, name, arrivalMillis)) > arrivalMillis) return false
+    const last = yield* gate<SequenceRow>(sequences?.query ?? "")
+    yield* target.client.unsafe(setSequences, [
+      textsParam(last.map((sequence) => sequence.name)),
+      textsParam(last.map((sequence) => sequence.last)),
+      flagsParam(last.map((sequence) => sequence.is_called)),
+    ])
+    yield* there(openCell(schema))
+    yield* onStep("prepared")
+    yield* gate(`ALTER SCHEMA ${quoted(schema)} RENAME TO ${quoted(movedSchema(schema))}`)
+    yield* gate("COMMIT")
+    return true
+  })
+
+  for (let attempts = 1; ; attempts++) {
+    const outcome = yield* Effect.catchIf(attempt, isBlocked, () => Effect.succeed("blocked"))
+    if (outcome === true) break
+    yield* gate("ROLLBACK")
+    yield* there("ROLLBACK")
+    if (attempts === mostAttempts)
+      return yield* refuse(
+        outcome === "blocked"
+          ? `Transactions on ${source.name} or ${target.name} stay open. Try again when they have ended.`
+          : `${target.name} does not keep up with ${source.name}. Try again under less load.`,
+      )
+    yield* Effect.sleep(pauseAfter(attempts))
+    yield* catchUp(move, name)
+  }
+  yield* onStep("decided")
+  // If this session has ended meanwhile, `complete` does the same.
+  yield* Effect.ignore(there("COMMIT"))
+}, Effect.scoped)
+
+/** Completes a move that is decided. Any step can be repeated. */
+const complete = Effect.fnUntraced(function* (move: CellMove, { onStep }: MoveObserver) {
+  const { home, homeSchema, number, schema, source, target } = move
+  yield* Effect.retry(target.client.unsafe(openCell(schema)), { ...patiently, while: isBlocked })
+  yield* onStep("opened")
+  const params = switchCellParams(number, source.name, target.name)
+  yield* home.unsafe(switchCell(quoted(homeSchema)), params)
+  // Dispatchers look for deliveries there.
+  yield* target.client.unsafe("SELECT pg_notify($1, 'moved')", [
+    textParam(`${quoted(homeSchema)}.deliveries`),
+  ])
+  yield* onStep("switched")
+  yield* removeFormer(move)
+})
+
+/** Removes what a completed move has left at the source. */
+const removeFormer = Effect.fnUntraced(function* (move: CellMove) {
+  yield* detach(move)
+  yield* dropSchema(move.source.client, movedSchema(move.schema))
+  yield* forget(move.home, move.homeSchema, move.number)
+})
+
+// How long a session that has died may keep its locks.
+const lockMillis = 3000
+
+/** Opens the session at the source that has the locks of the move, until the scope closes. No other run can have it. */
+const lockMove = Effect.fnUntraced(function* ({ schema, source }: CellMove) {
+  const gate = yield* openSession(source.client.config)
+  const attempt = Effect.map(
+    gate<HoldsRow>("SELECT pg_try_advisory_lock(hashtextextended($1, 0)) AS holds", [
+      textParam(moveLock(quoted(schema))),
+    ]),
+    ([row]) => row?.holds === true,
+  )
+  const isAlone = yield* Effect.repeat(attempt, {
+    until: (is) => is,
+    times: lockMillis / 100,
+    schedule: Schedule.spaced("100 millis"),
+  })
+  return isAlone ? gate : yield* refuse("Another process moves the cell.")
+})
+
+/** Copies the cell and switches to the copy. */
+const begin = Effect.fnUntraced(function* (
+  move: CellMove,
+  gate: Session,
+  wait: number,
+  observer: MoveObserver,
+) {
+  const { schema, source, target } = move
+  const { onStep } = observer
+  const grants = yield* checkEnds(move)
+  const name = yield* readName(move)
+  // No partition is made or dropped meanwhile.
+  yield* gate("SELECT pg_advisory_lock(hashtextextended($1, 0))", [
+    textParam(`${quoted(schema)}.days`),
+  ])
+  yield* announce(move)
+  yield* onStep("announced")
+  yield* Effect.sleep(wait)
+  const tables = yield* readTables(move)
+  yield* createCopy(move, tables, grants)
+  yield* onStep("created")
+  const published = qualified(schema, tables)
+  yield* source.client.unsafe(
+    `CREATE PUBLICATION ${name} FOR TABLE ${published} WITH (publish_via_partition_root = true)`,
+  )
+  yield* onStep("published")
+  // By itself, because it waits for the transactions that are open.
+  yield* source.client.unsafe("SELECT FROM pg_create_logical_replication_slot($1, 'pgoutput')", [
+    textParam(name),
+  ])
+  yield* onStep("slotted")
+  yield* target.client.unsafe(
+    `CREATE SUBSCRIPTION ${name} CONNECTION ${literal(source.replicationUrl)} PUBLICATION ${name}
+     WITH (create_slot = false, synchronous_commit = off, disable_on_error = true)`,
+  )
+  yield* onStep("subscribed")
+  yield* waitForCopy(move, name, observer)
+  yield* target.client.unsafe(`ANALYZE ${published}`)
+  yield* catchUp(move, name)
+  yield* switchOver(move, gate, name, observer)
+  yield* complete(move, observer)
+}, Effect.scoped)
+
+/** Nobody listens. */
+export const silent: MoveObserver = { onStep: () => Effect.void, onProgress: () => {} }
+
+/** What `moveCell` needs of its surroundings. */
+export interface MoveSurroundings {
+  readonly home: PgClient
+  readonly homeSchema: string
+  readonly servers: ReadonlyMap<string, MoveServer>
+}
+
+const find = (servers: ReadonlyMap<string, MoveServer>, name: string) => {
+  const known = [...servers.keys()].join(", ")
+  const found = servers.get(name)
+  return found === undefined
+    ? refuse(`There is no server ${name}. The servers are ${known}.`)
+    : Effect.succeed(found)
+}
+
+const makeMove = Effect.fnUntraced(function* (
+  { home, homeSchema, servers }: MoveSurroundings,
+  number: number,
+  from: string,
+  to: string,
+) {
+  const move: CellMove = {
+    number,
+    schema: `${homeSchema}_${number}`,
+    homeSchema,
+    home,
+    source: yield* find(servers, from),
+    target: yield* find(servers, to),
+  }
+  return move
+})
+
+/** Removes what an earlier move of a cell has left at its former server. */
+const tidy = Effect.fnUntraced(function* (
+  surroundings: MoveSurroundings,
+  number: number,
+  { moved_from: from, server }: DirectoryRow,
+) {
+  if (from === null) return
+  const { home, homeSchema, servers } = surroundings
+  if (servers.has(from)) {
+    const move = yield* makeMove(surroundings, number, from, server)
+    yield* lockMove(move)
+    return yield* removeFormer(move)
+  }
+  // Its operator has taken the server away, with all that it has.
+  const target = yield* find(servers, server)
+  const subscriptions = yield* target.client.unsafe<{ readonly name: string }>(
+    `SELECT s.subname AS name FROM pg_subscription s JOIN pg_subscription_rel r ON r.srsubid = s.oid
+     WHERE r.srrelid = to_regclass($1)`,
+    [textParam(`${quoted(`${homeSchema}_${number}`)}.cells`)],
+  )
+  for (const { name } of subscriptions) yield* dropSubscription(target.client, name)
+  yield* forget(home, homeSchema, number)
+}, Effect.scoped)
+
+/**
+ * Moves a cell to a server. If an earlier run was interrupted, undoes what is undecided and begins again, or completes
+ * what is decided. It leaves what it has done if it fails itself: see `cancelMove`.
+ *
+ * @returns whether there was anything to do
+ */
+export const moveCell = Effect.fnUntraced(function* (
+  surroundings: MoveSurroundings,
+  number: number,
+  to: string,
+  observer: MoveObserver = silent,
+) {
+  const { home, homeSchema, servers } = surroundings
+  yield* find(servers, to)
+  const before = yield* readDirectory(home, homeSchema, number)
+  yield* tidy(surroundings, number, before)
+  if (before.server === to && before.moving_to === null) return before.moved_from !== null
+  const move = yield* makeMove(surroundings, number, before.server, to)
+  const gate = yield* lockMove(move)
+  const { moving_to, server, wait } = yield* readDirectory(home, homeSchema, number)
+  if (server !== before.server) return yield* refuse("Another process has moved the cell.")
+  if (moving_to !== null && moving_to !== to)
+    return yield* refuse(
+      `The cell ${number} moves to ${moving_to}. Repeat that move, or cancel it: tenure cells move ${number} ${moving_to} --cancel.`,
+    )
+  const state = yield* readState(move)
+  const next = decideMove(state)
+  if (next === "refuse") return yield* refuse(describeState(move, state))
+  if (next === "complete") yield* complete(move, observer)
+  else {
+    // Also without a copy: a run may have died after it had dropped that.
+    yield* undo(move)
+    yield* begin(move, gate, wait, observer)
+  }
+  return true
+}, Effect.scoped)
+
+/**
+ * Undoes a move that is not decided.
+ *
+ * @returns whether there was anything to undo
+ */
+export const cancelMove = Effect.fnUntraced(function* (
+  surroundings: MoveSurroundings,
+  number: number,
+  to: string,
+) {
+  const { home, homeSchema, servers } = surroundings
+  yield* find(servers, to)
+  const { moving_to, server } = yield* readDirectory(home, homeSchema, number)
+  if (moving_to !== to) {
+    if (server === to) return yield* refuse(`The cell ${number} is on ${to} already.`)
+    return moving_to === null
+      ? false
+      : yield* refuse(`The cell ${number} moves to ${moving_to}, not to ${to}.`)
+  }
+  const move = yield* makeMove(surroundings, number, server, to)
+  yield* lockMove(move)
+  const state = yield* readState(move)
+  switch (decideMove(state)) {
+    case "begin":
+    case "undo":
+      yield* undo(move)
+      yield* retract(move)
+      return true
+    case "complete":
+      return yield* refuse(
+        `The move is decided: tenure cells move ${number} ${to} completes it. Then move the cell back.`,
+      )
+    case "refuse":
+      return yield* refuse(describeState(move, state))
+  }
+}, Effect.scoped)
