@@ -1,0 +1,124 @@
+/** What cells cost the PostgreSQL servers, and how fast several processes deliver from them. */
+
+import { setTimeout as sleep } from "node:timers/promises"
+import { type Tenure, createTenure } from "@tenure/core"
+import { postgres } from "@tenure/postgres"
+import { type PostgresServer, startPostgres } from "@tenure/testing/postgres-server"
+import { now } from "../faults/clock.ts"
+import { startReceivers } from "../faults/world/receivers.ts"
+import { cpuOf, names, projectsOf, startProcesses, startServers, tenure } from "./world.ts"
+
+/** The median of some numbers. */
+export const median = (values: ReadonlyArray<number>): number =>
+  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
+
+const rounds = 7
+const extensions = 3000
+
+const openTenure = (stores: ReturnType<typeof postgres>) =>
+  createTenure({
+    stores,
+    webhooks: { dispatch: false, allowedNetworks: ["127.0.0.0/8"] },
+    logger: { info: () => {}, warn: () => {}, error: () => {} },
+  })
+
+/** Extends memberships of all projects in turn, `at` as many at a time. */
+const extendAll = async ({ memberships }: Tenure, projects: ReadonlyArray<string>, at: number) => {
+  let next = 0
+  const work = async (): Promise<void> => {
+    while (next < extensions) {
+      const n = next++
+      const projectId = projects[n % projects.length] ?? ""
+      const endDate = new Date(Date.now() + 1e10 + n).toISOString()
+      await memberships.extend({ projectId, userId: "1", endDate })
+    }
+  }
+  await Promise.all(Array.from({ length: at }, work))
+}
+
+const cpuOfAll = async (servers: ReadonlyArray<PostgresServer>): Promise<number> =>
+  (await Promise.all(servers.map(cpuOf))).reduce((sum, millis) => sum + millis, 0)
+
+/** Compares the processor time of an extension: cells on two servers, and everything on one. */
+export const compareCosts = async (cells: number): Promise<void> => {
+  const settings = { wal_level: "logical", fsync: "off" }
+  const [one, ...two] = await Promise.all(
+    [0, 1, 2].map(() => startPostgres({ settings: { ...settings, max_connections: "200" } })),
+  )
+  if (one === undefined) return
+  const single = await openTenure(postgres({ url: one.url }))
+  const several = await openTenure(
+    postgres({ servers: two.map(({ url }, n) => ({ name: names[n] ?? "", url })), cells }),
+  )
+  const projects = projectsOf(cells)
+  for (const target of [single, several])
+    for (const projectId of projects) {
+      await target.memberships.createProject(projectId)
+      await target.memberships.grant({ projectId, userId: "1", endDate: new Date() })
+    }
+  for (const at of [1, 16, 64]) {
+    const micros: Record<"one" | "several", Array<number>> = { one: [], several: [] }
+    for (let round = 0; round < rounds; round++)
+      for (const [name, target, servers] of [
+        ["one", single, [one]],
+        ["several", several, two],
+      ] as const) {
+        const before = await cpuOfAll(servers)
+        await extendAll(target, projects, at)
+        micros[name].push((1000 * ((await cpuOfAll(servers)) - before)) / extensions)
+      }
+    const ratios = micros.several.map((cost, round) => cost / (micros.one[round] ?? Number.NaN))
+    console.log(`an extension, ${at} at a time:`, {
+      "one cell on one server, µs": Math.round(median(micros.one)),
+      [`${cells} cells on two servers, µs`]: Math.round(median(micros.several)),
+      ratio: Number(median(ratios).toFixed(2)),
+    })
+  }
+  await single.close()
+  await several.close()
+  await Promise.all([one, ...two].map(({ stop }) => stop()))
+}
+
+const backlog = 6000
+
+/** Compares how many deliveries a second one and three processes make. */
+export const compareDispatchers = async (program: string, cells: number): Promise<void> => {
+  const servers = await startServers(program)
+  await tenure(servers.databaseUrl, "migrate", "--cells", String(cells))
+  const receivers = await startReceivers()
+  const setter = await openTenure(postgres({ servers: servers.options, migrate: false }))
+  const projects = projectsOf(cells)
+  for (const projectId of projects) {
+    await setter.memberships.createProject(projectId)
+    await setter.webhooks.create({ projectId, url: receivers.url("fast") })
+  }
+  const rates = new Map<number, Array<number>>()
+  for (let round = 0; round < 3; round++)
+    for (const count of [1, 3]) {
+      const start = receivers.arrivals().length
+      let sent = 0
+      const publish = async (): Promise<void> => {
+        while (sent < backlog) {
+          const projectId = projects[sent++ % cells] ?? ""
+          await setter.events.publish({ projectId, type: "some.event", data: {} })
+        }
+      }
+      await Promise.all(Array.from({ length: 32 }, publish))
+      const processes = await startProcesses(program, servers, count)
+      const begin = now()
+      const first = receivers.arrivals().length
+      while (receivers.arrivals().length - start < backlog) await sleep(20)
+      const rate = ((backlog - (first - start)) / (now() - begin)) * 1000
+      rates.set(count, [...(rates.get(count) ?? []), rate])
+      await Promise.all(processes.map((one) => one.terminate()))
+    }
+  const [alone, together] = [median(rates.get(1) ?? []), median(rates.get(3) ?? [])]
+  console.log("deliveries a second:", {
+    "one process": Math.round(alone),
+    "three processes": Math.round(together),
+    ratio: Number((together / alone).toFixed(2)),
+  })
+  await setter.close()
+  await receivers.close()
+  await Promise.all(servers.all.map(({ stop }) => stop()))
+}
