@@ -12,7 +12,8 @@ import { cpuOf, names, projectsOf, startProcesses, startServers, tenure } from "
 export const median = (values: ReadonlyArray<number>): number =>
   values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
 
-const rounds = 7
+const warmUpRounds = 3
+const rounds = 5
 const extensions = 3000
 
 const openTenure = (stores: ReturnType<typeof postgres>) =>
@@ -56,19 +57,26 @@ export const compareCosts = async (cells: number): Promise<void> => {
       await target.memberships.createProject(projectId)
       await target.memberships.grant({ projectId, userId: "1", endDate: new Date() })
     }
-  for (const at of [1, 16, 64]) {
+  // Each connection plans the statements of each cell, before it keeps the plans.
+  for (const target of [single, several])
+    for (let round = 0; round < warmUpRounds; round++) await extendAll(target, projects, 16)
+  for (const { name, inOne, inSeveral } of [
+    { name: "one at a time", inOne: 1, inSeveral: 1 },
+    { name: "16 at a time in each cell", inOne: 16, inSeveral: 16 * cells },
+    { name: "64 at a time in all", inOne: 64, inSeveral: 64 },
+  ]) {
     const micros: Record<"one" | "several", Array<number>> = { one: [], several: [] }
     for (let round = 0; round < rounds; round++)
-      for (const [name, target, servers] of [
-        ["one", single, [one]],
-        ["several", several, two],
+      for (const [kind, target, servers, at] of [
+        ["one", single, [one], inOne],
+        ["several", several, two, inSeveral],
       ] as const) {
         const before = await cpuOfAll(servers)
         await extendAll(target, projects, at)
-        micros[name].push((1000 * ((await cpuOfAll(servers)) - before)) / extensions)
+        micros[kind].push((1000 * ((await cpuOfAll(servers)) - before)) / extensions)
       }
     const ratios = micros.several.map((cost, round) => cost / (micros.one[round] ?? Number.NaN))
-    console.log(`an extension, ${at} at a time:`, {
+    console.log(`an extension, ${name}:`, {
       "one cell on one server, µs": Math.round(median(micros.one)),
       [`${cells} cells on two servers, µs`]: Math.round(median(micros.several)),
       ratio: Number(median(ratios).toFixed(2)),
@@ -79,7 +87,7 @@ export const compareCosts = async (cells: number): Promise<void> => {
   await Promise.all([one, ...two].map(({ stop }) => stop()))
 }
 
-const backlog = 6000
+const backlog = 12_000
 
 /** Compares how many deliveries a second one and three processes make. */
 export const compareDispatchers = async (program: string, cells: number): Promise<void> => {
@@ -105,10 +113,12 @@ export const compareDispatchers = async (program: string, cells: number): Promis
       }
       await Promise.all(Array.from({ length: 32 }, publish))
       const processes = await startProcesses(program, servers, count)
-      const begin = now()
-      const first = receivers.arrivals().length
-      while (receivers.arrivals().length - start < backlog) await sleep(20)
-      const rate = ((backlog - (first - start)) / (now() - begin)) * 1000
+      const delivered = () => receivers.arrivals().length - start
+      // The first half warms the processes up, and their connections.
+      while (delivered() < backlog / 2) await sleep(20)
+      const [first, begin] = [delivered(), now()]
+      while (delivered() < backlog) await sleep(20)
+      const rate = ((backlog - first) / (now() - begin)) * 1000
       rates.set(count, [...(rates.get(count) ?? []), rate])
       await Promise.all(processes.map((one) => one.terminate()))
     }

@@ -31,8 +31,9 @@ const { values } = parseArgs({
     moves: { type: "string", default: "12" },
     /** How many projects have followers. */
     followed: { type: "string", default: "2" },
-    /** Whether to leave out what cells and dispatchers cost. */
+    /** Whether to leave out what cells and dispatchers cost, or all else. */
     "no-costs": { type: "boolean", default: false },
+    "only-costs": { type: "boolean", default: false },
   },
 })
 
@@ -51,6 +52,16 @@ const followed = integerOf("followed", values.followed, 1)
 for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => process.exit(130))
 
 const program = await bundled()
+
+const compare = async (): Promise<void> => {
+  await compareCosts(cells)
+  await compareDispatchers(program, cells)
+}
+if (values["only-costs"]) {
+  await compare()
+  process.exit(0)
+}
+
 const servers = await startServers(program)
 const { databaseUrl, options, token } = servers
 await tenure(databaseUrl, "migrate", "--cells", String(cells))
@@ -248,10 +259,7 @@ await receivers.close()
 admin.close()
 await Promise.all(servers.all.map(({ stop }) => stop()))
 
-if (!values["no-costs"]) {
-  await compareCosts(cells)
-  await compareDispatchers(program, cells)
-}
+if (!values["no-costs"]) await compare()
 const { lost, missed, repeated, resets, undelivered } = losses
 const isSound =
   lost + missed + repeated + resets + undelivered + left.flat().length + refusals.size === 0
