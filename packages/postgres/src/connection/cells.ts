@@ -159,7 +159,7 @@ export const makeCellDirectory = Effect.fnUntraced(function* (
     )
   }
 
-  yield* Effect.ignore(refresh).pipe(
+  yield* Effect.ignoreCause(refresh).pipe(
     Effect.delay(readMillis),
     Effect.forever,
     Effect.withTracerEnabled(false),
