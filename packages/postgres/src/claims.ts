@@ -21,6 +21,7 @@ import type { Notifications } from "./notifications.ts"
 import {
   bigintParam,
   bigintsParam,
+  flagParam,
   integerParam,
   integersParam,
   nilUuid,
@@ -62,17 +63,23 @@ export const makeHeldClaims = (): HeldClaims => {
 // Several reports fit into the silence after which a process counts as gone.
 const reportMillis = 300
 
+// The same for a dispatcher that has no claims and knows of no other.
+const quietReportMillis = 5000
+
 /** A dispatcher that the others know of. */
 interface Presence {
   /** The id of the dispatcher: a new one in each process. */
   readonly id: string
-  /** Starts to report that the dispatcher is alive. Does nothing if it reports already. */
-  readonly begin: Effect.Effect<void>
+  /** Runs a claim. The first one starts the reports that the dispatcher is alive. */
+  readonly claiming: <A, E>(claim: Effect.Effect<A, E>) => Effect.Effect<A, E>
+  /** Reports often again, until a report finds neither claims nor other dispatchers. */
+  readonly reportOften: () => void
 }
 
 /**
  * Reports that the dispatcher `$1` is alive. Returns one row, with whether it has noticed that another
- * is gone, and with those of the webhooks `$2` that were removed, or disabled by request.
+ * is gone, with those of the webhooks `$2` that were removed, or disabled by request, and with whether
+ * it is quiet from now on, because it has no claims, as `$3` says, and there is no other.
  */
 const report = (schema: string): string => `
   -- A report that is lost in a crash of the server is made again.
@@ -81,11 +88,11 @@ const report = (schema: string): string => `
     INSERT INTO ${schema}.dispatchers AS d (id, seen_at, since)
     SELECT $1::uuid, clock_timestamp(), clock_timestamp() FROM quick
     ON CONFLICT (id) DO UPDATE
-    SET seen_at = clock_timestamp(),
-        -- Not across a pause, nor when the clock was set back: others had no time to report since then.
-        since = CASE WHEN d.seen_at < clock_timestamp() - interval '1 second'
-                       OR d.seen_at > clock_timestamp()
-                THEN clock_timestamp() ELSE d.since END
+    SET seen_at = clock_timestamp(), since = ${schema}.reporting_since(d.seen_at, d.since),
+        -- A claim may have committed since it was asked whether there are any.
+        is_quiet = $3::boolean AND abs(extract(epoch FROM clock_timestamp() - d.busy_at)) > 1
+                   AND NOT EXISTS (SELECT FROM ${schema}.dispatchers o WHERE o.id <> $1::uuid)
+    RETURNING is_quiet
   )
   SELECT EXISTS (
     SELECT FROM ${schema}.dispatchers_gone WHERE noticed_by = $1::uuid
@@ -95,13 +102,14 @@ const report = (schema: string): string => `
     WHERE (
       SELECT w.disabled_by IS DISTINCT FROM 'request' FROM ${schema}.webhooks w WHERE w.id = held.id
     ) IS NOT TRUE
-  ) AS stopped
+  ) AS stopped, is_quiet FROM reported
 `
 
 /** A row of `report`. */
 interface ReportRow {
   readonly is_any_gone: boolean
   readonly stopped: ReadonlyArray<string>
+  readonly is_quiet: boolean
 }
 
 /**
@@ -118,11 +126,28 @@ const makeHeartbeat = Effect.fnUntraced(function* (
   const id = (yield* WebCrypto).randomUUID()
   const begun = yield* Latch.make()
   const sql = report(executor.schema)
+  let isClaiming = false
+  let isQuiet = false
+  let reportedAt = 0
 
-  const reportOnce = Effect.gen(function* () {
-    const webhooks = uuidsParam(held.webhooks(readMonotonicMillis(clock)))
-    const [row] = yield* executor.executeApart<ReportRow>(sql, [uuidParam(id), webhooks])
+  const reportOnce = Effect.suspend(() => {
+    const now = readMonotonicMillis(clock)
+    const webhooks = held.webhooks(now)
+    const hasClaims = isClaiming || webhooks.length > 0
+    if (isQuiet && !hasClaims && now - reportedAt < quietReportMillis) return Effect.void
+    isQuiet = false
+    reportedAt = now
+    return sendReport(webhooks, hasClaims)
+  })
+
+  const sendReport = Effect.fnUntraced(function* (
+    webhooks: ReadonlyArray<WebhookId>,
+    hasClaims: boolean,
+  ) {
+    const params = [uuidParam(id), uuidsParam(webhooks), flagParam(!hasClaims)]
+    const [row] = yield* executor.executeApart<ReportRow>(sql, params)
     if (row === undefined) return
+    isQuiet = row.is_quiet
     if (row.is_any_gone) yield* notifications.notify
     yield* notifications.stopped(row.stopped.map(WebhookId))
   })
@@ -134,7 +159,23 @@ const makeHeartbeat = Effect.fnUntraced(function* (
     ),
   )
 
-  const presence: Presence = { id, begin: begun.open }
+  const presence: Presence = {
+    id,
+    claiming: (claim) =>
+      Effect.suspend(() => {
+        begun.openUnsafe()
+        isClaiming = true
+        return Effect.ensuring(
+          claim,
+          Effect.sync(() => {
+            isClaiming = false
+          }),
+        )
+      }),
+    reportOften: () => {
+      isQuiet = false
+    },
+  }
   return presence
 })
 
@@ -195,6 +236,7 @@ interface ClaimRow {
   readonly looked_at: string
   readonly due_in: number | null
   readonly kept_back: ReadonlyArray<string> | null
+  readonly has_others: boolean | null
 }
 
 /** A claimed delivery. */
@@ -355,16 +397,18 @@ export const makeClaiming = Effect.fnUntraced(function* (
   )
 
   const claim: Claiming["claim"] = Effect.fnUntraced(function* (options) {
-    yield* presence.begin
     const params = claimParams(options, position, [...served])
     served.clear()
-    // The other cells must not wait while one moves.
-    const rows = yield* executor.executeApart<ClaimRow>(sql.claim, params, { failsInMove: true })
+    const rows = yield* presence.claiming(
+      // The other cells must not wait while one moves.
+      executor.executeApart<ClaimRow>(sql.claim, params, { failsInMove: true }),
+    )
+    if (rows.some(hasEvent) || rows[0]?.has_others === true) presence.reportOften()
     position = nextPosition(position, rows)
     const claimed = toClaimedAll(rows)
-    yield* giveUpOn(claimed.flatMap((one) => (one.claim === undefined ? [one.lease] : [])))
     const claims = claimed.flatMap((one) => one.claim ?? [])
     held.add(claims, readMonotonicMillis(clock) + options.leaseMillis)
+    yield* giveUpOn(claimed.flatMap((one) => (one.claim === undefined ? [one.lease] : [])))
     return {
       claims,
       nextDueMillis: nextDueMillis(rows, options),

@@ -21,6 +21,7 @@ import { afterEach, beforeEach, describe, expect, inject, it } from "vitest"
 import { makeHeldClaims } from "../src/claims.ts"
 import { postgresLayer } from "../src/index.ts"
 import { clientLayer, emptied } from "./harness.ts"
+import { blockedOn, holding } from "./locking.ts"
 
 const schema = "presence"
 const { occasion, p1 } = Fixture
@@ -188,6 +189,79 @@ describe("the claims of another dispatcher", () => {
     expect(await here.claim()).toEqual([])
     await here.sql(`UPDATE ${schema}.dispatchers SET seen_at = seen_at - interval '1 minute'`)
     for (let count = 0; count < 5; count++) expect(await here.claim()).toEqual([])
+  })
+})
+
+/** Has a dispatcher that is alone, has no claims, and so reports rarely. */
+const startQuiet = async () => {
+  await here.claim()
+  const isQuiet = async () => {
+    const rows = await here.sql(`SELECT FROM ${schema}.dispatchers WHERE is_quiet`)
+    return rows.length === 1
+  }
+  await expect.poll(isQuiet, { timeout: 10_000, interval: 20 }).toBe(true)
+  const [id] = await here.dispatchers()
+  return { id, isQuiet }
+}
+
+/** Another dispatcher, which would have noticed long ago that one is gone. */
+const startNoticing = async () => {
+  const there = startStores()
+  await there.claim()
+  await here.sql(`UPDATE ${schema}.dispatchers SET since = since - interval '1 minute'`)
+  return there
+}
+
+describe("a dispatcher that is alone and has no claims", () => {
+  it("reports often again once it meets another", async () => {
+    const { isQuiet } = await startQuiet()
+    const there = startStores()
+    await there.claim()
+    await here.claim()
+    await expect.poll(isQuiet, { timeout: 10_000, interval: 20 }).toBe(false)
+    expect(await here.dispatchers()).toHaveLength(2)
+  })
+
+  it("keeps what it claims, however long ago its last report was", async () => {
+    const { id, isQuiet } = await startQuiet()
+    const there = await startNoticing()
+    await publish()
+    await here.sql(
+      `UPDATE ${schema}.dispatchers SET seen_at = seen_at - interval '1 minute' WHERE id = '${id}'`,
+    )
+    expect(await here.claim()).toHaveLength(1)
+    expect(await isQuiet()).toBe(false)
+    for (let count = 0; count < 5; count++) expect(await there.claim()).toEqual([])
+  })
+
+  it("keeps what it claims while another notices its silence", async () => {
+    const { id } = await startQuiet()
+    const there = await startNoticing()
+    await publish()
+    await here.sql(
+      `UPDATE ${schema}.dispatchers SET seen_at = now() - interval '1 minute' WHERE id = '${id}'`,
+    )
+    // It has claimed and not committed. The other can read deliveries meanwhile, but change none.
+    const claimed = `DO $$ BEGIN
+      UPDATE ${schema}.dispatchers SET seen_at = clock_timestamp(), is_quiet = false WHERE id = '${id}';
+      UPDATE ${schema}.deliveries
+      SET state = 'leased', dispatcher = '${id}', lease = nextval('${schema}.leases'),
+          next_attempt_at = clock_timestamp() + interval '1 hour', claim_count = 1;
+      LOCK TABLE ${schema}.deliveries IN SHARE ROW EXCLUSIVE MODE;
+    END $$`
+    const claiming = await here.run(
+      holding(
+        claimed,
+        Effect.gen(function* () {
+          const claims = there.claim()
+          yield* blockedOn(schema)
+          // In an object, so that the transaction ends first.
+          return { claims }
+        }),
+      ),
+    )
+    expect(await claiming.claims).toEqual([])
+    expect(await here.dispatchers()).toContain(id)
   })
 })
 

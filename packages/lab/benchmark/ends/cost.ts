@@ -138,8 +138,8 @@ export const idleRows = (
         unit: "",
         figure: announcing.statements,
         yardstick: { name: "expiry off", figure: silent.statements },
-        // Three look-ups, twice a second.
-        target: { of: "difference", atMost: 6.5 },
+        // One look-up a second.
+        target: { of: "difference", atMost: 1.2 },
       },
       {
         measured: `blocks read ${measured}`,

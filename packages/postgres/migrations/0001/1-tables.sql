@@ -204,25 +204,38 @@ CREATE TABLE tenure.events_default PARTITION OF tenure.events DEFAULT;
 CREATE INDEX events_by_age ON tenure.events_default (at);
 
 CREATE TABLE tenure.dispatchers (
-  id      uuid PRIMARY KEY,
+  id       uuid PRIMARY KEY,
   -- When it last reported that it is alive, and since when it has done so every second, by a clock that was
   -- not set back.
-  seen_at timestamptz NOT NULL,
-  since   timestamptz NOT NULL,
+  seen_at  timestamptz NOT NULL,
+  since    timestamptz NOT NULL,
   -- When it last claimed something.
-  busy_at timestamptz NOT NULL DEFAULT to_timestamp(0)
+  busy_at  timestamptz NOT NULL DEFAULT to_timestamp(0),
+  -- Whether it has no claims and knows of no other: then it reports every 5 seconds.
+  is_quiet boolean NOT NULL DEFAULT false
 ) WITH (fillfactor = 50);
 
+-- Since when a dispatcher that reports again has done so every second. Not across a pause, nor when the clock was set
+-- back: others had no time to report since then.
+CREATE FUNCTION tenure.reporting_since(seen_at timestamptz, since timestamptz) RETURNS timestamptz LANGUAGE sql AS $$
+  SELECT CASE WHEN seen_at < clock_timestamp() - interval '1 second' OR seen_at > clock_timestamp()
+         THEN clock_timestamp() ELSE since END
+$$;
+
+-- Whether a dispatcher has missed several reports. A report in the future was made before the clock was set back.
+CREATE FUNCTION tenure.is_silent(seen_at timestamptz, is_quiet boolean) RETURNS boolean LANGUAGE sql AS $$
+  SELECT abs(extract(epoch FROM seen_at - clock_timestamp())) > CASE WHEN is_quiet THEN 6.5 ELSE 1.5 END
+$$;
+
 -- The silence of a dispatcher counts only while the one that notices it could report itself: if the
--- database stands still, all are silent. A report in the future was made before the clock was set
--- back.
+-- database stands still, all are silent.
 CREATE VIEW tenure.dispatchers_gone AS
 SELECT me.id AS noticed_by, other.id
 FROM tenure.dispatchers me
 JOIN tenure.dispatchers other ON other.id <> me.id
 WHERE abs(extract(epoch FROM me.seen_at - clock_timestamp())) < 1
   AND me.since < clock_timestamp() - interval '1.5 seconds'
-  AND abs(extract(epoch FROM other.seen_at - clock_timestamp())) > 1.5;
+  AND tenure.is_silent(other.seen_at, other.is_quiet);
 
 CREATE TABLE tenure.deliveries (
   event_id        uuid NOT NULL,

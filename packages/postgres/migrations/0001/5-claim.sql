@@ -110,6 +110,7 @@ END $$;
 -- Returns one row for each claim, without the texts if they are too long or the event is missing; or
 -- one row without an event. `due_in` says in how many milliseconds to look again, if that is known.
 -- The first row has in `kept_back` the webhooks with ready deliveries that a limit has kept back.
+-- A row without an event says in `has_others` whether there are other dispatchers.
 CREATE FUNCTION tenure.claim(
   claimer uuid, last_lease bigint, asked integer, asked_failing integer,
   least_per_webhook integer, most_per_webhook integer, per_project integer,
@@ -117,7 +118,7 @@ CREATE FUNCTION tenure.claim(
 ) RETURNS TABLE (
   event_id uuid, body text, project_id text, webhook_id uuid, url text, secrets text[],
   signing_key text, headers text, failures integer, failing_since timestamptz, claim_count integer, lease bigint,
-  concurrency integer, looked_at uuid, due_in double precision, kept_back uuid[]
+  concurrency integer, looked_at uuid, due_in double precision, kept_back uuid[], has_others boolean
 ) LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_bitmapscan = off
@@ -179,6 +180,13 @@ BEGIN
   SELECT array_agg(g.id) INTO gone_ids
   FROM tenure.dispatchers_gone g WHERE g.noticed_by = claimer;
   IF gone_ids IS NOT NULL THEN
+    -- One that claims meanwhile has locked its row, or waits until this transaction ends.
+    SELECT array_agg(l.id) INTO gone_ids
+    FROM (
+      SELECT d.id FROM tenure.dispatchers d
+      WHERE d.id = ANY (gone_ids) AND tenure.is_silent(d.seen_at, d.is_quiet)
+      FOR UPDATE SKIP LOCKED
+    ) l;
     UPDATE tenure.deliveries d
     SET state = 'ready', next_attempt_at = now, lease = NULL, dispatcher = NULL
     FROM (
@@ -385,7 +393,9 @@ BEGIN
   END IF;
 
   IF lane_ids IS NOT NULL THEN
-    UPDATE tenure.dispatchers d SET busy_at = now
+    -- Its last report may be 5 seconds old: others see this sign of life together with the claims.
+    UPDATE tenure.dispatchers d
+    SET busy_at = now, seen_at = clock_timestamp(), since = tenure.reporting_since(d.seen_at, d.since), is_quiet = false
     WHERE d.id = claimer AND abs(extract(epoch FROM now - d.busy_at)) > 0.05;
     RETURN QUERY
     WITH lane AS MATERIALIZED (
@@ -459,7 +469,7 @@ BEGIN
                SELECT DISTINCT p.id FROM placed p
                WHERE NOT ((p.is_chosen OR p.is_ahead) AND p.place <= asked)
              )
-           END
+           END, NULL::boolean
     FROM claimed c
     JOIN tenure.webhooks w ON w.id = c.webhook_id
     JOIN tenure.projects p ON p.number = w.project_number
@@ -497,5 +507,6 @@ BEGIN
 
   RETURN QUERY SELECT NULL::uuid, NULL::text, NULL::text, NULL::uuid, NULL::text,
     NULL::text[], NULL::text, NULL::text, NULL::integer, NULL::timestamptz, NULL::integer, NULL::bigint,
-    NULL::integer, next, wait, full_ids || ready_ids;
+    NULL::integer, next, wait, full_ids || ready_ids,
+    EXISTS (SELECT FROM tenure.dispatchers d WHERE d.id <> claimer);
 END $$;
