@@ -1,5 +1,6 @@
 /** The database that everything is measured on. */
 
+import { readFile } from "node:fs/promises"
 import { PgClient } from "@effect/sql-pg"
 import { type KeyringInput, type Tenure, createTenure } from "@tenure/core"
 import { nodeTransport } from "@tenure/node-http"
@@ -57,6 +58,24 @@ export const connect = async (url: string): Promise<Database> => {
       await runtime.dispose()
     },
   }
+}
+
+// Linux counts in hundredths of a second.
+const tickMicros = 10_000
+
+/** The processor time of a process in microseconds, or 0 where the system does not tell. */
+const cpuOf = async (pid: number): Promise<number> => {
+  const stat = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "")
+  // What comes before is the name of the program, which may contain spaces.
+  const [, user = 0, system = 0] = /\) (?:\S+ ){11}(\d+) (\d+)/.exec(stat) ?? []
+  return tickMicros * (Number(user) + Number(system))
+}
+
+/** The processor time of all connections to PostgreSQL so far, in microseconds. */
+export const databaseCpu = async (sql: Database["sql"]): Promise<number> => {
+  const processes = await sql<{ pid: number }>("SELECT pid FROM pg_stat_activity")
+  const all = await Promise.all(processes.map(({ pid }) => cpuOf(pid)))
+  return all.reduce((total, one) => total + one, 0)
 }
 
 const delivering = {

@@ -1,8 +1,7 @@
 /** Backlogs, and the processes that deliver them: how fast, and at what cost. */
 
-import { readFile } from "node:fs/promises"
 import { fillBacklog } from "./backlog.ts"
-import { type Database, startTenure } from "./database.ts"
+import { type Database, databaseCpu, startTenure } from "./database.ts"
 import { start } from "./processes.ts"
 import { startReceiver } from "./receiving.ts"
 import type { Toggled } from "./servers/sender.ts"
@@ -40,17 +39,6 @@ export interface Delivered {
   readonly logBytes: number
 }
 
-// Linux counts in hundredths of a second.
-const tickMicros = 10_000
-
-/** The processor time of a process in microseconds, or 0 where the system does not tell. */
-const cpuOf = async (pid: number): Promise<number> => {
-  const stat = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "")
-  // What comes before is the name of the program, which may contain spaces.
-  const [, user = 0, system = 0] = /\) (?:\S+ ){11}(\d+) (\d+)/.exec(stat) ?? []
-  return tickMicros * (Number(user) + Number(system))
-}
-
 const cpuSoFar = ({ system, user }: Toggled): number => system + user
 
 const sum = (numbers: ReadonlyArray<number>): number =>
@@ -68,7 +56,6 @@ interface Used {
 const nothingUsed: Used = { bytes: 0, calls: 0, commits: 0, cpu: 0, micros: 0 }
 
 const usedBy = async ({ sql }: Database): Promise<Used> => {
-  const pids = await sql<{ pid: number }>("SELECT pid FROM pg_stat_activity")
   const [counted = nothingUsed] = await sql<Omit<Used, "cpu">>(
     `SELECT coalesce(sum(calls), 0)::float8 AS calls,
             coalesce(sum(total_time), 0)::float8 * 1000 AS micros,
@@ -78,7 +65,7 @@ const usedBy = async ({ sql }: Database): Promise<Used> => {
      FROM pg_stat_user_functions WHERE schemaname = $1 AND funcname = 'claim'`,
     [schema],
   )
-  return { ...counted, cpu: sum(await Promise.all(pids.map(({ pid }) => cpuOf(pid)))) }
+  return { ...counted, cpu: await databaseCpu(sql) }
 }
 
 // It counts calls of functions and their time.

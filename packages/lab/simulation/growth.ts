@@ -27,6 +27,22 @@ export interface Taken {
 
 const daySeconds = 86_400
 
+/** What keeps a server's processors busy, in microseconds. */
+export interface ServerCosts {
+  readonly extension: number
+  readonly delivery: number
+}
+
+/** How many processors a server has, and which part of their time may be used: the rest is for what comes at once. */
+const server = { processors: 16, share: 0.5 }
+
+/** Returns how many servers a load takes. */
+export const serversFor = (load: Load, { delivery, extension }: ServerCosts): number => {
+  const { deliveriesPerSecond, extensionsPerSecond } = load
+  const micros = extensionsPerSecond * extension + deliveriesPerSecond * delivery
+  return Math.ceil(micros / (1e6 * server.processors * server.share))
+}
+
 /** Returns what a load takes when the oldest rows are as old as they get. */
 export const takenBy = (load: Load, rows: ReadonlyArray<Row>, deliveryLog: number): Taken => {
   const { deliveriesPerSecond, extensionsPerSecond, members } = load

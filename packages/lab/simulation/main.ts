@@ -5,9 +5,11 @@
 
 import { shown } from "../benchmark/docs/publish.ts"
 import { foundIn, readResults } from "../benchmark/results.ts"
+import { costOf } from "../benchmark/sections/delivery-rates.ts"
+import { extensionCpu } from "../benchmark/sections/extensions.ts"
 import { rateOf } from "./deliveries.ts"
-import { type Load, takenBy } from "./growth.ts"
-import { costsOf, deliveryLogOf, pointsOf } from "./measured.ts"
+import { type Load, serversFor, takenBy } from "./growth.ts"
+import { costsOf, deliveryLogOf, figureOf, pointsOf } from "./measured.ts"
 
 const { rows } = foundIn(await readResults(shown))
 const costs = costsOf(rows)
@@ -60,7 +62,7 @@ const loads: Readonly<Record<string, Load>> = {
     eventDays: 3,
     auditDays: 30,
   },
-  "10⁸ members, 100,000 a second, all databases": {
+  "10⁸ members, 100,000 a second": {
     members: 1e8,
     extensionsPerSecond: 100_000,
     deliveriesPerSecond: 100_000,
@@ -72,7 +74,7 @@ const loads: Readonly<Record<string, Load>> = {
 const gigabytes = (bytes: number): string => `${figure(bytes / 1e9)} GB`
 
 print(
-  "On disk, once the oldest rows are as old as they get",
+  "Servers with 16 processors half of whose time is used, and what is on disk once the oldest rows are as old as they get",
   Object.entries(loads).map(([load, given]) => {
     const { audit, deliveries, events, log, memberships } = takenBy(
       given,
@@ -81,6 +83,12 @@ print(
     )
     return {
       load,
+      servers: figure(
+        serversFor(given, {
+          extension: figureOf(rows, extensionCpu),
+          delivery: figureOf(rows, costOf("20 webhooks", "database")),
+        }),
+      ),
       "kept, events and audit": `${given.eventDays} and ${given.auditDays} days`,
       memberships: gigabytes(memberships),
       audit: gigabytes(audit),

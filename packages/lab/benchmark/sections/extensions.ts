@@ -1,7 +1,7 @@
 /** Single extensions beside pgbench, and bulk extensions of two sizes. */
 
 import type { Tenure } from "@tenure/core"
-import { type Database, clients, fill, onDatabase, schema } from "../database.ts"
+import { type Database, clients, databaseCpu, fill, onDatabase, schema } from "../database.ts"
 import { type Findings, type Section, type Settings, rowsOf } from "../measurement.ts"
 import { isInstalled, pgbench } from "../pgbench.ts"
 import { type Contestant, compare, loops, median } from "../rounds.ts"
@@ -56,6 +56,9 @@ const createTables = async ({ sql }: Database, members: number): Promise<void> =
   await sql("VACUUM ANALYZE yard_memberships")
 }
 
+/** What the row of the processor time of an extension is called. */
+export const extensionCpu = `processor time in PostgreSQL of an extension, ${clients} at a time`
+
 /** Compares single extensions with the least that they could cost. */
 const measureSingle = async (
   database: Database,
@@ -98,9 +101,21 @@ const measureSingle = async (
     },
     settings,
   )
+  let extensions = 0
+  const before = await databaseCpu(database.sql)
+  await loops(clients, settings.seconds, () => {
+    extensions++
+    return extendOne()
+  })
+  const cpu = (await databaseCpu(database.sql)) - before
   return {
     rows: [
       ...rowsOf("extension: membership, audit row, event", "rate", scores),
+      {
+        measured: extensionCpu,
+        unit: "µs CPU",
+        figure: cpu / extensions,
+      },
       ...rowsOf("extension with an idempotency key", "rate", keyed, {
         "without a key": { of: "ratio", atLeast: 0.6 },
       }),

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { type Costs, type Setup, rateOf } from "../../simulation/deliveries.ts"
-import { takenBy } from "../../simulation/growth.ts"
+import { serversFor, takenBy } from "../../simulation/growth.ts"
 import { run } from "../../simulation/simulated.ts"
 
 describe("simulated time", () => {
@@ -101,4 +101,7 @@ it("what a load takes is what was measured, times what comes while it is kept", 
     deliveries: 3 * 86_400 * 400,
     log: 2 * 500 + 3 * 600,
   })
+  const large = { ...load, extensionsPerSecond: 40_000, deliveriesPerSecond: 80_000 }
+  assert.strictEqual(serversFor(large, { extension: 100, delivery: 150 }), 2)
+  assert.strictEqual(serversFor(load, { extension: 100, delivery: 150 }), 1)
 })
