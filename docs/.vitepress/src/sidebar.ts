@@ -18,7 +18,7 @@ const groups: Readonly<Record<string, ReadonlyArray<string>>> = {
     "expiry",
   ],
   "Users and payments": ["better-auth", "stripe"],
-  Storage: ["embedded", "postgres", "several-databases", "transactions", "joins", "redis", "tls"],
+  Storage: ["embedded", "postgres", "transactions", "joins", "redis", "tls"],
   Operation: [
     "cli",
     "console",
