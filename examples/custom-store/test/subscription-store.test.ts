@@ -69,7 +69,7 @@ storeSuite("subscriptions", {
   // A subscription has one date, which changes of all of them replace.
   settlesAtOnce: true,
   // So that the tests of an example do not take long.
-  runs: 15,
+  runs: process.env["THOROUGH"] === "1" ? 15 : 5,
 })
 
 /** Runs a test with an account that has two subscriptions and a webhook. */

@@ -13,6 +13,7 @@ interface Variables {
 }
 
 adapterSuite("Hono by fetch", {
+  testsOperations: process.env["THOROUGH"] === "1",
   start: async (options, { isBehindParser, path }) => {
     const tenure = await createTenure({
       ...options,

@@ -53,7 +53,7 @@ storeSuite("cells on PostgreSQL", {
   layer: Layer.provideMerge(Layer.effectDiscard(onAll(({ empty }) => empty)), stores),
   hasSeveralDatabases: true,
   // What the cells are made of is tried more often, each by itself.
-  runs: 10,
+  runs: process.env["THOROUGH"] === "1" ? 10 : 4,
   advance: (millis) => onAll(({ advance }) => advance(millis)),
   ports: ["MembershipStore", "ApiKeyStore"],
 })

@@ -41,10 +41,13 @@ const harness = harnessOn(schema, {
   run: executeBy(shared(clientLayer({ maxConnections: 1 }))),
 })
 
+const runs = process.env["THOROUGH"] === "1" ? 50 : 20
+
 // An outbox remembers what it has claimed. Those of the other ports remember nothing.
-storeSuite("postgres", { ...harness, ports: ["Outbox"] })
+storeSuite("postgres", { ...harness, runs, ports: ["Outbox"] })
 storeSuite("postgres, opened once", {
   ...harness,
+  runs,
   layer: Layer.provideMerge(Layer.effectDiscard(harness.empty), shared(harness.layer)),
   ports: [
     "MembershipStore",
