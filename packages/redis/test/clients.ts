@@ -48,7 +48,9 @@ export const clusterLibraries = {
 export const sentinelLibraries = {
   ioredis: async (port: number): Promise<Opened> => {
     const sentinels = [{ host: "127.0.0.1", port }]
-    const client = new Redis({ sentinels, name: "limits" }).on("error", ignore)
+    // What is sent again may count twice, if the answer alone was lost.
+    const options = { sentinels, name: "limits", autoResendUnfulfilledCommands: false }
+    const client = new Redis(options).on("error", ignore)
     return { client, close: () => client.disconnect() }
   },
   redis: async (port: number): Promise<Opened> => {
