@@ -96,9 +96,17 @@ it("makes cells on several servers, migrates and lists each, and the doctor chec
   const first = { name: "db1", url: home }
   const tenure = on("both", [first, { name: "db2", url: second.href }])
 
+  expect(outcomes(await tenure("migrate", "--dry-run", "--json"))).toMatchObject([
+    { schema, applied: false, problem: null },
+  ])
   expect(await tenure("migrate")).toMatchObject({
     code: 2,
     stderr: expect.stringContaining("how many"),
+  })
+  const unreachable = { name: "db2", url: "postgres://app@127.0.0.1:1/app" }
+  expect(await on("unreachable", [first, unreachable])("migrate", "--cells", "2")).toMatchObject({
+    code: 4,
+    stderr: expect.stringContaining("127.0.0.1:1"),
   })
   const schemas = [schema, `${schema}_0`, `${schema}_1`]
   const made = await tenure("migrate", "--cells", "2", "--json")
@@ -113,8 +121,7 @@ it("makes cells on several servers, migrates and lists each, and the doctor chec
     schemas.map((name) => ({ schema: name, applied: false })),
   )
   expect(await tenure("doctor")).toMatchObject({ code: 0 })
-  const away = { name: "db2", url: "postgres://app@127.0.0.1:1/app" }
-  expect(await on("away", [first, away])("doctor")).toMatchObject({
+  expect(await on("unreachable", [first, unreachable])("doctor")).toMatchObject({
     code: 1,
     stdout: expect.stringMatching(/database of cli_several_1 .*127\.0\.0\.1:1/),
   })
@@ -134,7 +141,7 @@ it("makes cells on several servers, migrates and lists each, and the doctor chec
     { number: 0, server: "db1", projects: expect.any(Number), bytes: expect.any(Number), ...still },
     { number: 1, server: "db2", projects: expect.any(Number), bytes: expect.any(Number), ...still },
   ])
-  expect(outcomes(await on("away", [first, away])("cells", "--json"))).toMatchObject([
+  expect(outcomes(await on("unreachable", [first, unreachable])("cells", "--json"))).toMatchObject([
     { number: 0, bytes: expect.any(Number) },
     { number: 1, projects: null, bytes: null },
   ])

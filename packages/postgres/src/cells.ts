@@ -92,6 +92,7 @@ const openServer = Effect.fnUntraced(function* (
 /** A server by its name, with a client. */
 interface NamedClient {
   readonly name: string
+  readonly url: string
   readonly client: PgClient.PgClient
 }
 
@@ -106,6 +107,22 @@ export const needsServers = (schema: string, places: ReadonlyArray<CellPlace>) =
     field: "servers",
     problem: `must be given: the projects of the schema ${schema} are in ${places.length} cells on ${[...servers].join(", ")}`,
   })
+}
+
+/** Fails if a cell is on a server that is not among the named ones. */
+export const requireServers = (
+  places: ReadonlyArray<CellPlace>,
+  servers: ReadonlyMap<string, unknown>,
+): Effect.Effect<void, InvalidInput> => {
+  const unknown = places.find(({ server }) => !servers.has(server))
+  return unknown === undefined
+    ? Effect.void
+    : Effect.fail(
+        new InvalidInput({
+          field: "servers",
+          problem: `must have ${unknown.server}, which has the cell ${unknown.number}`,
+        }),
+      )
 }
 
 const hasProjects = (schema: string): string => `SELECT FROM ${schema}.projects LIMIT 1`
@@ -137,7 +154,11 @@ const makeCells = Effect.fnUntraced(function* (
     server: servers[number % servers.length] ?? home,
   }))
   for (const { number, server } of places)
-    yield* applyMigrations(server.client, quoted(cellSchema(schema, number)))
+    yield* Effect.catchTag(
+      applyMigrations(server.client, quoted(cellSchema(schema, number))),
+      "SqlError",
+      (error) => fromSqlError(error, placeOf(server.url)),
+    )
   yield* sql.unsafe(addCells(quoted(schema)), [
     places.map(({ number }) => number),
     places.map(({ server }) => server.name),
@@ -196,12 +217,7 @@ export const openCells = Effect.fnUntraced(function* (settings: CellSettings) {
     Effect.catchTag("SqlError", (error) => fromSqlError(error, placeOf(home.url))),
     Effect.withTracerEnabled(false),
   )
-  const unknown = first.find(({ server }) => !servers.has(server))
-  if (unknown !== undefined)
-    return yield* new InvalidInput({
-      field: "servers",
-      problem: `must have ${unknown.server}, which has the cell ${unknown.number}`,
-    })
+  yield* requireServers(first, servers)
   const homeExecutor = makeExecutor(home, quoted(schema))
   const directory = yield* makeCellDirectory(homeExecutor, schema, servers, first)
   const serverOf = (number: number): OpenServer => servers.get(directory.serverOf(number)) ?? home

@@ -43,9 +43,9 @@ export const explainDatabaseFailure = (fault: unknown): Failure => {
   if (fault instanceof Failure) return fault
   const message = messageOf(fault)
   if (isSqlError(fault) && fault.reason._tag === "ConnectionError") return unavailable(message)
-  return fault instanceof Error && "_tag" in fault && fault._tag === "InvalidInput"
-    ? usageFailure(message)
-    : operationFailed(message)
+  const tag = fault instanceof Error && "_tag" in fault ? fault._tag : undefined
+  if (tag === "DatabaseUnusable") return unavailable(message)
+  return tag === "InvalidInput" ? usageFailure(message) : operationFailed(message)
 }
 
 const requireOne = (url: string) =>

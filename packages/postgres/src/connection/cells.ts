@@ -232,9 +232,8 @@ export const makeCellExecutor = (
     here((executor, server) =>
       Effect.catchIf(work(executor), isAbsent, (error) => {
         if (!failsInMove) return Effect.andThen(directory.left(number, server), follow(work))
-        return Effect.andThen(
-          directory.refresh,
-          directory.serverOf(number) === server ? Effect.fail(error) : work(executor),
+        return Effect.flatMap(directory.refresh, () =>
+          directory.serverOf(number) === server ? Effect.fail(error) : follow(work, true),
         )
       }),
     )

@@ -12,9 +12,15 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import { isSqlError } from "effect/sql/SqlError"
-import { type ServerOptions, prepareHome, readCells, serverOptions } from "../cells.ts"
+import {
+  type ServerOptions,
+  prepareHome,
+  readCells,
+  requireServers,
+  serverOptions,
+} from "../cells.ts"
 import { cellSchema } from "../connection/cells.ts"
-import { explain } from "../connection/errors.ts"
+import { explain, isAbsent } from "../connection/errors.ts"
 import { toClientConfig } from "../connection/url.ts"
 import { postgresOptions, rewriteSecrets } from "../index.ts"
 import { pendingMigrations } from "../schema/migrate.ts"
@@ -52,7 +58,7 @@ export const messageOf = (error: unknown): string => {
   return error instanceof Error ? error.message : String(error)
 }
 
-const isAbsent = (fault: unknown): boolean =>
+const isNotInstalled = (fault: unknown): boolean =>
   Predicate.hasProperty(fault, "code") &&
   fault.code === "ERR_MODULE_NOT_FOUND" &&
   messageOf(fault).includes(`'${embedded}'`)
@@ -62,7 +68,7 @@ const openFolder = (path: string, load: Load) =>
     Effect.tryPromise({
       try: async () => (await load()).client({ path }),
       catch: (cause) =>
-        isAbsent(cause)
+        isNotInstalled(cause)
           ? new PackageMissing({ message: `file:${path} needs tenure/embedded` })
           : cause,
     }),
@@ -168,6 +174,7 @@ const openServers = (all: ReadonlyArray<ServerOptions>) =>
   Effect.forEach(all, ({ name, url }) =>
     Effect.map(Layer.build(openServer(url, name)), (built) => ({
       name,
+      url,
       client: Context.get(built, PgClient.PgClient),
     })),
   )
@@ -193,8 +200,15 @@ export const runListSchemas = Effect.fnUntraced(function* (
 ) {
   const { schema: home } = yield* Setting.decode(postgresOptions, { schema })
   const [first] = yield* openServers(all.slice(0, 1))
-  const places = first === undefined ? [] : yield* readCells(first.client, `"${home}"`)
+  // Without tables, there are no cells yet.
+  const places =
+    first === undefined
+      ? []
+      : yield* Effect.catchIf(readCells(first.client, `"${home}"`), isAbsent, () =>
+          Effect.succeed([]),
+        )
   const urls = new Map(all.map(({ name, url }) => [name, url]))
+  yield* requireServers(places, urls)
   const placed: ReadonlyArray<PlacedSchema> = [
     { name: home, url: all[0]?.url ?? "" },
     ...places.map(({ number, server }) => ({
