@@ -84,7 +84,10 @@ export const lookForChecks = (schema: string): string => `
            SELECT FROM ${schema}.expiry_passes WHERE ${canGoOn}
          ) AS has_pass,
          coalesce(member <= statement_timestamp(), false) AS has_members,
-         ceil(1000 * extract(epoch FROM least(project, member) - statement_timestamp()))::double precision AS next_in
+         -- Before version 17, PostgreSQL does not subtract infinite times.
+         ceil(1000 * extract(epoch FROM
+           least(nullif(project, '-infinity'), member) - statement_timestamp()
+         ))::double precision AS next_in
   FROM (
     SELECT (SELECT min(next_check_at) FROM ${schema}.projects) AS project,
            (SELECT min(next_check_at) FROM ${schema}.memberships) AS member
@@ -92,7 +95,7 @@ export const lookForChecks = (schema: string): string => `
 `
 
 /** The row that it returns. */
-interface LookRow {
+export interface LookRow {
   readonly has_pass: boolean
   readonly has_members: boolean
   /** NULL if there is none. */

@@ -6,6 +6,7 @@ import { EndDate, type Event, MembershipStore, Millis } from "@tenure/core/store
 import { Fixture } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import { type LookRow, lookForChecks } from "../src/expiry.ts"
 import { dropped, sql } from "./harness.ts"
 import { blockedOn, holding, testsOn } from "./locking.ts"
 
@@ -102,6 +103,23 @@ describe("many projects whose members have dates of bulk extensions", () => {
         drain(),
       )
       expect(endsOf(meanwhile).toSorted()).toEqual([p1, p1, p2, p2])
+    }),
+  )
+})
+
+describe("a project whose members are to be gone through at once", () => {
+  onStores(
+    "is found without a difference of infinite times, which PostgreSQL 16 refuses",
+    Effect.gen(function* () {
+      yield* drain()
+      const store = yield* MembershipStore
+      yield* store.extendAll({
+        ...Fixture.change(p1),
+        bulk: { mode: "extendBy", by: Millis(minute) },
+      })
+      const [look] = yield* sql<LookRow>(lookForChecks(`"${schema}"`))
+      expect(look).toMatchObject({ has_pass: true })
+      expect(Number.isFinite(look?.next_in ?? 0)).toBe(true)
     }),
   )
 })
