@@ -15,7 +15,7 @@ import {
 } from "./client-queues.ts"
 import { makeBatchRunner } from "./connection/batch.ts"
 import { waitedForLock } from "./connection/errors.ts"
-import { type ExecuteOptions, type Executor, runPeriodically } from "./connection/executor.ts"
+import type { ExecuteOptions, Executor } from "./connection/executor.ts"
 import { bigintParam, floatsParam, integersParam, textParam, textsParam } from "./sql/values.ts"
 
 /**
@@ -403,7 +403,7 @@ const makeTakeStatements = ({ executeApart, schema }: Executor): TakeStatements 
 }
 
 /** Deletes up to 1000 full buckets; a missing bucket is full. Returns one row for each. */
-export const sweep = (schema: string): string => `
+export const deleteFullBuckets = (schema: string): string => `
   DELETE FROM ${schema}.rate_limit_buckets WHERE id IN (
     SELECT id FROM ${schema}.rate_limit_buckets
     WHERE full_at < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
@@ -475,8 +475,6 @@ export const makePostgresRateLimitStore = Effect.fnUntraced(function* (executor:
     isScheduled = true
     queueMicrotask(flush)
   }
-
-  yield* runPeriodically("1 minute", executor.executeApart(sweep(executor.schema), []))
 
   const store: RateLimitStore["Service"] = {
     ping: executor.ping,

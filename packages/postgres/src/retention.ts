@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import { type Executor, runPeriodically } from "./connection/executor.ts"
 import { deleteOldMinutes, deleteOldQuarters } from "./delivery-counts.ts"
 import { makeErasures } from "./erasure.ts"
+import { deleteFullBuckets } from "./rate-limits.ts"
 import { daysParam } from "./sql/values.ts"
 
 /**
@@ -178,6 +179,7 @@ export const startRetention = Effect.fnUntraced(function* (
   yield* runPeriodically(interval, run(deleteOldEvents(schema), longest))
   yield* runPeriodically("1 minute", run(purgeDeletedProjects(schema)))
   yield* runPeriodically("1 minute", run(settleBulkExtensions(schema)))
+  yield* runPeriodically("1 minute", run(deleteFullBuckets(schema)))
   yield* runPeriodically(interval, run(deleteOldMinutes(schema)))
   yield* runPeriodically(interval, run(deleteOldQuarters(schema)))
   yield* runPeriodically("1 minute", makeErasures(executor).eraseDue)

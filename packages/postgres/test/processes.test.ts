@@ -22,7 +22,7 @@ import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Queue from "effect/Queue"
 import { beforeEach, inject } from "vitest"
 import { postgres, postgresLayer } from "../src/index.ts"
-import { sweep } from "../src/rate-limits.ts"
+import { deleteFullBuckets } from "../src/rate-limits.ts"
 import { clientLayer, emptied, execute } from "./harness.ts"
 
 const schema = "processes"
@@ -364,7 +364,7 @@ describe("the sweep of buckets", () => {
         yield* take("late", 3_600_000)
         // The window has ended on the clock of the database.
         yield* sql.unsafe("SELECT pg_sleep(0.002)")
-        yield* sql.unsafe(sweep(`"${schema}"`))
+        yield* sql.unsafe(deleteFullBuckets(`"${schema}"`))
         return yield* sql.unsafe(`SELECT id FROM ${schema}.rate_limit_buckets`)
       }),
     )

@@ -7,6 +7,7 @@ import {
   type AttemptResult,
   EventId,
   MembershipStore,
+  Millis,
   Outbox,
   type StorePorts,
   WebhookStore,
@@ -14,13 +15,16 @@ import {
 import { Fixture } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { postgresLayer } from "../src/index.ts"
+import * as TestClock from "effect/testing/TestClock"
+import { makeExecutor, makeServer } from "../src/connection/executor.ts"
+import { migrate, postgresLayer } from "../src/index.ts"
 import {
   createDays,
   deleteOldEvents,
   deleteOldFailedDeliveries,
   deleteOldIdempotencyKeys,
   dropDay,
+  startRetention,
 } from "../src/retention.ts"
 import { daysParam } from "../src/sql/values.ts"
 import { claimAll, clientLayer, execute, sql } from "./harness.ts"
@@ -323,3 +327,23 @@ describe("an idempotency key", () => {
     }),
   )
 })
+
+it.effect("full buckets are deleted in a schema without limits of its own, such as a cell", () =>
+  Effect.gen(function* () {
+    yield* migrate({ schema })
+    yield* sql(`
+      INSERT INTO ${schema}.rate_limit_buckets (id, full_at)
+      VALUES ('webhook:full', 1), ('webhook:later', 9e18)`)
+    const server = yield* makeServer(yield* PgClient.PgClient, 2, undefined)
+    yield* startRetention(makeExecutor(server, `"${schema}"`), {
+      auditRetention: undefined,
+      eventRetention: Millis(30 * dayMillis),
+      failedRetention: Millis(30 * dayMillis),
+      idempotencyRetention: Millis(dayMillis),
+    })
+    yield* TestClock.adjust("1 minute")
+    const left = sql(`SELECT id FROM ${schema}.rate_limit_buckets`)
+    const rows = yield* Effect.repeat(left, { until: (found) => found.length < 2, times: 1000 })
+    expect(rows).toEqual([{ id: "webhook:later" }])
+  }).pipe(Effect.provide(clientLayer())),
+)
