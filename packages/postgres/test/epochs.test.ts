@@ -1,38 +1,25 @@
 /** Epochs of the feed: readers go on when the numbers of transactions begin anew. */
 
 import { PgClient } from "@effect/sql-pg"
-import { describe, expect, it } from "@effect/vitest"
-import { FeedStore, MembershipStore, Outbox, type StorePorts } from "@tenure/core/store"
+import { describe, expect } from "@effect/vitest"
+import { FeedStore, MembershipStore, Outbox } from "@tenure/core/store"
 import { Fixture } from "@tenure/testing/conformance"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import * as Layer from "effect/Layer"
 import { formatFeedCursor, parseFeedCursor } from "../src/feed.ts"
-import { postgresLayer } from "../src/index.ts"
-import { clientLayer, execute, sql } from "./harness.ts"
+import { dropped, sql } from "./harness.ts"
+import { testsOn } from "./locking.ts"
 
 const { event, occasion, p1 } = Fixture
 
 const size = { events: 10, bytes: 1_000_000 }
 
-const stores = Layer.unwrap(
-  Effect.gen(function* () {
-    yield* execute("DROP SCHEMA IF EXISTS epochs CASCADE")
-    const prepared = Layer.effectDiscard(
-      Effect.flatMap(MembershipStore, (memberships) => memberships.createProject(p1, occasion)),
-    )
-    return Layer.provideMerge(
-      Layer.provideMerge(prepared, Layer.fresh(postgresLayer({ schema: "epochs" }))),
-      clientLayer(),
-    )
-  }),
+const onStores = testsOn(
+  "epochs",
+  dropped("epochs"),
+  Effect.flatMap(MembershipStore, (memberships) => memberships.createProject(p1, occasion)),
 )
-
-const onStores = <A, E>(
-  name: string,
-  test: Effect.Effect<A, E, StorePorts | PgClient.PgClient>,
-): void => it.live(name, () => test.pipe(Effect.provide(stores)), 120_000)
 
 /** Makes the tables those of another server, before an epoch has begun. */
 const arrive = sql("UPDATE epochs.feed_state SET history = 'another'")

@@ -58,17 +58,21 @@ export const execute = executeBy(clientLayer({ maxConnections: 1 }))
 export const sql = <Row extends object>(text: string, params: ReadonlyArray<unknown> = []) =>
   PgClient.PgClient.use((client) => client.unsafe<Row>(text, params))
 
-/** Claims what is due: up to ten deliveries, even of one webhook. */
-export const claimAll = Effect.flatMap(Outbox, (outbox) =>
-  outbox.claim({
-    limit: 10,
-    failing: 10,
-    perWebhook: { least: 10, most: 10 },
-    perProject: 100,
-    ahead: new Map(),
-    leaseMillis: 60_000,
-  }),
-)
+/** Claims what is due, up to a number of deliveries, even of one webhook. */
+export const claimUpTo = (most: number) =>
+  Effect.flatMap(Outbox, (outbox) =>
+    outbox.claim({
+      limit: most,
+      failing: most,
+      perWebhook: { least: most, most },
+      perProject: 10 * most,
+      ahead: new Map(),
+      leaseMillis: 60_000,
+    }),
+  )
+
+/** Claims what is due, up to ten deliveries. */
+export const claimAll = claimUpTo(10)
 
 /** A transport to receivers that answer 204, which records the requests. */
 export const recordingTransport = () => {

@@ -11,31 +11,38 @@ import { clientLayer, emptied } from "./harness.ts"
 
 const { in2027, occasion, p1, p2, u1, u2 } = Fixture
 
+/** Makes two projects, each with two members. */
+const twoProjects = Effect.gen(function* () {
+  const store = yield* MembershipStore
+  for (const projectId of [p1, p2]) {
+    yield* store.createProject(projectId, occasion)
+    for (const userId of [u1, u2]) {
+      yield* store.grant({ ...Fixture.change(projectId), userId, endDate: in2027 })
+    }
+  }
+})
+
 /**
  * Prepares the schema of a file before each test. Returns how to declare a test on it.
  *
- * @param prepare - `dropped`, if tests change functions of the schema
+ * @param prepare - `dropped`, if tests change more of the schema than rows of the usual tables
+ * @param populate - makes what each test begins with
  */
-export const testsOn = (schema: string, prepare = emptied(schema)) => {
+export const testsOn = (
+  schema: string,
+  prepare = emptied(schema),
+  populate: Effect.Effect<void, unknown, StorePorts | PgClient.PgClient> = twoProjects,
+) => {
   beforeEach(() => Effect.runPromise(prepare))
 
-  /** Runs a test on stores with two projects, each with two members. */
+  /** Runs a test on stores that are populated. */
   return <A, E>(
     name: string,
     test: Effect.Effect<A, E, StorePorts | PgClient.PgClient>,
     options: Parameters<typeof clientLayer>[0] = {},
   ) =>
     it.live(name, () =>
-      Effect.gen(function* () {
-        const store = yield* MembershipStore
-        for (const projectId of [p1, p2]) {
-          yield* store.createProject(projectId, occasion)
-          for (const userId of [u1, u2]) {
-            yield* store.grant({ ...Fixture.change(projectId), userId, endDate: in2027 })
-          }
-        }
-        return yield* test
-      }).pipe(
+      Effect.andThen(populate, test).pipe(
         Effect.provide(
           Layer.provideMerge(Layer.fresh(postgresLayer({ schema })), clientLayer(options)),
         ),

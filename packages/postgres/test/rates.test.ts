@@ -6,7 +6,7 @@ import { Fixture } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { postgresLayer } from "../src/index.ts"
-import { claimAll, clientLayer, sql } from "./harness.ts"
+import { claimAll, claimUpTo, clientLayer, sql } from "./harness.ts"
 import { testsOn } from "./locking.ts"
 
 const schema = "rates"
@@ -34,16 +34,7 @@ const publishMany = Effect.fnUntraced(function* ({ id }: StoredWebhook, count: n
     SELECT id, '${id}', now() FROM published`)
 })
 
-const claimMany = Effect.flatMap(Outbox, (outbox) =>
-  outbox.claim({
-    limit: 1000,
-    failing: 1000,
-    perWebhook: { least: 1000, most: 1000 },
-    perProject: 1000,
-    ahead: new Map(),
-    leaseMillis: 60_000,
-  }),
-)
+const claimMany = claimUpTo(1000)
 
 const clock = Effect.map(
   sql<{ readonly now: number }>("SELECT extract(epoch FROM clock_timestamp())::float8 AS now"),
