@@ -390,8 +390,8 @@ const seenAfter = (
 
 /**
  * Makes the page of what was read after a place. A page that ended early is continued with what was visible
- * then, so that pages are in the order of commits. All of an epoch that is over is visible. While more transactions are running than a cursor can
- * hold, it leaves out events of the youngest: a later page has them.
+ * then, so that pages are in the order of commits. All of an epoch that is over is visible. While more
+ * transactions are running than a cursor can hold, it leaves out events of the youngest: a later page has them.
  */
 const pageOf = (
   { base, epoch, within }: FeedPosition,

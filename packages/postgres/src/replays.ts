@@ -37,8 +37,8 @@ import {
 
 /**
  * Starts the delivery of the event `$3` again if it has ended or waits for its next attempt, unless the webhook is
- * disabled. A delivery that was delivered becomes open again: its place in the list stays, as in the function `replay`. Returns one row, with
- * whether the webhook is disabled and the number of deliveries, if the webhook exists.
+ * disabled. A delivery that was delivered becomes open again: its place in the list stays, as in the function
+ * `replay`. Returns one row, with whether the webhook is disabled and the number of deliveries, if the webhook exists.
  */
 export const replayOne = (schema: string, once: KeyClause): string => `
   WITH webhook AS (

@@ -181,8 +181,8 @@ export interface ClaimResult {
   readonly claims: ReadonlyArray<Claim>
   /**
    * Milliseconds until there may be more to claim: 0 if the claim reached its limit, later if a delivery
-   * becomes due, a lease expires, a hold ends or a token of a webhook's rate returns; `undefined` if there is more only after a publication,
-   * a replay or a settlement.
+   * becomes due, a lease expires, a hold ends or a token of a webhook's rate returns; `undefined` if there
+   * is more only after a publication, a replay or a settlement.
    */
   readonly nextDueMillis: number | undefined
   /**

@@ -1,6 +1,6 @@
 -- Sends many events of a project to one of its webhooks again: of its event log from `since` on, in the order
--- of epochs, transactions and ids, those of one of the `kinds`, as `replayKindOf` of core says: `missed` if there is no delivery,
--- or the state of the delivery. Without `only_types`, the webhook's own types count.
+-- of epochs, transactions and ids, those of one of the `kinds`, as `replayKindOf` of core says: `missed` without a
+-- delivery, or the state of the delivery. Without `only_types`, the webhook's own types count.
 -- It reads up to `most_read` events after `after_id`, up to and with `until_id`, and sends up to `most`. Without
 -- these ids, it reads from the beginning, up to the event that is now the last one.
 -- Returns one row if the webhook exists: whether it is disabled; how many events are sent; and where to go on,
