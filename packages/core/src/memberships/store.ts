@@ -10,7 +10,7 @@ import type {
   IdempotencyMismatch,
   ReplayedResponse,
 } from "../base/change-context.ts"
-import type { InvalidInput, StoreUnavailable } from "../base/errors.ts"
+import type { StoreUnavailable } from "../base/errors.ts"
 import type { Millis } from "../base/time.ts"
 import { type ProjectId, type ProjectNotFound, brandedWhere } from "../base/values.ts"
 import type { Event, EventDraft, EventId } from "../events/event.ts"
@@ -158,17 +158,11 @@ export class MembershipStore extends Context.Service<
      */
     readonly expiry: ExpiryStore | undefined
 
-    /**
-     * Creates a project. Does nothing if it exists. Fails with `InvalidInput` if the store has no place for
-     * one with this id.
-     */
+    /** Creates a project. Does nothing if it exists. */
     readonly createProject: (
       projectId: ProjectId,
       occasion: ChangeContext,
-    ) => Effect.Effect<
-      ReplayedResponse | void,
-      InvalidInput | IdempotencyConflict | StoreUnavailable
-    >
+    ) => Effect.Effect<ReplayedResponse | void, IdempotencyConflict | StoreUnavailable>
 
     /**
      * Deletes a project, and in the same step all its data: memberships, webhooks, events and their
