@@ -79,7 +79,8 @@ export class Transactions extends Context.Service<
   {
     /**
      * Returns a function for one transaction. The work dies with `NoTransaction` if none is open on the
-     * connection, before it changes anything.
+     * connection, and with `WrongServer` if it is on another server than the project, before it changes
+     * anything.
      */
     readonly within: (connection: Connection) => Join
     /**

@@ -9,17 +9,13 @@ import type { Outbox } from "../webhooks/outbox.ts"
 import type { WebhookStore } from "../webhooks/store.ts"
 
 /** The stores of a cell. */
-interface CellStores {
+export interface Cell {
+  /** What logs and metrics call it. */
+  readonly name: string
   readonly memberships: MembershipStore["Service"]
   readonly webhooks: WebhookStore["Service"]
   readonly outbox: Outbox["Service"]
   readonly feed: FeedStore["Service"]
-}
-
-/** A cell. */
-export interface Cell extends CellStores {
-  /** What logs and metrics call it. */
-  readonly name: string
 }
 
 /** The stores of the home, of which the cells need these. */
