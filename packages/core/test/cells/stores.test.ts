@@ -42,6 +42,14 @@ const cellOn = (name: string, layer: StoreLayer) =>
     feed: Context.get(stores, FeedStore),
   }))
 
+const down = Effect.fail(new StoreUnavailable({ cause: "down" }))
+
+/** Stores in memory, in one of which something is replaced. */
+const memoryWith = <Port extends StorePorts, Service>(
+  port: Context.Key<Port, Service>,
+  replace: (store: Service) => Service,
+) => Layer.provideMerge(Layer.effect(port, Effect.map(port, replace)), memory())
+
 /** Runs a test on a home and two cells. */
 const onCells = <A, E>(
   layers: readonly [StoreLayer, StoreLayer],
@@ -90,19 +98,10 @@ it.effect("lists projects of all cells in pages, in the order of their ids", () 
 it.effect("a deletion that has stopped halfway is completed by its repetition", () =>
   Effect.gen(function* () {
     let isDown = false
-    const failing = Layer.provideMerge(
-      Layer.effect(
-        MembershipStore,
-        Effect.map(MembershipStore, (store) => ({
-          ...store,
-          deleteProject: (...asked: Parameters<typeof store.deleteProject>) =>
-            isDown
-              ? Effect.fail(new StoreUnavailable({ cause: "down" }))
-              : store.deleteProject(...asked),
-        })),
-      ),
-      memory(),
-    )
+    const failing = memoryWith(MembershipStore, (store) => ({
+      ...store,
+      deleteProject: (...asked) => (isDown ? down : store.deleteProject(...asked)),
+    }))
     const test = Effect.gen(function* () {
       const store = yield* MembershipStore
       const keys = yield* ApiKeyStore
@@ -147,19 +146,10 @@ it.effect("changes no project if the idempotency key belongs to another request"
 it.effect("completes a creation that has stopped halfway when it is repeated", () =>
   Effect.gen(function* () {
     let isDown = true
-    const home = Layer.provideMerge(
-      Layer.effect(
-        MembershipStore,
-        Effect.map(MembershipStore, (store) => ({
-          ...store,
-          createProject: (...asked: Parameters<typeof store.createProject>) =>
-            isDown
-              ? Effect.fail(new StoreUnavailable({ cause: "down" }))
-              : store.createProject(...asked),
-        })),
-      ),
-      memory(),
-    )
+    const home = memoryWith(MembershipStore, (store) => ({
+      ...store,
+      createProject: (...asked) => (isDown ? down : store.createProject(...asked)),
+    }))
     const test = Effect.gen(function* () {
       const store = yield* MembershipStore
       const creation = store.createProject(p1, { ...occasion, once: once() })
@@ -177,17 +167,10 @@ it.effect("completes a creation that has stopped halfway when it is repeated", (
 it.effect("claims from a cell that answers while another does not", () =>
   Effect.gen(function* () {
     let isDown = false
-    const failing = Layer.provideMerge(
-      Layer.effect(
-        Outbox,
-        Effect.map(Outbox, (outbox) => ({
-          ...outbox,
-          claim: (options: Parameters<typeof outbox.claim>[0]) =>
-            isDown ? Effect.fail(new StoreUnavailable({ cause: "down" })) : outbox.claim(options),
-        })),
-      ),
-      memory(),
-    )
+    const failing = memoryWith(Outbox, (outbox) => ({
+      ...outbox,
+      claim: (options) => (isDown ? down : outbox.claim(options)),
+    }))
     const claim = Effect.flatMap(Outbox, (outbox) =>
       outbox.claim({
         limit: 4,
@@ -260,29 +243,22 @@ it.effect("announces ends in all cells, each watched since the first sweep that 
 
 it.effect("keeps what a silent cell has said of encryption keys, and fails if all are silent", () =>
   Effect.gen(function* () {
-    const down = new Set<string>()
+    const silent = new Set<string>()
     const storesOf = (name: string, keyId: string) =>
-      Layer.effect(
-        WebhookStore,
-        Effect.map(WebhookStore, (store) =>
-          WebhookStore.of({
-            ...store,
-            encryptionKeys: () =>
-              Effect.suspend(() =>
-                down.has(name)
-                  ? Effect.fail(new StoreUnavailable({ cause: "down" }))
-                  : Effect.succeed([{ keyId, samples: [] }]),
-              ),
-          }),
-        ),
-      ).pipe(Layer.provideMerge(memory()))
+      memoryWith(WebhookStore, (store) => ({
+        ...store,
+        encryptionKeys: () =>
+          Effect.suspend(() =>
+            silent.has(name) ? down : Effect.succeed([{ keyId, samples: [] }]),
+          ),
+      }))
     const keys = Effect.gen(function* () {
       const { encryptionKeys } = yield* WebhookStore
       const ids = Effect.map(encryptionKeys(0), (uses) => uses.map(({ keyId }) => keyId))
       expect(yield* ids).toEqual(["k1", "k2"])
-      down.add("second")
+      silent.add("second")
       expect(yield* ids).toEqual(["k1", "k2"])
-      down.add("first")
+      silent.add("first")
       expect(yield* Effect.flip(ids)).toMatchObject({ _tag: "StoreUnavailable" })
     })
     yield* onCells([storesOf("first", "k1"), storesOf("second", "k2")], keys)
