@@ -13,6 +13,8 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as FastCheck from "fast-check"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
+import { type CellDirectory, makeCellExecutor } from "../src/connection/cells.ts"
+import { makeServer } from "../src/connection/executor.ts"
 import { postgres } from "../src/index.ts"
 import { planRebalance, runCancelMove, runListCells, runMoveCell } from "../src/ops/cells.ts"
 import {
@@ -319,6 +321,31 @@ it("a process completes a move whose mover died after the decision", async () =>
     endDate: Date.parse(endDate),
   })
 }, 60_000)
+
+it("runs a statement that does not wait for a move where the cell has gone", async () => {
+  await sqlOn(1, "CREATE SCHEMA gone", "CREATE VIEW gone.seen AS SELECT 1 AS count")
+  const rows = Effect.gen(function* () {
+    const opened = yield* Effect.forEach(names, (name, index) =>
+      Layer.build(clientLayer({ url: Redacted.make(urlOf(index, "tenure")) })).pipe(
+        Effect.flatMap((built) => makeServer(Context.get(built, PgClient.PgClient), 2, name)),
+        Effect.map((server) => [name, server] as const),
+      ),
+    )
+    let place: string = "first"
+    const directory: CellDirectory = {
+      serverOf: () => place,
+      confirm: () => Effect.void,
+      refresh: Effect.sync(() => {
+        place = "second"
+      }),
+      left: () => Effect.die("it has waited"),
+    }
+    const executor = makeCellExecutor(0, '"gone"', directory, new Map(opened))
+    return yield* executor.executeApart("SELECT count FROM gone.seen", [], { failsInMove: true })
+  })
+  expect(await run(Effect.scoped(rows))).toEqual([{ count: 1 }])
+  await sqlOn(1, "DROP SCHEMA gone CASCADE")
+})
 
 describe("before a move", () => {
   const source: SourceState = {
