@@ -10,7 +10,7 @@ import {
   type ExecuteOptions,
   type Executor,
   type Server,
-  limitMillis,
+  longLimitMillis,
   makeExecutor,
 } from "./executor.ts"
 import { HostTransaction } from "./host-transaction.ts"
@@ -85,7 +85,7 @@ const placeLifeMillis = 2500
  * After which time no process looks for a cell any more where it was, also if a statement has waited for a connection.
  * Then its tables can be made there again.
  */
-export const forgottenMillis = placeLifeMillis + limitMillis + 1000
+export const forgottenMillis = placeLifeMillis + longLimitMillis + 1000
 
 /** The places of the cells, as this process knows them. */
 export interface CellDirectory {

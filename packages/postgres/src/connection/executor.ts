@@ -48,11 +48,11 @@ export const InProcess = Context.Reference<boolean>("@tenure/postgres/InProcess"
 
 /** Runs statements: SQL in, rows or `StoreUnavailable` out. */
 
-/** How long a caller waits for a statement: its turn, a connection and the answer. */
-export const limitMillis = 10_000
+// How long a caller waits for a statement: its turn, a connection and the answer.
+const limitMillis = 10_000
 
-// The same for a statement that writes many rows, and for work of the host.
-const longLimitMillis = 30_000
+/** The same for a statement that may take long, and for work of the host. */
+export const longLimitMillis = 30_000
 
 // The same for a statement that meets a lock.
 const lockLimitMillis = 5000
