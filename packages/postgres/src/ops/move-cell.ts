@@ -331,6 +331,9 @@ const readProgress = `
 
 interface ProgressRow {
   readonly is_enabled: boolean
+// Ever less often: a copy may take hours, and each look reads the sizes of all files.
+const pauseAfterPoll = (polls: number): number => Math.min(1000, progressMillis * polls)
+
   readonly tables: number
   readonly all_tables: number
 }
@@ -354,7 +357,7 @@ const waitForCopy = Effect.fnUntraced(function* (
   { onProgress }: MoveObserver,
 ) {
   const [all] = yield* source.client.unsafe<SizeRow>(readSize(schema))
-  for (;;) {
+  for (let polls = 1; ; polls++) {
     const [row] = yield* target.client.unsafe<ProgressRow>(readProgress, [textParam(name)])
     if (row?.is_enabled === false)
       return yield* refuse(
@@ -370,7 +373,7 @@ const waitForCopy = Effect.fnUntraced(function* (
       })
       if (row.tables === row.all_tables) return
     }
-    yield* Effect.sleep(progressMillis)
+    yield* Effect.sleep(pauseAfterPoll(polls))
   }
 })
 
