@@ -20,6 +20,7 @@ import { databaseUrlOption, placeOf } from "./connection/url.ts"
 import type { Notifications } from "./notifications.ts"
 import type { retentionOptions } from "./retention.ts"
 import { applyMigrations, checkSchema } from "./schema/migrate.ts"
+import { quoted } from "./sql/clauses.ts"
 import {
   clientConfig,
   makeHomeStores,
@@ -68,8 +69,6 @@ interface OpenServer extends Server {
   readonly url: string
   readonly notifications: Notifications
 }
-
-const quoted = (schema: string): string => `"${schema}"`
 
 const openServer = Effect.fnUntraced(function* (
   { listenUrl, name, url }: ServerOptions,
@@ -176,14 +175,19 @@ const noCells = new InvalidInput({
   problem: "must say how many to make: there are none yet. Sixteen leave room to grow",
 })
 
+/** There is no home. */
+export const noServers = new InvalidInput({
+  field: "servers",
+  problem: "must have at least one server",
+})
+
 /** Prepares the home, makes the cells if there are none, and returns their places. */
 export const prepareHome = Effect.fnUntraced(function* (
   servers: ReadonlyArray<NamedClient>,
   { cells, migrate, schema }: Pick<CellSettings, "cells" | "migrate" | "schema">,
 ) {
   const [home] = servers
-  if (home === undefined)
-    return yield* new InvalidInput({ field: "servers", problem: "must have at least one server" })
+  if (home === undefined) return yield* noServers
   const { client } = home
   yield* (migrate ? applyMigrations : checkSchema)(client, quoted(schema))
   const found = yield* readCells(client, quoted(schema))
@@ -209,8 +213,7 @@ export const openCells = Effect.fnUntraced(function* (settings: CellSettings) {
   const [home, ...others] = yield* Effect.forEach(settings.servers, (server) =>
     openServer(server, settings),
   )
-  if (home === undefined)
-    return yield* new InvalidInput({ field: "servers", problem: "must have at least one server" })
+  if (home === undefined) return yield* noServers
   const servers = new Map([home, ...others].map((server) => [server.name, server]))
 
   const first = yield* prepareHome([home, ...others], settings).pipe(

@@ -23,6 +23,7 @@ import { databaseUrlOption, placeOf } from "./connection/url.ts"
 import { retentionOptions } from "./retention.ts"
 import { type Rewritten, rewriteAllSecrets } from "./rewrite-secrets.ts"
 import { type SchemaMismatch, applyMigrations, checkSchema } from "./schema/migrate.ts"
+import { quoted } from "./sql/clauses.ts"
 import {
   clientConfig,
   makeHomeStores,
@@ -105,8 +106,6 @@ export interface ServersOptions extends Documented, Setting.InputOf<typeof serve
 
 const hasServers = (given: ConnectionOptions | ServersOptions): given is ServersOptions =>
   typeof given === "object" && given !== null && "servers" in given
-
-const quoted = (schema: string): string => `"${schema}"`
 
 /**
  * Creates the tables, or brings them up to date. Several processes may call it at the same time.

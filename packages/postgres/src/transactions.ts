@@ -35,13 +35,13 @@ interface StoredEvent {
   readonly eventId: string
 }
 
-/** The parameters of `findEnded`. */
-const findEndedParams = (stored: ReadonlyArray<StoredEvent>) => [
+/** The parameters of `findCommitted`. */
+const findCommittedParams = (stored: ReadonlyArray<StoredEvent>) => [
   textsParam(stored.map(({ transactionId }) => transactionId)),
   uuidsParam(stored.map(({ eventId }) => eventId)),
 ]
 
-/** A row of `findEnded`. */
+/** A row of `findCommitted`. */
 interface CommittedRow {
   readonly n: number
   readonly is_committed: boolean
@@ -78,7 +78,7 @@ export const makeCommitWatcher = Effect.fnUntraced(function* (executor: Executor
 
   const look = Effect.gen(function* () {
     const asked = [...waiting]
-    const rows = yield* executor.executeApart<CommittedRow>(sql, findEndedParams(asked), {
+    const rows = yield* executor.executeApart<CommittedRow>(sql, findCommittedParams(asked), {
       owner: "commits",
     })
     for (const { is_committed, n } of rows) {

@@ -4,6 +4,7 @@ import { StoreUnavailable, WrongServer } from "@tenure/core/store"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"
+import { quoted } from "../sql/clauses.ts"
 import { integerParam, textParam } from "../sql/values.ts"
 import { isAbsent } from "./errors.ts"
 import {
@@ -37,11 +38,11 @@ export const movedSchema = (schema: string): string => `${schema}_moved`
 
 /** Tells whether a cell has left a server for good, given the name of its schema. */
 const isMoved = (schema: string): string =>
-  `SELECT to_regnamespace('"${movedSchema(schema)}"') IS NOT NULL
-          AND to_regnamespace('"${schema}"') IS NULL AS holds`
+  `SELECT to_regnamespace('${quoted(movedSchema(schema))}') IS NOT NULL
+          AND to_regnamespace('${quoted(schema)}') IS NULL AS holds`
 
 /** Opens a cell on the server that it has moved to, by calling the function of the migrations. */
-export const openCell = (schema: string): string => `SELECT "${schema}".open_cell()`
+export const openCell = (schema: string): string => `SELECT ${quoted(schema)}.open_cell()`
 
 /** Names the new server of a cell `$1` in the directory: `$3` in place of `$2`. */
 export const switchCell = (home: string): string => `
@@ -57,9 +58,9 @@ export const switchCellParams = (number: number, from: string, to: string) => [
 ]
 
 /** Tells whether a server may have a cell, given the name of its schema: not if it is a copy that is being made. */
-const isOpen = (schema: string): string =>
+export const isOpen = (schema: string): string =>
   `SELECT NOT EXISTS (
-     SELECT FROM pg_trigger WHERE tgrelid = to_regclass('"${schema}".cells') AND tgname = 'closed'
+     SELECT FROM pg_trigger WHERE tgrelid = to_regclass('${quoted(schema)}.cells') AND tgname = 'closed'
    ) AS holds`
 
 interface HoldsRow {

@@ -2,14 +2,14 @@
 
 import { PgClient } from "@effect/sql-pg"
 import { Setting } from "@tenure/core/internal"
-import { InvalidInput } from "@tenure/core/store"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import type { ServerOptions } from "../cells.ts"
-import { cellSchema } from "../connection/cells.ts"
+import { type ServerOptions, noServers } from "../cells.ts"
+import { type CellPlace, cellSchema } from "../connection/cells.ts"
 import { toClientConfig } from "../connection/url.ts"
 import { postgresOptions } from "../index.ts"
+import { quoted } from "../sql/clauses.ts"
 import {
   type MoveObserver,
   type MoveSurroundings,
@@ -17,7 +17,7 @@ import {
   findName,
   moveCell,
 } from "./move-cell.ts"
-import { type MoveServer, quoted } from "./move-checks.ts"
+import type { MoveServer } from "./move-checks.ts"
 
 /** How moves are made. */
 
@@ -63,8 +63,7 @@ const openAll = Effect.fnUntraced(function* (
   const { schema: homeSchema } = yield* Setting.decode(postgresOptions, { schema })
   const servers = yield* Effect.forEach(all, openServer)
   const [home] = servers
-  if (home === undefined)
-    return yield* new InvalidInput({ field: "servers", problem: "must have at least one server" })
+  if (home === undefined) return yield* noServers
   const surroundings: MoveSurroundings = {
     home: home.client,
     homeSchema,
@@ -118,27 +117,19 @@ export const runCancelMove = Effect.fnUntraced(function* (
 
 /** Where cells are, and how large. */
 
-/** A cell. Sizes are `null` while its server does not answer. */
-export interface CellState {
-  readonly number: number
-  readonly server: string
-  readonly projects: number | null
-  readonly bytes: number | null
-  /** The server that it moves to. */
-  readonly moving_to: string | null
+interface PlaceRow extends CellPlace {
   /** The server with its former tables, which a repetition of the move removes. */
   readonly moved_from: string | null
+}
+
+/** A cell. Sizes are `null` while its server does not answer. */
+export interface CellState extends PlaceRow {
+  readonly projects: number | null
+  readonly bytes: number | null
   /** How much is at the target of the move. */
   readonly copied_bytes: number | null
   /** How many bytes of the source's log the target has not confirmed yet. */
   readonly lag_bytes: number | null
-}
-
-interface PlaceRow {
-  readonly number: number
-  readonly server: string
-  readonly moving_to: string | null
-  readonly moved_from: string | null
 }
 
 const listPlaces = (schema: string): string =>

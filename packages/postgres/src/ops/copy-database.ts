@@ -1,11 +1,11 @@
 /** Statements that read and write whole tables, whatever their columns are. */
 
 import type { PgClient } from "@effect/sql-pg/PgClient"
-import { TaggedError } from "@tenure/core/internal"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import { beginEpoch } from "../feed.ts"
 import { applyMigrations, checkSchema } from "../schema/migrate.ts"
+import { refuse } from "./move-checks.ts"
 
 /** Sets what the JSON of a row depends on, until the transaction ends. */
 const waitForWrites = "SET LOCAL TimeZone = 'UTC'"
@@ -128,9 +128,6 @@ const createDay = (schema: string, { day, is_of_audit }: DayRow): string =>
 // How many rows are in memory at a time. The largest are events, of up to 256 kB.
 const batchSize = 200
 
-/** The data cannot be moved. The message says why. */
-class MoveRefused extends TaggedError("MoveRefused")<{ readonly message: string }> {}
-
 /** How far a move has come. */
 export interface CopyProgress {
   readonly table: string
@@ -205,8 +202,6 @@ const copyTable = Effect.fnUntraced(function* (
   }
   yield* from.unsafe(stopReading)
 })
-
-const refuse = (message: string) => Effect.fail(new MoveRefused({ message }))
 
 const total = (all: ReadonlyMap<string, Summary>): number =>
   [...all.values()].reduce((sum, { count }) => sum + count, 0)

@@ -15,24 +15,20 @@ import * as Schedule from "effect/Schedule"
 import type { SqlClient } from "effect/sql/SqlClient"
 import { type SqlError, isSqlError } from "effect/sql/SqlError"
 import {
+  cellSchema,
   forgottenMillis,
+  isOpen,
   movedSchema,
   openCell,
   switchCell,
   switchCellParams,
 } from "../connection/cells.ts"
 import { isLockTimeout, isLostRace } from "../connection/errors.ts"
-import { createTables, moveLock } from "../schema/migrate.ts"
+import { createTables, holds, moveLock, schemaExists } from "../schema/migrate.ts"
+import { quoted } from "../sql/clauses.ts"
 import { flagsParam, integerParam, textParam, textsParam, uuidParam } from "../sql/values.ts"
 import { copyDays } from "./copy-database.ts"
-import {
-  type CellMove,
-  type GrantRow,
-  type MoveServer,
-  checkEnds,
-  quoted,
-  refuse,
-} from "./move-checks.ts"
+import { type CellMove, type GrantRow, type MoveServer, checkEnds, refuse } from "./move-checks.ts"
 
 /** The steps of a move, in their order. */
 export const moveSteps = [
@@ -87,22 +83,6 @@ interface HoldsRow {
   readonly holds: boolean
 }
 
-const holds = (sql: SqlClient, query: string, params: ReadonlyArray<unknown> = []) =>
-  Effect.map(sql.unsafe<HoldsRow>(query, params), ([row]) => row?.holds === true)
-
-const schemaExists = (sql: SqlClient, schema: string) =>
-  holds(sql, "SELECT to_regnamespace($1) IS NOT NULL AS holds", [textParam(quoted(schema))])
-
-/** Whether the tables of a schema refuse changes: they are a copy that was never opened. */
-const isClosed = (sql: SqlClient, schema: string) =>
-  holds(
-    sql,
-    `SELECT EXISTS (
-       SELECT FROM pg_trigger WHERE tgrelid = to_regclass($1) AND tgname = 'closed'
-     ) AS holds`,
-    [textParam(`${quoted(schema)}.cells`)],
-  )
-
 /** What a former run has left. */
 
 /** What there is of a cell at both ends. */
@@ -127,11 +107,15 @@ export const decideMove = ({
 }
 
 const readState = Effect.fnUntraced(function* ({ schema, source, target }: CellMove) {
-  const isThere = yield* schemaExists(target.client, schema)
+  const isThere = yield* schemaExists(target.client, quoted(schema))
   const state: MoveState = {
-    isAtSource: yield* schemaExists(source.client, schema),
-    isDecided: yield* schemaExists(source.client, movedSchema(schema)),
-    target: isThere ? ((yield* isClosed(target.client, schema)) ? "closed" : "open") : "absent",
+    isAtSource: yield* schemaExists(source.client, quoted(schema)),
+    isDecided: yield* schemaExists(source.client, quoted(movedSchema(schema))),
+    target: isThere
+      ? (yield* holds(target.client, isOpen(schema)))
+        ? "open"
+        : "closed"
+      : "absent",
   }
   return state
 })
@@ -331,9 +315,6 @@ const readProgress = `
 
 interface ProgressRow {
   readonly is_enabled: boolean
-// Ever less often: a copy may take hours, and each look reads the sizes of all files.
-const pauseAfterPoll = (polls: number): number => Math.min(1000, progressMillis * polls)
-
   readonly tables: number
   readonly all_tables: number
 }
@@ -349,6 +330,9 @@ interface SizeRow {
 }
 
 const progressMillis = 20
+
+// Ever less often: a copy may take hours, and each look reads the sizes of all files.
+const pauseAfterPoll = (polls: number): number => Math.min(1000, progressMillis * polls)
 
 /** Waits until all tables are copied. */
 const waitForCopy = Effect.fnUntraced(function* (
@@ -609,7 +593,7 @@ const makeMove = Effect.fnUntraced(function* (
 ) {
   const move: CellMove = {
     number,
-    schema: `${homeSchema}_${number}`,
+    schema: cellSchema(homeSchema, number),
     homeSchema,
     home,
     source: yield* find(servers, from),
@@ -636,7 +620,7 @@ const tidy = Effect.fnUntraced(function* (
   const subscriptions = yield* target.client.unsafe<{ readonly name: string }>(
     `SELECT s.subname AS name FROM pg_subscription s JOIN pg_subscription_rel r ON r.srsubid = s.oid
      WHERE r.srrelid = to_regclass($1)`,
-    [textParam(`${quoted(`${homeSchema}_${number}`)}.cells`)],
+    [textParam(`${quoted(cellSchema(homeSchema, number))}.cells`)],
   )
   for (const { name } of subscriptions) yield* dropSubscription(target.client, name)
   yield* forget(home, homeSchema, number)

@@ -3,7 +3,9 @@
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import { TaggedError } from "@tenure/core/internal"
 import * as Effect from "effect/Effect"
+import { findIdentity } from "../connection/host-transaction.ts"
 import { checkSchema } from "../schema/migrate.ts"
+import { quoted } from "../sql/clauses.ts"
 import { textParam, textsParam } from "../sql/values.ts"
 
 /** The move cannot begin or go on. The message says why, and what to do. */
@@ -33,9 +35,6 @@ export interface CellMove {
   readonly target: MoveServer
 }
 
-/** Quotes the name of a schema. */
-export const quoted = (schema: string): string => `"${schema}"`
-
 /** The source. */
 export interface SourceState {
   readonly database: string
@@ -55,17 +54,12 @@ export interface TargetState {
   readonly free_workers: number
 }
 
-const identity = `
-  (SELECT system_identifier FROM pg_control_system())
-    || ' ' || (SELECT oid FROM pg_database WHERE datname = current_database()) AS database
-`
-
 // Amazon RDS gives these roles in place of the attributes.
 const hasRole = (role: string, names: string): string =>
   `EXISTS (SELECT FROM pg_roles r WHERE r.rolname IN (${names}) AND pg_has_role(${role}, r.oid, 'USAGE'))`
 
 const inspectSource = (schema: string): string => `
-  SELECT ${identity},
+  SELECT (${findIdentity}) AS database,
          current_setting('wal_level') AS wal_level,
          coalesce((
            SELECT o.rolreplication OR o.rolsuper OR ${hasRole("o.oid", "'rds_replication'")}
@@ -80,7 +74,7 @@ const inspectSource = (schema: string): string => `
 `
 
 const inspectTarget = `
-  SELECT ${identity},
+  SELECT (${findIdentity}) AS database,
          o.rolsuper OR ${hasRole("o.oid", "'pg_create_subscription', 'rds_superuser'")} AS may_subscribe,
          NOT o.rolsuper AS needs_password,
          current_setting('max_logical_replication_workers')::integer

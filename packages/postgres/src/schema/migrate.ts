@@ -30,10 +30,11 @@ const newest = migrations.length
 const migrationLock = 7_236_830_184n
 
 /** Runs a query that returns one boolean, in the column `holds`. */
-const holds = (sql: SqlClient, query: string, params: ReadonlyArray<unknown>) =>
+export const holds = (sql: SqlClient, query: string, params: ReadonlyArray<unknown> = []) =>
   Effect.map(sql.unsafe<{ readonly holds: boolean }>(query, params), ([row]) => row?.holds === true)
 
-const schemaExists = (sql: SqlClient, schema: string) =>
+/** Whether a schema exists, given its name, quoted. */
+export const schemaExists = (sql: SqlClient, schema: string) =>
   holds(sql, "SELECT to_regnamespace($1) IS NOT NULL AS holds", [schema])
 
 const tableExists = (sql: SqlClient, schema: string) =>

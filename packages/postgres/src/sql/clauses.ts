@@ -11,6 +11,9 @@ import type {
 } from "@tenure/core/store"
 import { type Integer, instantParam, textParam, textsParam, uuidParam } from "./values.ts"
 
+/** Quotes the name of a schema. */
+export const quoted = (schema: string): string => `"${schema}"`
+
 /**
  * An expression for the next check of an end date: NULL if nobody has watched end dates yet. `least` of that and
  * of the stored one ignores NULL, and leaves an earlier next check as it is. So an extension that postpones
