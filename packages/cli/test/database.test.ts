@@ -161,6 +161,16 @@ it("makes cells on several servers, migrates and lists each, and the doctor chec
     code: 0,
     stdout: '{"cell":1,"server":"db1","cancelled":false}\n',
   })
+
+  // A cell may leave after the command has read where it is.
+  await runOn(second.href, `ALTER SCHEMA ${schema}_1 RENAME TO ${schema}_1_moved`)
+  expect(outcomes(await tenure("migrate", "--json"))).toMatchObject([
+    { schema, problem: null },
+    { schema: `${schema}_0`, problem: null },
+    { schema: `${schema}_1`, applied: false, problem: expect.stringContaining("moved") },
+  ])
+  await runOn(second.href, `ALTER SCHEMA ${schema}_1_moved RENAME TO ${schema}_1`)
+  expect(await tenure("migrate")).toMatchObject({ code: 0 })
 })
 
 it("encrypts and decrypts secrets with the keys of the environment", async () => {

@@ -2,7 +2,6 @@
 
 import { resolve } from "node:path"
 import { PgClient } from "@effect/sql-pg/PgClient"
-import { migrate as migrateAll } from "@tenure/postgres"
 import {
   type CellState,
   type PlacedSchema,
@@ -18,6 +17,7 @@ import {
   runListCells,
   runListSchemas,
   runMakeCells,
+  runMigrate,
   runMoveCell,
   runPending,
   runRewriteSecrets,
@@ -85,16 +85,21 @@ export interface Migrated {
   readonly rewritten_secrets?: number
 }
 
-/** Applies migrations, or lists pending ones, and rewrites secrets. */
+/**
+ * Applies migrations, or lists pending ones, and rewrites secrets.
+ *
+ * @param which - `"existing"` for a cell, which may have moved to another server meanwhile
+ */
 export const migrateDatabase = Effect.fnUntraced(function* (
   url: string,
   schema: string | undefined,
   { decrypt, dryRun, encrypt }: Given,
+  which: "all" | "existing" = "all",
 ) {
   const client = yield* (dryRun ? connectDatabase : connectOrCreate)(url)
   return yield* Effect.gen(function* (): Effect.fn.Return<Migrated, unknown, PgClient> {
     if (dryRun) return { applied: false, migrations: yield* runPending(schema) }
-    const migrations = yield* migrateAll({ schema })
+    const migrations = yield* runMigrate(schema, which)
     if (!encrypt && !decrypt) return { applied: true, migrations }
     const rewritten_secrets = yield* runRewriteSecrets(schema, encrypt ? "encrypt" : "decrypt")
     return { applied: true, migrations, rewritten_secrets }

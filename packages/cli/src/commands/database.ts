@@ -90,7 +90,7 @@ export const migrateCommand = Command.make(
     yield* tell(
       yield* Effect.forEach(several, (one) =>
         Effect.map(
-          Effect.result(upkeep.migrateDatabase(one.url, one.name, given)),
+          Effect.result(upkeep.migrateDatabase(one.url, one.name, given, "existing")),
           (result): Outcome => ({
             name: one.name,
             result,

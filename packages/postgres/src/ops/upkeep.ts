@@ -23,7 +23,8 @@ import { cellSchema } from "../connection/cells.ts"
 import { explain, isAbsent } from "../connection/errors.ts"
 import { toClientConfig } from "../connection/url.ts"
 import { postgresOptions, rewriteSecrets } from "../index.ts"
-import { pendingMigrations } from "../schema/migrate.ts"
+import { applyMigrations, pendingMigrations } from "../schema/migrate.ts"
+import { quoted } from "../sql/clauses.ts"
 import { type CopyProgress, copyDatabase } from "./copy-database.ts"
 
 export {
@@ -95,7 +96,19 @@ export const openDatabase = (
   url.startsWith("file:") ? openFolder(url.slice("file:".length), load) : openServer(url, name)
 
 const quotedSchema = (schema: string | undefined) =>
-  Effect.map(Setting.decode(postgresOptions, { schema }), (settings) => `"${settings.schema}"`)
+  Effect.map(Setting.decode(postgresOptions, { schema }), (settings) => quoted(settings.schema))
+
+/**
+ * Brings the tables of a schema up to date, and returns the numbers of the migrations that it applied.
+ *
+ * @param which - `"existing"` if tables that do not exist must not be made: they may have moved
+ */
+export const runMigrate = Effect.fnUntraced(function* (
+  schema: string | undefined,
+  which: "all" | "existing",
+) {
+  return yield* applyMigrations(yield* PgClient.PgClient, yield* quotedSchema(schema), which)
+})
 
 /** Returns the numbers of the migrations that are not applied yet. Changes nothing. */
 export const runPending = Effect.fnUntraced(function* (schema: string | undefined) {
@@ -204,7 +217,7 @@ export const runListSchemas = Effect.fnUntraced(function* (
   const places =
     first === undefined
       ? []
-      : yield* Effect.catchIf(readCells(first.client, `"${home}"`), isAbsent, () =>
+      : yield* Effect.catchIf(readCells(first.client, quoted(home)), isAbsent, () =>
           Effect.succeed([]),
         )
   const urls = new Map(all.map(({ name, url }) => [name, url]))

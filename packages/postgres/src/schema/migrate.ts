@@ -121,7 +121,9 @@ const migrateWithin = Effect.fnUntraced(function* (
 ) {
   yield* lock(sql)
   if (which === "existing" && !(yield* tableExists(sql, schema)))
-    return yield* new SchemaMismatch({ message: outdated(schema, 0) })
+    return yield* new SchemaMismatch({
+      message: `The schema ${schema} is not on this server. It may have moved to another one.`,
+    })
   yield* createMigrationsTable(sql, schema)
   const version = yield* readVersion(sql, schema)
   const pending = pendingAfter(version)
