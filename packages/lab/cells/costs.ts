@@ -4,13 +4,18 @@ import { setTimeout as sleep } from "node:timers/promises"
 import { type Tenure, createTenure } from "@tenure/core"
 import { postgres } from "@tenure/postgres"
 import { type PostgresServer, startPostgres } from "@tenure/testing/postgres-server"
+import { median } from "../benchmark/rounds.ts"
 import { now } from "../faults/clock.ts"
 import { startReceivers } from "../faults/world/receivers.ts"
-import { cpuOf, names, projectsOf, startProcesses, startServers, tenure } from "./world.ts"
-
-/** The median of some numbers. */
-export const median = (values: ReadonlyArray<number>): number =>
-  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
+import {
+  cpuOf,
+  names,
+  projectsOf,
+  settings,
+  startProcesses,
+  startServers,
+  tenure,
+} from "./world.ts"
 
 const warmUpRounds = 3
 const rounds = 5
@@ -42,11 +47,11 @@ const cpuOfAll = async (servers: ReadonlyArray<PostgresServer>): Promise<number>
 
 /** Compares the processor time of an extension: cells on two servers, and everything on one. */
 export const compareCosts = async (cells: number): Promise<void> => {
-  const settings = { wal_level: "logical", fsync: "off" }
-  const [one, ...two] = await Promise.all(
-    [0, 1, 2].map(() => startPostgres({ settings: { ...settings, max_connections: "200" } })),
-  )
-  if (one === undefined) return
+  const [one, ...two] = await Promise.all([
+    startPostgres({ settings }),
+    startPostgres({ settings }),
+    startPostgres({ settings }),
+  ])
   const single = await openTenure(postgres({ url: one.url }))
   const several = await openTenure(
     postgres({ servers: two.map(({ url }, n) => ({ name: names[n] ?? "", url })), cells }),

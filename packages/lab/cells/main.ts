@@ -13,14 +13,16 @@ import {
   silent,
 } from "@tenure/postgres/ops/upkeep"
 import * as Effect from "effect/Effect"
+import { parseInteger } from "../arguments.ts"
+import { median } from "../benchmark/rounds.ts"
 import { longestSilence, lossesOf } from "../failover/outcome.ts"
-import { startFollowers } from "../failover/workload.ts"
+import { type Extender, makeExtender, startFollowers } from "../failover/workload.ts"
 import { now } from "../faults/clock.ts"
 import { makeSend } from "../faults/workload/http.ts"
 import { connectTo } from "../faults/world/database.ts"
 import { bundled } from "../faults/world/program.ts"
 import { startReceivers } from "../faults/world/receivers.ts"
-import { compareCosts, compareDispatchers, median } from "./costs.ts"
+import { compareCosts, compareDispatchers } from "./costs.ts"
 import { names, projectsOf, startProcesses, startServers, tenure } from "./world.ts"
 
 const { values } = parseArgs({
@@ -37,17 +39,10 @@ const { values } = parseArgs({
   },
 })
 
-const integerOf = (name: string, text: string, least: number): number => {
-  const value = Number(text)
-  if (!(Number.isInteger(value) && value >= least))
-    throw new Error(`--${name} takes a number from ${least} on`)
-  return value
-}
-
-const cells = integerOf("cells", values.cells, 2)
-const count = integerOf("processes", values.processes, 1)
-const moves = integerOf("moves", values.moves, 0)
-const followed = integerOf("followed", values.followed, 1)
+const cells = parseInteger("cells", values.cells, 2)
+const count = parseInteger("processes", values.processes, 1)
+const moves = parseInteger("moves", values.moves, 0)
+const followed = parseInteger("followed", values.followed, 1)
 
 for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => process.exit(130))
 
@@ -93,37 +88,20 @@ for (const projectId of projects) {
 
 const working = new AbortController()
 const over = new AbortController()
-const acknowledged = projects.map(
-  (): Array<{ server: number; userId: string; endDate: number; at: number }> => [],
-)
-const refusals = new Map<string, number>()
+const extenders = projects.map((projectId) => makeExtender({ urls, projectId, token }))
 let longest = 0
-let time = Date.parse("2099-01-01T00:00:00.000Z")
 const pauseMillis = 100
 
-const work = async (index: number): Promise<void> => {
+const work = async ({ extend }: Extender, index: number): Promise<void> => {
   for (let turn = index; !working.signal.aborted; turn++) {
-    const server = turn % urls.length
-    const userId = String(1 + (turn % members))
-    const endDate = time++
     const began = now()
-    const { problem, status } = await admin.send(urls[server] ?? "", {
-      method: "PATCH",
-      path: `/v2/projects/${projects[index]}/memberships/${userId}/extend`,
-      token,
-      body: { extend: new Date(endDate).toISOString() },
-    })
+    await extend(turn % urls.length, String(1 + (turn % members)))
     longest = Math.max(longest, now() - began)
-    if (status === 200) acknowledged[index]?.push({ server, userId, endDate, at: now() })
-    else {
-      const refusal = problem ?? String(status)
-      refusals.set(refusal, (refusals.get(refusal) ?? 0) + 1)
-    }
     await sleep(pauseMillis)
   }
 }
 
-const clients = projects.map((_, index) => work(index))
+const clients = extenders.map(work)
 const following = projects
   .slice(0, followed)
   .map((projectId, index) =>
@@ -140,7 +118,7 @@ interface Observed {
 }
 
 const silenceOf = (index: number, since: number): number =>
-  longestSilence(acknowledged[index]?.map(({ at }) => at) ?? [], since, now())
+  longestSilence(extenders[index]?.acknowledged.map(({ at }) => at) ?? [], since, now())
 
 const observed: Array<Observed> = []
 const move = async (cell: number, to: string): Promise<void> => {
@@ -179,6 +157,11 @@ console.log(await tenure(databaseUrl, "cells", "rebalance"))
 const inRebalance = Math.max(...projects.map((_, index) => silenceOf(index, rebalanced)))
 working.abort()
 await Promise.all(clients)
+for (const { close } of extenders) close()
+const refusals = new Map<string, number>()
+for (const extender of extenders)
+  for (const [refusal, times] of extender.refusals)
+    refusals.set(refusal, (refusals.get(refusal) ?? 0) + times)
 
 /** What is there in the end. */
 
@@ -213,7 +196,7 @@ const lossesNow = async () => {
   for (const cell of projects.keys()) {
     const held = await heldOf(cell)
     const followers = following[cell]?.followers ?? []
-    const losses = lossesOf(held, acknowledged[cell] ?? [], delivered, followers)
+    const losses = lossesOf(held, extenders[cell]?.acknowledged ?? [], delivered, followers)
     total.events += held.events.length
     for (const name of ["lost", "undelivered", "missed", "repeated", "resets"] as const)
       total[name] += losses[name]
@@ -231,13 +214,14 @@ await Promise.all(following.map(({ done }) => done))
 const left = await Promise.all(
   sessions.map(({ query }) =>
     query(`SELECT slot_name FROM pg_replication_slots UNION ALL SELECT subname FROM pg_subscription
+           UNION ALL SELECT pubname FROM pg_publication
            UNION ALL SELECT nspname FROM pg_namespace WHERE nspname LIKE '%moved'`),
   ),
 )
 const silences = observed.map(({ silence }) => silence)
 const locks = observed.map(({ locked }) => locked)
 console.log({
-  acknowledged: acknowledged.reduce((sum, own) => sum + own.length, 0),
+  acknowledged: extenders.reduce((sum, { acknowledged }) => sum + acknowledged.length, 0),
   ...losses,
   received: receivers.arrivals().length,
   followers: following.flatMap(({ followers }) => followers).length,

@@ -2,7 +2,7 @@
 
 import { execFile } from "node:child_process"
 import { randomBytes } from "node:crypto"
-import { readFile, readdir, writeFile } from "node:fs/promises"
+import { writeFile } from "node:fs/promises"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
@@ -10,31 +10,34 @@ import { cellNumber } from "@tenure/core/internal"
 import { ProjectId } from "@tenure/core/store"
 import type { ServerOptions } from "@tenure/postgres/ops/upkeep"
 import { type PostgresServer, startPostgres } from "@tenure/testing/postgres-server"
+import { childrenOf, leader, statOf } from "../faults/world/database.ts"
 import { freePort } from "../faults/world/ports.ts"
-import { type Server, makeServer } from "../faults/world/server.ts"
+import { writeSeed } from "../faults/world/program.ts"
+import { type Server, makeServer, unlimited } from "../faults/world/server.ts"
 
 /** The names of the servers. */
 export const names = ["first", "second"] as const
 
-const settings = {
+/** The settings of a PostgreSQL server whose cells can move. */
+export const settings = {
   wal_level: "logical",
   max_connections: "200",
   max_slot_wal_keep_size: "2GB",
-  // The machine's, not the disk's, are the costs to be compared.
+  // Costs are compared in processor time, not in waits for the disk.
   fsync: "off",
 }
 
 /** Both PostgreSQL servers. */
 export interface Servers {
   readonly all: readonly [PostgresServer, PostgresServer]
-  /** As the option `servers` takes them. */
+  /** The value of the option `servers`. */
   readonly options: ReadonlyArray<ServerOptions>
-  /** What `DATABASE_URL` has to be. */
+  /** The value of `DATABASE_URL`. */
   readonly databaseUrl: string
   readonly token: string
 }
 
-/** Starts both. The file with their URLs is in a folder that somebody removes. */
+/** Starts both, and writes their URLs into a file beside the program. */
 export const startServers = async (program: string): Promise<Servers> => {
   const all = await Promise.all([startPostgres({ settings }), startPostgres({ settings })] as const)
   const file = join(dirname(program), `servers-${randomBytes(4).toString("hex")}.json`)
@@ -82,16 +85,16 @@ export const startProcesses = async (
   count: number,
   environment: Readonly<Record<string, string>> = {},
 ): Promise<ReadonlyArray<Server>> => {
-  const seedFile = join(dirname(program), "seed.json")
-  await writeFile(seedFile, JSON.stringify({ projects: [], api_keys: [{ token, role: "admin" }] }))
+  const seedFile = await writeSeed(program, {
+    projects: [],
+    api_keys: [{ token, role: "admin" }],
+  })
   const servers: Array<Server> = []
   for (let index = 0; index < count; index++) {
     const server = makeServer(`process ${index + 1}`, program, await freePort(), {
       DATABASE_URL: databaseUrl,
       SEED_FILE: seedFile,
-      RATE_LIMIT_PER_KEY: "1000000",
-      RATE_LIMIT_PER_IP: "1000000",
-      RATE_LIMIT_BURST: "1000000",
+      ...unlimited,
       WEBHOOK_ALLOWED_NETWORKS: "127.0.0.0/8",
       LOG_REQUESTS: "none",
       ...environment,
@@ -102,34 +105,21 @@ export const startProcesses = async (
   return servers
 }
 
-const ticksOf = async (pid: string, withChildren: boolean): Promise<number> => {
-  const stat = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "")
-  // What comes before is the name of the program, which may contain spaces.
-  const fields = stat
-    .slice(stat.lastIndexOf(")") + 2)
-    .split(" ")
-    .map(Number)
+// Linux counts in hundredths of a second.
+const tickMillis = 10
+
+const ticksOf = async (id: number, withChildren: boolean): Promise<number> =>
   // Of the process, and of its children that have ended.
-  return fields.slice(11, withChildren ? 15 : 13).reduce((sum, ticks) => sum + ticks, 0)
-}
+  (await statOf(id))
+    .slice(11, withChildren ? 15 : 13)
+    .reduce((sum, ticks) => sum + Number(ticks), 0)
 
 /** The processor time that a PostgreSQL server has taken so far, in milliseconds. */
-export const cpuOf = async ({ dataDirectory }: PostgresServer): Promise<number> => {
-  const [postmaster = ""] = (await readFile(join(dataDirectory, "postmaster.pid"), "utf8")).split(
-    "\n",
-  )
-  const parents = await Promise.all(
-    (await readdir("/proc"))
-      .filter((name) => /^\d+$/.test(name))
-      .map(async (pid) => {
-        const stat = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "")
-        return { pid, parent: stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1] }
-      }),
-  )
-  const children = parents.filter(({ parent }) => parent === postmaster)
+export const cpuOf = async (server: PostgresServer): Promise<number> => {
+  const first = await leader(server)
   const ticks = await Promise.all([
-    ticksOf(postmaster, true),
-    ...children.map(({ pid }) => ticksOf(pid, false)),
+    ticksOf(first, true),
+    ...(await childrenOf(first)).map((id) => ticksOf(id, false)),
   ])
-  return 10 * ticks.reduce((sum, one) => sum + one, 0)
+  return tickMillis * ticks.reduce((sum, one) => sum + one, 0)
 }

@@ -6,19 +6,18 @@
 
 import { execFile } from "node:child_process"
 import { randomBytes } from "node:crypto"
-import { writeFile } from "node:fs/promises"
-import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import { parseArgs, promisify } from "node:util"
 import pg from "pg"
+import { parseInteger } from "../arguments.ts"
 import { now } from "../faults/clock.ts"
 import { countOpen, readState } from "../faults/state.ts"
 import { makeSend } from "../faults/workload/http.ts"
 import { connectTo } from "../faults/world/database.ts"
 import { freePort } from "../faults/world/ports.ts"
-import { bundled } from "../faults/world/program.ts"
+import { bundled, writeSeed } from "../faults/world/program.ts"
 import { startReceivers } from "../faults/world/receivers.ts"
-import { makeServer } from "../faults/world/server.ts"
+import { makeServer, unlimited } from "../faults/world/server.ts"
 import { patience, startCluster } from "./cluster.ts"
 import {
   type Incident,
@@ -51,20 +50,17 @@ const { values } = parseArgs({
   },
 })
 
-const timesOf = (name: string, text: string): number => {
-  const times = Number(text)
-  if (!(Number.isInteger(times) && times >= 0)) throw new Error(`--${name} takes a number`)
-  return times
-}
-
-const repeat = (loss: Loss, times: number): ReadonlyArray<Loss> =>
-  Array.from({ length: times }, () => loss)
+const repeat = (
+  loss: Loss,
+  option: "crashes" | "hangs" | "switchovers" | "standbys",
+): ReadonlyArray<Loss> =>
+  Array.from({ length: parseInteger(option, values[option], 0) }, () => loss)
 
 const planned: ReadonlyArray<Loss> = [
-  ...repeat("crash", timesOf("crashes", values.crashes)),
-  ...repeat("hang", timesOf("hangs", values.hangs)),
-  ...repeat("switchover", timesOf("switchovers", values.switchovers)),
-  ...repeat("standby hangs", timesOf("standbys", values.standbys)),
+  ...repeat("crash", "crashes"),
+  ...repeat("hang", "hangs"),
+  ...repeat("switchover", "switchovers"),
+  ...repeat("standby hangs", "standbys"),
 ]
 
 const packages = values.pooler ? ([...clusterPackages, "pgbouncer"] as const) : clusterPackages
@@ -100,16 +96,14 @@ const projectId = "p1"
 const token = `tnr_${randomBytes(32).toString("base64url")}`
 
 const program = await bundled()
-const seedFile = join(program, "..", "seed.json")
 const memberships = memberIds.map((userId) => ({
   user_id: userId,
   end_date: "2098-01-01T00:00:00.000Z",
 }))
-const keys = [{ token, role: "admin" }]
-await writeFile(
-  seedFile,
-  JSON.stringify({ projects: [{ id: projectId, memberships }], api_keys: keys }),
-)
+const seedFile = await writeSeed(program, {
+  projects: [{ id: projectId, memberships }],
+  api_keys: [{ token, role: "admin" }],
+})
 
 for (const name of packages) console.log(await versionOf(programs[name]))
 const isSynchronous = !values.asynchronous
@@ -129,9 +123,7 @@ const environment = {
   DATABASE_URL: cluster.url,
   ...(values.pooler && { DATABASE_LISTEN_URL: cluster.listenUrl }),
   SEED_FILE: seedFile,
-  RATE_LIMIT_PER_KEY: "1000000",
-  RATE_LIMIT_PER_IP: "1000000",
-  RATE_LIMIT_BURST: "1000000",
+  ...unlimited,
   WEBHOOK_ALLOWED_NETWORKS: "127.0.0.0/8",
   LOG_REQUESTS: "none",
 }

@@ -1,6 +1,7 @@
 /** What a run has seen, and what follows from it. */
 
 import * as Predicate from "effect/Predicate"
+import { median } from "../benchmark/rounds.ts"
 
 /** A change that a server has acknowledged. */
 export interface Change {
@@ -134,11 +135,6 @@ export const lossesOf = (
 }
 
 const seconds = (millis: number): string => (millis / 1000).toFixed(1)
-
-const median = (values: ReadonlyArray<number>): number => {
-  const sorted = values.toSorted((a, b) => a - b)
-  return sorted[Math.floor(sorted.length / 2)] ?? 0
-}
 
 /**
  * Returns a table in seconds: a line for each incident, and for each kind of loss the median and the most. The last

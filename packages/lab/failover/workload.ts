@@ -30,17 +30,22 @@ const pauseMillis = 30
 // Over one connection after the other, so that a client that fails fast does not take the processor for itself.
 const pauseAfterFailureMillis = 100
 
-/** Clients at work. */
-export interface Clients {
+/** How servers have answered. */
+interface Answers {
   readonly acknowledged: ReadonlyArray<Change>
   /** The answers other than 200, or why there is none, with how often. */
   readonly refusals: ReadonlyMap<string, number>
-  /** Resolves when the signal has ended all of them. */
-  readonly done: Promise<void>
 }
 
-/** Has clients extend members at each server, every extension to a date of its own. */
-export const startClients = ({ projectId, signal, token, urls }: Target): Clients => {
+/** Extends members of a project. */
+export interface Extender extends Answers {
+  /** Extends a member at a server to a date that no other extension sets. Returns whether that was acknowledged. */
+  readonly extend: (server: number, userId: string) => Promise<boolean>
+  readonly close: () => void
+}
+
+/** Makes an extender, which records the answers. */
+export const makeExtender = ({ projectId, token, urls }: Omit<Target, "signal">): Extender => {
   const acknowledged: Array<Change> = []
   const refusals = new Map<string, number>()
   const { close, send } = makeSend()
@@ -63,6 +68,19 @@ export const startClients = ({ projectId, signal, token, urls }: Target): Client
     return false
   }
 
+  return { acknowledged, refusals, extend, close }
+}
+
+/** Clients at work. */
+export interface Clients extends Answers {
+  /** Resolves when the signal has ended all of them. */
+  readonly done: Promise<void>
+}
+
+/** Has clients extend members at each server. */
+export const startClients = (target: Target): Clients => {
+  const { signal, urls } = target
+  const { acknowledged, close, extend, refusals } = makeExtender(target)
   const work = async (client: number): Promise<void> => {
     const count = clientsPerServer * urls.length
     const own = memberIds.filter((_, index) => index % count === client)

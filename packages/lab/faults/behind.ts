@@ -5,22 +5,22 @@
  */
 
 import { randomBytes } from "node:crypto"
-import { readFile, writeFile } from "node:fs/promises"
+import { readFile } from "node:fs/promises"
 import { connect } from "node:net"
-import { join } from "node:path"
 import { parseArgs } from "node:util"
 import { startPostgres } from "@tenure/testing/postgres-server"
 import pg from "pg"
+import { parseInteger } from "../arguments.ts"
 import { now } from "./clock.ts"
 import { listen } from "./workload/event-stream.ts"
 import { idOf } from "./workload/following.ts"
 import { makeSend } from "./workload/http.ts"
 import { freePort } from "./world/ports.ts"
-import { bundled } from "./world/program.ts"
-import { makeServer } from "./world/server.ts"
+import { bundled, writeSeed } from "./world/program.ts"
+import { makeServer, unlimited } from "./world/server.ts"
 
 const { values } = parseArgs({ options: { events: { type: "string", default: "1000000" } } })
-const events = Number(values.events)
+const events = parseInteger("events", values.events, 1)
 
 // The most that the server may take beyond what it takes at the beginning.
 const mostGrownBytes = 200 * 2 ** 20
@@ -33,14 +33,11 @@ const path = "/v2/projects/p1/events"
 
 const postgres = await startPostgres({ settings: { fsync: "off" } })
 const program = await bundled()
-const seedFile = join(program, "..", "seed.json")
-await writeFile(seedFile, JSON.stringify({ projects: [{ id: "p1", api_keys: [token] }] }))
+const seedFile = await writeSeed(program, { projects: [{ id: "p1", api_keys: [token] }] })
 const server = makeServer("server", program, await freePort(), {
   DATABASE_URL: postgres.url,
   SEED_FILE: seedFile,
-  RATE_LIMIT_PER_KEY: "1000000",
-  RATE_LIMIT_PER_IP: "1000000",
-  RATE_LIMIT_BURST: "1000000",
+  ...unlimited,
 })
 await server.start()
 

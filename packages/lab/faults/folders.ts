@@ -8,8 +8,8 @@ import { mkdtemp } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
+import { parseSeeds } from "../arguments.ts"
 import { start } from "./folders/kill.ts"
-import { parseSeeds } from "./seeds.ts"
 
 const { values } = parseArgs({ options: { seeds: { type: "string", default: "1-5" } } })
 

@@ -9,9 +9,9 @@ import { fork } from "node:child_process"
 import { once } from "node:events"
 import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
+import { parseInteger, parseSeeds } from "../arguments.ts"
 import { type Table, markdown, sum } from "./figures.ts"
 import { uncaught } from "./sabotage.ts"
-import { parseSeeds } from "./seeds.ts"
 import type { Ended, Performed } from "./worker.ts"
 import { bundled } from "./world/program.ts"
 
@@ -28,10 +28,9 @@ const { values } = parseArgs({
 const seeds = parseSeeds(values.seeds)
 const seconds = Number(values.seconds)
 const slack = Number(values.slack)
-const jobs = Number(values.jobs)
+const jobs = parseInteger("jobs", values.jobs, 1)
 if (!(slack >= 0)) throw new Error("--slack takes a number of seconds")
 if (!(seconds >= 1 && seconds <= 3600)) throw new Error("--seconds takes a number from 1 to 3600")
-if (!(Number.isInteger(jobs) && jobs >= 1)) throw new Error("--jobs takes a number from 1 on")
 
 const program = await bundled()
 const worker = fileURLToPath(new URL("worker.ts", import.meta.url))

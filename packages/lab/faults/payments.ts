@@ -5,16 +5,17 @@
 
 import { parseArgs } from "node:util"
 import { startPostgres } from "@tenure/testing/postgres-server"
+import { parseSeeds } from "../arguments.ts"
 import { start } from "./payments/pay.ts"
 
 const { values } = parseArgs({ options: { seeds: { type: "string", default: "1-5" } } })
-const [first = 1, last = first] = values.seeds.split("-").map(Number)
+const seeds = parseSeeds(values.seeds)
 
 const server = await startPostgres()
 const { pay, stop } = await start(server.url)
 const figures = { all: 0, nothing: 0, parts: 0 }
 
-for (let seed = first; seed <= last; seed++) {
+for (const seed of seeds) {
   const left = await pay(seed)
   if (typeof left === "string") figures[left]++
   else {

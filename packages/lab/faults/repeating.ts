@@ -3,19 +3,19 @@
  * servers at the same time, and counts what was changed: `npm run repeating -- --seeds 1-200`.
  */
 
-import { writeFile } from "node:fs/promises"
-import { join } from "node:path"
+import { dirname } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import { parseArgs } from "node:util"
 import { startPostgres } from "@tenure/testing/postgres-server"
 import pg from "pg"
+import { parseSeeds } from "../arguments.ts"
 import { random } from "./random.ts"
 import { freePort } from "./world/ports.ts"
-import { bundled } from "./world/program.ts"
-import { type Server, makeServer } from "./world/server.ts"
+import { bundled, writeSeed } from "./world/program.ts"
+import { type Server, makeServer, unlimited } from "./world/server.ts"
 
 const { values } = parseArgs({ options: { seeds: { type: "string", default: "1-5" } } })
-const [first = 1, last = first] = values.seeds.split("-").map(Number)
+const seeds = parseSeeds(values.seeds)
 
 // The longest time between a request and the end of its server, in milliseconds.
 const mostMillis = 40
@@ -26,13 +26,10 @@ const projectId = "p1"
 
 const postgres = await startPostgres()
 const program = await bundled()
-const folder = join(program, "..")
-const seedFile = join(folder, "seed.json")
 const memberships = [{ user_id: "1001", end_date: "2030-01-01T00:00:00.000Z" }]
-await writeFile(
-  seedFile,
-  JSON.stringify({ projects: [{ id: projectId, memberships, api_keys: [token] }] }),
-)
+const seedFile = await writeSeed(program, {
+  projects: [{ id: projectId, memberships, api_keys: [token] }],
+})
 const database = new pg.Pool({ connectionString: postgres.url, max: 2 })
 
 const started = async (): Promise<Server> => {
@@ -40,10 +37,8 @@ const started = async (): Promise<Server> => {
     DATABASE_URL: postgres.url,
     SEED_FILE: seedFile,
     SUSPENSION: "false",
-    NODE_COMPILE_CACHE: folder,
-    RATE_LIMIT_PER_KEY: "1000000",
-    RATE_LIMIT_PER_IP: "1000000",
-    RATE_LIMIT_BURST: "1000000",
+    NODE_COMPILE_CACHE: dirname(program),
+    ...unlimited,
   })
   await server.start()
   return server
@@ -97,7 +92,7 @@ await newWebhook(others[0])
 const ready = [started(), started()]
 const figures = { requests: 0, answered: 0, madeBefore: 0, failures: 0 }
 
-for (let seed = first; seed <= last; seed++) {
+for (const seed of seeds) {
   const choose = random(seed)
   ready.push(started())
   const victim = await ready.shift()

@@ -5,17 +5,16 @@
  */
 
 import { randomBytes } from "node:crypto"
-import { writeFile } from "node:fs/promises"
-import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 import { parseArgs } from "node:util"
 import { startPostgres } from "@tenure/testing/postgres-server"
+import { parseInteger } from "../arguments.ts"
 import { random } from "./random.ts"
 import { type Broken, type Manner, startBalancer } from "./restarts/balancer.ts"
 import { sendUntil } from "./restarts/clients.ts"
 import { freePort } from "./world/ports.ts"
-import { bundled } from "./world/program.ts"
-import { makeServer } from "./world/server.ts"
+import { bundled, writeSeed } from "./world/program.ts"
+import { makeServer, unlimited } from "./world/server.ts"
 
 const { values } = parseArgs({
   options: {
@@ -28,8 +27,7 @@ const { values } = parseArgs({
   },
 })
 
-const restarts = Number(values.restarts)
-if (!(Number.isInteger(restarts) && restarts >= 0)) throw new Error("--restarts takes a number")
+const restarts = parseInteger("restarts", values.restarts, 0)
 const manners: ReadonlyArray<Manner> = (["probing", "passive"] as const).filter(
   (one) => values.manner === "both" || values.manner === one,
 )
@@ -60,9 +58,10 @@ interface Outcome {
 }
 
 const program = await bundled()
-const seedFile = join(program, "..", "seed.json")
-const keys = [{ token, role: "admin" }]
-await writeFile(seedFile, JSON.stringify({ projects: [{ id: "p1", memberships }], api_keys: keys }))
+const seedFile = await writeSeed(program, {
+  projects: [{ id: "p1", memberships }],
+  api_keys: [{ token, role: "admin" }],
+})
 
 const observe = async (manner: Manner): Promise<Outcome> => {
   const postgres = await startPostgres({ settings: { fsync: "off" } })
@@ -70,9 +69,7 @@ const observe = async (manner: Manner): Promise<Outcome> => {
     DATABASE_URL: postgres.url,
     SEED_FILE: seedFile,
     DRAIN_DELAY: values.drain,
-    RATE_LIMIT_PER_KEY: "1000000",
-    RATE_LIMIT_PER_IP: "1000000",
-    RATE_LIMIT_BURST: "1000000",
+    ...unlimited,
   }
   const one = makeServer("one", program, await freePort(), environment)
   const other = makeServer("other", program, await freePort(), environment)

@@ -5,6 +5,7 @@
  */
 
 import { parseArgs } from "node:util"
+import { parseInteger } from "../arguments.ts"
 import { startHosts } from "./hosts.ts"
 import { report } from "./report.ts"
 import { type Failure, run } from "./run.ts"
@@ -20,8 +21,10 @@ const { values } = parseArgs({
   },
 })
 
-const most = Number(values.failures)
-const seed = Number(values.seed)
+const most = parseInteger("failures", values.failures, 0)
+const seed = parseInteger("seed", values.seed, 0)
+const requests = parseInteger("requests", values.requests, 1)
+const concurrency = parseInteger("concurrency", values.concurrency, 1)
 
 const high = { limit: 1_000_000_000, window: "300 days" } as const
 const rateLimits = values.limits ? {} : { perKey: high, perAddress: high, burst: high }
@@ -32,8 +35,8 @@ const hosts = await startHosts({ rateLimits, webhooks: { maxPerProject: 100_000 
 const begin = performance.now()
 const sent = await run(hosts, {
   seed,
-  requests: Number(values.requests),
-  concurrency: Number(values.concurrency),
+  requests,
+  concurrency,
   onFailure: (failure) => {
     if (failures.push(failure) <= most) console.error(report(seed, failure))
   },

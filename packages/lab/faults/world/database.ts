@@ -72,15 +72,17 @@ export const signal = (id: number, name: NodeJS.Signals): void => {
 }
 
 /** The first process of the server. */
-const leader = async ({ dataDirectory }: PostgresServer): Promise<number> =>
+export const leader = async ({ dataDirectory }: PostgresServer): Promise<number> =>
   Number.parseInt(await readFile(join(dataDirectory, "postmaster.pid"), "utf8"), 10)
 
-/** The id of the parent of a process; 0 if it has ended. */
-const parentOf = async (id: number): Promise<number> => {
+/** The fields of `/proc/PID/stat` after the program's name; none if the process has ended. */
+export const statOf = async (id: number): Promise<ReadonlyArray<string>> => {
   const text = await readFile(`/proc/${id}/stat`, "utf8").catch(() => "")
-  // The name of the program, in parentheses, may contain anything.
-  return Number(text.slice(text.lastIndexOf(")") + 2).split(" ")[1] ?? 0)
+  // The name, in parentheses, may contain anything.
+  return text === "" ? [] : text.slice(text.lastIndexOf(")") + 2).split(" ")
 }
+
+const parentOf = async (id: number): Promise<number> => Number((await statOf(id))[1] ?? 0)
 
 /** The ids of a process's children. */
 export const childrenOf = async (id: number): Promise<ReadonlyArray<number>> => {

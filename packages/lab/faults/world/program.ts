@@ -2,9 +2,9 @@
 
 import { execFile } from "node:child_process"
 import { rmSync } from "node:fs"
-import { mkdtemp } from "node:fs/promises"
+import { mkdtemp, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 
@@ -16,4 +16,11 @@ export const bundled = async (): Promise<string> => {
   process.on("exit", () => rmSync(folder, { recursive: true }))
   await promisify(execFile)("npm", ["run", "bundle", "--", `--outdir=${folder}`], { cwd })
   return join(folder, "server.mjs")
+}
+
+/** Writes a seed file beside the program. Returns its path. */
+export const writeSeed = async (program: string, seed: object): Promise<string> => {
+  const file = join(dirname(program), "seed.json")
+  await writeFile(file, JSON.stringify(seed))
+  return file
 }

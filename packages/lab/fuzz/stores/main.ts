@@ -8,6 +8,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
 import { startPostgres } from "@tenure/testing/postgres-server"
+import { parseInteger, parseSeeds } from "../../arguments.ts"
 import { playSeed, report, shrink } from "./run.ts"
 import { inFolder, inMemory, onServer } from "./sides.ts"
 
@@ -21,7 +22,11 @@ const { values } = parseArgs({
   },
 })
 
-const [first = 1, last = first] = values.seeds.split("-").map(Number)
+const seeds = parseSeeds(values.seeds)
+const steps = parseInteger("steps", values.steps, 1)
+const most = parseInteger("failures", values.failures, 0)
+const mostRuns = parseInteger("shrink", values.shrink, 0)
+
 const server = await startPostgres({ settings: { fsync: "off" } })
 const folder = await mkdtemp(join(tmpdir(), "tenure-fuzz-"))
 const stores = [inMemory, await inFolder(folder), await onServer(server.url)]
@@ -30,14 +35,14 @@ const start = Date.now()
 let requests = 0
 let valid = 0
 let differences = 0
-for (let seed = first; seed <= last; seed++) {
-  const ran = await playSeed(stores, start, seed, Number(values.steps))
+for (const seed of seeds) {
+  const ran = await playSeed(stores, start, seed, steps)
   requests += ran.requests
   valid += ran.valid
   console.log(`seed ${seed}: ${ran.requests} requests, ${ran.valid} answered with 200`)
   if (ran.difference === undefined) continue
-  if (differences++ < Number(values.failures)) {
-    console.error(report(seed, await shrink(stores, start, ran.difference, Number(values.shrink))))
+  if (differences++ < most) {
+    console.error(report(seed, await shrink(stores, start, ran.difference, mostRuns)))
   }
 }
 const seconds = (Date.now() - start) / 1000

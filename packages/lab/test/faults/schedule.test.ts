@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest"
+import { parseSeeds } from "../../arguments.ts"
 import { kindNames, kinds } from "../../faults/kinds.ts"
 import { calmMillis, describe as tell, schedule } from "../../faults/schedule.ts"
-import { parseSeeds } from "../../faults/seeds.ts"
 
 const places = {
   servers: ["s1", "s2"],

@@ -1,4 +1,11 @@
-/** Seeds as they are given on the command line. */
+/** Numbers and seeds on the command line. */
+
+/** Reads an integer that is not less than another. Throws an error that says what is valid. */
+export const parseInteger = (name: string, text: string, least: number): number => {
+  const value = Number(text)
+  if (text.trim() !== "" && Number.isInteger(value) && value >= least) return value
+  throw new Error(`--${name} takes an integer from ${least} on, not "${text}"`)
+}
 
 const part = (text: string): ReadonlyArray<number> => {
   const [, from, to = from] = /^(\d+)(?:-(\d+))?$/.exec(text) ?? []
