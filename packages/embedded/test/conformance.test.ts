@@ -1,6 +1,6 @@
 import { PgClient } from "@effect/sql-pg"
 import { postgresLayer } from "@tenure/postgres"
-import { type StoreHarness, storeSuite } from "@tenure/testing/conformance"
+import { type StoreHarness, ports, storeSuite } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
@@ -81,12 +81,5 @@ storeSuite("embedded, opened once", {
   ...harness,
   layer: Layer.provideMerge(Layer.effectDiscard(empty), storesOnce),
   runs,
-  ports: [
-    "MembershipStore",
-    "WebhookStore",
-    "ApiKeyStore",
-    "FeedStore",
-    "RateLimitStore",
-    "TicketStore",
-  ],
+  ports: ports.filter((port) => port !== "Outbox"),
 })

@@ -1,6 +1,6 @@
 /** All ports on PostgreSQL, as a role that owns nothing. */
 
-import { storeSuite } from "@tenure/testing/conformance"
+import { ports, storeSuite } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
@@ -49,12 +49,5 @@ storeSuite("postgres, opened once", {
   ...harness,
   runs,
   layer: Layer.provideMerge(Layer.effectDiscard(harness.empty), shared(harness.layer)),
-  ports: [
-    "MembershipStore",
-    "WebhookStore",
-    "ApiKeyStore",
-    "FeedStore",
-    "RateLimitStore",
-    "TicketStore",
-  ],
+  ports: ports.filter((port) => port !== "Outbox"),
 })

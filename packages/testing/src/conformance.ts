@@ -1,4 +1,5 @@
 export { type Port } from "./stores/harness.ts"
+export { ports } from "./stores/harness.ts"
 export { type StoreHarness } from "./stores/harness.ts"
 export { storeSuite } from "./store-suite.ts"
 export { type AdapterHarness } from "./adapters/harness.ts"

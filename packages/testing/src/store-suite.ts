@@ -7,7 +7,7 @@ import { expect } from "vitest"
 import { apiKeyStoreSuite, ticketStoreSuite } from "./stores/api-key-store-suite.ts"
 import { type StoreTests, testsOn } from "./stores/declare.ts"
 import { feedStoreSuite } from "./stores/feed-store-suite.ts"
-import type { Port, Registry, StoreHarness } from "./stores/harness.ts"
+import { type Port, type Registry, type StoreHarness, ports } from "./stores/harness.ts"
 import { membershipStoreSuite } from "./stores/memberships/index.ts"
 import { outboxSuite } from "./stores/outbox/index.ts"
 import { clockTests } from "./stores/rate-limit-clocks.ts"
@@ -67,16 +67,6 @@ const closingSuite = <Host>({ layer }: StoreHarness<Host>, registry: Registry): 
 
 const vitest: Registry = { describe, it: (name, test) => it.live(name, () => test) }
 
-const allPorts: ReadonlyArray<Port> = [
-  "MembershipStore",
-  "WebhookStore",
-  "ApiKeyStore",
-  "Outbox",
-  "FeedStore",
-  "RateLimitStore",
-  "TicketStore",
-]
-
 /**
  * Declares the tests to certify a store: for every port Tenure needs, or for the harness's ports.
  * @example
@@ -94,7 +84,7 @@ const allPorts: ReadonlyArray<Port> = [
  */
 export const storeSuite = <Host = never>(name: string, harness: StoreHarness<Host>): void => {
   describe(name, () => {
-    for (const port of harness.ports ?? allPorts) {
+    for (const port of harness.ports ?? ports) {
       describe(port, () => {
         declareSuite(port, harness, vitest)
       })

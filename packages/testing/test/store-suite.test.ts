@@ -4,7 +4,7 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { TestClock } from "effect/testing"
 import { declareSuite } from "../src/store-suite.ts"
-import type { Port, StoreHarness } from "../src/stores/harness.ts"
+import { type Port, type StoreHarness, ports } from "../src/stores/harness.ts"
 import { wrongFeedStores } from "./wrong-stores/feed.ts"
 import { wrongApiKeyStores, wrongTicketStores } from "./wrong-stores/keys.ts"
 import { wrongMembershipStores, wronglyAudited } from "./wrong-stores/memberships.ts"
@@ -12,16 +12,6 @@ import { wrongOutboxes } from "./wrong-stores/outbox.ts"
 import { wrongRateLimitStores } from "./wrong-stores/rate-limits.ts"
 import { wrongWebhookStores } from "./wrong-stores/webhooks.ts"
 import { rightStores } from "./wrong-stores/wrong-store.ts"
-
-const ports: ReadonlyArray<Port> = [
-  "MembershipStore",
-  "WebhookStore",
-  "ApiKeyStore",
-  "Outbox",
-  "FeedStore",
-  "RateLimitStore",
-  "TicketStore",
-]
 
 /** Returns the tests of a port, or those of one name. */
 const testsOf = (port: Port, harness: Partial<StoreHarness>, only?: string) => {

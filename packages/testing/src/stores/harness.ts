@@ -4,14 +4,19 @@ import type { StorePorts } from "@tenure/core/store"
 import type * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 
-export type Port =
-  | "MembershipStore"
-  | "WebhookStore"
-  | "ApiKeyStore"
-  | "Outbox"
-  | "FeedStore"
-  | "RateLimitStore"
-  | "TicketStore"
+/** Every port Tenure needs. */
+export const ports = [
+  "MembershipStore",
+  "WebhookStore",
+  "ApiKeyStore",
+  "Outbox",
+  "FeedStore",
+  "RateLimitStore",
+  "TicketStore",
+] as const
+
+/** The name of a port. */
+export type Port = (typeof ports)[number]
 
 /**
  * A store to certify.

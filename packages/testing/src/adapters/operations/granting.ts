@@ -3,17 +3,13 @@
 import { describe, expect, it } from "vitest"
 import { manyKindsOfUser } from "../../support/fixtures.ts"
 import { expectFailure, expectSuccess, fieldsOf } from "../../support/http.ts"
-import { type Fixture, type Serving } from "../harness.ts"
+import type { Serving } from "../harness.ts"
 import { invalidDates, validDate } from "./extending.ts"
 
 const existing = "/v2/projects/p1/memberships/1001"
 const absent = "/v2/projects/p1/memberships/2001"
 
 const encoded = (letter: string): string => `%${letter.charCodeAt(0).toString(16)}`
-
-/** Issues an operator's key for `p1`. */
-const operatorOf = async ({ tenure }: Fixture): Promise<string> =>
-  (await tenure.apiKeys.issue({ projects: ["p1"], role: "operator" })).token
 
 const invalidMetadata = [
   null,
@@ -36,8 +32,7 @@ const invalidMetadata = [
 const grantTests = (serving: Serving): void => {
   it(
     "creates a membership or sets its end date, in either format, which may be over",
-    serving(async (fixture) => {
-      const token = await operatorOf(fixture)
+    serving(async ({ call, operatorToken: token, tenure }) => {
       const dates = [
         [validDate, validDate, "active"],
         [4_102_444_800_000, "2100-01-01T00:00:00.000Z", "active"],
@@ -46,14 +41,14 @@ const grantTests = (serving: Serving): void => {
       for (const path of [existing, absent]) {
         const user_id = path.slice(-4)
         for (const [input, end_date, state] of dates) {
-          const response = await fixture.call("PUT", path, { token, body: { end_date: input } })
+          const response = await call("PUT", path, { token, body: { end_date: input } })
           expectSuccess(response, "PUT", path, {
             data: { user_id, end_date, state, metadata: {} },
           })
         }
       }
       const member = { projectId: "p1", userId: "2001" }
-      const { endDate } = await fixture.tenure.memberships.find(member)
+      const { endDate } = await tenure.memberships.find(member)
       expect(endDate).toBe(Date.parse("2001-01-01T00:00:00.000Z"))
     }),
   )
@@ -87,19 +82,18 @@ const grantTests = (serving: Serving): void => {
 
   it(
     "keeps the reason",
-    serving(async (fixture) => {
+    serving(async ({ call, operatorToken: token, tenure }) => {
       const body = { end_date: validDate, reason: "a friend" }
-      await fixture.call("PUT", existing, { token: await operatorOf(fixture), body })
+      await call("PUT", existing, { token, body })
       const page = { projectId: "p1", userId: "1001", limit: 1 }
-      const [row] = await fixture.tenure.memberships.history(page)
+      const [row] = await tenure.memberships.history(page)
       expect(row).toMatchObject({ action: "granted", reason: "a friend" })
     }),
   )
 
   it(
     "fails if a field or the user id is invalid, and grants nothing",
-    serving(async (fixture) => {
-      const token = await operatorOf(fixture)
+    serving(async ({ call, operatorToken: token, tenure }) => {
       const bodies = [
         {},
         { extend: validDate },
@@ -111,16 +105,16 @@ const grantTests = (serving: Serving): void => {
         })),
       ]
       for (const body of bodies) {
-        const response = await fixture.call("PUT", absent, { token, body })
+        const response = await call("PUT", absent, { token, body })
         expectFailure(response, "PUT", absent, 422, "VALIDATION_ERROR")
       }
       for (const user of ["a%20b", "a,b", "%C3%A9", "9".repeat(129)]) {
         const path = `/v2/projects/p1/memberships/${user}`
-        const response = await fixture.call("PUT", path, { token, body: { end_date: validDate } })
+        const response = await call("PUT", path, { token, body: { end_date: validDate } })
         const { error } = expectFailure(response, "PUT", path, 422, "VALIDATION_ERROR")
         expect(fieldsOf(error)["message"]).toContain("user_id")
       }
-      expect(await fixture.tenure.memberships.list({ projectId: "p1" })).toHaveLength(3)
+      expect(await tenure.memberships.list({ projectId: "p1" })).toHaveLength(3)
     }),
   )
 }
@@ -128,38 +122,36 @@ const grantTests = (serving: Serving): void => {
 const updateTests = (serving: Serving): void => {
   it(
     "changes texts, removes those that are null, and leaves all others and the end date",
-    serving(async (fixture) => {
-      const token = await operatorOf(fixture)
+    serving(async ({ call, operatorToken: token, tenure }) => {
       const body = { end_date: validDate, metadata: { plan: "gold", seat: "12A" } }
-      const granted = await fixture.call("PUT", existing, { token, body })
+      const granted = await call("PUT", existing, { token, body })
       const before = { user_id: "1001", end_date: validDate, state: "active" }
       expectSuccess(granted, "PUT", existing, { data: { ...before, metadata: body.metadata } })
       const patch = { metadata: { seat: null, order: "117", plan: "silver" }, reason: "moved" }
-      const updated = await fixture.call("PATCH", existing, { token, body: patch })
+      const updated = await call("PATCH", existing, { token, body: patch })
       const metadata = { order: "117", plan: "silver" }
       const data = { ...before, metadata }
       expectSuccess(updated, "PATCH", existing, { data })
       const again = { token, body: { end_date: validDate } }
-      expectSuccess(await fixture.call("PUT", existing, again), "PUT", existing, { data })
-      expectSuccess(await fixture.call("GET", existing, { token }), "GET", existing, { data })
-      const list = await fixture.call("GET", "/v2/projects/p1/memberships?limit=1", { token })
+      expectSuccess(await call("PUT", existing, again), "PUT", existing, { data })
+      expectSuccess(await call("GET", existing, { token }), "GET", existing, { data })
+      const list = await call("GET", "/v2/projects/p1/memberships?limit=1", { token })
       expect(list.body).toMatchObject({ data: [data] })
-      const rows = await fixture.tenure.memberships.history({ projectId: "p1", limit: 2 })
+      const rows = await tenure.memberships.history({ projectId: "p1", limit: 2 })
       expect(rows[1]).toMatchObject({ action: "updated", reason: "moved", userId: "1001" })
     }),
   )
 
   it(
     "names the text that is wrong, or the place of its name",
-    serving(async (fixture) => {
-      const token = await operatorOf(fixture)
+    serving(async ({ call, operatorToken: token }) => {
       for (const [metadata, problem] of [
         [{ seat: "12A", plan: 7 }, "metadata.plan must be a text of 1 to 255 characters"],
         [{ plan: "gold", "a b": "x" }, "see entry 2"],
       ] as const) {
         const bodies = { PUT: { end_date: validDate, metadata }, PATCH: { metadata } }
         for (const [method, body] of Object.entries(bodies)) {
-          const response = await fixture.call(method, existing, { token, body })
+          const response = await call(method, existing, { token, body })
           const { error } = expectFailure(response, method, existing, 422, "VALIDATION_ERROR")
           expect(fieldsOf(error)["message"]).toContain(problem)
         }
@@ -169,12 +161,9 @@ const updateTests = (serving: Serving): void => {
 
   it(
     "fails if the metadata is invalid or too much, or there is no membership, and changes nothing",
-    serving(async (fixture) => {
-      const token = await operatorOf(fixture)
+    serving(async ({ call, operatorToken: token, tenure }) => {
       const full = Object.fromEntries(Array.from({ length: 16 }, (_, n) => [`n${n}`, "x"]))
-      expect(
-        (await fixture.call("PATCH", existing, { token, body: { metadata: full } })).status,
-      ).toBe(200)
+      expect((await call("PATCH", existing, { token, body: { metadata: full } })).status).toBe(200)
       const bodies = [
         {},
         { metadata: full, end_date: validDate },
@@ -182,14 +171,14 @@ const updateTests = (serving: Serving): void => {
         ...invalidMetadata.map((metadata) => ({ metadata })),
       ]
       for (const body of bodies) {
-        const response = await fixture.call("PATCH", existing, { token, body })
+        const response = await call("PATCH", existing, { token, body })
         expectFailure(response, "PATCH", existing, 422, "VALIDATION_ERROR")
       }
-      expect(
-        await fixture.tenure.memberships.find({ projectId: "p1", userId: "1001" }),
-      ).toMatchObject({ metadata: full })
+      expect(await tenure.memberships.find({ projectId: "p1", userId: "1001" })).toMatchObject({
+        metadata: full,
+      })
       for (const path of [absent, "/v2/projects/p1/memberships/a%20b"]) {
-        const response = await fixture.call("PATCH", path, { token, body: { metadata: {} } })
+        const response = await call("PATCH", path, { token, body: { metadata: {} } })
         expectFailure(response, "PATCH", path, 404, "MEMBERSHIP_NOT_FOUND")
       }
     }),
@@ -199,29 +188,27 @@ const updateTests = (serving: Serving): void => {
 const endTests = (serving: Serving): void => {
   it(
     "removes a membership, once",
-    serving(async (fixture) => {
-      const token = await operatorOf(fixture)
-      const response = await fixture.call("DELETE", existing, { token })
+    serving(async ({ call, operatorToken: token, tenure }) => {
+      const response = await call("DELETE", existing, { token })
       expectSuccess(response, "DELETE", existing, { data: null })
-      const again = await fixture.call("DELETE", existing, { token })
+      const again = await call("DELETE", existing, { token })
       expectFailure(again, "DELETE", existing, 404, "MEMBERSHIP_NOT_FOUND")
-      const left = await fixture.tenure.memberships.list({ projectId: "p1" })
+      const left = await tenure.memberships.list({ projectId: "p1" })
       expect(left.map(({ userId }) => userId)).toEqual(["1002", "1003"])
     }),
   )
 
   it(
     "fails if the user has no membership, or a parameter is unknown",
-    serving(async (fixture) => {
-      const token = await operatorOf(fixture)
+    serving(async ({ call, operatorToken: token, tenure }) => {
       for (const user of ["2001", "abc", "__proto__"]) {
         const path = `/v2/projects/p1/memberships/${user}`
-        const response = await fixture.call("DELETE", path, { token })
+        const response = await call("DELETE", path, { token })
         expectFailure(response, "DELETE", path, 404, "MEMBERSHIP_NOT_FOUND")
       }
-      const response = await fixture.call("DELETE", `${existing}?dry_run=true`, { token })
+      const response = await call("DELETE", `${existing}?dry_run=true`, { token })
       expectFailure(response, "DELETE", existing, 422, "VALIDATION_ERROR")
-      expect(await fixture.tenure.memberships.list({ projectId: "p1" })).toHaveLength(3)
+      expect(await tenure.memberships.list({ projectId: "p1" })).toHaveLength(3)
     }),
   )
 }
