@@ -1047,7 +1047,7 @@ export interface Operations {
       options?: CallOptions,
     ) => Promise<Success<EndCounts>>
 
-    /** Gives every membership the end date that it would have without the bulk extension. Dates that were set for single members since then stay. Needs the role `operator`. `POST /v2/projects/{project_id}/bulk-extensions/{bulk_extension_id}/undo` */
+    /** Changes every end date to what it would be without the bulk extension. Later changes to single members are kept. Needs the role `operator`. `POST /v2/projects/{project_id}/bulk-extensions/{bulk_extension_id}/undo` */
     readonly undoBulkExtension: (
       input: {
         /** The id of the project. */

@@ -180,7 +180,7 @@ const holderOf = (path: string): string => {
   }
 }
 
-/** Identifies the file at a path, however it is replaced. Returns `undefined` if there is none. */
+/** Returns the device and inode of the file at a path, or `undefined` without a file. A replacement has others. */
 export const identityOf = (path: string): string | undefined => {
   const stats = fs.statSync(path, { bigint: true, throwIfNoEntry: false })
   return stats && `${stats.dev}:${stats.ino}`

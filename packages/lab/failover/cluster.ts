@@ -106,7 +106,7 @@ const patroniConfiguration = (
   },
 })
 
-/** The configuration that Patroni's documentation has, with checks once a second in place of every three. */
+/** The configuration in Patroni's documentation, with a check every second instead of every three. */
 const haproxyConfiguration = (port: number, nodes: ReadonlyArray<readonly [string, Ports]>) => `
 global
   maxconn 1000
@@ -130,7 +130,7 @@ ${nodes
   )
   .join("")}`
 
-/** One attempt a second in place of every fifteen: until then, PgBouncer refuses clients after a refusal. */
+/** After a refusal by the server, PgBouncer refuses clients until its next attempt: one second later, not 15. */
 const pgbouncerConfiguration = (port: number, haproxy: number, users: string) => `
 [databases]
 ${database} = host=127.0.0.1 port=${haproxy}
@@ -166,7 +166,7 @@ const longestMillis = 120_000
 const retryMillis = 200
 const linesToTell = 20
 
-/** The text of a file, empty if there is none. */
+/** The text of a file; empty without a file. */
 const textOf = (file: string): Promise<string> => readFile(file, "utf8").catch(() => "")
 
 /** The first process of a node's PostgreSQL, if it runs. The file with its id outlives it, when others may have it. */

@@ -31,7 +31,7 @@ import { makeCommitWatcher, makeTransactions } from "./transactions.ts"
 
 /** The options of one of several servers. */
 export const serverOptions = Setting.object({
-  /** What the directory of the cells, logs and metrics call the server. */
+  /** Its name in the directory of the cells, in logs and in metrics. */
   name: Setting.string("1 to 48 letters, digits, - and _", (name) => /^[\w-]{1,48}$/.test(name)),
   /**
    * The URL of the database, for example `postgres://user:password@host:5432/database`. Connections to
@@ -45,8 +45,8 @@ export const serverOptions = Setting.object({
    */
   listenUrl: Setting.optional(databaseUrlOption),
   /**
-   * By which URL another server reaches this one while a cell moves there. Default: the URL that leads past a pooler,
-   * or else that of its database.
+   * The URL with which another server reaches this one while a cell moves there. Default: the URL that leads past a
+   * pooler, or else that of its database.
    */
   replicationUrl: Setting.optional(databaseUrlOption),
 })

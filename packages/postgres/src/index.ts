@@ -96,7 +96,7 @@ const { listenUrl: _, ...ofEach } = postgresOptions.fields
 export const serversOptions = Setting.object({
   /** The servers. The first is the home: it also has what belongs to no project, such as API keys. */
   servers: Setting.list(serverOptions),
-  /** How many cells to make if there are none yet. Later, there are as many, and they can move to more servers. */
+  /** How many cells to make if there are none yet. Their number stays; they can move to more servers. */
   cells: Setting.optional(Setting.integer({ most: 1000 })),
   ...ofEach,
 })

@@ -59,7 +59,7 @@ export const WebhookFields = ({ of }: { readonly of?: WebhookHealth }) => (
     />
     <TextField
       label="Attempts a second"
-      hint="at most; no limit without"
+      hint="leave empty for no limit"
       name="rate"
       type="number"
       min={1}
@@ -75,7 +75,7 @@ export const WebhookFields = ({ of }: { readonly of?: WebhookHealth }) => (
   </>
 )
 
-/** Returns how fast a webhook may be sent to, and in which order. */
+/** Returns the rate and the order of the form. */
 export const limitsOf = (fields: FormData) => ({
   ordered: fields.has("ordered"),
   rate: Number(textOf(fields, "rate")) || null,

@@ -10,7 +10,7 @@ import type { WebhookStore } from "../webhooks/store.ts"
 
 /** The stores of a cell. */
 export interface Cell {
-  /** What logs and metrics call it. */
+  /** Its name in logs and metrics. */
   readonly name: string
   readonly memberships: MembershipStore["Service"]
   readonly webhooks: WebhookStore["Service"]

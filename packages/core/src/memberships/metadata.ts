@@ -6,7 +6,7 @@ import { InvalidInput } from "../base/errors.ts"
 import * as Setting from "../base/setting.ts"
 import { TaggedError } from "../base/tagged-error.ts"
 
-/** Texts by name, such as `{ plan: "gold", seat: "12A" }`. Empty if there is none. */
+/** Texts by name, such as `{ plan: "gold", seat: "12A" }`; `{}` without any. */
 export type Metadata = Readonly<Record<string, string>>
 
 /** A change of metadata: new texts by name, and `null` for what is removed. Other names stay. */

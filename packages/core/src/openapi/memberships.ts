@@ -397,7 +397,7 @@ export class Memberships extends HttpApiGroup.make("memberships")
       OpenApi.annotations({
         summary: "Undo a bulk extension",
         description:
-          "Gives every membership the end date that it would have without the bulk extension. Dates that were set for single members since then stay.",
+          "Changes every end date to what it would be without the bulk extension. Later changes to single members are kept.",
       }),
     ),
     HttpApiEndpoint.make(importing.method)("import", importing.pattern, {

@@ -152,7 +152,7 @@ export interface TroubledWebhook extends DeliveryProgress {
   readonly webhookId: WebhookId
   /** Where notifications are sent. */
   readonly url: string
-  /** What it is for; `undefined` if nobody has said so. */
+  /** Its description; `undefined` without one. */
   readonly description: string | undefined
   readonly trouble: "disabled" | "failing"
   /** When it was disabled, or the first attempt has failed, in milliseconds since the epoch. */

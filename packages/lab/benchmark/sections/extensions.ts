@@ -56,7 +56,7 @@ const createTables = async ({ sql }: Database, members: number): Promise<void> =
   await sql("VACUUM ANALYZE yard_memberships")
 }
 
-/** What the row of the processor time of an extension is called. */
+/** The name of the row with the processor time of an extension. */
 export const extensionCpu = `processor time in PostgreSQL of an extension, ${clients} at a time`
 
 /** Compares single extensions with the least that they could cost. */

@@ -1,4 +1,4 @@
-/** A process that delivers what is in an outbox on PostgreSQL. It begins when it is told to, ends when it is told again, and so on. */
+/** A process that delivers from an outbox on PostgreSQL. Each message starts or stops it. */
 
 import type { Tenure } from "@tenure/core"
 import { startTenure } from "../database.ts"

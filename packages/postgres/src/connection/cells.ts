@@ -22,7 +22,7 @@ export interface CellPlace {
   readonly number: number
   /** The name of the server that has it. */
   readonly server: string
-  /** The name of the server that it moves to; `null` if it does not. */
+  /** The name of the server that it is moving to, or `null`. */
   readonly moving_to: string | null
 }
 
@@ -70,7 +70,7 @@ interface HoldsRow {
 // How long a statement waits for a cell that moves: longer than the switch takes, shorter than clients wait.
 const longestSwitchMillis = 8000
 
-// How often the directory is read meanwhile.
+// How often a waiting statement reads the directory.
 const pauseMillis = 20
 
 // After which time a waiting statement asks whether the process that moves the cell has died.
@@ -219,7 +219,7 @@ export const makeCellExecutor = (
     Effect.flatMap(directory.confirm(number), (): Effect.Effect<A, E | StoreUnavailable> => {
       const server = directory.serverOf(number)
       const executor = executors.get(server)
-      const cause = `The cell ${number} is on ${server}, which is none of the servers of this process`
+      const cause = `Cell ${number} is on server ${server}, which this process does not know: add it to the servers`
       return executor === undefined
         ? Effect.fail(new StoreUnavailable({ cause }))
         : work(executor, server)

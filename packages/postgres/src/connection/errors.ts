@@ -44,7 +44,7 @@ const faultClasses = new Set(["0A", "21", "22", "23", "42"])
 export const isFault = (error: SqlError): boolean =>
   faultClasses.has((sqlStateOf(error) ?? "").slice(0, 2))
 
-/** Whether what a statement names is absent: the schema, or what was in it. The statement has changed nothing. */
+/** Whether the schema in a statement, or an object in it, is missing. The statement has changed nothing. */
 export const isAbsent = (error: unknown): boolean =>
   error instanceof StoreUnavailable
     ? isAbsent(error.cause)

@@ -128,13 +128,13 @@ export interface Server {
   readonly health: Health
   /** For statements that meet no lock. */
   readonly quickLane: ConnectionPool
-  /** For those that wait for a lock. */
+  /** For statements that wait for a lock. */
   readonly waitingLane: ConnectionPool
   /** Opens a connection that serves nothing else. */
   readonly connect: Effect.Effect<Connection, SqlError>
   /** Leaves the connections to a server that refuses changes. */
   readonly leaveReadOnly: () => void
-  /** What tells its database from all others. */
+  /** Identifies its database. */
   readonly identity: Effect.Effect<string, StoreUnavailable>
 }
 

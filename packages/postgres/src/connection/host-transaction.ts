@@ -71,7 +71,7 @@ const snakeCase = (name: string): string =>
     .replaceAll("-", "_")
     .toLowerCase()
 
-/** Gives columns of Tenure's statements their names back, which some hosts have converted to camel case. */
+/** Restores the column names of Tenure's statements, which some hosts convert to camel case. */
 export function toNamedRows<Row extends object>(rows: ReadonlyArray<Row>): ReadonlyArray<Row>
 export function toNamedRows(rows: ReadonlyArray<object>): ReadonlyArray<object> {
   return rows.map((row) =>
@@ -89,7 +89,7 @@ export interface HostTransaction {
   readonly savepoint: <A, E, R>(work: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SqlError, R>
   /** Its id, once a statement has run in it. */
   readonly id: () => string | undefined
-  /** What tells its database from all others. */
+  /** Identifies its database. */
   readonly database: Effect.Effect<string, SqlError>
 }
 
@@ -102,7 +102,7 @@ export const HostTransaction = Context.Reference<HostTransaction | undefined>(
 const findId = "SELECT pg_current_xact_id_if_assigned()::text AS id"
 const assignId = "SELECT pg_current_xact_id()::text AS id"
 
-/** Returns what tells a database from all others. */
+/** Returns the identity of a database. */
 export const findIdentity = `
   SELECT (SELECT c.system_identifier FROM pg_control_system() c) || ' ' ||
          (SELECT d.oid FROM pg_database d WHERE d.datname = current_database()) AS identity
