@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest"
-import { parseSeeds } from "../../arguments.ts"
 import { kindNames, kinds } from "../../faults/kinds.ts"
 import { calmMillis, describe as tell, schedule } from "../../faults/schedule.ts"
 
@@ -53,10 +52,4 @@ describe("a schedule", () => {
   it("is told in a line", () => {
     expect(tell(schedule(1, 20, places))).toMatch(/^[^\n]*\d\.\d s \w+/)
   })
-})
-
-it("seeds are numbers and ranges", () => {
-  expect(parseSeeds("1-3,9")).toEqual([1, 2, 3, 9])
-  expect(() => parseSeeds("3-1")).toThrow("--seeds takes")
-  expect(() => parseSeeds("all")).toThrow("--seeds takes")
 })
