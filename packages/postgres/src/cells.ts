@@ -271,6 +271,8 @@ export const openCells = Effect.fnUntraced(function* (settings: CellSettings) {
         stopped: (webhookIds) => serverOf(number).notifications.stopped(webhookIds),
         // Those of a server tell of all cells there.
         next: Effect.never,
+        opened: Effect.suspend(() => serverOf(number).notifications.opened),
+        session: () => serverOf(number).notifications.session(),
       },
       settings,
     )

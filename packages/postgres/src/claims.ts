@@ -66,6 +66,9 @@ const reportMillis = 300
 // The same for a dispatcher that has no claims and knows of no other.
 const quietReportMillis = 5000
 
+// The least time between two reports.
+const shortestPauseMillis = 20
+
 /** A dispatcher that the others know of. */
 interface Presence {
   /** The id of the dispatcher: a new one in each process. */
@@ -78,17 +81,21 @@ interface Presence {
 
 /**
  * Reports that the dispatcher `$1` is alive. Returns one row, with whether it has noticed that another
- * is gone, with those of the webhooks `$2` that were removed, or disabled by request, and with whether
- * it is quiet from now on, because it has no claims, as `$3` says, and there is no other.
+ * is gone, and in how many milliseconds one will be whose session has ended, with those of the webhooks `$2` that were
+ * removed, or disabled by request, and with whether it is quiet from now on, because it has no claims, as `$3` says, and
+ * there is no other. `$4` is the session of its process, which counts if this server has it.
  */
 const report = (schema: string): string => `
   -- A report that is lost in a crash of the server is made again.
   WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
   reported AS (
-    INSERT INTO ${schema}.dispatchers AS d (id, seen_at, since)
-    SELECT $1::uuid, clock_timestamp(), clock_timestamp() FROM quick
+    INSERT INTO ${schema}.dispatchers AS d (id, seen_at, since, session, server_started_at)
+    SELECT $1::uuid, clock_timestamp(), clock_timestamp(), CASE WHEN ${schema}.is_held($4::uuid) THEN $4::uuid END,
+           pg_postmaster_start_time()
+    FROM quick
     ON CONFLICT (id) DO UPDATE
     SET seen_at = clock_timestamp(), since = ${schema}.reporting_since(d.seen_at, d.since),
+        session = excluded.session, server_started_at = excluded.server_started_at,
         -- A claim may have committed since it was asked whether there are any.
         is_quiet = $3::boolean AND abs(extract(epoch FROM clock_timestamp() - d.busy_at)) > 1
                    AND NOT EXISTS (SELECT FROM ${schema}.dispatchers o WHERE o.id <> $1::uuid)
@@ -96,7 +103,12 @@ const report = (schema: string): string => `
   )
   SELECT EXISTS (
     SELECT FROM ${schema}.dispatchers_gone WHERE noticed_by = $1::uuid
-  ) AS is_any_gone, ARRAY(
+  ) AS is_any_gone, (
+    SELECT ceil(1000 * min(soon.gone_in)) FROM (
+      SELECT ${schema}.gone_in(o.seen_at, o.session, o.server_started_at)
+      FROM ${schema}.dispatchers o WHERE o.id <> $1::uuid
+    ) AS soon (gone_in) WHERE soon.gone_in > 0
+  ) AS gone_in, ARRAY(
     SELECT held.id FROM unnest($2::uuid[]) AS held (id)
     -- Looks up each webhook by its id, however many there are.
     WHERE (
@@ -108,6 +120,7 @@ const report = (schema: string): string => `
 /** A row of `report`. */
 interface ReportRow {
   readonly is_any_gone: boolean
+  readonly gone_in: number | null
   readonly stopped: ReadonlyArray<string>
   readonly is_quiet: boolean
 }
@@ -129,12 +142,16 @@ const makeHeartbeat = Effect.fnUntraced(function* (
   let isClaiming = false
   let isQuiet = false
   let reportedAt = 0
+  let reportedSession: string | undefined
 
+  /** Reports, unless it is quiet. Returns the time until the next report. */
   const reportOnce = Effect.suspend(() => {
     const now = readMonotonicMillis(clock)
     const webhooks = held.webhooks(now)
     const hasClaims = isClaiming || webhooks.length > 0
-    if (isQuiet && !hasClaims && now - reportedAt < quietReportMillis) return Effect.void
+    if (isQuiet && !hasClaims && now - reportedAt < quietReportMillis) {
+      return Effect.succeed(reportMillis)
+    }
     isQuiet = false
     reportedAt = now
     return sendReport(webhooks, hasClaims)
@@ -144,18 +161,26 @@ const makeHeartbeat = Effect.fnUntraced(function* (
     webhooks: ReadonlyArray<WebhookId>,
     hasClaims: boolean,
   ) {
-    const params = [uuidParam(id), uuidsParam(webhooks), flagParam(!hasClaims)]
+    const session = notifications.session()
+    const params = [uuidParam(id), uuidsParam(webhooks), flagParam(!hasClaims), uuidParam(session)]
     const [row] = yield* executor.executeApart<ReportRow>(sql, params)
-    if (row === undefined) return
+    if (row === undefined) return reportMillis
     isQuiet = row.is_quiet
     if (row.is_any_gone) yield* notifications.notify
     yield* notifications.stopped(row.stopped.map(WebhookId))
+    // A report does not see what it writes, and others are judged by its session.
+    const isKnown = session === reportedSession
+    reportedSession = session
+    return isKnown
+      ? Math.min(reportMillis, Math.max(shortestPauseMillis, row.gone_in ?? Infinity))
+      : shortestPauseMillis
   })
 
+  const reporting = Effect.catchCause(reportOnce, () => Effect.succeed(reportMillis))
   yield* Effect.forkScoped(
-    Effect.andThen(
-      begun.await,
-      Effect.forever(Effect.andThen(Effect.ignoreCause(reportOnce), Effect.sleep(reportMillis))),
+    begun.await.pipe(
+      Effect.andThen(Effect.timeoutOption(notifications.opened, reportMillis)),
+      Effect.andThen(Effect.forever(Effect.flatMap(reporting, (millis) => Effect.sleep(millis)))),
     ),
   )
 

@@ -1,7 +1,9 @@
 /** The changes that a process has heard of, and that its dispatcher does not know yet. */
 
 import type { PgClientConfig } from "@effect/sql-pg/PgClient"
+import { readMonotonicMillis } from "@tenure/core/internal"
 import { type OutboxChange, WebhookId } from "@tenure/core/store"
+import * as Clock from "effect/Clock"
 import { WebCrypto } from "effect/crypto/WebCrypto"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
@@ -15,6 +17,7 @@ import {
   openPooled,
   within,
 } from "./connection/pool.ts"
+import { textParam } from "./sql/values.ts"
 
 /** Changes. Each is there once, however often it is told. */
 export interface PendingChanges {
@@ -61,6 +64,9 @@ const pollMillis = 1000
 
 const reconnectMillis = 1000
 
+// What has cut a connection may have cut those of other processes, too. They have this long to come back.
+const returnMillis = 2000
+
 // How often the listening connection proves that it is alive, and how long that may take.
 const heartbeatMillis = 5000
 
@@ -74,6 +80,22 @@ export interface Notifications {
   readonly stopped: (webhookIds: ReadonlyArray<WebhookId>) => Effect.Effect<void>
   /** Waits for the next notification, or for a second. */
   readonly next: Effect.Effect<OutboxChange>
+  /** Waits until the connection that listens is open for the first time, or there can be none. */
+  readonly opened: Effect.Effect<void>
+  /**
+   * The id of the session that listens. It holds the lock by which others know that this process lives. `undefined`
+   * without one, and until others had time to come back from what has cut the one before.
+   */
+  readonly session: () => string | undefined
+}
+
+/** Takes the lock of a session, until that ends. Nobody else has the key. */
+const holdSession = "SELECT pg_advisory_lock(hashtextextended($1::text, 0))"
+
+interface HeldSession {
+  readonly id: string
+  /** From when on it tells whether others live, by the monotonic clock. */
+  readonly from: number
 }
 
 /**
@@ -104,11 +126,16 @@ export const makeNotifications = Effect.fnUntraced(function* (
   connect: Effect.Effect<Connection | undefined, SqlError>,
 ) {
   const channel = `${executor.schema}.deliveries`
-  const own = `from ${(yield* WebCrypto).randomUUID()}`
+  const crypto = yield* WebCrypto
+  const clock = yield* Clock.Clock
+  const own = `from ${crypto.randomUUID()}`
+  const opened = yield* Latch.make()
   const received = yield* Latch.make()
   const requested = yield* Latch.make()
   const pending = makePendingChanges()
   let listening: Connection | undefined
+  let held: HeldSession | undefined
+  let wasCut = false
 
   const receive = (payload: string): void => {
     if (payload === own) return
@@ -133,7 +160,11 @@ export const makeNotifications = Effect.fnUntraced(function* (
   const listenOn = Effect.fnUntraced(function* (connection: Connection) {
     // Only the holder of the pin can ask while it listens.
     const session = yield* connection.session.pin
+    const id = crypto.randomUUID()
+    yield* within(heartbeatMillis, connection, session.query(holdSession, [textParam(id)], false))
     const notifications = yield* within(heartbeatMillis, connection, session.listen(channel))
+    held = { id, from: readMonotonicMillis(clock) + (wasCut ? returnMillis : 0) }
+    yield* opened.open
     const heartbeat = within(heartbeatMillis, connection, session.query("SELECT 1")).pipe(
       Effect.delay(heartbeatMillis),
       Effect.forever,
@@ -146,9 +177,14 @@ export const makeNotifications = Effect.fnUntraced(function* (
 
   const listen = Effect.gen(function* () {
     const connection = yield* connect
-    if (connection === undefined) return yield* Effect.never
+    if (connection === undefined) return yield* Effect.andThen(opened.open, Effect.never)
     listening = connection
-    yield* Effect.ensuring(listenOn(connection), Effect.sync(connection.close))
+    const close = (): void => {
+      held = undefined
+      wasCut = true
+      connection.close()
+    }
+    yield* Effect.ensuring(listenOn(connection), Effect.sync(close))
   })
 
   yield* Effect.forkScoped(Effect.forever(Effect.ignoreCause(send)))
@@ -171,6 +207,9 @@ export const makeNotifications = Effect.fnUntraced(function* (
         for (const webhookId of webhookIds) receive(webhookId)
       }),
     next,
+    opened: opened.await,
+    session: () =>
+      held !== undefined && readMonotonicMillis(clock) >= held.from ? held.id : undefined,
   }
   return notifications
 })

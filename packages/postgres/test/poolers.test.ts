@@ -39,6 +39,16 @@ const listening = (schema: string) =>
     Effect.runPromise,
   )
 
+/** The number of dispatchers of a schema whose session tells that they live. */
+const withSession = (schema: string) =>
+  PgClient.PgClient.use((sql) =>
+    sql.unsafe(`SELECT FROM ${schema}.dispatchers WHERE session IS NOT NULL`),
+  ).pipe(
+    Effect.map((rows) => rows.length),
+    Effect.provide(PgClient.layer({ url: Redacted.make(database.url), maxConnections: 1 })),
+    Effect.runPromise,
+  )
+
 const modes = [
   // Whether the pooler gives a session to several clients, nobody can tell from outside.
   ["session", () => undefined, 0],
@@ -71,6 +81,7 @@ describe.skipIf(isMissing).each(modes)(title, (mode, listenUrl, listeners) => {
       expect(await tenure.isReady()).toBe(true)
       await receiver.until(1)
       await expect.poll(() => listening(mode), { timeout: 10_000 }).toBe(listeners)
+      await expect.poll(() => withSession(mode), { timeout: 10_000 }).toBe(listeners)
     } finally {
       await tenure.close()
       receiver.close()

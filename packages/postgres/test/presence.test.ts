@@ -164,9 +164,90 @@ describe("the claims of a process that has died", () => {
     )
     await here.sql(`
       UPDATE ${schema}.dispatchers
-      SET seen_at = seen_at + interval '1 day', since = since + interval '1 day'`)
+      SET seen_at = seen_at + interval '1 day', since = since + interval '1 day', session = NULL`)
     const count = async () => (await here.claim()).length
     await expect.poll(count, { timeout: 10_000, interval: 100 }).toBe(1)
+  })
+})
+
+/** Has no dispatcher report for long enough to notice silence. */
+const startReports = () => here.sql(`UPDATE ${schema}.dispatchers SET since = clock_timestamp()`)
+
+describe("the claims of a process whose session has ended", () => {
+  /** Waits until so many dispatchers have told their sessions. */
+  const untilTold = (count: number) => {
+    const told = () => here.sql(`SELECT FROM ${schema}.dispatchers WHERE session IS NOT NULL`)
+    return expect.poll(told, { timeout: 10_000, interval: 20 }).toHaveLength(count)
+  }
+
+  it("are given back before its silence alone would count", async () => {
+    const { child } = await startProcess()
+    await untilTold(1)
+    child.kill("SIGKILL")
+    await once(child, "exit")
+    const count = async () => {
+      await startReports()
+      return (await here.claim()).length
+    }
+    await expect.poll(count, { timeout: 10_000, interval: 20 }).toBe(1)
+  })
+
+  const late = "seen_at = seen_at - interval '1 second'"
+  const ended = "session = gen_random_uuid()"
+
+  /** Another dispatcher with a claim, and this one, both with sessions. Their rows are changed after that. */
+  const startWithSessions = async (change: (otherId: string) => string) => {
+    const there = startStores()
+    await publish()
+    expect(await there.claim()).toHaveLength(1)
+    const [otherId = ""] = await there.dispatchers()
+    expect(await here.claim()).toEqual([])
+    await untilTold(2)
+    // In one step, so that no report comes between.
+    const changed = async () => {
+      await here.sql(change(otherId))
+      await startReports()
+      return here.claim()
+    }
+    return { there, otherId, changed }
+  }
+
+  it("are given back once it has also missed reports", async () => {
+    const { changed } = await startWithSessions(
+      (id) => `UPDATE ${schema}.dispatchers SET ${ended}, ${late} WHERE id = '${id}'`,
+    )
+    await expect.poll(changed, { timeout: 10_000, interval: 20 }).toHaveLength(1)
+  })
+
+  it.each([
+    ["it still reports", (id: string) => `SET ${ended} WHERE id = '${id}'`],
+    ["its session goes on", (id: string) => `SET ${late} WHERE id = '${id}'`],
+    ["it has none", (id: string) => `SET session = NULL, ${late} WHERE id = '${id}'`],
+    ["all sessions have ended", () => `SET ${ended}, ${late}`],
+    [
+      "the server has been started since",
+      (id: string) =>
+        `SET ${ended}, ${late}, server_started_at = server_started_at - interval '1 hour' WHERE id = '${id}'`,
+    ],
+  ])("are left alone if %s", async (_, change) => {
+    const { changed } = await startWithSessions(
+      (id) => `UPDATE ${schema}.dispatchers ${change(id)}`,
+    )
+    for (let count = 0; count < 5; count++) expect(await changed()).toEqual([])
+  })
+
+  it("are left alone while only its connection was cut, and its new session tells nothing at first", async () => {
+    const { changed, otherId, there } = await startWithSessions(() => "SELECT")
+    await here.sql(`
+      SELECT pg_terminate_backend(l.pid) FROM pg_locks l
+      JOIN ${schema}.dispatchers d
+        ON hashtextextended(d.session::text, 0) = (l.classid::bigint << 32 | l.objid::bigint)
+      WHERE l.locktype = 'advisory' AND l.granted AND d.id = '${otherId}'`)
+    const isTold = () =>
+      there.sql(`SELECT FROM ${schema}.dispatchers WHERE id = '${otherId}' AND session IS NULL`)
+    await expect
+      .poll(async () => [await changed(), await isTold()], { timeout: 10_000, interval: 20 })
+      .toEqual([[], [{}]])
   })
 })
 

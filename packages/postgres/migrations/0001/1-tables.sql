@@ -212,7 +212,11 @@ CREATE TABLE tenure.dispatchers (
   -- When it last claimed something.
   busy_at  timestamptz NOT NULL DEFAULT to_timestamp(0),
   -- Whether it has no claims and knows of no other: then it reports every 5 seconds.
-  is_quiet boolean NOT NULL DEFAULT false
+  is_quiet boolean NOT NULL DEFAULT false,
+  -- A session of its process that holds a lock, at its last report, and the start of the server that has it. NULL
+  -- without one, as through a pooler.
+  session           uuid,
+  server_started_at timestamptz
 ) WITH (fillfactor = 50);
 
 -- Since when a dispatcher that reports again has done so every second. Not across a pause, nor when the clock was set
@@ -227,15 +231,30 @@ CREATE FUNCTION tenure.is_silent(seen_at timestamptz, is_quiet boolean) RETURNS 
   SELECT abs(extract(epoch FROM seen_at - clock_timestamp())) > CASE WHEN is_quiet THEN 6.5 ELSE 1.5 END
 $$;
 
+-- Whether a session holds its lock, which the server releases when the session ends.
+CREATE FUNCTION tenure.is_held(session uuid) RETURNS boolean LANGUAGE sql AS $$
+  SELECT NOT pg_try_advisory_xact_lock_shared(hashtextextended(session::text, 0))
+$$;
+
+-- In how many seconds a dispatcher counts as gone because its session has ended, unless it reports until then: only its
+-- connections may have been cut. NULL if the session goes on, or if it was the server that has ended.
+CREATE FUNCTION tenure.gone_in(seen_at timestamptz, session uuid, server_started_at timestamptz)
+RETURNS double precision LANGUAGE sql AS $$
+  SELECT CASE WHEN server_started_at = pg_postmaster_start_time() AND NOT tenure.is_held(session)
+         THEN 0.6 - abs(extract(epoch FROM seen_at - clock_timestamp())) END
+$$;
+
 -- The silence of a dispatcher counts only while the one that notices it could report itself: if the
--- database stands still, all are silent.
+-- database stands still, all are silent. The end of its session counts only for one whose own goes on: what has ended
+-- all sessions has ended no process.
 CREATE VIEW tenure.dispatchers_gone AS
 SELECT me.id AS noticed_by, other.id
 FROM tenure.dispatchers me
 JOIN tenure.dispatchers other ON other.id <> me.id
 WHERE abs(extract(epoch FROM me.seen_at - clock_timestamp())) < 1
-  AND me.since < clock_timestamp() - interval '1.5 seconds'
-  AND tenure.is_silent(other.seen_at, other.is_quiet);
+    AND me.since < clock_timestamp() - interval '1.5 seconds'
+    AND tenure.is_silent(other.seen_at, other.is_quiet)
+  OR tenure.gone_in(other.seen_at, other.session, other.server_started_at) <= 0 AND tenure.is_held(me.session);
 
 CREATE TABLE tenure.deliveries (
   event_id        uuid NOT NULL,

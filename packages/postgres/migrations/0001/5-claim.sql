@@ -184,7 +184,8 @@ BEGIN
     SELECT array_agg(l.id) INTO gone_ids
     FROM (
       SELECT d.id FROM tenure.dispatchers d
-      WHERE d.id = ANY (gone_ids) AND tenure.is_silent(d.seen_at, d.is_quiet)
+      WHERE d.id = ANY (gone_ids)
+        AND (tenure.is_silent(d.seen_at, d.is_quiet) OR tenure.gone_in(d.seen_at, d.session, d.server_started_at) <= 0)
       FOR UPDATE SKIP LOCKED
     ) l;
     UPDATE tenure.deliveries d

@@ -204,7 +204,7 @@ const populate = Effect.fnUntraced(function* (
     -- It waits for transactions of others.
     DELETE FROM expiry_passes;
     -- No process takes this claim for one of a dispatcher that is gone.
-    UPDATE dispatchers SET seen_at = 'infinity';
+    UPDATE dispatchers SET seen_at = 'infinity', session = NULL;
   `)
   // In one scene, the first list by ends is made by an operation.
   if (scene !== "own date")
