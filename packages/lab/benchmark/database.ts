@@ -71,11 +71,25 @@ const cpuOf = async (pid: number): Promise<number> => {
   return tickMicros * (Number(user) + Number(system))
 }
 
-/** The processor time of all connections to PostgreSQL so far, in microseconds. */
-export const databaseCpu = async (sql: Database["sql"]): Promise<number> => {
+const cpuByPid = async (
+  sql: Database["sql"],
+): Promise<ReadonlyArray<readonly [number, number]>> => {
   const processes = await sql<{ pid: number }>("SELECT pid FROM pg_stat_activity")
-  const all = await Promise.all(processes.map(({ pid }) => cpuOf(pid)))
-  return all.reduce((total, one) => total + one, 0)
+  return Promise.all(processes.map(async ({ pid }) => [pid, await cpuOf(pid)] as const))
+}
+
+/** The processor time of all connections to PostgreSQL so far, in microseconds. */
+export const databaseCpu = async (sql: Database["sql"]): Promise<number> =>
+  (await cpuByPid(sql)).reduce((total, [, one]) => total + one, 0)
+
+/**
+ * Starts to measure the processor time of connections to PostgreSQL. The result returns the microseconds
+ * since. Connections that were closed meanwhile count nothing, so pools that shrink do no harm.
+ */
+export const meterDatabase = async (sql: Database["sql"]): Promise<() => Promise<number>> => {
+  const before = new Map(await cpuByPid(sql))
+  return async () =>
+    (await cpuByPid(sql)).reduce((total, [pid, cpu]) => total + cpu - (before.get(pid) ?? 0), 0)
 }
 
 const delivering = {

@@ -1,16 +1,17 @@
 /**
- * Measures what is named on the command line, or everything. With `--smoke` everything runs once on
- * a small scale, to see that it works; no figure of that means anything. With `--large` things grow
- * to ten million memberships. With `--docs` nothing is measured: the last run goes into the
- * documentation.
+ * Measures sections by name, or all of them. With `--smoke` everything runs once on a small scale, to see
+ * that it works; no figure of that means anything. With `--large` things grow to ten million memberships.
+ * With `--docs` the latest results of each section go into the documentation: after the named sections
+ * were measured, or without measuring if none is named.
  */
 
 import { parseArgs } from "node:util"
 import { gapsOf } from "./charts/questions.ts"
 import { publish } from "./docs/publish.ts"
-import type { Section } from "./measurement.ts"
-import { report } from "./report/report.ts"
-import { type Measured, foundIn, thisMachine } from "./results.ts"
+import type { Section, Settings } from "./measurement.ts"
+import { stopAll } from "./processes.ts"
+import { openFolder, report } from "./report/report.ts"
+import { type Measured, addResults, foundIn, thisMachine } from "./results.ts"
 import { sections } from "./sections/all.ts"
 import { withSettings } from "./settings.ts"
 
@@ -23,35 +24,58 @@ const { positionals, values } = parseArgs({
   },
 })
 
+if (values.docs && values.smoke) throw new Error("--docs needs figures, and --smoke has none")
+
 const names = sections.map(({ name }) => name)
 
-const sectionOf = (name: string): Section => {
+const sectionsOf = (name: string): ReadonlyArray<Section> => {
+  if (name === "all") return sections
   const section = sections.find((one) => one.name === name)
-  if (section !== undefined) return section
-  throw new Error(`there is no section "${name}", but ${names.join(", ")}`)
+  if (section !== undefined) return [section]
+  throw new Error(`there is no section "${name}", but all, ${names.join(", ")}`)
 }
 
-const measureAll = async (chosen: ReadonlyArray<Section>): Promise<ReadonlyArray<Measured>> => {
-  const measured: Array<Measured> = []
-  await withSettings({ isLarge: values.large, isSmoke: values.smoke }, async (settings) => {
-    for (const { measure, name } of chosen) {
-      const begin = performance.now()
-      const findings = await measure(settings)
-      measured.push({ name, at: new Date().toISOString(), on: thisMachine(), ...findings })
-      console.warn(`${name}: ${((performance.now() - begin) / 1000).toFixed(0)} s`)
-    }
-  })
-  return measured
+/** Measures a section, and keeps its results. Another one may still succeed if it fails. */
+const measure = async (
+  section: Section,
+  settings: Settings,
+  folder: URL,
+): Promise<Measured | undefined> => {
+  const { name } = section
+  const begin = performance.now()
+  try {
+    const findings = await section.measure(settings)
+    const measured = { name, at: new Date().toISOString(), on: thisMachine(), ...findings }
+    await addResults(folder, measured)
+    console.warn(`${name}: ${((performance.now() - begin) / 1000).toFixed(0)} s`)
+    return measured
+  } catch (error) {
+    console.error(`${name} failed:`, error)
+    stopAll()
+    return undefined
+  }
 }
 
 /** Measures and reports. Returns whether everything holds. */
-const run = async (): Promise<boolean> => {
-  const isWhole = positionals.length === 0
-  const results = { sections: await measureAll(isWhole ? sections : positionals.map(sectionOf)) }
-  const gaps = isWhole ? gapsOf(foundIn(results)) : []
+const run = async (chosen: ReadonlyArray<Section>): Promise<boolean> => {
+  const folder = await openFolder(values.smoke)
+  const measured: Array<Measured> = []
+  await withSettings({ isLarge: values.large, isSmoke: values.smoke }, async (settings) => {
+    for (const section of chosen) {
+      const one = await measure(section, settings, folder)
+      if (one !== undefined) measured.push(one)
+    }
+  })
+  const results = { sections: measured }
+  const gaps = chosen === sections ? gapsOf(foundIn(results)) : []
   if (gaps.length > 0) console.error(`the charts miss: ${gaps.join("; ")}`)
-  return (await report(results, { isSmoke: values.smoke })) && gaps.length === 0
+  const holds = await report(results, { folder, isSmoke: values.smoke })
+  return holds && gaps.length === 0 && measured.length === chosen.length
 }
 
+const publishesOnly = values.docs && positionals.length === 0
+const isWhole = positionals.length === 0 || positionals.includes("all")
+const holds = publishesOnly || (await run(isWhole ? sections : positionals.flatMap(sectionsOf)))
 if (values.docs) await publish(names)
-else if (!(await run())) process.exitCode = 1
+// What a section that failed has left open would keep the process alive.
+process.exit(holds ? 0 : 1)

@@ -22,6 +22,13 @@ const nextMessage = <Message>(child: ChildProcess): Promise<Message> =>
     })
   })
 
+const running = new Set<ChildProcess>()
+
+/** Stops all processes that are still running, after a section has failed. */
+export const stopAll = (): void => {
+  for (const child of running) if (child.connected) child.disconnect()
+}
+
 /** Starts a module of this folder in a process. Also returns the first message that it sends. */
 export const start = async <Greeting>(
   module: string,
@@ -34,6 +41,8 @@ export const start = async <Greeting>(
     env: { ...process.env, NODE_ENV: "production" },
     stdio: ["ignore", "pipe", "inherit", "ipc"],
   })
+  running.add(child)
+  child.once("exit", () => running.delete(child))
   // Nobody reads the log of a server, but it must not fill the pipe.
   child.stdout?.resume()
   const greeting = await nextMessage<Greeting>(child)

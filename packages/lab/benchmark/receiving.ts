@@ -1,5 +1,6 @@
 /** The receiving process of notifications. */
 
+import { randomBytes } from "node:crypto"
 import type { Tenure } from "@tenure/core"
 import { start } from "./processes.ts"
 import type { Arrivals } from "./receiver.ts"
@@ -14,6 +15,9 @@ export interface Received extends Arrivals {
   readonly rate: number
 }
 
+/** Makes a secret for a webhook that is not Tenure's. */
+export const newSecret = (): string => `whsec_${randomBytes(24).toString("base64")}`
+
 /** The receiving process, and its report. */
 export interface Receiver {
   readonly report: () => Promise<Arrivals>
@@ -21,6 +25,17 @@ export interface Receiver {
   readonly hangingUrl: string
   /** Waits until this many different notifications have arrived. */
   readonly until: (count: number) => Promise<Received>
+  /**
+   * Adds a webhook.
+   *
+   * @param register - registers a URL, and returns the webhook's secret
+   * @param delayMillis - how long the receiver takes to answer
+   */
+  readonly add: (
+    name: string,
+    register: (url: string) => Promise<string>,
+    delayMillis?: number,
+  ) => Promise<void>
   /**
    * Makes projects with one webhook each.
    *
@@ -39,6 +54,10 @@ export const startReceiver = async (): Promise<Receiver> => {
   const { ask, greeting: port, stop } = await start<number>("./receiver.ts")
   const urlOf = (path: string): string => `http://127.0.0.1:${port}${path}`
   const report = () => ask<Arrivals>({})
+  const add: Receiver["add"] = async (name, register, delayMillis = 0) => {
+    const path = `/${delayMillis}/${name}`
+    await ask({ path, secret: await register(urlOf(path)) })
+  }
   return {
     report,
     hangingUrl: urlOf("/hang"),
@@ -57,12 +76,13 @@ export const startReceiver = async (): Promise<Receiver> => {
         await pause(50)
       }
     },
-    register: async (tenure, projectIds, delayMillis = 0) => {
+    add,
+    register: async (tenure, projectIds, delayMillis) => {
       for (const projectId of projectIds) {
         await tenure.memberships.createProject(projectId)
-        const path = `/${delayMillis}/${projectId}`
-        const { secret } = await tenure.webhooks.create({ projectId, url: urlOf(path) })
-        await ask({ path, secret })
+        const create = async (url: string) =>
+          (await tenure.webhooks.create({ projectId, url })).secret
+        await add(projectId, create, delayMillis)
       }
     },
     stop,

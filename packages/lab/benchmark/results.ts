@@ -1,5 +1,6 @@
 /** The results of runs, and the file that keeps them. */
 
+import { existsSync } from "node:fs"
 import { mkdir, readFile, writeFile } from "node:fs/promises"
 import { cpus } from "node:os"
 import type { Findings } from "./measurement.ts"
@@ -43,12 +44,21 @@ export const latest = (runs: ReadonlyArray<Results>, names: ReadonlyArray<string
 
 const file = "results.json"
 
-/** Reads the results in a folder. */
+/** Reads the results in a folder, which may have none yet. */
 export const readResults = async (folder: URL): Promise<Results> =>
-  JSON.parse(await readFile(new URL(file, folder), "utf8"))
+  existsSync(new URL(file, folder))
+    ? JSON.parse(await readFile(new URL(file, folder), "utf8"))
+    : { sections: [] }
 
 /** Writes results into a folder. */
 export const writeResults = async (folder: URL, results: Results): Promise<void> => {
   await mkdir(folder, { recursive: true })
   await writeFile(new URL(file, folder), `${JSON.stringify(results, undefined, 2)}\n`)
+}
+
+/** Adds the results of a section to those in a folder, in place of its earlier ones. */
+export const addResults = async (folder: URL, measured: Measured): Promise<void> => {
+  const { sections } = await readResults(folder)
+  const others = sections.filter(({ name }) => name !== measured.name)
+  await writeResults(folder, { sections: [...others, measured] })
 }

@@ -10,8 +10,13 @@ import type { Chart } from "./questions.ts"
 const font = "system-ui, -apple-system, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif"
 
 // Names, then figures, then bars.
-const [nameWidth, figureWidth, barWidth, rowHeight, margin] = [290, 80, 420, 26, 20]
-const barStart = nameWidth + figureWidth
+const [nameWidth, figureWidth, rowHeight, margin] = [290, 80, 26, 20]
+
+/** The width of the longest bar. */
+export const barWidth = 420
+
+/** The width of what is left of bars. */
+export const barStart = nameWidth + figureWidth
 
 type Panel = Extract<TopLevelSpec, { vconcat: unknown }>["vconcat"][number]
 
@@ -68,7 +73,6 @@ const panelOf = ({ bars, title }: Group, theme: Theme): Panel => {
   }
 }
 
-/** The look that all charts share. */
 const configOf = (theme: Theme) =>
   ({
     font,
@@ -98,26 +102,34 @@ const hasTarget = ({ bars }: Group): boolean => bars.some(({ target }) => target
 const legendOf = (groups: ReadonlyArray<Group>): string =>
   groups.some(hasTarget) ? "Longer is better. A short line is a target." : "Longer is better."
 
-const specOf = ({ groups, subtitle, title }: Chart, theme: Theme): TopLevelSpec => ({
-  $schema: "https://vega.github.io/schema/vega-lite/v6.json",
-  description: `${title} ${subtitle}.`,
-  background: page.background[theme],
-  padding: margin,
-  title: {
-    text: title,
-    subtitle: [subtitle, legendOf(groups)],
-    anchor: "start",
-    color: page.text[theme],
-    fontSize: 18,
-    subtitleColor: page.muted[theme],
-    subtitleFontSize: 13,
-    subtitlePadding: 6,
-    offset: 16,
-  },
-  vconcat: groups.map((group) => panelOf(group, theme)),
-  config: configOf(theme),
-})
+/** The look that all charts share. */
+export const lookOf = (title: string, subtitle: Array<string>, theme: Theme) =>
+  ({
+    $schema: "https://vega.github.io/schema/vega-lite/v6.json",
+    description: [title, subtitle[0]].join(" "),
+    background: page.background[theme],
+    padding: margin,
+    title: {
+      text: title,
+      subtitle,
+      anchor: "start",
+      color: page.text[theme],
+      fontSize: 18,
+      subtitleColor: page.muted[theme],
+      subtitleFontSize: 13,
+      subtitlePadding: 6,
+      offset: 16,
+    },
+    config: configOf(theme),
+  }) as const
+
+/** Prints a chart as SVG. */
+export const render = (spec: TopLevelSpec): Promise<string> =>
+  new View(parse(compile(spec).spec), { renderer: "none" }).toSVG()
 
 /** Draws a chart for a page. */
-export const draw = (chart: Chart, theme: Theme): Promise<string> =>
-  new View(parse(compile(specOf(chart, theme)).spec), { renderer: "none" }).toSVG()
+export const draw = ({ groups, subtitle, title }: Chart, theme: Theme): Promise<string> =>
+  render({
+    ...lookOf(title, [subtitle, legendOf(groups)], theme),
+    vconcat: groups.map((group) => panelOf(group, theme)),
+  })

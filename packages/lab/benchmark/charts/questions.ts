@@ -1,6 +1,7 @@
 /** The charts: one for each question. */
 
 import type { Findings } from "../measurement.ts"
+import { unansweredOf } from "./alternatives.ts"
 import { type Group, casesOf, groupOf, growthOf } from "./bars.ts"
 
 /** A chart, to be drawn. */
@@ -148,8 +149,10 @@ const questions = [http, limits, postgres, deliveries, growth]
 const isMeasured = ({ bars }: Group): boolean => bars.length > 0
 
 /** What belongs into charts but was not measured. After a run of everything, there is nothing. */
-export const gapsOf = (found: Found): ReadonlyArray<string> =>
-  questions.flatMap((chart) => chart(found).groups).flatMap(({ missing }) => missing)
+export const gapsOf = (found: Found): ReadonlyArray<string> => [
+  ...unansweredOf(found.rows),
+  ...questions.flatMap((chart) => chart(found).groups).flatMap(({ missing }) => missing),
+]
 
 /** All charts of what was measured. */
 export const chartsOf = (found: Found): ReadonlyArray<Chart> =>

@@ -1,28 +1,43 @@
-/** Puts the results of the last run into the documentation. */
+/** Puts the latest results into the documentation. */
 
-import { existsSync } from "node:fs"
 import { readFile, writeFile } from "node:fs/promises"
-import { writeCharts } from "../charts/files.ts"
+import { unansweredOf } from "../charts/alternatives.ts"
+import { drawAll, drawAlternatives, writeDrawn } from "../charts/files.ts"
 import { lastRun } from "../report/report.ts"
-import { latest, readResults, writeResults } from "../results.ts"
-import { withTargets } from "./targets.ts"
+import { foundIn, latest, readResults, writeResults } from "../results.ts"
+import { withComparisons, withFigures } from "./pages.ts"
 
-/** The page of figures. */
-export const page = new URL("../../../../docs/performance.md", import.meta.url)
+/** The page for users. */
+export const userPage = new URL("../../../../docs/performance.md", import.meta.url)
+
+/** The folder of its picture. */
+export const pictures = new URL("performance/", userPage)
+
+/** The page for maintainers. */
+export const figuresPage = new URL("../FIGURES.md", import.meta.url)
 
 /** The folder of its results and charts. */
-export const shown = new URL("performance/", page)
+export const shown = new URL("../figures/", import.meta.url)
+
+const rewrite = async (page: URL, change: (text: string) => string): Promise<void> =>
+  writeFile(page, change(await readFile(page, "utf8")))
 
 /**
- * Replaces each section that the documentation shows by that of the last run, if that is later, and
- * draws the charts and the table anew.
+ * Replaces each section that the documentation shows by the latest one of this machine, if that is later,
+ * and writes the pages and charts anew. Sections may have been measured apart.
  *
  * @param names - the names of all sections
  */
 export const publish = async (names: ReadonlyArray<string>): Promise<void> => {
-  const folders = [shown, lastRun].filter((folder) => existsSync(new URL("results.json", folder)))
-  const results = latest(await Promise.all(folders.map(readResults)), names)
+  const runs = await Promise.all([shown, lastRun].map(readResults))
+  const results = latest(runs, names)
   await writeResults(shown, results)
-  await writeCharts(shown, results)
-  await writeFile(page, withTargets(await readFile(page, "utf8"), results))
+  await writeDrawn(shown, await drawAll(results))
+  await writeDrawn(pictures, await drawAlternatives(results))
+  await rewrite(figuresPage, (text) => withFigures(text, results))
+  await rewrite(userPage, (text) => withComparisons(text, results))
+  const unmeasured = names.filter((name) => results.sections.every((one) => one.name !== name))
+  if (unmeasured.length > 0) console.warn(`never measured: ${unmeasured.join(", ")}`)
+  const unanswered = unansweredOf(foundIn(results).rows)
+  if (unanswered.length > 0) console.warn(`the page for users misses: ${unanswered.join("; ")}`)
 }

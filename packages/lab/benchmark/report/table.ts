@@ -64,22 +64,25 @@ export const cellsOf = (row: Judged): Cells => {
 /** Whether a column is of figures. They are read from the right, words from the left. */
 export const isFigure = (column: number): boolean => [1, 3, 4].includes(column)
 
-/** Pads cells, so that all columns are straight. */
-export const straight = (lines: ReadonlyArray<Cells>): ReadonlyArray<Cells> => {
-  const widths = columns.map((_, column) =>
+/** Pads cells, so that all columns are straight. The first line is the head. */
+export const straight = (
+  lines: ReadonlyArray<Cells>,
+  isRight: (column: number) => boolean,
+): ReadonlyArray<Cells> => {
+  const widths = lines[0]?.map((_, column) =>
     Math.max(...lines.map((cells) => cells[column]?.length ?? 0)),
   )
   return lines.map((cells) =>
     cells.map((cell, column) => {
-      const width = widths[column] ?? 0
-      return isFigure(column) ? cell.padStart(width) : cell.padEnd(width)
+      const width = widths?.[column] ?? 0
+      return isRight(column) ? cell.padStart(width) : cell.padEnd(width)
     }),
   )
 }
 
 /** Prints rows as lines of equal columns. */
 export const tableOf = (rows: ReadonlyArray<Judged>): string =>
-  straight([columns, ...rows.map(cellsOf)])
+  straight([columns, ...rows.map(cellsOf)], isFigure)
     .map((cells) => cells.join("  ").trimEnd())
     .join("\n")
 

@@ -1,6 +1,7 @@
 /** All sections, in the order in which they are measured and shown. */
 
 import type { Section } from "../measurement.ts"
+import { bulkUpdate } from "./bulk-update.ts"
 import { decode } from "./decode.ts"
 import { deliveries } from "./deliveries.ts"
 import { deliveryCosts } from "./delivery-costs.ts"
@@ -18,6 +19,8 @@ import { limiterRedis } from "./limiter-redis.ts"
 import { limiter } from "./limiter.ts"
 import { metrics } from "./metrics.ts"
 import { mounted } from "./mounted.ts"
+import { ownTable } from "./own-table.ts"
+import { queues } from "./queues.ts"
 import { roundTrips } from "./round-trips.ts"
 import { signing } from "./signing.ts"
 import { soak } from "./soak.ts"
@@ -26,6 +29,9 @@ import { storage } from "./storage.ts"
 
 /** All sections. */
 export const sections: ReadonlyArray<Section> = [
+  ownTable,
+  queues,
+  bulkUpdate,
   http,
   metrics,
   mounted,

@@ -1,6 +1,6 @@
 /**
- * Limiters that share their counters through PostgreSQL. What survives a crash differs: the table of
- * rate-limiter-flexible is logged, Tenure's is not.
+ * Limiters that share their counters through PostgreSQL. The table of rate-limiter-flexible survives a
+ * crash of the server, unless it is made unlogged like Tenure's.
  */
 
 import { RateLimiter } from "@tenure/core/effect"
@@ -47,7 +47,7 @@ const policies = { address: policy, key: policy, burst: policy }
 const tenureStore = (url: string, { maxConnections }: Load): Limiter => {
   const runtime = ManagedRuntime.make(postgres({ url, schema, maxConnections }))
   return {
-    name: "Tenure's RateLimitStore",
+    name: storeName,
     close: () => runtime.dispose(),
     take: ({ address, key }) =>
       runtime.runPromise(
@@ -93,20 +93,23 @@ const makeFlexible = (options: Options): Promise<RateLimiterPostgres> =>
 interface Peer {
   readonly name: string
   readonly options: Partial<Options>
+  /** Whether its table is unlogged like Tenure's, so that both survive the same. */
+  readonly isUnlogged?: boolean
 }
 
 /** Three limiters of rate-limiter-flexible, in sequence; the first that refuses is the last asked. */
 const flexible = async (
   url: string,
   { maxConnections }: Load,
-  { name, options }: Peer,
+  { isUnlogged = false, name, options }: Peer,
 ): Promise<Limiter> => {
   const storeClient = new pg.Pool({ connectionString: url, max: maxConnections })
+  const tableName = isUnlogged ? "flexible_unlogged" : "flexible"
   const make = (keyPrefix: string) =>
     makeFlexible({
       storeClient,
       schemaName: schema,
-      tableName: "flexible",
+      tableName,
       clearExpiredByTimeout: false,
       keyPrefix,
       points: plenty,
@@ -116,6 +119,7 @@ const flexible = async (
   const key = await make("key")
   const address = await make("address")
   const burst = await make("burst")
+  if (isUnlogged) await storeClient.query(`ALTER TABLE ${schema}.${tableName} SET UNLOGGED`)
   return {
     name,
     close: () => storeClient.end(),
@@ -146,6 +150,12 @@ interface Situation {
 
 const name = "rate-limiter-flexible"
 
+const storeName = "Tenure's RateLimitStore"
+const someKeys = "take on PostgreSQL, 2,000 keys, 10 connections"
+
+/** Names of rows. */
+export const takeOf = { some: `${someKeys}: ${storeName}` } as const
+
 /** Any of so many clients. */
 const anyOf = (count: number): LimiterClient => clientOf(Math.floor(Math.random() * count))
 
@@ -154,13 +164,16 @@ const situations = ({ pick }: Settings): ReadonlyArray<Situation> => {
   const some = pick(2000, 200)
   return [
     {
-      measured: "take on PostgreSQL, 2,000 keys, 10 connections",
+      measured: someKeys,
       client: () => anyOf(some),
       isAdmitted: true,
       load: usual,
       target: { of: "ratio", atLeast: 4 },
       tenure: tenureStore,
-      peers: [{ name, options: {} }],
+      peers: [
+        { name, options: {} },
+        { name: `${name}, unlogged`, options: {}, isUnlogged: true },
+      ],
     },
     {
       measured: "take on PostgreSQL, 2,000 keys of one address, 10 connections",

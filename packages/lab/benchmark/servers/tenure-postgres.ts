@@ -12,6 +12,7 @@ const { url } = await serve(
   await makeFilled({
     stores: postgres({ url: databaseUrl, schema }),
     keys: tokensOf(Number(keys)),
+    webhooks: { allowedNetworks: ["127.0.0.0/8"] },
   }),
 )
 announcePort(url)

@@ -1,0 +1,118 @@
+/** Extensions over HTTP, on PostgreSQL: Tenure beside a team's own tables with a webhook job. */
+
+import { createOwnTables, openOwnTables } from "../alternatives/own-table.ts"
+import { type Database, meterDatabase, startTenure } from "../database.ts"
+import type { Answered } from "../load-generator.ts"
+import { type Section, rowsOf } from "../measurement.ts"
+import { type Child, type ServerProcess, overHttp, start, startServer } from "../processes.ts"
+import { type Receiver, newSecret, startReceiver } from "../receiving.ts"
+import { type Contestant, type Field, compare } from "../rounds.ts"
+import { projectId, requests, tokensOf } from "../servers/workload.ts"
+import type { Target } from "../target.ts"
+
+/** Names of the rows. */
+export const ownTableRows = {
+  answered: "extension over HTTP, on PostgreSQL, beside own tables",
+  delivered: "extension over HTTP, on PostgreSQL, until its notification has arrived",
+} as const
+
+const schemas = { tenure: "benchmark_beside", own: "benchmark_own" } as const
+
+/** The alternative. */
+export const ownTables = "Fastify + pg, own tables"
+
+const notSlower: Readonly<Record<string, Target>> = { [ownTables]: { of: "ratio", atLeast: 1 } }
+
+/** Registers a webhook in both. */
+const addWebhooks = async (url: string, receiver: Receiver): Promise<void> => {
+  const tenure = await startTenure(url, schemas.tenure)
+  await receiver.add("tenure", async (hook) => {
+    const { secret } = await tenure.webhooks.create({ projectId, url: hook })
+    return secret
+  })
+  await tenure.close()
+  const { addWebhook, pool } = openOwnTables(url, schemas.own)
+  await receiver.add("own", async (hook) => {
+    const secret = newSecret()
+    await addWebhook(projectId, hook, secret)
+    return secret
+  })
+  await pool.end()
+}
+
+/** What a contestant needs. */
+interface Parts {
+  readonly database: Database
+  readonly generator: Child
+  readonly receiver: Receiver
+}
+
+/** Extends over HTTP, then waits for all notifications. Counts the server's and PostgreSQL's processor time. */
+const untilDelivered = (
+  name: string,
+  server: ServerProcess,
+  { database, generator, receiver }: Parts,
+  load: ReadonlyArray<string>,
+): Contestant => ({
+  name,
+  run: async (seconds) => {
+    const inDatabase = await meterDatabase(database.sql)
+    const cpu = await server.cpu()
+    const { distinct } = await receiver.report()
+    const begin = Date.now()
+    const task = { port: server.port, connections: 64, seconds, requests: load }
+    const { failures, responses } = await generator.ask<Answered>(task)
+    const received = await receiver.until(distinct + responses)
+    const lost = distinct + responses - received.distinct
+    if (failures > 0 || lost > 0) throw new Error(`${name}: ${failures} failures, ${lost} lost`)
+    const spent = ((received.lastAt ?? NaN) - begin) / 1000
+    return {
+      rate: responses / spent,
+      cpu: ((await server.cpu()) - cpu + (await inDatabase())) / responses,
+    }
+  },
+})
+
+/** Throughput of one process. */
+export const ownTable: Section = {
+  name: "own-table",
+  measure: async (settings) => {
+    const keys = settings.pick(2000, 100)
+    const database = await settings.database()
+    const { sql, url } = database
+    const drop = () => sql(`DROP SCHEMA IF EXISTS ${schemas.tenure}, ${schemas.own} CASCADE`)
+    await drop()
+    await createOwnTables(url, schemas.own)
+    const receiver = await startReceiver()
+    const generator = await start("./load-generator.ts")
+    const servers = {
+      tenure: await startServer("tenure-postgres", [url, schemas.tenure, String(keys)]),
+      own: await startServer("own-table", [url, schemas.own, String(keys)]),
+    }
+    const load = requests(undefined, tokensOf(keys))
+    const parts = { database, generator, receiver }
+    const answered: Field<Contestant> = {
+      tenure: overHttp("Tenure", servers.tenure, generator, load),
+      peers: [overHttp(ownTables, servers.own, generator, load)],
+    }
+    const delivered: Field<Contestant> = {
+      tenure: untilDelivered("Tenure", servers.tenure, parts, load),
+      peers: [untilDelivered(ownTables, servers.own, parts, load)],
+    }
+    const alone = await compare(answered, settings)
+    await addWebhooks(url, receiver)
+    const together = await compare(delivered, settings)
+    const { total, distinct, unverified } = await receiver.report()
+    for (const { stop } of [generator, receiver, servers.tenure, servers.own]) stop()
+    await drop()
+    if (total > distinct || unverified > 0) throw new Error("a notification came twice or unsigned")
+    return {
+      rows: [
+        ...rowsOf(ownTableRows.answered, "rate", alone, notSlower),
+        ...rowsOf(ownTableRows.answered, "cpu", alone),
+        ...rowsOf(ownTableRows.delivered, "rate", together, notSlower),
+        ...rowsOf(ownTableRows.delivered, "cpu", together),
+      ],
+    }
+  },
+}

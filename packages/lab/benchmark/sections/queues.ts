@@ -1,0 +1,202 @@
+/** Signed notifications: Tenure beside queues on PostgreSQL whose jobs send them. */
+
+import { createOwnTables, openOwnTables } from "../alternatives/own-table.ts"
+import type { DelivererName, DelivererSetup, QueueWebhook } from "../alternatives/queues.ts"
+import { type Database, meterDatabase, startTenure } from "../database.ts"
+import type { Row, Section } from "../measurement.ts"
+import { type Child, start } from "../processes.ts"
+import { type Received, type Receiver, newSecret, startReceiver } from "../receiving.ts"
+import { median, quantile } from "../rounds.ts"
+import type { DelivererReport, DelivererTask } from "../servers/deliverer.ts"
+import type { Target } from "../target.ts"
+
+/** Names of the rows. */
+export const queueRows = {
+  rate: "notifications of a backlog, 20 webhooks",
+  p99: "notification at 200 events a second, 20 webhooks, p99",
+  cpu: "notification of a backlog, 20 webhooks, processor time of sender and PostgreSQL",
+} as const
+
+/** The programs, and about as many deliveries as they make in a second. */
+const rates = {
+  Tenure: 5000,
+  "pg-boss": 4000,
+  "graphile-worker": 4000,
+  "own tables": 4000,
+} as const satisfies Record<DelivererName, number>
+
+const isName = (name: string): name is DelivererName => name in rates
+const names = Object.keys(rates).filter(isName)
+
+// They are longer than those of other sections.
+const mostRounds = 3
+
+const schemaOf = (name: DelivererName): string => `benchmark_queue_${name.replaceAll(/\W/g, "_")}`
+
+const idsOf = (name: DelivererName): ReadonlyArray<string> =>
+  Array.from({ length: 20 }, (_, index) => `${name.replaceAll(" ", "-")}-${index}`)
+
+/** Registers the webhooks of a program, in its tables if it has some for them. */
+const addWebhooks = async (
+  url: string,
+  name: DelivererName,
+  receiver: Receiver,
+): Promise<ReadonlyArray<QueueWebhook>> => {
+  const [schema, projectIds] = [schemaOf(name), idsOf(name)]
+  if (name === "Tenure") {
+    const tenure = await startTenure(url, schema)
+    await receiver.register(tenure, projectIds)
+    await tenure.close()
+    return projectIds.map((projectId) => ({ projectId, url: "", secret: "" }))
+  }
+  const webhooks: Array<QueueWebhook> = []
+  for (const projectId of projectIds) {
+    const secret = newSecret()
+    await receiver.add(projectId, async (hook) => {
+      webhooks.push({ projectId, url: hook, secret })
+      return secret
+    })
+  }
+  if (name === "own tables") {
+    await createOwnTables(url, schema)
+    const { addWebhook, pool } = openOwnTables(url, schema)
+    for (const { projectId, secret, url: hook } of webhooks) {
+      await addWebhook(projectId, hook, secret)
+    }
+    await pool.end()
+  }
+  return webhooks
+}
+
+/** A program, and what it does in a turn. */
+interface Turn {
+  readonly name: DelivererName
+  /** Delivers a backlog for about this many seconds. */
+  readonly backlog: (seconds: number) => Promise<{ readonly rate: number; readonly cpu: number }>
+  /** Delivers events while they are published. Returns the 99th percentile of the milliseconds. */
+  readonly trickle: (seconds: number) => Promise<number>
+}
+
+const turnOf = (
+  name: DelivererName,
+  child: Child,
+  receiver: Receiver,
+  database: Database,
+): Turn => {
+  const ask = (task: DelivererTask) => child.ask<DelivererReport>(task)
+  const arrived = async (count: number): Promise<Received> => {
+    const received = await receiver.until(count)
+    if (received.distinct < count) throw new Error(`${name} lost ${count - received.distinct}`)
+    return received
+  }
+  const publish = async (seconds: number): Promise<Received> => {
+    const { distinct } = await receiver.report()
+    const { published } = await ask({ do: "publish", seconds })
+    return arrived(distinct + published)
+  }
+  return {
+    name,
+    backlog: async (seconds) => {
+      const count = Math.ceil(rates[name] * seconds)
+      const filled = await ask({ do: "fill", count })
+      const { distinct } = await receiver.report()
+      const inDatabase = await meterDatabase(database.sql)
+      await ask({ do: "start" })
+      const { rate } = await arrived(distinct + count)
+      // The processes that serve its connections may end with it.
+      const used = await inDatabase()
+      const { system, user } = await ask({ do: "stop" })
+      const sending = system + user - filled.system - filled.user
+      return { rate, cpu: (sending + used) / count }
+    },
+    trickle: async (seconds) => {
+      await ask({ do: "start" })
+      await publish(seconds / 4)
+      const { latencies } = await publish(seconds)
+      await ask({ do: "stop" })
+      return quantile(latencies, 0.99)
+    },
+  }
+}
+
+interface Figures {
+  readonly rate: number
+  readonly cpu: number
+  readonly p99: number
+}
+
+const views = {
+  rate: { unit: "/s", target: { of: "ratio", atLeast: 1 } },
+  p99: { unit: "ms", target: { of: "ratio", atMost: 1 } },
+  cpu: { unit: "µs CPU", target: undefined },
+} as const satisfies Record<
+  keyof Figures,
+  { readonly unit: string; readonly target: Target | undefined }
+>
+
+/** A row for each program beside Tenure. */
+const rowsOf = (
+  view: keyof Figures,
+  figures: ReadonlyMap<DelivererName, Figures>,
+): ReadonlyArray<Row> => {
+  const { target, unit } = views[view]
+  const figureOf = (name: DelivererName) => figures.get(name)?.[view] ?? NaN
+  return names
+    .filter((name) => name !== "Tenure")
+    .map((name) => ({
+      measured: queueRows[view],
+      unit,
+      figure: figureOf("Tenure"),
+      yardstick: { name, figure: figureOf(name) },
+      ...(target && { target }),
+    }))
+}
+
+/** How fast and how late notifications arrive. */
+export const queues: Section = {
+  name: "queues",
+  measure: async ({ database: open, rounds, seconds }) => {
+    const database = await open()
+    const { sql, url } = database
+    const drop = async () => {
+      for (const name of names) await sql(`DROP SCHEMA IF EXISTS ${schemaOf(name)} CASCADE`)
+    }
+    await drop()
+    const receiver = await startReceiver()
+    const children: Array<Child> = []
+    const turns: Array<Turn> = []
+    for (const name of names) {
+      const webhooks = await addWebhooks(url, name, receiver)
+      const setup: DelivererSetup = { url, schema: schemaOf(name), webhooks }
+      const child = await start("./servers/deliverer.ts", { args: [name, JSON.stringify(setup)] })
+      children.push(child)
+      turns.push(turnOf(name, child, receiver, database))
+    }
+    // Compilation is not measured.
+    for (const { backlog } of turns) await backlog(seconds / 2)
+    const samples = new Map<DelivererName, Array<Figures>>(names.map((name) => [name, []]))
+    for (let round = 0; round < Math.min(rounds, mostRounds); round++) {
+      for (const { backlog, name, trickle } of turns) {
+        const { cpu, rate } = await backlog(2 * seconds)
+        samples.get(name)?.push({ cpu, rate, p99: await trickle(3 * seconds) })
+      }
+    }
+    const { distinct, total, unverified } = await receiver.report()
+    for (const { stop } of [receiver, ...children]) stop()
+    await drop()
+    if (total > distinct || unverified > 0) throw new Error("a notification came twice or unsigned")
+    const figures = new Map(
+      [...samples].map(([name, all]) => [
+        name,
+        {
+          rate: median(all.map(({ rate }) => rate)),
+          cpu: median(all.map(({ cpu }) => cpu)),
+          p99: median(all.map(({ p99 }) => p99)),
+        },
+      ]),
+    )
+    return {
+      rows: [...rowsOf("rate", figures), ...rowsOf("p99", figures), ...rowsOf("cpu", figures)],
+    }
+  },
+}
