@@ -103,10 +103,10 @@ const legendOf = (groups: ReadonlyArray<Group>): string =>
   groups.some(hasTarget) ? "Longer is better. A short line is a target." : "Longer is better."
 
 /** The look that all charts share. */
-export const lookOf = (title: string, subtitle: Array<string>, theme: Theme) =>
+export const lookOf = (title: string, subtitle: [string, ...Array<string>], theme: Theme) =>
   ({
     $schema: "https://vega.github.io/schema/vega-lite/v6.json",
-    description: [title, subtitle[0]].join(" "),
+    description: `${title} ${subtitle[0]}.`,
     background: page.background[theme],
     padding: margin,
     title: {
@@ -123,9 +123,19 @@ export const lookOf = (title: string, subtitle: Array<string>, theme: Theme) =>
     config: configOf(theme),
   }) as const
 
+/** Numbers clips from 0 in each picture: Vega counts them in all pictures that a process draws. */
+const withOwnClips = (svg: string): string => {
+  const numbers = new Map<string, number>()
+  return svg.replaceAll(/\bclip\d+/g, (id) => {
+    const number = numbers.get(id) ?? numbers.size
+    numbers.set(id, number)
+    return `clip${number}`
+  })
+}
+
 /** Prints a chart as SVG. */
-export const render = (spec: TopLevelSpec): Promise<string> =>
-  new View(parse(compile(spec).spec), { renderer: "none" }).toSVG()
+export const render = async (spec: TopLevelSpec): Promise<string> =>
+  withOwnClips(await new View(parse(compile(spec).spec), { renderer: "none" }).toSVG())
 
 /** Draws a chart for a page. */
 export const draw = ({ groups, subtitle, title }: Chart, theme: Theme): Promise<string> =>

@@ -82,7 +82,7 @@ const comparisonLines = ({ alternatives, figure, title, unit }: Comparison) =>
 export const withComparisons = (page: string, results: Results): string => {
   const comparisons = comparisonsOf(foundIn(results).rows)
   const measured = new Set(comparisons.map((one) => one.measured))
-  const head = ["", "Tenure", "instead", "its figure", "Tenure is better"]
+  const head = ["", "Tenure", "instead", "its figure", "times better"]
   const table = markdownOf([head, ...comparisons.flatMap(comparisonLines)], (column) =>
     [1, 3, 4].includes(column),
   )
