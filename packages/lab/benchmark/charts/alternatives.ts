@@ -22,7 +22,7 @@ const questions: ReadonlyArray<Question> = [
 ]
 
 /** An alternative, and how many times better Tenure is: less than 1 if it is worse. */
-export interface Alternative {
+interface Alternative {
   readonly name: string
   readonly figure: number
   readonly better: number

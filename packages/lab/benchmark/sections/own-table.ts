@@ -19,7 +19,7 @@ export const ownTableRows = {
 const schemas = { tenure: "benchmark_beside", own: "benchmark_own" } as const
 
 /** The alternative. */
-export const ownTables = "Fastify + pg, own tables"
+const ownTables = "Fastify + pg, own tables"
 
 const notSlower: Readonly<Record<string, Target>> = { [ownTables]: { of: "ratio", atLeast: 1 } }
 
