@@ -64,7 +64,7 @@ export default defineConfig({
     },
     outline: [2, 3],
     nav: [
-      { text: "Guide", link: "/getting-started" },
+      { text: "Guide", link: "/start" },
       { text: "Endpoints", link: "/reference/http" },
       { text: "Reference", link: "/reference/" },
       { text: "GitHub", link: repository },

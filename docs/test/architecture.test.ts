@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest"
 import { root } from "./examples.ts"
 import { cyclesOf, edges, entryPoints, groupBy, modules, packageOf, textOf } from "./modules.ts"
 
-const page = readFileSync(`${root}/docs/architecture.md`, "utf8")
+const page = readFileSync(`${root}/docs/internals/architecture.md`, "utf8")
 
 /** The rows of the table with the given head, without the head. */
 const tableOf = (head: string): ReadonlyArray<ReadonlyArray<string>> => {
@@ -113,20 +113,23 @@ describe("modules", () => {
   })
 })
 
-it.each(["docs/architecture.md", "CONTRIBUTING.md"])("every path in %s exists", (name) => {
-  const starts = [
-    "",
-    "packages/",
-    "packages/core/src/",
-    "packages/postgres/src/",
-    "packages/cli/src/",
-  ]
-  const text = readFileSync(`${root}/${name}`, "utf8").replaceAll(/^```.*?^```/gms, "")
-  const quoted = codeIn(text).filter((code) => /^[\w.-]+(\/[\w.-]+)+$/.test(code))
-  const inCode = quoted.filter((code) => !/^tenure\/|^@|\/dist$/.test(code))
-  const exists = (path: string): boolean =>
-    starts.some((start) => existsSync(`${root}/${start}${path}`)) ||
-    existsSync(`${root}/packages/${path.replace("/", "/src/")}`)
-  expect(inCode.length).toBeGreaterThan(5)
-  expect(inCode.filter((path) => !exists(path))).toEqual([])
-})
+it.each(["docs/internals/architecture.md", "CONTRIBUTING.md"])(
+  "every path in %s exists",
+  (name) => {
+    const starts = [
+      "",
+      "packages/",
+      "packages/core/src/",
+      "packages/postgres/src/",
+      "packages/cli/src/",
+    ]
+    const text = readFileSync(`${root}/${name}`, "utf8").replaceAll(/^```.*?^```/gms, "")
+    const quoted = codeIn(text).filter((code) => /^[\w.-]+(\/[\w.-]+)+$/.test(code))
+    const inCode = quoted.filter((code) => !/^tenure\/|^@|\/dist$/.test(code))
+    const exists = (path: string): boolean =>
+      starts.some((start) => existsSync(`${root}/${start}${path}`)) ||
+      existsSync(`${root}/packages/${path.replace("/", "/src/")}`)
+    expect(inCode.length).toBeGreaterThan(5)
+    expect(inCode.filter((path) => !exists(path))).toEqual([])
+  },
+)

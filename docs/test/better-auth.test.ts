@@ -1,4 +1,4 @@
-/** The code of `docs/better-auth.md` runs, in Better Auth. */
+/** The code of `docs/hosts/better-auth.md` runs, in Better Auth. */
 
 import { mkdir, rm, writeFile } from "node:fs/promises"
 import { testTenure } from "@tenure/testing"
@@ -11,7 +11,7 @@ const folder = `${root}/docs/.better-auth`
 beforeAll(async () => {
   await rm(folder, { recursive: true, force: true })
   await mkdir(folder)
-  for (const { code, name } of examplesIn("docs/better-auth.md")) {
+  for (const { code, name } of examplesIn("docs/hosts/better-auth.md")) {
     await writeFile(`${folder}/${name}.ts`, code)
   }
 })
@@ -23,7 +23,7 @@ it("has members from sign-up to the end of the trial", async () => {
   const { clock, close, tenure } = await testTenure({ start: new Date() })
   onTestFinished(close)
   await tenure.memberships.createProject("p1")
-  const { authOf, isMember } = await import(`${folder}/docs-better-auth.md-1.ts`)
+  const { authOf, isMember } = await import(`${folder}/docs-hosts-better-auth.md-1.ts`)
   const database = memoryAdapter({ user: [], session: [], account: [], verification: [] })
   const auth = authOf(tenure, database)
   const body = { name: "Ada", email: "ada@example.com", password: "correct horse battery" }

@@ -38,7 +38,13 @@ const elsewhere = /^docs\/hosts\/(bun|deno|h3|nest|next)\.md$/
 /** All examples, except for those of hosts that are not installed. */
 export const findExamples = async (): Promise<ReadonlyArray<Example>> => {
   const files = glob(
-    ["README.md", "docs/*.md", "docs/hosts/*.md", "packages/*/README.md", "packages/*/src/**/*.ts"],
+    [
+      "README.md",
+      "docs/*.md",
+      "docs/{hosts,internals}/*.md",
+      "packages/*/README.md",
+      "packages/*/src/**/*.ts",
+    ],
     {
       cwd: root,
     },

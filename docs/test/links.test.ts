@@ -11,6 +11,7 @@ for await (const file of glob(
     "*.md",
     "docs/*.md",
     "docs/hosts/*.md",
+    "docs/internals/*.md",
     ".github/*.md",
     "packages/*/README.md",
     "examples/*/README.md",

@@ -141,7 +141,7 @@ describe("the dashboard and the alerts", () => {
 })
 
 it("the page lists all metrics", () => {
-  const page = read("docs/monitoring.md")
+  const page = read("docs/watch.md")
   const rows = [...page.matchAll(/^\| `([\w.]+)` +\| (\w+) +\| (\S+) +\| (.*?) +\| (.*?) +\|$/gm)]
   expect(rows.map(([, ...cells]) => cells)).toEqual(
     Object.entries(instruments).map(([name, { attributes, description, type, unit }]) => [

@@ -61,7 +61,7 @@ const sections: ReadonlyArray<Section> = [
     title: "`servers` of `postgres({ servers })`",
     sources: "postgres/src/cells.ts",
     options: postgresServer,
-    note: "Beside `servers`, it takes `cells`, and the options above but `url` and `listenUrl`: see [several servers](scaling.md#several-servers).",
+    note: "Beside `servers`, it takes `cells`, and the options above but `url` and `listenUrl`: see [several servers](internals/scaling.md#several-servers).",
   },
   {
     title: "`embedded` of `tenure/embedded`",

@@ -24,7 +24,7 @@ const endDate = "2099-01-01T00:00:00.000Z"
 
 /** The code of a section of the page, in a language. */
 const codeOf = (heading: string, language: "sql" | "sh"): ReadonlyArray<string> => {
-  const page = readFileSync(`${root}/docs/production.md`, "utf8")
+  const page = readFileSync(`${root}/docs/deploy.md`, "utf8")
   const [, rest = ""] = page.split(`\n## ${heading}\n`)
   const [section = ""] = rest.split("\n## ")
   const fence = new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, "gms")

@@ -1,4 +1,4 @@
-/** The code of `docs/stripe.md` runs, with Stripe's own library and an API like Stripe's. */
+/** The code of `docs/hosts/stripe.md` runs, with Stripe's own library and an API like Stripe's. */
 
 import { mkdir, rm, writeFile } from "node:fs/promises"
 import { createServer } from "node:http"
@@ -15,7 +15,7 @@ const day = 86_400
 beforeAll(async () => {
   await rm(folder, { recursive: true, force: true })
   await mkdir(folder)
-  for (const { code, name } of examplesIn("docs/stripe.md")) {
+  for (const { code, name } of examplesIn("docs/hosts/stripe.md")) {
     await writeFile(`${folder}/${name}.ts`, code)
   }
 })
@@ -38,7 +38,7 @@ const setUp = async () => {
 
 it("receives events in Express", async () => {
   const { account, endDayOf, period, sign, tenure } = await setUp()
-  const { billing } = await import(`${folder}/docs-stripe.md-1.ts`)
+  const { billing } = await import(`${folder}/docs-hosts-stripe.md-1.ts`)
   const server = createServer(express().use(billing(tenure, account.stripe, secret)))
   await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve))
   onTestFinished(() => void server.close())
@@ -61,14 +61,14 @@ it("receives events in Express", async () => {
 })
 
 it("receives web requests", async () => {
-  const { POST } = await import(`${folder}/docs-stripe.md-2.ts`)
+  const { POST } = await import(`${folder}/docs-hosts-stripe.md-2.ts`)
   const request = new Request("http://localhost/stripe", { method: "POST", body: "{}" })
   expect((await POST(request)).status).toBe(400)
 })
 
 it("finds members in the tables of the host", async () => {
   const { account, endDayOf, period, sign, tenure } = await setUp()
-  const { webhookOf } = await import(`${folder}/docs-stripe.md-3.ts`)
+  const { webhookOf } = await import(`${folder}/docs-hosts-stripe.md-3.ts`)
   const users = new Map([["cus_1", "ada"]])
   const webhook = webhookOf({ tenure, stripe: account.stripe, secret, users })
   account.subscribe("sub_1", "cus_1", {})

@@ -31,7 +31,7 @@ const variable: Partial<Record<ApiErrorTag, ApiFailure>> = {
 
 describe("the tables of the documentation", () => {
   it("list the errors of the API with their header fields", () => {
-    const documented = rowsOf("contract-decisions.md", /^\| \d{3} /).map((row) => row.slice(0, 3))
+    const documented = rowsOf("internals/decisions.md", /^\| \d{3} /).map((row) => row.slice(0, 3))
     const entries: Readonly<Record<string, { status: number; code: string; headers?: object }>> = {
       ...apiErrors,
       ...variable,
@@ -46,13 +46,13 @@ describe("the tables of the documentation", () => {
   })
 
   it("list the routes of the API", () => {
-    const documented = rowsOf("embedding.md", /^\| `[A-Z]+` /)
+    const documented = rowsOf("hosts.md", /^\| `[A-Z]+` /)
     const ownRoutes = Object.values(routes).map(({ method, pattern }) => [method, pattern])
     expect(documented).toEqual(ownRoutes)
   })
 })
 
 it("the page of decisions has the maximum length of the URL of a webhook", () => {
-  const page = readFileSync(`${root}/docs/contract-decisions.md`, "utf8")
+  const page = readFileSync(`${root}/docs/internals/decisions.md`, "utf8")
   expect(page).toContain(`at most ${maxWebhookUrlLength.toLocaleString("en")} characters`)
 })

@@ -7,7 +7,7 @@ import { repository, root } from "./repository.ts"
 /** The rules by which files become pages, by the first that applies. */
 const rules: ReadonlyArray<readonly [RegExp, string]> = [
   [/^docs\/(reference\/.*)\.md$/, "$1.md"],
-  [/^docs\/((?:hosts\/)?[\w-]+)\.md$/, "$1.md"],
+  [/^docs\/((?:(?:hosts|internals)\/)?[\w-]+)\.md$/, "$1.md"],
   [/^(packages|examples)\/([\w-]+)\/README\.md$/, "$1/$2.md"],
   [/^(SECURITY|CONTRIBUTING)\.md$/, "$1.md"],
 ]

@@ -7,30 +7,10 @@ import { root } from "./repository.ts"
 
 /** The pages under `docs`, by what they are about. */
 const groups: Readonly<Record<string, ReadonlyArray<string>>> = {
-  Start: ["getting-started", "requirements", "embedding", "options", "testing"],
-  "The API": [
-    "http-api",
-    "contract-decisions",
-    "idempotency",
-    "rate-limits",
-    "webhooks",
-    "feed",
-    "expiry",
-  ],
-  "Users and payments": ["better-auth", "stripe"],
-  Storage: ["embedded", "postgres", "transactions", "joins", "redis", "tls"],
-  Operation: [
-    "cli",
-    "console",
-    "operations",
-    "variables",
-    "production",
-    "monitoring",
-    "failure-modes",
-    "performance",
-    "scaling",
-  ],
-  Extension: ["custom-store", "custom-adapter", "architecture"],
+  Begin: ["start", "hosts", "testing"],
+  Use: ["memberships", "webhooks", "ends", "feed", "transactions"],
+  Run: ["storage", "deploy", "watch"],
+  "Look up": ["options", "http-api", "cli", "performance"],
 }
 
 const titleOf = (file: string): string =>
@@ -62,6 +42,7 @@ export const guide = (): Array<DefaultTheme.SidebarItem> => {
     ...Object.entries(groups).map(([text, names]) => sectionOf(text, names.map(fileOf), false)),
     ...(others.length === 0 ? [] : [sectionOf("More", others, false)]),
     sectionOf("Hosts", filesOf("docs/hosts/*.md")),
+    sectionOf("Internals", filesOf("docs/internals/*.md")),
     sectionOf("Packages", filesOf("packages/*/README.md")),
     sectionOf("Examples", filesOf("examples/*/README.md")),
     sectionOf("Project", ["CONTRIBUTING.md", "SECURITY.md"]),

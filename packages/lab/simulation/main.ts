@@ -1,6 +1,6 @@
 /**
  * Says what deployments do that are larger than this machine, as Markdown. First the model meets what was
- * measured here: see docs/scaling.md.
+ * measured here: see docs/internals/scaling.md.
  */
 
 import { shown } from "../benchmark/docs/publish.ts"

@@ -10,7 +10,7 @@ import { readFile } from "node:fs/promises"
 export const documentedRoles = async (
   name = "tenure",
 ): Promise<ReadonlyArray<ReadonlyArray<string>>> => {
-  const page = await readFile(new URL("../../../docs/postgres.md", import.meta.url), "utf8")
+  const page = await readFile(new URL("../../../docs/storage.md", import.meta.url), "utf8")
   const [, section = ""] = page.split("## A role that owns nothing\n")
   return [...section.matchAll(/^```sql\n(.*?)^```$/gms)].map(([, block = ""]) =>
     block

@@ -89,7 +89,7 @@ beforeAll(async () => {
     max_logical_replication_workers: "8",
   }
   servers = await Promise.all([startPostgres({ settings }), startPostgres({ settings })])
-  // Rights as docs/scaling.md has them, without a superuser.
+  // Rights as docs/internals/scaling.md has them, without a superuser.
   for (const index of names.keys())
     await sqlOn(
       index,
