@@ -257,6 +257,90 @@ export interface TakeManyRow {
   readonly burst: number
 }
 
+/**
+ * Takes tokens for several clients if every bucket has enough for all of them, at about half the cost of
+ * `takeMany`, which shares what is short. Otherwise it changes nothing. Returns a row for each bucket, in order.
+ * Times are in microseconds: whole numbers that a float8 holds exactly.
+ *
+ * The arrays have one element for each bucket: its key, the price of all takes together, and its span.
+ * Buckets are locked, updated and inserted as in `takeMany`. One that is fuller in the future than its span allows
+ * was stored before the clock was set back: it never has enough, and `takeMany` corrects it.
+ */
+export const takeIfPlenty = (schema: string): string => `
+  WITH kept AS MATERIALIZED (
+    SELECT id, full_at FROM ${schema}.rate_limit_buckets WHERE id = ANY ($1::text[])
+    -- All statements lock buckets in the same order, which avoids deadlocks.
+    ORDER BY id
+    FOR UPDATE
+  ),
+  -- Counting the locked rows reads the clock after the last lock.
+  clock AS MATERIALIZED (
+    SELECT floor(extract(epoch FROM clock_timestamp()) * 1000000)::float8 AS now, count(*) FROM kept
+  ),
+  asked AS MATERIALIZED (
+    SELECT a.n, a.id, a.price, a.span, c.now, k.id IS NOT NULL AS is_kept,
+           greatest(coalesce(k.full_at, 0), c.now) AS full_at
+    FROM unnest($1::text[], $2::float8[], $3::float8[]) WITH ORDINALITY AS a (id, price, span, n)
+    LEFT JOIN kept k ON k.id = a.id
+    CROSS JOIN clock c
+  ),
+  decision AS MATERIALIZED (SELECT bool_and(full_at + price <= now + span) AS is_plenty FROM asked),
+  updated AS (
+    INSERT INTO ${schema}.rate_limit_buckets (id, full_at)
+    SELECT id, (full_at + price)::bigint FROM asked WHERE is_kept AND (SELECT is_plenty FROM decision)
+    ON CONFLICT (id) DO UPDATE SET full_at = excluded.full_at
+  ),
+  inserted AS (
+    INSERT INTO ${schema}.rate_limit_buckets (id, full_at)
+    SELECT id, (full_at + price)::bigint FROM asked
+    WHERE NOT is_kept AND (SELECT is_plenty FROM decision)
+    ORDER BY id COLLATE "C"
+  )
+  SELECT full_at, now, (SELECT is_plenty FROM decision) FROM asked ORDER BY n
+`
+
+/** What clients together take from a bucket, in microseconds, and its shortest span among their policies. */
+interface Charge {
+  readonly price: number
+  readonly span: number
+}
+
+/** What clients together take from each bucket. */
+export const chargesOf = (demands: ReadonlyArray<TakeRequest>): ReadonlyMap<string, Charge> => {
+  const charges = new Map<string, Charge>()
+  for (const { buckets, count } of demands) {
+    for (const { key, policy } of buckets) {
+      const known = charges.get(key)
+      const price = count * policy.increment
+      const span = bucketSpan(policy)
+      charges.set(
+        key,
+        known === undefined
+          ? { price, span }
+          : { price: known.price + price, span: Math.min(known.span, span) },
+      )
+    }
+  }
+  return charges
+}
+
+/** The parameters of `takeIfPlenty`. */
+export const takeIfPlentyParams = (charges: ReadonlyMap<string, Charge>) => {
+  const each = [...charges.values()]
+  return [
+    textsParam([...charges.keys()]),
+    floatsParam(each.map(({ price }) => price)),
+    floatsParam(each.map(({ span }) => span)),
+  ]
+}
+
+/** A row of `takeIfPlenty`: a bucket before the statement. */
+export interface PlentyRow {
+  readonly full_at: number
+  readonly now: number
+  readonly is_plenty: boolean
+}
+
 /** Returns the keys of buckets that somebody has locked. */
 export const findLocked = (schema: string): string => `
   SELECT a.key
@@ -332,6 +416,28 @@ const takeAnswers = (
   })
 }
 
+/** What `takeIfPlenty` has found for each client, or `undefined` if it has taken nothing. */
+const foundPlenty = (
+  demands: ReadonlyArray<TakeRequest>,
+  charges: ReadonlyMap<string, Charge>,
+  rows: ReadonlyArray<PlentyRow>,
+): ReadonlyArray<Found> | undefined => {
+  const [first] = rows
+  if (first?.is_plenty !== true) return undefined
+  const { now } = first
+  const tats = new Map([...charges.keys()].map((key, index) => [key, rows[index]?.full_at ?? now]))
+  return demands.map(({ buckets, count }) => ({
+    taken: count,
+    most: count,
+    now,
+    tats: buckets.map(({ key }) => tats.get(key) ?? now),
+  }))
+}
+
+// A client whose bucket is short makes a statement in vain. So at most one in 17 is, however many such clients
+// there are.
+const sharesAfterShortage = 16
+
 /** Takes from the buckets in the database: for one client, or for several in one statement. */
 
 /** Asks the database. */
@@ -361,6 +467,7 @@ const makeTakeStatements = ({ executeApart, schema }: Executor): TakeStatements 
   const sql = {
     ofAddress: takeTokens(schema, 1),
     ofKey: takeTokens(schema, 3),
+    ifPlenty: takeIfPlenty(schema),
     many: takeMany(schema),
     findLocked: findLocked(schema),
   }
@@ -372,7 +479,7 @@ const makeTakeStatements = ({ executeApart, schema }: Executor): TakeStatements 
       manner,
     ).pipe(Effect.map((rows) => [answerOf(rows)]))
 
-  const takeAll = (demands: ReadonlyArray<TakeRequest>) =>
+  const share = (demands: ReadonlyArray<TakeRequest>) =>
     executeApart<TakeManyRow>(sql.many, takeManyParams(demands), manner).pipe(
       Effect.map((rows) =>
         takeAnswers(
@@ -381,6 +488,26 @@ const makeTakeStatements = ({ executeApart, schema }: Executor): TakeStatements 
         ),
       ),
     )
+
+  // How many of the next statements share tokens without a try whether there are plenty.
+  let toShare = 0
+
+  const takeAll = (demands: ReadonlyArray<TakeRequest>) => {
+    if (toShare > 0) {
+      toShare--
+      return share(demands)
+    }
+    const charges = chargesOf(demands)
+    return Effect.flatMap(
+      executeApart<PlentyRow>(sql.ifPlenty, takeIfPlentyParams(charges), manner),
+      (rows) => {
+        const found = foundPlenty(demands, charges, rows)
+        if (found !== undefined) return Effect.succeed(takeAnswers(demands, found))
+        toShare = sharesAfterShortage
+        return share(demands)
+      },
+    )
+  }
 
   return {
     take: (demands) => {

@@ -2,18 +2,26 @@
 
 import { PgClient } from "@effect/sql-pg"
 import { describe, expect, it } from "@effect/vitest"
-import { Millis, bucketPolicy } from "@tenure/core/store"
+import { ApiKeyId, Millis, bucketPolicy } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
+import fc from "fast-check"
+import { makeExecutor, makeServer } from "../src/connection/executor.ts"
 import { migrate } from "../src/index.ts"
 import {
+  type PlentyRow,
   type TakeManyRow,
+  chargesOf,
   findLocked,
   findLockedParams,
+  makePostgresRateLimitStore,
+  takeIfPlenty,
+  takeIfPlentyParams,
   takeMany,
   takeManyParams,
 } from "../src/rate-limits.ts"
+import { floatsParam, textsParam } from "../src/sql/values.ts"
 import { clientLayer, execute } from "./harness.ts"
 
 const schema = "take_many"
@@ -38,6 +46,14 @@ const take = Effect.fnUntraced(function* (...demands: Parameters<typeof takeMany
   return yield* sql.unsafe<TakeManyRow>(takeMany(`"${schema}"`), takeManyParams(demands))
 })
 
+/** Takes if every bucket has enough. Returns whether it did. */
+const takePlenty = Effect.fnUntraced(function* (...demands: Parameters<typeof takeManyParams>[0]) {
+  const sql = yield* PgClient.PgClient
+  const params = takeIfPlentyParams(chargesOf(demands))
+  const [row] = yield* sql.unsafe<PlentyRow>(takeIfPlenty(`"${schema}"`), params)
+  return row?.is_plenty === true
+})
+
 /** Runs an effect while a transaction of another client has run a statement. */
 const during = <A, E, R>(statement: string, work: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
@@ -51,13 +67,18 @@ const during = <A, E, R>(statement: string, work: Effect.Effect<A, E, R>) =>
   })
 
 /** Starts takes that meet a lock, waits until they do, and returns how others find two buckets then. */
-const whileBlocked = (work: Effect.Effect<unknown, unknown, PgClient.PgClient>) =>
+const whileBlocked = (
+  work: Effect.Effect<unknown, unknown, PgClient.PgClient>,
+  takes: (
+    ...demands: Parameters<typeof takeManyParams>[0]
+  ) => Effect.Effect<unknown, unknown, PgClient.PgClient> = take,
+) =>
   Effect.gen(function* () {
     const sql = yield* PgClient.PgClient
     const waits = sql.unsafe(`
       SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%"${schema}"%'
     `)
-    const blocked = yield* Effect.forkDetach(Effect.exit(take(demand(1, { z: 9, m: 9, a: 9 }))))
+    const blocked = yield* Effect.forkDetach(Effect.exit(takes(demand(1, { z: 9, m: 9, a: 9 }))))
     yield* Effect.repeat(waits, { until: (rows) => rows.length > 0 })
     yield* work
     return blocked
@@ -88,11 +109,13 @@ it.layer(Layer.provideMerge(migrated, clientLayer({ maxConnections: 6 })), {
       `SELECT 1 FROM "${schema}".rate_limit_buckets WHERE id = '${key}' FOR UPDATE`
 
     test.effect.each([
-      ["inserts", [], insert],
-      ["locks", ["a", "m", "z"], lock],
+      ["inserts", [], insert, take],
+      ["locks", ["a", "m", "z"], lock, take],
+      ["inserts, if there is plenty,", [], insert, takePlenty],
+      ["locks, if there is plenty,", ["a", "m", "z"], lock, takePlenty],
     ] as const)(
       "%s buckets in the order of their keys, so that none meets in a circle",
-      ([, kept, step]) =>
+      ([, kept, step, takes]) =>
         Effect.gen(function* () {
           yield* execute(`DELETE FROM ${schema}.rate_limit_buckets`, ...kept.map(insert))
           const blocked = yield* during(
@@ -102,6 +125,7 @@ it.layer(Layer.provideMerge(migrated, clientLayer({ maxConnections: 6 })), {
                 expect(yield* isLocked(step("a"))).toBe(true)
                 expect(yield* isLocked(step("z"))).toBe(false)
               }),
+              takes,
             ),
           )
           expect((yield* Fiber.join(blocked))._tag).toBe(kept.length > 0 ? "Success" : "Failure")
@@ -177,6 +201,121 @@ it.layer(Layer.provideMerge(migrated, clientLayer({ maxConnections: 6 })), {
           [4, 8],
         ])
       }),
+    )
+  })
+
+  describe("that takes if there is plenty", () => {
+    const minute = 60_000_000
+
+    /** Stores for how long each bucket is not full yet, in microseconds. */
+    const fill = Effect.fnUntraced(function* (buckets: Readonly<Record<string, number>>) {
+      const sql = yield* PgClient.PgClient
+      yield* sql.unsafe(`DELETE FROM "${schema}".rate_limit_buckets`)
+      yield* sql.unsafe(
+        `INSERT INTO "${schema}".rate_limit_buckets
+         SELECT id, (extract(epoch FROM clock_timestamp()) * 1000000 + wait)::bigint
+         FROM unnest($1::text[], $2::float8[]) AS b (id, wait)`,
+        [textsParam(Object.keys(buckets)), floatsParam(Object.values(buckets))],
+      )
+    })
+
+    const stored = PgClient.PgClient.use((sql) =>
+      Effect.map(
+        sql.unsafe<{ readonly id: string; readonly full_at: bigint }>(
+          `SELECT id, full_at FROM "${schema}".rate_limit_buckets ORDER BY id`,
+        ),
+        (rows) => new Map(rows.map(({ full_at, id }) => [id, Number(full_at)])),
+      ),
+    )
+
+    /** What a statement has added to each bucket. */
+    const added = <A, E>(work: Effect.Effect<A, E, PgClient.PgClient>) =>
+      Effect.gen(function* () {
+        const before = yield* stored
+        const outcome = yield* work
+        const after = yield* stored
+        const each = [...after].map(([id, fullAt]) => [id, fullAt - (before.get(id) ?? 0)] as const)
+        return { outcome, charged: Object.fromEntries(each) }
+      })
+
+    const names = ["a", "b", "c"]
+    const clients = fc.array(
+      fc.tuple(fc.integer({ min: 1, max: 4 }), fc.constantFrom(...names), fc.nat({ max: 3 })),
+      { minLength: 2, maxLength: 8 },
+    )
+
+    test.effect("takes exactly what the one that shares takes, or nothing if one is short", () =>
+      Effect.gen(function* () {
+        const services = yield* Effect.context<PgClient.PgClient>()
+        const run = Effect.runPromiseWith(services)
+        let [plenty, short] = [0, 0]
+        const property = fc.asyncProperty(clients, async (some) => {
+          // A token returns every six minutes, and all buckets lack the first one.
+          const demands = some.map(([count, name, key]) =>
+            demand(count, { [name]: 10, [`key ${key}`]: 10, [`burst ${key}`]: 10 }),
+          )
+          const buckets = Object.fromEntries(
+            [...chargesOf(demands).keys()].map((key) => [key, minute]),
+          )
+          await run(fill(buckets))
+          const tried = await run(added(takePlenty(...demands)))
+          await run(fill(buckets))
+          const shared = await run(added(take(...demands)))
+          const isPlenty = shared.outcome.every(({ taken }, index) => taken === some[index]?.[0])
+          expect(tried.outcome).toBe(isPlenty)
+          const nothing = Object.fromEntries(Object.keys(buckets).map((key) => [key, 0]))
+          expect(tried.charged).toEqual(isPlenty ? shared.charged : nothing)
+          if (isPlenty) plenty++
+          else short++
+        })
+        yield* Effect.promise(() => fc.assert(property, { numRuns: 60, seed: 7 }))
+        expect(Math.min(plenty, short)).toBeGreaterThan(5)
+      }),
+    )
+
+    test.effect("leaves a bucket from before the clock was set back to the one that shares", () =>
+      Effect.gen(function* () {
+        yield* fill({ late: 100 * 60 * minute, soon: 0 })
+        const demands = [demand(1, { late: 9 }), demand(1, { soon: 9 })]
+        const tried = yield* added(takePlenty(...demands))
+        expect(tried).toEqual({ outcome: false, charged: { late: 0, soon: 0 } })
+        yield* take(...demands)
+        expect(yield* takePlenty(demand(1, { soon: 9 }), demand(1, { soon: 9 }))).toBe(true)
+        expect((yield* added(take(...demands))).charged["late"]).toBeLessThan(60 * minute)
+      }),
+    )
+
+    test.effect("is tried in vain once in 17 statements, however many clients are short", () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const client = yield* PgClient.PgClient
+          const executor = makeExecutor(yield* makeServer(client, 2, undefined), `"${schema}"`)
+          const tried = takeIfPlenty(`"${schema}"`)
+          const shared = takeMany(`"${schema}"`)
+          const counts = { tried: 0, shared: 0 }
+          const store = yield* makePostgresRateLimitStore({
+            ...executor,
+            executeApart: (text, params, manner) => {
+              if (text === tried) counts.tried++
+              if (text === shared) counts.shared++
+              return executor.executeApart(text, params, manner)
+            },
+          })
+          const one = perHour(1)
+          const policies = { address: perHour(1000), key: one, burst: one }
+          // Each round has a client with a token and one without.
+          for (let round = 0; round < 34; round++) {
+            const outcomes = yield* Effect.all(
+              ["without", `with ${round}`].map((keyId) =>
+                store.take({ address: `of ${keyId}`, keyId: ApiKeyId(keyId) }, policies),
+              ),
+              { concurrency: "unbounded" },
+            )
+            expect(outcomes.map(({ admitted }) => admitted)).toEqual([round === 0, true])
+          }
+          expect(counts).toEqual({ tried: 3, shared: 33 })
+        }),
+      ),
     )
   })
 })
