@@ -21,6 +21,7 @@ import {
   type ItemRow,
   type KeyClause,
   type KeyClauseOfEach,
+  type StatementForms,
   auditRowsAs,
   changeParams,
   effectiveDateLocked,
@@ -107,21 +108,19 @@ const newEndingColumns = (endDate: string): string => `
   CASE WHEN p.ending_backfilled_to IS NOT NULL THEN ${endDate} END`
 
 /**
- * The values of `ending_generation` and `ending_lower_bound` of a membership `m` that is given an end date. One that
- * postpones the end changes no column that an index has, unless the date before was that of a bulk extension or had
- * come. NULL in both arguments leaves them as they are.
+ * The values of `ending_generation` and `ending_lower_bound` of a membership `m` that is given an end date, by the
+ * functions of the migrations.
  *
  * @param seq - an expression for the bulk_seq of the project
  */
-const endingColumns = (seq: string, endDate: string) => ({
-  generation: `CASE WHEN m.ending_generation < ${seq} THEN ${seq} ELSE m.ending_generation END`,
-  lowerBound: `CASE WHEN m.ending_generation IS NOT NULL
-    THEN least(CASE WHEN m.ending_generation < ${seq} THEN NULL ELSE m.ending_lower_bound END, ${endDate}) END`,
+const endingColumns = (schema: string, seq: string, endDate: string) => ({
+  generation: `${schema}.next_ending_generation(m.ending_generation, ${seq})`,
+  lowerBound: `${schema}.next_ending_lower_bound(m.ending_generation, m.ending_lower_bound, ${seq}, ${endDate})`,
 })
 
 /** The assignments of these values. */
-const updateEndingColumns = (seq: string, endDate: string): string => {
-  const { generation, lowerBound } = endingColumns(seq, endDate)
+const updateEndingColumns = (schema: string, seq: string, endDate: string): string => {
+  const { generation, lowerBound } = endingColumns(schema, seq, endDate)
   return `ending_generation = ${generation}, ending_lower_bound = ${lowerBound}`
 }
 
@@ -145,7 +144,7 @@ const grantedRows = (schema: string, seq: string): string => `
         seq = greatest(${lastSeq} + 1, excluded.seq),
         next_check_at = least(m.next_check_at, excluded.next_check_at),
         metadata = coalesce(excluded.metadata, m.metadata),
-        ${updateEndingColumns("excluded.ending_generation", "excluded.ending_lower_bound")},
+        ${updateEndingColumns(schema, "excluded.ending_generation", "excluded.ending_lower_bound")},
         previous_end_date =
           (SELECT ${effectiveDateLocked(schema)} FROM project p WHERE p.number = m.project_number)
     RETURNING m.project_number, user_id, (xmax = 0) AS is_new, seq, previous_end_date AS from_date,
@@ -208,63 +207,18 @@ export const setMetadataParams = (changed: MetadataChange) => [
   textParam(metadataJson(changed.expected)),
 ]
 
-/** What the two statements do differently. */
-interface Form {
-  readonly asked: string
-  /** The common table expression `project`. */
-  readonly project: string
-  /** What a change `p` makes of a membership `m`. */
-  readonly assignments: string
+/**
+ * Sets the end dates of memberships of different users, in a function of the migrations. Returns the positions, from 1, of
+ * the memberships that exist, and the number of deliveries.
+ */
+export const extend = (schema: string): StatementForms => {
+  const call = (name: string, params: number): string =>
+    `SELECT n, seq, metadata, deliveries FROM ${schema}.${name}(${Array.from({ length: params }, (_, index) => `$${index + 1}`).join(", ")})`
+  return { always: call("extend", 10), once: call("extend_once", 14) }
 }
 
-/** What an extension `p` makes of a membership `m`. */
-const extended = (schema: string, count?: string): string => `
-  end_date = p.to_date,
-  seq = ${nextSeq(schema, lastSeq, "p", count)},
-  next_check_at = least(m.next_check_at, ${nextCheckOf(schema, "p.to_date")}),
-  ${updateEndingColumns("p.bulk_seq", "p.to_date")},
-  previous_end_date = ${effectiveEndDateSql(schema)}`
-
-/** Common table expressions up to `found`: the memberships that exist. */
-const finding = (schema: string, { asked, assignments, project }: Form): string => `
-  WITH ${asked},
-  ${project},
-  placed AS MATERIALIZED (
-    SELECT a.*, p.number AS project_number, p.seq AS project_seq, p.bulk_seq
-    FROM asked a
-    JOIN project p ON p.id = a.project_id
-    -- All statements lock memberships in the same order, which avoids deadlocks.
-    ORDER BY p.id, a.user_id COLLATE "C"
-  ),
-  found AS (
-    UPDATE ${schema}.memberships m
-    SET ${assignments}
-    -- Both columns come from one table, so that the index finds each membership, whatever is known of
-    -- how many a project has.
-    FROM placed p
-    WHERE m.project_number = p.project_number AND m.user_id = p.user_id
-    RETURNING p.*, m.seq, m.previous_end_date AS from_date, m.metadata
-  )`
-
 /**
- * Sets the end dates of memberships. Returns the positions, from 1, of the memberships that exist, and the number
- * of deliveries.
- *
- * It locks no project, so the seq follows that of the membership if this is greater than the project's. Otherwise
- * a statement that read the project before a bulk extension could undo a later extension of the same membership.
- */
-export const extend = (schema: string, once: KeyClauseOfEach): string => `
-  ${finding(schema, {
-    asked: requestedOfEach(once),
-    project: `project AS NOT MATERIALIZED (SELECT * FROM ${schema}.projects)`,
-    assignments: extended(schema),
-  })},
-  ${auditAndPublish(schema, "found", "extended")}${once.keeping("found")}
-  SELECT n::integer, seq, metadata, (SELECT count(*) FROM delivered)::integer AS deliveries FROM found
-`
-
-/**
- * The same for extensions of which several have the same membership. They are made in order, each with a number, an
+ * The same for extensions of which several are of the same membership. They are made in order, each with a number, an
  * audit row and an event of its own, and the membership is written once.
  */
 export const extendInOrder = (schema: string, once: KeyClauseOfEach): string => `
@@ -280,7 +234,11 @@ export const extendInOrder = (schema: string, once: KeyClauseOfEach): string => 
   ),
   written AS (
     UPDATE ${schema}.memberships m
-    SET ${extended(schema, "p.steps")}
+    SET end_date = p.to_date,
+        seq = ${nextSeq(schema, lastSeq, "p", "p.steps")},
+        next_check_at = least(m.next_check_at, ${nextCheckOf(schema, "p.to_date")}),
+        ${updateEndingColumns(schema, "p.bulk_seq", "p.to_date")},
+        previous_end_date = ${effectiveEndDateSql(schema)}
     FROM placed p
     WHERE m.project_number = p.project_number AND m.user_id = p.user_id AND p.step = p.steps
     RETURNING p.project_number, p.user_id, m.seq, m.previous_end_date, m.metadata
@@ -293,9 +251,12 @@ export const extendInOrder = (schema: string, once: KeyClauseOfEach): string => 
   SELECT n::integer, seq, metadata, (SELECT count(*) FROM delivered)::integer AS deliveries FROM found
 `
 
-/** The same if the membership has the date that is expected, and does not end later if that is to be kept. */
+/**
+ * What an extension `p` makes of a membership `m` if that has the date that is expected, and does not end later if that
+ * is to be kept.
+ */
 const extendedIf = (schema: string): string => {
-  const { generation, lowerBound } = endingColumns("made.bulk_seq", "made.to_date")
+  const { generation, lowerBound } = endingColumns(schema, "made.bulk_seq", "made.to_date")
   return `(end_date, seq, next_check_at, ending_generation, ending_lower_bound, previous_end_date) = (
     SELECT coalesce(made.to_date, m.end_date),
            CASE WHEN made.to_date IS NULL THEN m.seq ELSE ${nextSeq(schema, lastSeq, "p")} END,
@@ -323,14 +284,27 @@ const laterDate = `CASE WHEN ends_later THEN ${millisOf("from_date")}::text ELSE
  * is the current one even if other transactions have changed it since the statement began.
  */
 export const extendIf = (schema: string, once: KeyClauseOfEach): string => `
-  ${finding(schema, {
-    asked: requestedOfEach(once, {
-      types: ", $11::timestamptz[], $12::boolean[]",
-      columns: ", expected_date, keeps_later",
-    }),
-    project: lockedProjects(schema),
-    assignments: extendedIf(schema),
+  WITH ${requestedOfEach(once, {
+    types: ", $11::timestamptz[], $12::boolean[]",
+    columns: ", expected_date, keeps_later",
   })},
+  ${lockedProjects(schema)},
+  placed AS MATERIALIZED (
+    SELECT a.*, p.number AS project_number, p.seq AS project_seq, p.bulk_seq
+    FROM asked a
+    JOIN project p ON p.id = a.project_id
+    -- All statements lock memberships in the same order, which avoids deadlocks.
+    ORDER BY p.id, a.user_id COLLATE "C"
+  ),
+  found AS (
+    UPDATE ${schema}.memberships m
+    SET ${extendedIf(schema)}
+    -- Both columns come from one table, so that the index finds each membership, whatever is known of
+    -- how many a project has.
+    FROM placed p
+    WHERE m.project_number = p.project_number AND m.user_id = p.user_id
+    RETURNING p.*, m.seq, m.previous_end_date AS from_date, m.metadata
+  ),
   answered AS (
     SELECT *, keeps_later AND from_date > to_date AS ends_later
     FROM found WHERE (from_date <> expected_date) IS NOT TRUE

@@ -154,7 +154,7 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
     listOf: statements.listMembershipsOf(schema),
     grant: withAndWithoutKeys(schema, statements.grant, 11),
     import: withAndWithoutKey(schema, statements.importAll, 11),
-    extend: withAndWithoutKeys(schema, statements.extend, 10),
+    extend: statements.extend(schema),
     extendInOrder: withAndWithoutKeys(schema, statements.extendInOrder, 10),
     extendIf: withAndWithoutKeys(schema, statements.extendIf, 12),
     findGrantable: statements.findGrantable(schema),

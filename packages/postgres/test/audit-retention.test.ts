@@ -10,7 +10,6 @@ import * as Layer from "effect/Layer"
 import { postgresLayer } from "../src/index.ts"
 import { extend, paramsOfEach } from "../src/memberships.sql.ts"
 import { beginAudit, dropAudit } from "../src/retention.ts"
-import { withAndWithoutKeys } from "../src/sql/clauses.ts"
 import { daysParam } from "../src/sql/values.ts"
 import { clientLayer, execute, sql } from "./harness.ts"
 
@@ -128,7 +127,7 @@ describe("a part of the audit trail", () => {
       )
       // A statement of the store would be cancelled and repeated when it meets the lock.
       const extension = { ...Fixture.change(p1), userId, endDate: EndDate(1) }
-      const waiting = sql(withAndWithoutKeys(name, extend, 10).always, paramsOfEach([extension]))
+      const waiting = sql(extend(name).always, paramsOfEach([extension]))
       const extended = yield* Deferred.make<unknown, unknown>()
       yield* client.withTransaction(
         Effect.gen(function* () {

@@ -17,6 +17,16 @@ BEGIN
   RETURN coalesce(taken, last + 1);
 END $$;
 
+-- The number of a change of a membership, or that of the last one of `count`: after `later`, which is the number of the
+-- last change of the membership or of its project. Where the round ends, it locks the project, in a statement that does
+-- not update it otherwise. So it does where the membership is in a later round than the project: the statement has read
+-- that before a bulk extension. One expression, so that the planner puts it into the statements that call it.
+CREATE FUNCTION tenure.next_seq(later bigint, of_project bigint, project_seq bigint, bulk_seq bigint, count bigint)
+RETURNS bigint LANGUAGE sql VOLATILE AS $$
+  SELECT CASE WHEN later % 100000 < 100000 - count AND later / 100000 = project_seq / 100000 THEN later + count
+         ELSE tenure.take_seq(of_project, (later / 100000 + 1) * 100000 - 1, bulk_seq) + count - 1 END
+$$;
+
 -- What bulk extensions make of an end date: they add to it, and raise it to a minimum. NULL is absent: without a
 -- date or an addition, only the minimum counts. Nothing ends after the year 9999. `adjust` in core is the same rule.
 -- One expression without subqueries, so that the planner puts it into the statements that call it.
@@ -299,6 +309,20 @@ CREATE INDEX projects_next_check ON tenure.projects (next_check_at) WHERE next_c
 CREATE INDEX memberships_ending ON tenure.memberships (project_number, ending_generation, ending_lower_bound, user_id)
 WHERE ending_generation IS NOT NULL;
 
+-- The place in this order of a membership that is given an end date. One that postpones the end changes no column that
+-- the index has, unless the date before was that of a bulk extension or had come. NULL leaves them as they are.
+CREATE FUNCTION tenure.next_ending_generation(generation bigint, bulk_seq bigint)
+RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN generation < bulk_seq THEN bulk_seq ELSE generation END
+$$;
+
+CREATE FUNCTION tenure.next_ending_lower_bound(
+  generation bigint, lower_bound timestamptz, bulk_seq bigint, end_date timestamptz
+) RETURNS timestamptz LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN generation IS NOT NULL
+         THEN least(CASE WHEN generation < bulk_seq THEN NULL ELSE lower_bound END, end_date) END
+$$;
+
 -- For hosts, like the view below.
 CREATE FUNCTION tenure.project_number(of_project_id text) RETURNS bigint
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -336,3 +360,129 @@ COMMENT ON COLUMN tenure.memberships_current.end_date IS 'The end date, after al
 COMMENT ON COLUMN tenure.memberships_current.is_active IS 'Whether the end date is later than the beginning of the transaction.';
 
 COMMENT ON COLUMN tenure.memberships_current.metadata IS 'The metadata: texts by name, an empty object if there is none.';
+
+-- Sets the end dates of memberships of different users, with one element of each array for each. Returns the positions,
+-- from 1, of the memberships that exist, and the number of deliveries.
+-- It locks no project, so the seq follows that of the membership if this is greater than the project's. Otherwise a
+-- statement that read the project before a bulk extension could undo a later extension of the same membership.
+-- A function, because a connection plans it once, also through a pooler: planning takes longer than the extension. The
+-- plan has to be right for tables that were empty when it was made. So the planner may only look up each row by an index:
+-- OFFSET 0 and ANY leave it no other way.
+CREATE FUNCTION tenure.extend(
+  project_ids text[], user_ids text[], end_dates timestamptz[], times timestamptz[], request_ids text[], key_ids text[],
+  event_ids uuid[], event_types text[], heads text[], reasons text[]
+) RETURNS TABLE (n integer, project_number bigint, seq bigint, metadata text, deliveries integer) LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET enable_bitmapscan = off
+SET jit = off
+AS $$
+#variable_conflict use_column
+BEGIN
+  RETURN QUERY
+  WITH placed AS MATERIALIZED (
+    SELECT a.*, p.number AS project_number, p.seq AS project_seq, p.bulk_seq
+    FROM unnest(project_ids, user_ids, end_dates, times, request_ids, key_ids, event_ids, event_types, heads, reasons)
+    WITH ORDINALITY
+    AS a (project_id, user_id, to_date, at, request_id, key_id, event_id, event_type, head, reason, n)
+    CROSS JOIN LATERAL (
+      SELECT o.number, o.seq, o.bulk_seq FROM tenure.projects o WHERE o.id = a.project_id OFFSET 0
+    ) p
+    -- All statements lock memberships in the same order, which avoids deadlocks.
+    ORDER BY a.project_id COLLATE "C", a.user_id COLLATE "C"
+  ),
+  found AS (
+    UPDATE tenure.memberships m
+    SET end_date = p.to_date,
+        seq = tenure.next_seq(
+          greatest(m.seq, m.dateless_seq, p.project_seq), p.project_number, p.project_seq, p.bulk_seq, 1),
+        next_check_at = least(m.next_check_at, p.to_date - (SELECT x.longest FROM tenure.expiry_settings x)),
+        ending_generation = tenure.next_ending_generation(m.ending_generation, p.bulk_seq),
+        ending_lower_bound =
+          tenure.next_ending_lower_bound(m.ending_generation, m.ending_lower_bound, p.bulk_seq, p.to_date),
+        previous_end_date = tenure.effective_end_date(m.end_date, m.seq, p.bulk_seq, (
+          SELECT tenure.adjusted_end_date(m.end_date, b.addition, b.minimum) FROM tenure.bulk_extensions b
+          WHERE b.project_number = m.project_number AND b.seq > m.seq AND b.state <> 'settled' ORDER BY b.seq LIMIT 1
+        ))
+    FROM placed p
+    WHERE m.project_number = ANY (ARRAY[p.project_number]) AND m.user_id = ANY (ARRAY[p.user_id])
+    RETURNING p.n, p.project_number, p.user_id, p.to_date, p.at, p.request_id, p.key_id, p.reason, p.event_id, p.event_type,
+              m.seq, m.previous_end_date AS from_date, m.metadata,
+              -- As `completeEvent` of core makes it.
+              p.head || coalesce(',"metadata":' || nullif(m.metadata, '{}'), '') || ',"sequence":' || m.seq || '}}' AS body
+  ),
+  audited AS (
+    INSERT INTO tenure.audit
+      (project_number, user_id, seq, action, from_date, to_date, at, request_id, key_id, reason)
+    SELECT f.project_number, f.user_id, f.seq / 100000, 'extended', f.from_date, f.to_date, f.at, f.request_id, f.key_id, f.reason
+    FROM found f
+    ORDER BY f.n
+  ),
+  published AS (
+    INSERT INTO tenure.events (id, project_number, type, at, body)
+    SELECT f.event_id, f.project_number, f.event_type, f.at, f.body FROM found f
+  ),
+  delivered AS (
+    INSERT INTO tenure.deliveries (event_id, webhook_id, next_attempt_at, member)
+    SELECT f.event_id, w.id, clock_timestamp(), CASE WHEN w.ordered THEN tenure.member_of(f.body) END
+    FROM found f
+    CROSS JOIN LATERAL (
+      SELECT o.id, o.position, o.ordered FROM tenure.webhooks o
+      WHERE o.project_number = f.project_number AND o.disabled_at IS NULL
+        AND (o.event_types IS NULL OR f.event_type = ANY (o.event_types))
+      OFFSET 0
+    ) w
+    ORDER BY f.n, w.position
+    RETURNING webhook_id
+  )
+  SELECT f.n::integer, f.project_number, f.seq, f.metadata, (SELECT count(*) FROM delivered)::integer FROM found f;
+END $$;
+
+-- The same for extensions with different idempotency keys. It makes those whose key is unknown, and is repeated if
+-- another statement stores one of the keys at the same time.
+CREATE FUNCTION tenure.extend_once(
+  project_ids text[], user_ids text[], end_dates timestamptz[], times timestamptz[], request_ids text[], key_ids text[],
+  event_ids uuid[], event_types text[], heads text[], reasons text[],
+  owners text[], keys text[], fingerprints text[], responses text[]
+) RETURNS TABLE (n integer, project_number bigint, seq bigint, metadata text, deliveries integer) LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET enable_bitmapscan = off
+SET jit = off
+AS $$
+#variable_conflict use_column
+DECLARE
+  stored record;
+BEGIN
+  FOR stored IN
+    SELECT a.n, a.owner, a.key, k.is_known
+    FROM unnest(owners, keys) WITH ORDINALITY AS a (owner, key, n)
+    CROSS JOIN LATERAL (
+      SELECT i.project_number = 0
+             OR EXISTS (SELECT FROM tenure.projects o WHERE o.number = i.project_number) AS is_known
+      FROM tenure.idempotency_keys i WHERE i.owner = a.owner AND i.key = a.key OFFSET 0
+    ) k
+    ORDER BY a.owner COLLATE "C", a.key COLLATE "C"
+  LOOP
+    IF stored.is_known THEN
+      -- No project has this id.
+      project_ids[stored.n] := NULL;
+    ELSE
+      -- Its project was deleted: others can have the key, and may have it by now.
+      DELETE FROM tenure.idempotency_keys k
+      WHERE k.owner = stored.owner AND k.key = stored.key AND k.project_number <> 0
+        AND NOT EXISTS (SELECT FROM tenure.projects o WHERE o.number = k.project_number OFFSET 0);
+    END IF;
+  END LOOP;
+  RETURN QUERY
+  WITH made AS MATERIALIZED (
+    SELECT * FROM tenure.extend(
+      project_ids, user_ids, end_dates, times, request_ids, key_ids, event_ids, event_types, heads, reasons)
+  ),
+  kept AS (
+    INSERT INTO tenure.idempotency_keys (owner, key, project_number, fingerprint, response)
+    SELECT owners[m.n], keys[m.n], m.project_number, fingerprints[m.n], coalesce(responses[m.n], '')
+    FROM made m
+    -- In the same order in all statements, which avoids deadlocks.
+    ORDER BY owners[m.n] COLLATE "C", keys[m.n] COLLATE "C"
+  )
+  SELECT * FROM made;
+END $$;

@@ -93,21 +93,16 @@ export const sequenceRound = (seq: string): string => `${seq} / ${round}`
 export const nextSequenceRound = (seq: string): string => `(${sequenceRound(seq)} + 1) * ${round}`
 
 /**
- * An expression for the number of a change of a membership, after that of its last change and that of the project.
- * Where the round ends, it locks the project, in a statement that does not update it otherwise. So it does where the
- * membership is in a later round than the project: the statement has read that before a bulk extension.
+ * An expression for the number of a change of a membership, after that of its last change and that of the project, by the
+ * function of the migrations, which may lock the project.
  *
  * @param last - an expression for the number of the last change of the membership
  * @param project - the name of a row with the columns `project_number`, `project_seq` and `bulk_seq`
  * @param count - how many changes take numbers: an expression, much less than a round. The last one is returned, and
  *   the others have those before it
  */
-export const nextSeq = (schema: string, last: string, project: string, count = "1"): string => {
-  const later = `greatest(${last}, ${project}.project_seq)`
-  return `CASE WHEN ${later} % ${round} < ${round} - ${count} AND ${sequenceRound(later)} = ${sequenceRound(`${project}.project_seq`)}
-   THEN ${later} + ${count}
-   ELSE ${schema}.take_seq(${project}.project_number, ${nextSequenceRound(later)} - 1, ${project}.bulk_seq) + ${count} - 1 END`
-}
+export const nextSeq = (schema: string, last: string, project: string, count = "1"): string =>
+  `${schema}.next_seq(greatest(${last}, ${project}.project_seq), ${project}.project_number, ${project}.project_seq, ${project}.bulk_seq, ${count})`
 
 /** The number that `nextSeq` gives to one change, if no other takes it. */
 export const expectedSeq = (last: string, projectSeq: string): string => {
