@@ -141,28 +141,31 @@ const keysIn = (part: ClusterPart): number => (part === "both" ? 2 : 1)
 // Whether a client was admitted, and its three buckets.
 const numbersOfClient = 4
 
+const unknownReply = (): Error => new Error("Redis has replied something else")
+
+/** Reads an instant, which is text if the host's client says so. */
+const microsAt = (reply: ReadonlyArray<unknown>, index: number): Micros => {
+  const instant = Number(reply[index])
+  if (!Number.isSafeInteger(instant)) throw unknownReply()
+  return Micros(instant)
+}
+
 /** Parses a reply for clients with this number of keys in total. */
 const takesOf = (reply: unknown, part: ClusterPart, keys: number): ReadonlyArray<TakeResult> => {
-  // Numbers are texts if the host's client says so.
-  const [now = NaN, ...numbers] = Array.isArray(reply) ? reply.map(Number) : []
   const clients = keys / keysIn(part)
-  if (!Number.isSafeInteger(now) || numbers.length !== clients * numbersOfClient) {
-    throw new Error("Redis has replied something else")
+  if (!Array.isArray(reply) || reply.length !== 1 + clients * numbersOfClient) throw unknownReply()
+  const now = microsAt(reply, 0)
+  const takes: Array<TakeResult> = []
+  for (let first = 1; first < reply.length; first += numbersOfClient) {
+    takes.push({
+      admitted: Number(reply[first]) === 1,
+      now,
+      address: microsAt(reply, first + 1),
+      key: microsAt(reply, first + 2),
+      burst: microsAt(reply, first + 3),
+    })
   }
-  return Array.from({ length: clients }, (_, client) => {
-    const first = client * numbersOfClient
-    const [admitted, address = now, key = now, burst = now] = numbers.slice(
-      first,
-      first + numbersOfClient,
-    )
-    return {
-      admitted: admitted === 1,
-      now: Micros(now),
-      address: Micros(address),
-      key: Micros(key),
-      burst: Micros(burst),
-    }
-  })
+  return takes
 }
 
 /** Runs the script and returns its reply. Sends its digest, and its text only to a server without it. */

@@ -61,11 +61,17 @@ export const makeServerTakes = (
   names: Names,
 ): RateLimitStore["Service"]["take"] => {
   let waiting = new Set<Waiting>()
+  // Scripts that Redis has not answered.
+  let unanswered = 0
 
   const ask = (batch: Batch): void => {
     const { part, policies, takes } = batch
     const keys = takes.flatMap((take) => take.keys)
-    buckets.take(1, part, keys, policies, (exit) => settle(batch, exit))
+    unanswered++
+    buckets.take(1, part, keys, policies, (exit) => {
+      unanswered--
+      settle(batch, exit)
+    })
   }
 
   const flush = (): void => {
@@ -82,8 +88,11 @@ export const makeServerTakes = (
   return (client, policies) =>
     Effect.callback((resume) => {
       const take = { ...drawOf(client), policies, resume }
-      // Takes in one turn of the event loop share a script.
-      if (waiting.size === 0) setImmediate(flush)
+      // Takes in one turn of the event loop share a script. An idle Redis gets the first ones at once.
+      if (waiting.size === 0) {
+        if (unanswered === 0) process.nextTick(flush)
+        else setImmediate(flush)
+      }
       waiting.add(take)
       return Effect.sync(() => void waiting.delete(take))
     })

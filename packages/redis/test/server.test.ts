@@ -11,6 +11,7 @@ import {
   type TakeResult,
   bucketPolicy,
 } from "@tenure/core/store"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import { Redis } from "ioredis"
 import { afterAll, afterEach, beforeAll, beforeEach, describe, it } from "vitest"
@@ -57,6 +58,29 @@ describe("a client", () => {
       assert.instanceOf(error, StoreUnavailable)
     },
   )
+
+  it("gets a lone take at once, and one script for the takes of a turn while it is busy", async () => {
+    const scripts: Array<number> = []
+    const isIdle = Deferred.makeUnsafe<void>()
+    const answer = async (_script: string, keys: number) => {
+      const clients = keys / 2
+      scripts.push(clients)
+      await Effect.runPromise(Deferred.await(isIdle))
+      return [0, ...Array.from({ length: clients }, () => [1, 0, 0, 0]).flat()]
+    }
+    const client = { isCluster: false, evalsha: answer, eval: answer }
+    await withStore(client, async (take) => {
+      const lone = take()
+      await new Promise<void>((resolve) => process.nextTick(resolve))
+      assert.deepStrictEqual(scripts, [1])
+      // Each in a callback of its own, as requests of several connections.
+      const together = times(5, () => new Promise((resolve) => setImmediate(() => resolve(take()))))
+      await new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
+      Deferred.doneUnsafe(isIdle, Effect.void)
+      await Promise.all([lone, together])
+      assert.deepStrictEqual(scripts, [1, 5])
+    })
+  })
 })
 
 describe.skipIf(missing !== undefined)(titled("a server"), () => {
