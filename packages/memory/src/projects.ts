@@ -2,7 +2,6 @@
 
 import {
   type BulkExample,
-  type OrderedEndDate,
   lastEndDate,
   mostBulkExtensions,
   noAdjustment,
@@ -93,9 +92,14 @@ export interface Members {
   readonly userIds: () => Iterator<UserId, unknown>
 }
 
-/** A member's own end date and other fields. */
+/**
+ * A member's own end date and other fields, in one object instead of two: there may be millions. An
+ * extension changes them in place.
+ */
 interface Member extends Watched {
-  placed: OrderedEndDate
+  endDate: EndDate
+  /** As that of an `OrderedEndDate`. */
+  order: number
 }
 
 /** Creates an empty set. */
@@ -107,12 +111,7 @@ const makeMembers = (): Members => {
   let lastOwn = 0
   let sorted: ReadonlyArray<UserId> | undefined
 
-  const place = (endDate: EndDate): OrderedEndDate => {
-    lastOwn = ++changes
-    return { endDate, order: lastOwn }
-  }
-
-  const current = ({ placed }: Member): EndDate => effectiveEndDate(composed, placed)
+  const current = (member: Member): EndDate => effectiveEndDate(composed, member)
 
   const setLog = (next: ReadonlyArray<OpenBulkExtension>): void => {
     log = next
@@ -149,8 +148,9 @@ const makeMembers = (): Members => {
     const { order } = settled.at(-1) ?? { order: 0 }
     const oldest = composeLog(settled)
     for (const member of members.values()) {
-      if (member.placed.order < order) {
-        member.placed = { endDate: effectiveEndDate(oldest, member.placed), order }
+      if (member.order < order) {
+        member.endDate = effectiveEndDate(oldest, member)
+        member.order = order
       }
     }
     setLog(log.slice(-mostBulkExtensions / 2))
@@ -180,18 +180,20 @@ const makeMembers = (): Members => {
       return selected
     },
     set: (userId, endDate) => {
-      const placed = place(endDate)
+      lastOwn = ++changes
       const member = members.get(userId)
       if (member === undefined) {
         members.set(userId, {
-          placed,
+          endDate,
+          order: lastOwn,
           announced: undefined,
           alarm: undefined,
           metadata: "{}",
         })
         sorted = undefined
       } else {
-        member.placed = placed
+        member.endDate = endDate
+        member.order = lastOwn
       }
     },
     watched: (userId) => members.get(userId),
@@ -217,7 +219,7 @@ const makeMembers = (): Members => {
         const member = members.get(userId)
         if (member === undefined) continue
         const endDate = current(member)
-        const wouldEnd = effectiveEndDate(after, member.placed)
+        const wouldEnd = effectiveEndDate(after, member)
         if (wouldEnd < endDate) counts.shortened++
         if (endDate <= now && wouldEnd > now) counts.reactivated++
         if (wouldEnd === lastEndDate && endDate < lastEndDate) counts.capped++
@@ -235,7 +237,7 @@ const makeMembers = (): Members => {
       const after = composeWith(composed, change)
       // Members may leave and return meanwhile.
       const all = Array.from(members.values())
-      for (const { placed } of all) yield effectiveEndDate(after, placed)
+      for (const member of all) yield effectiveEndDate(after, member)
     },
     sorted: sortedIds,
     userIds: () => members.keys(),

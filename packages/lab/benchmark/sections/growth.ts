@@ -78,6 +78,8 @@ const origin = {
 /** What is done, and how. */
 interface Operation {
   readonly name: string
+  /** The target in a place and by a size, such as "in memory by memberships"; without one, the usual. */
+  readonly targets?: Readonly<Record<string, Target>>
   /** Whether one is done after the other. */
   readonly isAlone?: true
   readonly perform: (filled: Filled) => Promise<unknown>
@@ -85,6 +87,14 @@ interface Operation {
 
 const extension: Operation = {
   name: "extension",
+  targets: {
+    "in memory by memberships": {
+      of: "ratio",
+      atMost: 1.2,
+      profile:
+        "Among a million members an extension takes 2.3 µs more than the 6.9 among a thousand. Looking the member up in the map, which misses the caches of the processor, is about half of that: 1.1 µs in a loop that does nothing else. The garbage collector takes a larger share, too.",
+    },
+  },
   perform: ({ members, projects, tenure }) => {
     const [projectId, userId] = [projectOf(below(projects)), String(1 + below(members))]
     return tenure.memberships.extend({ projectId, userId, endDate }, origin)
@@ -119,14 +129,15 @@ const contestantOf = (operation: Operation, filled: Filled, concurrency: number)
 /** Something that grows: its name, and a contestant for each size. */
 interface Growing {
   readonly measured: string
+  readonly target?: Target | undefined
   readonly contestants: ReadonlyMap<number, Contestant>
 }
 
-const target: Target = { of: "ratio", atMost: 1.5 }
+const usualTarget: Target = { of: "ratio", atMost: 1.5 }
 
 /** The dearest size beside the smallest, and the curve of all. */
 const judge = (
-  { contestants, measured }: Growing,
+  { contestants, measured, target = usualTarget }: Growing,
   scores: ReadonlyArray<Score>,
 ): { readonly row: Row; readonly curve: Curve } => {
   const points = [...contestants.keys()].map(
@@ -166,8 +177,10 @@ const growMemberships = async (
     const contestants = new Map(
       Array.from(filled, ([count, one]) => [count, contestantOf(operation, one, concurrency)]),
     )
-    const measured = `${operation.name} ${name} by ${what}`
-    found.push(await measure({ measured, contestants }, settings))
+    const where = `${name} by ${what}`
+    const target = operation.targets?.[where]
+    const measured = `${operation.name} ${where}`
+    found.push(await measure({ measured, contestants, target }, settings))
   }
   for (const { close } of filled.values()) await close()
   return found
