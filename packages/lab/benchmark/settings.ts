@@ -33,6 +33,10 @@ export const withSettings = async <A>(
       database: () => (opening ??= openDatabase()),
     })
   } finally {
-    if (opening !== undefined) await (await opening).close()
+    // If it could not be opened, the section that asked for it has failed already.
+    await opening?.then(
+      ({ close }) => close(),
+      () => undefined,
+    )
   }
 }

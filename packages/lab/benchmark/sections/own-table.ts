@@ -1,10 +1,10 @@
 /** Extensions over HTTP, on PostgreSQL: Tenure beside a team's own tables with a webhook job. */
 
 import { createOwnTables, openOwnTables } from "../alternatives/own-table.ts"
-import { type Database, meterDatabase, startTenure } from "../database.ts"
-import type { Answered } from "../load-generator.ts"
+import { type Database, clients, meterDatabase, startTenure } from "../database.ts"
+import type { Answered, Load } from "../load-generator.ts"
 import { type Section, rowsOf } from "../measurement.ts"
-import { type Child, type ServerProcess, overHttp, start, startServer } from "../processes.ts"
+import { type Child, type ServerProcess, start, startServer } from "../processes.ts"
 import { type Receiver, newSecret, startReceiver } from "../receiving.ts"
 import { type Contestant, type Field, compare } from "../rounds.ts"
 import { projectId, requests, tokensOf } from "../servers/workload.ts"
@@ -47,31 +47,35 @@ interface Parts {
   readonly receiver: Receiver
 }
 
-/** Extends over HTTP, then waits for all notifications. Counts the server's and PostgreSQL's processor time. */
-const untilDelivered = (
+/** Extends over HTTP. Counts the processor time of the server and of PostgreSQL. */
+const extending = (
   name: string,
   server: ServerProcess,
   { database, generator, receiver }: Parts,
   load: ReadonlyArray<string>,
-): Contestant => ({
-  name,
-  run: async (seconds) => {
-    const inDatabase = await meterDatabase(database.sql)
-    const cpu = await server.cpu()
-    const { distinct } = await receiver.report()
-    const begin = Date.now()
-    const task = { port: server.port, connections: 64, seconds, requests: load }
-    const { failures, responses } = await generator.ask<Answered>(task)
-    const received = await receiver.until(distinct + responses)
-    const lost = distinct + responses - received.distinct
-    if (failures > 0 || lost > 0) throw new Error(`${name}: ${failures} failures, ${lost} lost`)
-    const spent = ((received.lastAt ?? NaN) - begin) / 1000
-    return {
-      rate: responses / spent,
-      cpu: ((await server.cpu()) - cpu + (await inDatabase())) / responses,
-    }
-  },
-})
+): ((isDelivered: boolean) => Contestant) => {
+  /** Returns when the last of so many further notifications arrived. */
+  const lastOf = async (count: number): Promise<number> => {
+    const { distinct, lastAt = NaN } = await receiver.until(count)
+    if (distinct < count) throw new Error(`${name} lost ${count - distinct} notifications`)
+    return lastAt
+  }
+  return (isDelivered) => ({
+    name,
+    run: async (seconds) => {
+      const inDatabase = await meterDatabase(database.sql)
+      const before = await server.cpu()
+      const { distinct } = await receiver.report()
+      const begin = Date.now()
+      const task: Load = { port: server.port, connections: clients, seconds, requests: load }
+      const { failures, firstFailure, responses } = await generator.ask<Answered>(task)
+      if (failures > 0) throw new Error(`${name} answered ${failures} times: ${firstFailure}`)
+      const end = isDelivered ? await lastOf(distinct + responses) : Date.now()
+      const cpu = (await server.cpu()) - before + (await inDatabase())
+      return { rate: (1000 * responses) / (end - begin), cpu: cpu / responses }
+    },
+  })
+}
 
 /** Throughput of one process. */
 export const ownTable: Section = {
@@ -91,17 +95,15 @@ export const ownTable: Section = {
     }
     const load = requests(undefined, tokensOf(keys))
     const parts = { database, generator, receiver }
-    const answered: Field<Contestant> = {
-      tenure: overHttp("Tenure", servers.tenure, generator, load),
-      peers: [overHttp(ownTables, servers.own, generator, load)],
-    }
-    const delivered: Field<Contestant> = {
-      tenure: untilDelivered("Tenure", servers.tenure, parts, load),
-      peers: [untilDelivered(ownTables, servers.own, parts, load)],
-    }
-    const alone = await compare(answered, settings)
+    const tenure = extending("Tenure", servers.tenure, parts, load)
+    const own = extending(ownTables, servers.own, parts, load)
+    const fieldOf = (isDelivered: boolean): Field<Contestant> => ({
+      tenure: tenure(isDelivered),
+      peers: [own(isDelivered)],
+    })
+    const alone = await compare(fieldOf(false), settings)
     await addWebhooks(url, receiver)
-    const together = await compare(delivered, settings)
+    const together = await compare(fieldOf(true), settings)
     const { total, distinct, unverified } = await receiver.report()
     for (const { stop } of [generator, receiver, servers.tenure, servers.own]) stop()
     await drop()
