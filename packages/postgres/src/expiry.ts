@@ -400,6 +400,9 @@ const settleDueParams = (
 // The most projects whose next checks are looked at in one step.
 const mostProjects = 100
 
+// A pass publishes nothing, so a step for it can be longer than one that announces.
+const leastPassed = 100
+
 const manner: ExecuteOptions = { owner: "expiry", isLong: true }
 
 const idOf = ({ announcement }: AnnouncementOutcome): string => announcement?.event.id ?? ""
@@ -424,7 +427,11 @@ export const makePostgresExpiryStore = (
   /** Sets next checks for members of projects whose own next check is due. Returns whether there may be more to do. */
   const pass = Effect.fnUntraced(function* (limit: number) {
     const begun = yield* executeApart(sql.beginPasses, passParams(mostProjects), manner)
-    const [turn] = yield* executeApart<ExpiryPassRow>(sql.goOn, passParams(limit), manner)
+    const [turn] = yield* executeApart<ExpiryPassRow>(
+      sql.goOn,
+      passParams(Math.max(leastPassed, limit)),
+      manner,
+    )
     return begun.length > 0 || turn?.has_moved === true
   })
 

@@ -99,6 +99,27 @@ describe("expiry", () => {
     ),
   )
 
+  it.effect("leaves a slow store to others for a third of the time, and goes on", () =>
+    Effect.gen(function* () {
+      const times: Array<number> = []
+      const stores = memoryWith(({ watch }) => ({
+        watch,
+        sweep: Effect.fnUntraced(function* () {
+          times.push(yield* Clock.currentTimeMillis)
+          // Not in the middle of a step when the test is over: steps are not interrupted.
+          const isMore = times.length < 4
+          if (isMore) yield* Effect.sleep("200 millis")
+          return { events: [], isMore, nextDueMillis: undefined }
+        }),
+      }))
+      const sweeping = Effect.gen(function* () {
+        yield* TestClock.adjust("5 seconds")
+        expect(times.slice(0, 4)).toEqual([0, 300, 600, 900])
+      })
+      yield* withTenure({ expiry: {} }, () => sweeping, stores)
+    }),
+  )
+
   it.effect.each([
     ["at once after the time that the store names", 300, 300],
     ["after a second if the next end is far away", Infinity, 1000],
