@@ -4,6 +4,7 @@
  */
 
 import { connect } from "node:net"
+import { quantile } from "./rounds.ts"
 
 /** The task. */
 export interface Load {
@@ -22,6 +23,8 @@ export interface Answered {
   readonly failures: number
   readonly firstFailure: string | undefined
   readonly seconds: number
+  /** How long 99 % of the responses took at most, in milliseconds. */
+  readonly p99: number
   /** Share of one processor that the generator used. */
   readonly busy: number
 }
@@ -48,6 +51,7 @@ const generate = async ({
 }: Load): Promise<Answered> => {
   let [next, responses, failures] = [0, 0, 0]
   let firstFailure: string | undefined
+  const latencies: Array<number> = []
   const start = performance.now()
   const cpu = process.cpuUsage()
   const end = start + 1000 * seconds
@@ -63,7 +67,11 @@ const generate = async ({
     new Promise((resolve, reject) => {
       const socket = connect({ port, host: "127.0.0.1", noDelay: true })
       let text = ""
-      const ask = () => socket.write(requests[next++ % requests.length] ?? "", "latin1")
+      let askedAt = 0
+      const ask = () => {
+        askedAt = performance.now()
+        socket.write(requests[next++ % requests.length] ?? "", "latin1")
+      }
       socket.setEncoding("latin1")
       socket.on("connect", ask)
       socket.on("error", reject)
@@ -72,6 +80,7 @@ const generate = async ({
         text += chunk
         const length = lengthOf(text)
         if (length === undefined) return
+        latencies.push(performance.now() - askedAt)
         count(text)
         text = ""
         if (performance.now() >= end) socket.destroy()
@@ -84,7 +93,8 @@ const generate = async ({
   const elapsed = (performance.now() - start) / 1000
   const { system, user } = process.cpuUsage(cpu)
   const busy = (system + user) / 1_000_000 / elapsed
-  return { responses, failures, firstFailure, seconds: elapsed, busy }
+  const p99 = quantile(latencies, 0.99)
+  return { responses, failures, firstFailure, seconds: elapsed, p99, busy }
 }
 
 process.on("message", (load: Load) => {

@@ -80,14 +80,13 @@ export const startServer = async (
   }
 }
 
-const connections = 64
-
 /** A contestant that is asked over HTTP: throughput, and the processor time of the server alone. */
 export const overHttp = (
   name: string,
   server: ServerProcess,
   generator: Child,
   requests: ReadonlyArray<string>,
+  connections = 64,
 ): Contestant => ({
   name,
   run: async (seconds) => {

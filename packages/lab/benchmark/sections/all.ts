@@ -9,6 +9,7 @@ import { deliveryRates } from "./delivery-rates.ts"
 import { expiry } from "./expiry.ts"
 import { bulk, bulkLog, extensions } from "./extensions.ts"
 import { feed } from "./feed.ts"
+import { folder } from "./folder.ts"
 import { grants } from "./grants.ts"
 import { growth } from "./growth.ts"
 import { httpPostgres } from "./http-postgres.ts"
@@ -42,6 +43,7 @@ export const sections: ReadonlyArray<Section> = [
   extensions,
   grants,
   imports,
+  folder,
   roundTrips,
   bulk,
   bulkLog,

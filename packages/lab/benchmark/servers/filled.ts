@@ -9,7 +9,7 @@ import {
 } from "@tenure/core"
 import { memory } from "@tenure/memory"
 import { nodeTransport } from "@tenure/node-http"
-import { memberCount, projectId, tokens } from "./workload.ts"
+import { importToken, importedProjectId, memberCount, projectId, tokens } from "./workload.ts"
 
 /**
  * A limit that no client reaches. Tokens come back slowly, so that the buckets are kept from one request to
@@ -52,10 +52,11 @@ export const makeFilled = async ({
     webhooks,
   })
   const { apiKeys, memberships } = tenure
-  await memberships.createProject(projectId)
+  for (const id of [projectId, importedProjectId]) await memberships.createProject(id)
   const users = Array.from({ length: memberCount }, (_, index) => String(index + 1))
   const endDate = "2027-01-01T00:00:00.000Z"
   await forEach(users, (userId) => memberships.grant({ projectId, userId, endDate }))
   await forEach(keys, (token) => apiKeys.issue({ projects: [projectId], token }))
+  await apiKeys.issue({ projects: [importedProjectId], role: "operator", token: importToken })
   return tenure
 }

@@ -13,6 +13,10 @@ export const tokensOf = (count: number): ReadonlyArray<string> =>
 /** The tokens of the usual clients. */
 export const tokens = tokensOf(16)
 
+/** The project of imports, and the token of its operator. */
+export const importedProjectId = "imported"
+export const importToken = `benchmark-operator-${"x".repeat(24)}`
+
 /** The end date in every request. */
 export const endDate = "2099-01-01T00:00:00.000Z"
 
@@ -22,18 +26,22 @@ export const highLimit = 1_000_000_000
 /** The route of an extension, as Express and Fastify spell it. */
 export const route = "/v2/projects/:project/memberships/:user/extend"
 
+/** The path of an import. */
+export const importPath = `/v2/projects/${importedProjectId}/memberships/import`
+
 const extendPath = (user: number): string =>
   route.replace(":project", projectId).replace(":user", String(user))
 
-/** Requests for each member and from each client, as bytes that can be sent as they are. */
+/** Requests for each member, or for the first ones, and from each client, as bytes that can be sent as they are. */
 export const requests = (
   extendOf: (index: number) => unknown = () => endDate,
   from = tokens,
+  members = memberCount,
 ): ReadonlyArray<string> =>
-  Array.from({ length: Math.max(memberCount, from.length) }, (_, index) => {
+  Array.from({ length: Math.max(members, from.length) }, (_, index) => {
     const body = JSON.stringify({ extend: extendOf(index) })
     return [
-      `PATCH ${extendPath(1 + (index % memberCount))} HTTP/1.1`,
+      `PATCH ${extendPath(1 + (index % members))} HTTP/1.1`,
       "Host: 127.0.0.1",
       `Authorization: Bearer ${from[index % from.length]}`,
       "Content-Type: application/json",
