@@ -127,6 +127,29 @@ const importTests = (serving: Serving): void => {
   )
 
   it(
+    "reads lines alike, however their JSON is written",
+    serving(async (fixture) => {
+      const send = await importer(fixture)
+      const users = ["1", "ada@example.com", "_.:@+-", "9".repeat(129), ".", "", "\u{e9}", "a b"]
+      const dates = [validDate, "T", "2099-02-29T00:00:00.000Z", "2099-02-28T24:00:00.000Z"]
+      const lines = users.flatMap((user) => dates.map((date) => line(user, date)))
+      const spellings = [
+        lines,
+        lines.map((one) => one.replaceAll('":', '": ').replace(',"', ', "')),
+        lines.map((one) => ` ${one}`),
+        lines.map((one) => one.replace("user_id", String.raw`user_\u0069d`)),
+      ]
+      const [first, ...others] = await Promise.all(
+        spellings.map(
+          async (spelling) => fieldsOf((await send(spelling.join("\n"))).body)["errors"],
+        ),
+      )
+      expect(first).toHaveLength(lines.length - 3)
+      for (const errors of others) expect(errors).toEqual(first)
+    }),
+  )
+
+  it(
     "is answered the line of a user id that the host does not have",
     serving(
       async (fixture) => {
