@@ -26,7 +26,7 @@ export {
   type EventDraft,
 } from "./events/event.ts"
 export { apiErrors, describeApiError, type ApiErrorTag, type ApiFailure } from "./http/errors.ts"
-export { handlerOptions } from "./http/handler.ts"
+export { Handler, handlerOptions } from "./http/handler.ts"
 export {
   makeRoutes,
   routes,

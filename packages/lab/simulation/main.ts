@@ -1,100 +1,123 @@
 /**
- * Says what deployments do that are larger than this machine, as Markdown. First the model meets what was
- * measured here: see docs/internals/scaling.md.
+ * Runs the whole system under a seeded scheduler, on a simulated time, while networks, processes, clocks and
+ * receivers fail.
+ *
+ * `npm run simulate -- --seeds 1-10000` runs seeds, `--seed 42` tells what happens in one, and `--sabotages` shows
+ * how soon each way to break the system is found.
  */
 
-import { shown } from "../benchmark/docs/publish.ts"
-import { foundIn, readResults } from "../benchmark/results.ts"
-import { costOf } from "../benchmark/sections/delivery-rates.ts"
-import { extensionCpu } from "../benchmark/sections/extensions.ts"
-import { rateOf } from "./deliveries.ts"
-import { type Load, serversFor, takenBy } from "./growth.ts"
-import { costsOf, deliveryLogOf, figureOf, pointsOf } from "./measured.ts"
+import { fork } from "node:child_process"
+import { once } from "node:events"
+import { fileURLToPath } from "node:url"
+import { parseArgs } from "node:util"
+import { parseInteger } from "../arguments.ts"
+import { sabotages } from "./sabotages.ts"
+import { type Outcome, simulate } from "./simulate.ts"
 
-const { rows } = foundIn(await readResults(shown))
-const costs = costsOf(rows)
+// Errors are many here, and nobody reads their stacks.
+Error.stackTraceLimit = 0
 
-// The machine on which everything was measured.
-const processorsHere = 2
-
-const line = (cells: ReadonlyArray<string>): string => `| ${cells.join(" | ")} |`
-
-/** Prints a table, whose columns are the names in its rows. */
-const print = (title: string, table: ReadonlyArray<Readonly<Record<string, string>>>): void => {
-  const columns = Object.keys(table[0] ?? {})
-  const lines = [columns, columns.map(() => "---"), ...table.map((row) => Object.values(row))]
-  console.log([`${title}:`, "", ...lines.map(line), ""].join("\n"))
+/** What a process has found. */
+interface Found {
+  readonly seeds: number
+  readonly simulatedMillis: number
+  readonly failed: ReadonlyArray<Pick<Outcome, "seed" | "violations">>
 }
 
-const figure = (value: number): string => Math.round(value).toLocaleString("en")
+/** The seeds of a process. */
+interface Part {
+  readonly first: number
+  readonly last: number
+  readonly step: number
+}
 
-const ratesHere = pointsOf(rows, processorsHere).map(({ name, rate, setup }) => {
-  const modelled = rateOf(setup, costs, 2 * rate)
-  return {
-    "deliveries to": name,
-    "measured, a second": figure(rate),
-    "the model": figure(modelled),
-    ratio: (modelled / rate).toFixed(2),
+const runPart = async ({ first, last, step }: Part): Promise<Found> => {
+  const failed: Array<Pick<Outcome, "seed" | "violations">> = []
+  let simulatedMillis = 0
+  let seeds = 0
+  for (let seed = first; seed <= last; seed += step) {
+    const outcome = await simulate(seed)
+    simulatedMillis += outcome.simulatedMillis
+    seeds++
+    if (outcome.violations.length > 0) failed.push({ seed, violations: outcome.violations })
   }
-})
-
-print("On one machine with two processors, which also receives", ratesHere)
-
-const loads: Readonly<Record<string, Load>> = {
-  "10⁶ members, 10 extensions a second": {
-    members: 1e6,
-    extensionsPerSecond: 10,
-    deliveriesPerSecond: 10,
-    eventDays: 30,
-    auditDays: 400,
-  },
-  "10⁷ members, 1,000 a second": {
-    members: 1e7,
-    extensionsPerSecond: 1000,
-    deliveriesPerSecond: 1000,
-    eventDays: 30,
-    auditDays: 400,
-  },
-  "10⁸ members, 10,000 a second": {
-    members: 1e8,
-    extensionsPerSecond: 10_000,
-    deliveriesPerSecond: 10_000,
-    eventDays: 3,
-    auditDays: 30,
-  },
-  "10⁸ members, 100,000 a second": {
-    members: 1e8,
-    extensionsPerSecond: 100_000,
-    deliveriesPerSecond: 100_000,
-    eventDays: 3,
-    auditDays: 30,
-  },
+  return { seeds, simulatedMillis, failed }
 }
 
-const gigabytes = (bytes: number): string => `${figure(bytes / 1e9)} GB`
+const tell = async (seed: number): Promise<void> => {
+  const { told, violations, weather } = await simulate(seed, { isTold: true })
+  console.log(JSON.stringify(weather, null, 2))
+  for (const { at, what, who } of told) {
+    console.log(`${new Date(at).toISOString().slice(11, 23)} ${who.padEnd(10)} ${what}`)
+  }
+  report([{ seed, violations }])
+}
 
-print(
-  "Servers with 16 processors half of whose time is used, and what is on disk once the oldest rows are as old as they get",
-  Object.entries(loads).map(([load, given]) => {
-    const { audit, deliveries, events, log, memberships } = takenBy(
-      given,
-      rows,
-      deliveryLogOf(rows),
-    )
-    return {
-      load,
-      servers: figure(
-        serversFor(given, {
-          extension: figureOf(rows, extensionCpu),
-          delivery: figureOf(rows, costOf("20 webhooks", "database")),
-        }),
-      ),
-      "kept, events and audit": `${given.eventDays} and ${given.auditDays} days`,
-      memberships: gigabytes(memberships),
-      audit: gigabytes(audit),
-      events: gigabytes(events),
-      deliveries: gigabytes(deliveries),
-      log: `${figure(log / 1e6)} MB/s`,
+const report = (failed: Found["failed"]): void => {
+  for (const { seed, violations } of failed) {
+    for (const { invariant, text } of violations) console.log(`seed ${seed}: ${invariant}: ${text}`)
+  }
+}
+
+const runSabotages = async (): Promise<void> => {
+  for (const sabotage of sabotages) {
+    const { invariant, name, within } = sabotage
+    let found: number | undefined
+    for (let seed = 1; seed <= within && found === undefined; seed++) {
+      const { violations } = await simulate(seed, { sabotage })
+      if (violations.some((violation) => violation.invariant === invariant)) found = seed
     }
-  }),
-)
+    if (found === undefined) process.exitCode = 1
+    console.log(`${name}: ${found === undefined ? `not found within ${within}` : `seed ${found}`}`)
+  }
+}
+
+const runAll = async (first: number, last: number, jobs: number): Promise<void> => {
+  const begin = performance.now()
+  const parts = Array.from({ length: jobs }, (_, job): Part => ({
+    first: first + job,
+    last,
+    step: jobs,
+  }))
+  const found: ReadonlyArray<Found> = await Promise.all(
+    parts.map(async (part) => {
+      const child = fork(fileURLToPath(import.meta.url), [], {
+        env: { ...process.env, SIMULATED_PART: JSON.stringify(part) },
+      })
+      const [result] = await once(child, "message")
+      return result
+    }),
+  )
+  const failed = found.flatMap((one) => one.failed).toSorted((one, other) => one.seed - other.seed)
+  report(failed)
+  const seeds = found.reduce((sum, one) => sum + one.seeds, 0)
+  const simulated = found.reduce((sum, one) => sum + one.simulatedMillis, 0)
+  const millis = performance.now() - begin
+  console.log(
+    `${seeds} seeds in ${(millis / 1000).toFixed(1)} s, ${(simulated / millis).toFixed(0)} times as fast as time; ${failed.length} failed`,
+  )
+  if (failed.length > 0) process.exitCode = 1
+}
+
+const main = async (): Promise<void> => {
+  const { values } = parseArgs({
+    options: {
+      seeds: { type: "string", default: "1-10000" },
+      seed: { type: "string" },
+      jobs: { type: "string", default: "2" },
+      sabotages: { type: "boolean", default: false },
+    },
+  })
+  if (values.sabotages) return runSabotages()
+  if (values.seed !== undefined) return tell(parseInteger("seed", values.seed, 0))
+  const [first = "", last = first] = values.seeds.split("-")
+  await runAll(
+    parseInteger("seeds", first, 0),
+    parseInteger("seeds", last, 0),
+    parseInteger("jobs", values.jobs, 1),
+  )
+}
+
+const { SIMULATED_PART: part } = process.env
+if (part === undefined) await main()
+else process.send?.(await runPart(JSON.parse(part)))

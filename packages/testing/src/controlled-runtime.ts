@@ -234,6 +234,16 @@ const makeCrypto = (
   return tracked(globalThis.crypto)
 }
 
+/**
+ * Makes a WebCrypto whose random values come from `random`, a source of random 32-bit integers.
+ *
+ * @param track - gets the promises of operations on other threads
+ */
+export const seededCrypto = (
+  random: () => number,
+  track: (work: unknown) => void,
+): typeof crypto => makeCrypto(makeSeededCrypto(random), track)
+
 /** How long promises may take while time stands still, in real milliseconds: test runners wait 5 s. */
 const maxWaitMillis = 4000
 
@@ -287,7 +297,6 @@ export const makeControlledRuntime = ({
   const { clock, moveOn, moveTo, nextAt, now } = makeSleepers(start)
   const { ended, scheduler, track } = makeActivity()
   const random = makeRandom()
-  const ownCrypto = isSeeded ? makeSeededCrypto(random) : new Map<string, unknown>()
 
   const rest = async (): Promise<void> => {
     if (await ended(maxWaitMillis)) return
@@ -316,7 +325,7 @@ export const makeControlledRuntime = ({
   return {
     services: Context.make(Clock.Clock, clock).pipe(
       Context.add(Scheduler.Scheduler, scheduler),
-      Context.add(WebCrypto, makeCrypto(ownCrypto, track)),
+      Context.add(WebCrypto, isSeeded ? seededCrypto(random, track) : makeCrypto(new Map(), track)),
       Context.add(Random.Random, {
         nextIntUnsafe: random,
         nextDoubleUnsafe: () => random() / 2 ** 32,

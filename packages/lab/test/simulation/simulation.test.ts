@@ -1,107 +1,52 @@
-import { assert, describe, it } from "@effect/vitest"
-import * as Clock from "effect/Clock"
-import * as Effect from "effect/Effect"
-import { type Costs, type Setup, rateOf } from "../../simulation/deliveries.ts"
-import { serversFor, takenBy } from "../../simulation/growth.ts"
-import { run } from "../../simulation/simulated.ts"
+import { execFile } from "node:child_process"
+import { fileURLToPath } from "node:url"
+import { promisify } from "node:util"
+import { describe, expect, it } from "vitest"
+import { sabotages } from "../../simulation/sabotages.ts"
+import { simulate } from "../../simulation/simulate.ts"
 
-describe("simulated time", () => {
-  it("passes in the order of its instants, and as fast as the work allows", () => {
-    const begin = performance.now()
-    const order = run(
-      Effect.gen(function* () {
-        const woken: Array<readonly [string, number]> = []
-        const start = yield* Clock.currentTimeMillis
-        const sleeper = (name: string, duration: `${number} hours`) =>
-          Effect.gen(function* () {
-            yield* Effect.sleep(duration)
-            woken.push([name, (yield* Clock.currentTimeMillis) - start])
-          })
-        const all = [
-          sleeper("last", "9 hours"),
-          sleeper("first", "1 hours"),
-          sleeper("second", "5 hours"),
-        ]
-        yield* Effect.all(all, { concurrency: "unbounded" })
-        return woken
-      }),
-    )
-    assert.deepStrictEqual(order, [
-      ["first", 3_600_000],
-      ["second", 18_000_000],
-      ["last", 32_400_000],
+const program = fileURLToPath(new URL("../../simulation/main.ts", import.meta.url))
+
+describe("the simulation", () => {
+  it("repeats a seed to the letter", async () => {
+    for (let seed = 1; seed <= 20; seed++) {
+      const [one, other] = [
+        await simulate(seed, { isTold: true }),
+        await simulate(seed, { isTold: true }),
+      ]
+      expect(one).toEqual(other)
+      expect(one.told.length).toBeGreaterThan(10)
+    }
+  })
+
+  it("tells the same whether or not it is listened to", async () => {
+    const silent = await simulate(7)
+    const { told, ...loud } = await simulate(7, { isTold: true })
+    expect({ ...silent, told: undefined }).toEqual({ ...loud, told: undefined })
+    expect(told).not.toEqual([])
+  })
+
+  it("finds nothing wrong in ten thousand seeds", async () => {
+    const { stdout } = await promisify(execFile)(process.execPath, [
+      "-C",
+      "@tenure/source",
+      program,
+      "--seeds",
+      "1-10000",
     ])
-    assert.isBelow(performance.now() - begin, 10_000)
-  })
-
-  it("ends with an error where something waits for anything else", () => {
-    assert.throws(() => run(Effect.never), /something else than the clock/)
-  })
+    expect(stdout).toMatch(/^10000 seeds .* 0 failed\n$/)
+  }, 600_000)
 })
 
-// Nothing of these is measured.
-const costs: Costs = {
-  claim: { fixed: 1000, each: 50 },
-  settlement: 50,
-  sending: 150,
-  receiving: 50,
-  roundTrip: 300,
-}
-
-const setup = (processes: number, over: Partial<Setup> = {}): Setup => ({
-  processes,
-  webhooks: 20,
-  delayMillis: 500,
-  processors: { of: "database", count: 4 },
-  ...over,
-})
-
-describe("simulated deliveries", () => {
-  it("are bounded by the attempts in flight for each webhook", () => {
-    // 16 at a time, each of which takes half a second.
-    const rate = rateOf(setup(1), costs, 1000)
-    assert.isAbove(rate, 0.8 * 20 * 32)
-    // They end in waves, of which one more may fall into the seconds that count.
-    assert.isAtMost(rate, 1.25 * 20 * 32)
-  })
-
-  it("are bounded by the attempts in flight of a process, and two processes have twice as many", () => {
-    const many = { webhooks: 100 }
-    const [one, two] = [1, 2].map((processes) => rateOf(setup(processes, many), costs, 2500))
-    assert.isAbove((two ?? 0) / (one ?? 0), 1.7)
-  })
-
-  it("are bounded by the processors of one machine, however many processes it has", () => {
-    const processors = { of: "everything", count: 1 } as const
-    const rate = rateOf(setup(3, { delayMillis: 0, processors }), costs, 2000)
-    assert.isAtMost(rate, 1_000_000 / (150 + 50 + 50 + 50))
-  })
-})
-
-it("what a load takes is what was measured, times what comes while it is kept", () => {
-  const row = (measured: string, figure: number) => ({ measured, unit: "bytes", figure })
-  const rows = [
-    row("a membership, with its indexes", 100),
-    row("an audit row, with its indexes", 200),
-    row("an event, with its indexes", 300),
-    row("a delivery, with its indexes", 400),
-    row("write-ahead log of an extension", 500),
-  ]
-  const load = {
-    members: 10,
-    extensionsPerSecond: 2,
-    deliveriesPerSecond: 3,
-    eventDays: 1,
-    auditDays: 5,
+describe("a system that is broken on purpose is found out:", () => {
+  for (const sabotage of sabotages) {
+    const { invariant, name, within } = sabotage
+    it(`${name}, within ${within} seeds`, async () => {
+      for (let seed = 1; seed <= within; seed++) {
+        const { violations } = await simulate(seed, { sabotage })
+        if (violations.some((violation) => violation.invariant === invariant)) return
+      }
+      expect.fail(`${invariant} was found in no seed`)
+    })
   }
-  assert.deepStrictEqual(takenBy(load, rows, 600), {
-    memberships: 1000,
-    audit: 2 * 5 * 86_400 * 200,
-    events: 2 * 86_400 * 300,
-    deliveries: 3 * 86_400 * 400,
-    log: 2 * 500 + 3 * 600,
-  })
-  const large = { ...load, extensionsPerSecond: 40_000, deliveriesPerSecond: 80_000 }
-  assert.strictEqual(serversFor(large, { extension: 100, delivery: 150 }), 2)
-  assert.strictEqual(serversFor(load, { extension: 100, delivery: 150 }), 1)
 })

@@ -4,51 +4,10 @@ import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { MixedScheduler, Scheduler } from "effect/Scheduler"
-
-interface Timer {
-  readonly at: number
-  readonly run: () => void
-}
+import { makeTimers } from "../timers.ts"
 
 // An earlier time would be refused where times are checked.
 const startMillis = 1_800_000_000_000
-
-/** Timers, the next one first. */
-const makeTimers = () => {
-  const heap: Array<Timer> = []
-
-  const swapIfLater = (above: number, below: number): boolean => {
-    const [one, other] = [heap[above], heap[below]]
-    if (one === undefined || other === undefined || one.at <= other.at) return false
-    heap[above] = other
-    heap[below] = one
-    return true
-  }
-
-  const add = (timer: Timer): void => {
-    let at = heap.push(timer) - 1
-    while (at > 0) {
-      const parent = (at - 1) >> 1
-      if (!swapIfLater(parent, at)) return
-      at = parent
-    }
-  }
-
-  const take = (): Timer | undefined => {
-    const [first] = heap
-    const last = heap.pop()
-    if (last === undefined || heap.length === 0) return first
-    heap[0] = last
-    for (let at = 0; ;) {
-      const [left, right] = [2 * at + 1, 2 * at + 2]
-      const sooner = (heap[right]?.at ?? Infinity) < (heap[left]?.at ?? Infinity) ? right : left
-      if (!swapIfLater(at, sooner)) return first
-      at = sooner
-    }
-  }
-
-  return { add, take }
-}
 
 /** A clock that stands still until `advance` is called, which returns whether anybody waits for it. */
 const makeClock = () => {

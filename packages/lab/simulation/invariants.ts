@@ -1,0 +1,376 @@
+/** What holds in every run. */
+
+import type { Call, Commit, Run, StoredEvent } from "./record.ts"
+import type { Weather } from "./weather.ts"
+import { mostAttempts, reminderSeconds } from "./world.ts"
+
+/** Something that holds in every run. */
+export interface Invariant {
+  readonly name: string
+  /** Returns what is wrong in a run. */
+  readonly find: (run: Run, weather: Weather) => ReadonlyArray<string>
+}
+
+/** Events with the time at which the stores made the change. */
+interface Change extends StoredEvent {
+  readonly commit: Commit
+}
+
+/** All changes of a project, in their order. */
+const changesOf = ({ commits, remains }: Run): ReadonlyArray<Change> => {
+  const byId = new Map(commits.map((commit) => [commit.eventId, commit]))
+  return remains.events.flatMap((event) => {
+    const commit = byId.get(event.id)
+    return commit === undefined ? [] : [{ ...event, commit }]
+  })
+}
+
+const dateOf = (value: unknown): number | undefined =>
+  typeof value === "string" ? Date.parse(value) : undefined
+
+/** What a client can tell a change by: it alone asks for this date, or has this mark. */
+const markOf = ({ data }: StoredEvent): unknown => dateOf(data["new_end_date"]) ?? data["mark"]
+
+const markOfCall = ({ action, endDate, subject }: Call): unknown =>
+  action === "publish" ? subject : endDate
+
+const textOf = ({ action, projectId, status, subject, tries, userId }: Call): string =>
+  `${action} of ${userId ?? subject ?? "all"} in ${projectId} (${tries} tries, answered ${status})`
+
+const changing = new Set(["grant", "extend", "extendAll", "publish"])
+
+/** Members by project and user, each with what it takes to know its date at any time. */
+interface Ledger {
+  own: number | undefined
+  bulks: Array<{ readonly id: string; readonly to: number; readonly isNeverShortening: boolean }>
+}
+
+/** Returns the date of a member: the one set last for it alone, then changed by each bulk extension since. */
+const effective = ({ bulks, own }: Ledger): number | undefined =>
+  own === undefined
+    ? undefined
+    : bulks.reduce(
+        (date, { isNeverShortening, to }) => (isNeverShortening ? Math.max(date, to) : to),
+        own,
+      )
+
+/** A replay of the changes of a project, as somebody would do it with pencil and paper. */
+const makeReplay = () => {
+  const ledgers = new Map<string, Ledger>()
+  const of = (userId: unknown): Ledger => {
+    const known = ledgers.get(String(userId))
+    if (known !== undefined) return known
+    const ledger: Ledger = { own: undefined, bulks: [] }
+    ledgers.set(String(userId), ledger)
+    return ledger
+  }
+  return {
+    dateOf: (userId: unknown): number | undefined => effective(of(userId)),
+    members: (): ReadonlyMap<string, number> =>
+      new Map(
+        [...ledgers].flatMap(([userId, ledger]) => {
+          const date = effective(ledger)
+          return date === undefined ? [] : [[userId, date] as const]
+        }),
+      ),
+    apply: ({ data, id, type }: StoredEvent): void => {
+      const to = dateOf(data["new_end_date"])
+      switch (type) {
+        case "membership.granted":
+        case "membership.extended": {
+          const ledger = of(data["user_id"])
+          ledger.own = to
+          ledger.bulks = []
+          return
+        }
+        case "membership.ended": {
+          const ledger = of(data["user_id"])
+          ledger.own = undefined
+          ledger.bulks = []
+          return
+        }
+        case "memberships.extended": {
+          const isNeverShortening = data["mode"] === "never_shorten"
+          for (const ledger of ledgers.values()) {
+            if (to !== undefined && ledger.own !== undefined)
+              ledger.bulks.push({ id, to, isNeverShortening })
+          }
+          return
+        }
+        case "memberships.extension_undone": {
+          const undone = data["bulk_extension_id"]
+          for (const ledger of ledgers.values()) {
+            ledger.bulks = ledger.bulks.filter((bulk) => bulk.id !== undone)
+          }
+        }
+      }
+    },
+  }
+}
+
+const projectsOf = (changes: ReadonlyArray<Change>) =>
+  Map.groupBy(changes, ({ projectId }) => projectId)
+
+/** Every change that was answered was made, at a moment between its request and its answer. */
+const answered: Invariant = {
+  name: "what was answered was done",
+  find: (run) => {
+    const changes = Map.groupBy(changesOf(run), markOf)
+    return run.calls
+      .filter(({ action, status }) => changing.has(action) && status === 200)
+      .flatMap((call) => {
+        const made = changes.get(markOfCall(call)) ?? []
+        const inTime = made.filter(({ commit: { at } }) => at >= call.start && at <= call.end)
+        return inTime.length > 0 ? [] : [`${textOf(call)} was not made`]
+      })
+  },
+}
+
+/** A request with an idempotency key takes effect once, however often it arrives. */
+const once: Invariant = {
+  name: "an idempotency key takes effect once",
+  find: (run) => {
+    const changes = Map.groupBy(changesOf(run), markOf)
+    const urls = Map.groupBy(run.remains.webhooks, ({ url }) => url)
+    return run.calls.flatMap((call) => {
+      const { action, hasKey, status, subject, tries } = call
+      const made =
+        action === "createWebhook"
+          ? (urls.get(subject ?? "") ?? []).length
+          : changing.has(action)
+            ? (changes.get(markOfCall(call)) ?? []).length
+            : 0
+      // The network may double each request.
+      const most = hasKey ? (status >= 400 && status < 500 && status !== 429 ? 0 : 1) : 2 * tries
+      return made > most ? [`${textOf(call)} was made ${made} times`] : []
+    })
+  },
+}
+
+/** The dates in the end are those that the events tell, in their order. */
+const dates: Invariant = {
+  name: "dates follow from the events",
+  find: (run) => {
+    const byProject = projectsOf(changesOf(run))
+    const found = Map.groupBy(run.remains.members, ({ projectId }) => projectId)
+    const names = new Set([...byProject.keys(), ...found.keys()])
+    return [...names].flatMap((projectId) => {
+      const replay = makeReplay()
+      for (const change of byProject.get(projectId) ?? []) replay.apply(change)
+      const expected = replay.members()
+      const actual = new Map((found.get(projectId) ?? []).map((one) => [one.userId, one.endDate]))
+      return [...new Set([...expected.keys(), ...actual.keys()])].flatMap((userId) =>
+        expected.get(userId) === actual.get(userId)
+          ? []
+          : [
+              `${userId} of ${projectId} ends at ${show(actual.get(userId))} in place of ${show(expected.get(userId))}`,
+            ],
+      )
+    })
+  },
+}
+
+const show = (date: number | undefined): string =>
+  date === undefined ? "no date" : new Date(date).toISOString()
+
+/** What was read held at a moment between the request and the answer. */
+const reads: Invariant = {
+  name: "reads see what holds",
+  find: (run) => {
+    const byProject = projectsOf(changesOf(run))
+    return run.calls
+      .filter(({ action, status }) => action === "find" && (status === 200 || status === 404))
+      .flatMap((call) => {
+        const replay = makeReplay()
+        let held = new Set<number | undefined>([undefined])
+        for (const change of byProject.get(call.projectId) ?? []) {
+          if (change.commit.at > call.end) break
+          replay.apply(change)
+          if (change.commit.at < call.start) held = new Set()
+          held.add(replay.dateOf(call.userId))
+        }
+        const found = call.status === 200 ? call.endDate : undefined
+        return held.has(found) ? [] : [`${textOf(call)} found ${show(found)}`]
+      })
+  },
+}
+
+const refOf = (url: string, eventId: string): string => `${url} ${eventId}`
+
+/** Every event reaches every webhook that is there, signed, or is given up after all attempts. */
+const delivered: Invariant = {
+  name: "every event is delivered or given up",
+  find: (run) => {
+    const { arrivals, created, remains } = run
+    const accepted = new Set(
+      arrivals
+        .filter(({ isAccepted }) => isAccepted)
+        .map(({ eventId, url }) => refOf(url, eventId)),
+    )
+    const byRef = new Map(remains.deliveries.map((one) => [`${one.webhookId} ${one.eventId}`, one]))
+    const projects = new Map(run.webhooks.map(({ id, projectId }) => [id, projectId]))
+    const unsigned = arrivals.filter(({ isVerified }) => !isVerified)
+    return [
+      ...unsigned.map(({ eventId, url }) => `${eventId} reached ${url} without a valid signature`),
+      ...remains.webhooks.flatMap(({ id, url }) =>
+        changesOf(run)
+          .filter(
+            ({ commit, projectId }) =>
+              projectId === projects.get(id) && commit.at > (created.get(id) ?? Infinity),
+          )
+          .flatMap((change) => {
+            const delivery = byRef.get(`${id} ${change.id}`)
+            const what = `${change.type} ${change.id} to ${url}`
+            if (delivery === undefined) return [`${what} has no delivery`]
+            const { attempts, state } = delivery
+            if (state === "failed") return attempts >= mostAttempts ? [] : [`${what} was given up`]
+            if (state !== "delivered") return [`${what} is ${state} in the end`]
+            return accepted.has(refOf(url, change.id)) ? [] : [`${what} was not accepted`]
+          }),
+      ),
+    ]
+  },
+}
+
+// A lease is over by then, and a delivery that was settled nowhere is attempted again.
+const leaseMillis = 60_000
+
+/** A receiver that has accepted an event gets it again only if something went wrong. */
+const repeated: Invariant = {
+  name: "deliveries are repeated with reason only",
+  find: ({ arrivals, troubles }) =>
+    [...Map.groupBy(arrivals, ({ eventId, url }) => refOf(url, eventId))].flatMap(([ref, all]) => {
+      const first = all.findIndex(({ isAccepted }) => isAccepted)
+      const again = all.slice(first + 1)
+      const last = again.at(-1)
+      if (first === -1 || last === undefined) return []
+      const from = (all[first]?.at ?? 0) - leaseMillis
+      const reasons = troubles.filter((at) => at >= from && at <= last.at).length
+      const unheard = all.filter(({ isAccepted, isHeard }) => !(isAccepted && isHeard)).length
+      return again.length > reasons + unheard
+        ? [`${ref} arrived ${again.length} times after it was accepted`]
+        : []
+    }),
+}
+
+/** A reader of the feed gets all events of its project, each once, in one order. */
+const feed: Invariant = {
+  name: "the feed has every event once",
+  find: ({ readers, remains }) =>
+    readers.flatMap(({ got, projectId }) => {
+      const all = remains.events.filter((event) => event.projectId === projectId)
+      const wrong = all.findIndex(({ id }, place) => got[place] !== id)
+      if (wrong !== -1) {
+        return [
+          `the reader of ${projectId} got ${got[wrong] ?? "nothing"} in place of ${all[wrong]?.id}`,
+        ]
+      }
+      return got.length > all.length ? [`the reader of ${projectId} got more than there is`] : []
+    }),
+}
+
+/** An end is announced once for a date, not before its time, and only if it holds. */
+const announcements: Invariant = {
+  name: "ends are announced once, for dates that hold",
+  find: (run) =>
+    [...projectsOf(changesOf(run))].flatMap(([projectId, changes]) => {
+      const replay = makeReplay()
+      /** The last announcement of each member: an end that an undo brings back is not announced again. */
+      const announced = new Map<
+        string,
+        { readonly type: string; readonly date: number | undefined }
+      >()
+      /** The members whose last end was told: not again if a bulk extension sets another date in the past. */
+      const told = new Set<string>()
+      const wrong: Array<string> = []
+      for (const change of changes) {
+        replay.apply(change)
+        const { commit, data, type } = change
+        if (type === "membership.granted" || type === "membership.extended") {
+          told.delete(String(data["user_id"]))
+        }
+        for (const [userId, date] of replay.members()) {
+          if (date > commit.storeMillis) told.delete(userId)
+          else if (announced.get(userId)?.date === date) told.add(userId)
+        }
+        if (type === "membership.ended") announced.delete(String(data["user_id"]))
+        if (type !== "membership.expired" && type !== "membership.expiring") continue
+        const userId = String(data["user_id"])
+        const date = dateOf(data["end_date"])
+        const what = `${type} of ${userId} in ${projectId} for ${show(date)}`
+        if (replay.dateOf(userId) !== date) {
+          wrong.push(`${what}, which ends at ${show(replay.dateOf(userId))}`)
+        }
+        const lead = type === "membership.expiring" ? 1000 * reminderSeconds : 0
+        if (commit.storeMillis < (date ?? 0) - lead) wrong.push(`${what} is too early`)
+        const earlier = announced.get(userId)
+        const isAgain = earlier?.type === type || earlier?.type === "membership.expired"
+        if (earlier?.date === date && isAgain) wrong.push(`${what} again`)
+        announced.set(userId, { type, date })
+        if (type === "membership.expired") told.add(userId)
+      }
+      const { storeMillis } = run.remains
+      const since = Math.max(...run.watchedSince)
+      for (const [userId, date] of replay.members()) {
+        if (date > since && date < storeMillis - graceMillis && !told.has(userId)) {
+          wrong.push(`the end of ${userId} in ${projectId} at ${show(date)} is not announced`)
+        }
+      }
+      return wrong
+    }),
+}
+
+// Something that is due is found in this time.
+const graceMillis = 310_000
+
+// The clock of the limiter counts whole milliseconds.
+const tickMillis = 1
+
+/** No more requests pass than the limits allow. */
+const limits: Invariant = {
+  name: "limits hold",
+  find: ({ admissions, takes }, { drift, limit }) => {
+    if (limit === undefined) return []
+    const perMilli = (limit / 60_000) * (1 + drift)
+    const isOver = takes.some((from, first) =>
+      takes.slice(first).some((to, more) => more + 1 > limit + perMilli * (to - from + tickMillis)),
+    )
+    return [
+      ...(isOver ? [`more than ${limit} requests were let pass in a minute`] : []),
+      ...(admissions.length > takes.length
+        ? [`${admissions.length} requests were answered, and ${takes.length} let pass`]
+        : []),
+    ]
+  },
+}
+
+// A claim that the stores have made before is on its way for so long, or an attempt ends.
+const stopMillis = 2000
+
+/** Nothing is signed with the secret of a webhook that was deleted. */
+const secrets: Invariant = {
+  name: "a deleted webhook gets nothing",
+  find: ({ arrivals, deleted, webhooks }) =>
+    webhooks.flatMap(({ id, url }) => {
+      const at = deleted.get(id) ?? Infinity
+      return arrivals
+        .filter((arrival) => arrival.url === url && arrival.sentAt > at + stopMillis)
+        .map(
+          ({ eventId, sentAt }) => `${eventId} was sent to ${url} ${sentAt - at} ms after its end`,
+        )
+    }),
+}
+
+/** All of them. */
+export const invariants: ReadonlyArray<Invariant> = [
+  answered,
+  once,
+  dates,
+  reads,
+  delivered,
+  repeated,
+  feed,
+  announcements,
+  limits,
+  secrets,
+]

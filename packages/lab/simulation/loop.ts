@@ -1,0 +1,258 @@
+/**
+ * Runs several machines in one program, on one simulated time. A seed decides which of the tasks that could run runs
+ * next, and between which steps a fiber gives way.
+ */
+
+import type { MonotonicClock } from "@tenure/core/internal"
+import { seededCrypto } from "@tenure/testing/internal"
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import { WebCrypto } from "effect/crypto/WebCrypto"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Logger from "effect/Logger"
+import * as Random from "effect/Random"
+import * as Scheduler from "effect/Scheduler"
+import type { Random as Choices } from "../faults/random.ts"
+import { makeTimers } from "../timers.ts"
+
+/** The true time at which all begins, in milliseconds since the epoch. */
+export const beginning = Date.UTC(2030, 0, 1)
+
+/** A computer: its clock, and what runs on it. */
+export interface Machine {
+  readonly name: string
+  /** What effects need to run on it. */
+  readonly services: Context.Context<never>
+  readonly isUp: () => boolean
+  /** Ends it at once: what runs on it makes no further step. */
+  readonly kill: () => void
+  /** Sets its wall clock forward, or back. */
+  readonly setClock: (byMillis: number) => void
+  /** The time by its wall clock. */
+  readonly wallMillis: () => number
+  /** Has something run on it, when its turn comes. */
+  readonly schedule: (task: () => void) => void
+  /** Tells it that what its polls look for may be due at another time. */
+  readonly poll: () => void
+}
+
+/** A sleep between two polls. */
+interface Poll {
+  isOver: boolean
+  /** When the next poll that finds something takes place, in true time. */
+  readonly at: () => number
+  readonly wake: () => void
+}
+
+/** What runs on the machines. */
+export interface Loop {
+  /** The true time, in milliseconds since the epoch. */
+  readonly now: () => number
+  /** Has something happen after a time. */
+  readonly after: (millis: number, run: () => void) => void
+  /**
+   * Starts a machine, whose clock runs at a rate of the true one.
+   *
+   * @param server - the machine by whose clock things become due that this one polls for
+   */
+  readonly machine: (name: string, rate: number, server?: Machine) => Machine
+  /** Makes all steps until an instant. Then nothing can run any more without time going on. */
+  readonly runUntil: (instant: number) => Promise<void>
+  /** Tells that something loads modules, which takes no time here. */
+  readonly loads: () => void
+  /** How many steps were made. */
+  readonly steps: () => number
+}
+
+/** More steps than a run takes. */
+const mostSteps = 2_000_000
+
+// What is due for another reason than the one that the poller knows is found after this time.
+const longestPause = 300_000
+
+// A fiber gives way after up to so many operations.
+const mostOperations = 400
+
+const nanos = (millis: number): bigint => BigInt(Math.floor(millis * 1000)) * 1000n
+
+/** Makes a loop without machines. */
+export const makeLoop = (choose: Choices): Loop => {
+  const ready: Array<{ readonly machine: () => boolean; readonly run: () => void }> = []
+  const timers = makeTimers()
+  let now = beginning
+  let steps = 0
+  let isLoading = false
+
+  const after = (millis: number, run: () => void): void =>
+    timers.add({ at: now + Math.max(0, millis), run })
+
+  /** Runs one of the tasks that could run. */
+  const step = (): boolean => {
+    const place = choose.below(ready.length)
+    const task = ready[place]
+    const last = ready.pop()
+    if (task === undefined || last === undefined) return false
+    if (task !== last) ready[place] = last
+    if (++steps > mostSteps) throw new Error("The simulation does not end.")
+    if (task.machine()) task.run()
+    return true
+  }
+
+  const machine = (name: string, rate: number, server?: Machine): Machine => {
+    const bootedAt = now
+    let offset = 0
+    let isUp = true
+    const polls = new Set<Poll>()
+    let operations = 1 + choose.below(mostOperations)
+    const isRunning = (): boolean => isUp
+
+    const monotonic = (): number => (now - bootedAt) * rate
+    const wallMillis = (): number => Math.floor(bootedAt + monotonic() + offset)
+
+    const sleepUntil = (at: number): Effect.Effect<void> =>
+      Effect.callback((resume) => {
+        let isOver = false
+        const wake = (): void => {
+          if (isOver || !isUp) return
+          isOver = true
+          schedule(() => resume(Effect.void))
+        }
+        timers.add({ at, run: wake })
+        return Effect.sync(() => {
+          isOver = true
+        })
+      })
+
+    const sleep = (millis: number): Effect.Effect<void> =>
+      Effect.suspend(() => (millis <= 0 ? Effect.yieldNow : sleepUntil(now + millis / rate)))
+
+    /** Has a poll take place when something is due. */
+    const arm = (poll: Poll): void => {
+      const at = poll.at()
+      const run = (): void => {
+        if (poll.isOver || !isUp) return
+        poll.isOver = true
+        polls.delete(poll)
+        poll.wake()
+      }
+      timers.add({ at, run })
+    }
+
+    const clock: MonotonicClock = {
+      currentTimeMillisUnsafe: wallMillis,
+      currentTimeMillis: Effect.sync(wallMillis),
+      currentTimeNanosUnsafe: () => nanos(wallMillis()),
+      currentTimeNanos: Effect.sync(() => nanos(wallMillis())),
+      monotonicMillisUnsafe: monotonic,
+      monotonicTimeNanosUnsafe: () => nanos(monotonic()),
+      monotonicTimeNanos: Effect.sync(() => nanos(monotonic())),
+      sleep: (duration) => sleep(Duration.toMillis(duration)),
+      // Polls that find nothing would take most of the time, so they are skipped.
+      sleepPoll: (millis, dueAt) =>
+        Effect.callback((resume) => {
+          const least = now + millis / rate
+          const poll: Poll = {
+            isOver: false,
+            at: () =>
+              Math.max(
+                least,
+                Math.min(
+                  least + longestPause,
+                  now + dueAt() - (server?.wallMillis() ?? wallMillis()),
+                ),
+              ),
+            wake: () => schedule(() => resume(Effect.void)),
+          }
+          polls.add(poll)
+          arm(poll)
+          return Effect.sync(() => {
+            poll.isOver = true
+            polls.delete(poll)
+          })
+        }),
+    }
+
+    const schedule = (run: () => void): void => {
+      if (isUp) ready.push({ machine: isRunning, run })
+    }
+
+    const scheduler: Scheduler.Scheduler = {
+      executionMode: "async",
+      shouldYield: () => {
+        if (--operations > 0) return false
+        operations = 1 + choose.below(mostOperations)
+        return true
+      },
+      makeDispatcher: () => ({
+        scheduleTask: schedule,
+        flush: () => {
+          throw new Error("A simulated fiber cannot be flushed.")
+        },
+      }),
+    }
+
+    const random = (): number => Math.floor(choose.next() * 2 ** 32)
+
+    return {
+      name,
+      services: Context.make(Clock.Clock, clock).pipe(
+        Context.add(Scheduler.Scheduler, scheduler),
+        Context.add(Logger.CurrentLoggers, new Set()),
+        Context.add(WebCrypto, seededCrypto(random, refusePromise)),
+        Context.add(Random.Random, { nextIntUnsafe: random, nextDoubleUnsafe: choose.next }),
+      ),
+      isUp: isRunning,
+      kill: () => {
+        isUp = false
+      },
+      setClock: (byMillis) => {
+        offset += byMillis
+      },
+      wallMillis,
+      schedule,
+      poll: () => {
+        if (isUp) for (const poll of polls) arm(poll)
+      },
+    }
+  }
+
+  return {
+    now: () => now,
+    after,
+    machine,
+    steps: () => steps,
+    loads: () => {
+      isLoading = true
+    },
+    runUntil: async (instant) => {
+      for (;;) {
+        while (ready.length > 0) step()
+        // Only here do promises continue, so that they do so at the same step each time.
+        if (isLoading) {
+          isLoading = false
+          await turns(loadingTurns)
+          continue
+        }
+        if (timers.nextAt() > instant) break
+        const timer = timers.take()
+        if (timer === undefined) break
+        // What became due earlier by another clock is due now.
+        now = Math.max(now, timer.at)
+        timer.run()
+      }
+      now = Math.max(now, instant)
+    },
+  }
+}
+
+// A module that was loaded before is there after the first one.
+const loadingTurns = 2
+
+const turns = async (count: number): Promise<void> => {
+  for (let turn = 0; turn < count; turn++) await new Promise((resolve) => setImmediate(resolve))
+}
+
+const refusePromise = (work: unknown): void => {
+  if (work instanceof Promise) throw new Error("A simulated machine has no other threads.")
+}

@@ -1,0 +1,203 @@
+/** Ways to break the system on purpose: the simulation has to find each of them. */
+
+import {
+  type Claim,
+  type EndDate,
+  FeedStore,
+  MembershipStore,
+  Outbox,
+  type ProjectId,
+  RateLimitStore,
+  type StorePorts,
+  WebhookStore,
+  completeEvent,
+} from "@tenure/core/store"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import type { Random } from "../faults/random.ts"
+
+/** How a part of the system is broken on purpose. */
+export interface Sabotage {
+  readonly name: string
+  /** The invariant that it breaks. */
+  readonly invariant: string
+  /** Within how many seeds, from the first on, the simulation finds it. */
+  readonly within: number
+  readonly stores: (
+    stores: Context.Context<StorePorts>,
+    choose: Random,
+  ) => Context.Context<StorePorts>
+}
+
+/** Replaces operations of a port. */
+const breaking =
+  <Port extends StorePorts, Service extends object>(
+    port: Context.Key<Port, Service>,
+    replace: (store: Service, choose: Random) => Partial<Service>,
+  ): Sabotage["stores"] =>
+  (stores, choose) => {
+    const store = Context.get(stores, port)
+    return Context.add(stores, port, { ...store, ...replace(store, choose) })
+  }
+
+const sweepOnly = (
+  { expiry }: MembershipStore["Service"],
+  spoil: (sweep: NonNullable<typeof expiry>["sweep"]) => NonNullable<typeof expiry>["sweep"],
+): Pick<MembershipStore["Service"], "expiry"> => ({
+  expiry: expiry && { ...expiry, sweep: spoil(expiry.sweep) },
+})
+
+/** All of them. */
+export const sabotages: ReadonlyArray<Sabotage> = [
+  {
+    name: "an extension is answered and not stored",
+    invariant: "what was answered was done",
+    within: 50,
+    stores: breaking(MembershipStore, ({ extend }, choose) => ({
+      extend: (change) =>
+        choose.chance(0.2) ? Effect.succeed(completeEvent(change.event, 1)) : extend(change),
+    })),
+  },
+  {
+    name: "a delivery is settled nowhere",
+    invariant: "deliveries are repeated with reason only",
+    within: 50,
+    stores: breaking(Outbox, ({ settle }, choose) => ({
+      settle: (claim, settlement) =>
+        choose.chance(0.3) ? Effect.succeed("Settled") : settle(claim, settlement),
+    })),
+  },
+  {
+    name: "a delivery is taken for made before it was",
+    invariant: "every event is delivered or given up",
+    within: 50,
+    stores: breaking(Outbox, ({ claim, settle }, choose) => ({
+      claim: (options) =>
+        Effect.flatMap(claim(options), (claimed) => {
+          const [lost] = claimed.claims
+          if (lost === undefined || !choose.chance(0.2)) return Effect.succeed(claimed)
+          const attempt = {
+            at: 0,
+            durationMillis: 1,
+            result: { _tag: "Answered", status: 204, body: "" },
+          } as const
+          const rest: ReadonlyArray<Claim> = claimed.claims.slice(1)
+          return Effect.as(settle(lost, { _tag: "Delivered", attempt }), {
+            ...claimed,
+            claims: rest,
+          })
+        }),
+    })),
+  },
+  {
+    name: "the feed skips an event",
+    invariant: "the feed has every event once",
+    within: 50,
+    stores: breaking(FeedStore, ({ read }, choose) => ({
+      read: (projects, from, size) =>
+        Effect.map(read(projects, from, size), (page) =>
+          size.events < 1000 && choose.chance(0.1)
+            ? { ...page, events: page.events.slice(1) }
+            : page,
+        ),
+    })),
+  },
+  {
+    name: "an end is announced twice",
+    invariant: "ends are announced once, for dates that hold",
+    within: 50,
+    stores: breaking(MembershipStore, (store, choose) =>
+      sweepOnly(
+        store,
+        (sweep) => (limit, judge) =>
+          sweep(limit, (candidate, now) => {
+            const decided = judge(candidate, now)
+            // Looks once more in a second.
+            const alarm = decided.announcement === undefined ? decided.alarm : now + 1000
+            return choose.chance(0.5)
+              ? { ...judge({ ...candidate, announced: undefined }, now), alarm }
+              : { ...decided, alarm }
+          }),
+      ),
+    ),
+  },
+  {
+    name: "an end is announced that does not hold any more",
+    invariant: "ends are announced once, for dates that hold",
+    within: 50,
+    stores: breaking(MembershipStore, (store) => {
+      const seen = new Map<
+        string,
+        Parameters<Parameters<NonNullable<typeof store.expiry>["sweep"]>[1]>[0]
+      >()
+      return sweepOnly(
+        store,
+        (sweep) => (limit, judge) =>
+          sweep(limit, (candidate, now) => {
+            const member = `${candidate.projectId} ${candidate.userId}`
+            const earlier = seen.get(member) ?? candidate
+            seen.set(member, candidate)
+            return judge({ ...candidate, endDate: earlier.endDate }, now)
+          }),
+      )
+    }),
+  },
+  {
+    name: "a limit lets pass what it refuses",
+    invariant: "limits hold",
+    within: 50,
+    stores: breaking(RateLimitStore, ({ take }, choose) => ({
+      take: (client, policies) =>
+        Effect.map(take(client, policies), (taken) =>
+          choose.chance(0.3) ? { ...taken, admitted: true } : taken,
+        ),
+    })),
+  },
+  {
+    name: "an idempotency key is forgotten",
+    invariant: "an idempotency key takes effect once",
+    within: 50,
+    stores: breaking(MembershipStore, ({ extend, grant }) => ({
+      grant: ({ once: _, ...change }) => grant(change),
+      extend: ({ once: _, ...change }) => extend(change),
+    })),
+  },
+  {
+    name: "a deleted webhook stays",
+    invariant: "a deleted webhook gets nothing",
+    within: 50,
+    stores: breaking(WebhookStore, () => ({ remove: () => Effect.void })),
+  },
+  {
+    name: "an undo misses a member",
+    invariant: "dates follow from the events",
+    within: 50,
+    stores: breaking(MembershipStore, (store) => {
+      // What an undo has missed: the date that a member should have, and the one that it keeps.
+      const missed = new Map<string, { readonly right: EndDate; readonly kept: EndDate }>()
+      const first = (projectId: ProjectId) =>
+        Effect.orDie(store.list(projectId, { after: undefined, limit: 1 }))
+      return {
+        undoBulkExtension: (undo) =>
+          Effect.gen(function* () {
+            const [before] = yield* first(undo.projectId)
+            const undone = yield* store.undoBulkExtension(undo)
+            const [after] = yield* first(undo.projectId)
+            if (before !== undefined && after !== undefined) {
+              missed.set(undo.projectId, { right: after.endDate, kept: before.endDate })
+            }
+            return undone
+          }),
+        list: (projectId, page) =>
+          Effect.map(store.list(projectId, page), (members) =>
+            members.map((member) => {
+              const { kept, right } = missed.get(projectId) ?? {}
+              return kept !== undefined && member.endDate === right
+                ? { ...member, endDate: kept }
+                : member
+            }),
+          ),
+      }
+    }),
+  },
+]
