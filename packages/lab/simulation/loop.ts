@@ -31,6 +31,8 @@ export interface Machine {
   readonly setClock: (byMillis: number) => void
   /** The time by its wall clock. */
   readonly wallMillis: () => number
+  /** The time since its start, by the clock that nobody sets, in whole milliseconds. */
+  readonly tick: () => number
   /** Has something run on it, when its turn comes. */
   readonly schedule: (task: () => void) => void
   /** Tells it that what its polls look for may be due at another time. */
@@ -210,6 +212,7 @@ export const makeLoop = (choose: Choices): Loop => {
         offset += byMillis
       },
       wallMillis,
+      tick: () => Math.floor(monotonic()),
       schedule,
       poll: () => {
         if (isUp) for (const poll of polls) arm(poll)

@@ -19,10 +19,9 @@ import * as Exit from "effect/Exit"
 import { invariants } from "./invariants.ts"
 import { beginning } from "./loop.ts"
 import type { Notes, Remains, Run, Told, Violation } from "./record.ts"
-import type { Sabotage } from "./sabotages.ts"
 import { type Weather, weatherOf } from "./weather.ts"
 import { projects, startClients } from "./workload.ts"
-import { type World, load, makeWorld } from "./world.ts"
+import { type World, type WorldOptions, load, makeWorld } from "./world.ts"
 
 const token = "the-token-of-the-clients"
 
@@ -110,10 +109,7 @@ const drainMillis = 900_000
 let loaded: Promise<unknown> | undefined
 
 /** Performs the run of a seed. */
-export const simulate = async (
-  seed: number,
-  { isTold = false, sabotage }: { readonly isTold?: boolean; readonly sabotage?: Sabotage } = {},
-): Promise<Outcome> => {
+export const simulate = async (seed: number, options: WorldOptions = {}): Promise<Outcome> => {
   await (loaded ??= load())
   const weather = weatherOf(seed)
   const notes: Notes = {
@@ -129,7 +125,7 @@ export const simulate = async (
     watchedSince: [],
     troubles: [],
   }
-  const world = makeWorld(seed, weather, notes, isTold, sabotage)
+  const world = makeWorld(seed, weather, notes, options)
   atServer(world, prepare)
   startClients(world, weather, seed, token)
   const { loop } = world

@@ -51,6 +51,24 @@ export interface World {
 // So that a delivery is attempted as often as its receiver needs, and given up within the run.
 const retrySchedule = ["1 second", "5 seconds", "20 seconds", "1 minute", "2 minutes"] as const
 
+/** What the stores have done for a process, in one step. */
+export interface StoreOperation {
+  readonly method: string
+  readonly args: ReadonlyArray<unknown>
+  readonly value: unknown
+  /** By the clock of the store that nobody sets, in whole milliseconds. */
+  readonly tick: number
+}
+
+/** How a run is watched, and what is broken in it. */
+export interface WorldOptions {
+  /** Whether to tell what happens. Default: `false`. */
+  readonly isTold?: boolean
+  readonly sabotage?: Sabotage
+  /** Called when the stores have done something. */
+  readonly onOperation?: (operation: StoreOperation) => void
+}
+
 /** How often a delivery is attempted at most. */
 export const mostAttempts = retrySchedule.length + 1
 
@@ -115,8 +133,7 @@ export const makeWorld = (
   seed: number,
   weather: Weather,
   notes: Notes,
-  isTold: boolean,
-  sabotage: Sabotage | undefined,
+  { isTold = false, onOperation, sabotage }: WorldOptions,
 ): World => {
   const choose = random(seed, "world")
   const loop = makeLoop(choose)
@@ -155,6 +172,7 @@ export const makeWorld = (
     ): void => {
       tell("store", `${method}${Exit.isSuccess(exit) ? "" : " fails"}`)
       if (Exit.isFailure(exit)) return
+      onOperation?.({ method, args, value: exit.value, tick: serverMachine.tick() })
       const isChange = noteChange(method, args, exit.value)
       const isRemoval = method === "remove"
       if (!isRemoval && !isChange) return

@@ -1,0 +1,62 @@
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { describe, expect, it } from "vitest"
+import { sabotages } from "../../simulation/sabotages.ts"
+import { checkSafety, checkTraces, fileOf } from "../../specifications/quint.ts"
+import { type Specification, type Trace, traceOf } from "../../specifications/traces.ts"
+
+const seeds = Array.from({ length: 60 }, (_, index) => index + 1)
+
+const tracesWith = async (sabotage?: (typeof sabotages)[number]): Promise<ReadonlyArray<Trace>> => {
+  const traces: Array<Trace> = []
+  for (const seed of seeds) traces.push(await traceOf(seed, sabotage))
+  return traces
+}
+
+/** A guard of each specification, and what is there without it. */
+const guards: Readonly<Record<Specification, readonly [string, string]>> = {
+  deliveries: ["      not(isLeased(one)),\n", ""],
+  feed: ["if (number < least) number else least", "least"],
+  bulk: ['entry.with("undone", true)', "entry"],
+}
+
+/** A sabotage that the runs of each specification show. */
+const broken: Readonly<Record<Specification, string>> = {
+  deliveries: "a delivery is settled nowhere",
+  feed: "the feed skips an event",
+  bulk: "an undo misses a member",
+}
+
+describe.each(["deliveries", "feed", "bulk"] as const)("the specification of %s", (name) => {
+  it("is safe in random runs", async () => {
+    const { isRight, output } = await checkSafety(fileOf(name), 300)
+    expect(output).toContain("No violation found")
+    expect(isRight).toBe(true)
+  })
+
+  it("is not safe without a guard", async () => {
+    const [guard, without] = guards[name]
+    const text = await readFile(fileOf(name), "utf8")
+    expect(text).toContain(guard)
+    const folder = await mkdtemp(join(tmpdir(), "specification-"))
+    const file = join(folder, `${name}.qnt`)
+    await writeFile(file, text.replace(guard, without))
+    const { isRight } = await checkSafety(file, 3000)
+    await rm(folder, { recursive: true })
+    expect(isRight).toBe(false)
+  })
+
+  it("has the runs of the simulation among its own", async () => {
+    const { isRight, output } = await checkTraces(name, await tracesWith())
+    expect(output).toContain(`${seeds.length} passing`)
+    expect(isRight).toBe(true)
+  })
+
+  it("does not have those of a system that is broken on purpose", async () => {
+    const sabotage = sabotages.find((one) => one.name === broken[name])
+    const { isRight, output } = await checkTraces(name, await tracesWith(sabotage))
+    expect(output).toContain("failed")
+    expect(isRight).toBe(false)
+  })
+})
