@@ -9,7 +9,10 @@ import { fileURLToPath } from "node:url"
 import { type Specification, type Trace, printTraces } from "./traces.ts"
 
 const require = createRequire(import.meta.url)
-const program = join(dirname(require.resolve("@informalsystems/quint/package.json")), "dist/src/cli.js")
+const program = join(
+  dirname(require.resolve("@informalsystems/quint/package.json")),
+  "dist/src/cli.js",
+)
 
 /** How a run of Quint has ended. */
 export interface Checked {

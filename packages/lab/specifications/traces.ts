@@ -48,16 +48,29 @@ const makeNumbers = () => {
 const makeWebhooks = () => {
   const projects = new Map<string, string>()
   return {
-    add: (webhook: unknown) => projects.set(String(at(webhook, "id")), String(at(webhook, "projectId"))),
+    add: (webhook: unknown) =>
+      projects.set(String(at(webhook, "id")), String(at(webhook, "projectId"))),
     remove: (id: unknown) => projects.delete(String(id)),
-    of: (projectId: unknown) => [...projects].filter(([, own]) => own === projectId).map(([id]) => id),
+    of: (projectId: unknown) =>
+      [...projects].filter(([, own]) => own === projectId).map(([id]) => id),
   }
 }
 
-const publishing = new Set(["grant", "extend", "extendAll", "undoBulkExtension", "end", "publish", "sweep"])
+const publishing = new Set([
+  "grant",
+  "extend",
+  "extendAll",
+  "undoBulkExtension",
+  "end",
+  "publish",
+  "sweep",
+])
 
 /** Returns the ids of the events that an operation has stored. */
-const published = ({ args, method, value }: StoreOperation, events: ReadonlyMap<string, StoredEvent>) => {
+const published = (
+  { args, method, value }: StoreOperation,
+  events: ReadonlyMap<string, StoredEvent>,
+) => {
   if (!publishing.has(method)) return []
   const stored =
     method === "sweep"
@@ -80,7 +93,8 @@ const deliveries = ({ operations, run }: Trace): ReadonlyArray<string> => {
   const tokenOf = makeNumbers()
   const idsOf = new Map<string, Array<string>>()
   const steps: Array<string> = []
-  const ref = (webhook: unknown, event: unknown) => `"${String(webhook).slice(0, 8)} ${String(event)}"`
+  const ref = (webhook: unknown, event: unknown) =>
+    `"${String(webhook).slice(0, 8)} ${String(event)}"`
   for (const operation of operations) {
     const { args, method, tick, value } = operation
     const before = steps.length
@@ -162,7 +176,10 @@ const feed = ({ operations, run }: Trace): ReadonlyArray<string> => {
       if (projectId === "p1") steps.push("begin", `commit(${numberOf(id)})`)
     }
     const [projects, from] = operation.args
-    const isNext = operation.method === "read" && from === cursor && listAt({ projects }, "projects").join(" ") === "p1"
+    const isNext =
+      operation.method === "read" &&
+      from === cursor &&
+      listAt({ projects }, "projects").join(" ") === "p1"
     if (!isNext || at(operation.value, "isLast") !== true) continue
     const numbers = listAt(operation.value, "events").map((event) => numberOf(at(event, "id")))
     steps.push(`readThese(Set(${numbers.join(", ")}))`)

@@ -26,15 +26,18 @@ describe("the simulation", () => {
     expect(told).not.toEqual([])
   })
 
-  it("finds nothing wrong in ten thousand seeds", async () => {
+  // All ten thousand take a minute of two processors.
+  const last = process.env["THOROUGH"] === undefined ? 2000 : 10_000
+
+  it(`finds nothing wrong in ${last} seeds`, async () => {
     const { stdout } = await promisify(execFile)(process.execPath, [
       "-C",
       "@tenure/source",
       program,
       "--seeds",
-      "1-10000",
+      `1-${last}`,
     ])
-    expect(stdout).toMatch(/^10000 seeds .* 0 failed\n$/)
+    expect(stdout).toMatch(/seeds .* 0 failed\n$/)
   }, 600_000)
 })
 
