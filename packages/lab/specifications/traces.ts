@@ -86,6 +86,10 @@ const stateOf = { Delivered: "Delivered", Failed: "Failed", Retry: "Waiting" } a
 const isSettled = (tag: unknown): tag is keyof typeof stateOf =>
   typeof tag === "string" && Object.hasOwn(stateOf, tag)
 
+/** Names a delivery. */
+const refOf = (webhook: unknown, event: unknown): string =>
+  `"${String(webhook).slice(0, 8)} ${String(event)}"`
+
 /** What becomes of deliveries. */
 const deliveries = ({ operations, run }: Trace): ReadonlyArray<string> => {
   const events = new Map(run.remains.events.map((event) => [event.id, event]))
@@ -93,16 +97,14 @@ const deliveries = ({ operations, run }: Trace): ReadonlyArray<string> => {
   const tokenOf = makeNumbers()
   const idsOf = new Map<string, Array<string>>()
   const steps: Array<string> = []
-  const ref = (webhook: unknown, event: unknown) =>
-    `"${String(webhook).slice(0, 8)} ${String(event)}"`
   for (const operation of operations) {
     const { args, method, tick, value } = operation
     const before = steps.length
     steps.push(`pass(${tick})`)
     for (const { id, projectId } of published(operation, events)) {
       for (const webhook of webhooks.of(projectId)) {
-        steps.push(`publish(${ref(webhook, id)})`)
-        idsOf.set(webhook, [...(idsOf.get(webhook) ?? []), ref(webhook, id)])
+        steps.push(`publish(${refOf(webhook, id)})`)
+        idsOf.set(webhook, [...(idsOf.get(webhook) ?? []), refOf(webhook, id)])
       }
     }
     if (method === "add") webhooks.add(args[0])
@@ -113,13 +115,13 @@ const deliveries = ({ operations, run }: Trace): ReadonlyArray<string> => {
     if (method === "claim") {
       const lease = Number(at(args[0], "leaseMillis"))
       for (const claim of listAt(value, "claims")) {
-        const id = ref(at(claim, "webhook", "webhookId"), at(claim, "event", "id"))
+        const id = refOf(at(claim, "webhook", "webhookId"), at(claim, "event", "id"))
         steps.push(`claim(${id}, ${tokenOf(at(claim, "lease"))}, ${lease})`)
       }
     }
     if (method === "settle") {
       const [claim, settlement] = args
-      const id = ref(at(claim, "webhook", "webhookId"), at(claim, "event", "id"))
+      const id = refOf(at(claim, "webhook", "webhookId"), at(claim, "event", "id"))
       const token = tokenOf(at(claim, "lease"))
       const tag = at(settlement, "_tag")
       if (value === "Lapsed") steps.push(`lapse(${id}, ${token})`)
