@@ -1,7 +1,7 @@
 /** Timers on a simulated time. */
 
 /** Something that happens at an instant. */
-export interface Timer {
+interface Timer {
   readonly at: number
   readonly run: () => void
 }

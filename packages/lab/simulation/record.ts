@@ -1,7 +1,7 @@
 /** What is recorded of a run. Every invariant is a function of this. Instants are in true time. */
 
 /** What a client asks for. */
-export type Action =
+type Action =
   | "grant"
   | "extend"
   | "extendAll"
@@ -42,7 +42,7 @@ export interface Commit {
 }
 
 /** A request at a receiver. */
-export interface Arrival {
+interface Arrival {
   readonly url: string
   readonly eventId: string
   /** When the process began to send. */
@@ -55,7 +55,7 @@ export interface Arrival {
 }
 
 /** A webhook. */
-export interface Webhook {
+interface Webhook {
   readonly id: string
   readonly projectId: string
   readonly url: string
@@ -63,7 +63,7 @@ export interface Webhook {
 }
 
 /** What somebody got who reads the feed. */
-export interface Reader {
+interface Reader {
   readonly projectId: string
   readonly got: Array<string>
 }

@@ -3,7 +3,7 @@
 import { type Random, random } from "../faults/random.ts"
 
 /** The least and the most milliseconds. */
-export type Span = readonly [least: number, most: number]
+type Span = readonly [least: number, most: number]
 
 /** How a network or a server fails. All but the delays are probabilities. */
 export interface Trouble {

@@ -11,7 +11,7 @@ import type { HttpAnswer, World } from "./world.ts"
 export const projects = ["p1", "p2"] as const
 
 /** The members of each project. */
-export const users = ["u1", "u2", "u3"] as const
+const users = ["u1", "u2", "u3"] as const
 
 const utf8 = new TextEncoder()
 

@@ -191,7 +191,7 @@ const feed = ({ operations, run }: Trace): ReadonlyArray<string> => {
 }
 
 /** What each specification sees of a run. */
-export const views = { deliveries, bulk, feed } as const
+const views = { deliveries, bulk, feed } as const
 
 /** The name of a specification. */
 export type Specification = keyof typeof views
