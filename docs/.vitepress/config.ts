@@ -43,6 +43,12 @@ export default defineConfig({
           id.endsWith("/VPSidebarItem.vue") ? withOneButton(code) : undefined,
       },
       {
+        // GitHub shows the blocks between these comments one after another.
+        name: "tabs",
+        enforce: "pre",
+        transform: (code, id) => (id.endsWith(".md") ? markdownRules.withTabs(code) : undefined),
+      },
+      {
         name: "example-of-the-readme",
         enforce: "pre",
         transform: (code, id) =>

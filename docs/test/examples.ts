@@ -14,7 +14,8 @@ export interface Example {
   readonly code: string
 }
 
-const fence = /^```ts\n(.*?)^```$/gms
+// On the site, a block between `<!-- tabs -->` and `<!-- /tabs -->` has its title in brackets.
+const fence = /^```ts(?: \[[^\]\n]+\])?\n(.*?)^```$/gms
 
 /** The text of the doc comments of a source, without their stars. */
 const docComments = (source: string): string =>

@@ -30,6 +30,10 @@ export const apply = (renderer: MarkdownRenderer): void => {
   })
 }
 
+/** Puts the code blocks between two comments into tabs. */
+export const withTabs = (markdown: string): string =>
+  markdown.replaceAll("<!-- tabs -->", "::: code-group").replaceAll("<!-- /tabs -->", ":::")
+
 /** Reads the example of the README, as Markdown. */
 export const example = (): string =>
   /^```ts\n.*?^```$/ms.exec(readFileSync(`${root}/README.md`, "utf8"))?.[0] ?? ""
