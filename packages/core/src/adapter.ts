@@ -26,5 +26,5 @@ export {
   type ArrivedBody,
   type Body,
 } from "./http/request.ts"
-export type { ApiResponse, ResponseBody } from "./http/response.ts"
+export type { ApiResponse, ResponseBody, TextStream } from "./http/response.ts"
 export type { Authenticate } from "./keys/identity.ts"

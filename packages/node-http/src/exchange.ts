@@ -21,7 +21,7 @@ import {
 } from "@tenure/core/adapter"
 import type { BodyLimit } from "@tenure/core/internal"
 import { afterPendingTurns, enqueueRequest, limitRefusals, nextTurn } from "./pipelining.ts"
-import { discard, stream } from "./streams.ts"
+import { stream } from "./streams.ts"
 import type { NodeRequest, NodeResponse } from "./types.ts"
 
 const faultEvent = Symbol("@tenure/node-http/fault")
@@ -315,7 +315,7 @@ export const send = (
   more?: Readonly<Record<string, string>>,
 ): void => {
   if (response.headersSent || response.destroyed) {
-    if (typeof body !== "string") discard(body)
+    if (typeof body !== "string") body.close()
     return
   }
   if (typeof body === "string") {

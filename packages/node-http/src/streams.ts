@@ -1,11 +1,8 @@
 /** Sends responses' streams. */
 
 import { Readable } from "node:stream"
-import type { ApiResponse } from "@tenure/core/adapter"
+import type { TextStream } from "@tenure/core/adapter"
 import type { NodeResponse } from "./types.ts"
-
-/** A streamed response body. */
-export type TextStream = Exclude<ApiResponse["body"], string>
 
 // How long a client may take to read a text. Longer ones are about 64 KiB.
 const patienceMillis = 60_000
@@ -15,40 +12,45 @@ const patienceMillis = 60_000
  * stream when it is destroyed, and destroys it after a minute without a read.
  */
 export const toReadable = (texts: TextStream): Readable => {
-  const iterator = texts[Symbol.asyncIterator]()
   let patience: NodeJS.Timeout | undefined
   const readable = new Readable({
     // Nothing is read ahead.
     highWaterMark: 0,
     read: () => {
       clearTimeout(patience)
-      iterator.next().then(
-        ({ done, value }) => {
-          if (readable.destroyed) return
-          if (done !== true) patience = setTimeout(() => readable.destroy(), patienceMillis)
-          readable.push(done === true ? null : value, "utf8")
-        },
-        (fault: Error) => readable.destroy(fault),
-      )
+      texts.receive((text) => {
+        if (readable.destroyed) return
+        if (text !== undefined) patience = setTimeout(() => readable.destroy(), patienceMillis)
+        readable.push(text ?? null, "utf8")
+      })
     },
     destroy: (fault, done) => {
       clearTimeout(patience)
-      void iterator.return?.()
+      texts.close()
       done(fault)
     },
   })
   return readable
 }
 
-/** Sends a stream. While it waits for a text, it is little more than this object and a promise. */
+/** Sends a stream. While it waits for a text, it is little more than this object. */
 class Sending {
-  private readonly texts: AsyncIterator<string>
+  private readonly texts: TextStream
   private readonly response: NodeResponse
+  private readonly send: (text: string | undefined) => void
   private patience: NodeJS.Timeout | undefined
 
   constructor(texts: TextStream, response: NodeResponse) {
-    this.texts = texts[Symbol.asyncIterator]()
+    this.texts = texts
     this.response = response
+    this.send = (text) => {
+      try {
+        this.write(text)
+      } catch {
+        // A host's middleware may write in place of Node. Other streams are not to notice that it fails.
+        response.destroy()
+      }
+    }
     response.on("close", () => this.end())
     response.on("drain", () => this.resume())
     // A broken connection is not the host's error.
@@ -56,17 +58,14 @@ class Sending {
   }
 
   next(): void {
-    this.texts.next().then(
-      (result) => this.send(result),
-      () => this.response.destroy(),
-    )
+    this.texts.receive(this.send)
   }
 
-  private send({ done, value }: IteratorResult<string>): void {
+  private write(text: string | undefined): void {
     const { response } = this
     if (response.destroyed) return
-    if (done === true) response.end()
-    else if (response.write(value, "utf8")) this.next()
+    if (text === undefined) response.end()
+    else if (response.write(text, "utf8")) this.next()
     else this.patience = setTimeout(() => response.destroy(), patienceMillis)
   }
 
@@ -79,7 +78,7 @@ class Sending {
 
   private end(): void {
     clearTimeout(this.patience)
-    void this.texts.return?.()
+    this.texts.close()
   }
 }
 
@@ -92,6 +91,3 @@ const ignore = (): void => {}
  */
 export const stream = (texts: TextStream, response: NodeResponse): void =>
   new Sending(texts, response).next()
-
-/** Ends an unsent stream. */
-export const discard = (texts: TextStream): void => void texts[Symbol.asyncIterator]().return?.()

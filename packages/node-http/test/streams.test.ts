@@ -3,7 +3,7 @@ import { createServer } from "node:http"
 import * as Http2 from "node:http2"
 import type { Socket } from "node:net"
 import { text } from "node:stream/consumers"
-import type { ApiRequest } from "@tenure/core/adapter"
+import type { ApiRequest, TextStream } from "@tenure/core/adapter"
 import { parseResponses } from "@tenure/testing/conformance"
 import { afterEach, describe, expect, it, vi } from "vitest"
 import { toNodeHandler } from "../src/handler.ts"
@@ -21,20 +21,19 @@ const endless = (value: string, most = Infinity) => {
   const ending = new Promise<void>((resolve) =>
     gone.signal.addEventListener("abort", () => resolve()),
   )
-  const texts: AsyncIterable<string> = {
-    [Symbol.asyncIterator]: () => ({
-      next: async () => {
-        if (seen.taken >= most) await ending
-        if (gone.signal.aborted) return { done: true, value: undefined }
-        seen.taken++
-        return { value }
-      },
-      return: async () => {
-        seen.isReturned = true
-        gone.abort()
-        return { done: true, value: undefined }
-      },
-    }),
+  const next = async () => {
+    if (seen.taken >= most) await ending
+    if (gone.signal.aborted) return undefined
+    seen.taken++
+    return value
+  }
+  const texts: TextStream = {
+    receive: (receiver) => void next().then(receiver),
+    close: () => {
+      seen.isReturned = true
+      gone.abort()
+    },
+    [Symbol.asyncIterator]: () => expect.fail("Node needs no promises"),
   }
   return { texts, seen, end: () => gone.abort() }
 }
@@ -148,6 +147,26 @@ describe("a stream", () => {
     request.close(Http2.constants.NGHTTP2_CANCEL)
     await expect.poll(() => stream.seen.isReturned).toBe(true)
     session.close()
+    server.close()
+  })
+
+  it("breaks off if what a host writes with in place of Node throws", async () => {
+    const stream = endless("a")
+    const server = createServer((request, response) => {
+      response.write = () => {
+        throw new Error("from the host")
+      }
+      toNodeHandler(streaming(stream))(request, response)
+    })
+    server.listen(0, "127.0.0.1")
+    await once(server, "listening")
+    const address = server.address()
+    const client = await connect(
+      `http://127.0.0.1:${typeof address === "object" ? address?.port : 0}`,
+    )
+    client.write(get)
+    await expect.poll(() => stream.seen.isReturned).toBe(true)
+    client.destroy()
     server.close()
   })
 

@@ -46,7 +46,7 @@ export class Subscription {
   private batches = none
   private wake: (() => void) | undefined
 
-  /** @param all - the open subscriptions, now including this one */
+  /** @param all - the project's open subscriptions, now including this one */
   constructor(projectId: ProjectId, all: Set<Subscription>) {
     this.projectId = projectId
     this.all = all
@@ -133,12 +133,18 @@ const pageSize: FeedPageSize = { events: 500, bytes: 262_144 }
 // A follower's maximum buffer. A single event may be longer.
 const maxBatchBytes = 65_536
 
-// The pause before the next read, unless this process reports an event.
-const shortestPauseMillis = 25
+// The pause before the next read, unless this process reports an event. While events come it depends on how many a
+// read has found: few are to arrive soon, and many are to be read together.
+const shortestPauseMillis = 8
+const pauseMillisPerEvent = 1
+const longestBusyPauseMillis = 25
 const longestPauseMillis = 250
 
 // The pause after a read with a defect.
 const retryPause = "1 second"
+
+const pauseAfter = (events: number): number =>
+  Math.min(shortestPauseMillis + pauseMillisPerEvent * events, longestBusyPauseMillis)
 
 /** Splits a project's new events into batches. */
 const batchesOf = (
@@ -181,7 +187,9 @@ const makeSharedTail = Effect.fnUntraced(function* (
   history: FeedHistory,
   published: Effect.Effect<void>,
 ): Effect.fn.Return<SharedTail, never, Scope.Scope> {
-  const watches = new Set<Subscription>()
+  const watches = new Map<ProjectId, Set<Subscription>>()
+  // Those that have not begun.
+  const joining = new Set<Subscription>()
   const joined = yield* Latch.make()
   const reading = makeOutageReporter(yield* Faults, "New events cannot be read")
   let from: FeedStart = "now"
@@ -190,17 +198,34 @@ const makeSharedTail = Effect.fnUntraced(function* (
   const hand = ({ cursor, events }: FeedPage): void => {
     reading.succeeded()
     from = cursor
-    pauseMillis = events.length > 0 ? shortestPauseMillis : pauseMillis * 2
-    const batches = batchesByProject(events, cursor)
-    for (const watch of watches) {
-      if (watch.hasBegun) for (const batch of batches.get(watch.projectId) ?? []) watch.offer(batch)
+    pauseMillis = events.length > 0 ? pauseAfter(events.length) : pauseMillis * 2
+    for (const [projectId, batches] of batchesByProject(events, cursor)) {
+      for (const watch of watches.get(projectId) ?? []) {
+        if (watch.hasBegun) for (const batch of batches) watch.offer(batch)
+      }
     }
+  }
+
+  /** Returns the projects that somebody watches. */
+  const watched = (): ReadonlyArray<ProjectId> => {
+    for (const [projectId, own] of watches) if (own.size === 0) watches.delete(projectId)
+    return [...watches.keys()]
+  }
+
+  /** Returns the subscriptions that have not begun. Those that have ended count as begun. */
+  const waiting = (): ReadonlyArray<Subscription> => {
+    for (const watch of joining) if (watch.hasBegun) joining.delete(watch)
+    return [...joining]
+  }
+
+  const endAll = (): void => {
+    for (const own of watches.values()) for (const watch of own) watch.end()
   }
 
   /** Reads new events, or finds the starting position. Returns whether that is all. */
   const read = Effect.suspend(() => {
-    const asked = [...watches]
-    const projects = [...new Set(asked.map(({ projectId }) => projectId))]
+    const asked = waiting()
+    const projects = watched()
     if (!isSome(projects)) return Effect.succeed(true)
     return Effect.match(history.read(projects, from, pageSize), {
       onSuccess: (page) => {
@@ -211,14 +236,14 @@ const makeSharedTail = Effect.fnUntraced(function* (
       },
       onFailure: ({ _tag }) => {
         // The store may answer again. In all other cases, each follower is to find out for itself.
-        if (_tag !== "StoreUnavailable") for (const watch of watches) watch.end()
+        if (_tag !== "StoreUnavailable") endAll()
         return true
       },
     })
   })
 
   const step = Effect.gen(function* () {
-    if (watches.size === 0) {
+    if (watched().length === 0) {
       yield* joined.await
       // Nobody needs the events in between.
       from = "now"
@@ -239,7 +264,10 @@ const makeSharedTail = Effect.fnUntraced(function* (
 
   return {
     watch: (projectId) => {
-      const watch = new Subscription(projectId, watches)
+      const own = watches.get(projectId) ?? new Set()
+      watches.set(projectId, own)
+      const watch = new Subscription(projectId, own)
+      joining.add(watch)
       joined.openUnsafe()
       return watch
     },
@@ -362,7 +390,7 @@ export class Follower {
   }
 
   private pageOf({ cursor, events }: EventBatch): FeedPage {
-    const unknown = events.filter(({ id }) => !this.known.has(id))
+    const unknown = this.known.size === 0 ? events : events.filter(({ id }) => !this.known.has(id))
     return filterTypes({ events: unknown, cursor, isLast: true }, this.asked.types)
   }
 

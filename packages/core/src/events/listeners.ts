@@ -168,6 +168,11 @@ export interface ListenerRequest extends FeedQuery {
    * few seconds. The answer is that of a second ago at the earliest, as is the permission to open the listener.
    */
   readonly isAllowed: Effect.Effect<boolean | undefined>
+  /**
+   * What the answer depends on, besides the client and the project, such as the digest of an API key. One answer then
+   * counts for all listeners with the same. By default, each is asked for alone.
+   */
+  readonly grant?: string | undefined
 }
 
 /** A connection that follows the feed. */
@@ -399,26 +404,35 @@ class Open implements Listener {
   }
 }
 
-/** Ends a listener whose client may no longer listen: at once if that is already known. */
-const checkClient = Effect.fnUntraced(function* (listener: Open) {
+/** Whether one answer counts for two listeners. */
+const isSameGrant = ({ opening: one }: Open, { opening: other }: Open): boolean =>
+  one === other ||
+  (one.grant !== undefined && one.grant === other.grant && one.projectId === other.projectId)
+
+/**
+ * Asks whether a listener is still allowed, and ends it if not: at once if that is already known.
+ *
+ * @param own - its client's listeners: the answer may count for others, too
+ */
+const checkGrant = Effect.fnUntraced(function* (listener: Open, own: ReadonlyArray<Open>) {
   const { tick } = yield* currentMoment
   const isAllowed = yield* Effect.timeoutOrElse(listener.opening.isAllowed, {
     duration: answerTimeout,
     orElse: () => Effect.undefined,
   })
-  if (isAllowed === true) listener.allowedAt = tick
-  if (isAllowed === false) listener.end("refused")
+  for (const one of own) {
+    if (isAllowed === undefined || !isSameGrant(one, listener)) continue
+    if (isAllowed) one.allowedAt = tick
+    else one.end("refused")
+  }
 })
 
-/** Groups listeners by their clients. */
-const byClient = (listeners: Iterable<Open>): Iterable<ReadonlyArray<Open>> => {
-  const groups = new Map<string, Array<Open>>()
-  for (const listener of listeners) {
-    const group = groups.get(listener.opening.client)
-    if (group === undefined) groups.set(listener.opening.client, [listener])
-    else group.push(listener)
-  }
-  return groups.values()
+/** Calls a function with each listener. */
+const forEachOpen = (
+  clients: Iterable<ReadonlyArray<Open>>,
+  visit: (listener: Open) => void,
+): void => {
+  for (const own of clients) for (const listener of own) visit(listener)
 }
 
 const make = Effect.gen(function* () {
@@ -426,7 +440,8 @@ const make = Effect.gen(function* () {
   const faults = yield* Faults
   const checking = makeOutageReporter(faults, "Listeners cannot be checked")
   const slots = makeConnectionLimit(connectionLimits)
-  const open = new Set<Open>()
+  // By client, each with few.
+  const open = new Map<string, ReadonlyArray<Open>>()
   const someOpen = yield* Latch.make()
   const someDeleted = yield* Latch.make()
   const deletions = yield* ProjectDeletions
@@ -438,12 +453,14 @@ const make = Effect.gen(function* () {
     )
 
   /** Ends the listeners of a project that no longer exists. */
-  const checkProject = (projectId: string, listeners: ReadonlyArray<Open>) =>
+  const checkProject = (projectId: string, clients: Iterable<ReadonlyArray<Open>>) =>
     feed.read({ projectId, limit: 1 }).pipe(
       Effect.catchTag("ProjectNotFound", () =>
-        Effect.sync(() => {
-          for (const one of listeners) if (one.opening.projectId === projectId) one.end("refused")
-        }),
+        Effect.sync(() =>
+          forEachOpen(clients, (one) => {
+            if (one.opening.projectId === projectId) one.end("refused")
+          }),
+        ),
       ),
       // A store that does not answer ends nothing: it has no events to read either.
       Effect.ignore,
@@ -463,29 +480,38 @@ const make = Effect.gen(function* () {
     })
 
   /** Checks the listeners of a client: first one of them, whose look-up then serves the others, too. */
-  const checkClients = ([first, ...others]: ReadonlyArray<Open>) =>
-    first === undefined
-      ? Effect.void
-      : Effect.andThen(
-          apart(checkClient(first)),
-          Effect.forEach(others, (listener) => apart(checkClient(listener)), {
-            concurrency,
-            discard: true,
-          }),
-        )
+  const checkClient = (own: ReadonlyArray<Open>) => {
+    const [first, ...others] = own.filter(
+      (one, index) => own.findIndex((other) => isSameGrant(one, other)) === index,
+    )
+    if (first === undefined) return Effect.void
+    const checked = apart(checkGrant(first, own))
+    if (others.length === 0) return checked
+    return Effect.andThen(
+      checked,
+      Effect.forEach(others, (listener) => apart(checkGrant(listener, own)), {
+        concurrency,
+        discard: true,
+      }),
+    )
+  }
 
   const check = Effect.gen(function* () {
     hasFailed = false
-    const listeners = [...open]
+    const clients = [...open.values()]
     const { tick } = yield* currentMoment
-    const left = listeners.filter(({ until }) => tick >= until + abandonedMillis)
-    const projects = new Set(listeners.map(({ opening }) => opening.projectId))
+    const left: Array<Open> = []
+    const projects = new Set<string>()
+    forEachOpen(clients, (listener) => {
+      projects.add(listener.opening.projectId)
+      if (tick >= listener.until + abandonedMillis) left.push(listener)
+    })
     const options = { concurrency, discard: true }
     yield* Effect.forEach(left, (listener) => listener.close, options)
     yield* Effect.all(
       [
-        Effect.forEach(byClient(listeners), (own) => checkClients(own), options),
-        Effect.forEach(projects, (id) => apart(checkProject(id, listeners)), options),
+        Effect.forEach(clients, checkClient, options),
+        Effect.forEach(projects, (id) => apart(checkProject(id, clients)), options),
       ],
       { concurrency: "unbounded", discard: true },
     )
@@ -505,7 +531,7 @@ const make = Effect.gen(function* () {
     yield* someOpen.await
     yield* sleepPoll(timePauseMillis)
     const tick = readMonotonicMillis(yield* Clock.Clock)
-    for (const listener of open) listener.checkTime(tick)
+    forEachOpen(open.values(), (listener) => listener.checkTime(tick))
   })
 
   // Apart from the checks, which may wait for those who do not answer.
@@ -515,7 +541,7 @@ const make = Effect.gen(function* () {
   yield* Effect.forkScoped(
     Effect.map(feed.closing, () => {
       isClosing = true
-      for (const listener of open) listener.end("closing")
+      forEachOpen(open.values(), (listener) => listener.end("closing"))
     }),
   )
 
@@ -523,8 +549,13 @@ const make = Effect.gen(function* () {
     reading: makeOutageReporter(faults, "Events cannot be read for listeners"),
     run: yield* FiberSet.makeRuntime<never, void, never>(),
     forget: (listener) => {
-      if (!open.delete(listener)) return
-      slots.giveBack(listener.opening.client, listener.opening.projectId)
+      const { client, projectId } = listener.opening
+      const own = open.get(client) ?? []
+      const others = own.filter((one) => one !== listener)
+      if (others.length === own.length) return
+      if (others.length === 0) open.delete(client)
+      else open.set(client, others)
+      slots.giveBack(client, projectId)
       if (open.size === 0) someOpen.closeUnsafe()
     },
   }
@@ -539,7 +570,7 @@ const make = Effect.gen(function* () {
     const first = yield* interruptible(follower.stored)
     const lifeMillis = yield* Random.nextBetween(shortestLifeMillis, longestLifeMillis)
     const listener = new Open(shared, opening, follower, first, tick, lifeMillis)
-    open.add(listener)
+    open.set(opening.client, [...(open.get(opening.client) ?? []), listener])
     someOpen.openUnsafe()
     if (isClosing) listener.end("closing")
     return listener

@@ -178,13 +178,16 @@ export const isStillAllowed = (
   access: StreamAccess,
   faults: Faults,
 ): Effect.Effect<boolean | undefined> =>
-  Effect.matchCauseEffect(admit(access), {
-    onSuccess: () => Effect.succeed(true),
-    onFailure: (cause) => {
-      const error = apiErrorIn(cause)
-      if (error?._tag === "StoreUnavailable") return Effect.undefined
-      if (error !== undefined) return Effect.succeed(false)
-      const reported = faults.defect("A listener could not be checked", cause, access.requestId)
-      return Effect.as(reported, false)
-    },
-  })
+  // Made anew each time: thousands of connections keep it.
+  Effect.suspend(() =>
+    Effect.matchCauseEffect(admit(access), {
+      onSuccess: () => Effect.succeed(true),
+      onFailure: (cause) => {
+        const error = apiErrorIn(cause)
+        if (error?._tag === "StoreUnavailable") return Effect.undefined
+        if (error !== undefined) return Effect.succeed(false)
+        const reported = faults.defect("A listener could not be checked", cause, access.requestId)
+        return Effect.as(reported, false)
+      },
+    }),
+  )

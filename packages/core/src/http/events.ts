@@ -9,6 +9,7 @@ import { Faults } from "../base/faults.ts"
 import { type HeaderFields, singleHeader, traceparentOfHeaders } from "../base/headers.ts"
 import { readBranded } from "../base/input.ts"
 import * as Setting from "../base/setting.ts"
+import { joinedText, memoizeObject } from "../base/values.ts"
 import { type Event, EventId, EventType, eventData } from "../events/event.ts"
 import { FeedCursor, type FeedEvent } from "../events/feed-store.ts"
 import { Feed, type FeedPageQuery } from "../events/feed.ts"
@@ -44,7 +45,7 @@ import {
   ticketQuery,
 } from "./operation.ts"
 import { acceptsEventStream, eventStreamType } from "./request.ts"
-import type { RawReply } from "./response.ts"
+import type { RawReply, TextStream } from "./response.ts"
 import { deliveryData } from "./webhooks.ts"
 
 /** How much a response has of an event's data: all, its member and date, or nothing. */
@@ -93,8 +94,10 @@ const eventStreamHeaders: RawReply["headers"] = {
 }
 
 // Neither a type nor JSON has line ends, and a cursor has no NUL either.
-const printEvent = (event: FeedEvent): string =>
-  `event: ${event.type}\ndata: ${JSON.stringify(eventDataOf(event))}\n\n`
+const printEvent = memoizeObject(
+  (event: FeedEvent): string =>
+    `event: ${event.type}\ndata: ${JSON.stringify(eventDataOf(event))}\n\n`,
+)
 
 const heartbeat = ":\n\n"
 
@@ -138,14 +141,16 @@ interface Source {
 
 const done = { done: true, value: undefined } as const
 
-/** Prints what a listener gets. While it waits, it is no more than this object and a promise. */
-class Texts implements AsyncIterator<string> {
+/** Prints what a listener gets. While it waits, it is little more than this object: there may be thousands. */
+class Texts implements TextStream {
   private readonly shared: Shared
   private readonly listener: Listener
   private readonly requestId: string
   private readonly retryMillis: number
-  /** What precedes the next text. */
-  private head: string
+  private readonly take: (message: ListenerMessage) => void
+  /** Who waits for the next text. */
+  private receiver: ((text: string | undefined) => void) | undefined
+  private isFirst = true
   private isOver = false
 
   constructor(shared: Shared, { listener, requestId, retryMillis }: Source) {
@@ -153,24 +158,32 @@ class Texts implements AsyncIterator<string> {
     this.listener = listener
     this.requestId = requestId
     this.retryMillis = retryMillis
-    this.head = printRetry(retryMillis)
+    this.take = (message) => this.hand(message)
   }
 
-  next(): Promise<IteratorResult<string>> {
-    return this.isOver
-      ? Promise.resolve(done)
-      : new Promise((resolve) => {
-          this.listener.receive((message) => resolve(this.resultOf(message)))
-        })
+  receive(receiver: (text: string | undefined) => void): void {
+    if (this.isOver) return receiver(undefined)
+    this.receiver = receiver
+    this.listener.receive(this.take)
   }
 
-  return(): Promise<IteratorResult<string>> {
-    return this.shared.run(this.end)
+  close(): void {
+    void this.end()
   }
 
-  private get end(): Effect.Effect<IteratorResult<string>> {
+  [Symbol.asyncIterator](): AsyncIterator<string> {
+    return {
+      next: () =>
+        new Promise((resolve) => {
+          this.receive((text) => resolve(text === undefined ? done : { value: text }))
+        }),
+      return: () => this.end().then(() => done),
+    }
+  }
+
+  private end(): Promise<void> {
     this.isOver = true
-    return Effect.as(this.listener.close, done)
+    return this.shared.run(this.listener.close)
   }
 
   /** What a client is told at the end. */
@@ -179,23 +192,27 @@ class Texts implements AsyncIterator<string> {
     return reason === "unavailable" ? printRetry(retryFactor * this.retryMillis) : undefined
   }
 
-  private resultOf(
-    message: ListenerMessage,
-  ): IteratorResult<string> | Promise<IteratorResult<string>> {
-    const { faults, run } = this.shared
+  private hand(message: ListenerMessage): void {
+    const { receiver } = this
+    this.receiver = undefined
+    if (message._tag === "End") {
+      return void this.end().then(() => receiver?.(this.lastOf(message.reason)))
+    }
+    const text = this.print(message)
+    if (text === undefined) void this.end().then(() => receiver?.(undefined))
+    else receiver?.(text)
+  }
+
+  /** Prints a message. Returns `undefined` if that ends in a defect. */
+  private print(message: Exclude<ListenerMessage, { readonly _tag: "End" }>): string | undefined {
     try {
-      if (message._tag !== "End") {
-        const value = this.head + print(message)
-        this.head = ""
-        return { value }
-      }
-      const ended = run(this.end)
-      const last = this.lastOf(message.reason)
-      return last === undefined ? ended : ended.then(() => ({ value: last }))
+      const head = this.isFirst ? printRetry(this.retryMillis) : ""
+      this.isFirst = false
+      return head + print(message)
     } catch (defect) {
-      const cause = Cause.die(defect)
-      const reported = faults.defect("A stream ended in a defect", cause, this.requestId)
-      return run(Effect.andThen(reported, this.end))
+      const { faults, run } = this.shared
+      void run(faults.defect("A stream ended in a defect", Cause.die(defect), this.requestId))
+      return undefined
     }
   }
 }
@@ -208,11 +225,7 @@ export const makeEventStream =
     const close = (): void => void shared.run(listener.close)
     if (signal?.aborted === true) close()
     signal?.addEventListener("abort", close, { once: true })
-    return {
-      _tag: "Verbatim",
-      headers: eventStreamHeaders,
-      body: { [Symbol.asyncIterator]: () => new Texts(shared, source) },
-    }
+    return { _tag: "Verbatim", headers: eventStreamHeaders, body: new Texts(shared, source) }
   }
 
 /** The operations on events. */
@@ -291,7 +304,7 @@ export const makeEventOperations = Effect.fnUntraced(function* (
   ): StreamAccess => ({
     projectId,
     renew: renewal(request, principal),
-    requestId,
+    requestId: joinedText(requestId),
   })
 
   /**
@@ -391,13 +404,14 @@ export const makeEventOperations = Effect.fnUntraced(function* (
         after: lastEventId ?? query.after,
         types: query.types,
         isAllowed: isStillAllowed(access, faults),
+        grant: call.principal.digest,
       })
       .pipe(Effect.catchTag("NoSlot", () => Effect.fail(connectionLimitError)))
     return respond({
       listener,
       signal: call.request.signal?.(),
       retryMillis: yield* Random.nextIntBetween(shortestRetryMillis, longestRetryMillis),
-      requestId: call.requestId,
+      requestId: access.requestId,
     })
   })
 

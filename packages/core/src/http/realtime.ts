@@ -14,12 +14,13 @@ import { Faults } from "../base/faults.ts"
 import { singleHeader } from "../base/headers.ts"
 import * as Setting from "../base/setting.ts"
 import { currentMoment } from "../base/time.ts"
-import type { ApiKeyId } from "../base/values.ts"
+import { type ApiKeyId, joinedText } from "../base/values.ts"
 import type { FeedCursor, FeedEvent } from "../events/feed-store.ts"
 import {
   type ConnectionLimit,
   type Listener,
   type ListenerMessage,
+  type ListenerRequest,
   Listeners,
   connectionLimits,
   makeConnectionLimit,
@@ -141,6 +142,7 @@ export interface FrameReceiver {
 /** Whose connection it is. */
 export interface WebSocketConnection extends Pick<StreamAccess, "renew" | "requestId"> {
   readonly keyId: ApiKeyId
+  readonly grant: ListenerRequest["grant"]
 }
 
 /** What all conversations share. */
@@ -284,6 +286,7 @@ export class WebSocketSession implements FrameReceiver {
       after,
       types,
       isAllowed: isStillAllowed(access, faults),
+      grant: this.connection.grant,
     }
     // A listener that is open when the conversation ends is closed then, or as soon as it begins.
     return Effect.uninterruptibleMask((restore) =>
@@ -469,12 +472,17 @@ export const makeRealtime = Effect.fnUntraced(function* (renewal: Authentication
      */
     admit: ({ principal, request, requestId }: Asking): Effect.Effect<RealtimeSession, ApiError> =>
       Effect.suspend(() => {
-        const { keyId } = principal
+        const { digest, keyId } = principal
         const signal = request.signal?.()
         if (signal === undefined || signal.aborted || !slots.take(keyId, "")) {
           return Effect.fail(connectionLimitError)
         }
-        const connection = { keyId, renew: renewal(request, principal), requestId }
+        const connection = {
+          keyId,
+          grant: digest,
+          renew: renewal(request, principal),
+          requestId: joinedText(requestId),
+        }
         return Effect.succeed(sessionOf(shared, connection, signal, slots))
       }),
   }

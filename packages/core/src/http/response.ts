@@ -19,11 +19,22 @@ export interface ApiResponse {
 }
 
 /**
- * The body of a response: a text, or the texts of a stream. An adapter asks for the next text of a stream
- * once it has sent the one before, and calls `return` when the client has gone, even if it has not asked
- * for any. It may call `return` while it waits for a text. A stream never throws.
+ * A stream. An adapter asks for the next text once it has sent the one before, by `receive`, or by
+ * iterating. Then it calls `close`, or the iterator's `return`, when the client has gone, even if it has not asked for
+ * any text. It may do so while it waits for a text. A stream never throws.
  */
-export type ResponseBody = string | AsyncIterable<string>
+export interface TextStream extends AsyncIterable<string> {
+  /**
+   * Calls a function with the next text, or with `undefined` at the end. Unlike an iterator, it makes no promises, which
+   * thousands of streams would keep while they wait.
+   */
+  readonly receive: (receiver: (text: string | undefined) => void) => void
+  /** Ends the stream. */
+  readonly close: () => void
+}
+
+/** A response's body: a text or a stream. */
+export type ResponseBody = string | TextStream
 
 /** What an envelope says of the request that it answers. */
 export interface RequestSubject {

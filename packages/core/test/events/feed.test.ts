@@ -388,3 +388,67 @@ describe("a stream", () => {
     await tenure.close()
   })
 })
+
+describe("the reader that all share", () => {
+  const asked: Array<ReadonlyArray<string>> = []
+  test(
+    "asks for the projects alone that somebody follows, however many came and went",
+    (feed) =>
+      Effect.gen(function* () {
+        const follower = yield* feed.follow({ projectId })
+        yield* waiting(next(follower))
+        for (let count = 0; count < 100; count++) {
+          const other = yield* feed.follower({ projectId: "p2" })
+          yield* waiting(next(other))
+          other.stop()
+        }
+        asked.length = 0
+        yield* TestClock.adjust(1000)
+        expect(asked.length).toBeGreaterThan(0)
+        expect(new Set(asked.flat())).toEqual(new Set([projectId]))
+      }),
+    services(({ read }) => ({
+      read: (projects, from, size) => {
+        asked.push(projects)
+        return read(projects, from, size)
+      },
+    })),
+  )
+
+  let found = 0
+  let reads = 0
+  test(
+    "reads at most 125 times a second while few events come, and 40 while many do",
+    (feed) =>
+      Effect.gen(function* () {
+        yield* publish("a")
+        const follower = yield* feed.follow({ projectId })
+        yield* Effect.forkChild(Effect.forever(follower.next), { startImmediately: true })
+        yield* TestClock.adjust(1000)
+        for (const [events, most] of [
+          [1, 125],
+          [100, 40],
+        ] as const) {
+          found = events
+          yield* TestClock.adjust(1000)
+          reads = 0
+          yield* TestClock.adjust(1000)
+          expect(reads).toBeGreaterThan(0)
+          expect(reads).toBeLessThanOrEqual(most)
+        }
+      }),
+    services(({ read }) => ({
+      read: (projects, from, size) => {
+        reads++
+        return Effect.flatMap(read(projects, from, size), (page) =>
+          found === 0
+            ? Effect.succeed(page)
+            : Effect.map(read(projects, "start", size), ({ events }) => ({
+                ...page,
+                events: Array.from({ length: found }, () => events).flat(),
+              })),
+        )
+      },
+    })),
+  )
+})

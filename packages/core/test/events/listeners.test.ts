@@ -185,6 +185,32 @@ describe("a listener", () => {
       expect(yield* next(listener)).toBe("refused")
     }))
 
+  test("shares the answer with others of its grant, and ends with them alone", (listeners) =>
+    Effect.gen(function* () {
+      let asked = 0
+      let isRevoked = false
+      const answer = Effect.sync(() => {
+        asked++
+        return !isRevoked
+      })
+      const shared = { ...opening, grant: "a", isAllowed: answer }
+      const all = [
+        yield* listeners.open(shared),
+        yield* listeners.open(shared),
+        yield* listeners.open({ ...opening, grant: "b" }),
+        yield* listeners.open(opening),
+      ]
+      for (const listener of all) yield* next(listener)
+      yield* TestClock.adjust(4000)
+      expect(asked).toBe(1)
+      const fibers = yield* Effect.forEach(all, waiting)
+      isRevoked = true
+      yield* TestClock.adjust(5000)
+      const ended = fibers.map((fiber) => fiber.pollUnsafe() !== undefined)
+      expect(ended).toEqual([true, true, false, false])
+      for (const fiber of fibers.slice(0, 2)) expect(yield* Fiber.join(fiber)).toBe("refused")
+    }))
+
   const unknown: ReadonlyArray<readonly [string, Effect.Effect<boolean | undefined>]> = [
     ["a store that does not answer", Effect.undefined],
     ["a host that does not answer", Effect.never],

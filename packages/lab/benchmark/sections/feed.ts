@@ -133,7 +133,7 @@ const arrival = async (publisher: Tenure, reader: Tenure, { pick }: Settings): P
     measured: "an event to 100 who follow, at 200 a second, 99th percentile",
     unit: "ms",
     figure: quantile(all.delays, 0.99),
-    target: { of: "figure", atMost: 50 },
+    target: { of: "figure", atMost: 20 },
   }
 }
 

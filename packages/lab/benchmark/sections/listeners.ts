@@ -180,7 +180,7 @@ export const listenerRows = async (
         measured: "an event over HTTP to 100 who follow, at 200 a second, 99th percentile",
         unit: "ms",
         figure,
-        target: { of: "figure", atMost: 50 },
+        target: { of: "figure", atMost: 20 },
       }
     })
 
