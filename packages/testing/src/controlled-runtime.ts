@@ -239,10 +239,8 @@ const makeCrypto = (
  *
  * @param track - gets the promises of operations on other threads
  */
-export const seededCrypto = (
-  random: () => number,
-  track: (work: unknown) => void,
-): typeof crypto => makeCrypto(makeSeededCrypto(random), track)
+export const seededCrypto = (random: () => number, track: (work: unknown) => void): typeof crypto =>
+  makeCrypto(makeSeededCrypto(random), track)
 
 /** How long promises may take while time stands still, in real milliseconds: test runners wait 5 s. */
 const maxWaitMillis = 4000
