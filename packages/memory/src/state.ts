@@ -417,8 +417,15 @@ export const receiversOf = (
   event: Pick<Event, "type">,
 ): ReadonlyArray<StoredWebhook> => [...webhooks.values()].filter((webhook) => isFor(webhook, event))
 
+// Shared: thousands of events are kept.
+const noReceivers: ReadonlyArray<never> = []
+
 /** Adds an event, with a delivery for each of its receivers. */
 export const publish = (state: State, project: Project, event: Event, now: Moment): void => {
+  if (project.webhooks.size === 0) {
+    state.events.push({ event, project, receivers: noReceivers })
+    return
+  }
   const receivers = receiversOf(project, event)
   state.events.push({ event, project, receivers: receivers.map(({ id }) => id) })
   for (const webhook of receivers) deliver(state, webhook, event, now)

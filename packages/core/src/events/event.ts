@@ -184,7 +184,13 @@ export const completeEvent = (
   projectId,
   type,
   at,
-  body: `${head}${metadata === "{}" ? "" : `,"metadata":${metadata}`},"sequence":${sequence}}}`,
+  // Joined into one text. A sum would keep its parts, for as long as a store keeps the event.
+  body: [
+    head,
+    metadata === "{}"
+      ? `,"sequence":${sequence}}}`
+      : `,"metadata":${metadata},"sequence":${sequence}}}`,
+  ].join(""),
 })
 
 /**

@@ -26,11 +26,17 @@ import {
   bulkChangeNames,
 } from "../memberships/end-date.ts"
 import type { EndCounts } from "../memberships/ends.ts"
-import { type ByDuration, type ToDate, durationStarts } from "../memberships/extensions.ts"
+import {
+  type ByDuration,
+  type ExtensionResult,
+  type ToDate,
+  durationStarts,
+} from "../memberships/extensions.ts"
 import { Reason } from "../memberships/membership.ts"
 import { Memberships } from "../memberships/memberships.ts"
 import type { ApiError } from "./errors.ts"
 import {
+  type Call,
   type JsonObject,
   type Operations,
   bodyOf,
@@ -348,6 +354,40 @@ const recordData = ({ at, change, id, origin, reason, total, undone }: BulkExten
   undone_by: undone?.by.keyId ?? null,
 })
 
+/** Reads the body of an extension of one membership, which is made once if it is by a duration. */
+const readOneExtension = (body: JsonObject, { once }: Pick<Call<never>, "once">) =>
+  Result.flatMap(readExtensionBody(body), (extension) =>
+    "by" in extension &&
+    once === undefined &&
+    extension.expectedEndDate === undefined &&
+    extension.dryRun !== true
+      ? Result.fail(unrepeatable(" and without expected_end_date"))
+      : Result.succeed(extension),
+  )
+
+/** Fails as the client is told: an invalid user id cannot belong to a member. */
+const failOfMember = <E extends ApiError>(error: E): Effect.Effect<never, ApiError> => {
+  if (error._tag !== "InvalidInput") return Effect.fail(error)
+  return error.field === "userId" ? membershipNotFound : Effect.fail(toField(error))
+}
+
+/** What an extension of one membership is answered. */
+const extensionSuccess = (
+  extension: Result.Result.Success<ReturnType<typeof readExtensionBody>>,
+  { endDate, events }: ExtensionResult,
+) => {
+  const newEndDate = formatEndDate(endDate)
+  return {
+    total: 1,
+    message: extendedMessage(extension, endDate),
+    data: {
+      new_end_date: newEndDate,
+      ...("by" in extension && { end_date: newEndDate }),
+      ...eventsData(events),
+    },
+  }
+}
+
 type ExtensionOperation =
   | "memberships.ends"
   | "memberships.extend"
@@ -364,36 +404,25 @@ export const makeExtensionOperations = Effect.fnUntraced(function* (maxBodyBytes
   const memberships = yield* Memberships
 
   return {
-    "memberships.extend": Effect.fnUntraced(function* (call) {
-      const projectId = yield* projectOf(call)
-      const userId = yield* decodePathParam(call.params.user_id)
-      const body = yield* bodyOf(call, maxBodyBytes, format)
-      const extension = yield* Effect.fromResult(readExtensionBody(body))
-      const { dryRun, expectedEndDate } = extension
-      const isRelative = "by" in extension
-      if (isRelative && call.once === undefined && expectedEndDate === undefined && !dryRun) {
-        return yield* unrepeatable(" and without expected_end_date")
-      }
-      const { endDate, events } = yield* Effect.catchTag(
-        memberships.extend(
-          { ...extension, projectId, userId, idempotencyKey: call.once },
-          originOf(call),
+    // Without a generator, unlike the others: it is called far more often.
+    "memberships.extend": (call) =>
+      Effect.suspend(() =>
+        Effect.flatMapEager(projectOf(call), (projectId) =>
+          Effect.flatMapEager(decodePathParam(call.params.user_id), (userId) =>
+            Effect.flatMapEager(bodyOf(call, maxBodyBytes, format), (body) => {
+              const read = readOneExtension(body, call)
+              if (Result.isFailure(read)) return Effect.fail(read.failure)
+              const extension = read.success
+              const extending = { ...extension, projectId, userId, idempotencyKey: call.once }
+              const extended = memberships.extend(extending, originOf(call))
+              return Effect.matchEffect(extended, {
+                onFailure: failOfMember,
+                onSuccess: (result) => Effect.succeed(extensionSuccess(extension, result)),
+              })
+            }),
+          ),
         ),
-        "InvalidInput",
-        // An invalid user id cannot belong to a member.
-        (error) => (error.field === "userId" ? membershipNotFound : Effect.fail(toField(error))),
-      )
-      const newEndDate = formatEndDate(endDate)
-      return {
-        total: 1,
-        message: extendedMessage(extension, endDate),
-        data: {
-          new_end_date: newEndDate,
-          ...(isRelative && { end_date: newEndDate }),
-          ...eventsData(events),
-        },
-      }
-    }),
+      ),
 
     "memberships.extendAll": Effect.fnUntraced(function* (call) {
       const projectId = yield* projectOf(call)

@@ -198,6 +198,11 @@ interface Answered extends Pick<AccessRecord, "address" | "keyId"> {
   readonly found?: RouteMatch | undefined
 }
 
+/** Who sent a request, as far as that is known. */
+interface Sender extends Pick<Answered, "address" | "keyId"> {
+  readonly principal: Outcome<Principal>
+}
+
 /**
  * Decides on the answer to a request.
  *
@@ -389,24 +394,41 @@ const make = Effect.fnUntraced(function* (settings: HandlerSettings, docs: DocsO
       : routeRequest(request, requestId, principal, found)
   }
 
+  // Without generators, up to the operation: each request takes these steps.
+
+  /** Decides on the answer to a request, once its sender is known. */
+  const decideFor = (
+    request: ApiRequest,
+    requestId: string,
+    { address, keyId, principal }: Sender,
+    decision: LimitDecision,
+  ): Effect.Effect<Answered> => {
+    const { report } = decision
+    const refusal = refusalOf(decision, keyId)
+    if (refusal !== undefined) {
+      return Effect.succeed({ address, keyId, report, outcome: Result.fail(refusal) })
+    }
+    const found = routes.match(request.path, basePath)
+    const performed = perform(requestId, find(request, requestId, principal, found))
+    return Effect.mapEager(performed, (outcome) => ({ address, keyId, report, outcome, found }))
+  }
+
   /** Decides on the answer to a request. */
-  const decide: DecideRequest = Effect.fnUntraced(function* (request, requestId, now) {
+  const decide: DecideRequest = (request, requestId, now) => {
     const address = addressOf(request)
-    const untrusted = untrustedPeerOf(request)
-    if (untrusted !== undefined) yield* logUntrusted(untrusted)
     const { refusal: early, take } = limiter.begin(address, now)
     // Guesses beyond the limit of an address cost no look-up: only what is known already counts.
     const identify = early === undefined ? authentication.identify : authentication.recall
-    const principal = yield* toOutcome(faults, requestId, identify(request))
-    const keyId = Result.isSuccess(principal) ? principal.success.keyId : undefined
-    const decision = early === undefined || keyId !== undefined ? yield* take(keyId) : early
-    const { report } = decision
-    const refusal = refusalOf(decision, keyId)
-    if (refusal !== undefined) return { address, keyId, report, outcome: Result.fail(refusal) }
-    const found = routes.match(request.path, basePath)
-    const outcome = yield* perform(requestId, find(request, requestId, principal, found))
-    return { address, keyId, report, outcome, found }
-  })
+    const decided = Effect.flatMap(toOutcome(faults, requestId, identify(request)), (principal) => {
+      const keyId = Result.isSuccess(principal) ? principal.success.keyId : undefined
+      const sender = { address, keyId, principal }
+      return early === undefined || keyId !== undefined
+        ? Effect.flatMap(take(keyId), (taken) => decideFor(request, requestId, sender, taken))
+        : decideFor(request, requestId, sender, early)
+    })
+    const untrusted = untrustedPeerOf(request)
+    return untrusted === undefined ? decided : Effect.andThen(logUntrusted(untrusted), decided)
+  }
 
   /** Adds the fields of the limiter to a response, if it has any. */
   const withFields = (response: ApiResponse, { address, keyId, report }: Answered): ApiResponse => {
@@ -427,28 +449,39 @@ const make = Effect.fnUntraced(function* (settings: HandlerSettings, docs: DocsO
     return routes.isRealtime(path, basePath) ? path : undefined
   }
 
-  /** Answers a request that was read, as it is decided. */
-  const answer = Effect.fnUntraced(function* (request: ApiRequest, decision: DecideRequest) {
-    const clock = yield* Clock.Clock
-    const start = readMonotonic(clock)
-    const path = request.originalPath ?? request.path
-    const subject = { requestId: requestIdOf(request), method: request.method, path }
-    const decided = yield* decision(request, subject.requestId, momentAt(start, clock))
-    const { address, keyId, outcome, report } = decided
-    const response = withFields(respond(subject, report, outcome), decided)
-    if (!isTimed) return response
-    const { status } = response
-    const { method } = request
-    const durationMillis = readMonotonic(clock) - start
+  /** Tells the host of a response. */
+  const tell = (
+    request: ApiRequest,
+    subject: RequestSubject,
+    { address, found, keyId }: Answered,
+    { status }: ApiResponse,
+    durationMillis: number,
+  ): Effect.Effect<void> => {
     if (observer.answered !== undefined) {
-      const route = routeOf(request.path, decided.found)
+      const { method } = request
+      const route = routeOf(request.path, found)
       const scheme = schemeOf(request)
       observer.answered({ method, route, scheme, status, durationMillis })
     }
     const record = { ...subject, status, durationMillis, address, keyId }
-    yield* callHost("onResponse", onResponse, record)
-    return response
-  })
+    return callHost("onResponse", onResponse, record)
+  }
+
+  /** Answers a request that was read, as it is decided. */
+  const answer = (request: ApiRequest, decision: DecideRequest): Effect.Effect<ApiResponse> =>
+    Clock.clockWith((clock) => {
+      const start = readMonotonic(clock)
+      const path = request.originalPath ?? request.path
+      const subject = { requestId: requestIdOf(request), method: request.method, path }
+      const deciding = decision(request, subject.requestId, momentAt(start, clock))
+      return Effect.flatMap(deciding, (decided) => {
+        const { outcome, report } = decided
+        const response = withFields(respond(subject, report, outcome), decided)
+        if (!isTimed) return Effect.succeed(response)
+        const durationMillis = readMonotonic(clock) - start
+        return Effect.as(tell(request, subject, decided, response, durationMillis), response)
+      })
+    })
 
   /** Answers a request that no other step could answer, such as one with getters that throw. */
   const answerDefect = (defect: unknown): Effect.Effect<ApiResponse> => {

@@ -243,29 +243,72 @@ export const changedTooOften = new StoreUnavailable({
   cause: "The membership was changed too often meanwhile",
 })
 
-/** Of several errors, the first in this order counts. */
-const readExtension = Effect.fnUntraced(function* (
-  extending: ExtendingMember,
-  origin: OriginInput,
-  at: number,
-) {
-  const goal =
-    extending.by === undefined
-      ? { endDate: yield* readDate(extending, at) }
-      : { by: yield* readBy(extending) }
+/** Reads what few extensions say. */
+const readConditions = Effect.fnUntraced(function* (extending: ExtendingMember) {
   return {
-    ...goal,
-    at,
-    projectId: yield* readProjectId(extending.projectId),
-    userId: yield* readBranded("userId", UserId, extending.userId),
     expectedEndDate: yield* readExpected(extending.expectedEndDate),
     mode: yield* readMode(extending.mode),
     from: extending.by === undefined ? "later" : yield* readArgument("from", start, extending.from),
     reason: yield* readReason(extending),
     trial: yield* readTrial(extending),
-    origin: yield* readOrigin(origin),
   }
 })
+
+type Conditions = Effect.Success<ReturnType<typeof readConditions>>
+
+const plain: Effect.Effect<Conditions> = Effect.succeed({
+  expectedEndDate: undefined,
+  mode: undefined,
+  from: "later",
+  reason: undefined,
+  trial: "none",
+})
+
+/** Whether an extension says none of it. */
+const isPlain = (extending: ExtendingMember): boolean =>
+  extending.by === undefined &&
+  extending.expectedEndDate === undefined &&
+  extending.mode === undefined &&
+  extending.reason === undefined &&
+  extending.dryRun === undefined &&
+  extending.events === undefined
+
+/** To which date a membership is extended, or by how much. */
+type Goal = { readonly endDate: EndDate; readonly by: undefined } | { readonly by: DurationText }
+
+const readGoal = (
+  extending: ExtendingMember,
+  at: number,
+): Effect.Effect<Goal, InvalidEndDate | EndDateNotInFuture | InvalidInput> =>
+  extending.by === undefined
+    ? Effect.mapEager(readDate(extending, at), (endDate) => ({ endDate, by: undefined }))
+    : Effect.mapEager(readBy(extending), (by) => ({ by }))
+
+/** Of several errors, the first in this order counts. Without a generator: each extension is read here. */
+const readExtension = (extending: ExtendingMember, originInput: OriginInput, at: number) =>
+  Effect.flatMapEager(readGoal(extending, at), (goal) =>
+    Effect.flatMapEager(readProjectId(extending.projectId), (projectId) =>
+      Effect.flatMapEager(readBranded("userId", UserId, extending.userId), (userId) => {
+        const conditions: Effect.Effect<Conditions, InvalidInput> = isPlain(extending)
+          ? plain
+          : readConditions(extending)
+        return Effect.flatMapEager(conditions, ({ expectedEndDate, from, mode, reason, trial }) =>
+          Effect.mapEager(readOrigin(originInput), (origin) => ({
+            goal,
+            at,
+            projectId,
+            userId,
+            expectedEndDate,
+            mode,
+            from,
+            reason,
+            trial,
+            origin,
+          })),
+        )
+      }),
+    ),
+  )
 
 type Extension = Effect.Success<ReturnType<typeof readExtension>>
 
@@ -358,24 +401,44 @@ export const makeExtend = (services: ChangeServices) => {
     return result
   })
 
-  const toDate = Effect.fnUntraced(function* (
-    extending: ExtendingMember,
+  /** Tries an extension to a date. */
+  const tryDate = Effect.fnUntraced(function* (
     extension: Extension,
     asked: AskedChange,
     endDate: EndDate,
   ) {
-    const { expectedEndDate, mode, projectId, userId } = extension
-    if (extension.trial !== "none") {
-      const membership = yield* find(extension)
-      const later = laterOf(membership.endDate, { endDate, mode })
-      return yield* tried(extension, asked, endDate, later)
-    }
-    const data = { project_id: projectId, user_id: userId, new_end_date: formatEndDate(endDate) }
-    const once = yield* readOnce(extending, asked, type, data, expectedEndDate, mode)
-    const changed = changeOf(extension, asked, endDate, once)
-    const result = yield* onceOrInFuture(services, changed, endDate, store.extend(changed))
-    return yield* report(changed, extension, endDate, result)
+    const membership = yield* find(extension)
+    const later = laterOf(membership.endDate, { endDate, mode: extension.mode })
+    return yield* tried(extension, asked, endDate, later)
   })
+
+  const readOnceToDate = (
+    extending: ExtendingMember,
+    { expectedEndDate, mode, projectId, userId }: Extension,
+    asked: AskedChange,
+    endDate: EndDate,
+  ) => {
+    const data = { project_id: projectId, user_id: userId, new_end_date: formatEndDate(endDate) }
+    return readOnce(extending, asked, type, data, expectedEndDate, mode)
+  }
+
+  const toDate = (
+    extending: ExtendingMember,
+    extension: Extension,
+    asked: AskedChange,
+    endDate: EndDate,
+  ) => {
+    if (extension.trial !== "none") return tryDate(extension, asked, endDate)
+    const reading =
+      extending.idempotencyKey === undefined
+        ? absent
+        : readOnceToDate(extending, extension, asked, endDate)
+    return Effect.flatMapEager(reading, (once) => {
+      const changed = changeOf(extension, asked, endDate, once)
+      const extended = onceOrInFuture(services, changed, endDate, store.extend(changed))
+      return Effect.flatMap(extended, (result) => report(changed, extension, endDate, result))
+    })
+  }
 
   const byDuration = Effect.fnUntraced(function* (
     extending: ExtendingMember,
@@ -412,17 +475,15 @@ export const makeExtend = (services: ChangeServices) => {
     return yield* changedTooOften
   })
 
-  return Effect.fnUntraced(function* (
-    input: ExtendingMember,
-    originInput: OriginInput = hostOrigin,
-  ) {
-    const extending = copyOwn(input)
-    const at = yield* currentUnixMillis
-    const extension = yield* readExtension(extending, originInput, at)
-    const { origin, projectId, reason } = extension
-    const asked = { projectId, origin, reason, at }
-    return extension.by === undefined
-      ? yield* toDate(extending, extension, asked, extension.endDate)
-      : yield* byDuration(extending, extension, asked, extension.by)
-  })
+  return (input: ExtendingMember, originInput: OriginInput = hostOrigin) =>
+    Effect.flatMap(currentUnixMillis, (at) => {
+      const extending = copyOwn(input)
+      return Effect.flatMapEager(readExtension(extending, originInput, at), (extension) => {
+        const { goal, origin, projectId, reason } = extension
+        const asked = { projectId, origin, reason, at }
+        return goal.by === undefined
+          ? toDate(extending, extension, asked, goal.endDate)
+          : byDuration(extending, extension, asked, goal.by)
+      })
+    })
 }
