@@ -2,7 +2,13 @@
 
 import type { IncomingMessage } from "node:http"
 import { isIP } from "node:net"
-import { type Authenticate, type Mountable, checkMountable, pathOf } from "@tenure/core/adapter"
+import {
+  type ApiResponse,
+  type Authenticate,
+  type Mountable,
+  checkMountable,
+  pathOf,
+} from "@tenure/core/adapter"
 import { Setting } from "@tenure/core/internal"
 import { handle, toReadable } from "@tenure/node-http"
 import type {
@@ -128,12 +134,28 @@ const read = ({ tenure, ...others }: PluginOptions & RegisterOptions) => {
 // valid one: the hooks decide first, and then Tenure by the original header.
 const mediaType = /^[\w!#$%&'*+.^`|~-]+\/[\w!#$%&'*+.^`|~-]+ *(;|$)/
 
-/** Returns the end of a path, with as many segments as the pattern. */
-const tailOf = (path: string, pattern: string): string =>
-  `/${path
-    .split("/")
-    .slice(1 - pattern.split("/").length)
-    .join("/")}`
+/** How many segments a pattern has. */
+const segmentsIn = (pattern: string): number => pattern.split("/").length - 1
+
+/** Returns the end of a path with so many segments, or an empty text if the path has fewer. */
+const tailOf = (path: string, segments: number): string => {
+  let start = path.length
+  for (let left = segments; left > 0; left--) {
+    if (start <= 0) return ""
+    start = path.lastIndexOf("/", start - 1)
+  }
+  return start < 0 ? "" : path.slice(start)
+}
+
+const asIs = (text: string): string => text
+
+/** Sends a response. */
+const send = (reply: FastifyReply, { body, headers, status }: ApiResponse): void => {
+  reply.code(status).headers(headers)
+  // A text is sent in one piece with the header. With a serializer, Fastify leaves the media type as it is.
+  if (typeof body === "string") reply.serializer(asIs).send(body)
+  else reply.send(toReadable(body))
+}
 
 /**
  * A plugin to answer API requests.
@@ -160,18 +182,18 @@ export const membershipPlugin: FastifyPluginAsync<PluginOptions> = async (instan
   const patterns = tenure.patterns.map((pattern) => `${tenure.basePath}${pattern}`)
 
   /** Returns the path after the prefix, possibly with parameters, or `undefined` for another path. */
-  const pathBehindPrefix = (originalPath: string, matched: string): string | undefined => {
-    const path = tailOf(originalPath, matched)
+  const pathBehindPrefix = (originalPath: string, segments: number): string | undefined => {
+    const path = tailOf(originalPath, segments)
     return tenure.owns(path)
       ? path
       : // A redirected request has come by the pattern of another path.
-        patterns.map((pattern) => tailOf(originalPath, pattern)).find(tenure.owns)
+        patterns.map((pattern) => tailOf(originalPath, segmentsIn(pattern))).find(tenure.owns)
   }
 
-  const answer = (pattern: string, request: FastifyRequest, reply: FastifyReply): void => {
+  const answer = (segments: number, request: FastifyRequest, reply: FastifyReply): void => {
     restore(request.raw)
     const originalPath = pathOf(request.raw.url ?? "")
-    const path = pathBehindPrefix(originalPath, pattern)
+    const path = pathBehindPrefix(originalPath, segments)
     // Fastify also matches other spellings, for example with a trailing slash.
     if (path === undefined) return void reply.callNotFound()
     const known = {
@@ -180,10 +202,7 @@ export const membershipPlugin: FastifyPluginAsync<PluginOptions> = async (instan
       ...(useFastifyIp && { remoteAddress: ipOf(request) }),
       ...(authenticate && { authenticate: () => authenticate(request) }),
     }
-    handle(tenure, request.raw, reply.raw, known, ({ body, headers, status }) => {
-      const payload = typeof body === "string" ? Buffer.from(body) : toReadable(body)
-      reply.code(status).headers(headers).send(payload)
-    })
+    handle(tenure, request.raw, reply.raw, known, (response) => send(reply, response))
   }
 
   // Tenure reads the body, with its own limit and its own errors.
@@ -198,8 +217,9 @@ export const membershipPlugin: FastifyPluginAsync<PluginOptions> = async (instan
 
   for (const url of patterns) {
     const method = instance.supportedMethods
+    const segments = segmentsIn(url)
     const handler = (request: FastifyRequest, reply: FastifyReply): void =>
-      answer(url, request, reply)
+      answer(segments, request, reply)
     instance.route({ method, url, exposeHeadRoute: false, handler })
   }
   redirectRefused(

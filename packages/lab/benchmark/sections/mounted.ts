@@ -30,7 +30,7 @@ const measure = (
     tenure: { name: `Tenure in ${name}`, server: mounted },
     peers: [{ name: yardstick, server: bare }],
   }
-  const target = { of: "difference", atMost: 8, profile } as const
+  const target = { of: "difference", atMost: 6, profile } as const
   return withServers(served, async (field) => {
     const scores = await compare(field, settings)
     const measured = `extension over HTTP, mounted in ${name}`
