@@ -1,4 +1,4 @@
-/** The code of `docs/joins.md` runs, with the real libraries. */
+/** The queries of `docs/transactions.md` run, with the real libraries. */
 
 import { readFileSync } from "node:fs"
 import { mkdir, rm, writeFile } from "node:fs/promises"
@@ -14,7 +14,7 @@ import { examplesIn, root } from "./examples.ts"
 import { freshDatabase } from "./programs.ts"
 
 const folder = `${root}/docs/.joins`
-const page = readFileSync(`${root}/docs/joins.md`, "utf8")
+const page = readFileSync(`${root}/docs/transactions.md`, "utf8")
 const endDate = new Date("2099-01-01")
 
 let url: string
@@ -24,7 +24,7 @@ let database: pg.Pool
 beforeAll(async () => {
   await rm(folder, { recursive: true, force: true })
   await mkdir(folder)
-  for (const { code, name } of examplesIn("docs/joins.md")) {
+  for (const { code, name } of examplesIn("docs/transactions.md")) {
     await writeFile(`${folder}/${name}.ts`, code)
   }
   url = await freshDatabase(inject("databaseUrl"), "joins_page")
@@ -50,7 +50,7 @@ const blocks = (language: string): ReadonlyArray<string> =>
     ([, code = ""]) => code,
   )
 
-const example = (number: number) => import(`${folder}/docs-joins.md-${number}.ts`)
+const example = (number: number) => import(`${folder}/docs-transactions.md-${number}.ts`)
 
 it("the statements of the page find a user, and a page of a project", async () => {
   const [user = "", members = ""] = blocks("sql")
@@ -72,21 +72,21 @@ it("the page of PostgreSQL has the columns of the view", async () => {
 
 describe("a user is found with the membership", () => {
   it("by Drizzle", async () => {
-    const { findUser } = await example(1)
+    const { findUser } = await example(10)
     const db = drizzle(database)
     expect(await findUser(db, "p1", "1001")).toEqual([{ name: "Ada", endDate }])
     expect(await findUser(db, "p1", "1003")).toEqual([{ name: "Edsger", endDate: null }])
   })
 
   it("by Kysely", async () => {
-    const { findUser } = await example(2)
+    const { findUser } = await example(11)
     const db = new Kysely<object>({ dialect: new PostgresDialect({ pool: database }) })
     expect(await findUser(db, "p1", "1001")).toEqual([{ name: "Ada", endDate }])
     expect(await findUser(db, "p1", "1003")).toEqual([{ name: "Edsger", endDate: null }])
   })
 
   it("by Prisma, with the file of the package and the relation of the page", async () => {
-    const { findUser } = await example(4)
+    const { findUser } = await example(13)
     const [schema = ""] = blocks("prisma")
     const relation = /`(user User @relation[^`]*)`/.exec(page)?.[1]
     const view = readFileSync(`${root}/packages/tenure/tenure.prisma`, "utf8")
@@ -108,7 +108,7 @@ describe("a user is found with the membership", () => {
 })
 
 it("Prisma Migrate is told of every table that is not a partition", async () => {
-  const { default: config } = await example(3)
+  const { default: config } = await example(12)
   expect(config.tables.external).toEqual(externalTables("tenure"))
   const { rows } = await database.query(
     `SELECT 'tenure.' || relname AS name FROM pg_class

@@ -31,7 +31,7 @@ const variable: Partial<Record<ApiErrorTag, ApiFailure>> = {
 
 describe("the tables of the documentation", () => {
   it("list the errors of the API with their header fields", () => {
-    const documented = rowsOf("internals/decisions.md", /^\| \d{3} /).map((row) => row.slice(0, 3))
+    const documented = rowsOf("http-api.md", /^\| \d{3} /).map((row) => row.slice(0, 3))
     const entries: Readonly<Record<string, { status: number; code: string; headers?: object }>> = {
       ...apiErrors,
       ...variable,
@@ -52,7 +52,7 @@ describe("the tables of the documentation", () => {
   })
 })
 
-it("the page of decisions has the maximum length of the URL of a webhook", () => {
-  const page = readFileSync(`${root}/docs/internals/decisions.md`, "utf8")
+it("the page of webhooks has the maximum length of a URL", () => {
+  const page = readFileSync(`${root}/docs/webhooks.md`, "utf8")
   expect(page).toContain(`at most ${maxWebhookUrlLength.toLocaleString("en")} characters`)
 })

@@ -246,7 +246,7 @@ describe("tenure dev --from", () => {
 
   it("does what its page says", async () => {
     const { path } = await exportProject()
-    const page = readFileSync(new URL("../../../docs/time-machine.md", import.meta.url), "utf8")
+    const page = readFileSync(new URL("../../../docs/testing.md", import.meta.url), "utf8")
     const blocks = [...page.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, code = ""]) => code)
     const lines = blocks.join("").trim().split("\n")
     expect(lines).toHaveLength(5)
