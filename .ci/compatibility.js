@@ -1,5 +1,5 @@
 /**
- * What docs/requirements.md promises: installs all packages beside the supported versions of
+ * What docs/start.md promises: installs all packages beside the supported versions of
  * TypeScript and Node, type-checks a consumer with each TypeScript, and runs the README's example
  * with each Node. An older Node gets an answer that says so.
  */
@@ -77,7 +77,7 @@ const writeConsumer = (folder) => {
   return Object.keys(files)
 }
 
-const documented = JSON.parse(exampleOf("docs/requirements.md", "json")).compilerOptions
+const documented = JSON.parse(exampleOf("docs/start.md", "json")).compilerOptions
 
 const strict = { ...documented, skipLibCheck: false }
 

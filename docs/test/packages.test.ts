@@ -54,7 +54,7 @@ describe.each(published)("%s", (folder) => {
     expect(readme.startsWith(`# ${manifest.name}\n`)).toBe(true)
     expect(readme).toMatch(new RegExp(`^npm install .*${manifest.name}( |$)`, "m"))
     expect(readme).toContain("```ts\n")
-    expect(readme).toContain("(../../docs/requirements.md)")
+    expect(readme).toContain("(../../docs/start.md#requirements)")
   })
 
   it("has its changes written down", () => {
@@ -62,8 +62,8 @@ describe.each(published)("%s", (folder) => {
     expect(isReleased || changesets.some((one) => one.includes(`"${manifest.name}":`))).toBe(true)
   })
 
-  it("is in the README of the repository, and can be chosen in the form for bugs", () => {
-    expect(read("README.md")).toContain(`[\`${manifest.name}\`](${folder})`)
+  it("is in the table of import paths, and can be chosen in the form for bugs", () => {
+    expect(read("docs/hosts.md")).toContain(`[\`${manifest.name}\`](../${folder})`)
     expect(read(".github/ISSUE_TEMPLATE/bug.yml")).toContain(`- "${manifest.name}"\n`)
   })
 })

@@ -7,8 +7,8 @@ import { root } from "./repository.ts"
 
 /** The pages under `docs`, by what they are about. */
 const groups: Readonly<Record<string, ReadonlyArray<string>>> = {
-  Begin: ["start", "hosts", "testing"],
-  Use: ["memberships", "webhooks", "ends", "feed", "transactions"],
+  Begin: ["why", "start", "hosts", "concepts"],
+  Use: ["memberships", "webhooks", "ends", "feed", "transactions", "testing"],
   Run: ["storage", "deploy", "watch"],
   "Look up": ["options", "http-api", "cli", "performance"],
 }

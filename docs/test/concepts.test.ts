@@ -1,0 +1,76 @@
+/** The code of `docs/concepts.md` does what the page says. */
+
+import { mkdir, rm, writeFile } from "node:fs/promises"
+import { testTenure } from "@tenure/testing"
+import { beforeAll, expect, it, onTestFinished, vi } from "vitest"
+import { examplesIn, root } from "./examples.ts"
+
+const folder = `${root}/docs/.concepts`
+const start = Date.UTC(2030, 0, 1)
+const day = 86_400_000
+const member = { projectId: "p1", userId: "1001" }
+
+beforeAll(async () => {
+  await rm(folder, { recursive: true, force: true })
+  await mkdir(folder)
+  for (const { code, name } of examplesIn("docs/concepts.md")) {
+    await writeFile(`${folder}/${name}.ts`, code)
+  }
+})
+
+const example = (number: number) => import(`${folder}/docs-concepts.md-${number}.ts`)
+
+const setUp = async () => {
+  const { clock, close, tenure } = await testTenure({ start })
+  onTestFinished(close)
+  // The code of the page reads the time of the process.
+  vi.useFakeTimers({ now: start, toFake: ["Date"] })
+  onTestFinished(() => void vi.useRealTimers())
+  await tenure.memberships.createProject("p1")
+  const pass = async (days: number) => {
+    await clock.advance(`${days} days`)
+    vi.setSystemTime(Date.now() + days * day)
+  }
+  const find = () => tenure.memberships.find(member)
+  return { find, pass, tenure }
+}
+
+it("has a trial that a payment turns into a membership, once for each invoice", async () => {
+  const { find, pass, tenure } = await setUp()
+  const { isMember, startTrial } = await example(1)
+  const { renew } = await example(2)
+  await startTrial(tenure, "1001")
+  await startTrial(tenure, "1001")
+  expect(await isMember(tenure, "1001")).toBe(true)
+  await pass(15)
+  expect(await isMember(tenure, "1001")).toBe(false)
+  await renew(tenure, "1001", "invoice-1")
+  await renew(tenure, "1001", "invoice-1")
+  expect(await find()).toMatchObject({ endDate: Date.UTC(2030, 1, 16), metadata: {} })
+})
+
+it("has a grace period in the end date", async () => {
+  const { find, tenure } = await setUp()
+  const { paid } = await example(3)
+  await paid(tenure, "1001", new Date(start))
+  expect(await find()).toMatchObject({
+    endDate: start + 3 * day,
+    metadata: { paid_until: "2030-01-01T00:00:00.000Z" },
+  })
+})
+
+it("pauses a membership, and resumes it with the days that were left", async () => {
+  const { find, pass, tenure } = await setUp()
+  const { pause, resume } = await example(4)
+  const endDate = start + 10 * day
+  await tenure.memberships.grant({ ...member, endDate, metadata: { plan: "gold" } })
+  await resume(tenure, "1001")
+  expect(await find()).toMatchObject({ endDate, metadata: { plan: "gold" } })
+  await pause(tenure, "1001")
+  await pause(tenure, "1001")
+  expect(await find()).toMatchObject({ state: "expired", metadata: { plan: "gold" } })
+  await pass(30)
+  await resume(tenure, "1001")
+  await resume(tenure, "1001")
+  expect(await find()).toMatchObject({ endDate: start + 40 * day, metadata: { plan: "gold" } })
+})
