@@ -9,14 +9,26 @@ import type { ExpirySettings } from "./announcements.ts"
 import { type DecideAnnouncement, makeDecideAnnouncement, reminderLeads } from "./expiry.ts"
 import type { ExpiryStore, SweepResult } from "./store.ts"
 
-// Many short steps keep others waiting for less time than few long ones. Even more would cost the database more.
-const stepsPerSecond = 50
+// Many short steps keep others waiting for less time than few long ones, while the store is quick enough for so many.
+const stepsPerSecond = { least: 20, most: 50 } as const
 
 // The least pause after a step, as a share of its time: so it leaves a slow store to others for a third of the time.
 const leastPause = 1 / 2
 
 // The maximum number of memberships in one step. The store holds their locks meanwhile.
 const mostAtOnce = 500
+
+/**
+ * How many memberships to look at in a step, so that as many are announced as the option says.
+ *
+ * @param takenMillis - how long the step before has taken
+ */
+export const stepSize = (announcementsPerSecond: number, takenMillis: number): number => {
+  const { least, most } = stepsPerSecond
+  const meanwhile = ((1 + leastPause) * takenMillis) / 1000
+  const share = Math.min(1 / least, Math.max(1 / most, meanwhile))
+  return Math.min(mostAtOnce, Math.ceil(announcementsPerSecond * share))
+}
 
 /** The pause when nothing more is due, and after a store error, in milliseconds. */
 const pauseMillis = { idle: 500, failed: 1000 } as const
@@ -39,7 +51,7 @@ export const startExpirySweeper = Effect.fnUntraced(function* (
   const clock = yield* Clock.Clock
   const sweeping = makeOutageReporter(yield* Faults, "Ends of memberships cannot be announced")
   const leads = reminderLeads(given)
-  const limit = Math.min(mostAtOnce, Math.ceil(announcementsPerSecond / stepsPerSecond))
+  let taken = 0
 
   /** Repeats a store operation until it succeeds. */
   const persist = <A, E>(step: Effect.Effect<A, E>): Effect.Effect<A> =>
@@ -52,8 +64,7 @@ export const startExpirySweeper = Effect.fnUntraced(function* (
     )
 
   /** Pauses after a sweep, by the monotonic clock. */
-  const pauseAfter = (swept: SweepResult, began: number): Effect.Effect<void> => {
-    const taken = readMonotonic(clock) - began
+  const pauseAfter = (swept: SweepResult): Effect.Effect<void> => {
     const paced = Math.max(
       leastPause * taken,
       (1000 * swept.events.length) / announcementsPerSecond - taken,
@@ -65,12 +76,14 @@ export const startExpirySweeper = Effect.fnUntraced(function* (
   const sweep = (judge: DecideAnnouncement) =>
     Effect.suspend(() => {
       const began = readMonotonic(clock)
+      const limit = stepSize(announcementsPerSecond, taken)
       const round = Effect.tap(store.sweep(limit, judge), ({ events }) =>
         Effect.forEach(events, hooks.event, { discard: true }),
       )
-      return Effect.flatMap(persist(Effect.uninterruptible(round)), (swept) =>
-        pauseAfter(swept, began),
-      )
+      return Effect.flatMap(persist(Effect.uninterruptible(round)), (swept) => {
+        taken = readMonotonic(clock) - began
+        return pauseAfter(swept)
+      })
     })
 
   const run = Effect.gen(function* () {

@@ -7,6 +7,7 @@ import * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
 import { StoreUnavailable } from "../../src/base/errors.ts"
 import type { Fault } from "../../src/base/faults.ts"
+import { stepSize } from "../../src/memberships/expiry-sweeper.ts"
 import { Memberships } from "../../src/memberships/memberships.ts"
 import { type ExpiryStore, MembershipStore } from "../../src/memberships/store.ts"
 import { type StorePorts, type TenureOptions, tenureLayer } from "../../src/tenure.ts"
@@ -98,6 +99,14 @@ describe("expiry", () => {
       }),
     ),
   )
+
+  it("looks at more memberships in a step while the store is slow, up to a bound", () => {
+    expect([0, 5, 20, 30, 1000].map((taken) => stepSize(2000, taken))).toEqual([
+      40, 40, 60, 90, 100,
+    ])
+    expect(stepSize(100_000, 1000)).toBe(500)
+    expect(stepSize(1, 0)).toBe(1)
+  })
 
   it.effect("leaves a slow store to others for a third of the time, and goes on", () =>
     Effect.gen(function* () {
