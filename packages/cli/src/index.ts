@@ -27,13 +27,14 @@ import { doctorCommand } from "./commands/doctor.ts"
 import { initCommand } from "./commands/init.ts"
 import { keysCommand } from "./commands/keys.ts"
 import { listenCommand } from "./commands/listen.ts"
+import { mcpCommand } from "./commands/mcp.ts"
 import { extendAllCommand, membersCommand } from "./commands/members.ts"
 import { profilesCommand } from "./commands/profiles.ts"
 import { auditCommand, projectsCommand, statusCommand } from "./commands/projects.ts"
 import { signCommand, verifyCommand } from "./commands/signing.ts"
 import { triggerCommand } from "./commands/trigger.ts"
 import { webhooksCommand } from "./commands/webhooks.ts"
-import { Failure, exitCodes } from "./support/failure.ts"
+import { Failure, describeFailure, exitCodes } from "./support/failure.ts"
 import { printable, toJson } from "./support/text.ts"
 
 const refuse = (errors: ReadonlyArray<CliError.CliError>, help: string) =>
@@ -89,6 +90,7 @@ export const tenure = Command.make("tenure").pipe(
     triggerCommand,
     statusCommand,
     doctorCommand,
+    mcpCommand,
     signCommand,
     verifyCommand,
     migrateCommand,
@@ -101,20 +103,13 @@ export const tenure = Command.make("tenure").pipe(
 
 /** Tells why a command has failed. */
 
-const lineOf = ({ code, message, requestId }: Failure): string => {
-  const details = [code, requestId === undefined ? undefined : `request ${requestId}`].filter(
-    (detail) => detail !== undefined,
-  )
-  return details.length === 0 ? message : `${message} (${details.join(", ")})`
-}
-
 const jsonOf = ({ code, message, requestId }: Failure): string =>
   toJson({ error: { code, message, request_id: requestId } })
 
 /** Prints a failure to standard error: as JSON for programs. */
 export const report = (error: unknown, isJson: boolean): Effect.Effect<void> => {
   if (!(error instanceof Failure)) return Effect.void
-  return Console.error(isJson ? jsonOf(error) : printable(lineOf(error)))
+  return Console.error(isJson ? jsonOf(error) : printable(describeFailure(error)))
 }
 
 /** Prints warnings of `TENURE_` variables that no command reads. */

@@ -3,6 +3,7 @@
 export * as Setting from "./base/setting.ts"
 export { auditedOrigin, isReplayedResponse } from "./base/change-context.ts"
 export { commandVariables, describeMisspelled } from "./base/misspelled.ts"
+export { version } from "./base/version.ts"
 export { fromCallSite } from "./promises.ts"
 export { TaggedError, hasTag, unless } from "./base/tagged-error.ts"
 export {

@@ -148,6 +148,14 @@ export const callFailure = (error: unknown): Failure => {
   return error instanceof TypeError ? usageFailure(error.message) : operationFailed(String(error))
 }
 
+/** Describes a failure in a line, with its code and the request's id. */
+export const describeFailure = ({ code, message, requestId }: Failure): string => {
+  const details = [code, requestId === undefined ? undefined : `request ${requestId}`].filter(
+    (detail) => detail !== undefined,
+  )
+  return details.length === 0 ? message : `${message} (${details.join(", ")})`
+}
+
 /** Makes a call. */
 export const attempt = <A>(call: () => Promise<A>): Effect.Effect<A, Failure> =>
   Effect.tryPromise({ try: call, catch: callFailure })
