@@ -32,7 +32,7 @@ interface Program {
 }
 
 const profile =
-  "Of 432 MB that a server with stores in memory took for 10,000 streams, 60 are the files of Node, 127 the young generation of V8, of which nothing is given back, 126 the rest of the heap, and 120 are outside of the heap, of which `node:http` alone takes 89. With `--max-semi-space-size=2` it took 316 MB. [The feed](feed.md#what-it-costs) has the same of WebSockets, and says what can be done."
+  "Of 432 MB that a server with stores in memory took for 10,000 streams, 60 are the files of Node, 127 the young generation of V8, of which nothing is given back, 126 the rest of the heap, and 120 are outside of the heap, of which `node:http` alone takes 89. With `--max-semi-space-size=2` it took 316 MB. [The feed](../../../docs/internals/feed.md#what-it-costs) has the same of WebSockets, and says what can be done."
 
 const projectsFor = (slots: number): number => Math.ceil(slots / perProject)
 
