@@ -65,7 +65,7 @@ it("the statements of the page find a user, and a page of a project", async () =
 it("the page of PostgreSQL has the columns of the view", async () => {
   const { rows } = await database.query("SELECT * FROM tenure.memberships_current LIMIT 1")
   const text = readFileSync(`${root}/docs/storage.md`, "utf8")
-  const [, section = ""] = text.split("\n## Joins\n")
+  const [, section = ""] = text.split("\n### Joins\n")
   const columns = [...(section.split("\n## ")[0] ?? "").matchAll(/^\| `(\w+)`/gm)]
   expect(columns.map(([, name]) => name)).toEqual(Object.keys(rows[0]))
 })

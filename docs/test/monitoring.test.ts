@@ -153,3 +153,8 @@ it("the page lists all metrics", () => {
     ]),
   )
 })
+
+it("the page tells what to do for each alert", () => {
+  const rows = [...read("docs/watch.md").matchAll(/^\| `(Tenure\w+)` +\| \w/gm)]
+  expect(rows.map(([, name]) => name)).toEqual(rules.map(({ name }) => name))
+})

@@ -1,10 +1,11 @@
 import { expect, it } from "vitest"
 import { root } from "./examples.ts"
-import { allOptions, flatten, optionsPage } from "./options.ts"
-import { serverOptions } from "./variables.ts"
+import { allOptions, flatten, optionsPart } from "./options.ts"
+import { serverOptions, variablesPart } from "./variables.ts"
 
-it("the page of options is what their definitions say", async () => {
-  await expect(await optionsPage()).toMatchFileSnapshot(`${root}/docs/options.md`)
+it("the page of options and variables is what their definitions say", async () => {
+  const page = `${await optionsPart()}\n${await variablesPart()}`
+  await expect(page).toMatchFileSnapshot(`${root}/docs/options.md`)
 })
 
 it("the doc comment of every option describes it and tells its default", async () => {

@@ -1,4 +1,4 @@
-/** The page of all options: from their definitions, and the doc comments there. */
+/** The options on their page: from their definitions, and the doc comments there. */
 
 import { readFileSync } from "node:fs"
 import { glob } from "node:fs/promises"
@@ -212,32 +212,48 @@ export const allOptions = (): Promise<ReadonlyArray<Filled>> => Promise.all(sect
 export const flatten = (entries: ReadonlyArray<Entry>): ReadonlyArray<Entry> =>
   entries.flatMap((entry) => [entry, ...flatten(entry.entries)])
 
-const lineOf = ({ entries, expected, isRequired, name, text }: Entry): string => {
+/** What a value may be. The page says once how a duration is written. */
+const takesOf = (expected: string): string => expected.replace(/(duration.*), such as ".*"$/, "$1")
+
+const describe = ({ entries, expected, isRequired, text }: Entry): string => {
   const necessity = isRequired ? " Required." : ""
-  const takes = entries.length === 0 ? ` Takes ${expected}.` : ""
-  return `- **\`${name}\`**: ${text}${necessity}${takes}`
+  const takes = entries.length === 0 ? ` Takes ${takesOf(expected)}.` : ""
+  return `${text}${necessity}${takes}`
 }
 
-const linesOf = (entries: ReadonlyArray<Entry>, indent = ""): ReadonlyArray<string> =>
-  entries.flatMap((entry) => [
-    `${indent}${lineOf(entry)}`,
-    ...linesOf(entry.entries, `${indent}  `),
-  ])
+/** Writes the lines of entries. One that an earlier entry describes names that one. */
+const linesOf = (
+  entries: ReadonlyArray<Entry>,
+  place: string,
+  described: Map<string, string>,
+  indent = "",
+): ReadonlyArray<string> =>
+  entries.flatMap((entry) => {
+    const text = describe(entry)
+    const earlier = described.get(text)
+    described.set(text, earlier ?? (entry.name.includes(".") ? `\`${entry.name}\`` : place))
+    return [
+      `${indent}- **\`${entry.name}\`**: ${earlier === undefined ? text : `As for ${earlier}.`}`,
+      ...linesOf(entry.entries, place, described, `${indent}  `),
+    ]
+  })
 
 const introduction = `# Options
 
-This page lists the options of every function that has options. An invalid or unknown option is an \`InvalidInput\` error, which names the option, such as \`webhooks.retrySchedule[2]\`, and says what is valid. A duration is a text such as \`"15 seconds"\`, a \`Duration\` of Effect, or a number of milliseconds.
+Every option, with its default and range, and at the end the [variables](#variables-of-the-bundled-server) of the bundled server.
+
+An invalid or unknown option is an \`InvalidInput\` error, which names the option, such as \`webhooks.retrySchedule[2]\`, and says what is valid. A duration is a text such as \`"15 seconds"\`, a \`Duration\` of Effect, or a number of milliseconds.
 
 This page is generated from the definitions: \`npx vitest run --config vitest.workspace.ts --project docs options --update\`.
 `
 
-/** Writes the page. */
-export const optionsPage = async (): Promise<string> =>
-  [
-    introduction,
-    ...(await allOptions()).flatMap(({ entries, note, title }) => [
-      `## ${title}\n`,
-      ...(note === undefined ? [] : [`${note}\n`]),
-      `${linesOf(entries).join("\n")}\n`,
-    ]),
-  ].join("\n")
+/** Writes the part of the page that has the options. */
+export const optionsPart = async (): Promise<string> => {
+  const described = new Map<string, string>()
+  const parts = (await allOptions()).flatMap(({ entries, note, title }) => [
+    `## ${title}\n`,
+    ...(note === undefined ? [] : [`${note}\n`]),
+    `${linesOf(entries, title, described).join("\n")}\n`,
+  ])
+  return [introduction, ...parts].join("\n")
+}

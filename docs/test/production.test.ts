@@ -1,4 +1,4 @@
-/** The SQL of the page for production, on real tables. */
+/** The SQL and the backup of the pages for operators, on real tables. */
 
 import { execFile } from "node:child_process"
 import { globSync, readFileSync } from "node:fs"
@@ -22,10 +22,9 @@ const projectId = "p1"
 const userId = "1001"
 const endDate = "2099-01-01T00:00:00.000Z"
 
-/** The code of a section of the page, in a language. */
-const codeOf = (heading: string, language: "sql" | "sh"): ReadonlyArray<string> => {
-  const page = readFileSync(`${root}/docs/deploy.md`, "utf8")
-  const [, rest = ""] = page.split(`\n## ${heading}\n`)
+/** The code of a section of a page, in a language. */
+const codeOf = (page: string, heading: string, language: "sql" | "sh"): ReadonlyArray<string> => {
+  const [, rest = ""] = readFileSync(`${root}/docs/${page}`, "utf8").split(`\n## ${heading}\n`)
   const [section = ""] = rest.split("\n## ")
   const fence = new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, "gms")
   return [...section.matchAll(fence)].map(([, code = ""]) => code)
@@ -95,7 +94,7 @@ describe("a backup", () => {
 
     const cwd = await mkdtemp(join(tmpdir(), "tenure-"))
     onTestFinished(() => rm(cwd, { recursive: true }))
-    const [script = ""] = codeOf("Backup and restore", "sh")
+    const [script = ""] = codeOf("deploy.md", "Backup and restore", "sh")
     const env = {
       PATH: `${installation}/bin:${process.env["PATH"]}`,
       DATABASE_URL,
@@ -133,7 +132,7 @@ describe("an alert", () => {
   it("is silent while all is well, and returns rows when something is wrong", async () => {
     const url = await freshDatabase(server.url, "alerting")
     const tenure = await start(url)
-    const [grants = "", ...alerts] = codeOf("Alerts", "sql")
+    const [grants = "", ...alerts] = codeOf("internals/postgres.md", "Alerts in SQL", "sql")
     for (const statement of grants.split(";\n")) await query(url, statement)
     const monitor = new URL(url)
     monitor.username = "tenure_monitor"
@@ -161,6 +160,7 @@ describe("a move by logical replication", () => {
     const old = await freshDatabase(server.url, "old")
     const moved = await freshDatabase(server.url, "moved")
     const [publish = "", subscribe = "", readSequences = ""] = codeOf(
+      "internals/postgres.md",
       "Moving to another server by logical replication",
       "sql",
     )

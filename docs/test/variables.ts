@@ -1,15 +1,13 @@
-/** The page of the bundled server's variables: from their definitions, and the doc comments there. */
+/** The bundled server's variables on the page of options: from their definitions, and the doc comments there. */
 
 import * as Predicate from "effect/Predicate"
 import { options, variables } from "../../examples/node-server/src/settings.ts"
 import type { Variable } from "../../examples/node-server/src/variable.ts"
 import { allOptions, fill, flatten } from "./options.ts"
 
-const introduction = `# Variables of the bundled server
+const introduction = `## Variables of the bundled server
 
-The bundled server takes its options from these variables of its environment. A duration is a number of seconds, or a text such as \`15 seconds\`; items of a list are separated by commas; \`EXPIRY_REMINDERS\` also takes \`none\`. What else is valid is on the page of [options](options.md). If variables are invalid or empty, the server prints what is wrong with each of them, and exits with code 1.
-
-This page is generated from the definitions: \`npx vitest run --config vitest.workspace.ts --project docs variables --update\`.
+A duration is a number of seconds, or a text such as \`15 seconds\`; items of a list are separated by commas; \`EXPIRY_REMINDERS\` also takes \`none\`. If variables are invalid or empty, the server prints what is wrong with each of them, and exits with code 1. One that is unknown and looks misspelled is named in a warning.
 `
 
 /** The options that the server has beside those of the packages. */
@@ -52,8 +50,8 @@ const table = (rows: ReadonlyArray<ReadonlyArray<string>>): string => {
   return [line(header), rule, ...others.map((cells) => line(cells))].join("\n")
 }
 
-/** Writes the page. */
-export const variablesPage = async (): Promise<string> => {
+/** Writes the part of the page that has the variables. */
+export const variablesPart = async (): Promise<string> => {
   const sections = [...(await allOptions()), await serverOptions()]
   const texts = new Map(
     sections.flatMap(({ entries }) => flatten(entries)).map(({ setting, text }) => [setting, text]),
