@@ -1,9 +1,10 @@
 /** The command `init`: what it writes is started, and answers. */
 
-import { readFileSync, writeFileSync } from "node:fs"
+import { existsSync, lstatSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { describe, expect, it, onTestFinished, vi } from "vitest"
+import { tenureWith } from "./in-process.ts"
 import { extend, folderWith, run, start, tenureIn } from "./programs.ts"
 
 const tsc = fileURLToPath(new URL("../node_modules/typescript/bin/tsc", import.meta.url))
@@ -142,5 +143,84 @@ describe("init", () => {
     const { code, stderr } = await tenureIn(folder, "init")
     expect(code).toBe(1)
     expect(stderr).toContain("package.json is not valid JSON.")
+  })
+})
+
+describe("init --agents", () => {
+  const guide = async (folder: string) => {
+    const { code, stderr, stdout } = await tenureIn(folder, "init", "--agents")
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" })
+    return { stdout, text: readFileSync(join(folder, "AGENTS.md"), "utf8") }
+  }
+
+  it("writes AGENTS.md, and no server", async () => {
+    const folder = folderWith({ "package.json": {} })
+    const { stdout, text } = await guide(folder)
+    expect(stdout).toBe("Wrote the section about Tenure in AGENTS.md.\n")
+    expect(text).toMatch(/^<!-- tenure: begin.*## Tenure.*<!-- tenure: end -->\n$/s)
+    expect(existsSync(join(folder, "tenure.mjs"))).toBe(false)
+  })
+
+  it("changes nothing the second time", async () => {
+    const folder = folderWith({})
+    const { text } = await guide(folder)
+    const again = await guide(folder)
+    expect(again).toEqual({
+      stdout: "The section about Tenure in AGENTS.md is up to date.\n",
+      text,
+    })
+  })
+
+  it("keeps all other text, and replaces an earlier section", async () => {
+    const folder = folderWith({ "AGENTS.md": "# Shop\n\nUse tabs.\n" })
+    const { text } = await guide(folder)
+    expect(text).toMatch(/^# Shop\n\nUse tabs\.\n\n<!-- tenure: begin/)
+    const edited = `${text.replace("## Tenure", "## Old")}\nThe end, without a line break`
+    writeFileSync(join(folder, "AGENTS.md"), edited)
+    const renewed = await guide(folder)
+    expect(renewed.text).toBe(`${text}\nThe end, without a line break`)
+  })
+
+  it("writes through a link", async () => {
+    const folder = folderWith({ "CLAUDE.md": "mine\n" })
+    symlinkSync("CLAUDE.md", join(folder, "AGENTS.md"))
+    await guide(folder)
+    expect(lstatSync(join(folder, "AGENTS.md")).isSymbolicLink()).toBe(true)
+    expect(readFileSync(join(folder, "CLAUDE.md"), "utf8")).toMatch(/^mine\n\n<!-- tenure: begin/)
+  })
+
+  it.each([
+    "<!-- tenure: end -->\n",
+    "<!-- tenure: begin; tenure init --agents writes what follows anew -->\n",
+  ])("leaves a file with only the mark %s", async (text) => {
+    const folder = folderWith({ "AGENTS.md": text })
+    const { code, stderr } = await tenureIn(folder, "init", "--agents")
+    expect(code).toBe(1)
+    expect(stderr).toContain("restore or remove both")
+    expect(readFileSync(join(folder, "AGENTS.md"), "utf8")).toBe(text)
+  })
+
+  it("explains a file that it cannot use", async () => {
+    const folder = folderWith({ "AGENTS.md/file": "" })
+    const { code, stderr } = await tenureIn(folder, "init", "--agents")
+    expect(code).toBe(1)
+    expect(stderr).toContain("The file AGENTS.md cannot be used")
+  })
+
+  it("names commands and pages that exist", async () => {
+    const { text } = await guide(folderWith({}))
+    const commands = [...text.matchAll(/^- `npx tenure ([a-z ]*)/gm)].map(([, words = ""]) =>
+      words
+        .trim()
+        .split(" ")
+        .filter((word) => word !== ""),
+    )
+    expect(commands).toHaveLength(5)
+    for (const words of commands)
+      expect(await tenureWith({})(...words, "--help"), words.join(" ")).toMatchObject({ code: 0 })
+    const pages = [...text.matchAll(/blob\/main\/([\w./-]+)\)/g)].map(([, path = ""]) => path)
+    expect(pages.length).toBeGreaterThan(4)
+    for (const page of pages)
+      expect(existsSync(new URL(`../../../${page}`, import.meta.url)), page).toBe(true)
   })
 })

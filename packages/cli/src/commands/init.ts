@@ -6,6 +6,8 @@ import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
+import { booleanFlag } from "../support/flags.ts"
+import { type AgentsOutcome, writeAgentsGuide } from "./init-agents.ts"
 
 /** The used part of the program's package.json. */
 interface Manifest {
@@ -185,11 +187,22 @@ const instructions = ({ host, path, steps }: StarterFiles): string =>
     "tenure/postgres and tenure/embedded keep it.",
   ].join("\n")
 
+const agentsFlag = booleanFlag(
+  "agents",
+  "Writes no server, but a section for coding agents in AGENTS.md; again, it brings that up to date",
+)
+
+const agentsSentence: Readonly<Record<AgentsOutcome, string>> = {
+  written: "Wrote the section about Tenure in AGENTS.md.",
+  unchanged: "The section about Tenure in AGENTS.md is up to date.",
+}
+
 /** The command. */
 export const initCommand = Command.make(
   "init",
-  {},
-  Effect.fnUntraced(function* () {
+  { agents: agentsFlag },
+  Effect.fnUntraced(function* ({ agents }) {
+    if (agents) return yield* Console.log(agentsSentence[yield* writeAgentsGuide])
     const start = chooseStarter(yield* readProgram)
     yield* write(start)
     yield* Console.log(instructions(start))
@@ -198,5 +211,8 @@ export const initCommand = Command.make(
   Command.withDescription(
     "Writes a server with Tenure for the host in package.json: Express, Fastify, Hono, Next.js, Nest or node:http",
   ),
-  Command.withExamples([{ command: "tenure init" }]),
+  Command.withExamples([
+    { command: "tenure init" },
+    { command: "tenure init --agents", description: "Tells coding agents how to use Tenure" },
+  ]),
 )
