@@ -16,7 +16,7 @@ const copied = [
   "README.md",
   "tsconfig.base.json",
   "docs/*",
-  "docs/{hosts,test}/**",
+  "docs/{hosts,internals,test}/**",
   "packages/*/README.md",
   "packages/tenure/tenure.prisma",
   // A server, certificates and a client for the tests.
