@@ -30,11 +30,27 @@ describe("the Dockerfile", async () => {
     const { catalog } = parse(await contentOf("../../pnpm-workspace.yaml"))
     expect(dockerfile).toContain(`npx --yes ${packageManager} install`)
     const [major] = catalog.node.split(".")
-    const bases = [...dockerfile.matchAll(/^FROM (\S+)/gm)].map(([, base = ""]) => base)
+    const bases = [...dockerfile.matchAll(/^FROM (?:--\S+ )?(\S+)/gm)].map(([, base = ""]) => base)
     expect(bases).toEqual([
       expect.stringMatching(`^node:${major}-`),
       expect.stringMatching(`^gcr.io/distroless/nodejs${major}-\\w+:nonroot$`),
     ])
+  })
+
+  it("runs nothing in the image itself, so that one machine builds it for all architectures", () => {
+    const [, builder = "", image = ""] = dockerfile.split(/^FROM /m)
+    expect(builder).toMatch(/^--platform=\$BUILDPLATFORM /)
+    expect(image).not.toMatch(/^RUN /m)
+  })
+
+  it("says where the image comes from", () => {
+    const labels = [...dockerfile.matchAll(/^LABEL org\.opencontainers\.image\.(\w+)="(.+)"$/gm)]
+    expect(Object.fromEntries(labels.map(([, name, value]) => [name, value]))).toMatchObject({
+      source: "https://github.com/tenure/tenure",
+      licenses: "MIT",
+      version: "$VERSION",
+      revision: "$REVISION",
+    })
   })
 
   it("sets variables that exist, and names the port that the server has by default", () => {
