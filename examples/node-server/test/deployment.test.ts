@@ -8,8 +8,9 @@ import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 import * as Result from "effect/Result"
 import { describe, expect, it } from "vitest"
-import { parse, parseAllDocuments } from "yaml"
+import { parse } from "yaml"
 import { read, variables } from "../src/settings.ts"
+import { objectsOf } from "./kubernetes.ts"
 
 const pathOf = (file: string): string => fileURLToPath(new URL(`../${file}`, import.meta.url))
 const contentOf = (file: string): Promise<string> => readFile(pathOf(file), "utf8")
@@ -115,14 +116,15 @@ describe("the Compose file", async () => {
 })
 
 describe("the manifests of Kubernetes", async () => {
-  const documents = parseAllDocuments(await contentOf("kubernetes.yaml"))
-  const [deployment, service, budget] = documents.map((document) => document.toJS())
+  const objects = objectsOf(await contentOf("kubernetes.yaml"))
+  const deployment = objects.get("Deployment")
+  const service = objects.get("Service")
+  const budget = objects.get("PodDisruptionBudget")
   const { spec: pod } = deployment.spec.template
   const [server] = pod.containers
   const [migrate] = pod.initContainers
 
   it("belong together", () => {
-    expect(documents.flatMap(({ errors, warnings }) => [...errors, ...warnings])).toEqual([])
     const { labels } = deployment.spec.template.metadata
     expect(deployment.spec.selector.matchLabels).toEqual(labels)
     expect(service.spec.selector).toEqual(labels)
