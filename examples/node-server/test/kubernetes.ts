@@ -17,9 +17,10 @@ export const objectsOf = (text: string): Map<string, ReturnType<JSON["parse"]>> 
   for (const document of parseAllDocuments(text)) {
     for (const problem of [...document.errors, ...document.warnings]) throw problem
     const object = document.toJS()
-    if (!isKind(object.kind)) throw new Error(`the kind ${object.kind} is not known here`)
-    new kinds[object.kind](object).validate()
-    objects.set(object.kind, object)
+    const kind: string = object.kind
+    if (!isKind(kind)) throw new Error(`the kind ${kind} is not known here`)
+    new kinds[kind](object).validate()
+    objects.set(kind, object)
   }
   return objects
 }
