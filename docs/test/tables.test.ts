@@ -46,7 +46,7 @@ describe("the tables of the documentation", () => {
   })
 
   it("list the routes of the API", () => {
-    const documented = rowsOf("hosts.md", /^\| `[A-Z]+` /)
+    const documented = rowsOf("http-api.md", /^\| `[A-Z]+` /)
     const ownRoutes = Object.values(routes).map(({ method, pattern }) => [method, pattern])
     expect(documented).toEqual(ownRoutes)
   })
