@@ -27,6 +27,15 @@ describe("a duration", () => {
     },
   )
 
+  it.each(["P#Y", "P#M", "P#W", "P#D", "PT#H", "PT#M", "PT#S"])(
+    "may be %s with a number of one to nine digits",
+    (form) => {
+      const isDuration = (number: string) => DurationText.is(form.replace("#", number))
+      expect(["1", "09", "10", "123456789"].filter((number) => !isDuration(number))).toEqual([])
+      expect(["", "0", "00", "1234567890", "x", "1x"].filter(isDuration)).toEqual([])
+    },
+  )
+
   it.each([
     "",
     "P",
@@ -41,6 +50,9 @@ describe("a duration", () => {
     "P0,5D",
     "PT1.5S",
     "P1D ",
+    " P1D",
+    "xPT1S",
+    "PT1Sx",
     "p1d",
     "P1H",
     "PT1D",
@@ -67,6 +79,9 @@ describe("a sum", () => {
     ["2027-01-01T00:00:00.000Z", "P2W", "2027-01-15T00:00:00.000Z"],
     ["2027-03-28T00:30:00.000Z", "PT36H", "2027-03-29T12:30:00.000Z"],
     ["0000-01-31T00:00:00.000Z", "P1M", "0000-02-29T00:00:00.000Z"],
+    ["1969-11-30T10:20:30.456Z", "P1M", "1969-12-30T10:20:30.456Z"],
+    ["9998-12-31T23:59:59.999Z", "P12M", "9999-12-31T23:59:59.999Z"],
+    ["0000-01-01T00:00:00.000Z", "P9999Y11M30DT23H59M59S", "9999-12-31T23:59:59.000Z"],
     ["9999-12-31T23:59:59.998Z", "PT1S", undefined],
     ["9999-11-30T23:59:59.999Z", "P1M", "9999-12-30T23:59:59.999Z"],
     ["9999-12-01T00:00:00.000Z", "P1M", undefined],

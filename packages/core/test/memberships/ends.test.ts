@@ -5,12 +5,15 @@ import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import {
   type DayRange,
+  type Extended,
   cellOf,
   dayOf,
   endCellsAt,
   endCountsOf,
+  extendingActions,
   readDays,
 } from "../../src/memberships/ends.ts"
+import { membershipActions } from "../../src/memberships/membership.ts"
 
 const dayMillis = 86_400_000
 const firstDay = dayOf(Date.parse("0000-01-01T00:00:00.000Z"))
@@ -18,15 +21,22 @@ const lastDay = dayOf(Date.parse("9999-12-31T00:00:00.000Z"))
 
 const textOf = (instant: number): string => new Date(instant).toISOString().slice(0, 10)
 
+const nothingKnown: Extended = { knownFrom: -Infinity, byDay: new Map() }
+
 /** Counts end dates as stores do. */
-const countOf = (days: DayRange | undefined, now: number, endDates: ReadonlyArray<number>) => {
+const countOf = (
+  days: DayRange | undefined,
+  now: number,
+  endDates: ReadonlyArray<number>,
+  extended = nothingKnown,
+) => {
   const cells = endCellsAt({ days }, now)
   const inCell = new Map<number, number>()
   for (const endDate of endDates) {
     const cell = cellOf(cells, endDate)
     inCell.set(cell, (inCell.get(cell) ?? 0) + 1)
   }
-  return endCountsOf(cells, inCell, { knownFrom: -Infinity, byDay: new Map() })
+  return endCountsOf(cells, inCell, extended)
 }
 
 // Some are the first or the last instant of a day, and some are near the ends of time.
@@ -84,6 +94,24 @@ describe("ends by day", () => {
       }),
       { numRuns: 500 },
     )
+  })
+
+  it("tells how many were extended on a day, from the first day that is known", () => {
+    const days = { first: 20_000, last: 20_003 }
+    const byDay = new Map([
+      [20_000, 7],
+      [20_001, 3],
+      [20_003, 5],
+    ])
+    const counts = countOf(days, 20_000 * dayMillis, [], { knownFrom: 20_001, byDay })
+    expect(counts.days.map(({ extended }) => extended)).toEqual([undefined, 3, 0, 5])
+  })
+
+  it("counts as extended what was changed by itself, and may last longer", () => {
+    expect(membershipActions.filter((action) => extendingActions.has(action))).toEqual([
+      "granted",
+      "extended",
+    ])
   })
 
   it("reads the days, and names what is wrong with them", () => {

@@ -57,6 +57,17 @@ describe("decide", () => {
     )
   })
 
+  it("announces nothing twice, nor a reminder after a later one", () => {
+    fc.assert(
+      fc.property(reminders, date, time, time, (given, endDate, one, other) => {
+        const rules = { leads: reminderLeads(given), since: 0 }
+        const first = decideExpiry(rules, { endDate, announced: undefined }, Math.max(one, other))
+        const again = decideExpiry(rules, { endDate, announced: first.announced }, one)
+        expect(first.announced && again.announced).toBeUndefined()
+      }),
+    )
+  })
+
   it("announces each lead in turn, and then nothing more, if asked whenever the alarm comes", () => {
     fc.assert(
       fc.property(reminders, date, (given, endDate) => {
@@ -94,6 +105,13 @@ describe("judgeBy", () => {
       type: "membership.expiring",
       at: 9 * hour,
       head: '{"type":"membership.expiring","timestamp":"1970-01-01T09:00:00.000Z","data":{"project_id":"p1","user_id":"1001","end_date":"1970-01-01T10:00:00.000Z","reminder":3600',
+    })
+    const { announcement: end } = judge(candidate, 10 * hour)
+    expect(end).toMatchObject({ action: "expired", lead: 0 })
+    expect(end?.event).toMatchObject({
+      type: "membership.expired",
+      at: 10 * hour,
+      head: '{"type":"membership.expired","timestamp":"1970-01-01T10:00:00.000Z","data":{"project_id":"p1","user_id":"1001","end_date":"1970-01-01T10:00:00.000Z"',
     })
     expect(judge(candidate, 9 * hour).announcement?.event.id).toBe(announcement?.event.id)
     const others = [

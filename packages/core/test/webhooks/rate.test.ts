@@ -1,5 +1,5 @@
-import { describe, expect, it } from "@effect/vitest"
 import fc from "fast-check"
+import { describe, expect, it } from "vitest"
 import { Micros } from "../../src/base/time.ts"
 import { type TheoreticalArrivalTime, takeToken } from "../../src/limits/buckets.ts"
 import { webhookRatePolicy } from "../../src/webhooks/claim-budget.ts"

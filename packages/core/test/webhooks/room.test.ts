@@ -1,5 +1,5 @@
-import { describe, expect, it } from "@effect/vitest"
 import fc from "fast-check"
+import { describe, expect, it } from "vitest"
 import { claimBudget } from "../../src/webhooks/claim-budget.ts"
 import { maxAttemptsOfWebhook } from "../../src/webhooks/outbox.ts"
 

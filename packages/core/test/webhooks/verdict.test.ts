@@ -8,7 +8,6 @@ import {
   decideFailingPercent,
   decideVerdict,
 } from "../../src/webhooks/verdict.ts"
-import { retrySchedule } from "./dispatching.ts"
 
 const second = 1000
 const minute = 60 * second
@@ -16,6 +15,12 @@ const hour = 60 * minute
 const day = 24 * hour
 const now = Date.UTC(2026, 10, 18)
 
+const retrySchedule = [
+  5 * second,
+  5 * minute,
+  30 * minute,
+  ...[2, 5, 10, 14, 20, 24].map((hours) => hours * hour),
+]
 const rules: VerdictRules = { retrySchedule, disableAfter: 5 * day }
 const first: WebhookStanding = { attemptNumber: 1, failures: 0, failingSince: undefined }
 const noAnswer: VerdictOutcome = { endedAt: now, status: undefined, retryAfter: undefined }

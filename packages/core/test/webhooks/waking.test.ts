@@ -1,4 +1,4 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect, it } from "vitest"
 import { makeClaimTrigger } from "../../src/webhooks/claim-budget.ts"
 import { WebhookId } from "../../src/webhooks/webhook.ts"
 
