@@ -18,6 +18,7 @@ import {
 } from "../../src/events/event.ts"
 import {
   type ReplayPage,
+  type ReplayPageInput,
   type ReplaySelection,
   formatReplayCursor,
   formatReplayPage,
@@ -38,7 +39,7 @@ const idOf = (number: number): EventId =>
 const eventOf = (type: EventType, data: unknown) =>
   makeEvent({ id: idOf(1), projectId, type, at: 0, data })
 
-const read = (given: Partial<Parameters<typeof readReplay>[0]>) =>
+const read = (given: Partial<ReplayPageInput>) =>
   readReplay({ since: 0, ...given }).pipe(Effect.result, Effect.runSync)
 
 describe("what became of an event", () => {
@@ -99,6 +100,17 @@ describe("a selection", () => {
         expect(read({ after: cursor })).toMatchObject({ success: { position: { after, until } } })
       }),
     )
+  })
+
+  it.each([
+    ["since", "yesterday"],
+    ["types", []],
+    ["only", "delivered"],
+    ["dryRun", "yes"],
+    ["after", 5],
+  ])("names %s if it is wrong", (field, value) => {
+    const given: ReplayPageInput = JSON.parse(JSON.stringify({ [field]: value }))
+    expect(read(given)).toMatchObject({ failure: { _tag: "InvalidInput", field } })
   })
 
   const cursor = formatReplayCursor({ after: idOf(1), until: idOf(2) })
