@@ -1073,7 +1073,7 @@ export interface Operations {
         readonly dry_run?: "true" | "false" | undefined
         /** With `true`, a dry run returns the webhooks that the import would send. */
         readonly events?: "true" | "false" | undefined
-        /** A JSON object in each line, with `user_id` and `end_date`: a date, which may be over, in either format of `extend`; and perhaps with `metadata`, as of a grant. At most 10,000 lines and 2 MiB. */
+        /** A JSON object in each line, with `user_id` and `end_date`: a date, which may be over, in either format of `extend`; perhaps with `metadata`, as of a grant. At most 10,000 lines and 2 MiB, sent unquoted. */
         readonly lines: Iterable<ImportLine>
       },
       options?: CallOptions,

@@ -285,7 +285,7 @@ const change = Schema.Struct(fieldsOf(membershipActions)).annotate({
 const importLines = Schema.String.annotate({
   identifier: "Import",
   description:
-    "A JSON object in each line, with `user_id` and `end_date`: a date, which may be over, in either format of `extend`; and perhaps with `metadata`, as of a grant. At most 10,000 lines and 2 MiB.",
+    "A JSON object in each line, with `user_id` and `end_date`: a date, which may be over, in either format of `extend`; perhaps with `metadata`, as of a grant. At most 10,000 lines and 2 MiB, sent unquoted.",
   examples: [
     '{"user_id":"1001","end_date":"2099-01-01T00:00:00.000Z"}\n{"user_id":"1002","end_date":4070908800000}\n',
   ],
