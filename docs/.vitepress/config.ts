@@ -2,9 +2,11 @@ import { slug } from "github-slugger"
 import { defineConfig } from "vitepress"
 import * as markdownRules from "./src/markdown-rules.ts"
 import { withOneButton } from "./src/one-button.ts"
-import { pageOf } from "./src/pages.ts"
+import { isGenerated, pageOf } from "./src/pages.ts"
 import { repository } from "./src/repository.ts"
+import * as search from "./src/search.ts"
 import * as sidebar from "./src/sidebar.ts"
+import * as texts from "./src/texts.ts"
 
 export default defineConfig({
   title: "Tenure",
@@ -13,10 +15,27 @@ export default defineConfig({
   // Without an icon of its own, browsers would ask for one that is not there.
   head: [["link", { rel: "icon", href: "data:," }]],
   srcDir: "..",
-  srcExclude: ["**/CHANGELOG.md", "**/dist/**", "**/test/**", ".*/**", "README.md"],
+  srcExclude: [
+    "**/CHANGELOG.md",
+    "{packages,examples}/*/*/**",
+    "**/dist/**",
+    "**/test/**",
+    ".*/**",
+    "README.md",
+  ],
   rewrites: (file) => pageOf(file) ?? file,
   cleanUrls: true,
   ignoreDeadLinks: "localhostLinks",
+  lastUpdated: true,
+  transformPageData: (page) => {
+    // The reference is made from the code.
+    if (isGenerated(page.filePath))
+      Object.assign(page.frontmatter, { editLink: false, lastUpdated: false })
+    page.frontmatter["head"] = [
+      ["link", { rel: "alternate", type: "text/markdown", href: `/${page.relativePath}` }],
+    ]
+  },
+  buildEnd: ({ outDir }) => texts.write(outDir),
   markdown: {
     theme: { light: "github-light-high-contrast", dark: "github-dark-high-contrast" },
     anchor: { slugify: slug },
@@ -48,26 +67,18 @@ export default defineConfig({
         enforce: "pre",
         transform: (code, id) => (id.endsWith(".md") ? markdownRules.withTabs(code) : undefined),
       },
-      {
-        name: "example-of-the-readme",
-        enforce: "pre",
-        transform: (code, id) =>
-          id.endsWith("/docs/index.md")
-            ? code.replace("<!-- the example of the README -->", markdownRules.example)
-            : undefined,
-      },
     ],
   },
   themeConfig: {
     search: {
       provider: "local",
       options: {
-        miniSearch: {
-          // Most of the reference repeats words that the guides explain.
-          searchOptions: { boostDocument: (id) => (id.startsWith("/reference/") ? 0.2 : 1) },
-        },
+        _render: (source, env, renderer) =>
+          search.withTerms(env.relativePath, renderer.render(source, env)),
+        miniSearch: search.options,
       },
     },
+    editLink: { pattern: `${repository}/edit/main/:path`, text: "Edit this page" },
     outline: [2, 3],
     nav: [
       { text: "Guide", link: "/start" },

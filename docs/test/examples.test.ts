@@ -1,5 +1,6 @@
 import { execFile } from "node:child_process"
 import { once } from "node:events"
+import { readFileSync } from "node:fs"
 import { mkdir, rm, writeFile } from "node:fs/promises"
 import * as Http2 from "node:http2"
 import { get } from "node:https"
@@ -8,8 +9,9 @@ import { promisify } from "node:util"
 import { createTenure } from "@tenure/core"
 import { memory } from "@tenure/memory"
 import { serve } from "@tenure/node-http"
+import { testTenure } from "@tenure/testing"
 import { freePort, send } from "@tenure/testing/conformance"
-import { beforeAll, describe, expect, inject, it, vi } from "vitest"
+import { beforeAll, describe, expect, inject, it, onTestFinished, vi } from "vitest"
 import { makeAuthority } from "../../packages/postgres/test/certificates.ts"
 import { type Example, findExamples, root } from "./examples.ts"
 import { freshDatabase, listen, run, start } from "./programs.ts"
@@ -139,6 +141,32 @@ describe("the example of a README works as pasted:", () => {
 
   it("packages-testing-README.md", async () => {
     expect(await run(`${folder}/packages-testing-README.md-1.ts`)).toBe("1001\n")
+  })
+
+  it("docs-index.md: an extension, its event and its verified webhook", async () => {
+    const { close, tenure, webhooks } = await testTenure()
+    onTestFinished(close)
+    const { secret } = await webhooks.register("shop")
+    const endDate = "2030-02-01T00:00:00.000Z"
+    await tenure.memberships.grant({ projectId: "shop", userId: "1001", endDate })
+    vi.stubEnv("SECRET", secret)
+    onTestFinished(() => void vi.unstubAllEnvs())
+    const { paid } = await import(`${folder}/docs-index.md-1.ts`)
+    const { POST } = await import(`${folder}/docs-index.md-2.ts`)
+
+    await paid(tenure)
+    await paid(tenure)
+    const { body, headers, sentAt } = await webhooks.next("membership.extended")
+    const page = readFileSync(`${root}/docs/index.md`, "utf8")
+    expect(JSON.parse(/^```json\n(.*?)^```$/ms.exec(page)?.[1] ?? "")).toEqual(JSON.parse(body))
+
+    vi.spyOn(Date, "now").mockReturnValue(sentAt)
+    const log = vi.spyOn(console, "log").mockReturnValue()
+    const sent = (content: string) =>
+      new Request("https://receiver.example/", { method: "POST", headers, body: content })
+    expect((await POST(sent(body))).status).toBe(204)
+    expect(log.mock.calls).toEqual([["membership.extended", JSON.parse(body).data]])
+    await expect(POST(sent(`${body} `))).rejects.toThrow("signature")
   })
 
   it("docs-testing.md, with vitest", async () => {

@@ -1,9 +1,13 @@
-/** Checks that every link within the built site leads somewhere, also to a heading, and that every image is there. */
+/**
+ * Checks that every link of the built site leads somewhere, also to a heading, that every image is there, and that the
+ * repository has every file of its own to which the site links. The Markdown files are checked as the pages are.
+ */
 
 import { existsSync, globSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path/posix"
 import { type HTMLElement, parse } from "node-html-parser"
-import { site } from "./repository.ts"
+import { withoutCode } from "./markdown.ts"
+import { repository, root, site } from "./repository.ts"
 
 const folder = join(site, "dist")
 
@@ -22,30 +26,53 @@ const fragments = new Map(
   [...pages].map(([path, page]) => [path, new Set(valuesOf(page, "[id]", "id"))]),
 )
 
+const inRepository = new RegExp(`^${repository}/(?:blob|edit|raw|tree)/main/([^#]*)`)
+
 /** What is wrong with a link of a page, if anything is. */
 const faultOf = (page: string, link: string): string | undefined => {
+  const [, file] = inRepository.exec(link) ?? []
+  if (file !== undefined) return existsSync(join(root, file)) ? undefined : "there is no such file"
+  if (/^(?:[a-z]+:|\/\/)/.test(link)) return undefined
   const [given = "", fragment = ""] = link.split("#")
   const path = given === "" ? page : join("/", given.startsWith("/") ? "" : dirname(page), given)
-  const ids = fragments.get(path)
-  if (ids === undefined)
-    return path !== "/" && existsSync(join(folder, path)) ? undefined : "there is no such page"
-  return fragment === "" || ids.has(decodeURIComponent(fragment))
+  const ids = fragments.get(path.endsWith(".md") ? path.replace(/(index)?\.md$/, "") : path)
+  if (ids === undefined || path.endsWith(".md")) {
+    if (path === "/" || !existsSync(join(folder, path))) return "there is no such page"
+  }
+  return ids === undefined || fragment === "" || ids.has(decodeURIComponent(fragment))
     ? undefined
     : "there is no such heading"
 }
 
-const isLocal = (link: string): boolean => !/^(?:[a-z]+:|\/\/)/.test(link)
+const linksOf = (page: HTMLElement): ReadonlyArray<string> => [
+  ...valuesOf(page, "a[href], link[rel=alternate]", "href"),
+  ...valuesOf(page, "img[src]", "src"),
+]
 
-const faults = [...pages].flatMap(([path, page]) =>
-  [...valuesOf(page, "a[href]", "href"), ...valuesOf(page, "img[src]", "src")]
-    .filter(isLocal)
-    .flatMap((link) => {
-      const fault = faultOf(path, link)
-      return fault === undefined ? [] : [`${path}: ${link}: ${fault}`]
-    }),
+const texts = globSync(["**/*.md", "*.txt"], { cwd: folder })
+
+/** The links of all pages and Markdown files, by their paths. */
+const links = new Map([
+  ...[...pages].map(([path, page]) => [path, linksOf(page)] as const),
+  ...texts.map((file) => {
+    const prose = withoutCode(readFileSync(join(folder, file), "utf8"))
+    return [
+      `/${file}`,
+      [...prose.matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = ""]) => link),
+    ] as const
+  }),
+])
+
+const faults = [...links].flatMap(([path, found]) =>
+  found.flatMap((link) => {
+    const fault = faultOf(path, link)
+    return fault === undefined ? [] : [`${path}: ${link}: ${fault}`]
+  }),
 )
 
-process.stdout.write(`${pages.size} pages, ${faults.length} wrong links\n`)
+process.stdout.write(
+  `${pages.size} pages, ${texts.length} Markdown files, ${faults.length} wrong links\n`,
+)
 if (faults.length > 0) {
   process.stderr.write(`${[...new Set(faults)].join("\n")}\n`)
   process.exitCode = 1

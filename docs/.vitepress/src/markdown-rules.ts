@@ -1,6 +1,5 @@
 /** How the site reads Markdown that is also read on GitHub. */
 
-import { readFileSync } from "node:fs"
 import { relative } from "node:path"
 import type { MarkdownRenderer } from "vitepress"
 import { linkOf } from "./pages.ts"
@@ -34,6 +33,6 @@ export const apply = (renderer: MarkdownRenderer): void => {
 export const withTabs = (markdown: string): string =>
   markdown.replaceAll("<!-- tabs -->", "::: code-group").replaceAll("<!-- /tabs -->", ":::")
 
-/** Reads the example of the README, as Markdown. */
-export const example = (): string =>
-  /^```ts\n.*?^```$/ms.exec(readFileSync(`${root}/README.md`, "utf8"))?.[0] ?? ""
+/** Removes the comments around tabs. */
+export const withoutTabs = (markdown: string): string =>
+  markdown.replaceAll(/^<!-- \/?tabs -->\n/gm, "")

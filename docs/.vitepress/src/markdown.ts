@@ -24,3 +24,7 @@ export const sample = (value: unknown): string =>
 /** Joins paragraphs, of which empty ones are left out. */
 export const paragraphs = (...parts: ReadonlyArray<string>): string =>
   parts.filter((part) => part !== "").join("\n\n")
+
+/** Removes code from Markdown: blocks and what is in backticks. */
+export const withoutCode = (markdown: string): string =>
+  markdown.replaceAll(/^ *```.*?^ *```$/gms, "").replaceAll(/`[^`\n]*`/g, "``")

@@ -20,6 +20,9 @@ export const pageOf = (file: string): string | undefined => {
     : file.replace(pattern, page).replace(/^[A-Z]+\.md$/, (name) => name.toLowerCase())
 }
 
+/** Whether a page is made from the code, so that the repository does not have it. */
+export const isGenerated = (file: string): boolean => file.startsWith("docs/reference/")
+
 const isFolder = (path: string): boolean =>
   statSync(join(root, path), { throwIfNoEntry: false })?.isDirectory() === true
 

@@ -89,6 +89,8 @@ const options: PluginOptions = {
   // Heading ids alone do not distinguish the type AttemptResult from the property Attempt.result.
   useHTMLAnchors: true,
   parametersFormat: "table",
+  interfacePropertiesFormat: "table",
+  typeAliasPropertiesFormat: "table",
   sanitizeComments: true,
 }
 

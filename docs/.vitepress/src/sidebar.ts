@@ -26,26 +26,44 @@ const filesOf = (pattern: string): ReadonlyArray<string> =>
     .filter((file) => pageOf(file) !== undefined)
     .toSorted()
 
-const sectionOf = (
-  text: string,
-  files: ReadonlyArray<string>,
-  isCollapsed = true,
-): DefaultTheme.SidebarItem => ({ text, collapsed: isCollapsed, items: files.map(itemOf) })
+/** Pages of one subject. */
+export interface Section {
+  readonly text: string
+  readonly files: ReadonlyArray<string>
+  readonly isCollapsed: boolean
+}
+
+const itemsOf = ({ files, isCollapsed, text }: Section): DefaultTheme.SidebarItem => ({
+  text,
+  collapsed: isCollapsed,
+  items: files.map(itemOf),
+})
+
+const collapsed = (text: string, files: ReadonlyArray<string>): Section => ({
+  text,
+  files,
+  isCollapsed: true,
+})
+
+const open = (text: string, files: ReadonlyArray<string>): Section => ({
+  text,
+  files,
+  isCollapsed: false,
+})
 
 const fileOf = (name: string): string => `docs/${name}.md`
 
-/** The sidebar of the guide. */
-export const guide = (): Array<DefaultTheme.SidebarItem> => {
+const guideSections = (): ReadonlyArray<Section> => {
   const grouped = new Set(["index", ...Object.values(groups).flat()].map(fileOf))
   const others = filesOf("docs/*.md").filter((file) => !grouped.has(file))
   return [
-    ...Object.entries(groups).map(([text, names]) => sectionOf(text, names.map(fileOf), false)),
-    ...(others.length === 0 ? [] : [sectionOf("More", others, false)]),
-    sectionOf("Hosts", filesOf("docs/hosts/*.md")),
-    sectionOf("Internals", filesOf("docs/internals/*.md")),
-    sectionOf("Packages", filesOf("packages/*/README.md")),
-    sectionOf("Examples", filesOf("examples/*/README.md")),
-    sectionOf("Project", ["CONTRIBUTING.md", "SECURITY.md"]),
+    ...Object.entries(groups).map(([text, names]) => open(text, names.map(fileOf))),
+    ...(others.length === 0 ? [] : [open("More", others)]),
+    collapsed("Hosts", filesOf("docs/hosts/*.md")),
+    collapsed("Internals", filesOf("docs/internals/*.md")),
+    collapsed("Packages", filesOf("packages/*/README.md")),
+    collapsed("Examples", filesOf("examples/*/README.md")),
+    collapsed("Project", ["CONTRIBUTING.md", "SECURITY.md"]),
   ]
 }
 
@@ -53,19 +71,34 @@ const generated = "docs/reference"
 
 const packageOf = (file: string): string => file.slice(generated.length + 1).split(/[/.]/)[0] ?? ""
 
-/** The sidebar of the reference: the modules of each package. */
-export const reference = (): Array<DefaultTheme.SidebarItem> => {
+const index = `${generated}/index.md`
+
+/** The modules of each package, after the endpoints. */
+const referenceSections = (): ReadonlyArray<Section> => {
   const http = [`${generated}/http.md`, `${generated}/events.md`]
   const modules = filesOf(`${generated}/**/*.md`).filter(
-    (file) => !http.includes(file) && file !== `${generated}/index.md`,
+    (file) => !http.includes(file) && file !== index,
   )
   return [
-    { text: "HTTP", items: http.map(itemOf) },
+    open("HTTP", http),
     ...[...new Set(modules.map(packageOf))].map((name) =>
-      sectionOf(
+      collapsed(
         `@tenure/${name}`,
         modules.filter((file) => packageOf(file) === name),
       ),
     ),
   ]
 }
+
+/** All pages but the first one. */
+export const sections = (): ReadonlyArray<Section> => [
+  ...guideSections(),
+  open("Reference", [index]),
+  ...referenceSections(),
+]
+
+/** The sidebar of the guide. */
+export const guide = (): Array<DefaultTheme.SidebarItem> => guideSections().map(itemsOf)
+
+/** The sidebar of the reference. */
+export const reference = (): Array<DefaultTheme.SidebarItem> => referenceSections().map(itemsOf)

@@ -1,0 +1,38 @@
+/** Checks that the search of the built site finds the guides for words that they do not use. */
+
+import { globSync } from "node:fs"
+import { join } from "node:path"
+import MiniSearch from "minisearch"
+import { site } from "./repository.ts"
+import { expected, options } from "./search.ts"
+
+const [file = ""] = globSync("dist/assets/chunks/@localSearchIndexroot.*.js", { cwd: site })
+const built: { readonly default: string } = await import(join(site, file))
+
+// As in the box of VitePress.
+const index = MiniSearch.loadJSON<unknown>(built.default, {
+  fields: ["title", "titles", "text"],
+  storeFields: ["title", "titles"],
+  searchOptions: {
+    fuzzy: 0.2,
+    prefix: true,
+    boost: { title: 4, text: 2, titles: 1 },
+    ...options.searchOptions,
+  },
+})
+
+const shown = 3
+
+const faults = Object.entries(expected).flatMap(([word, guides]) => {
+  const found = index.search(word).map(({ id }) => String(id).replace(/#.*/, ""))
+  const first = [...new Set(found)].slice(0, shown)
+  return guides
+    .filter((guide) => !first.includes(guide))
+    .map((guide) => `${word}: ${guide} is not among ${first.join(", ")}`)
+})
+
+process.stdout.write(`${Object.keys(expected).length} searches, ${faults.length} astray\n`)
+if (faults.length > 0) {
+  process.stderr.write(`${faults.join("\n")}\n`)
+  process.exitCode = 1
+}
