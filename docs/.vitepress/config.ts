@@ -43,6 +43,8 @@ export default defineConfig({
     languageAlias: { haproxy: "nginx" },
   },
   vite: {
+    // The playground has the library from its sources.
+    resolve: { conditions: ["@tenure/source"] },
     publicDir: "docs/.vitepress/public",
     plugins: [
       {

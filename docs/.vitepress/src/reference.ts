@@ -38,7 +38,7 @@ const modulesOf = (path: string): ReadonlyArray<Module> => {
   if (manifest.private === true || manifest.name === all) return []
   return Object.entries(manifest.exports ?? {}).flatMap(([name, target]) => {
     const source = target?.["@tenure/source"]
-    return source === undefined || name === "./internal" || name.startsWith("./bin/")
+    return source === undefined || name.startsWith("./internal") || name.startsWith("./bin/")
       ? []
       : [{ name: join(manifest.name, name), file: join(folder, source) }]
   })
@@ -85,7 +85,8 @@ const options: PluginOptions = {
   excludeScopesInPaths: true,
   hideBreadcrumbs: true,
   hidePageHeader: true,
-  useCodeBlocks: true,
+  useCodeBlocks: false,
+  classPropertiesFormat: "table",
   // Heading ids alone do not distinguish the type AttemptResult from the property Attempt.result.
   useHTMLAnchors: true,
   parametersFormat: "table",

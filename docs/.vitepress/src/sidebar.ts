@@ -7,7 +7,7 @@ import { root } from "./repository.ts"
 
 /** The pages under `docs`, by what they are about. */
 const groups: Readonly<Record<string, ReadonlyArray<string>>> = {
-  Begin: ["why", "start", "hosts", "concepts"],
+  Begin: ["why", "start", "hosts", "concepts", "playground"],
   Use: ["memberships", "webhooks", "ends", "feed", "transactions", "testing"],
   Run: ["storage", "deploy", "watch"],
   "Look up": ["options", "http-api", "cli", "performance"],

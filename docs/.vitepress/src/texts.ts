@@ -20,7 +20,7 @@ const targetOf = (file: string, link: string): string => {
 }
 
 const picture = /<picture>.*?<img alt="([^"]*)" src="([^"]+)" \/>\s*<\/picture>/gs
-const link = /(!?)\[((?:[^\[\]]|!?\[[^\]]*\](?:\([^)]*\))?)*)\]\(([^)\s]+)\)/g
+const link = /(!?)\[((?:[^[\]]|!?\[[^\]]*\](?:\([^)]*\))?)*)\]\(([^)\s]+)\)/g
 
 /** Rewrites the prose of a page, whose code stays as it is. */
 const plain = (file: string, prose: string): string =>

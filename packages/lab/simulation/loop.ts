@@ -4,7 +4,7 @@
  */
 
 import type { MonotonicClock } from "@tenure/core/internal"
-import { seededCrypto } from "@tenure/testing/internal"
+import { seededCrypto } from "@tenure/testing/internal/seeded-crypto"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import { WebCrypto } from "effect/crypto/WebCrypto"
@@ -59,6 +59,8 @@ export interface Loop {
    * @param server - the machine by whose clock things become due that this one polls for
    */
   readonly machine: (name: string, rate: number, server?: Machine) => Machine
+  /** When something happens next, in true time; `Infinity` for never. */
+  readonly nextAt: () => number
   /** Makes all steps until an instant. Then nothing can run any more without time going on. */
   readonly runUntil: (instant: number) => Promise<void>
   /** Tells that something loads modules, which takes no time here. */
@@ -224,6 +226,7 @@ export const makeLoop = (choose: Choices): Loop => {
     now: () => now,
     after,
     machine,
+    nextAt: () => (ready.length > 0 ? now : timers.nextAt()),
     steps: () => steps,
     loads: () => {
       isLoading = true
@@ -252,8 +255,12 @@ export const makeLoop = (choose: Choices): Loop => {
 // A module that was loaded before is there after the first one.
 const loadingTurns = 2
 
+// Browsers have no setImmediate.
+const startTurn: (resume: (value: unknown) => void) => unknown =
+  "setImmediate" in globalThis ? setImmediate : setTimeout
+
 const turns = async (count: number): Promise<void> => {
-  for (let turn = 0; turn < count; turn++) await new Promise((resolve) => setImmediate(resolve))
+  for (let turn = 0; turn < count; turn++) await new Promise(startTurn)
 }
 
 const refusePromise = (work: unknown): void => {

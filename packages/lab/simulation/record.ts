@@ -121,6 +121,21 @@ export interface Notes {
   readonly troubles: Array<number>
 }
 
+/** Makes notes of which nothing has happened yet. */
+export const makeNotes = (): Notes => ({
+  calls: [],
+  commits: [],
+  takes: [],
+  admissions: [],
+  arrivals: [],
+  webhooks: [],
+  created: new Map(),
+  deleted: new Map(),
+  readers: [],
+  watchedSince: [],
+  troubles: [],
+})
+
 /** All that is recorded of a run. */
 export interface Run extends Notes {
   readonly remains: Remains

@@ -1,94 +1,12 @@
 /** Performs the run of a seed, and judges it. */
 
-import { digestToken } from "@tenure/core/internal"
-import {
-  ApiKeyId,
-  ApiKeyStore,
-  type ChangeContext,
-  FeedStore,
-  MembershipStore,
-  Outbox,
-  ProjectId,
-  type StorePorts,
-  WebhookStore,
-  hostOrigin,
-} from "@tenure/core/store"
-import * as Context from "effect/Context"
-import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import { invariants } from "./invariants.ts"
 import { beginning } from "./loop.ts"
-import type { Notes, Remains, Run, Told, Violation } from "./record.ts"
+import { type Run, type Told, type Violation, makeNotes } from "./record.ts"
+import { atServer, prepare, readRemains, token } from "./server.ts"
 import { type Weather, weatherOf } from "./weather.ts"
-import { projects, startClients } from "./workload.ts"
-import { type World, type WorldOptions, load, makeWorld } from "./world.ts"
-
-const token = "the-token-of-the-clients"
-
-/** Runs something at the server of the stores, between two steps of all others. */
-const atServer = <A, E>({ server }: World, effect: Effect.Effect<A, E, StorePorts>): A => {
-  const { machine, stores } = server
-  const exit = Effect.runSyncExitWith(Context.merge(stores, machine.services))(effect)
-  if (Exit.isFailure(exit)) throw new Error(`The stores fail: ${exit.cause}`)
-  return exit.value
-}
-
-const occasion: ChangeContext = { origin: hostOrigin, at: beginning }
-
-const prepare = Effect.gen(function* () {
-  const memberships = yield* MembershipStore
-  for (const id of projects) yield* memberships.createProject(ProjectId(id), occasion)
-  const keys = yield* ApiKeyStore
-  const key = {
-    id: ApiKeyId("clients"),
-    digest: digestToken(token),
-    role: "admin",
-    name: undefined,
-    projects: "all",
-    createdAt: beginning,
-    expiresAt: undefined,
-    revokedAt: undefined,
-    lastUsedAt: undefined,
-  } as const
-  yield* keys.add(key, occasion)
-})
-
-const most = 1000
-
-/** Reads all that is in the stores. */
-const readRemains = ({ server }: World) =>
-  Effect.gen(function* () {
-    const memberships = yield* MembershipStore
-    const outbox = yield* Outbox
-    const feed = yield* FeedStore
-    const webhookStore = yield* WebhookStore
-    const events: Array<Remains["events"][number]> = []
-    const members: Array<Remains["members"][number]> = []
-    const webhooks: Array<Remains["webhooks"][number]> = []
-    const deliveries: Array<Remains["deliveries"][number]> = []
-    for (const project of projects) {
-      const projectId = ProjectId(project)
-      const page = yield* feed.read([projectId], "start", { events: most, bytes: 10_000_000 })
-      for (const { body, id, type } of page.events)
-        events.push({ id, projectId, type, data: JSON.parse(body).data })
-      const all = yield* memberships.list(projectId, { after: undefined, limit: most })
-      for (const { endDate, userId } of all) members.push({ projectId, userId, endDate })
-      const kept = yield* webhookStore.list(projectId)
-      for (const { id, url } of kept) webhooks.push({ id, url })
-      for (const { id } of kept) {
-        const list = yield* outbox.deliveries({ projectId, webhookId: id }, { limit: most })
-        for (const { attempts, eventId, state } of list)
-          deliveries.push({ eventId, webhookId: id, state, attempts: attempts.length })
-      }
-    }
-    return {
-      events,
-      members,
-      webhooks,
-      deliveries,
-      storeMillis: server.machine.wallMillis(),
-    } satisfies Remains
-  })
+import { startClients } from "./workload.ts"
+import { type WorldOptions, load, makeWorld } from "./world.ts"
 
 /** A run, and what is to be said of it. */
 export interface Outcome {
@@ -112,19 +30,7 @@ let loaded: Promise<unknown> | undefined
 export const simulate = async (seed: number, options: WorldOptions = {}): Promise<Outcome> => {
   await (loaded ??= load())
   const weather = weatherOf(seed)
-  const notes: Notes = {
-    calls: [],
-    commits: [],
-    takes: [],
-    admissions: [],
-    arrivals: [],
-    webhooks: [],
-    created: new Map(),
-    deleted: new Map(),
-    readers: [],
-    watchedSince: [],
-    troubles: [],
-  }
+  const notes = makeNotes()
   const world = makeWorld(seed, weather, notes, options)
   atServer(world, prepare)
   startClients(world, weather, seed, token)

@@ -47,7 +47,8 @@ export interface Weather {
   readonly limit: number | undefined
 }
 
-const calm: Trouble = { delay: [0, 5], lost: 0, unanswered: 0, doubled: 0 }
+/** Nothing fails. */
+export const calm: Trouble = { delay: [0, 5], lost: 0, unanswered: 0, doubled: 0 }
 
 const troubleOf = ({ between, chance, pick }: Random): Trouble => {
   const slowest = pick([5, 50, 500])

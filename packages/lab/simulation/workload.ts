@@ -15,7 +15,8 @@ const users = ["u1", "u2", "u3"] as const
 
 const utf8 = new TextEncoder()
 
-const requestOf = (
+/** Makes a request of a client. */
+export const requestOf = (
   token: string,
   method: string,
   path: string,
@@ -46,7 +47,8 @@ interface Sent {
 
 const mostTries = 5
 
-const isTransient = (answer: HttpAnswer | undefined): boolean =>
+/** Whether a client asks again. */
+export const isTransient = (answer: HttpAnswer | undefined): boolean =>
   answer === undefined || answer.status === 503 || answer.status === 429 || answer.status === 409
 
 const dataOf = ({ body }: HttpAnswer): Readonly<Record<string, unknown>> => {

@@ -43,6 +43,14 @@ export interface World {
   readonly server: StoreServer
   /** Sends a request to one of the processes. Returns `undefined` if no answer arrives. */
   readonly request: (request: ApiRequest) => Effect.Effect<HttpAnswer | undefined>
+  /** The machines of the processes, by their numbers. */
+  readonly processes: () => ReadonlyArray<Machine>
+  /** Ends a process at once. It starts again within seconds. */
+  readonly crash: (process: number) => void
+  /** Has the server of the stores answer, or not. */
+  readonly setServer: (isUp: boolean) => void
+  /** Sets a clock forward, or back. */
+  readonly setClock: (machine: Machine, byMillis: number) => void
   /** Starts what has crashed, and has nothing fail any more. */
   readonly heal: () => void
   readonly isHealed: () => boolean
@@ -315,6 +323,17 @@ export const makeWorld = (
     loop.after(choose.between(0, 3000), () => start(number))
   }
 
+  const setServer = (isUp: boolean): void => {
+    isServerUp = isUp
+    tell("store", isUp ? "answers again" : "does not answer", !isUp)
+  }
+
+  const setClock = (machine: Machine, byMillis: number): void => {
+    machine.setClock(byMillis)
+    tell(machine.name, `has its clock set by ${byMillis} ms`, true)
+    for (const process of processes) process.machine.poll()
+  }
+
   /** Takes a request to a process. Answers only if the process lives for as long. */
   const serve = (
     number: number,
@@ -362,20 +381,14 @@ export const makeWorld = (
   for (const { at, millis } of weather.outages) {
     loop.after(at, () => {
       if (isHealed) return
-      isServerUp = false
-      tell("store", "does not answer", true)
-      loop.after(millis, () => {
-        isServerUp = true
-      })
+      setServer(false)
+      loop.after(millis, () => setServer(true))
     })
   }
   for (const { at, byMillis, isOfStore } of weather.jumps) {
     loop.after(at, () => {
       const machine = isOfStore ? serverMachine : processes[choose.below(processes.length)]?.machine
-      if (machine === undefined || isHealed) return
-      machine.setClock(byMillis)
-      tell(machine.name, `has its clock set by ${byMillis} ms`, true)
-      for (const process of processes) process.machine.poll()
+      if (machine !== undefined && !isHealed) setClock(machine, byMillis)
     })
   }
 
@@ -387,6 +400,10 @@ export const makeWorld = (
     clients,
     server,
     request,
+    processes: () => processes.map(({ machine }) => machine),
+    crash,
+    setServer,
+    setClock,
     isHealed: () => isHealed,
     heal: () => {
       isHealed = true

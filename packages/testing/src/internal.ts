@@ -1,3 +1,3 @@
 /** For the packages of this repository, in the same version. Nothing here is stable. */
 
-export { makeControlledRuntime, seededCrypto } from "./controlled-runtime.ts"
+export { makeControlledRuntime } from "./controlled-runtime.ts"

@@ -1,0 +1,91 @@
+/** What is done at the server of the stores itself, where nothing is in the way. */
+
+import { digestToken } from "@tenure/core/internal"
+import {
+  ApiKeyId,
+  ApiKeyStore,
+  type ChangeContext,
+  FeedStore,
+  MembershipStore,
+  Outbox,
+  ProjectId,
+  type StorePorts,
+  WebhookStore,
+  hostOrigin,
+} from "@tenure/core/store"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import { beginning } from "./loop.ts"
+import type { Remains } from "./record.ts"
+import { projects } from "./workload.ts"
+import type { World } from "./world.ts"
+
+/** The token of the clients. */
+export const token = "the-token-of-the-clients"
+
+/** Runs something at the server of the stores, between two steps of all others. */
+export const atServer = <A, E>({ server }: World, effect: Effect.Effect<A, E, StorePorts>): A => {
+  const { machine, stores } = server
+  const exit = Effect.runSyncExitWith(Context.merge(stores, machine.services))(effect)
+  if (Exit.isFailure(exit)) throw new Error(`The stores fail: ${exit.cause}`)
+  return exit.value
+}
+
+const occasion: ChangeContext = { origin: hostOrigin, at: beginning }
+
+/** Creates the projects, and the key of the clients. */
+export const prepare = Effect.gen(function* () {
+  const memberships = yield* MembershipStore
+  for (const id of projects) yield* memberships.createProject(ProjectId(id), occasion)
+  const keys = yield* ApiKeyStore
+  const key = {
+    id: ApiKeyId("clients"),
+    digest: digestToken(token),
+    role: "admin",
+    name: undefined,
+    projects: "all",
+    createdAt: beginning,
+    expiresAt: undefined,
+    revokedAt: undefined,
+    lastUsedAt: undefined,
+  } as const
+  yield* keys.add(key, occasion)
+})
+
+const most = 1000
+
+/** Reads all that is in the stores. */
+export const readRemains = ({ server }: World) =>
+  Effect.gen(function* () {
+    const memberships = yield* MembershipStore
+    const outbox = yield* Outbox
+    const feed = yield* FeedStore
+    const webhookStore = yield* WebhookStore
+    const events: Array<Remains["events"][number]> = []
+    const members: Array<Remains["members"][number]> = []
+    const webhooks: Array<Remains["webhooks"][number]> = []
+    const deliveries: Array<Remains["deliveries"][number]> = []
+    for (const project of projects) {
+      const projectId = ProjectId(project)
+      const page = yield* feed.read([projectId], "start", { events: most, bytes: 10_000_000 })
+      for (const { body, id, type } of page.events)
+        events.push({ id, projectId, type, data: JSON.parse(body).data })
+      const all = yield* memberships.list(projectId, { after: undefined, limit: most })
+      for (const { endDate, userId } of all) members.push({ projectId, userId, endDate })
+      const kept = yield* webhookStore.list(projectId)
+      for (const { id, url } of kept) webhooks.push({ id, url })
+      for (const { id } of kept) {
+        const list = yield* outbox.deliveries({ projectId, webhookId: id }, { limit: most })
+        for (const { attempts, eventId, state } of list)
+          deliveries.push({ eventId, webhookId: id, state, attempts: attempts.length })
+      }
+    }
+    return {
+      events,
+      members,
+      webhooks,
+      deliveries,
+      storeMillis: server.machine.wallMillis(),
+    } satisfies Remains
+  })
