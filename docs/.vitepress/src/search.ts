@@ -15,7 +15,7 @@ const terms: Readonly<Record<string, string>> = {
 export const expected: Readonly<Record<string, ReadonlyArray<string>>> = {
   trial: ["/memberships"],
   renew: ["/memberships"],
-  subscription: ["/memberships", "/hosts/stripe"],
+  subscription: ["/hosts/stripe"],
   seat: ["/memberships"],
   cancel: ["/memberships"],
   refund: ["/hosts/stripe"],

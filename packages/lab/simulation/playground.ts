@@ -18,7 +18,7 @@ export interface Computer {
 }
 
 /** A request at the receiver. */
-export interface Received {
+interface Received {
   /** In milliseconds since the epoch. */
   readonly at: number
   readonly type: string
@@ -73,6 +73,12 @@ const members: ReadonlyArray<readonly [userId: string, seconds: number]> = [
   ["linus", 120],
 ]
 
+const computer = ({ isUp, name, wallMillis }: Machine): Computer => ({
+  name,
+  isUp: isUp(),
+  wallMillis: wallMillis(),
+})
+
 /** Makes the playground of a seed. */
 export const makePlayground = async (seed: number): Promise<Playground> => {
   await load()
@@ -118,12 +124,6 @@ export const makePlayground = async (seed: number): Promise<Playground> => {
     loop.after(0, () => void Effect.runForkWith(clients.services)(effect))
 
   const remains = (): Remains => atServer(world, readRemains(world))
-
-  const computer = ({ isUp, name, wallMillis }: Machine): Computer => ({
-    name,
-    isUp: isUp(),
-    wallMillis: wallMillis(),
-  })
 
   const pass = (millis: number): Promise<void> => loop.runUntil(loop.now() + millis)
 
