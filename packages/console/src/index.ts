@@ -139,10 +139,9 @@ export type Authorize = Authenticate<ApiRequest> | "api-key"
 
 export const consoleOptions = Setting.object({
   /**
-   * Decides who may use the console: a function returning an identity, as `authenticate` does, or
-   * `undefined` to refuse; or `"api-key"`, to let operators and admins sign in with their API keys. An
-   * adapter's option `authenticate` receives the host's request and takes precedence. Without either,
-   * every request is answered 403.
+   * Who may use the console: a function returning an identity, or `undefined` to refuse; or `"api-key"`,
+   * for operators and admins with their API keys. An adapter's option `authenticate` takes precedence.
+   * Without either, every request is answered 403.
    */
   authorize: Setting.optional(
     Setting.guarded<Authorize>(

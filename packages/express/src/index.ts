@@ -66,9 +66,9 @@ const ipOf = ({ ip = "", socket }: Request): string | undefined =>
 
 export const middlewareOptions = Setting.object({
   /**
-   * Whether to count requests by `req.ip`, which depends on the Express setting `trust proxy`, or by
-   * the socket's address if `req.ip` is not an IP address. If not, they are counted by the socket's
-   * address and Tenure's option `trustedProxies`. Default: `false`.
+   * Whether rate limits count requests by `req.ip`, by the Express setting `trust proxy`, or by the
+   * socket's address if that is no IP address. If not, Tenure's option `trustedProxies` decides. Default:
+   * `false`.
    */
   useExpressIp: Setting.withDefault(Setting.boolean, false),
   /**

@@ -105,9 +105,9 @@ const ipOf = ({ ip, socket }: FastifyRequest): string | undefined =>
 /** The plugin's options, in addition to Tenure itself. */
 export const pluginOptions = Setting.object({
   /**
-   * Whether to count requests by `request.ip`, which depends on the Fastify option `trustProxy`, or by
-   * the socket's address if `request.ip` is not an IP address. If not, they are counted by the socket's
-   * address and Tenure's option `trustedProxies`. Default: `false`.
+   * Whether rate limits count requests by `request.ip`, by the Fastify option `trustProxy`, or by the
+   * socket's address if that is no IP address. If not, Tenure's option `trustedProxies` decides. Default:
+   * `false`.
    */
   useFastifyIp: Setting.withDefault(Setting.boolean, false),
   /**

@@ -49,8 +49,8 @@ export const serverOptions = Setting.object({
    */
   idleTimeout: Setting.withDefault(Setting.duration(upToADay), "1 minute"),
   /**
-   * How long a connection stays open without a request. It must be longer than proxies in front keep their idle
-   * connections, or they send requests on connections that are just being closed. Default: `"75 seconds"`.
+   * How long a connection stays open without a request. It must be longer than proxies in front keep
+   * theirs. Default: `"75 seconds"`.
    */
   keepAliveTimeout: Setting.withDefault(Setting.duration(upToADay), "75 seconds"),
   /** How long `close` waits for requests in flight. Default: `"10 seconds"`. */

@@ -39,9 +39,8 @@ export const serverOptions = Setting.object({
    */
   url: databaseUrlOption,
   /**
-   * Where to listen for notifications if a pooler is between Tenure and the database: a URL that leads
-   * past it. By default, Tenure does not listen through a pooler, and looks for deliveries once a
-   * second.
+   * The URL to listen for notifications at, past a pooler. By default, Tenure does not listen through a
+   * pooler, and looks for deliveries once a second.
    */
   listenUrl: Setting.optional(databaseUrlOption),
   /**

@@ -63,9 +63,8 @@ export const postgresOptions = Setting.object({
    */
   maxConnections: Setting.withDefault(Setting.integer({ least: 2, most: 1000 }), 10),
   /**
-   * Where to listen for notifications if a pooler is between Tenure and the database: a URL that leads
-   * past it. By default, Tenure does not listen through a pooler, and looks for deliveries once a
-   * second.
+   * The URL to listen for notifications at, past a pooler. By default, Tenure does not listen through a
+   * pooler, and looks for deliveries once a second.
    */
   listenUrl: Setting.optional(databaseUrlOption),
 })

@@ -122,16 +122,16 @@ const dayMillis = 86_400_000
 /** The options of this module. */
 export const retentionOptions = Setting.object({
   /**
-   * How long to keep events, and deliveries that were delivered or cancelled: for so long, readers of the
-   * feed can go on from a cursor. They are deleted by whole days, so up to a day later. Open and failed
-   * deliveries keep their events. Default: `"30 days"`.
+   * How long to keep events, and delivered and cancelled deliveries, plus up to a day. For so long,
+   * readers of the feed can go on from a cursor. Open and failed deliveries keep their events. Default:
+   * `"30 days"`.
    */
   eventRetention: Setting.withDefault(Setting.duration(), "30 days"),
   /** How long to keep failed deliveries, counted from the event. Default: `"30 days"`. */
   failedRetention: Setting.withDefault(Setting.duration(), "30 days"),
   /**
-   * How long to keep the audit trail: by default, forever. Its rows are deleted by whole days, or by
-   * thirtieths of this time if these are longer, so that much later.
+   * How long to keep the audit trail. Its rows are deleted by whole days, or by thirtieths of this time if
+   * these are longer. By default, forever.
    */
   auditRetention: Setting.optional(Setting.duration({ least: dayMillis, most: 3660 * dayMillis })),
   /** How long to keep idempotency keys, and what was answered to them. Default: `"24 hours"`. */

@@ -272,15 +272,15 @@ export const handlerOptions = Setting.object({
    */
   api: Setting.withDefault(Setting.oneOf(apiParts), "all"),
   /**
-   * Whether the whole API has its OpenAPI document at `/v2/openapi.json`, an AsyncAPI document of its
-   * events at `/v2/asyncapi.json` and a page to read at `/v2/docs`, all without a key. Default: `true`.
+   * Whether to serve the OpenAPI document at `/v2/openapi.json`, the AsyncAPI document at
+   * `/v2/asyncapi.json` and a page at `/v2/docs`, without a key and only with the whole API. Default:
+   * `true`.
    */
   docs: Setting.withDefault(Setting.boolean, true),
   /**
-   * The header field with the id of a request, for example `"x-request-id"`, if a proxy or the host
-   * sets one. An id of 1 to 128 visible ASCII characters becomes the `request_id` of the response, the
-   * log, the audit trail and the event. Without the field, or with another value, the id is a new UUID.
-   * Clients choose the field unless a proxy overwrites it. By default, every id is a new UUID.
+   * The header field with the id of a request, 1 to 128 visible ASCII characters, for responses, logs, the
+   * audit trail and events. Clients choose the id unless a proxy overwrites it. By default, and without a
+   * valid one, the id is a new UUID.
    */
   requestIdHeader: Setting.optional(requestIdOption),
   /** The longest request body, in bytes, except for that of an import. Default: `65536`. */

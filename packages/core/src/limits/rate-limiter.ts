@@ -540,9 +540,8 @@ export const rateLimiterOptions = Setting.object({
   /** The limit for each API key. Default: `{ limit: 100, window: "1 minute" }`. */
   perKey: Setting.withDefault(limitSetting, { limit: 100, window: "1 minute" }),
   /**
-   * The limit for each client address. `false` stands for none, in a host that does not know the
-   * addresses of its clients: all of them would share one limit. Nothing then limits requests without
-   * a valid key, such as guesses of tokens. Default: `{ limit: 300, window: "1 minute" }`.
+   * The limit for each client address. `false` is for hosts that do not know the addresses: then nothing
+   * limits requests without a valid key. Default: `{ limit: 300, window: "1 minute" }`.
    */
   perAddress: Setting.withDefault(limitOrFalse, { limit: 300, window: "1 minute" }),
   /** The limit for each API key in a short time. Default: `{ limit: 20, window: "1 second" }`. */

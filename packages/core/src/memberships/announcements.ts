@@ -45,9 +45,9 @@ export interface ExpirySettings extends Setting.OutputOf<typeof expiryRules> {}
 /** The option for announcements. */
 export const expiryOptions = Setting.object({
   /**
-   * When to publish `membership.expiring` before memberships end, besides `membership.expired` when they do:
-   * once for each end date, however many processes share the store. `false` publishes neither. Default: `{}`,
-   * or `false` if the store cannot announce ends.
+   * When to announce ends, by `membership.expiring` before and `membership.expired` at the end: once for
+   * each end date, in all processes together. `false` announces none. Default: `{}`, or `false` if the
+   * store cannot announce ends.
    */
   expiry: Setting.optional<ExpiryRules | false, ExpirySettings | false>(
     Setting.orFalse(expiryRules),

@@ -460,9 +460,8 @@ export const dispatcherOptions = Setting.object({
   /** The most attempts in flight at the same time, over all webhooks. Default: `1024`. */
   maxInFlight: Setting.withDefault(Setting.integer(), 1024),
   /**
-   * Whether this process delivers by itself while it runs. `false` leaves this to calls of `flush` and
-   * to other processes on the same database, for example in a serverless function, frozen between
-   * requests. Default: `true`.
+   * Whether this process delivers by itself. `false` leaves this to `flush` and to other processes, for
+   * example in a serverless function. Default: `true`.
    */
   dispatch: Setting.withDefault(Setting.boolean, true),
 })

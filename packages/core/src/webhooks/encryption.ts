@@ -30,8 +30,8 @@ export const encryptionOptions = Setting.object({
    */
   encryption: Setting.optional(keyringOption),
   /**
-   * Whether to start without a key that secrets in the store are encrypted with, or with another key in its place
-   * (`"allow"`), or not (`"refuse"`): nothing can be sent to their webhooks. Default: `"refuse"`.
+   * Whether to start (`"allow"`) or not (`"refuse"`) if a key that stored secrets need is missing or
+   * another one. Default: `"refuse"`.
    */
   missingKeys: Setting.withDefault(Setting.oneOf(["refuse", "allow"]), "refuse"),
 })

@@ -113,9 +113,8 @@ const fields = Setting.object({
     ),
   ),
   /**
-   * The keys by id, each 32 random bytes or their base64. Keep a key while anything is encrypted with
-   * it. Instead of an object, a function may return the key with an id or a promise for it, for example
-   * from a key management service. Its results are cached.
+   * The keys by id, each 32 random bytes or their base64; or a function that returns the key with an id,
+   * or a promise for it, and whose results are cached. Keep a key while anything is encrypted with it.
    */
   keys: Setting.custom<Keys, Found>(
     "an object of keys by id, each 32 bytes or their base64, or a function that returns a key",
