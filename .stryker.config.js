@@ -9,6 +9,7 @@ export default {
     "packages/core/src/limits/buckets.ts",
     "packages/core/src/limits/rate-limiter.ts",
     "packages/core/src/memberships/end-date.ts",
+    "packages/core/src/memberships/ends.ts",
     "packages/core/src/memberships/expiry.ts",
     "packages/core/src/webhooks/delivery-activity.ts",
     "packages/core/src/webhooks/replay.ts",

@@ -126,6 +126,11 @@ describe("ends by day", () => {
       "to must be less than 400 days after from",
     )
     expect(read({ from: "2027-01-02", to: "2027-01-01" })).toBe("to must not be before from")
+    expect(read({ to: "tomorrow" })).toBe(
+      'to must be an existing day such as 2027-01-31; received "tomorrow"',
+    )
+    const list: { readonly from: string } = JSON.parse('{ "from": ["2027-01-01"] }')
+    expect(read(list)).toMatch(/^from must be an existing day/)
     for (const from of ["2027-02-29", "2027-1-1", "tomorrow", "", "+002027-01-01", "10000-01-01"]) {
       expect(read({ from })).toBe(
         `from must be an existing day such as 2027-01-31; received "${from}"`,
