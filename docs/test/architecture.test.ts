@@ -125,7 +125,7 @@ it.each(["docs/internals/architecture.md", "CONTRIBUTING.md"])(
     ]
     const text = readFileSync(`${root}/${name}`, "utf8").replaceAll(/^```.*?^```/gms, "")
     const quoted = codeIn(text).filter((code) => /^[\w.-]+(\/[\w.-]+)+$/.test(code))
-    const inCode = quoted.filter((code) => !/^tenure\/|^@|\/dist$/.test(code))
+    const inCode = quoted.filter((code) => !/^tenure\/|^@|^ghcr\.io\/|\/dist$/.test(code))
     const exists = (path: string): boolean =>
       starts.some((start) => existsSync(`${root}/${start}${path}`)) ||
       existsSync(`${root}/packages/${path.replace("/", "/src/")}`)
