@@ -9,6 +9,7 @@ import { once } from "node:events"
 import {
   chmodSync,
   cpSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -185,6 +186,7 @@ try {
   const [first, last] = stagesOf(readFileSync(join(root, dockerfile), "utf8"))
   build(first, built)
   const config = assemble(last, built, image)
+  demand(existsSync(join(image, "tenure/NOTICES.txt")), "the licences of others are missing")
   const own = bytesIn(image)
   addBase(image)
   process.stdout.write(`${megabytes(own)}, with Node ${megabytes(bytesIn(image))}\n`)

