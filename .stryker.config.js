@@ -11,6 +11,7 @@ export default {
     "packages/core/src/memberships/end-date.ts",
     "packages/core/src/memberships/ends.ts",
     "packages/core/src/memberships/expiry.ts",
+    "packages/core/src/webhooks/claim-budget.ts",
     "packages/core/src/webhooks/delivery-activity.ts",
     "packages/core/src/webhooks/replay.ts",
     "packages/core/src/webhooks/signature.ts",

@@ -29,6 +29,18 @@ describe("the rate of a webhook", () => {
     )
   })
 
+  it("allows at once what it allows in a quarter of a second, and one at least", () => {
+    const burst = (rate: number): number => {
+      let tat: TheoreticalArrivalTime
+      for (let taken = 0; ; taken++) {
+        const take = takeToken(tat, Micros(0), webhookRatePolicy(rate))
+        if (!take.admitted) return taken
+        tat = take.tat
+      }
+    }
+    expect([1, 3, 4, 7, 8, 100, 10_000].map(burst)).toEqual([1, 1, 1, 1, 2, 25, 2500])
+  })
+
   it("is reached by who takes each token when it comes back, within a hundredth", () => {
     for (const rate of [1, 3, 7, 8, 40, 999, 10_000]) {
       const { increment } = webhookRatePolicy(rate)

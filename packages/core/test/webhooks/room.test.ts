@@ -29,6 +29,10 @@ describe("the room for more attempts", () => {
     )
   })
 
+  it("is none, rather than room for nothing, as soon as all is taken", () => {
+    expect([roomFor(4, 5)?.limit, roomFor(5, 5), roomFor(6, 5)]).toEqual([1, undefined, undefined])
+  })
+
   it("is smaller for each webhook the less is free: the last eighth is for webhooks without attempts", () => {
     const perWebhook = (size: number) => Object.values(roomFor(size, 1024)?.perWebhook ?? {})
     expect([0, 512, 513, 768, 1023].map(perWebhook)).toEqual([
