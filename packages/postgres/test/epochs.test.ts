@@ -157,7 +157,7 @@ describe("an epoch", () => {
       const next = formatFeedCursor({ ...epoch, number: epoch.number + 1 }, base)
       const refused = Effect.flip(feed.read([p1], next, size))
       expect(yield* refused).toMatchObject({ _tag: "CursorExpired" })
-      // What `docs/deploy.md` tells to do when readers are to start again.
+      // What `docs/internals/feed.md` tells to do when readers are to start again.
       yield* sql("UPDATE epochs.feed_state SET identity = DEFAULT")
       yield* sql("DELETE FROM epochs.past_epochs")
       const old = Effect.flip(feed.read([p1], cursor, size))
