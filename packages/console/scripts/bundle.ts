@@ -10,7 +10,7 @@ import { slim } from "./slim.ts"
 const pathOf = (name: string): string => fileURLToPath(new URL(`../page/${name}`, import.meta.url))
 
 const licence =
-  "/* Contains Preact, (c) 2015-present Jason Miller, and a part of uPlot, (c) 2022 Leon Sorokin, both under the MIT licence: see NOTICES.txt of @tenure/console. */"
+  "/* Contains Preact, (c) 2015-present Jason Miller, and a part of uPlot, (c) 2022 Leon Sorokin, both under the MIT licence: see NOTICES.txt of the console. */"
 
 /** Bundles and minifies a file, and says of which files it consists. */
 const bundle = async (name: string) => {
