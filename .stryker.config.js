@@ -16,6 +16,7 @@ export default {
     "packages/core/src/webhooks/replay.ts",
     "packages/core/src/webhooks/signature.ts",
     "packages/core/src/webhooks/transport.ts",
+    "packages/core/src/webhooks/verdict.ts",
     "packages/stripe/src/paid-until.ts",
   ],
   // Only these files are copied to the folder in which the faults are made.

@@ -120,6 +120,13 @@ describe("a failing webhook", () => {
     )
   })
 
+  it("reaches a share at the instant at which it has passed", () => {
+    const after = (failingFor: number) => decideFailingPercent(now - failingFor, now, 5 * day)
+    const shares = [2.5 * day, 4.5 * day, 5 * day]
+    expect(shares.map(after)).toEqual([50, 90, 100])
+    expect(shares.map((share) => after(share - 1))).toEqual([undefined, 50, 90])
+  })
+
   it("reaches no share before its first failure, nor by a clock that was set back", () => {
     fc.assert(
       fc.property(shares, ({ disableAfter, part }) => {
@@ -179,6 +186,19 @@ describe("the webhook", () => {
         const verdict = decideVerdict(rules, { ...first, failures: before }, outcome, at)
         expect(verdict).toMatchObject({ _tag: "Retry", holdMillis: asked * second })
       }),
+    )
+  })
+
+  it("is held after the last attempt for as long as it asks for, up to a minute", () => {
+    const holdFor = (asked: string) =>
+      decideVerdict(
+        rules,
+        { ...first, attemptNumber: 10 },
+        { endedAt: now, status: 503, retryAfter: asked },
+        0.5,
+      )
+    expect(["30", "60", "61"].map(holdFor)).toEqual(
+      [30 * second, minute, minute].map((holdMillis) => ({ _tag: "Failed", holdMillis })),
     )
   })
 
