@@ -39,7 +39,7 @@ export const projectId = ProjectId("p1")
 export const hour = 3_600_000
 
 /** The delays between attempts, in milliseconds, whatever the default schedule is. */
-export const retrySchedule = [
+const retrySchedule = [
   5000,
   300_000,
   1_800_000,

@@ -122,9 +122,9 @@ describe("a failing webhook", () => {
 
   it("reaches a share at the instant at which it has passed", () => {
     const after = (failingFor: number) => decideFailingPercent(now - failingFor, now, 5 * day)
-    const shares = [2.5 * day, 4.5 * day, 5 * day]
-    expect(shares.map(after)).toEqual([50, 90, 100])
-    expect(shares.map((share) => after(share - 1))).toEqual([undefined, 50, 90])
+    const limits = [2.5 * day, 4.5 * day, 5 * day]
+    expect(limits.map(after)).toEqual([50, 90, 100])
+    expect(limits.map((limit) => after(limit - 1))).toEqual([undefined, 50, 90])
   })
 
   it("reaches no share before its first failure, nor by a clock that was set back", () => {
