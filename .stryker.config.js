@@ -8,6 +8,7 @@ export default {
     "packages/core/src/http/operation.ts",
     "packages/core/src/limits/buckets.ts",
     "packages/core/src/limits/rate-limiter.ts",
+    "packages/core/src/memberships/duration.ts",
     "packages/core/src/memberships/end-date.ts",
     "packages/core/src/memberships/ends.ts",
     "packages/core/src/memberships/expiry.ts",

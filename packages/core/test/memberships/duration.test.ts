@@ -7,6 +7,7 @@ import { Millis } from "../../src/base/time.ts"
 import {
   DurationText,
   addDuration,
+  fixedDurationFormat,
   fixedMillis,
   formatDuration,
 } from "../../src/memberships/duration.ts"
@@ -63,6 +64,21 @@ describe("a duration", () => {
     "P１D",
   ])("must not be '%s'", (text) => {
     expect(DurationText.is(text)).toBe(false)
+  })
+})
+
+describe("an error", () => {
+  const examplesIn = (text: string): ReadonlyArray<string> => text.match(/\bP\w+/g) ?? []
+
+  it("says what is no duration, and names durations", () => {
+    expect(() => DurationText("1 day")).toThrow(/^invalid duration: /)
+    expect(examplesIn(DurationText.expected)).toHaveLength(3)
+    expect(examplesIn(DurationText.expected).filter((text) => !DurationText.is(text))).toEqual([])
+  })
+
+  it("names a duration for all memberships", () => {
+    const examples = examplesIn(fixedDurationFormat)
+    expect(examples.map((text) => fixedMillis(DurationText(text)))).toEqual([3 * dayMillis])
   })
 })
 
