@@ -195,7 +195,7 @@ export default defineComponent({
       h("li", { key: name }, [
         h("strong", name),
         badge(isUp ? "up" : "down", isUp ? "good" : "bad"),
-        h("span", `clock ${second(wallMillis)}`),
+        h("span", second(wallMillis)),
         ...more,
         button(
           "+1 h",

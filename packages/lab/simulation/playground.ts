@@ -61,10 +61,12 @@ const processes = 2
 const [project] = projects
 const path = `/v2/projects/${project}`
 const url = "https://receiver.example/hooks"
-const mostTries = 20
+// Minutes, so that a visitor can give the store back.
+const mostTries = 200
 const retryMillis = 1000
 // Timers of which nothing is told lie between what happens.
 const mostTimers = 10_000
+const mostTurns = 1000
 
 /** The members, and after how many seconds their memberships end. */
 const members: ReadonlyArray<readonly [userId: string, seconds: number]> = [
@@ -137,8 +139,14 @@ export const makePlayground = async (seed: number): Promise<Playground> => {
     }
   })
 
-  // By then, the processes have started.
-  await pass(100)
+  const hasStarted = (): boolean =>
+    world.told.filter(({ what }) => what === "has started").length >= processes
+  for (let turns = 0; !hasStarted(); turns++) {
+    if (turns === mostTurns) throw new Error("The processes do not start.")
+    await pass(10)
+    // Browsers fetch the modules that a process loads.
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
   run(open)
   await pass(1000)
 
