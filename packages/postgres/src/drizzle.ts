@@ -17,7 +17,7 @@ export const membershipsCurrentIn = (schema: string) => {
     endDate: timestamp("end_date", { withTimezone: true }).notNull(),
     /** Whether the end date is later than the beginning of the transaction. */
     isActive: boolean("is_active").notNull(),
-    /** The metadata: texts by name, an empty object if there is none. */
+    /** The metadata: texts by name; an empty object without any. */
     metadata: jsonb("metadata").$type<Readonly<Record<string, string>>>().notNull(),
   }).existing()
 }

@@ -98,7 +98,7 @@ export const lookForChecks = (schema: string): string => `
 export interface LookRow {
   readonly has_pass: boolean
   readonly has_members: boolean
-  /** NULL if there is none. */
+  /** NULL if no check is planned. */
   readonly next_in: number | null
 }
 

@@ -482,7 +482,7 @@ export const makePostgresFeedStore = (
     from: FeedStart,
     size: FeedPageSize,
   ): Effect.fn.Return<FeedPage, Effect.Error<ReturnType<FeedHistory["read"]>>> {
-    // Whether the project exists counts before the cursor, so a text that is none is looked up as well.
+    // A missing project is reported before a wrong cursor, so the project is looked up for any text.
     const place = placeOf(from)
     const limited = from === "now" || place === undefined ? { ...size, events: 0 } : size
     const rows = yield* readRows(projects, place ?? feedStart, limited)

@@ -16,7 +16,7 @@ export interface MembershipsCurrent {
   readonly end_date: ReadOnly<Date>
   /** Whether the end date is later than the beginning of the transaction. */
   readonly is_active: ReadOnly<boolean>
-  /** The metadata: texts by name, an empty object if there is none. */
+  /** The metadata: texts by name; an empty object without any. */
   readonly metadata: ReadOnly<Readonly<Record<string, string>>>
 }
 

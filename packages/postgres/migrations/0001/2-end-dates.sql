@@ -359,7 +359,7 @@ COMMENT ON COLUMN tenure.memberships_current.end_date IS 'The end date, after al
 
 COMMENT ON COLUMN tenure.memberships_current.is_active IS 'Whether the end date is later than the beginning of the transaction.';
 
-COMMENT ON COLUMN tenure.memberships_current.metadata IS 'The metadata: texts by name, an empty object if there is none.';
+COMMENT ON COLUMN tenure.memberships_current.metadata IS 'The metadata: texts by name; an empty object without any.';
 
 -- Sets the end dates of memberships of different users, with one element of each array for each. Returns the positions,
 -- from 1, of the memberships that exist, and the number of deliveries.
