@@ -195,27 +195,24 @@ describe("the claims of a process whose session has ended", () => {
   const late = "seen_at = seen_at - interval '1 second'"
   const ended = "session = gen_random_uuid()"
 
-  /** Another dispatcher with a claim, and this one, both with sessions. Their rows are changed after that. */
-  const startWithSessions = async (change: (otherId: string) => string) => {
+  /** Another dispatcher with a claim, and this one, both with sessions. */
+  const startWithSessions = async () => {
     const there = startStores()
     await publish()
     expect(await there.claim()).toHaveLength(1)
     const [otherId = ""] = await there.dispatchers()
     expect(await here.claim()).toEqual([])
     await untilTold(2)
-    // In one step, so that no report comes between.
-    const changed = async () => {
-      await here.sql(change(otherId))
-      await startReports()
-      return here.claim()
-    }
-    return { there, otherId, changed }
+    return { there, otherId }
   }
 
   it("are given back once it has also missed reports", async () => {
-    const { changed } = await startWithSessions(
-      (id) => `UPDATE ${schema}.dispatchers SET ${ended}, ${late} WHERE id = '${id}'`,
-    )
+    const { otherId } = await startWithSessions()
+    const changed = async () => {
+      await here.sql(`UPDATE ${schema}.dispatchers SET ${ended}, ${late} WHERE id = '${otherId}'`)
+      await startReports()
+      return here.claim()
+    }
     await expect.poll(changed, { timeout: 10_000, interval: 20 }).toHaveLength(1)
   })
 
@@ -230,14 +227,26 @@ describe("the claims of a process whose session has ended", () => {
         `SET ${ended}, ${late}, server_started_at = server_started_at - interval '1 hour' WHERE id = '${id}'`,
     ],
   ])("are left alone if %s", async (_, change) => {
-    const { changed } = await startWithSessions(
-      (id) => `UPDATE ${schema}.dispatchers ${change(id)}`,
-    )
-    for (let count = 0; count < 5; count++) expect(await changed()).toEqual([])
+    const { otherId } = await startWithSessions()
+    // In one transaction, so that no report comes between.
+    const goneAfter = (set: string) =>
+      here.run(
+        Effect.flatMap(PgClient.PgClient, (client) =>
+          client.withTransaction(
+            Effect.andThen(
+              client.unsafe(`UPDATE ${schema}.dispatchers ${set}`),
+              client.unsafe(
+                `SELECT id FROM ${schema}.dispatchers_gone WHERE noticed_by <> '${otherId}'`,
+              ),
+            ),
+          ),
+        ),
+      )
+    for (let count = 0; count < 5; count++) expect(await goneAfter(change(otherId))).toEqual([])
   })
 
   it("are left alone while only its connection was cut, and its new session tells nothing at first", async () => {
-    const { changed, otherId, there } = await startWithSessions(() => "SELECT")
+    const { otherId, there } = await startWithSessions()
     await here.sql(`
       SELECT pg_terminate_backend(l.pid) FROM pg_locks l
       JOIN ${schema}.dispatchers d
@@ -246,7 +255,7 @@ describe("the claims of a process whose session has ended", () => {
     const isTold = () =>
       there.sql(`SELECT FROM ${schema}.dispatchers WHERE id = '${otherId}' AND session IS NULL`)
     await expect
-      .poll(async () => [await changed(), await isTold()], { timeout: 10_000, interval: 20 })
+      .poll(async () => [await here.claim(), await isTold()], { timeout: 10_000, interval: 20 })
       .toEqual([[], [{}]])
   })
 })
