@@ -1,9 +1,9 @@
-/** How changelogs are written. */
-
-import git from "@changesets/changelog-git"
-
+/**
+ * How changelogs are written: each change as its author described it. Commits are left out, because rebasing renames
+ * them, and dependencies, because all packages have the same version.
+ */
 export default {
-  ...git,
-  // All packages have the same version, so which of them others depend on is no news.
+  getReleaseLine: async ({ summary }) =>
+    `- ${summary.replaceAll("\n", "\n  ").replaceAll(/^ +$/gm, "")}`,
   getDependencyReleaseLine: async () => "",
 }

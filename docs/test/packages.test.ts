@@ -4,6 +4,7 @@ import { root } from "./examples.ts"
 
 interface Manifest {
   readonly name: string
+  readonly version: string
   readonly private?: boolean
   readonly description?: string
   readonly keywords?: ReadonlyArray<string>
@@ -57,8 +58,10 @@ describe.each(published)("%s", (folder) => {
     expect(readme).toContain("(../../docs/start.md#requirements)")
   })
 
-  it("has its changes written down", () => {
-    const isReleased = existsSync(`${root}/${folder}/CHANGELOG.md`)
+  it("has the changes of its version written down, or those of the next one", () => {
+    const path = `${folder}/CHANGELOG.md`
+    const isReleased =
+      existsSync(`${root}/${path}`) && read(path).includes(`\n## ${manifest.version}\n`)
     expect(isReleased || changesets.some((one) => one.includes(`"${manifest.name}":`))).toBe(true)
   })
 
@@ -66,4 +69,8 @@ describe.each(published)("%s", (folder) => {
     expect(read("docs/hosts.md")).toContain(`[\`${manifest.name}\`](../${folder})`)
     expect(read(".github/ISSUE_TEMPLATE/bug.yml")).toContain(`- "${manifest.name}"\n`)
   })
+})
+
+it("has every change in the changelog of `tenure`", () => {
+  expect(changesets.filter((one) => !one.includes('"tenure":'))).toEqual([])
 })
