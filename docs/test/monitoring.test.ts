@@ -19,7 +19,7 @@ interface Panel {
 interface Rule {
   readonly alert: string
   readonly expr: string
-  readonly annotations: { readonly summary: string }
+  readonly annotations: { readonly summary: string; readonly runbook_url: string }
 }
 
 const dashboard: { readonly panels: ReadonlyArray<Panel> } = JSON.parse(
@@ -140,8 +140,8 @@ describe("the dashboard and the alerts", () => {
   })
 })
 
-it("the page lists all metrics", () => {
-  const page = read("docs/watch.md")
+it("the page of telemetry lists all metrics", () => {
+  const page = read("docs/internals/telemetry.md")
   const rows = [...page.matchAll(/^\| `([\w.]+)` +\| (\w+) +\| (\S+) +\| (.*?) +\| (.*?) +\|$/gm)]
   expect(rows.map(([, ...cells]) => cells)).toEqual(
     Object.entries(instruments).map(([name, { attributes, description, type, unit }]) => [
@@ -154,7 +154,18 @@ it("the page lists all metrics", () => {
   )
 })
 
-it("the page tells what to do for each alert", () => {
-  const rows = [...read("docs/watch.md").matchAll(/^\| `(Tenure\w+)` +\| \w/gm)]
-  expect(rows.map(([, name]) => name)).toEqual(rules.map(({ name }) => name))
+describe("each alert links to its entry on the page:", () => {
+  const page = "docs/watch.md"
+  const entries = [...read(page).matchAll(/^### (Tenure\w+)\n\n(\S.*)$/gm)]
+  const { homepage } = JSON.parse(read("package.json"))
+  const site = `${String(homepage).replace("#readme", "")}/blob/main/${page}`
+
+  it.each(alerts.groups.flatMap((group) => group.rules))("$alert", ({ alert, annotations }) => {
+    expect(entries.map(([, name]) => name)).toContain(alert)
+    expect(annotations.runbook_url).toBe(`${site}#${alert.toLowerCase()}`)
+  })
+
+  it("the page has no other entries", () => {
+    expect(entries.map(([, name]) => name)).toEqual(rules.map(({ name }) => name))
+  })
 })

@@ -19,6 +19,7 @@ const alerts = await readFile(pathOf("alerts.yaml"), "utf8")
 interface Rule {
   readonly alert: string
   readonly labels: Readonly<Record<string, string>>
+  readonly annotations: Readonly<Record<string, string>>
 }
 
 const rules: ReadonlyArray<Rule> = parse(alerts).groups[0].rules
@@ -233,10 +234,10 @@ describe.skipIf(missing !== undefined)(title, () => {
   })
 
   it.each(cases)("$alert fires in minute $fires, and not in $silent", async (one) => {
-    const { labels } = rules.find(({ alert }) => alert === one.alert) ?? {}
+    const { annotations, labels } = rules.find(({ alert }) => alert === one.alert) ?? {}
     const fired = {
       exp_labels: { ...labels, ...one.labels },
-      exp_annotations: { summary: one.summary },
+      exp_annotations: { ...annotations, summary: one.summary },
     }
     await evaluate(one.series, [
       ...one.silent.map((minute) => ({ eval_time: `${minute}m`, alertname: one.alert })),
