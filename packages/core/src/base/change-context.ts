@@ -4,7 +4,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import { encodeBase64Url, sha256 } from "./bytes.ts"
-import type { InvalidInput } from "./errors.ts"
+import { type InvalidInput, StoreUnavailable } from "./errors.ts"
 import { type Traceparent, parseTraceparent, traceparentFormat } from "./headers.ts"
 import { invalidArgument } from "./input.ts"
 import { TaggedError } from "./tagged-error.ts"
@@ -209,3 +209,26 @@ export const notifyReplay = (
   result: unknown,
 ): Effect.Effect<void> =>
   isReplayedResponse(result) ? Effect.sync(() => once?.onReplay?.()) : Effect.void
+
+// Who loses so often against other changes gives way.
+const mostAttempts = 20
+
+/**
+ * Makes a change that rests on what it has read, and again if others have changed that since.
+ *
+ * @param subject - what is changed, as the beginning of a sentence
+ * @param attempt - reads and changes. Returns `undefined` if others were faster
+ */
+export const repeatUntilMade = <A, E, R>(
+  subject: string,
+  attempt: Effect.Effect<A | undefined, E, R>,
+  attempts = mostAttempts,
+): Effect.Effect<A, E | StoreUnavailable, R> => {
+  if (attempts === 0) {
+    const cause = `${subject} was changed too often meanwhile`
+    return Effect.fail(new StoreUnavailable({ cause }))
+  }
+  return Effect.flatMap(attempt, (made) =>
+    made === undefined ? repeatUntilMade(subject, attempt, attempts - 1) : Effect.succeed(made),
+  )
+}

@@ -12,8 +12,9 @@ import {
   notifyReplay,
   readIdempotencyKey,
   readOrigin,
+  repeatUntilMade,
 } from "../base/change-context.ts"
-import { InvalidInput, StoreUnavailable } from "../base/errors.ts"
+import { InvalidInput, type StoreUnavailable } from "../base/errors.ts"
 import { readArgument, readBranded, readInstantArgument, readProjectId } from "../base/input.ts"
 import * as Setting from "../base/setting.ts"
 import { currentUnixMillis } from "../base/time.ts"
@@ -235,14 +236,6 @@ const tooLate = new InvalidInput({ field: "by", problem: "must not lead past the
 
 const inPast = new InvalidInput({ field: "by", problem: "must lead to a future end date" })
 
-/** Who loses so often against other changes of the same membership gives way. */
-export const mostAttempts = 20
-
-/** That failure. */
-export const changedTooOften = new StoreUnavailable({
-  cause: "The membership was changed too often meanwhile",
-})
-
 /** Reads what few extensions say. */
 const readConditions = Effect.fnUntraced(function* (extending: ExtendingMember) {
   return {
@@ -457,22 +450,21 @@ export const makeExtend = (services: ChangeServices) => {
     if (known !== undefined) {
       return yield* report({ once }, extension, EndDate(Number(known.answer)), known)
     }
-    for (let attempt = 0; attempt < mostAttempts; attempt++) {
+    const attempt = Effect.gen(function* () {
       const before = yield* find(extension)
       const endDate = yield* dateAfter(extension, before.endDate, by)
       if (isDry) return yield* tried(extension, asked, endDate, undefined)
       const answered = once && { ...once, answer: String(endDate) }
       const changed = {
         ...changeOf(extension, asked, endDate, answered),
-        // Others may have changed it since it was read.
         expectedEndDate: before.endDate,
       }
       const result = yield* Effect.catchTag(store.extend(changed), "EndDateConflict", (conflict) =>
-        expectedEndDate === undefined ? Effect.succeed(undefined) : Effect.fail(conflict),
+        expectedEndDate === undefined ? Effect.undefined : Effect.fail(conflict),
       )
-      if (result !== undefined) return yield* report(changed, extension, endDate, result)
-    }
-    return yield* changedTooOften
+      return result && (yield* report(changed, extension, endDate, result))
+    })
+    return yield* repeatUntilMade("The membership", attempt)
   })
 
   return (input: ExtendingMember, originInput: OriginInput = hostOrigin) =>

@@ -16,6 +16,7 @@ import {
   notifyReplay,
   readChangeContext,
   readOrigin,
+  repeatUntilMade,
 } from "../base/change-context.ts"
 import { InvalidInput, type StoreUnavailable } from "../base/errors.ts"
 import { invalidArgument, readArgument, readBranded, readProjectId } from "../base/input.ts"
@@ -48,9 +49,7 @@ import {
   type ExtensionResult,
   type Trying,
   changeEvent,
-  changedTooOften,
   makeExtend,
-  mostAttempts,
   readOnce,
   readReason,
   reportChange,
@@ -266,10 +265,9 @@ const makeChanges = Effect.fnUntraced(function* (
         yield* reportChange(services, changed, yield* store.setMetadata(changed))
         return { ...before, metadata }
       })
-      const membership = yield* attempt.pipe(
-        // Others may have changed it since it was read.
-        Effect.retry({ times: mostAttempts, while: ({ _tag }) => _tag === "MetadataConflict" }),
-        Effect.catchTag("MetadataConflict", () => Effect.fail(changedTooOften)),
+      const membership = yield* repeatUntilMade(
+        "The membership",
+        Effect.catchTag(attempt, "MetadataConflict", () => Effect.undefined),
       )
       return withState(membership, at)
     }),

@@ -6,7 +6,7 @@ import { WebCrypto } from "effect/crypto/WebCrypto"
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 import * as Result from "effect/Result"
-import * as Schedule from "effect/Schedule"
+import type { StoreUnavailable } from "../base/errors.ts"
 import { Faults } from "../base/faults.ts"
 import type { Traceparent } from "../base/headers.ts"
 import {
@@ -322,23 +322,20 @@ const logEnd = (
  * Settles a claim. Repeats this while the store is unavailable, until the lease has expired and the
  * delivery is claimed again anyway.
  */
-const settleRepeatedly = (claim: Claim, settlement: AttemptResult, { isStopping }: AttemptRules) =>
-  Effect.flatMap(Outbox, (outbox) => {
-    const settled = outbox.settle(claim, settlement)
-    // Most settle at once, and need no schedule.
-    return Effect.catchTag(settled, "StoreUnavailable", (error) =>
-      isStopping()
+const settleRepeatedly = (
+  claim: Claim,
+  settlement: AttemptResult,
+  rules: AttemptRules,
+  retries = settleMillis / settleRetryMillis,
+): Effect.Effect<SettleResult, StoreUnavailable, Outbox> =>
+  Effect.catchTag(
+    Effect.flatMap(Outbox, (outbox) => outbox.settle(claim, settlement)),
+    "StoreUnavailable",
+    (error) =>
+      retries === 0 || rules.isStopping()
         ? Effect.fail(error)
-        : Effect.delay(
-            Effect.retry(settled, {
-              schedule: Schedule.spaced(settleRetryMillis),
-              times: settleMillis / settleRetryMillis - 1,
-              while: () => !isStopping(),
-            }),
-            settleRetryMillis,
-          ),
-    )
-  })
+        : Effect.delay(settleRepeatedly(claim, settlement, rules, retries - 1), settleRetryMillis),
+  )
 
 /** Records an attempt. Returns whether the delivery is delivered. */
 const settle = Effect.fnUntraced(

@@ -10,6 +10,7 @@ import {
   attachIdempotencyKey,
   notifyReplay,
   readChangeContext,
+  repeatUntilMade,
 } from "../base/change-context.ts"
 import { InvalidInput, StoreUnavailable } from "../base/errors.ts"
 import { invalidArgument, readArgument, readProjectId } from "../base/input.ts"
@@ -430,13 +431,6 @@ const readPatch = Effect.fnUntraced(function* (
   }
 })
 
-// How often a change is tried if others of the same webhook overtake it.
-const mostAttempts = 20
-
-const changedTooOften = new StoreUnavailable({
-  cause: "The webhook was changed too often meanwhile",
-})
-
 const secretLife = Setting.duration({ least: 0, most: 30 * 86_400_000 })
 
 /** Nothing waits or was attempted: a webhook that was deleted between two reads. */
@@ -599,12 +593,12 @@ export const makeRegistry = Effect.fnUntraced(function* ({
           Effect.tapErrorTag("StoreUnavailable", () => stop),
           Effect.uninterruptible,
         )
+        return yield* findHealth(ids)
       })
-      yield* attempt.pipe(
-        Effect.retry({ times: mostAttempts, while: ({ _tag }) => _tag === "WebhookConflict" }),
-        Effect.catchTag("WebhookConflict", () => Effect.fail(changedTooOften)),
+      return yield* repeatUntilMade(
+        "The webhook",
+        Effect.catchTag(attempt, "WebhookConflict", () => Effect.undefined),
       )
-      return yield* findHealth(ids)
     }),
 
     delete: Effect.fnUntraced(function* (ids, origin) {

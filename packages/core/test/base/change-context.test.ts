@@ -1,6 +1,6 @@
-import { expect, it } from "@effect/vitest"
+import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { readIdempotencyKey } from "../../src/base/change-context.ts"
+import { readIdempotencyKey, repeatUntilMade } from "../../src/base/change-context.ts"
 import { performWithIdempotency } from "../../src/http/operation.ts"
 import type { ApiRequest } from "../../src/http/request.ts"
 import { anonymous } from "../../src/keys/identity.ts"
@@ -50,3 +50,27 @@ it.effect.each([
     expect(yield* fingerprintOf("b", "secret")).not.toBe(first)
   }),
 )
+
+describe("a change that rests on what it has read", () => {
+  const failingFirst = (conflicts: number) => {
+    let attempts = 0
+    const attempt = Effect.sync(() => (++attempts > conflicts ? attempts : undefined))
+    return repeatUntilMade("The membership", attempt)
+  }
+
+  it.effect("is made again while others are faster", () =>
+    Effect.gen(function* () {
+      expect(yield* failingFirst(0)).toBe(1)
+      expect(yield* failingFirst(19)).toBe(20)
+    }),
+  )
+
+  it.effect("gives way after twenty attempts", () =>
+    Effect.gen(function* () {
+      expect(yield* Effect.flip(failingFirst(20))).toMatchObject({
+        _tag: "StoreUnavailable",
+        cause: "The membership was changed too often meanwhile",
+      })
+    }),
+  )
+})
