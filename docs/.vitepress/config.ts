@@ -76,7 +76,7 @@ export default defineConfig({
       provider: "local",
       options: {
         _render: (source, env, renderer) =>
-          search.withTerms(env.relativePath, renderer.render(source, env)),
+          search.textOf(env.relativePath, renderer.render(source, env)),
         miniSearch: search.options,
       },
     },

@@ -19,6 +19,7 @@ const index = MiniSearch.loadJSON<unknown>(built.default, {
     boost: { title: 4, text: 2, titles: 1 },
     ...options.searchOptions,
   },
+  ...options.options,
 })
 
 const shown = 3
@@ -31,7 +32,14 @@ const faults = Object.entries(expected).flatMap(([word, guides]) => {
     .map((guide) => `${word}: ${guide} is not among ${first.join(", ")}`)
 })
 
-process.stdout.write(`${Object.keys(expected).length} searches, ${faults.length} astray\n`)
+// What the first search of a reader loads, before compression.
+const mostBytes = 700_000
+const bytes = Buffer.byteLength(built.default)
+if (bytes > mostBytes) faults.push(`the index has ${bytes} bytes, more than ${mostBytes}`)
+
+process.stdout.write(
+  `${Object.keys(expected).length} searches, ${faults.length} faults, an index of ${bytes} bytes\n`,
+)
 if (faults.length > 0) {
   process.stderr.write(`${faults.join("\n")}\n`)
   process.exitCode = 1

@@ -5,15 +5,38 @@ import type { MarkdownRenderer } from "vitepress"
 import { linkOf } from "./pages.ts"
 import { root } from "./repository.ts"
 
-const picture =
-  /<picture>\s*<source media="\(prefers-color-scheme: dark\)" srcset="([^"]+)" \/>\s*<img alt="([^"]*)" src="([^"]+)" \/>\s*<\/picture>/g
+const picture = /<picture>(.*?)<img alt="([^"]*)" src="([^"]+)" \/>\s*<\/picture>/gs
+const source = /<source media="([^"]+)" srcset="([^"]+)" \/>/g
+const isDark = /\(prefers-color-scheme: dark\)(?: and )?/
 
-/** Has the switch of the site choose between two images, not the system alone. */
-const withSwitch = (html: string): string =>
-  html.replaceAll(
-    picture,
-    '<img class="only-dark" alt="$2" src="./$1" loading="lazy"><img class="only-light" alt="$2" src="./$3" loading="lazy">',
+interface Source {
+  /** Empty for all windows. */
+  readonly media: string
+  readonly path: string
+}
+
+const pictureOf = (name: string, alt: string, sources: ReadonlyArray<Source>): string => {
+  const content = sources.map(({ media, path }) =>
+    media === ""
+      ? `<img alt="${alt}" src="./${path}" loading="lazy">`
+      : `<source media="${media}" srcset="./${path}">`,
   )
+  return `<picture class="${name}">${content.join("")}</picture>`
+}
+
+/** Has the switch of the site choose between two pictures, not the system alone. */
+const withSwitch = (html: string): string =>
+  html.replaceAll(picture, (_, sources: string, alt: string, path: string) => {
+    const all = [...sources.matchAll(source)].map(([, media = "", file = ""]) => ({
+      media,
+      path: file,
+    }))
+    const light = all.filter(({ media }) => !isDark.test(media))
+    const dark = all
+      .filter(({ media }) => isDark.test(media))
+      .map((one) => ({ ...one, media: one.media.replace(isDark, "") }))
+    return `${pictureOf("only-dark", alt, dark)}${pictureOf("only-light", alt, [...light, { media: "", path }])}`
+  })
 
 /** Adds the rules. */
 export const apply = (renderer: MarkdownRenderer): void => {
