@@ -145,10 +145,15 @@ describe.skipIf(path === undefined)(
     /** Pictures in the documentation. */
     const pictured = new Set([
       "needs",
+      "needs-dark",
       "needs-phone",
+      "needs-dark-phone",
       "failing-project",
       "members",
       "member",
+      "member-dark",
+      "member-phone",
+      "member-dark-phone",
       "extend",
       "webhooks",
       "failing-webhook-dark",
