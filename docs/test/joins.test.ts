@@ -72,21 +72,21 @@ it("the page of PostgreSQL has the columns of the view", async () => {
 
 describe("a user is found with the membership", () => {
   it("by Drizzle", async () => {
-    const { findUser } = await example(10)
+    const { findUser } = await example(9)
     const db = drizzle(database)
     expect(await findUser(db, "p1", "1001")).toEqual([{ name: "Ada", endDate }])
     expect(await findUser(db, "p1", "1003")).toEqual([{ name: "Edsger", endDate: null }])
   })
 
   it("by Kysely", async () => {
-    const { findUser } = await example(11)
+    const { findUser } = await example(10)
     const db = new Kysely<object>({ dialect: new PostgresDialect({ pool: database }) })
     expect(await findUser(db, "p1", "1001")).toEqual([{ name: "Ada", endDate }])
     expect(await findUser(db, "p1", "1003")).toEqual([{ name: "Edsger", endDate: null }])
   })
 
   it("by Prisma, with the file of the package and the relation of the page", async () => {
-    const { findUser } = await example(13)
+    const { findUser } = await example(12)
     const [schema = ""] = blocks("prisma")
     const relation = /`(user User @relation[^`]*)`/.exec(page)?.[1]
     const view = readFileSync(`${root}/packages/tenure/tenure.prisma`, "utf8")
@@ -108,7 +108,7 @@ describe("a user is found with the membership", () => {
 })
 
 it("Prisma Migrate is told of every table that is not a partition", async () => {
-  const { default: config } = await example(12)
+  const { default: config } = await example(11)
   expect(config.tables.external).toEqual(externalTables("tenure"))
   const { rows } = await database.query(
     `SELECT 'tenure.' || relname AS name FROM pg_class

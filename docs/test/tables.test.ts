@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs"
+import { createClient } from "@tenure/client"
 import {
   type ApiErrorTag,
   type ApiFailure,
@@ -50,6 +51,14 @@ describe("the tables of the documentation", () => {
     const ownRoutes = Object.values(routes).map(({ method, pattern }) => [method, pattern])
     expect(documented).toEqual(ownRoutes)
   })
+})
+
+it("the README of the client has calls that the client has", () => {
+  const client = createClient({ baseUrl: "http://localhost" })
+  const readme = readFileSync(`${root}/packages/client/README.md`, "utf8")
+  const calls = [...readme.matchAll(/\bclient\.([a-z]\w*)\.(\w+)\(/g)].map(([, ...path]) => path)
+  expect(calls.length).toBeGreaterThan(30)
+  for (const path of calls) expect(client).toHaveProperty(path, expect.any(Function))
 })
 
 it("the page of webhooks has the maximum length of a URL", () => {

@@ -1,4 +1,4 @@
-/** The code of `docs/transactions.md` runs, with the real libraries. */
+/** The code of `docs/transactions.md`, and the transaction of `docs/hosts/stripe.md`, run with the real libraries. */
 
 import { mkdir, rm, writeFile } from "node:fs/promises"
 import { MikroORM } from "@mikro-orm/postgresql"
@@ -30,7 +30,8 @@ beforeAll(async () => {
   await rm(folder, { recursive: true, force: true })
   await mkdir(folder)
   for (const { code, name } of examples) {
-    if (name.startsWith("docs-transactions.md")) await writeFile(`${folder}/${name}.ts`, code)
+    if (/^docs-(?:transactions|hosts-stripe)\.md/.test(name))
+      await writeFile(`${folder}/${name}.ts`, code)
   }
   url = await freshDatabase(inject("databaseUrl"), "transactions_page")
   tenure = await createTenure({ stores: postgres({ url }), webhooks: { dispatch: false } })
@@ -195,7 +196,7 @@ describe("invoice.paid of Stripe", () => {
     })
 
   const receive = async (body: string, signedBody = body) => {
-    const { onStripe } = await example(9)
+    const { onStripe } = await import(`${folder}/docs-hosts-stripe.md-4.ts`)
     const signature = stripe.webhooks.generateTestHeaderString({ payload: signedBody, secret })
     await onStripe({ db, secret, stripe, tenure }, body, signature)
   }

@@ -5,12 +5,12 @@ import type { DefaultTheme } from "vitepress"
 import { linkOf, pageOf } from "./pages.ts"
 import { root } from "./repository.ts"
 
-/** The pages under `docs`, by what they are about. */
+/** The guides, by what they are about: pages under `docs`, and the client's README. */
 const groups: Readonly<Record<string, ReadonlyArray<string>>> = {
   Begin: ["why", "start", "hosts", "concepts", "playground"],
   Use: ["memberships", "webhooks", "ends", "feed", "transactions", "testing"],
   Run: ["storage", "deploy", "watch"],
-  "Look up": ["options", "http-api", "cli", "performance"],
+  "Look up": ["options", "http-api", "packages/client/README", "cli", "performance"],
 }
 
 const titleOf = (file: string): string =>
@@ -51,7 +51,7 @@ const open = (text: string, files: ReadonlyArray<string>): Section => ({
   isCollapsed: false,
 })
 
-const fileOf = (name: string): string => `docs/${name}.md`
+const fileOf = (name: string): string => `${name.includes("/") ? "" : "docs/"}${name}.md`
 
 const guideSections = (): ReadonlyArray<Section> => {
   const grouped = new Set(["index", ...Object.values(groups).flat()].map(fileOf))
@@ -61,7 +61,10 @@ const guideSections = (): ReadonlyArray<Section> => {
     ...(others.length === 0 ? [] : [open("More", others)]),
     collapsed("Hosts", filesOf("docs/hosts/*.md")),
     collapsed("Internals", filesOf("docs/internals/*.md")),
-    collapsed("Packages", filesOf("packages/*/README.md")),
+    collapsed(
+      "Packages",
+      filesOf("packages/*/README.md").filter((file) => !grouped.has(file)),
+    ),
     collapsed("Examples", filesOf("examples/*/README.md")),
     collapsed("Project", ["CONTRIBUTING.md", "SECURITY.md"]),
   ]
