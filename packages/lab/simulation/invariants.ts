@@ -29,15 +29,21 @@ const dateOf = (value: unknown): number | undefined =>
   typeof value === "string" ? Date.parse(value) : undefined
 
 /** What a client can tell a change by: it alone asks for this date, or has this mark. */
-const markOf = ({ data }: StoredEvent): unknown => dateOf(data["new_end_date"]) ?? data["mark"]
+const markOf = ({ data, type }: StoredEvent): unknown =>
+  type === "memberships.extension_undone"
+    ? data["bulk_extension_id"]
+    : (dateOf(data["new_end_date"]) ?? data["mark"])
 
 const markOfCall = ({ action, endDate, subject }: Call): unknown =>
-  action === "publish" ? subject : endDate
+  action === "publish" || action === "undo" ? subject : endDate
 
 const textOf = ({ action, projectId, status, subject, tries, userId }: Call): string =>
   `${action} of ${userId ?? subject ?? "all"} in ${projectId} (${tries} tries, answered ${status})`
 
-const changing = new Set(["grant", "extend", "extendAll", "publish"])
+/** Calls whose change has a mark that no other call has. */
+const marked = new Set(["grant", "extend", "extendAll", "publish"])
+/** Calls whose change is known. Another call may undo the same. */
+const changing = new Set([...marked, "undo"])
 
 /** Members by project and user, each with what it takes to know its date at any time. */
 interface Ledger {
@@ -116,35 +122,72 @@ const answered: Invariant = {
   name: "what was answered was done",
   find: (run) => {
     const changes = Map.groupBy(changesOf(run), markOf)
-    return run.calls
-      .filter(({ action, status }) => changing.has(action) && status === 200)
-      .flatMap((call) => {
-        const made = changes.get(markOfCall(call)) ?? []
-        const inTime = made.filter(({ commit: { at } }) => at >= call.start && at <= call.end)
-        return inTime.length > 0 ? [] : [`${textOf(call)} was not made`]
-      })
+    const left = new Set(run.remains.webhooks.map(({ id }) => id))
+    const done = run.calls.filter(({ status }) => status === 200)
+    return done.flatMap((call) => {
+      const { action, subject } = call
+      if (action === "createWebhook") {
+        const id = String(call.data["id"])
+        return left.has(id) || run.deleted.has(id) ? [] : [`${textOf(call)} was not made`]
+      }
+      if (action === "deleteWebhook") {
+        return left.has(subject ?? "") ? [`${textOf(call)} was not made`] : []
+      }
+      if (!changing.has(action)) return []
+      const made = changes.get(markOfCall(call)) ?? []
+      const inTime = made.filter(({ commit: { at } }) => at >= call.start && at <= call.end)
+      return inTime.length > 0 ? [] : [`${textOf(call)} was not made`]
+    })
   },
+}
+
+/** Makes what counts how often the change of a call was made, if that can be known. */
+const makeCount = (run: Run): ((call: Call) => number) => {
+  const changes = Map.groupBy(changesOf(run), markOf)
+  const urls = Map.groupBy(run.remains.webhooks, ({ url }) => url)
+  return (call) => {
+    if (call.action === "createWebhook") return (urls.get(call.subject ?? "") ?? []).length
+    return marked.has(call.action) ? (changes.get(markOfCall(call)) ?? []).length : 0
+  }
 }
 
 /** A request with an idempotency key takes effect once, however often it arrives. */
 const once: Invariant = {
   name: "an idempotency key takes effect once",
   find: (run) => {
-    const changes = Map.groupBy(changesOf(run), markOf)
-    const urls = Map.groupBy(run.remains.webhooks, ({ url }) => url)
+    const count = makeCount(run)
     return run.calls.flatMap((call) => {
-      const { action, hasKey, subject, tries } = call
-      const made =
-        action === "createWebhook"
-          ? (urls.get(subject ?? "") ?? []).length
-          : changing.has(action)
-            ? (changes.get(markOfCall(call)) ?? []).length
-            : 0
+      const { hasKey, tries } = call
+      const made = count(call)
       // The network may double each request. A request that failed keeps no key, and its double may succeed.
       const most = hasKey ? 1 : 2 * tries
       return made > most ? [`${textOf(call)} was made ${made} times`] : []
     })
   },
+}
+
+/** A call that is reported as refused has changed nothing. */
+const refused: Invariant = {
+  name: "what was refused was not done",
+  find: (run, { http }) => {
+    const count = makeCount(run)
+    // The double of a request that was refused comes later, and may succeed then.
+    if (http.doubled > 0) return []
+    return run.calls
+      .filter(({ hasKey, status }) => hasKey && status >= 400 && status < 500)
+      .filter(({ code, status }) => status !== 429 && code !== "IDEMPOTENCY_IN_PROGRESS")
+      .filter((call) => count(call) > 0)
+      .map((call) => `${textOf(call)} was made`)
+  },
+}
+
+/** A client asks again no sooner than the server has told it to. */
+const waits: Invariant = {
+  name: "clients wait as they are asked to",
+  find: (run) =>
+    run.waits
+      .filter(({ asked, taken }) => taken < asked)
+      .map(({ asked, taken }) => `a client waited ${taken} ms, and was asked to wait ${asked} ms`),
 }
 
 /** The dates in the end are those that the events tell, in their order. */
@@ -232,6 +275,21 @@ const delivered: Invariant = {
   },
 }
 
+/** What a receiver can verify is what is in the feed. */
+const trusted: Invariant = {
+  name: "receivers trust what happened",
+  find: ({ arrivals, remains }) => {
+    const events = new Map(remains.events.map((event) => [event.id, event]))
+    return arrivals.flatMap(({ eventId, trusted: found, url }) => {
+      if (found === undefined) return []
+      if (typeof found === "string") return [`${eventId} at ${url} is not trusted: ${found}`]
+      const { data, type } = events.get(eventId) ?? {}
+      const isSame = found.type === type && JSON.stringify(found.data) === JSON.stringify(data)
+      return isSame ? [] : [`${eventId} at ${url} is another event`]
+    })
+  },
+}
+
 // A lease is over by then, and a delivery that was settled nowhere is attempted again.
 const leaseMillis = 60_000
 
@@ -257,15 +315,17 @@ const repeated: Invariant = {
 const feed: Invariant = {
   name: "the feed has every event once",
   find: ({ readers, remains }) =>
-    readers.flatMap(({ got, projectId }) => {
+    readers.flatMap(({ got, projectId, way }) => {
       const all = remains.events.filter((event) => event.projectId === projectId)
       const wrong = all.findIndex(({ id }, place) => got[place] !== id)
       if (wrong !== -1) {
         return [
-          `the reader of ${projectId} got ${got[wrong] ?? "nothing"} in place of ${all[wrong]?.id}`,
+          `the reader of ${projectId} by ${way} got ${got[wrong] ?? "nothing"} in place of ${all[wrong]?.id}`,
         ]
       }
-      return got.length > all.length ? [`the reader of ${projectId} got more than there is`] : []
+      return got.length > all.length
+        ? [`the reader of ${projectId} by ${way} got more than there is`]
+        : []
     }),
 }
 
@@ -365,9 +425,12 @@ const secrets: Invariant = {
 export const invariants: ReadonlyArray<Invariant> = [
   answered,
   once,
+  refused,
+  waits,
   dates,
   reads,
   delivered,
+  trusted,
   repeated,
   feed,
   announcements,

@@ -15,6 +15,7 @@ import * as Random from "effect/Random"
 import * as Scheduler from "effect/Scheduler"
 import type { Random as Choices } from "../faults/random.ts"
 import { makeTimers } from "../timers.ts"
+import { type Globals, installGlobals } from "./globals.ts"
 
 /** The true time at which all begins, in milliseconds since the epoch. */
 export const beginning = Date.UTC(2030, 0, 1)
@@ -37,6 +38,8 @@ export interface Machine {
   readonly schedule: (task: () => void) => void
   /** Tells it that what its polls look for may be due at another time. */
   readonly poll: () => void
+  /** Counts the connections that wait for events on it. */
+  readonly listen: (change: 1 | -1) => void
 }
 
 /** A sleep between two polls. */
@@ -65,6 +68,10 @@ export interface Loop {
   readonly runUntil: (instant: number) => Promise<void>
   /** Tells that something loads modules, which takes no time here. */
   readonly loads: () => void
+  /** Runs code that makes promises, once nothing else can run. They continue until all of them wait. */
+  readonly enter: (run: () => void) => void
+  /** What code that makes promises finds in place of the globals of this process. */
+  readonly useGlobals: (globals: Globals) => void
   /** How many steps were made. */
   readonly steps: () => number
 }
@@ -74,6 +81,12 @@ const mostSteps = 2_000_000
 
 // What is due for another reason than the one that the poller knows is found after this time.
 const longestPause = 300_000
+
+// Listeners look at the time so often, and for events more often.
+const longPoll = 1000
+
+// What is new is found in this time, also if the first poll after it fails.
+const newsMillis = 2000
 
 // A fiber gives way after up to so many operations.
 const mostOperations = 400
@@ -87,6 +100,8 @@ export const makeLoop = (choose: Choices): Loop => {
   let now = beginning
   let steps = 0
   let isLoading = false
+  let entering: Array<() => void> = []
+  let globals: Globals | undefined
 
   const after = (millis: number, run: () => void): void =>
     timers.add({ at: now + Math.max(0, millis), run })
@@ -107,6 +122,8 @@ export const makeLoop = (choose: Choices): Loop => {
     const bootedAt = now
     let offset = 0
     let isUp = true
+    let listeners = 0
+    let newsAt = -Infinity
     const polls = new Set<Poll>()
     let operations = 1 + choose.below(mostOperations)
     const isRunning = (): boolean => isUp
@@ -156,13 +173,18 @@ export const makeLoop = (choose: Choices): Loop => {
       sleepPoll: (millis, dueAt) =>
         Effect.callback((resume) => {
           const least = now + millis / rate
+          // Short ones are for events, of which the machine is told, and others are for connections.
+          const isDue = (): boolean =>
+            listeners > 0 &&
+            dueAt() === Infinity &&
+            (millis >= longPoll || now - newsAt < newsMillis)
           const poll: Poll = {
             isOver: false,
             at: () =>
               Math.max(
                 least,
                 Math.min(
-                  least + longestPause,
+                  isDue() ? least : least + longestPause,
                   now + dueAt() - (server?.wallMillis() ?? wallMillis()),
                 ),
               ),
@@ -196,6 +218,11 @@ export const makeLoop = (choose: Choices): Loop => {
       }),
     }
 
+    const poll = (): void => {
+      newsAt = now
+      if (isUp) for (const each of polls) arm(each)
+    }
+
     const random = (): number => Math.floor(choose.next() * 2 ** 32)
 
     return {
@@ -216,10 +243,22 @@ export const makeLoop = (choose: Choices): Loop => {
       wallMillis,
       tick: () => Math.floor(monotonic()),
       schedule,
-      poll: () => {
-        if (isUp) for (const poll of polls) arm(poll)
+      poll,
+      listen: (change) => {
+        listeners += change
+        poll()
       },
     }
+  }
+
+  /** Runs what was entered. */
+  const runEntering = async (): Promise<void> => {
+    const runs = entering
+    entering = []
+    const restore = globals === undefined ? undefined : installGlobals(globals)
+    for (const run of runs) run()
+    await turns(1)
+    restore?.()
   }
 
   return {
@@ -231,10 +270,20 @@ export const makeLoop = (choose: Choices): Loop => {
     loads: () => {
       isLoading = true
     },
+    enter: (run) => {
+      entering.push(run)
+    },
+    useGlobals: (given) => {
+      globals = given
+    },
     runUntil: async (instant) => {
       for (;;) {
         while (ready.length > 0) step()
         // Only here do promises continue, so that they do so at the same step each time.
+        if (entering.length > 0) {
+          await runEntering()
+          continue
+        }
         if (isLoading) {
           isLoading = false
           await turns(loadingTurns)

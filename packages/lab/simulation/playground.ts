@@ -2,12 +2,13 @@
 
 import * as Effect from "effect/Effect"
 import { random } from "../faults/random.ts"
+import { requestOf } from "./http.ts"
 import { type Machine, beginning } from "./loop.ts"
 import { type Remains, type Told, makeNotes } from "./record.ts"
 import { atServer, prepare, readRemains, token } from "./server.ts"
 import { calm, type Weather } from "./weather.ts"
-import { isTransient, projects, requestOf } from "./workload.ts"
-import { load, makeWorld } from "./world.ts"
+import { projects } from "./workload.ts"
+import { type HttpAnswer, load, makeWorld } from "./world.ts"
 
 /** A computer as it is now. */
 export interface Computer {
@@ -75,6 +76,10 @@ const members: ReadonlyArray<readonly [userId: string, seconds: number]> = [
   ["linus", 120],
 ]
 
+/** Whether to ask again. */
+const isTransient = (answer: HttpAnswer | undefined): boolean =>
+  answer === undefined || answer.status === 503 || answer.status === 429 || answer.status === 409
+
 const computer = ({ isUp, name, wallMillis }: Machine): Computer => ({
   name,
   isUp: isUp(),
@@ -114,7 +119,12 @@ export const makePlayground = async (seed: number): Promise<Playground> => {
   let sent = 0
 
   const ask = Effect.fnUntraced(function* (method: string, to: string, body: object) {
-    const request = requestOf(token, method, `${path}${to}`, body, `playground-${sent++}`)
+    const headers = {
+      authorization: `Bearer ${token}`,
+      "content-type": "application/json",
+      "idempotency-key": `playground-${sent++}`,
+    }
+    const request = requestOf(method, `${path}${to}`, headers, JSON.stringify(body))
     for (let tries = 1; ; tries++) {
       const answer = yield* world.request(request)
       if (!isTransient(answer) || tries === mostTries) return answer

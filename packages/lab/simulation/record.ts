@@ -12,7 +12,7 @@ type Action =
   | "createWebhook"
   | "deleteWebhook"
 
-/** What a client asked for, with all repetitions of the request. */
+/** What a client called, with all repetitions of the request. */
 export interface Call {
   readonly action: Action
   readonly projectId: string
@@ -21,13 +21,17 @@ export interface Call {
   endDate?: number | undefined
   /** What the request names: a bulk extension, a webhook, or the mark of an event. */
   readonly subject?: string | undefined
+  /** Whether its requests have an idempotency key, of the client's package or of its caller. */
   readonly hasKey: boolean
   /** How many requests were sent. */
   tries: number
   readonly start: number
+  /** When its outcome was known; `Infinity` if it is not known. */
   end: number
-  /** The status of the last answer; 0 if there was none. */
+  /** 200 if it is reported as done, the status of its error otherwise; 0 without one. */
   status: number
+  /** The code of its error. */
+  code: string
   /** The data of the answer. */
   data: Readonly<Record<string, unknown>>
 }
@@ -42,14 +46,20 @@ export interface Commit {
 }
 
 /** A request at a receiver. */
-interface Arrival {
+export interface Arrival {
   readonly url: string
   readonly eventId: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+  /** By the clock of the receiver, which is that of the process. */
+  readonly wallMillis: number
   /** When the process began to send. */
   readonly sentAt: number
   readonly at: number
   readonly isVerified: boolean
   readonly isAccepted: boolean
+  /** What the client's package makes of it, if the receiver has the secret in the end: an event, or why not. */
+  trusted?: { readonly type: string; readonly data: unknown } | string
   /** Whether the process heard of it. */
   isHeard: boolean
 }
@@ -65,7 +75,15 @@ interface Webhook {
 /** What somebody got who reads the feed. */
 interface Reader {
   readonly projectId: string
+  /** Page by page, or by a subscription. */
+  readonly way: "pages" | "subscription"
   readonly got: Array<string>
+}
+
+/** A wait that a server asked for, and the one until the next request of the call. In milliseconds. */
+interface Wait {
+  readonly asked: number
+  readonly taken: number
 }
 
 /** An event, as it is in the feed in the end. */
@@ -115,6 +133,9 @@ export interface Notes {
   readonly created: Map<string, number>
   readonly deleted: Map<string, number>
   readonly readers: Array<Reader>
+  readonly waits: Array<Wait>
+  /** Why the programs of clients ended before they were done. */
+  readonly deaths: Array<string>
   /** Since when ends are announced, by the clock of the store, as it tells each process. */
   readonly watchedSince: Array<number>
   /** When something went wrong: a call of the store failed, a process crashed, a clock was set. */
@@ -132,6 +153,8 @@ export const makeNotes = (): Notes => ({
   created: new Map(),
   deleted: new Map(),
   readers: [],
+  waits: [],
+  deaths: [],
   watchedSince: [],
   troubles: [],
 })

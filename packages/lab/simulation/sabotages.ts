@@ -1,5 +1,6 @@
 /** Ways to break the system on purpose: the simulation has to find each of them. */
 
+import type { ClientOptions } from "@tenure/client"
 import {
   type Claim,
   type EndDate,
@@ -23,10 +24,12 @@ export interface Sabotage {
   readonly invariant: string
   /** Within how many seeds, from the first on, the simulation finds it. */
   readonly within: number
-  readonly stores: (
+  readonly stores?: (
     stores: Context.Context<StorePorts>,
     choose: Random,
   ) => Context.Context<StorePorts>
+  /** Breaks a client by what it is given. */
+  readonly client?: (options: ClientOptions, choose: Random) => ClientOptions
 }
 
 /** Replaces operations of a port. */
@@ -34,11 +37,23 @@ const breaking =
   <Port extends StorePorts, Service extends object>(
     port: Context.Key<Port, Service>,
     replace: (store: Service, choose: Random) => Partial<Service>,
-  ): Sabotage["stores"] =>
+  ): NonNullable<Sabotage["stores"]> =>
   (stores, choose) => {
     const store = Context.get(stores, port)
     return Context.add(stores, port, { ...store, ...replace(store, choose) })
   }
+
+type Fetch = typeof globalThis.fetch
+
+/** Replaces what a client sends its requests by. */
+const sending =
+  (replace: (send: Fetch, choose: Random) => Fetch): NonNullable<Sabotage["client"]> =>
+  (options, choose) => ({ ...options, fetch: replace(options.fetch ?? fetch, choose) })
+
+const keyName = "idempotency-key"
+
+const fabricate = (status: number, body: object): Response =>
+  new Response(JSON.stringify({ request_id: "none", ...body }), { status })
 
 const sweepOnly = (
   { expiry }: MembershipStore["Service"],
@@ -199,5 +214,83 @@ export const sabotages: ReadonlyArray<Sabotage> = [
           ),
       }
     }),
+  },
+  {
+    name: "a client repeats a request with another idempotency key",
+    invariant: "an idempotency key takes effect once",
+    within: 50,
+    client: sending((send) => {
+      const used = new Map<string, number>()
+      return (input, init) => {
+        const headers = new Headers(init?.headers)
+        const key = headers.get(keyName)
+        if (key === null) return send(input, init)
+        const uses = used.get(key) ?? 0
+        used.set(key, uses + 1)
+        if (uses > 0) headers.set(keyName, `${key}-${uses}`)
+        return send(input, { ...init, headers })
+      }
+    }),
+  },
+  {
+    name: "a client takes a broken connection for success",
+    invariant: "what was answered was done",
+    within: 50,
+    client: sending(
+      (send) => (input, init) =>
+        send(input, init).catch(() => fabricate(200, { ok: true, data: {} })),
+    ),
+  },
+  {
+    name: "a client takes success for a refusal",
+    invariant: "what was refused was not done",
+    within: 50,
+    client: sending((send, choose) => async (input, init) => {
+      const response = await send(input, init)
+      const { method = "GET" } = init ?? {}
+      if (method === "GET" || response.status !== 200 || !choose.chance(0.2)) return response
+      const error = { error_code: "MEMBERSHIP_NOT_FOUND", message: "There is none." }
+      return fabricate(404, { ok: false, error })
+    }),
+  },
+  {
+    name: "a client does not wait for as long as the server asks",
+    invariant: "clients wait as they are asked to",
+    within: 50,
+    client: (options) => ({
+      ...options,
+      sleep: (millis) => new Promise((resolve) => setTimeout(resolve, millis / 2)),
+    }),
+  },
+  {
+    name: "a subscription forgets its cursor",
+    invariant: "the feed has every event once",
+    within: 50,
+    client: sending((send) => {
+      let isAgain = false
+      return (input, init) => {
+        const isStream = new Headers(init?.headers).get("accept") === "text/event-stream"
+        const url = isStream && isAgain ? String(input).replace(/after=[^&]*/, "") : input
+        isAgain ||= isStream
+        return send(url, init)
+      }
+    }),
+  },
+  {
+    name: "a notification says something else",
+    invariant: "receivers trust what happened",
+    within: 50,
+    stores: breaking(Outbox, ({ claim }, choose) => ({
+      claim: (options) =>
+        Effect.map(claim(options), (claimed) => ({
+          ...claimed,
+          claims: claimed.claims.map(({ event, ...rest }) => ({
+            ...rest,
+            event: choose.chance(0.1)
+              ? { ...event, body: event.body.replace(/"data":.*$/, '"data":{}}') }
+              : event,
+          })),
+        })),
+    })),
   },
 ]

@@ -1,8 +1,16 @@
 /** Performs the run of a seed, and judges it. */
 
+import { verifyWebhook } from "@tenure/client"
 import { invariants } from "./invariants.ts"
 import { beginning } from "./loop.ts"
-import { type Run, type Told, type Violation, makeNotes } from "./record.ts"
+import {
+  type Arrival,
+  type Notes,
+  type Run,
+  type Told,
+  type Violation,
+  makeNotes,
+} from "./record.ts"
 import { atServer, prepare, readRemains, token } from "./server.ts"
 import { type Weather, weatherOf } from "./weather.ts"
 import { startClients } from "./workload.ts"
@@ -21,8 +29,20 @@ export interface Outcome {
   readonly simulatedMillis: number
 }
 
-// Longer than all delays between attempts together, and than the longest lease.
-const drainMillis = 900_000
+// Clocks are set by an hour.
+const toleranceSeconds = 8000
+
+/** Verifies what arrived, as receivers do by the client's package. */
+const verify = ({ arrivals, webhooks }: Notes): Promise<unknown> => {
+  const secrets = new Map(webhooks.map(({ secret, url }) => [url, secret]))
+  const judge = async (arrival: Arrival): Promise<void> => {
+    const secret = secrets.get(arrival.url)
+    if (secret === undefined) return
+    const options = { now: arrival.wallMillis, toleranceSeconds }
+    arrival.trusted = await verifyWebhook(arrival, [secret], options).catch(String)
+  }
+  return Promise.all(arrivals.map(judge))
+}
 
 let loaded: Promise<unknown> | undefined
 
@@ -33,11 +53,13 @@ export const simulate = async (seed: number, options: WorldOptions = {}): Promis
   const notes = makeNotes()
   const world = makeWorld(seed, weather, notes, options)
   atServer(world, prepare)
-  startClients(world, weather, seed, token)
+  startClients(world, weather, token)
   const { loop } = world
   await loop.runUntil(beginning + weather.millis)
   world.heal()
-  await loop.runUntil(beginning + weather.millis + drainMillis)
+  await loop.runUntil(world.endsAt)
+  if (notes.deaths.length > 0) throw new Error(`In seed ${seed}, ${notes.deaths.join("; ")}`)
+  await verify(notes)
   const run: Run = { ...notes, remains: atServer(world, readRemains(world)) }
   return {
     seed,

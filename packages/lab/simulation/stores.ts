@@ -81,6 +81,8 @@ const send = <A, E>(
     })
   })
 
+const never = Number.MAX_SAFE_INTEGER
+
 const isMethod = (value: unknown): value is (...args: ReadonlyArray<unknown>) => unknown =>
   Predicate.isFunction(value)
 
@@ -95,7 +97,11 @@ function remote(
 ): object {
   const replaced = (method: string, value: unknown): unknown => {
     if (isEffect(value)) return call(method, [], value)
-    if (isMethod(value) && method !== "nextCheckAt") {
+    // Never is a time, too: it tells this poll from those that know none.
+    if (method === "nextCheckAt" && isMethod(value)) {
+      return () => Math.min(never, Number(value()))
+    }
+    if (isMethod(value)) {
       return (...args: ReadonlyArray<unknown>) => {
         const result = value(...args)
         return isEffect(result) ? call(method, args, result) : result

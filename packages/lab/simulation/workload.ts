@@ -1,11 +1,15 @@
 /** What clients do: they change memberships, register webhooks, and read the feed. */
 
-import type { ApiRequest } from "@tenure/core/adapter"
+import type { Client as Api, CallOptions, TenureError } from "@tenure/client"
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import { type Random, random } from "../faults/random.ts"
+import * as Exit from "effect/Exit"
+import * as Result from "effect/Result"
+import { random } from "../faults/random.ts"
+import { type Client, follow, makeClient } from "./clients.ts"
 import type { Call } from "./record.ts"
 import type { Weather } from "./weather.ts"
-import type { HttpAnswer, World } from "./world.ts"
+import type { World } from "./world.ts"
 
 /** The projects. */
 export const projects = ["p1", "p2"] as const
@@ -13,96 +17,63 @@ export const projects = ["p1", "p2"] as const
 /** The members of each project. */
 const users = ["u1", "u2", "u3"] as const
 
-const utf8 = new TextEncoder()
+// A call that its caller repeats is made so often at most.
+const mostTries = 3
 
-/** Makes a request of a client. */
-export const requestOf = (
-  token: string,
-  method: string,
-  path: string,
-  body: object | undefined,
-  idempotencyKey: string | undefined,
-): ApiRequest => {
-  const [target = path, query] = path.split("?")
-  return {
-    method,
-    path: target,
-    query,
-    headers: {
-      authorization: `Bearer ${token}`,
-      "content-type": "application/json",
-      ...(idempotencyKey !== undefined && { "idempotency-key": idempotencyKey }),
-    },
-    body: { _tag: "Bytes", bytes: utf8.encode(body === undefined ? "" : JSON.stringify(body)) },
-    remoteAddress: "192.0.2.1",
-  }
-}
+/** Whether a caller cannot know what became of a call. */
+const isUncertain = ({ code, status = 503 }: TenureError): boolean =>
+  status === 429 || status >= 500 || code === "IDEMPOTENCY_IN_PROGRESS"
 
-/** A request, which a client repeats until it is answered. */
-interface Sent {
-  readonly method: string
-  readonly path: string
-  readonly body?: object | undefined
-}
+type Send = (api: Api, options: CallOptions) => Promise<{ readonly data: unknown }>
 
-const mostTries = 5
-
-/** Whether a client asks again. */
-export const isTransient = (answer: HttpAnswer | undefined): boolean =>
-  answer === undefined || answer.status === 503 || answer.status === 429 || answer.status === 409
-
-const dataOf = ({ body }: HttpAnswer): Readonly<Record<string, unknown>> => {
-  const { data } = body
-  return typeof data === "object" && data !== null ? Object.fromEntries(Object.entries(data)) : {}
-}
-
-/** A client. */
-interface Client {
-  readonly name: string
-  readonly choose: Random
-  readonly token: string
-}
-
-/** Asks until there is an answer, and records that. */
+/** Makes a call, and records what its client reports. */
 const ask = Effect.fnUntraced(function* (
-  { notes, loop, request }: World,
-  { choose, name, token }: Client,
-  { body, method, path }: Sent,
+  { choose, hasKeys, name, run, world: { loop, notes } }: Client,
   asked: Pick<Call, "action" | "projectId" | "userId" | "endDate" | "subject">,
+  send: Send,
 ) {
   // Of two webhooks with one URL, the receiver would know the secret of one.
-  const needsKey = asked.action === "createWebhook"
+  const needsKey = asked.action === "createWebhook" && !hasKeys
   const idempotencyKey =
-    needsKey || choose.chance(0.7) ? `${name} ${notes.calls.length}` : undefined
+    needsKey || choose.chance(0.3) ? `${name}-${notes.calls.length}` : undefined
   const call: Call = {
     ...asked,
-    hasKey: idempotencyKey !== undefined,
+    hasKey: hasKeys || idempotencyKey !== undefined,
     tries: 0,
     start: loop.now(),
     end: Infinity,
     status: 0,
+    code: "",
     data: {},
   }
   notes.calls.push(call)
-  const sent = requestOf(token, method, path, body, idempotencyKey?.replaceAll(" ", "-"))
-  // A client without a key cannot know whether it was heard.
-  const most = idempotencyKey === undefined && choose.chance(0.5) ? 1 : mostTries
-  while (call.tries < most) {
-    call.tries++
-    const answer = yield* request(sent)
-    call.status = answer?.status ?? 0
-    if (answer !== undefined) call.data = dataOf(answer)
-    if (!isTransient(answer)) break
+  // Without a key of its own, a caller cannot repeat a call as the same.
+  const most = idempotencyKey === undefined ? 1 : mostTries
+  for (let tries = 1; tries <= most; tries++) {
+    const outcome = yield* Effect.result(run((api) => send(api, { idempotencyKey }), call))
+    if (Result.isSuccess(outcome)) {
+      call.status = 200
+      call.code = ""
+      call.data = recordOf(outcome.success.data)
+      break
+    }
+    const { code, status = 0 } = outcome.failure
+    call.status = status
+    call.code = code
+    if (!isUncertain(outcome.failure)) break
     yield* Effect.sleep(choose.between(100, 3000))
   }
   if (call.status !== 0) call.end = loop.now()
   return call
 })
 
+const recordOf = (data: unknown): Readonly<Record<string, unknown>> =>
+  typeof data === "object" && data !== null ? Object.fromEntries(Object.entries(data)) : {}
+
 const dayMillis = 86_400_000
 
 /** A date that no other call asks for: soon, so that it is announced, or much later. */
-const newDate = ({ choose, loop, notes }: World): number => {
+const newDate = ({ choose, world: { loop, notes } }: Client): number => {
   const millis = choose.chance(0.4)
     ? 2000 + choose.below(60_000)
     : dayMillis * (1 + choose.below(30))
@@ -111,166 +82,177 @@ const newDate = ({ choose, loop, notes }: World): number => {
 }
 
 /** What a client may do next. */
-const act = Effect.fnUntraced(function* (world: World, client: Client) {
-  const { choose } = client
+const act = Effect.fnUntraced(function* (client: Client) {
+  const { choose, world } = client
   const { notes } = world
   const projectId = choose.pick(projects)
   const userId = choose.pick(users)
-  const at = `/v2/projects/${projectId}`
-  const member = `${at}/memberships/${userId}`
+  const project = { project_id: projectId }
+  const member = { ...project, user_id: userId }
   const choice = choose.next()
   if (choice < 0.1) {
-    const endDate = newDate(world)
-    const body = { end_date: endDate }
-    yield* ask(
-      world,
-      client,
-      { method: "PUT", path: member, body },
-      { action: "grant", projectId, userId, endDate },
-    )
+    yield* grant(client, projectId, userId)
   } else if (choice < 0.45) {
-    const endDate = newDate(world)
-    const sent = { method: "PATCH", path: `${member}/extend`, body: { extend: endDate } }
-    yield* ask(world, client, sent, { action: "extend", projectId, userId, endDate })
+    const endDate = newDate(client)
+    yield* ask(client, { action: "extend", projectId, userId, endDate }, (api, options) =>
+      api.memberships.extend({ ...member, extend: endDate }, options),
+    )
   } else if (choice < 0.55) {
-    const endDate = newDate(world)
-    const body = { extend: endDate, ...(choose.chance(0.5) && { mode: "never_shorten" }) }
-    const sent = { method: "PATCH", path: `${at}/memberships/extend`, body }
-    yield* ask(world, client, sent, { action: "extendAll", projectId, endDate })
+    const endDate = newDate(client)
+    const mode = choose.chance(0.5) ? "never_shorten" : undefined
+    yield* ask(client, { action: "extendAll", projectId, endDate }, (api, options) =>
+      api.memberships.extendAll({ ...project, extend: endDate, mode }, options),
+    )
   } else if (choice < 0.65) {
-    yield* undo(world, client, projectId)
+    yield* undo(client, projectId)
   } else if (choice < 0.7) {
-    yield* ask(
-      world,
-      client,
-      { method: "DELETE", path: member },
-      { action: "end", projectId, userId },
+    yield* ask(client, { action: "end", projectId, userId }, (api, options) =>
+      api.memberships.end(member, options),
     )
   } else if (choice < 0.83) {
-    const call = yield* ask(
-      world,
-      client,
-      { method: "GET", path: member },
-      { action: "find", projectId, userId },
+    const call = yield* ask(client, { action: "find", projectId, userId }, (api, options) =>
+      api.memberships.get(member, options),
     )
     const found = call.data["end_date"]
     if (typeof found === "string") call.endDate = Date.parse(found)
   } else if (choice < 0.9) {
     const subject = `mark ${notes.calls.length}`
-    const body = { type: "payment.completed", data: { mark: subject } }
-    yield* ask(
-      world,
-      client,
-      { method: "POST", path: `${at}/events`, body },
-      { action: "publish", projectId, subject },
+    const event = { type: "payment.completed", data: { mark: subject } }
+    yield* ask(client, { action: "publish", projectId, subject }, (api, options) =>
+      api.events.publish({ ...project, ...event }, options),
     )
   } else if (choice < 0.95 || notes.webhooks.length === 0) {
-    yield* createWebhook(world, client, projectId)
+    yield* createWebhook(client, projectId)
   } else {
     const webhook = notes.webhooks[choose.below(notes.webhooks.length)]
     if (webhook === undefined) return
-    const path = `/v2/projects/${webhook.projectId}/integrations/webhooks/${webhook.id}`
-    yield* ask(
-      world,
-      client,
-      { method: "DELETE", path },
-      { action: "deleteWebhook", projectId: webhook.projectId, subject: webhook.id },
+    const { id } = webhook
+    const asked = { action: "deleteWebhook", projectId: webhook.projectId, subject: id } as const
+    yield* ask(client, asked, (api, options) =>
+      api.webhooks.delete({ project_id: webhook.projectId, webhook_id: id }, options),
     )
   }
 })
 
+const grant = (client: Client, projectId: string, userId: string) => {
+  const endDate = newDate(client)
+  return ask(client, { action: "grant", projectId, userId, endDate }, (api, options) =>
+    api.memberships.grant({ project_id: projectId, user_id: userId, end_date: endDate }, options),
+  )
+}
+
 /** Undoes one of the bulk extensions of a project, if there is one. */
-const undo = Effect.fnUntraced(function* (world: World, client: Client, projectId: string) {
-  const path = `/v2/projects/${projectId}/bulk-extensions`
-  const listed = yield* world.request(requestOf(client.token, "GET", path, undefined, undefined))
-  const data = listed?.body["data"]
-  if (!Array.isArray(data) || data.length === 0) return
-  const { id } = data[client.choose.below(data.length)]
-  const subject = String(id)
-  const sent = { method: "POST", path: `${path}/${subject}/undo` }
-  yield* ask(world, client, sent, { action: "undo", projectId, subject })
+const undo = Effect.fnUntraced(function* (client: Client, projectId: string) {
+  const { choose, run } = client
+  const project = { project_id: projectId }
+  const listed = yield* Effect.result(run((api) => api.memberships.bulkExtensions(project)))
+  if (Result.isFailure(listed)) return
+  const { data } = listed.success
+  const subject = data[choose.below(data.length)]?.id
+  if (subject === undefined) return
+  yield* ask(client, { action: "undo", projectId, subject }, (api, options) =>
+    api.memberships.undoBulkExtension({ ...project, bulk_extension_id: subject }, options),
+  )
 })
 
-const createWebhook = Effect.fnUntraced(function* (
-  world: World,
-  client: Client,
-  projectId: string,
-) {
-  const { notes } = world
+const createWebhook = Effect.fnUntraced(function* (client: Client, projectId: string) {
+  const { notes } = client.world
   const url = `https://receiver.example/${notes.calls.length}`
-  const path = `/v2/projects/${projectId}/integrations/webhooks`
-  const { data } = yield* ask(
-    world,
-    client,
-    { method: "POST", path, body: { url } },
-    { action: "createWebhook", projectId, subject: url },
+  const asked = { action: "createWebhook", projectId, subject: url } as const
+  const { data } = yield* ask(client, asked, (api, options) =>
+    api.webhooks.create({ project_id: projectId, url }, options),
   )
   const { id, secret } = data
   if (typeof id === "string" && typeof secret === "string")
     notes.webhooks.push({ id, projectId, url, secret })
 })
 
-/** Reads the feed of a project, and goes on after the last cursor, until the end of the run. */
-const read = Effect.fnUntraced(function* (
-  world: World,
-  weather: Weather,
-  token: string,
-  projectId: string,
-  seed: number,
-) {
-  const choose = random(seed, "reader", projectId)
+/** Reads the feed of a project page by page, and goes on after the last cursor, until the end of the run. */
+const read = Effect.fnUntraced(function* (client: Client, millis: number, projectId: string) {
+  const { choose, run, world } = client
   const got: Array<string> = []
-  world.notes.readers.push({ projectId, got })
-  let after: unknown = "start"
+  world.notes.readers.push({ projectId, way: "pages", got })
+  let after = "start"
   for (;;) {
     const limit = world.isHealed() ? 100 : choose.pick([1, 3, 100])
-    const path = `/v2/projects/${projectId}/events?after=${String(after)}&limit=${limit}`
-    const answer = yield* world.request(requestOf(token, "GET", path, undefined, undefined))
-    const { data, next } = answer?.body ?? {}
-    if (answer?.status === 200 && Array.isArray(data)) {
-      for (const { id } of data) got.push(String(id))
+    const query = { project_id: projectId, after, limit }
+    const page = yield* Effect.result(run((api) => api.events.list(query)))
+    if (Result.isSuccess(page)) {
+      const { data, next } = page.success
+      got.push(...data.map(({ id }) => id))
       after = next
       if (data.length === limit) continue
     }
-    yield* Effect.sleep(world.isHealed() ? 300_000 : choose.between(500, weather.millis / 3))
+    yield* Effect.sleep(world.isHealed() ? 300_000 : choose.between(500, millis / 3))
   }
 })
 
-/** Grants memberships, so that there is something to change. */
-const open = Effect.fnUntraced(function* (world: World, client: Client) {
-  for (const projectId of projects) {
-    const [userId] = users
-    const endDate = newDate(world)
-    const sent = {
-      method: "PUT",
-      path: `/v2/projects/${projectId}/memberships/${userId}`,
-      body: { end_date: endDate },
-    }
-    yield* ask(world, client, sent, { action: "grant", projectId, userId, endDate })
+/**
+ * Subscribes to the feed of a project, and now and then begins anew after the last cursor, as a program does that is
+ * restarted: what it got after this cursor is gone.
+ */
+const subscribe = Effect.fnUntraced(function* (client: Client, millis: number, projectId: string) {
+  const { choose, world } = client
+  const got: Array<string> = []
+  world.notes.readers.push({ projectId, way: "subscription", got })
+  let after = "start"
+  let kept = 0
+  const subscription = {
+    project_id: projectId,
+    onEvent: ({ id }: { readonly id: string }) => got.push(id),
+    onCursor: () => {
+      kept = got.length
+    },
   }
+  const followFor = (time: number) =>
+    Effect.map(follow(client, { ...subscription, after }, time), (cursor) => {
+      after = cursor
+      got.splice(kept)
+    })
+  const times = 1 + choose.below(3)
+  for (let time = 0; time < times; time++) {
+    yield* followFor(choose.between(1000, millis / 2))
+    yield* Effect.sleep(choose.between(0, millis / 3))
+  }
+  // All that happens in the run is there by then.
+  yield* Effect.sleep(Math.max(0, world.endsAt - lastMillis - world.loop.now()))
+  yield* followFor(lastMillis)
 })
+
+// A subscription that nothing disturbs has all events in this time.
+const lastMillis = 10_000
 
 /** Has clients at work. */
-export const startClients = (world: World, weather: Weather, seed: number, token: string): void => {
-  const { clients, loop } = world
+export const startClients = (world: World, { millis }: Weather, token: string): void => {
+  const { clients, loop, notes, seed } = world
   const choose = random(seed, "clients")
-  const work = (name: string): Effect.Effect<void> => {
-    const client: Client = { name, token, choose: random(seed, name) }
+  const run = (name: string, program: (client: Client) => Effect.Effect<void, TenureError>): void =>
+    loop.after(startMillis, () =>
+      Effect.runCallbackWith(clients.services)(program(makeClient(world, name, token)), {
+        onExit: (exit) => {
+          if (Exit.isFailure(exit)) notes.deaths.push(`${name}: ${Cause.pretty(exit.cause)}`)
+        },
+      }),
+    )
+  const work = Effect.fnUntraced(function* (client: Client) {
     const acts = 2 + client.choose.below(8)
-    return Effect.gen(function* () {
-      if (client.choose.chance(0.5)) yield* open(world, client)
-      for (let index = 0; index < acts; index++) {
-        yield* act(world, client)
-        yield* Effect.sleep(client.choose.between(0, weather.millis / acts))
-      }
-    })
-  }
-  const run = (effect: Effect.Effect<void>): void =>
-    loop.after(startMillis, () => void Effect.runForkWith(clients.services)(effect))
+    // So that there is something to change.
+    if (client.choose.chance(0.5)) {
+      for (const projectId of projects) yield* grant(client, projectId, users[0])
+    }
+    for (let index = 0; index < acts; index++) {
+      yield* act(client)
+      yield* Effect.sleep(client.choose.between(0, millis / acts))
+    }
+  })
   const count = 1 + choose.below(3)
-  for (let index = 0; index < count; index++) run(work(`client${index}`))
+  for (let index = 0; index < count; index++) run(`client${index}`, work)
   for (const projectId of projects) {
-    if (choose.chance(0.7)) run(read(world, weather, token, projectId, seed))
+    const way = choose.next()
+    if (way < 0.5) run(`reader-${projectId}`, (client) => read(client, millis, projectId))
+    if (way > 0.4 && way < 0.7) {
+      run(`subscriber-${projectId}`, (client) => subscribe(client, millis, projectId))
+    }
   }
 }
 

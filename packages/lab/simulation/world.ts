@@ -19,7 +19,9 @@ import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import * as Scope from "effect/Scope"
 import { type Random, random } from "../faults/random.ts"
-import { type Loop, type Machine, makeLoop } from "./loop.ts"
+import { makeGlobals } from "./globals.ts"
+import { type HttpNetwork, makeFetch, makeHttp } from "./http.ts"
+import { type Loop, type Machine, beginning, makeLoop } from "./loop.ts"
 import type { Notes, Told } from "./record.ts"
 import type { Sabotage } from "./sabotages.ts"
 import { type News, type StoreServer, makeNews, remoteStores } from "./stores.ts"
@@ -33,14 +35,20 @@ export interface HttpAnswer {
 
 /** The world. */
 export interface World {
+  readonly seed: number
   readonly loop: Loop
   readonly choose: Random
   readonly notes: Notes
+  readonly sabotage: Sabotage | undefined
+  /** When the run ends, in true time. */
+  readonly endsAt: number
   /** What happened, if it is told. */
   readonly told: ReadonlyArray<Told>
   /** The machine of all clients. */
   readonly clients: Machine
   readonly server: StoreServer
+  /** Sends requests of the clients to the processes. */
+  readonly fetch: typeof globalThis.fetch
   /** Sends a request to one of the processes. Returns `undefined` if no answer arrives. */
   readonly request: (request: ApiRequest) => Effect.Effect<HttpAnswer | undefined>
   /** The machines of the processes, by their numbers. */
@@ -82,6 +90,9 @@ export const mostAttempts = retrySchedule.length + 1
 
 /** How long before its end a membership is announced, in seconds. */
 export const reminderSeconds = 10
+
+// Longer than all delays between attempts together, and than the longest lease.
+const drainMillis = 900_000
 
 const timeoutMillis = 5000
 
@@ -161,9 +172,10 @@ export const makeWorld = (
     Layer.buildWithScope(memory(), Scope.makeUnsafe()),
   )
   if (Exit.isFailure(built)) throw new Error("The stores do not start.")
-  const stores = sabotage?.stores(built.value, random(seed, "sabotage")) ?? built.value
+  const stores = sabotage?.stores?.(built.value, random(seed, "sabotage")) ?? built.value
   const server: StoreServer = { machine: serverMachine, stores, isUp: () => isServerUp }
   const clients = loop.machine("clients", 1)
+  loop.useGlobals(makeGlobals(loop, clients, random(seed, "globals")))
   const processes: Array<Process> = []
 
   const trouble = (of: Trouble): Trouble => (isHealed ? still : of)
@@ -224,6 +236,9 @@ export const makeWorld = (
     notes.arrivals.push({
       url: request.url,
       eventId: request.headers["webhook-id"] ?? "",
+      headers: request.headers,
+      body: request.body,
+      wallMillis: process.wallMillis(),
       sentAt,
       at: loop.now(),
       isVerified: isSigned(notes, request, process.wallMillis()),
@@ -320,6 +335,7 @@ export const makeWorld = (
     if (isHealed) return
     processes[number]?.machine.kill()
     tell(`process ${number}`, "crashes", true)
+    http.crash(number)
     loop.after(choose.between(0, 3000), () => start(number))
   }
 
@@ -335,29 +351,44 @@ export const makeWorld = (
   }
 
   /** Takes a request to a process. Answers only if the process lives for as long. */
-  const serve = (
-    number: number,
-    request: ApiRequest,
-    answered: (answer: HttpAnswer) => void,
-  ): void => {
+  const serve: HttpNetwork["serve"] = (number, request, respond) => {
     const { handler, machine } = processes[number] ?? {}
     if (handler === undefined || machine === undefined || !machine.isUp()) return
     machine.schedule(() =>
       Effect.runCallbackWith(machine.services)(handler.handle(request), {
         onExit: (exit) => {
           if (Exit.isFailure(exit)) return tell(machine.name, `dies: ${exit.cause}`)
-          const { body, status } = exit.value
+          const { status } = exit.value
           if (status !== 429 && status !== 503) notes.admissions.push(loop.now())
-          answered({ status, body: typeof body === "string" ? parse(body) : {} })
+          respond(exit.value, machine)
         },
       }),
     )
   }
 
+  const http = makeHttp({
+    loop,
+    choose,
+    trouble: () => trouble(weather.http),
+    pick: () => choose.below(weather.processes),
+    serve,
+  })
+
+  const sendByFetch = makeFetch(http, loop, choose)
+  const fetch: typeof sendByFetch = (input, init) => {
+    const what = `${init?.method ?? "GET"} ${String(input)}`
+    const response = sendByFetch(input, init)
+    response.then(
+      ({ status }) => tell("client", `${what} ${status}`),
+      () => tell("client", `${what} is not answered`),
+    )
+    return response
+  }
+
   const request = (sent: ApiRequest): Effect.Effect<HttpAnswer | undefined> =>
     Effect.callback((resume) => {
-      const { delay, doubled, lost, unanswered } = trouble(weather.http)
-      const number = choose.below(weather.processes)
+      let status = 0
+      let text = ""
       let isWaiting = true
       const end = (answer: HttpAnswer | undefined): void => {
         if (!isWaiting) return
@@ -365,15 +396,16 @@ export const makeWorld = (
         tell("client", `${sent.method} ${sent.path} ${answer?.status ?? "is not answered"}`)
         clients.schedule(() => resume(Effect.succeed(answer)))
       }
-      const arrive = (): void =>
-        serve(number, sent, (answer) => {
-          if (!choose.chance(unanswered)) loop.after(choose.between(...delay), () => end(answer))
-        })
-      if (!choose.chance(lost)) {
-        loop.after(choose.between(...delay), arrive)
-        if (choose.chance(doubled)) loop.after(choose.between(...delay), arrive)
-      }
-      loop.after(patienceMillis, () => end(undefined))
+      const leave = http.send(sent, {
+        head: (given) => (status = given),
+        text: (more) => (text += more),
+        end: () => end({ status, body: parse(text) }),
+        broken: () => end(undefined),
+      })
+      loop.after(patienceMillis, () => {
+        leave()
+        end(undefined)
+      })
     })
 
   for (let number = 0; number < weather.processes; number++) start(number)
@@ -393,12 +425,16 @@ export const makeWorld = (
   }
 
   return {
+    seed,
     loop,
     choose,
+    sabotage,
+    endsAt: beginning + weather.millis + drainMillis,
     notes,
     told,
     clients,
     server,
+    fetch,
     request,
     processes: () => processes.map(({ machine }) => machine),
     crash,
