@@ -1,0 +1,79 @@
+/** The commands of npm that pages name: their scripts exist, and what READMEs install is enough. */
+
+import { existsSync, readFileSync } from "node:fs"
+import { glob } from "node:fs/promises"
+import { isBuiltin } from "node:module"
+import { describe, expect, it } from "vitest"
+import { root } from "./examples.ts"
+
+const filesOf = async (...patterns: ReadonlyArray<string>): Promise<ReadonlyArray<string>> => {
+  const files: Array<string> = []
+  const exclude = (path: string): boolean => path.includes("node_modules")
+  for await (const file of glob(patterns, { cwd: root, exclude })) files.push(file)
+  return files.toSorted()
+}
+
+const read = (path: string): string => readFileSync(`${root}/${path}`, "utf8")
+
+const scriptsOf = (folder: string): ReadonlyArray<string> => {
+  const path = `${folder}/package.json`
+  return existsSync(`${root}/${path}`) ? Object.keys(JSON.parse(read(path)).scripts ?? {}) : []
+}
+
+const scripts = scriptsOf(".")
+
+/** A script, and the folder that has it. Those of npm itself need no `run`. */
+const call =
+  /\bnpm (?:run (?:--silent )?([\w:-]+)|(start|test)\b)[^\n`|]*?(?:--prefix ([\w./-]+)|$|[\n`|])/gm
+const prefixed = /\bnpm run --silent --prefix ([\w./-]+) ([\w:-]+)/g
+
+const pages = await filesOf(
+  "*.md",
+  "docs/**/*.md",
+  "examples/*/README.md",
+  "packages/**/*.md",
+  ".github/**/*.{md,yml}",
+)
+const readmes = await filesOf("packages/*/README.md")
+const programs = await filesOf(".ci/*", "package.json", "packages/lab/**/*.ts", "docs/test/*.ts")
+
+describe("every script of a page exists:", () => {
+  it.each(pages)("%s", (page) => {
+    const called = [...read(page).matchAll(call)].map(([, run, own, folder = "."]) => ({
+      name: run ?? own ?? "",
+      folder,
+    }))
+    expect(called.filter(({ folder, name }) => !scriptsOf(folder).includes(name))).toEqual([])
+  })
+})
+
+it("has no script that nothing names", () => {
+  const text = [...pages, ...programs].map(read).join("\n")
+  const named = new Set([
+    ...[...text.matchAll(call)].map(([, run, own]) => run ?? own),
+    ...[...text.matchAll(prefixed)].map(([, , name]) => name),
+  ])
+  const before = (name: string): boolean =>
+    name.startsWith("pre") && scripts.includes(name.slice("pre".length))
+  expect(scripts.filter((name) => !named.has(name) && !before(name))).toEqual([])
+})
+
+/** The package of an import, unless the runtime has it. */
+const packageOf = (path: string): ReadonlyArray<string> => {
+  if (isBuiltin(path) || path.startsWith(".")) return []
+  const [, name = path] = /^((?:@[^/]+\/)?[^/]+)/.exec(path) ?? []
+  return [name]
+}
+
+describe("a README installs what its first example imports:", () => {
+  it.each(readmes)("%s", (page) => {
+    const [, install = ""] = /^npm install (.*)$/m.exec(read(page)) ?? []
+    const names = install.split(" ").map((name) => name.replace(/(?<=.)@.*$/, ""))
+    const installed = new Set(names)
+    const [, example = ""] = /^```ts\n(.*?)^```$/ms.exec(read(page)) ?? []
+    const imported = [...example.matchAll(/ from "([^"]+)"/g)].flatMap(([, path = ""]) =>
+      packageOf(path),
+    )
+    expect(imported.filter((name) => !installed.has(name))).toEqual([])
+  })
+})

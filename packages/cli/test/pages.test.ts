@@ -1,0 +1,95 @@
+/** The commands that pages name exist, with their flags. */
+
+import { readFileSync } from "node:fs"
+import { glob } from "node:fs/promises"
+import type * as Command from "effect/cli/Command"
+import { expect, it } from "vitest"
+import { tenure } from "../src/index.ts"
+import { tenureWith } from "./in-process.ts"
+
+const root = new URL("../../../", import.meta.url)
+
+const files: Array<string> = []
+for await (const file of glob(
+  ["*.md", "docs/**/*.md", "packages/*/{README,CHANGELOG}.md", "examples/*/README.md"],
+  { cwd: root, exclude: (path) => path.includes("node_modules") },
+)) {
+  files.push(file)
+}
+
+const texts = files.map((file) => ({ file, text: readFileSync(new URL(file, root), "utf8") }))
+
+/** Returns what is in code spans, and the lines of code blocks. */
+const codeIn = (text: string): ReadonlyArray<string> => {
+  const blocks = [...text.matchAll(/^ *```.*\n(.*?)^ *```$/gms)].map(([, code = ""]) => code)
+  const prose = text.replaceAll(/^ *```.*?^ *```$/gms, "")
+  const spans = [...prose.matchAll(/`([^`\n]+)`/g)].map(([, code = ""]) => code)
+  return [...blocks.join("").split("\n"), ...spans]
+}
+
+/** Returns the words of the commands that a line of code runs, without comments and redirections. */
+const commandsIn = (line: string): ReadonlyArray<ReadonlyArray<string>> =>
+  line.split(/[|;<>]|&&|\s#/).flatMap((part) => {
+    const [, words] = /^(?:.*\bnpx )?tenure (.*)$/.exec(part.trim()) ?? []
+    return words === undefined ? [] : [words.trim().split(/\s+/)]
+  })
+
+const commands = texts.flatMap(({ file, text }) =>
+  codeIn(text)
+    .flatMap(commandsIn)
+    .map((words) => ({ file, words })),
+)
+
+/** Returns the names of the command that words begin with, such as `members extend`. */
+const pathOf = (words: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const path: Array<string> = []
+  let command: Command.Command.Any | undefined = tenure
+  for (const word of words) {
+    const subcommands: ReadonlyArray<Command.Command.Any> = command.subcommands.flatMap(
+      (group) => group.commands,
+    )
+    command = subcommands.find(({ name }) => name === word)
+    if (command === undefined) return path
+    path.push(word)
+  }
+  return path
+}
+
+const helps = new Map<string, string>()
+
+const helpOf = async (path: ReadonlyArray<string>): Promise<string> => {
+  const name = path.join(" ")
+  const help = helps.get(name) ?? (await tenureWith({})(...path, "--help")).stdout
+  helps.set(name, help)
+  return help
+}
+
+/** A placeholder, such as `COMMAND`, stands for every command. */
+const isPlaceholder = (word: string | undefined): boolean => /^[A-Z]+$/.test(word ?? "")
+
+it("finds the commands of the pages", () => {
+  expect(commands.length).toBeGreaterThan(50)
+})
+
+it("names only commands that exist", () => {
+  const unknown = commands.filter(
+    ({ words: [first = ""], words }) =>
+      !first.startsWith("-") && !isPlaceholder(first) && pathOf(words).length === 0,
+  )
+  expect(unknown).toEqual([])
+})
+
+it("names only flags that the command has", async () => {
+  const wrong: Array<string> = []
+  for (const { file, words } of commands) {
+    const path = pathOf(words)
+    const help = await helpOf(path)
+    const flags = words.flatMap((word) => /^--?[a-z][\w-]*/.exec(word)?.[0] ?? [])
+    for (const flag of flags) {
+      if (!new RegExp(`${flag}(?![\\w-])`).test(help)) {
+        wrong.push(`${file}: tenure ${path.join(" ")} ${flag}`)
+      }
+    }
+  }
+  expect(wrong).toEqual([])
+})
