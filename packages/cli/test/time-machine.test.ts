@@ -167,6 +167,15 @@ describe("the clock", () => {
     expect((await clock.next())?.at).toBeLessThanOrEqual(start + 8 * day)
   })
 
+  it("does not expect another attempt after a delivery", async () => {
+    const machine = await open()
+    await load(machine, { long: 8 * day })
+    await machine.clock.step()
+    expect(shown(machine.told)).toEqual(["24 h expiring long"])
+    const next = { at: start + 7 * day, what: "a reminder for long, 1 d before the end" }
+    expect(await machine.clock.next()).toEqual(next)
+  })
+
   it("stands still if nothing is left to happen", async () => {
     const machine = await open()
     await load(machine, { over: -day })

@@ -302,8 +302,13 @@ export const startTimeMachine = async ({
     }
   }
 
+  /** When the next attempt of the project's webhooks is due. Claims tell when leases end, too, which is no attempt. */
+  const attemptAt = async (): Promise<number> => {
+    const webhooks = await tenure.webhooks.health({ projectId }).catch(() => [])
+    return Math.min(...webhooks.map(({ nextAttemptAt = Infinity }) => nextAttemptAt))
+  }
+
   const describeAt = async (at: number): Promise<string> => {
-    if (due.attempt === at) return "a delivery is tried again"
     for (const lead of leads.toReversed()) {
       const date = at + lead
       if (date >= latestInstant) continue
@@ -347,9 +352,11 @@ export const startTimeMachine = async ({
       },
       next: async () => {
         await settle()
-        const at = nextAt()
+        const attempt = await attemptAt()
+        const at = Math.min(due.check(), attempt)
         if (move !== undefined || at > end) return undefined
-        return { at: Math.max(at, now()), what: await describeAt(at) }
+        const what = attempt === at ? "a delivery is tried again" : await describeAt(at)
+        return { at: Math.max(at, now()), what }
       },
     },
   }
