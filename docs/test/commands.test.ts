@@ -58,6 +58,27 @@ it("has no script that nothing names", () => {
   expect(scripts.filter((name) => !named.has(name) && !before(name))).toEqual([])
 })
 
+/** The module that a script runs, if it is one of the repository. */
+const moduleOf = (name: string): string | undefined => {
+  const { scripts: lines } = JSON.parse(read("package.json"))
+  return /packages\/\S+\.ts/.exec(lines[name])?.[0]
+}
+
+it("passes only flags that a script has", () => {
+  const calls = pages.map(read).join("\n")
+  const wrong = [...calls.matchAll(/npm run ([\w:-]+) -- ([^`\n#|]*)/g)].flatMap(
+    ([, name = "", args = ""]) => {
+      const module = moduleOf(name)
+      const source = module === undefined ? "" : read(module)
+      const flags = [...args.matchAll(/--(?:no-)?([a-z][\w-]*)/g)].map(([, flag = ""]) => flag)
+      return flags
+        .filter((flag) => !new RegExp(`\\b${flag}"?: \\{`).test(source))
+        .map((flag) => `${name} --${flag}`)
+    },
+  )
+  expect(wrong).toEqual([])
+})
+
 /** The package of an import, unless the runtime has it. */
 const packageOf = (path: string): ReadonlyArray<string> => {
   if (isBuiltin(path) || path.startsWith(".")) return []
