@@ -36,7 +36,7 @@ beforeAll(() =>
 )
 
 const harness = harnessOn(schema, {
-  stores: clientLayer({ url: urlOf(`${schema}_app`, "change me, too") }),
+  stores: shared(clientLayer({ url: urlOf(`${schema}_app`, "change me, too") })),
   migrate: false,
   run: executeBy(shared(clientLayer({ maxConnections: 1 }))),
 })
