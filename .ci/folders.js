@@ -10,11 +10,10 @@ import { packages, root } from "./repository.js"
 export const run = (cwd, command, ...args) =>
   execFileSync(command, args, { cwd, stdio: ["ignore", "ignore", "inherit"] })
 
-/** Builds and packs every package into a folder. */
+/** Packs every package, as it was built, into a folder. */
 export const packInto = (folder) => {
   const filters = packages.flatMap(({ manifest }) => ["--filter", manifest.name])
   const pnpm = ["--yes", "pnpm@12.21.0", "--recursive", ...filters, "--loglevel=error"]
-  run(root, "npm", "run", "compile")
   run(root, "npx", ...pnpm, "pack", "--pack-destination", folder)
 }
 
@@ -24,7 +23,10 @@ export const packInto = (folder) => {
  */
 export const packAll = (given) => {
   const folder = process.env.PACKED ?? given
-  if (process.env.PACKED === undefined) packInto(folder)
+  if (process.env.PACKED === undefined) {
+    run(root, "npm", "run", "compile")
+    packInto(folder)
+  }
   return Object.fromEntries(
     packages.map(({ manifest: { name, version } }) => {
       const file = `${name.replace("@", "").replace("/", "-")}-${version}.tgz`

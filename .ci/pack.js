@@ -1,4 +1,4 @@
-/** Packs all packages into the folder that is the argument, for the checks that `PACKED` points there. */
+/** Packs all packages, which are built, into the folder that is the argument, for the checks that `PACKED` points there. */
 
 import { packInto } from "./folders.js"
 
