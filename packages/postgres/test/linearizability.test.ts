@@ -213,6 +213,8 @@ const run = Effect.fnUntraced(function* (operation: Operation) {
   }
 })
 
+const numRuns = globalThis.process.env["THOROUGH"] === "1" ? 400 : 100
+
 const process = () => ManagedRuntime.make(Layer.provide(postgresLayer({ schema }), clientLayer()))
 const processes = [process(), process()]
 afterAll(() => Promise.all(processes.map((one) => one.dispose())))
@@ -277,7 +279,7 @@ describe("concurrent operations", () => {
         )
         expect(isLinearizable(events, before, await inFirst.runPromise(read))).toBe(true)
       }),
-      { numRuns: 400 },
+      { numRuns },
     )
   })
 })

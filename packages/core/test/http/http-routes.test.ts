@@ -41,6 +41,8 @@ const parser = HttpRouter.middleware(
 )
 
 adapterSuite("Effect's NodeHttpServer", {
+  // `contract.test.ts` tests them on the same handler.
+  testsOperations: process.env["THOROUGH"] === "1",
   start: async (options, { isBehindParser, path }) => {
     const api = tenureRouterLayer()
     const routes = isBehindParser ? Layer.mergeAll(parser, api, own) : Layer.mergeAll(api, own)
