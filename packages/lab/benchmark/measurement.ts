@@ -1,7 +1,7 @@
 /** The results of sections: rows of one table, and curves. */
 
 import type { Database } from "./database.ts"
-import type { Score } from "./rounds.ts"
+import type { Ratio, Score } from "./rounds.ts"
 import { type Target, type Verdict, verdictOf } from "./target.ts"
 
 /** One line of the table. */
@@ -90,3 +90,14 @@ export const rowsOf = (
     }
   })
 }
+
+/** A ratio of rates, and what it is between. */
+export const ratioRows = (
+  measured: string,
+  { least, median, most }: Ratio,
+  target: Target,
+): ReadonlyArray<Row> => [
+  { measured, unit: "×", figure: median, target },
+  { measured: `${measured}: at least, with 95 % confidence`, unit: "×", figure: least },
+  { measured: `${measured}: at most, with 95 % confidence`, unit: "×", figure: most },
+]

@@ -3,7 +3,7 @@
 import { setTimeout as pause } from "node:timers/promises"
 import type { CreateTenureOptions, Tenure } from "@tenure/core"
 import { type Database, clients } from "../database.ts"
-import type { Row, Settings } from "../measurement.ts"
+import { type Row, type Settings, ratioRows } from "../measurement.ts"
 import { type Contestant, inPairs, loops } from "../rounds.ts"
 import { countStatements } from "../statements.ts"
 import { extendAny, inWords, start, untilArmed, withMembers } from "./memberships.ts"
@@ -50,25 +50,17 @@ export const extensionRows = async (
       }
       const announcing = await start(database.url, on, rules)
       const silent = await start(database.url, off, false)
-      const pairs = settings.pick(60, 2)
-      const { least, median, most } = await inPairs(
+      const share = await inPairs(
         extending("expiry on", announcing, members),
         extending("expiry off", silent, members),
-        { rounds: pairs, seconds: settings.seconds / 4 },
+        { rounds: settings.pick(60, 2), seconds: settings.seconds / 4 },
       )
       await announcing.close()
       await silent.close()
       await pause(toldMillis)
-      const measured = `extensions a second with expiry on, as a share of those with expiry off`
+      const measured = "rate of extensions with expiry on, of that of extensions with expiry off"
       return [
-        {
-          measured: `${measured}: median of ${pairs} pairs of turns`,
-          unit: "",
-          figure: median,
-          target: { of: "figure", atLeast: 0.95 },
-        },
-        { measured: `${measured}: at least, with 95 % confidence`, unit: "", figure: least },
-        { measured: `${measured}: at most, with 95 % confidence`, unit: "", figure: most },
+        ...ratioRows(measured, share, { of: "figure", atLeast: 0.95 }),
         {
           measured: "extensions that touch no index (HOT), expiry on",
           unit: "%",

@@ -2,17 +2,8 @@
 
 import type { Tenure } from "@tenure/core"
 import { type Database, clients, fill, startTenure } from "../database.ts"
-import { type Row, type Section, type Settings, rowsOf } from "../measurement.ts"
-import {
-  type Contestant,
-  type Ratio,
-  brief,
-  compare,
-  inPairs,
-  loops,
-  quantile,
-  sample,
-} from "../rounds.ts"
+import { type Row, type Section, type Settings, ratioRows, rowsOf } from "../measurement.ts"
+import { type Contestant, brief, compare, inPairs, loops, quantile, sample } from "../rounds.ts"
 import { listenerRows } from "./listeners.ts"
 
 const withFeed = "benchmark_feed"
@@ -168,15 +159,6 @@ const idlePoll = async (
   return rowsOf("a poll that finds nothing new", "time", scores)
 }
 
-const shareRows = ({ least, median, most }: Ratio): ReadonlyArray<Row> => {
-  const measured = "rate of extensions, of that without the feed's column and index"
-  return [
-    { measured, unit: "×", figure: median, target: { of: "figure", atLeast: 0.97 } },
-    { measured: `${measured}: at least, with 95 % confidence`, unit: "×", figure: least },
-    { measured: `${measured}: at most, with 95 % confidence`, unit: "×", figure: most },
-  ]
-}
-
 /** The feed. */
 export const feed: Section = {
   name: "feed",
@@ -203,7 +185,11 @@ export const feed: Section = {
     )
     await other.close()
     const reader = await startTenure(database.url, withFeed)
-    const rows = [...shareRows(share), ...(await idlePoll(reader, database, settings))]
+    const measured = "rate of extensions, of that of extensions without the feed's column and index"
+    const rows = [
+      ...ratioRows(measured, share, { of: "figure", atLeast: 0.97 }),
+      ...(await idlePoll(reader, database, settings)),
+    ]
     for (const count of [1, 100, 1000]) rows.push(await fanOut(one, reader, count, settings))
     rows.push(await arrival(one, reader, settings))
     rows.push(...(await listenerRows(database, settings)))

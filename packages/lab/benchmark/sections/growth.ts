@@ -92,7 +92,7 @@ const extension: Operation = {
       of: "ratio",
       atMost: 1.2,
       profile:
-        "Among a million members an extension takes 2.3 µs more than the 6.9 among a thousand. Looking the member up in the map, which misses the caches of the processor, is about half of that: 1.1 µs in a loop that does nothing else. The garbage collector takes a larger share, too.",
+        "Among a million members an extension takes 1.4 to 1.6 times as long as among a thousand. Finding a text that is new in a map of a million, which misses the caches of the processor, makes it 1.3 times by itself. Numbers in one array in place of an object for each member would save a third of the memory, but at most a tenth of the time.",
     },
   },
   perform: ({ members, projects, tenure }) => {

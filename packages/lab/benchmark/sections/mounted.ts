@@ -19,7 +19,7 @@ const hosts: ReadonlyArray<Host> = [
 ]
 
 const profile =
-  "In any host the functions of a request take 12 µs, and the garbage that they leave 2: the table further down lists them. By fetch, the copies of the header fields and the body, and the promises in between, take 6 more."
+  "With a core that answers a constant, the adapters for fetch and Fastify take no longer than the hosts that answer one: all of the difference is the core. Its functions take 12 µs in any host, none of them more than a twentieth of that, and the garbage that they leave takes 2: the table further down lists them."
 
 const measure = (
   { bare, mounted, name }: Host,
