@@ -41,7 +41,7 @@ const harness = harnessOn(schema, {
   run: executeBy(shared(clientLayer({ maxConnections: 1 }))),
 })
 
-const runs = process.env["THOROUGH"] === "1" ? 50 : 20
+const runs = process.env["THOROUGH"] === "1" ? 50 : 10
 
 // An outbox remembers what it has claimed. Those of the other ports remember nothing.
 storeSuite("postgres", { ...harness, runs, ports: ["Outbox"] })

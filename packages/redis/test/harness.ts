@@ -48,6 +48,7 @@ export const harnessOn = (
   const empty = Effect.suspend(() => onServers(ports(), (redis) => redis.flushall()))
   return {
     ports: ["RateLimitStore"],
+    runs: process.env["THOROUGH"] === "1" ? 50 : 15,
     layer: Layer.effectDiscard(empty).pipe(
       Layer.provideMerge(limits),
       Layer.provideMerge(memory()),
