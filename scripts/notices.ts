@@ -27,9 +27,24 @@ const noticeOf = async (folder: string): Promise<string> => {
     .join("\n\n")
 }
 
+const line = `\n\n${"-".repeat(80)}\n\n`
+
+/** Returns the licences of what modules of this repository were made from, as the page in one of the console. */
+const noticesWithin = async (files: Iterable<string>): Promise<ReadonlyArray<string>> => {
+  const folders = [...files].flatMap((file) => {
+    const [, folder] = /^(.*)\/(?:src|dist)\/[\w-]+\.generated\.[jt]s$/.exec(file) ?? []
+    return folder === undefined ? [] : [folder]
+  })
+  const texts = folders.map((folder) =>
+    readFile(join(folder, "NOTICES.txt"), "utf8").catch(() => ""),
+  )
+  return (await Promise.all(texts)).flatMap((text) => text.trim().split(line).slice(1))
+}
+
 /** Prints the licences of the packages that files belong to. */
 export const noticesOf = async (files: Iterable<string>): Promise<string> => {
+  const own = await noticesWithin(files)
   const notices = await Promise.all(foldersOf(files).map(noticeOf))
-  const line = `\n\n${"-".repeat(80)}\n\n`
-  return `${["This contains code of other packages, under these licences.", ...notices.toSorted()].join(line)}\n`
+  const all = new Set([...own, ...notices].toSorted())
+  return `${["This contains code of other packages, under these licences.", ...all].join(line)}\n`
 }

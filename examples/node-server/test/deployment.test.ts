@@ -124,7 +124,8 @@ it("the chart has the version of the packages", async () => {
 
 it("the bundle comes with the licences of what it contains", async () => {
   const notices = await readFile(join(dirname(inject("serverFile")), "NOTICES.txt"), "utf8")
-  for (const name of ["effect", "ws", "ioredis"]) {
+  // The page of the console is in the bundle, too.
+  for (const name of ["effect", "ws", "ioredis", "preact", "uplot"]) {
     expect(notices).toMatch(new RegExp(`^${name} \\d+\\.\\d+\\.\\d+ \\(MIT\\)\n\n`, "m"))
   }
   expect(notices).toContain("Permission is hereby granted, free of charge")
