@@ -1,5 +1,6 @@
 import { slug } from "github-slugger"
 import { defineConfig } from "vitepress"
+import { noticesOf } from "../../scripts/notices.ts"
 import * as markdownRules from "./src/markdown-rules.ts"
 import { withOneButton } from "./src/one-button.ts"
 import { isGenerated, pageOf } from "./src/pages.ts"
@@ -55,6 +56,19 @@ export default defineConfig({
           ssr && /^vue(\/server-renderer)?$/.test(id)
             ? { id: import.meta.resolve(id), external: true }
             : undefined,
+      },
+      {
+        name: "licences",
+        apply: (_, { isSsrBuild = false }) => !isSsrBuild,
+        async generateBundle(_, bundle) {
+          const modules = Object.values(bundle).flatMap((file) =>
+            file.type === "chunk" ? Object.entries(file.modules) : [],
+          )
+          const source = await noticesOf(
+            modules.flatMap(([id, { renderedLength }]) => (renderedLength > 0 ? [id] : [])),
+          )
+          this.emitFile({ type: "asset", fileName: "NOTICES.txt", source })
+        },
       },
       {
         // The title of a group is a button, and its arrow would be another one within it.
