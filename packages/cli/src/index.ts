@@ -50,7 +50,7 @@ const refuseAsJson = (errors: ReadonlyArray<CliError.CliError>, help: string) =>
 }
 
 /** Prints help, versions, and command-line errors: the errors as JSON for programs. */
-export const usagePresenter = (isJson: boolean): CliOutput.Presenter => ({
+const usagePresenter = (isJson: boolean): CliOutput.Presenter => ({
   present: (event) =>
     event._tag === "InvalidInvocation"
       ? (isJson ? refuseAsJson : refuse)(event.errors, `See ${event.commandPath.join(" ")} --help`)
@@ -58,7 +58,7 @@ export const usagePresenter = (isJson: boolean): CliOutput.Presenter => ({
 })
 
 /** Sets the exit code for a command-line error. */
-export const withExitCode = <E>(error: E): E => {
+const withExitCode = <E>(error: E): E => {
   if (CliError.isCliError(error) && error._tag === "ShowHelp" && error.errors.length > 0)
     Object.assign(error, { [Runtime.errorExitCode]: exitCodes.usage })
   return error
@@ -107,7 +107,7 @@ const jsonOf = ({ code, message, requestId }: Failure): string =>
   toJson({ error: { code, message, request_id: requestId } })
 
 /** Prints a failure to standard error: as JSON for programs. */
-export const report = (error: unknown, isJson: boolean): Effect.Effect<void> => {
+const report = (error: unknown, isJson: boolean): Effect.Effect<void> => {
   if (!(error instanceof Failure)) return Effect.void
   return Console.error(isJson ? jsonOf(error) : printable(describeFailure(error)))
 }

@@ -40,7 +40,7 @@ const decode = (text: string): string | undefined => {
 }
 
 /** Returns the token in a request's session cookie. */
-export const sessionToken = (request: ApiRequest): string | undefined => {
+const sessionToken = (request: ApiRequest): string | undefined => {
   const value = sessionPattern.exec(fieldOf(request, "cookie"))?.[1]
   return value === undefined ? undefined : decode(value)
 }
@@ -57,12 +57,12 @@ const attributes = (request: ApiRequest): string => {
 }
 
 /** Header fields to begin a session. It ends when the browser closes. */
-export const startSession = (request: ApiRequest) => ({
+const startSession = (request: ApiRequest) => ({
   "Set-Cookie": `${sessionName}=${encodeURIComponent(tokenGiven(request))}; ${attributes(request)}`,
 })
 
 /** Header fields to end a session. */
-export const endSession = (request: ApiRequest) => ({
+const endSession = (request: ApiRequest) => ({
   "Set-Cookie": `${sessionName}=; Max-Age=0; ${attributes(request)}`,
 })
 
@@ -87,14 +87,14 @@ const withoutData = (request: ApiRequest): ApiRequest => {
  * Tells whether the console forwards requests for an API path. A ticket would open a connection to
  * event data.
  */
-export const isForwardedHeader = (path: string): boolean => !path.startsWith("/v2/realtime")
+const isForwardedHeader = (path: string): boolean => !path.startsWith("/v2/realtime")
 
 /**
  * Removes everything from a request that would return secrets or data.
  *
  * @param request - its path is the API's, without the base path
  */
-export const redactLocation = (request: ApiRequest): ApiRequest => {
+const redactLocation = (request: ApiRequest): ApiRequest => {
   const { method, path } = request
   if (method !== "GET") return request
   if (events.test(path)) return withoutData(request)
@@ -117,7 +117,7 @@ const json = /^application\/json *(;|$)/i
 const isSafe = (method: string): boolean => method === "GET" || method === "HEAD"
 
 /** Refuses a cross-site request; returns `undefined` for one from the page. */
-export const crossSiteRefusal = ({ headers, method }: ApiRequest): ApiResponse | undefined => {
+const crossSiteRefusal = ({ headers, method }: ApiRequest): ApiResponse | undefined => {
   const site = valueOf(headers, "sec-fetch-site")
   if (site === undefined) {
     return refusalPage(

@@ -23,7 +23,7 @@ export { hasDatabase } from "./folder.ts"
 export { FolderUnusable } from "./folder.ts"
 
 /** Options for the database. */
-export const clientOptions = Setting.object({
+const clientOptions = Setting.object({
   /** The database's folder. It is created if it does not exist. */
   path: Setting.string("the path of a folder", (path) => path !== ""),
   /**

@@ -36,7 +36,7 @@ const isFaultyCompression = (error: unknown, { headers }: Request): boolean =>
   headers["content-encoding"] !== undefined && typeof propertyOf(error, "errno") === "number"
 
 /** Returns the remains of a body refused by a parser, or `undefined` for any other error. */
-export const parserRefusal = (error: unknown, request: Request): ParserRefusal | undefined => {
+const parserRefusal = (error: unknown, request: Request): ParserRefusal | undefined => {
   switch (propertyOf(error, "type")) {
     case "entity.parse.failed":
       return { body: unparsed(error) }

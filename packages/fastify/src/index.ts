@@ -65,7 +65,7 @@ const matchPrefix = (path: string, prefix: string): string | undefined => {
  * @param owns - whether a path, without the prefix, belongs to the API
  * @param route - the path for an API route, without the prefix
  */
-export const redirectRefused = (
+const redirectRefused = (
   instance: FastifyInstance,
   prefix: string,
   owns: (path: string) => boolean,

@@ -47,13 +47,11 @@ const readBodyRead = async (
 }
 
 /** Reads a stream up to a limit in bytes. */
-export const readStream = (
-  stream: ReadableStream<Uint8Array>,
-  limit: number,
-): Promise<ArrivedBody> => readBodyRead(stream, limit).catch(() => abortedBody)
+const readStream = (stream: ReadableStream<Uint8Array>, limit: number): Promise<ArrivedBody> =>
+  readBodyRead(stream, limit).catch(() => abortedBody)
 
 /** Reads a request's body at once. */
-export const readWhole = (request: Request): Promise<ArrivedBody> =>
+const readWhole = (request: Request): Promise<ArrivedBody> =>
   request.arrayBuffer().then(
     (buffer): ArrivedBody => ({ _tag: "Bytes", bytes: new Uint8Array(buffer) }),
     () => abortedBody,

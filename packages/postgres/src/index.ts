@@ -92,7 +92,7 @@ export interface ConnectionOptions
 const { listenUrl: _, ...ofEach } = postgresOptions.fields
 
 /** The options of stores on several servers. */
-export const serversOptions = Setting.object({
+const serversOptions = Setting.object({
   /** The servers. The first is the home: it also has what belongs to no project, such as API keys. */
   servers: Setting.list(serverOptions),
   /** How many cells to make if there are none yet. Their number stays; they can move to more servers. */

@@ -39,7 +39,7 @@ const unavailable = (message: string): Failure => new Failure({ kind: "unavailab
  * Explains why a step failed. The first statement opens the connection, so a connection error may be
  * temporary.
  */
-export const explainDatabaseFailure = (fault: unknown): Failure => {
+const explainDatabaseFailure = (fault: unknown): Failure => {
   if (fault instanceof Failure) return fault
   const message = messageOf(fault)
   if (isSqlError(fault) && fault.reason._tag === "ConnectionError") return unavailable(message)
@@ -54,7 +54,7 @@ const requireOne = (url: string) =>
     : Effect.fail(usageFailure("This takes one database: give the URL of one of the servers."))
 
 /** Opens a database until the scope closes, and creates it if it is in a folder. */
-export const connectOrCreate = Effect.fnUntraced(function* (url: string) {
+const connectOrCreate = Effect.fnUntraced(function* (url: string) {
   yield* requireOne(url)
   return yield* openDatabase(url, "the URL of the database", () => import("@tenure/embedded")).pipe(
     Layer.build,
@@ -67,8 +67,7 @@ export const connectOrCreate = Effect.fnUntraced(function* (url: string) {
 })
 
 /** Opens an existing database until the scope closes. */
-export const connectDatabase = (url: string) =>
-  Effect.andThen(requireDatabase(url), connectOrCreate(url))
+const connectDatabase = (url: string) => Effect.andThen(requireDatabase(url), connectOrCreate(url))
 
 /** Work in addition to the migrations. */
 interface Given {

@@ -22,7 +22,7 @@ import { lineOfEvent } from "./listen.ts"
 import { listenOnLoopback } from "./trigger.ts"
 
 /** The path identifying receivers from earlier runs. */
-export const receiverPath = "/tenure-dev"
+const receiverPath = "/tenure-dev"
 
 /** A receiver on the loopback interface. It prints verified webhooks. */
 export interface Receiver {

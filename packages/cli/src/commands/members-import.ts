@@ -84,7 +84,7 @@ const readMetadata = (given: unknown): Result.Result<Metadata | undefined, strin
 }
 
 /** Checks a line's fields, and ignores additional ones. */
-export const lineFromFields = (line: number, given: unknown): FileLine => {
+const lineFromFields = (line: number, given: unknown): FileLine => {
   const refuse = (problem: string): RejectedLine => ({ _tag: "Refused", line, problem, given })
   if (!Predicate.isObject(given)) return refuse("it must be a JSON object")
   const record = readRecord(given)
@@ -216,7 +216,7 @@ const mostMembers = 10_000
 const mostBatchBytes = 2_000_000
 
 /** A member as it is sent. */
-export const formatLine = ({ end_date, metadata, user_id }: FileMember): ImportLine => ({
+const formatLine = ({ end_date, metadata, user_id }: FileMember): ImportLine => ({
   user_id,
   end_date,
   ...(metadata !== undefined && { metadata }),
@@ -226,7 +226,7 @@ const sizeOf = (member: FileMember): number =>
   Buffer.byteLength(JSON.stringify(formatLine(member))) + 1
 
 /** Derives a key from the previous one and the members. */
-export const nextBatchKey = (earlier: string, members: ReadonlyArray<FileMember>): string => {
+const nextBatchKey = (earlier: string, members: ReadonlyArray<FileMember>): string => {
   const hash = createHash("sha256").update(earlier)
   for (const { end_date, metadata, user_id } of members) {
     hash.update(`\n${user_id} ${end_date}`)

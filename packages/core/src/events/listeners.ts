@@ -190,7 +190,7 @@ export interface Listener {
 }
 
 /** No slot is free: for the client, for the project or in the process. */
-export class ConnectionLimitReached extends TaggedError("NoSlot") {}
+class ConnectionLimitReached extends TaggedError("NoSlot") {}
 
 /**
  * Opens listeners.

@@ -48,7 +48,7 @@ const reportOn = ({ memberships, name, outbox, webhooks }: Cell): Effect.Effect<
   )
 
 /** Creates an effect to ask every database, each for up to 5 seconds. */
-export const makeDatabaseReport = Effect.gen(function* () {
+const makeDatabaseReport = Effect.gen(function* () {
   const { stores } = yield* Readiness
   const outbox = yield* Outbox
   const cells = yield* Cells

@@ -40,7 +40,7 @@ import type { ApiRequest } from "./request.ts"
 import type { ApiResponse } from "./response.ts"
 
 /** The name of the subprotocol. */
-export const webSocketProtocol = "tenure.v1"
+const webSocketProtocol = "tenure.v1"
 
 /** The longest frame of a client, in characters: a cursor may have half of them. */
 const maxLength = 16_384
@@ -87,15 +87,14 @@ export const parseFrame = (text: string): Result.Result<ClientFrame, ApiError | 
   }))
 }
 
-export const printEventFrame = (event: FeedEvent): string =>
+const printEventFrame = (event: FeedEvent): string =>
   JSON.stringify({ type: "event", event: eventDataOf(event) })
 
-export const printCursorFrame = (cursor: FeedCursor): string =>
-  JSON.stringify({ type: "cursor", cursor })
+const printCursorFrame = (cursor: FeedCursor): string => JSON.stringify({ type: "cursor", cursor })
 
-export const pingFrame = JSON.stringify({ type: "ping" })
+const pingFrame = JSON.stringify({ type: "ping" })
 
-export const resetFrame = JSON.stringify({ type: "reset", reason: "cursor_expired" })
+const resetFrame = JSON.stringify({ type: "reset", reason: "cursor_expired" })
 
 /** How a connection ends: the last frame, if there is one, and the code and the reason of the close frame. */
 export interface CloseFrame {
@@ -105,10 +104,10 @@ export interface CloseFrame {
 }
 
 /** The client is to connect again, and go on from its cursor. */
-export const reconnectClose: CloseFrame = { code: 1001, reason: "Connect again." }
+const reconnectClose: CloseFrame = { code: 1001, reason: "Connect again." }
 
 /** The protocol has no binary frames. */
-export const textOnlyClose: CloseFrame = { code: 1003, reason: "Frames must be text." }
+const textOnlyClose: CloseFrame = { code: 1003, reason: "Frames must be text." }
 
 /** How a connection ends that fails: by a code of 4000 and the status that a request would have. */
 export const closeFrameOf = (error: ApiError): CloseFrame => {
@@ -184,7 +183,7 @@ const twice = closeFrameOf({
 })
 
 /** A conversation. While it waits for events it has no fiber: there may be thousands. */
-export class WebSocketSession implements FrameReceiver {
+class WebSocketSession implements FrameReceiver {
   private readonly shared: SessionServices
   private readonly connection: WebSocketConnection
   private readonly socket: Socket

@@ -42,7 +42,7 @@ const barOf = ({ of, rows, table }: CopyProgress): string => {
 const clear = "\r\u001B[K"
 
 /** Makes a bar. */
-export const makeProgressBar = (output: Output): ProgressBar => {
+const makeProgressBar = (output: Output): ProgressBar => {
   let table: string | undefined
   if (output.isTTY === true)
     return {
