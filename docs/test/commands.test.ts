@@ -29,7 +29,7 @@ const prefixed = /\bnpm run --silent --prefix ([\w./-]+) ([\w:-]+)/g
 
 const pages = await filesOf(
   "*.md",
-  "docs/**/*.md",
+  "docs/{,hosts/,internals/}*.md",
   "examples/*/README.md",
   "packages/**/*.md",
   ".github/**/*.{md,yml}",

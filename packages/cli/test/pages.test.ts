@@ -11,7 +11,12 @@ const root = new URL("../../../", import.meta.url)
 
 const files: Array<string> = []
 for await (const file of glob(
-  ["*.md", "docs/**/*.md", "packages/*/{README,CHANGELOG}.md", "examples/*/README.md"],
+  [
+    "*.md",
+    "docs/{,hosts/,internals/}*.md",
+    "packages/*/{README,CHANGELOG}.md",
+    "examples/*/README.md",
+  ],
   { cwd: root, exclude: (path) => path.includes("node_modules") },
 )) {
   files.push(file)
