@@ -1,7 +1,7 @@
 import { EventEmitter, once } from "node:events"
 import { createServer } from "node:http"
 import * as Http2 from "node:http2"
-import type { Socket } from "node:net"
+import type { Server, Socket } from "node:net"
 import { text } from "node:stream/consumers"
 import type { ApiRequest, TextStream } from "@tenure/core/adapter"
 import { parseResponses } from "@tenure/testing/conformance"
@@ -72,6 +72,14 @@ async function* on(socket: Socket) {
   while (true) yield await once(socket, "data")
 }
 
+/** Has a server listen, and returns its URL. */
+const listening = async (server: Server): Promise<string> => {
+  server.listen(0, "127.0.0.1")
+  await once(server, "listening")
+  const address = server.address()
+  return `http://127.0.0.1:${typeof address === "object" ? address?.port : 0}`
+}
+
 describe("a stream", () => {
   it("is not read while the socket of its client is full", async () => {
     const stream = endless("x".repeat(65_536))
@@ -135,11 +143,7 @@ describe("a stream", () => {
   it("is sent over HTTP/2, and ends when its client cancels it", async () => {
     const stream = endless("a", 2)
     const server = Http2.createServer(toNodeHandler(streaming(stream)))
-    server.listen(0, "127.0.0.1")
-    await once(server, "listening")
-    const address = server.address()
-    const port = typeof address === "object" ? address?.port : 0
-    const session = Http2.connect(`http://127.0.0.1:${port}`)
+    const session = Http2.connect(await listening(server))
     const request = session.request({ ":path": "/stream" })
     const [headers] = await once(request, "response")
     expect(headers).toMatchObject({ ":status": 200, "content-type": "text/event-stream" })
@@ -158,12 +162,7 @@ describe("a stream", () => {
       }
       toNodeHandler(streaming(stream))(request, response)
     })
-    server.listen(0, "127.0.0.1")
-    await once(server, "listening")
-    const address = server.address()
-    const client = await connect(
-      `http://127.0.0.1:${typeof address === "object" ? address?.port : 0}`,
-    )
+    const client = await connect(await listening(server))
     client.write(get)
     await expect.poll(() => stream.seen.isReturned).toBe(true)
     client.destroy()
@@ -184,12 +183,7 @@ describe("a stream", () => {
       response.on("close", () => exchange.emit("left"))
       toNodeHandler(tenure)(request, response)
     })
-    server.listen(0, "127.0.0.1")
-    await once(server, "listening")
-    const address = server.address()
-    const client = await connect(
-      `http://127.0.0.1:${typeof address === "object" ? address?.port : 0}`,
-    )
+    const client = await connect(await listening(server))
     client.write(get)
     await arrived
     client.destroy()
