@@ -56,7 +56,7 @@ const harness: StoreHarness<PgClient.PgClient> = {
   // Moving all stored times into the past has the same effect as time passing.
   advance: (millis) =>
     execute(
-      `UPDATE tenure.rate_limit_buckets SET full_at = full_at - ${1000 * millis}`,
+      `UPDATE tenure.rate_limit_buckets SET full_at = full_at - ${1000 * millis}, burst_full_at = burst_full_at - ${1000 * millis}`,
       `UPDATE tenure.webhooks SET paused_until = paused_until - ${millis} * interval '1 millisecond', paused_since = paused_since - ${millis} * interval '1 millisecond'`,
       `UPDATE tenure.deliveries SET next_attempt_at = next_attempt_at - ${millis} * interval '1 millisecond', attempted_at = attempted_at - ${millis} * interval '1 millisecond'`,
       `UPDATE tenure.finished_deliveries SET attempted_at = attempted_at - ${millis} * interval '1 millisecond'`,

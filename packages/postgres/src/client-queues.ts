@@ -11,35 +11,33 @@ import * as Exit from "effect/Exit"
 
 /** The takes of a client. */
 export interface TakeRequest {
-  readonly buckets: ReadonlyArray<Bucket>
+  readonly rows: ClientRows
   /** The number of takes. */
   readonly count: number
 }
 
-/** The buckets of a client. */
-
-/** A bucket, and its key in the table. */
-interface Bucket {
-  readonly key: string
+/** A row of the table: a bucket, and beside that of a key the one for its bursts. */
+export interface BucketRow {
+  readonly id: string
   readonly policy: BucketPolicy
+  readonly burst: BucketPolicy | undefined
 }
 
-/** The buckets of a client: the one of its address, and the two of its key if it has one. */
-const bucketsOf = (
-  { address, keyId }: LimitedClient,
-  policies: BucketPolicies,
-): ReadonlyArray<Bucket> => {
-  const ofAddress = { key: `address:${address}`, policy: policies.address }
-  if (keyId === undefined) return [ofAddress]
-  const ofKey = { key: `key:${keyId}`, policy: policies.key }
-  return [ofAddress, ofKey, { key: `burst:${keyId}`, policy: policies.burst }]
+/** The rows of a client: that of its address, and that of its key if it has one. */
+type ClientRows = readonly [address: BucketRow, ...key: ReadonlyArray<BucketRow>]
+
+const rowsOf = ({ address, keyId }: LimitedClient, policies: BucketPolicies): ClientRows => {
+  const ofAddress = { id: `address:${address}`, policy: policies.address, burst: undefined }
+  return keyId === undefined
+    ? [ofAddress]
+    : [ofAddress, { id: `key:${keyId}`, policy: policies.key, burst: policies.burst }]
 }
 
 /** Which of the clients that wait share the next statement. */
 
 /** A client that waits. */
 interface QueueCandidate {
-  readonly buckets: ReadonlyArray<Bucket>
+  readonly rows: ClientRows
   /** How many statements in a row have left some of its takes undecided. */
   readonly rounds: number
 }
@@ -61,12 +59,12 @@ interface SelectedQueues<C> {
 }
 
 /**
- * Selects the clients in the order of their coming. A client one of whose buckets is busy, in a statement
- * that is under way, would wait there for a lock: it waits here, and nobody overtakes it at its buckets.
+ * Selects the clients in the order of their coming. A client one of whose rows is busy, in a statement
+ * that is under way, would wait there for a lock: it waits here, and nobody overtakes it at its rows.
  */
 const selectQueues = <C extends QueueCandidate>(
   candidates: ReadonlyArray<C>,
-  busy: { readonly has: (key: string) => boolean },
+  busy: { readonly has: (id: string) => boolean },
   bounds: SelectionLimits,
 ): SelectedQueues<C> => {
   const chosen: Array<C> = []
@@ -78,7 +76,7 @@ const selectQueues = <C extends QueueCandidate>(
   const isFull = (): boolean => chosen.length === bounds.clients || chosen.slice(0, 1).some(isApart)
   const canJoin = (candidate: C): boolean =>
     (chosen.length === 0 || !isApart(candidate)) &&
-    !candidate.buckets.some(({ key }) => busy.has(key) || reserved.has(key))
+    !candidate.rows.some(({ id }) => busy.has(id) || reserved.has(id))
 
   for (const candidate of candidates) {
     if (isFull() || examined === bounds.examined) break
@@ -88,14 +86,14 @@ const selectQueues = <C extends QueueCandidate>(
       continue
     }
     skipped.push(candidate)
-    for (const { key } of candidate.buckets) reserved.add(key)
+    for (const { id } of candidate.rows) reserved.add(id)
   }
   return { chosen, rest: [...skipped, ...candidates.slice(examined)] }
 }
 
 /**
  * Takes that wait for a statement, in a line for each client. However many takes a client has in a
- * statement, they are one row for each of its buckets.
+ * statement, they are one for each of its rows.
  */
 
 /** A take, and who waits for its outcome. */
@@ -107,7 +105,7 @@ interface Waiting {
 
 /** The takes of a client that wait. */
 interface Line {
-  readonly buckets: ReadonlyArray<Bucket>
+  readonly rows: ClientRows
   readonly waiting: Array<Waiting>
   isQueued: boolean
   /** How many statements in a row have left some of its takes undecided. */
@@ -161,7 +159,7 @@ export const makeClientQueues = (bounds: QueueLimits): ClientQueues => {
   // The lines that come first, and those that come last.
   let first: Array<Line> = []
   let last: Array<Line> = []
-  // For each bucket, the number of turns in flight.
+  // For each row, the number of turns in flight.
   const busy = new Map<string, number>()
   let waiting = 0
 
@@ -176,9 +174,9 @@ export const makeClientQueues = (bounds: QueueLimits): ClientQueues => {
     const name = nameOf(client)
     const known = lines.get(name)
     if (known !== undefined) return known
-    const buckets = bucketsOf(client, policies)
+    const rows = rowsOf(client, policies)
     const forget = (): void => void lines.delete(name)
-    const line: Line = { buckets, waiting: [], isQueued: false, rounds: 0, forget }
+    const line: Line = { rows, waiting: [], isQueued: false, rounds: 0, forget }
     lines.set(name, line)
     return line
   }
@@ -188,11 +186,11 @@ export const makeClientQueues = (bounds: QueueLimits): ClientQueues => {
     into.push(line)
   }
 
-  const count = ({ buckets }: Line, change: 1 | -1): void => {
-    for (const { key } of buckets) {
-      const turns = (busy.get(key) ?? 0) + change
-      if (turns > 0) busy.set(key, turns)
-      else busy.delete(key)
+  const count = ({ rows }: Line, change: 1 | -1): void => {
+    for (const { id } of rows) {
+      const turns = (busy.get(id) ?? 0) + change
+      if (turns > 0) busy.set(id, turns)
+      else busy.delete(id)
     }
   }
 
@@ -213,7 +211,7 @@ export const makeClientQueues = (bounds: QueueLimits): ClientQueues => {
     const isLate = ({ since }: Waiting): boolean => now - since > bounds.millis
     for (const take of takes.filter(isLate)) fail(take, "timeout")
     const patient = takes.filter((take) => !isLate(take))
-    return { line, takes: patient, buckets: line.buckets, count: patient.length }
+    return { line, takes: patient, rows: line.rows, count: patient.length }
   }
 
   /** Puts a line where it comes first. */

@@ -1,5 +1,6 @@
 import { bucketSpan } from "@tenure/core/internal"
 import {
+  type BucketPolicy,
   Micros,
   type RateLimitStore,
   type StoreUnavailable,
@@ -16,7 +17,7 @@ import {
 import { makeBatchRunner } from "./connection/batch.ts"
 import { waitedForLock } from "./connection/errors.ts"
 import type { ExecuteOptions, Executor } from "./connection/executor.ts"
-import { bigintParam, floatsParam, integersParam, textParam, textsParam } from "./sql/values.ts"
+import { floatsParam, integersParam, textsParam } from "./sql/values.ts"
 
 /**
  * An expression for when a bucket is full again, as `currentTat` of core says. Before now would be more than full,
@@ -39,108 +40,38 @@ export const tokensLeft = (
 ): string => `floor((${span} - (${fullAt} - ${now}) - ${ahead}) / ${increment})`
 
 /**
- * Takes up to `$1` tokens for one client, the same number from each bucket. Returns one row for each
- * bucket, in order. Times are in microseconds: whole numbers that a float8 holds exactly.
- *
- * The statement has no ON CONFLICT, so that one of two statements that insert the same bucket fails
- * as a whole and runs again. Otherwise its decision would rest on a bucket that it did not see.
- *
- * @param count - the number of buckets; each has three parameters: key, increment and span
- */
-const takeTokens = (schema: string, count: number): string => {
-  const rows = Array.from({ length: count }, (_, index) => {
-    const first = 2 + 3 * index
-    return `(${index}, $${first}::text, $${first + 1}::bigint, $${first + 2}::bigint)`
-  })
-  const keys = Array.from({ length: count }, (_, index) => `$${2 + 3 * index}`)
-  return `
-    WITH clock AS MATERIALIZED (
-      SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now
-    ),
-    asked (n, id, increment, span) AS MATERIALIZED (VALUES ${rows.join(", ")}),
-    kept AS MATERIALIZED (
-      SELECT id, full_at FROM ${schema}.rate_limit_buckets WHERE id IN (${keys.join(", ")})
-      -- All statements lock buckets in the same order, which avoids deadlocks.
-      ORDER BY id
-      FOR UPDATE
-    ),
-    state AS MATERIALIZED (
-      SELECT a.n, a.id, a.increment, a.span, k.id IS NOT NULL AS is_kept, c.now,
-             ${currentFullAt("coalesce(k.full_at, 0)", "c.now", "a.span")} AS full_at,
-             k.full_at > c.now + a.span AS is_late
-      FROM asked a CROSS JOIN clock c LEFT JOIN kept k ON k.id = a.id
-    ),
-    decision AS MATERIALIZED (
-      SELECT least($1::bigint, min(${tokensLeft("full_at", "now", "increment", "span")}))::bigint AS taken
-      FROM state
-    ),
-    updated AS (
-      UPDATE ${schema}.rate_limit_buckets b SET full_at = s.full_at + d.taken * s.increment
-      FROM state s, decision d
-      -- Otherwise nobody would take from a late bucket until the clock has reached it.
-      WHERE b.id = s.id AND (d.taken > 0 OR s.is_late)
-    ),
-    inserted AS (
-      INSERT INTO ${schema}.rate_limit_buckets (id, full_at)
-      SELECT s.id, s.full_at + d.taken * s.increment FROM state s, decision d
-      WHERE NOT s.is_kept AND d.taken > 0
-    )
-    SELECT s.full_at::float8, s.now::float8, d.taken::integer FROM state s, decision d ORDER BY s.n
-  `
-}
-
-/** The parameters of `take`. */
-const takeParams = ({ buckets, count }: TakeRequest) => [
-  bigintParam(count),
-  ...buckets.flatMap(({ key, policy }) => [
-    textParam(key),
-    bigintParam(policy.increment),
-    bigintParam(bucketSpan(policy)),
-  ]),
-]
-
-/** A row of `take`. */
-interface TakeRow {
-  /** When the bucket was full again before. */
-  readonly full_at: number
-  /** The time by the clock of the database. */
-  readonly now: number
-  /** The number of tokens taken, the same for each bucket. */
-  readonly taken: number
-}
-
-/**
- * Takes tokens for several clients, for each the same number from each of its buckets. Returns a row
+ * Takes tokens for clients, for each the same number from each of its buckets. Returns a row
  * for each client, in order. Times are in microseconds: whole numbers that a float8 holds exactly.
  *
- * `$1` has the keys of all buckets, each once. The other arrays have one element for each client: the
- * positions of its buckets in `$1`, the number of takes, and the increments and spans of the buckets.
+ * `$1` has the ids of all rows, each once. The other arrays have one element for each client: the
+ * positions of its rows in `$1`, the number of takes, and the increments and spans of the buckets.
  * A client without a key has an address only.
  *
  * A client gets what those before it can leave: `most` is what each could take without them, and
  * `…_ahead` what these could take of a bucket. That is exact unless one of them takes less, because
  * another of its buckets is short. Then `taken` is less than `most`, and the rest is undecided.
  *
- * As in `take`, of two statements that insert the same bucket one fails and runs again. Existing buckets
- * are updated by way of ON CONFLICT, which finds each by its key whatever the planner believes of the
- * size of the table. They are locked by then.
+ * Only existing rows are updated by way of ON CONFLICT, which finds each by its id whatever the planner believes of
+ * the size of the table. They are locked by then. Of two statements that insert the same row one fails as a whole and
+ * runs again. Otherwise its decision would rest on a bucket that it did not see.
  */
 export const takeMany = (schema: string): string => `
   WITH asked AS MATERIALIZED (
-    SELECT bucket, id FROM unnest($1::text[]) WITH ORDINALITY AS a (id, bucket)
+    SELECT place, id FROM unnest($1::text[]) WITH ORDINALITY AS a (id, place)
     -- All statements lock buckets in the same order, which avoids deadlocks.
     ORDER BY id COLLATE "C"
   ),
   kept AS MATERIALIZED (
-    SELECT a.bucket, a.id, b.full_at
+    SELECT a.place, a.id, b.full_at, b.burst_full_at
     FROM asked a
     LEFT JOIN LATERAL (
-      SELECT full_at FROM ${schema}.rate_limit_buckets WHERE id = a.id FOR UPDATE
+      SELECT full_at, burst_full_at FROM ${schema}.rate_limit_buckets WHERE id = a.id FOR UPDATE
     ) b ON true
   ),
   found AS MATERIALIZED (
     SELECT floor(extract(epoch FROM clock_timestamp()) * 1000000)::float8 AS now,
-           array_agg(coalesce(full_at, 0)::float8 ORDER BY bucket) AS full_ats
+           array_agg(coalesce(full_at, 0)::float8 ORDER BY place) AS full_ats,
+           array_agg(coalesce(burst_full_at, 0)::float8 ORDER BY place) AS burst_full_ats
     FROM kept
   ),
   -- Without a key, what belongs to its buckets is NULL, which both functions ignore.
@@ -148,11 +79,11 @@ export const takeMany = (schema: string): string => `
     SELECT d.*, f.now,
            ${currentFullAt("f.full_ats[d.address]", "f.now", "d.address_span")} AS address_full_at,
            ${currentFullAt("f.full_ats[d.key]", "f.now", "d.key_span")} AS key_full_at,
-           ${currentFullAt("f.full_ats[d.burst]", "f.now", "d.burst_span")} AS burst_full_at
-    FROM unnest($2::integer[], $3::integer[], $4::integer[], $5::integer[], $6::float8[],
-                $7::float8[], $8::float8[], $9::float8[], $10::float8[], $11::float8[])
+           ${currentFullAt("f.burst_full_ats[d.key]", "f.now", "d.burst_span")} AS burst_full_at
+    FROM unnest($2::integer[], $3::integer[], $4::integer[], $5::float8[],
+                $6::float8[], $7::float8[], $8::float8[], $9::float8[], $10::float8[])
       WITH ORDINALITY
-      AS d (address, key, burst, count, address_increment, address_span,
+      AS d (address, key, count, address_increment, address_span,
             key_increment, key_span, burst_increment, burst_span, n)
     CROSS JOIN found f
   ),
@@ -183,32 +114,34 @@ export const takeMany = (schema: string): string => `
     FROM queued
   ),
   spent AS MATERIALIZED (
-    SELECT array_agg(micros ORDER BY bucket) AS micros, array_agg(span ORDER BY bucket) AS spans
+    SELECT place, sum(micros) AS micros, max(span) AS span, sum(burst_micros) AS burst_micros,
+           max(burst_span) AS burst_span
     FROM (
-      SELECT s.bucket, sum(s.micros) AS micros, max(s.span) AS span
-      FROM decided d
-      CROSS JOIN LATERAL (VALUES (address, taken * address_increment, address_span),
-                                 (key, taken * key_increment, key_span),
-                                 (burst, taken * burst_increment, burst_span)) AS s (bucket, micros, span)
-      WHERE s.bucket IS NOT NULL
-      GROUP BY s.bucket
-    ) s
+      SELECT address AS place, taken * address_increment AS micros, address_span AS span,
+             NULL::float8 AS burst_micros, NULL::float8 AS burst_span
+      FROM decided
+      UNION ALL
+      SELECT key, taken * key_increment, key_span, taken * burst_increment, burst_span FROM decided WHERE key IS NOT NULL
+    ) of_each
+    GROUP BY place
   ),
   changed AS MATERIALIZED (
     SELECT k.id, k.full_at IS NOT NULL AS is_kept,
-           (${currentFullAt("coalesce(k.full_at, 0)", "f.now", "s.spans[k.bucket]")}
-            + s.micros[k.bucket])::bigint AS full_at
-    FROM kept k CROSS JOIN found f CROSS JOIN spent s
+           (${currentFullAt("coalesce(k.full_at, 0)", "f.now", "s.span")} + s.micros)::bigint AS full_at,
+           (${currentFullAt("coalesce(k.burst_full_at, 0)", "f.now", "s.burst_span")} + s.burst_micros)::bigint AS burst_full_at
+    FROM kept k JOIN spent s ON s.place = k.place CROSS JOIN found f
     -- What is later than empty was stored before the clock was set back.
-    WHERE s.micros[k.bucket] > 0 OR k.full_at > f.now + s.spans[k.bucket]
+    WHERE s.micros > 0 OR k.full_at > f.now + s.span OR k.burst_full_at > f.now + s.burst_span
     ORDER BY k.id
   ),
   updated AS (
-    INSERT INTO ${schema}.rate_limit_buckets (id, full_at) SELECT id, full_at FROM changed WHERE is_kept
-    ON CONFLICT (id) DO UPDATE SET full_at = excluded.full_at
+    INSERT INTO ${schema}.rate_limit_buckets (id, full_at, burst_full_at)
+    SELECT id, full_at, burst_full_at FROM changed WHERE is_kept
+    ON CONFLICT (id) DO UPDATE SET full_at = excluded.full_at, burst_full_at = excluded.burst_full_at
   ),
   inserted AS (
-    INSERT INTO ${schema}.rate_limit_buckets (id, full_at) SELECT id, full_at FROM changed WHERE NOT is_kept
+    INSERT INTO ${schema}.rate_limit_buckets (id, full_at, burst_full_at)
+    SELECT id, full_at, burst_full_at FROM changed WHERE NOT is_kept
   )
   SELECT taken, most, now, address_full_at AS address, key_full_at AS key, burst_full_at AS burst
   FROM decided
@@ -218,109 +151,128 @@ export const takeMany = (schema: string): string => `
 /** The parameters of `takeMany`. */
 export const takeManyParams = (demands: ReadonlyArray<TakeRequest>) => {
   const positions = new Map<string, number>()
-  const positionOf = (key: string): number => {
-    const position = positions.get(key) ?? positions.size + 1
-    positions.set(key, position)
+  const positionOf = (id: string): number => {
+    const position = positions.get(id) ?? positions.size + 1
+    positions.set(id, position)
     return position
   }
-  const rows = demands.map(({ buckets, count }) => {
-    const [address, key, burst] = buckets.map((bucket) => ({
-      at: positionOf(bucket.key),
-      increment: bucket.policy.increment,
-      span: bucketSpan(bucket.policy),
-    }))
-    return { address, key, burst, count }
-  })
+  const placed = demands.map(({ count, rows: [address, key] }) => ({
+    count,
+    address: { at: positionOf(address.id), ...bucketPrice(address.policy) },
+    key: key && { at: positionOf(key.id), ...bucketPrice(key.policy) },
+    burst: key?.burst && bucketPrice(key.burst),
+  }))
   return [
     textsParam([...positions.keys()]),
-    integersParam(rows.map(({ address }) => address?.at)),
-    integersParam(rows.map(({ key }) => key?.at)),
-    integersParam(rows.map(({ burst }) => burst?.at)),
-    integersParam(rows.map(({ count }) => count)),
-    floatsParam(rows.map(({ address }) => address?.increment)),
-    floatsParam(rows.map(({ address }) => address?.span)),
-    floatsParam(rows.map(({ key }) => key?.increment)),
-    floatsParam(rows.map(({ key }) => key?.span)),
-    floatsParam(rows.map(({ burst }) => burst?.increment)),
-    floatsParam(rows.map(({ burst }) => burst?.span)),
+    integersParam(placed.map(({ address }) => address.at)),
+    integersParam(placed.map(({ key }) => key?.at)),
+    integersParam(placed.map(({ count }) => count)),
+    floatsParam(placed.map(({ address }) => address.price)),
+    floatsParam(placed.map(({ address }) => address.span)),
+    floatsParam(placed.map(({ key }) => key?.price)),
+    floatsParam(placed.map(({ key }) => key?.span)),
+    floatsParam(placed.map(({ burst }) => burst?.price)),
+    floatsParam(placed.map(({ burst }) => burst?.span)),
   ]
 }
 
-/** A row of `takeMany`: the buckets of a client before the statement. */
-export interface TakeManyRow {
+/** When each bucket of a client was full again before a statement. Without a key, only that of the address counts. */
+interface FullAt {
+  readonly address: number
+  readonly key: number | null
+  readonly burst: number | null
+}
+
+/** A row of `takeMany`. */
+export interface TakeManyRow extends FullAt {
   readonly taken: number
   /** What could have been taken without the clients before. */
   readonly most: number
   readonly now: number
-  readonly address: number
-  readonly key: number
-  readonly burst: number
 }
 
 /**
- * Takes tokens for several clients if every bucket has enough for all of them, at about half the cost of
- * `takeMany`, which shares what is short. Otherwise it changes nothing. Returns a row for each bucket, in order.
- * Times are in microseconds: whole numbers that a float8 holds exactly.
+ * Takes tokens for clients if every bucket has enough for all of them, at about half the cost of
+ * `takeMany`, which shares what is short. Otherwise it changes nothing. Returns a row for each row of the table, in
+ * order. Times are in microseconds: whole numbers that a float8 holds exactly.
  *
- * The arrays have one element for each bucket: its key, the price of all takes together, and its span.
- * Buckets are locked, updated and inserted as in `takeMany`. One that is fuller in the future than its span allows
+ * The arrays have one element for each row: its id, and for both buckets the price of all takes together, and the span.
+ * Rows are locked, updated and inserted as in `takeMany`. A bucket that is fuller in the future than its span allows
  * was stored before the clock was set back: it never has enough, and `takeMany` corrects it.
  */
 export const takeIfPlenty = (schema: string): string => `
   WITH kept AS MATERIALIZED (
-    SELECT id, full_at FROM ${schema}.rate_limit_buckets WHERE id = ANY ($1::text[])
+    SELECT id, full_at, burst_full_at FROM ${schema}.rate_limit_buckets WHERE id = ANY ($1::text[])
     -- All statements lock buckets in the same order, which avoids deadlocks.
     ORDER BY id
     FOR UPDATE
   ),
-  -- Counting the locked rows reads the clock after the last lock.
-  clock AS MATERIALIZED (
-    SELECT floor(extract(epoch FROM clock_timestamp()) * 1000000)::float8 AS now, count(*) FROM kept
-  ),
   asked AS MATERIALIZED (
-    SELECT a.n, a.id, a.price, a.span, c.now, k.id IS NOT NULL AS is_kept,
-           greatest(coalesce(k.full_at, 0), c.now) AS full_at
-    FROM unnest($1::text[], $2::float8[], $3::float8[]) WITH ORDINALITY AS a (id, price, span, n)
-    LEFT JOIN kept k ON k.id = a.id
-    CROSS JOIN clock c
+    SELECT *, bool_and(
+             full_at + price <= now + span AND (burst_full_at + burst_price > now + burst_span) IS NOT TRUE
+           ) OVER () AS is_plenty
+    FROM (
+      SELECT a.*, c.now, k.id IS NOT NULL AS is_kept, greatest(coalesce(k.full_at, 0), c.now) AS full_at,
+             greatest(coalesce(k.burst_full_at, 0), c.now) AS burst_full_at
+      -- Counting the locked rows reads the clock after the last lock.
+      FROM (SELECT floor(extract(epoch FROM clock_timestamp()) * 1000000)::float8 AS now, count(*) FROM kept) c
+      CROSS JOIN unnest($1::text[], $2::float8[], $3::float8[], $4::float8[], $5::float8[]) WITH ORDINALITY
+      AS a (id, price, span, burst_price, burst_span, n)
+      LEFT JOIN kept k ON k.id = a.id
+    ) found
   ),
-  decision AS MATERIALIZED (SELECT bool_and(full_at + price <= now + span) AS is_plenty FROM asked),
   updated AS (
-    INSERT INTO ${schema}.rate_limit_buckets (id, full_at)
-    SELECT id, (full_at + price)::bigint FROM asked WHERE is_kept AND (SELECT is_plenty FROM decision)
-    ON CONFLICT (id) DO UPDATE SET full_at = excluded.full_at
+    INSERT INTO ${schema}.rate_limit_buckets (id, full_at, burst_full_at)
+    SELECT id, (full_at + price)::bigint, (burst_full_at + burst_price)::bigint FROM asked WHERE is_kept AND is_plenty
+    ON CONFLICT (id) DO UPDATE SET full_at = excluded.full_at, burst_full_at = excluded.burst_full_at
   ),
   inserted AS (
-    INSERT INTO ${schema}.rate_limit_buckets (id, full_at)
-    SELECT id, (full_at + price)::bigint FROM asked
-    WHERE NOT is_kept AND (SELECT is_plenty FROM decision)
+    INSERT INTO ${schema}.rate_limit_buckets (id, full_at, burst_full_at)
+    SELECT id, (full_at + price)::bigint, (burst_full_at + burst_price)::bigint FROM asked
+    WHERE NOT is_kept AND is_plenty
     ORDER BY id COLLATE "C"
   )
-  SELECT full_at, now, (SELECT is_plenty FROM decision) FROM asked ORDER BY n
+  SELECT full_at, burst_full_at, now, is_plenty FROM asked ORDER BY n
 `
 
-/** What clients together take from a bucket, in microseconds, and its shortest span among their policies. */
-interface Charge {
+/** What takes from a bucket cost together, in microseconds, and its span. */
+interface Price {
   readonly price: number
   readonly span: number
 }
 
-/** What clients together take from each bucket. */
+/** Returns what one take or several cost. */
+const bucketPrice = (policy: BucketPolicy, count = 1): Price => ({
+  price: count * policy.increment,
+  span: bucketSpan(policy),
+})
+
+/** Of policies of the same bucket, the shortest span counts. */
+const addPrices = (one: Price | undefined, other: Price): Price =>
+  one === undefined
+    ? other
+    : { price: one.price + other.price, span: Math.min(one.span, other.span) }
+
+/** What clients together take from the buckets of a row. */
+interface Charge extends Price {
+  readonly burst: Price | undefined
+}
+
+/** Adds takes to what is taken from each row. */
+const charge = (charges: Map<string, Charge>, { count, rows }: TakeRequest): void => {
+  for (const { burst, id, policy } of rows) {
+    const known = charges.get(id)
+    charges.set(id, {
+      ...addPrices(known, bucketPrice(policy, count)),
+      burst: burst && addPrices(known?.burst, bucketPrice(burst, count)),
+    })
+  }
+}
+
+/** What clients together take from each row. */
 export const chargesOf = (demands: ReadonlyArray<TakeRequest>): ReadonlyMap<string, Charge> => {
   const charges = new Map<string, Charge>()
-  for (const { buckets, count } of demands) {
-    for (const { key, policy } of buckets) {
-      const known = charges.get(key)
-      const price = count * policy.increment
-      const span = bucketSpan(policy)
-      charges.set(
-        key,
-        known === undefined
-          ? { price, span }
-          : { price: known.price + price, span: Math.min(known.span, span) },
-      )
-    }
-  }
+  for (const demand of demands) charge(charges, demand)
   return charges
 }
 
@@ -331,33 +283,36 @@ export const takeIfPlentyParams = (charges: ReadonlyMap<string, Charge>) => {
     textsParam([...charges.keys()]),
     floatsParam(each.map(({ price }) => price)),
     floatsParam(each.map(({ span }) => span)),
+    floatsParam(each.map(({ burst }) => burst?.price)),
+    floatsParam(each.map(({ burst }) => burst?.span)),
   ]
 }
 
-/** A row of `takeIfPlenty`: a bucket before the statement. */
+/** A row of `takeIfPlenty`: a row of the table before the statement. */
 export interface PlentyRow {
   readonly full_at: number
+  readonly burst_full_at: number
   readonly now: number
   readonly is_plenty: boolean
 }
 
-/** Returns the keys of buckets that somebody has locked. */
+/** Returns the ids of rows that somebody has locked. */
 export const findLocked = (schema: string): string => `
-  SELECT a.key
-  FROM unnest($1::text[]) AS a (key)
-  CROSS JOIN LATERAL (SELECT 1 FROM ${schema}.rate_limit_buckets WHERE id = a.key) b
+  SELECT a.id
+  FROM unnest($1::text[]) AS a (id)
+  CROSS JOIN LATERAL (SELECT 1 FROM ${schema}.rate_limit_buckets WHERE id = a.id) b
   LEFT JOIN LATERAL (
-    SELECT true AS is_free FROM ${schema}.rate_limit_buckets WHERE id = a.key FOR UPDATE SKIP LOCKED
+    SELECT true AS is_free FROM ${schema}.rate_limit_buckets WHERE id = a.id FOR UPDATE SKIP LOCKED
   ) f ON true
   WHERE f.is_free IS NULL
 `
 
 /** The parameters of `findLocked`. */
-export const findLockedParams = (keys: ReadonlyArray<string>) => [textsParam(keys)]
+export const findLockedParams = (ids: ReadonlyArray<string>) => [textsParam(ids)]
 
 /** A row of `findLocked`. */
 interface LockedRow {
-  readonly key: string
+  readonly id: string
 }
 
 /** What a statement has decided. Times are in microseconds. */
@@ -372,47 +327,47 @@ interface TakeAnswer {
   /** The time by the clock of the database. */
   readonly now: number
   /** When each bucket was full again before these takes. */
-  readonly tats: ReadonlyArray<number>
+  readonly fullAt: FullAt
 }
 
 /** The outcomes of the takes, in order, as many as are decided. */
 const decideTakes = (
-  { buckets, count }: TakeRequest,
-  { isFinal, now: given, taken, tats }: TakeAnswer,
+  { count, rows: [address, key] }: TakeRequest,
+  { fullAt, isFinal, now: given, taken }: TakeAnswer,
 ): ReadonlyArray<TakeResult> => {
   const now = Micros(given)
   return Array.from({ length: isFinal ? count : taken }, (_, index) => {
     const spent = Math.min(index + 1, taken)
-    const [address = now, key = now, burst = now] = buckets.map(({ policy }, bucket) =>
-      Micros((tats[bucket] ?? now) + spent * policy.increment),
-    )
-    return { admitted: index < taken, now, address, key, burst }
+    const after = (before: number | null, policy: BucketPolicy | undefined): Micros =>
+      policy === undefined ? now : Micros((before ?? given) + spent * policy.increment)
+    return {
+      admitted: index < taken,
+      now,
+      address: after(fullAt.address, address.policy),
+      key: after(fullAt.key, key?.policy),
+      burst: after(fullAt.burst, key?.burst),
+    }
   })
-}
-
-/** What a statement for several clients has found for one of them. */
-interface Found {
-  readonly taken: number
-  /** What it could have taken without those before. */
-  readonly most: number
-  readonly now: number
-  /** When each bucket was full again before the statement. */
-  readonly tats: ReadonlyArray<number>
 }
 
 /** The answers to clients in one statement, each after the takes of those before it. */
 const takeAnswers = (
   demands: ReadonlyArray<TakeRequest>,
-  found: ReadonlyArray<Found>,
+  found: ReadonlyArray<TakeManyRow>,
 ): ReadonlyArray<TakeAnswer> => {
-  const spent = new Map<string, number>()
-  return found.map(({ most, now, taken, tats }, index) => {
-    const after = (demands[index]?.buckets ?? []).map(({ key, policy }, bucket) => {
-      const ahead = spent.get(key) ?? 0
-      spent.set(key, ahead + taken * policy.increment)
-      return (tats[bucket] ?? now) + ahead
-    })
-    return { taken, isFinal: taken === most, now, tats: after }
+  const spent = new Map<string, Charge>()
+  return demands.flatMap(({ rows }, index) => {
+    const row = found[index]
+    if (row === undefined) return []
+    const { most, now, taken } = row
+    const [address, key] = rows.map(({ id }) => spent.get(id))
+    charge(spent, { rows, count: taken })
+    const fullAt = {
+      address: row.address + (address?.price ?? 0),
+      key: (row.key ?? now) + (key?.price ?? 0),
+      burst: (row.burst ?? now) + (key?.burst?.price ?? 0),
+    }
+    return [{ taken, isFinal: taken === most, now, fullAt }]
   })
 }
 
@@ -420,25 +375,30 @@ const takeAnswers = (
 const foundPlenty = (
   demands: ReadonlyArray<TakeRequest>,
   charges: ReadonlyMap<string, Charge>,
-  rows: ReadonlyArray<PlentyRow>,
-): ReadonlyArray<Found> | undefined => {
-  const [first] = rows
+  found: ReadonlyArray<PlentyRow>,
+): ReadonlyArray<TakeManyRow> | undefined => {
+  const [first] = found
   if (first?.is_plenty !== true) return undefined
   const { now } = first
-  const tats = new Map([...charges.keys()].map((key, index) => [key, rows[index]?.full_at ?? now]))
-  return demands.map(({ buckets, count }) => ({
-    taken: count,
-    most: count,
-    now,
-    tats: buckets.map(({ key }) => tats.get(key) ?? now),
-  }))
+  const byId = new Map([...charges.keys()].map((id, index) => [id, found[index]]))
+  return demands.map(({ count, rows }) => {
+    const [address, key] = rows.map(({ id }) => byId.get(id))
+    return {
+      taken: count,
+      most: count,
+      now,
+      address: address?.full_at ?? now,
+      key: key?.full_at ?? now,
+      burst: key?.burst_full_at ?? now,
+    }
+  })
 }
 
 // A client whose bucket is short makes a statement in vain. So at most one in 17 is, however many such clients
 // there are.
 const sharesAfterShortage = 16
 
-/** Takes from the buckets in the database: for one client, or for several in one statement. */
+/** Takes from the buckets in the database, for several clients in one statement. */
 
 /** Asks the database. */
 export interface TakeStatements {
@@ -455,74 +415,47 @@ export interface TakeStatements {
 // A request does not wait for locks of buckets: it is limited without the store.
 const manner: ExecuteOptions = { owner: "limits", isBrief: true }
 
-const answerOf = (rows: ReadonlyArray<TakeRow>): TakeAnswer => ({
-  taken: rows[0]?.taken ?? 0,
-  isFinal: true,
-  now: rows[0]?.now ?? 0,
-  tats: rows.map(({ full_at }) => full_at),
-})
-
 /** Makes the functions for one schema. */
 const makeTakeStatements = ({ executeApart, schema }: Executor): TakeStatements => {
   const sql = {
-    ofAddress: takeTokens(schema, 1),
-    ofKey: takeTokens(schema, 3),
     ifPlenty: takeIfPlenty(schema),
     many: takeMany(schema),
     findLocked: findLocked(schema),
   }
 
-  const takeOne = (demand: TakeRequest) =>
-    executeApart<TakeRow>(
-      demand.buckets.length === 1 ? sql.ofAddress : sql.ofKey,
-      takeParams(demand),
-      manner,
-    ).pipe(Effect.map((rows) => [answerOf(rows)]))
-
   const share = (demands: ReadonlyArray<TakeRequest>) =>
-    executeApart<TakeManyRow>(sql.many, takeManyParams(demands), manner).pipe(
-      Effect.map((rows) =>
-        takeAnswers(
-          demands,
-          rows.map(({ address, burst, key, ...row }) => ({ ...row, tats: [address, key, burst] })),
-        ),
-      ),
+    Effect.map(executeApart<TakeManyRow>(sql.many, takeManyParams(demands), manner), (rows) =>
+      takeAnswers(demands, rows),
     )
 
   // How many of the next statements share tokens without a try whether there are plenty.
   let toShare = 0
 
-  const takeAll = (demands: ReadonlyArray<TakeRequest>) => {
-    if (toShare > 0) {
-      toShare--
-      return share(demands)
-    }
-    const charges = chargesOf(demands)
-    return Effect.flatMap(
-      executeApart<PlentyRow>(sql.ifPlenty, takeIfPlentyParams(charges), manner),
-      (rows) => {
-        const found = foundPlenty(demands, charges, rows)
-        if (found !== undefined) return Effect.succeed(takeAnswers(demands, found))
-        toShare = sharesAfterShortage
-        return share(demands)
-      },
-    )
-  }
-
   return {
     take: (demands) => {
-      const [first, ...others] = demands
-      // Cheaper for a single client.
-      return first !== undefined && others.length === 0 ? takeOne(first) : takeAll(demands)
+      if (toShare > 0) {
+        toShare--
+        return share(demands)
+      }
+      const charges = chargesOf(demands)
+      return Effect.flatMap(
+        executeApart<PlentyRow>(sql.ifPlenty, takeIfPlentyParams(charges), manner),
+        (rows) => {
+          const found = foundPlenty(demands, charges, rows)
+          if (found !== undefined) return Effect.succeed(takeAnswers(demands, found))
+          toShare = sharesAfterShortage
+          return share(demands)
+        },
+      )
     },
 
     areUnlocked: (demands) => {
-      const keys = demands.flatMap(({ buckets }) => buckets.map(({ key }) => key))
+      const ids = demands.flatMap(({ rows }) => rows.map(({ id }) => id))
       return Effect.map(
-        executeApart<LockedRow>(sql.findLocked, findLockedParams(keys), manner),
-        (rows) => {
-          const locked = new Set(rows.map(({ key }) => key))
-          return demands.map(({ buckets }) => buckets.every(({ key }) => !locked.has(key)))
+        executeApart<LockedRow>(sql.findLocked, findLockedParams(ids), manner),
+        (found) => {
+          const locked = new Set(found.map(({ id }) => id))
+          return demands.map(({ rows }) => rows.every(({ id }) => !locked.has(id)))
         },
       )
     },
@@ -533,7 +466,7 @@ const makeTakeStatements = ({ executeApart, schema }: Executor): TakeStatements 
 export const deleteFullBuckets = (schema: string): string => `
   DELETE FROM ${schema}.rate_limit_buckets WHERE id IN (
     SELECT id FROM ${schema}.rate_limit_buckets
-    WHERE full_at < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+    WHERE greatest(full_at, burst_full_at) < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
     LIMIT 1000
     FOR UPDATE SKIP LOCKED
   )

@@ -136,7 +136,7 @@ export const harnessOn = (
     advance: (millis) =>
       run(
         together([
-          `UPDATE ${schema}.rate_limit_buckets SET full_at = full_at - ${1000 * millis}`,
+          `UPDATE ${schema}.rate_limit_buckets SET full_at = full_at - ${1000 * millis}, burst_full_at = burst_full_at - ${1000 * millis}`,
           `UPDATE ${schema}.webhooks SET paused_until = paused_until - ${millis} * interval '1 millisecond', paused_since = paused_since - ${millis} * interval '1 millisecond'`,
           `UPDATE ${schema}.deliveries SET next_attempt_at = next_attempt_at - ${millis} * interval '1 millisecond', attempted_at = attempted_at - ${millis} * interval '1 millisecond'`,
           `UPDATE ${schema}.finished_deliveries SET attempted_at = attempted_at - ${millis} * interval '1 millisecond'`,

@@ -43,7 +43,7 @@ const linesWith = (bounds: Partial<QueueLimits> = {}) => {
       },
     })
   const sizes = (turns: ReadonlyArray<QueuedTake>) =>
-    turns.map(({ line, takes }) => `${line.buckets[0]?.key.slice(8)}: ${takes.length}`)
+    turns.map(({ line, takes }) => `${line.rows[0].id.slice(8)}: ${takes.length}`)
   const settle = (turns: ReadonlyArray<QueuedTake>) => {
     for (const turn of turns) lines.settle(turn, [])
   }
@@ -137,7 +137,7 @@ describe("clients", () => {
     add(stranger("1"))
     const other = { ...policies, address: { ...policy, capacity: 1 } }
     lines.add(stranger("1"), other, { since: 0, resume: () => {} })
-    expect(next().map(({ line }) => line.buckets[0]?.policy.capacity)).toEqual([10, 1])
+    expect(next().map(({ line }) => line.rows[0].policy.capacity)).toEqual([10, 1])
   })
 })
 

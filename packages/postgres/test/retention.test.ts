@@ -332,8 +332,8 @@ it.effect("full buckets are deleted in a schema without limits of its own, such 
   Effect.gen(function* () {
     yield* migrate({ schema })
     yield* sql(`
-      INSERT INTO ${schema}.rate_limit_buckets (id, full_at)
-      VALUES ('webhook:full', 1), ('webhook:later', 9e18)`)
+      INSERT INTO ${schema}.rate_limit_buckets (id, full_at, burst_full_at)
+      VALUES ('webhook:full', 1, NULL), ('webhook:later', 9e18, NULL), ('key:full', 1, 1), ('key:bursts', 1, 9e18)`)
     const server = yield* makeServer(yield* PgClient.PgClient, 2, undefined)
     yield* startRetention(makeExecutor(server, `"${schema}"`), {
       auditRetention: undefined,
@@ -342,8 +342,8 @@ it.effect("full buckets are deleted in a schema without limits of its own, such 
       idempotencyRetention: Millis(dayMillis),
     })
     yield* TestClock.adjust("1 minute")
-    const left = sql(`SELECT id FROM ${schema}.rate_limit_buckets`)
-    const rows = yield* Effect.repeat(left, { until: (found) => found.length < 2, times: 1000 })
-    expect(rows).toEqual([{ id: "webhook:later" }])
+    const left = sql(`SELECT id FROM ${schema}.rate_limit_buckets ORDER BY id`)
+    const rows = yield* Effect.repeat(left, { until: (found) => found.length < 4, times: 1000 })
+    expect(rows).toEqual([{ id: "key:bursts" }, { id: "webhook:later" }])
   }).pipe(Effect.provide(clientLayer())),
 )

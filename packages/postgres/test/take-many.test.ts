@@ -35,19 +35,29 @@ const migrated = Layer.effectDiscard(
 
 const perHour = (limit: number) => bucketPolicy({ limit, window: Millis(3_600_000) })
 
-/** Takes of a client from buckets of these names and capacities: its address, and two of its key. */
-const demand = (count: number, buckets: Readonly<Record<string, number>>) => ({
-  count,
-  buckets: Object.entries(buckets).map(([key, limit]) => ({ key, policy: perHour(limit) })),
-})
+type Demand = Parameters<typeof takeManyParams>[0][number]
 
-const take = Effect.fnUntraced(function* (...demands: Parameters<typeof takeManyParams>[0]) {
+/** Takes of a client from an address, and from the two buckets of a key, each with its name and capacity. */
+const demand = (
+  count: number,
+  [address, limit]: readonly [string, number],
+  [key, ofKey, ofBursts]: readonly [string | undefined, number, number] = [undefined, 0, 0],
+): Demand => {
+  const ofAddress = { id: address, policy: perHour(limit), burst: undefined }
+  if (key === undefined) return { count, rows: [ofAddress] }
+  return {
+    count,
+    rows: [ofAddress, { id: key, policy: perHour(ofKey), burst: perHour(ofBursts) }],
+  }
+}
+
+const take = Effect.fnUntraced(function* (...demands: ReadonlyArray<Demand>) {
   const sql = yield* PgClient.PgClient
   return yield* sql.unsafe<TakeManyRow>(takeMany(`"${schema}"`), takeManyParams(demands))
 })
 
 /** Takes if every bucket has enough. Returns whether it did. */
-const takePlenty = Effect.fnUntraced(function* (...demands: Parameters<typeof takeManyParams>[0]) {
+const takePlenty = Effect.fnUntraced(function* (...demands: ReadonlyArray<Demand>) {
   const sql = yield* PgClient.PgClient
   const params = takeIfPlentyParams(chargesOf(demands))
   const [row] = yield* sql.unsafe<PlentyRow>(takeIfPlenty(`"${schema}"`), params)
@@ -70,7 +80,7 @@ const during = <A, E, R>(statement: string, work: Effect.Effect<A, E, R>) =>
 const whileBlocked = (
   work: Effect.Effect<unknown, unknown, PgClient.PgClient>,
   takes: (
-    ...demands: Parameters<typeof takeManyParams>[0]
+    ...demands: ReadonlyArray<Demand>
   ) => Effect.Effect<unknown, unknown, PgClient.PgClient> = take,
 ) =>
   Effect.gen(function* () {
@@ -78,7 +88,9 @@ const whileBlocked = (
     const waits = sql.unsafe(`
       SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%"${schema}"%'
     `)
-    const blocked = yield* Effect.forkDetach(Effect.exit(takes(demand(1, { z: 9, m: 9, a: 9 }))))
+    const blocked = yield* Effect.forkDetach(
+      Effect.exit(takes(demand(1, ["z", 9], ["m", 9, 9]), demand(1, ["a", 9]))),
+    )
     yield* Effect.repeat(waits, { until: (rows) => rows.length > 0 })
     yield* work
     return blocked
@@ -104,7 +116,7 @@ it.layer(Layer.provideMerge(migrated, clientLayer({ maxConnections: 6 })), {
 })("a statement for several clients", (test) => {
   describe("that meets a lock", () => {
     const insert = (key: string) =>
-      `INSERT INTO "${schema}".rate_limit_buckets VALUES ('${key}', 0)`
+      `INSERT INTO "${schema}".rate_limit_buckets VALUES ('${key}', 0, 0)`
     const lock = (key: string) =>
       `SELECT 1 FROM "${schema}".rate_limit_buckets WHERE id = '${key}' FOR UPDATE`
 
@@ -137,19 +149,19 @@ it.layer(Layer.provideMerge(migrated, clientLayer({ maxConnections: 6 })), {
         yield* execute(`DELETE FROM ${schema}.rate_limit_buckets`, ...["a", "m"].map(insert))
         const sql = yield* PgClient.PgClient
         const found = sql.unsafe(findLocked(`"${schema}"`), findLockedParams(["z", "m", "a"]))
-        expect(yield* during(lock("m"), found)).toEqual([{ key: "m" }])
+        expect(yield* during(lock("m"), found)).toEqual([{ id: "m" }])
         expect(yield* found).toEqual([])
       }),
     )
   })
 
   describe("gives", () => {
-    const outcomes = (...demands: Parameters<typeof takeManyParams>[0]) =>
+    const outcomes = (...demands: ReadonlyArray<Demand>) =>
       Effect.map(take(...demands), (rows) => rows.map(({ most, taken }) => [taken, most]))
 
     test.effect("each client what those before it can leave", () =>
       Effect.gen(function* () {
-        const three = { shared: 3 }
+        const three = ["shared", 3] as const
         expect(
           yield* outcomes(demand(1, three), demand(1, three), demand(2, three), demand(1, three)),
         ).toEqual([
@@ -162,14 +174,13 @@ it.layer(Layer.provideMerge(migrated, clientLayer({ maxConnections: 6 })), {
       }),
     )
 
-    test.effect.each(["key", "burst"])("what is left of a %s, whatever the address", (short) =>
+    test.effect.each([
+      ["key", 2, 9],
+      ["burst", 9, 2],
+    ] as const)("what is left of a %s, whatever the address", ([short, ofKey, ofBursts]) =>
       Effect.gen(function* () {
-        const sizes = {
-          [`${short} key`]: 9,
-          [`${short} burst`]: 9,
-          [`${short} ${short}`]: 2,
-        }
-        const from = (address: string) => demand(1, { [`${short} ${address}`]: 9, ...sizes })
+        const from = (address: string) =>
+          demand(1, [`${short} ${address}`, 9], [`${short} key`, ofKey, ofBursts])
         expect(yield* outcomes(from("1"), from("2"), from("3"))).toEqual([
           [1, 1],
           [1, 1],
@@ -180,13 +191,16 @@ it.layer(Layer.provideMerge(migrated, clientLayer({ maxConnections: 6 })), {
 
     test.effect("nothing to a client with an empty bucket, and its tokens to those behind", () =>
       Effect.gen(function* () {
-        yield* take(demand(1, { empty: 1 }))
+        yield* take(demand(1, ["before", 9], ["empty", 1, 9]))
+        yield* take(demand(1, ["before", 9], ["empty of bursts", 9, 1]))
         expect(
           yield* outcomes(
-            demand(5, { one: 5, empty: 1, some: 9 }),
-            demand(5, { one: 5, full: 9, more: 9 }),
+            demand(5, ["one", 5], ["empty", 1, 9]),
+            demand(5, ["one", 5], ["empty of bursts", 9, 1]),
+            demand(5, ["one", 5], ["full", 9, 9]),
           ),
         ).toEqual([
+          [0, 0],
           [0, 0],
           [5, 5],
         ])
@@ -196,7 +210,7 @@ it.layer(Layer.provideMerge(migrated, clientLayer({ maxConnections: 6 })), {
     test.effect("a client the tokens that others with another limit leave", () =>
       Effect.gen(function* () {
         // A token of the first is worth two of the second.
-        expect(yield* outcomes(demand(2, { both: 4 }), demand(9, { both: 8 }))).toEqual([
+        expect(yield* outcomes(demand(2, ["both", 4]), demand(9, ["both", 8]))).toEqual([
           [2, 2],
           [4, 8],
         ])
@@ -207,34 +221,49 @@ it.layer(Layer.provideMerge(migrated, clientLayer({ maxConnections: 6 })), {
   describe("that takes if there is plenty", () => {
     const minute = 60_000_000
 
-    /** Stores for how long each bucket is not full yet, in microseconds. */
-    const fill = Effect.fnUntraced(function* (buckets: Readonly<Record<string, number>>) {
+    /** For how long each bucket of a row is not full yet, in microseconds. */
+    type Waits = readonly [wait: number, ofBursts?: number]
+
+    /** Stores rows. */
+    const fill = Effect.fnUntraced(function* (rows: Readonly<Record<string, Waits>>) {
       const sql = yield* PgClient.PgClient
+      const waits = Object.values(rows)
       yield* sql.unsafe(`DELETE FROM "${schema}".rate_limit_buckets`)
       yield* sql.unsafe(
         `INSERT INTO "${schema}".rate_limit_buckets
-         SELECT id, (extract(epoch FROM clock_timestamp()) * 1000000 + wait)::bigint
-         FROM unnest($1::text[], $2::float8[]) AS b (id, wait)`,
-        [textsParam(Object.keys(buckets)), floatsParam(Object.values(buckets))],
+         SELECT id, (now + wait)::bigint, (now + of_bursts)::bigint
+         FROM unnest($1::text[], $2::float8[], $3::float8[]) AS b (id, wait, of_bursts),
+              CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS float8) AS now`,
+        [
+          textsParam(Object.keys(rows)),
+          floatsParam(waits.map(([wait]) => wait)),
+          floatsParam(waits.map(([, ofBursts]) => ofBursts)),
+        ],
       )
     })
 
+    interface StoredRow {
+      readonly id: string
+      readonly full_at: bigint
+      readonly burst_full_at: bigint | null
+    }
+
     const stored = PgClient.PgClient.use((sql) =>
-      Effect.map(
-        sql.unsafe<{ readonly id: string; readonly full_at: bigint }>(
-          `SELECT id, full_at FROM "${schema}".rate_limit_buckets ORDER BY id`,
-        ),
-        (rows) => new Map(rows.map(({ full_at, id }) => [id, Number(full_at)])),
-      ),
+      sql.unsafe<StoredRow>(`SELECT * FROM "${schema}".rate_limit_buckets ORDER BY id`),
     )
 
-    /** What a statement has added to each bucket. */
+    /** What a statement has added to the buckets of each row. */
     const added = <A, E>(work: Effect.Effect<A, E, PgClient.PgClient>) =>
       Effect.gen(function* () {
-        const before = yield* stored
+        const before = new Map((yield* stored).map((row) => [row.id, row]))
         const outcome = yield* work
-        const after = yield* stored
-        const each = [...after].map(([id, fullAt]) => [id, fullAt - (before.get(id) ?? 0)] as const)
+        const each = (yield* stored).map(({ burst_full_at, full_at, id }) => [
+          id,
+          [
+            Number(full_at) - Number(before.get(id)?.full_at),
+            Number(burst_full_at) - Number(before.get(id)?.burst_full_at),
+          ],
+        ])
         return { outcome, charged: Object.fromEntries(each) }
       })
 
@@ -244,45 +273,61 @@ it.layer(Layer.provideMerge(migrated, clientLayer({ maxConnections: 6 })), {
       { minLength: 2, maxLength: 8 },
     )
 
-    test.effect("takes exactly what the one that shares takes, or nothing if one is short", () =>
-      Effect.gen(function* () {
-        const services = yield* Effect.context<PgClient.PgClient>()
-        const run = Effect.runPromiseWith(services)
-        let [plenty, short] = [0, 0]
-        const property = fc.asyncProperty(clients, async (some) => {
-          // A token returns every six minutes, and all buckets lack the first one.
-          const demands = some.map(([count, name, key]) =>
-            demand(count, { [name]: 10, [`key ${key}`]: 10, [`burst ${key}`]: 10 }),
-          )
-          const buckets = Object.fromEntries(
-            [...chargesOf(demands).keys()].map((key) => [key, minute]),
-          )
-          await run(fill(buckets))
-          const tried = await run(added(takePlenty(...demands)))
-          await run(fill(buckets))
-          const shared = await run(added(take(...demands)))
-          const isPlenty = shared.outcome.every(({ taken }, index) => taken === some[index]?.[0])
-          expect(tried.outcome).toBe(isPlenty)
-          const nothing = Object.fromEntries(Object.keys(buckets).map((key) => [key, 0]))
-          expect(tried.charged).toEqual(isPlenty ? shared.charged : nothing)
-          if (isPlenty) plenty++
-          else short++
-        })
-        yield* Effect.promise(() => fc.assert(property, { numRuns: 60, seed: 7 }))
-        expect(Math.min(plenty, short)).toBeGreaterThan(5)
-      }),
+    test.effect.each([
+      [10, 10, 10],
+      [30, 10, 20],
+      [30, 20, 10],
+    ] as const)(
+      "takes exactly what the one that shares takes, or nothing if one is short, %s",
+      ([ofAddress, ofKey, ofBursts]) =>
+        Effect.gen(function* () {
+          const services = yield* Effect.context<PgClient.PgClient>()
+          const run = Effect.runPromiseWith(services)
+          let [plenty, short] = [0, 0]
+          const property = fc.asyncProperty(clients, async (some) => {
+            // A token returns after two minutes at the earliest, and all buckets lack one.
+            const demands = some.map(([count, name, key]) =>
+              demand(count, [name, ofAddress], [`key ${key}`, ofKey, ofBursts]),
+            )
+            const rows = Object.fromEntries(
+              [...chargesOf(demands)].map(([id, { burst }]) => [
+                id,
+                burst === undefined ? ([minute] as const) : ([minute, minute] as const),
+              ]),
+            )
+            await run(fill(rows))
+            const tried = await run(added(takePlenty(...demands)))
+            await run(fill(rows))
+            const shared = await run(added(take(...demands)))
+            const isPlenty = shared.outcome.every(({ taken }, index) => taken === some[index]?.[0])
+            expect(tried.outcome).toBe(isPlenty)
+            const nothing = Object.fromEntries(Object.keys(rows).map((id) => [id, [0, 0]]))
+            expect(tried.charged).toEqual(isPlenty ? shared.charged : nothing)
+            if (isPlenty) plenty++
+            else short++
+          })
+          yield* Effect.promise(() => fc.assert(property, { numRuns: 40, seed: 7 }))
+          expect(Math.min(plenty, short)).toBeGreaterThan(5)
+        }),
     )
 
-    test.effect("leaves a bucket from before the clock was set back to the one that shares", () =>
-      Effect.gen(function* () {
-        yield* fill({ late: 100 * 60 * minute, soon: 0 })
-        const demands = [demand(1, { late: 9 }), demand(1, { soon: 9 })]
-        const tried = yield* added(takePlenty(...demands))
-        expect(tried).toEqual({ outcome: false, charged: { late: 0, soon: 0 } })
-        yield* take(...demands)
-        expect(yield* takePlenty(demand(1, { soon: 9 }), demand(1, { soon: 9 }))).toBe(true)
-        expect((yield* added(take(...demands))).charged["late"]).toBeLessThan(60 * minute)
-      }),
+    test.effect.each([
+      ["late", { late: [100 * 60 * minute, 0], soon: [0, 0] }],
+      ["late for bursts", { late: [0, 100 * 60 * minute], soon: [0, 0] }],
+    ] as const)(
+      "leaves a bucket from before the clock was set back to the one that shares: %s",
+      ([, rows]) =>
+        Effect.gen(function* () {
+          yield* fill(rows)
+          const soon = demand(1, ["soon address", 9], ["soon", 9, 9])
+          const demands = [demand(1, ["late address", 9], ["late", 9, 9]), soon]
+          const tried = yield* added(takePlenty(...demands))
+          expect(tried).toEqual({ outcome: false, charged: { late: [0, 0], soon: [0, 0] } })
+          yield* take(...demands)
+          expect(yield* takePlenty(soon, soon)).toBe(true)
+          const { charged } = yield* added(take(...demands))
+          expect(Math.max(...charged["late"])).toBeLessThan(60 * minute)
+        }),
     )
 
     test.effect("is tried in vain once in 17 statements, however many clients are short", () =>

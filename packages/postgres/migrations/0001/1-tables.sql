@@ -417,5 +417,7 @@ END $$;
 CREATE UNLOGGED TABLE tenure.rate_limit_buckets (
   id      text COLLATE "C" PRIMARY KEY,
   -- When it is full again if nothing is taken, in microseconds: the theoretical arrival time of GCRA.
-  full_at bigint NOT NULL
+  full_at bigint NOT NULL,
+  -- The same of the bucket for bursts, if it is the row of an API key. Both are taken from together.
+  burst_full_at bigint
 ) WITH (fillfactor = 70);
