@@ -17,7 +17,7 @@ export interface TakeRequest {
 }
 
 /** A row of the table: a bucket, and beside that of a key the one for its bursts. */
-export interface BucketRow {
+interface BucketRow {
   readonly id: string
   readonly policy: BucketPolicy
   readonly burst: BucketPolicy | undefined
