@@ -38,11 +38,12 @@ export const makeGlobals = (loop: Loop, machine: Machine, choose: Random): Globa
 }
 
 const { clearTimeout, setTimeout } = globalThis
-const { now } = Date
 const { random } = Math
 
 /** Replaces the globals of this process. Returns what puts them back. */
 export const installGlobals = (globals: Globals): (() => void) => {
+  // A database may have replaced it.
+  const { now } = Date
   Object.assign(globalThis, {
     setTimeout: globals.setTimeout,
     clearTimeout: globals.clearTimeout,

@@ -60,8 +60,9 @@ export interface Loop {
    * Starts a machine, whose clock runs at a rate of the true one.
    *
    * @param server - the machine by whose clock things become due that this one polls for
+   * @param choices - its randomness, if it has its own
    */
-  readonly machine: (name: string, rate: number, server?: Machine) => Machine
+  readonly machine: (name: string, rate: number, server?: Machine, choices?: Choices) => Machine
   /** When something happens next, in true time; `Infinity` for never. */
   readonly nextAt: () => number
   /** Makes all steps until an instant. Then nothing can run any more without time going on. */
@@ -70,6 +71,8 @@ export interface Loop {
   readonly loads: () => void
   /** Runs code that makes promises, once nothing else can run. They continue until all of them wait. */
   readonly enter: (run: () => void) => void
+  /** Waits for something outside of the simulation before the next step. It takes no time in it. */
+  readonly wait: (work: Promise<unknown>) => void
   /** What code that makes promises finds in place of the globals of this process. */
   readonly useGlobals: (globals: Globals) => void
   /** How many steps were made. */
@@ -78,9 +81,6 @@ export interface Loop {
 
 /** More steps than a run takes. */
 const mostSteps = 2_000_000
-
-// What is due for another reason than the one that the poller knows is found after this time.
-const longestPause = 300_000
 
 // Listeners look at the time so often, and for events more often.
 const longPoll = 1000
@@ -93,14 +93,19 @@ const mostOperations = 400
 
 const nanos = (millis: number): bigint => BigInt(Math.floor(millis * 1000)) * 1000n
 
-/** Makes a loop without machines. */
-export const makeLoop = (choose: Choices): Loop => {
+/**
+ * Makes a loop without machines.
+ *
+ * @param longestPause - after which time a poll finds what is due for another reason than the one that it knows
+ */
+export const makeLoop = (choose: Choices, longestPause = 300_000): Loop => {
   const ready: Array<{ readonly machine: () => boolean; readonly run: () => void }> = []
   const timers = makeTimers()
   let now = beginning
   let steps = 0
   let isLoading = false
   let entering: Array<() => void> = []
+  let outside: Promise<unknown> | undefined
   let globals: Globals | undefined
 
   const after = (millis: number, run: () => void): void =>
@@ -118,14 +123,14 @@ export const makeLoop = (choose: Choices): Loop => {
     return true
   }
 
-  const machine = (name: string, rate: number, server?: Machine): Machine => {
+  const machine: Loop["machine"] = (name, rate, server, own = choose) => {
     const bootedAt = now
     let offset = 0
     let isUp = true
     let listeners = 0
     let newsAt = -Infinity
     const polls = new Set<Poll>()
-    let operations = 1 + choose.below(mostOperations)
+    let operations = 1 + own.below(mostOperations)
     const isRunning = (): boolean => isUp
 
     const monotonic = (): number => (now - bootedAt) * rate
@@ -207,7 +212,7 @@ export const makeLoop = (choose: Choices): Loop => {
       executionMode: "async",
       shouldYield: () => {
         if (--operations > 0) return false
-        operations = 1 + choose.below(mostOperations)
+        operations = 1 + own.below(mostOperations)
         return true
       },
       makeDispatcher: () => ({
@@ -223,7 +228,7 @@ export const makeLoop = (choose: Choices): Loop => {
       if (isUp) for (const each of polls) arm(each)
     }
 
-    const random = (): number => Math.floor(choose.next() * 2 ** 32)
+    const random = (): number => Math.floor(own.next() * 2 ** 32)
 
     return {
       name,
@@ -231,7 +236,7 @@ export const makeLoop = (choose: Choices): Loop => {
         Context.add(Scheduler.Scheduler, scheduler),
         Context.add(Logger.CurrentLoggers, new Set()),
         Context.add(WebCrypto, seededCrypto(random, refusePromise)),
-        Context.add(Random.Random, { nextIntUnsafe: random, nextDoubleUnsafe: choose.next }),
+        Context.add(Random.Random, { nextIntUnsafe: random, nextDoubleUnsafe: own.next }),
       ),
       isUp: isRunning,
       kill: () => {
@@ -273,11 +278,19 @@ export const makeLoop = (choose: Choices): Loop => {
     enter: (run) => {
       entering.push(run)
     },
+    wait: (work) => {
+      outside = work
+    },
     useGlobals: (given) => {
       globals = given
     },
     runUntil: async (instant) => {
       for (;;) {
+        if (outside !== undefined) {
+          const work = outside
+          outside = undefined
+          await work
+        }
         while (ready.length > 0) step()
         // Only here do promises continue, so that they do so at the same step each time.
         if (entering.length > 0) {

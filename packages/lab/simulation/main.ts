@@ -3,7 +3,7 @@
  * receivers fail.
  *
  * `npm run simulate -- --seeds 1-10000` runs seeds, `--seed 42` tells what happens in one, and `--sabotages` shows
- * how soon each way to break the system is found.
+ * how soon each way to break the system is found. With `--store postgres`, the stores are those of PostgreSQL.
  */
 
 import { fork } from "node:child_process"
@@ -13,6 +13,7 @@ import { parseArgs } from "node:util"
 import { parseInteger } from "../arguments.ts"
 import { sabotages } from "./sabotages.ts"
 import { type Outcome, simulate } from "./simulate.ts"
+import type { WorldOptions } from "./world.ts"
 
 // Errors are many here, and nobody reads their stacks.
 Error.stackTraceLimit = 0
@@ -29,29 +30,59 @@ interface Part {
   readonly first: number
   readonly last: number
   readonly step: number
+  readonly store: Store
 }
 
-const runPart = async ({ first, last, step }: Part): Promise<Found> => {
+const kinds = ["memory", "postgres"] as const
+
+/** Where the stores are. */
+type Store = (typeof kinds)[number]
+
+const storeOf = (given: string): Store => {
+  const store = kinds.find((kind) => kind === given)
+  if (store === undefined) throw new Error(`--store must be one of ${kinds.join(" and ")}`)
+  return store
+}
+
+/** Does something with the options of a store. */
+const withStore = async (
+  store: Store,
+  work: (options: WorldOptions) => Promise<void>,
+): Promise<void> => {
+  if (store === "memory") return work({})
+  const { openDatabase } = await import("./postgres.ts")
+  const database = await openDatabase()
+  try {
+    await work({ database })
+  } finally {
+    await database.close()
+  }
+}
+
+const runPart = async ({ first, last, step, store }: Part): Promise<Found> => {
   const failed: Array<Pick<Outcome, "seed" | "violations">> = []
   let simulatedMillis = 0
   let seeds = 0
-  for (let seed = first; seed <= last; seed += step) {
-    const outcome = await simulate(seed)
-    simulatedMillis += outcome.simulatedMillis
-    seeds++
-    if (outcome.violations.length > 0) failed.push({ seed, violations: outcome.violations })
-  }
+  await withStore(store, async (options) => {
+    for (let seed = first; seed <= last; seed += step) {
+      const outcome = await simulate(seed, options)
+      simulatedMillis += outcome.simulatedMillis
+      seeds++
+      if (outcome.violations.length > 0) failed.push({ seed, violations: outcome.violations })
+    }
+  })
   return { seeds, simulatedMillis, failed }
 }
 
-const tell = async (seed: number): Promise<void> => {
-  const { told, violations, weather } = await simulate(seed, { isTold: true })
-  console.log(JSON.stringify(weather, null, 2))
-  for (const { at, what, who } of told) {
-    console.log(`${new Date(at).toISOString().slice(11, 23)} ${who.padEnd(10)} ${what}`)
-  }
-  report([{ seed, violations }])
-}
+const tell = (seed: number, store: Store): Promise<void> =>
+  withStore(store, async (options) => {
+    const { told, violations, weather } = await simulate(seed, { ...options, isTold: true })
+    console.log(JSON.stringify(weather, null, 2))
+    for (const { at, what, who } of told) {
+      console.log(`${new Date(at).toISOString().slice(11, 23)} ${who.padEnd(10)} ${what}`)
+    }
+    report([{ seed, violations }])
+  })
 
 const report = (failed: Found["failed"]): void => {
   for (const { seed, violations } of failed) {
@@ -59,12 +90,12 @@ const report = (failed: Found["failed"]): void => {
   }
 }
 
-const runSabotages = async (): Promise<void> => {
+const runSabotages = async (options: WorldOptions): Promise<void> => {
   for (const sabotage of sabotages) {
     const { invariant, name, within } = sabotage
     let found: number | undefined
     for (let seed = 1; seed <= within && found === undefined; seed++) {
-      const { violations } = await simulate(seed, { sabotage })
+      const { violations } = await simulate(seed, { ...options, sabotage })
       if (violations.some((violation) => violation.invariant === invariant)) found = seed
     }
     if (found === undefined) process.exitCode = 1
@@ -72,12 +103,13 @@ const runSabotages = async (): Promise<void> => {
   }
 }
 
-const runAll = async (first: number, last: number, jobs: number): Promise<void> => {
+const runAll = async (first: number, last: number, jobs: number, store: Store): Promise<void> => {
   const begin = performance.now()
   const parts = Array.from({ length: jobs }, (_, job): Part => ({
     first: first + job,
     last,
     step: jobs,
+    store,
   }))
   const found: ReadonlyArray<Found> = await Promise.all(
     parts.map(async (part) => {
@@ -105,16 +137,19 @@ const main = async (): Promise<void> => {
       seeds: { type: "string", default: "1-10000" },
       seed: { type: "string" },
       jobs: { type: "string", default: "2" },
+      store: { type: "string", default: "memory" },
       sabotages: { type: "boolean", default: false },
     },
   })
-  if (values.sabotages) return runSabotages()
-  if (values.seed !== undefined) return tell(parseInteger("seed", values.seed, 0))
+  if (values.sabotages) return withStore(storeOf(values.store), runSabotages)
+  if (values.seed !== undefined)
+    return tell(parseInteger("seed", values.seed, 0), storeOf(values.store))
   const [first = "", last = first] = values.seeds.split("-")
   await runAll(
     parseInteger("seeds", first, 0),
     parseInteger("seeds", last, 0),
     parseInteger("jobs", values.jobs, 1),
+    storeOf(values.store),
   )
 }
 

@@ -124,7 +124,7 @@ export interface Told {
 export interface Notes {
   readonly calls: Array<Call>
   readonly commits: Array<Commit>
-  /** When the limiter let a request pass, and when a process answered one that it let pass. */
+  /** When the limiter let a request pass, by its clock, and when a process answered one that it let pass. */
   readonly takes: Array<number>
   readonly admissions: Array<number>
   readonly arrivals: Array<Arrival>

@@ -13,7 +13,6 @@ import {
   WebhookStore,
   hostOrigin,
 } from "@tenure/core/store"
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { beginning } from "./loop.ts"
@@ -26,8 +25,22 @@ export const token = "the-token-of-the-clients"
 
 /** Runs something at the server of the stores, between two steps of all others. */
 export const atServer = <A, E>({ server }: World, effect: Effect.Effect<A, E, StorePorts>): A => {
-  const { machine, stores } = server
-  const exit = Effect.runSyncExitWith(Context.merge(stores, machine.services))(effect)
+  let exit: Exit.Exit<A, E> | undefined
+  server.run(Effect.provideContext(effect, server.stores), (given) => (exit = given))
+  if (exit === undefined) throw new Error("The stores do not answer at once.")
+  return valueOf(exit)
+}
+
+/** The same for stores that do not answer at once. */
+export const afterServer = <A, E>(
+  { server }: World,
+  effect: Effect.Effect<A, E, StorePorts>,
+): Promise<A> =>
+  new Promise<Exit.Exit<A, E>>((resolve) =>
+    server.run(Effect.provideContext(effect, server.stores), resolve),
+  ).then(valueOf)
+
+const valueOf = <A, E>(exit: Exit.Exit<A, E>): A => {
   if (Exit.isFailure(exit)) throw new Error(`The stores fail: ${exit.cause}`)
   return exit.value
 }

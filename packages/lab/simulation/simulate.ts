@@ -11,7 +11,7 @@ import {
   type Violation,
   makeNotes,
 } from "./record.ts"
-import { atServer, prepare, readRemains, token } from "./server.ts"
+import { afterServer, prepare, readRemains, token } from "./server.ts"
 import { type Weather, weatherOf } from "./weather.ts"
 import { startClients } from "./workload.ts"
 import { type WorldOptions, load, makeWorld } from "./world.ts"
@@ -51,8 +51,8 @@ export const simulate = async (seed: number, options: WorldOptions = {}): Promis
   await (loaded ??= load())
   const weather = weatherOf(seed)
   const notes = makeNotes()
-  const world = makeWorld(seed, weather, notes, options)
-  atServer(world, prepare)
+  const world = makeWorld(seed, weather, notes, options, await options.database?.begin())
+  await afterServer(world, prepare)
   startClients(world, weather, token)
   const { loop } = world
   await loop.runUntil(beginning + weather.millis)
@@ -60,7 +60,7 @@ export const simulate = async (seed: number, options: WorldOptions = {}): Promis
   await loop.runUntil(world.endsAt)
   if (notes.deaths.length > 0) throw new Error(`In seed ${seed}, ${notes.deaths.join("; ")}`)
   await verify(notes)
-  const run: Run = { ...notes, remains: atServer(world, readRemains(world)) }
+  const run: Run = { ...notes, remains: await afterServer(world, readRemains(world)) }
   return {
     seed,
     weather,

@@ -25,6 +25,8 @@ export interface StoreServer {
   readonly machine: Machine
   readonly stores: Context.Context<StorePorts>
   readonly isUp: () => boolean
+  /** Runs an effect at the server, while nothing else goes on. */
+  readonly run: <A, E>(effect: Effect.Effect<A, E>, done: (exit: Exit.Exit<A, E>) => void) => void
 }
 
 /** What a network to the server does. */
@@ -48,7 +50,7 @@ const patienceMillis = 5000
 /** Sends a call to the server. It takes place in one step there. */
 const send = <A, E>(
   { choose, done, loop, tell, trouble }: StoreNetwork,
-  { isUp, machine, stores }: StoreServer,
+  { isUp, run }: StoreServer,
   process: Machine,
   method: string,
   args: ReadonlyArray<unknown>,
@@ -70,10 +72,11 @@ const send = <A, E>(
     const isUnanswered = choose.chance(unanswered)
     loop.after(choose.between(...delay), () => {
       if (!isUp() || isLost) return fail("the server does not answer")
-      const exit = Effect.runSyncExitWith(Context.merge(stores, machine.services))(call)
-      if (isUnanswered) tell(process.name, `${method}: done, but not answered`, true)
-      done(method, args, exit)
-      if (!isUnanswered) loop.after(choose.between(...delay), () => answer(exit))
+      run(call, (exit) => {
+        if (isUnanswered) tell(process.name, `${method}: done, but not answered`, true)
+        done(method, args, exit)
+        if (!isUnanswered) loop.after(choose.between(...delay), () => answer(exit))
+      })
     })
     loop.after(patienceMillis, () => fail("no answer in time"))
     return Effect.sync(() => {

@@ -4,7 +4,7 @@ import type { ApiRequest } from "@tenure/core/adapter"
 import { tenureLayer } from "@tenure/core/effect"
 import { Handler } from "@tenure/core/internal"
 import { verifySignature, WebhookSecret } from "@tenure/core/signature"
-import { type OutboxChange, WebhookId } from "@tenure/core/store"
+import { type OutboxChange, type StorePorts, WebhookId } from "@tenure/core/store"
 import {
   type TransportError,
   type TransportRequest,
@@ -22,6 +22,7 @@ import { type Random, random } from "../faults/random.ts"
 import { makeGlobals } from "./globals.ts"
 import { type HttpNetwork, makeFetch, makeHttp } from "./http.ts"
 import { type Loop, type Machine, beginning, makeLoop } from "./loop.ts"
+import type { Database } from "./postgres.ts"
 import type { Notes, Told } from "./record.ts"
 import type { Sabotage } from "./sabotages.ts"
 import { type News, type StoreServer, makeNews, remoteStores } from "./stores.ts"
@@ -81,6 +82,8 @@ export interface WorldOptions {
   /** Whether to tell what happens. Default: `false`. */
   readonly isTold?: boolean
   readonly sabotage?: Sabotage
+  /** What has the stores. By default, they are in memory. */
+  readonly database?: Database
   /** Called when the stores have done something. */
   readonly onOperation?: (operation: StoreOperation) => void
 }
@@ -147,18 +150,35 @@ const eventsOf = (
 export const load = (): Promise<unknown> =>
   Effect.runPromise(Effect.scoped(Layer.build(Layer.provide(tenureLayer(), memory()))))
 
-/** Makes the world of a seed. */
+/** Makes stores in memory. */
+const inMemory = ({ services }: Machine): Context.Context<StorePorts> => {
+  const built = Effect.runSyncExitWith(services)(Layer.buildWithScope(memory(), Scope.makeUnsafe()))
+  if (Exit.isFailure(built)) throw new Error("The stores do not start.")
+  return built.value
+}
+
+// A database does not say when something is due. Often enough to find it, and rarely enough not to take long.
+const databasePause = 10_000
+
+/**
+ * Makes the world of a seed.
+ *
+ * @param databaseStores - the stores of the database, if there is one
+ */
 export const makeWorld = (
   seed: number,
   weather: Weather,
   notes: Notes,
-  { isTold = false, onOperation, sabotage }: WorldOptions,
+  { database, isTold = false, onOperation, sabotage }: WorldOptions,
+  databaseStores?: Context.Context<StorePorts>,
 ): World => {
   const choose = random(seed, "world")
-  const loop = makeLoop(choose)
+  const loop = makeLoop(choose, database && databasePause)
   const told: Array<Told> = []
   let isHealed = false
   let isServerUp = true
+  // A database limits by its wall clock, so this time has passed there.
+  let forwardMillis = 0
 
   const tell = (who: string, what: string, isTrouble = false): void => {
     if (isTrouble) notes.troubles.push(loop.now())
@@ -167,13 +187,19 @@ export const makeWorld = (
 
   const rate = (): number => 1 + (choose.chance(0.5) ? choose.between(-1, 1) * weather.drift : 0)
 
-  const serverMachine = loop.machine("store", rate())
-  const built = Effect.runSyncExitWith(serverMachine.services)(
-    Layer.buildWithScope(memory(), Scope.makeUnsafe()),
-  )
-  if (Exit.isFailure(built)) throw new Error("The stores do not start.")
-  const stores = sabotage?.stores?.(built.value, random(seed, "sabotage")) ?? built.value
-  const server: StoreServer = { machine: serverMachine, stores, isUp: () => isServerUp }
+  const serverMachine = loop.machine("store", rate(), undefined, random(seed, "store"))
+  database?.setClock(serverMachine)
+  const sound = databaseStores ?? inMemory(serverMachine)
+  const stores = sabotage?.stores?.(sound, random(seed, "sabotage")) ?? sound
+  const server: StoreServer = {
+    machine: serverMachine,
+    stores,
+    isUp: () => isServerUp,
+    run: (effect, done) => {
+      if (database === undefined) done(Effect.runSyncExitWith(serverMachine.services)(effect))
+      else loop.wait(database.run(effect).then(done))
+    },
+  }
   const clients = loop.machine("clients", 1)
   loop.useGlobals(makeGlobals(loop, clients, random(seed, "globals")))
   const processes: Array<Process> = []
@@ -211,7 +237,7 @@ export const makeWorld = (
   /** Records what the stores have done. Returns whether there are new events. */
   const noteChange = (method: string, args: ReadonlyArray<unknown>, value: unknown): boolean => {
     if (method === "take" && isRecord(value) && value["admitted"] === true)
-      notes.takes.push(loop.now())
+      notes.takes.push(loop.now() + forwardMillis)
     if (method === "add" && isRecord(args[0]) && "url" in args[0]) {
       notes.created.set(String(args[0]["id"]), loop.now())
     }
@@ -346,6 +372,7 @@ export const makeWorld = (
 
   const setClock = (machine: Machine, byMillis: number): void => {
     machine.setClock(byMillis)
+    if (machine === serverMachine && database !== undefined) forwardMillis += Math.max(0, byMillis)
     tell(machine.name, `has its clock set by ${byMillis} ms`, true)
     for (const process of processes) process.machine.poll()
   }

@@ -126,7 +126,8 @@ const replaceClock = `
   END $do$
 `
 
-const emptyTables = `
+/** Removes all rows that a run has written. */
+export const emptyTables = `
   DO $$
   DECLARE
     name text;

@@ -1,11 +1,21 @@
 import { execFile } from "node:child_process"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
-import { describe, expect, it } from "vitest"
+import { describe, expect, it, onTestFinished } from "vitest"
+import { openDatabase } from "../../simulation/postgres.ts"
 import { sabotages } from "../../simulation/sabotages.ts"
 import { simulate } from "../../simulation/simulate.ts"
 
 const program = fileURLToPath(new URL("../../simulation/main.ts", import.meta.url))
+
+const run = async (...given: ReadonlyArray<string>): Promise<string> => {
+  const options = ["-C", "@tenure/source", program, ...given]
+  const { stdout } = await promisify(execFile)(process.execPath, options)
+  return stdout
+}
+
+/** A cursor of PostgreSQL names its database, which another run does not repeat. */
+const withoutCursors = (told: string): string => told.replaceAll(/after=[^& ]*/g, "after=")
 
 describe("the simulation", () => {
   it("repeats a seed to the letter", async () => {
@@ -30,14 +40,35 @@ describe("the simulation", () => {
   const last = process.env["THOROUGH"] === "1" ? 2000 : 200
 
   it(`finds nothing wrong in ${last} seeds`, async () => {
-    const { stdout } = await promisify(execFile)(process.execPath, [
-      "-C",
-      "@tenure/source",
-      program,
-      "--seeds",
-      `1-${last}`,
+    expect(await run("--seeds", `1-${last}`)).toMatch(/seeds .* 0 failed\n$/)
+  }, 600_000)
+})
+
+describe("the simulation on PostgreSQL's statements", () => {
+  const onPostgres = ["--store", "postgres"]
+
+  it("repeats a seed to the letter", async () => {
+    const [one, other] = await Promise.all([
+      run("--seed", "3", ...onPostgres),
+      run("--seed", "3", ...onPostgres),
     ])
-    expect(stdout).toMatch(/seeds .* 0 failed\n$/)
+    expect(withoutCursors(one)).toBe(withoutCursors(other))
+    expect(one).toContain("store      sweep")
+  })
+
+  it("finds what is broken on purpose", async () => {
+    const [sabotage] = sabotages
+    const database = await openDatabase()
+    onTestFinished(() => database.close())
+    const isFound = async (seed: number): Promise<boolean> => {
+      const { violations } = await simulate(seed, { database, ...(sabotage && { sabotage }) })
+      return violations.some(({ invariant }) => invariant === sabotage?.invariant)
+    }
+    expect([await isFound(1), await isFound(2), await isFound(3)]).toContain(true)
+  })
+
+  it("finds nothing wrong in 20 seeds", async () => {
+    expect(await run("--seeds", "1-20", ...onPostgres)).toMatch(/seeds .* 0 failed\n$/)
   }, 600_000)
 })
 

@@ -1,0 +1,106 @@
+/** The stores of PostgreSQL in the simulation: statements run in turn, in PGlite, by a simulated clock. */
+
+import { mkdtemp, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { setImmediate as startTurn } from "node:timers/promises"
+import { PgClient } from "@effect/sql-pg"
+import type { StorePorts } from "@tenure/core/store"
+import { client } from "@tenure/embedded"
+import { postgresLayer } from "@tenure/postgres"
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
+import * as ManagedRuntime from "effect/ManagedRuntime"
+import * as Scope from "effect/Scope"
+import { emptyTables } from "../fuzz/stores/sides.ts"
+import { type Machine, beginning } from "./loop.ts"
+
+/** What a database knows of the time. */
+type Times = Pick<Machine, "wallMillis" | "tick">
+
+/** A database with all stores, for one run after the other. */
+export interface Database {
+  /** Makes its stores anew, with nothing in them. Returns them. */
+  readonly begin: () => Promise<Context.Context<StorePorts>>
+  /** Has it tell the time by the clock of a machine. */
+  readonly setClock: (times: Times) => void
+  /** Runs an effect of its stores, while nothing else goes on. */
+  readonly run: <A, E>(effect: Effect.Effect<A, E>) => Promise<Exit.Exit<A, E>>
+  readonly close: () => Promise<void>
+}
+
+const atBeginning: Times = { wallMillis: () => beginning, tick: () => 0 }
+
+const nanos = (millis: number): bigint => BigInt(millis) * 1_000_000n
+
+/** Opens a database. */
+export const openDatabase = async (): Promise<Database> => {
+  let times = atBeginning
+  const path = await mkdtemp(join(tmpdir(), "tenure-simulation-"))
+
+  // PGlite has the time from there, and so have its `now()` and `clock_timestamp()`.
+  const { now } = Date
+  Object.assign(Date, { now: () => times.wallMillis() })
+
+  // What is done now and then, such as the removal of old rows, is not done.
+  const clock: Clock.Clock = {
+    currentTimeMillisUnsafe: () => times.wallMillis(),
+    currentTimeMillis: Effect.sync(() => times.wallMillis()),
+    currentTimeNanosUnsafe: () => nanos(times.wallMillis()),
+    currentTimeNanos: Effect.sync(() => nanos(times.wallMillis())),
+    monotonicTimeNanosUnsafe: () => nanos(times.tick()),
+    monotonicTimeNanos: Effect.sync(() => nanos(times.tick())),
+    sleep: () => Effect.never,
+  }
+  const services = Context.make(Clock.Clock, clock).pipe(
+    Context.add(Logger.CurrentLoggers, new Set()),
+  )
+
+  const runtime = ManagedRuntime.make(client({ path, durable: false }))
+  const opened = await runtime.context()
+  const layer = Layer.provide(postgresLayer(), Layer.succeedContext(opened))
+  const execute = (text: string): Promise<unknown> =>
+    runtime.runPromise(PgClient.PgClient.use((sql) => sql.unsafe(text)))
+  let scope = Scope.makeUnsafe()
+
+  /** Waits for statements that follow others, such as the first report of a dispatcher. */
+  const settle = async (rounds: number): Promise<void> => {
+    for (let round = 0; round < rounds; round++) {
+      await startTurn()
+      await execute("SELECT 1")
+    }
+  }
+
+  return {
+    begin: async () => {
+      times = atBeginning
+      await Effect.runPromise(Scope.close(scope, Exit.void))
+      scope = Scope.makeUnsafe()
+      const stores = await Effect.runPromiseWith(services)(Layer.buildWithScope(layer, scope))
+      await settle(openingRounds)
+      await execute(emptyTables)
+      return stores
+    },
+    setClock: (given) => {
+      times = given
+    },
+    run: async (effect) => {
+      const exit = await Effect.runPromiseExitWith(services)(effect)
+      await settle(1)
+      return exit
+    },
+    close: async () => {
+      await Effect.runPromise(Scope.close(scope, Exit.void))
+      await runtime.dispose()
+      Object.assign(Date, { now })
+      await rm(path, { recursive: true })
+    },
+  }
+}
+
+// The stores listen for notifications from then on.
+const openingRounds = 20
