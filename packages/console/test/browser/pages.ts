@@ -33,7 +33,8 @@ export const openWith = async (
     reducedMotion: "reduce",
     ...options,
   })
-  context.setDefaultTimeout(Number(process.env["PATIENCE"] ?? 20_000))
+  // A page may learn of an outage 15 seconds late, and a busy machine is slow.
+  context.setDefaultTimeout(Number(process.env["PATIENCE"] ?? 60_000))
   if (token !== "") {
     await context.addCookies([
       { name: "tenure_console", value: token, url: `${server.url}/console/`, sameSite: "Strict" },

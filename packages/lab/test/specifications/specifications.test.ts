@@ -42,7 +42,7 @@ describe.each(["deliveries", "feed", "bulk"] as const)("the specification of %s"
     expect(isRight).toBe(true)
   })
 
-  it("is not safe without a guard", async () => {
+  it.runIf(isThorough)("is not safe without a guard", async () => {
     const [guard, without] = guards[name]
     const text = await readFile(fileOf(name), "utf8")
     expect(text).toContain(guard)
@@ -60,7 +60,7 @@ describe.each(["deliveries", "feed", "bulk"] as const)("the specification of %s"
     expect(isRight).toBe(true)
   })
 
-  it("does not have those of a system that is broken on purpose", async () => {
+  it.runIf(isThorough)("does not have those of a system that is broken on purpose", async () => {
     const sabotage = sabotages.find((one) => one.name === broken[name])
     const { isRight, output } = await checkTraces(name, await tracesOf(60, sabotage))
     expect(output).toContain("failed")
