@@ -372,7 +372,11 @@ const announcements: Invariant = {
       const { storeMillis } = run.remains
       const since = Math.max(...run.watchedSince)
       for (const [userId, date] of replay.members()) {
-        if (date > since && date < storeMillis - graceMillis && !told.has(userId)) {
+        const last = announced.get(userId)
+        // Also when the clock was ahead, and has been set back.
+        const isTold =
+          told.has(userId) || (last?.type === "membership.expired" && last.date === date)
+        if (date > since && date < storeMillis - graceMillis && !isTold) {
           wrong.push(`the end of ${userId} in ${projectId} at ${show(date)} is not announced`)
         }
       }
