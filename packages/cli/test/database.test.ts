@@ -147,7 +147,7 @@ it("makes cells on several servers, migrates and lists each, and the doctor chec
   ])
   expect(await tenure("cells", "rebalance", "--dry-run")).toMatchObject({
     code: 0,
-    stdout: "There are none.\n",
+    stdout: "The cells are balanced: none has to move.\n",
   })
   expect(await tenure("cells", "move", "1", "db2", "--json")).toMatchObject({
     code: 0,

@@ -70,6 +70,7 @@ const rebalance = Command.make(
         ? moves
         : Stream.tap(moves, ({ number, to }) => upkeep.moveCell(servers, schema, number, to)),
       ({ from, number, to }) => ({ cell: number, from, to }),
+      "The cells are balanced: none has to move.",
     )
   }),
 ).pipe(

@@ -56,10 +56,15 @@ const lineWidth = Effect.flatMap(Terminal.Terminal, ({ columns }) =>
   Effect.map(columns, (width) => (width === 0 ? Infinity : width)),
 )
 
-/** Prints a list as it arrives. */
+/**
+ * Prints a list as it arrives.
+ *
+ * @param none - what is printed in place of an empty table
+ */
 export const printItems = Effect.fnUntraced(function* <A extends object, E, R>(
   stream: Stream.Stream<A, E, R>,
   rowOf: (item: A) => Row,
+  none = "There are none.",
 ) {
   const isJson = yield* jsonFlag
   const width = yield* lineWidth
@@ -74,7 +79,7 @@ export const printItems = Effect.fnUntraced(function* <A extends object, E, R>(
     Stream.grouped(rowsAtOnce),
     Stream.runForEach((page) => Console.log(linesOf(page).join("\n"))),
   )
-  if (!isJson && widths === undefined) yield* Console.log("There are none.")
+  if (!isJson && widths === undefined) yield* Console.log(none)
 })
 
 /** Requests a paged list, and prints it. */
