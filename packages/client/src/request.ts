@@ -24,15 +24,17 @@ export interface WithLines {
 // Paths for all memberships of a project have these in the place of a user id.
 const reservedWords = new Set(["extend", "import"])
 
-/** Encodes one path segment. URLs resolve `.` and `..` even if they are percent-encoded. */
+/**
+ * Encodes one path segment. URLs resolve `.` and `..` even if they are percent-encoded. A number is no id: JavaScript
+ * rounds long ones, and the rounded one may belong to somebody else.
+ */
 const segment = (name: string, value: unknown): string => {
-  const text = String(value)
-  if (value === undefined || text === "" || text === "." || text === "..") {
+  if (typeof value !== "string" || value === "" || value === "." || value === "..") {
     throw new TypeError(`${name} must be a text, and neither empty nor "." nor ".."`)
   }
-  return name === "user_id" && reservedWords.has(text)
-    ? `%${text.charCodeAt(0).toString(16)}${text.slice(1)}`
-    : encodeURIComponent(text)
+  return name === "user_id" && reservedWords.has(value)
+    ? `%${value.charCodeAt(0).toString(16)}${value.slice(1)}`
+    : encodeURIComponent(value)
 }
 
 const parameter = /\{(\w+)\}/g
