@@ -1,6 +1,8 @@
 /** The MCP server, by the SDK's client: in this process against the bundled server, and as a process. */
 
-import { execFile } from "node:child_process"
+import { execFile, spawn } from "node:child_process"
+import { once } from "node:events"
+import { text as textOf } from "node:stream/consumers"
 import { promisify } from "node:util"
 import { Client } from "@modelcontextprotocol/sdk/client/index.js"
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js"
@@ -360,7 +362,8 @@ describe("an error of a tool", () => {
     ["a text for dry_run", { user_id: "1", dry_run: "false" }, "dry_run must be true or false"],
     ["a number as key", { user_id: "1", idempotency_key: 1 }, "must be a text"],
     ["no user", {}, "user_id must be a text"],
-    ["an object as user", { user_id: ".." }, "user_id must be a text"],
+    ["a dot segment as user", { user_id: ".." }, "user_id must be a text"],
+    ["a number as user", { user_id: 2 ** 53 }, "user_id must be a text"],
   ])("explains %s", async (_, input, message) => {
     const call = callerOf(await connect({ project: "none" }))
     const { isError, texts } = await call("memberships_extend", input)
@@ -414,6 +417,21 @@ it("serves an agent that starts the command, and ends with it", async () => {
   const { pid } = transport
   await agent.close()
   expect(() => process.kill(pid ?? 0, 0)).toThrow("ESRCH")
+})
+
+it("ends with an error when a message is too long", async () => {
+  const [program = "", ...args] = command("mcp")
+  const child = spawn(program, args, {
+    env: { ...bareEnvironment, TENURE_URL: server.url, TENURE_TOKEN: token },
+  })
+  onTestFinished(() => void child.kill("SIGKILL"))
+  const stderr = textOf(child.stderr)
+  const closed = once(child, "close")
+  // The command ends before it has read all of it.
+  child.stdin.on("error", () => {})
+  child.stdin.write("x".repeat(11 * 1024 * 1024))
+  expect(await closed).toEqual([1, null])
+  expect(await stderr).toContain("more than 10 MiB")
 })
 
 /** Lets a process find no package of the SDK. */

@@ -12,7 +12,7 @@ import type { CallOptions, Client } from "@tenure/client"
 import { openApi } from "@tenure/core/openapi"
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
-import { type Failure, describeFailure } from "../support/failure.ts"
+import { type Failure, describeFailure, operationFailed } from "../support/failure.ts"
 import { toJson } from "../support/text.ts"
 import { type McpTool, credentialFields, decideMcpCall, makeMcpTools } from "./mcp-tools.ts"
 
@@ -155,14 +155,22 @@ const inputEnded = Effect.callback<void>((resume) => {
   return Effect.sync(() => process.stdin.off("end", end).off("close", end))
 })
 
+/** Waits until the transport closes by itself, and fails: it then reads no more, not even the end of the input. */
+const transportClosed = (server: Server): Effect.Effect<never, Failure> =>
+  Effect.callback((resume) => {
+    const onclose = () =>
+      resume(Effect.fail(operationFailed("The agent sent a message of more than 10 MiB.")))
+    Object.assign(server, { onclose })
+  })
+
 /** Serves an agent on the standard input and output until it closes them. */
-export const serveMcp = (settings: McpSettings): Effect.Effect<void> =>
+export const serveMcp = (settings: McpSettings): Effect.Effect<void, Failure> =>
   Effect.acquireUseRelease(
     Effect.promise(async () => {
       const server = makeMcpServer(settings)
       await server.connect(new StdioServerTransport())
       return server
     }),
-    () => inputEnded,
+    (server) => Effect.raceFirst(inputEnded, transportClosed(server)),
     (server) => Effect.promise(() => server.close()),
   )
