@@ -225,8 +225,8 @@ export const repeatUntilMade = <A, E, R>(
   attempts = mostAttempts,
 ): Effect.Effect<A, E | StoreUnavailable, R> => {
   if (attempts === 0) {
-    const cause = `${subject} was changed too often meanwhile`
-    return Effect.fail(new StoreUnavailable({ cause }))
+    const problem = `${subject} was changed too often meanwhile.`
+    return Effect.fail(new StoreUnavailable({ cause: "conflicts", problem }))
   }
   return Effect.flatMap(attempt, (made) =>
     made === undefined ? repeatUntilMade(subject, attempt, attempts - 1) : Effect.succeed(made),

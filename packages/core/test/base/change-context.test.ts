@@ -69,7 +69,7 @@ describe("a change that rests on what it has read", () => {
     Effect.gen(function* () {
       expect(yield* Effect.flip(failingFirst(20))).toMatchObject({
         _tag: "StoreUnavailable",
-        cause: "The membership was changed too often meanwhile",
+        message: "The membership was changed too often meanwhile.",
       })
     }),
   )
