@@ -35,7 +35,7 @@ export const useKeys = (keys: Keys): void => {
   const current = useRef(keys)
   current.current = keys
   useEffect(() => {
-    let afterG = 0
+    let afterG = -Infinity
     const follow = (event: KeyboardEvent): void => {
       const { ctrlKey, key, metaKey, target } = event
       const take = (action: () => void): void => {
@@ -45,7 +45,7 @@ export const useKeys = (keys: Keys): void => {
       if ((ctrlKey || metaKey) && key.toLowerCase() === "k") return take(current.current.find)
       if (ctrlKey || metaKey || event.altKey || isTyping(target) || !hasLetters()) return
       const isSecond = event.timeStamp - afterG < pause
-      afterG = key === "g" ? event.timeStamp : 0
+      afterG = key === "g" ? event.timeStamp : -Infinity
       const place = isSecond ? current.current.go[key] : undefined
       if (place !== undefined) return take(place)
       if (key === "/") return take(current.current.find)

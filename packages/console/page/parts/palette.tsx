@@ -2,7 +2,7 @@
 
 import type { ListedProject } from "@tenure/client"
 import type { TargetedEvent, TargetedKeyboardEvent } from "preact"
-import { useEffect, useRef, useState } from "preact/hooks"
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks"
 import { api } from "../lib/api.ts"
 import { userId } from "../lib/ids.ts"
 import { to } from "../lib/route.ts"
@@ -100,7 +100,8 @@ export const Palette = (props: Props) => {
   )
   const all = [...(there.value ?? []), ...findHere(text.trim(), props)].slice(0, 30)
   const current = Math.min(chosen, all.length - 1)
-  useEffect(() => dialog.current?.showModal(), [])
+  // At once, because what is typed next is for the dialog.
+  useLayoutEffect(() => dialog.current?.showModal(), [])
   useEffect(() => list.current?.children[current]?.scrollIntoView({ block: "nearest" }), [current])
 
   const run = (found: Found | undefined) => {

@@ -234,10 +234,13 @@ describe.skipIf(path === undefined)(
       const take = async (name: string) => {
         await page.keyboard.press("Control+k")
         await page.keyboard.type(name)
+        expect(await page.getByRole("combobox", { name: "Search" }).inputValue()).toBe(name)
         await page.getByRole("option", { name }).click()
       }
       const select = page.getByLabel("Colours")
       await heading(page, "Projects").waitFor()
+      // Without a `g` before it, also in a page's first second.
+      await page.keyboard.press("o")
       await take("Colours: dark")
       await expect.poll(isDark).toBe(true)
       await page.locator(".menu summary").click()
