@@ -107,7 +107,7 @@ interface Activity {
   /**
    * Waits until there is no work.
    *
-   * @returns whether there is none; `false` if promises do not settle within `limitMillis`
+   * @returns `true` when all has ended; `false` if promises do not settle within `limitMillis`
    */
   readonly ended: (limitMillis: number) => Promise<boolean>
 }

@@ -53,7 +53,7 @@ export interface TestWebhooks {
    * Returns the next request that no call has returned yet, and waits for it if necessary: 2 seconds of
    * real time by default. Requests of other types are left for later calls.
    *
-   * Rejects with `WebhookNotSent` if there is none. The error lists what was recorded.
+   * Rejects with `WebhookNotSent` if no such request arrives. The error lists what was recorded.
    *
    * @param type - the event type; the default is any
    */

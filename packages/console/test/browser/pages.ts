@@ -33,8 +33,7 @@ export const openWith = async (
     reducedMotion: "reduce",
     ...options,
   })
-  // A page may learn of an outage 15 seconds late, and a busy machine is slow.
-  context.setDefaultTimeout(Number(process.env["PATIENCE"] ?? 60_000))
+  context.setDefaultTimeout(Number(process.env["PATIENCE"] ?? 20_000))
   if (token !== "") {
     await context.addCookies([
       { name: "tenure_console", value: token, url: `${server.url}/console/`, sameSite: "Strict" },

@@ -166,7 +166,7 @@ const summaries = Effect.fnUntraced(function* (
 const isIn = (days: ReadonlyArray<DayRow>, { day, is_of_audit }: DayRow): boolean =>
   days.some((other) => other.day === day && other.is_of_audit === is_of_audit)
 
-/** Gives a database the partitions that another one has. */
+/** Creates in a database the partitions of another one. */
 export const copyDays = Effect.fnUntraced(function* (
   from: SqlClient,
   to: SqlClient,

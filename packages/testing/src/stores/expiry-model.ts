@@ -90,7 +90,7 @@ class Model {
     })
   }
 
-  /** Gives all members the dates that follow from the bulk extensions. */
+  /** Applies the bulk extensions to the dates of all members. */
   applyBulk(): void {
     for (const member of this.members.values()) {
       const before = member.date

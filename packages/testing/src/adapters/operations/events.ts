@@ -300,7 +300,7 @@ const feedTests = (serving: Serving): void => {
   )
 
   it(
-    "are not read from a cursor that is none, or with parameters that are invalid",
+    "are not read with an invalid cursor or invalid parameters",
     serving(async ({ call }) => {
       const gone = await call("GET", `${events}?after=never-was`)
       expectFailure(gone, "GET", events, 410, "CURSOR_EXPIRED")

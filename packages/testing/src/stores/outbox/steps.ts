@@ -69,7 +69,7 @@ export const prepared = Effect.fnUntraced(function* (webhooks: number) {
   return { outbox: yield* Outbox, webhooks: added }
 })
 
-/** Returns the first element, and fails the test if there is none. */
+/** Returns the first element, and fails the test if the list is empty. */
 export const firstOf = <A>(all: ReadonlyArray<A>): Effect.Effect<A> => {
   const [first] = all
   return first === undefined ? Effect.die("the list is empty") : Effect.succeed(first)
