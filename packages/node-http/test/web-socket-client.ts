@@ -32,7 +32,7 @@ export const connect = async (
     send: (frame) => webSocket.send(typeof frame === "string" ? frame : JSON.stringify(frame)),
     frames: async (count) => {
       await expect
-        .poll(() => received.length, { timeout: 60_000, interval: 5 })
+        .poll(() => received.length, { interval: 5 })
         .toBeGreaterThanOrEqual(count)
       return received.slice(0, count)
     },

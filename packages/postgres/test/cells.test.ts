@@ -4,17 +4,11 @@ import { storeSuite } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
-import { afterAll, beforeAll, inject } from "vitest"
+import { afterAll, beforeAll } from "vitest"
 import { postgres } from "../src/index.ts"
-import { clientLayer, execute, executeBy, harnessOn, shared } from "./harness.ts"
+import { clientLayer, execute, executeBy, harnessOn, shared, urlOf } from "./harness.ts"
 
 const databases = ["tenure_cells_1", "tenure_cells_2"] as const
-
-const urlOf = (database: string): string => {
-  const url = new URL(inject("databaseUrl"))
-  url.pathname = database
-  return url.href
-}
 
 const dropping = databases.map((name) => `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)
 

@@ -14,7 +14,6 @@ import { Fixture } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
-import { inject } from "vitest"
 import {
   continueEndingBackfill,
   continueEndingBackfillParams,
@@ -23,7 +22,7 @@ import {
 } from "../src/ending-list.ts"
 import { postgresLayer } from "../src/index.ts"
 import { blocksReadBy } from "./blocks.ts"
-import { clientLayer, execute, sql } from "./harness.ts"
+import { clientLayer, execute, sql, urlOf } from "./harness.ts"
 import { holding, testsOn } from "./locking.ts"
 
 const schema = "ending"
@@ -148,8 +147,6 @@ describe("a list by ends", () => {
     Effect.gen(function* () {
       // A database of its own, because PostgreSQL counts the files of each database.
       const database = "tenure_temporary_files"
-      const url = new URL(inject("databaseUrl"))
-      url.pathname = database
       const listed = Effect.gen(function* () {
         const store = yield* MembershipStore
         yield* store.createProject(p1, occasion)
@@ -159,7 +156,7 @@ describe("a list by ends", () => {
         Effect.provide(
           Layer.provideMerge(
             Layer.fresh(postgresLayer({ schema })),
-            clientLayer({ url: Redacted.make(String(url)) }),
+            clientLayer({ url: Redacted.make(urlOf(database)) }),
           ),
         ),
       )

@@ -130,7 +130,7 @@ it("no table and no partition has the user id of a person who was erased", async
     data: [{ user_id: userId }, { user_id: Number(userId) }],
   })
   await expect
-    .poll(() => states(webhookIds), { timeout: 20_000 })
+    .poll(() => states(webhookIds))
     .toEqual([
       ["delivered", 1, "delivered"],
       ["waiting", 1, "waiting"],

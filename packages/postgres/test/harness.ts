@@ -8,8 +8,15 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Redacted from "effect/Redacted"
-import { afterAll, inject } from "vitest"
+import { afterAll, beforeAll, inject } from "vitest"
 import { postgresLayer } from "../src/index.ts"
+
+/** The URL of another database of the server of the tests. */
+export const urlOf = (database: string): string => {
+  const url = new URL(inject("databaseUrl"))
+  url.pathname = database
+  return url.href
+}
 
 /** A client for the server of the tests. */
 export const clientLayer = (options: Partial<PgClient.PgPoolConfig> = {}) =>
@@ -53,6 +60,17 @@ export const executeBy =
 
 /** Runs statements on a new connection to the database of the tests. */
 export const execute = executeBy(clientLayer({ maxConnections: 1 }))
+
+/**
+ * Makes a new database for the tests of a file, and removes it after them. `VACUUM` keeps no rows there for transactions of
+ * other files. Returns the options of its clients.
+ */
+export const ownDatabase = (name: string) => {
+  const dropping = `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`
+  beforeAll(() => Effect.runPromise(execute(dropping, `CREATE DATABASE ${name}`)))
+  afterAll(() => Effect.runPromise(execute(dropping)))
+  return { url: Redacted.make(urlOf(name)) }
+}
 
 /** Runs a statement on the client of the test. */
 export const sql = <Row extends object>(text: string, params: ReadonlyArray<unknown> = []) =>

@@ -243,9 +243,7 @@ it("moves a cell there and back while two processes work on it", async () => {
   expect(new Set(follower.seen)).toEqual(ids)
   await follower.stop()
   const deliverable = [...ids].slice(memberCount)
-  await expect
-    .poll(() => deliverable.filter((id) => !idsOf(sent).has(id)), { timeout: 20_000 })
-    .toEqual([])
+  await expect.poll(() => deliverable.filter((id) => !idsOf(sent).has(id))).toEqual([])
   expect(await leftovers()).toEqual([])
 }, 60_000)
 

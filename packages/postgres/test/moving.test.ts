@@ -7,17 +7,11 @@ import { PgClient } from "@effect/sql-pg"
 import { createTenure } from "@tenure/core"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from "vitest"
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { migrate, postgres } from "../src/index.ts"
-import { execute } from "./harness.ts"
+import { execute, urlOf } from "./harness.ts"
 
 const program = fileURLToPath(new URL("../src/bin/migrate.ts", import.meta.url))
-
-const urlOf = (database: string): string => {
-  const url = new URL(inject("databaseUrl"))
-  url.pathname = database
-  return url.href
-}
 
 const [source, target] = ["tenure_move_source", "tenure_move_target"]
 

@@ -180,7 +180,6 @@ describe("while the database is shut down", () => {
         await database.resume()
       }
     },
-    30_000,
   )
 
   it("calls in process fail with StoreUnavailable", async () => {

@@ -80,8 +80,8 @@ describe.skipIf(isMissing).each(modes)(title, (mode, listenUrl, listeners) => {
       expect(total).toBe(userIds.length)
       expect(await tenure.isReady()).toBe(true)
       await receiver.until(1)
-      await expect.poll(() => listening(mode), { timeout: 10_000 }).toBe(listeners)
-      await expect.poll(() => withSession(mode), { timeout: 10_000 }).toBe(listeners)
+      await expect.poll(() => listening(mode)).toBe(listeners)
+      await expect.poll(() => withSession(mode)).toBe(listeners)
     } finally {
       await tenure.close()
       receiver.close()

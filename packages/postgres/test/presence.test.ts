@@ -116,7 +116,7 @@ const takeOver = async (count = 1) => {
     claims.push(...(await here.claim(count)))
     return claims.length
   }
-  await expect.poll(take, { timeout: 10_000, interval: 20 }).toBe(count)
+  await expect.poll(take).toBe(count)
   return claims
 }
 
@@ -166,7 +166,7 @@ describe("the claims of a process that has died", () => {
       UPDATE ${schema}.dispatchers
       SET seen_at = seen_at + interval '1 day', since = since + interval '1 day', session = NULL`)
     const count = async () => (await here.claim()).length
-    await expect.poll(count, { timeout: 10_000, interval: 100 }).toBe(1)
+    await expect.poll(count, { interval: 100 }).toBe(1)
   })
 })
 
@@ -177,7 +177,7 @@ describe("the claims of a process whose session has ended", () => {
   /** Waits until so many dispatchers have told their sessions. */
   const untilTold = (count: number) => {
     const told = () => here.sql(`SELECT FROM ${schema}.dispatchers WHERE session IS NOT NULL`)
-    return expect.poll(told, { timeout: 10_000, interval: 20 }).toHaveLength(count)
+    return expect.poll(told).toHaveLength(count)
   }
 
   it("are given back before its silence alone would count", async () => {
@@ -189,7 +189,7 @@ describe("the claims of a process whose session has ended", () => {
       await startReports()
       return (await here.claim()).length
     }
-    await expect.poll(count, { timeout: 10_000, interval: 20 }).toBe(1)
+    await expect.poll(count).toBe(1)
   })
 
   const late = "seen_at = seen_at - interval '1 second'"
@@ -213,7 +213,7 @@ describe("the claims of a process whose session has ended", () => {
       await startReports()
       return here.claim()
     }
-    await expect.poll(changed, { timeout: 10_000, interval: 20 }).toHaveLength(1)
+    await expect.poll(changed).toHaveLength(1)
   })
 
   it.each([
@@ -254,9 +254,7 @@ describe("the claims of a process whose session has ended", () => {
       WHERE l.locktype = 'advisory' AND l.granted AND d.id = '${otherId}'`)
     const isTold = () =>
       there.sql(`SELECT FROM ${schema}.dispatchers WHERE id = '${otherId}' AND session IS NULL`)
-    await expect
-      .poll(async () => [await here.claim(), await isTold()], { timeout: 10_000, interval: 20 })
-      .toEqual([[], [{}]])
+    await expect.poll(async () => [await here.claim(), await isTold()]).toEqual([[], [{}]])
   })
 })
 
@@ -289,7 +287,7 @@ const startQuiet = async () => {
     const rows = await here.sql(`SELECT FROM ${schema}.dispatchers WHERE is_quiet`)
     return rows.length === 1
   }
-  await expect.poll(isQuiet, { timeout: 10_000, interval: 20 }).toBe(true)
+  await expect.poll(isQuiet).toBe(true)
   const [id] = await here.dispatchers()
   return { id, isQuiet }
 }
@@ -308,7 +306,7 @@ describe("a dispatcher that is alone and has no claims", () => {
     const there = startStores()
     await there.claim()
     await here.claim()
-    await expect.poll(isQuiet, { timeout: 10_000, interval: 20 }).toBe(false)
+    await expect.poll(isQuiet).toBe(false)
     expect(await here.dispatchers()).toHaveLength(2)
   })
 

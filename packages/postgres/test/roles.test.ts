@@ -16,19 +16,19 @@ import {
   dropDay,
 } from "../src/retention.ts"
 import { documentedRoles } from "./documented-roles.ts"
+import { urlOf } from "./harness.ts"
 
 const name = "tenure_roles"
 
-const urlOf = (user?: string, password?: string): string => {
-  const url = new URL(inject("databaseUrl"))
-  url.pathname = name
+const urlFor = (user?: string, password?: string): string => {
+  const url = new URL(urlOf(name))
   if (user !== undefined) url.username = user
   if (password !== undefined) url.password = password
   return String(url)
 }
 
-const owner = urlOf("tenure_owner", "change me")
-const app = urlOf("tenure_app", "change me, too")
+const owner = urlFor("tenure_owner", "change me")
+const app = urlFor("tenure_app", "change me, too")
 
 const on = <A, E>(url: string, work: Effect.Effect<A, E, PgClient.PgClient>): Promise<A> =>
   work.pipe(
@@ -60,7 +60,7 @@ const drop = [
 beforeAll(async () => {
   await execute(inject("databaseUrl"), ...drop, `CREATE DATABASE ${name}`)
   const [create = [], restrict = []] = await documentedRoles()
-  await execute(urlOf(), ...create)
+  await execute(urlFor(), ...create)
   expect(await on(owner, migrate())).not.toEqual([])
   await execute(owner, ...restrict)
 })
@@ -108,7 +108,7 @@ describe("a role that owns nothing", () => {
     await events.publish({ projectId, type: "a.b", data: {} })
     const states = async () => (await webhooks.deliveries(webhook)).map(({ state }) => state)
     // The ping, the event, and the end of the other webhook.
-    await expect.poll(states, { timeout: 20_000 }).toEqual(["delivered", "delivered", "delivered"])
+    await expect.poll(states).toEqual(["delivered", "delivered", "delivered"])
     await webhooks.enable({ projectId, webhookId: gone.id })
     await webhooks.replayMany({ projectId, webhookId: gone.id, since: 0 })
     await webhooks.delete({ projectId, webhookId: gone.id })

@@ -80,13 +80,11 @@ describe("a server without TLS", () => {
 describe("a server with TLS", () => {
   it("is trusted with the certificate of its authority, on all connections", async () => {
     await encrypt(["127.0.0.1"])
-    await expect.poll(() => refusal(trusting()), { timeout: 20_000 }).toBeUndefined()
+    await expect.poll(() => refusal(trusting())).toBeUndefined()
     const tenure = await createTenure({ stores: postgres({ url: trusting() }) })
     await tenure.memberships.createProject("p1")
     // One for statements, and one for notifications.
-    await expect
-      .poll(async () => (await connections(true)).length, { timeout: 20_000 })
-      .toBeGreaterThan(1)
+    await expect.poll(async () => (await connections(true)).length).toBeGreaterThan(1)
     expect(await connections(false)).toEqual([])
     expect(await tenure.isReady()).toBe(true)
     await tenure.close()
@@ -131,7 +129,7 @@ describe("a server with TLS", () => {
     await writeFile(pathOf("pg_hba.conf"), rules.replaceAll(/^host /gm, "hostssl "))
     await query("SELECT pg_reload_conf()")
     await expect
-      .poll(() => refusal(urlWith("sslmode=disable")), { timeout: 20_000 })
+      .poll(() => refusal(urlWith("sslmode=disable")))
       .toMatch(/no encryption \(add sslmode=require/)
   })
 })

@@ -201,6 +201,5 @@ describe("a transaction of the host", () => {
       yield* extendOnce
       expect(yield* actions).toEqual(["extended", "granted"])
     }),
-    10_000,
   )
 })

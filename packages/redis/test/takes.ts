@@ -43,6 +43,6 @@ export const exhaust = async (
     total += admitted(takes)
     return takes.every((exit) => Exit.isSuccess(exit) && !exit.value.admitted)
   }
-  await expect.poll(isExhausted, { timeout: 60_000, interval: 20 }).toBe(true)
+  await expect.poll(isExhausted).toBe(true)
   return total
 }

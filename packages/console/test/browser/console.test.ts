@@ -860,7 +860,7 @@ describe.skipIf(path === undefined)(
             while ((await hidden.count()) > 0) await hidden.first().click()
             return shown.count()
           }
-          await expect.poll(showAll, { timeout: 20_000 }).toBeGreaterThan(0)
+          await expect.poll(showAll).toBeGreaterThan(0)
           expect(await page.locator("img, main script").count(), place).toBe(0)
           expect(await page.evaluate("window.hacked"), place).toBeUndefined()
         }

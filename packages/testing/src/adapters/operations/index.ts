@@ -108,7 +108,7 @@ const statusTests = (serving: Serving): void => {
             fieldsOf(fieldsOf((await call("GET", path, { token })).body)["data"])[
               "webhooks_needing_attention"
             ]
-          await expect.poll(needing, { timeout: 20_000 }).toEqual([
+          await expect.poll(needing, { timeout: 60_000 }).toEqual([
             {
               project_id: "p1",
               id,
