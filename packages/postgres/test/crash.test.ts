@@ -35,7 +35,7 @@ const useNumbers = Effect.repeat(sql("SELECT pg_current_xact_id()::text"), { tim
 const crash = Effect.gen(function* () {
   const [row] = yield* sql("SELECT pg_backend_pid() AS pid")
   yield* Effect.sync(() => process.kill(row?.pid ?? NaN, "SIGKILL"))
-  yield* Effect.retry(sql("SELECT 1"), { schedule: Schedule.spaced("100 millis"), times: 100 })
+  yield* Effect.retry(sql("SELECT 1"), { schedule: Schedule.spaced("100 millis"), times: 600 })
 })
 
 const publish = Effect.gen(function* () {

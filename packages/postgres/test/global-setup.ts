@@ -17,7 +17,7 @@ export default async (project: TestProject): Promise<(() => Promise<void>) | und
     return undefined
   }
   const { stop, url } = await startPostgres({
-    settings: { fsync: "off", max_connections: "200", autovacuum: "off" },
+    settings: { fsync: "off", max_connections: "200" },
   })
   project.provide("databaseUrl", url)
   return stop
