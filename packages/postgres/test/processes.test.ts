@@ -73,6 +73,23 @@ const blocked = Effect.gen(function* () {
 })
 
 describe("an extension", () => {
+  it("by a duration is made, however many others extend the member at once", async () => {
+    const [one, other] = await Promise.all([startTenure(), startTenure()])
+    await one.memberships.createProject(projectId)
+    const member = { projectId, userId: "1001" }
+    await one.memberships.grant({ ...member, endDate: "2090-01-01T00:00:00.000Z" })
+    const extensions = Array.from({ length: 50 }, (_, index) =>
+      (index % 2 === 0 ? one : other).memberships.extend({
+        ...member,
+        by: "P1D",
+        idempotencyKey: String(index),
+      }),
+    )
+    await Promise.all(extensions)
+    const { endDate } = await one.memberships.find(member)
+    expect(new Date(endDate).toISOString()).toBe("2090-02-20T00:00:00.000Z")
+  })
+
   it("takes effect although a bulk extension and another extension overtook it", async () => {
     const [one, other] = [startStores(), startStores()]
     const member = { ...Fixture.change(p1), userId: u1 }

@@ -3,6 +3,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
+import * as Random from "effect/Random"
 import { encodeBase64Url, sha256 } from "./bytes.ts"
 import { type InvalidInput, StoreUnavailable } from "./errors.ts"
 import { type Traceparent, parseTraceparent, traceparentFormat } from "./headers.ts"
@@ -212,9 +213,11 @@ export const notifyReplay = (
 
 // Who loses so often against other changes gives way.
 const mostAttempts = 20
+const longestPauseMillis = 1000
 
 /**
- * Makes a change that rests on what it has read, and again if others have changed that since.
+ * Makes a change that rests on what it has read, and again if others have changed that since. Pauses in between: of many
+ * that repeat at once, all but one would lose again.
  *
  * @param subject - what is changed, as the beginning of a sentence
  * @param attempt - reads and changes. Returns `undefined` if others were faster
@@ -222,13 +225,16 @@ const mostAttempts = 20
 export const repeatUntilMade = <A, E, R>(
   subject: string,
   attempt: Effect.Effect<A | undefined, E, R>,
-  attempts = mostAttempts,
-): Effect.Effect<A, E | StoreUnavailable, R> => {
-  if (attempts === 0) {
-    const problem = `${subject} was changed too often meanwhile.`
-    return Effect.fail(new StoreUnavailable({ cause: "conflicts", problem }))
-  }
-  return Effect.flatMap(attempt, (made) =>
-    made === undefined ? repeatUntilMade(subject, attempt, attempts - 1) : Effect.succeed(made),
-  )
-}
+  attempts = 1,
+): Effect.Effect<A, E | StoreUnavailable, R> =>
+  Effect.flatMap(attempt, (made) => {
+    if (made !== undefined) return Effect.succeed(made)
+    if (attempts === mostAttempts) {
+      const problem = `${subject} was changed too often meanwhile.`
+      return Effect.fail(new StoreUnavailable({ cause: "conflicts", problem }))
+    }
+    const pause = Effect.flatMap(Random.next, (random) =>
+      Effect.sleep(random * Math.min(2 ** attempts, longestPauseMillis)),
+    )
+    return Effect.andThen(pause, repeatUntilMade(subject, attempt, attempts + 1))
+  })

@@ -1,5 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import { TestClock } from "effect/testing"
 import { readIdempotencyKey, repeatUntilMade } from "../../src/base/change-context.ts"
 import { performWithIdempotency } from "../../src/http/operation.ts"
 import type { ApiRequest } from "../../src/http/request.ts"
@@ -55,7 +57,11 @@ describe("a change that rests on what it has read", () => {
   const failingFirst = (conflicts: number) => {
     let attempts = 0
     const attempt = Effect.sync(() => (++attempts > conflicts ? attempts : undefined))
-    return repeatUntilMade("The membership", attempt)
+    return Effect.gen(function* () {
+      const made = yield* Effect.forkChild(repeatUntilMade("The membership", attempt))
+      yield* TestClock.adjust("20 seconds")
+      return yield* Fiber.join(made)
+    })
   }
 
   it.effect("is made again while others are faster", () =>
