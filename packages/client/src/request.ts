@@ -25,12 +25,14 @@ export interface WithLines {
 const reservedWords = new Set(["extend", "import"])
 
 /**
- * Encodes one path segment. URLs resolve `.` and `..` even if they are percent-encoded. A number is no id: JavaScript
- * rounds long ones, and the rounded one may belong to somebody else.
+ * Encodes one path segment. URLs resolve `.` and `..` even if they are percent-encoded, and cannot encode lone surrogates.
+ * A number is no id: JavaScript rounds long ones, and the rounded one may belong to somebody else.
  */
 const segment = (name: string, value: unknown): string => {
-  if (typeof value !== "string" || value === "" || value === "." || value === "..") {
-    throw new TypeError(`${name} must be a text, and neither empty nor "." nor ".."`)
+  if (typeof value !== "string" || /^\.{0,2}$|\p{Surrogate}/u.test(value)) {
+    throw new TypeError(
+      `${name} must be a text without lone surrogates, and neither empty nor "." nor ".."`,
+    )
   }
   return name === "user_id" && reservedWords.has(value)
     ? `%${value.charCodeAt(0).toString(16)}${value.slice(1)}`
