@@ -168,7 +168,7 @@ describe("what is secret", () => {
   const prepare = async () => {
     const { mounted, tenure } = await make(
       { authorize: () => ada },
-      { webhooks: { dispatch: false } },
+      { webhooks: { dispatch: false }, rateLimits: { burst: { limit: 100, window: "1 second" } } },
     )
     const url = "https://receiver.example/hook"
     const { id, secret } = await tenure.webhooks.create({ projectId: "p1", url })
