@@ -36,8 +36,8 @@ const project = (folder: string, more: More = {}) => ({
 
 export default defineConfig({
   test: {
-    // Tests wait for other processes for a third of their time: half as many more keep all processors busy.
-    maxWorkers: Math.ceil(1.5 * availableParallelism()),
+    // Tests also wait, for other processes and for time to pass: two more keep all processors busy.
+    maxWorkers: availableParallelism() + 2,
     globalSetup: ["packages/postgres/test/global-setup.ts"],
     projects: [
       project("packages/better-auth"),

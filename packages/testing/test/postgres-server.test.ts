@@ -16,7 +16,7 @@ import { createConnection } from "node:net"
 import { basename, dirname, join } from "node:path"
 import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
+import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import {
   type PostgresServer,
   installedPrograms,
@@ -49,15 +49,20 @@ const gone = (place: Place): Promise<void> =>
     expect(await listens(place)).toBe(false)
   }, 60_000)
 
-let folder: string
 const children: Array<ChildProcess> = []
-beforeEach(async () => {
-  folder = await mkdtemp(join(await openTemporaryFolder(), "postgres-server-"))
+afterAll(() => {
+  for (const child of children) child.kill("SIGKILL")
 })
-afterEach(async () => {
-  for (const child of children.splice(0)) child.kill("SIGKILL")
-  await rm(folder, { recursive: true })
-})
+
+let folder: string
+
+/** Makes a folder for each test. */
+const haveFolder = (): void => {
+  beforeEach(async () => {
+    folder = await mkdtemp(join(await openTemporaryFolder(), "postgres-server-"))
+  })
+  afterEach(() => rm(folder, { recursive: true }))
+}
 
 /** Starts the program of the package that is installed in the given folder. */
 const spawnProgram = (ending: string, installation = root, environment = {}) => {
@@ -119,7 +124,8 @@ it("fails with the message of the server if a setting is invalid", async () => {
 })
 
 describe("a program that starts a server", () => {
-  it.each([
+  // They wait for the most part.
+  it.concurrent.each([
     ["stops the server", 0],
     ["returns without a stop", 0],
     ["fails with an exception", 1],
@@ -130,7 +136,7 @@ describe("a program that starts a server", () => {
     await gone(place)
   })
 
-  it.each(["SIGINT", "SIGTERM", "SIGKILL"] as const)(
+  it.concurrent.each(["SIGINT", "SIGTERM", "SIGKILL"] as const)(
     "that is killed by %s leaves nothing",
     async (signal) => {
       const { child, ended, place } = await startProgram("waits for a signal")
@@ -139,9 +145,13 @@ describe("a program that starts a server", () => {
       await gone(place)
     },
   )
+})
+
+describe("a program that is killed while its server starts", () => {
+  haveFolder()
 
   it.each(["", "data/PG_VERSION", "log"])(
-    "that is killed when its folder has /%s leaves nothing",
+    "leaves nothing when its folder has /%s",
     async (file) => {
       await chmod(folder, 0o755)
       const { child, ended } = spawnProgram("waits for a signal", root, { TMPDIR: folder })
@@ -171,6 +181,7 @@ const installIn = async (target: string): Promise<void> => {
 }
 
 describe.runIf(isRoot)("as root, whose server runs as another user", () => {
+  haveFolder()
   beforeEach(() => chmod(folder, 0o700))
 
   it("starts with a TMPDIR that no other user can enter", async () => {
