@@ -38,7 +38,7 @@ export default defineConfig({
   test: {
     // Tests also wait, for other processes and for time to pass: two more keep all processors busy.
     maxWorkers: availableParallelism() + 2,
-    globalSetup: ["packages/postgres/test/global-setup.ts"],
+    globalSetup: ["scripts/temporary-files.ts", "packages/postgres/test/global-setup.ts"],
     projects: [
       project("packages/better-auth"),
       project("packages/cli"),

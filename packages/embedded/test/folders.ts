@@ -1,21 +1,16 @@
-/** Folders for the tests of one file. */
+/** Folders with databases. */
 
-import { cpSync, existsSync, mkdtempSync, renameSync, rmSync } from "node:fs"
+import { cpSync, existsSync, mkdtempSync, renameSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { afterAll } from "vitest"
 import { openEngine } from "../src/engine.ts"
 import { lockFolder } from "../src/folder.ts"
 
 const cache = fileURLToPath(new URL("../node_modules", import.meta.url))
 
-/** Makes an empty folder that is removed after the tests of the file. */
-export const temporaryFolder = (): string => {
-  const folder = mkdtempSync(join(tmpdir(), "tenure-embedded-"))
-  afterAll(() => rmSync(folder, { recursive: true, force: true }))
-  return folder
-}
+/** Makes an empty folder. */
+export const temporaryFolder = (): string => mkdtempSync(join(tmpdir(), "tenure-embedded-"))
 
 /** Makes a folder with a database, which is empty. To create one takes seconds, so they are copied. */
 export const folderWithDatabase = async (): Promise<string> => {
