@@ -368,7 +368,10 @@ describe("only a signature by one of the given keys verifies", () => {
     `01${"00".repeat(31)}`,
     `01${"00".repeat(30)}80`,
     `ec${"ff".repeat(30)}7f`,
+    `ed${"ff".repeat(30)}7f`,
+    `ee${"ff".repeat(30)}7f`,
     "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+    "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
   ])("so the Ed25519 key %s, with which forgeries verify, is refused", async (hex) => {
     const key = `whpk_${Buffer.from(hex, "hex").toString("base64")}`
     expect(VerificationKey.is(key)).toBe(false)
