@@ -31,9 +31,7 @@ export const connect = async (
     webSocket,
     send: (frame) => webSocket.send(typeof frame === "string" ? frame : JSON.stringify(frame)),
     frames: async (count) => {
-      await expect
-        .poll(() => received.length, { interval: 5 })
-        .toBeGreaterThanOrEqual(count)
+      await expect.poll(() => received.length, { interval: 5 }).toBeGreaterThanOrEqual(count)
       return received.slice(0, count)
     },
     closed,

@@ -42,9 +42,7 @@ describe.skipIf(missing !== undefined)(titled("Sentinel"), () => {
     await tell(sentinel, "SENTINEL", "FAILOVER", "limits")
     // What is sent before a store has found the replica may wait, and count when nobody expects the answer.
     for (const { take } of stores)
-      await expect
-        .poll(async () => Exit.isSuccess(await take(other)))
-        .toBe(true)
+      await expect.poll(async () => Exit.isSuccess(await take(other))).toBe(true)
     total += await exhaust(() => takeMany(3))
     // Of those under way, the replica may not have some, or their answers may have been lost.
     assert.isAtLeast(total, 80)
