@@ -160,7 +160,7 @@ it("leaves a server that turned read-only, and makes the refused changes at the 
       endDate: "2098-01-01T00:00:00.000Z",
     })
   }
-  expect(await reader.isReady()).toBe(true)
+  await expect.poll(reader.isReady).toBe(true)
 
   await standby.promote()
   turnTo(standby.url)
@@ -174,5 +174,5 @@ it("leaves a server that turned read-only, and makes the refused changes at the 
   await extendAll()
   expect(await recordedOn(standby.url)).toEqual(new Set(dates))
   // A process without changes notices, too: otherwise no balancer would ever send it one again.
-  expect(await reader.isReady()).toBe(true)
+  await expect.poll(reader.isReady).toBe(true)
 })
