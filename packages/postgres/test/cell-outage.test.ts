@@ -100,7 +100,7 @@ describe("while a database other than the first is down", () => {
     const follower = tenure.events.stream({ projectId: here, after })[Symbol.asyncIterator]()
     await servers[1].halt()
     expect(await statuses()).toEqual([200, 503])
-    expect(await tenure.isReady()).toBe(true)
+    await expect.poll(tenure.isReady).toBe(true)
     await expect(tenure.events.read({ projectId: there })).rejects.toMatchObject(unavailable)
     const next = follower.next()
     const id = await tenure.events.publish({ projectId: here, type: "later", data: {} })

@@ -105,7 +105,7 @@ describe.each(outages)("while the database %s", (_name, begin, end) => {
   it("requests are soon answered 503, and succeed again once it is back", async () => {
     const one = await start()
     expect((await extend(one)).status).toBe(200)
-    expect(await one.tenure.isReady()).toBe(true)
+    await expect.poll(one.tenure.isReady).toBe(true)
     await begin()
     for (const response of await Promise.all([extend(one), extend(one), extend(one)])) {
       expect(response).toMatchObject({

@@ -78,7 +78,7 @@ describe.skipIf(isMissing).each(modes)(title, (mode, listenUrl, listeners) => {
       await Promise.all([...userIds, ...userIds].map(extend))
       const { total } = await tenure.memberships.extendAll({ projectId, endDate })
       expect(total).toBe(userIds.length)
-      expect(await tenure.isReady()).toBe(true)
+      await expect.poll(tenure.isReady).toBe(true)
       await receiver.until(1)
       await expect.poll(() => listening(mode)).toBe(listeners)
       await expect.poll(() => withSession(mode)).toBe(listeners)

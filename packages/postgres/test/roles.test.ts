@@ -112,7 +112,7 @@ describe("a role that owns nothing", () => {
     await webhooks.enable({ projectId, webhookId: gone.id })
     await webhooks.replayMany({ projectId, webhookId: gone.id, since: 0 })
     await webhooks.delete({ projectId, webhookId: gone.id })
-    expect(await tenure.isReady()).toBe(true)
+    await expect.poll(tenure.isReady).toBe(true)
     await tenure.close()
     expect(faults).toEqual([])
   })

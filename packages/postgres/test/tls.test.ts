@@ -86,7 +86,7 @@ describe("a server with TLS", () => {
     // One for statements, and one for notifications.
     await expect.poll(async () => (await connections(true)).length).toBeGreaterThan(1)
     expect(await connections(false)).toEqual([])
-    expect(await tenure.isReady()).toBe(true)
+    await expect.poll(tenure.isReady).toBe(true)
     await tenure.close()
   })
 
