@@ -100,7 +100,7 @@ describe("a process", { timeout: 120_000 }, () => {
     const path = folderWithTables()
     const idle = await open(path)
     fs.rmSync(join(path, "lock"))
-    await expect.poll(() => fs.existsSync(join(path, "lock"))).toBe(true)
+    await expect.poll(() => fs.existsSync(join(path, "lock")), { timeout: 3000 }).toBe(true)
     await expect(open(path)).rejects.toThrow(/in use by process/)
     await idle.close()
   })
@@ -111,7 +111,7 @@ describe("a process", { timeout: 120_000 }, () => {
     expect(await idle.isReady()).toBe(true)
     fs.writeFileSync(join(path, "other"), "")
     fs.renameSync(join(path, "other"), join(path, "lock"))
-    await expect.poll(() => idle.isReady()).toBe(false)
+    await expect.poll(() => idle.isReady(), { timeout: 10_000 }).toBe(false)
     await idle.close()
   })
 

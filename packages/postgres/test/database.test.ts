@@ -195,10 +195,10 @@ describe("while the database is shut down", () => {
         expect(yield* work).toEqual([{ one: 1 }])
         yield* Effect.promise(server.halt)
         // The first failure takes up to a second, a further one no time. Waiting takes thirty seconds.
-        for (let count = 0; count < 2; count++) {
+        for (const within of [10_000, 1000]) {
           const began = performance.now()
           expect((yield* Effect.flip(work))._tag).toBe("StoreUnavailable")
-          expect(performance.now() - began).toBeLessThan(10_000)
+          expect(performance.now() - began).toBeLessThan(within)
         }
         yield* Effect.promise(server.resume)
         expect(yield* Effect.eventually(work)).toEqual([{ one: 1 }])

@@ -93,14 +93,18 @@ describe.concurrent("a network", () => {
       }),
     )
     // The server would close them only when it notices that nobody is there.
-    await expect.poll(proxy.open).toBe(0)
+    await expect.poll(proxy.open, { timeout: 5000, interval: 20 }).toBe(0)
     await proxy.stop()
   })
 
-  it("that forgets its connections does not keep Tenure from closing", ({ expect }) =>
-    behindProxy(0, async (tenure, proxy) => {
-      expect(await works(tenure)).toBe(true)
-      proxy.silence()
-      await tenure.close()
-    }))
+  it(
+    "that forgets its connections does not keep Tenure from closing",
+    ({ expect }) =>
+      behindProxy(0, async (tenure, proxy) => {
+        expect(await works(tenure)).toBe(true)
+        proxy.silence()
+        await tenure.close()
+      }),
+    20_000,
+  )
 })
