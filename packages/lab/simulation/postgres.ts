@@ -60,7 +60,9 @@ export const openDatabase = async (): Promise<Database> => {
     Context.add(Logger.CurrentLoggers, new Set()),
   )
 
-  const runtime = ManagedRuntime.make(client({ path, durable: false }))
+  const runtime = ManagedRuntime.make(
+    Layer.provide(client({ path, durable: false }), Layer.succeedContext(services)),
+  )
   const opened = await runtime.context()
   const layer = Layer.provide(postgresLayer(), Layer.succeedContext(opened))
   const execute = (text: string): Promise<unknown> =>
