@@ -46,7 +46,8 @@ export const openDatabase = async (): Promise<Database> => {
   const { now } = Date
   Object.assign(Date, { now: () => times.wallMillis() })
 
-  // What is done now and then, such as the removal of old rows, is not done.
+  // What is done now and then, such as the removal of old rows, is not done. Nor is it in the folder: real timers would
+  // run between the steps of clients, and set simulated ones.
   const clock: Clock.Clock = {
     currentTimeMillisUnsafe: () => times.wallMillis(),
     currentTimeMillis: Effect.sync(() => times.wallMillis()),
@@ -85,6 +86,7 @@ export const openDatabase = async (): Promise<Database> => {
       const stores = await Effect.runPromiseWith(services)(Layer.buildWithScope(layer, scope))
       await settle(openingRounds)
       await execute(emptyTables)
+      await execute(sameCursors)
       return stores
     },
     setClock: (given) => {
@@ -103,6 +105,9 @@ export const openDatabase = async (): Promise<Database> => {
     },
   }
 }
+
+// Cursors name the database.
+const sameCursors = "UPDATE tenure.feed_state SET identity = '0123456789ab'"
 
 // The stores listen for notifications from then on.
 const openingRounds = 20

@@ -65,13 +65,8 @@ describe("the simulation on PostgreSQL's statements", () => {
     }
   })
 
-  it.runIf(isThorough)("takes the same steps in a new process", async () => {
-    const tell = async () => {
-      const told = await run("--seed", "3", "--store", "postgres")
-      // PostgreSQL's answers to two that read at once may change places, and its cursors name the database.
-      const steps = told.split("\n").map((line) => line.replace(/^[\d:.]+ /, ""))
-      return steps.map((step) => step.replaceAll(/after=[^& ]*/g, "after=")).toSorted()
-    }
+  it.runIf(isThorough)("repeats a seed to the letter, in a new process", async () => {
+    const tell = (): Promise<string> => run("--seed", "3", "--store", "postgres")
     const [one, other] = await Promise.all([tell(), tell()])
     expect(one).toEqual(other)
     expect(one).toContain("store      sweep")
