@@ -14,7 +14,7 @@ import {
   readOrigin,
   repeatUntilMade,
 } from "../base/change-context.ts"
-import { InvalidInput, type StoreUnavailable } from "../base/errors.ts"
+import { InvalidInput, StoreUnavailable } from "../base/errors.ts"
 import { readArgument, readBranded, readInstantArgument, readProjectId } from "../base/input.ts"
 import * as Setting from "../base/setting.ts"
 import { currentUnixMillis } from "../base/time.ts"
@@ -321,6 +321,25 @@ export const onceOrInFuture = <A, E>(
         known === undefined ? Effect.fail(endDateNotInFuture) : Effect.succeed(known),
       )
 
+/**
+ * Makes a change that rests on what it has read. If it fails, what it has read may be its own result: a request with the
+ * same idempotency key may have made it.
+ */
+export const madeOrRecalled = <A, E>(
+  { store }: Pick<ChangeServices, "store">,
+  { once, projectId }: Pick<Change, "once" | "projectId">,
+  change: Effect.Effect<A, E>,
+): Effect.Effect<A | ReplayedResponse, E | IdempotencyMismatch | StoreUnavailable> =>
+  once === undefined
+    ? change
+    : Effect.catch(change, (error) =>
+        error instanceof StoreUnavailable
+          ? Effect.fail(error)
+          : Effect.flatMap(store.recall(once, projectId), (known) =>
+              known === undefined ? Effect.fail(error) : Effect.succeed(known),
+            ),
+      )
+
 /** Adds a duration to the end date. */
 const dateAfter = (
   { at, from }: Extension,
@@ -446,10 +465,6 @@ export const makeExtend = (services: ChangeServices) => {
     if (once === undefined && expectedEndDate === undefined && !isDry) {
       return yield* unrepeatable(" without expectedEndDate")
     }
-    const known = once && !isDry ? yield* store.recall(once, projectId) : undefined
-    if (known !== undefined) {
-      return yield* report({ once }, extension, EndDate(Number(known.answer)), known)
-    }
     const attempt = Effect.gen(function* () {
       const before = yield* find(extension)
       const endDate = yield* dateAfter(extension, before.endDate, by)
@@ -464,7 +479,12 @@ export const makeExtend = (services: ChangeServices) => {
       )
       return result && (yield* report(changed, extension, endDate, result))
     })
-    return yield* repeatUntilMade("The membership", attempt)
+    const repeated = repeatUntilMade("The membership", attempt)
+    if (isDry) return yield* repeated
+    const made = yield* madeOrRecalled(services, { projectId, once }, repeated)
+    return isReplayedResponse(made)
+      ? yield* report({ once }, extension, EndDate(Number(made.answer)), made)
+      : made
   })
 
   return (input: ExtendingMember, originInput: OriginInput = hostOrigin) =>

@@ -50,6 +50,7 @@ import {
   type Trying,
   changeEvent,
   makeExtend,
+  madeOrRecalled,
   readOnce,
   readReason,
   reportChange,
@@ -249,26 +250,24 @@ const makeChanges = Effect.fnUntraced(function* (
       const asked = { projectId, origin, reason, at }
       const data = { project_id: projectId, user_id: userId }
       const once = yield* readOnce(given, asked, knownEventTypes.updated, data, patch)
-      if (once !== undefined) {
-        const known = yield* store.recall(once, projectId)
-        if (known !== undefined) {
-          yield* notifyReplay({ once }, known)
-          return withState(yield* store.find(projectId, userId), at)
-        }
-      }
       const attempt = Effect.gen(function* () {
         const before = yield* store.find(projectId, userId)
         const metadata = applyMetadataPatch(before.metadata, patch)
         if (metadata === undefined) return yield* tooMuchMetadata
         const event = changeEvent(services, asked, knownEventTypes.updated, data)
         const changed = { ...asked, event, userId, metadata, expected: before.metadata, once }
-        yield* reportChange(services, changed, yield* store.setMetadata(changed))
+        const result = yield* store.setMetadata(changed)
+        if (isReplayedResponse(result)) return result
+        yield* reportChange(services, changed, result)
         return { ...before, metadata }
       })
-      const membership = yield* repeatUntilMade(
+      const repeated = repeatUntilMade(
         "The membership",
         Effect.catchTag(attempt, "MetadataConflict", () => Effect.undefined),
       )
+      const made = yield* madeOrRecalled(services, { projectId, once }, repeated)
+      yield* notifyReplay({ once }, made)
+      const membership = isReplayedResponse(made) ? yield* store.find(projectId, userId) : made
       return withState(membership, at)
     }),
 

@@ -437,6 +437,55 @@ describe("a call with an idempotency key", () => {
       }),
     ),
   )
+
+  it.effect.each([
+    [
+      "an extension by a duration",
+      { endDate: in2027 + 86_400_000 },
+      ({ extend }: Memberships["Service"]) =>
+        extend({ ...member, by: "P1D", expectedEndDate: in2027, idempotencyKey: "days" }),
+    ],
+    [
+      "a change of metadata",
+      { metadata: { plan: "basic" } },
+      ({ update }: Memberships["Service"]) =>
+        update({ ...member, metadata: { plan: "pro" }, idempotencyKey: "plan" }),
+    ],
+  ] as const)("is made once if its repetition is faster: %s", ([_name, answer, make]) => {
+    const bodies: Array<string> = []
+    let meanwhile: Effect.Effect<unknown> = Effect.void
+    /** A store in which others make changes before a membership is read. */
+    const slow = Layer.effect(
+      MembershipStore,
+      Effect.map(MembershipStore, (store) => ({
+        ...store,
+        find: (...asked: Parameters<typeof store.find>) =>
+          Effect.suspend(() => {
+            const first = meanwhile
+            meanwhile = Effect.void
+            return Effect.andThen(first, store.find(...asked))
+          }),
+      })),
+    ).pipe(Layer.provideMerge(memory()))
+    return Effect.gen(function* () {
+      const memberships = yield* Memberships
+      yield* memberships.createProject("p1")
+      yield* memberships.grant({ ...member, endDate: in2027 })
+      const call: Effect.Effect<unknown, unknown> = make(memberships)
+      const other = memberships.update({ ...member, metadata: { plan: "basic" } })
+      meanwhile = Effect.orDie(Effect.andThen(call, other))
+      expect(yield* call).toMatchObject(answer)
+      expect(yield* call).toMatchObject(answer)
+      expect(bodies).toHaveLength(3)
+    }).pipe(
+      Effect.provide(
+        Memberships.layer().pipe(
+          Layer.provide(hooksLayer({ onEvent: ({ body }) => void bodies.push(body) })),
+          Layer.provide(slow),
+        ),
+      ),
+    )
+  })
 })
 
 describe("a list by ends", () => {
