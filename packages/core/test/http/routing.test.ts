@@ -5,7 +5,8 @@ import { routeRequest } from "../../src/http/operation.ts"
 import { type ApiRequest, abortedBody, emptyBody } from "../../src/http/request.ts"
 import { type Outcome, failOutcome } from "../../src/http/response.ts"
 import { type RouteMatch, makeRoutes } from "../../src/http/routes.ts"
-import type { Principal } from "../../src/keys/identity.ts"
+import { TokenDigest } from "../../src/keys/api-key.ts"
+import { type Principal, anonymous } from "../../src/keys/identity.ts"
 
 const principal: Principal = {
   keyId: ApiKeyId("a key"),
@@ -66,4 +67,63 @@ describe("a request", () => {
       expect(errorOf({ method })).toMatchObject({ _tag: "MethodNotAllowed" })
     },
   )
+})
+
+const senderOf = (parts: Partial<Principal>) => Result.succeed({ ...principal, ...parts })
+
+describe("a sender", () => {
+  const publish = { path: "/v2/projects/p1/events" }
+  const issueTicket = { path: "/v2/realtime/tickets" }
+  const unauthorized = { _tag: "Unauthorized" }
+  const forbidden = { _tag: "Forbidden" }
+
+  it("may call what its role may, and what smaller roles may", () => {
+    expect(errorOf(publish)).toEqual(forbidden)
+    for (const role of ["operator", "admin"] as const) {
+      expect(routed(publish, senderOf({ role }))).toMatchObject({
+        success: { operation: "events.publish" },
+      })
+    }
+  })
+
+  it("who may change nothing may read, and ask for a ticket", () => {
+    const reader = senderOf({ role: "admin", isReadOnly: true })
+    expect(errorOf({}, reader)).toEqual(forbidden)
+    expect(errorOf({ method: "GET" }, reader)).toBeUndefined()
+    expect(errorOf(issueTicket, reader)).toBeUndefined()
+  })
+
+  it("without a key may read the document, and nothing else", () => {
+    const document = { method: "GET", path: "/v2/openapi.json" }
+    expect(routed(document, unknown)).toMatchObject({
+      success: { operation: "docs.document", principal: anonymous },
+    })
+    expect(errorOf({ ...document, method: "POST" }, unknown)).toEqual(unauthorized)
+    expect(errorOf(publish, unknown)).toEqual(unauthorized)
+  })
+
+  it("with a ticket may follow the feed, and read the document", () => {
+    const ticket = {
+      digest: TokenDigest("a digest"),
+      keyId: principal.keyId,
+      keyDigest: undefined,
+      projects: "all",
+    } as const
+    const holder = senderOf({ role: "admin", ticket })
+    expect(routed({ ...publish, method: "GET" }, holder)).toMatchObject({
+      success: { operation: "events.list" },
+    })
+    expect(errorOf({ method: "GET", path: "/v2/docs" }, holder)).toBeUndefined()
+    expect(errorOf(publish, holder)).toEqual(unauthorized)
+    expect(errorOf({ ...publish, method: "PUT" }, holder)).toEqual(unauthorized)
+  })
+
+  it("who may call nothing at a path does not learn its methods", () => {
+    const keys = { method: "PUT", path: "/v2/api-keys" }
+    expect(errorOf(keys)).toEqual(forbidden)
+    expect(errorOf(keys, senderOf({ role: "admin", isReadOnly: true }))).toEqual({
+      _tag: "MethodNotAllowed",
+      allow: ["GET", "POST"],
+    })
+  })
 })
