@@ -1,3 +1,4 @@
+import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { Micros, Millis } from "../../src/base/time.ts"
 import { ApiKeyId } from "../../src/base/values.ts"
@@ -5,6 +6,7 @@ import {
   type LimitedClient,
   bucketPolicy,
   makeBucketTable,
+  makeExpiryTable,
   remainingTokens,
 } from "../../src/limits/buckets.ts"
 
@@ -61,21 +63,6 @@ describe("a bucket table", () => {
     }
   })
 
-  it("gives an exhausted client no tokens back under a flood of new ones", () => {
-    const table = makeBucketTable(1000)
-    const exhausted = addressOnly("exhausted")
-    for (let take = 0; take < 100; take++) table.take(exhausted, policies, start)
-    let admitted = 0
-    for (let one = 0; one < 1_000_000; one++) {
-      table.take(addressOnly(`flood ${one}`), policies, after(one))
-      if (one % 1000 === 0) {
-        admitted += table.take(exhausted, policies, after(one)).admitted ? 1 : 0
-      }
-    }
-    // In the second that has passed, one token and two thirds of another came back.
-    expect(admitted).toBe(1)
-  })
-
   it("evicts no key under a flood of addresses", () => {
     const table = makeBucketTable(10)
     table.take(client("known"), policies, start)
@@ -102,5 +89,92 @@ describe("a bucket table", () => {
     for (let take = 0; take < 101; take++) table.take(client("a"), policies, after(10 * minute))
     expect(table.take(client("a"), policies, start).admitted).toBe(false)
     expect(table.take(client("a"), policies, after(perMinute.increment)).admitted).toBe(true)
+  })
+})
+
+describe("a table of instants", () => {
+  const columns = 2
+
+  /** Adds a row with its instants. */
+  const addRow = (
+    table: ReturnType<typeof makeExpiryTable>,
+    id: string,
+    now: number,
+    instants: ReadonlyArray<number>,
+  ): void => {
+    const row = table.add(id, Micros(now))
+    for (const column of instants.keys()) expect(table.get(row, column)).toBe(0)
+    for (const [column, instant] of instants.entries()) table.set(row, column, Micros(instant))
+  }
+
+  const instantsOf = (table: ReturnType<typeof makeExpiryTable>, id: string) => {
+    const row = table.find(id)
+    return row === undefined ? undefined : [table.get(row, 0), table.get(row, 1)].map(Number)
+  }
+
+  it("keeps each row until its instants have passed, and its instants as they are", () => {
+    const pause = fc.nat({ max: 2 })
+    const instants = fc.tuple(fc.nat({ max: 60 }), fc.nat({ max: 60 }))
+    const rows = fc.array(fc.tuple(pause, instants), { maxLength: 60 })
+    fc.assert(
+      fc.property(rows, (added) => {
+        const table = makeExpiryTable(columns, 60)
+        const known = new Map<string, ReadonlyArray<number>>()
+        let now = 0
+        for (const [index, [passed, ends]] of added.entries()) {
+          now += passed
+          addRow(table, String(index), now, ends)
+          known.set(String(index), ends)
+          for (const [id, expected] of known) {
+            const found = instantsOf(table, id)
+            if (found === undefined) expect(Math.max(...expected)).toBeLessThanOrEqual(now)
+            else expect(found).toEqual(expected)
+          }
+        }
+        expect(table.size()).toBe(
+          [...known.keys()].filter((id) => table.find(id) !== undefined).length,
+        )
+      }),
+    )
+  })
+
+  it("removes four rows for each that is added, if their instants have passed", () => {
+    const table = makeExpiryTable(columns, 100)
+    for (let row = 0; row < 40; row++) addRow(table, `old ${row}`, 0, [0, 1])
+    const sizes = [1, 2, 3].map((row) => {
+      addRow(table, `new ${row}`, 1, [9, 9])
+      return table.size()
+    })
+    expect(sizes).toEqual([37, 34, 31])
+  })
+
+  it("keeps the instants of more rows than it has room for at first", () => {
+    const rows = 300
+    const table = makeExpiryTable(columns, rows)
+    for (let row = 0; row < rows; row++) addRow(table, String(row), 0, [row + 1, 2 * row])
+    for (let row = 0; row < rows; row++) {
+      expect(instantsOf(table, String(row))).toEqual([row + 1, 2 * row])
+    }
+  })
+
+  it("evicts the row whose instants pass soonest, if it is full", () => {
+    const limit = 8
+    const instants = fc.uniqueArray(fc.integer({ min: 1, max: 100 }), {
+      minLength: limit,
+      maxLength: 3 * limit,
+    })
+    fc.assert(
+      fc.property(instants, (ends) => {
+        const table = makeExpiryTable(columns, limit)
+        let kept: ReadonlyArray<number> = []
+        for (const end of ends) {
+          addRow(table, String(end), 0, [1, end])
+          kept = [...(kept.length < limit ? kept : kept.toSorted((a, b) => a - b).slice(1)), end]
+          expect(ends.filter((one) => table.find(String(one)) !== undefined)).toEqual(
+            ends.filter((one) => kept.includes(one)),
+          )
+        }
+      }),
+    )
   })
 })

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto"
 import { describe, expect, it } from "@effect/vitest"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -538,6 +539,60 @@ describe("a store that fails", () => {
           ["defect", "The store of rate limits has a defect", "a bug"],
           ["failure", "The store of rate limits does not answer", "a bug"],
         ],
+      })
+    }),
+  )
+})
+
+describe("the fields of the IETF draft", () => {
+  const pkOf = (partition: string) =>
+    `:${createHash("sha256").update(partition).digest().subarray(0, 6).toString("base64")}:`
+
+  /** The fields of the second request of a client. */
+  const fieldsWith = (options: RateLimiterOptions, client: LimitedClient) =>
+    limited(options, (take) =>
+      Effect.gen(function* () {
+        const { fieldsOf } = yield* RateLimiter
+        const { report } = yield* take(client)
+        fieldsOf?.(report, client)
+        return fieldsOf?.((yield* take(client)).report, client)
+      }),
+    )
+
+  it.effect("are not sent by default", () =>
+    Effect.gen(function* () {
+      expect(yield* fieldsWith({}, known)).toBeUndefined()
+    }),
+  )
+
+  it.effect("tell the policies, what is left, and to whom it belongs without naming it", () =>
+    Effect.gen(function* () {
+      const policy = '"key";q=100;w=60, "burst";q=20;w=1, "address";q=300;w=60'
+      expect(yield* fieldsWith({ draftFields: true }, known)).toEqual({
+        "RateLimit-Policy": policy,
+        RateLimit: `"key";r=98;t=1;pk=${pkOf("key")}`,
+      })
+      expect(yield* fieldsWith({ draftFields: true }, addressOnly)).toEqual({
+        "RateLimit-Policy": policy,
+        RateLimit: `"address";r=298;t=1;pk=${pkOf("203.0.113.7")}`,
+      })
+    }),
+  )
+
+  it.effect("of a key whose address has fewer requests left belong to the address", () =>
+    Effect.gen(function* () {
+      const perAddress = { limit: 7, window: "1 minute" } as const
+      expect(yield* fieldsWith({ draftFields: true, perAddress }, known)).toEqual({
+        "RateLimit-Policy": '"key";q=100;w=60, "burst";q=20;w=1, "address";q=7;w=60',
+        RateLimit: `"address";r=5;t=9;pk=${pkOf("203.0.113.7")}`,
+      })
+    }),
+  )
+
+  it.effect("tell no policy of addresses if there is none", () =>
+    Effect.gen(function* () {
+      expect(yield* fieldsWith({ draftFields: true, perAddress: false }, known)).toMatchObject({
+        "RateLimit-Policy": '"key";q=100;w=60, "burst";q=20;w=1',
       })
     }),
   )
