@@ -9,6 +9,7 @@ import {
   AddressPolicy,
   WebhookTransport,
   addressPolicyOptions,
+  bodyReader,
 } from "../../src/webhooks/transport.ts"
 
 const provided = <A, E>(
@@ -25,12 +26,18 @@ const provided = <A, E>(
     Effect.runPromise,
   )
 
+const loopback = ["127.0.0.0/8"]
+
 /** Sends to a URL. Returns the status of the response, or the reason of the failure. */
-const send = (url: string, allowedNetworks = ["127.0.0.0/8"]): Promise<number | string> =>
+const send = (
+  url: string,
+  allowedNetworks = loopback,
+  headers: Readonly<Record<string, string>> = { "x-test": "1" },
+): Promise<number | string> =>
   provided(
     Effect.gen(function* () {
       const transport = yield* WebhookTransport
-      return yield* Effect.match(transport.send({ url, headers: { "x-test": "1" }, body: "{}" }), {
+      return yield* Effect.match(transport.send({ url, headers, body: "{}" }), {
         onSuccess: ({ status }): number | string => status,
         onFailure: ({ reason }): number | string => reason,
       })
@@ -44,6 +51,30 @@ describe("the fetch transport", () => {
     expect(await send(receiver.url)).toBe(204)
     expect(receiver.received[0]).toMatchObject({ body: "{}", headers: { "x-test": "1" } })
     receiver.close()
+  })
+
+  it("returns the response, with the first kilobyte of its body", async () => {
+    const receiver = await startReceiver((response) =>
+      response.writeHead(503, { "retry-after": "7" }).end("x".repeat(2000)),
+    )
+    const silent = await startReceiver()
+    const responses = await provided(
+      WebhookTransport.use(({ send: post }) =>
+        Effect.forEach([receiver, silent], ({ url }) => post({ url, headers: {}, body: "{}" })),
+      ),
+      loopback,
+    )
+    expect(responses).toEqual([
+      { status: 503, retryAfter: "7", body: "x".repeat(1024) },
+      { status: 204, retryAfter: undefined, body: "" },
+    ])
+    receiver.close()
+    silent.close()
+  })
+
+  it("tells that it sends no http to names", async () => {
+    const transport = WebhookTransport.use((service) => Effect.succeed(service.sendsHttpToNames))
+    expect(await provided(transport, loopback)).toBe(false)
   })
 
   it("refuses addresses that are not allowed", async () => {
@@ -113,9 +144,31 @@ describe("the fetch transport", () => {
     receiver.close()
   })
 
-  it("returns the code of the failure", async () => {
+  it("returns the code of the failure, or its name", async () => {
     const receiver = await startReceiver()
     receiver.close()
     expect(await send(receiver.url)).toBe("ECONNREFUSED")
+    expect(await send(receiver.url, loopback, { "x test": "1" })).toBe("TypeError")
+  })
+})
+
+describe("the reader of a body", () => {
+  const kilobyte = 1024
+
+  it("keeps the first kilobyte, and characters whole that come in two chunks", () => {
+    const { add, text } = bodyReader()
+    const bytes = new TextEncoder().encode("ü".padEnd(2 * kilobyte, "x"))
+    for (const chunk of [bytes.subarray(0, 1), bytes.subarray(1, 1000), bytes.subarray(1000)]) {
+      expect(add(chunk)).toBe(true)
+    }
+    expect(add(bytes)).toBe(true)
+    expect(text()).toBe("ü".padEnd(kilobyte - 1, "x"))
+  })
+
+  it("reads on until it has more than 64 KiB", () => {
+    const { add } = bodyReader()
+    expect(add(new Uint8Array(64 * kilobyte))).toBe(true)
+    expect(add(new Uint8Array(0))).toBe(true)
+    expect(add(new Uint8Array(1))).toBe(false)
   })
 })
