@@ -105,7 +105,9 @@ describe("a log", () => {
           const expected = log
             .filter(({ isUndone, order }) => !isUndone && order > placed.order)
             .reduce<number>((before, entry) => applied(before, entry.change), placed.endDate)
-          expect(effectiveEndDate(composed, placed)).toBe(expected)
+          for (const same of [composed, composeWith(composed, undefined)]) {
+            expect(effectiveEndDate(same, placed)).toBe(expected)
+          }
           const later = composeWith(composed, further)
           expect(effectiveEndDate(later, placed)).toBe(applied(expected, further))
         }
