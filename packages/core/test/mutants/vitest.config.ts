@@ -1,50 +1,67 @@
 import { defineConfig } from "vitest/config"
+import { BaseSequencer, type TestSpecification } from "vitest/node"
 
 const conditions = ["@tenure/source"]
 
-/** The tests that mutation testing runs: those of the mutated modules, without a database. */
+/**
+ * The tests of the mutated modules, without a server or a database. Each mutant meets them in this order until one fails:
+ * those that know most rules of time are first, because every module needs it, and slow ones last.
+ */
+const tests = [
+  "core/test/base/units.test.ts",
+  "core/test/base/host-clock.test.ts",
+  "core/test/memberships/end-date.test.ts",
+  "core/test/base/change-context.test.ts",
+  "core/test/http/idempotency-key.test.ts",
+  "core/test/http/project-access.test.ts",
+  "core/test/http/query.test.ts",
+  "core/test/http/request-body.test.ts",
+  "core/test/http/routing.test.ts",
+  "core/test/limits/bucket-table.test.ts",
+  "core/test/limits/rate-limiter.test.ts",
+  "core/test/limits/refusal-cache.test.ts",
+  "core/test/limits/suspension.test.ts",
+  "core/test/limits/token-bucket.test.ts",
+  "core/test/memberships/bulk.test.ts",
+  "core/test/memberships/expiry.test.ts",
+  "core/test/webhooks/address-policy.test.ts",
+  "core/test/webhooks/attempt-error.test.ts",
+  "core/test/webhooks/concurrency.test.ts",
+  "core/test/webhooks/delivery-activity.test.ts",
+  "core/test/webhooks/queueing.test.ts",
+  "core/test/webhooks/rate.test.ts",
+  "core/test/webhooks/replay.test.ts",
+  "core/test/webhooks/retry-after.test.ts",
+  "core/test/webhooks/retry-schedule.test.ts",
+  "core/test/webhooks/room.test.ts",
+  "core/test/webhooks/verdict.test.ts",
+  "core/test/webhooks/waking.test.ts",
+  "core/test/webhooks/webhook-signature.test.ts",
+  "core/test/webhooks/webhook-transport.test.ts",
+  "core/test/webhooks/webhook-url.test.ts",
+  "stripe/test/paid-until.test.ts",
+  "core/test/limits/clocks.test.ts",
+  "core/test/memberships/duration.test.ts",
+  "core/test/memberships/ends.test.ts",
+]
+
+const placeOf = ({ moduleId }: TestSpecification): number =>
+  tests.findIndex((test) => moduleId.endsWith(test))
+
+class ListedOrder extends BaseSequencer {
+  override async sort(files: Array<TestSpecification>): Promise<Array<TestSpecification>> {
+    return files.toSorted((one, other) => placeOf(one) - placeOf(other))
+  }
+}
+
+/** The tests that mutation testing runs. */
 export default defineConfig({
   resolve: { conditions },
   ssr: { resolve: { conditions } },
   test: {
     root: "packages",
-    include: [
-      "core/test/base/change-context.test.ts",
-      "core/test/base/host-clock.test.ts",
-      "core/test/base/units.test.ts",
-      "core/test/http/idempotency-key.test.ts",
-      "core/test/http/project-access.test.ts",
-      "core/test/http/query.test.ts",
-      "core/test/http/request-body.test.ts",
-      "core/test/http/routing.test.ts",
-      "core/test/limits/bucket-table.test.ts",
-      "core/test/limits/clocks.test.ts",
-      "core/test/limits/rate-limiter.test.ts",
-      "core/test/limits/refusal-cache.test.ts",
-      "core/test/limits/suspension.test.ts",
-      "core/test/limits/token-bucket.test.ts",
-      "core/test/memberships/bulk.test.ts",
-      "core/test/memberships/duration.test.ts",
-      "core/test/memberships/end-date.test.ts",
-      "core/test/memberships/ends.test.ts",
-      "core/test/memberships/expiry.test.ts",
-      "core/test/webhooks/address-policy.test.ts",
-      "core/test/webhooks/attempt-error.test.ts",
-      "core/test/webhooks/concurrency.test.ts",
-      "core/test/webhooks/delivery-activity.test.ts",
-      "core/test/webhooks/queueing.test.ts",
-      "core/test/webhooks/rate.test.ts",
-      "core/test/webhooks/replay.test.ts",
-      "core/test/webhooks/retry-after.test.ts",
-      "core/test/webhooks/retry-schedule.test.ts",
-      "core/test/webhooks/room.test.ts",
-      "core/test/webhooks/verdict.test.ts",
-      "core/test/webhooks/waking.test.ts",
-      "core/test/webhooks/webhook-signature.test.ts",
-      "core/test/webhooks/webhook-transport.test.ts",
-      "core/test/webhooks/webhook-url.test.ts",
-      "stripe/test/paid-until.test.ts",
-    ],
+    include: tests,
+    sequence: { sequencer: ListedOrder },
     setupFiles: ["core/test/mutants/setup.ts"],
     // A property takes its time where others are at work.
     testTimeout: 30_000,
