@@ -311,8 +311,8 @@ const followed = request.filter(({ bytes }) => !bytes.includes(final))
 
 const namesWebhook = ({ bytes }: Request): boolean => bytes.includes(webhookPlaceholder)
 
-// Only one of the two deletes the webhook, so that no answer depends on the other request.
-const pair = fc.tuple(followed, request).filter((requests) => !requests.every(namesWebhook))
+// The first may delete the webhook, or publish an event: what the second showed of it would depend on the time.
+const pair = fc.tuple(followed, request).filter(([, second]) => !namesWebhook(second))
 
 /** Exchanges with one request, and some with two at once. */
 export const exchange: fc.Arbitrary<Exchange> = fc
