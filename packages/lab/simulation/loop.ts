@@ -174,6 +174,7 @@ export const makeLoop = (choose: Choices, longestPause = 300_000): Loop => {
       monotonicTimeNanosUnsafe: () => nanos(monotonic()),
       monotonicTimeNanos: Effect.sync(() => nanos(monotonic())),
       sleep: (duration) => sleep(Duration.toMillis(duration)),
+      sleepAside: sleep,
       // Polls that find nothing would take most of the time, so they are skipped.
       sleepPoll: (millis, dueAt) =>
         Effect.callback((resume) => {

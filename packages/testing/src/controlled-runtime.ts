@@ -72,6 +72,7 @@ const makeSleepers = (start: number): Sleepers => {
         return at <= now ? Effect.yieldNow : sleepUntil(at, () => at)
       }),
     sleepPoll: (millis, dueAt) => Effect.suspend(() => sleepUntil(after(millis), dueAt)),
+    sleepAside: () => Effect.yieldNow,
   }
 
   const moveTo = (time: number): void => {

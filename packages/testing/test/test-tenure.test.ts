@@ -146,6 +146,21 @@ describe("the clock", () => {
     expect(webhooks.all()[3]?.headers["webhook-signature"]).toMatch(/^v1,\S+ v1a,/)
   })
 
+  it("need not be moved for changes that overtake each other", async () => {
+    const encryption = { current: "k1", keys: { k1: Buffer.alloc(32, 1).toString("base64") } }
+    const { tenure } = await start({ webhooks: { encryption } })
+    await tenure.memberships.createProject(projectId)
+    const { id } = await tenure.webhooks.create({ projectId, url: "https://receiver.example/" })
+    const names = ["x-one", "x-two", "x-three"]
+    await Promise.all(
+      names.map((name) =>
+        tenure.webhooks.update({ projectId, webhookId: id, headers: { [name]: "1" } }),
+      ),
+    )
+    const { headerNames } = await tenure.webhooks.find({ projectId, webhookId: id })
+    expect(headerNames).toEqual(names.toSorted())
+  })
+
   it("restores rate limits", async () => {
     const { clock, tenure } = await start({
       rateLimits: { perKey: { limit: 1, window: "1 hour" } },

@@ -9,6 +9,7 @@ import { type InvalidInput, StoreUnavailable } from "./errors.ts"
 import { type Traceparent, parseTraceparent, traceparentFormat } from "./headers.ts"
 import { invalidArgument } from "./input.ts"
 import { TaggedError } from "./tagged-error.ts"
+import { sleepAside } from "./time.ts"
 import { ApiKeyId, copyOwn, identifierFormat, isIdentifier } from "./values.ts"
 
 /** The origin of a change, as the audit trail keeps it. */
@@ -234,7 +235,7 @@ export const repeatUntilMade = <A, E, R>(
       return Effect.fail(new StoreUnavailable({ cause: "conflicts", problem }))
     }
     const pause = Effect.flatMap(Random.next, (random) =>
-      Effect.sleep(random * Math.min(2 ** attempts, longestPauseMillis)),
+      sleepAside(random * Math.min(2 ** attempts, longestPauseMillis)),
     )
     return Effect.andThen(pause, repeatUntilMade(subject, attempt, attempts + 1))
   })

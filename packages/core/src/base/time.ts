@@ -5,6 +5,7 @@
 
 import type { Branded } from "effect/Brand"
 import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import { branded } from "./values.ts"
@@ -158,6 +159,8 @@ export interface MonotonicClock extends Clock.Clock {
    *   program moves, such as that of a test, jumps over the end of the sleep, but not over this time
    */
   readonly sleepPoll: (millis: number, dueAt: () => number) => Effect.Effect<void>
+  /** Sleeps so that others go first. A clock that a program moves does not wait until it is moved. */
+  readonly sleepAside: (millis: number) => Effect.Effect<void>
 }
 
 /** Tells whether a clock is one of a host without Effect. */
@@ -187,6 +190,7 @@ const make = (clock: Clock.Clock): MonotonicClock => ({
   monotonicTimeNanos: Effect.sync(monotonicNanos),
   sleep: (duration) => clock.sleep(duration),
   sleepPoll: sleepLightly,
+  sleepAside: (millis) => clock.sleep(Duration.millis(millis)),
 })
 
 const never = (): number => Infinity
@@ -201,6 +205,12 @@ const never = (): number => Infinity
 export const sleepPoll = (millis: number, dueAt: () => number = never): Effect.Effect<void> =>
   Clock.clockWith((clock) =>
     isMonotonicClock(clock) ? clock.sleepPoll(millis, dueAt) : Effect.sleep(millis),
+  )
+
+/** Sleeps so that others go first. The time of a test may stand still meanwhile. */
+export const sleepAside = (millis: number): Effect.Effect<void> =>
+  Clock.clockWith((clock) =>
+    isMonotonicClock(clock) ? clock.sleepAside(millis) : Effect.sleep(millis),
   )
 
 /** The clock of the running effect, with such a monotonic time. */

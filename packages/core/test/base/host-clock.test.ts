@@ -4,7 +4,12 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import { TestClock } from "effect/testing"
 import { afterEach, beforeEach, describe, expect, it as test, vi } from "vitest"
-import { currentMonotonicClock, readMonotonicMillis, sleepPoll } from "../../src/base/time.ts"
+import {
+  currentMonotonicClock,
+  readMonotonicMillis,
+  sleepAside,
+  sleepPoll,
+} from "../../src/base/time.ts"
 
 const second = 1_000_000_000n
 
@@ -44,6 +49,7 @@ describe("the clock of a host whose test replaces the timers", () => {
 test.each([
   [sleepPoll(60_000), 0],
   [Effect.sleep(60_000), 1],
+  [sleepAside(60_000), 1],
 ])("a sleep between polls does not keep the process running, others do", async (sleep, timers) => {
   const count = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length
   const before = count()
