@@ -23,7 +23,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Semaphore from "effect/Semaphore"
 import { type Executor, readsOf, runPeriodically } from "./connection/executor.ts"
-import { isInProject } from "./sql/clauses.ts"
+import { deleteSome, isInProject } from "./sql/clauses.ts"
 import {
   type Integer,
   integersParam,
@@ -141,24 +141,21 @@ const answerTimesOf = ({ answer_times: json }: QuartersRow): AnswerTimes => {
 }
 
 /** Deletes up to 1000 old cells from a table, and those from before the clock was set back. Returns one row for each. */
-const deleteOld = (schema: string, table: string, key: string, kept: string): string => `
-  DELETE FROM ${schema}.${table} WHERE (${key}) IN (
-    SELECT ${key} FROM ${schema}.${table}
-    -- A time that does not change during the statement, so that the index finds them.
-    WHERE at < statement_timestamp() - interval '${kept}' OR at > statement_timestamp() + interval '1 hour'
-    LIMIT 1000
-    FOR UPDATE SKIP LOCKED
+const deleteOld = (schema: string, table: string, kept: string): string =>
+  deleteSome(
+    schema,
+    table,
+    // A time that does not change during the statement, so that the index finds them.
+    `at < statement_timestamp() - interval '${kept}' OR at > statement_timestamp() + interval '1 hour'`,
   )
-  RETURNING 1
-`
 
 /** Deletes minutes older than an hour, up to 1000. Returns one row for each. */
 export const deleteOldMinutes = (schema: string): string =>
-  deleteOld(schema, "delivery_minutes", "project_number, at", "61 minutes")
+  deleteOld(schema, "delivery_minutes", "61 minutes")
 
 /** Deletes quarters of an hour older than a day, up to 1000. Returns one row for each. */
 export const deleteOldQuarters = (schema: string): string =>
-  deleteOld(schema, "delivery_quarters", "project_number, webhook_id, at", "24 hours 15 minutes")
+  deleteOld(schema, "delivery_quarters", "24 hours 15 minutes")
 
 /** The time between two additions. */
 const pause = "10 seconds"

@@ -29,6 +29,7 @@ import {
   type KeyClause,
   auditRow,
   changeContextParams,
+  deleteSome,
   noProjectNumber,
   pickForm,
   withAndWithoutKey,
@@ -324,12 +325,12 @@ export const makePostgresApiKeyStore = Effect.fnUntraced(function* (
 })
 
 /**
- * An expression for whether a ticket `t` lives. One that lives longer than tickets do was added while the clock
+ * An expression for whether a ticket lives. One that lives longer than tickets do was added while the clock
  * was ahead; a second more allows for a clock that is corrected by a little.
  */
 const isAlive = `(
-      t.expires_at > clock_timestamp()
-      AND t.expires_at <= clock_timestamp() + t.life + interval '1 second'
+      expires_at > clock_timestamp()
+      AND expires_at <= clock_timestamp() + life + interval '1 second'
     )`
 
 /** Adds a ticket, by calling the function of the migrations. */
@@ -378,15 +379,8 @@ const toTicket = (row: TicketRow): Ticket => ({
 })
 
 /** Deletes up to 1000 tickets that do not live any more. Returns one row for each. */
-const deleteExpiredTickets = (schema: string): string => `
-  DELETE FROM ${schema}.tickets WHERE digest IN (
-    SELECT t.digest FROM ${schema}.tickets t
-    WHERE NOT ${isAlive}
-    LIMIT 1000
-    FOR UPDATE SKIP LOCKED
-  )
-  RETURNING 1 AS forgotten
-`
+const deleteExpiredTickets = (schema: string): string =>
+  deleteSome(schema, "tickets", `NOT ${isAlive}`)
 
 /** Tickets on PostgreSQL. */
 

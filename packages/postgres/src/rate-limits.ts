@@ -17,6 +17,7 @@ import {
 import { makeBatchRunner } from "./connection/batch.ts"
 import { waitedForLock } from "./connection/errors.ts"
 import type { ExecuteOptions, Executor } from "./connection/executor.ts"
+import { deleteSome } from "./sql/clauses.ts"
 import { floatsParam, integersParam, textsParam } from "./sql/values.ts"
 
 /**
@@ -463,15 +464,12 @@ const makeTakeStatements = ({ executeApart, schema }: Executor): TakeStatements 
 }
 
 /** Deletes up to 1000 full buckets; a missing bucket is full. Returns one row for each. */
-export const deleteFullBuckets = (schema: string): string => `
-  DELETE FROM ${schema}.rate_limit_buckets WHERE id IN (
-    SELECT id FROM ${schema}.rate_limit_buckets
-    WHERE greatest(full_at, burst_full_at) < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
-    LIMIT 1000
-    FOR UPDATE SKIP LOCKED
+export const deleteFullBuckets = (schema: string): string =>
+  deleteSome(
+    schema,
+    "rate_limit_buckets",
+    "greatest(full_at, burst_full_at) < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
   )
-  RETURNING 1 AS swept
-`
 
 /** Token buckets on PostgreSQL. */
 

@@ -4,6 +4,7 @@ import { type Executor, runPeriodically } from "./connection/executor.ts"
 import { deleteOldMinutes, deleteOldQuarters } from "./delivery-counts.ts"
 import { makeErasures } from "./erasure.ts"
 import { deleteFullBuckets } from "./rate-limits.ts"
+import { deleteSome } from "./sql/clauses.ts"
 import { daysParam } from "./sql/values.ts"
 
 /**
@@ -103,17 +104,13 @@ export const settleBulkExtensions = (schema: string): string =>
   `SELECT * FROM ${schema}.settle_bulk_extensions(1000)`
 
 /** Deletes up to 1000 idempotency keys older than `$1` days. Returns one row for each. */
-export const deleteOldIdempotencyKeys = (schema: string): string => `
-  DELETE FROM ${schema}.idempotency_keys WHERE (owner, key) IN (
-    SELECT owner, key FROM ${schema}.idempotency_keys
-    -- A time that does not change during the statement, so that the index finds the old ones.
-    WHERE at < statement_timestamp() - $1::double precision * interval '1 day'
-    ORDER BY at
-    LIMIT 1000
-    FOR UPDATE SKIP LOCKED
+export const deleteOldIdempotencyKeys = (schema: string): string =>
+  deleteSome(
+    schema,
+    "idempotency_keys",
+    // A time that does not change during the statement, so that the index finds the old ones.
+    "at < statement_timestamp() - $1::double precision * interval '1 day'",
   )
-  RETURNING 1
-`
 
 /** How long events, deliveries, the audit trail and idempotency keys are kept. */
 

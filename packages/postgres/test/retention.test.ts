@@ -328,6 +328,23 @@ describe("an idempotency key", () => {
   )
 })
 
+it.live("a step deletes a thousand rows, also where the planner joins tables in a poor way", () =>
+  Effect.gen(function* () {
+    yield* migrate({ schema })
+    const client = yield* PgClient.PgClient
+    yield* sql(`
+      INSERT INTO ${schema}.idempotency_keys (owner, key, project_number, fingerprint, response, at)
+      SELECT 'other', n::text, 0, '', '', now() - interval '2 days' FROM generate_series(1, 2500) n
+    `)
+    const step = Effect.gen(function* () {
+      for (const way of ["hashjoin", "mergejoin", "hashagg", "sort", "material"])
+        yield* sql(`SET LOCAL enable_${way} = off`)
+      return yield* sql(deleteOldIdempotencyKeys(`"${schema}"`), [daysParam(dayMillis)])
+    })
+    expect(yield* client.withTransaction(step)).toHaveLength(1000)
+  }).pipe(Effect.provide(clientLayer())),
+)
+
 it.effect("full buckets are deleted in a schema without limits of its own, such as a cell", () =>
   Effect.gen(function* () {
     yield* migrate({ schema })

@@ -5,6 +5,7 @@ import { once } from "node:events"
 import { fileURLToPath } from "node:url"
 import { assert } from "@effect/vitest"
 import { ApiKeyId, type LimitedClient } from "@tenure/core/store"
+import * as Exit from "effect/Exit"
 import fc from "fast-check"
 import { afterAll, beforeAll, describe, it } from "vitest"
 import { slotOf } from "../src/guard.ts"
@@ -59,7 +60,10 @@ describe.skipIf(missing !== undefined)(titled("a cluster"), () => {
     }))
     const takeAll = () => Promise.all(stores.flatMap(({ take }) => clients.map((one) => take(one))))
     const taken = [...(await takeAll()), ...(await takeAll())]
-    assert.strictEqual(admitted(taken), 300)
+    // A server that did not answer in time may have taken a token.
+    const unknown = taken.filter(Exit.isFailure).length
+    assert.isAtMost(admitted(taken), 300)
+    assert.isAtLeast(admitted(taken) + unknown, 300)
     await Promise.all(stores.map(({ close }) => close()))
     other.close()
   })

@@ -1,6 +1,6 @@
 /** Servers on the loopback interface, for notifications to this machine. */
 
-import { type IncomingMessage, createServer } from "node:http"
+import type { IncomingMessage } from "node:http"
 import type { CallOptions, Client, MembershipChange } from "@tenure/client"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
@@ -23,6 +23,8 @@ import { connected, printDone } from "../support/output.ts"
 export const listenOnLoopback = Effect.fnUntraced(function* (
   answer: (request: IncomingMessage) => number | Promise<number>,
 ) {
+  // Every command would load it, and with it what `fetch` needs.
+  const { createServer } = yield* Effect.promise(() => import("node:http"))
   const server = createServer(async (request, response) => {
     response.writeHead(await answer(request)).end()
   })

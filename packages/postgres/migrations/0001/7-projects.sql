@@ -54,32 +54,28 @@ BEGIN
   FROM tenure.deleted_projects d WHERE d.deleted_in < pg_snapshot_xmin(pg_current_snapshot());
   IF gone IS NULL THEN RETURN; END IF;
 
-  DELETE FROM tenure.memberships m WHERE (m.project_number, m.user_id) IN (
-    SELECT o.project_number, o.user_id FROM tenure.memberships o
-    WHERE o.project_number = ANY (gone) LIMIT most
-  );
+  -- By their places: in a join, the planner may run the subquery anew for each row of the table.
+  DELETE FROM tenure.memberships m WHERE m.ctid = ANY (ARRAY(
+    SELECT o.ctid FROM tenure.memberships o WHERE o.project_number = ANY (gone) LIMIT most
+  ));
   GET DIAGNOSTICS removed = ROW_COUNT;
   rest := rest + removed;
 
-  DELETE FROM tenure.delivery_minutes m WHERE (m.project_number, m.at) IN (
-    SELECT o.project_number, o.at FROM tenure.delivery_minutes o
-    WHERE o.project_number = ANY (gone) LIMIT most
-  );
+  DELETE FROM tenure.delivery_minutes m WHERE m.ctid = ANY (ARRAY(
+    SELECT o.ctid FROM tenure.delivery_minutes o WHERE o.project_number = ANY (gone) LIMIT most
+  ));
   GET DIAGNOSTICS removed = ROW_COUNT;
   rest := rest + removed;
 
-  DELETE FROM tenure.delivery_quarters q WHERE (q.project_number, q.webhook_id, q.at) IN (
-    SELECT o.project_number, o.webhook_id, o.at FROM tenure.delivery_quarters o
-    WHERE o.project_number = ANY (gone) LIMIT most
-  );
+  DELETE FROM tenure.delivery_quarters q WHERE q.ctid = ANY (ARRAY(
+    SELECT o.ctid FROM tenure.delivery_quarters o WHERE o.project_number = ANY (gone) LIMIT most
+  ));
   GET DIAGNOSTICS removed = ROW_COUNT;
   rest := rest + removed;
 
-  DELETE FROM tenure.api_key_projects k WHERE (k.key_id, k.project_number) IN (
-    SELECT o.key_id, o.project_number FROM tenure.api_key_projects o
-    WHERE o.project_number = ANY (gone)
-    LIMIT most
-  );
+  DELETE FROM tenure.api_key_projects k WHERE k.ctid = ANY (ARRAY(
+    SELECT o.ctid FROM tenure.api_key_projects o WHERE o.project_number = ANY (gone) LIMIT most
+  ));
   GET DIAGNOSTICS removed = ROW_COUNT;
   rest := rest + removed;
 

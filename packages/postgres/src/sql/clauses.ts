@@ -15,6 +15,22 @@ import { type Integer, instantParam, textParam, textsParam, uuidParam } from "./
 export const quoted = (schema: string): string => `"${schema}"`
 
 /**
+ * Deletes up to 1000 rows that meet a condition, without those that somebody has locked. Returns one row for each.
+ *
+ * It finds them by their places, which takes one plan only. In a join with the limited subquery, the planner may run
+ * that anew for each row of the table, and each run finds further rows.
+ */
+export const deleteSome = (schema: string, table: string, condition: string): string => `
+  DELETE FROM ${schema}.${table} WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM ${schema}.${table}
+    WHERE ${condition}
+    LIMIT 1000
+    FOR UPDATE SKIP LOCKED
+  ))
+  RETURNING 1
+`
+
+/**
  * An expression for the next check of an end date: NULL if nobody has watched end dates yet. `least` of that and
  * of the stored one ignores NULL, and leaves an earlier next check as it is. So an extension that postpones
  * the end changes no column that an index has.
