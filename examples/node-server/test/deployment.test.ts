@@ -65,6 +65,17 @@ describe("the Dockerfile", async () => {
 
 const unit = "tenure@.service"
 
+it("starts Node with the same option in the image, by systemd and by npm", async () => {
+  const option = "--max-semi-space-size=16"
+  expect(await contentOf("Dockerfile")).toContain(`\nCMD ["${option}", "/tenure/server.mjs"]\n`)
+  expect(await contentOf(unit)).toContain(
+    `\nExecStart=/usr/bin/node ${option} /opt/tenure/server.mjs\n`,
+  )
+  for (const file of ["package.json", "../../package.json"]) {
+    expect(JSON.parse(await contentOf(file)).scripts.start).toContain(`node ${option} `)
+  }
+})
+
 /** The lines of the unit that assign a name. */
 const assigned = async (name: string): Promise<ReadonlyArray<string>> =>
   [...(await contentOf(unit)).matchAll(new RegExp(`^${name}=(.*)$`, "gm"))].map(
