@@ -143,6 +143,10 @@ describe("a request that was answered before", () => {
     expect(await Promise.all(requests.map(fingerprintOf))).toEqual(fingerprints)
   })
 
+  it("may have an empty query in place of none", async () => {
+    expect(await fingerprintOf({ query: "" })).toBe(await fingerprintOf({}))
+  })
+
   it("has the same body, whoever reads it", async () => {
     const sent = await fingerprintOf({ body: bytes('{"a":1}') })
     const read = async () => ({ _tag: "Parsed", value: { a: 1 } }) as const

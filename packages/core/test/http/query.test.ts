@@ -1,9 +1,13 @@
 import * as Effect from "effect/Effect"
 import { describe, expect, it } from "vitest"
 import * as Setting from "../../src/base/setting.ts"
-import { pageQuery, readQuery } from "../../src/http/operation.ts"
+import { pageQuery, readQuery, ticketQuery } from "../../src/http/operation.ts"
 
-const parameters = { ...pageQuery, state: Setting.optional(Setting.oneOf(["active", "expired"])) }
+const parameters = {
+  ...pageQuery,
+  state: Setting.optional(Setting.oneOf(["active", "expired"])),
+  ticket: ticketQuery,
+}
 
 const read = (query?: string) => Effect.runSync(Effect.result(readQuery({ query }, parameters)))
 
@@ -14,14 +18,14 @@ const problemOf = (query: string) => {
 
 describe("the query of a request", () => {
   it("has defaults for what is not sent", () => {
-    const values = { limit: 100, after: undefined, state: undefined }
+    const values = { limit: 100, after: undefined, state: undefined, ticket: undefined }
     expect(read()).toMatchObject({ success: values })
     expect(read("")).toMatchObject({ success: values })
   })
 
   it("is decoded", () => {
-    expect(read("after=a%20b+c&limit=1000&state=expired")).toMatchObject({
-      success: { limit: 1000, after: "a b c", state: "expired" },
+    expect(read("after=a%20b+c&limit=1000&state=expired&ticket=tkt_%2B")).toMatchObject({
+      success: { limit: 1000, after: "a b c", state: "expired", ticket: "tkt_+" },
     })
   })
 

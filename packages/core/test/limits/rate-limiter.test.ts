@@ -320,7 +320,10 @@ describe("refusals", () => {
         expect(begin("203.0.113.8", yield* currentMoment).refusal).toBeUndefined()
         expect(seen).toHaveLength(20)
         yield* TestClock.adjust("1 minute")
-        expect(begin(addressOnly.address, yield* currentMoment).refusal).toBeUndefined()
+        const admission = begin(addressOnly.address, yield* currentMoment)
+        expect(admission.refusal).toBeUndefined()
+        expect(yield* admission.take(key)).toMatchObject({ report: { limit: 20, remaining: 0 } })
+        expect(seen.at(-1)).toEqual(known)
       }),
     ),
   )
@@ -338,9 +341,12 @@ describe("suspension", () => {
           report: { bucket: "key", limit: 100, remaining: 0, reset: 1_795_000_600, refill: 600 },
           retryAfter: 600,
         })
+        const { suspended } = yield* RateLimiter
+        expect(yield* suspended).toEqual([key])
         yield* TestClock.adjust("599 seconds")
         expect(yield* take()).toMatchObject({ retryAfter: 1, report: { limit: 100 } })
         yield* TestClock.adjust("1 second")
+        expect(yield* suspended).toEqual([])
         expect((yield* take())._tag).toBe("Admitted")
       }),
     ),
@@ -408,6 +414,7 @@ describe("suspension", () => {
       Effect.gen(function* () {
         const decisions = yield* repeat(200, take())
         expect(decisions[199]).toMatchObject({ retryAfter: 1 })
+        expect(yield* (yield* RateLimiter).suspended).toEqual([])
       }),
     ),
   )

@@ -43,6 +43,16 @@ describe("the cache of empty buckets", () => {
     expect(cache.find(addressOnly, seconds(11))).toBeUndefined()
   })
 
+  it("returns the key's bucket, or the burst's, if others are empty as long", () => {
+    const cache = makeEmptyBucketCache({ ...policies, key: perSeconds(3), address: perSeconds(3) })
+    const take = takeAt(10, { address: 3, key: 3, burst: 3 })
+    expect(cache.record(known, take, seconds(10))?.name).toBe("key")
+    expect(cache.find(known, seconds(10))?.name).toBe("key")
+    const other = { address: "2", keyId: ApiKeyId("b") }
+    cache.record(other, takeAt(10, { address: 3, burst: 3 }), seconds(10))
+    expect(cache.find(other, seconds(10))?.name).toBe("burst")
+  })
+
   it("does not cache buckets that have tokens", () => {
     const cache = makeEmptyBucketCache(policies)
     expect(cache.record(known, takeAt(10, {}), seconds(10))).toBeUndefined()

@@ -61,6 +61,14 @@ describe("a suspension", () => {
     ])
   })
 
+  it("counts a refusal that is exactly ten minutes old, and none that is older", () => {
+    const [exact, late] = [make({ refusals: 2 }), make({ refusals: 2 })]
+    exact.refuse(key, 0)
+    late.refuse(key, 0)
+    expect(exact.refuse(key, 10 * minute)).toBe(20 * minute)
+    expect(late.refuse(key, 10 * minute + 1)).toBeUndefined()
+  })
+
   it("clears the refusals when it is over", () => {
     const suspensions = make({ refusals: 2, duration: "1 minute" })
     suspensions.refuse(key, 0)

@@ -54,9 +54,10 @@ describe("the fetch transport", () => {
   })
 
   it("returns the response, with the first kilobyte of its body", async () => {
-    const receiver = await startReceiver((response) =>
-      response.writeHead(503, { "retry-after": "7" }).end("x".repeat(2000)),
-    )
+    const receiver = await startReceiver((response) => {
+      response.writeHead(503, { "retry-after": "7" }).write("x".repeat(1000))
+      response.end("y".repeat(1000))
+    })
     const silent = await startReceiver()
     const responses = await provided(
       WebhookTransport.use(({ send: post }) =>
@@ -65,7 +66,7 @@ describe("the fetch transport", () => {
       loopback,
     )
     expect(responses).toEqual([
-      { status: 503, retryAfter: "7", body: "x".repeat(1024) },
+      { status: 503, retryAfter: "7", body: "x".repeat(1000).padEnd(1024, "y") },
       { status: 204, retryAfter: undefined, body: "" },
     ])
     receiver.close()

@@ -62,6 +62,10 @@ describe("the URL of a webhook", () => {
     )
   })
 
+  it("may have `maxLength` characters", () => {
+    expect(accepts(urlOf(maxWebhookUrlLength))).toBe(true)
+  })
+
   it("is refused with a space, a control character or an invisible character", () => {
     const odd = fc.constantFrom(" ", "\t", "\n", "\0", "\u00a0", "\u200b", "\u2028", "\\", "\ud800")
     fc.assert(
