@@ -36,6 +36,34 @@ describe("the clock of a host whose test replaces the timers", () => {
     expect(readMonotonicMillis(clock)).toBe(tick)
   })
 
+  test("ends a sleep between polls, and stops the timer of one that is interrupted", () => {
+    const clock = Effect.runSync(currentMonotonicClock)
+    const sleep = Effect.provideService(sleepPoll(1000), Clock.Clock, clock)
+    const sleeping = Effect.runFork(sleep)
+    vi.advanceTimersByTime(999)
+    expect(sleeping.pollUnsafe()).toBeUndefined()
+    vi.advanceTimersByTime(1)
+    expect(sleeping.pollUnsafe()).toBeDefined()
+    const interrupted = Effect.runFork(sleep)
+    expect(vi.getTimerCount()).toBe(1)
+    interrupted.interruptUnsafe()
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  test("sleeps by timers that are numbers, as those of browsers are", () => {
+    const clock = Effect.runSync(currentMonotonicClock)
+    let wake = (): void => {}
+    vi.stubGlobal("setTimeout", (then: () => void) => {
+      wake = then
+      return 7
+    })
+    const sleeping = Effect.runFork(Effect.provideService(sleepPoll(1), Clock.Clock, clock))
+    vi.unstubAllGlobals()
+    expect(sleeping.pollUnsafe()).toBeUndefined()
+    wake()
+    expect(sleeping.pollUnsafe()).toMatchObject({ _tag: "Success" })
+  })
+
   test("keeps its monotonic time if the clock is set back", () => {
     const clock = Effect.runSync(currentMonotonicClock)
     const start = clock.monotonicTimeNanosUnsafe()

@@ -84,6 +84,28 @@ describe("a bucket table", () => {
     }
   })
 
+  it("keeps nothing of a key that a request does not have, whose buckets are full", () => {
+    const table = makeBucketTable()
+    expect(table.take(addressOnly("a"), policies, start)).toMatchObject({
+      key: start,
+      burst: start,
+    })
+    expect(table.size()).toBe(1)
+  })
+
+  it("keeps nothing of a client whose first request is refused", () => {
+    const table = makeBucketTable()
+    const once = bucketPolicy({ limit: 1, window: Millis(60_000) })
+    const one = client("one")
+    table.take(one, { address: once, key: once, burst: once }, start)
+    const refused = [
+      table.take({ ...one, address: "other" }, { ...policies, key: once }, start),
+      table.take({ ...one, keyId: ApiKeyId("other") }, { ...policies, address: once }, start),
+    ]
+    expect(refused.map(({ admitted }) => admitted)).toEqual([false, false])
+    expect(table.size()).toBe(2)
+  })
+
   it("refills within one increment after the clock was set back", () => {
     const table = makeBucketTable()
     for (let take = 0; take < 101; take++) table.take(client("a"), policies, after(10 * minute))

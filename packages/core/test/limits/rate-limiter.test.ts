@@ -8,7 +8,7 @@ import fc from "fast-check"
 import { StoreUnavailable } from "../../src/base/errors.ts"
 import { Faults } from "../../src/base/faults.ts"
 import * as Setting from "../../src/base/setting.ts"
-import { Micros, currentMoment, toMicros } from "../../src/base/time.ts"
+import { Micros, Millis, currentMoment, toMicros } from "../../src/base/time.ts"
 import { ApiKeyId } from "../../src/base/values.ts"
 import { type LimitedClient, RateLimitStore, makeBucketTable } from "../../src/limits/buckets.ts"
 import {
@@ -90,6 +90,20 @@ describe("without a limit for addresses, a request", () => {
           refill: 0,
         })
         expect(seen).toEqual([])
+      }),
+    ),
+  )
+
+  it.effect("is refused for no address, whoever has sent requests from there", () =>
+    limited({ perAddress: false, perKey: { limit: 1, window: "1 minute" } }, () =>
+      Effect.gen(function* () {
+        const { begin } = yield* RateLimiter
+        const requests = [1, 2].map(() =>
+          begin(known.address, { tick: Millis(0), unix: Millis(0) }),
+        )
+        expect(requests.map(({ refusal }) => refusal)).toEqual([undefined, undefined])
+        const decisions = yield* Effect.forEach(requests, (request) => request.take(key))
+        expect(tags(decisions)).toEqual(["Admitted", "Refused"])
       }),
     ),
   )
@@ -226,7 +240,11 @@ describe("a request without a valid key", () => {
         })
         expect(seen).toEqual([addressOnly])
         yield* repeat(299, take(addressOnly))
-        expect((yield* take(addressOnly))._tag).toBe("Refused")
+        expect(yield* take(addressOnly)).toMatchObject({
+          _tag: "Refused",
+          by: "address",
+          report: { bucket: "address" },
+        })
         expect((yield* take(known))._tag).toBe("Refused")
       }),
     ),
@@ -600,6 +618,19 @@ describe("the fields of the IETF draft", () => {
     Effect.gen(function* () {
       expect(yield* fieldsWith({ draftFields: true, perAddress: false }, known)).toMatchObject({
         "RateLimit-Policy": '"key";q=100;w=60, "burst";q=20;w=1',
+      })
+    }),
+  )
+
+  it.effect("have windows in whole seconds, rounded up", () =>
+    Effect.gen(function* () {
+      const options = {
+        draftFields: true,
+        perAddress: false,
+        burst: { limit: 1000, window: 1001 },
+      } as const
+      expect(yield* fieldsWith(options, known)).toMatchObject({
+        "RateLimit-Policy": '"key";q=100;w=60, "burst";q=1000;w=2',
       })
     }),
   )

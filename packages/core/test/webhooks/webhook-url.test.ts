@@ -133,6 +133,11 @@ describe("the error", () => {
     expect(outcome(url)).toBe(message)
   })
 
+  it("is an InvalidWebhookUrl", () => {
+    const decoded = decodeWebhookUrl("", lenient)
+    expect(decoded).toMatchObject({ failure: { _tag: "InvalidWebhookUrl", message: absolute } })
+  })
+
   it("for a scheme or a host says what is wrong", () => {
     const url = "http://receiver.example/"
     expect(outcome(url, { requireHttps: true })).toBe("url must use https")
