@@ -104,3 +104,17 @@ it.effect("is the clock of the running effect in all else", () =>
     yield* Fiber.join(sleeping)
   }),
 )
+
+it.effect("sleeps aside as long as the clock of the running effect", () =>
+  Effect.gen(function* () {
+    const clock = yield* currentMonotonicClock
+    const sleep = sleepAside(1000)
+    for (const one of [sleep, Effect.provideService(sleep, Clock.Clock, clock)]) {
+      const sleeping = yield* Effect.forkChild(one)
+      yield* TestClock.adjust("999 millis")
+      expect(sleeping.pollUnsafe()).toBeUndefined()
+      yield* TestClock.adjust("1 millis")
+      yield* Fiber.join(sleeping)
+    }
+  }),
+)
