@@ -8,7 +8,7 @@ import fc from "fast-check"
 import { StoreUnavailable } from "../../src/base/errors.ts"
 import { Faults } from "../../src/base/faults.ts"
 import * as Setting from "../../src/base/setting.ts"
-import { Micros, Millis, currentMoment, toMicros } from "../../src/base/time.ts"
+import { Micros, currentMoment, toMicros } from "../../src/base/time.ts"
 import { ApiKeyId } from "../../src/base/values.ts"
 import { type LimitedClient, RateLimitStore, makeBucketTable } from "../../src/limits/buckets.ts"
 import {
@@ -98,12 +98,14 @@ describe("without a limit for addresses, a request", () => {
     limited({ perAddress: false, perKey: { limit: 1, window: "1 minute" } }, () =>
       Effect.gen(function* () {
         const { begin } = yield* RateLimiter
-        const requests = [1, 2].map(() =>
-          begin(known.address, { tick: Millis(0), unix: Millis(0) }),
-        )
+        const now = yield* currentMoment
+        const requests = [1, 2].map(() => begin(known.address, now))
         expect(requests.map(({ refusal }) => refusal)).toEqual([undefined, undefined])
         const decisions = yield* Effect.forEach(requests, (request) => request.take(key))
         expect(tags(decisions)).toEqual(["Admitted", "Refused"])
+        const other = begin(known.address, yield* currentMoment)
+        expect(other.refusal).toBeUndefined()
+        expect((yield* other.take(ApiKeyId("other")))._tag).toBe("Admitted")
       }),
     ),
   )
@@ -643,6 +645,7 @@ describe("options", () => {
     ["burst", "limit", { limit: NaN, window: "1 second" }],
     ["burst", "window", { limit: 20, window: 0 }],
     ["burst", "capacity", { limit: 20, window: "1 second", capacity: -1 }],
+    ["suspension", "refusals", { refusals: 10_001 }],
   ] as const)("are refused by name: %s.%s %o", ([name, field, limit]) =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(Setting.decode(limiterOptions, { [name]: limit }))

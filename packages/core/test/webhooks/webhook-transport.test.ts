@@ -78,6 +78,15 @@ describe("the fetch transport", () => {
     expect(await provided(transport, loopback)).toBe(false)
   })
 
+  it("fails with a TransportError", async () => {
+    const request = { url: "http://does-not-exist.invalid/", headers: {}, body: "{}" }
+    const failing = WebhookTransport.use((transport) => Effect.flip(transport.send(request)))
+    expect(await provided(failing, [])).toMatchObject({
+      _tag: "TransportError",
+      reason: "AddressNotAllowed",
+    })
+  })
+
   it("refuses addresses that are not allowed", async () => {
     const receiver = await startReceiver()
     const { port } = new URL(receiver.url)
