@@ -51,6 +51,7 @@ describe("the cache of empty buckets", () => {
     const other = { address: "2", keyId: ApiKeyId("b") }
     cache.record(other, takeAt(10, { address: 3, burst: 3 }), seconds(10))
     expect(cache.find(other, seconds(10))?.name).toBe("burst")
+    expect(cache.find(known, seconds(10))).toMatchObject({ name: "key", full: seconds(13) })
   })
 
   it("does not cache buckets that have tokens", () => {

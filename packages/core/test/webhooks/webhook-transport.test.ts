@@ -3,7 +3,7 @@ import { startReceiver } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
-import { describe, expect, it } from "vitest"
+import { afterEach, describe, expect, it, vi } from "vitest"
 import * as Setting from "../../src/base/setting.ts"
 import {
   AddressPolicy,
@@ -27,6 +27,9 @@ const provided = <A, E>(
   )
 
 const loopback = ["127.0.0.0/8"]
+
+const utf8 = new TextEncoder()
+const encode = (text: string): Uint8Array<ArrayBuffer> => utf8.encode(text)
 
 /** Sends to a URL. Returns the status of the response, or the reason of the failure. */
 const send = (
@@ -54,10 +57,9 @@ describe("the fetch transport", () => {
   })
 
   it("returns the response, with the first kilobyte of its body", async () => {
-    const receiver = await startReceiver((response) => {
-      response.writeHead(503, { "retry-after": "7" }).write("x".repeat(1000))
-      response.end("y".repeat(1000))
-    })
+    const receiver = await startReceiver((response) =>
+      response.writeHead(503, { "retry-after": "7" }).end("x".repeat(2000)),
+    )
     const silent = await startReceiver()
     const responses = await provided(
       WebhookTransport.use(({ send: post }) =>
@@ -66,7 +68,7 @@ describe("the fetch transport", () => {
       loopback,
     )
     expect(responses).toEqual([
-      { status: 503, retryAfter: "7", body: "x".repeat(1000).padEnd(1024, "y") },
+      { status: 503, retryAfter: "7", body: "x".repeat(1024) },
       { status: 204, retryAfter: undefined, body: "" },
     ])
     receiver.close()
@@ -162,12 +164,36 @@ describe("the fetch transport", () => {
   })
 })
 
+// No server decides how a runtime cuts a body, or what its fetch throws.
+describe("the fetch of a runtime", () => {
+  afterEach(() => void vi.unstubAllGlobals())
+
+  const https = "https://receiver.example/"
+
+  it("may return a body in chunks", async () => {
+    vi.stubGlobal("fetch", async () => new Response(ReadableStream.from(["a", "b"].map(encode))))
+    const sending = WebhookTransport.use((transport) =>
+      transport.send({ url: https, headers: {}, body: "{}" }),
+    )
+    expect(await provided(sending, [])).toMatchObject({ status: 200, body: "ab" })
+  })
+
+  it.each([
+    ["Error", "no error"],
+    ["TimeoutError", new DOMException("It has a number as code.", "TimeoutError")],
+    ["E1", new TypeError("failed", { cause: Object.assign(new Error(), { code: "E1" }) })],
+  ])("is named as %s for what it throws", async (reason, thrown) => {
+    vi.stubGlobal("fetch", () => Promise.reject(thrown))
+    expect(await send(https)).toBe(reason)
+  })
+})
+
 describe("the reader of a body", () => {
   const kilobyte = 1024
 
   it("keeps the first kilobyte, and characters whole that come in two chunks", () => {
     const { add, text } = bodyReader()
-    const bytes = new TextEncoder().encode("ü".padEnd(2 * kilobyte, "x"))
+    const bytes = encode("ü".padEnd(2 * kilobyte, "x"))
     for (const chunk of [bytes.subarray(0, 1), bytes.subarray(1, 1000), bytes.subarray(1000)]) {
       expect(add(chunk)).toBe(true)
     }
