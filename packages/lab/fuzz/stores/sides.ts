@@ -354,6 +354,8 @@ export const openSide = async (store: Store, time: Time): Promise<Side> => {
         for (const { settle } of inOrder) await runtime.runPromise(settle)
         await tenure.flush()
       }
+      // A process adds its counts of attempts to those of the store before it reads them: here, before time passes.
+      await tenure.activity()
       return [...outgoing]
     },
     close: async () => {
