@@ -1,7 +1,7 @@
 /** What faults of each kind did, in figures. */
 
 import { delays } from "./checks/deliveries.ts"
-import type { Fault, Operation, Run } from "./history.ts"
+import { type Fault, type Operation, type Run, largest } from "./history.ts"
 import { type KindName, kindNames, kinds } from "./kinds.ts"
 import { calmMillis } from "./schedule.ts"
 import { concerns, troubleOf } from "./trouble.ts"
@@ -30,8 +30,6 @@ const none: Figures = {
   longestDelivery: 0,
 }
 
-const most = (values: ReadonlyArray<number>): number => Math.max(0, ...values)
-
 /** Requests that wait for events tell nothing of the time that answers take. */
 const waits = ({ action }: Operation): boolean =>
   action === "poll" || action === "listen" || action === "subscribe" || action === "follow"
@@ -41,7 +39,7 @@ const isBad = ({ status }: Operation): boolean => status === 0 || status === 503
 const endOf = (fault: Fault): number =>
   kinds[fault.kind].healsFrom === "start" ? fault.start : fault.end
 
-const figuresOf = (run: Run, fault: Fault): Figures => {
+const figuresOf = (run: Run, all: ReturnType<typeof delays>, fault: Fault): Figures => {
   const trouble = troubleOf(fault)
   const next = run.faults.map(({ start }) => start).filter((start) => start > fault.end)
   const to = Math.min(fault.end + calmMillis, ...next)
@@ -53,7 +51,7 @@ const figuresOf = (run: Run, fault: Fault): Figures => {
       operation.end <= to,
   )
   const bad = touched.filter(isBad)
-  const deliveries = delays(run).filter(
+  const deliveries = all.filter(
     ({ answered, event }) =>
       answered >= fault.start &&
       answered <= to &&
@@ -64,9 +62,9 @@ const figuresOf = (run: Run, fault: Fault): Figures => {
     answered: touched.length - bad.length,
     unavailable: bad.filter(({ status }) => status === 503).length,
     unanswered: bad.filter(({ status }) => status === 0).length,
-    longestWait: most(touched.map(({ end, start }) => end - start)),
-    longestToHeal: most(bad.map(({ end }) => end - endOf(fault))),
-    longestDelivery: most(deliveries.map(({ answered, arrived }) => arrived - answered)),
+    longestWait: largest(touched.map(({ end, start }) => end - start)),
+    longestToHeal: largest(bad.map(({ end }) => end - endOf(fault))),
+    longestDelivery: largest(deliveries.map(({ answered, arrived }) => arrived - answered)),
   }
 }
 
@@ -95,9 +93,10 @@ export type Table = ReadonlyMap<KindName | "several", Figures>
 /** Returns the figures of a run: those of faults that were alone, and of all others together. */
 export const figures = (run: Run): Table => {
   const table = new Map<KindName | "several", Figures>()
+  const all = delays(run)
   for (const fault of run.faults) {
     const row = isAlone(run, fault) ? fault.kind : "several"
-    table.set(row, add(table.get(row) ?? none, figuresOf(run, fault)))
+    table.set(row, add(table.get(row) ?? none, figuresOf(run, all, fault)))
   }
   return table
 }

@@ -187,6 +187,15 @@ export interface Size {
   readonly after: Holding
 }
 
+/** What a server holds in a calm, after it has collected its garbage. */
+export interface Sample extends Holding {
+  readonly process: string
+  /** The id of the process, which a restart changes. */
+  readonly id: number
+  readonly at: number
+  readonly heapBytes: number
+}
+
 /** A row of the audit trail, in the order of the trail. */
 export interface AuditRow {
   readonly projectId: string
@@ -261,6 +270,8 @@ export interface Run {
   /** What no log may contain, by name. */
   readonly secrets: Readonly<Record<string, string>>
   readonly sizes: ReadonlyArray<Size>
+  /** What servers hold meanwhile. */
+  readonly samples: ReadonlyArray<Sample>
   readonly limits: ReadonlyArray<Limit>
   /** How long before the end of a membership it is announced, in milliseconds: longest first, and then 0. */
   readonly leads: ReadonlyArray<number>
@@ -277,6 +288,14 @@ export interface Run {
   readonly endedAt: number
   readonly state: State
 }
+
+/** The largest of any number of values, none of them negative. */
+export const largest = (values: ReadonlyArray<number>): number =>
+  values.reduce((one, other) => Math.max(one, other), 0)
+
+/** When the first request of a run began. */
+export const beginOf = ({ operations }: Pick<Run, "operations">): number =>
+  operations.reduce((first, { start }) => Math.min(first, start), Infinity)
 
 /** Something that must not be. */
 export interface Violation {

@@ -2,7 +2,15 @@
 
 import { announcementsOf } from "./checks/announcements.ts"
 import { missedBy } from "./checks/feed.ts"
-import type { Operation, Run, Violation } from "./history.ts"
+import { ageOf, livesOf, median, thirdOf } from "./checks/growth.ts"
+import {
+  type Operation,
+  type Run,
+  type Sample,
+  type Violation,
+  beginOf,
+  largest,
+} from "./history.ts"
 
 const count = (operations: ReadonlyArray<Operation>, status: number): number =>
   operations.filter((operation) => operation.status === status).length
@@ -12,7 +20,7 @@ const secondsOf = (millis: number): string => `${(millis / 1000).toFixed(1)} s`
 /** Returns the line of a run. */
 export const line = (run: Run, planned: string, violations: ReadonlyArray<Violation>): string => {
   const { arrivals, drainedMillis, faults, naive, operations, readers, seed, slackMillis } = run
-  const longest = Math.max(0, ...operations.map(({ end, start }) => end - start))
+  const longest = largest(operations.map(({ end, start }) => end - start))
   return (
     `seed ${seed}: ${faults.length} faults, ${operations.length} requests, ` +
     `${count(operations, 503)} times 503, ${count(operations, 429)} times 429, ` +
@@ -25,11 +33,30 @@ export const line = (run: Run, planned: string, violations: ReadonlyArray<Violat
   )
 }
 
+/** What is told of a life. */
+const told: ReadonlyArray<readonly [of: (sample: Sample) => number, unit: string]> = [
+  [({ heapBytes }) => heapBytes / 2 ** 20, "MiB of heap"],
+  [({ bytes }) => bytes / 2 ** 20, "MiB resident"],
+  [({ handles }) => handles, "open files"],
+]
+
+const toldMillis = 60_000
+
+/** Returns a line for each process that has run for a while: what it held first, in the middle and last. */
+export const livesIn = ({ samples }: Run): ReadonlyArray<string> =>
+  livesOf(samples)
+    .filter((life) => ageOf(life) >= toldMillis)
+    .map((life) => {
+      const figures = told.map(([of, unit]) => {
+        const all = [life.samples.slice(0, 1), thirdOf(life, 1), thirdOf(life, 2)]
+        return `${all.map((some) => median(some.map(of)).toFixed(0)).join(", ")} ${unit}`
+      })
+      return `  ${life.process} ran for ${secondsOf(ageOf(life))}: ${figures.join("; ")}`
+    })
+
 const aroundMillis = 400
 
 const mostShown = 20
-
-const beginOf = ({ operations }: Run): number => Math.min(...operations.map(({ start }) => start))
 
 const describe = (
   begin: number,

@@ -14,11 +14,12 @@ import {
   type Manner,
   type Reader,
   type Run,
+  type Sample,
   type Size,
   manners,
 } from "./history.ts"
 import { random } from "./random.ts"
-import { type Episode, type Planned, type Schedule, calmMillis } from "./schedule.ts"
+import type { Episode, Planned, Schedule } from "./schedule.ts"
 import { countOpen, endHolds, isAnnouncing, readState } from "./state.ts"
 import { lazyReaders, runCrowd, runLazyReader, runRevoked } from "./workload/crowd.ts"
 import { runEnding, runRush } from "./workload/ending.ts"
@@ -93,21 +94,27 @@ const runEpisode = async (
   )
 }
 
+// Whoever collects garbage answers nothing meanwhile.
+const samplingMillis = 20_000
+
 /** Causes all faults of a schedule, with a calm before and after each episode. Tells of the last calm. */
 const runFaults = async (
   world: World,
-  { episodes }: Schedule,
+  { calmMillis, episodes }: Schedule,
   onExit: (exit: Exit) => void,
   onLastCalm: () => void,
-): Promise<ReadonlyArray<Fault>> => {
+) => {
   const faults: Array<Fault> = []
+  const samples = [...(await samplesOf(world))]
   await sleep(episodes[0]?.[0]?.at ?? 0)
   for (const episode of episodes) {
     faults.push(...(await runEpisode(world, episode, onExit)))
     if (episode === episodes.at(-1)) onLastCalm()
     await sleep(calmMillis)
+    const last = samples.at(-1)?.at ?? -Infinity
+    if (now() - last > samplingMillis) samples.push(...(await samplesOf(world)))
   }
-  return faults
+  return { faults, samples }
 }
 
 const announceMillis = 20_000
@@ -155,6 +162,11 @@ const holdings = async ({ servers }: World): Promise<ReadonlyMap<string, Holding
     ),
   )
 
+const samplesOf = async ({ servers }: World): Promise<ReadonlyArray<Sample>> => {
+  const all = await Promise.all([...servers.values()].map((server) => server.sample()))
+  return all.filter((sample) => sample !== undefined)
+}
+
 const nothing: Holding = { bytes: 0, handles: 0 }
 
 // A server closes a connection to a receiver that it has not used for ten seconds.
@@ -197,7 +209,7 @@ const work = async (
   let isLastCalm = false
   const isEnough = () => over || isLastCalm
   const crowd = runCrowd(world, seed, crowdKey, isOver)
-  const revoked = runRevoked(world, seed)
+  const revoked = runRevoked(world, seed, isOver)
   const intruders = runIntruders(world, recorder, seed, isOver)
   const working = [
     ...lazyReaders.map((lazy) => runLazyReader(world, seed, lazy, isOver)),
@@ -211,10 +223,11 @@ const work = async (
     runProbes(world, recorder, isOver),
   ]
   try {
-    const faults = await runFaults(world, schedule, onExit, () => (isLastCalm = true))
+    const { faults, samples } = await runFaults(world, schedule, onExit, () => (isLastCalm = true))
     over = true
     return {
       faults,
+      samples,
       connections: await crowd,
       revocations: await revoked,
       intrusions: await intruders,
@@ -256,7 +269,7 @@ export const perform = async (
 ): Promise<Run> => {
   const lag = monitorEventLoopDelay()
   const keys = [...clientKeys, ...greedyKeys, ...readerKeys, crowdKey, ...lazyKeys, intruderKey]
-  const world = await makeWorld(ground, seed, keys, schedule.clockOffsets)
+  const world = await makeWorld(ground, seed, keys, schedule)
   try {
     const recorder = makeRecorder(seed)
     const exits: Array<Exit> = []
@@ -297,6 +310,7 @@ export const perform = async (
       logs: left.logs,
       secrets: { ...world.secrets, ...Object.fromEntries(secrets) },
       sizes,
+      samples: worked.samples,
       limits,
       leads,
       mostAttempts: retrySchedule.length + 1,

@@ -21,25 +21,36 @@ export interface Schedule {
   readonly episodes: ReadonlyArray<Episode>
   /** How far the clock of each server is off, in milliseconds. */
   readonly clockOffsets: Readonly<Record<string, number>>
+  /** How many times longer clients rest than in a short run, so that what is recorded stays small. */
+  readonly pace: number
+  /** How long all is well after each episode, in milliseconds. */
+  readonly calmMillis: number
 }
 
 /** What faults can hit. */
 export interface Places {
   readonly servers: readonly [string, ...ReadonlyArray<string>]
+  /** The servers that may be killed and restarted. */
+  readonly restarted: readonly [string, ...ReadonlyArray<string>]
   /** The servers and the host. */
   readonly processes: readonly [string, ...ReadonlyArray<string>]
   readonly projects: readonly [string, ...ReadonlyArray<string>]
 }
 
-/** How long all is well before the first fault and after each episode, in milliseconds. */
+/** How long all is well after each episode of a short run, in milliseconds. */
 export const calmMillis = 4500
 
+// Longer than faults need to heal and anything needs to happen, so that much of it is judged as without any fault.
+const longCalmMillis = 8000
+
 const warmUpMillis = 1000
+
+const restarts: ReadonlySet<KindName> = new Set(["serverKilled", "serverTerminated"])
 
 const targetOf = (kind: KindName, places: Places, choose: Random): string | undefined => {
   switch (kinds[kind].hits) {
     case "server":
-      return choose.pick(places.servers)
+      return choose.pick(restarts.has(kind) ? places.restarted : places.servers)
     case "project":
       return choose.pick(places.projects)
     case "link":
@@ -101,28 +112,45 @@ const episode = (
 
 const endOf = (faults: Episode): number => Math.max(...faults.map(({ at, millis }) => at + millis))
 
+const longSeconds = 300
+
+const longPace = 4
+
 const clockOffset = (choose: Random): number =>
   choose.chance(0.3) ? Math.round(choose.between(-100_000, 100_000)) : 0
 
 /**
  * Makes the schedule of a seed: the same seed makes the same schedule. Successive seeds lead with
- * successive kinds, so that a few seeds meet every kind.
+ * successive kinds, so that a few seeds meet every kind. In a long run, only the first server is restarted, so
+ * that the others show what time does to them, and a calm also lasts for the slack.
  */
-export const schedule = (seed: number, seconds: number, places: Places): Schedule => {
+export const schedule = (
+  seed: number,
+  seconds: number,
+  everywhere: Places,
+  slackMillis = 0,
+): Schedule => {
   const choose = random(seed, "schedule")
+  const isLong = seconds >= longSeconds
+  const places: Places = isLong
+    ? { ...everywhere, restarted: [everywhere.restarted[0]] }
+    : everywhere
+  const calm = isLong ? longCalmMillis + slackMillis : calmMillis
   const end = 1000 * seconds
   const episodes: Array<Episode> = []
   let begin = warmUpMillis
   let turn = seed * Math.max(1, Math.floor(seconds / 7))
   // The last calm belongs to the run.
-  while (begin < end - calmMillis) {
-    const next = episode(turn++, begin, end - calmMillis, places, choose)
+  while (begin < end - calm) {
+    const next = episode(turn++, begin, end - calm, places, choose)
     episodes.push(next)
-    begin = endOf(next) + calmMillis
+    begin = endOf(next) + calm
   }
   return {
     episodes,
     clockOffsets: Object.fromEntries(places.servers.map((name) => [name, clockOffset(choose)])),
+    pace: isLong ? longPace : 1,
+    calmMillis: calm,
   }
 }
 

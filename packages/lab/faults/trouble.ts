@@ -46,32 +46,31 @@ export const concerns = (trouble: Trouble, place: Place): boolean =>
   (trouble.process === undefined || trouble.process === place.process) &&
   (trouble.projectId === undefined || trouble.projectId === place.projectId)
 
+const known = new WeakMap<Run["faults"], ReadonlyArray<Trouble>>()
+
+/** What the faults of a run may disturb, in the order in which it begins: worked out once for all that is judged. */
+const troublesOf = ({ faults }: Run): ReadonlyArray<Trouble> => {
+  const found = known.get(faults) ?? faults.map(troubleOf).toSorted((a, b) => a.from - b.from)
+  known.set(faults, found)
+  return found
+}
+
 /** Tells whether a fault excuses what happened at a place from one instant to another. */
-export const isExcused = (
-  { faults, slackMillis }: Run,
-  place: Place,
-  from: number,
-  to: number,
-): boolean =>
-  faults
-    .map(troubleOf)
-    .some(
-      (trouble) =>
-        concerns(trouble, place) &&
-        from <= trouble.to + slackMillis &&
-        (trouble.isForLater ? from + slackMillis : to) >= trouble.from,
-    )
+export const isExcused = (run: Run, place: Place, from: number, to: number): boolean =>
+  troublesOf(run).some(
+    (trouble) =>
+      concerns(trouble, place) &&
+      from <= trouble.to + run.slackMillis &&
+      (trouble.isForLater ? from + run.slackMillis : to) >= trouble.from,
+  )
 
 /**
  * Returns when something that begins at an instant and takes so many milliseconds at most has to be over.
  * A fault that meets it postpones this until the fault has healed. Any process may be the one that is
  * at work, so that every fault counts.
  */
-export const deadline = ({ faults, slackMillis }: Run, at: number, millis: number): number =>
-  faults
-    .map(troubleOf)
-    .toSorted((a, b) => a.from - b.from)
-    .reduce(
-      (latest, { from, to }) => (from <= latest ? Math.max(latest, to + slackMillis) : latest),
-      at + millis + slackMillis,
-    )
+export const deadline = (run: Run, at: number, millis: number): number =>
+  troublesOf(run).reduce(
+    (latest, { from, to }) => (from <= latest ? Math.max(latest, to + run.slackMillis) : latest),
+    at + millis + run.slackMillis,
+  )

@@ -5,7 +5,7 @@ import { violationsOf } from "./checks/checks.ts"
 import { grown } from "./checks/processes.ts"
 import { type Table, figures } from "./figures.ts"
 import type { Holding } from "./history.ts"
-import { explain, line } from "./report.ts"
+import { explain, line, livesIn } from "./report.ts"
 import { perform } from "./run.ts"
 import { sabotage } from "./sabotage.ts"
 import { describe, schedule } from "./schedule.ts"
@@ -47,13 +47,13 @@ let count = 0
 let settled: Holding | undefined
 
 const run = async (seed: number): Promise<Performed> => {
-  const planned = schedule(seed, Number(seconds), places)
+  const planned = schedule(seed, Number(seconds), places, 1000 * Number(slack))
   const performed = await perform({ server, program }, seed, planned, 1000 * Number(slack))
   const violations = violationsOf(performed)
-  const told = line(performed, describe(planned), violations)
+  const told = [line(performed, describe(planned), violations), ...livesIn(performed)]
   if (++count === settledAfter) settled = await ownHolding()
   return {
-    texts: violations.length > 0 ? [told, explain(performed, violations)] : [told],
+    texts: violations.length > 0 ? [...told, explain(performed, violations)] : told,
     violations: violations.length,
     figures: [...figures(performed)],
     outcomes: isSabotaged === "true" ? [...sabotage(performed)] : [],

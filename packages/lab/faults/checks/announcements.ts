@@ -4,7 +4,7 @@
  */
 
 import { groupBy } from "effect/Array"
-import type { Check, Event, Run } from "../history.ts"
+import { type Check, type Event, type Run, beginOf } from "../history.ts"
 import { deadline } from "../trouble.ts"
 import { dateText, describe } from "./end-dates.ts"
 import {
@@ -34,29 +34,35 @@ export interface Announcement {
 
 const hourMillis = 3_600_000
 
-const announcementOf = (run: Run, event: Event): Announcement => {
+/** How far the clock of the database was off when it showed this time. A run takes less than an hour. */
+const offOf = (run: Run, begin: number): ((byClock: number) => number) => {
+  if (!run.faults.some(({ kind }) => kind === "databaseClockJumped")) return () => 0
+  const middle = (begin + run.endedAt) / 2
+  return (byClock) => hourMillis * Math.round((byClock - middle) / hourMillis)
+}
+
+const announcementOf = (event: Event, isOff: (byClock: number) => number): Announcement => {
   const { data, timestamp } = JSON.parse(event.body)
   const byClock = Date.parse(timestamp)
-  // A run takes less than half an hour.
-  const hasJumped = run.faults.some(({ kind }) => kind === "databaseClockJumped")
-  const off = hasJumped ? hourMillis * Math.round((byClock - run.endedAt) / hourMillis) : 0
   return {
     event,
     userId: data.user_id,
     endDate: Date.parse(data.end_date),
     lead: 1000 * (data.reminder ?? 0),
-    at: byClock - off,
+    at: byClock - isOff(byClock),
     byClock,
     sequence: data.sequence,
   }
 }
 
 /** All announcements, those of a member in their order. */
-export const announcementsOf = (run: Run): ReadonlyArray<Announcement> =>
-  run.state.events
+export const announcementsOf = (run: Run): ReadonlyArray<Announcement> => {
+  const isOff = offOf(run, beginOf(run))
+  return run.state.events
     .filter(({ type }) => type === "membership.expiring" || type === "membership.expired")
-    .map((event) => announcementOf(run, event))
+    .map((event) => announcementOf(event, isOff))
     .toSorted((one, other) => one.sequence - other.sequence)
+}
 
 /** A time in which a member had an end date. */
 interface Period {

@@ -10,6 +10,7 @@ import { endDates } from "./end-dates.ts"
 import { erasures } from "./erasures.ts"
 import { events } from "./events.ts"
 import { feed } from "./feed.ts"
+import { growth } from "./growth.ts"
 import { limits, refusals } from "./limits.ts"
 import { exits, logs, sizes } from "./processes.ts"
 import { repetitions } from "./repetitions.ts"
@@ -37,6 +38,7 @@ export const checks: ReadonlyArray<Check> = [
   exits,
   logs,
   sizes,
+  growth,
 ]
 
 /** Returns all that must not be in a run. */

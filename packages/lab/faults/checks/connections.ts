@@ -1,23 +1,25 @@
 /** How many connections a key may have, and that they end with the key or with what is no protocol. */
 
-import type { Check } from "../history.ts"
+import { groupBy } from "effect/Array"
+import type { Check, Connection } from "../history.ts"
 import { deadline } from "../trouble.ts"
 
 const mostPerKey = 10
+
+const placeOf = ({ key, process }: Connection): string => `${key} at ${process}`
 
 /** Checks that a key has no more than ten connections at a process. */
 export const slots: Check = {
   name: "ten connections of a key at a process",
   find: ({ connections }) =>
-    connections.flatMap(({ from, key, process }) => {
-      const open = connections.filter(
-        (other) =>
-          other.key === key && other.process === process && other.from <= from && other.to > from,
-      ).length
-      return open > mostPerKey
-        ? [{ text: `${key} has ${open} connections at ${process}`, at: from }]
-        : []
-    }),
+    Object.values(groupBy(connections, placeOf)).flatMap((all) =>
+      all.flatMap(({ from, key, process }) => {
+        const open = all.filter((other) => other.from <= from && other.to > from).length
+        return open > mostPerKey
+          ? [{ text: `${key} has ${open} connections at ${process}`, at: from }]
+          : []
+      }),
+    ),
 }
 
 const longestMillis = 10_000

@@ -3,6 +3,7 @@
  * where the receiver is well and all faults have healed.
  */
 
+import { groupBy } from "effect/Array"
 import type { Check, Delivery, Event, Operation, Run, Webhook } from "../history.ts"
 import { deadline } from "../trouble.ts"
 import { announcementsOf } from "./announcements.ts"
@@ -28,6 +29,8 @@ const knownWebhooks = ({ operations }: Run): ReadonlyArray<Known> => {
   const deletions = new Map(
     operations
       .filter(({ action }) => action === "deleteWebhook")
+      // What is not answered is asked again.
+      .toReversed()
       .map(({ start, subject }) => [subject, start]),
   )
   return operations
@@ -114,11 +117,11 @@ const findUnaddressed = (
   const addressed = new Set(
     run.state.deliveries.map(({ eventId, webhookId }) => `${eventId} ${webhookId}`),
   )
+  const byProject = groupBy(webhooks, ({ projectId }) => projectId)
   return changes.flatMap(({ event, operation }) =>
-    webhooks
+    (byProject[event.projectId] ?? [])
       .filter(
-        ({ from, id, projectId, to, url }) =>
-          projectId === event.projectId &&
+        ({ from, id, to, url }) =>
           // A receiver that is gone gets nothing more.
           run.manners[url] !== "gone" &&
           from < operation.start &&
@@ -149,16 +152,14 @@ export const delays = (
   changes: ReadonlyArray<Happened> = happened(run),
 ) => {
   const first = firstArrivals(run)
+  const judged = groupBy(
+    webhooks.filter(({ to, url }) => to === Infinity && run.manners[url] === "fast"),
+    ({ projectId }) => projectId,
+  )
   return changes.flatMap(({ event, operation }) =>
-    webhooks.flatMap(({ from, projectId, to, url }) => {
+    (judged[event.projectId] ?? []).flatMap(({ from, url }) => {
       const arrived = first.get(refOf(event.id, url))
-      const isJudged =
-        projectId === event.projectId &&
-        run.manners[url] === "fast" &&
-        from < operation.start &&
-        to === Infinity &&
-        arrived !== undefined
-      if (!isJudged) return []
+      if (from >= operation.start || arrived === undefined) return []
       const latest = deadline(run, operation.end, longestDelayMillis)
       return [{ event, url, answered: operation.end, arrived, latest }]
     }),

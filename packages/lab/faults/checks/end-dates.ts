@@ -142,35 +142,47 @@ const overtakenBy = (
   order: ReadonlyArray<Write>,
   index: number,
   before: Span,
+  overwrittenAt: ReadonlyArray<number>,
 ): ReadonlyArray<Span> => {
   const write = order[index]
   if (write === undefined || !isFree(write) || before.endDate === undefined) return []
   const spans: Array<Span> = []
   let ledger = order[index - 1]?.ledger ?? emptyLedger
   let { from } = before
-  for (const [place, next] of order.entries()) {
-    if (place <= index) continue
+  for (let place = index + 1; place < order.length; place++) {
+    const next = order[place]
+    if (next === undefined) break
     if (isOfAll(next.row)) {
       if (askedAt(next) > answeredAt(write)) break
       ledger = entered(ledger, next.row)
       from = Math.max(from, askedAt(next))
-      const after = order.slice(index).filter(({ row }) => !isOfAll(row))
-      spans.push({ endDate: endDateOf(ledger), from, to: Math.min(...after.map(answeredAt)) })
+      spans.push({ endDate: endDateOf(ledger), from, to: overwrittenAt[index] ?? Infinity })
     } else if (!isFree(next) && !isAnnouncement(next.row)) break
   }
   return spans
 }
 
+/** Returns when each of some changes, or one after it, had been answered; in the end, when none follows. */
+const answeredFrom = (
+  order: ReadonlyArray<Write>,
+  counts: (write: Write) => boolean,
+): ReadonlyArray<number> => {
+  let first = Infinity
+  const answers = order.toReversed().map((write) => {
+    if (counts(write)) first = Math.min(first, answeredAt(write))
+    return first
+  })
+  return [...answers.toReversed(), Infinity]
+}
+
 /** Returns what can have held, in this order: what was before all changes, and what each of them left. */
 const spansOf = ({ order }: History): ReadonlyArray<Span> => {
-  /** When the next change, or one after it, had been answered. */
-  const ends: Array<number> = [Infinity]
-  for (const write of order.toReversed())
-    ends.unshift(Math.min(ends[0] ?? Infinity, answeredAt(write)))
+  const ends = answeredFrom(order, () => true)
+  const overwrittenAt = answeredFrom(order, ({ row }) => !isOfAll(row))
   let last: Span = { endDate: undefined, from: -Infinity, to: ends[0] ?? Infinity }
   const spans = [last]
   for (const [index, write] of order.entries()) {
-    spans.push(...overtakenBy(order, index, last))
+    spans.push(...overtakenBy(order, index, last, overwrittenAt))
     // It had been asked for, and so had all before it.
     const from = Math.max(last.from, askedAt(write))
     last = { endDate: write.after, from, to: ends[index + 1] ?? Infinity }
@@ -185,23 +197,22 @@ const spansOf = ({ order }: History): ReadonlyArray<Span> => {
  */
 const findStale = (reads: ReadonlyArray<Read>, history: History): ReadonlyArray<Finding> => {
   const spans = spansOf(history)
-  const seen: Array<{ readonly end: number; readonly index: number }> = []
+  /** What was seen, in the order of the answers, and the latest of all that had been seen by then. */
+  const seen: Array<{ readonly end: number; readonly latest: number }> = []
   return reads
     .toSorted((one, other) => one.end - other.end)
     .flatMap((read) => {
-      const earlier = seen.filter(({ end }) => end < read.start).map(({ index }) => index)
-      const least = Math.max(0, ...earlier)
-      const index = spans.findIndex(
-        ({ endDate, from, to }, place) =>
-          place >= least && endDate === read.endDate && from <= read.end && to >= read.start,
-      )
-      if (index !== -1) {
-        seen.push({ end: read.end, index })
+      const least = seen.findLast(({ end }) => end < read.start)?.latest ?? 0
+      const possible = spans
+        .slice(least)
+        .filter(({ from, to }) => from <= read.end && to >= read.start)
+      const found = possible.find(({ endDate }) => endDate === read.endDate)
+      if (found !== undefined) {
+        const latest = Math.max(seen.at(-1)?.latest ?? 0, spans.indexOf(found, least))
+        seen.push({ end: read.end, latest })
         return []
       }
-      const held = spans
-        .filter(({ from, to }, place) => place >= least && from <= read.end && to >= read.start)
-        .map(({ endDate }) => dateText(endDate))
+      const held = possible.map(({ endDate }) => dateText(endDate))
       const text = `${read.userId} of ${read.projectId} was found with ${dateText(read.endDate)}`
       return [{ text: `${text}, where ${held.join(" or ")} can have held`, at: read.end }]
     })

@@ -1,21 +1,13 @@
 /** Who was erased is named neither by the audit trail nor by any event of a change that was made before. */
 
+import { groupBy } from "effect/Array"
 import type { Check, Operation, Run } from "../history.ts"
-import { join, requestsOf } from "./histories.ts"
+import { join, memberOf, requestsOf } from "./histories.ts"
 
 type Finding = ReturnType<Check["find"]>[number]
 
 const isBefore = (erasure: Operation, change: Operation | undefined): boolean =>
   change !== undefined && change.status === 200 && change.end < erasure.start
-
-/** What names a user of a project. */
-interface Naming {
-  readonly projectId: string
-  readonly userId: string | undefined
-}
-
-const isOf = ({ projectId, userId }: Operation, naming: Naming): boolean =>
-  naming.projectId === projectId && naming.userId === userId
 
 const find = (run: Run): ReadonlyArray<Finding> => {
   const requests = requestsOf(run)
@@ -30,18 +22,21 @@ const find = (run: Run): ReadonlyArray<Finding> => {
     const change = byId.get(data.request_id)
     return typeof data.user_id === "string" ? [{ id, projectId, userId: data.user_id, change }] : []
   })
+  const eventsOf = groupBy(named, memberOf)
+  const rowsOf = groupBy(
+    run.state.audit.map((row, index) => ({ ...row, change: rows[index]?.operation })),
+    memberOf,
+  )
   return run.operations
     .filter(({ action, status }) => action === "erase" && status === 200)
     .flatMap((erasure) => {
       const who = `${erasure.userId} of ${erasure.projectId}, who was erased`
       return [
-        ...run.state.audit.flatMap((row, index) =>
-          isOf(erasure, row) && isBefore(erasure, rows[index]?.operation)
-            ? [{ text: `a row "${row.action}" names ${who}`, at: erasure.end }]
-            : [],
-        ),
-        ...named
-          .filter((event) => isOf(erasure, event) && isBefore(erasure, event.change))
+        ...(rowsOf[memberOf(erasure)] ?? [])
+          .filter(({ change }) => isBefore(erasure, change))
+          .map(({ action }) => ({ text: `a row "${action}" names ${who}`, at: erasure.end })),
+        ...(eventsOf[memberOf(erasure)] ?? [])
+          .filter(({ change }) => isBefore(erasure, change))
           .map(({ id }) => ({ text: `the event ${id} names ${who}`, at: erasure.end })),
       ]
     })

@@ -28,29 +28,52 @@ const mostAdmitted = (
   return shares * (capacity + (perSecond * (to - from)) / 1000)
 }
 
-const findOf = (run: Run, limit: Limit, key: string, admitted: ReadonlyArray<Operation>) =>
-  admitted.flatMap((first, index) => {
+/** The last request, and the number of those until then, with which a key was admitted too often since the first. */
+interface Excess {
+  readonly last: Operation
+  readonly count: number
+}
+
+const excessOf = (
+  run: Run,
+  limit: Limit,
+  { start: from }: Operation,
+  following: Iterable<Operation>,
+): Excess | undefined => {
+  const { capacity, perSecond } = limit
+  let count = 0
+  for (const last of following) {
     // The token was taken between the request and the answer.
-    const from = first.start
-    const within = admitted.slice(index).filter(({ start }) => start >= from)
-    const excess = within.findIndex(
-      ({ end }, position) => position + 1 > mostAdmitted(run, limit, from, end) + 1e-6,
-    )
-    const last = within[excess]
-    if (last === undefined) return []
-    const millis = (last.end - from).toFixed(0)
-    const text = `${key} was admitted ${excess + 1} times within ${millis} ms, with ${limit.capacity} at once and ${limit.perSecond} a second`
+    if (last.start < from) continue
+    count++
+    // No fault allows less.
+    if (count <= capacity + (perSecond * (last.end - from)) / 1000) continue
+    if (count > mostAdmitted(run, limit, from, last.end) + 1e-6) return { last, count }
+  }
+  return undefined
+}
+
+/** Finds the first time that a key was admitted too often. */
+const findOf = (run: Run, limit: Limit, key: string, admitted: ReadonlyArray<Operation>) => {
+  for (const [index, first] of admitted.entries()) {
+    const excess = excessOf(run, limit, first, admitted.slice(index))
+    if (excess === undefined) continue
+    const { count, last } = excess
+    const millis = (last.end - first.start).toFixed(0)
+    const text = `${key} was admitted ${count} times within ${millis} ms, with ${limit.capacity} at once and ${limit.perSecond} a second`
     return [{ text, at: last.end }]
-  })
+  }
+  return []
+}
 
 /** Checks limits. */
 export const limits: Check = {
   name: "limits hold over all processes",
   find: (run) => {
-    const keys = new Set(run.operations.flatMap(({ key }) => key ?? []))
-    return [...keys].flatMap((key) => {
-      const admitted = admittedOf(run.operations.filter((operation) => operation.key === key))
-      return run.limits.flatMap((limit) => findOf(run, limit, key, admitted).slice(0, 1))
+    const keys = groupBy(run.operations, ({ key = "" }) => key)
+    return Object.entries(keys).flatMap(([key, operations]) => {
+      const admitted = admittedOf(operations)
+      return run.limits.flatMap((limit) => findOf(run, limit, key, admitted))
     })
   },
 }

@@ -1,9 +1,10 @@
 /** Falsified answers and processes. */
 
 import { healing, statuses, waits } from "../checks/answers.ts"
+import { growth } from "../checks/growth.ts"
 import { limits, refusals } from "../checks/limits.ts"
 import { exits, logs, sizes } from "../checks/processes.ts"
-import type { Holding, Operation, Run } from "../history.ts"
+import type { Holding, Operation, Run, Sample } from "../history.ts"
 import { type Sabotage, hour, replace, wanted, withOperation } from "./sabotage.ts"
 
 const anyOperation = ({ operations }: Run): Operation =>
@@ -18,6 +19,18 @@ const spoilSize = (run: Run, changed: Partial<Holding>): Run => {
   const size = wanted(run.sizes[0])
   const after = { ...size.after, ...changed }
   return { ...run, sizes: replace(run.sizes, size, { ...size, after }) }
+}
+
+/** Adds a server that runs for half an hour and holds more each minute. */
+const grownBy = (run: Run, grow: (sample: Sample, minute: number) => Partial<Sample>): Run => {
+  const sample = wanted(run.samples[0])
+  const grown = Array.from({ length: 30 }, (_, minute) => ({
+    ...sample,
+    id: 0,
+    at: sample.at + minute * 60_000,
+    ...grow(sample, minute),
+  }))
+  return { ...run, samples: [...run.samples, ...grown] }
 }
 
 /** Falsified answers and processes. */
@@ -91,5 +104,21 @@ export const ofProcesses: ReadonlyArray<Sabotage> = [
     name: "memory grows",
     check: sizes,
     spoil: (run) => spoilSize(run, { bytes: 2 ** 33 }),
+  },
+  {
+    name: "the heap of a server grows by a little each minute",
+    check: growth,
+    spoil: (run) =>
+      grownBy(run, ({ heapBytes }, minute) => ({ heapBytes: heapBytes + minute * 2 ** 20 })),
+  },
+  {
+    name: "a server gets more memory each minute, outside of its heap",
+    check: growth,
+    spoil: (run) => grownBy(run, ({ bytes }, minute) => ({ bytes: bytes + minute * 2 ** 23 })),
+  },
+  {
+    name: "a server leaves some files open each minute",
+    check: growth,
+    spoil: (run) => grownBy(run, ({ handles }, minute) => ({ handles: handles + 3 * minute })),
   },
 ]

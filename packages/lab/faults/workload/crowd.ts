@@ -44,7 +44,7 @@ export const runCrowd = async (
       const { from, status, to } = await ended
       if (admitted.includes(status)) connections.push({ key, process, from, to })
     }
-    await sleep(choose.between(1000, 3000))
+    await world.rest(choose, 1000, 3000)
   }
   return connections
 }
@@ -78,11 +78,23 @@ const runRevokedBy = async (world: World, choose: Random, follow: Follow): Promi
   return { revoked: now(), ended: (await staying).to }
 }
 
-/** Revokes a key for each transport while it follows the feed. */
-export const runRevoked = (world: World, seed: number): Promise<ReadonlyArray<Revocation>> =>
-  Promise.all(
-    transports.map((follow) => runRevokedBy(world, random(seed, "revoked", follow.name), follow)),
-  )
+/** Revokes keys of each transport while they follow the feed, one after the other, until it is told to stop. */
+export const runRevoked = async (
+  world: World,
+  seed: number,
+  isOver: () => boolean,
+): Promise<ReadonlyArray<Revocation>> => {
+  const revocations: Array<Revocation> = []
+  const run = async (follow: Follow): Promise<void> => {
+    const choose = random(seed, "revoked", follow.name)
+    while (!isOver()) {
+      revocations.push(await runRevokedBy(world, choose, follow))
+      await world.rest(choose, 3000, 9000)
+    }
+  }
+  await Promise.all(transports.map(run))
+  return revocations
+}
 
 /** What asks for the feed of a project by each transport. */
 const requests = {

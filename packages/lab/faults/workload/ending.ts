@@ -9,6 +9,9 @@ import { type World, endingProject, host, rushProjects, userIds } from "../world
 import { answered } from "./local.ts"
 import type { Recorder } from "./recorder.ts"
 
+// Each change of all members announces the ends of all of them, which must not become more and more.
+const mostUsers = 40
+
 // With that, all reminders have their time.
 const longestAheadMillis = 6000
 
@@ -60,15 +63,15 @@ export const runEnding = async (
   const choose = random(seed, "ending")
   const { extend, extendAll, grant } = changing(world, recorder)
   const nearDate = () => recorder.dateAhead(choose.between(0, longestAheadMillis))
-  const newUserId = () => String(3_000_000 + recorder.nextNumber())
+  const anyUserId = () => String(3_000_000 + choose.below(mostUsers))
 
   while (!isOver()) {
     const dice = choose.next()
-    if (dice < 0.5) await grant(endingProject, newUserId(), nearDate())
+    if (dice < 0.5) await grant(endingProject, anyUserId(), nearDate())
     else if (dice < 0.8) await extend(endingProject, choose.pick(userIds), nearDate())
     else if (dice < 0.93) await extend(endingProject, choose.pick(userIds), recorder.nextDate())
     else await extendAll(endingProject, nearDate(), choose.chance(0.5))
-    await sleep(choose.between(50, 400))
+    await world.rest(choose, 50, 400)
   }
 }
 
@@ -103,6 +106,6 @@ export const runRush = async (
         await extendAll(id, recorder.nextDate(), true)
       }),
     )
-    await sleep(choose.between(200, 1000))
+    await world.rest(choose, 200, 1000)
   }
 }

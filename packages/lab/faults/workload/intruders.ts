@@ -146,7 +146,7 @@ export const runIntruders = async (
     while (!isOver()) {
       const intrusion = await intrude(world, recorder, choose, manner, isOver)
       if (intrusion !== undefined) intrusions.push(intrusion)
-      await sleep(choose.between(1000, 6000))
+      await world.rest(choose, 1000, 6000)
     }
   }
   await Promise.all(intruders.map(run))

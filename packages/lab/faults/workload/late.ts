@@ -54,6 +54,6 @@ export const runLateHost = async (
     await recorder.record({ ...asked, expected: [200] }, () =>
       publish(world, projectId, subject, choose.between(0, longestMillis)),
     )
-    await sleep(choose.between(20, 150))
+    await world.rest(choose, 20, 150)
   }
 }

@@ -1,7 +1,6 @@
 /** A host that calls Tenure in its own process. */
 
 import { randomUUID } from "node:crypto"
-import { setTimeout as sleep } from "node:timers/promises"
 import * as Predicate from "effect/Predicate"
 import type { Manner } from "../history.ts"
 import { type Random, random } from "../random.ts"
@@ -50,10 +49,13 @@ const grant = async ({ choose, recorder, world }: Host, projectId: string, userI
   )
 }
 
+// More than come in a short run. Each has a history.
+const mostUsers = 40
+
 /** Grants a membership that nobody else knows of, and ends it. */
 const comeAndGo = async (on: Host, projectId: string): Promise<void> => {
-  const { recorder, world } = on
-  const userId = String(2_000_000 + recorder.nextNumber())
+  const { choose, recorder, world } = on
+  const userId = String(2_000_000 + choose.below(mostUsers))
   const granted = await grant(on, projectId, userId)
   if (granted.status !== 200) return
   const requestId = randomUUID()
@@ -134,7 +136,7 @@ export const runHost = async (
   const on: Host = { world, recorder, choose }
   while (!isOver()) {
     await step(on)
-    await sleep(choose.between(20, 150))
+    await world.rest(choose, 20, 150)
   }
 }
 
@@ -208,7 +210,7 @@ const readings = 4
 const readSome = async (on: Host, projectId: string, isOver: () => boolean): Promise<void> => {
   for (let reading = 0; reading < readings && !isOver(); reading++) {
     await list(on, projectId)
-    await sleep(on.choose.between(20, 150))
+    await on.world.rest(on.choose, 20, 150)
   }
 }
 

@@ -31,7 +31,7 @@ export interface NaiveReader {
 }
 
 /** Starts to read from the oldest event on. */
-export const startNaiveReader = ({ database }: World, seed: number): NaiveReader => {
+export const startNaiveReader = (world: World, seed: number): NaiveReader => {
   const choose = random(seed, "naive")
   const projectId = choose.pick(places.projects)
   const got: Array<Got> = []
@@ -46,11 +46,11 @@ export const startNaiveReader = ({ database }: World, seed: number): NaiveReader
 
   /** Polls until it is told to stop, or the connection breaks. */
   const pollOn = async (): Promise<void> => {
-    const session = await database.connect()
+    const session = await world.database.connect()
     try {
       while (!ending.signal.aborted) {
         await poll(session)
-        await sleep(choose.between(20, 150))
+        await world.rest(choose, 20, 150)
       }
       await poll(session)
     } finally {

@@ -1,6 +1,5 @@
 /** Readers of the feed: each goes on from its cursor, at any process. */
 
-import { setTimeout as sleep } from "node:timers/promises"
 import * as Predicate from "effect/Predicate"
 import { now } from "../clock.ts"
 import type { Connection, FeedAction, Got, Reader } from "../history.ts"
@@ -177,7 +176,7 @@ export const startReaders = (world: World, recorder: Recorder, seed: number): Re
       let cursor = "start"
       while (!signal.aborted) {
         cursor = await turns[action](reading, cursor)
-        await sleep(choose.between(20, 150))
+        await world.rest(choose, 20, 150)
       }
     }
     return { reader: { name: key, projectId, types, got }, reading: read() }

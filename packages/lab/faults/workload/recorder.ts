@@ -27,8 +27,11 @@ export interface Recorder {
 
 const firstDate = Date.UTC(2100, 0)
 
-// More than there are operations, so that their numbers make dates unique.
-const spread = 100_000
+// More than there are operations, so that their numbers make dates unique, and a part of a day, so that this holds
+// for dates that were extended by days, too.
+const spread = 864_000
+
+const dates = 100_000
 
 // Changes of a member follow each other so fast that many of these dates come as they are overwritten.
 const nearMillis = 1000
@@ -53,19 +56,21 @@ export const makeRecorder = (seed: number): Recorder => {
   const choose = random(seed, "dates")
   const operations: Array<Operation> = []
   const near = new Set<number>()
+  let latest = 0
   let count = 0
   const nextNumber = () => ++count
   return {
     nextNumber,
-    nextDate: () => firstDate + spread * choose.below(spread) + nextNumber(),
+    nextDate: () => firstDate + spread * choose.below(dates) + nextNumber(),
     dateAhead: (millis) => {
       let date = Math.round(now() + millis)
       while (near.has(date)) date++
       near.add(date)
+      latest = Math.max(latest, date)
       return date
     },
     operations: () => [...operations],
-    latestAhead: () => Math.max(0, ...near),
+    latestAhead: () => latest,
     record: async (asked, perform) => {
       const start = now()
       const answered = await perform()

@@ -24,7 +24,17 @@ interface Client {
   readonly send: Send
   readonly key: string
   /** The webhooks that it has created and not deleted. */
-  readonly webhooks: Array<Webhook & { readonly projectId: string }>
+  readonly webhooks: Array<Owned>
+  /** The URLs of webhooks that may be there, because nothing was answered. */
+  readonly uncertain: Set<string>
+}
+
+/** A webhook of a client. */
+interface Owned {
+  readonly id: string
+  readonly projectId: string
+  /** Whether it may be deleted already. */
+  readonly isAskedAgain?: boolean
 }
 
 const webhookOf = (data: unknown): Webhook | undefined =>
@@ -45,6 +55,8 @@ interface Question extends Omit<Request, "token"> {
   readonly members?: ReadonlyArray<Dated> | undefined
   readonly subject?: string | undefined
   readonly expected: ReadonlyArray<number>
+  /** Learns of the data of an answer. */
+  readonly learn?: (data: unknown) => void
 }
 
 const instantOf = (date: unknown): number | undefined =>
@@ -78,13 +90,14 @@ const toldBy = (
 /** Asks any of the servers. */
 const ask = (client: Client, question: Question): Promise<Operation> => {
   const { choose, key, recorder, send, world } = client
-  const { body, idempotencyKey, method, path, ...known } = question
+  const { body, idempotencyKey, learn, method, path, ...known } = question
   const process = choose.pick(places.servers)
   const token = world.tokens[key] ?? ""
   return recorder.record({ ...known, idempotencyKey, process, key }, async () => {
     const url = world.servers.get(process)?.url ?? ""
     const asked = { body, idempotencyKey, method, path, token }
     const { data, error, next: _, ...answer } = await send(url, asked)
+    learn?.(data)
     return { ...answer, ...toldBy(question, data, error) }
   })
 }
@@ -158,11 +171,14 @@ const extendAll = (client: Client, projectId: string): Promise<void> => {
   })
 }
 
+// Later, also of these there are some already.
+const mostImported = 40
+
 /** Imports new members, and some that there may be already. */
 const importSome = (client: Client, projectId: string): Promise<void> => {
   const { choose, recorder } = client
   const userIdsToImport = [
-    String(4_000_000 + recorder.nextNumber()),
+    String(4_000_000 + choose.below(mostImported)),
     choose.pick(userIds),
     ...personIds.filter(() => choose.chance(0.5)),
   ]
@@ -228,32 +244,40 @@ const listMembers = async (client: Client, projectId: string): Promise<void> => 
 const mannerOf = (choose: Random): Manner =>
   choose.chance(0.5) ? "fast" : (manners[choose.below(manners.length)] ?? "fast")
 
+// A project may have 50, and all of them get all its events.
+const mostWebhooks = 3
+
 const createWebhook = async (client: Client, projectId: string): Promise<void> => {
-  const { webhook } = await ask(client, {
+  if (client.webhooks.length >= mostWebhooks) return deleteWebhook(client)
+  const url = client.world.receivers.url(mannerOf(client.choose))
+  const { status, webhook } = await ask(client, {
     action: "createWebhook",
     projectId,
     method: "POST",
     path: `${base(projectId)}/integrations/webhooks`,
-    body: { url: client.world.receivers.url(mannerOf(client.choose)) },
+    body: { url },
     expected: [200],
   })
-  if (webhook !== undefined) client.webhooks.push({ ...webhook, projectId })
+  if (webhook !== undefined) client.webhooks.push({ id: webhook.id, projectId })
+  else if (open.has(status)) client.uncertain.add(url)
 }
 
 const deleteWebhook = async (client: Client): Promise<void> => {
   const webhook = client.webhooks.shift()
   if (webhook === undefined) return
-  const { id, projectId } = webhook
-  await ask(client, {
+  const { id, isAskedAgain = false, projectId } = webhook
+  const { status } = await ask(client, {
     action: "deleteWebhook",
     projectId,
     subject: id,
     method: "DELETE",
     path: `${base(projectId)}/integrations/webhooks/${id}`,
-    expected: [200],
+    expected: isAskedAgain ? [200, 404] : [200],
   })
+  if (open.has(status)) client.webhooks.push({ id, isAskedAgain: true, projectId })
 }
 
+/** Lists webhooks. Those of which nothing was answered become the client's own. */
 const listWebhooks = async (client: Client, projectId: string): Promise<void> => {
   await ask(client, {
     action: "listWebhooks",
@@ -261,6 +285,12 @@ const listWebhooks = async (client: Client, projectId: string): Promise<void> =>
     method: "GET",
     path: `${base(projectId)}/integrations/webhooks`,
     expected: [200],
+    learn: (data) => {
+      for (const webhook of Array.isArray(data) ? data : []) {
+        if (!client.uncertain.delete(String(fieldOf(webhook, "url")))) continue
+        client.webhooks.push({ id: String(fieldOf(webhook, "id")), projectId })
+      }
+    },
   })
 }
 
@@ -321,10 +351,10 @@ export const runClient = async (
 ): Promise<void> => {
   const choose = random(seed, key)
   const { close, send } = makeSend()
-  const client: Client = { world, recorder, choose, send, key, webhooks: [] }
+  const client: Client = { world, recorder, choose, send, key, webhooks: [], uncertain: new Set() }
   while (!isOver()) {
     await step(client)
-    await sleep(choose.between(20, 150))
+    await world.rest(choose, 20, 150)
   }
   close()
 }
@@ -339,14 +369,22 @@ export const runGreedyClient = async (
 ): Promise<void> => {
   const choose = random(seed, "greedy")
   const { close, send } = makeSend()
-  for (const key of keys) {
-    if (isOver()) break
-    const client: Client = { world, recorder, choose, send, key, webhooks: [] }
+  for (let turn = 0; !isOver(); turn++) {
+    const key = keys[turn % keys.length] ?? ""
+    const client: Client = {
+      world,
+      recorder,
+      choose,
+      send,
+      key,
+      webhooks: [],
+      uncertain: new Set(),
+    }
     const crowd = Array.from({ length: 35 }, () =>
       listWebhooks(client, choose.pick(places.projects)),
     )
     await Promise.all(crowd)
-    await sleep(choose.between(300, 2000))
+    await world.rest(choose, 300, 2000)
   }
   close()
 }

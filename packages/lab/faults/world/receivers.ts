@@ -92,7 +92,9 @@ export const startReceivers = async (): Promise<Receivers> => {
     const url = `${origin}${path}`
     const body = await text(request)
     const headers = Object.fromEntries(
-      Object.entries(request.headers).map(([name, value]) => [name, value?.toString()]),
+      Object.entries(request.headers)
+        .filter(([name]) => name.startsWith("webhook-"))
+        .map(([name, value]) => [name, value?.toString()]),
     )
     // A webhook that is gone stays so: it has been disabled.
     const manner = isWell && mannerOf(path) !== "gone" ? "fast" : mannerOf(path)

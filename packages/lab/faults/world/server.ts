@@ -1,11 +1,11 @@
 /** A bundled server as a process, which faults can kill, stop and restart. */
 
 import { type ChildProcess, spawn } from "node:child_process"
-import { readFile, readdir, rename, writeFile } from "node:fs/promises"
+import { readFile, readdir, rename, rm, writeFile } from "node:fs/promises"
 import { setTimeout as sleep } from "node:timers/promises"
 import { fileURLToPath } from "node:url"
 import { now } from "../clock.ts"
-import type { Exit, Holding } from "../history.ts"
+import type { Exit, Holding, Sample } from "../history.ts"
 
 /** A server. */
 export interface Server {
@@ -23,10 +23,17 @@ export interface Server {
   /** Sets its clock off by milliseconds, beside what it is off all the time. */
   readonly shiftClock: (millis: number) => Promise<void>
   readonly holding: () => Promise<Holding>
+  /**
+   * Has it collect its garbage, and returns what it holds then. It must listen. Without `heapFile`, or if it does not
+   * answer, returns nothing.
+   */
+  readonly sample: () => Promise<Sample | undefined>
   readonly processId: () => number
 }
 
 const skewedClock = fileURLToPath(new URL("./skewed-clock.js", import.meta.url))
+
+const tellingHeap = fileURLToPath(new URL("./telling-heap.js", import.meta.url))
 
 /** Limits that the requests of a run do not reach. */
 export const unlimited = {
@@ -36,6 +43,9 @@ export const unlimited = {
 } as const
 
 const restartMillis = 200
+
+// Collecting garbage takes less, also on a busy machine.
+const tellingMillis = 5000
 
 /** A process that has not ended by then is ended or left alone, so that the run goes on. */
 export const patienceMillis = 40_000
@@ -60,6 +70,19 @@ interface Clock {
   readonly file: string
 }
 
+/** Waits until the process has told what its heap holds. */
+const heapOf = async (id: number, file: string): Promise<number | undefined> => {
+  await rm(file, { force: true })
+  process.kill(id, "SIGUSR2")
+  const deadline = now() + tellingMillis
+  while (now() < deadline) {
+    const text = await readFile(file, "utf8").catch(() => undefined)
+    if (text !== undefined) return Number(text)
+    await sleep(20)
+  }
+  return undefined
+}
+
 /** Makes a server that is not started yet. Without `clock`, its clock is right. */
 export const makeServer = (
   name: string,
@@ -67,6 +90,7 @@ export const makeServer = (
   port: number,
   environment: Readonly<Record<string, string>>,
   clock?: Clock,
+  heapFile?: string,
 ): Server => {
   let log = ""
   let child: ChildProcess | undefined
@@ -75,12 +99,14 @@ export const makeServer = (
 
   /** Starts a process. Returns whether it listens; otherwise it has ended. */
   const startOnce = (): Promise<boolean> => {
-    const started = spawn(process.execPath, ["--import", skewedClock, program], {
+    const telling = heapFile === undefined ? [] : ["--expose-gc", "--import", tellingHeap]
+    const started = spawn(process.execPath, ["--import", skewedClock, ...telling, program], {
       env: {
         PATH: process.env["PATH"],
         ...environment,
         PORT: String(port),
         ...(clock !== undefined && { CLOCK_FILE: clock.file }),
+        ...(heapFile !== undefined && { HEAP_FILE: heapFile }),
       },
       stdio: ["ignore", "pipe", "pipe"],
     })
@@ -128,6 +154,13 @@ export const makeServer = (
       await rename(`${clock.file}.new`, clock.file)
     },
     holding: () => holdingOf(child?.pid ?? 0),
+    sample: async () => {
+      const id = child?.pid
+      if (heapFile === undefined || id === undefined) return undefined
+      const heapBytes = await heapOf(id, heapFile)
+      if (heapBytes === undefined) return undefined
+      return { process: name, id, at: now(), heapBytes, ...(await holdingOf(id)) }
+    },
     processId: () => child?.pid ?? 0,
   }
 }

@@ -11,7 +11,8 @@ import { nodeTransport } from "@tenure/node-http"
 import { postgres } from "@tenure/postgres"
 import type { PostgresServer } from "@tenure/testing/postgres-server"
 import type { Limit } from "../history.ts"
-import type { Places } from "../schedule.ts"
+import type { Random } from "../random.ts"
+import type { Places, Schedule } from "../schedule.ts"
 import { drainMillis } from "../trouble.ts"
 import { captureConsole } from "./capture-console.ts"
 import { type Database, makeDatabase } from "./database.ts"
@@ -26,6 +27,7 @@ export const host = "host"
 /** What there is in every run. */
 export const places: Places = {
   servers: ["s1", "s2"],
+  restarted: ["s1", "s2"],
   processes: ["s1", "s2", host],
   projects: ["p1", "p2", "p3"],
 }
@@ -84,6 +86,8 @@ export interface World {
   readonly tokens: Readonly<Record<string, string>>
   /** What no log may contain, by name. */
   readonly secrets: Readonly<Record<string, string>>
+  /** Rests for a time between two in milliseconds: longer in a long run. */
+  readonly rest: (choose: Random, least: number, most: number) => Promise<void>
   /** Ends what is still running and removes everything. */
   readonly close: () => Promise<void>
 }
@@ -146,7 +150,7 @@ export const makeWorld = async (
   { program, server }: Ground,
   seed: number,
   keyNames: ReadonlyArray<string>,
-  clockOffsets: Readonly<Record<string, number>>,
+  { clockOffsets, pace }: Pick<Schedule, "clockOffsets" | "pace">,
 ): Promise<World> => {
   const tokens = Object.fromEntries(keyNames.map((name) => [name, secret()]))
   const account = { user: `role_${seed}`, password: secret() }
@@ -175,7 +179,10 @@ export const makeWorld = async (
     const environment = environmentOf(urlOf(name), seedFile)
     const clock = { offset: clockOffsets[name] ?? 0, file: join(folder, name) }
     await writeFile(clock.file, String(clock.offset))
-    servers.set(name, makeServer(name, program, await freePort(), environment, clock))
+    servers.set(
+      name,
+      makeServer(name, program, await freePort(), environment, clock, join(folder, `${name}.heap`)),
+    )
   }
   await Promise.all([...servers.values()].map((one) => one.start()))
   const closeHost = () =>
@@ -201,6 +208,7 @@ export const makeWorld = async (
         Object.entries(tokens).map(([name, token]) => [`the API key ${name}`, token]),
       ),
     },
+    rest: (choose, least, most) => sleep(pace * choose.between(least, most)),
     close: async () => {
       await Promise.all([...servers.values()].map((one) => one.kill()))
       await closeHost()

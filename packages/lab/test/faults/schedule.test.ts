@@ -4,6 +4,7 @@ import { calmMillis, describe as tell, schedule } from "../../faults/schedule.ts
 
 const places = {
   servers: ["s1", "s2"],
+  restarted: ["s1", "s2"],
   processes: ["s1", "s2", "host"],
   projects: ["p1", "p2", "p3"],
 } as const

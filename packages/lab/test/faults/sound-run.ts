@@ -263,6 +263,10 @@ export const soundRun: Run = {
       after: { bytes: 2 ** 27, handles: 32 },
     },
   ],
+  samples: [
+    { process: "s1", id: 1, at: begin, heapBytes: 2 ** 25, bytes: 2 ** 26, handles: 30 },
+    { process: "s1", id: 1, at: begin + 20_000, heapBytes: 2 ** 25, bytes: 2 ** 27, handles: 32 },
+  ],
   leads: [3000, 0],
   limits: [{ capacity: 20, perSecond: 20 }],
   mostAttempts: 5,
