@@ -147,6 +147,14 @@ export const causes: Readonly<Record<KindName, Cause>> = {
     await database.shiftClock(jumpOf(planned))
     return () => database.shiftClock(0)
   },
+  limiterKilled: async ({ limiter }) => {
+    await limiter?.kill()
+    return async () => limiter?.start()
+  },
+  limiterSilent: async ({ limiter }) => {
+    limiter?.link.change({ isStalled: true })
+    return async () => limiter?.link.change({ isStalled: false })
+  },
   serverClockJumped: async (world, planned) => {
     const server = serverOf(world, planned)
     await server.shiftClock(jumpOf(planned))

@@ -1,7 +1,10 @@
 /** The kinds of faults: what each of them hits, how long it lasts, and what it may disturb. */
 
-/** What a fault hits: a server, the link between a server and the database, a project or everything. */
-type Target = "server" | "link" | "project" | "database"
+/**
+ * What a fault hits: a server, the link between a server and the database, a project, everything, or the Redis that
+ * keeps the rate limits in some runs.
+ */
+type Target = "server" | "link" | "project" | "database" | "limiter"
 
 /** A kind of fault. */
 export interface Kind {
@@ -172,6 +175,20 @@ const table = {
     seconds: [0.5, 4],
     healsFrom: "end",
     takesDown: false,
+  },
+  limiterKilled: {
+    title: "the Redis of the rate limits is killed and started again",
+    hits: "limiter",
+    seconds: [0.2, 5],
+    healsFrom: "end",
+    takesDown: true,
+  },
+  limiterSilent: {
+    title: "the Redis of the rate limits is cut off in silence",
+    hits: "limiter",
+    seconds: [0.2, 5],
+    healsFrom: "end",
+    takesDown: true,
   },
 } as const satisfies Readonly<Record<string, Kind>>
 

@@ -21,6 +21,8 @@ export interface Schedule {
   readonly episodes: ReadonlyArray<Episode>
   /** How far the clock of each server is off, in milliseconds. */
   readonly clockOffsets: Readonly<Record<string, number>>
+  /** Whether a Redis keeps the rate limits. */
+  readonly hasLimiter: boolean
   /** How many times longer clients rest than in a short run, so that what is recorded stays small. */
   readonly pace: number
   /** How long all is well after each episode, in milliseconds. */
@@ -56,6 +58,7 @@ const targetOf = (kind: KindName, places: Places, choose: Random): string | unde
     case "link":
       return choose.chance(0.5) ? undefined : choose.pick(places.processes)
     case "database":
+    case "limiter":
       return undefined
   }
 }
@@ -79,18 +82,22 @@ const plan = (kind: KindName, at: number, places: Places, choose: Random): Plann
   }
 }
 
-/** The kinds whose shortest fault ends in time. */
-const fitting = (millis: number): ReadonlyArray<KindName> =>
-  kindNames.filter((kind) => 1000 * kinds[kind].seconds[0] <= millis)
+/** The kinds whose shortest fault ends in time, of those that a run can have. */
+const fitting = (millis: number, hasLimiter: boolean): ReadonlyArray<KindName> =>
+  kindNames.filter(
+    (kind) =>
+      1000 * kinds[kind].seconds[0] <= millis && (hasLimiter || kinds[kind].hits !== "limiter"),
+  )
 
 const episode = (
   turn: number,
   begin: number,
   lastEnd: number,
   places: Places,
+  hasLimiter: boolean,
   choose: Random,
 ): Episode => {
-  const names = fitting(lastEnd - begin)
+  const names = fitting(lastEnd - begin, hasLimiter)
   const pick = (index: number): KindName => names[index % names.length] ?? "sessionsEnded"
   const faults = [plan(pick(turn), begin, places, choose)]
   // Half of all faults happen alone, which shows what each of them does.
@@ -132,6 +139,7 @@ export const schedule = (
 ): Schedule => {
   const choose = random(seed, "schedule")
   const isLong = seconds >= longSeconds
+  const hasLimiter = seed % 2 === 0
   const places: Places = isLong
     ? { ...everywhere, restarted: [everywhere.restarted[0]] }
     : everywhere
@@ -142,7 +150,7 @@ export const schedule = (
   let turn = seed * Math.max(1, Math.floor(seconds / 7))
   // The last calm belongs to the run.
   while (begin < end - calm) {
-    const next = episode(turn++, begin, end - calm, places, choose)
+    const next = episode(turn++, begin, end - calm, places, hasLimiter, choose)
     episodes.push(next)
     begin = endOf(next) + calm
   }
@@ -151,6 +159,7 @@ export const schedule = (
     clockOffsets: Object.fromEntries(places.servers.map((name) => [name, clockOffset(choose)])),
     pace: isLong ? longPace : 1,
     calmMillis: calm,
+    hasLimiter,
   }
 }
 
@@ -159,8 +168,9 @@ const describeFault = ({ at, kind, millis, target }: Planned): string =>
   (millis === 0 ? "" : ` for ${(millis / 1000).toFixed(1)} s`)
 
 /** Returns a schedule in one line. */
-export const describe = ({ clockOffsets, episodes }: Schedule): string =>
+export const describe = ({ clockOffsets, episodes, hasLimiter }: Schedule): string =>
   [
+    ...(hasLimiter ? ["limits on Redis"] : []),
     ...Object.entries(clockOffsets)
       .filter(([, millis]) => millis !== 0)
       .map(([name, millis]) => `clock of ${name} ${(millis / 1000).toFixed(0)} s off`),

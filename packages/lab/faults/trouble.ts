@@ -48,9 +48,17 @@ export const concerns = (trouble: Trouble, place: Place): boolean =>
 
 const known = new WeakMap<Run["faults"], ReadonlyArray<Trouble>>()
 
-/** What the faults of a run may disturb, in the order in which it begins: worked out once for all that is judged. */
+/**
+ * What the faults of a run may disturb, in the order in which it begins: worked out once for all that is judged. While
+ * the limiter is away, limits are only less strict.
+ */
 const troublesOf = ({ faults }: Run): ReadonlyArray<Trouble> => {
-  const found = known.get(faults) ?? faults.map(troubleOf).toSorted((a, b) => a.from - b.from)
+  const found =
+    known.get(faults) ??
+    faults
+      .filter(({ kind }) => kinds[kind].hits !== "limiter")
+      .map(troubleOf)
+      .toSorted((one, other) => one.from - other.from)
   known.set(faults, found)
   return found
 }

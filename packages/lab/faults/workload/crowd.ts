@@ -49,9 +49,21 @@ export const runCrowd = async (
   return connections
 }
 
+/** Makes a call again and again until the database is there. */
+const insist = async <A>(call: () => Promise<A>): Promise<A> => {
+  for (;;) {
+    try {
+      return await call()
+    } catch {
+      await sleep(100)
+    }
+  }
+}
+
 /** Revokes a key while it follows the feed. Returns when, and when its connection has ended. */
 const runRevokedBy = async (world: World, choose: Random, follow: Follow): Promise<Revocation> => {
-  const { id, token } = await world.tenure.apiKeys.issue({ projects: places.projects })
+  const { apiKeys } = world.tenure
+  const { id, token } = await insist(() => apiKeys.issue({ projects: places.projects }))
   const isRevoked = { at: 0 }
   const never = new AbortController().signal
   /** Follows until the key is revoked. */
@@ -64,17 +76,11 @@ const runRevokedBy = async (world: World, choose: Random, follow: Follow): Promi
   }
   const staying = stay()
   await sleep(choose.between(500, 2000))
-  for (;;) {
+  await insist(async () => {
     const asked = now()
-    try {
-      await world.tenure.apiKeys.revoke(id)
-      isRevoked.at = asked
-      break
-    } catch {
-      // The database is away.
-      await sleep(100)
-    }
-  }
+    await apiKeys.revoke(id)
+    isRevoked.at = asked
+  })
   return { revoked: now(), ended: (await staying).to }
 }
 

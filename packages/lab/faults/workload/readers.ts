@@ -4,7 +4,7 @@ import * as Predicate from "effect/Predicate"
 import { now } from "../clock.ts"
 import type { Connection, FeedAction, Got, Reader } from "../history.ts"
 import { type Random, random } from "../random.ts"
-import { type World, host, places, projects } from "../world/world.ts"
+import { type World, host, projects } from "../world/world.ts"
 import { listen } from "./event-stream.ts"
 import { type Follow, admitted, idOf } from "./following.ts"
 import { type Send, makeSend } from "./http.ts"
@@ -30,14 +30,13 @@ type Turn = (reading: Reading, cursor: string) => Promise<string>
 
 const poll: Turn = async (reading, cursor) => {
   const { choose, got, key, projectId, recorder, send, types, world } = reading
-  const process = choose.pick(places.servers)
+  const { process, url } = world.door(choose)
   let reached = cursor
   await recorder.record({ action: "poll", process, projectId, key, expected: [200] }, async () => {
     const limit = 1 + choose.below(20)
     const only = types === undefined ? "" : `&types=${types.join(",")}`
     const query = `after=${cursor}&limit=${limit}&wait=${choose.below(2)}${only}`
     const path = `/v2/projects/${projectId}/events?${query}`
-    const url = world.servers.get(process)?.url ?? ""
     const token = world.tokens[key] ?? ""
     const { data, next, ...answer } = await send(url, { method: "GET", path, token })
     if (answer.status === 200 && next !== undefined && Array.isArray(data)) {
@@ -58,7 +57,7 @@ const listening =
   (action: FeedAction, begin: Follow): Turn =>
   async (reading, cursor) => {
     const { choose, connections, got, key, projectId, recorder, signal, types, world } = reading
-    const process = choose.pick(places.servers)
+    const { process, url } = world.door(choose)
     const ending = AbortSignal.any([
       signal,
       AbortSignal.timeout(Math.ceil(choose.between(1, choose.pick(longestMillis)))),
@@ -71,7 +70,7 @@ const listening =
       unsettled = []
     }
     const { answered, ended } = begin({
-      url: world.servers.get(process)?.url ?? "",
+      url,
       projectId,
       types,
       token: world.tokens[key] ?? "",

@@ -87,14 +87,13 @@ const toldBy = (
   }
 }
 
-/** Asks any of the servers. */
+/** Asks any of the hosts. */
 const ask = (client: Client, question: Question): Promise<Operation> => {
   const { choose, key, recorder, send, world } = client
   const { body, idempotencyKey, learn, method, path, ...known } = question
-  const process = choose.pick(places.servers)
+  const { process, url } = world.door(choose)
   const token = world.tokens[key] ?? ""
   return recorder.record({ ...known, idempotencyKey, process, key }, async () => {
-    const url = world.servers.get(process)?.url ?? ""
     const asked = { body, idempotencyKey, method, path, token }
     const { data, error, next: _, ...answer } = await send(url, asked)
     learn?.(data)

@@ -9,6 +9,7 @@ import { fileURLToPath } from "node:url"
 import { type Tenure, createTenure } from "@tenure/core"
 import { nodeTransport } from "@tenure/node-http"
 import { postgres } from "@tenure/postgres"
+import { redisLimits } from "@tenure/redis"
 import type { PostgresServer } from "@tenure/testing/postgres-server"
 import type { Limit } from "../history.ts"
 import type { Random } from "../random.ts"
@@ -16,6 +17,8 @@ import type { Places, Schedule } from "../schedule.ts"
 import { drainMillis } from "../trouble.ts"
 import { captureConsole } from "./capture-console.ts"
 import { type Database, makeDatabase } from "./database.ts"
+import { openDoors } from "./doors.ts"
+import { type Limiter, startLimiter } from "./limiter.ts"
 import { freePort } from "./ports.ts"
 import { type Link, openLink } from "./proxy.ts"
 import { type Receivers, startReceivers } from "./receivers.ts"
@@ -70,6 +73,12 @@ const reminders: ReadonlyArray<number> = [4, 1]
 /** How long before the end it is announced, in milliseconds: longest first, and then 0. */
 export const leads: ReadonlyArray<number> = [...reminders, 0].map((seconds) => 1000 * seconds)
 
+/** Where requests are answered, and the name of the process. */
+interface Door {
+  readonly process: string
+  readonly url: string
+}
+
 /** A world. */
 export interface World {
   readonly servers: ReadonlyMap<string, Server>
@@ -86,6 +95,10 @@ export interface World {
   readonly tokens: Readonly<Record<string, string>>
   /** What no log may contain, by name. */
   readonly secrets: Readonly<Record<string, string>>
+  /** Chooses where to ask: at a server, or at any of the hosts in this process. */
+  readonly door: (choose: Random) => Door
+  /** The Redis that keeps the rate limits, if this run has one. */
+  readonly limiter: Limiter | undefined
   /** Rests for a time between two in milliseconds: longer in a long run. */
   readonly rest: (choose: Random, least: number, most: number) => Promise<void>
   /** Ends what is still running and removes everything. */
@@ -99,8 +112,9 @@ const allowedNetworks = "127.0.0.0/8"
 // Servers start often, and sooner if Node does not compile them anew.
 const compileCache = fileURLToPath(new URL("../../../../node_modules/.cache/node", import.meta.url))
 
-const environmentOf = (url: string, seedFile: string) => ({
+const environmentOf = (url: string, redisUrl: string | undefined, seedFile: string) => ({
   DATABASE_URL: url,
+  ...(redisUrl !== undefined && { REDIS_URL: redisUrl }),
   SEED_FILE: seedFile,
   RATE_LIMIT_PER_KEY: "1200",
   RATE_LIMIT_BURST: "20",
@@ -150,7 +164,7 @@ export const makeWorld = async (
   { program, server }: Ground,
   seed: number,
   keyNames: ReadonlyArray<string>,
-  { clockOffsets, pace }: Pick<Schedule, "clockOffsets" | "pace">,
+  { clockOffsets, hasLimiter, pace }: Schedule,
 ): Promise<World> => {
   const tokens = Object.fromEntries(keyNames.map((name) => [name, secret()]))
   const account = { user: `role_${seed}`, password: secret() }
@@ -163,20 +177,31 @@ export const makeWorld = async (
   const seeds = projects.map((id) => ({ id, api_keys: [seededToken] }))
   await writeFile(seedFile, JSON.stringify({ projects: seeds }))
   const urlOf = (name: string): string => database.urlThrough(links.get(name)?.port ?? 0)
+  const limiter = hasLimiter ? await startLimiter() : undefined
   const output = captureConsole()
+  const store = postgres({ url: urlOf(host) })
   const tenure = await createTenure({
-    stores: postgres({ url: urlOf(host) }),
+    stores: limiter === undefined ? store : [store, redisLimits({ client: limiter.client })],
     transport: nodeTransport,
+    rateLimits: {
+      perKey: { limit: 1200, window: "1 minute" },
+      burst: { limit: 20, window: "1 second" },
+      // All clients have the same address.
+      perAddress: { limit: 1_000_000, window: "1 minute" },
+      // Refusals are what limits are tested with.
+      suspension: false,
+    },
     expiry: { reminders: reminders.map((seconds) => 1000 * seconds) },
     webhooks: {
       allowedNetworks: [allowedNetworks],
       retrySchedule: retrySchedule.map((seconds) => 1000 * seconds),
     },
   })
+  const doors = await openDoors(tenure)
   await fill(tenure, tokens)
   const servers = new Map<string, Server>()
   for (const name of places.servers) {
-    const environment = environmentOf(urlOf(name), seedFile)
+    const environment = environmentOf(urlOf(name), limiter?.url, seedFile)
     const clock = { offset: clockOffsets[name] ?? 0, file: join(folder, name) }
     await writeFile(clock.file, String(clock.offset))
     servers.set(
@@ -185,9 +210,13 @@ export const makeWorld = async (
     )
   }
   await Promise.all([...servers.values()].map((one) => one.start()))
+  const close = async (): Promise<void> => {
+    await doors.close()
+    await tenure.close()
+  }
   const closeHost = () =>
     Promise.race([
-      tenure.close().then(
+      close().then(
         () => true,
         () => false,
       ),
@@ -195,6 +224,11 @@ export const makeWorld = async (
     ])
   return {
     servers,
+    door: (choose) => {
+      const name = choose.pick(places.processes)
+      return { process: name, url: servers.get(name)?.url ?? choose.pick(doors.urls) }
+    },
+    limiter,
     links,
     database,
     tenure,
@@ -214,6 +248,7 @@ export const makeWorld = async (
       await closeHost()
       output.restore()
       await Promise.all([...links.values()].map((link) => link.close()))
+      await limiter?.close()
       await receivers.close()
       await database.drop()
       await rm(folder, { recursive: true })

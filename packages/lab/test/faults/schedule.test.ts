@@ -50,6 +50,24 @@ describe("a schedule", () => {
     }
   })
 
+  it("restarts one server alone in a long run, all of the time", () => {
+    for (const seed of [1, 2]) {
+      const { episodes } = schedule(seed, 1800, places, 5000)
+      const faults = episodes.flat()
+      const restarted = faults.filter(({ kind }) => /serverKilled|serverTerminated/.test(kind))
+      expect(new Set(restarted.map(({ target }) => target))).toEqual(new Set(["s1"]))
+      expect(Math.max(...faults.map(({ at }) => at))).toBeGreaterThan(1_750_000)
+    }
+  })
+
+  it("breaks Redis only where there is one", () => {
+    for (const seed of seeds) {
+      const { episodes, hasLimiter } = schedule(seed, 300, places)
+      const hits = new Set(episodes.flat().map(({ kind }) => kinds[kind].hits))
+      expect(hits.has("limiter")).toBe(hasLimiter)
+    }
+  })
+
   it("is told in a line", () => {
     expect(tell(schedule(1, 20, places))).toMatch(/^[^\n]*\d\.\d s \w+/)
   })

@@ -1,0 +1,81 @@
+/** The hosts for which there are adapters, in front of one Tenure. */
+
+import { Server, createServer } from "node:http"
+import { type HttpBindings, type ServerType, createAdaptorServer } from "@hono/node-server"
+import type { Tenure } from "@tenure/core"
+import { membershipMiddleware } from "@tenure/express"
+import { membershipPlugin } from "@tenure/fastify"
+import { fetchHandler } from "@tenure/fetch"
+import { attachRealtime, toNodeHandler } from "@tenure/node-http"
+import express from "express"
+import fastify from "fastify"
+import { Hono } from "hono"
+import { listen } from "./ports.ts"
+
+/** The hosts that listen. */
+export interface Doors {
+  readonly urls: readonly [string, ...ReadonlyArray<string>]
+  readonly close: () => Promise<void>
+}
+
+// Longer than clients rest, so that they never use a connection that is just being closed.
+const keepAliveMillis = 120_000
+
+const onNode = (tenure: Tenure) => {
+  const api = toNodeHandler(tenure)
+  return createServer((request, response) => api(request, response))
+}
+
+const onExpress = (tenure: Tenure) => {
+  const app = express()
+  app.set("env", "test")
+  app.use(membershipMiddleware(tenure))
+  return createServer(app)
+}
+
+const onFastify = async (tenure: Tenure) => {
+  const app = fastify()
+  await app.register(membershipPlugin, { tenure })
+  await app.ready()
+  return app.server
+}
+
+const onFetch = (tenure: Tenure) => {
+  const api = fetchHandler(tenure)
+  const app = new Hono<{ Bindings: HttpBindings }>()
+  app.use(async (context, next) => {
+    const { remoteAddress } = context.env.incoming.socket
+    return (await api(context.req.raw, { remoteAddress })) ?? next()
+  })
+  return createAdaptorServer({ fetch: app.fetch })
+}
+
+const open = async (tenure: Tenure, server: ServerType) => {
+  if (!(server instanceof Server)) throw new TypeError("not a server of node:http")
+  server.keepAliveTimeout = keepAliveMillis
+  const realtime = attachRealtime(server, tenure)
+  const port = await listen(server)
+  const close = () =>
+    new Promise<void>((resolve) => {
+      realtime.close()
+      server.close(() => resolve())
+      server.closeAllConnections()
+    })
+  return { url: `http://127.0.0.1:${port}`, close }
+}
+
+/** Opens a host of each kind. */
+export const openDoors = async (tenure: Tenure): Promise<Doors> => {
+  const [first, ...others] = [
+    await open(tenure, onNode(tenure)),
+    await open(tenure, onExpress(tenure)),
+    await open(tenure, await onFastify(tenure)),
+    await open(tenure, onFetch(tenure)),
+  ] as const
+  return {
+    urls: [first.url, ...others.map(({ url }) => url)],
+    close: async () => {
+      await Promise.all([first, ...others].map((one) => one.close()))
+    },
+  }
+}
