@@ -1,5 +1,6 @@
 /** Readers of the feed: each goes on from its cursor, at any process. */
 
+import { setTimeout as sleep } from "node:timers/promises"
 import * as Predicate from "effect/Predicate"
 import { now } from "../clock.ts"
 import type { Connection, FeedAction, Got, Reader } from "../history.ts"
@@ -28,12 +29,15 @@ interface Reading {
 /** Reads from a cursor on, for a while. Returns the cursor that it has reached. */
 type Turn = (reading: Reading, cursor: string) => Promise<string>
 
+// Small pages have many cursors, and large ones keep up with what many announce at the same time.
+const pageSizes = [5, 50, 500] as const
+
 const poll: Turn = async (reading, cursor) => {
   const { choose, got, key, projectId, recorder, send, types, world } = reading
   const { process, url } = world.door(choose)
   let reached = cursor
   await recorder.record({ action: "poll", process, projectId, key, expected: [200] }, async () => {
-    const limit = 1 + choose.below(20)
+    const limit = 1 + choose.below(choose.pick(pageSizes))
     const only = types === undefined ? "" : `&types=${types.join(",")}`
     const query = `after=${cursor}&limit=${limit}&wait=${choose.below(2)}${only}`
     const path = `/v2/projects/${projectId}/events?${query}`
@@ -175,7 +179,7 @@ export const startReaders = (world: World, recorder: Recorder, seed: number): Re
       let cursor = "start"
       while (!signal.aborted) {
         cursor = await turns[action](reading, cursor)
-        await world.rest(choose, 20, 150)
+        await sleep(choose.between(20, 150))
       }
     }
     return { reader: { name: key, projectId, types, got }, reading: read() }
