@@ -37,6 +37,8 @@ export interface Places {
   /** The servers and the host. */
   readonly processes: readonly [string, ...ReadonlyArray<string>]
   readonly projects: readonly [string, ...ReadonlyArray<string>]
+  /** Whether there can be a Redis. */
+  readonly hasRedis: boolean
 }
 
 /** How long all is well after each episode of a short run, in milliseconds. */
@@ -121,7 +123,7 @@ const endOf = (faults: Episode): number => Math.max(...faults.map(({ at, millis 
 
 const longSeconds = 300
 
-const longPace = 4
+const longPace = 8
 
 const clockOffset = (choose: Random): number =>
   choose.chance(0.3) ? Math.round(choose.between(-100_000, 100_000)) : 0
@@ -139,7 +141,7 @@ export const schedule = (
 ): Schedule => {
   const choose = random(seed, "schedule")
   const isLong = seconds >= longSeconds
-  const hasLimiter = seed % 2 === 0
+  const hasLimiter = everywhere.hasRedis && seed % 2 === 0
   const places: Places = isLong
     ? { ...everywhere, restarted: [everywhere.restarted[0]] }
     : everywhere

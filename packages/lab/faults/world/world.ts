@@ -11,6 +11,7 @@ import { nodeTransport } from "@tenure/node-http"
 import { postgres } from "@tenure/postgres"
 import { redisLimits } from "@tenure/redis"
 import type { PostgresServer } from "@tenure/testing/postgres-server"
+import { missing } from "../../../redis/test/redis-server.ts"
 import type { Limit } from "../history.ts"
 import type { Random } from "../random.ts"
 import type { Places, Schedule } from "../schedule.ts"
@@ -33,6 +34,7 @@ export const places: Places = {
   restarted: ["s1", "s2"],
   processes: ["s1", "s2", host],
   projects: ["p1", "p2", "p3"],
+  hasRedis: missing === undefined,
 }
 
 /** The project in which members end before anybody changes their dates again. */

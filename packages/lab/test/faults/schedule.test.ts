@@ -7,6 +7,7 @@ const places = {
   restarted: ["s1", "s2"],
   processes: ["s1", "s2", "host"],
   projects: ["p1", "p2", "p3"],
+  hasRedis: true,
 } as const
 
 const seeds = Array.from({ length: 200 }, (_, index) => index + 1)
