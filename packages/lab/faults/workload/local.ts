@@ -49,7 +49,7 @@ const grant = async ({ choose, recorder, world }: Host, projectId: string, userI
   )
 }
 
-// More than come in a short run. Each has a history.
+// Few, because each has a history.
 const mostUsers = 40
 
 /** Grants a membership that nobody else knows of, and ends it. */

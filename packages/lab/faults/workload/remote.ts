@@ -170,7 +170,7 @@ const extendAll = (client: Client, projectId: string): Promise<void> => {
   })
 }
 
-// Later, also of these there are some already.
+// Each has a history, and the ends of all are announced together.
 const mostImported = 40
 
 /** Imports new members, and some that there may be already. */

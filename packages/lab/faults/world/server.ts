@@ -71,9 +71,9 @@ interface Clock {
 }
 
 /** Waits until the process has told what its heap holds. */
-const heapOf = async (id: number, file: string): Promise<number | undefined> => {
+const heapOf = async (child: ChildProcess, file: string): Promise<number | undefined> => {
   await rm(file, { force: true })
-  process.kill(id, "SIGUSR2")
+  child.kill("SIGUSR2")
   const deadline = now() + tellingMillis
   while (now() < deadline) {
     const text = await readFile(file, "utf8").catch(() => undefined)
@@ -156,8 +156,8 @@ export const makeServer = (
     holding: () => holdingOf(child?.pid ?? 0),
     sample: async () => {
       const id = child?.pid
-      if (heapFile === undefined || id === undefined) return undefined
-      const heapBytes = await heapOf(id, heapFile)
+      if (heapFile === undefined || child === undefined || id === undefined) return undefined
+      const heapBytes = await heapOf(child, heapFile)
       if (heapBytes === undefined) return undefined
       return { process: name, id, at: now(), heapBytes, ...(await holdingOf(id)) }
     },
