@@ -56,6 +56,9 @@ export const livesIn = ({ samples }: Run): ReadonlyArray<string> =>
 
 const aroundMillis = 400
 
+// Longer than a fault has consequences.
+const faultMillis = 60_000
+
 const mostShown = 20
 
 const describe = (
@@ -82,10 +85,12 @@ const excerpt = (run: Run, at: number): ReadonlyArray<string> => {
   const from = at - aroundMillis
   const to = at + aroundMillis
   return [
-    ...run.faults.map(
-      ({ end, kind, start, target }) =>
-        `    fault ${kind} ${target ?? "all"} from ${secondsOf(start - begin)} to ${secondsOf(end - begin)}`,
-    ),
+    ...run.faults
+      .filter(({ end, start }) => end >= from - faultMillis && start <= to)
+      .map(
+        ({ end, kind, start, target }) =>
+          `    fault ${kind} ${target ?? "all"} from ${secondsOf(start - begin)} to ${secondsOf(end - begin)}`,
+      ),
     ...run.operations
       .filter(({ end, start }) => end >= from && start <= to)
       .toSorted((a, b) => a.start - b.start)

@@ -3,6 +3,7 @@
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import { setTimeout as sleep } from "node:timers/promises"
 import { causes } from "./causes.ts"
+import { drainMillisFor } from "./checks/deliveries.ts"
 import { missedBy } from "./checks/feed.ts"
 import { grownAmong } from "./checks/processes.ts"
 import { now } from "./clock.ts"
@@ -135,20 +136,21 @@ const announce = async ({ database }: World, recorder: Recorder): Promise<void> 
 }
 
 /**
- * Waits until every delivery has ended, but no longer than a minute. Returns how long that took, in
- * milliseconds.
+ * Waits until every delivery has ended, but not much longer than that may take. Returns how many there were, and
+ * how long that took, in milliseconds.
  */
-const drain = async ({ database, receivers }: World): Promise<number> => {
+const drain = async ({ database, receivers }: World) => {
   receivers.becomeWell()
   const session = await database.connect()
   const begin = now()
-  const deadline = begin + drainMillis
+  const backlog = await countOpen(session)
+  const deadline = begin + drainMillis + drainMillisFor(backlog)
   while ((await countOpen(session)) > 0 && now() < deadline) {
     await endHolds(session)
     await sleep(200)
   }
   await session.close()
-  return now() - begin
+  return { backlog, drainedMillis: now() - begin }
 }
 
 /** Waits until every reader of the feed has got every event of its project, but no longer than documented. */
@@ -288,7 +290,7 @@ export const perform = async (
     const naive = startNaiveReader(world, seed)
     const worked = await work(world, recorder, seed, schedule, onExit)
     await announce(world, recorder)
-    const drainedMillis = await drain(world)
+    const drained = await drain(world)
     await catchUp(world, readers)
     await readers.stop()
     const naiveReader = await naive.stop()
@@ -321,7 +323,7 @@ export const perform = async (
       leads,
       mostAttempts: retrySchedule.length + 1,
       slackMillis: lag.max / 1e6 + slackMillis,
-      drainedMillis,
+      ...drained,
       endedAt,
       state: left.state,
     }

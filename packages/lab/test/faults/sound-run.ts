@@ -271,6 +271,7 @@ export const soundRun: Run = {
   limits: [{ capacity: 20, perSecond: 20 }],
   mostAttempts: 5,
   slackMillis: 0,
+  backlog: 10,
   drainedMillis: 100,
   endedAt: begin + 30_000,
   state: {
