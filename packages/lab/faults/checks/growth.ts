@@ -39,15 +39,18 @@ export const thirdOf = ({ samples }: Life, third: 0 | 1 | 2): ReadonlyArray<Samp
 export const median = (values: ReadonlyArray<number>): number =>
   values.toSorted((one, other) => one - other)[Math.floor(values.length / 2)] ?? 0
 
-// Sooner, a heap still grows to the size that its work needs.
-const leastMillis = 600_000
+// Sooner, memory still grows to what the work needs, and a third has few samples.
+const leastMillis = 1_200_000
+
+/** Whether a life is long enough to be judged. */
+export const isJudged = (life: Life): boolean => ageOf(life) >= leastMillis
 
 /** Checks growth. */
 export const growth: Check = {
   name: "what a server holds does not grow with time",
   find: ({ samples }) =>
     livesOf(samples)
-      .filter((life) => ageOf(life) >= leastMillis)
+      .filter(isJudged)
       .flatMap((life) =>
         measures.flatMap(({ most, name, of }) => {
           const middle = median(thirdOf(life, 1).map(of))

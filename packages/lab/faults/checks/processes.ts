@@ -2,6 +2,7 @@
 
 import { groupBy } from "effect/Array"
 import type { Check, Holding, Size } from "../history.ts"
+import { isJudged, livesOf } from "./growth.ts"
 
 // The default of `SHUTDOWN_TIMEOUT`.
 const longestExitMillis = 20_000
@@ -57,8 +58,16 @@ export const grown = (
 export const grownAmong = (all: ReadonlyArray<Size>): ReadonlyArray<{ readonly text: string }> =>
   all.flatMap(({ after, before, process }) => grown(process, before, after))
 
-/** Checks sizes. */
+/** Checks sizes. What has run for long is judged by its growth. */
 export const sizes: Check = {
   name: "memory and handles stay flat",
-  find: (run) => grownAmong(run.sizes),
+  find: ({ samples, sizes: all }) => {
+    const last = new Map(livesOf(samples).map((life) => [life.process, life]))
+    return grownAmong(
+      all.filter(({ process }) => {
+        const life = last.get(process)
+        return life === undefined || !isJudged(life)
+      }),
+    )
+  },
 }

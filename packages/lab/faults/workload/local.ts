@@ -17,6 +17,7 @@ interface Host {
 const statuses: Readonly<Record<string, number>> = {
   StoreUnavailable: 503,
   InvalidInput: 422,
+  EndDateNotInFuture: 422,
   MembershipNotFound: 404,
   ProjectNotFound: 404,
   WebhookNotFound: 404,

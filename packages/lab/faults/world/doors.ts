@@ -18,8 +18,8 @@ export interface Doors {
   readonly close: () => Promise<void>
 }
 
-// Longer than clients rest, so that they never use a connection that is just being closed.
-const keepAliveMillis = 120_000
+// Longer than a run, so that clients never use a connection that is just being closed.
+const keepAliveMillis = 3_600_000
 
 const onNode = (tenure: Tenure) => {
   const api = toNodeHandler(tenure)
