@@ -282,7 +282,7 @@ export interface Run {
    * the harness itself was held up.
    */
   readonly slackMillis: number
-  /** How many deliveries had not ended after the last request: those to receivers that were not well. */
+  /** How many deliveries had not ended after the last request of a long run, with receivers that were not well. */
   readonly backlog: number
   /** How long deliveries were under way after the last request, in milliseconds. */
   readonly drainedMillis: number

@@ -5,7 +5,7 @@ import { once } from "node:events"
 import { fileURLToPath } from "node:url"
 import { assert } from "@effect/vitest"
 import { ApiKeyId, type LimitedClient } from "@tenure/core/store"
-import * as Exit from "effect/Exit"
+import { chunksOf } from "effect/Array"
 import fc from "fast-check"
 import { afterAll, beforeAll, describe, it } from "vitest"
 import { slotOf } from "../src/guard.ts"
@@ -58,12 +58,15 @@ describe.skipIf(missing !== undefined)(titled("a cluster"), () => {
       keyId: ApiKeyId(`key ${index % 20}`),
       address: `address ${index % 3}`,
     }))
-    const takeAll = () => Promise.all(stores.flatMap(({ take }) => clients.map((one) => take(one))))
+    // Not all at once: a take that is not answered in time on a busy machine may have taken a token.
+    const takeAll = async () => {
+      const taken: Array<Awaited<ReturnType<(typeof stores)[number]["take"]>>> = []
+      for (const some of chunksOf(clients, 100))
+        taken.push(...(await Promise.all(stores.flatMap(({ take }) => some.map(take)))))
+      return taken
+    }
     const taken = [...(await takeAll()), ...(await takeAll())]
-    // A server that did not answer in time may have taken a token.
-    const unknown = taken.filter(Exit.isFailure).length
-    assert.isAtMost(admitted(taken), 300)
-    assert.isAtLeast(admitted(taken) + unknown, 300)
+    assert.strictEqual(admitted(taken), 300)
     await Promise.all(stores.map(({ close }) => close()))
     other.close()
   })

@@ -16,11 +16,11 @@ const secretsOf = ({ operations, state }: Run): ReadonlyMap<string, string> =>
   )
 
 /** Whether a notification may have been signed by a clock that was off by more than receivers accept. */
-const isByWrongClock = ({ faults, slackMillis }: Run, at: number): boolean =>
+const isByWrongClock = ({ faults }: Run, at: number): boolean =>
   faults
     .filter(({ kind }) => kind === "serverClockJumped")
     .map(troubleOf)
-    .some(({ from, to }) => from <= at && at <= to + slackMillis)
+    .some(({ from, to }) => from <= at && at <= to)
 
 const isSigned = (run: Run, { at, body, headers }: Arrival, secret: string): boolean => {
   const signedAt = 1000 * Number(headers["webhook-timestamp"])
