@@ -65,14 +65,14 @@ export const progressOf = (
   const lane = lanes.get(webhookId)
   if (lane === undefined) return nothingWaits
   const next = lane.waiting.peek(tick)
-  const isHeld = lane.heldUntil > tick
   return {
     latestAttempt: lane.latestAttempt,
     waiting: Math.min(maxCountedBacklog, lane.waiting.size() + lane.leases.size),
     nextAttemptAt:
       next === undefined || lane.webhook.disabled !== undefined
         ? undefined
-        : Math.max(next.dueAt, isHeld ? unix + lane.heldUntil - tick : next.dueAt),
+        : // Also after the hold, because none could start before its end.
+          Math.max(next.dueAt, unix + lane.heldUntil - tick),
   }
 }
 

@@ -64,7 +64,9 @@ export const replayOne = (schema: string, once: KeyClause): string => `
         member = CASE d.state WHEN 'failed' THEN ${memberOf(schema, "e.body")} ELSE d.member END
     FROM webhook w, ${schema}.events e
     WHERE d.webhook_id = w.id AND NOT w.is_disabled AND e.id = d.event_id
-      AND d.event_id = $3::uuid AND d.state IN ('failed', 'later')
+      AND d.event_id = $3::uuid
+      -- One that is due stays as it is, whether a claim has made it ready or not.
+      AND (d.state = 'failed' OR d.state = 'later' AND d.next_attempt_at > clock_timestamp())
     RETURNING d.event_id
   ),
   counted AS (

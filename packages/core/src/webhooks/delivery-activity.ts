@@ -138,8 +138,8 @@ export interface DeliveryProgress {
   /** Deliveries waiting for an attempt or its result, counted up to 10,000. */
   readonly waiting: number
   /**
-   * When the next attempt is due, in milliseconds since the epoch; `undefined` if none is, because nothing waits, all
-   * is being attempted, or the webhook is disabled.
+   * When the next attempt is or was due, in milliseconds since the epoch, which is not before the webhook's latest hold
+   * ends; `undefined` if none is, because nothing waits, all is being attempted, or the webhook is disabled.
    */
   readonly nextAttemptAt: number | undefined
 }

@@ -98,6 +98,9 @@ export const wrongOutboxes = wrongStores("Outbox", Outbox, {
   "waits for a publication": () => ({
     nextChange: Effect.succeed({ _tag: "Due" }),
   }),
+  "that are due are not replayed, also while nobody has claimed since": ({ replay }) => ({
+    replay: (...delivery) => Effect.as(replay(...delivery), 1),
+  }),
   "are replayed once with an idempotency key": ({ replayMany }) => ({
     replayMany: (webhook, selection) => replayMany(webhook, selection),
   }),
@@ -153,6 +156,10 @@ export const wrongOutboxes = wrongStores("Outbox", Outbox, {
   "says how many deliveries wait, and when the next attempt is due": progressing((one) => ({
     ...one,
     nextAttemptAt: undefined,
+  })),
+  "says that the next attempt was due when a hold ended, until it is made": progressing((one) => ({
+    ...one,
+    nextAttemptAt: 0,
   })),
   "has no next attempt for a webhook that is disabled": progressing((one) => ({
     ...one,

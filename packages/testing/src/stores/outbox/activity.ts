@@ -1,7 +1,7 @@
 /** How webhooks are doing: latest attempts, what waits, counts over time, and who needs attention. */
 
 import { expect } from "@effect/vitest"
-import { makeEvent } from "@tenure/core/internal"
+import { currentUnixMillis, makeEvent } from "@tenure/core/internal"
 import {
   type ActivityCell,
   type AttemptResult,
@@ -200,6 +200,20 @@ const progressTests = ({ advance, describe, test }: StoreTests): void => {
         yield* settle(third, retry(hour, 3 * hour))
         const held = yield* progress
         expect(((held?.nextAttemptAt ?? NaN) - now) / hour).toBeCloseTo(3, 1)
+      }))
+
+    test("says that the next attempt was due when a hold ended, until it is made", () =>
+      Effect.gen(function* () {
+        const { outbox, webhook } = yield* preparedWebhook
+        yield* publishMany(2)
+        yield* settle(yield* firstOf(yield* claims(1)), retry(2 * hour, hour))
+        const hoursToNext = Effect.gen(function* () {
+          const progress = (yield* outbox.progress(p1, [webhook.id])).get(webhook.id)
+          return ((progress?.nextAttemptAt ?? NaN) - (yield* currentUnixMillis)) / hour
+        })
+        expect(yield* hoursToNext).toBeCloseTo(1, 1)
+        yield* advance(1.5 * hour)
+        expect(yield* hoursToNext).toBeCloseTo(-0.5, 1)
       }))
 
     test("has no next attempt for a webhook that is disabled", () =>

@@ -159,6 +159,19 @@ const replayTests = (on: StoreTests): void => {
       ])
     }))
 
+  test("that are due are not replayed, also while nobody has claimed since", () =>
+    Effect.gen(function* () {
+      const { outbox, webhook } = yield* preparedWebhook
+      const { id } = yield* firstOf(yield* publishMany(1))
+      const ref = { projectId: p1, webhookId: webhook.id }
+      yield* settle(yield* theClaim, retry(1000))
+      yield* advance(2000)
+      const due = yield* deliveriesOf(webhook)
+      expect(yield* outbox.replay(ref, id)).toBe(0)
+      expect(yield* deliveriesOf(webhook)).toEqual(due)
+      expect((yield* theClaim).attemptNumber).toBe(2)
+    }))
+
   test("that failed since a given time can be replayed together", () =>
     Effect.gen(function* () {
       const { ids, webhook } = yield* five
