@@ -107,6 +107,7 @@ export const makePlayground = async (seed: number): Promise<Playground> => {
     millis: 0,
     crashes: [],
     outages: [],
+    moves: [],
     jumps: [],
     drift: 0,
     limit: undefined,

@@ -1,4 +1,7 @@
-/** The stores of PostgreSQL in the simulation: statements run in turn, in PGlite, by a simulated clock. */
+/**
+ * The stores of PostgreSQL in the simulation: statements run in turn, in PGlite, by a simulated clock. There are two
+ * servers, so that everything can move from one to the other.
+ */
 
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
@@ -8,6 +11,7 @@ import { PgClient } from "@effect/sql-pg"
 import type { StorePorts } from "@tenure/core/store"
 import { client } from "@tenure/embedded"
 import { postgresLayer } from "@tenure/postgres"
+import { runCopyDatabase, runMigrate } from "@tenure/postgres/ops/upkeep"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -28,6 +32,8 @@ export interface Database {
   readonly begin: () => Promise<Context.Context<StorePorts>>
   /** Has it tell the time by the clock of a machine. */
   readonly setClock: (times: Times) => void
+  /** Moves everything to the other server, while nothing else goes on. Returns the stores there. */
+  readonly move: () => Promise<Context.Context<StorePorts>>
   /** Runs an effect of its stores, while nothing else goes on. */
   readonly run: <A, E>(effect: Effect.Effect<A, E>) => Promise<Exit.Exit<A, E>>
   readonly close: () => Promise<void>
@@ -37,10 +43,38 @@ const atBeginning: Times = { wallMillis: () => beginning, tick: () => 0 }
 
 const nanos = (millis: number): bigint => BigInt(millis) * 1_000_000n
 
-/** Opens a database. */
-export const openDatabase = async (): Promise<Database> => {
-  let times = atBeginning
+/** A server, with the tables of the stores. */
+interface Server {
+  readonly sql: PgClient.PgClient
+  readonly stores: Layer.Layer<StorePorts, unknown>
+  readonly close: () => Promise<void>
+}
+
+/** Starts a server. */
+const startServer = async (services: Context.Context<never>): Promise<Server> => {
   const path = await mkdtemp(join(tmpdir(), "tenure-simulation-"))
+  const runtime = ManagedRuntime.make(
+    Layer.provide(client({ path, durable: false }), Layer.succeedContext(services)),
+  )
+  const opened = await runtime.context()
+  await runtime.runPromise(runMigrate(undefined, "all"))
+  return {
+    sql: Context.get(opened, PgClient.PgClient),
+    stores: Layer.provide(postgresLayer(), Layer.succeedContext(opened)),
+    close: async () => {
+      await runtime.dispose()
+      await rm(path, { recursive: true })
+    },
+  }
+}
+
+/**
+ * Opens a database.
+ *
+ * @param afterMove - a statement for a server to which everything has moved, which may break it on purpose
+ */
+export const openDatabase = async (afterMove = "SELECT"): Promise<Database> => {
+  let times = atBeginning
 
   // PGlite has the time from there, and so have its `now()` and `clock_timestamp()`.
   const { now } = Date
@@ -60,37 +94,52 @@ export const openDatabase = async (): Promise<Database> => {
   const services = Context.make(Clock.Clock, clock).pipe(
     Context.add(Logger.CurrentLoggers, new Set()),
   )
+  const run = Effect.runPromiseWith(services)
 
-  const runtime = ManagedRuntime.make(
-    Layer.provide(client({ path, durable: false }), Layer.succeedContext(services)),
-  )
-  const opened = await runtime.context()
-  const layer = Layer.provide(postgresLayer(), Layer.succeedContext(opened))
-  const execute = (text: string): Promise<unknown> =>
-    runtime.runPromise(PgClient.PgClient.use((sql) => sql.unsafe(text)))
+  let [server, other] = [await startServer(services), await startServer(services)]
   let scope = Scope.makeUnsafe()
+
+  const execute = ({ sql }: Server, text: string): Promise<unknown> => run(sql.unsafe(text))
 
   /** Waits for statements that follow others, such as the first report of a dispatcher. */
   const settle = async (rounds: number): Promise<void> => {
     for (let round = 0; round < rounds; round++) {
       await startTurn()
-      await execute("SELECT 1")
+      await execute(server, "SELECT 1")
     }
+  }
+
+  const openStores = async (): Promise<Context.Context<StorePorts>> => {
+    const stores = await run(Layer.buildWithScope(server.stores, scope))
+    await settle(openingRounds)
+    return stores
+  }
+
+  const closeStores = async (): Promise<void> => {
+    await run(Scope.close(scope, Exit.void))
+    scope = Scope.makeUnsafe()
   }
 
   return {
     begin: async () => {
       times = atBeginning
-      await Effect.runPromise(Scope.close(scope, Exit.void))
-      scope = Scope.makeUnsafe()
-      const stores = await Effect.runPromiseWith(services)(Layer.buildWithScope(layer, scope))
-      await settle(openingRounds)
-      await execute(emptyTables)
-      await execute(sameCursors)
+      await closeStores()
+      const stores = await openStores()
+      await execute(server, emptyTables)
+      await execute(server, sameCursors)
       return stores
     },
     setClock: (given) => {
       times = given
+    },
+    move: async () => {
+      await closeStores()
+      await execute(other, emptyTables)
+      await run(runCopyDatabase(server.sql, other.sql, undefined, () => {}))
+      ;[server, other] = [other, server]
+      await execute(server, sameCursors)
+      await execute(server, afterMove)
+      return openStores()
     },
     run: async (effect) => {
       const exit = await Effect.runPromiseExitWith(services)(effect)
@@ -98,10 +147,10 @@ export const openDatabase = async (): Promise<Database> => {
       return exit
     },
     close: async () => {
-      await Effect.runPromise(Scope.close(scope, Exit.void))
-      await runtime.dispose()
+      await closeStores()
+      await server.close()
+      await other.close()
       Object.assign(Date, { now })
-      await rm(path, { recursive: true })
     },
   }
 }

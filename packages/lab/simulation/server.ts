@@ -26,7 +26,7 @@ export const token = "the-token-of-the-clients"
 /** Runs something at the server of the stores, between two steps of all others. */
 export const atServer = <A, E>({ server }: World, effect: Effect.Effect<A, E, StorePorts>): A => {
   let exit: Exit.Exit<A, E> | undefined
-  server.run(Effect.provideContext(effect, server.stores), (given) => (exit = given))
+  server.run(Effect.provideContext(effect, server.stores()), (given) => (exit = given))
   if (exit === undefined) throw new Error("The stores do not answer at once.")
   return valueOf(exit)
 }
@@ -37,7 +37,7 @@ export const afterServer = <A, E>(
   effect: Effect.Effect<A, E, StorePorts>,
 ): Promise<A> =>
   new Promise<Exit.Exit<A, E>>((resolve) =>
-    server.run(Effect.provideContext(effect, server.stores), resolve),
+    server.run(Effect.provideContext(effect, server.stores()), resolve),
   ).then(valueOf)
 
 const valueOf = <A, E>(exit: Exit.Exit<A, E>): A => {

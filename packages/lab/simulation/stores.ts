@@ -23,7 +23,8 @@ import type { Trouble } from "./weather.ts"
 /** A server with all stores, which never loses what it has done. */
 export interface StoreServer {
   readonly machine: Machine
-  readonly stores: Context.Context<StorePorts>
+  /** Where the stores are now. */
+  readonly stores: () => Context.Context<StorePorts>
   readonly isUp: () => boolean
   /** Runs an effect at the server, while nothing else goes on. */
   readonly run: <A, E>(effect: Effect.Effect<A, E>, done: (exit: Exit.Exit<A, E>) => void) => void
@@ -50,7 +51,7 @@ const patienceMillis = 5000
 /** Sends a call to the server. It takes place in one step there. */
 const send = <A, E>(
   { choose, done, loop, tell, trouble }: StoreNetwork,
-  { isUp, run }: StoreServer,
+  { isUp, run }: Pick<StoreServer, "isUp" | "run">,
   process: Machine,
   method: string,
   args: ReadonlyArray<unknown>,
@@ -157,9 +158,11 @@ export const remoteStores = (
   process: Machine,
   news: News,
 ): Context.Context<StorePorts> => {
+  const stores = server.stores()
+  // Nobody answers where they have been.
+  const known = { run: server.run, isUp: () => server.isUp() && server.stores() === stores }
   const call = (method: string, args: ReadonlyArray<unknown>, effect: Effect.Effect<unknown>) =>
-    send(network, server, process, method, args, effect)
-  const { stores } = server
+    send(network, known, process, method, args, effect)
   return Context.make(MembershipStore, remote(Context.get(stores, MembershipStore), call)).pipe(
     Context.add(WebhookStore, remote(Context.get(stores, WebhookStore), call)),
     Context.add(ApiKeyStore, remote(Context.get(stores, ApiKeyStore), call)),

@@ -35,6 +35,8 @@ export interface Weather {
   readonly crashes: ReadonlyArray<number>
   /** When a process stands still, as when its machine is overloaded, and for how long. */
   readonly outages: ReadonlyArray<{ readonly at: number; readonly millis: number }>
+  /** When everything moves to another server, if it is in a database. */
+  readonly moves: ReadonlyArray<number>
   /** When a wall clock is set, by how much, and whether it is that of the store. */
   readonly jumps: ReadonlyArray<{
     readonly at: number
@@ -77,6 +79,7 @@ export const weatherOf = (seed: number): Weather => {
       millis,
       crashes: [],
       outages: [],
+      moves: [],
       jumps: [],
       drift: 0,
       limit,
@@ -103,5 +106,6 @@ export const weatherOf = (seed: number): Weather => {
     })),
     drift: pick([0, 0, 0.0001, 0.01]),
     limit,
+    moves: several(below(3), at),
   }
 }

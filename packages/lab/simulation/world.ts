@@ -189,11 +189,13 @@ export const makeWorld = (
 
   const serverMachine = loop.machine("store", rate(), undefined, random(seed, "store"))
   database?.setClock(serverMachine)
-  const sound = databaseStores ?? inMemory(serverMachine)
-  const stores = sabotage?.stores?.(sound, random(seed, "sabotage")) ?? sound
+  const sabotageChoices = random(seed, "sabotage")
+  const broken = (sound: Context.Context<StorePorts>): Context.Context<StorePorts> =>
+    sabotage?.stores?.(sound, sabotageChoices) ?? sound
+  let stores = broken(databaseStores ?? inMemory(serverMachine))
   const server: StoreServer = {
     machine: serverMachine,
-    stores,
+    stores: () => stores,
     isUp: () => isServerUp,
     run: (effect, done) => {
       if (database === undefined) done(Effect.runSyncExitWith(serverMachine.services)(effect))
@@ -370,6 +372,20 @@ export const makeWorld = (
     tell("store", isUp ? "answers again" : "does not answer", !isUp)
   }
 
+  /** Moves the stores to another server, as an operator does: nothing runs meanwhile. */
+  const move = ({ move: moveDatabase }: Database): void => {
+    if (isHealed) return
+    for (const number of processes.keys()) crash(number)
+    setServer(false)
+    const arrive = (moved: Context.Context<StorePorts>): void => {
+      stores = broken(moved)
+      tell("store", "has moved", true)
+      onOperation?.({ method: "move", args: [], value: undefined, tick: serverMachine.tick() })
+      loop.after(choose.between(0, 3000), () => setServer(true))
+    }
+    loop.wait(moveDatabase().then(arrive))
+  }
+
   const setClock = (machine: Machine, byMillis: number): void => {
     machine.setClock(byMillis)
     if (machine === serverMachine && database !== undefined) forwardMillis += Math.max(0, byMillis)
@@ -443,6 +459,9 @@ export const makeWorld = (
       setServer(false)
       loop.after(millis, () => setServer(true))
     })
+  }
+  if (database !== undefined) {
+    for (const at of weather.moves) loop.after(at, () => move(database))
   }
   for (const { at, byMillis, isOfStore } of weather.jumps) {
     loop.after(at, () => {

@@ -2,9 +2,8 @@
 
 import * as Predicate from "effect/Predicate"
 import type { Run, StoredEvent } from "../simulation/record.ts"
-import type { Sabotage } from "../simulation/sabotages.ts"
 import { simulate } from "../simulation/simulate.ts"
-import type { StoreOperation } from "../simulation/world.ts"
+import type { StoreOperation, WorldOptions } from "../simulation/world.ts"
 
 /** A run of the simulation. */
 export interface Trace {
@@ -14,11 +13,14 @@ export interface Trace {
 }
 
 /** Runs a seed, and records what the stores did. */
-export const traceOf = async (seed: number, sabotage?: Sabotage): Promise<Trace> => {
+export const traceOf = async (
+  seed: number,
+  options: Pick<WorldOptions, "database" | "sabotage"> = {},
+): Promise<Trace> => {
   const operations: Array<StoreOperation> = []
   const { run } = await simulate(seed, {
     onOperation: (operation) => operations.push(operation),
-    ...(sabotage && { sabotage }),
+    ...options,
   })
   return { seed, run, operations }
 }
@@ -167,15 +169,44 @@ const bulk = ({ run: { remains } }: Trace): ReadonlyArray<string> => {
   return [...steps, ...last.map((claim) => `expectedNow(${claim})`)]
 }
 
+/** Numbers events by when they were stored. Numbers begin anew when an epoch begins. */
+const makeEpochs = () => {
+  const places = new Map<string, { readonly epoch: number; readonly number: number }>()
+  let epoch = 1
+  let last = 0
+  return {
+    current: () => epoch,
+    begin: () => {
+      epoch++
+      last = 0
+    },
+    store: (id: string): number => {
+      places.set(id, { epoch, number: ++last })
+      return last
+    },
+    /** The numbers of those of some events that were stored in an epoch. */
+    numbersIn: (of: number, ids: ReadonlyArray<unknown>): ReadonlyArray<number> =>
+      ids.flatMap((id) => {
+        const place = places.get(String(id))
+        return place?.epoch === of ? place.number : []
+      }),
+  }
+}
+
 /** What a reader of the first project gets, who goes on after its last cursor. */
 const feed = ({ operations, run }: Trace): ReadonlyArray<string> => {
   const events = new Map(run.remains.events.map((event) => [event.id, event]))
-  const numberOf = makeNumbers()
+  const epochs = makeEpochs()
   const steps: Array<string> = []
   let cursor: unknown = "start"
+  let cursorEpoch = 1
   for (const operation of operations) {
+    if (operation.method === "move") {
+      epochs.begin()
+      steps.push("move(1)")
+    }
     for (const { id, projectId } of published(operation, events)) {
-      if (projectId === "p1") steps.push("begin", `commit(${numberOf(id)})`)
+      if (projectId === "p1") steps.push("begin", `commit(${epochs.store(id)})`)
     }
     const [projects, from] = operation.args
     const isNext =
@@ -183,12 +214,18 @@ const feed = ({ operations, run }: Trace): ReadonlyArray<string> => {
       from === cursor &&
       listAt({ projects }, "projects").join(" ") === "p1"
     if (!isNext || at(operation.value, "isLast") !== true) continue
-    const numbers = listAt(operation.value, "events").map((event) => numberOf(at(event, "id")))
-    steps.push(`readThese(Set(${numbers.join(", ")}))`)
+    const ids = listAt(operation.value, "events").map((event) => at(event, "id"))
+    // One page of the system reads on into the next epoch, where the specification has one for each.
+    for (; cursorEpoch < epochs.current(); cursorEpoch++)
+      steps.push(readThese(epochs.numbersIn(cursorEpoch, ids)))
+    steps.push(readThese(epochs.numbersIn(cursorEpoch, ids)))
     cursor = at(operation.value, "cursor")
   }
   return steps
 }
+
+const readThese = (numbers: ReadonlyArray<number>): string =>
+  `readThese(Set(${numbers.join(", ")}))`
 
 /** What each specification sees of a run. */
 const views = { deliveries, bulk, feed } as const

@@ -16,6 +16,18 @@ const run = async (...given: ReadonlyArray<string>): Promise<string> => {
   return stdout
 }
 
+/** Has the events after a move be in the epoch of those before. */
+const restoreEpoch = `
+  DO $$
+  DECLARE
+    earlier integer;
+  BEGIN
+    UPDATE tenure.feed_state SET epoch = epoch - 1 RETURNING epoch INTO earlier;
+    DELETE FROM tenure.past_epochs WHERE epoch >= earlier;
+    EXECUTE format('ALTER TABLE ONLY tenure.events ALTER COLUMN epoch SET DEFAULT %s', earlier);
+  END $$
+`
+
 describe("the simulation", () => {
   it("repeats a seed to the letter", async () => {
     for (let seed = 1; seed <= 20; seed++) {
@@ -64,6 +76,22 @@ describe("the simulation on PostgreSQL's statements", () => {
       expect((await simulate(seed, { database })).violations, `seed ${seed}`).toEqual([])
     }
   })
+
+  it.runIf(isThorough)(
+    "finds a move after which the epoch is the one before",
+    async () => {
+      const broken = await openDatabase(restoreEpoch)
+      const runAll = async (): Promise<void> => {
+        for (let seed = 1; seed <= 60; seed++) {
+          const { violations } = await simulate(seed, { database: broken })
+          if (violations.length > 0) throw new Error(violations[0]?.text)
+        }
+      }
+      await expect(runAll()).rejects.toThrow(/without a gap|the reader of/)
+      await broken.close()
+    },
+    600_000,
+  )
 
   it.runIf(isThorough)("repeats a seed to the letter, in a new process", async () => {
     const tell = (): Promise<string> => run("--seed", "3", "--store", "postgres")

@@ -2,19 +2,26 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
+import { openDatabase } from "../../simulation/postgres.ts"
 import { sabotages } from "../../simulation/sabotages.ts"
+import type { WorldOptions } from "../../simulation/world.ts"
 import { checkSafety, checkTraces, fileOf } from "../../specifications/quint.ts"
-import { type Specification, type Trace, traceOf } from "../../specifications/traces.ts"
+import {
+  type Specification,
+  type Trace,
+  printTraces,
+  traceOf,
+} from "../../specifications/traces.ts"
 
 const isThorough = process.env["THOROUGH"] === "1"
 const soundSeeds = isThorough ? 60 : 20
 
 const tracesOf = async (
   seeds: number,
-  sabotage?: (typeof sabotages)[number],
+  options: Pick<WorldOptions, "database" | "sabotage"> = {},
 ): Promise<ReadonlyArray<Trace>> => {
   const traces: Array<Trace> = []
-  for (let seed = 1; seed <= seeds; seed++) traces.push(await traceOf(seed, sabotage))
+  for (let seed = 1; seed <= seeds; seed++) traces.push(await traceOf(seed, options))
   return traces
 }
 
@@ -62,8 +69,25 @@ describe.each(["deliveries", "feed", "bulk"] as const)("the specification of %s"
 
   it.runIf(isThorough)("does not have those of a system that is broken on purpose", async () => {
     const sabotage = sabotages.find((one) => one.name === broken[name])
-    const { isRight, output } = await checkTraces(name, await tracesOf(60, sabotage))
+    const traces = await tracesOf(60, sabotage && { sabotage })
+    const { isRight, output } = await checkTraces(name, traces)
     expect(output).toContain("failed")
     expect(isRight).toBe(false)
   })
+})
+
+describe.runIf(isThorough)("a database that moves to another server", () => {
+  it("has runs that are among those of the specifications", async () => {
+    // Simulations replace the globals of the process: one at a time.
+    await sound
+    const database = await openDatabase()
+    const traces = await tracesOf(12, { database })
+    await database.close()
+    expect(printTraces("feed", traces).split("move(1)").length).toBeGreaterThan(5)
+    for (const name of ["feed", "bulk"] as const) {
+      const { isRight, output } = await checkTraces(name, traces)
+      expect(output).toContain("12 passing")
+      expect(isRight).toBe(true)
+    }
+  }, 600_000)
 })
