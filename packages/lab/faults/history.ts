@@ -53,7 +53,7 @@ export interface Operation {
   readonly isReplayed?: boolean | undefined
   /** The name of the API key. Calls in process have none. */
   readonly key?: string | undefined
-  /** What identifies a published event, or the webhook that is deleted. */
+  /** What identifies a published event, the webhook to delete, or the request whose bulk extension to undo. */
   readonly subject?: string | undefined
   readonly start: number
   readonly end: number

@@ -3,6 +3,7 @@
  * anything is wrong. With `--jobs`, so many seeds run at the same time, each on a PostgreSQL of its own. With
  * `--slack`, things may happen that many seconds later than documented, because others keep the machine
  * busy. With `--sabotage` it falsifies what it has recorded instead, to prove that every check can fail.
+ * `--histories FILE` appends the history of each membership to a file.
  */
 
 import { fork } from "node:child_process"
@@ -22,6 +23,7 @@ const { values } = parseArgs({
     slack: { type: "string", default: "0" },
     jobs: { type: "string", default: "1" },
     sabotage: { type: "boolean", default: false },
+    histories: { type: "string", default: "" },
   },
 })
 
@@ -51,7 +53,7 @@ const waiting = [...seeds]
 
 /** Has a process of its own perform one seed after the other, until none is left. */
 const work = async (): Promise<void> => {
-  const options = [program, values.seconds, values.slack, String(values.sabotage)]
+  const options = [program, values.seconds, values.slack, String(values.sabotage), values.histories]
   const child = fork(worker, options, { execArgv: process.execArgv })
   const left = once(child, "exit").then(([code]) => {
     throw new Error(`a worker ended with ${code}`)

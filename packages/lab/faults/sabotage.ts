@@ -34,6 +34,18 @@ export const outcomeOf = ({ check, spoil }: Sabotage, run: Run): Outcome => {
   }
 }
 
+/** Falsifies a run in each way that concerns a check, by the names of these ways. */
+export const spoil = (check: Check, run: Run): ReadonlyArray<readonly [name: string, run: Run]> =>
+  sabotages.flatMap((one) => {
+    if (one.check !== check) return []
+    try {
+      return [[one.name, one.spoil(run)] as const]
+    } catch (error) {
+      if (error instanceof NothingToSpoil) return []
+      throw error
+    }
+  })
+
 /**
  * Returns the names of the falsifications of some runs that were missed at least once or never caught,
  * and of checks that nothing falsifies.

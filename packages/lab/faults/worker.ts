@@ -1,13 +1,16 @@
 /** A process that performs runs on a PostgreSQL of its own, for `main.ts`. */
 
 import { startPostgres } from "@tenure/testing/postgres-server"
+import { appendHistories } from "../member-history.ts"
 import { violationsOf } from "./checks/checks.ts"
+import { endDates } from "./checks/end-dates.ts"
 import { grown } from "./checks/processes.ts"
 import { type Table, figures } from "./figures.ts"
 import type { Holding } from "./history.ts"
+import { memberHistoriesOf } from "./member-histories.ts"
 import { explain, line, livesIn } from "./report.ts"
 import { perform } from "./run.ts"
-import { sabotage } from "./sabotage.ts"
+import { sabotage, spoil } from "./sabotage.ts"
 import { describe, schedule } from "./schedule.ts"
 import { settings } from "./world/database.ts"
 import { holdingOf } from "./world/server.ts"
@@ -28,7 +31,7 @@ export interface Ended {
   readonly texts: ReadonlyArray<string>
 }
 
-const [program = "", seconds, slack, isSabotaged] = process.argv.slice(2)
+const [program = "", seconds, slack, isSabotaged, histories = ""] = process.argv.slice(2)
 
 // The processes of a crashed server lose nothing, with or without fsync.
 const server = await startPostgres({ settings: { ...settings, fsync: "off" } })
@@ -50,6 +53,13 @@ const run = async (seed: number): Promise<Performed> => {
   const planned = schedule(seed, Number(seconds), places, 1000 * Number(slack))
   const performed = await perform({ server, program }, seed, planned, 1000 * Number(slack))
   const violations = violationsOf(performed)
+  if (histories !== "") {
+    const kind = `faults ${seed}`
+    appendHistories(histories, memberHistoriesOf(performed, kind))
+    for (const [name, spoiled] of isSabotaged === "true" ? spoil(endDates, performed) : []) {
+      appendHistories(histories, memberHistoriesOf(spoiled, `${kind}, ${name}`))
+    }
+  }
   const told = [line(performed, describe(planned), violations), ...livesIn(performed)]
   if (++count === settledAfter) settled = await ownHolding()
   return {

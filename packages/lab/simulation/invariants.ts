@@ -16,8 +16,8 @@ interface Change extends StoredEvent {
   readonly commit: Commit
 }
 
-/** All changes of a project, in their order. */
-const changesOf = ({ commits, remains }: Run): ReadonlyArray<Change> => {
+/** All changes, in the order of each project. */
+export const changesOf = ({ commits, remains }: Run): ReadonlyArray<Change> => {
   const byId = new Map(commits.map((commit) => [commit.eventId, commit]))
   return remains.events.flatMap((event) => {
     const commit = byId.get(event.id)
@@ -29,12 +29,12 @@ const dateOf = (value: unknown): number | undefined =>
   typeof value === "string" ? Date.parse(value) : undefined
 
 /** What a client can tell a change by: it alone asks for this date, or has this mark. */
-const markOf = ({ data, type }: StoredEvent): unknown =>
+export const markOf = ({ data, type }: StoredEvent): unknown =>
   type === "memberships.extension_undone"
     ? data["bulk_extension_id"]
     : (dateOf(data["new_end_date"]) ?? data["mark"])
 
-const markOfCall = ({ action, endDate, subject }: Call): unknown =>
+export const markOfCall = ({ action, endDate, subject }: Call): unknown =>
   action === "publish" || action === "undo" ? subject : endDate
 
 const textOf = ({ action, projectId, status, subject, tries, userId }: Call): string =>
@@ -424,6 +424,9 @@ const secrets: Invariant = {
         )
     }),
 }
+
+/** Those that judge the end dates of a member by what happened to this member alone. */
+export const ofEndDates: ReadonlyArray<Invariant> = [answered, once, refused, dates, reads]
 
 /** All of them. */
 export const invariants: ReadonlyArray<Invariant> = [

@@ -3,7 +3,9 @@
  * receivers fail.
  *
  * `npm run simulate -- --seeds 1-10000` runs seeds, `--seed 42` tells what happens in one, and `--sabotages` shows
- * how soon each way to break the system is found. With `--store postgres`, the stores are those of PostgreSQL.
+ * how soon each way to break the system is found; `--sabotage NAME` breaks all seeds in one way. With
+ * `--store postgres`, the stores are those of PostgreSQL. `--histories FILE` appends the history of each membership
+ * to a file.
  */
 
 import { fork } from "node:child_process"
@@ -11,6 +13,8 @@ import { once } from "node:events"
 import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
 import { parseInteger } from "../arguments.ts"
+import { appendHistories } from "../member-history.ts"
+import { memberHistoriesOf } from "./member-histories.ts"
 import { sabotages } from "./sabotages.ts"
 import { type Outcome, simulate } from "./simulate.ts"
 import type { WorldOptions } from "./world.ts"
@@ -25,12 +29,20 @@ interface Found {
   readonly failed: ReadonlyArray<Pick<Outcome, "seed" | "violations">>
 }
 
+/** What is run. */
+interface Setting {
+  readonly store: Store
+  /** The name of a sabotage. */
+  readonly sabotage: string | undefined
+  /** The file for the histories of memberships. */
+  readonly histories: string | undefined
+}
+
 /** The seeds of a process. */
-interface Part {
+interface Part extends Setting {
   readonly first: number
   readonly last: number
   readonly step: number
-  readonly store: Store
 }
 
 const kinds = ["memory", "postgres"] as const
@@ -44,38 +56,48 @@ const storeOf = (given: string): Store => {
   return store
 }
 
-/** Does something with the options of a store. */
+const sabotageOf = (given: string | undefined): WorldOptions => {
+  if (given === undefined) return {}
+  const sabotage = sabotages.find(({ name }) => name === given)
+  if (sabotage === undefined) throw new Error(`no sabotage is named "${given}"`)
+  return { sabotage }
+}
+
+/** Does something with the options of a store, and of a sabotage. */
 const withStore = async (
-  store: Store,
+  { sabotage, store }: Pick<Setting, "sabotage" | "store">,
   work: (options: WorldOptions) => Promise<void>,
 ): Promise<void> => {
-  if (store === "memory") return work({})
+  const options = sabotageOf(sabotage)
+  if (store === "memory") return work(options)
   const { openDatabase } = await import("./postgres.ts")
   const database = await openDatabase()
   try {
-    await work({ database })
+    await work({ ...options, database })
   } finally {
     await database.close()
   }
 }
 
-const runPart = async ({ first, last, step, store }: Part): Promise<Found> => {
+const runPart = async ({ first, histories, last, step, ...setting }: Part): Promise<Found> => {
   const failed: Array<Pick<Outcome, "seed" | "violations">> = []
   let simulatedMillis = 0
   let seeds = 0
-  await withStore(store, async (options) => {
+  await withStore(setting, async (options) => {
     for (let seed = first; seed <= last; seed += step) {
       const outcome = await simulate(seed, options)
       simulatedMillis += outcome.simulatedMillis
       seeds++
+      if (histories !== undefined)
+        appendHistories(histories, memberHistoriesOf(outcome, setting.sabotage))
       if (outcome.violations.length > 0) failed.push({ seed, violations: outcome.violations })
     }
   })
   return { seeds, simulatedMillis, failed }
 }
 
-const tell = (seed: number, store: Store): Promise<void> =>
-  withStore(store, async (options) => {
+const tell = (seed: number, setting: Setting): Promise<void> =>
+  withStore(setting, async (options) => {
     const { told, violations, weather } = await simulate(seed, { ...options, isTold: true })
     console.log(JSON.stringify(weather, null, 2))
     for (const { at, what, who } of told) {
@@ -103,13 +125,12 @@ const runSabotages = async (options: WorldOptions): Promise<void> => {
   }
 }
 
-const runAll = async (first: number, last: number, jobs: number, store: Store): Promise<void> => {
+const runAll = async (jobs: number, { first, ...whole }: Omit<Part, "step">): Promise<void> => {
   const begin = performance.now()
   const parts = Array.from({ length: jobs }, (_, job): Part => ({
+    ...whole,
     first: first + job,
-    last,
     step: jobs,
-    store,
   }))
   const found: ReadonlyArray<Found> = await Promise.all(
     parts.map(async (part) => {
@@ -138,19 +159,21 @@ const main = async (): Promise<void> => {
       seed: { type: "string" },
       jobs: { type: "string", default: "2" },
       store: { type: "string", default: "memory" },
+      histories: { type: "string" },
+      sabotage: { type: "string" },
       sabotages: { type: "boolean", default: false },
     },
   })
-  if (values.sabotages) return withStore(storeOf(values.store), runSabotages)
-  if (values.seed !== undefined)
-    return tell(parseInteger("seed", values.seed, 0), storeOf(values.store))
+  const { histories, sabotage, seed } = values
+  const setting = { store: storeOf(values.store), sabotage, histories }
+  if (values.sabotages) return withStore(setting, runSabotages)
+  if (seed !== undefined) return tell(parseInteger("seed", seed, 0), setting)
   const [first = "", last = first] = values.seeds.split("-")
-  await runAll(
-    parseInteger("seeds", first, 0),
-    parseInteger("seeds", last, 0),
-    parseInteger("jobs", values.jobs, 1),
-    storeOf(values.store),
-  )
+  await runAll(parseInteger("jobs", values.jobs, 1), {
+    first: parseInteger("seeds", first, 0),
+    last: parseInteger("seeds", last, 0),
+    ...setting,
+  })
 }
 
 const { SIMULATED_PART: part } = process.env

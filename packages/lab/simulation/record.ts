@@ -14,11 +14,14 @@ type Action =
 
 /** What a client called, with all repetitions of the request. */
 export interface Call {
+  readonly client: string
   readonly action: Action
   readonly projectId: string
   readonly userId?: string | undefined
   /** The date asked for, which no other call asks for; or the one that was found. */
   endDate?: number | undefined
+  /** Whether a bulk extension leaves later dates as they are. */
+  readonly isNeverShortening?: boolean | undefined
   /** What the request names: a bulk extension, a webhook, or the mark of an event. */
   readonly subject?: string | undefined
   /** Whether its requests have an idempotency key, of the client's package or of its caller. */

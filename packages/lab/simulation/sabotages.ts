@@ -74,6 +74,23 @@ export const sabotages: ReadonlyArray<Sabotage> = [
     })),
   },
   {
+    name: "a member is found with an end date that was overwritten",
+    invariant: "reads see what holds",
+    within: 50,
+    stores: breaking(MembershipStore, ({ find }, choose) => {
+      const replica = new Map<string, Effect.Success<ReturnType<typeof find>>>()
+      return {
+        find: (projectId, userId) =>
+          Effect.map(find(projectId, userId), (member) => {
+            const ref = `${projectId} ${userId}`
+            const found = (choose.chance(0.5) ? replica.get(ref) : undefined) ?? member
+            replica.set(ref, found)
+            return found
+          }),
+      }
+    }),
+  },
+  {
     name: "a delivery is settled nowhere",
     invariant: "deliveries are repeated with reason only",
     within: 50,

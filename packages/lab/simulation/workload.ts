@@ -29,7 +29,7 @@ type Send = (api: Api, options: CallOptions) => Promise<{ readonly data: unknown
 /** Makes a call, and records what its client reports. */
 const ask = Effect.fnUntraced(function* (
   { choose, hasKeys, name, run, world: { loop, notes } }: Client,
-  asked: Pick<Call, "action" | "projectId" | "userId" | "endDate" | "subject">,
+  asked: Omit<Call, "client" | "hasKey" | "tries" | "start" | "end" | "status" | "code" | "data">,
   send: Send,
 ) {
   // Of two webhooks with one URL, the receiver would know the secret of one.
@@ -38,6 +38,7 @@ const ask = Effect.fnUntraced(function* (
     needsKey || choose.chance(0.3) ? `${name}-${notes.calls.length}` : undefined
   const call: Call = {
     ...asked,
+    client: name,
     hasKey: hasKeys || idempotencyKey !== undefined,
     tries: 0,
     start: loop.now(),
@@ -99,8 +100,10 @@ const act = Effect.fnUntraced(function* (client: Client) {
     )
   } else if (choice < 0.55) {
     const endDate = newDate(client)
-    const mode = choose.chance(0.5) ? "never_shorten" : undefined
-    yield* ask(client, { action: "extendAll", projectId, endDate }, (api, options) =>
+    const isNeverShortening = choose.chance(0.5)
+    const mode = isNeverShortening ? "never_shorten" : undefined
+    const asked = { action: "extendAll", projectId, endDate, isNeverShortening } as const
+    yield* ask(client, asked, (api, options) =>
       api.memberships.extendAll({ ...project, extend: endDate, mode }, options),
     )
   } else if (choice < 0.65) {

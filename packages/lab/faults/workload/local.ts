@@ -195,9 +195,15 @@ const addDays = async (
   )
 }
 
-const undo = async ({ recorder, world }: Host, projectId: string, id: string): Promise<void> => {
+/** Undoes a bulk extension. `subject` is the id of the request that has made it. */
+const undo = async (
+  { recorder, world }: Host,
+  projectId: string,
+  id: string,
+  subject: string,
+): Promise<void> => {
   const requestId = randomUUID()
-  const asked = { action: "undo", process: host, projectId, requestId } as const
+  const asked = { action: "undo", process: host, projectId, subject, requestId } as const
   await recorder.record({ ...asked, expected: [200, 409] }, () =>
     answered(async () => {
       await world.tenure.memberships.undoBulkExtension({ projectId, id }, { requestId })
@@ -234,7 +240,7 @@ export const runBulkHost = async (
     await readSome(on, projectId, isOver)
     const id = choose.chance(0.4) ? await findBulkExtension(on, projectId, requestId) : undefined
     if (id === undefined) continue
-    await undo(on, projectId, id)
+    await undo(on, projectId, id, requestId)
     await readSome(on, projectId, isOver)
   }
 }

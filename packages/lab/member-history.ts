@@ -1,0 +1,57 @@
+/**
+ * Histories of single memberships, written as JSON lines: what clients asked for and what they were told, without
+ * anything that only the stores know. A checker of linearizability, such as Porcupine, needs no more.
+ */
+
+import { appendFileSync } from "node:fs"
+
+/** What concerns a membership. */
+export type Ask =
+  /** A grant or an import: sets the date, also of nobody's membership. */
+  | { readonly do: "set"; readonly date: number }
+  /** Sets the date of a membership, if it is the expected one. */
+  | { readonly do: "extend"; readonly date: number; readonly expects?: number | undefined }
+  /** Ends a membership. */
+  | { readonly do: "end" }
+  /** The same, and succeeds without a membership, too. */
+  | { readonly do: "erase" }
+  /** A bulk extension: sets a date, never an earlier one, or adds milliseconds. */
+  | {
+      readonly do: "extendAll"
+      readonly id: string
+      readonly date?: number | undefined
+      readonly neverShorten?: boolean | undefined
+      readonly by?: number | undefined
+    }
+  /** Undoes a bulk extension. */
+  | { readonly do: "undo"; readonly id: string }
+  | { readonly do: "read" }
+
+/** What a client was told: the date that was found instead of the expected one, too. */
+export type Told =
+  | { readonly answer: "done" | "none" | "unknown" }
+  | { readonly answer: "found"; readonly found: number }
+
+/** An operation, with its times in milliseconds. */
+export type MemberOperation = Ask &
+  Told & {
+    readonly client: string
+    readonly call: number
+    /** `null` if nobody knows when, and whether, it took effect. */
+    readonly return: number | null
+  }
+
+/** The history of a membership. */
+export interface MemberHistory {
+  /** The run: its kind, its seed, and how it was broken. */
+  readonly run: string
+  readonly project: string
+  readonly user: string
+  /** Whether the checks of this package find nothing wrong with this membership. */
+  readonly sound: boolean
+  readonly operations: ReadonlyArray<MemberOperation>
+}
+
+/** Appends histories to a file. */
+export const appendHistories = (file: string, histories: ReadonlyArray<MemberHistory>): void =>
+  appendFileSync(file, histories.map((history) => `${JSON.stringify(history)}\n`).join(""))
