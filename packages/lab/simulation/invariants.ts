@@ -29,21 +29,39 @@ const dateOf = (value: unknown): number | undefined =>
   typeof value === "string" ? Date.parse(value) : undefined
 
 /** What a client can tell a change by: it alone asks for this date, or has this mark. */
-export const markOf = ({ data, type }: StoredEvent): unknown =>
-  type === "memberships.extension_undone"
-    ? data["bulk_extension_id"]
-    : (dateOf(data["new_end_date"]) ?? data["mark"])
+export const markOf = ({ data, projectId, type }: StoredEvent): unknown => {
+  switch (type) {
+    case "memberships.extension_undone":
+      return data["bulk_extension_id"]
+    case "membership.ended":
+      return endOf(projectId, data["user_id"])
+    default:
+      return dateOf(data["new_end_date"]) ?? data["mark"]
+  }
+}
 
-export const markOfCall = ({ action, endDate, subject }: Call): unknown =>
-  action === "publish" || action === "undo" ? subject : endDate
+/** What all ends of a membership have in common. */
+const endOf = (projectId: string, userId: unknown): string => `end of ${userId} in ${projectId}`
+
+export const markOfCall = ({ action, endDate, projectId, subject, userId }: Call): unknown => {
+  switch (action) {
+    case "publish":
+    case "undo":
+      return subject
+    case "end":
+      return endOf(projectId, userId)
+    default:
+      return endDate
+  }
+}
 
 const textOf = ({ action, projectId, status, subject, tries, userId }: Call): string =>
   `${action} of ${userId ?? subject ?? "all"} in ${projectId} (${tries} tries, answered ${status})`
 
 /** Calls whose change has a mark that no other call has. */
 const marked = new Set(["grant", "extend", "extendAll", "publish"])
-/** Calls whose change is known. Another call may undo the same. */
-const changing = new Set([...marked, "undo"])
+/** Calls whose change is known. Another call may undo or end the same. */
+const changing = new Set([...marked, "undo", "end"])
 
 /** Members by project and user, each with what it takes to know its date at any time. */
 interface Ledger {
@@ -216,25 +234,29 @@ const dates: Invariant = {
 const show = (date: number | undefined): string =>
   date === undefined ? "no date" : new Date(date).toISOString()
 
+/** Whether a call tells the end date of a member, or that there is none. */
+export const isReading = ({ action, code, status }: Call): boolean => {
+  if (action === "find") return status === 200 || status === 404
+  return (action === "extend" || action === "end") && code === "MEMBERSHIP_NOT_FOUND"
+}
+
 /** What was read held at a moment between the request and the answer. */
 const reads: Invariant = {
   name: "reads see what holds",
   find: (run) => {
     const byProject = projectsOf(changesOf(run))
-    return run.calls
-      .filter(({ action, status }) => action === "find" && (status === 200 || status === 404))
-      .flatMap((call) => {
-        const replay = makeReplay()
-        let held = new Set<number | undefined>([undefined])
-        for (const change of byProject.get(call.projectId) ?? []) {
-          if (change.commit.at > call.end) break
-          replay.apply(change)
-          if (change.commit.at < call.start) held = new Set()
-          held.add(replay.dateOf(call.userId))
-        }
-        const found = call.status === 200 ? call.endDate : undefined
-        return held.has(found) ? [] : [`${textOf(call)} found ${show(found)}`]
-      })
+    return run.calls.filter(isReading).flatMap((call) => {
+      const replay = makeReplay()
+      let held = new Set<number | undefined>([undefined])
+      for (const change of byProject.get(call.projectId) ?? []) {
+        if (change.commit.at > call.end) break
+        replay.apply(change)
+        if (change.commit.at < call.start) held = new Set()
+        held.add(replay.dateOf(call.userId))
+      }
+      const found = call.status === 200 ? call.endDate : undefined
+      return held.has(found) ? [] : [`${textOf(call)} found ${show(found)}`]
+    })
   },
 }
 

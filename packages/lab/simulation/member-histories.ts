@@ -1,7 +1,7 @@
 /** Returns the history of each membership in a run, for a checker of linearizability. */
 
 import type { Ask, MemberHistory, MemberOperation, Told } from "../member-history.ts"
-import { changesOf, markOf, markOfCall, ofEndDates } from "./invariants.ts"
+import { changesOf, isReading, markOf, markOfCall, ofEndDates } from "./invariants.ts"
 import type { Call, Run } from "./record.ts"
 import type { Outcome } from "./simulate.ts"
 
@@ -61,14 +61,16 @@ const isOpen = ({ code, status }: Call): boolean =>
 
 const unknown: Told = { answer: "unknown" }
 
+const found = (date: number | undefined): Told =>
+  date === undefined ? { answer: "none" } : { answer: "found", found: date }
+
 /** Returns what a caller learns; `undefined` if it is nothing about a membership. */
 const toldBy = (call: Call): Told | undefined => {
-  const { action, code, endDate, status } = call
-  if (isOpen(call)) return action === "find" ? undefined : unknown
-  if (code === "MEMBERSHIP_NOT_FOUND") return { answer: "none" }
-  if (status !== 200) return undefined
-  if (action !== "find") return { answer: "done" }
-  return endDate === undefined ? undefined : { answer: "found", found: endDate }
+  const { action, endDate, status } = call
+  if (isReading(call)) return found(status === 200 ? endDate : undefined)
+  if (action === "find") return undefined
+  if (isOpen(call)) return unknown
+  return status === 200 ? { answer: "done" } : undefined
 }
 
 /**
@@ -105,10 +107,7 @@ const operationsOf = (
 const readInTheEnd = ({ calls, remains: { members } }: Run): MemberOperation => {
   const at =
     1 + Math.max(...calls.flatMap(({ end, start }) => [start, ...(end === Infinity ? [] : [end])]))
-  const [member] = members
-  const told: Told =
-    member === undefined ? { answer: "none" } : { answer: "found", found: member.endDate }
-  return { do: "read", ...told, client: "store", call: at, return: at }
+  return { client: "store", call: at, return: at, do: "read", ...found(members[0]?.endDate) }
 }
 
 /** Returns the history of each membership. */

@@ -55,6 +55,12 @@ const keyName = "idempotency-key"
 const fabricate = (status: number, body: object): Response =>
   new Response(JSON.stringify({ request_id: "none", ...body }), { status })
 
+const notFound = (): Response =>
+  fabricate(404, {
+    ok: false,
+    error: { error_code: "MEMBERSHIP_NOT_FOUND", message: "There is none." },
+  })
+
 const sweepOnly = (
   { expiry }: MembershipStore["Service"],
   spoil: (sweep: NonNullable<typeof expiry>["sweep"]) => NonNullable<typeof expiry>["sweep"],
@@ -72,6 +78,24 @@ export const sabotages: ReadonlyArray<Sabotage> = [
       extend: (change) =>
         choose.chance(0.2) ? Effect.succeed(completeEvent(change.event, 1)) : extend(change),
     })),
+  },
+  {
+    name: "an end is answered and not made",
+    invariant: "what was answered was done",
+    within: 50,
+    stores: breaking(MembershipStore, ({ end }, choose) => ({
+      end: (change) =>
+        choose.chance(0.5) ? Effect.succeed(completeEvent(change.event, 1)) : end(change),
+    })),
+  },
+  {
+    name: "a client is told that a member it extends is none",
+    invariant: "reads see what holds",
+    within: 50,
+    client: sending((send, choose) => async (input, init) => {
+      const isOfMember = /memberships\/\w+\/extend$/.test(String(input))
+      return isOfMember && choose.chance(0.2) ? notFound() : send(input, init)
+    }),
   },
   {
     name: "a member is found with an end date that was overwritten",
@@ -266,8 +290,7 @@ export const sabotages: ReadonlyArray<Sabotage> = [
       const response = await send(input, init)
       const { method = "GET" } = init ?? {}
       if (method === "GET" || response.status !== 200 || !choose.chance(0.2)) return response
-      const error = { error_code: "MEMBERSHIP_NOT_FOUND", message: "There is none." }
-      return fabricate(404, { ok: false, error })
+      return notFound()
     }),
   },
   {

@@ -125,8 +125,11 @@ interface Span {
   readonly to: number
 }
 
-const answeredAt = ({ operation }: Write): number =>
-  operation?.status === 200 ? operation.end : Infinity
+const answeredAt = ({ operation, row }: Write): number => {
+  // What nobody asked for in the run was made before it.
+  if (operation === undefined) return isAnnouncement(row) ? Infinity : -Infinity
+  return operation.status === 200 ? operation.end : Infinity
+}
 
 const askedAt = ({ operation }: Write): number => operation?.start ?? -Infinity
 

@@ -256,6 +256,12 @@ describe("end dates", () => {
     expect(textsOf(endDates, withOperations(finding(8.5, 0, gone)))).toHaveLength(1)
   })
 
+  it("are there from the beginning if they were set before the run", () => {
+    const gone = { status: 404, endDate: undefined }
+    expect(textsOf(endDates, withOperations(finding(1.5, 0)))).toEqual([])
+    expect(textsOf(endDates, withOperations(finding(1.5, 0, gone)))).toHaveLength(1)
+  })
+
   it("are not those that an extension expected", () => {
     const expecting = (number: number): Run => ({
       ...soundRun,
