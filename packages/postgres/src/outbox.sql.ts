@@ -103,14 +103,14 @@ export const backlog = (schema: string): string => `
     WHERE o.step < $1::integer
   ),${webhooksWith(schema, "waiting", open)},${webhooksWith(schema, "failing", "= 'failed'")}
   SELECT ${counted(schema, "waiting", open)} AS waiting,
-    1000 * extract(epoch FROM clock_timestamp() - least(
+    ${millisOf(`(clock_timestamp() - least(
       (SELECT min(o.next_attempt_at) FROM oldest o WHERE ${sends(schema, "o.webhook_id")}),
       (
         SELECT d.next_attempt_at FROM ${schema}.deliveries d
         WHERE (d.state = 'later' OR d.state = 'leased') AND ${sends(schema, "d.webhook_id")}
         ORDER BY d.next_attempt_at LIMIT 1
       )
-    ))::double precision AS due_for, ${counted(schema, "failing", "= 'failed'")} AS failed_deliveries,
+    ))`)} AS due_for, ${counted(schema, "failing", "= 'failed'")} AS failed_deliveries,
     (
       SELECT count(*) FROM (
         SELECT FROM ${schema}.webhooks w WHERE w.disabled_by = 'failures' ORDER BY w.disabled_at LIMIT $1::integer
@@ -122,13 +122,13 @@ export const backlog = (schema: string): string => `
 export interface BacklogRow {
   readonly waiting: number
   /** Milliseconds; negative if the next delivery is due later, null without deliveries. */
-  readonly due_for: number | null
+  readonly due_for: Integer | null
   readonly failed_deliveries: number
   readonly disabled_webhooks: number
 }
 
-const dueForMillis = (due_for: number | null): number | undefined =>
-  due_for === null || due_for < 0 ? undefined : Math.floor(due_for)
+const dueForMillis = (due_for: Integer | null): number | undefined =>
+  due_for === null || Number(due_for) < 0 ? undefined : Number(due_for)
 
 /** Converts the row. */
 export const toBacklog = ([row]: ReadonlyArray<BacklogRow>): Backlog => ({

@@ -38,13 +38,14 @@ import * as Effect from "effect/Effect"
 import fc from "fast-check"
 import { bodyWithoutUser, mentionsUser as mentionsUserSql } from "../src/erasure.ts"
 import { migrate } from "../src/index.ts"
-import { concurrencyAfter } from "../src/outbox.sql.ts"
+import { type BacklogRow, backlog, concurrencyAfter, toBacklog } from "../src/outbox.sql.ts"
 import { currentFullAt, tokensLeft } from "../src/rate-limits.ts"
 import { effectiveDateLocked, effectiveEndDateSql, nextCheckOf } from "../src/sql/clauses.ts"
 import {
   type Integer,
   bigintsParam,
   instantsParam,
+  integerParam,
   integersParam,
   millisOf,
   textsParam,
@@ -462,5 +463,29 @@ it.live("the first check of a membership", () =>
         return String(decideAnnouncement(candidate, -Infinity).alarm)
       }),
     )
+  }).pipe(Effect.provide(connected)),
+)
+
+it.live("the whole milliseconds for which a delivery has been due", () =>
+  Effect.gen(function* () {
+    yield* tables
+    yield* sql(
+      `INSERT INTO ${schema}.webhooks (id, project_number, url, secret, created_at)
+       VALUES ('00000000-0000-4000-8000-000000000001', 1, 'https://a.example/', '', now())`,
+    )
+    yield* sql(
+      `INSERT INTO ${schema}.deliveries (event_id, webhook_id, next_attempt_at)
+       SELECT id, id, '2026-01-01T00:00:00Z' FROM ${schema}.webhooks`,
+    )
+    const now = "'2026-01-01T00:00:00Z'::timestamptz + age * interval '1 millisecond'"
+    const rows = yield* sql<BacklogRow>(
+      `SELECT b.* FROM generate_series(-1, 9998) age
+       CROSS JOIN LATERAL (${backlog(quoted).replaceAll("clock_timestamp()", `(${now})`)}) b ORDER BY age`,
+      [integerParam(10)],
+    )
+    expect(rows.map((row) => toBacklog([row]).dueForMillis)).toEqual([
+      undefined,
+      ...Array.from({ length: 9999 }, (_, age) => age),
+    ])
   }).pipe(Effect.provide(connected)),
 )

@@ -52,7 +52,10 @@ export const daysParam = (millis: number): PgTypes.Parameter => float(millis / 8
 /** An integer of up to 64 bits, as one driver or another returns it. Convert it with `Number`. */
 export type Integer = bigint | number | string
 
-/** An expression for an instant in milliseconds since the epoch, from a `timestamptz`. */
+/**
+ * An expression for an instant in milliseconds since the epoch, from a `timestamptz`, or for the whole milliseconds of
+ * a difference between two.
+ */
 export const millisOf = (instant: string): string =>
   `floor(extract(epoch FROM ${instant}) * 1000)::bigint`
 
