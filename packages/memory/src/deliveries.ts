@@ -364,20 +364,14 @@ const end = ({ ended }: Deliveries, job: Job, state: Ended): void => {
 }
 
 /** Ends a delivery that was claimed. */
-const finish = (
-  deliveries: Deliveries,
-  lane: WebhookQueue,
-  job: Job,
-  state: Ended,
-  now: Moment,
-): void => {
-  lane.waiting.leave(job, now)
+const finish = (deliveries: Deliveries, lane: WebhookQueue, job: Job, state: Ended): void => {
+  lane.waiting.leave(job)
   end(deliveries, job, state)
 }
 
 /** Queues a delivery until it is due. If its webhook is disabled, the delivery fails. */
-export const wait = (deliveries: Deliveries, lane: WebhookQueue, job: Job, now: Moment): void => {
-  if (!isOpen(lane)) return finish(deliveries, lane, job, "failed", now)
+export const wait = (deliveries: Deliveries, lane: WebhookQueue, job: Job): void => {
+  if (!isOpen(lane)) return finish(deliveries, lane, job, "failed")
   lane.waiting.push(job)
   enqueue(deliveries, lane)
 }
@@ -398,7 +392,7 @@ export const addDelivery = (
   now: Moment,
 ): void => {
   const job = newJob(deliveries, event, webhook, now)
-  wait(deliveries, laneOf(deliveries, webhook), job, now)
+  wait(deliveries, laneOf(deliveries, webhook), job)
 }
 
 /** Ends a lease. */
@@ -412,7 +406,7 @@ const expire = (deliveries: Deliveries, lane: WebhookQueue, now: Moment): void =
   for (const [token, { job, until }] of lane.leases) {
     if (until > now.tick) continue
     unlease(deliveries, lane, token)
-    wait(deliveries, lane, job, now)
+    wait(deliveries, lane, job)
   }
 }
 
@@ -544,15 +538,15 @@ const proceed = (
   switch (settlement._tag) {
     case "Released":
       job.claims--
-      return wait(deliveries, lane, job, now)
+      return wait(deliveries, lane, job)
     case "Retry":
       delayJob(job, settlement.delayMillis, now)
-      return wait(deliveries, lane, job, now)
+      return wait(deliveries, lane, job)
     case "Delivered":
-      return finish(deliveries, lane, job, "delivered", now)
+      return finish(deliveries, lane, job, "delivered")
     case "Failed":
     case "Disabled":
-      return finish(deliveries, lane, job, "failed", now)
+      return finish(deliveries, lane, job, "failed")
   }
 }
 

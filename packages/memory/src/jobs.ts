@@ -84,8 +84,8 @@ export interface WaitingJobs {
   readonly size: () => number
   /** Adds a delivery, or returns one that was popped. */
   readonly push: (job: Job) => void
-  /** Forgets a delivery that was popped and has ended, and unblocks the next of its member, which is due then. */
-  readonly leave: (job: Job, now: Moment) => void
+  /** Forgets a delivery that was popped and has ended, and unblocks the next of its member. */
+  readonly leave: (job: Job) => void
   /** Returns the next delivery to claim, or the one that is due next. */
   readonly peek: (tick: number) => Job | undefined
   /** Removes the delivery that `peek` returns, and returns it. */
@@ -158,13 +158,12 @@ export const makeWaitingJobs = (): WaitingJobs => {
       }
       heapOf(job).push(job)
     },
-    leave: (job, now) => {
+    leave: (job) => {
       const turn = turnOf(job)
       if (job.member === undefined || turn?.current !== job) return
       const next = turn.blocked.pop()
       if (next === undefined) return void turns.delete(job.member)
       blockedCount--
-      if (next.dueTick < now.tick) delayJob(next, 0, now)
       turn.current = next
       turn.isClaimed = false
       heapOf(next).push(next)

@@ -36,7 +36,7 @@ const restart = (
     job.isReplay = isReplay
     job.claims = 0
     delayJob(job, 0, now)
-    wait(state.deliveries, lane, job, now)
+    wait(state.deliveries, lane, job)
   }
   state.changed.openUnsafe()
 }

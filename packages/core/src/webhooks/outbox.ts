@@ -286,7 +286,8 @@ export class Outbox extends Context.Service<
      * it is enabled.
      *
      * For an ordered webhook, a delivery about a user (`userOf`) is claimed only if no other about this user is
-     * claimed, and none published earlier waits. This applies to events published or replayed while it is ordered.
+     * claimed, and none published earlier waits. It is due from its publication, however long it waits for others.
+     * This applies to events published or replayed while the webhook is ordered.
      *
      * For a webhook with a rate, each claim takes a token from its bucket (`webhookRatePolicy`), which all processes
      * share. A claim that is released does not return it.

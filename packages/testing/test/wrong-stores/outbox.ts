@@ -124,6 +124,9 @@ export const wrongOutboxes = wrongStores("Outbox", Outbox, {
     ...left,
     disabledWebhooks: 0,
   })),
+  "returns a delivery that waited for its turn before those that were published later": leaving(
+    (left) => ({ ...left, dueForMillis: 0 }),
+  ),
   "is counted no further than asked": ({ backlog }) => ({ backlog: () => backlog(1000) }),
   "are listed by their latest attempt, unless there was none": ({ deliveries }) => ({
     attempted: (webhook, page) => deliveries(webhook, { limit: page.limit }),

@@ -111,6 +111,22 @@ const turnTests = ({ advance, test }: StoreTests): void => {
       expect([last.event.id, ...(yield* claimedIds)]).toEqual([second, third])
     }))
 
+  test("returns a delivery that waited for its turn before those that were published later", () =>
+    Effect.gen(function* () {
+      const { outbox } = yield* preparedOrdered
+      const [first, second] = yield* publishOf("ada", "ada")
+      const one = yield* firstOf(yield* claims())
+      expect(yield* claims()).toEqual([])
+      yield* advance(1000)
+      const [other] = yield* publishOf("bob")
+      yield* advance(1000)
+      yield* settle(one, delivered)
+      // It has been due since it was published.
+      expect((yield* outbox.backlog(100)).dueForMillis).toBeGreaterThanOrEqual(2000)
+      const next = yield* claims(1)
+      expect([one.event.id, ...idsOf(next), ...(yield* claimedIds)]).toEqual([first, second, other])
+    }))
+
   test("follows a change of the webhook for events that are published from then on", () =>
     Effect.gen(function* () {
       const { webhooks } = yield* prepared(1)
