@@ -49,9 +49,14 @@ const joinProgress = (schema: string): string => `
       FROM (
         SELECT least(
           (
-            SELECT d.next_attempt_at FROM ${schema}.deliveries d
-            WHERE d.webhook_id = w.id AND d.state = 'ready'
-            ORDER BY d.is_replay, d.next_attempt_at, d.position LIMIT 1
+            SELECT r.next_attempt_at FROM (
+              SELECT d.is_replay, d.next_attempt_at, d.position, d.member FROM ${schema}.deliveries d
+              WHERE d.webhook_id = w.id AND d.state = 'ready'
+              ORDER BY d.is_replay, d.next_attempt_at, d.position LIMIT 128
+            ) r
+            -- The next claim blocks those whose turn has not come.
+            WHERE r.member IS NULL OR ${schema}.blocker_of(w.id, r.member, r.position) IS NULL
+            ORDER BY r.is_replay, r.next_attempt_at, r.position LIMIT 1
           ),
           (
             SELECT d.next_attempt_at FROM ${schema}.deliveries d

@@ -286,8 +286,8 @@ export class Outbox extends Context.Service<
      * it is enabled.
      *
      * For an ordered webhook, a delivery about a user (`userOf`) is claimed only if no other about this user is
-     * claimed, and none published earlier waits. It is due from its publication, however long it waits for others.
-     * This applies to events published or replayed while the webhook is ordered.
+     * claimed, and none published earlier waits. When its turn comes, it is due since its publication. This applies to
+     * events published or replayed while the webhook is ordered.
      *
      * For a webhook with a rate, each claim takes a token from its bucket (`webhookRatePolicy`), which all processes
      * share. A claim that is released does not return it.

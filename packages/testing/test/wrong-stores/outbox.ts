@@ -160,6 +160,8 @@ export const wrongOutboxes = wrongStores("Outbox", Outbox, {
     ...one,
     nextAttemptAt: undefined,
   })),
+  "says when the next attempt of those whose turn has come is due, also before another claim":
+    progressing((one) => ({ ...one, nextAttemptAt: 0 })),
   "says that the next attempt was due when a hold ended, until it is made": progressing((one) => ({
     ...one,
     nextAttemptAt: 0,

@@ -1,6 +1,7 @@
 /** The order of a member's deliveries to an ordered webhook. */
 
 import { expect } from "@effect/vitest"
+import { currentUnixMillis } from "@tenure/core/internal"
 import { type Claim, type EventId, Outbox, WebhookStore } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import fc from "fast-check"
@@ -21,6 +22,8 @@ import {
   settle,
   statesOf,
 } from "./steps.ts"
+
+const hour = 3_600_000
 
 /** Prepares an outbox and a project with one ordered webhook. */
 const preparedOrdered = Effect.gen(function* () {
@@ -181,6 +184,23 @@ const waitingTests = ({ test }: StoreTests): void => {
       yield* outbox.nextChange
       yield* settle(one, delivered)
       expect(yield* outbox.nextChange).toEqual({ _tag: "Due" })
+    }))
+
+  test("says when the next attempt of those whose turn has come is due, also before another claim", () =>
+    Effect.gen(function* () {
+      const { outbox, webhook } = yield* preparedOrdered
+      const hoursToNext = Effect.gen(function* () {
+        const progress = (yield* outbox.progress(p1, [webhook.id])).get(webhook.id)
+        return ((progress?.nextAttemptAt ?? NaN) - (yield* currentUnixMillis)) / hour
+      })
+      yield* publishOf("ada")
+      const one = yield* firstOf(yield* claims())
+      yield* publishOf("ada")
+      expect(yield* hoursToNext).toBeNaN()
+      yield* settle(one, retry(2 * hour, hour))
+      expect(yield* hoursToNext).toBeCloseTo(2, 1)
+      yield* publishOf("bob")
+      expect(yield* hoursToNext).toBeCloseTo(1, 1)
     }))
 
   test("counts them as waiting, and ends them with their webhook", () =>
