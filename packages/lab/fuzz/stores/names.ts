@@ -136,6 +136,9 @@ export class Names {
       .filter(([kind]) => kind.startsWith("cursor"))
       .flatMap(([, values]) => values)
       .filter((value) => value.length > 12 && shown.includes(value))
+      // An error repeats 80 characters of what it refuses, which may be a "~" and the cursor. Cursors begin alike.
+      .flatMap((value) => [value, value.slice(0, 80), value.slice(0, 79)])
+      .toSorted((one, other) => other.length - one.length)
     return shown
   }
 
