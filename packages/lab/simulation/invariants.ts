@@ -135,6 +135,8 @@ const makeReplay = () => {
 const projectsOf = (changes: ReadonlyArray<Change>) =>
   Map.groupBy(changes, ({ projectId }) => projectId)
 
+const includes = ({ end, start }: Call, at: number): boolean => at >= start && at <= end
+
 /** Every change that was answered was made, at a moment between its request and its answer. */
 const answered: Invariant = {
   name: "what was answered was done",
@@ -153,7 +155,7 @@ const answered: Invariant = {
       }
       if (!changing.has(action)) return []
       const made = changes.get(markOfCall(call)) ?? []
-      const inTime = made.filter(({ commit: { at } }) => at >= call.start && at <= call.end)
+      const inTime = made.filter(({ commit: { at } }) => includes(call, at))
       return inTime.length > 0 ? [] : [`${textOf(call)} was not made`]
     })
   },
@@ -184,17 +186,30 @@ const once: Invariant = {
   },
 }
 
+/** Whether a call is reported as refused. */
+const isRefused = ({ code, status }: Call): boolean =>
+  status >= 400 && status < 500 && status !== 429 && code !== "IDEMPOTENCY_IN_PROGRESS"
+
 /** A call that is reported as refused has changed nothing. */
 const refused: Invariant = {
   name: "what was refused was not done",
   find: (run, { http }) => {
-    const count = makeCount(run)
     // The double of a request that was refused comes later, and may succeed then.
     if (http.doubled > 0) return []
+    const count = makeCount(run)
+    const changes = Map.groupBy(changesOf(run), markOf)
+    /** Whether a refused call has ended a membership, because no other can have. */
+    const hasEnded = (call: Call): boolean => {
+      if (call.action !== "end") return false
+      const mark = markOfCall(call)
+      const others = run.calls.filter((one) => markOfCall(one) === mark && !isRefused(one))
+      const isByOther = (at: number): boolean =>
+        others.some((one) => (one.status === 200 ? includes(one, at) : at >= one.start))
+      const ends = changes.get(mark) ?? []
+      return ends.some(({ commit: { at } }) => includes(call, at) && !isByOther(at))
+    }
     return run.calls
-      .filter(({ hasKey, status }) => hasKey && status >= 400 && status < 500)
-      .filter(({ code, status }) => status !== 429 && code !== "IDEMPOTENCY_IN_PROGRESS")
-      .filter((call) => count(call) > 0)
+      .filter((call) => isRefused(call) && (count(call) > 0 || hasEnded(call)))
       .map((call) => `${textOf(call)} was made`)
   },
 }
