@@ -3,7 +3,7 @@
 import { once } from "node:events"
 import { type RequestListener, createServer } from "node:http"
 import { freePort } from "@tenure/testing/conformance"
-import { expect, it, onTestFinished, vi } from "vitest"
+import { expect, it, onTestFinished } from "vitest"
 import * as Collector from "../src/collector.ts"
 
 const start = async (listener: RequestListener): Promise<string> => {
@@ -37,14 +37,14 @@ it.each([
   const first = new AbortController()
   const waiting = Array.from({ length: 8 }, () => send(url, { signal: first.signal }))
   expect(await send(url)).toMatchObject({ status: 400 })
-  await vi.waitFor(() => expect(requests).toBe(8))
+  await expect.poll(() => requests).toBe(8)
   first.abort()
   const ends = await Promise.allSettled(waiting)
   expect(ends.map(({ status }) => status)).toEqual(Array(8).fill("rejected"))
   // Those that have ended wait no more.
   const last = new AbortController()
   const again = send(url, { signal: last.signal })
-  await vi.waitFor(() => expect(requests).toBe(9))
+  await expect.poll(() => requests).toBe(9)
   // Now that the collector has failed, one at a time is enough.
   expect(await send(url)).toMatchObject({ status: 400 })
   last.abort()
