@@ -12,6 +12,7 @@ import {
   Outbox,
   type StorePorts,
   type WebhookId,
+  announcementsOf,
 } from "@tenure/core/store"
 import { type TransportRequest, WebhookTransport } from "@tenure/core/transport"
 import { client as embeddedClient } from "@tenure/embedded"
@@ -65,8 +66,8 @@ export interface Side {
   /** Announces the ends that have come. */
   readonly announce: () => Promise<void>
   /**
-   * Delivers what is due, and disables webhooks at the end of it, in the order of their names: attempts for several
-   * ones are made at the same time, and end in any order. Returns what was sent.
+   * Delivers what is due, and announces and disables failing webhooks at the end of it, in the order of their names:
+   * attempts for several ones are made at the same time, and end in any order. Returns what was sent.
    */
   readonly deliver: (
     nameOf: (webhook: WebhookId) => string,
@@ -74,15 +75,18 @@ export interface Side {
   readonly close: () => Promise<void>
 }
 
-interface Disabling {
+interface Announcing {
   readonly webhook: WebhookId
   readonly settle: Effect.Effect<unknown, unknown>
 }
 
-/** Keeps the settlements that disable webhooks, in place of making them. Each webhook has one attempt at a time. */
+/**
+ * Keeps the settlements that announce or disable failing webhooks, in place of making them. Each webhook has one
+ * attempt at a time.
+ */
 const keeping = (
   stores: Layer.Layer<StorePorts, unknown>,
-  kept: Array<Disabling>,
+  kept: Array<Announcing>,
 ): Layer.Layer<StorePorts, unknown> =>
   Layer.effect(
     Outbox,
@@ -93,7 +97,7 @@ const keeping = (
           outbox.claim({ ...options, perWebhook: { least: 1, most: 1 }, ahead: new Map() }),
         settle: (claim, settlement) => {
           const settle = outbox.settle(claim, settlement)
-          if (settlement._tag !== "Disabled") return settle
+          if (announcementsOf(settlement).length === 0) return settle
           kept.push({ webhook: claim.webhook.webhookId, settle })
           return Effect.succeed("Settled" as const)
         },
@@ -296,7 +300,7 @@ const listen = async (server: Server): Promise<number> => {
 export const openSide = async (store: Store, time: Time): Promise<Side> => {
   await store.setTime(time.now)
   const outgoing: Array<TransportRequest> = []
-  const kept: Array<Disabling> = []
+  const kept: Array<Announcing> = []
   const transport = Layer.succeed(WebhookTransport, {
     sendsHttpToNames: true,
     send: (request) =>
