@@ -5,7 +5,7 @@ import { endDates } from "../checks/end-dates.ts"
 import { erasures } from "../checks/erasures.ts"
 import { events } from "../checks/events.ts"
 import { repetitions } from "../checks/repetitions.ts"
-import type { Run } from "../history.ts"
+import type { Operation, Run } from "../history.ts"
 import { type Sabotage, hour, replace, wanted, withOperation, withState } from "./sabotage.ts"
 
 /** An extension that was answered and not repeated, and its row. */
@@ -133,7 +133,18 @@ export const ofChanges: ReadonlyArray<Sabotage> = [
     name: "a repetition is carried out again",
     check: repetitions,
     spoil: (run) => {
-      const replayed = wanted(run.operations.find(({ isReplayed }) => isReplayed === true))
+      const isFirst = ({ isReplayed, status }: Operation): boolean =>
+        status === 200 && isReplayed !== true
+      // The first answer may have been lost.
+      const replayed = wanted(
+        run.operations.find(
+          ({ idempotencyKey, isReplayed, key }) =>
+            isReplayed === true &&
+            run.operations.some(
+              (one) => isFirst(one) && one.idempotencyKey === idempotencyKey && one.key === key,
+            ),
+        ),
+      )
       return withOperation(run, replayed, { ...replayed, isReplayed: false })
     },
   },

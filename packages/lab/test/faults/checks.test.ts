@@ -40,6 +40,16 @@ describe("what is falsified is caught:", () => {
     expect(outcomeOf(one, soundRun)).toBe("caught")
   })
 
+  it("a repetition is not falsified if the first answer was lost", () => {
+    const operations = soundRun.operations.map((one) =>
+      one.idempotencyKey !== undefined && one.status === 200 && one.isReplayed !== true
+        ? { ...one, status: 0 }
+        : one,
+    )
+    const repetition = sabotages.find(({ name }) => name === "a repetition is carried out again")
+    expect(repetition && outcomeOf(repetition, { ...soundRun, operations })).toBe("nothing")
+  })
+
   it("every check has a falsification", () => {
     expect(uncaught([sabotage(soundRun)])).toEqual([])
     expect(checks.map(({ name }) => name)).toHaveLength(21)
