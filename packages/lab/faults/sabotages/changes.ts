@@ -8,6 +8,10 @@ import { repetitions } from "../checks/repetitions.ts"
 import type { Operation, Run } from "../history.ts"
 import { type Sabotage, hour, replace, wanted, withOperation, withState } from "./sabotage.ts"
 
+/** Whether an answer is the first to its request. */
+const isFirst = ({ isReplayed, status }: Operation): boolean =>
+  status === 200 && isReplayed !== true
+
 /** An extension that was answered and not repeated, and its row. */
 const extension = ({ operations, state }: Run) => {
   const operation = wanted(
@@ -133,8 +137,6 @@ export const ofChanges: ReadonlyArray<Sabotage> = [
     name: "a repetition is carried out again",
     check: repetitions,
     spoil: (run) => {
-      const isFirst = ({ isReplayed, status }: Operation): boolean =>
-        status === 200 && isReplayed !== true
       // The first answer may have been lost.
       const replayed = wanted(
         run.operations.find(
