@@ -10,75 +10,61 @@ process.env["NODE_COMPILE_CACHE"] ??= pathOf("node_modules/.cache/node")
 /** Packages are tested from their sources, as they are run in development. */
 const conditions = ["@tenure/source"]
 
-const test = {
-  // One root for all: what is transformed for a project is not transformed again for others.
-  root: pathOf("."),
-  // No test is about these times: they end what hangs, and a busy machine is slow.
-  testTimeout: 120_000,
-  hookTimeout: 120_000,
-  expect: { poll: { timeout: 60_000, interval: 20 } },
-  // Files share a process, where modules are loaded once: no test leaves anything behind.
-  isolate: false,
-  restoreMocks: true,
-}
-
-interface Project {
-  readonly name: string
-  readonly folders: ReadonlyArray<string>
+interface More {
+  readonly name?: string
   readonly globalSetup?: string
 }
 
-const project = ({ name, folders, ...more }: Project) => ({
+const project = (folder: string, more: More = {}) => ({
   resolve: { conditions },
   ssr: { resolve: { conditions } },
-  test: { ...test, name, ...more, include: folders.map((folder) => `${folder}/test/**/*.test.ts`) },
+  test: {
+    name: folder.split("/").at(-1) ?? folder,
+    ...more,
+    // One root for all: what is transformed for a project is not transformed again for others.
+    root: pathOf("."),
+    include: [`${folder}/test/**/*.test.ts`],
+    // No test is about these times: they end what hangs, and a busy machine is slow.
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
+    expect: { poll: { timeout: 60_000, interval: 20 } },
+    // Files share a process, where modules are loaded once: no test leaves anything behind.
+    isolate: false,
+    restoreMocks: true,
+  },
 })
-
-const folders = [
-  "packages/better-auth",
-  "packages/cli",
-  "packages/client",
-  "packages/console",
-  "packages/core",
-  "packages/embedded",
-  "packages/express",
-  "packages/fastify",
-  "packages/fetch",
-  "packages/lab",
-  "packages/memory",
-  "packages/node-http",
-  "packages/postgres",
-  "packages/redis",
-  "packages/stripe",
-  "packages/tenure",
-  "packages/testing",
-  "examples/custom-store",
-  "examples/effect-app",
-  "examples/express-app",
-  "examples/testing",
-  "docs",
-]
-
-const server: Project = {
-  name: "node-server",
-  folders: ["examples/node-server"],
-  globalSetup: pathOf("examples/node-server/test/global-setup.ts"),
-}
-
-const nameOf = (folder: string): string =>
-  folder === "examples/testing" ? "testing-example" : (folder.split("/").at(-1) ?? folder)
-
-// Vitest starts processes for each project, which load the same modules. So each package is a project of its own only
-// for a run that names one.
-const projects = process.argv.some((one) => one.startsWith("--project"))
-  ? folders.map((folder): Project => ({ name: nameOf(folder), folders: [folder] }))
-  : [{ name: "packages", folders }]
 
 export default defineConfig({
   test: {
     // Tests also wait, for other processes and for time to pass: two more keep all processors busy.
     maxWorkers: availableParallelism() + 2,
     globalSetup: ["scripts/temporary-files.ts", "packages/postgres/test/global-setup.ts"],
-    projects: [...projects, server].map(project),
+    projects: [
+      project("packages/better-auth"),
+      project("packages/cli"),
+      project("packages/client"),
+      project("packages/console"),
+      project("packages/core"),
+      project("packages/embedded"),
+      project("packages/express"),
+      project("packages/fastify"),
+      project("packages/fetch"),
+      project("packages/lab"),
+      project("packages/memory"),
+      project("packages/node-http"),
+      project("packages/postgres"),
+      project("packages/redis"),
+      project("packages/stripe"),
+      project("packages/tenure"),
+      project("packages/testing"),
+      project("examples/custom-store"),
+      project("examples/effect-app"),
+      project("examples/express-app"),
+      project("examples/node-server", {
+        globalSetup: pathOf("examples/node-server/test/global-setup.ts"),
+      }),
+      project("examples/testing", { name: "testing-example" }),
+      project("docs"),
+    ],
   },
 })
