@@ -32,6 +32,10 @@ export type Told =
   | { readonly answer: "done" | "none" | "unknown" }
   | { readonly answer: "found"; readonly found: number }
 
+/** What a client was told who found a date, or no membership. */
+export const found = (date: number | undefined): Told =>
+  date === undefined ? { answer: "none" } : { answer: "found", found: date }
+
 /** An operation, with its times in milliseconds. */
 export type MemberOperation = Ask &
   Told & {

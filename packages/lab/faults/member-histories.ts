@@ -1,6 +1,12 @@
 /** Returns the history of each membership in a run, for a checker of linearizability. */
 
-import type { Ask, MemberHistory, MemberOperation, Told } from "../member-history.ts"
+import {
+  type Ask,
+  type MemberHistory,
+  type MemberOperation,
+  type Told,
+  found,
+} from "../member-history.ts"
 import { endDates } from "./checks/end-dates.ts"
 import { isAnnouncement, isOfAll, join, memberOf, requestsOf } from "./checks/histories.ts"
 import { type AuditRow, type Operation, type Run, beginOf } from "./history.ts"
@@ -82,9 +88,6 @@ const askOf = (operation: Operation): Ask | undefined => {
       return undefined
   }
 }
-
-const found = (date: number | undefined): Told =>
-  date === undefined ? { answer: "none" } : { answer: "found", found: date }
 
 /** Returns what a client learns from a change. Without an answer, the audit trail tells whether it was made. */
 const toldBy = (operation: Operation, isMade: boolean): Told | undefined => {

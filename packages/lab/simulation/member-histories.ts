@@ -1,6 +1,12 @@
 /** Returns the history of each membership in a run, for a checker of linearizability. */
 
-import type { Ask, MemberHistory, MemberOperation, Told } from "../member-history.ts"
+import {
+  type Ask,
+  type MemberHistory,
+  type MemberOperation,
+  type Told,
+  found,
+} from "../member-history.ts"
 import { changesOf, isReading, markOf, markOfCall, ofEndDates } from "./invariants.ts"
 import type { Call, Run } from "./record.ts"
 import type { Outcome } from "./simulate.ts"
@@ -60,9 +66,6 @@ const isOpen = ({ code, status }: Call): boolean =>
   status === 0 || status === 429 || status >= 500 || code === "IDEMPOTENCY_IN_PROGRESS"
 
 const unknown: Told = { answer: "unknown" }
-
-const found = (date: number | undefined): Told =>
-  date === undefined ? { answer: "none" } : { answer: "found", found: date }
 
 /** Returns what a caller learns; `undefined` if it is nothing about a membership. */
 const toldBy = (call: Call): Told | undefined => {

@@ -108,7 +108,7 @@ beforeAll(async () => {
       `GRANT USAGE ON ALL SEQUENCES IN SCHEMA ${name} TO app`,
       `REVOKE UPDATE, DELETE ON ${name}.audit FROM app`,
     )
-})
+}, 60_000)
 afterEach(async () => {
   await Promise.all(tenures.map((tenure) => tenure.close()))
   tenures = []
@@ -245,7 +245,7 @@ it("moves a cell there and back while two processes work on it", async () => {
   const deliverable = [...ids].slice(memberCount)
   await expect.poll(() => deliverable.filter((id) => !idsOf(sent).has(id))).toEqual([])
   expect(await leftovers()).toEqual([])
-})
+}, 60_000)
 
 /** The ends of a move, for moves that die: they leave everything as it is. */
 const surroundings = Effect.gen(function* () {
@@ -303,7 +303,7 @@ it("goes on, or begins again, wherever it was killed", async () => {
   expect(await leftovers()).toEqual([])
   const { memberships } = await open()
   expect(await memberships.find({ projectId, userId: "1" })).toBeDefined()
-})
+}, 60_000)
 
 it("a process completes a move whose mover died after the decision", async () => {
   const tenure = await open()
@@ -318,7 +318,7 @@ it("a process completes a move whose mover died after the decision", async () =>
   expect(await tenure.memberships.find({ projectId, userId: "1" })).toMatchObject({
     endDate: Date.parse(endDate),
   })
-})
+}, 60_000)
 
 it("runs a statement that does not wait for a move where the cell has gone", async () => {
   await sqlOn(1, "CREATE SCHEMA gone", "CREATE VIEW gone.seen AS SELECT 1 AS count")

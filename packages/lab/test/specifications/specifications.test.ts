@@ -81,8 +81,7 @@ describe.runIf(isThorough)("a database that moves to another server", () => {
     // Simulations replace the globals of the process: one at a time.
     await sound
     const database = await openDatabase()
-    const traces = await tracesOf(12, { database })
-    await database.close()
+    const traces = await tracesOf(12, { database }).finally(database.close)
     expect(printTraces("feed", traces).split("move(1)").length).toBeGreaterThan(5)
     for (const name of ["feed", "bulk"] as const) {
       const { isRight, output } = await checkTraces(name, traces)
