@@ -18,6 +18,7 @@ import * as Latch from "effect/Latch"
 import * as Semaphore from "effect/Semaphore"
 import type { Executor } from "./connection/executor.ts"
 import type { Notifications } from "./notifications.ts"
+import { quickCommit } from "./sql/clauses.ts"
 import {
   bigintParam,
   bigintsParam,
@@ -87,7 +88,7 @@ interface Presence {
  */
 const report = (schema: string): string => `
   -- A report that is lost in a crash of the server is made again.
-  WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
+  WITH ${quickCommit},
   reported AS (
     INSERT INTO ${schema}.dispatchers AS d (id, seen_at, since, session, server_started_at)
     SELECT $1::uuid, clock_timestamp(), clock_timestamp(), CASE WHEN ${schema}.is_held($4::uuid) THEN $4::uuid END,

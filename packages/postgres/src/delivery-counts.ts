@@ -23,7 +23,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Semaphore from "effect/Semaphore"
 import { type Executor, readsOf, runPeriodically } from "./connection/executor.ts"
-import { deleteSome, isInProject } from "./sql/clauses.ts"
+import { deleteSome, isInProject, quickCommit } from "./sql/clauses.ts"
 import {
   type Integer,
   integersParam,
@@ -50,7 +50,7 @@ type Pending = ReadonlyMap<WebhookId, PendingCount>
  */
 const addCounts = (schema: string): string => `
   -- Counts that are lost in a crash of the server are few.
-  WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
+  WITH ${quickCommit},
   asked AS MATERIALIZED (
     SELECT w.project_number, a.webhook_id, a.delivered, a.failed, a.answer_times::integer[] AS answer_times
     FROM quick, unnest($1::uuid[], $2::integer[], $3::integer[], $4::text[])

@@ -23,6 +23,7 @@ import {
   nextSeq,
   projectColumns,
   publishChange,
+  quickCommit,
 } from "./sql/clauses.ts"
 import {
   type Integer,
@@ -119,9 +120,10 @@ const toNextDueMillis = ({ has_members, has_pass, next_in }: LookRow): number | 
  * had none since the statement began, and none undone.
  */
 export const beginExpiryPasses = (schema: string): string => `
-  WITH locked AS MATERIALIZED (
+  WITH ${quickCommit},
+  locked AS MATERIALIZED (
     SELECT p.number, p.seq FROM ${schema}.projects p
-    WHERE p.next_check_at <= statement_timestamp() ORDER BY p.next_check_at LIMIT $1
+    WHERE EXISTS (SELECT FROM quick) AND p.next_check_at <= statement_timestamp() ORDER BY p.next_check_at LIMIT $1
     FOR NO KEY UPDATE SKIP LOCKED
   ),
   seen AS (
@@ -154,9 +156,10 @@ export const beginExpiryPasses = (schema: string): string => `
  * watched, and it was over when the last bulk extension was made or undone.
  */
 export const continueExpiryPass = (schema: string): string => `
-  WITH pass AS MATERIALIZED (
+  WITH ${quickCommit},
+  pass AS MATERIALIZED (
     SELECT * FROM ${schema}.expiry_passes
-    WHERE ${canGoOn}
+    WHERE EXISTS (SELECT FROM quick) AND ${canGoOn}
     ORDER BY id LIMIT 1
     FOR UPDATE SKIP LOCKED
   ),
@@ -229,14 +232,22 @@ const columns = (schema: string): string => `
  * one that never held: `settleDue` compares it with the one that holds.
  */
 export const findDue = (schema: string): string => `
+  -- What it locks is all that it writes.
+  WITH ${quickCommit}
   SELECT ${columns(schema)}
   FROM ${schema}.memberships m
   JOIN ${schema}.projects p ON p.number = m.project_number
-  WHERE m.next_check_at <= statement_timestamp()
+  WHERE EXISTS (SELECT FROM quick) AND m.next_check_at <= statement_timestamp()
   ORDER BY m.next_check_at LIMIT $1
   -- The project first: no membership is written to that is left out for its project.
   FOR NO KEY UPDATE OF p, m SKIP LOCKED
 `
+
+/** Clauses for the memberships `m` of a project `p` whose next checks have come, in their order, for the index by project. */
+const dueMembersOfProject = `
+    WHERE m.project_number = p.number
+      AND m.next_check_at AT TIME ZONE interval '0' <= statement_timestamp() AT TIME ZONE interval '0'
+    ORDER BY m.next_check_at AT TIME ZONE interval '0'`
 
 /** Returns up to `$1` memberships whose next checks have come of each of the projects `$2`, by their numbers. */
 export const findDueOf = (schema: string): string => `
@@ -244,8 +255,7 @@ export const findDueOf = (schema: string): string => `
   FROM ${schema}.projects p
   CROSS JOIN LATERAL (
     SELECT m.*, m.xmin FROM ${schema}.memberships m
-    WHERE m.project_number = p.number AND m.next_check_at <= statement_timestamp()
-    ORDER BY m.next_check_at LIMIT $1
+    ${dueMembersOfProject} LIMIT $1
   ) m
   WHERE p.number = ANY ($2)
 `
@@ -263,8 +273,7 @@ export const findProjectsDue = (schema: string): string => `
   -- With a limit, one member of each is looked at: a plan for EXISTS may read those of all projects.
   LEFT JOIN LATERAL (
     SELECT m.project_number FROM ${schema}.memberships m
-    WHERE m.project_number = p.number AND m.next_check_at <= statement_timestamp()
-    ORDER BY m.next_check_at LIMIT 1
+    ${dueMembersOfProject} LIMIT 1
   ) m ON true
 `
 

@@ -347,6 +347,25 @@ it.layer(Layer.provideMerge(filled, clientLayer({ ...database, maxConnections: 2
         ).toBeLessThan(5)
       }),
     )
+
+    test.effect(
+      "reads nothing of other projects if all of one have come since the statistics were made",
+      () =>
+        Effect.gen(function* () {
+          yield* query(
+            `INSERT INTO ${schema}.memberships (project_number, user_id, end_date, seq, next_check_at)
+           SELECT 5, n::text, now(), 0, now() + interval '1 hour' FROM generate_series(1, 1000) n`,
+          )
+          yield* query(`ANALYZE ${schema}.memberships`)
+          yield* query(
+            `UPDATE ${schema}.memberships SET next_check_at = now() - interval '1 hour' WHERE project_number = 3`,
+          )
+          const projects = findProjectsDue(`"${schema}"`)
+          expect(yield* blocksReadBy(projects, findProjectsDueParams(10, 3n))).toBeLessThan(few)
+          const dueOf = findDueOf(`"${schema}"`)
+          expect(yield* blocksReadBy(dueOf, findDueOfParams(10, [4n, 5n]))).toBeLessThan(few)
+        }),
+    )
   })
 
   describe("that deletes old events", () => {

@@ -49,7 +49,7 @@ export const untilAnnounced = (database: Database, schema: string): Promise<void
     database,
     `SELECT FROM ${schema}.projects WHERE next_check_at <= now()
      UNION ALL SELECT FROM ${schema}.expiry_passes
-     UNION ALL (SELECT FROM ${schema}.memberships WHERE next_check_at <= now() LIMIT 1)`,
+     UNION ALL (SELECT FROM ${schema}.memberships WHERE next_check_at <= now() ORDER BY next_check_at LIMIT 1)`,
   )
 
 /** Extends one of the members, whose ids are 1 and so on. */

@@ -178,6 +178,12 @@ export const lockedProject = (schema: string, condition = ""): string => `
     FOR NO KEY UPDATE
   )`
 
+/**
+ * The common table expression `quick`, for a statement that says `EXISTS (SELECT FROM quick)`: its commit does not wait
+ * for the disk. A crash of the server may undo it, but nothing that was committed before, and no part of it.
+ */
+export const quickCommit = `quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))`
+
 /** The end date of a membership `m` of a project `p`, by the function of the migrations. */
 const effectiveDate = (schema: string, adjusted: string): string =>
   `${schema}.effective_end_date(m.end_date, m.seq, p.bulk_seq, ${adjusted})`
