@@ -156,10 +156,9 @@ export const beginExpiryPasses = (schema: string): string => `
  * watched, and it was over when the last bulk extension was made or undone.
  */
 export const continueExpiryPass = (schema: string): string => `
-  WITH ${quickCommit},
-  pass AS MATERIALIZED (
+  WITH pass AS MATERIALIZED (
     SELECT * FROM ${schema}.expiry_passes
-    WHERE EXISTS (SELECT FROM quick) AND ${canGoOn}
+    WHERE ${canGoOn}
     ORDER BY id LIMIT 1
     FOR UPDATE SKIP LOCKED
   ),

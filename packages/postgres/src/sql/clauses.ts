@@ -179,8 +179,9 @@ export const lockedProject = (schema: string, condition = ""): string => `
   )`
 
 /**
- * The common table expression `quick`, for a statement that says `EXISTS (SELECT FROM quick)`: its commit does not wait
- * for the disk. A crash of the server may undo it, but nothing that was committed before, and no part of it.
+ * The common table expression `quick`, for a statement that reads it: its commit does not wait for the disk. A crash of the
+ * server may undo it, as a whole, with other commits of this kind, but none that waited.
+ * Not for a statement that writes memberships: their versions are numbers of transactions, which a crash has used again.
  */
 export const quickCommit = `quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))`
 
