@@ -92,11 +92,19 @@ interface Audited extends Pick<AuditRow, "action" | "userId" | "from" | "to"> {
   }
 }
 
-const lastDate = new Date("9999-12-31T23:59:59.999Z")
+const lastDate = "9999-12-31T23:59:59.999Z"
 
 const toEndDate = (date: Date): EndDate => EndDate(date.getTime())
-const toDate = (endDate: EndDate | undefined): Date | null =>
-  endDate === undefined ? null : new Date(endDate)
+
+/**
+ * Writes an end date. The client rounds the microseconds of a `Date` after the year 4253, which text has exactly.
+ * PostgreSQL calls the year 0 1 BC.
+ */
+const toDate = (endDate: EndDate | undefined): string | null => {
+  if (endDate === undefined) return null
+  const text = new Date(endDate).toISOString()
+  return text.startsWith("0000") ? `0001${text.slice(4)} BC` : text
+}
 
 const toMembership = (
   projectId: ProjectId,
@@ -623,10 +631,11 @@ const make = Effect.gen(function* () {
 
     listEnding: Effect.fnUntraced(function* (projectId, { after, before, limit }) {
       const place = after && positionOfCursor(after)
+      // A cursor that a client made up begins the list.
       const isAfter =
-        place === undefined
+        place === undefined || !EndDate.is(place.endDate)
           ? sql`true`
-          : sql`(paid_until, customer) > (${new Date(place.endDate)}, ${place.userId})`
+          : sql`(paid_until, customer) > (${toDate(place.endDate)}, ${place.userId})`
       const rows = yield* database.run(sql<Subscription>`
         SELECT customer, paid_until, metadata FROM subscriptions
         WHERE account = ${projectId} AND paid_until > statement_timestamp()

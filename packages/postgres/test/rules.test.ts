@@ -443,6 +443,19 @@ it.live("the member whom an event is about", () =>
   }).pipe(Effect.provide(connected)),
 )
 
+it.live("each millisecond of any year that a date or a cursor has", () =>
+  Effect.gen(function* () {
+    yield* tables
+    const instants = inputs(fc.integer({ min: -100_000_000_000_000, max: 400_000_000_000_000 }))
+    const microseconds = "(extract(epoch FROM instant) * 1000000)::bigint"
+    const columns = { instant: ["timestamptz", instantsParam(instants)] } as const
+    expect(yield* evaluate(microseconds, columns)).toEqual(
+      instants.map((instant) => String(BigInt(instant) * 1000n)),
+    )
+    expect(yield* evaluate(millisOf("instant"), columns)).toEqual(instants.map(String))
+  }).pipe(Effect.provide(connected)),
+)
+
 it.live("the first check of a membership", () =>
   Effect.gen(function* () {
     yield* tables

@@ -26,15 +26,15 @@ CREATE TABLE tenure.projects (
 CREATE TABLE tenure.memberships (
   project_number         bigint NOT NULL,
   user_id                text COLLATE "C" NOT NULL,
-  end_date               timestamptz NOT NULL,
+  end_date               timestamptz(3) NOT NULL,
   -- The seq of the change that set end_date: bulk extensions with a greater one apply to it.
   seq                    bigint NOT NULL,
   -- The end date before the last change, for the statement that records the change.
-  previous_end_date      timestamptz,
+  previous_end_date      timestamptz(3),
   -- When to look whether something is to be announced.
   next_check_at          timestamptz,
   -- The end date of the last announcement, and how many seconds before it: 0 for the end itself.
-  announced_end          timestamptz,
+  announced_end          timestamptz(3),
   announced_lead_seconds integer,
   -- The seq of the last change that left end_date, an announcement or one of the metadata: greater than the one of the
   -- change before.
@@ -43,7 +43,7 @@ CREATE TABLE tenure.memberships (
   -- membership was found to have ended, -1 less that.
   ending_generation      bigint,
   -- A time that end_date is not before; end_date itself if the membership was found to have ended.
-  ending_lower_bound     timestamptz,
+  ending_lower_bound     timestamptz(3),
   -- A JSON object of texts by name, its names in order; NULL before there was one.
   metadata               text,
   PRIMARY KEY (project_number, user_id)
@@ -121,7 +121,7 @@ CREATE TABLE tenure.api_keys (
   -- Whether the key opens all projects, also those that api_key_projects does not have.
   opens_all    boolean NOT NULL,
   created_at   timestamptz NOT NULL,
-  expires_at   timestamptz,
+  expires_at   timestamptz(3),
   revoked_at   timestamptz,
   last_used_at timestamptz
 ) WITH (fillfactor = 70);

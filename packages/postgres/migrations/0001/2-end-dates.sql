@@ -43,14 +43,14 @@ CREATE TABLE tenure.bulk_extensions (
   -- The id of its event.
   id                uuid NOT NULL,
   mode              text NOT NULL CHECK (mode IN ('set', 'never_shorten', 'extend_by')),
-  end_date          timestamptz,
+  end_date          timestamptz(3),
   extend_by         interval,
   -- What it makes of an end date: nothing once it is undone. After those that were joined with it.
   own_addition      interval,
-  own_minimum       timestamptz,
+  own_minimum       timestamptz(3),
   -- What it and all later ones make of an end date together.
   addition          interval,
-  minimum           timestamptz,
+  minimum           timestamptz(3),
   -- A settled one is part of the members' own dates, or joined with the next one. One that is settling cannot be undone.
   state             text NOT NULL DEFAULT 'open' CHECK (state IN ('open', 'settling', 'settled')),
   at                timestamptz NOT NULL,

@@ -26,8 +26,8 @@ CREATE TABLE tenure.audit (
                'secret_rotated', 'secret_shown', 'data_shown', 'signing_key_added',
                'key_issued', 'key_opened', 'key_revoked'
              )),
-  from_date  timestamptz,
-  to_date    timestamptz,
+  from_date  timestamptz(3),
+  to_date    timestamptz(3),
   -- How much later all memberships end.
   extend_by  interval,
   at         timestamptz NOT NULL,

@@ -22,34 +22,21 @@ const typeNames: ReadonlyMap<number, string> = new Map([
   [OID.uuidArray, "uuid[]"],
   [OID.bool, "boolean"],
   [OID.int4, "integer"],
-  [OID.timestamptz, "timestamptz"],
-  [OID.timestamptzArray, "timestamptz[]"],
 ])
 
-/** Writes an instant, which may be in the year 0: PostgreSQL calls that 1 BC. */
-const instantText = (millis: number): string => {
-  const text = new Date(millis).toISOString()
-  return text.startsWith("0000") ? `0001${text.slice(4)} BC` : text
-}
-
-const isInstant = (oid: number, value: unknown): value is number =>
-  typeof value === "number" && (oid === OID.timestamptz || oid === OID.timestamptzArray)
-
-const scalar = (oid: number, value: unknown): Param => {
+const scalar = (value: unknown): Param => {
   if (value === null || value === undefined) return null
-  if (isInstant(oid, value)) return instantText(value)
-  if (typeof value === "number" || typeof value === "boolean") return value
-  return value instanceof Date ? value.toISOString() : String(value)
+  return typeof value === "number" || typeof value === "boolean" ? value : String(value)
 }
 
 const elementOf = (element: Param): string =>
   element === null ? "NULL" : `"${String(element).replaceAll(/["\\]/g, "\\$&")}"`
 
 const plainValue = (param: unknown): Param => {
-  const { oid, value } = PgTypes.isParameter(param) ? param : { oid: 0, value: param }
+  const value = PgTypes.isParameter(param) ? param.value : param
   return Array.isArray(value)
-    ? `{${value.map((element) => elementOf(scalar(oid, element))).join()}}`
-    : scalar(oid, value)
+    ? `{${value.map((element) => elementOf(scalar(element))).join()}}`
+    : scalar(value)
 }
 
 /** Writes the types of parameters into a statement, and returns the plain values. */

@@ -37,9 +37,24 @@ export const bigintsParam = arrayOf<bigint>(PgTypes.OID.int8)
 const float = (value: number): PgTypes.Parameter => PgTypes.float8(value)
 export const floatsParam = arrayOf<number>(PgTypes.OID.float8)
 
-/** An instant, in milliseconds since the epoch. */
-export const instantParam = nullable<number>(PgTypes.timestamptz)
-export const instantsParam = arrayOf<number>(PgTypes.OID.timestamptz)
+/** Writes an instant. PostgreSQL has no signs of years, and calls the year 0 1 BC. */
+const instantText = (millis: number): string => {
+  const date = new Date(millis)
+  const text = date.toISOString()
+  const year = date.getUTCFullYear()
+  const rest = text.slice(text.indexOf("-", 1))
+  if (year > 0) return `${String(year).padStart(4, "0")}${rest}`
+  return `${String(1 - year).padStart(4, "0")}${rest} BC`
+}
+
+/**
+ * An instant, in milliseconds since the epoch. It is sent as text, whose type the statement names: the driver computes
+ * microseconds in a double, which has no room for them after the year 4253.
+ */
+export const instantParam = (millis: number | undefined): string | null =>
+  millis === undefined ? null : instantText(millis)
+export const instantsParam = (values: ReadonlyArray<number | undefined>): string =>
+  `{${values.map((millis) => (millis === undefined ? "NULL" : `"${instantText(millis)}"`)).join()}}`
 
 /** A duration in milliseconds, sent as a number of days. */
 export const daysParam = (millis: number): PgTypes.Parameter => float(millis / 86_400_000)

@@ -7,6 +7,7 @@ import { bulkTests, changingTests, expectingTests } from "./changing.ts"
 import { countingEndsTests } from "./counting-ends.ts"
 import { endingListTests } from "./ending-lists.ts"
 import { erasingTests } from "./erasing.ts"
+import { farDatesTests } from "./far-dates.ts"
 import { onceTests } from "./idempotency.ts"
 import { importingTests } from "./importing.ts"
 import { lengtheningTests } from "./lengthening.ts"
@@ -23,6 +24,7 @@ export const membershipStoreSuite = (on: StoreTests): void => {
   on.test("responds to a ping", () => MembershipStore.use((store) => store.ping))
   changingTests(on)
   expectingTests(on)
+  farDatesTests(on)
   lengtheningTests(on)
   metadataTests(on)
   importingTests(on)
