@@ -3,6 +3,7 @@
  * runs it, and so does every command of the repository.
  */
 
+import { createHash } from "node:crypto"
 import { readFile, readdir, rename, stat, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 
@@ -19,6 +20,15 @@ interface Generated {
 const page = ["packages/console/page", "packages/console/scripts", "packages/client/src"]
 
 const text = (value: unknown): string => JSON.stringify(value, null, 2)
+
+/** A digest of the statements of a migration, in which comments and white space do not count. */
+const digestOf = (statements: ReadonlyArray<string>): string => {
+  const bare = statements
+    .join("\n")
+    .replaceAll(/^\s*--.*$/gm, "")
+    .replaceAll(/\s+/g, " ")
+  return createHash("sha256").update(bare).digest("hex")
+}
 
 /** Statements end with a semicolon, and the next one begins at the left margin. */
 const statementsIn = (sql: string): ReadonlyArray<string> =>
@@ -40,8 +50,12 @@ const modules: ReadonlyArray<Generated> = [
         const texts = files.map((file) => readFile(join(root, migrations, folder, file), "utf8"))
         return (await Promise.all(texts)).flatMap(statementsIn)
       })
+      const all = await Promise.all(statements)
       return `/** The statements of each migration, for the schema \`tenure\`. */
-export const migrations: ReadonlyArray<ReadonlyArray<string>> = ${text(await Promise.all(statements))}
+export const migrations: ReadonlyArray<ReadonlyArray<string>> = ${text(all)}
+
+/** A digest of each migration, which the tables keep: two versions of Tenure may have another migration with one number. */
+export const digests: ReadonlyArray<string> = ${text(all.map(digestOf))}
 `
     },
   },

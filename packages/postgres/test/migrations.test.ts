@@ -7,6 +7,8 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { inject } from "vitest"
 import { migrate, postgresLayer } from "../src/index.ts"
+import { runPending } from "../src/ops/upkeep.ts"
+import { problemOf } from "../src/schema/migrate.ts"
 import { migrations } from "../src/schema/migrations.generated.ts"
 import { clientLayer, execute } from "./harness.ts"
 
@@ -60,7 +62,8 @@ describe("migrations", () => {
     Effect.andThen(
       migrate({ schema }),
       execute(
-        `INSERT INTO ${schema}.migrations (version, is_breaking) VALUES (${newer}, ${isBreaking})`,
+        `INSERT INTO ${schema}.migrations (version, is_breaking, digest)
+         VALUES (${newer}, ${isBreaking}, 'of a later version')`,
       ),
     )
 
@@ -84,15 +87,38 @@ describe("migrations", () => {
 
   it.live("are all undone if one fails", () =>
     Effect.gen(function* () {
-      // This table makes the first migration fail half-way.
-      yield* execute(`CREATE SCHEMA ${schema}`, `CREATE TABLE ${schema}.webhooks (id integer)`)
+      // This sequence makes the first migration fail half-way.
+      yield* execute(`CREATE SCHEMA ${schema}`, `CREATE SEQUENCE ${schema}.leases`)
       yield* Effect.flip(migrate({ schema }))
       const sql = yield* PgClient.PgClient
-      const tables = yield* sql.unsafe(
-        "SELECT table_name FROM information_schema.tables WHERE table_schema = $1",
+      const found = yield* sql.unsafe(
+        "SELECT relname FROM pg_class WHERE relnamespace = $1::regnamespace",
         [schema],
       )
-      expect(tables).toEqual([{ table_name: "webhooks" }])
+      expect(found).toEqual([{ relname: "leases" }])
+    }).pipe(Effect.provide(clientLayer())),
+  )
+
+  it.live.each([
+    [
+      "were made before there were digests",
+      `ALTER TABLE ${schema}.migrations DROP COLUMN digest`,
+      "tenure projects export",
+    ],
+    [
+      "lack a table and a function",
+      `DROP TABLE ${schema}.erasures; DROP FUNCTION ${schema}.extend_once`,
+      "lacks erasures, extend_once",
+    ],
+    ["lack a record of migrations", `DELETE FROM ${schema}.migrations`, "but no record"],
+  ] as const)("refuse tables that %s", ([_, change, message]) =>
+    Effect.gen(function* () {
+      yield* migrate({ schema })
+      yield* execute(...change.split("; "))
+      const refusal = { _tag: "SchemaMismatch", message: expect.stringContaining(message) }
+      expect(yield* Effect.flip(migrate({ schema }))).toMatchObject(refusal)
+      expect(yield* Effect.flip(runPending(schema))).toMatchObject(refusal)
+      expect(yield* buildFailure({ migrate: false })).toMatchObject(refusal)
     }).pipe(Effect.provide(clientLayer())),
   )
 
@@ -104,6 +130,34 @@ describe("migrations", () => {
         expect(error).toMatchObject({ _tag: "InvalidInput", field: "schema" })
       }).pipe(Effect.provide(clientLayer())),
   )
+})
+
+describe("the migrations of tables", () => {
+  const row = (version: number, digest: string | null, isBreaking = false) => ({
+    version: String(version),
+    digest,
+    is_breaking: isBreaking,
+  })
+
+  it.each([
+    ["none", []],
+    ["the first", [row(1, "a", true)]],
+    ["all", [row(1, "a", true), row(2, "b")]],
+    ["a later one that changes nothing for this version", [row(1, "a"), row(2, "b"), row(3, "c")]],
+  ])("may be %s", (_, rows) => {
+    expect(problemOf("tenure", rows, ["a", "b"])).toBeUndefined()
+  })
+
+  it.each([
+    ["another with the same number", [row(1, "a"), row(2, "c")], "its migration 2 was not"],
+    ["one without a digest", [row(1, null)], "its migration 1 was not"],
+    ["one without the one before", [row(2, "b")], "its migration 1 was not"],
+    ["a later one without the one before", [row(1, "a"), row(3, "c")], "its migration 2 was not"],
+    ["one of another program", [{ ...row(1, null), version: null }], "its migration 1 was not"],
+    ["a later one that breaks this version", [row(1, "a"), row(3, "c", true)], "at version 3"],
+  ])("may not be %s", (_, rows, problem) => {
+    expect(problemOf("tenure", rows, ["a", "b"])).toContain(problem)
+  })
 })
 
 describe("the tables", () => {
@@ -130,6 +184,19 @@ describe("the tables", () => {
     }).pipe(Effect.provide(clientLayer())),
   )
 })
+
+it.live("dates have whole milliseconds in the tables, whoever writes them", () =>
+  Effect.gen(function* () {
+    yield* migrate({ schema })
+    const sql = yield* PgClient.PgClient
+    const rows = yield* sql.unsafe(
+      `INSERT INTO ${schema}.memberships (project_number, user_id, end_date, seq)
+       VALUES (1, '1001', '9999-12-31T23:59:59.998992Z', 1)
+       RETURNING (extract(epoch FROM end_date) * 1000000)::text AS end_date`,
+    )
+    expect(rows).toEqual([{ end_date: "253402300799999000.000000" }])
+  }).pipe(Effect.provide(clientLayer())),
+)
 
 describe("tenure-migrate", () => {
   const path = fileURLToPath(new URL("../src/bin/migrate.ts", import.meta.url))

@@ -5,7 +5,8 @@ import { TaggedError } from "@tenure/core/internal"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-import { migrations } from "./migrations.generated.ts"
+import { textParam, textsParam } from "../sql/values.ts"
+import { digests, migrations } from "./migrations.generated.ts"
 
 /** The numbers of the migrations after which versions of Tenure without them cannot use the tables. */
 const breakingMigrations: ReadonlySet<number> = new Set([1])
@@ -40,28 +41,107 @@ export const schemaExists = (sql: SqlClient, schema: string) =>
 const tableExists = (sql: SqlClient, schema: string) =>
   holds(sql, "SELECT to_regclass($1) IS NOT NULL AS holds", [`${schema}.migrations`])
 
-/** The version of the tables. */
-interface Version {
-  /** The number of the last applied migration, or 0. */
-  readonly applied: number
-  /** The number of the last one that earlier versions of Tenure cannot live with, or 0. */
-  readonly breaking: number
+/** A row of the table of migrations, if it is Tenure's. Those of an earlier version have no digest. */
+interface AppliedRow {
+  readonly version: string | null
+  readonly is_breaking: boolean | null
+  readonly digest: string | null
 }
 
-const none: Version = { applied: 0, breaking: 0 }
+/** Returns the rows, whatever columns the table has. */
+const readApplied = (schema: string): string => `
+  SELECT to_jsonb(m) ->> 'version' AS version, (to_jsonb(m) -> 'is_breaking') = 'true' AS is_breaking,
+         to_jsonb(m) ->> 'digest' AS digest
+  FROM ${schema}.migrations m ORDER BY to_jsonb(m) -> 'version'
+`
 
-/** Reads the version. Fails with `SchemaMismatch` if this version of Tenure cannot use the tables. */
+/** Which of the tables, views and functions `$2` the schema `$1` has. */
+const findMade = `
+  SELECT name FROM unnest($2::text[]) AS name
+  WHERE EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = to_regnamespace($1::text) AND c.relname = name)
+     OR EXISTS (SELECT FROM pg_proc p WHERE p.pronamespace = to_regnamespace($1::text) AND p.proname = name)
+`
+
+/** The beginning of a statement that makes or drops a table, a view or a function. */
+const makes =
+  /^(CREATE|DROP) (?:OR REPLACE )?(?:UNLOGGED )?(TABLE|VIEW|FUNCTION) (?:IF EXISTS )?tenure\.(\w+)/gm
+
+/** The names of the tables and views that the first migrations have made, and of the functions. */
+const madeBy = (count: number) => {
+  const relations = new Set<string>()
+  const functions = new Set<string>()
+  for (const [, verb, kind, name = ""] of migrations
+    .slice(0, count)
+    .flat()
+    .join("\n")
+    .matchAll(makes)) {
+    const names = kind === "FUNCTION" ? functions : relations
+    if (verb === "CREATE") names.add(name)
+    else names.delete(name)
+  }
+  return { relations: [...relations], functions: [...functions] }
+}
+
+const elsewhere =
+  "Export the projects with that version (tenure projects export), and import them with this one into another schema, an empty database or another folder (tenure members import). If you need nothing of it, drop the schema."
+
+/**
+ * Returns what is wrong with tables that have these migrations, or `undefined` if this version of Tenure can use them or
+ * bring them up to date.
+ *
+ * @param schema - the name of the schema, quoted
+ * @param rows - the migrations, in their order
+ * @param expected - the digests of the migrations of this version
+ */
+export const problemOf = (
+  schema: string,
+  rows: ReadonlyArray<AppliedRow>,
+  expected: ReadonlyArray<string>,
+): string | undefined => {
+  const breaking = rows.findLast(({ is_breaking }) => is_breaking === true)
+  if (Number(breaking?.version ?? 0) > expected.length)
+    return `The schema ${schema} is at version ${breaking?.version}, but this version of Tenure supports versions up to ${expected.length}. Upgrade Tenure.`
+  const other = rows.findIndex(
+    ({ digest, version }, index) =>
+      version !== String(index + 1) || (index < expected.length && digest !== expected[index]),
+  )
+  return other === -1
+    ? undefined
+    : `The tables in the schema ${schema} were made by another version of Tenure: its migration ${other + 1} was not the one of this version. ${elsewhere}`
+}
+
+/**
+ * Reads the number of the last applied migration, or 0. Fails with `SchemaMismatch` if this version of Tenure cannot use
+ * the tables, or if one is missing.
+ */
 const readVersion = Effect.fnUntraced(function* (sql: SqlClient, schema: string) {
-  if (!(yield* tableExists(sql, schema))) return 0
-  const [{ applied, breaking } = none] = yield* sql.unsafe<Version>(`
-    SELECT coalesce(max(version), 0) AS applied,
-           coalesce(max(version) FILTER (WHERE is_breaking), 0) AS breaking
-    FROM ${schema}.migrations
-  `)
-  if (breaking <= newest) return applied
-  return yield* new SchemaMismatch({
-    message: `The schema ${schema} is at version ${applied}, but this version of Tenure supports versions up to ${newest}. Upgrade Tenure.`,
-  })
+  const mismatch = (message: string) => Effect.fail(new SchemaMismatch({ message }))
+  const find = (names: ReadonlyArray<string>) =>
+    Effect.map(
+      sql.unsafe<{ readonly name: string }>(findMade, [textParam(schema), textsParam(names)]),
+      (found) => found.map(({ name }) => name),
+    )
+  const rows = (yield* tableExists(sql, schema))
+    ? yield* sql.unsafe<AppliedRow>(readApplied(schema))
+    : []
+  const problem = problemOf(schema, rows, digests)
+  if (problem !== undefined) return yield* mismatch(problem)
+  if (rows.length === 0) {
+    const others = yield* find(madeBy(newest).relations)
+    if (others.length === 0) return 0
+    return yield* mismatch(
+      `The schema ${schema} has ${others.join(", ")}, but no record of a migration of Tenure. Name another schema, or restore this one from a backup, as a whole.`,
+    )
+  }
+  const { functions, relations } = madeBy(rows.length)
+  const made = [...relations, ...functions]
+  const found = new Set(yield* find(made))
+  const missing = made.filter((name) => !found.has(name))
+  if (missing.length > 0)
+    return yield* mismatch(
+      `The schema ${schema} lacks ${missing.join(", ")}, which its migrations have made. Restore it from a backup, as a whole.`,
+    )
+  return rows.length
 })
 
 /** Waits until no other process migrates, and keeps others out until the transaction ends. */
@@ -78,6 +158,7 @@ const createMigrationsTable = Effect.fnUntraced(function* (sql: SqlClient, schem
     CREATE TABLE IF NOT EXISTS ${schema}.migrations (
       version     integer PRIMARY KEY,
       is_breaking boolean NOT NULL,
+      digest      text NOT NULL,
       applied_at  timestamptz NOT NULL DEFAULT now()
     )
   `)
@@ -90,10 +171,10 @@ const pendingAfter = (version: number): ReadonlyArray<number> =>
 const apply = Effect.fnUntraced(function* (sql: SqlClient, schema: string, version: number) {
   for (const statement of statementsFor(migrations[version - 1] ?? [], schema))
     yield* sql.unsafe(statement)
-  yield* sql.unsafe(`INSERT INTO ${schema}.migrations (version, is_breaking) VALUES ($1, $2)`, [
-    version,
-    breakingMigrations.has(version),
-  ])
+  yield* sql.unsafe(
+    `INSERT INTO ${schema}.migrations (version, is_breaking, digest) VALUES ($1, $2, $3)`,
+    [version, breakingMigrations.has(version), textParam(digests[version - 1])],
+  )
 })
 
 const outdated = (schema: string, version: number): string =>
