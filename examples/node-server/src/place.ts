@@ -36,7 +36,8 @@ export const setting: Setting.Setting<string, Place> = {
     if (path !== undefined) return Result.succeed({ _tag: "Folder", path })
     const file = serversFile(given)
     if (file !== undefined) return Result.succeed({ _tag: "Servers", path: file })
-    if (!/^postgres(ql)?:/.test(given)) return other.read(given, name)
+    // Also such as SQLAlchemy and JDBC write.
+    if (!/^[\w:]*postgres(ql)?[\w+.-]*:/.test(given)) return other.read(given, name)
     return Result.map(url.read(given, name), (of) => ({ _tag: "Server", url: of }))
   },
 }

@@ -50,6 +50,7 @@ describe("a variable", () => {
     ["DATABASE_URL", "file:"],
     ["DATABASE_URL", "servers:"],
     ["DATABASE_URL", "mysql://user:hidden@host/database"],
+    ["DATABASE_URL", "postgresql+psycopg://user:hidden@host/database"],
     ["DATABASE_LISTEN_URL", "hidden"],
     ["DATABASE_SCHEMA", "a b"],
     ["DATABASE_MIGRATE", "no"],

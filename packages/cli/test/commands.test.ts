@@ -26,6 +26,7 @@ import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } fro
 import { lockFolder } from "../../embedded/src/folder.ts"
 import { folderWithDatabase } from "../../embedded/test/folders.ts"
 import type { DatedChange } from "../src/commands/members-why.ts"
+import { withoutPassword } from "../src/support/target.ts"
 import { startWith, tenureWith } from "./in-process.ts"
 import { bareEnvironment, binary } from "./programs.ts"
 import { type Server, startServer, token } from "./server.ts"
@@ -673,11 +674,30 @@ describe("a connection", () => {
   })
 
   it("has no password in an argument", async () => {
-    const url = "postgres://someone:hidden@127.0.0.1/none"
-    const { code, stderr } = await environment()("projects", "list", "--database", url)
-    expect(code).toBe(2)
-    expect(stderr).toContain("TENURE_DATABASE_URL")
-    expect(stderr).not.toContain("hidden")
+    for (const url of [
+      "postgres://someone:hidden@127.0.0.1/none",
+      "postgres://someone:hidden@/none?host=/cloudsql/p:r:i",
+      "postgres://someone@127.0.0.1/none?password=hidden",
+    ]) {
+      const { code, stderr } = await environment()("projects", "list", "--database", url)
+      expect(code).toBe(2)
+      expect(stderr).toContain("TENURE_DATABASE_URL")
+      expect(stderr).not.toContain("hidden")
+    }
+  })
+
+  it.each([
+    ["postgres://someone:hidden@db/none", "postgres://someone@db/none"],
+    ["postgres://someone:hid@den@db/none", "postgres://someone@db/none"],
+    [
+      "postgres://someone:hidden@/none?host=/cloudsql/p:r:i",
+      "postgres://someone@/none?host=/cloudsql/p:r:i",
+    ],
+    ["postgres://someone@db:5433/none?password=hidden", "postgres://someone@db:5433/none"],
+    ["postgres://db/none?password=hidden&user=a", "postgres://db/none?user=a"],
+    ["postgres://db:5433/none?user=a@b", "postgres://db:5433/none?user=a@b"],
+  ])("shows %s without its password", (url, shown) => {
+    expect(withoutPassword(url)).toBe(shown)
   })
 
   it("can be a profile, in a file that only its owner may read", async () => {

@@ -3,6 +3,7 @@
 import type { Setting } from "@tenure/core/internal"
 import { ApiKeyStore, RateLimitStore, TicketStore } from "@tenure/core/store"
 import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { type Executor, type Server, makeExecutor } from "./connection/executor.ts"
 import { toClientConfig } from "./connection/url.ts"
@@ -57,11 +58,12 @@ export const makeServerNotifications = Effect.fnUntraced(function* (
 
 // The client itself only migrates, and runs what is to be atomic. It opens a connection when that is needed.
 export const clientConfig = Effect.fnUntraced(function* (url: string) {
+  const { connectTimeout = Duration.seconds(10), ...config } = yield* toClientConfig(url, "url")
   return {
-    ...(yield* toClientConfig(url, "url")),
+    ...config,
+    connectTimeout,
     maxConnections: 1,
     idleTimeout: "1 second",
-    connectTimeout: "10 seconds",
     // A pooler would keep the statements.
     prepare: false,
   } as const

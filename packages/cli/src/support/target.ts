@@ -210,18 +210,19 @@ export interface TargetFlags {
   readonly schema?: string | undefined
 }
 
+// A URL of a database may lack a host, which `URL` cannot parse.
+const password = /^([a-z][a-z\d+.-]*:\/\/[^/?#:@]*):[^/?#]*(?=@[^/?#@]*([/?#]|$))/i
+const passwordParameter = /([?&])password=[^&#]*&?/i
+
 /** Tells whether a URL contains a password. Everybody on the machine can read arguments. */
-const hasPassword = (url: string): boolean =>
-  URL.canParse(url) && (new URL(url).password !== "" || /[?&]password=/i.test(url))
+const hasPassword = (url: string): boolean => password.test(url) || passwordParameter.test(url)
 
 /** Removes a database URL's password. */
-export const withoutPassword = (url: string): string => {
-  if (!hasPassword(url)) return url
-  const shown = new URL(url)
-  shown.password = ""
-  shown.searchParams.delete("password")
-  return shown.href
-}
+export const withoutPassword = (url: string): string =>
+  url
+    .replace(password, "$1")
+    .replaceAll(new RegExp(passwordParameter, "gi"), "$1")
+    .replace(/[?&]$/, "")
 
 const variable = (name: string) => Config.option(Config.NonEmptyString(name))
 

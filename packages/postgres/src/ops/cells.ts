@@ -7,7 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { type ServerOptions, noServers } from "../cells.ts"
 import { type CellPlace, cellSchema } from "../connection/cells.ts"
-import { toClientConfig } from "../connection/url.ts"
+import { parseUrl, toClientConfig } from "../connection/url.ts"
 import { postgresOptions } from "../index.ts"
 import { quoted } from "../sql/clauses.ts"
 import {
@@ -21,9 +21,14 @@ import type { MoveServer } from "./move-checks.ts"
 
 /** How moves are made. */
 
+// Of other drivers. The server at the other end, which reads the URL, refuses them.
+const driverParameters = ["pgbouncer", "sslaccept"]
+
 /** Returns the URL by which another server reaches one, with the encryption that Tenure itself would use. */
 const replicationUrlOf = (given: string, ssl: unknown): string => {
-  const url = new URL(given)
+  const url = parseUrl(given)
+  if (url === undefined) return given
+  for (const name of driverParameters) url.searchParams.delete(name)
   if (ssl !== false && !url.searchParams.has("sslmode"))
     url.searchParams.set("sslmode", url.searchParams.has("sslrootcert") ? "verify-full" : "require")
   return url.href

@@ -4,6 +4,7 @@ import type { PgClient } from "@effect/sql-pg/PgClient"
 import { TaggedError } from "@tenure/core/internal"
 import * as Effect from "effect/Effect"
 import { findIdentity } from "../connection/host-transaction.ts"
+import { parseUrl } from "../connection/url.ts"
 import { checkSchema } from "../schema/migrate.ts"
 import { quoted } from "../sql/clauses.ts"
 import { textParam, textsParam } from "../sql/values.ts"
@@ -94,7 +95,7 @@ export const findProblems = (
 ): ReadonlyArray<string> => {
   const few = Math.min(from.free_slots, from.free_senders) < leastWorkers
   const hasPassword =
-    /[?&]password=/.test(replicationUrl) || new URL(replicationUrl).password !== ""
+    /[?&]password=/.test(replicationUrl) || (parseUrl(replicationUrl)?.password ?? "") !== ""
   const checks: ReadonlyArray<readonly [boolean, string]> = [
     [from.database === to.database, `${source} and ${target} are the same database.`],
     [
@@ -173,8 +174,8 @@ const findAbsentRoles = `
 /** Checks both ends. Fails with `MoveRefused` and all that is missing. Returns the rights to be given at the target. */
 export const checkEnds = Effect.fnUntraced(function* ({ schema, source, target }: CellMove) {
   yield* checkSchema(source.client, quoted(schema))
-  const { username } = new URL(source.replicationUrl)
-  const params = [textParam(username === "" ? undefined : decodeURIComponent(username))]
+  const username = decodeURIComponent(parseUrl(source.replicationUrl)?.username ?? "")
+  const params = [textParam(username === "" ? undefined : username)]
   const [from] = yield* source.client.unsafe<SourceState>(inspectSource(schema), params)
   const [to] = yield* target.client.unsafe<TargetState>(inspectTarget)
   if (from === undefined || to === undefined) return yield* refuse("A server does not answer.")

@@ -110,12 +110,13 @@ export const problemOf = (
     : `The tables in the schema ${schema} were made by another version of Tenure: its migration ${other + 1} was not the one of this version. ${elsewhere}`
 }
 
+const mismatch = (message: string) => Effect.fail(new SchemaMismatch({ message }))
+
 /**
  * Reads the number of the last applied migration, or 0. Fails with `SchemaMismatch` if this version of Tenure cannot use
  * the tables, or if one is missing.
  */
 const readVersion = Effect.fnUntraced(function* (sql: SqlClient, schema: string) {
-  const mismatch = (message: string) => Effect.fail(new SchemaMismatch({ message }))
   const find = (names: ReadonlyArray<string>) =>
     Effect.map(
       sql.unsafe<{ readonly name: string }>(findMade, [textParam(schema), textsParam(names)]),
