@@ -38,9 +38,11 @@ const createTables = Effect.gen(function* () {
       customer   text,
       action     text NOT NULL
                  CHECK (action IN (
-                   'granted', 'imported', 'extended', 'updated', 'ended',
+                   'granted', 'imported', 'extended', 'updated', 'ended', 'moved',
                    'bulk_extended', 'bulk_lengthened', 'bulk_extended_by'
                  )),
+      -- The other customer, of a subscription that was moved.
+      other_customer text,
       paid_from  timestamptz,
       paid_until timestamptz,
       -- Of a change of all subscriptions: the id of its event, by how many milliseconds, and how many there were.
@@ -56,6 +58,10 @@ const createTables = Effect.gen(function* () {
   yield* sql`
     CREATE INDEX IF NOT EXISTS subscription_changes_by_customer
     ON subscription_changes (account, customer, id)
+  `
+  yield* sql`
+    CREATE INDEX IF NOT EXISTS subscription_changes_by_other_customer
+    ON subscription_changes (account, other_customer) WHERE other_customer IS NOT NULL
   `
 })
 

@@ -30,6 +30,9 @@ import {
   type Metadata,
   MetadataConflict,
   Millis,
+  type Move,
+  MoveConflict,
+  type MovedMembership,
   Outbox,
   type ProjectId,
   ProjectNotFound,
@@ -63,6 +66,7 @@ interface Subscription {
 interface ChangeRow {
   readonly id: string
   readonly customer: string | null
+  readonly other_customer: string | null
   readonly action: AuditAction
   readonly paid_from: Date | null
   readonly paid_until: Date | null
@@ -84,6 +88,8 @@ interface AccountRow {
 
 /** The part of an audit row that says what changed. */
 interface Audited extends Pick<AuditRow, "action" | "userId" | "from" | "to"> {
+  /** Of a subscription that was moved: the other customer. */
+  readonly other?: UserId
   /** Of a change of all subscriptions. */
   readonly bulk?: {
     readonly id: EventId
@@ -121,7 +127,7 @@ const toAuditRow = (projectId: ProjectId, row: ChangeRow): AuditRow => ({
   userId: row.customer === null ? undefined : UserId(row.customer),
   cursor: AuditCursor(`0.${row.id}`),
   action: row.action,
-  subject: row.event_id ?? undefined,
+  subject: row.event_id ?? row.other_customer ?? undefined,
   origin: {
     requestId: row.request_id ?? undefined,
     keyId: row.key_id === null ? undefined : ApiKeyId(row.key_id),
@@ -150,6 +156,11 @@ const toBulkExtension = (projectId: ProjectId, row: ChangeRow): BulkExtensionRec
     undone: undefined,
   }
 }
+
+/** Tells whether a subscription is as a move expects it. */
+const isSame = (found: MovedMembership | undefined, expected: MovedMembership | undefined) =>
+  found?.endDate === expected?.endDate &&
+  metadataJson(found?.metadata ?? noMetadata) === metadataJson(expected?.metadata ?? noMetadata)
 
 /** Merges rows by their times, newest first. Keeps the order of ours, and that of theirs. */
 const merge = (ours: ReadonlyArray<AuditRow>, theirs: ReadonlyArray<AuditRow>) => {
@@ -205,12 +216,13 @@ const make = Effect.gen(function* () {
    */
   const audit = Effect.fnUntraced(function* (
     { at, origin, projectId, reason }: Change,
-    { action, bulk, from, to, userId }: Audited,
+    { action, bulk, from, other, to, userId }: Audited,
   ) {
     const [row] = yield* sql<{ readonly id: string }>`INSERT INTO subscription_changes ${sql.insert(
       {
         account: projectId,
         customer: userId ?? null,
+        other_customer: other ?? null,
         action,
         paid_from: toDate(from),
         paid_until: toDate(to),
@@ -240,7 +252,10 @@ const make = Effect.gen(function* () {
     answer = "",
   ) {
     const event = completeEvent(draft, sequence, metadataJson(metadata))
-    const replayed = yield* outbox.publish(event, once && { ...once, answer })
+    const replayed = yield* outbox.publish(
+      event,
+      once && { ...once, answer: once.answer ?? answer },
+    )
     // Somebody else has stored the key in the meantime.
     return replayed === undefined ? event : yield* new IdempotencyInProgress()
   })
@@ -584,6 +599,47 @@ const make = Effect.gen(function* () {
       return changeOne(change, endFrom)
     },
 
+    move: Effect.fnUntraced(function* (change: Move) {
+      const { endDate, expected, granted, metadata, projectId, to, userId } = change
+      const moved = Effect.gen(function* () {
+        const found = new Map<UserId, Membership | undefined>()
+        // In the same order in all moves, which avoids deadlocks.
+        for (const id of [userId, to].toSorted()) {
+          found.set(id, yield* lockSubscription(projectId, id))
+        }
+        const from = found.get(userId)
+        if (!isSame(from, expected.from) || !isSame(found.get(to), expected.to)) {
+          return yield* new MoveConflict()
+        }
+        yield* sql`DELETE FROM subscriptions WHERE account = ${projectId} AND customer = ${userId}`
+        const left = {
+          action: "moved",
+          userId,
+          other: to,
+          from: from?.endDate,
+          to: undefined,
+        } as const
+        const ended = yield* record({ ...change, once: undefined }, left, from?.metadata)
+        yield* sql`
+          INSERT INTO subscriptions (account, customer, paid_until, metadata)
+          VALUES (${projectId}, ${to}, ${toDate(endDate)}, ${metadataJson(metadata)})
+          ON CONFLICT (account, customer)
+          DO UPDATE SET paid_until = excluded.paid_until, metadata = excluded.metadata
+        `
+        const joined = {
+          action: "moved",
+          userId: to,
+          other: userId,
+          from: expected.to?.endDate,
+          to: endDate,
+        } as const
+        return [ended, yield* record({ ...change, event: granted }, joined, metadata)] as const
+      })
+      // So that nobody adds a subscription of the other customer.
+      yield* Effect.catchTag(lockAccount(projectId), "ProjectNotFound", () => new MoveConflict())
+      return yield* unlessMade(change, moved)
+    }, inOneStep),
+
     erase: Effect.fnUntraced(function* (change: Ending) {
       const { projectId, userId } = change
       yield* lockAccount(projectId)
@@ -593,6 +649,10 @@ const make = Effect.gen(function* () {
       yield* sql`
         UPDATE subscription_changes SET customer = NULL, reason = NULL
         WHERE account = ${projectId} AND customer = ${userId}
+      `
+      yield* sql`
+        UPDATE subscription_changes SET other_customer = NULL, reason = NULL
+        WHERE account = ${projectId} AND other_customer = ${userId}
       `
       const ended = yield* sql`
         DELETE FROM subscriptions WHERE account = ${projectId} AND customer = ${userId} RETURNING 1
@@ -654,7 +714,7 @@ const make = Effect.gen(function* () {
       if (projectId === undefined) return yield* history(undefined, page)
       const { after, limit, userId } = page
       const rows = yield* database.run(sql<ChangeRow>`
-        SELECT id::text, customer, action, paid_from, paid_until, event_id, added_millis::text, total,
+        SELECT id::text, customer, other_customer, action, paid_from, paid_until, event_id, added_millis::text, total,
                at, request_id, key_id, reason,
                (SELECT name FROM tenure.api_keys WHERE api_keys.id = key_id) AS key_name
         FROM subscription_changes

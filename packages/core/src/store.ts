@@ -119,6 +119,7 @@ export {
   AuditCursor,
   EndDateConflict,
   MembershipNotFound,
+  MoveConflict,
   Reason,
   UserId,
   UserIdPrefix,
@@ -145,6 +146,7 @@ export {
   noMetadata,
   type Metadata,
 } from "./memberships/metadata.ts"
+export { joinMemberships, type MovedMembership } from "./memberships/move.ts"
 export {
   type BulkExtended,
   EndingCursor,
@@ -161,6 +163,7 @@ export {
   type Grant,
   type Import,
   type MetadataChange,
+  type Move,
   type Undo,
   type UndoFailure,
   type UndoTarget,

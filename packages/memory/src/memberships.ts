@@ -32,6 +32,8 @@ import {
   type MembershipStore,
   MetadataConflict,
   type Millis,
+  MoveConflict,
+  type MovedMembership,
   type ProjectId,
   ProjectNotFound,
   type UndoTarget,
@@ -48,6 +50,7 @@ import {
   laterOf,
   metadataJson,
   mostPreviewed,
+  noMetadata,
   positionOfCursor,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
@@ -222,6 +225,25 @@ const findUndoable = (
     ? Result.succeed(record)
     : Result.fail(new BulkExtensionSettled({ bulkExtensionId }))
 }
+
+const isExpected = (
+  membership: MovedMembership | undefined,
+  expected: MovedMembership | undefined,
+): boolean =>
+  membership?.endDate === expected?.endDate &&
+  metadataJson(membership?.metadata ?? noMetadata) ===
+    metadataJson(expected?.metadata ?? noMetadata)
+
+/** Returns the last announcement of the membership that ends later; of equal ends, of the one announced further. */
+const announcedLater = ({ members }: Project, userIds: ReadonlyArray<UserId>) =>
+  userIds
+    .flatMap((userId) => {
+      const endDate = members.get(userId)
+      const announced = members.watched(userId)?.announced
+      const lead = announced?.endDate === endDate ? announced?.lead : undefined
+      return endDate === undefined ? [] : { endDate, announced, lead: lead ?? Infinity }
+    })
+    .toSorted((one, other) => other.endDate - one.endDate || one.lead - other.lead)[0]?.announced
 
 // About a millisecond.
 const membersPerTurn = 5000
@@ -541,6 +563,44 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
         const entry: Entry = { action: "ended", userId, from, to: undefined }
         return Result.succeed(record(project, ending, entry, now, metadata))
       }),
+
+    move: (move) =>
+      state.answers.change(
+        move.once,
+        move.projectId,
+        withMoment((now) => {
+          const { expected, projectId, to, userId } = move
+          const project = state.projects.get(projectId)
+          if (
+            project === undefined ||
+            !isExpected(membershipOf(project, userId), expected.from) ||
+            !isExpected(membershipOf(project, to), expected.to)
+          ) {
+            return Effect.fail(new MoveConflict())
+          }
+          const announced = announcedLater(project, [userId, to])
+          const metadata = metadataOf(project.members, userId)
+          const [left, replaced] = [expected.from.endDate, expected.to?.endDate]
+          project.members.delete(userId)
+          audit(project, move, { action: "moved", userId, subject: to, from: left, to: undefined })
+          const ended = publishChange(state, project, move, now, metadata)
+          setDate(project, { ...move, userId: to })
+          const member = project.members.watched(to)
+          if (member !== undefined) member.announced = announced
+          const entry: Entry = {
+            action: "moved",
+            userId: to,
+            subject: userId,
+            from: replaced,
+            to: move.endDate,
+          }
+          audit(project, move, entry)
+          const { granted: event } = move
+          const joined = metadataOf(project.members, to)
+          const granted = publishChange(state, project, { ...move, event }, now, joined)
+          return Effect.succeed([ended, granted] as const)
+        }),
+      ),
 
     erase: (erasure) =>
       changeProject(erasure, (project, now) => {

@@ -282,7 +282,7 @@ export const deleteProject = (
 export const publishChange = (
   state: State,
   project: Project,
-  { event }: Change,
+  { event }: Pick<Change, "event">,
   now: Moment,
   metadata?: string,
 ): Event => {
@@ -298,9 +298,11 @@ export const eraseMember = (
   userId: UserId,
 ): boolean => {
   const { history, id, members } = project
-  history.rows.replace((row) =>
-    row.userId === userId ? { ...row, userId: undefined, reason: undefined } : row,
-  )
+  history.rows.replace((row) => {
+    if (row.userId === userId) return { ...row, userId: undefined, reason: undefined }
+    const isMove = row.action === "moved" && row.subject === userId
+    return isMove ? { ...row, subject: undefined, reason: undefined } : row
+  })
   eraseUserFromDeliveries(deliveries, id, userId)
   events.replace((stored) =>
     stored.project === project && mentionsUser(stored.event, userId)

@@ -26,18 +26,25 @@ import {
 
 /**
  * A statement that removes the user `$2` from up to a thousand audit rows of the project `$1`, with the
- * reasons, which may name the person.
+ * reasons, which may name the person. Rows of moves name two users.
  *
  * @param condition - a further condition on a row `o`
  */
-const erasing = (schema: string, condition: string): string => `
-    UPDATE ${schema}.audit SET user_id = NULL, reason = NULL
-    WHERE ${isInProject(schema)} AND (seq, id) IN (
+const erasing = (schema: string, condition: string): string => {
+  const rowsWhere = (isNamed: string): string => `
       SELECT o.seq, o.id FROM ${schema}.audit o
-      WHERE o.${isInProject(schema)} AND o.user_id = $2::text AND ${condition}
+      WHERE o.${isInProject(schema)} AND ${isNamed} AND ${condition}`
+  return `
+    UPDATE ${schema}.audit
+    SET user_id = nullif(user_id, $2::text),
+        subject = CASE WHEN action = 'moved' THEN nullif(subject, $2::text) ELSE subject END,
+        reason = NULL
+    WHERE ${isInProject(schema)} AND (seq, id) IN (${rowsWhere("o.user_id = $2::text")}
+      UNION ALL${rowsWhere("o.subject = $2::text AND o.action = 'moved'")}
       LIMIT 1000
     )
     RETURNING 1`
+}
 
 /**
  * Ends a membership, if there is one, removes the user from the first audit rows, and records that the person
@@ -85,23 +92,26 @@ const withoutResponses = `(
 // deliveries the planner expects.
 const isOfOld = "d.event_id = ANY (ARRAY(SELECT id FROM old))"
 
-// Matches each `user_id` that is a user, in the body of an event, as `userIn` of core does.
-const userIn = (user: string): string =>
-  `'"user_id":("' || regexp_replace(${user}, '[.+]', '\\\\\\&', 'g') || '"'
+const isOfMembership = (type: string): string => `${type} LIKE 'membership.%'`
+
+// Matches each `user_id` that is a user, in the body of an event, and what a move has written, as `userIn` of core does.
+const userIn = (type: string, user: string): string =>
+  `'"(user_id' || CASE WHEN ${isOfMembership(type)} THEN '|moved_to|moved_from' ELSE '' END || ')":("' || regexp_replace(${user}, '[.+]', '\\\\\\&', 'g') || '"'
    || CASE WHEN ${user} ~ '^[0-9]+$' THEN '|' || ${user} ELSE '' END || ')(?=[,}])'`
 
 /** An expression for whether the body of an event has a user id, as `mentionsUser` of core says. */
-export const mentionsUser = (body: string, user: string): string => `${body} ~ (${userIn(user)})`
+export const mentionsUser = (body: string, type: string, user: string): string =>
+  `${body} ~ (${userIn(type, user)})`
 
 /** An expression for text that, in the body of an event of a membership, has the first match of a pattern as NULL. */
 const withNull = (body: string, type: string, field: string, value: string): string =>
-  `regexp_replace(${body}, CASE WHEN ${type} LIKE 'membership.%' THEN '"${field}":${value}' ELSE '$^' END, '"${field}":null')`
+  `regexp_replace(${body}, CASE WHEN ${isOfMembership(type)} THEN '"${field}":${value}' ELSE '$^' END, '"${field}":null')`
 
 const jsonText = '"([^"\\\\]|\\\\.)*"'
 
 /** An expression for the body of an event without a user id, as `eraseUser` of core says. */
 export const bodyWithoutUser = (body: string, type: string, user: string): string => {
-  const withoutId = `regexp_replace(${body}, ${userIn(user)}, '"user_id":null', 'g')`
+  const withoutId = `regexp_replace(${body}, ${userIn(type, user)}, '"\\1":null', 'g')`
   const withoutMetadata = withNull(withoutId, type, "metadata", `\\{([,:]?${jsonText})*\\}`)
   return withNull(withoutMetadata, type, "reason", jsonText)
 }
@@ -114,14 +124,14 @@ export const bodyWithoutUser = (body: string, type: string, user: string): strin
  */
 const eraseEvents = (schema: string): string => `
   WITH page AS MATERIALIZED (
-    SELECT e.epoch, e.xid, e.id, e.at, e.body FROM ${schema}.events e
+    SELECT e.epoch, e.xid, e.id, e.at, e.type, e.body FROM ${schema}.events e
     WHERE ${isInProject(schema)} AND (e.epoch, e.xid, e.id) > ($4::integer, $5::text::xid8, $6::uuid)
       AND ($7::text IS NULL OR e.epoch < (SELECT s.epoch FROM ${schema}.feed_state s) OR e.xid < $7::text::xid8)
     ORDER BY e.epoch, e.xid, e.id LIMIT 1000
   ),
   old AS MATERIALIZED (
     SELECT p.id FROM page p
-    WHERE ${isUntil("p")} AND ${mentionsUser("p.body", "$2::text")}
+    WHERE ${isUntil("p")} AND ${mentionsUser("p.body", "p.type", "$2::text")}
   ),
   erased AS (
     UPDATE ${schema}.events e

@@ -103,7 +103,7 @@ const lockedProjects = (schema: string): string => `
   )`
 
 /** The values of `ending_generation` and `ending_lower_bound` of a new membership of a locked project `p`. */
-const newEndingColumns = (endDate: string): string => `
+export const newEndingColumns = (endDate: string): string => `
   CASE WHEN p.ending_backfilled_to IS NOT NULL THEN p.bulk_seq END,
   CASE WHEN p.ending_backfilled_to IS NOT NULL THEN ${endDate} END`
 
@@ -119,7 +119,7 @@ const endingColumns = (schema: string, seq: string, endDate: string) => ({
 })
 
 /** The assignments of these values. */
-const updateEndingColumns = (schema: string, seq: string, endDate: string): string => {
+export const updateEndingColumns = (schema: string, seq: string, endDate: string): string => {
   const { generation, lowerBound } = endingColumns(schema, seq, endDate)
   return `ending_generation = ${generation}, ending_lower_bound = ${lowerBound}`
 }

@@ -16,6 +16,8 @@ import {
   type MembershipStore,
   type MetadataChange,
   MetadataConflict,
+  type Move,
+  MoveConflict,
   ProjectNotFound,
   StoreUnavailable,
   type Undo,
@@ -41,6 +43,7 @@ import { makeCountEnds } from "./ends.ts"
 import { type ErasedRow, eraseMembership, makeErasures } from "./erasure.ts"
 import { makePostgresExpiryStore } from "./expiry.ts"
 import type { IdempotencyStore } from "./idempotency.ts"
+import { moveMembership, moveParams } from "./membership-moves.ts"
 import * as statements from "./memberships.sql.ts"
 import type { Notifications } from "./notifications.ts"
 import { makeProjects, rowsOfProject } from "./projects.ts"
@@ -136,7 +139,7 @@ const makeBatchedChanges = Effect.fnUntraced(function* <
 })
 
 /** Returns the event of a change, as its statement has stored it. */
-const eventOf = ({ event }: Change, { metadata, seq }: ChangeRow): Event =>
+const eventOf = ({ event }: Pick<Change, "event">, { metadata, seq }: ChangeRow): Event =>
   completeEvent(event, Number(seq), metadata ?? undefined)
 
 /** Makes the store. */
@@ -163,6 +166,7 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
     undo: withAndWithoutKey(schema, undo, 12),
     end: withAndWithoutKey(schema, statements.endMembership, 10),
     setMetadata: withAndWithoutKey(schema, statements.setMetadata, 12),
+    move: withAndWithoutKey(schema, moveMembership, 19),
     eraseMembership: withAndWithoutKey(schema, eraseMembership, 10),
   }
 
@@ -307,6 +311,14 @@ export const makePostgresMembershipStore = Effect.fnUntraced(function* (
       const [row] = yield* change(form, { owner: projectId })
       if (row === undefined) return yield* new MembershipNotFound({ projectId, userId })
       return eventOf(ending, row)
+    }, once),
+
+    move: Effect.fnUntraced(function* (move: Move) {
+      const form = pickForm(sql.move, moveParams(move), move.once)
+      const [ended, granted] = yield* change(form, { owner: move.projectId })
+      if (ended === undefined || granted === undefined) return yield* new MoveConflict()
+      const events = [eventOf(move, ended), eventOf({ event: move.granted }, granted)] as const
+      return events
     }, once),
 
     erase: Effect.fnUntraced(function* (erasure: Ending) {

@@ -389,6 +389,8 @@ it.live.each(["7", "1.5", "a+b.c@d"].map(UserId))(
       const leaf = fc.record(
         {
           user_id: fc.constantFrom(...ids),
+          moved_to: fc.constantFrom(...ids),
+          moved_from: fc.constantFrom(...ids),
           reason: fc.constantFrom(...texts),
           metadata: fc.dictionary(fc.constantFrom("plan", "reason"), fc.constantFrom(...texts)),
           id: fc.nat(),
@@ -411,7 +413,7 @@ it.live.each(["7", "1.5", "a+b.c@d"].map(UserId))(
       } as const
       const mentioned = cases.map((event) => mentionsUser(event, erased))
       expect(mentioned.filter(Boolean).length).toBeGreaterThan(2000)
-      expect(yield* evaluate(mentionsUserSql("body", `'${erased}'`), columns)).toEqual(
+      expect(yield* evaluate(mentionsUserSql("body", "type", `'${erased}'`), columns)).toEqual(
         mentioned.map(String),
       )
       expect(yield* evaluate(bodyWithoutUser("body", "type", `'${erased}'`), columns)).toEqual(

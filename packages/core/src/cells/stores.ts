@@ -210,6 +210,7 @@ const makeCellMemberships = (
     extendAll: (change) => on(change.projectId).extendAll(change),
     setMetadata: (change) => on(change.projectId).setMetadata(change),
     end: (change) => on(change.projectId).end(change),
+    move: (change) => on(change.projectId).move(change),
     erase: (change) => on(change.projectId).erase(change),
 
     undoBulkExtension: (undo) => on(undo.projectId).undoBulkExtension(undo),

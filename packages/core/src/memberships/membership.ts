@@ -169,6 +169,9 @@ export class EndDateConflict extends TaggedError("EndDateConflict")<{
   }
 }
 
+/** A membership to move, or the one that it moves to, is not as expected any more. */
+export class MoveConflict extends TaggedError("MoveConflict") {}
+
 /** Returns the error for an unexpected current end date. */
 export const endDateConflict = (
   { endDate, projectId, userId }: MembershipEnd,
@@ -213,6 +216,8 @@ export const membershipActions = [
   // A bulk extension was undone.
   "bulk_undone",
   "ended",
+  // From one user id to another: both have such a row.
+  "moved",
   // Its metadata was changed.
   "updated",
   // A reminder was published.
@@ -297,7 +302,10 @@ export interface AuditRow {
   readonly userId: UserId | undefined
   /** What was done, such as `"extended"`. */
   readonly action: AuditAction
-  /** The id of a webhook, event, API key, project or bulk extension; `undefined` for one membership. */
+  /**
+   * The id of a webhook, event, API key, project or bulk extension; of a moved membership, the other user id. `undefined`
+   * for other changes of one membership, and after the erasure of that user.
+   */
   readonly subject: string | undefined
   /** Who asked for it, and in which request. */
   readonly origin: Origin
@@ -426,11 +434,15 @@ export const changesOfUser = (
 
 const isOfMembership = ({ type }: Event): boolean => type.startsWith("membership.")
 
-/** Matches each `user_id` with this user in an event's body. Hosts may publish one with digits as a number. */
-const userIn = (userId: UserId): RegExp => {
+/**
+ * Matches each `user_id` with this user in an event's body, and in one of a membership, also what `move` has written. Hosts
+ * may publish a user id with digits as a number.
+ */
+const userIn = (event: Event, userId: UserId): RegExp => {
   const text = `"${userId.replaceAll(/[.+]/g, "\\$&")}"`
   const value = /^[0-9]+$/.test(userId) ? `(?:${text}|${userId})` : text
-  return new RegExp(`"user_id":${value}(?=[,}])`, "g")
+  const field = isOfMembership(event) ? "user_id|moved_to|moved_from" : "user_id"
+  return new RegExp(`"(${field})":${value}(?=[,}])`, "g")
 }
 
 const reason = /"reason":"(?:[^"\\]|\\.)*"/
@@ -438,7 +450,8 @@ const reason = /"reason":"(?:[^"\\]|\\.)*"/
 const metadataField = /"metadata":\{(?:[,:]?"(?:[^"\\]|\\.)*")*\}/
 
 /** Tells whether an event has a user id. */
-export const mentionsUser = ({ body }: Event, userId: UserId): boolean => userIn(userId).test(body)
+export const mentionsUser = (event: Event, userId: UserId): boolean =>
+  userIn(event, userId).test(event.body)
 
 /** The length of the part of a body that `userOf` reads: events of memberships name their user at its beginning. */
 export const userPrefixLength = 1000
@@ -452,11 +465,11 @@ export const userOf = (body: string): string | undefined => {
 }
 
 /**
- * Removes a user id from an event: sets each `user_id` with this user to null, at any depth, and also
- * the reason for a membership change and metadata, because they may name the person.
+ * Removes a user id from an event: sets each `user_id` with this user to null, at any depth, and in events of a
+ * membership, also `moved_to` and `moved_from` with this user, the reason and the metadata, because these may name the person.
  */
 export const eraseUser = (event: Event, userId: UserId): Event => {
-  const body = event.body.replace(userIn(userId), '"user_id":null')
+  const body = event.body.replace(userIn(event, userId), '"$1":null')
   return {
     ...event,
     body: isOfMembership(event)

@@ -63,6 +63,7 @@ import {
   type InProject,
   type Member,
   type Membership,
+  type MembershipEnd,
   type MembershipNotFound,
   type ProjectSummary,
   UserId,
@@ -79,6 +80,7 @@ import {
   metadataSetting,
   noMetadata,
 } from "./metadata.ts"
+import { type Moving, makeMove } from "./move.ts"
 import {
   type CountingEnds,
   type DisclosureIn,
@@ -103,6 +105,7 @@ type Changes = Pick<
   | "bulkExtensions"
   | "update"
   | "end"
+  | "move"
   | "erase"
 >
 
@@ -289,6 +292,8 @@ const makeChanges = Effect.fnUntraced(function* (
       }
       yield* reportChange(services, changed, yield* store.end(changed))
     }),
+
+    move: makeMove(services, settings.userIds),
 
     erase: Effect.fnUntraced(function* (input, originInput) {
       const { idempotencyKey, projectId: project, userId: user } = copyOwn(input)
@@ -518,6 +523,27 @@ export class Memberships extends Context.Service<
       member: Member & Changing,
       origin?: OriginInput,
     ) => Effect.Effect<void, ChangeFailure | MembershipNotFound>
+
+    /**
+     * Moves a membership to another user id, for a person whose id changes. Returns the membership with the end date that
+     * it has afterwards. If `to` has a membership, too, the later end date stays, and for equal names, the metadata of
+     * `to`. No reminder is sent twice. Each user id keeps its history. Receivers get `membership.ended` with `moved_to`,
+     * and `membership.granted` with `moved_from`. Fails with `MembershipNotFound`.
+     *
+     * @param membership.to - the other user id; invalid if the metadata of both have more than 16 names together
+     *
+     * @example
+     * ```ts
+     * import type { Tenure } from "tenure"
+     *
+     * export const signedUp = (tenure: Tenure, guestId: string, userId: string) =>
+     *   tenure.memberships.move({ projectId: "p1", userId: guestId, to: userId, reason: "sign-up" })
+     * ```
+     */
+    readonly move: (
+      membership: Moving,
+      origin?: OriginInput,
+    ) => Effect.Effect<MembershipEnd, ChangeFailure | MembershipNotFound>
 
     /**
      * Erases a person: ends the membership, if there is one, and removes the user id from the audit trail and

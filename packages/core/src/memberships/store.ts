@@ -35,12 +35,14 @@ import type {
   Membership,
   MembershipNotFound,
   MembershipState,
+  MoveConflict,
   ProjectSummary,
   Reason,
   UserId,
   UserIdPrefix,
 } from "./membership.ts"
 import type { Metadata, MetadataConflict } from "./metadata.ts"
+import type { MovedMembership } from "./move.ts"
 
 /** The common part of all changes. */
 export interface Change extends ChangeContext {
@@ -117,6 +119,21 @@ export type UndoFailure =
 /** The end of one membership. */
 export interface Ending extends Change {
   readonly userId: UserId
+}
+
+/** The move of a membership to another user id. Its event ends the membership of `userId`. */
+export interface Move extends Ending {
+  readonly to: UserId
+  /** The event that grants the membership of `to`. */
+  readonly granted: EventDraft
+  /** The end date and the metadata of `to` after the move: see `joinMemberships`. */
+  readonly endDate: EndDate
+  readonly metadata: Metadata
+  /** The expected current memberships; `to` is `undefined` if there is to be none. */
+  readonly expected: {
+    readonly from: MovedMembership
+    readonly to: MovedMembership | undefined
+  }
 }
 
 /**
@@ -308,6 +325,20 @@ export class MembershipStore extends Context.Service<
     ) => Effect.Effect<
       Event | ReplayedResponse,
       MembershipNotFound | IdempotencyConflict | StoreUnavailable
+    >
+
+    /**
+     * Removes a membership, and creates that of another user, or sets it, in one step. Fails with `MoveConflict` unless
+     * both are as expected. The moved date is then the other user's own: no earlier bulk extension applies to it, and
+     * undoing one leaves it. The last announcement of whichever membership ends later stays with it; if both end at the
+     * same time, the one that was announced further. Each user has an audit row `moved`, whose subject is the other user,
+     * and an event, that of the end first, with sequences as of two changes.
+     */
+    readonly move: (
+      change: Move,
+    ) => Effect.Effect<
+      readonly [ended: Event, granted: Event] | ReplayedResponse,
+      MoveConflict | IdempotencyConflict | StoreUnavailable
     >
 
     /**

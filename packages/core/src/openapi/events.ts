@@ -65,9 +65,15 @@ const change = <Fields extends Schema.Struct.Fields>(fields: Fields) =>
 const noted = {
   metadata: Schema.optionalKey(Schema.NullOr(metadata)).annotateKey({
     description:
-      "The metadata of the membership, if it has some; null if the person was erased since then.",
+      "The metadata of the membership, if it has some; null if a person in the event was erased since then.",
   }),
 }
+
+/** The other user id in an event of a membership that was moved. */
+const otherUser = (description: string) =>
+  Schema.optionalKey(Schema.NullOr(userId)).annotateKey({
+    description: `${description}, if it was; null if that person was erased since then.`,
+  })
 
 const ending = Schema.Struct({
   project_id: projectId,
@@ -87,7 +93,12 @@ const lastFailure = {
 const kinds: { readonly [Name in keyof typeof knownEventTypes]: Kind } = {
   granted: {
     when: "A membership was created, or its end date set to any date.",
-    data: change({ ...member, ...endDate, ...noted }),
+    data: change({
+      ...member,
+      moved_from: otherUser("The user id from which the membership was moved here"),
+      ...endDate,
+      ...noted,
+    }),
   },
   imported: {
     when: "Memberships were created or set by an import.",
@@ -131,6 +142,7 @@ const kinds: { readonly [Name in keyof typeof knownEventTypes]: Kind } = {
         description: "The user; null if the person was erased.",
         examples: ["1001"],
       }),
+      moved_to: otherUser("The user id to which the membership was moved"),
       ...noted,
     }),
   },

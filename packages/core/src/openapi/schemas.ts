@@ -401,7 +401,7 @@ export const fieldsOf = <const Of extends ReadonlyArray<AuditAction>>(actions: O
   at: instant,
   action: Schema.Literals(actions).annotate({
     description:
-      "What was done; `bulk_lengthened` has left memberships that ended later, `bulk_undone` has undone a bulk extension, and `updated` has changed metadata, and `expiring` and `expired` are announcements of the date.",
+      "What was done; `bulk_lengthened` has left memberships that ended later, `bulk_undone` has undone a bulk extension, `moved` has moved the membership to or from another user id, `updated` has changed metadata, and `expiring` and `expired` are announcements of the date.",
   }),
   from: Schema.NullOr(instant),
   to: Schema.NullOr(instant),
@@ -430,7 +430,7 @@ export const row = Schema.Struct({
   }),
   subject: Schema.NullOr(Schema.String).annotate({
     description:
-      "The id of the webhook, the API key, the project or the bulk extension that was changed; null for one membership.",
+      "The id of the webhook, the API key, the project or the bulk extension that was changed; the other user id of a membership that was moved; null for other changes of one membership.",
     examples: [null],
   }),
   changes: Schema.Array(

@@ -118,7 +118,7 @@ BEGIN
       AND NOT EXISTS (
         SELECT FROM tenure.audit a
         WHERE a.project_number = of_project AND a.seq >= one.seq / 100000 AND a.seq < next.seq / 100000
-          AND a.action IN ('granted', 'imported', 'extended')
+          AND a.action IN ('granted', 'imported', 'extended', 'moved')
       )
     THEN
       next.own_minimum := tenure.adjusted_end_date(one.own_minimum, next.own_addition, next.own_minimum);

@@ -15,12 +15,13 @@ CREATE TABLE tenure.audit (
   -- whichever of them was recorded first.
   seq        bigint NOT NULL,
   -- NULL for a change of all memberships of the project, of somebody who was erased, or of something
-  -- else: of the webhook, the API key, the project or the bulk extension `subject`.
+  -- else: of the webhook, the API key, the project or the bulk extension `subject`. If a membership was moved, each of
+  -- both users has a row, whose subject is the other one.
   user_id    text COLLATE "C",
   subject    text,
   action     text NOT NULL CHECK (action IN (
                'granted', 'imported', 'extended', 'bulk_extended', 'bulk_lengthened', 'bulk_extended_by',
-               'bulk_undone', 'ended',
+               'bulk_undone', 'ended', 'moved',
                'updated', 'expiring', 'expired', 'person_erased', 'project_created', 'project_deleted',
                'webhook_created', 'webhook_changed', 'webhook_deleted', 'webhook_disabled',
                'secret_rotated', 'secret_shown', 'data_shown', 'signing_key_added',
@@ -43,6 +44,9 @@ CREATE INDEX audit_of_user ON tenure.audit (project_number, user_id, seq, id);
 
 CREATE INDEX audit_of_all_users ON tenure.audit (project_number, seq, id)
 WHERE action IN ('bulk_extended', 'bulk_lengthened', 'bulk_extended_by', 'bulk_undone');
+
+-- For erasing a user from the rows of others.
+CREATE INDEX audit_of_moves ON tenure.audit (project_number, subject) WHERE action = 'moved';
 
 -- Returns the first id of the part that begins on a day.
 CREATE FUNCTION tenure.first_audit_id(day date) RETURNS bigint LANGUAGE sql IMMUTABLE

@@ -133,6 +133,21 @@ export const wrongMembershipStores = wrongStores("MembershipStore", MembershipSt
       return known ?? (yield* grant(granted))
     }),
   }),
+  "goes to a new user, with a row and an event of both, in one step": auditing((row) => [
+    row.action === "moved" ? { ...row, subject: undefined } : row,
+  ]),
+  "stays as it is if either user's is not as expected": ({ find, move }) => ({
+    move: Effect.fnUntraced(function* (moving) {
+      const from = yield* Effect.orElseSucceed(
+        find(moving.projectId, moving.userId),
+        () => moving.expected.from,
+      )
+      return yield* move({ ...moving, expected: { ...moving.expected, from } })
+    }),
+  }),
+  "moves once with an idempotency key": ({ move }) => ({
+    move: ({ once: _, ...moving }) => move(moving),
+  }),
   "has no history, and nobody else loses any": ({ erase }) => ({
     erase: (erasure) => erase({ ...erasure, origin: hostOrigin }),
   }),

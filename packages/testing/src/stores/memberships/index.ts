@@ -13,6 +13,7 @@ import { importingTests } from "./importing.ts"
 import { lengtheningTests } from "./lengthening.ts"
 import { metadataTests } from "./metadata.ts"
 import { modelTests } from "./model.ts"
+import { movedTests } from "./moving.ts"
 import { previewingTests } from "./previewing.ts"
 import { countingTests, deletingTests, projectTests } from "./projects.ts"
 import { readingTests } from "./reading.ts"
@@ -37,6 +38,7 @@ export const membershipStoreSuite = (on: StoreTests): void => {
   previewingTests(on)
   projectTests(on)
   deletingTests(on)
+  movedTests(on)
   erasingTests(on)
   auditingTests(on)
   eventTests(on)

@@ -11,6 +11,8 @@ import {
   ProjectId,
   type UserId,
   dayOf,
+  joinMemberships,
+  noMetadata,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -174,6 +176,20 @@ const end = (userId: UserId): Command =>
     ledger.push({ _tag: "End", userId })
   })
 
+const move = (userId: UserId, to: UserId): Command =>
+  command(`move ${userId} ${to}`, async (ledger, { run }) => {
+    const dated = (endDate: EndDate | undefined) => endDate && { endDate, metadata: noMetadata }
+    const [from, replaced] = [userId, to].map((one) => dated(datesOf(ledger).get(one)))
+    if (userId === to) return
+    const expected = { from: from ?? { endDate: in2027, metadata: noMetadata }, to: replaced }
+    const joined = joinMemberships(expected.from, expected.to) ?? expected.from
+    const moving = { ...change(p1), granted: change(p1).event, userId, to, ...joined, expected }
+    expect(await run((store) => tagOf(store.move(moving)))).toBe(from ? "done" : "MoveConflict")
+    if (from === undefined) return
+    ledger.push({ _tag: "End", userId })
+    ledger.push({ _tag: "Own", userId: to, endDate: joined.endDate })
+  })
+
 const list = (after: UserId | undefined, limit: number): Command =>
   command(`list after ${after} limit ${limit}`, async (ledger, { run }) => {
     const page = await run((store) => store.list(p1, { after, limit }))
@@ -217,6 +233,7 @@ const commands = fc.commands(
     bulkChanges.map(extendAll),
     fc.nat().map(undo),
     users.map(end),
+    fc.tuple(users, users).map((args) => move(...args)),
     fc
       .tuple(dates, fc.nat({ max: 399 }), fc.option(bulkChanges, { nil: undefined }))
       .map((args) => countEnds(...args)),

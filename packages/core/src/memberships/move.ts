@@ -1,0 +1,141 @@
+/** Moves a membership to another user id. */
+
+import * as Effect from "effect/Effect"
+import {
+  type IdempotencyConflict,
+  type OriginInput,
+  hostOrigin,
+  isReplayedResponse,
+  notifyReplay,
+  readOrigin,
+  repeatUntilMade,
+} from "../base/change-context.ts"
+import { InvalidInput, type StoreUnavailable } from "../base/errors.ts"
+import { invalidArgument, readBranded, readProjectId } from "../base/input.ts"
+import { currentUnixMillis } from "../base/time.ts"
+import { copyOwn } from "../base/values.ts"
+import { type EventDraft, knownEventTypes } from "../events/event.ts"
+import { EndDate, formatEndDate } from "./end-date.ts"
+import {
+  type ChangeServices,
+  type Changing,
+  changeEvent,
+  madeOrRecalled,
+  readOnce,
+  readReason,
+  reportChange,
+} from "./extensions.ts"
+import {
+  type Member,
+  type Membership,
+  type MembershipEnd,
+  type MembershipNotFound,
+  UserId,
+  type UserIdRule,
+} from "./membership.ts"
+import { applyMetadataPatch, maxMetadata, noMetadata } from "./metadata.ts"
+
+/** A membership to move. */
+export interface Moving extends Member, Changing {
+  /** The user id to move it to, with or without a membership. */
+  readonly to: string
+}
+
+/** What a move changes. */
+export type MovedMembership = Pick<Membership, "endDate" | "metadata">
+
+const sameUser = new InvalidInput({ field: "to", problem: "must be another user than userId" })
+
+const tooMuchMetadata = new InvalidInput({
+  field: "to",
+  problem: `must leave at most ${maxMetadata} names in the metadata of both memberships together`,
+})
+
+/**
+ * Joins a membership with that of the user id it moves to: the later end date stays, and for equal names, the metadata of
+ * `to`. Returns `undefined` if the metadata would have too many names.
+ */
+export const joinMemberships = (
+  from: MovedMembership,
+  to: MovedMembership | undefined,
+): MovedMembership | undefined => {
+  const metadata = applyMetadataPatch(from.metadata, to?.metadata ?? noMetadata)
+  const endDate = EndDate(Math.max(from.endDate, to?.endDate ?? from.endDate))
+  return metadata && { endDate, metadata }
+}
+
+/** Returns the drafts in the order in which the feed has them. */
+const inOrder = (ended: EventDraft, granted: EventDraft) =>
+  ended.id < granted.id
+    ? { ended, granted }
+    : { ended: { ...ended, id: granted.id }, granted: { ...granted, id: ended.id } }
+
+/** Makes the method that moves a membership. */
+export const makeMove = (services: ChangeServices, userIds: UserIdRule) => {
+  const { store } = services
+
+  const find = (projectId: Membership["projectId"], userId: UserId) =>
+    Effect.catchTag(store.find(projectId, userId), "MembershipNotFound", () => Effect.undefined)
+
+  return Effect.fnUntraced(function* (
+    input: Moving,
+    originInput: OriginInput = hostOrigin,
+  ): Effect.fn.Return<
+    MembershipEnd,
+    InvalidInput | StoreUnavailable | IdempotencyConflict | MembershipNotFound
+  > {
+    const moving = copyOwn(input)
+    const at = yield* currentUnixMillis
+    const projectId = yield* readProjectId(moving.projectId)
+    const userId = yield* readBranded("userId", UserId, moving.userId)
+    const to = yield* readBranded("to", UserId, moving.to)
+    if (!userIds.is(to)) return yield* invalidArgument("to", userIds.expected)
+    if (to === userId) return yield* sameUser
+    const reason = yield* readReason(moving)
+    const origin = yield* readOrigin(originInput)
+    const asked = { projectId, origin, reason, at }
+    const data = { project_id: projectId, user_id: userId, moved_to: to }
+    const once = yield* readOnce(moving, asked, knownEventTypes.ended, data)
+    const attempt = Effect.gen(function* () {
+      const expected = {
+        from: yield* store.find(projectId, userId),
+        to: yield* find(projectId, to),
+      }
+      const joined = joinMemberships(expected.from, expected.to)
+      if (joined === undefined) return yield* tooMuchMetadata
+      const { endDate, metadata } = joined
+      const { ended, granted } = inOrder(
+        changeEvent(services, asked, knownEventTypes.ended, data),
+        changeEvent(services, asked, knownEventTypes.granted, {
+          project_id: projectId,
+          user_id: to,
+          moved_from: userId,
+          new_end_date: formatEndDate(endDate),
+        }),
+      )
+      const changed = {
+        ...asked,
+        event: ended,
+        granted,
+        userId,
+        to,
+        endDate,
+        metadata,
+        expected,
+        once: once && { ...once, answer: String(endDate) },
+      }
+      const result = yield* store.move(changed)
+      if (isReplayedResponse(result)) return result
+      for (const event of result) yield* reportChange(services, changed, event)
+      return endDate
+    })
+    const repeated = repeatUntilMade(
+      "The membership",
+      Effect.catchTag(attempt, "MoveConflict", () => Effect.undefined),
+    )
+    const made = yield* madeOrRecalled(services, { projectId, once }, repeated)
+    yield* notifyReplay({ once }, made)
+    const endDate = isReplayedResponse(made) ? EndDate(Number(made.answer)) : made
+    return { projectId, userId: to, endDate }
+  })
+}

@@ -1,0 +1,112 @@
+/** Moves memberships to other user ids. */
+
+import { type Move, type MovedMembership, metadataJson } from "@tenure/core/store"
+import { newEndingColumns, updateEndingColumns } from "./memberships.sql.ts"
+import {
+  type KeyClause,
+  auditRowsAs,
+  changeParams,
+  effectiveDateLocked,
+  lastSeq,
+  lockedProject,
+  nextCheckOf,
+  publishChange,
+  requested,
+} from "./sql/clauses.ts"
+import { millisOf, textParam, uuidParam } from "./sql/values.ts"
+
+/**
+ * Moves the membership of the user `$2` to the user `$11`, whose event is `$12` to `$14`, with the metadata `$15`. Both are
+ * to have the end dates and the metadata `$16` to `$19`, which are NULL if the other user is to have no membership. Returns
+ * two rows if they have: of the end, then of the other user.
+ *
+ * The statement may have begun before it locked the project. So it decides by the rows that it locks, not by those that
+ * it finds, and writes over no membership that it did not find.
+ */
+export const moveMembership = (schema: string, once: KeyClause): string => `
+  WITH ${requested},
+  ${lockedProject(schema, once.condition)},
+  locked AS MATERIALIZED (
+    SELECT m.* FROM ${schema}.memberships m
+    JOIN project p ON p.number = m.project_number
+    WHERE m.user_id = ANY (ARRAY[$2::text, $11::text])
+    -- All statements lock memberships in the same order, which avoids deadlocks.
+    ORDER BY m.user_id
+    FOR NO KEY UPDATE OF m
+  ),
+  member AS MATERIALIZED (
+    SELECT m.user_id, ${effectiveDateLocked(schema)} AS end_date, ${lastSeq} AS last_seq,
+           coalesce(m.metadata, '{}') AS metadata, m.announced_end, m.announced_lead_seconds
+    FROM locked m, project p
+  ),
+  placed AS MATERIALIZED (
+    SELECT a.*, p.number AS project_number, greatest(f.last_seq, t.last_seq, p.seq) AS last_seq,
+           f.end_date AS moved_date, f.metadata AS moved_metadata, t.end_date AS replaced_date,
+           later.end_date, later.announced_end, later.announced_lead_seconds
+    FROM asked a
+    CROSS JOIN project p
+    JOIN member f ON f.user_id = $2::text
+    LEFT JOIN member t ON t.user_id = $11::text
+    CROSS JOIN (
+      SELECT * FROM member
+      ORDER BY end_date DESC, announced_end IS DISTINCT FROM end_date, announced_lead_seconds LIMIT 1
+    ) later
+    WHERE ${millisOf("f.end_date")} = $16::bigint AND f.metadata = $17::text
+      AND ${millisOf("t.end_date")} IS NOT DISTINCT FROM $18::bigint AND t.metadata IS NOT DISTINCT FROM $19::text
+  ),
+  granted AS (
+    INSERT INTO ${schema}.memberships AS m
+      (project_number, user_id, end_date, seq, next_check_at, ending_generation, ending_lower_bound, metadata,
+       announced_end, announced_lead_seconds)
+    SELECT p.number, $11::text, a.end_date, a.last_seq + 2, ${nextCheckOf(schema, "a.end_date")},
+           ${newEndingColumns("a.end_date")}, $15::text, a.announced_end, a.announced_lead_seconds
+    FROM placed a, project p
+    ON CONFLICT (project_number, user_id) DO UPDATE
+    SET end_date = excluded.end_date, seq = excluded.seq,
+        next_check_at = least(m.next_check_at, excluded.next_check_at),
+        metadata = excluded.metadata,
+        announced_end = excluded.announced_end, announced_lead_seconds = excluded.announced_lead_seconds,
+        ${updateEndingColumns(schema, "excluded.ending_generation", "excluded.ending_lower_bound")}
+    WHERE $18::bigint IS NOT NULL
+    RETURNING project_number
+  ),
+  ended AS (
+    DELETE FROM ${schema}.memberships m USING granted g
+    WHERE m.project_number = g.project_number AND m.user_id = $2::text
+  ),
+  counted AS (
+    UPDATE ${schema}.projects p
+    SET membership_count = p.membership_count - (a.replaced_date IS NOT NULL)::integer, seq = a.last_seq + 2
+    FROM placed a, granted g WHERE p.number = g.project_number
+  ),
+  changed AS (
+    SELECT 1 AS n, a.user_id, $11::text AS subject, a.last_seq + 1 AS seq, a.moved_date AS from_date,
+           NULL::timestamptz AS to_date, a.moved_metadata AS metadata, a.event_id, a.event_type, a.head,
+           a.project_number, a.at, a.request_id, a.key_id, a.reason
+    FROM placed a, granted
+    UNION ALL
+    SELECT 2, $11::text, a.user_id, a.last_seq + 2, a.replaced_date,
+           a.end_date, $15::text, $12::uuid, $13::text, $14::text,
+           a.project_number, a.at, a.request_id, a.key_id, a.reason
+    FROM placed a, granted
+  ),
+  ${auditRowsAs(schema, "changed", "'moved'", "subject")},${publishChange(schema, "changed", "metadata")}${once.keeping("granted")}
+  SELECT n, seq, metadata, (SELECT count(*) FROM delivered)::integer AS deliveries FROM changed ORDER BY n
+`
+
+const expectedParams = (expected: MovedMembership | undefined) => [
+  textParam(expected && String(expected.endDate)),
+  textParam(expected && metadataJson(expected.metadata)),
+]
+
+/** The parameters of `moveMembership`. */
+export const moveParams = (move: Move) => [
+  ...changeParams(move, move.userId, undefined),
+  textParam(move.to),
+  uuidParam(move.granted.id),
+  textParam(move.granted.type),
+  textParam(move.granted.head),
+  textParam(metadataJson(move.metadata)),
+  ...expectedParams(move.expected.from),
+  ...expectedParams(move.expected.to),
+]
