@@ -3,8 +3,8 @@
 import type { Tenure } from "@tenure/core"
 import { Setting } from "@tenure/core/internal"
 import { ProjectId } from "@tenure/core/store"
-import type { BetterAuthOptions, Session, User } from "better-auth"
-import { APIError, createAuthMiddleware } from "better-auth/api"
+import type { BetterAuthOptions, GenericEndpointContext, Session, User } from "better-auth"
+import { APIError, createAuthMiddleware, getOAuthState, getSessionFromCtx } from "better-auth/api"
 import { customSession } from "better-auth/plugins"
 import {
   type SessionMembership,
@@ -50,7 +50,7 @@ export const membershipPluginOptions = Setting.object({
   ),
   /**
    * Whether deleting a user ends the memberships (`"end"`), ends them and erases the user id in Tenure (`"erase"`), or
-   * leaves them (`"keep"`). Default: `"end"`.
+   * leaves them (`"keep"`). Those of an anonymous user who signs up or in move to that user first. Default: `"end"`.
    */
   onDelete: Setting.withDefault(Setting.oneOf(deletions), "end"),
   /** The options of `betterAuth` with additional fields and other plugins, for the types of user and session. */
@@ -114,8 +114,37 @@ const deletingPaths: ReadonlySet<string> = new Set([
 const refusal = () =>
   new APIError("SERVICE_UNAVAILABLE", {
     code: "MEMBERSHIPS_UNAVAILABLE",
-    message: "Memberships cannot be deleted now. Try again later",
+    message: "Memberships cannot be changed now. Try again later",
   })
+
+/** A context of a request; `null` if the host calls Better Auth outside of one. */
+type RequestContext = GenericEndpointContext | null
+
+/** Returns the id of the anonymous user whose request it is, as the plugin `anonymous` finds it. */
+const anonymousIdOf = async (context: RequestContext): Promise<string | undefined> => {
+  if (context?.context.hasPlugin("anonymous") !== true) return undefined
+  // A copy: the request's own session and response stay as they are.
+  const copy = { ...context, context: { ...context.context }, responseHeaders: new Headers() }
+  const session = await getSessionFromCtx(copy, { disableRefresh: true })
+  if (session?.user["isAnonymous"] === true) return session.user.id
+  const id = (await getOAuthState())?.serverContext?.["anonymousUserId"]
+  return typeof id === "string" ? id : undefined
+}
+
+/** Returns the id of the user who an anonymous user has become, if that is why it is deleted. */
+const linkedIdOf = (
+  deleted: User & Record<string, unknown>,
+  context: RequestContext,
+): string | undefined => {
+  const user = context?.context.newSession?.user
+  const isLinked =
+    deleted["isAnonymous"] === true &&
+    user !== undefined &&
+    user["isAnonymous"] !== true &&
+    user.id !== deleted.id &&
+    !deletingPaths.has(context?.path ?? "")
+  return isLinked ? user.id : undefined
+}
 
 /** Makes the function that tells when a trial ends. */
 const makeTrialEnd = (trial: number | TrialEnd | undefined): TrialEnd => {
@@ -149,7 +178,7 @@ export const membershipPlugin = <Options extends BetterAuthOptions = BetterAuthO
   given: MembershipPluginOptions<Options>,
 ): MembershipPlugin<Options> => {
   const { onDelete, projects, trial } = Setting.parse(membershipPluginOptions, given)
-  const { deleteAll, readAll } = makeMemberProjects(
+  const { deleteAll, moveAll, readAll } = makeMemberProjects(
     tenure.memberships,
     projects,
     makeTrialEnd(trial),
@@ -172,6 +201,11 @@ export const membershipPlugin = <Options extends BetterAuthOptions = BetterAuthO
     }
   })
 
+  // Better Auth deletes the anonymous user's sessions before the user. So nobody could link it later.
+  const refuseLinkWhileUnavailable = async (_created: unknown, context: RequestContext) => {
+    if ((await anonymousIdOf(context)) !== undefined && !(await tenure.isReady())) throw refusal()
+  }
+
   return {
     id: "tenure",
     $Infer,
@@ -193,9 +227,10 @@ export const membershipPlugin = <Options extends BetterAuthOptions = BetterAuthO
         databaseHooks: {
           user: {
             create: {
+              before: refuseLinkWhileUnavailable,
               // The user exists by now, so the sign-up succeeds: reading a session tries again.
-              after: async (user) => {
-                await readAll(user).catch((error: unknown) => {
+              after: async (user, context) => {
+                await readAll(user, await anonymousIdOf(context)).catch((error: unknown) => {
                   logger.error(
                     `The memberships of the user ${user.id} will be granted later`,
                     error,
@@ -204,15 +239,26 @@ export const membershipPlugin = <Options extends BetterAuthOptions = BetterAuthO
               },
             },
             delete: {
-              before: async ({ id }) => {
+              before: async (user, context) => {
+                const linkedId = linkedIdOf(user, context)
+                if (linkedId !== undefined) {
+                  await moveAll(user.id, linkedId).catch((error: unknown) => {
+                    logger.error(
+                      `The memberships of the user ${user.id} could not be moved to the user ${linkedId}`,
+                      error,
+                    )
+                    throw refusal()
+                  })
+                }
                 if (onDelete === "keep") return
-                await deleteAll(id, onDelete).catch((error: unknown) => {
-                  logger.error(`The memberships of the user ${id} could not be deleted`, error)
+                await deleteAll(user.id, onDelete).catch((error: unknown) => {
+                  logger.error(`The memberships of the user ${user.id} could not be deleted`, error)
                   throw refusal()
                 })
               },
             },
           },
+          session: { create: { before: refuseLinkWhileUnavailable } },
         },
       },
     }),

@@ -55,31 +55,62 @@ export const makeMemberProjects = (
     }
   }
 
+  const isKnown = async (member: Member): Promise<boolean> =>
+    (await memberships.history({ ...member, limit: 1 })).length > 0
+
   /**
-   * Grants a membership if the user has just signed up, is to have a trial, and never had a membership in the project.
-   * So a trial missed at sign-up is granted later, and an ended one is not.
+   * Grants a membership if the user has just signed up, is to have a trial, and never had a membership in the project, as
+   * an anonymous user neither. So a trial missed at sign-up is granted later, and an ended one is not.
    */
-  const grantMissing = async (user: User, projectId: string): Promise<void> => {
+  const grantMissing = async (
+    user: User,
+    projectId: string,
+    anonymousId: string | undefined,
+  ): Promise<void> => {
     if (Date.now() - user.createdAt.getTime() > lateMillis) return
     const endDate = trialEnd(user, projectId)
     if (endDate === undefined || endDate.getTime() <= Date.now()) return
     const member = { projectId, userId: user.id }
-    const [known] = await memberships.history({ ...member, limit: 1 })
-    if (known === undefined) await grantTrial(member, endDate)
+    if (await isKnown(member)) return
+    if (anonymousId !== undefined && (await isKnown({ projectId, userId: anonymousId }))) return
+    await grantTrial(member, endDate)
   }
 
-  const read = async (user: User, projectId: string): Promise<SessionMembership | undefined> => {
+  const read = async (
+    user: User,
+    projectId: string,
+    anonymousId: string | undefined,
+  ): Promise<SessionMembership | undefined> => {
     const member = { projectId, userId: user.id }
     const found =
-      (await find(member)) ?? (await grantMissing(user, projectId).then(() => find(member)))
+      (await find(member)) ??
+      (await grantMissing(user, projectId, anonymousId).then(() => find(member)))
     return found && { projectId, endDate: new Date(found.endDate), state: found.state }
   }
 
   return {
-    /** Reads a user's memberships. Grants trials missed at sign-up. */
-    readAll: async (user: User): Promise<ReadonlyArray<SessionMembership>> => {
-      const found = await Promise.all(projects.map((projectId) => read(user, projectId)))
+    /**
+     * Reads a user's memberships. Grants trials missed at sign-up.
+     *
+     * @param anonymousId - the id of the anonymous user who has become this one, and whose memberships move
+     */
+    readAll: async (
+      user: User,
+      anonymousId?: string,
+    ): Promise<ReadonlyArray<SessionMembership>> => {
+      const found = await Promise.all(
+        projects.map((projectId) => read(user, projectId, anonymousId)),
+      )
       return found.filter((membership) => membership !== undefined)
+    },
+
+    /** Moves a user's memberships to another user, project by project. */
+    moveAll: async (userId: string, to: string): Promise<void> => {
+      for (const projectId of projects) {
+        const member = { projectId, userId }
+        const move = memberships.move({ ...member, to, reason: "account linked" }, origin)
+        await unless(["MembershipNotFound"], move)
+      }
     },
 
     /** Ends or erases a user's memberships, project by project. */

@@ -6,7 +6,7 @@ import { type BetterAuthOptions, betterAuth } from "better-auth"
 import { memoryAdapter } from "better-auth/adapters/memory"
 import { createAuthClient } from "better-auth/client"
 import { InferServerPlugin } from "better-auth/client/plugins"
-import { admin } from "better-auth/plugins"
+import { admin, anonymous } from "better-auth/plugins"
 import { describe, expect, expectTypeOf, it, onTestFinished } from "vitest"
 import {
   type MembershipPluginOptions,
@@ -55,10 +55,16 @@ const startTenure = async () => {
         grant: wrapped("grant", memberships.grant),
         history: wrapped("history", memberships.history),
         end: wrapped("end", memberships.end),
+        move: wrapped("move", memberships.move),
         erase: wrapped("erase", memberships.erase),
       },
     },
   }
+}
+
+interface SignedIn {
+  readonly headers: Headers
+  readonly response: { readonly user: { readonly id: string } }
 }
 
 const setUp = async (
@@ -78,15 +84,11 @@ const setUp = async (
     rateLimit: { enabled: false },
     telemetry: { enabled: false },
     logger: { log: (_level, message) => void errors.push(message) },
-    plugins: [membershipPlugin(on.tenure, { projects: ["p1"], ...options }), admin()],
+    plugins: [membershipPlugin(on.tenure, { projects: ["p1"], ...options }), admin(), anonymous()],
     ...more,
   })
-  /** Signs a user up. Returns the id, and the headers of the session. */
-  const signUp = async (email = ada.email) => {
-    const { headers: answer, response } = await auth.api.signUpEmail({
-      body: { ...ada, email },
-      returnHeaders: true,
-    })
+  /** Returns the id, and the headers of the session. */
+  const signedIn = ({ headers: answer, response }: SignedIn) => {
     const cookie = answer
       .getSetCookie()
       .map((text) => text.split(";")[0])
@@ -94,9 +96,21 @@ const setUp = async (
     const headers = new Headers({ cookie, origin: "http://localhost:3000" })
     return { userId: response.user.id, headers }
   }
+  /** Signs a user up, who may have a session as an anonymous one. */
+  const signUp = async (email = ada.email, headers = new Headers()) =>
+    signedIn(await auth.api.signUpEmail({ body: { ...ada, email }, headers, returnHeaders: true }))
+  const signIn = async (headers: Headers) =>
+    signedIn(await auth.api.signInEmail({ body: ada, headers, returnHeaders: true }))
+  const signInAnonymously = async () =>
+    signedIn(await auth.api.signInAnonymous({ returnHeaders: true }))
   const actions = async (userId: string, projectId = "p1") =>
     (await on.memberships.history({ projectId, userId })).map(({ action }) => action)
-  return { ...on, auth, database, errors, signUp, actions }
+  const endDates = async (userId: string) => {
+    const found = ["p1", "p2"].map((projectId) => on.memberships.find({ projectId, userId }))
+    const settled = await Promise.allSettled(found)
+    return settled.map((one) => (one.status === "fulfilled" ? one.value.endDate : undefined))
+  }
+  return { ...on, auth, database, errors, signUp, signIn, signInAnonymously, actions, endDates }
 }
 
 describe("a session", () => {
@@ -338,6 +352,126 @@ describe("the deletion of a user", () => {
     await context.internalAdapter.deleteUser(userId)
     expect(await on.actions(userId)).toEqual(["ended", "granted"])
     expect(on.database.user).toEqual([])
+  })
+})
+
+describe("an anonymous user who signs up or in", () => {
+  const [in2098, in2099] = [Date.UTC(2098, 0, 1), Date.UTC(2099, 0, 1)]
+
+  it.each([false, true])("keeps what was paid for (plugins reversed: %s)", async (isReversed) => {
+    const on = await setUp({ trial: 14 })
+    if (isReversed) (await on.auth.$context).options.plugins?.reverse()
+    const { headers, userId } = await on.signInAnonymously()
+    await on.memberships.extend({ projectId: "p1", userId, endDate: in2099 })
+    const linked = await on.signUp(ada.email, headers)
+    expect(linked.userId).not.toBe(userId)
+    expect((await on.auth.api.getSession(linked))?.memberships).toEqual([
+      { projectId: "p1", state: "active", endDate: new Date(in2099) },
+    ])
+    expect(await on.actions(linked.userId)).toEqual(["moved"])
+    expect(await on.actions(userId)).toEqual(["moved", "extended", "granted"])
+    expect(on.database.user.map(({ id }) => id)).toEqual([linked.userId])
+    expect(on.errors).toEqual([])
+  })
+
+  it("gets no second trial", async () => {
+    let days = 3
+    const on = await setUp({ trial: () => new Date(Date.now() + days++ * day) })
+    const { headers, userId } = await on.signInAnonymously()
+    const [endDate] = await on.endDates(userId)
+    const linked = await on.signUp(ada.email, headers)
+    await on.auth.api.getSession(linked)
+    expect(await on.endDates(linked.userId)).toEqual([endDate, undefined])
+    expect(await on.actions(linked.userId)).toEqual(["moved"])
+  })
+
+  it("gets the first trial as the other user, without a membership before", async () => {
+    const on = await setUp({
+      projects: ["p1", "p2"],
+      trial: (user) =>
+        "isAnonymous" in user && user.isAnonymous === true ? undefined : new Date(in2098),
+    })
+    const { headers, userId } = await on.signInAnonymously()
+    await on.memberships.grant({ projectId: "p2", userId, endDate: in2099 })
+    const linked = await on.signUp(ada.email, headers)
+    expect(await on.endDates(linked.userId)).toEqual([in2098, in2099])
+    expect(await on.actions(linked.userId)).toEqual(["granted"])
+    expect(await on.actions(linked.userId, "p2")).toEqual(["moved"])
+  })
+
+  it.each([
+    [in2098, in2099],
+    [in2099, in2098],
+  ])("has the later end, of %i and of %i in an account before", async (own, other) => {
+    const on = await setUp()
+    const existing = await on.signUp()
+    await on.memberships.grant({ projectId: "p1", userId: existing.userId, endDate: other })
+    const { headers, userId } = await on.signInAnonymously()
+    await on.memberships.grant({ projectId: "p1", userId, endDate: own })
+    const linked = await on.signIn(headers)
+    expect(linked.userId).toBe(existing.userId)
+    expect(await on.endDates(linked.userId)).toEqual([in2099, undefined])
+    expect(await on.endDates(userId)).toEqual([undefined, undefined])
+    // The session is gone.
+    await on.signIn(headers)
+    expect(await on.actions(linked.userId)).toEqual(["moved", "granted"])
+  })
+
+  it.each([
+    ["erase", []],
+    ["keep", ["moved", "granted"]],
+  ] as const)(
+    "keeps it with onDelete %s, and leaves the actions %j",
+    async (onDelete, expected) => {
+      const on = await setUp({ onDelete })
+      const { headers, userId } = await on.signInAnonymously()
+      await on.memberships.grant({ projectId: "p1", userId, endDate: in2099 })
+      const linked = await on.signUp(ada.email, headers)
+      expect(await on.endDates(linked.userId)).toEqual([in2099, undefined])
+      expect(await on.actions(userId)).toEqual(expected)
+    },
+  )
+
+  it("is refused while Tenure does not answer, and loses nothing", async () => {
+    const on = await setUp({ trial: 14 })
+    const existing = await on.signUp()
+    const { headers, userId } = await on.signInAnonymously()
+    await on.memberships.extend({ projectId: "p1", userId, endDate: in2099 })
+    on.setDown(true)
+    const refused = { statusCode: 503 }
+    await expect(on.signUp("grace@example.com", headers)).rejects.toMatchObject(refused)
+    await expect(on.signIn(headers)).rejects.toMatchObject(refused)
+    expect(on.database.user).toHaveLength(2)
+    // Others come in.
+    await on.signIn(new Headers())
+    on.setDown(false)
+    expect((await on.signIn(headers)).userId).toBe(existing.userId)
+    expect(await on.endDates(existing.userId)).toEqual([in2099, undefined])
+  })
+
+  it("has the membership still if Tenure fails just then", async () => {
+    const on = await setUp()
+    const { headers, userId } = await on.signInAnonymously()
+    await on.memberships.grant({ projectId: "p1", userId, endDate: in2099 })
+    on.beforeNext("move", () => Promise.reject(new StoreUnavailable({ cause: "a test" })))
+    const linked = await on.signUp(ada.email, headers)
+    expect(await on.endDates(userId)).toEqual([in2099, undefined])
+    expect(on.errors.join()).toContain(
+      `user ${userId} could not be moved to the user ${linked.userId}`,
+    )
+  })
+
+  it("leaves nothing to others: deleted, the membership ends", async () => {
+    const on = await setUp({ trial: 14 })
+    const first = await on.signInAnonymously()
+    await on.auth.api.deleteAnonymousUser({ headers: first.headers })
+    expect(await on.actions(first.userId)).toEqual(["ended", "granted"])
+    const second = await on.signInAnonymously()
+    const { headers, userId: adminId } = await on.signUp()
+    for (const user of on.database.user) if (user.id === adminId) user.role = "admin"
+    await on.auth.api.removeUser({ headers, body: { userId: second.userId } })
+    expect(await on.actions(second.userId)).toEqual(["ended", "granted"])
+    expect(await on.actions(adminId)).toEqual(["granted"])
   })
 })
 

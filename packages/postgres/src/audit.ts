@@ -25,13 +25,13 @@ import { type Integer, integerParam, millisOf, textParam, wholeMillisOf } from "
 
 // The columns of a row in a subquery.
 const columnsOf = (row: string): string =>
-  "seq id user_id subject action from_date to_date extend_by at request_id key_id reason changes"
+  "seq id user_id other_user_id subject action from_date to_date extend_by at request_id key_id reason changes"
     .replaceAll(/\S+/g, `${row}.$&`)
     .replaceAll(" ", ", ")
 
 // Keys stay when they are revoked, and their names never change.
 const columns = (schema: string): string => `
-         a.seq, a.id, a.user_id, a.subject, a.action, ${millisOf("a.from_date")} AS from_date,
+         a.seq, a.id, a.user_id, coalesce(a.subject, a.other_user_id) AS subject, a.action, ${millisOf("a.from_date")} AS from_date,
          ${millisOf("a.to_date")} AS to_date, ${wholeMillisOf("a.extend_by")} AS extend_by, ${millisOf("a.at")} AS at, a.request_id, a.key_id, a.reason, a.changes,
          (SELECT k.name FROM ${schema}.api_keys k WHERE k.id = a.key_id) AS key_name`
 

@@ -36,11 +36,9 @@ const erasing = (schema: string, condition: string): string => {
       WHERE o.${isInProject(schema)} AND ${isNamed} AND ${condition}`
   return `
     UPDATE ${schema}.audit
-    SET user_id = nullif(user_id, $2::text),
-        subject = CASE WHEN action = 'moved' THEN nullif(subject, $2::text) ELSE subject END,
-        reason = NULL
+    SET user_id = nullif(user_id, $2::text), other_user_id = nullif(other_user_id, $2::text), reason = NULL
     WHERE ${isInProject(schema)} AND (seq, id) IN (${rowsWhere("o.user_id = $2::text")}
-      UNION ALL${rowsWhere("o.subject = $2::text AND o.action = 'moved'")}
+      UNION ALL${rowsWhere("o.other_user_id = $2::text")}
       LIMIT 1000
     )
     RETURNING 1`

@@ -80,7 +80,7 @@ export const moveMembership = (schema: string, once: KeyClause): string => `
     FROM placed a, granted g WHERE p.number = g.project_number
   ),
   changed AS (
-    SELECT 1 AS n, a.user_id, $11::text AS subject, a.last_seq + 1 AS seq, a.moved_date AS from_date,
+    SELECT 1 AS n, a.user_id, $11::text AS other_user_id, a.last_seq + 1 AS seq, a.moved_date AS from_date,
            NULL::timestamptz AS to_date, a.moved_metadata AS metadata, a.event_id, a.event_type, a.head,
            a.project_number, a.at, a.request_id, a.key_id, a.reason
     FROM placed a, granted
@@ -90,7 +90,7 @@ export const moveMembership = (schema: string, once: KeyClause): string => `
            a.project_number, a.at, a.request_id, a.key_id, a.reason
     FROM placed a, granted
   ),
-  ${auditRowsAs(schema, "changed", "'moved'", "subject")},${publishChange(schema, "changed", "metadata")}${once.keeping("granted")}
+  ${auditRowsAs(schema, "changed", "'moved'", "other_user_id")},${publishChange(schema, "changed", "metadata")}${once.keeping("granted")}
   SELECT n, seq, metadata, (SELECT count(*) FROM delivered)::integer AS deliveries FROM changed ORDER BY n
 `
 

@@ -24,6 +24,9 @@ export interface DatedChange extends Change {
 // They change no date.
 const dateless: ReadonlySet<string> = new Set(["updated", "expiring", "expired"])
 
+// Without a date, a move has taken the membership away.
+const leaving: ReadonlySet<string> = new Set(["ended", "moved"])
+
 const isOfAll = ({ action }: Change): boolean => action.startsWith("bulk_")
 
 /** How much later a bulk extension made each date, in milliseconds. */
@@ -74,7 +77,7 @@ const explainDates = (
   // What a change leaves open, the next one tells, or the date that holds now.
   let after: string | null = current ?? null
   const filled = forward.toReversed().map(({ change, from, to }, index) => {
-    const end = to ?? (change.action === "ended" ? null : after)
+    const end = to ?? (leaving.has(change.action) ? null : after)
     const start = from ?? dateBefore(change, end)
     after = start
     return {

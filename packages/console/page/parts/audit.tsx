@@ -14,6 +14,7 @@ export const deeds: Readonly<Record<AuditRow["action"], string>> = {
   bulk_extended_by: "All memberships extended by a duration",
   bulk_undone: "Extension of all memberships undone",
   ended: "Ended",
+  moved: "Moved between user ids",
   updated: "Metadata changed",
   expiring: "Announced to end",
   expired: "Expired",

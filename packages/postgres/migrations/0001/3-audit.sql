@@ -15,9 +15,10 @@ CREATE TABLE tenure.audit (
   -- whichever of them was recorded first.
   seq        bigint NOT NULL,
   -- NULL for a change of all memberships of the project, of somebody who was erased, or of something
-  -- else: of the webhook, the API key, the project or the bulk extension `subject`. If a membership was moved, each of
-  -- both users has a row, whose subject is the other one.
+  -- else: of the webhook, the API key, the project or the bulk extension `subject`.
   user_id    text COLLATE "C",
+  -- The other user of a membership that was moved. Both have a row.
+  other_user_id text COLLATE "C",
   subject    text,
   action     text NOT NULL CHECK (action IN (
                'granted', 'imported', 'extended', 'bulk_extended', 'bulk_lengthened', 'bulk_extended_by',
@@ -46,7 +47,7 @@ CREATE INDEX audit_of_all_users ON tenure.audit (project_number, seq, id)
 WHERE action IN ('bulk_extended', 'bulk_lengthened', 'bulk_extended_by', 'bulk_undone');
 
 -- For erasing a user from the rows of others.
-CREATE INDEX audit_of_moves ON tenure.audit (project_number, subject) WHERE action = 'moved';
+CREATE INDEX audit_of_other_user ON tenure.audit (project_number, other_user_id) WHERE other_user_id IS NOT NULL;
 
 -- Returns the first id of the part that begins on a day.
 CREATE FUNCTION tenure.first_audit_id(day date) RETURNS bigint LANGUAGE sql IMMUTABLE

@@ -245,18 +245,18 @@ export const publishChange = (schema: string, source: string, metadata?: string)
  * `reason` and `n`, which gives the order.
  *
  * @param action - an expression in SQL
- * @param subject - an expression in SQL
+ * @param otherUser - an expression in SQL for the other user of a move
  */
 export const auditRowsAs = (
   schema: string,
   source: string,
   action: `'${AuditAction}'` | `CASE ${string} END`,
-  subject = "NULL",
+  otherUser = "NULL",
 ): string => `
   audited AS (
     INSERT INTO ${schema}.audit
-      (project_number, user_id, subject, seq, action, from_date, to_date, at, request_id, key_id, reason)
-    SELECT project_number, user_id, ${subject}, ${sequenceRound("seq")}, ${action}, from_date, to_date, at, request_id, key_id, reason
+      (project_number, user_id, other_user_id, seq, action, from_date, to_date, at, request_id, key_id, reason)
+    SELECT project_number, user_id, ${otherUser}, ${sequenceRound("seq")}, ${action}, from_date, to_date, at, request_id, key_id, reason
     FROM ${source}
     ORDER BY n
   )`

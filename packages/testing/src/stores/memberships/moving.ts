@@ -117,7 +117,8 @@ const movingTests = ({ test }: StoreTests): void => {
       expect(yield* (yield* Outbox).deliveries(ref, { limit: 10 })).toHaveLength(3)
       for (const event of events) {
         expect(event.body).toContain(`"metadata":${JSON.stringify(gold)},"sequence":`)
-        expect(yield* (yield* Outbox).find(p1, event.id)).toMatchObject(event)
+        const { body, type } = yield* (yield* Outbox).find(p1, event.id)
+        expect({ body, type }).toEqual({ body: event.body, type: event.type })
       }
     }))
 
