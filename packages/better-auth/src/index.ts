@@ -84,7 +84,11 @@ type CustomSession<Options extends BetterAuthOptions> = ReturnType<
 
 /** The part of Better Auth's context used here. */
 interface PluginContext {
-  readonly logger: { readonly error: (message: string, error: unknown) => void }
+  readonly logger: Logger
+}
+
+interface Logger {
+  readonly error: (message: string, error: unknown) => void
 }
 
 /** The plugin. Clients take its types from `InferServerPlugin<typeof auth, "tenure">()`. */
@@ -98,6 +102,10 @@ export interface MembershipPlugin<
   readonly hooks: {
     before: Array<{
       matcher: (context: { path?: string }) => boolean
+      handler: ReturnType<typeof createAuthMiddleware>
+    }>
+    after: Array<{
+      matcher: (context: { context: { newSession?: unknown } }) => boolean
       handler: ReturnType<typeof createAuthMiddleware>
     }>
   }
@@ -206,6 +214,27 @@ export const membershipPlugin = <Options extends BetterAuthOptions = BetterAuthO
     if ((await anonymousIdOf(context)) !== undefined && !(await tenure.isReady())) throw refusal()
   }
 
+  const moveLinked = async (anonymousId: string, linkedId: string, logger: Logger) => {
+    await moveAll(anonymousId, linkedId).catch((error: unknown) => {
+      logger.error(
+        `The memberships of the user ${anonymousId} could not be moved to the user ${linkedId}`,
+        error,
+      )
+      throw refusal()
+    })
+  }
+
+  // For anonymous users who are not deleted. The plugin `anonymous` deletes the others before or after this.
+  const moveKept = createAuthMiddleware(async (context) => {
+    const user = context.context.newSession?.user
+    const anonymousId = await anonymousIdOf(context)
+    if (anonymousId === undefined || user === undefined) return
+    if (user.id === anonymousId || user["isAnonymous"] === true) return
+    if (await context.context.getPlugin("two-factor")?.shouldRequireTwoFactor(context)) return
+    // The user is signed in by now.
+    await moveLinked(anonymousId, user.id, context.context.logger).catch(() => undefined)
+  })
+
   return {
     id: "tenure",
     $Infer,
@@ -221,6 +250,7 @@ export const membershipPlugin = <Options extends BetterAuthOptions = BetterAuthO
                 handler: refuseWhileUnavailable,
               },
             ],
+      after: [{ matcher: ({ context }) => Boolean(context.newSession), handler: moveKept }],
     },
     init: ({ logger }) => ({
       options: {
@@ -241,15 +271,7 @@ export const membershipPlugin = <Options extends BetterAuthOptions = BetterAuthO
             delete: {
               before: async (user, context) => {
                 const linkedId = linkedIdOf(user, context)
-                if (linkedId !== undefined) {
-                  await moveAll(user.id, linkedId).catch((error: unknown) => {
-                    logger.error(
-                      `The memberships of the user ${user.id} could not be moved to the user ${linkedId}`,
-                      error,
-                    )
-                    throw refusal()
-                  })
-                }
+                if (linkedId !== undefined) await moveLinked(user.id, linkedId, logger)
                 if (onDelete === "keep") return
                 await deleteAll(user.id, onDelete).catch((error: unknown) => {
                   logger.error(`The memberships of the user ${user.id} could not be deleted`, error)

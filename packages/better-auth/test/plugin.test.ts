@@ -6,7 +6,7 @@ import { type BetterAuthOptions, betterAuth } from "better-auth"
 import { memoryAdapter } from "better-auth/adapters/memory"
 import { createAuthClient } from "better-auth/client"
 import { InferServerPlugin } from "better-auth/client/plugins"
-import { admin, anonymous } from "better-auth/plugins"
+import { admin, anonymous, twoFactor } from "better-auth/plugins"
 import { describe, expect, expectTypeOf, it, onTestFinished } from "vitest"
 import {
   type MembershipPluginOptions,
@@ -70,11 +70,12 @@ interface SignedIn {
 const setUp = async (
   options: Partial<MembershipPluginOptions> = {},
   more: Pick<BetterAuthOptions, "advanced" | "databaseHooks"> = {},
+  ofAnonymous: Parameters<typeof anonymous>[0] = {},
 ) => {
   const on = await startTenure()
   const errors: Array<string> = []
   const users: Array<{ id: string; role?: string }> = []
-  const database = { user: users, session: [], account: [], verification: [] }
+  const database = { user: users, session: [], account: [], verification: [], twoFactor: [] }
   const auth = betterAuth({
     baseURL: "http://localhost:3000",
     secret: "a secret for tests, which is long enough",
@@ -84,7 +85,12 @@ const setUp = async (
     rateLimit: { enabled: false },
     telemetry: { enabled: false },
     logger: { log: (_level, message) => void errors.push(message) },
-    plugins: [membershipPlugin(on.tenure, { projects: ["p1"], ...options }), admin(), anonymous()],
+    plugins: [
+      membershipPlugin(on.tenure, { projects: ["p1"], ...options }),
+      admin(),
+      anonymous(ofAnonymous),
+      twoFactor({ skipVerificationOnEnable: true }),
+    ],
     ...more,
   })
   /** Returns the id, and the headers of the session. */
@@ -432,6 +438,33 @@ describe("an anonymous user who signs up or in", () => {
     },
   )
 
+  it.each([false, true])(
+    "keeps it if neither user is deleted (reversed: %s)",
+    async (isReversed) => {
+      const on = await setUp({ trial: 14 }, {}, { disableDeleteAnonymousUser: true })
+      if (isReversed) (await on.auth.$context).options.plugins?.reverse()
+      const { headers, userId } = await on.signInAnonymously()
+      await on.memberships.extend({ projectId: "p1", userId, endDate: in2099 })
+      const linked = await on.signUp(ada.email, headers)
+      expect(on.database.user).toHaveLength(2)
+      expect(await on.endDates(linked.userId)).toEqual([in2099, undefined])
+      expect(await on.actions(userId)).toEqual(["moved", "extended", "granted"])
+    },
+  )
+
+  it("leaves it until the second factor is there", async () => {
+    const on = await setUp()
+    const existing = await on.signUp()
+    const { password } = ada
+    await on.auth.api.enableTwoFactor({ headers: existing.headers, body: { password } })
+    const { headers, userId } = await on.signInAnonymously()
+    await on.memberships.grant({ projectId: "p1", userId, endDate: in2099 })
+    const answer = await on.auth.api.signInEmail({ body: ada, headers })
+    expect(answer).toHaveProperty("twoFactorRedirect", true)
+    expect(await on.endDates(userId)).toEqual([in2099, undefined])
+    expect(await on.actions(existing.userId)).toEqual([])
+  })
+
   it("is refused while Tenure does not answer, and loses nothing", async () => {
     const on = await setUp({ trial: 14 })
     const existing = await on.signUp()
@@ -453,7 +486,11 @@ describe("an anonymous user who signs up or in", () => {
     const on = await setUp()
     const { headers, userId } = await on.signInAnonymously()
     await on.memberships.grant({ projectId: "p1", userId, endDate: in2099 })
-    on.beforeNext("move", () => Promise.reject(new StoreUnavailable({ cause: "a test" })))
+    const fail = async () => {
+      on.beforeNext("move", fail)
+      throw new StoreUnavailable({ cause: "a test" })
+    }
+    on.beforeNext("move", fail)
     const linked = await on.signUp(ada.email, headers)
     expect(await on.endDates(userId)).toEqual([in2099, undefined])
     expect(on.errors.join()).toContain(

@@ -1,12 +1,15 @@
 import { describe, expect, it } from "@effect/vitest"
 import { memory } from "@tenure/memory"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
 import type { OriginInput } from "../../src/base/change-context.ts"
+import * as Setting from "../../src/base/setting.ts"
 import { hooksLayer } from "../../src/events/event.ts"
 import { InvalidEndDate } from "../../src/memberships/end-date.ts"
-import { Memberships } from "../../src/memberships/memberships.ts"
+import { MoveConflict } from "../../src/memberships/membership.ts"
+import { Memberships, membershipsOptions } from "../../src/memberships/memberships.ts"
 import { MembershipStore } from "../../src/memberships/store.ts"
 
 const member = { projectId: "p1", userId: "1001" }
@@ -26,6 +29,135 @@ const withMemberships = <A, E>(
     return yield* test(memberships, bodies)
   }).pipe(Effect.provide(Memberships.layer().pipe(Layer.provide(memory()), Layer.provide(hooks))))
 }
+
+describe("a move", () => {
+  const to = "ada@example.com"
+  const moving = { ...member, to, reason: "signed up" }
+
+  it.effect("returns the other membership, and tells of the end before", () =>
+    withMemberships((memberships, bodies) =>
+      Effect.gen(function* () {
+        yield* memberships.grant({ ...member, endDate: in2028, metadata: { plan: "gold" } })
+        yield* memberships.grant({ ...member, userId: to, endDate: in2027 })
+        const moved = yield* memberships.move(moving, { requestId: "r1" })
+        expect(moved).toEqual({ projectId: "p1", userId: to, endDate: in2028 })
+        const told = bodies.slice(2).map((body) => JSON.parse(body))
+        const both = { project_id: "p1", reason: "signed up", request_id: "r1" }
+        expect(told).toMatchObject([
+          {
+            type: "membership.ended",
+            data: { ...both, user_id: "1001", moved_to: to, metadata: { plan: "gold" } },
+          },
+          {
+            type: "membership.granted",
+            data: {
+              ...both,
+              user_id: to,
+              moved_from: "1001",
+              new_end_date: "2028-01-01T00:00:00.000Z",
+              metadata: { plan: "gold" },
+            },
+          },
+        ])
+        const failure = yield* Effect.flip(memberships.move(moving))
+        expect(failure).toMatchObject({ _tag: "MembershipNotFound", userId: "1001" })
+      }),
+    ),
+  )
+
+  it.effect("has its events in the feed in their order", () =>
+    Effect.gen(function* () {
+      yield* TestClock.setTime(Date.UTC(2026, 0, 1))
+      const memberships = yield* Memberships
+      yield* memberships.createProject("p1")
+      yield* memberships.grant({ ...member, endDate: in2028 })
+      for (let round = 0; round < 20; round++) {
+        const [userId, other] = round % 2 === 0 ? ["1001", to] : [to, "1001"]
+        const ids: Array<string> = []
+        const hooks = { onEvent: ({ id }: { readonly id: string }) => void ids.push(id) }
+        yield* Effect.provide(
+          Effect.flatMap(Memberships, (told) => told.move({ ...member, userId, to: other })),
+          Layer.fresh(Memberships.layer()).pipe(Layer.provide(hooksLayer(hooks))),
+        )
+        expect(ids).toEqual(ids.toSorted())
+        expect(ids).toHaveLength(2)
+      }
+    }).pipe(Effect.provide(Layer.provideMerge(Memberships.layer(), memory()))),
+  )
+
+  it.effect("is made once with an idempotency key, and answers the same", () =>
+    withMemberships((memberships) =>
+      Effect.gen(function* () {
+        yield* memberships.grant({ ...member, endDate: in2028 })
+        const keyed = { ...moving, idempotencyKey: "k1" }
+        const moved = yield* memberships.move(keyed)
+        yield* memberships.grant({ ...member, userId: to, endDate: in2027 })
+        yield* memberships.grant({ ...member, endDate: in2027 })
+        expect(yield* memberships.move(keyed)).toEqual(moved)
+        const failure = yield* Effect.flip(memberships.move({ ...keyed, to: "1002" }))
+        expect(failure._tag).toBe("IdempotencyMismatch")
+        expect((yield* memberships.history({ ...member, userId: to }))[0]?.action).toBe("granted")
+        const ended = yield* Effect.flip(memberships.end({ ...member, idempotencyKey: "k1" }))
+        expect(ended._tag).toBe("IdempotencyMismatch")
+      }),
+    ),
+  )
+
+  it.effect("is invalid to the same user, to none, and with too much metadata", () =>
+    withMemberships((memberships, bodies) =>
+      Effect.gen(function* () {
+        const names = Array.from({ length: 9 }, (_, index) => index)
+        const noted = (prefix: string) =>
+          Object.fromEntries(names.map((index) => [`${prefix}${index}`, "x"]))
+        yield* memberships.grant({ ...member, endDate: in2028, metadata: noted("a") })
+        yield* memberships.grant({ ...member, userId: to, endDate: in2028, metadata: noted("b") })
+        const before = bodies.length
+        for (const other of ["1001", "", "a b", to]) {
+          const failure = yield* Effect.flip(memberships.move({ ...member, to: other }))
+          expect(failure).toMatchObject({ _tag: "InvalidInput", field: "to" })
+        }
+        expect(bodies).toHaveLength(before)
+      }),
+    ),
+  )
+
+  it.effect("is repeated if a membership is changed meanwhile", () =>
+    Effect.gen(function* () {
+      const store = yield* MembershipStore
+      let changes = 3
+      const memberships = yield* Effect.provide(
+        Memberships,
+        Memberships.layer().pipe(
+          Layer.provide(
+            Layer.succeed(MembershipStore, {
+              ...store,
+              move: (move) => (changes-- > 0 ? Effect.fail(new MoveConflict()) : store.move(move)),
+            }),
+          ),
+        ),
+      )
+      yield* memberships.createProject("p1")
+      yield* memberships.grant({ ...member, endDate: in2028 })
+      const fiber = yield* Effect.forkChild(memberships.move(moving))
+      yield* TestClock.adjust("1 minute")
+      expect(yield* Fiber.join(fiber)).toMatchObject({ userId: to, endDate: in2028 })
+    }).pipe(Effect.provide(memory())),
+  )
+
+  it.effect("takes other user ids alone that can become members", () =>
+    Effect.gen(function* () {
+      const memberships = yield* Memberships
+      const failure = yield* Effect.flip(memberships.move({ ...member, to: "ada" }))
+      expect(failure).toMatchObject({ field: "to", message: expect.stringContaining("digits") })
+    }).pipe(
+      Effect.provide(
+        Memberships.layer(Setting.parse(membershipsOptions, { userIds: "digits" })).pipe(
+          Layer.provide(memory()),
+        ),
+      ),
+    ),
+  )
+})
 
 describe("end dates", () => {
   it.effect.each([

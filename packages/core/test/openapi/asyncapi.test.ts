@@ -75,6 +75,8 @@ const causeAll = async ({ events, memberships, webhooks }: Tenure): Promise<void
   await memberships.import({ ...inProject, memberships: [{ userId: "1002", endDate }] })
   await memberships.extend({ ...member, endDate })
   await memberships.update({ ...member, metadata: { plan: "gold" } })
+  await memberships.move({ ...member, to: "1004" })
+  await memberships.move({ ...member, userId: "1004", to: member.userId })
   await memberships.extendAll({ ...inProject, endDate, mode: "neverShorten" })
   const byDays = { ...inProject, by: "P3D", idempotencyKey: "days" }
   await memberships.extendAll(byDays)

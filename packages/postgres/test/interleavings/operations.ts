@@ -30,6 +30,7 @@ import {
   UserId,
   WebhookId,
   WebhookStore,
+  joinMemberships,
   knownEventTypes,
   hostOrigin,
   settingChanges,
@@ -207,6 +208,28 @@ const granting = (name: string, userId: UserId): Operation => ({
     ),
 })
 
+/** Moves a membership as the service does: again, if it has changed since it was read. */
+const moveOwn = (
+  memberships: MembershipStore["Service"],
+  setting: Setting,
+  slot: Slot,
+): ReturnType<Run> =>
+  Effect.gen(function* () {
+    const find = (userId: UserId) => memberships.find(p1, userId)
+    const to = Effect.catchTag(find(nobody), "MembershipNotFound", () => Effect.undefined)
+    const expected = { from: yield* find(own), to: yield* to }
+    const joined = joinMemberships(expected.from, expected.to) ?? expected.from
+    return yield* memberships.move({
+      ...change(setting, slot, knownEventTypes.ended, { user_id: own, moved_to: nobody }),
+      granted: change(setting, slot, knownEventTypes.granted, { user_id: nobody, moved_from: own })
+        .event,
+      userId: own,
+      to: nobody,
+      ...joined,
+      expected,
+    })
+  }).pipe(Effect.retry({ while: ({ _tag }) => _tag === "MoveConflict" }))
+
 const paying: ReadonlyArray<Run> = [
   (setting, slot) =>
     Effect.flatMap(Outbox, (outbox) => outbox.publish(eventOf(setting, `${slot} payment`))),
@@ -305,6 +328,11 @@ export const operations: ReadonlyArray<Operation> = [
       store(({ end }) =>
         end({ ...change(setting, slot, knownEventTypes.ended, { user_id: own }), userId: own }),
       ),
+  },
+  {
+    name: "move",
+    run: (setting, slot) =>
+      Effect.flatMap(MembershipStore, (memberships) => moveOwn(memberships, setting, slot)),
   },
   {
     name: "import",
