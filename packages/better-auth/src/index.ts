@@ -50,7 +50,7 @@ export const membershipPluginOptions = Setting.object({
   ),
   /**
    * Whether deleting a user ends the memberships (`"end"`), ends them and erases the user id in Tenure (`"erase"`), or
-   * leaves them (`"keep"`). Those of an anonymous user who signs up or in move to that user first. Default: `"end"`.
+   * leaves them (`"keep"`). If an anonymous user signs up or in, they move to that user first. Default: `"end"`.
    */
   onDelete: Setting.withDefault(Setting.oneOf(deletions), "end"),
   /** The options of `betterAuth` with additional fields and other plugins, for the types of user and session. */
@@ -125,10 +125,10 @@ const refusal = () =>
     message: "Memberships cannot be changed now. Try again later",
   })
 
-/** A context of a request; `null` if the host calls Better Auth outside of one. */
+/** A request's context; `null` if the host calls Better Auth outside a request. */
 type RequestContext = GenericEndpointContext | null
 
-/** Returns the id of the anonymous user whose request it is, as the plugin `anonymous` finds it. */
+/** Returns the anonymous user's id if it is that user's request, as the plugin `anonymous` finds it. */
 const anonymousIdOf = async (context: RequestContext): Promise<string | undefined> => {
   if (context?.context.hasPlugin("anonymous") !== true) return undefined
   // A copy: the request's own session and response stay as they are.
@@ -139,7 +139,7 @@ const anonymousIdOf = async (context: RequestContext): Promise<string | undefine
   return typeof id === "string" ? id : undefined
 }
 
-/** Returns the id of the user who an anonymous user has become, if that is why it is deleted. */
+/** Returns the user id that an anonymous user has now, if that is why it is deleted. */
 const linkedIdOf = (
   deleted: User & Record<string, unknown>,
   context: RequestContext,

@@ -92,7 +92,7 @@ export const makeMemberProjects = (
     /**
      * Reads a user's memberships. Grants trials missed at sign-up.
      *
-     * @param anonymousId - the id of the anonymous user who has become this one, and whose memberships move
+     * @param anonymousId - this user's id before, whose memberships move
      */
     readAll: async (
       user: User,

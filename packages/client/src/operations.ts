@@ -76,7 +76,7 @@ export interface Attempt {
 export interface AuditRow {
   /** A time in UTC, with milliseconds. */
   readonly at: string
-  /** What was done; `bulk_lengthened` has left memberships that ended later, `bulk_undone` has undone a bulk extension, and `updated` has changed metadata, and `expiring` and `expired` are announcements of the date. */
+  /** What was done; `bulk_lengthened` has left memberships that ended later, `bulk_undone` has undone a bulk extension, `moved` has moved the membership to or from another user id, `updated` has changed metadata, and `expiring` and `expired` are announcements of the date. */
   readonly action:
     | "granted"
     | "imported"
@@ -86,6 +86,7 @@ export interface AuditRow {
     | "bulk_extended_by"
     | "bulk_undone"
     | "ended"
+    | "moved"
     | "updated"
     | "expiring"
     | "expired"
@@ -115,7 +116,7 @@ export interface AuditRow {
   readonly reason: string | null
   /** Whose membership was changed; null if all were, or something else, or if the user was erased. */
   readonly user_id: string | null
-  /** The id of the webhook, the API key, the project or the bulk extension that was changed; null for one membership. */
+  /** The id of the webhook, the API key, the project or the bulk extension that was changed; the other user id of a membership that was moved; null for other changes of one membership. */
   readonly subject: string | null
   /** The settings of a webhook that were changed, from and to which value. */
   readonly changes: ReadonlyArray<{
@@ -325,7 +326,7 @@ export interface Membership {
 export interface MembershipChange {
   /** A time in UTC, with milliseconds. */
   readonly at: string
-  /** What was done; `bulk_lengthened` has left memberships that ended later, `bulk_undone` has undone a bulk extension, and `updated` has changed metadata, and `expiring` and `expired` are announcements of the date. */
+  /** What was done; `bulk_lengthened` has left memberships that ended later, `bulk_undone` has undone a bulk extension, `moved` has moved the membership to or from another user id, `updated` has changed metadata, and `expiring` and `expired` are announcements of the date. */
   readonly action:
     | "granted"
     | "imported"
@@ -335,6 +336,7 @@ export interface MembershipChange {
     | "bulk_extended_by"
     | "bulk_undone"
     | "ended"
+    | "moved"
     | "updated"
     | "expiring"
     | "expired"
@@ -363,7 +365,9 @@ export interface MembershipEndedEvent {
     readonly project_id: string
     /** The user; null if the person was erased. */
     readonly user_id: string | null
-    /** The metadata of the membership, if it has some; null if the person was erased since then. */
+    /** The user id to which the membership was moved, if it was; null if that person was erased since then. */
+    readonly moved_to?: string | null
+    /** The metadata of the membership, if it has some; null if a person in the event was erased since then. */
     readonly metadata?: Readonly<Record<string, string>> | null
     /** The request that asked for the change; null for a change by the host that names none. */
     readonly request_id: string | null
@@ -389,7 +393,7 @@ export interface MembershipExpiredEvent {
     readonly user_id: string
     /** A time in UTC, with milliseconds. */
     readonly end_date: string
-    /** The metadata of the membership, if it has some; null if the person was erased since then. */
+    /** The metadata of the membership, if it has some; null if a person in the event was erased since then. */
     readonly metadata?: Readonly<Record<string, string>> | null
     /** The place among the changes of a membership: of two events, the one with the greater sequence is of the later change, in whatever order they come. An event without user_id has that of all memberships it concerns. */
     readonly sequence: number
@@ -411,7 +415,7 @@ export interface MembershipExpiringEvent {
     readonly user_id: string
     /** A time in UTC, with milliseconds. */
     readonly end_date: string
-    /** The metadata of the membership, if it has some; null if the person was erased since then. */
+    /** The metadata of the membership, if it has some; null if a person in the event was erased since then. */
     readonly metadata?: Readonly<Record<string, string>> | null
     /** The place among the changes of a membership: of two events, the one with the greater sequence is of the later change, in whatever order they come. An event without user_id has that of all memberships it concerns. */
     readonly sequence: number
@@ -435,7 +439,7 @@ export interface MembershipExtendedEvent {
     readonly user_id: string
     /** A time in UTC, with milliseconds. */
     readonly new_end_date: string
-    /** The metadata of the membership, if it has some; null if the person was erased since then. */
+    /** The metadata of the membership, if it has some; null if a person in the event was erased since then. */
     readonly metadata?: Readonly<Record<string, string>> | null
     /** The request that asked for the change; null for a change by the host that names none. */
     readonly request_id: string | null
@@ -459,9 +463,11 @@ export interface MembershipGrantedEvent {
     readonly project_id: string
     /** The id of the user, as the host has it. Neither . nor .. */
     readonly user_id: string
+    /** The user id from which the membership was moved here, if it was; null if that person was erased since then. */
+    readonly moved_from?: string | null
     /** A time in UTC, with milliseconds. */
     readonly new_end_date: string
-    /** The metadata of the membership, if it has some; null if the person was erased since then. */
+    /** The metadata of the membership, if it has some; null if a person in the event was erased since then. */
     readonly metadata?: Readonly<Record<string, string>> | null
     /** The request that asked for the change; null for a change by the host that names none. */
     readonly request_id: string | null
@@ -485,7 +491,7 @@ export interface MembershipUpdatedEvent {
     readonly project_id: string
     /** The id of the user, as the host has it. Neither . nor .. */
     readonly user_id: string
-    /** The metadata of the membership, if it has some; null if the person was erased since then. */
+    /** The metadata of the membership, if it has some; null if a person in the event was erased since then. */
     readonly metadata?: Readonly<Record<string, string>> | null
     /** The request that asked for the change; null for a change by the host that names none. */
     readonly request_id: string | null
