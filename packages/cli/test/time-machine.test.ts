@@ -242,12 +242,12 @@ describe("past the end of the clock", () => {
       message: expect.stringContaining("must lead to a time"),
     }
     const time = clock.end + 1
-    const advance = moveClock(clock, { _tag: "Advance", millis: day + 1 })
+    const advance = moveClock(clock, { _tag: "Advance", after: (now) => now + day + 1 })
     await expect(advance).rejects.toMatchObject({ ...refused, field: "advance" })
     const to = moveClock(clock, { _tag: "To", time })
     await expect(to).rejects.toMatchObject({ ...refused, field: "to" })
     expect(clock.now()).toBe(clock.end - day)
-    await moveClock(clock, { _tag: "Advance", millis: day })
+    await moveClock(clock, readClockCommand({ advance: "P1D" }))
     expect(clock.now()).toBe(clock.end)
   })
 
@@ -280,7 +280,7 @@ describe("past the end of the clock", () => {
 
 describe("commands", () => {
   it("are one of five", () => {
-    expect(readClockCommand({ advance: "1 day" })).toEqual({ _tag: "Advance", millis: day })
+    expect(readClockCommand({ advance: "1 day" })).toMatchObject({ _tag: "Advance" })
     expect(readClockCommand({ to: "2027-01-01T00:00:00.000Z" })).toEqual({
       _tag: "To",
       time: start,
@@ -291,10 +291,23 @@ describe("commands", () => {
   })
 
   it.each([
+    ["1 day", day],
+    ["P1M", 31 * day],
+    ["PT36H", 1.5 * day],
+    [1000, 1000],
+  ])("advance by %s", (advance, millis) => {
+    const command = readClockCommand({ advance })
+    expect(command._tag === "Advance" && command.after(start)).toBe(start + millis)
+  })
+
+  it.each([
     null,
     [],
     {},
     "step",
+    { advance: "+1mo" },
+    { advance: "P101Y" },
+    { to: "2027-01-31" },
     { step: false },
     { step: true, pause: true },
     { advance: "-1 day" },

@@ -2,15 +2,16 @@
 
 import { createHash, timingSafeEqual } from "node:crypto"
 import type { IncomingMessage, ServerResponse } from "node:http"
-import { Setting, latestInstant, readInstant } from "@tenure/core/internal"
+import { Setting, latestInstant, readInstant, shownInstant } from "@tenure/core/internal"
 import { DurationText, EndDate, InvalidInput, addDuration } from "@tenure/core/store"
+import { clockStep } from "@tenure/testing/internal"
 import * as Predicate from "effect/Predicate"
 import { isoOf } from "../support/text.ts"
-import { ClockBusy, type MachineClock, century } from "./time-machine.ts"
+import { ClockBusy, type MachineClock } from "./time-machine.ts"
 
 /** How to move the clock. */
 export type ClockCommand =
-  | { readonly _tag: "Advance"; readonly millis: number }
+  | { readonly _tag: "Advance"; readonly after: (time: number) => number }
   | { readonly _tag: "To"; readonly time: number }
   | { readonly _tag: "Play"; readonly days: number; readonly seconds: number }
   | { readonly _tag: "Pause" }
@@ -21,10 +22,12 @@ const day = 86_400_000
 const onlyTrue = Setting.custom<true, true>("true", (given) => (given === true ? given : undefined))
 
 const body = Setting.object({
-  advance: Setting.optional(Setting.duration({ least: 0, most: century })),
+  advance: Setting.optional(clockStep),
   to: Setting.optional(
-    Setting.custom<string, number>("a time such as 2027-01-01T00:00:00.000Z", (given) =>
-      typeof given === "string" ? readInstant(given) : undefined,
+    Setting.custom<string, number>(
+      "a time such as 2027-01-01T00:00:00.000Z",
+      (given) => (typeof given === "string" ? readInstant(given) : undefined),
+      shownInstant,
     ),
   ),
   play: Setting.optional(
@@ -47,7 +50,7 @@ export const readClockCommand = (given: unknown): ClockCommand => {
   if (!Predicate.isObject(given)) throw onlyOne
   const { advance, pause, play, step, to } = Setting.parse(body, given)
   const commands: ReadonlyArray<ClockCommand | undefined> = [
-    advance === undefined ? undefined : { _tag: "Advance", millis: Math.ceil(advance) },
+    advance === undefined ? undefined : { _tag: "Advance", after: advance },
     to === undefined ? undefined : { _tag: "To", time: to },
     play && { _tag: "Play", ...play },
     pause && { _tag: "Pause" },
@@ -69,7 +72,7 @@ const moveTo = (clock: MachineClock, field: "advance" | "to", time: number): Pro
 export const moveClock = async (clock: MachineClock, command: ClockCommand): Promise<void> => {
   switch (command._tag) {
     case "Advance":
-      return moveTo(clock, "advance", clock.now() + command.millis)
+      return moveTo(clock, "advance", command.after(clock.now()))
     case "To":
       return moveTo(clock, "to", command.time)
     case "Play":
@@ -202,9 +205,9 @@ export const commandOfKey = (
     case "n":
       return { _tag: "Step" }
     case "d":
-      return { _tag: "Advance", millis: day }
+      return { _tag: "Advance", after: (now) => now + day }
     case "w":
-      return { _tag: "Advance", millis: 7 * day }
+      return { _tag: "Advance", after: (now) => now + 7 * day }
     case "m":
       return { _tag: "To", time: afterMonth(now()) }
     case "q":

@@ -27,7 +27,7 @@ const from = Flag.String("from").pipe(
 )
 
 const at = Flag.String("at").pipe(
-  Flag.filterMap(parseGoal, () => `a date, such as ${dateFormat}, or +30d from the start`),
+  Flag.filterMap(parseGoal, () => `a date, such as ${dateFormat}, or +30d or P30D from the start`),
   Flag.withMetavar("DATE"),
   Flag.withDescription("Lets the copy run until then at once, and says what happened"),
   Flag.optional,

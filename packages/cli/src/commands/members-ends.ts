@@ -7,7 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { callApi } from "../support/api.ts"
 import { usageFailure } from "../support/failure.ts"
-import { booleanFlag, dateFlag, projectFlag } from "../support/flags.ts"
+import { booleanFlag, dateFlag, durationFlag, projectFlag } from "../support/flags.ts"
 import { printResult } from "../support/output.ts"
 import { layOut, layOutOne } from "../support/text.ts"
 
@@ -24,10 +24,9 @@ const from = dayFlag("from", "The first day in UTC; by default, 14 days ago")
 
 const to = dayFlag("to", "The last day; by default, in 45 days")
 
-const extendBy = Flag.String("extend-by").pipe(
-  Flag.withMetavar("DURATION"),
-  Flag.withDescription("Counts as if all members had this duration more, such as P3D"),
-  Flag.optional,
+const extendBy = durationFlag(
+  "extend-by",
+  "Counts as if all members had this duration more, such as P3D or +3d",
 )
 
 const extend = dateFlag("extend", "Counts as if all members had been extended to this date")

@@ -14,6 +14,7 @@ import {
   type Goal,
   type ProjectPlace,
   dateFlag,
+  durationFlag,
   endDate,
   goalArgument,
   parseGoal,
@@ -279,13 +280,7 @@ const keepLater = booleanFlag("never-shorten", "Leaves the end date as it is if 
 
 const newDate = Argument.optional(goalArgument)
 
-const by = Flag.String("by").pipe(
-  Flag.withMetavar("DURATION"),
-  Flag.withDescription(
-    "Adds a duration of ISO 8601, such as P1M or P3D, in place of setting a date",
-  ),
-  Flag.optional,
-)
+const by = durationFlag("by", "Adds a duration, such as P1M or +1mo, in place of setting a date")
 
 const from = Flag.Literals("from", ["end", "now", "later"]).pipe(
   Flag.withDescription("From when --by counts; by default, from the later of the end date and now"),

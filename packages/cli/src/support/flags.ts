@@ -95,13 +95,14 @@ const whatMayBeRelative = () => `${whatIsExpected()}, or ${relativeFormat}`
 
 const relative = /^\+([1-9]\d{0,3})(d|w|mo|y)$/
 
-/** Returns the duration of text such as `+30d`, as ISO 8601 has it. */
+/** Returns a duration in the form of ISO 8601, which the API takes: of text in this form, or such as `+30d`. */
 const parseDuration = (text: string): string | undefined => {
+  if (DurationText.is(text)) return text
   const [, count = "", unit = ""] = relative.exec(text) ?? []
   return count === "" ? undefined : `P${count}${unit.slice(0, 1).toUpperCase()}`
 }
 
-const relativeFormat = "tomorrow, +30d, +2w, +1mo or +1y"
+const relativeFormat = "tomorrow, +30d, +2w, +1mo or +1y, or P1M"
 
 const day = 86_400_000
 
@@ -132,7 +133,7 @@ export interface Goal {
   readonly extend_by: string | undefined
 }
 
-/** Reads a date, or a duration such as `+30d`. */
+/** Reads a date, or a duration such as `+30d` or `P30D`. */
 export const parseGoal = (text: string): Option.Option<Goal> => {
   const extend_by = parseDuration(text)
   const extend = extend_by === undefined ? parseDay(text) : undefined
@@ -155,6 +156,18 @@ export const dateFlag = (name: string, description: string) =>
   Flag.String(name).pipe(
     Flag.filterMap(toIso, whatIsExpected),
     Flag.withMetavar("DATE"),
+    Flag.withDescription(description),
+    Flag.optional,
+  )
+
+/** Makes a flag for a duration. */
+export const durationFlag = (name: string, description: string) =>
+  Flag.String(name).pipe(
+    Flag.filterMap(
+      Option.liftNullishOr(parseDuration),
+      () => "a duration, such as P1M, PT36H, +1mo or +30d",
+    ),
+    Flag.withMetavar("DURATION"),
     Flag.withDescription(description),
     Flag.optional,
   )
