@@ -6,7 +6,7 @@ import type * as NetAddress from "effect/net/NetAddress"
 import * as Result from "effect/Result"
 import { InvalidInput } from "./errors.ts"
 import * as Setting from "./setting.ts"
-import { type InstantInput, instantFormat, readInstant } from "./time.ts"
+import { type InstantInput, instantFormat, instantHint, readInstant } from "./time.ts"
 import { type BrandConstructor, ProjectId } from "./values.ts"
 
 /** Fails because an argument is not what it must be. */
@@ -28,6 +28,17 @@ export const readBranded = <A extends string>(
   return is(text) ? Effect.succeed(text) : invalidArgument(field, expected)
 }
 
+/**
+ * Decodes text that somebody else may have sent. Returns `undefined` for text that cannot be right, as for an id that
+ * nobody has. Fails if it is no text, which is a mistake of the host's.
+ */
+export const readPossible = <A extends string>(
+  field: string,
+  brand: BrandConstructor<string, A>,
+  text: string,
+): Effect.Effect<A | undefined, InvalidInput> =>
+  typeof text !== "string" || brand.is(text) ? readBranded(field, brand, text) : Effect.undefined
+
 /** Decodes a value as the option of the same definition is read. */
 export const readArgument = <I, O>(
   field: string,
@@ -39,14 +50,25 @@ export const readArgument = <I, O>(
 export const readProjectId = (text: string): Effect.Effect<ProjectId, InvalidInput> =>
   readBranded("projectId", ProjectId, text)
 
+/** Describes an invalid instant. */
+export const shownInstant = (given: unknown): string =>
+  `${Setting.shown(given)}${instantHint(given)}`
+
+/** An instant, in milliseconds since the epoch. */
+export const instantSetting = Setting.custom<InstantInput, number>(
+  instantFormat,
+  (given) =>
+    typeof given === "string" || typeof given === "number" || given instanceof Date
+      ? readInstant(given)
+      : undefined,
+  shownInstant,
+)
+
 /** Decodes an instant into milliseconds since the epoch. */
 export const readInstantArgument = (
   field: string,
   input: InstantInput,
-): Effect.Effect<number, InvalidInput> => {
-  const millis = readInstant(input)
-  return millis === undefined ? invalidArgument(field, instantFormat) : Effect.succeed(millis)
-}
+): Effect.Effect<number, InvalidInput> => readArgument(field, instantSetting, input)
 
 const pageSizes = Setting.integer({ most: 10_000 })
 

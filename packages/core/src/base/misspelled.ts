@@ -13,7 +13,7 @@ export const commandVariables = [
 ] as const
 
 /** Returns the least number of letters to insert, remove, replace or swap with the next one. */
-const distanceOf = (one: string, other: string): number => {
+export const distanceOf = (one: string, other: string): number => {
   let earlier: ReadonlyArray<number> = []
   let before: ReadonlyArray<number> = Array.from({ length: other.length + 1 }, (_, index) => index)
   for (let row = 1; row <= one.length; row++) {

@@ -9,7 +9,14 @@ import * as Option from "effect/Option"
 import * as Scope from "effect/Scope"
 import { readBranded } from "../base/input.ts"
 import { FeedCursor, type FeedEvent, type FeedPage } from "./feed-store.ts"
-import { type Feed, type FeedFailure, type FeedPageQuery, type FeedQuery, aborted } from "./feed.ts"
+import {
+  type Feed,
+  type FeedFailure,
+  type FeedPageQuery,
+  type FeedQuery,
+  aborted,
+  checkFeedFields,
+} from "./feed.ts"
 
 /**
  * A consumer of events. It keeps its cursor in one row of the host's database.
@@ -182,13 +189,18 @@ export const makeFeedPromises = (
   const methods: FeedPromises = {
     read: (query) => run(feed.read(query), methods.read),
 
-    consume: ({ signal, ...consumer }) =>
-      run(
-        consume(feed, consumer, Effect.raceFirst(aborted(signal), feed.closing)),
+    consume: (given) => {
+      const { signal, ...consumer } = given
+      const ended = Effect.raceFirst(aborted(signal), feed.closing)
+      return run(
+        Effect.andThen(checkFeedFields("consume", given), consume(feed, consumer, ended)),
         methods.consume,
-      ),
+      )
+    },
 
-    async *stream({ signal, ...query }) {
+    async *stream(given) {
+      await run(checkFeedFields("stream", given), methods.stream)
+      const { signal, ...query } = given
       const scope = Scope.makeUnsafe()
       try {
         const { next } = await run(Scope.provide(feed.follow(query), scope), methods.stream)

@@ -10,11 +10,13 @@ import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import type { InvalidInput, StoreUnavailable } from "../base/errors.ts"
 import { Faults, makeOutageReporter } from "../base/faults.ts"
+import { type MethodFields, checkNames, makeNameChecks } from "../base/field-names.ts"
 import { readArgument, readBranded, readProjectId } from "../base/input.ts"
 import * as Setting from "../base/setting.ts"
 import { sleepPoll } from "../base/time.ts"
 import { type ProjectId, type ProjectNotFound, copyOwn } from "../base/values.ts"
 import { EventId, type EventType, Hooks, eventTypesOption } from "./event.ts"
+import type { FeedPromises } from "./feed-promises.ts"
 import {
   type CursorExpired,
   FeedCursor,
@@ -462,6 +464,50 @@ export interface LatestEventsQuery {
 /** Why events cannot be read. */
 export type FeedFailure = InvalidInput | FollowFailure
 
+const following = { projectId: true, types: true, after: "cursor" }
+
+/** The fields that hosts pass to the methods of the feed, by name. */
+const feedFields = {
+  methods: {
+    read: [
+      {
+        ...following,
+        limit: true,
+        waitMillis: ["wait", '"waitMillis", in milliseconds'],
+        signal: true,
+      },
+    ],
+    latest: [{ projectId: true, before: true, limit: true }],
+    follow: [following],
+    follower: [following],
+    stream: [{ ...following, signal: true }],
+    consume: [
+      {
+        projectId: true,
+        types: true,
+        limit: true,
+        transaction: true,
+        load: true,
+        handle: true,
+        save: true,
+        signal: true,
+      },
+    ],
+  },
+} satisfies { readonly methods: MethodFields<Feed["Service"] & FeedPromises> }
+
+const checks = makeNameChecks(feedFields)
+
+/** Fails if a field of a method is named wrong that is not one of the service. */
+export const checkFeedFields = (
+  method: "consume" | "stream",
+  given: object,
+): Effect.Effect<void, InvalidInput> =>
+  Effect.suspend(() => {
+    const fault = checks[method]?.([given])
+    return fault === undefined ? Effect.void : Effect.fail(fault)
+  })
+
 const mostEvents = 1000
 const maxPageBytes = 1_048_576
 
@@ -586,7 +632,7 @@ const make = Effect.gen(function* () {
   const follower = (query: FeedQuery) =>
     Effect.suspend(() => Effect.map(decode(copyOwn(query)), (asked) => new Follower(source, asked)))
 
-  return Feed.of({
+  return checkNames<Feed["Service"]>(feedFields, {
     read: Effect.fnUntraced(function* (query) {
       const given = copyOwn(query)
       const asked = yield* decode(given)

@@ -20,6 +20,7 @@ import {
 } from "../base/change-context.ts"
 import type { InvalidInput, StoreUnavailable } from "../base/errors.ts"
 import { Faults, makeOutageReporter } from "../base/faults.ts"
+import { type MethodFields, checkNames, originFields } from "../base/field-names.ts"
 import {
   invalidArgument,
   readArgument,
@@ -344,6 +345,28 @@ export class ApiKeys extends Context.Service<
   ): Layer.Layer<ApiKeys, never, ApiKeyStore> => Layer.effect(ApiKeys, make(settings))
 }
 
+/** The fields that hosts pass to the methods, by name. */
+const apiKeyFields: { readonly methods: MethodFields<ApiKeys["Service"]> } = {
+  methods: {
+    issue: [
+      {
+        projects: true,
+        role: true,
+        name: true,
+        token: true,
+        expiresAt: true,
+        idempotencyKey: true,
+      },
+      originFields,
+    ],
+    revoke: [null, originFields, { within: true, idempotencyKey: true }],
+    list: [{ after: true, limit: true, within: true }],
+    authenticate: [null],
+    byDigest: [null, null],
+    recall: [null],
+  },
+}
+
 const decodeToken = (token: string) =>
   isToken(token)
     ? Effect.succeed(token)
@@ -403,7 +426,7 @@ const make = Effect.fnUntraced(function* ({ keyCacheTtl }: ApiKeysSettings) {
     return cached === undefined ? find(digest, now) : Effect.succeed(ifLive(cached.key, now))
   }
 
-  return ApiKeys.of({
+  return checkNames<ApiKeys["Service"]>(apiKeyFields, {
     issue: Effect.fnUntraced(function* (input, origin) {
       const {
         expiresAt,

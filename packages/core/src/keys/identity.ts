@@ -1,6 +1,7 @@
 /** The principal behind a request, including those authenticated by the host. */
 
 import * as Predicate from "effect/Predicate"
+import { type FieldsOf, makeNameCheck } from "../base/field-names.ts"
 import { ApiKeyId, copyOwn } from "../base/values.ts"
 import { type Role, type Ticket, type TokenDigest, roles } from "./api-key.ts"
 
@@ -57,12 +58,18 @@ const idsOf = (projects: ReadonlyArray<string> | ReadonlySet<string>): ReadonlyS
   return ids
 }
 
+const fields: FieldsOf<Identity> = { keyId: true, projects: true, role: true, readOnly: true }
+
+const checkFields = makeNameCheck(fields)
+
 /**
  * Converts an identity from the host's authentication.
  *
  * @throws TypeError if the identity is invalid: the host's fault
  */
 export const toPrincipal = (identity: Identity): Principal => {
+  const fault = checkFields(identity)
+  if (fault !== undefined) throw new TypeError(`in an identity, ${fault.message}`)
   const { keyId, projects, readOnly = false, role = "client" } = copyOwn(identity)
   if (!ApiKeyId.is(keyId)) {
     throw new TypeError(`the keyId of an identity must be ${ApiKeyId.expected}`)

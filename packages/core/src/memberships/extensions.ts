@@ -200,17 +200,28 @@ export const readDate = (
       : readEndDate(endDate),
   )
 
-const both = new InvalidInput({ field: "by", problem: "must be left out: there is an end date" })
+const beside = (field: string, other: string) =>
+  new InvalidInput({ field, problem: `must be left out: there is ${other}` })
 
-/** Reads a duration. Fails if there is a date, too. */
+const both = beside("by", "an end date")
+
+const startWithDate = beside("from", "an end date")
+
+const modeWithDuration = beside("mode", "a duration")
+
+/** Reads a duration. Fails if there is a date, too, or what belongs to one. */
 export const readBy = ({
   by,
   endDate,
+  mode,
 }: {
   readonly by: string
   readonly endDate?: unknown
-}): Effect.Effect<DurationText, InvalidInput> =>
-  endDate === undefined ? readBranded("by", DurationText, by) : both
+  readonly mode?: unknown
+}): Effect.Effect<DurationText, InvalidInput> => {
+  if (endDate !== undefined) return both
+  return mode === undefined ? readBranded("by", DurationText, by) : modeWithDuration
+}
 
 /** Why a change by a duration without an idempotency key is refused. */
 export const unrepeatable = (alternative = ""): InvalidInput =>
@@ -236,8 +247,12 @@ const tooLate = new InvalidInput({ field: "by", problem: "must not lead past the
 
 const inPast = new InvalidInput({ field: "by", problem: "must lead to a future end date" })
 
+/** The arguments, in which callers without types may have a start beside a date. */
+type Given = ExtendingMember & { readonly from?: unknown }
+
 /** Reads what few extensions say. */
-const readConditions = Effect.fnUntraced(function* (extending: ExtendingMember) {
+const readConditions = Effect.fnUntraced(function* (extending: Given) {
+  if (extending.by === undefined && extending.from !== undefined) return yield* startWithDate
   return {
     expectedEndDate: yield* readExpected(extending.expectedEndDate),
     mode: yield* readMode(extending.mode),
@@ -258,8 +273,9 @@ const plain: Effect.Effect<Conditions> = Effect.succeed({
 })
 
 /** Whether an extension says none of it. */
-const isPlain = (extending: ExtendingMember): boolean =>
+const isPlain = (extending: Given): boolean =>
   extending.by === undefined &&
+  extending.from === undefined &&
   extending.expectedEndDate === undefined &&
   extending.mode === undefined &&
   extending.reason === undefined &&

@@ -19,6 +19,7 @@ import {
   repeatUntilMade,
 } from "../base/change-context.ts"
 import { InvalidInput, type StoreUnavailable } from "../base/errors.ts"
+import { checkNames } from "../base/field-names.ts"
 import { invalidArgument, readArgument, readBranded, readProjectId } from "../base/input.ts"
 import { ProjectDeletions } from "../base/project-deletions.ts"
 import * as Setting from "../base/setting.ts"
@@ -55,6 +56,7 @@ import {
   readReason,
   reportChange,
 } from "./extensions.ts"
+import { membershipFields } from "./inputs.ts"
 import {
   type AuditRow,
   type CurrentMembership,
@@ -569,8 +571,9 @@ export class Memberships extends Context.Service<
     ) => Effect.Effect<CurrentMembership, Failure | MembershipNotFound>
 
     /**
-     * Returns whether a user has a membership that has not expired: `false` also if there is no membership,
-     * or no project. Finds it by its key, whatever the size of the project.
+     * Returns whether a user has a membership that has not expired: `false` also if there is no membership, or no
+     * project, or if an id is text that no user or project can have. Fails with `InvalidInput` if an id is missing or
+     * no text. Finds the membership by its key, whatever the size of the project.
      */
     readonly isActive: (member: Member) => Effect.Effect<boolean, Failure>
 
@@ -627,5 +630,6 @@ export class Memberships extends Context.Service<
 
 const make = Effect.fnUntraced(function* (settings: MembershipsSettings) {
   const changes = yield* makeChanges(settings)
-  return Memberships.of({ ...changes, ...makeMembershipQueries(yield* MembershipStore, settings) })
+  const queries = makeMembershipQueries(yield* MembershipStore, settings)
+  return checkNames<Memberships["Service"]>(membershipFields, { ...changes, ...queries })
 })

@@ -3,7 +3,13 @@
 import * as Effect from "effect/Effect"
 import { type OriginInput, readChangeContext } from "../base/change-context.ts"
 import { InvalidInput } from "../base/errors.ts"
-import { readArgument, readBranded, readPageSize, readProjectId } from "../base/input.ts"
+import {
+  readArgument,
+  readBranded,
+  readPageSize,
+  readPossible,
+  readProjectId,
+} from "../base/input.ts"
 import * as Setting from "../base/setting.ts"
 import { currentUnixMillis } from "../base/time.ts"
 import { ProjectId, copyOwn, identifierFormat, isIdentifier } from "../base/values.ts"
@@ -136,8 +142,9 @@ export const makeMembershipQueries = (
 
   isActive: Effect.fnUntraced(function* (input: Member) {
     const member = copyOwn(input)
-    const projectId = yield* readProjectId(member.projectId)
-    const userId = yield* readBranded("userId", UserId, member.userId)
+    const projectId = yield* readPossible("projectId", ProjectId, member.projectId)
+    const userId = yield* readPossible("userId", UserId, member.userId)
+    if (projectId === undefined || userId === undefined) return false
     const found = Effect.map(store.find(projectId, userId), ({ endDate }) => endDate)
     const endDate = yield* Effect.catchTag(found, "MembershipNotFound", () => Effect.undefined)
     return endDate !== undefined && stateAt({ endDate }, yield* currentUnixMillis) === "active"

@@ -13,6 +13,7 @@ import {
   notifyReplay,
 } from "../base/change-context.ts"
 import { InvalidInput, type StoreUnavailable } from "../base/errors.ts"
+import { checkNames } from "../base/field-names.ts"
 import { type Traceparent, parseTraceparent, traceparentFormat } from "../base/headers.ts"
 import { invalidArgument, readBranded, readProjectId } from "../base/input.ts"
 import { faultOfJson } from "../base/json-text.ts"
@@ -29,6 +30,7 @@ import {
   makeEvent,
   newEventId,
 } from "../events/event.ts"
+import { eventFields } from "./inputs.ts"
 import { Outbox, type PublishedEvent } from "./outbox.ts"
 
 /** The options of events. */
@@ -226,7 +228,7 @@ const make = Effect.fnUntraced(function* (settings: EventsSettings) {
   const outbox = yield* Outbox
   const hooks = yield* Hooks
   const crypto = yield* WebCrypto
-  return Events.of({
+  return checkNames<Events["Service"]>(eventFields, {
     publish: Effect.fnUntraced(function* (publication) {
       const at = yield* Clock.currentTimeMillis
       const { data, idempotencyKey, ...named } = copyOwn(publication)

@@ -6,6 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Predicate from "effect/Predicate"
 import { notifyReplay } from "../base/change-context.ts"
+import { checkNames } from "../base/field-names.ts"
 import {
   invalidArgument,
   readArgument,
@@ -18,6 +19,7 @@ import { type ProjectNotFound, copyOwn, getOwn } from "../base/values.ts"
 import { EventId, Hooks, knownEventTypes, makeEvent, newEventId } from "../events/event.ts"
 import { type ActivityCell, answerTimePercentile } from "./delivery-activity.ts"
 import type { Dispatcher } from "./dispatcher.ts"
+import { webhookFields } from "./inputs.ts"
 import {
   type AttemptPosition,
   type Delivery,
@@ -344,5 +346,6 @@ export class Webhooks extends Context.Service<
 }
 
 const make = Effect.fnUntraced(function* (settings: WebhooksSettings) {
-  return Webhooks.of({ ...(yield* makeRegistry(settings)), ...(yield* makeRedelivery) })
+  const service = { ...(yield* makeRegistry(settings)), ...(yield* makeRedelivery) }
+  return Webhooks.of(checkNames<Webhooks["Service"]>(webhookFields, service))
 })

@@ -1,0 +1,281 @@
+/**
+ * Names of the fields that hosts pass to methods. A method ignores what it does not know, because TypeScript allows
+ * wider objects. But it refuses another spelling of a field, such as `dry_run`, and a field that only other methods
+ * have: the host hopes for a protection that it would not get.
+ */
+
+import * as Effect from "effect/Effect"
+import * as Predicate from "effect/Predicate"
+import { InvalidInput } from "./errors.ts"
+import { distanceOf } from "./misspelled.ts"
+
+/**
+ * A field: `true`; or its name in the HTTP API, unless that is the same in snake case; or another name with what is
+ * right in place of it; or the fields of the objects in it. `false` marks a name such as `id`, which other methods
+ * ignore.
+ */
+type Field = boolean | string | readonly [name: string, right: string] | Fields
+
+/** The fields of an object by name. */
+export type Fields = { readonly [name: string]: Field }
+
+type NamesIn<A> = A extends unknown ? keyof A & string : never
+
+/** The fields of a type, of all members if it is a union. */
+export type FieldsOf<A> = { readonly [Name in NamesIn<NonNullable<A>>]: Field }
+
+type ArgumentsOf<A extends ReadonlyArray<unknown>> = {
+  readonly [Index in keyof A]-?: [NonNullable<A[Index]>] extends [string | number]
+    ? null
+    : FieldsOf<A[Index]>
+}
+
+/** The fields of the arguments of methods; `null` for an argument that is no object. */
+export type MethodFields<Methods> = {
+  readonly [
+    Name in keyof Methods as Methods[Name] extends (...args: never) => unknown ? Name : never
+  ]: Methods[Name] extends (...args: infer Arguments) => unknown ? ArgumentsOf<Arguments> : never
+}
+
+type FieldsByMethod = Readonly<Record<string, ReadonlyArray<Fields | null>>>
+
+/** Returns the words of a name in singular, in lower case and joined: the same for all spellings of a name. */
+const stemOf = (name: string): string =>
+  name
+    .replaceAll(/([\p{Ll}\p{N}])(\p{Lu})/gu, "$1_$2")
+    .toLowerCase()
+    .split(/[^\p{L}\p{N}]+/u)
+    .map((word) => word.replace(/ies$/, "y").replace(/([^s])s$/, "$1"))
+    .join("")
+
+const sorted = (text: string): string => [...text].toSorted().join("")
+
+/** Tells whether a name is probably misspelled. Few letters are near to many other words, unless two are swapped. */
+const isNear = (stem: string, known: string): boolean => {
+  if (Math.abs(stem.length - known.length) > 2) return false
+  const distance = distanceOf(stem, known)
+  return distance === 1 && sorted(stem) === sorted(known)
+    ? true
+    : known.length >= 5 && stem[0] === known[0] && distance <= (known.length < 8 ? 1 : 2)
+}
+
+/** What is right in place of a name. */
+interface Right {
+  readonly name: string
+  /** As errors write it. */
+  readonly text: string
+}
+
+/** Returns what is right by the stems of what is written. */
+const rightsOf = (fields: Fields): ReadonlyMap<string, Right> =>
+  new Map(
+    Object.entries(fields).flatMap(([name, field]) => {
+      const right = { name, text: JSON.stringify(name) }
+      const own = [stemOf(name), right] as const
+      if (typeof field === "string") return [own, [stemOf(field), right] as const]
+      return Array.isArray(field)
+        ? [own, [stemOf(field[0]), { name, text: field[1] }] as const]
+        : [own]
+    }),
+  )
+
+/** Returns what is wrong with a name that an object should not have. `given` is this object. */
+type Verdict = (given: object) => string | undefined
+
+const harmless: Verdict = () => undefined
+
+// Hosts pass objects of few shapes, whose names need to be looked at once.
+const mostVerdicts = 1000
+
+const longestName = 100
+
+/** Judges a name that other methods have. The path leads to an object in the argument. */
+type Elsewhere = (stem: string, path: string) => Verdict | undefined
+
+/** Makes the function that judges the names in an object with these fields. */
+const makeJudge = (
+  fields: Fields,
+  elsewhere: (stem: string) => Verdict | undefined,
+): ((name: string) => Verdict) => {
+  // One look-up for each name, whether it is known or has been looked at before.
+  const verdicts = new Map(Object.keys(fields).map((name) => [name, harmless]))
+  const most = verdicts.size + mostVerdicts
+
+  const judge = (name: string): Verdict => {
+    if (name.length > longestName) return harmless
+    const rights = rightsOf(fields)
+    const stem = stemOf(name)
+    const right = rights.get(stem)
+    if (right !== undefined) return () => `must be written ${right.text}`
+    const other = elsewhere(stem)
+    if (other !== undefined) return other
+    const near = [...rights].find(([known]) => isNear(stem, known))?.[1]
+    if (near === undefined) return harmless
+    // If the right one is there, too, this one is another: `project` beside `projectId`.
+    return (given) => (Object.hasOwn(given, near.name) ? undefined : `must be written ${near.text}`)
+  }
+
+  return (name) => {
+    const known = verdicts.get(name)
+    if (known !== undefined) return known
+    const verdict = judge(name)
+    if (verdicts.size < most) verdicts.set(name, verdict)
+    return verdict
+  }
+}
+
+/** Returns what is wrong with the names in a value, whose name in errors begins with the path. */
+type CheckValue = (given: unknown, path: string) => InvalidInput | undefined
+
+/**
+ * Makes the check of an object.
+ *
+ * @param path - leads from the argument to the object; `""` for the argument itself
+ */
+const makeObjectCheck = (fields: Fields, elsewhere: Elsewhere, path: string): CheckValue => {
+  const judge = makeJudge(fields, (stem) => elsewhere(stem, path))
+  const inner = Object.entries(fields).flatMap(([name, field]) =>
+    Predicate.isObject(field)
+      ? [{ name, check: eachObject(makeObjectCheck(field, elsewhere, `${path}.${name}`)) }]
+      : [],
+  )
+  const faultInside = (given: object, prefix: string): InvalidInput | undefined => {
+    for (const { check, name } of inner) {
+      const fault = check(Reflect.get(given, name), prefix + name)
+      if (fault !== undefined) return fault
+    }
+    return undefined
+  }
+  return (given, prefix) => {
+    if (!Predicate.isObject(given)) return undefined
+    // Without an array of the names: this is done for each extension.
+    for (const name in given) {
+      const verdict = judge(name)
+      if (verdict === harmless || !Object.hasOwn(given, name)) continue
+      const problem = verdict(given)
+      // A field without a value says nothing.
+      if (problem !== undefined && Reflect.get(given, name) !== undefined)
+        return new InvalidInput({ field: prefix + name, problem })
+    }
+    return inner.length === 0 ? undefined : faultInside(given, prefix)
+  }
+}
+
+/** Makes the check of a field with an object, or with an array of objects. */
+const eachObject =
+  (check: CheckValue): CheckValue =>
+  (given, name) => {
+    if (!Array.isArray(given)) return check(given, `${name}.`)
+    for (let index = 0; index < given.length; index++) {
+      const fault = check(given[index], `${name}[${index}].`)
+      if (fault !== undefined) return fault
+    }
+    return undefined
+  }
+
+/** Returns what is wrong with the names of fields in the arguments of a call. */
+type Check = (args: ReadonlyArray<unknown>) => InvalidInput | undefined
+
+const places = ["first", "second", "third"]
+
+/** Makes the check of a method, whose arguments have these fields. */
+const makeCheck = (all: ReadonlyArray<Fields | null>, elsewhere: Elsewhere): Check => {
+  const inOthers: Elsewhere = (stem, path) => {
+    const place = all.findIndex((fields) => fields !== null && rightsOf(fields).has(stem))
+    return path === "" && place !== -1
+      ? () => `must be in the ${places[place]} argument`
+      : elsewhere(stem, path)
+  }
+  const checks = all.map((fields) => fields && makeObjectCheck(fields, inOthers, ""))
+  return (args) => {
+    for (let index = 0; index < checks.length; index++) {
+      const fault = checks[index]?.(args[index], "")
+      if (fault !== undefined) return fault
+    }
+    return undefined
+  }
+}
+
+/** Makes the check of an object that is no argument of a method. */
+export const makeNameCheck = (fields: Fields): ((given: object) => InvalidInput | undefined) => {
+  const check = makeObjectCheck(fields, () => undefined, "")
+  return (given) => check(given, "")
+}
+
+/** The methods on a noun. */
+interface Noun<Methods> {
+  readonly methods: Methods
+  /**
+   * Tells whether a method ignores a field of others, as in a membership that was returned: `extend(membership)`.
+   *
+   * @param place - the name of the method, and with a dot that of the field in which the object is
+   */
+  readonly ignores?: (place: string, field: string, given: object) => boolean
+}
+
+/** Makes a function that judges a field of other methods. */
+const makeElsewhere =
+  ({ ignores, methods }: Noun<FieldsByMethod>) =>
+  (place: string, stem: string): Verdict | undefined => {
+    const [first, ...others] = Object.entries(methods).flatMap(([method, args]) =>
+      args.flatMap((fields) => {
+        const right = fields === null ? undefined : rightsOf(fields).get(stem)
+        return right === undefined || fields?.[right.name] === false ? [] : [{ method, ...right }]
+      }),
+    )
+    if (first === undefined) return undefined
+    const having = [first, ...others].map(({ method }) => method).join(", ")
+    const problem = `must be left out: ${first.text} is for ${having}`
+    return (given) => (ignores?.(place, first.name, given) === true ? undefined : problem)
+  }
+
+/** Makes the checks of methods. */
+export const makeNameChecks = (noun: Noun<FieldsByMethod>): Readonly<Record<string, Check>> => {
+  const elsewhere = makeElsewhere(noun)
+  return Object.fromEntries(
+    Object.entries(noun.methods).map(([method, args]) => [
+      method,
+      makeCheck(args, (stem, path) => elsewhere(method + path, stem)),
+    ]),
+  )
+}
+
+type Method = (...args: ReadonlyArray<never>) => Effect.Effect<unknown, unknown>
+
+/** Checks arguments. If an object with code of its own throws, it throws again where the method reads it. */
+const faultOf = (check: Check, args: ReadonlyArray<unknown>): InvalidInput | undefined => {
+  try {
+    return check(args)
+  } catch {
+    return undefined
+  }
+}
+
+// Not suspended: arguments are read when a method is called, and extensions are called most.
+const checked =
+  (check: Check, method: Method): Method =>
+  (...args) => {
+    const fault = faultOf(check, args)
+    return fault === undefined ? method(...args) : Effect.fail(fault)
+  }
+
+/** Has the methods of a service fail with `InvalidInput` if a field of an argument is named wrong. */
+export function checkNames<Service extends object>(
+  noun: Noun<MethodFields<Service>>,
+  service: Service,
+): Service
+export function checkNames(
+  noun: Noun<FieldsByMethod>,
+  service: Readonly<Record<string, Method>>,
+): object {
+  const checks = makeNameChecks(noun)
+  return Object.fromEntries(
+    Object.entries(service).map(([name, method]) => {
+      const check = noun.methods[name]?.some((fields) => fields) ? checks[name] : undefined
+      return [name, check === undefined ? method : checked(check, method)]
+    }),
+  )
+}
+
+/** The fields of an origin. */
+export const originFields = { requestId: true, keyId: true, traceparent: true } as const

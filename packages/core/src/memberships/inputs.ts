@@ -1,0 +1,58 @@
+/** The fields that hosts pass to the methods of memberships. */
+
+import { type FieldsOf, type MethodFields, originFields as origin } from "../base/field-names.ts"
+import type { ToDate } from "./extensions.ts"
+import type { ImportRow } from "./membership.ts"
+import type { Memberships } from "./memberships.ts"
+
+const project = { projectId: false }
+const member = { ...project, userId: true }
+const page = { after: true, limit: true }
+const repeatable = { idempotencyKey: true }
+const changing = { ...repeatable, reason: true }
+const trying = { ...changing, dryRun: true, events: true }
+
+const goal = {
+  endDate: "extend",
+  by: "extend_by",
+  mode: ["never_shorten", 'mode: "neverShorten"'],
+} satisfies FieldsOf<ToDate>
+
+// Rows may have the id of their project, as those of `list` have.
+const row = { userId: true, endDate: true, metadata: true } satisfies FieldsOf<ImportRow>
+
+const methods: MethodFields<Memberships["Service"]> = {
+  createProject: [null, origin, repeatable],
+  deleteProject: [null, origin, repeatable],
+  findProject: [null],
+  listProjects: [{ ...page, within: true }],
+  grant: [{ ...member, ...changing, endDate: true, metadata: true }, origin],
+  import: [{ ...project, ...trying, memberships: row }, origin],
+  extend: [{ ...member, ...trying, ...goal, from: true, expectedEndDate: true }, origin],
+  extendAll: [{ ...project, ...trying, ...goal }, origin],
+  undoBulkExtension: [{ ...project, ...trying, id: false }, origin],
+  bulkExtensions: [{ ...project, ...page }],
+  update: [{ ...member, ...changing, metadata: true }, origin],
+  // The API erases by a parameter of the same request.
+  end: [{ ...member, ...changing, userId: ["erase", "as the method erase"] }, origin],
+  erase: [{ ...member, ...repeatable }, origin],
+  find: [member],
+  isActive: [member],
+  list: [{ ...project, ...page, userIds: true, prefix: true, state: true }],
+  listEnding: [{ ...project, ...page, before: "ending_before" }],
+  countEnds: [{ ...project, from: true, to: true, extension: goal }],
+  recordShown: [{ ...project, action: false, subject: false }, origin],
+  history: [{ ...member, ...page }],
+}
+
+const resultFields = ["endDate", "metadata", "state"]
+const readers = ["find", "isActive", "history"]
+const takers = ["grant", "import.memberships", "extend", "update", "end", "erase"]
+
+/** The fields of the methods, by name. A membership that was returned can be passed to another one. */
+export const membershipFields = {
+  methods,
+  ignores: (place: string, field: string, given: object) =>
+    resultFields.includes(field) &&
+    (readers.includes(place) || (takers.includes(place) && Object.hasOwn(given, "state"))),
+}

@@ -1,0 +1,73 @@
+/** The fields that hosts pass to the methods of webhooks, and of events. */
+
+import { type MethodFields, originFields as origin } from "../base/field-names.ts"
+import type { Events } from "./published-events.ts"
+import type { Webhooks } from "./webhooks.ts"
+
+const project = { projectId: true }
+const webhook = { ...project, webhookId: true }
+const repeatable = { ...webhook, idempotencyKey: true }
+
+const settings = {
+  url: true,
+  eventTypes: "types",
+  ordered: true,
+  rate: true,
+  description: true,
+  headers: true,
+}
+
+const replaying = { ...repeatable, since: true, types: "event_types", only: true, dryRun: true }
+
+const methods: MethodFields<Webhooks["Service"]> = {
+  create: [{ ...project, ...settings, idempotencyKey: true }, origin],
+  list: [project],
+  health: [project],
+  find: [webhook],
+  update: [
+    {
+      ...repeatable,
+      ...settings,
+      disabled: ["enabled", '"disabled", with the opposite value'],
+    },
+    origin,
+  ],
+  delete: [repeatable, origin],
+  rotateSecret: [{ ...repeatable, keepOldFor: true }, origin],
+  addSigningKey: [webhook, origin],
+  enable: [repeatable, origin],
+  ping: [repeatable],
+  activity: [webhook],
+  projectActivity: [project],
+  deliveries: [
+    {
+      ...webhook,
+      order: true,
+      attemptedBefore: true,
+      state: true,
+      olderThan: "after",
+      limit: true,
+    },
+  ],
+  replay: [{ ...repeatable, eventId: true }],
+  replayMany: [replaying],
+  replayPage: [{ ...replaying, after: true }],
+}
+
+const readers = ["find", "activity", "deliveries"]
+
+/** The fields of the methods of webhooks, by name. A webhook that was returned can be passed to another one. */
+export const webhookFields = {
+  methods,
+  ignores: (place: string, field: string, given: object) =>
+    (Object.hasOwn(settings, field) || field === "disabled") &&
+    (readers.includes(place) || Object.hasOwn(given, "createdAt")),
+}
+
+/** The fields of the methods of events, by name. */
+export const eventFields: { readonly methods: MethodFields<Events["Service"]> } = {
+  methods: {
+    publish: [{ ...project, type: true, data: true, traceparent: true, idempotencyKey: true }],
+    find: [{ ...project, eventId: true }],
+  },
+}
