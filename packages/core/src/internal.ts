@@ -2,6 +2,7 @@
 
 export * as Setting from "./base/setting.ts"
 export { auditedOrigin, isReplayedResponse } from "./base/change-context.ts"
+export { instantSetting, shownInstant } from "./base/input.ts"
 export { commandVariables, describeMisspelled } from "./base/misspelled.ts"
 export { version } from "./base/version.ts"
 export { fromCallSite } from "./promises.ts"
@@ -9,7 +10,6 @@ export { TaggedError, hasTag, unless } from "./base/tagged-error.ts"
 export {
   currentMoment,
   currentUnixMillis,
-  instantFormat,
   latestInstant,
   readInstant,
   readMonotonicMillis,

@@ -36,7 +36,7 @@ describe.each([
   it("has the frames of the caller, and no others", async () => {
     const tenure = await opened(stores)
     const onPayment = async (): Promise<void> => {
-      await tenure.memberships.grant({ ...member, endDate: 1 })
+      await tenure.memberships.grant({ ...member, endDate: new Date(1) })
     }
     const lines = (await stackOf(onPayment())).split("\n")
     expect(lines[0]).toBe('ProjectNotFound: The project "nowhere" does not exist.')

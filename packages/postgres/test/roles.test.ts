@@ -110,7 +110,7 @@ describe("a role that owns nothing", () => {
     // The ping, the event, and the end of the other webhook.
     await expect.poll(states).toEqual(["delivered", "delivered", "delivered"])
     await webhooks.enable({ projectId, webhookId: gone.id })
-    await webhooks.replayMany({ projectId, webhookId: gone.id, since: 0 })
+    await webhooks.replayMany({ projectId, webhookId: gone.id, since: new Date(0) })
     await webhooks.delete({ projectId, webhookId: gone.id })
     await expect.poll(tenure.isReady).toBe(true)
     await tenure.close()

@@ -12,12 +12,12 @@ import {
   Setting,
   createTenureOptions,
   fromCallSite,
-  instantFormat,
+  instantSetting,
   latestInstant,
-  readInstant,
   startTenure,
 } from "@tenure/core/internal"
 import { memory } from "@tenure/memory"
+import { type ClockStep, clockStep } from "./clock-step.ts"
 import { makeControlledRuntime } from "./controlled-runtime.ts"
 import { type RecorderClock, type TestWebhooks, makeWebhookRecorder } from "./recorded-webhooks.ts"
 
@@ -44,9 +44,10 @@ export interface TestClock {
    * ends, deliveries and their retries. Resolves when nothing is left to do, and promises of `onEvent`
    * have settled. Rejects with `InvalidInput` if the duration is invalid, or if `stores` were given.
    *
-   * @param duration - text such as `"31 days"`, or milliseconds. 0 runs what is due now
+   * @param duration - text such as `"31 days"`, milliseconds, or a duration of ISO 8601 such as `"P1M"`, added as
+   *   `extend` adds it. 0 runs what is due now
    */
-  readonly advance: (duration: Setting.Length) => Promise<void>
+  readonly advance: (duration: ClockStep) => Promise<void>
   /** Moves the clock forward to a date, as `advance` does. */
   readonly advanceTo: (date: InstantInput) => Promise<void>
 }
@@ -61,14 +62,8 @@ export interface TestTenure extends AsyncDisposable {
   readonly close: () => Promise<void>
 }
 
-const instant = Setting.custom<InstantInput, number>(instantFormat, (given) =>
-  typeof given === "string" || typeof given === "number" || given instanceof Date
-    ? readInstant(given)
-    : undefined,
-)
-
 const startOption = Setting.object({
-  start: Setting.withDefault(instant, "2030-01-01T00:00:00.000Z"),
+  start: Setting.withDefault(instantSetting, "2030-01-01T00:00:00.000Z"),
 })
 
 const { stores: storesOption, transport: _, ...otherOptions } = createTenureOptions.fields
@@ -79,13 +74,9 @@ const testTenureOptions = Setting.object({
   ...otherOptions,
 })
 
-const century = 36_525 * 86_400_000
+const durationArgument = Setting.object({ duration: clockStep })
 
-const durationArgument = Setting.object({
-  duration: Setting.duration({ least: 0, most: century }),
-})
-
-const dateArgument = Setting.object({ date: instant })
+const dateArgument = Setting.object({ date: instantSetting })
 
 type Options = Omit<CreateTenureOptions, "stores">
 
@@ -123,7 +114,7 @@ const makeControlledTime = (startsAt: number): TestTime => {
   const advanceBy: TestClock["advance"] = (given) =>
     fromCallSite(advanceBy, async () => {
       const { duration } = Setting.parse(durationArgument, { duration: given })
-      await advance((time) => Math.min(latestInstant, time + Math.ceil(duration)))
+      await advance((time) => Math.min(latestInstant, duration(time)))
     })
 
   const advanceTo: TestClock["advanceTo"] = (given) =>

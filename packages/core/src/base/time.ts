@@ -49,16 +49,19 @@ export const subtractMicros = brandMicros((one: Micros, other: Micros) => one - 
 
 /**
  * An instant as hosts pass it: a `Date`, text in the form `YYYY-MM-DDTHH:mm:ss.sssZ`, or milliseconds
- * since the epoch.
+ * since the epoch. Numbers before 1973 are refused, because they are seconds by mistake.
  */
 export type InstantInput = Date | string | number
 
 /** The form of text. Not all text in this form is an instant: a day may not exist. */
 export const instantPattern = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/u
 
-/** What a valid `Input` is, for error messages. */
+/** What a valid `InstantInput` is, for error messages. */
 export const instantFormat =
   "a valid Date, text such as 2027-01-01T00:00:00.000Z, or whole milliseconds since the epoch, in the years 0000 to 9999"
+
+/** The first instant that may be a number. As seconds, smaller numbers are dates up to the year 4970. */
+export const earliestNumber = 94_694_400_000
 
 /** The first instant of the year 0000. */
 export const earliestInstant = -62_167_219_200_000
@@ -141,7 +144,35 @@ export const isInstant = (millis: number): boolean =>
 export const readInstant = (input: InstantInput): number | undefined => {
   if (typeof input === "string") return parseInstant(input)
   const millis = input instanceof Date ? input.getTime() : input
-  return isInstant(millis) ? millis : undefined
+  return isInstant(millis) && (input instanceof Date || millis >= earliestNumber)
+    ? millis
+    : undefined
+}
+
+/** Returns an instant, which a client may have sent as text, as a host may pass it. */
+export const toInstantInput = (millis: number): InstantInput =>
+  millis < earliestNumber ? new Date(millis) : millis
+
+const dayPattern = /^\d{4}-\d{2}-\d{2}$/
+
+const numberHint = (given: number): string => {
+  if (given >= earliestInstant && given < earliestNumber)
+    return ": numbers are milliseconds, not seconds; an instant before 1973 is written as text"
+  const isTooGreat = given > latestInstant
+  if (isTooGreat && given / 1000 <= latestInstant)
+    return ": numbers are milliseconds, not microseconds"
+  return isTooGreat && given / 1_000_000 <= latestInstant
+    ? ": numbers are milliseconds, not nanoseconds"
+    : ""
+}
+
+/** Says which notation is probably meant by an invalid instant, and what is right; otherwise `""`. */
+export const instantHint = (given: unknown): string => {
+  if (typeof given === "number") return numberHint(given)
+  if (typeof given === "bigint") return ": milliseconds are passed as a number, not as a bigint"
+  if (typeof given !== "string") return ""
+  if (dayPattern.test(given)) return `: a day is no instant; it begins at ${given}T00:00:00.000Z`
+  return /^-?\d+$/.test(given) ? ": milliseconds are passed as a number, not as text" : ""
 }
 
 /** The clock of hosts without Effect, whose tests may replace the timers of the runtime. */

@@ -3,8 +3,9 @@
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import { InvalidInput } from "../base/errors.ts"
+import { shownInstant } from "../base/input.ts"
 import * as Setting from "../base/setting.ts"
-import { readInstant } from "../base/time.ts"
+import { type InstantInput, readInstant, toInstantInput } from "../base/time.ts"
 import { roles } from "../keys/api-key.ts"
 import { ApiKeys, type Issue, type Listed } from "../keys/api-keys.ts"
 import type { Principal } from "../keys/identity.ts"
@@ -29,8 +30,11 @@ const isProjects = (given: unknown): boolean =>
 const expiry = "a time, as YYYY-MM-DDTHH:mm:ss.sssZ or whole milliseconds since the epoch"
 
 /** Reads when the key expires. */
-const parseExpiry = (given: unknown): number | undefined =>
-  Predicate.isString(given) || Predicate.isNumber(given) ? readInstant(given) : undefined
+const parseExpiry = (given: unknown): InstantInput | undefined => {
+  const millis =
+    Predicate.isString(given) || Predicate.isNumber(given) ? readInstant(given) : undefined
+  return millis === undefined ? undefined : toInstantInput(millis)
+}
 
 // A field that is misspelled would issue a key that may more, or longer, than was meant.
 const issueBody = Setting.object({
@@ -40,7 +44,9 @@ const issueBody = Setting.object({
   ),
   role: Setting.oneOf(roles),
   name: Setting.optional(Setting.guarded<string>("text", Predicate.isString)),
-  expires_at: Setting.optional(Setting.custom<string | number, number>(expiry, parseExpiry)),
+  expires_at: Setting.optional(
+    Setting.custom<string | number, InstantInput>(expiry, parseExpiry, shownInstant),
+  ),
 })
 
 /** Names the field of the body that an error of the service is about. */

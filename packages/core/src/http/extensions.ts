@@ -3,7 +3,9 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { InvalidInput } from "../base/errors.ts"
+import { shownInstant } from "../base/input.ts"
 import * as Setting from "../base/setting.ts"
+import { type InstantInput, toInstantInput } from "../base/time.ts"
 import { getOwn } from "../base/values.ts"
 import { EventId } from "../events/event.ts"
 import { type BulkExtensionRecord, type BulkPreview } from "../memberships/bulk-extension.ts"
@@ -57,7 +59,17 @@ import { pageReply } from "./response.ts"
 export const endDateFormat =
   "a Unix timestamp in milliseconds (13 digits) or text such as 2027-01-01T00:00:00.000Z"
 
-export const endDateField = Setting.custom<EndDate>(endDateFormat, parseEndDate)
+/** Reads an instant that a client sends. Services take it as hosts pass it. */
+export const parseJsonInstant = (json: unknown): InstantInput | undefined => {
+  const millis = parseEndDate(json)
+  return millis === undefined ? undefined : toInstantInput(millis)
+}
+
+export const endDateField = Setting.custom<number | string, InstantInput>(
+  endDateFormat,
+  parseJsonInstant,
+  shownInstant,
+)
 
 export const reasonField = Setting.custom<Reason>(Reason.expected, (given) =>
   typeof given === "string" && Reason.is(given) ? given : undefined,
@@ -146,7 +158,7 @@ const refuseMisspelled = (body: JsonObject): Result.Result<void, InvalidInput> =
 /** Reads the end date of an extension, in either of its two formats. */
 const extendOf = (body: JsonObject) =>
   Result.flatMap(decodeEndDate(getOwn(body, "extend")), (date) =>
-    Result.map(refuseMisspelled(body), () => date),
+    Result.map(refuseMisspelled(body), () => toInstantInput(date)),
   )
 
 /** What both extensions by a duration say. */
@@ -248,8 +260,13 @@ const endsQuery = {
   from: Setting.optional(Setting.string("text", () => true)),
   to: Setting.optional(Setting.string("text", () => true)),
   extend: Setting.optional(
-    Setting.custom<EndDate>(endDateFormat, (given) =>
-      parseEndDate(typeof given === "string" && /^\d{13}$/.test(given) ? Number(given) : given),
+    Setting.custom<string, InstantInput>(
+      endDateFormat,
+      (given) =>
+        parseJsonInstant(
+          typeof given === "string" && /^\d{13}$/.test(given) ? Number(given) : given,
+        ),
+      shownInstant,
     ),
   ),
   extend_by: Setting.optional(byDuration.extendAllBy),
@@ -318,7 +335,10 @@ export const eventsData = (events: EventsPreview | undefined) =>
   }
 
 const extendedMessage = (
-  { dryRun, endDate: asked }: { readonly dryRun?: boolean | undefined; readonly endDate?: EndDate },
+  {
+    dryRun,
+    endDate: asked,
+  }: { readonly dryRun?: boolean | undefined; readonly endDate?: InstantInput },
   endDate: EndDate,
 ): string => {
   if (dryRun === true) return dryRunMessage

@@ -5,12 +5,14 @@ import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import { InvalidInput } from "../base/errors.ts"
+import { shownInstant } from "../base/input.ts"
 import { faultOfJson } from "../base/json-text.ts"
 import * as Setting from "../base/setting.ts"
+import { type InstantInput, instantHint } from "../base/time.ts"
 import { getOwn } from "../base/values.ts"
 import { roleCovers } from "../keys/api-key.ts"
 import { formatDuration } from "../memberships/duration.ts"
-import { type EndDate, formatEndDate, parseEndDate } from "../memberships/end-date.ts"
+import { formatEndDate } from "../memberships/end-date.ts"
 import {
   type AuditRow,
   type CurrentMembership,
@@ -34,6 +36,7 @@ import {
   endDateFormat,
   eventsData,
   makeExtensionOperations,
+  parseJsonInstant,
   reasonField,
 } from "./extensions.ts"
 import {
@@ -100,8 +103,9 @@ const readJsonLine = (line: string): ImportRow | string => {
   if (typeof userId !== "string" || !UserId.is(userId)) {
     return `user_id must be ${UserId.expected}, as text`
   }
-  const endDate = parseEndDate(getOwn(value, "end_date"))
-  if (endDate === undefined) return `end_date must be ${endDateFormat}`
+  const date = getOwn(value, "end_date")
+  const endDate = parseJsonInstant(date)
+  if (endDate === undefined) return `end_date must be ${endDateFormat}${instantHint(date)}`
   const metadata = metadataOfLine.read(getOwn(value, "metadata"), "metadata")
   return Result.isFailure(metadata)
     ? metadata.failure.message
@@ -114,7 +118,7 @@ const plainLine = /^\{"user_id": ?"([\w.:@+-]+)", ?"end_date": ?"([\dTZ:.-]+)"\}
 /** Reads a line, without parsing JSON if it need not. Returns what `readJsonLine` returns. */
 const readLine = (line: string): ImportRow | string => {
   const [, userId = "", date] = plainLine.exec(line) ?? []
-  const endDate = parseEndDate(date)
+  const endDate = parseJsonInstant(date)
   return UserId.is(userId) && endDate !== undefined
     ? { userId, endDate, metadata: undefined }
     : readJsonLine(line)
@@ -230,8 +234,8 @@ const permitErasure = ({ principal, request }: Call<never>): Effect.Effect<void,
 const membershipOperationsParseUserIds = (given: unknown): ReadonlyArray<string> | undefined =>
   typeof given === "string" ? parseUserIds(given.split(",")) : undefined
 
-const membershipOperationsParseEndDate = (given: unknown): EndDate | undefined =>
-  typeof given === "string" ? parseEndDate(given) : undefined
+const membershipOperationsParseEndDate = (given: unknown): InstantInput | undefined =>
+  typeof given === "string" ? parseJsonInstant(given) : undefined
 
 const listQuery = {
   ...pageQuery,
@@ -244,9 +248,10 @@ const listQuery = {
   ),
   prefix: Setting.optional(Setting.string(UserIdPrefix.expected, UserIdPrefix.is)),
   ending_before: Setting.optional(
-    Setting.custom<string, EndDate>(
+    Setting.custom<string, InstantInput>(
       "a time such as 2027-01-01T00:00:00.000Z",
       membershipOperationsParseEndDate,
+      shownInstant,
     ),
   ),
 }

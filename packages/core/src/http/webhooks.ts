@@ -7,7 +7,6 @@ import { InvalidInput } from "../base/errors.ts"
 import * as Setting from "../base/setting.ts"
 import { getOwn } from "../base/values.ts"
 import { EventId, EventNotFound, eventTraceparent, eventTypesOption } from "../events/event.ts"
-import { parseEndDate } from "../memberships/end-date.ts"
 import { signedRequestHeaders } from "../webhooks/attempt.ts"
 import {
   type ActivityCell,
@@ -35,7 +34,7 @@ import {
 import type { Health, PublicWebhook, ShownWebhook } from "../webhooks/webhook.ts"
 import { Webhooks } from "../webhooks/webhooks.ts"
 import type { ApiError } from "./errors.ts"
-import { dryRunMessage } from "./extensions.ts"
+import { dryRunMessage, endDateField } from "./extensions.ts"
 import {
   type Call,
   type JsonObject,
@@ -141,11 +140,6 @@ const eventId = Setting.custom<string, EventId>("the id of an event", (given) =>
   return EventId.is(id) ? id : undefined
 })
 
-const since = Setting.custom<number>(
-  "a Unix timestamp in milliseconds (13 digits) or text such as 2027-01-01T00:00:00.000Z",
-  parseEndDate,
-)
-
 const orders = ["created", "latest_attempt"] as const
 
 /** The cursor of the list by latest attempt. */
@@ -228,7 +222,7 @@ const replayCursor = Setting.string("text: the next of an earlier page", () => t
 
 // Another field, such as `dryRun`, is refused: the client hopes for a protection that it would not get.
 const manyReplays = Setting.object({
-  since,
+  since: endDateField,
   types: eventTypesOption,
   only: Setting.optional(Setting.oneOf(replayChoices)),
   after: Setting.optional(replayCursor),

@@ -2,9 +2,10 @@
 
 import type { Branded } from "effect/Brand"
 import * as Result from "effect/Result"
-import * as Setting from "../base/setting.ts"
+import { shownInstant } from "../base/input.ts"
 import { TaggedError } from "../base/tagged-error.ts"
 import {
+  type InstantInput,
   Millis,
   instantFormat,
   isInstant,
@@ -17,11 +18,8 @@ import { branded, brandedWhere, memoizeLatest } from "../base/values.ts"
 /** An instant in milliseconds since 1970-01-01T00:00:00.000Z, in the years 0000 to 9999. */
 export type EndDate = Branded<number, "@tenure/core/EndDate">
 
-/**
- * An end date as hosts pass it in process: a `Date`, text in the form `YYYY-MM-DDTHH:mm:ss.sssZ`, or
- * milliseconds since the epoch, in the years 0000 to 9999.
- */
-export type EndDateInput = Date | string | number
+/** An end date as hosts pass it in process: an instant in the years 0000 to 9999. */
+export type EndDateInput = InstantInput
 
 /** Brands whole milliseconds in the years 0000 to 9999. Throws a `TypeError` on any other number. */
 export const EndDate = brandedWhere<number, EndDate>(
@@ -105,14 +103,15 @@ export const decodeEndDate = (json: unknown): Result.Result<EndDate, InvalidEndD
  * import { readEndDate } from "tenure/store"
  *
  * readEndDate(new Date("2027-01-01")) // succeeds with 1798761600000
- * readEndDate(0) // succeeds with 0, which is 1970-01-01T00:00:00.000Z
+ * readEndDate(1798761600000) // succeeds with 1798761600000
+ * readEndDate(1798761600) // fails with InvalidEndDate: these are seconds
  * readEndDate("tomorrow") // fails with InvalidEndDate
  * ```
  */
 export const readEndDate = (input: EndDateInput): Result.Result<EndDate, InvalidEndDate> => {
   const millis = readInstant(input)
   if (millis !== undefined) return Result.succeed(brand(millis))
-  const message = `The end date must be ${instantFormat}; received ${Setting.shown(input)}`
+  const message = `The end date must be ${instantFormat}; received ${shownInstant(input)}`
   return Result.fail(new InvalidEndDate({ message }))
 }
 

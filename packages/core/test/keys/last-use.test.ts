@@ -129,7 +129,7 @@ describe("the last use of a key", () => {
       Effect.gen(function* () {
         const { id } = yield* issue(keys, "revoked")
         yield* keys.revoke(id)
-        yield* keys.issue({ projects: ["p1"], token: "expired", expiresAt: 1000 })
+        yield* keys.issue({ projects: ["p1"], token: "expired", expiresAt: new Date(1000) })
         yield* TestClock.adjust("1 second")
         for (const token of ["revoked", "expired", "a guess"]) yield* keys.authenticate(token)
         yield* TestClock.adjust("1 minute")

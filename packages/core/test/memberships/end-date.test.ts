@@ -282,21 +282,39 @@ describe("the constructor of end dates", () => {
 })
 
 describe("end dates passed in process", () => {
-  it("may be a Date, text or milliseconds, of any year from 0000 to 9999", () => {
+  it("may be a Date or text of any year from 0000 to 9999, or milliseconds from 1973 on", () => {
     fc.assert(
       fc.property(instants, (instant) => {
         const date = new Date(instant)
-        for (const input of [instant, date, date.toISOString()]) {
+        for (const input of [date, date.toISOString()]) {
           expect(readEndDate(input)).toEqual(Result.succeed(instant))
         }
+        expect(Result.isSuccess(readEndDate(instant))).toBe(instant >= Date.UTC(1973, 0, 1))
       }),
     )
+  })
+
+  it.each<readonly [string, number, string]>([
+    ["seconds", 1_800_000_000, "milliseconds, not seconds"],
+    ["seconds with a fraction", 1_800_000_000.25, "milliseconds, not seconds"],
+    ["0, as of null", 0, "milliseconds, not seconds"],
+    ["the last millisecond of 1972", Date.UTC(1973, 0, 1) - 1, "milliseconds, not seconds"],
+    ["microseconds", 1_800_000_000_000_000, "milliseconds, not microseconds"],
+    ["nanoseconds", 1_800_000_000_000_000_000, "milliseconds, not nanoseconds"],
+    ["a bigint", JSON.parse("0") || BigInt(1_800_000_000_000), "not as a bigint"],
+    ["digits", JSON.parse('"1800000000000"'), "not as text"],
+    ["a day", JSON.parse('"2027-01-31"'), "it begins at 2027-01-31T00:00:00.000Z"],
+  ])("say which notation is right in place of %s", (_name, input, hint) => {
+    expect(Result.getFailure(readEndDate(input))).toMatchObject({
+      value: { _tag: "InvalidEndDate", message: expect.stringContaining(hint) },
+    })
   })
 
   it("are accepted again after they were decoded", () => {
     fc.assert(
       fc.property(instants, (instant) => {
-        const once = readEndDate(instant)
+        const once = readEndDate(new Date(instant))
+        fc.pre(instant >= Date.UTC(1973, 0, 1))
         expect(Result.flatMap(once, readEndDate)).toEqual(once)
       }),
     )

@@ -37,12 +37,12 @@ const withTenure = <E>(
 
 const member = { projectId: "p1", userId: "1001" }
 
-const grantUntil = (endDate: number, count = 1) =>
+const grantUntil = (millis: number, count = 1) =>
   Effect.gen(function* () {
     const memberships = yield* Memberships
     yield* memberships.createProject("p1")
     for (let n = 0; n < count; n++) {
-      yield* memberships.grant({ ...member, userId: String(n), endDate })
+      yield* memberships.grant({ ...member, userId: String(n), endDate: new Date(millis) })
     }
   })
 

@@ -13,6 +13,7 @@ import { Memberships, membershipsOptions } from "../../src/memberships/membershi
 import { MembershipStore } from "../../src/memberships/store.ts"
 
 const member = { projectId: "p1", userId: "1001" }
+const in1973 = Date.UTC(1973, 0, 1)
 const in2027 = Date.UTC(2027, 0, 1)
 const in2028 = Date.UTC(2028, 0, 1)
 
@@ -177,16 +178,17 @@ describe("end dates", () => {
     ),
   )
 
-  it.effect("may be milliseconds of any year", () =>
+  it.effect("may be of any year, and as milliseconds from 1973 on", () =>
     withMemberships((memberships) =>
       Effect.gen(function* () {
         const [year0, year9999] = [
           Date.UTC(2000, 0, 1) - 5 * 146_097 * 86_400_000,
           253_402_300_799_999,
         ]
-        for (const endDate of [year0, -1, 0, 1, 999_999_999_999, year9999]) {
+        for (const millis of [year0, -1, 0, 1, in1973 - 1, in1973, 999_999_999_999, year9999]) {
+          const endDate = millis < in1973 ? new Date(millis) : millis
           yield* memberships.grant({ ...member, endDate })
-          expect((yield* memberships.find(member)).endDate).toBe(endDate)
+          expect((yield* memberships.find(member)).endDate).toBe(millis)
         }
         yield* memberships.extend({ ...member, endDate: year9999 })
       }),
@@ -246,7 +248,10 @@ const changeAll = (memberships: Memberships["Service"], origin?: OriginInput, re
     yield* memberships.extendAll({ ...project, endDate: in2028 }, origin)
     yield* memberships.end({ ...member, reason }, origin)
     yield* memberships.import({ ...project, memberships: [] }, origin)
-    yield* memberships.import({ ...project, memberships: [{ ...member, endDate: 0 }] }, origin)
+    yield* memberships.import(
+      { ...project, memberships: [{ ...member, endDate: new Date(0) }] },
+      origin,
+    )
   })
 
 describe("the origin of a change", () => {
@@ -409,15 +414,16 @@ describe("a dry run", () => {
       Effect.gen(function* () {
         yield* memberships.grant({ ...member, endDate: in2028 })
         const one = { ...member, endDate: in2028, dryRun: true }
+        const all = { projectId: "p1", endDate: in2028, dryRun: true }
         const failures = yield* Effect.all([
-          Effect.flip(memberships.extend({ ...one, endDate: 0 })),
+          Effect.flip(memberships.extend({ ...one, endDate: new Date(0) })),
           Effect.flip(memberships.extend({ ...one, userId: "7" })),
           Effect.flip(memberships.extend({ ...one, expectedEndDate: in2027 })),
           Effect.flip(memberships.extend({ ...one, reason: "" })),
           Effect.flip(memberships.extend(one, { keyId: "" })),
-          Effect.flip(memberships.extendAll({ ...one, endDate: 0 })),
-          Effect.flip(memberships.extendAll({ ...one, projectId: "p9" })),
-          Effect.flip(memberships.extendAll({ ...one, reason: "" })),
+          Effect.flip(memberships.extendAll({ ...all, endDate: new Date(0) })),
+          Effect.flip(memberships.extendAll({ ...all, projectId: "p9" })),
+          Effect.flip(memberships.extendAll({ ...all, reason: "" })),
         ])
         expect(failures.map(({ _tag }) => _tag)).toEqual([
           "EndDateNotInFuture",
@@ -454,7 +460,7 @@ describe("an import", () => {
   it.effect("sets the end dates of all users, with one event that tells how many", () =>
     withMemberships((memberships, bodies) =>
       Effect.gen(function* () {
-        const dates = [new Date(in2028), "2027-01-01T00:00:00.000Z", -1]
+        const dates = [new Date(in2028), "2027-01-01T00:00:00.000Z", new Date(-1)]
         const listed = dates.map((endDate, index) => ({ userId: String(index), endDate }))
         yield* memberships.import({ projectId: "p1", memberships: listed })
         expect(yield* memberships.list({ projectId: "p1" })).toMatchObject([

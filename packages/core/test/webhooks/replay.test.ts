@@ -40,7 +40,7 @@ const eventOf = (type: EventType, data: unknown) =>
   makeEvent({ id: idOf(1), projectId, type, at: 0, data })
 
 const read = (given: Partial<ReplayPageInput>) =>
-  readReplay({ since: 0, ...given }).pipe(Effect.result, Effect.runSync)
+  readReplay({ since: new Date(0), ...given }).pipe(Effect.result, Effect.runSync)
 
 describe("what became of an event", () => {
   const payment = eventOf(EventType("payment.completed"), { webhook_id: webhookId })

@@ -41,7 +41,7 @@ it.effect("attempts a live event before all replayed ones that are not claimed y
         yield* publishMany(5000)
         const { id } = yield* addWebhook()
         const webhooks = yield* Webhooks
-        const events = { projectId, webhookId: id, since: 0 }
+        const events = { projectId, webhookId: id, since: new Date(0) }
         expect(yield* webhooks.replayMany(events)).toBe(5000)
         yield* pass("20 seconds")
         for (let n = 0; n < 5; n++) {

@@ -143,7 +143,7 @@ describe("replayMany", () => {
     for (const since of [new Date(Date.now() + 1), "2099-01-01T00:00:00.000Z", 4e12]) {
       expect(await tenure.webhooks.replayMany({ ...webhook, since })).toBe(0)
     }
-    for (const since of [new Date(NaN), "yesterday", NaN]) {
+    for (const since of [new Date(NaN), "yesterday", NaN, 0, 1_800_000_000, "2027-01-31"]) {
       await expect(tenure.webhooks.replayMany({ ...webhook, since })).rejects.toMatchObject({
         _tag: "InvalidInput",
         field: "since",
@@ -151,7 +151,7 @@ describe("replayMany", () => {
     }
     for (const after of ["1", `${id}.${id}`]) {
       await expect(
-        tenure.webhooks.replayPage({ ...webhook, since: 0, after }),
+        tenure.webhooks.replayPage({ ...webhook, since: new Date(0), after }),
       ).rejects.toMatchObject({ _tag: "InvalidInput", field: "after" })
     }
   })
@@ -164,7 +164,7 @@ describe("replayMany", () => {
     await own.memberships.createProject(projectId)
     for (let n = 0; n < 10_001; n++) await own.events.publish({ projectId, type: "a.b", data: n })
     const { id } = await own.webhooks.create({ projectId, url })
-    const events = { projectId, webhookId: id, since: 0 }
+    const events = { projectId, webhookId: id, since: new Date(0) }
     expect(await own.webhooks.replayMany({ ...events, dryRun: true })).toBe(10_001)
     expect((await own.status()).backlog?.waiting).toBe(0)
     const page = await own.webhooks.replayPage({ ...events, dryRun: true })

@@ -353,7 +353,11 @@ const disabledTests = ({ receiver, sender }: Deliveries): void => {
     expect(announced().map(({ body }) => JSON.parse(body).data.webhook_id)).toEqual([id])
     await tenure.webhooks.enable({ projectId: deliveryProjectId, webhookId: id })
     expect(
-      await tenure.webhooks.replayMany({ projectId: deliveryProjectId, webhookId: id, since: 0 }),
+      await tenure.webhooks.replayMany({
+        projectId: deliveryProjectId,
+        webhookId: id,
+        since: new Date(0),
+      }),
     ).toBe(1)
   })
 
