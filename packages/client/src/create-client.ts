@@ -1,6 +1,7 @@
 /** The client. */
 
 import { type CallOptions, type Calls, makePages } from "./calls.ts"
+import { checkInput, checkNames } from "./field-names.ts"
 import { type Operations, operations } from "./operations.ts"
 import {
   type Method,
@@ -71,6 +72,17 @@ const readToken = (given: string | undefined): string | undefined =>
     ? given
     : invalid("token", "a text of visible ASCII characters")
 
+const optionNames = [
+  "baseUrl",
+  "token",
+  "timeout",
+  "maxRetries",
+  "maxWait",
+  "maxResponseBytes",
+  "fetch",
+  "sleep",
+]
+
 const readOptions = (given: ClientOptions) => ({
   baseUrl: readBaseUrl(given.baseUrl),
   token: readToken(given.token),
@@ -118,8 +130,10 @@ const makeCall =
     method: Method,
     template: RequestTemplate,
     input: Input,
-    { idempotencyKey, signal }: CallOptions = {},
+    options: CallOptions = {},
   ): Promise<Result> => {
+    const { idempotencyKey, signal } = options
+    checkInput(method, template, input, options)
     const outgoing = make(method, template, input)
     const key = keyOf(outgoing, idempotencyKey, settings)
     const run = async (retries: number): Promise<Result> => {
@@ -141,9 +155,14 @@ const makeList =
     return makePages(load({}), (after) => load({ after }))
   }
 
+const replayManyNames = ["project_id", "webhook_id", "since", "types", "only", "dry_run"]
+
 const makeReplayMany =
   ({ replay }: Operations["webhooks"]): ReplayMany =>
   async (input, options = {}) => {
+    checkNames(input, replayManyNames, (name) =>
+      name === "after" || name === "event_id" ? "must be left out: it is for replay" : undefined,
+    )
     const { idempotencyKey: key } = options
     const run = async (after: string | undefined, calls: number): Promise<number> => {
       const idempotencyKey = key === undefined || calls === 0 ? key : `${key}-${calls}`
@@ -174,6 +193,7 @@ const makeReplayMany =
  * ```
  */
 export const createClient = (options: ClientOptions): Client => {
+  checkNames(options, optionNames)
   const settings = readOptions(options)
   const call = makeCall(settings, makeRequest)
   const callWithLines = makeCall(settings, makeLinesRequest)

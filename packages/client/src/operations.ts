@@ -1580,6 +1580,88 @@ export interface Operations {
   }
 }
 
+/** The name of each operation and those of the fields of its input, by resource and route. */
+export const fields: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  memberships: {
+    "PATCH /v2/projects/{project_id}/memberships/{user_id}/extend":
+      "extend project_id user_id extend dry_run events reason extend_by from expected_end_date mode",
+    "PATCH /v2/projects/{project_id}/memberships/extend":
+      "extendAll project_id extend dry_run events reason extend_by mode",
+    "GET /v2/projects/{project_id}/bulk-extensions": "bulkExtensions project_id limit after",
+    "GET /v2/projects/{project_id}/ends": "ends project_id from to extend mode extend_by",
+    "POST /v2/projects/{project_id}/bulk-extensions/{bulk_extension_id}/undo":
+      "undoBulkExtension project_id bulk_extension_id reason dry_run events",
+    "POST /v2/projects/{project_id}/memberships/import": "import project_id dry_run events lines",
+    "GET /v2/projects/{project_id}/memberships":
+      "list project_id limit after state user_ids prefix ending_before",
+    "GET /v2/projects/{project_id}/memberships/{user_id}": "get project_id user_id",
+    "PUT /v2/projects/{project_id}/memberships/{user_id}":
+      "grant project_id user_id end_date metadata reason",
+    "PATCH /v2/projects/{project_id}/memberships/{user_id}":
+      "update project_id user_id metadata reason",
+    "DELETE /v2/projects/{project_id}/memberships/{user_id}": "end project_id user_id erase",
+    "GET /v2/projects/{project_id}/memberships/{user_id}/history":
+      "history project_id user_id limit after",
+  },
+  projects: {
+    "GET /v2/projects": "list limit after",
+    "PUT /v2/projects/{project_id}": "create project_id",
+    "GET /v2/projects/{project_id}": "get project_id",
+    "DELETE /v2/projects/{project_id}": "delete project_id",
+    "GET /v2/projects/{project_id}/audit": "audit project_id limit after",
+    "GET /v2/projects/{project_id}/activity": "activity project_id",
+  },
+  webhooks: {
+    "POST /v2/projects/{project_id}/integrations/webhooks":
+      "create project_id url event_types ordered rate description headers",
+    "GET /v2/projects/{project_id}/integrations/webhooks": "list project_id",
+    "PATCH /v2/projects/{project_id}/integrations/webhooks/{webhook_id}":
+      "update project_id webhook_id url event_types ordered rate description headers disabled",
+    "DELETE /v2/projects/{project_id}/integrations/webhooks/{webhook_id}":
+      "delete project_id webhook_id",
+    "GET /v2/projects/{project_id}/integrations/webhooks/{webhook_id}": "get project_id webhook_id",
+    "GET /v2/projects/{project_id}/integrations/health": "health project_id",
+    "POST /v2/projects/{project_id}/integrations/webhooks/{webhook_id}/ping":
+      "ping project_id webhook_id",
+    "POST /v2/projects/{project_id}/integrations/webhooks/{webhook_id}/enable":
+      "enable project_id webhook_id",
+    "POST /v2/projects/{project_id}/integrations/webhooks/{webhook_id}/rotate":
+      "rotate project_id webhook_id",
+    "GET /v2/projects/{project_id}/integrations/webhooks/{webhook_id}/deliveries":
+      "deliveries project_id webhook_id limit after state order",
+    "GET /v2/projects/{project_id}/integrations/webhooks/{webhook_id}/activity":
+      "activity project_id webhook_id",
+    "GET /v2/projects/{project_id}/integrations/webhooks/{webhook_id}/deliveries/{event_id}":
+      "delivery project_id webhook_id event_id",
+    "POST /v2/projects/{project_id}/integrations/webhooks/{webhook_id}/replay":
+      "replay project_id webhook_id event_id since types only after dry_run",
+  },
+  events: {
+    "POST /v2/projects/{project_id}/events": "publish project_id type data",
+    "GET /v2/projects/{project_id}/events":
+      "list project_id limit after types wait data order ticket",
+    "GET /v2/projects/{project_id}/events/{event_id}": "get project_id event_id data",
+  },
+  realtime: {
+    "POST /v2/realtime/tickets": "issueTicket projects",
+  },
+  apiKeys: {
+    "GET /v2/api-keys": "list limit after",
+    "POST /v2/api-keys": "issue projects role name expires_at",
+    "DELETE /v2/api-keys/{key_id}": "revoke key_id",
+  },
+  audit: {
+    "GET /v2/audit": "list limit after",
+  },
+  identity: {
+    "GET /v2/identity": "get",
+  },
+  status: {
+    "GET /v2/status": "get",
+    "GET /v2/status/activity": "activity",
+  },
+}
+
 /** Makes the operations, by resource. */
 export const operations = ({ call, callWithLines, list }: Calls): Operations => ({
   memberships: {

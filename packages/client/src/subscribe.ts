@@ -1,6 +1,7 @@
 /** Reads an event stream (HTML, 9.2.6) piece by piece. */
 
 import type { WebhookEvent } from "./calls.ts"
+import { checkNames } from "./field-names.ts"
 import type { sleep } from "./request.ts"
 import {
   type Connection,
@@ -297,9 +298,22 @@ interface Settings extends Connection {
   readonly sleep: typeof sleep
 }
 
+const subscriptionNames = [
+  "project_id",
+  "after",
+  "types",
+  "ticket",
+  "onEvent",
+  "onCursor",
+  "onReset",
+  "onRetry",
+  "signal",
+]
+
 export const makeSubscribe =
   (settings: Settings): Subscribe =>
   async <Own extends object = {}>(subscription: Subscription<Own>) => {
+    checkNames(subscription, subscriptionNames)
     const { onCursor, onEvent, onReset, onRetry, project_id, signal, ticket, types } = subscription
     let { after } = subscription
     let isReset = false

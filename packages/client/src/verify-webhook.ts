@@ -1,6 +1,7 @@
 /** Verifies webhooks with `v1` signatures from Standard Webhooks 1.0. */
 
 import type { WebhookEvent } from "./calls.ts"
+import { faultOfNames } from "./field-names.ts"
 import { parseObject } from "./response.ts"
 
 /** The notification cannot be trusted; `reason` is a code, `message` says why. */
@@ -183,8 +184,11 @@ export const verifyWebhook = async <Own extends object = {}>(
 const verify = async <Own extends object>(
   { body: given, headers }: WebhookNotification,
   secrets: ReadonlyArray<string>,
-  { now = Date.now(), toleranceSeconds = 300 }: VerifyOptions,
+  options: VerifyOptions,
 ): Promise<WebhookEvent<Own>> => {
+  const fault = faultOfNames(options, ["now", "toleranceSeconds"])
+  if (fault !== undefined) fail("InvalidOptions", fault)
+  const { now = Date.now(), toleranceSeconds = 300 } = options
   const keys = keysOf(secrets)
   const id = single(headers, "webhook-id")
   const timestamp = single(headers, "webhook-timestamp")

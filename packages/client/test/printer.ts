@@ -208,6 +208,8 @@ interface Method {
   readonly resource: string
   readonly type: string
   readonly code: string
+  /** The names of its fields. */
+  readonly fields: string
 }
 
 const methodOf = (
@@ -230,6 +232,7 @@ const methodOf = (
     ) => ${result}`,
     code: `${name}: (input${isOptional ? " = {}" : ""}, options) =>
       ${callOf(operation, result)}("${method}", "${path}", input, options),`,
+    fields: `"${route}": "${[name, ...input.map((field) => field.name)].join(" ")}",`,
   }
 }
 
@@ -340,6 +343,11 @@ ${events}
 /** The client: an object for each resource, with a method for each operation. */
 export interface Operations {
 ${resources.map(([name, all]) => `readonly ${name}: {\n${all.map(({ type }) => type).join("\n\n")}\n}`).join("\n\n")}
+}
+
+/** The name of each operation and those of the fields of its input, by resource and route. */
+export const fields: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+${resources.map(([name, all]) => `${name}: {\n${all.map((one) => one.fields).join("\n")}\n},`).join("\n")}
 }
 
 /** Makes the operations, by resource. */
