@@ -119,6 +119,8 @@ it("no table and no partition has the user id of a person who was erased", async
   await memberships.extendAll({ projectId, endDate: in2099, idempotencyKey: "all" })
   await memberships.end({ ...member, reason: `${userId} has left` })
   await memberships.grant({ ...member, endDate: in2099, idempotencyKey: `grant-${userId}` })
+  await memberships.move({ ...member, to: "ada", idempotencyKey: `move-${userId}` })
+  await memberships.move({ ...member, userId: "ada", to: userId, reason: `${userId} is ada` })
   await events.publish({
     projectId,
     type: "a.b",
