@@ -126,7 +126,11 @@ it.effect("ends are announced after the clock was ahead when they were first wat
         tools.setBack()
         yield* tools.pass("1 second")
         const memberships = yield* Memberships
-        yield* memberships.grant({ projectId, userId: "1001", endDate: new Date(9 * hour + 10_000) })
+        yield* memberships.grant({
+          projectId,
+          userId: "1001",
+          endDate: new Date(9 * hour + 10_000),
+        })
         yield* tools.pass("5 seconds")
         expect(tools.seen).toHaveLength(1)
         yield* tools.pass("6 seconds")

@@ -35,6 +35,7 @@ const methods: MethodFields<Memberships["Service"]> = {
   update: [{ ...member, ...changing, metadata: true }, origin],
   // The API erases by a parameter of the same request.
   end: [{ ...member, ...changing, userId: ["erase", "as the method erase"] }, origin],
+  move: [{ ...member, ...changing, to: true }, origin],
   erase: [{ ...member, ...repeatable }, origin],
   find: [member],
   isActive: [member],
