@@ -635,9 +635,9 @@ const make = Effect.gen(function* () {
         } as const
         return [ended, yield* record({ ...change, event: granted }, joined, metadata)] as const
       })
-      // So that nobody adds a subscription of the other customer.
-      yield* Effect.catchTag(lockAccount(projectId), "ProjectNotFound", () => new MoveConflict())
-      return yield* unlessMade(change, moved)
+      // With the account locked, nobody adds a subscription of the other customer.
+      const step = Effect.andThen(lockAccount(projectId), unlessMade(change, moved))
+      return yield* Effect.catchTag(step, "ProjectNotFound", () => Effect.fail(new MoveConflict()))
     }, inOneStep),
 
     erase: Effect.fnUntraced(function* (change: Ending) {

@@ -51,7 +51,7 @@ const found = (userId: UserId) =>
   )
 
 /** Returns the move of what there is now, as the service makes it. */
-export const moveOf = Effect.fnUntraced(function* (userId: UserId, to: UserId) {
+const moveOf = Effect.fnUntraced(function* (userId: UserId, to: UserId) {
   const store = yield* MembershipStore
   const expected = { from: yield* store.find(p1, userId), to: yield* found(to) }
   const joined = joinMemberships(expected.from, expected.to) ?? expected.from
