@@ -1,13 +1,25 @@
-import { mkdirSync, writeFileSync } from "node:fs"
+import fs, { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { PGlite } from "@electric-sql/pglite"
 import { createTenure } from "@tenure/core"
-import { describe, expect, it } from "vitest"
+import { describe, expect, it, onTestFinished } from "vitest"
 import { lockFolder } from "../src/folder.ts"
 import { embedded } from "../src/index.ts"
 import { folderWithDatabase, temporaryFolder } from "./folders.ts"
 
 const opening = (path: string) => createTenure({ stores: embedded({ path }) })
+
+/** Has no file become longer, as on a full disk, until the returned function is called. */
+const fillDisk = (): (() => void) => {
+  const { writeSync } = fs
+  const write = (file: number, data: Uint8Array, at: number, length: number, position: number) => {
+    if (fs.fstatSync(file).size < position + length)
+      throw Object.assign(new Error("ENOSPC: no space left on device"), { code: "ENOSPC" })
+    return writeSync(file, data, at, length, position)
+  }
+  Object.assign(fs, { writeSync: write })
+  return () => void Object.assign(fs, { writeSync })
+}
 
 describe("a folder", () => {
   it("is created, for its user alone", async () => {
@@ -55,6 +67,21 @@ describe("a folder", () => {
     } finally {
       PGlite.defaultStartParams.length = standard
     }
+  })
+
+  it("is not ready while its disk is full, and then it is again", async () => {
+    const tenure = await opening(await folderWithDatabase())
+    await tenure.memberships.createProject("p1")
+    const granting = () =>
+      tenure.memberships.grant({ projectId: "p1", userId: "1001", endDate: 4_000_000_000_000 })
+    const makeRoom = fillDisk()
+    onTestFinished(makeRoom)
+    await expect(granting()).rejects.toMatchObject({ _tag: "StoreUnavailable" })
+    expect(await tenure.isReady()).toBe(false)
+    makeRoom()
+    await expect.poll(tenure.isReady).toBe(true)
+    await granting()
+    await tenure.close()
   })
 
   it("leaves turns to the rest of the process", async () => {

@@ -48,6 +48,29 @@ it("a database is not ready while its transactions are read-only", async () => {
   await becomes(true)
 })
 
+it("a database is not ready while its disk is full, once a change has failed for that", async () => {
+  await execute(`
+    CREATE FUNCTION tenure.fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+      RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = '53100';
+    END $$
+  `)
+  const tables = ["projects", "idempotency_keys"]
+  for (const table of tables)
+    await execute(
+      `CREATE TRIGGER fails BEFORE INSERT ON tenure.${table} EXECUTE FUNCTION tenure.fail()`,
+    )
+  expect(await tenure.isReady()).toBe(true)
+  await expect(tenure.memberships.createProject("p2")).rejects.toMatchObject({
+    _tag: "StoreUnavailable",
+  })
+  expect(await Promise.all(Array.from({ length: 20 }, () => tenure.isReady()))).not.toContain(true)
+  expect(await isRead()).toBe(true)
+  for (const table of tables) await execute(`DROP TRIGGER fails ON tenure.${table}`)
+  await becomes(true)
+  await tenure.memberships.createProject("p2")
+  await execute("DROP FUNCTION tenure.fail")
+})
+
 it("a standby is not ready until it becomes the primary", async () => {
   const signal = join(database.dataDirectory, "standby.signal")
   await database.halt()

@@ -378,6 +378,16 @@ CREATE TABLE tenure.idempotency_keys (
 
 CREATE INDEX idempotency_keys_by_age ON tenure.idempotency_keys (at);
 
+-- Takes as much room as a change, and gives it back. Fails where changes do, for example because the disk is full.
+CREATE FUNCTION tenure.try_change() RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+  INSERT INTO tenure.idempotency_keys (owner, key, project_number, fingerprint, response)
+  SELECT '', gen_random_uuid()::text, 0, '', string_agg(md5(random()::text), '') FROM generate_series(1, 1000);
+  RAISE EXCEPTION USING ERRCODE = 'TE000';
+EXCEPTION WHEN SQLSTATE 'TE000' THEN
+  NULL;
+END $$;
+
 -- A crash of the server empties unlogged tables, which only refills the buckets, and has pages ask for
 -- other tickets.
 CREATE UNLOGGED TABLE tenure.tickets (

@@ -79,6 +79,13 @@ export const waitedForLock = ({ cause }: StoreUnavailable): boolean =>
 /** Whether the server refused a connection because too many are open (SQLSTATE class 53). */
 export const isCrowded = (error: SqlError): boolean => sqlStateOf(error)?.startsWith("53") === true
 
+/**
+ * Whether the server lacks what a change needs, such as room on its disk or memory, or cannot read or write a file. It
+ * still answers. Too many connections say nothing of changes.
+ */
+export const lacksResources = (error: SqlError): boolean =>
+  /^(53[0124]|58)/.test(sqlStateOf(error) ?? "")
+
 /** Whether the server refused a change because it is read-only, as a standby is. It has changed nothing. */
 export const isReadOnlyRefusal = (error: SqlError): boolean => sqlStateOf(error) === "25006"
 

@@ -24,6 +24,7 @@ import {
   isLockTimeout,
   isLostRace,
   isReadOnlyRefusal,
+  lacksResources,
 } from "./errors.ts"
 import { type Health, makeHealth } from "./health.ts"
 import { HostTransaction, type IdentityRow, findIdentity, toNamedRows } from "./host-transaction.ts"
@@ -83,7 +84,7 @@ export interface Executor {
   readonly execute: Execute
   /** Runs a statement in its own transaction, even if the host has one open. */
   readonly executeApart: Execute
-  /** Fails if the database does not answer or refuses changes. */
+  /** Fails if the database does not answer, refuses changes or has no room for them. */
   readonly ping: Effect.Effect<void, StoreUnavailable>
   /** Whether the host has a transaction open. */
   readonly isInTransaction: Effect.Effect<boolean>
@@ -98,6 +99,12 @@ export interface Executor {
 
 /** An executor that runs statements of the host, too. */
 interface HostExecutor extends Executor, Pick<Database["Service"], "run" | "atomically"> {}
+
+// After a statement that failed for lack of room, the database is asked this often whether it has room again.
+const tryChangeMillis = 1000
+
+/** Takes as much room as a change, by a function of the migrations. */
+const tryChange = (schema: string): string => `SELECT ${schema}.try_change()`
 
 // Jitter keeps transactions that collided once from colliding again.
 const retryLostRaces = {
@@ -194,13 +201,19 @@ export const makeExecutor = (
   const sql = client.withoutTransforms()
   const isInTransaction = Effect.map(Effect.serviceOption(client.transactionService), Option.isSome)
 
+  // Why the latest statement failed that lacked room, until a change has room again.
+  let lack: StoreUnavailable | undefined
+  let triedAt = -Infinity
+
   const toUnavailable = (error: unknown): Effect.Effect<never, StoreUnavailable> => {
     if (error instanceof StoreUnavailable) return Effect.fail(error)
     if (error === "crowded") return Effect.fail(new StoreUnavailable({ cause: error }))
     if (mayMove && isAbsent(error)) return Effect.fail(new StoreUnavailable({ cause: error }))
     if (!isSqlError(error) || isFault(error)) return Effect.die(error)
     if (!isLockTimeout(error)) health.suspect()
-    return Effect.fail(new StoreUnavailable({ cause: error }))
+    const unavailable = new StoreUnavailable({ cause: error })
+    if (lacksResources(error)) lack = unavailable
+    return Effect.fail(unavailable)
   }
 
   const toFailure = <E>(error: E): Effect.Effect<never, Exclude<E, SqlError> | StoreUnavailable> =>
@@ -297,10 +310,20 @@ export const makeExecutor = (
       transaction === undefined ? client.afterCommit(effect) : Effect.void,
     )
 
+  /** Fails while changes have no room. Takes room itself once a second at most, however many ask. */
+  const checkRoom = Effect.suspend(() => {
+    if (lack === undefined) return Effect.void
+    if (performance.now() - triedAt < tryChangeMillis) return Effect.fail(lack)
+    triedAt = performance.now()
+    return Effect.map(executeApart(tryChange(schema), []), () => {
+      lack = undefined
+    })
+  })
+
   const ping = Effect.flatMap(health.isReadOnly, (isReadOnly) =>
     isReadOnly
       ? Effect.fail(new StoreUnavailable({ cause: "the database is read-only" }))
-      : Effect.void,
+      : checkRoom,
   )
 
   return {
