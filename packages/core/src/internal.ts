@@ -1,6 +1,7 @@
 /** For the packages of this repository, in the same version. Nothing here is stable. */
 
 export * as Setting from "./base/setting.ts"
+export { parseAddress } from "./base/address.ts"
 export { auditedOrigin, isReplayedResponse } from "./base/change-context.ts"
 export { instantSetting, shownInstant } from "./base/input.ts"
 export { commandVariables, describeMisspelled } from "./base/misspelled.ts"

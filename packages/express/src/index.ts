@@ -1,6 +1,5 @@
 /** Errors from Express's body parsers, and the middleware. */
 
-import { isIP } from "node:net"
 import {
   type ArrivedBody,
   type Authenticate,
@@ -11,7 +10,7 @@ import {
   pathOf,
   tooLargeBody,
 } from "@tenure/core/adapter"
-import { Setting } from "@tenure/core/internal"
+import { Setting, parseAddress } from "@tenure/core/internal"
 import { type KnownRequest, handle, send } from "@tenure/node-http"
 import type { ErrorRequestHandler, NextFunction, Request, RequestHandler, Response } from "express"
 
@@ -62,7 +61,7 @@ export interface ExpressAuthenticate extends Authenticate<Request> {}
 
 // With `trust proxy`, `req.ip` is whatever text the client has sent.
 const ipOf = ({ ip = "", socket }: Request): string | undefined =>
-  isIP(ip) === 0 ? socket.remoteAddress : ip
+  parseAddress(ip) === undefined ? socket.remoteAddress : ip
 
 export const middlewareOptions = Setting.object({
   /**

@@ -297,6 +297,8 @@ for (const [name, express] of versions) {
           expect(await remaining("203.0.113.1")).toBe("299")
           expect(await remaining("203.0.113.1")).toBe("298")
           expect(await remaining("203.0.113.2")).toBe("299")
+          // Some proxies add the port.
+          expect(await remaining("203.0.113.2:4711")).toBe("298")
           // What is not an address counts as the socket's.
           expect(await remaining("one")).toBe("299")
           expect(await remaining("two")).toBe("298")

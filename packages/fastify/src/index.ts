@@ -1,7 +1,6 @@
 /** Routes API requests refused by Fastify's router. */
 
 import type { IncomingMessage } from "node:http"
-import { isIP } from "node:net"
 import {
   type ApiResponse,
   type Authenticate,
@@ -9,7 +8,7 @@ import {
   checkMountable,
   pathOf,
 } from "@tenure/core/adapter"
-import { Setting } from "@tenure/core/internal"
+import { Setting, parseAddress } from "@tenure/core/internal"
 import { handle, toReadable } from "@tenure/node-http"
 import type {
   FastifyInstance,
@@ -100,7 +99,7 @@ export interface FastifyAuthenticate extends Authenticate<FastifyRequest> {}
 
 // With `trustProxy`, `request.ip` is whatever text the client has sent.
 const ipOf = ({ ip, socket }: FastifyRequest): string | undefined =>
-  isIP(ip) === 0 ? socket.remoteAddress : ip
+  parseAddress(ip) === undefined ? socket.remoteAddress : ip
 
 /** The plugin's options, in addition to Tenure itself. */
 export const pluginOptions = Setting.object({

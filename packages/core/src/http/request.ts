@@ -3,7 +3,7 @@
 import type * as IpNetwork from "effect/net/IpNetwork"
 import * as NetAddress from "effect/net/NetAddress"
 import * as Predicate from "effect/Predicate"
-import * as Result from "effect/Result"
+import { parseAddress, untranslate } from "../base/address.ts"
 import { type HeaderFields, singleHeader } from "../base/headers.ts"
 import { networksInclude } from "../base/input.ts"
 import * as Setting from "../base/setting.ts"
@@ -184,27 +184,16 @@ const maxHops = 32
 
 const mappedPrefix = "::ffff:"
 
-/** Parses an address, with or without a port, as proxies write it. */
-const parse = (text: string): NetAddress.IpAddress | undefined => {
-  const bare = text.startsWith("[")
-    ? text.slice(1).replace(/\](:[0-9]+)?$/, "")
-    : text.replace(/^([0-9.]+):[0-9]+$/, "$1")
-  const address = NetAddress.ipFromString(bare)
-  return Result.isSuccess(address) ? NetAddress.toCanonical(address.success) : undefined
-}
-
-/** Parses a socket's address, without the zone. */
-const parsePeer = (remote: string): NetAddress.IpAddress | undefined =>
-  parse(remote.replace(/%.*$/, ""))
-
 /** Returns an IPv4 address itself, and the /64 of an IPv6 address: a client has a whole one. */
-const group = (address: NetAddress.IpAddress): string =>
-  NetAddress.isIpv4Address(address)
+const group = (given: NetAddress.IpAddress): string => {
+  const address = untranslate(given)
+  return NetAddress.isIpv4Address(address)
     ? NetAddress.formatIp(address)
     : `${NetAddress.ipv6ToSegments(address)
         .slice(0, 4)
         .map((segment) => segment.toString(16))
         .join(":")}::/64`
+}
 
 // All clients whose address the host does not know count as one.
 const unknown = "local"
@@ -216,7 +205,7 @@ const dottedQuad = new RegExp(`^${octet}(\\.${octet}){3}$`)
 const groupSocket = (remote: string): string => {
   const bare = remote.startsWith(mappedPrefix) ? remote.slice(mappedPrefix.length) : remote
   if (dottedQuad.test(bare)) return bare
-  const address = parsePeer(remote)
+  const address = parseAddress(remote)
   return address === undefined ? unknown : group(address)
 }
 
@@ -233,7 +222,7 @@ const walk = (
   let end = forwardedFor.length
   for (let hop = 0; hop < maxHops && end > 0 && networksInclude(trusted, client); hop++) {
     const start = forwardedFor.lastIndexOf(",", end - 1)
-    const next = parse(forwardedFor.slice(start + 1, end).trim())
+    const next = parseAddress(forwardedFor.slice(start + 1, end).trim())
     if (next === undefined) return client
     client = next
     end = start
@@ -257,7 +246,7 @@ export const makeClientAddress =
     if (typeof remoteAddress !== "string") return unknown
     const forwardedFor = getOwn(headers, "x-forwarded-for")
     if (trusted.length === 0 || forwardedFor === undefined) return groupSocket(remoteAddress)
-    const nearest = parsePeer(remoteAddress)
+    const nearest = parseAddress(remoteAddress)
     if (nearest === undefined) return unknown
     return group(walk(nearest, chainOf(forwardedFor), trusted))
   }
@@ -266,7 +255,7 @@ export const makeClientAddress =
 const isInChain = (address: NetAddress.IpAddress, forwardedFor: string): boolean => {
   const own = NetAddress.formatIp(address)
   return forwardedFor.split(",", maxHops).some((text) => {
-    const one = parse(text.trim())
+    const one = parseAddress(text.trim())
     return one !== undefined && NetAddress.formatIp(one) === own
   })
 }
@@ -283,7 +272,7 @@ export const makeUntrustedPeer = (trusted: ReadonlyArray<IpNetwork.IpNetwork>) =
     if (isDecided || typeof remoteAddress !== "string") return undefined
     const forwardedFor = getOwn(headers, "x-forwarded-for")
     if (forwardedFor === undefined) return undefined
-    const peer = parsePeer(remoteAddress)
+    const peer = parseAddress(remoteAddress)
     if (peer === undefined || isInChain(peer, chainOf(forwardedFor))) return undefined
     isDecided = true
     return networksInclude(trusted, peer) ? undefined : NetAddress.formatIp(peer)
@@ -305,7 +294,7 @@ export const makeScheme =
     const field = getOwn(headers, "x-forwarded-proto")
     if (trusted.length === 0 || field === undefined || remoteAddress === undefined) return scheme
     const [, forwarded] = forwardedScheme.exec(String(field)) ?? []
-    const nearest = parsePeer(remoteAddress)
+    const nearest = parseAddress(remoteAddress)
     if (forwarded === undefined || nearest === undefined) return scheme
     if (!networksInclude(trusted, nearest)) return scheme
     return forwarded.toLowerCase() === "https" ? "https" : "http"

@@ -6,6 +6,7 @@ import * as Layer from "effect/Layer"
 import * as IpNetwork from "effect/net/IpNetwork"
 import * as NetAddress from "effect/net/NetAddress"
 import * as Result from "effect/Result"
+import { ipv4Within, parseAddress, untranslate } from "../base/address.ts"
 import { networksInclude, networksOption } from "../base/input.ts"
 import * as Setting from "../base/setting.ts"
 import { TaggedError } from "../base/tagged-error.ts"
@@ -34,26 +35,61 @@ const nonPublicIpv4 = [
   "240.0.0.0/4",
 ].map(IpNetwork.fromStringUnsafe)
 
-// Contains all global unicast addresses. Addresses outside are not public: NAT64 (64:ff9b::/96),
-// unique local, link-local and multicast addresses, for example.
-const globalUnicast = IpNetwork.fromStringUnsafe("2000::/3")
+// Addresses outside are not public: unique local, link-local and multicast addresses, for example.
+const publicIpv6 = ["2000::/3", "64:ff9b:1::/48"].map(IpNetwork.fromStringUnsafe)
 
-// Includes Teredo and 6to4: they tunnel to any IPv4 address.
-const nonPublicIpv6 = [
-  "2001::/23",
-  "2001:db8::/32",
-  "2002::/16",
-  "2620:4f:8000::/48",
-  "3fff::/20",
-].map(IpNetwork.fromStringUnsafe)
+// Includes Teredo, which tunnels to a host behind any IPv4 address.
+const nonPublicIpv6 = ["2001::/23", "2001:db8::/32", "2620:4f:8000::/48", "3fff::/20"].map(
+  IpNetwork.fromStringUnsafe,
+)
 
-/** Tells whether an address is public. An IPv4-mapped IPv6 address counts as the IPv4 address. */
-export const isPublic = (address: NetAddress.IpAddress): boolean => {
-  const canonical = NetAddress.toCanonical(address)
-  return NetAddress.isIpv4Address(canonical)
-    ? !networksInclude(nonPublicIpv4, canonical)
-    : networksInclude([globalUnicast], canonical) && !networksInclude(nonPublicIpv6, canonical)
+const sixToFour = IpNetwork.fromStringUnsafe("2002::/16")
+
+// For the translators of an operator (RFC 8215). They have a prefix in it that is not known here.
+const localTranslation = IpNetwork.fromStringUnsafe("64:ff9b:1::/48")
+
+// A translator reaches no host there (RFC 1122, 3.2.1.3).
+const thisNetwork = IpNetwork.fromStringUnsafe("0.0.0.0/8")
+
+// Where an IPv4 address is, by the length of the translator's prefix (RFC 6052, 2.2): 48, 56, 64 or 96.
+const embeddings = [
+  [6, 7, 9, 10],
+  [7, 9, 10, 11],
+  [9, 10, 11, 12],
+  [12, 13, 14, 15],
+]
+
+/** Returns the IPv4 addresses to which translators and tunnels may send what is for an IPv6 address. */
+const embeddedIn = (address: NetAddress.Ipv6Address): ReadonlyArray<NetAddress.Ipv4Address> => {
+  if (IpNetwork.contains(sixToFour, address)) return [ipv4Within(address, [2, 3, 4, 5])]
+  if (IpNetwork.contains(localTranslation, address)) {
+    const all = embeddings.map((positions) => ipv4Within(address, positions))
+    const hosts = all.filter((one) => !IpNetwork.contains(thisNetwork, one))
+    return hosts.length > 0 ? hosts : all
+  }
+  const [, , , , fifth, sixth] = NetAddress.ipv6ToSegments(address)
+  // ISATAP (RFC 5214, 6.1).
+  const isTunnelled = (fifth === 0 || fifth === 0x200) && sixth === 0x5efe
+  return isTunnelled ? [ipv4Within(address, [12, 13, 14, 15])] : []
 }
+
+/** Tells whether an address is public or allowed. What is inside decides for one that leads to IPv4. */
+const isPermitted = (
+  allowed: ReadonlyArray<IpNetwork.IpNetwork>,
+  address: NetAddress.IpAddress,
+): boolean => {
+  const canonical = untranslate(address)
+  if (networksInclude(allowed, canonical) || networksInclude(allowed, address)) return true
+  if (NetAddress.isIpv4Address(canonical)) return !networksInclude(nonPublicIpv4, canonical)
+  return (
+    networksInclude(publicIpv6, canonical) &&
+    !networksInclude(nonPublicIpv6, canonical) &&
+    embeddedIn(canonical).every((inside) => isPermitted(allowed, inside))
+  )
+}
+
+/** Tells whether an address is public. An IPv4-mapped or translated address counts as the IPv4 address. */
+export const isPublic = (address: NetAddress.IpAddress): boolean => isPermitted([], address)
 
 /** A URL's host before name resolution. */
 export type Host =
@@ -64,10 +100,11 @@ export type Host =
 
 /** Classifies a `URL.hostname`. It has normalized decimal, octal and hexadecimal addresses. */
 export const hostOf = (hostname: string): Host => {
-  const bare = hostname.startsWith("[") ? hostname.slice(1, -1) : hostname
-  const address = NetAddress.ipFromString(bare)
-  if (Result.isSuccess(address)) return { _tag: "Literal", address: address.success }
-  return /(^|\.)localhost\.?$/i.test(bare) ? { _tag: "Localhost" } : { _tag: "Name", name: bare }
+  const address = parseAddress(hostname)
+  if (address !== undefined) return { _tag: "Literal", address }
+  return /(^|\.)localhost\.?$/i.test(hostname)
+    ? { _tag: "Localhost" }
+    : { _tag: "Name", name: hostname }
 }
 
 /** Options for the policy. */
@@ -94,8 +131,7 @@ export class AddressPolicy extends Context.Service<
     { allowedNetworks }: AddressPolicySettings = Setting.parse(addressPolicyOptions),
   ): Layer.Layer<AddressPolicy> =>
     Layer.succeed(AddressPolicy, {
-      permits: (address) =>
-        isPublic(address) || networksInclude(allowedNetworks, NetAddress.toCanonical(address)),
+      permits: (address) => isPermitted(allowedNetworks, address),
     })
 }
 

@@ -125,17 +125,45 @@ describe("the client's address", () => {
     expect(addressOf("10.0.0.1", "192.168.0.8, 10.9.9.9", ...trusted)).toBe("192.168.0.8")
   })
 
-  it("may have a port, as some proxies write it", () => {
-    expect(addressOf("10.0.0.1", "203.0.113.7:4711", "10.0.0.0/8")).toBe("203.0.113.7")
-    expect(addressOf("10.0.0.1", "[2001:db8::1]:4711", "10.0.0.0/8")).toBe("2001:db8:0:0::/64")
+  it.each([
+    ["203.0.113.7:4711", "203.0.113.7"],
+    ["[203.0.113.7]:80", "203.0.113.7"],
+    ["::ffff:203.0.113.7", "203.0.113.7"],
+    ["::FFFF:CB00:7107", "203.0.113.7"],
+    ["[::ffff:cb00:7107]:80", "203.0.113.7"],
+    ["64:ff9b::cb00:7107", "203.0.113.7"],
+    ["[2001:db8::1]:4711", "2001:db8:0:0::/64"],
+    ["[2001:DB8::1]", "2001:db8:0:0::/64"],
+    ["fe80::1%eth0", "fe80:0:0:0::/64"],
+    ["[fe80::1%25eth0]:80", "fe80:0:0:0::/64"],
+  ])("is the same from the socket and from a proxy, written as %s", (text, address) => {
+    expect(addressOf(text)).toBe(address)
+    expect(addressOf("10.0.0.1", text, "10.0.0.0/8")).toBe(address)
+    expect(addressOf("::ffff:a00:1", `6.6.6.6, ${text}`, "10.0.0.0/8")).toBe(address)
   })
 
-  it.each(["unknown", "_hidden", "", ",", "1.2.3", "1.2.3.4.5", "1.2.3.4:x", "::1::", "01.2.3.4"])(
-    "is that of the proxy if the proxy says %j",
-    (entry) => {
-      expect(addressOf("10.0.0.1", entry, "10.0.0.0/8")).toBe("10.0.0.1")
-    },
-  )
+  it.each([
+    "unknown",
+    "_hidden",
+    "for=_x",
+    'for="[2001:db8::1]:4711"',
+    '"[2001:db8::1]:4711"',
+    "",
+    ",",
+    "1.2.3",
+    "1.2.3.4.5",
+    "1.2.3.4:x",
+    "1.2.3.4%eth0",
+    "[2001:db8::1",
+    "2001:db8::1]",
+    "[2001:db8::1]x",
+    "[2001:db8::1]:",
+    "%eth0",
+    "::1::",
+    "01.2.3.4",
+  ])("is that of the proxy if the proxy says %j", (entry) => {
+    expect(addressOf("10.0.0.1", entry, "10.0.0.0/8")).toBe("10.0.0.1")
+  })
 
   it("is looked for in a bounded part of the chain", () => {
     const chain = Array.from({ length: 5000 }, () => "10.0.0.1").join(",")

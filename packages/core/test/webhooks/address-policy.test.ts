@@ -31,6 +31,12 @@ describe("a public address", () => {
     "172.15.255.255",
     "172.32.0.0",
     "2606:4700::1111",
+    "64:ff9b::808:808",
+    "64:FF9B::5DB8:D822",
+    "64:ff9b:1::8.8.8.8",
+    "64:ff9b:1:808:8:800::",
+    "2002:808:808::1",
+    "2606:4700::5efe:808:808",
   ])("is %s", (text) => {
     expect(isPublic(NetAddress.ipFromStringUnsafe(text))).toBe(true)
   })
@@ -63,12 +69,28 @@ describe("a public address", () => {
     "::ffff:127.0.0.1",
     "::ffff:10.0.0.1",
     "::7f00:1",
+    "64:ff9b::",
     "64:ff9b::7f00:1",
+    "64:ff9b::10.0.0.1",
+    "64:ff9b::169.254.169.254",
+    "64:ff9b::168.63.129.16",
+    "64:ff9b:0:0:0:1:808:808",
     "64:ff9b:1::1",
+    "64:ff9b:1::10.0.0.1",
+    "64:ff9b:1:a00:0:100:808:808",
+    "64:ff9b:1:a:0:1:808:808",
+    "64:ff9b:1:0:a:0:108:808",
+    "64:ff9b:2::8.8.8.8",
+    "::8.8.8.8",
+    "::ffff:0:8.8.8.8",
     "100::1",
     "2001::1",
     "2001:db8::1",
+    "2001:0:808:808::f7f7:f7f7",
     "2002:7f00:1::",
+    "2002:a00:1::808:808",
+    "2606:4700::5efe:a00:1",
+    "2606:4700::200:5efe:a00:1",
     "2620:4f:8000::1",
     "3fff::1",
     "5f00::1",
@@ -82,11 +104,25 @@ describe("a public address", () => {
     expect(isPublic(NetAddress.ipFromStringUnsafe(text))).toBe(false)
   })
 
-  it("is public in its IPv4-mapped form, too", () => {
+  it.each(["::ffff:", "64:ff9b::", "2606:4700::5efe:"])(
+    "is public behind %s, too, and others are not",
+    (prefix) => {
+      fc.assert(
+        fc.property(fc.oneof(fc.ipV4(), fc.constantFrom("10.1.2.3", "127.0.0.1")), (text) => {
+          const inside = isPublic(NetAddress.ipFromStringUnsafe(text))
+          expect(isPublic(NetAddress.ipFromStringUnsafe(prefix + text))).toBe(inside)
+        }),
+      )
+    },
+  )
+
+  it("has no private address inside by any length of a translator's prefix", () => {
+    const bytes = fc.uint8Array({ minLength: 10, maxLength: 10 })
     fc.assert(
-      fc.property(fc.ipV4(), (text) => {
-        const mapped = isPublic(NetAddress.ipFromStringUnsafe(`::ffff:${text}`))
-        expect(mapped).toBe(isPublic(NetAddress.ipFromStringUnsafe(text)))
+      fc.property(bytes, fc.constantFrom([0, 1, 3, 4], [1, 3, 4, 5], [3, 4, 5, 6]), (last, at) => {
+        const octets = Uint8Array.of(0, 0x64, 0xff, 0x9b, 0, 1, ...last)
+        at.forEach((position, index) => (octets[6 + position] = [10, 1, 2, 3][index] ?? 0))
+        expect(isPublic(NetAddress.ipv6FromBytesUnsafe(octets))).toBe(false)
       }),
     )
   })
@@ -135,6 +171,13 @@ describe("allowed networks", () => {
 
   it("permit IPv4-mapped addresses, too", () => {
     expect(permits("http://[::ffff:10.1.2.3]/", "10.1.0.0/16")).toBe(true)
+  })
+
+  it("permit translated addresses by what is inside, or by themselves", () => {
+    expect(permits("http://[64:ff9b::10.1.2.3]/", "10.1.0.0/16")).toBe(true)
+    expect(permits("http://[64:ff9b:1::10.1.2.3]/", "10.1.0.0/16")).toBe(true)
+    expect(permits("http://[64:ff9b::10.2.2.3]/", "10.1.0.0/16")).toBe(false)
+    expect(permits("http://[64:ff9b::10.2.2.3]/", "64:ff9b::/96")).toBe(true)
   })
 
   it.each(["10.0.0.0", "10.0.0.1/8", "10.0.0.0/33", "localhost", ""])("cannot be %j", (text) => {

@@ -1,0 +1,34 @@
+/** IP addresses as sockets, proxies and hosts write them. */
+
+import * as IpNetwork from "effect/net/IpNetwork"
+import * as NetAddress from "effect/net/NetAddress"
+import * as Result from "effect/Result"
+
+// The well-known prefix of translators (RFC 6052), such as NAT64: the last four bytes are the IPv4 address.
+const translated = IpNetwork.fromStringUnsafe("64:ff9b::/96")
+
+/** Reads an IPv4 address from four bytes of an IPv6 address. */
+export const ipv4Within = (
+  address: NetAddress.Ipv6Address,
+  positions: ReadonlyArray<number>,
+): NetAddress.Ipv4Address => {
+  const octets = NetAddress.ipv6ToOctets(address)
+  return NetAddress.ipv4FromBytesUnsafe(Uint8Array.from(positions, (at) => octets[at] ?? 0))
+}
+
+/** Returns the IPv4 address inside an IPv4-mapped address, or one for a translator; others unchanged. */
+export const untranslate = (address: NetAddress.IpAddress): NetAddress.IpAddress =>
+  NetAddress.isIpv6Address(address) && IpNetwork.contains(translated, address)
+    ? ipv4Within(address, [12, 13, 14, 15])
+    : NetAddress.toCanonical(address)
+
+/**
+ * Parses an address: bare, in brackets, with a port, or with a zone, which is dropped. Returns the IPv4
+ * address for an IPv4-mapped one, and `undefined` for any other text.
+ */
+export const parseAddress = (text: string): NetAddress.IpAddress | undefined => {
+  const [, bracketed, dotted] = /^(?:\[([^\]]*)\](?::\d+)?|([\d.]+):\d+)$/.exec(text) ?? []
+  const bare = (bracketed ?? dotted ?? text).replace(/(:[\da-f.]*)%[^%]+$/i, "$1")
+  const address = NetAddress.ipFromString(bare)
+  return Result.isSuccess(address) ? NetAddress.toCanonical(address.success) : undefined
+}
