@@ -1,16 +1,22 @@
 /** Sends webhooks through a proxy, by HTTP CONNECT (RFC 9110, 9.3.6). */
 
-import type * as Http from "node:http"
+import { lookup } from "node:dns"
 import * as Https from "node:https"
 import { isIP, isIPv6 } from "node:net"
-import type { Duplex } from "node:stream"
 import { urlToHttpOptions } from "node:url"
 import { Setting } from "@tenure/core/internal"
 import { AddressPolicy, WebhookTransport, permitsUnchecked } from "@tenure/core/transport"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { http } from "./builtin.ts"
-import { type Agents, type ConnectionOptions, makeSend } from "./transport.ts"
+import { type Resolve, makeDial } from "./dial.ts"
+import {
+  type ConnectionOptions,
+  type OpenConnection,
+  makeAgents,
+  makeSend,
+  openByDial,
+} from "./transport.ts"
 
 const isProxyUrl = (given: string): boolean => {
   const url = URL.parse(given)
@@ -42,31 +48,35 @@ export const proxyTransportOptions = Setting.object({
 /** The options as a host passes them. */
 export interface ProxyTransportOptions extends Setting.InputOf<typeof proxyTransportOptions> {}
 
-type OnConnection = (error: Error | null, connection?: Duplex | null) => void
-
 // The maximum head of a proxy's response, in bytes.
 const maxHeaderSize = 16_384
 
-// How long a proxy may be silent before the tunnel is open, in milliseconds. Less than an attempt may take,
-// so that a wrong address is not taken for a slow receiver.
+// How long a tunnel may take to open, in milliseconds. Less than an attempt may take, so that a wrong
+// address is not taken for a slow receiver.
 const timeout = 10_000
 
 const withCode = (code: string): Error => Object.assign(new Error(code), { code })
 
 const proxyFailure = (cause: number | string): Error => withCode(`Proxy:${cause}`)
 
-/** Creates a function that opens a tunnel to the host and port of a request. */
-const makeOpenTunnel = (url: string) => {
+/** Resolves a proxy's name as other programs do. It may be one of a search domain. */
+const resolveProxy: Resolve = (hostname, callback) => lookup(hostname, { all: true }, callback)
+
+/** Creates a function that opens tunnels through a proxy. */
+const makeOpenTunnel = (url: string): OpenConnection => {
   const { auth, hostname, port, protocol } = urlToHttpOptions(new URL(url))
   const host = hostname ?? ""
   const { request: open } = protocol === "https:" ? Https : http
+  // Neither kept alive nor through the proxies of the environment.
+  const agents = makeAgents(openByDial(makeDial(resolveProxy)), {})
   const credentials = auth && {
     "proxy-authorization": `Basic ${Buffer.from(auth).toString("base64")}`,
   }
-  return (receiver: ConnectionOptions, callback: OnConnection): void => {
+  return (receiver, callback) => {
     const name = receiver.host ?? ""
     const authority = `${isIPv6(name) ? `[${name}]` : name}:${receiver.port}`
-    const request = open({
+    let stopDialling: (() => void) | undefined
+    const options: ConnectionOptions = {
       host,
       port,
       // Node would take the name from the `Host` header, which is the receiver's.
@@ -74,44 +84,35 @@ const makeOpenTunnel = (url: string) => {
       method: "CONNECT",
       path: authority,
       headers: { host: authority, ...credentials },
-      // Neither kept alive nor through the proxies of the environment.
-      agent: false,
+      agent: protocol === "https:" ? agents.https : agents.http,
       maxHeaderSize,
-      timeout,
-    })
-    receiver.onInterrupt?.(() => request.destroy())
+      onInterrupt: (close) => void (stopDialling = close),
+    }
+    const request = open(options)
+    const stop = (): void => {
+      clearTimeout(timer)
+      stopDialling?.()
+      request.destroy()
+    }
+    const timer = setTimeout(() => {
+      stop()
+      callback(proxyFailure("ETIMEDOUT"))
+    }, timeout)
+    receiver.onInterrupt?.(stop)
     request.on("connect", ({ statusCode = 0 }, socket, head) => {
+      clearTimeout(timer)
       if (statusCode < 200 || statusCode > 299) {
         socket.destroy()
         return callback(proxyFailure(statusCode))
       }
-      socket.setTimeout(0)
       if (head.length > 0) socket.unshift(head)
       callback(null, socket)
     })
-    request.on("timeout", () => request.destroy(withCode("ETIMEDOUT")))
-    request.on("error", (error: NodeJS.ErrnoException) =>
-      callback(proxyFailure(error.code ?? error.name)),
-    )
+    request.on("error", (error: NodeJS.ErrnoException) => {
+      clearTimeout(timer)
+      callback(proxyFailure(error.code ?? error.name))
+    })
     request.end()
-  }
-}
-
-/** Creates agents whose connections are tunnels. */
-const makeTunnelAgents = (openTunnel: ReturnType<typeof makeOpenTunnel>) => {
-  return (options: Http.AgentOptions): Agents => {
-    const https = new Https.Agent(options)
-    const secure = https.createConnection.bind(https)
-    const openSecure = (receiver: ConnectionOptions, callback: OnConnection): void =>
-      openTunnel(receiver, (error, socket) =>
-        error === null
-          ? callback(null, secure(Object.assign({}, receiver, { socket })))
-          : callback(error),
-      )
-    return {
-      http: Object.assign(new http.Agent(options), { createConnection: openTunnel }),
-      https: Object.assign(https, { createConnection: openSecure }),
-    }
   }
 }
 
@@ -141,7 +142,7 @@ export const proxyTransport = (
     Effect.gen(function* () {
       const policy = yield* AddressPolicy
       const send = yield* makeSend({
-        makeAgents: makeTunnelAgents(makeOpenTunnel(url)),
+        open: makeOpenTunnel(url),
         permits: (target) => permitsUnchecked(policy, target),
       })
       return { sendsHttpToNames: false, send }

@@ -7,7 +7,8 @@ import { type LookupAddress, Resolver } from "node:dns"
 import { readFile } from "node:fs/promises"
 import type * as Http from "node:http"
 import * as Https from "node:https"
-import { type LookupFunction, isIP } from "node:net"
+import { isIP } from "node:net"
+import type { Duplex } from "node:stream"
 import {
   AddressPolicy,
   TransportError,
@@ -22,8 +23,8 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as NetAddress from "effect/net/NetAddress"
-import * as Result from "effect/Result"
 import { http } from "./builtin.ts"
+import { type Dial, type Resolve, makeDial } from "./dial.ts"
 
 /** Addresses by lower-case host name. */
 type HostTable = ReadonlyMap<string, ReadonlyArray<LookupAddress>>
@@ -78,12 +79,6 @@ export const makeFindInHosts = (
   }
 }
 
-/** Calls back with all addresses for a name. */
-export type Resolve = (
-  hostname: string,
-  callback: (error: NodeJS.ErrnoException | null, addresses: ReadonlyArray<LookupAddress>) => void,
-) => void
-
 // The time for each try, in milliseconds. All tries together take less than an attempt may.
 const timeout = 2000
 const tries = 3
@@ -134,35 +129,30 @@ type Policy = AddressPolicy["Service"]
 const notAllowed = "AddressNotAllowed"
 
 const isPermitted = (policy: Policy, address: string): boolean => {
-  const parsed = NetAddress.ipFromString(address.replace(/%.*$/, ""))
-  return Result.isSuccess(parsed) && policy.permits(parsed.success)
+  const host = hostOf(address)
+  return host._tag === "Literal" && policy.permits(host.address)
 }
 
 /** Permitted loopback addresses for names such as `localhost`, resolved without DNS. */
 const localAddresses = (policy: Policy): ReadonlyArray<LookupAddress> =>
-  NetAddress.loopbackAddresses.filter(policy.permits).map((address) => ({
-    address: NetAddress.formatIp(address),
-    family: NetAddress.isIpv4Address(address) ? 4 : 6,
-  }))
+  NetAddress.loopbackAddresses
+    .filter(policy.permits)
+    .map((address) => addressOf(NetAddress.formatIp(address)))
 
 /**
- * Creates a look-up function for sockets. It resolves a name once per connection, and fails with the
- * code `AddressNotAllowed` unless all its addresses are permitted. The socket connects to a returned
- * address, so no second look-up can return a different one.
+ * Creates a resolver that fails with the code `AddressNotAllowed` unless all addresses of a name are
+ * permitted. A connection goes to a returned address, so no second look-up can return a different one.
  */
-export const vettedLookup =
-  (policy: Policy, resolve: Resolve = makeResolve()): LookupFunction =>
-  (hostname, options, callback) => {
-    const answer = (addresses: ReadonlyArray<LookupAddress>): void => {
-      const [first] = addresses
-      if (first === undefined || !addresses.every(({ address }) => isPermitted(policy, address))) {
-        callback(Object.assign(new Error(notAllowed), { code: notAllowed }), "", 0)
-      } else if (options.all === true) callback(null, [...addresses])
-      else callback(null, first.address, first.family)
-    }
+export const makeVettedResolve =
+  (policy: Policy, resolve: Resolve = makeResolve()): Resolve =>
+  (hostname, callback) => {
+    const answer = (addresses: ReadonlyArray<LookupAddress>): void =>
+      addresses.length > 0 && addresses.every(({ address }) => isPermitted(policy, address))
+        ? callback(null, addresses)
+        : callback(Object.assign(new Error(notAllowed), { code: notAllowed }), [])
     if (hostOf(hostname)._tag === "Localhost") return answer(localAddresses(policy))
     resolve(hostname, (error, addresses) =>
-      error === null ? answer(addresses) : callback(error, "", 0),
+      error === null ? answer(addresses) : callback(error, []),
     )
   }
 
@@ -171,24 +161,40 @@ export const vettedLookup =
 const failure = (error: NodeJS.ErrnoException): TransportError =>
   new TransportError({ reason: error.code ?? error.name })
 
-/** Reads a response up to its end or the limit. */
+/** Whether a response announces a body that it cannot have (RFC 9112, 6.3). Some frameworks send it. */
+const hasForbiddenBody = ({ headers, statusCode }: Http.IncomingMessage): boolean =>
+  (statusCode === 204 || statusCode === 304) &&
+  (headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0)
+
+/**
+ * Reads a response up to its end, the limit, or an error in its body: the status has arrived, so it
+ * counts. Returns the response as far as it is received when the effect runs.
+ */
 const readAnswer = (
   response: Http.IncomingMessage,
-  resume: (result: Effect.Effect<TransportResponse, TransportError>) => void,
-): void => {
+  onResponse: (received: () => TransportResponse) => void,
+  resume: (answer: Effect.Effect<TransportResponse>) => void,
+): Effect.Effect<TransportResponse> => {
   const reader = bodyReader()
-  const answer = Effect.sync(() => ({
+  const received = (): TransportResponse => ({
     status: response.statusCode ?? 0,
     retryAfter: response.headers["retry-after"],
     body: reader.text(),
-  }))
-  response.on("data", (chunk: Buffer) => {
-    if (reader.add(chunk)) return
+  })
+  onResponse(received)
+  const answer = Effect.sync(received)
+  const cut = (): void => {
     resume(answer)
     response.destroy()
+  }
+  response.on("data", (chunk: Buffer) => {
+    if (!reader.add(chunk)) cut()
   })
   response.on("end", () => resume(answer))
-  response.on("error", (error) => resume(Effect.fail(failure(error))))
+  response.on("error", () => resume(answer))
+  // The body would be read as the response to the next request.
+  if (hasForbiddenBody(response)) cut()
+  return answer
 }
 
 const noAnswer = new TransportError({ reason: "NoAnswer" })
@@ -208,13 +214,40 @@ interface Connections {
   readonly kept: Agents
   /** Agents that open a connection for each request. */
   readonly single: Agents
-  readonly lookup: LookupFunction | undefined
 }
 
 /** A request's options. They reach the agent's `createConnection`. */
 export interface ConnectionOptions extends Https.RequestOptions {
   /** Takes what to do if the request is interrupted. */
   readonly onInterrupt?: (close: () => void) => void
+}
+
+/** Opens a connection without TLS to the host and port of a request. */
+export type OpenConnection = (
+  receiver: ConnectionOptions,
+  callback: (error: Error | null, connection?: Duplex | null) => void,
+) => void
+
+/** Opens connections by dialling. */
+export const openByDial =
+  (dial: Dial): OpenConnection =>
+  (receiver, callback) =>
+    receiver.onInterrupt?.(dial(receiver.host ?? "", Number(receiver.port), callback))
+
+/** Creates agents with connections of one's own. */
+export const makeAgents = (open: OpenConnection, options: Http.AgentOptions): Agents => {
+  const https = new Https.Agent(options)
+  const secure = https.createConnection.bind(https)
+  const openSecure: OpenConnection = (receiver, callback) =>
+    open(receiver, (error, socket) =>
+      error === null
+        ? callback(null, secure(Object.assign({}, receiver, { socket })))
+        : callback(error),
+    )
+  return {
+    http: Object.assign(new http.Agent(options), { createConnection: open }),
+    https: Object.assign(https, { createConnection: openSecure }),
+  }
 }
 
 /** A request, and where it goes. */
@@ -248,36 +281,36 @@ const exchange = (
   post: Post,
   connections: Connections,
   clock: Clock.Clock,
+  onResponse: (received: () => TransportResponse) => void,
 ): Effect.Effect<TransportResponse, TransportError> =>
   Effect.callback((resume) => {
     const { body, isSecure, ...target } = post
     const { request: open } = isSecure ? Https : http
-    const { kept, lookup, single } = connections
+    const { kept, single } = connections
     const begin = clock.monotonicTimeNanosUnsafe()
     const agent = isSecure ? kept.https : kept.http
     let close: (() => void) | undefined
     const onInterrupt = (given: () => void) => void (close = given)
-    const options: ConnectionOptions = { ...target, method: "POST", agent, lookup, onInterrupt }
+    const options: ConnectionOptions = { ...target, method: "POST", agent, onInterrupt }
     const request = open(options)
-    let isAnswered = false
+    let answer: Effect.Effect<TransportResponse> | undefined
     request.on("response", (response) => {
-      isAnswered = true
-      readAnswer(response, resume)
+      answer = readAnswer(response, onResponse, resume)
     })
     request.on("error", (error: NodeJS.ErrnoException) => {
+      if (answer !== undefined) return resume(answer)
       // The receiver may have closed the kept-alive connection just before the request. Later, it has
       // probably received the request.
       const isStale =
         request.reusedSocket &&
-        !isAnswered &&
         error.code === "ECONNRESET" &&
         clock.monotonicTimeNanosUnsafe() - begin < roundTripNanos
-      const retry = () => exchange(post, { ...connections, kept: single }, clock)
+      const retry = () => exchange(post, { ...connections, kept: single }, clock, onResponse)
       resume(isStale ? retry() : Effect.fail(failure(error)))
     })
     // Node emits only this event when it disconnects from a receiver switching protocols.
     request.on("close", () => {
-      if (!isAnswered) resume(Effect.fail(noAnswer))
+      if (answer === undefined) resume(Effect.fail(noAnswer))
     })
     request.end(body)
     return Effect.sync(() => {
@@ -296,21 +329,22 @@ const openAgents = (make: () => Agents) =>
 
 /** How a transport reaches receivers. */
 interface Route {
-  readonly makeAgents: (options: Http.AgentOptions) => Agents
-  readonly lookup?: LookupFunction
+  readonly open: OpenConnection
   /** Tells whether it may send to a URL. */
   readonly permits: (target: URL) => boolean
 }
 
 /** Creates the function that sends requests. Its connections close with the scope. */
-export const makeSend = Effect.fnUntraced(function* ({ lookup, makeAgents, permits }: Route) {
-  const kept = yield* openAgents(() => makeAgents({ keepAlive: true, timeout: 10_000 }))
-  const single = yield* openAgents(() => makeAgents({}))
-  const connections = { kept, single, lookup }
-  const send: WebhookTransport["Service"]["send"] = (request) => {
+export const makeSend = Effect.fnUntraced(function* ({ open, permits }: Route) {
+  const kept = yield* openAgents(() => makeAgents(open, { keepAlive: true, timeout: 10_000 }))
+  const single = yield* openAgents(() => makeAgents(open, {}))
+  const connections = { kept, single }
+  const send: WebhookTransport["Service"]["send"] = (request, onResponse = () => {}) => {
     const target = new URL(request.url)
     return permits(target)
-      ? Clock.clockWith((clock) => exchange(toPost(target, request), connections, clock))
+      ? Clock.clockWith((clock) =>
+          exchange(toPost(target, request), connections, clock, onResponse),
+        )
       : Effect.fail(new TransportError({ reason: notAllowed }))
   }
   return send
@@ -318,7 +352,8 @@ export const makeSend = Effect.fnUntraced(function* ({ lookup, makeAgents, permi
 
 /**
  * A webhook transport. It resolves a host name once per connection, refuses the name if any of its
- * addresses is forbidden, and connects only to a checked address.
+ * addresses is forbidden, and connects to the first of the checked addresses that answers. It ignores
+ * the environment's proxy variables.
  * @example
  * ```ts
  * import { createTenure } from "tenure"
@@ -333,13 +368,8 @@ export const nodeTransport: Layer.Layer<WebhookTransport, never, AddressPolicy> 
   Effect.gen(function* () {
     const policy = yield* AddressPolicy
     const send = yield* makeSend({
-      // Unlike the global agents, these ignore the environment's proxy variables.
-      makeAgents: (options) => ({
-        http: new http.Agent(options),
-        https: new Https.Agent(options),
-      }),
-      lookup: vettedLookup(policy),
-      // Node does not call `lookup` for a literal address.
+      open: openByDial(makeDial(makeVettedResolve(policy))),
+      // A literal address is not looked up.
       permits: ({ hostname }) => permitsHost(policy, hostname),
     })
     return { sendsHttpToNames: true, send }

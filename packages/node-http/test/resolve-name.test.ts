@@ -3,7 +3,8 @@ import { Resolver } from "node:dns"
 import { lookup } from "node:dns/promises"
 import { once } from "node:events"
 import { describe, expect, it } from "vitest"
-import { type Resolve, makeResolve } from "../src/transport.ts"
+import type { Resolve } from "../src/dial.ts"
+import { makeResolve } from "../src/transport.ts"
 
 /** Runs a test with a name server that receives questions and never answers. */
 const withSilentServer = async (

@@ -1,5 +1,6 @@
 /** Helpers for the tests of the transport. */
 
+import { subscribe, unsubscribe } from "node:diagnostics_channel"
 import * as Net from "node:net"
 import { Setting, addressPolicyOptions } from "@tenure/core/internal"
 import { AddressPolicy, WebhookTransport } from "@tenure/core/transport"
@@ -20,23 +21,34 @@ export type SendOne = (url: string) => Effect.Effect<number | string>
 // The agent gets a connection back only some ticks after the response.
 const settled = Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
 
-/** Runs an effect that sends with one transport. */
-export const sending = <A>(
-  use: (one: SendOne) => Effect.Effect<A>,
+/** Runs an effect with a transport. */
+export const withTransport = <A, E>(
+  use: (transport: WebhookTransport["Service"]) => Effect.Effect<A, E>,
   allowed: ReadonlyArray<string> = ["127.0.0.0/8"],
   transport: typeof nodeTransport = nodeTransport,
 ): Promise<A> =>
-  WebhookTransport.use((sender) =>
-    use((url) =>
-      sender.send({ url, headers: { "x-test": "1" }, body: '{"ü":1}' }).pipe(
-        Effect.match({
-          onSuccess: ({ status }): number | string => status,
-          onFailure: ({ reason }): number | string => reason,
-        }),
-        Effect.tap(settled),
+  WebhookTransport.use(use).pipe(Effect.provide(transportTo(transport, allowed)), Effect.runPromise)
+
+/** Runs an effect that sends with one transport. */
+export const sending = <A>(
+  use: (one: SendOne) => Effect.Effect<A>,
+  allowed?: ReadonlyArray<string>,
+  transport?: typeof nodeTransport,
+): Promise<A> =>
+  withTransport(
+    (sender) =>
+      use((url) =>
+        sender.send({ url, headers: { "x-test": "1" }, body: '{"ü":1}' }).pipe(
+          Effect.match({
+            onSuccess: ({ status }): number | string => status,
+            onFailure: ({ reason }): number | string => reason,
+          }),
+          Effect.tap(settled),
+        ),
       ),
-    ),
-  ).pipe(Effect.provide(transportTo(transport, allowed)), Effect.runPromise)
+    allowed,
+    transport,
+  )
 
 /** Sends to a URL once. */
 export const send = (
@@ -64,6 +76,16 @@ export const rawServer = async (handle: (socket: Net.Socket) => void) => {
       server.close()
     },
   }
+}
+
+/** Calls a function when the client has received the next response, or its beginning. */
+export const onResponse = (then: () => void): void => {
+  const channel = "http.client.response.finish"
+  const listener = (): void => {
+    unsubscribe(channel, listener)
+    then()
+  }
+  subscribe(channel, listener)
 }
 
 /** A promise, and the function that resolves it. */

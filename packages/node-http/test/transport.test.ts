@@ -1,7 +1,9 @@
 import * as Tls from "node:tls"
 import { type Receiver, startReceiver } from "@tenure/testing/conformance"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import { describe, expect, it } from "vitest"
-import { rawServer, send } from "./sending.ts"
+import { gate, onResponse, rawServer, send, sending, withTransport } from "./sending.ts"
 
 const withReceiver = async (test: (receiver: Receiver) => Promise<void>) => {
   const receiver = await startReceiver()
@@ -76,11 +78,69 @@ describe("the node transport", () => {
     plain.close()
   })
 
-  it("fails if the response ends early", async () => {
+  it.each([
+    ["ends early", 200, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf"],
+    ["ends early", 503, "HTTP/1.1 503 A\r\nContent-Length: 100\r\n\r\nhalf"],
+    ["is longer than announced", 201, "HTTP/1.1 201 A\r\nContent-Length: 2\r\n\r\nlonger"],
+    ["may not be", 204, "HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\n{}"],
+    ["may not be", 204, "HTTP/1.1 204 No Content\r\n\r\nbody"],
+    ["may not be", 204, "HTTP/1.1 204 A\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"],
+    ["has a faulty chunk", 202, "HTTP/1.1 202 A\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n"],
+    ["has a faulty chunk", 410, "HTTP/1.1 410 A\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n"],
+    ["is no gzip", 200, "HTTP/1.1 200 A\r\nContent-Encoding: gzip\r\nContent-Length: 1\r\n\r\nx"],
+    ["follows hints", 200, "HTTP/1.1 103 A\r\n\r\nHTTP/1.1 200 A\r\nContent-Length: 9\r\n\r\nx"],
+  ])("takes the status of a response whose body %s: %i", async (_name, status, response) => {
+    const server = await rawServer((socket) => socket.once("data", () => socket.end(response)))
+    expect(await send(server.url)).toBe(status)
+    server.close()
+  })
+
+  it("takes the status of a response whose connection is reset, and what has arrived", async () => {
     const server = await rawServer((socket) => {
-      socket.on("data", () => socket.end("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf"))
+      socket.write("HTTP/1.1 429 A\r\nRetry-After: 7\r\nContent-Length: 100\r\n\r\nhalf")
+      onResponse(() => socket.resetAndDestroy())
     })
-    expect(await send(server.url)).toBe("ECONNRESET")
+    const request = { url: server.url, headers: {}, body: "" }
+    expect(await withTransport(({ send: post }) => post(request))).toEqual({
+      status: 429,
+      retryAfter: "7",
+      body: "half",
+    })
+    server.close()
+  })
+
+  it("tells the status while the body has not arrived", async () => {
+    const server = await rawServer((socket) =>
+      socket.once("data", () => socket.write("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf")),
+    )
+    const received = gate()
+    let response: () => unknown = () => {}
+    await withTransport((transport) =>
+      Effect.gen(function* () {
+        const fiber = yield* Effect.forkChild(
+          transport.send({ url: server.url, headers: {}, body: "" }, (given) => {
+            response = given
+            setImmediate(received.open)
+          }),
+        )
+        yield* Effect.promise(() => received.opened)
+        yield* Fiber.interrupt(fiber)
+      }),
+    )
+    expect(response()).toEqual({ status: 200, retryAfter: undefined, body: "half" })
+    server.close()
+  })
+
+  it("does not take the body of a 204 for the next response", async () => {
+    const server = await rawServer((socket) =>
+      socket.once("data", () => {
+        socket.write("HTTP/1.1 204 A\r\nContent-Length: 2\r\n\r\n")
+        socket.once("data", () => socket.write("{}"))
+      }),
+    )
+    const results = await sending((one) => Effect.all([one(server.url), one(server.url)]))
+    expect(results).toEqual([204, 204])
+    expect(server.sockets.size).toBe(2)
     server.close()
   })
 

@@ -1,10 +1,10 @@
-import * as Http from "node:http"
 import { Setting, addressPolicyOptions } from "@tenure/core/internal"
 import { AddressPolicy } from "@tenure/core/transport"
 import { startReceiver } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
-import { describe, expect, it } from "vitest"
-import { type Resolve, vettedLookup } from "../src/transport.ts"
+import { describe, expect, it, onTestFinished } from "vitest"
+import { type Resolve, makeDial } from "../src/dial.ts"
+import { makeVettedResolve } from "../src/transport.ts"
 
 const policyOf = (...allowedNetworks: ReadonlyArray<string>) =>
   Effect.runSync(
@@ -34,8 +34,8 @@ const lookUp = (
   hostname = "name.example",
 ): Promise<unknown> =>
   new Promise((done) => {
-    const lookup = vettedLookup(policyOf(...allowed), resolve)
-    lookup(hostname, { all: true }, (error, addresses) => done(error?.code ?? addresses))
+    const vetted = makeVettedResolve(policyOf(...allowed), resolve)
+    vetted(hostname, (error, addresses) => done(error?.code ?? addresses))
   })
 
 describe("a host name", () => {
@@ -88,17 +88,19 @@ describe("a host name", () => {
     expect(names).toEqual([])
   })
 
-  it("is resolved once for a connection, which uses that address and the original name", async () => {
+  it("is resolved once for a connection, which uses that address", async () => {
     const receiver = await startReceiver()
+    onTestFinished(receiver.close)
     const { names, resolve } = resolver(["127.0.0.1"], ["10.0.0.1"])
-    const lookup = vettedLookup(policyOf("127.0.0.0/8"), resolve)
+    const dial = makeDial(makeVettedResolve(policyOf("127.0.0.0/8"), resolve))
     const { port } = new URL(receiver.url)
-    const url = `http://name.example:${port}/`
-    await new Promise((done, reject) => {
-      Http.request(url, { method: "POST", lookup, agent: false }, done).on("error", reject).end()
-    })
+    const address = await new Promise((done) =>
+      dial("name.example", Number(port), (error, socket) => {
+        done(error ?? socket?.remoteAddress)
+        socket?.destroy()
+      }),
+    )
+    expect(address).toBe("127.0.0.1")
     expect(names).toEqual(["name.example"])
-    expect(receiver.received[0]?.headers["host"]).toBe(`name.example:${port}`)
-    receiver.close()
   })
 })

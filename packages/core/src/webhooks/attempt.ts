@@ -175,10 +175,18 @@ const post = Effect.fnUntraced(function* (
         Effect.andThen(Effect.fail(new TransportError({ reason: error._tag }))),
       ),
   )
-  return yield* Effect.flatMap(request, transport.send).pipe(
+  let received: (() => TransportResponse) | undefined
+  const sent = Effect.flatMap(request, (signed) =>
+    transport.send(signed, (given) => void (received = given)),
+  )
+  return yield* sent.pipe(
     Effect.timeoutOrElse({
       duration: timeout,
-      orElse: () => Effect.fail(new TransportError({ reason: "Timeout" })),
+      // A receiver that has sent its status has decided, even if its body does not end.
+      orElse: () =>
+        received === undefined
+          ? Effect.fail(new TransportError({ reason: "Timeout" }))
+          : Effect.sync(received),
     }),
     Effect.catchDefect((defect) =>
       Effect.andThen(

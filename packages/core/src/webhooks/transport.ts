@@ -268,8 +268,17 @@ export class WebhookTransport extends Context.Service<
      */
     readonly sendsHttpToNames: boolean
 
-    /** Sends a request and returns the response, whatever its status. */
-    readonly send: (request: TransportRequest) => Effect.Effect<TransportResponse, TransportError>
+    /**
+     * Sends a request and returns the response, whatever its status. Once the status has arrived, it
+     * counts: an error in the body only ends it.
+     *
+     * @param onResponse - called when the status has arrived, with a function that returns the response
+     *   as far as it is received. So the status counts, too, if the body takes too long
+     */
+    readonly send: (
+      request: TransportRequest,
+      onResponse?: (received: () => TransportResponse) => void,
+    ) => Effect.Effect<TransportResponse, TransportError>
   }
 >()("@tenure/core/WebhookTransport") {
   /**
@@ -281,7 +290,7 @@ export class WebhookTransport extends Context.Service<
     WebhookTransport,
     Effect.map(AddressPolicy, (policy) => ({
       sendsHttpToNames: false,
-      send: (request) => send(policy, request),
+      send: (request, onResponse) => send(policy, request, onResponse),
     })),
   )
 }
@@ -308,16 +317,23 @@ export const bodyReader = (): {
   }
 }
 
-const read = async (body: ReadableStream<Uint8Array> | null): Promise<string> => {
-  const reader = bodyReader()
-  // Leaving the loop cancels the stream, and this closes the connection.
-  for await (const chunk of body ?? []) if (!reader.add(chunk)) break
-  return reader.text()
+/** Reads a body up to its end, the limit, or an error. */
+const read = async (
+  body: ReadableStream<Uint8Array> | null,
+  { add }: ReturnType<typeof bodyReader>,
+): Promise<void> => {
+  try {
+    // Leaving the loop cancels the stream, and this closes the connection.
+    for await (const chunk of body ?? []) if (!add(chunk)) break
+  } catch {
+    // The status has arrived, so it counts.
+  }
 }
 
 const send = (
   policy: AddressPolicy["Service"],
   { body, headers, url }: TransportRequest,
+  onResponse: (received: () => TransportResponse) => void = () => {},
 ): Effect.Effect<TransportResponse, TransportError> => {
   const target = new URL(url)
   if (!permitsUnchecked(policy, target)) {
@@ -332,11 +348,15 @@ const send = (
         body,
         signal,
       })
-      return {
+      const reader = bodyReader()
+      const received = (): TransportResponse => ({
         status: response.status,
         retryAfter: response.headers.get("retry-after") ?? undefined,
-        body: await read(response.body),
-      }
+        body: reader.text(),
+      })
+      onResponse(received)
+      await read(response.body, reader)
+      return received()
     },
     catch: (cause) => new TransportError({ reason: reasonOf(cause) }),
   })

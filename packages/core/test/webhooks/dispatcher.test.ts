@@ -133,6 +133,34 @@ describe("a delivery", () => {
     ),
   )
 
+  it.effect.each([
+    [200, "delivered"],
+    [410, "failed"],
+  ] as const)("has the status %d if only the body misses the timeout", ([code, state]) =>
+    dispatching(
+      {
+        [url]: (_, onResponse) => {
+          onResponse(() => ({ status: code, retryAfter: undefined, body: "half" }))
+          return Effect.never
+        },
+      },
+      ({ aborted, sent }) =>
+        Effect.gen(function* () {
+          const webhook = yield* addWebhook()
+          yield* publish
+          yield* pass("1 hour")
+          expect(aborted).toEqual([url])
+          expect(sent).toHaveLength(1)
+          const [delivery] = yield* deliveriesOf(webhook)
+          expect(delivery?.state).toBe(state)
+          expect(delivery?.attempts[0]).toMatchObject({
+            result: { _tag: "Answered", status: code, body: "half" },
+            durationMillis: 15_000,
+          })
+        }),
+    ),
+  )
+
   it.effect("is retried after a defect of the transport", () =>
     dispatching({ [url]: (n) => (n === 1 ? Effect.die("a bug") : status(200)) }, ({ sent }) =>
       Effect.gen(function* () {

@@ -50,8 +50,15 @@ interface Sent extends TransportRequest {
   readonly at: number
 }
 
-/** The response of a receiver to its n-th request, counted from 1. */
-export type Receiver = (n: number) => Effect.Effect<TransportResponse, TransportError>
+/**
+ * The response of a receiver to its n-th request, counted from 1.
+ *
+ * @param onResponse - tells that the status has arrived
+ */
+export type Receiver = (
+  n: number,
+  onResponse: (received: () => TransportResponse) => void,
+) => Effect.Effect<TransportResponse, TransportError>
 
 export const status = (code: number, retryAfter?: string): Effect.Effect<TransportResponse> =>
   Effect.succeed({ status: code, retryAfter, body: `answer ${code}` })
@@ -62,12 +69,12 @@ export const scripted = (receivers: Readonly<Record<string, Receiver>>) => {
   const aborted: Array<string> = []
   const layer = Layer.succeed(WebhookTransport, {
     sendsHttpToNames: true,
-    send: (request) =>
+    send: (request, onResponse = () => {}) =>
       Effect.flatMap(Clock.currentTimeMillis, (at) => {
         sent.push({ ...request, at })
         const n = sent.filter(({ url }) => url === request.url).length
         const receiver = receivers[request.url] ?? (() => status(200))
-        return receiver(n).pipe(
+        return receiver(n, onResponse).pipe(
           Effect.onInterrupt(() => Effect.sync(() => aborted.push(request.url))),
         )
       }),

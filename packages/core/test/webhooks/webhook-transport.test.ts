@@ -1,4 +1,6 @@
+import { once } from "node:events"
 import type * as Http from "node:http"
+import * as Net from "node:net"
 import { startReceiver } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -113,6 +115,20 @@ describe("the fetch transport", () => {
     receiver.close()
   })
 
+  it.each([
+    ["reset", 200, "HTTP/1.1 200 A\r\nContent-Length: 9\r\n\r\nhalf"],
+    ["with a body", 204, "HTTP/1.1 204 A\r\nContent-Length: 2\r\n\r\n{}"],
+    ["no gzip", 200, "HTTP/1.1 200 A\r\nContent-Encoding: gzip\r\nContent-Length: 1\r\n\r\nx"],
+    ["a faulty chunk", 410, "HTTP/1.1 410 A\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n"],
+  ])("takes the status of a response that is %s: %i", async (_name, status, response) => {
+    const server = Net.createServer((socket) => socket.once("data", () => socket.end(response)))
+    await once(server.listen(0, "127.0.0.1"), "listening")
+    const address = server.address()
+    const port = typeof address === "object" ? address?.port : undefined
+    expect(await send(`http://127.0.0.1:${port}/`)).toBe(status)
+    server.close()
+  })
+
   it("reads at most 64 KiB of a response", async () => {
     const closed = new Promise<void>((resolve) => {
       void startReceiver((response) => {
@@ -176,6 +192,22 @@ describe("the fetch of a runtime", () => {
       transport.send({ url: https, headers: {}, body: "{}" }),
     )
     expect(await provided(sending, [])).toMatchObject({ status: 200, body: "ab" })
+  })
+
+  it("may break off in the body: the status counts", async () => {
+    const breaking = async function* () {
+      yield encode("half")
+      throw new TypeError("terminated")
+    }
+    const body = ReadableStream.from(breaking())
+    vi.stubGlobal("fetch", async () => new Response(body, { headers: { "retry-after": "7" } }))
+    const received: Array<unknown> = []
+    const sending = WebhookTransport.use((transport) =>
+      transport.send({ url: https, headers: {}, body: "{}" }, (given) => received.push(given())),
+    )
+    const response = { status: 200, retryAfter: "7", body: "half" }
+    expect(await provided(sending, [])).toEqual(response)
+    expect(received).toEqual([{ ...response, body: "" }])
   })
 
   it.each([
