@@ -32,14 +32,19 @@ export class WebhookVerificationError extends Error {
   }
 }
 
+type HeaderValue = string | ReadonlyArray<string> | undefined
+
 /** A notification as it was received. */
 export interface WebhookNotification {
-  /** The header fields: a web request's headers, or an object with lower-case names. */
+  /** The header fields, with names in any case: a web request's headers, an object or a `Map`. */
   readonly headers:
     | Pick<Headers, "get">
-    | Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
+    | Iterable<readonly [string, HeaderValue]>
+    | Readonly<Record<string, HeaderValue>>
   /** The raw body. The signature does not match a parsed and reserialized body. */
-  readonly body: string | Uint8Array
+  readonly body: string | Uint8Array | null
+  /** Whether the body is text in base64, as in events of AWS API Gateway. Default: `false`. */
+  readonly isBase64Encoded?: boolean | undefined
 }
 
 export interface VerifyOptions {
@@ -53,16 +58,20 @@ const fail = (reason: WebhookVerificationError["reason"], message: string): neve
   throw new WebhookVerificationError(reason, message)
 }
 
-const isHeaders = (headers: WebhookNotification["headers"]): headers is Pick<Headers, "get"> =>
-  typeof Object(headers)["get"] === "function"
+const isIterable = (value: unknown): value is Iterable<unknown> =>
+  typeof Object(value)[Symbol.iterator] === "function"
 
-const valuesOf = (
-  headers: WebhookNotification["headers"],
-  name: string,
-): ReadonlyArray<unknown> => {
-  if (isHeaders(headers)) return [headers.get(name)]
-  const value = Object.hasOwn(Object(headers), name) ? headers[name] : undefined
-  return Array.isArray(value) ? value : [value]
+const hasGet = (value: unknown): value is Pick<Headers, "get"> =>
+  typeof Object(value)["get"] === "function"
+
+/** Returns a field's values. Which case its name has is up to the host. */
+const valuesOf = (headers: unknown, name: string): ReadonlyArray<unknown> => {
+  if (!isIterable(headers) && hasGet(headers)) return [headers.get(name)]
+  const entries = isIterable(headers) ? headers : Object.entries(Object(headers))
+  return Array.from(entries).flatMap((entry) => {
+    const [key, value = []] = Array.isArray(entry) ? entry : []
+    return typeof key === "string" && key.toLowerCase() === name ? value : []
+  })
 }
 
 /** Returns a header's value. The header must occur once. */
@@ -76,10 +85,22 @@ const single = (headers: WebhookNotification["headers"], name: string): string =
 const rawBody = (body: unknown): string | Uint8Array =>
   typeof body === "string" || body instanceof Uint8Array
     ? body
-    : fail("BodyConsumed", "the body must be the raw text or bytes, as they were before any parser")
+    : fail(
+        "BodyConsumed",
+        "the body must be the raw text or bytes, as they were before any parser: for example, await request.text(), or request.rawBody where the host keeps it",
+      )
 
 const bytesOf = (base64: string): Uint8Array<ArrayBuffer> =>
   Uint8Array.from(atob(base64), (character) => character.charCodeAt(0))
+
+/** Returns a body in base64 as bytes. Any other text is as it was sent. */
+const decodeBody = (body: string | Uint8Array): string | Uint8Array => {
+  try {
+    return typeof body === "string" ? bytesOf(body) : body
+  } catch {
+    return body
+  }
+}
 
 /** Decodes a secret: `whsec_`, then 24 to 64 bytes in base64. Returns `undefined` if it is invalid. */
 const keyOf = (secret: unknown): Uint8Array<ArrayBuffer> | undefined => {
@@ -182,7 +203,7 @@ export const verifyWebhook = async <Own extends object = {}>(
 }
 
 const verify = async <Own extends object>(
-  { body: given, headers }: WebhookNotification,
+  { body: given, headers, isBase64Encoded = false }: WebhookNotification,
   secrets: ReadonlyArray<string>,
   options: VerifyOptions,
 ): Promise<WebhookEvent<Own>> => {
@@ -194,7 +215,8 @@ const verify = async <Own extends object>(
   const timestamp = single(headers, "webhook-timestamp")
   const signatures = single(headers, "webhook-signature").split(" ")
   checkTimestamp(timestamp, now, toleranceSeconds)
-  const body = rawBody(given)
+  const raw = rawBody(given)
+  const body = isBase64Encoded ? decodeBody(raw) : raw
   const bytes = typeof body === "string" ? utf8.encode(body) : body
   const signed = concat(utf8.encode(`${id}.${timestamp}.`), bytes)
   const expected = await Promise.all(keys.map((key) => sign(key, signed)))

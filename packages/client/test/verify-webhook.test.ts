@@ -5,6 +5,7 @@ import { Webhook as StandardWebhook } from "standardwebhooks"
 import { describe, expect, it } from "vitest"
 import {
   type VerifyOptions,
+  type WebhookNotification,
   WebhookVerificationError,
   verifyWebhook,
 } from "../src/verify-webhook.ts"
@@ -26,7 +27,7 @@ const signed = (signature: string, seconds: number | string = timestamp) => ({
 
 /** Why a notification is refused. The vector's body is genuine, but is not an event. */
 const verdict = (
-  headers: Readonly<Record<string, string | ReadonlyArray<string> | undefined>> | Headers,
+  headers: WebhookNotification["headers"],
   options: VerifyOptions = {},
   given: string | Uint8Array = body,
   secrets: ReadonlyArray<string> = [secret],
@@ -50,6 +51,55 @@ describe("a signature", () => {
     expect(await verdict(new Headers(signed(v1)))).toBe(genuine)
     expect(await verdict(signed(v1), {}, bytes)).toBe(genuine)
     expect(await verdict(signed(v1), {}, Buffer.from(body))).toBe(genuine)
+  })
+
+  it.each<[string, (name: string) => string]>([
+    ["lower case", (name) => name],
+    ["upper case", (name) => name.toUpperCase()],
+    ["title case", (name) => name.replace(/(^|-)[a-z]/g, (letter) => letter.toUpperCase())],
+  ])("matches whatever object the host keeps header fields in: names in %s", async (_, spell) => {
+    const pairs = Object.entries(signed(v1)).map(([name, value]) => [spell(name), value] as const)
+    const fields = Object.fromEntries(pairs)
+    const arrays = Object.fromEntries(pairs.map(([name, value]) => [name, [value]]))
+    const ofLowerCase = new Headers(fields)
+    const forms: ReadonlyArray<WebhookNotification["headers"]> = [
+      fields,
+      arrays,
+      { ...fields, other: undefined, "content-type": ["a", "b"] },
+      Object.assign(Object.create(null), fields),
+      pairs,
+      new Map(pairs),
+      new Map(Object.entries(arrays)),
+      ofLowerCase,
+      { get: (name) => ofLowerCase.get(name) },
+    ]
+    for (const headers of forms) expect(await verdict(headers)).toBe(genuine)
+    const twice = "RepeatedHeader"
+    expect(await verdict({ ...signed(v1), [spell("webhook-id")]: [id, id] })).toBe(twice)
+    if (spell("a") === "a") return
+    expect(await verdict({ ...signed(v1), [spell("webhook-id")]: id })).toBe(twice)
+    expect(await verdict([...pairs, ["webhook-id", id]])).toBe(twice)
+    expect(await verdict({ ...fields, "webhook-id": undefined })).toBe(genuine)
+  })
+
+  it("is over the bytes of a body that the host has encoded in base64", async () => {
+    const text = JSON.stringify({ type: "test", data: "ü" })
+    const headers = { ...signed(sign(text)), "Webhook-Id": undefined }
+    const encoded = Buffer.from(text).toString("base64")
+    for (const [given, isBase64Encoded] of [
+      [text, false],
+      [text, undefined],
+      [encoded, true],
+      [text, true],
+      [new TextEncoder().encode(text), true],
+    ] as const) {
+      const found = await verifyWebhook({ headers, body: given, isBase64Encoded }, [secret], {
+        now,
+      })
+      expect(found).toMatchObject({ id, type: "test", data: "ü" })
+    }
+    const verified = verifyWebhook({ headers, body: encoded }, [secret], { now })
+    await expect(verified).rejects.toMatchObject({ reason: "NoMatchingSignature" })
   })
 
   it("matches among others, and by each of the secrets of a rotation", async () => {
@@ -207,10 +257,12 @@ describe("what is not a notification", () => {
       const given = JSON.parse("0", () => parsed)
       expect(await verdict(signed(v1), {}, given)).toBe("BodyConsumed")
     }
+    const verified = verifyWebhook({ headers: signed(v1), body: null }, [secret], { now })
+    await expect(verified).rejects.toThrow(/request\.text\(\), or request\.rawBody/)
   })
 
   it("is refused for its headers", async () => {
-    for (const headers of [undefined, null, {}, { "webhook-id": [] }, "text"]) {
+    for (const headers of [undefined, null, {}, { "webhook-id": [] }, "text", [1, null, []]]) {
       const given = JSON.parse("0", () => headers)
       expect(await verdict(given)).toBe("MissingHeader")
     }

@@ -1,6 +1,7 @@
 /** Receives webhooks with node:http, or with a framework on top. */
 
 import type { IncomingMessage } from "node:http"
+import { isUint8Array } from "node:util/types"
 import {
   type WebhookEvent,
   WebhookVerificationError,
@@ -20,15 +21,36 @@ export const verifyOptions = Setting.object({
 /** The options as a host passes them. */
 export interface VerifyOptions extends Setting.InputOf<typeof verifyOptions> {}
 
-/** A request, possibly read by a body parser. */
-type Request = IncomingMessage & { readonly body?: unknown }
+/** What hosts keep of a body: the bytes or the text as `rawBody`, and what their parser returns. */
+interface KeptBody {
+  readonly rawBody?: unknown
+  readonly body?: unknown
+}
 
-const rawBody = async (request: Request, limit: number): Promise<Buffer> => {
-  if (request.body instanceof Uint8Array) return Buffer.from(request.body)
-  if (request.body !== undefined || request.readableDidRead) {
+/** A request of a framework around one of Node, such as Fastify's. */
+export interface WrappedRequest extends KeptBody {
+  readonly raw: IncomingMessage
+}
+
+const isRaw = (body: unknown): body is string | Uint8Array =>
+  typeof body === "string" || isUint8Array(body)
+
+/** Whether a parser has left something. Some leave an empty object, and the body unread. */
+const isParsed = (body: unknown): boolean =>
+  typeof body === "object" ? Object.keys(body ?? {}).length > 0 : body !== undefined
+
+const rawBody = async (
+  { body, rawBody: kept }: (IncomingMessage & KeptBody) | WrappedRequest,
+  request: IncomingMessage,
+  limit: number,
+): Promise<string | Uint8Array> => {
+  // The signature is over the body, so no host is trusted in this.
+  if (isRaw(kept)) return kept
+  if (isRaw(body)) return body
+  if (isParsed(body) || request.readableDidRead) {
     throw new WebhookVerificationError(
       "BodyConsumed",
-      "a body parser has already read the body: verify the request first, or use express.raw()",
+      "a body parser has already read the body, and not kept it: verify the request first, use express.raw(), or have the parser keep the bytes as request.rawBody, such as express.json({ verify })",
     )
   }
   const chunks: Array<Buffer> = []
@@ -46,7 +68,8 @@ const rawBody = async (request: Request, limit: number): Promise<Buffer> => {
 
 /**
  * Reads a request, verifies the signature with one of the secrets, and returns its event. The same as
- * `verifyWebhook` of `tenure/client`, for requests of Node.
+ * `verifyWebhook` of `tenure/client`, for requests of Node. If a parser has read the body, takes
+ * `request.rawBody`, or `request.body` if that is the text or the bytes.
  *
  * @typeParam Own - the data of the events that the host publishes, by type
  * @param secrets - the webhook's secret, and during a rotation also the other one
@@ -66,19 +89,21 @@ const rawBody = async (request: Request, limit: number): Promise<Buffer> => {
  * ```
  */
 export const verifyWebhook = <Own extends object = {}>(
-  request: IncomingMessage,
+  request: IncomingMessage | WrappedRequest,
   secrets: ReadonlyArray<string>,
   given: VerifyOptions = {},
 ): Promise<WebhookEvent<Own>> =>
   fromCallSite(verifyWebhook, () => verifyRequest(request, secrets, given))
 
 const verifyRequest = async <Own extends object>(
-  request: IncomingMessage,
+  request: IncomingMessage | WrappedRequest,
   secrets: ReadonlyArray<string>,
   given: VerifyOptions,
 ): Promise<WebhookEvent<Own>> => {
   const { maxBodyBytes, ...options } = Setting.parse(verifyOptions, given)
-  const body = await rawBody(request, maxBodyBytes)
-  // Keeps all values of a repeated header: repetition is an error.
-  return verifyNotification({ headers: request.headersDistinct, body }, secrets, options)
+  const own = "raw" in request ? request.raw : request
+  const body = await rawBody(request, own, maxBodyBytes)
+  // Keeps all values of a repeated header: repetition is an error. Requests of test tools lack it.
+  const headers = own.headersDistinct ?? own.headers
+  return verifyNotification({ headers, body }, secrets, options)
 }

@@ -1,6 +1,6 @@
 import { IncomingMessage, createServer } from "node:http"
 import { Socket } from "node:net"
-import { text } from "node:stream/consumers"
+import { buffer, text } from "node:stream/consumers"
 import { type WebhookEvent, WebhookVerificationError } from "@tenure/client"
 import { secretFromBytes, signMessage } from "@tenure/core/signature"
 import { exchange, send } from "@tenure/testing/conformance"
@@ -150,14 +150,55 @@ describe("a body parser before the verification", () => {
       },
     ))
 
-  it("is harmless if it has left the raw bytes", () =>
+  it.each<[string, (raw: Buffer) => object]>([
+    ["bytes as body", (raw) => ({ body: raw })],
+    ["text as body", (raw) => ({ body: raw.toString() })],
+    ["bytes as rawBody", (raw) => ({ body: JSON.parse(raw.toString()), rawBody: raw })],
+    ["a Uint8Array as rawBody", (raw) => ({ body: {}, rawBody: Uint8Array.from(raw) })],
+    ["text as rawBody", (raw) => ({ body: "other", rawBody: raw.toString() })],
+  ])("is harmless if it has left the raw %s", (_name, keep) =>
     verifying(
       async (url, outcomes) => {
         await post(url, signed())
         expect(outcomes).toMatchObject([{ id: "msg_1" }])
       },
-      async (request) => {
-        request.body = Buffer.from(await text(request))
+      async (request) => Object.assign(request, keep(await buffer(request))),
+    ),
+  )
+
+  it("is harmless if it has left an empty object, and the body unread", () =>
+    verifying(
+      async (url, outcomes) => {
+        await post(url, signed())
+        expect(outcomes).toMatchObject([{ id: "msg_1" }])
       },
+      async (request) => Object.assign(request, { body: {} }),
     ))
+
+  it("is not trusted if what it has kept is not what is signed", () =>
+    verifying(
+      async (url, outcomes) => {
+        await post(url, signed())
+        expect(outcomes).toEqual(["NoMatchingSignature"])
+      },
+      async (request) => Object.assign(request, { rawBody: "{}" }),
+    ))
+
+  it("is told of rawBody", async () => {
+    const request = Object.assign(new IncomingMessage(new Socket()), { body: { type: "test" } })
+    await expect(verifyWebhook(request, [secret])).rejects.toThrow(/request\.rawBody/)
+  })
+
+  it("may belong to a framework that wraps the request", async () => {
+    const distinct = Object.entries(signed()).map(([name, value]) => [name, [value]])
+    const raw = Object.assign(new IncomingMessage(new Socket()), {
+      headersDistinct: Object.fromEntries(distinct),
+    })
+    const kept = { raw, body: JSON.parse(body), rawBody: body }
+    expect(await verifyWebhook(kept, [secret])).toMatchObject({ id: "msg_1" })
+    // As in the tests of such a framework.
+    const simulated = Object.assign(new IncomingMessage(new Socket()), { headers: signed() })
+    Object.defineProperty(simulated, "headersDistinct", { value: undefined })
+    expect(await verifyWebhook({ raw: simulated, body }, [secret])).toMatchObject({ id: "msg_1" })
+  })
 })

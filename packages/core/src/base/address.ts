@@ -1,8 +1,9 @@
-/** IP addresses as sockets, proxies and hosts write them. */
+/** IP addresses as sockets, proxies and hosts write them, and networks of them. */
 
 import * as IpNetwork from "effect/net/IpNetwork"
 import * as NetAddress from "effect/net/NetAddress"
 import * as Result from "effect/Result"
+import * as Setting from "./setting.ts"
 
 // The well-known prefix of translators (RFC 6052), such as NAT64: the last four bytes are the IPv4 address.
 const translated = IpNetwork.fromStringUnsafe("64:ff9b::/96")
@@ -32,3 +33,22 @@ export const parseAddress = (text: string): NetAddress.IpAddress | undefined => 
   const address = NetAddress.ipFromString(bare)
   return Result.isSuccess(address) ? NetAddress.toCanonical(address.success) : undefined
 }
+
+/** Lists of networks in CIDR notation. */
+
+const parseNetwork = (given: unknown): IpNetwork.IpNetwork | undefined =>
+  typeof given === "string" ? Result.getOrUndefined(IpNetwork.fromString(given)) : undefined
+
+/** An option that is a list of networks. */
+export const networksOption = Setting.list(
+  Setting.custom<string, IpNetwork.IpNetwork>(
+    'a network in CIDR notation, such as "10.0.0.0/8"',
+    parseNetwork,
+  ),
+)
+
+/** Tells whether one of the networks contains the address. */
+export const networksInclude = (
+  networks: ReadonlyArray<IpNetwork.IpNetwork>,
+  address: NetAddress.IpAddress,
+): boolean => networks.some((network) => IpNetwork.contains(network, address))

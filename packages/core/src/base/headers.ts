@@ -9,6 +9,28 @@ import { branded } from "./values.ts"
  */
 export type HeaderFields = Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
 
+/** Header fields as hosts keep them: with names in any case, also in a `Map` or `Headers`. */
+export type HostHeaders = HeaderFields | Iterable<readonly [string, HeaderFields[string]]>
+
+const isIterable = (
+  headers: HostHeaders,
+): headers is Iterable<readonly [string, HeaderFields[string]]> => Symbol.iterator in headers
+
+/** Returns header fields by lower-case name. Names that differ in case only are one field, repeated. */
+export const readHeaderFields = (headers: HostHeaders): HeaderFields => {
+  if (!isIterable(headers) && !Object.keys(headers).some((name) => /[A-Z]/.test(name))) {
+    return headers
+  }
+  const fields: Record<string, Array<string>> = Object.create(null)
+  for (const entry of isIterable(headers) ? headers : Object.entries(headers)) {
+    const [name, value = []] = Array.isArray(entry) ? entry : []
+    if (typeof name !== "string") continue
+    const values = (fields[name.toLowerCase()] ??= [])
+    values.push(...[value].flat())
+  }
+  return fields
+}
+
 /** A field that may be sent at most once. */
 export type Single =
   | { readonly _tag: "Absent" }

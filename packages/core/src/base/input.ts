@@ -1,9 +1,6 @@
 /** Decodes arguments of in-process calls. Each function fails with an error that names the field. */
 
 import * as Effect from "effect/Effect"
-import * as IpNetwork from "effect/net/IpNetwork"
-import type * as NetAddress from "effect/net/NetAddress"
-import * as Result from "effect/Result"
 import { InvalidInput } from "./errors.ts"
 import * as Setting from "./setting.ts"
 import { type InstantInput, instantFormat, instantHint, readInstant } from "./time.ts"
@@ -75,22 +72,3 @@ const pageSizes = Setting.integer({ most: 10_000 })
 /** Decodes the `limit` of a paged list: 1 to 10,000 items. */
 export const readPageSize = (limit: number): Effect.Effect<number, InvalidInput> =>
   readArgument("limit", pageSizes, limit)
-
-/** Lists of networks in CIDR notation. */
-
-const parse = (given: unknown): IpNetwork.IpNetwork | undefined =>
-  typeof given === "string" ? Result.getOrUndefined(IpNetwork.fromString(given)) : undefined
-
-/** An option that is a list of networks. */
-export const networksOption = Setting.list(
-  Setting.custom<string, IpNetwork.IpNetwork>(
-    'a network in CIDR notation, such as "10.0.0.0/8"',
-    parse,
-  ),
-)
-
-/** Tells whether one of the networks contains the address. */
-export const networksInclude = (
-  networks: ReadonlyArray<IpNetwork.IpNetwork>,
-  address: NetAddress.IpAddress,
-): boolean => networks.some((network) => IpNetwork.contains(network, address))

@@ -3,9 +3,8 @@
 import type * as IpNetwork from "effect/net/IpNetwork"
 import * as NetAddress from "effect/net/NetAddress"
 import * as Predicate from "effect/Predicate"
-import { parseAddress, untranslate } from "../base/address.ts"
-import { type HeaderFields, singleHeader } from "../base/headers.ts"
-import { networksInclude } from "../base/input.ts"
+import { networksInclude, parseAddress, untranslate } from "../base/address.ts"
+import { type HeaderFields, readHeaderFields, singleHeader } from "../base/headers.ts"
 import * as Setting from "../base/setting.ts"
 import { getOwn } from "../base/values.ts"
 import type { Authenticate } from "../keys/identity.ts"
@@ -50,7 +49,7 @@ export interface ApiRequest {
   readonly query?: string | undefined
   /** The whole path as the client sent it, if it differs from `path`. */
   readonly originalPath?: string | undefined
-  /** The header fields, by lower-case name. */
+  /** The header fields by name. The core reads them by lower-case name, so adapters may pass any case. */
   readonly headers: HeaderFields
   /** The body, or how to read it. */
   readonly body: Body
@@ -158,7 +157,7 @@ const readObject = (given: object & { readonly [Name in keyof ApiRequest]?: unkn
         path,
         query: stringOf(getOwn(given, "query")),
         originalPath: stringOf(getOwn(given, "originalPath")),
-        headers,
+        headers: readHeaderFields(headers),
         body,
         remoteAddress: stringOf(getOwn(given, "remoteAddress")),
         scheme: schemeOf(getOwn(given, "scheme")),

@@ -5,7 +5,12 @@ import { WebCrypto } from "effect/crypto/WebCrypto"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { decodeBase64, decodeBase64Unsafe, encodeBase64, hmac } from "../base/bytes.ts"
-import { type HeaderFields, singleHeader } from "../base/headers.ts"
+import {
+  type HeaderFields,
+  type HostHeaders,
+  readHeaderFields,
+  singleHeader,
+} from "../base/headers.ts"
 import { TaggedError } from "../base/tagged-error.ts"
 import { brandedWhere, copyOwn } from "../base/values.ts"
 
@@ -233,8 +238,8 @@ const failure = (
 
 /** A notification as it was received. */
 export interface VerifiedWebhook {
-  /** The request's header fields, with lower-case names. */
-  readonly headers: HeaderFields
+  /** The request's header fields, with names in any case: an object, a `Map` or `Headers`. */
+  readonly headers: HostHeaders
   /** The raw body. The signature does not match a parsed and reserialized body. */
   readonly body: string | Uint8Array
   /** The current time in milliseconds since the epoch. */
@@ -324,7 +329,8 @@ const read = (notification: VerifiedWebhook): Result.Result<Signed, Verification
   const span = checkNotification(notification)
   if (Result.isFailure(span)) return Result.fail(span.failure)
   const { now, tolerance } = span.success
-  const { body, headers } = notification
+  const { body } = notification
+  const headers = readHeaderFields(notification.headers)
   const id = required(headers, "webhook-id")
   if (Result.isFailure(id)) return Result.fail(id.failure)
   const time = required(headers, "webhook-timestamp")

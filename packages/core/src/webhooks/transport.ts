@@ -6,8 +6,13 @@ import * as Layer from "effect/Layer"
 import * as IpNetwork from "effect/net/IpNetwork"
 import * as NetAddress from "effect/net/NetAddress"
 import * as Result from "effect/Result"
-import { ipv4Within, parseAddress, untranslate } from "../base/address.ts"
-import { networksInclude, networksOption } from "../base/input.ts"
+import {
+  ipv4Within,
+  networksInclude,
+  networksOption,
+  parseAddress,
+  untranslate,
+} from "../base/address.ts"
 import * as Setting from "../base/setting.ts"
 import { TaggedError } from "../base/tagged-error.ts"
 

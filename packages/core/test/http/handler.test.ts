@@ -117,6 +117,18 @@ const handling = <A, E>(
   )
 }
 
+it.effect("header fields have names in any case", () =>
+  handling(({ request, token }) =>
+    Effect.gen(function* () {
+      const headers = { Authorization: `Bearer ${token}`, "CONTENT-TYPE": "application/json" }
+      const body = json({ extend: now + 1 })
+      expect((yield* request({ headers, body })).status).toBe(200)
+      const twice = { ...headers, authorization: `Bearer ${token}` }
+      expect((yield* request({ headers: twice, body })).status).toBe(400)
+    }),
+  ),
+)
+
 describe("the future rule", () => {
   it.effect("accepts an end date from one millisecond after the clock", () =>
     handling(({ request }) =>

@@ -63,6 +63,7 @@ describe("handle", () => {
       "getters of a proxy's header that throw",
       { ...whole, remoteAddress: "127.0.0.1", headers: throwing("x-forwarded-for") },
     ],
+    ["an array for headers", { ...whole, headers: [1, null, ["Authorization"]] }],
     ["numbers for headers", { ...whole, headers: { authorization: 1, "content-type": 2 } }],
     [
       "numbers for a proxy's header",

@@ -29,14 +29,14 @@ import {
 const slow = (millis: number, answerOf: Receiver = () => status(200)) => {
   let open = 0
   const seen = { most: 0 }
-  const receiver: Receiver = (n) =>
+  const receiver: Receiver = (...request) =>
     Effect.gen(function* () {
       seen.most = Math.max(seen.most, ++open)
       yield* Effect.ensuring(
         Effect.sleep(millis),
         Effect.sync(() => void open--),
       )
-      return yield* answerOf(n)
+      return yield* answerOf(...request)
     })
   return { receiver, seen }
 }
@@ -137,7 +137,7 @@ describe("a webhook that receives", () => {
     let isHanging = false
     const { receiver } = slow(20)
     return dispatching(
-      { [url]: (n) => (isHanging ? Effect.never : receiver(n)) },
+      { [url]: (...request) => (isHanging ? Effect.never : receiver(...request)) },
       ({ aborted, sent }) =>
         Effect.gen(function* () {
           const webhook = yield* addWebhook()

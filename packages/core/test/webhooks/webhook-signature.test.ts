@@ -101,6 +101,28 @@ describe("v1", () => {
     )
   })
 
+  it("verifies whatever object the host keeps header fields in", () => {
+    const fields = headers(v1)
+    const upper = Object.entries(fields).map(
+      ([name, value]) => [name.toUpperCase(), value] as const,
+    )
+    const shouted = Object.fromEntries(upper)
+    for (const given of [
+      shouted,
+      upper,
+      new Map(upper),
+      new Headers(upper.map(([...pair]) => pair)),
+    ]) {
+      expect(verify(given)).toBe("verified")
+    }
+    expect(verify({ ...fields, "Webhook-Id": message.id })).toBe("RepeatedHeader")
+    expect(verify({ ...fields, "Webhook-Id": [] })).toBe("verified")
+    for (const given of [[1, null, []], new Map([[1, v1]]), "text"]) {
+      const anything = JSON.parse("0", () => given)
+      expect(verify(anything)).toMatch(/^(MissingHeader|InvalidNotification)$/)
+    }
+  })
+
   it("verifies with either secret during a rotation", () => {
     const fresh = secretFromBytes(new Uint8Array(32).fill(7))
     const both = `v1a,xxxx ${signMessage(message, fresh)} ${v1}`
