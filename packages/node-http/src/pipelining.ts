@@ -216,6 +216,10 @@ export const guardPipeline = (server: EventEmitter): void => guardReads(server, 
 export const isPipelined = ({ socket }: NodeRequest, response: NodeResponse): boolean =>
   pipelines.get(socket)?.waiting.some((one) => one.response === response) ?? false
 
+/** Returns the response to the latest request that waits on a connection. */
+export const latestWaiting = (socket: Duplex): NodeResponse | undefined =>
+  pipelines.get(socket)?.waiting.at(-1)?.response
+
 /** Counts a response. Returns how many in a row were refusals. */
 const countRefusal = (pipeline: Pipeline, status: number): number => {
   pipeline.counted = pipeline.current

@@ -1,7 +1,8 @@
 /** WebSocket connections to the API on a host's server. */
 
-import type { IncomingMessage, Server } from "node:http"
-import type { Duplex } from "node:stream"
+import type { IncomingMessage, Server, ServerResponse } from "node:http"
+import { Socket } from "node:net"
+import { Duplex } from "node:stream"
 import { inspect } from "node:util"
 import {
   type ApiResponse,
@@ -15,8 +16,10 @@ import {
 import { Setting, handlerOptions } from "@tenure/core/internal"
 import type { WebSocket, WebSocketServer } from "ws"
 import { http } from "./builtin.ts"
+import { isPending } from "./connections.ts"
 import { toApiRequest } from "./exchange.ts"
 import { nodeHandlerOptions } from "./handler.ts"
+import { latestWaiting } from "./pipelining.ts"
 
 export const realtimeOptions = Setting.object({
   ...nodeHandlerOptions<IncomingMessage>().fields,
@@ -114,12 +117,15 @@ const mostIgnored = 100
 const ignored = new WeakMap<Duplex, number>()
 
 /** Prints a request's head without its upgrade. */
-const withoutUpgrade = ({ method, rawHeaders, url }: IncomingMessage, isLast: boolean): string => {
+const withoutUpgrade = (
+  { httpVersion, method, rawHeaders, url }: IncomingMessage,
+  isLast: boolean,
+): string => {
   const lines = rawHeaders.flatMap((name, index) =>
     index % 2 === 1 || /^upgrade$/i.test(name) ? [] : [`${name}: ${rawHeaders[index + 1]}\r\n`],
   )
   const closing = isLast ? "Connection: close\r\n" : ""
-  return `${method} ${url} HTTP/1.1\r\n${lines.join("")}${closing}\r\n`
+  return `${method} ${url} HTTP/${httpVersion}\r\n${lines.join("")}${closing}\r\n`
 }
 
 /**
@@ -140,9 +146,75 @@ const ignoreUpgrade = (
   server.emit("encrypted" in socket ? "secureConnection" : "connection", socket)
 }
 
+// The responses on each connection that are not finished, oldest first.
+const unfinished = new WeakMap<Duplex, Array<ServerResponse>>()
+
+const register = (socket: Duplex, response: ServerResponse): void => {
+  const responses = unfinished.get(socket) ?? []
+  while (responses.length > 0 && !isPending(responses[0])) responses.shift()
+  responses.push(response)
+  unfinished.set(socket, responses)
+}
+
+/**
+ * Runs a function once the earlier requests on a connection are answered. Node has removed its listeners
+ * from the socket because of the upgrade, so this does their work until then.
+ */
+const afterEarlier = (server: Server, socket: Duplex, run: () => void): void => {
+  const responses = unfinished.get(socket) ?? []
+  const last = latestWaiting(socket) ?? responses.at(-1)
+  if (last === undefined || last.writableFinished) return run()
+  const onDrain = (): void => void responses.find(isPending)?.emit("drain")
+  const cut = (): void => void socket.destroy()
+  socket.on("drain", onDrain).on("timeout", cut).on("error", cut)
+  last.once("close", () => {
+    socket.off("drain", onDrain).off("timeout", cut).off("error", cut)
+    // A request behind the one that closes the connection is not processed (RFC 9112, 9.6).
+    if (socket.destroyed || socket.writableEnded) return
+    // In place of the time that an idle connection has.
+    if (socket instanceof Socket) socket.setTimeout(server.timeout)
+    run()
+  })
+}
+
+/** Takes an upgrade, and returns `true`, if no listener shall see it. */
+type TakeUpgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => boolean
+
+// What is attached to each server.
+const attached = new WeakMap<Server, Array<TakeUpgrade>>()
+
+/**
+ * Has a server ask before each upgrade. An upgrade that nobody takes is ignored, if the host listens to
+ * none. Libraries such as `ws` may refuse all upgrades that are not theirs.
+ */
+const takeUpgrades = (server: Server, take: TakeUpgrade): void => {
+  const known = attached.get(server)
+  if (known !== undefined) return void known.push(take)
+  const takers = [take]
+  attached.set(server, takers)
+  const emit = server.emit.bind(server)
+  const emitOthers = (event: string, ...args: ReadonlyArray<unknown>): boolean => {
+    const [request, second, head] = args
+    if (!(request instanceof http.IncomingMessage)) return emit(event, ...args)
+    if (second instanceof http.ServerResponse) register(request.socket, second)
+    const isTaken =
+      event === "upgrade" &&
+      second instanceof Duplex &&
+      head instanceof Buffer &&
+      takers.some((one) => one(request, second, head))
+    return isTaken || emit(event, ...args)
+  }
+  Object.assign(server, { emit: emitOthers })
+  server.on("upgrade", (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+    if (server.listenerCount("upgrade") > 1) return
+    afterEarlier(server, socket, () => ignoreUpgrade(server, request, socket, head))
+  })
+}
+
 /**
  * Serves the API's WebSocket connections, `GET /v2/realtime`, on a host's server: from node:http or
- * node:https, such as Express's or Fastify's (`app.server`). All other upgrades stay with the host.
+ * node:https, such as Express's or Fastify's (`app.server`). Upgrades to paths outside the API stay with
+ * the host.
  *
  * Throws a `TypeError` unless `tenure` comes from `await createTenure(…)`, and `InvalidInput` if an
  * option is invalid.
@@ -211,23 +283,28 @@ export const attachRealtime = (
     })
   }
 
-  const onUpgrade = (request: IncomingMessage, socket: Duplex, head: Buffer): void => {
-    const path = pathIn(request)
-    if (path !== undefined && tenure.connectsAt(path)) {
-      if (isClosed) return void socket.destroy()
-      return void connect(request, path, socket, head).catch((fault: unknown) => {
-        socket.destroy()
-        process.emitWarning(fault instanceof Error ? fault : inspect(fault))
-      })
-    }
-    if (server.listenerCount("upgrade") === 1) ignoreUpgrade(server, request, socket, head)
+  const admit = (request: IncomingMessage, path: string, socket: Duplex, head: Buffer): void => {
+    if (isClosed) return void socket.destroy()
+    void connect(request, path, socket, head).catch((fault: unknown) => {
+      socket.destroy()
+      process.emitWarning(fault instanceof Error ? fault : inspect(fault))
+    })
   }
 
+  takeUpgrades(server, (request, socket, head) => {
+    const path = pathIn(request)
+    if (path === undefined || !tenure.owns(path)) return false
+    afterEarlier(server, socket, () =>
+      tenure.connectsAt(path)
+        ? admit(request, path, socket, head)
+        : ignoreUpgrade(server, request, socket, head),
+    )
+    return true
+  })
   const drain = (): void => {
     for (const webSocket of open) end(webSocket, 1001, "Connect again.")
   }
 
-  server.on("upgrade", onUpgrade)
   return {
     drain,
     close: () => {

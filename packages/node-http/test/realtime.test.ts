@@ -5,7 +5,7 @@ import { createTenure } from "@tenure/core"
 import { memory } from "@tenure/memory"
 import { send } from "@tenure/testing/conformance"
 import { describe, expect, it, vi } from "vitest"
-import { WebSocket } from "ws"
+import { WebSocket, WebSocketServer } from "ws"
 import { toNodeHandler } from "../src/handler.ts"
 import { attachRealtime } from "../src/realtime.ts"
 import { serve } from "../src/server.ts"
@@ -345,6 +345,147 @@ describe("the server of a host", () => {
       expect(await client.frames(1)).toMatchObject([{ type: "cursor" }])
       client.webSocket.close()
       expect(await client.closed).toBe(1005)
+    }))
+})
+
+const head = (line: string, ...fields: ReadonlyArray<string>): string =>
+  `${[`${line} HTTP/1.1`, "Host: x", ...fields].join("\r\n")}\r\n\r\n`
+
+const upgradeTo = (protocol: string) => ["Connection: Upgrade", `Upgrade: ${protocol}`]
+
+/** Answers with the request in a header, and with a body that exceeds what a socket takes at once. */
+const echo: Http.RequestListener = (request, response) => {
+  request.resume().on("end", () => {
+    if (request.url === "/closing") response.setHeader("connection", "close")
+    response.writeHead(200, { "x-request": `${request.method} ${request.url}` })
+    response.write("x".repeat(100_000))
+    response.once("drain", () => response.end("x".repeat(100_000)))
+    if (request.method === "HEAD") response.end()
+  })
+}
+
+/** Runs a test with both kinds of servers, which answer all requests by `echo`. */
+const withEcho = async (test: (running: Running) => Promise<void>): Promise<void> => {
+  await servingStandalone(test, { listener: echo })
+  await onHost(async (server, running) => {
+    server.removeAllListeners("request").on("request", echo)
+    await test(running)
+  })
+}
+
+/** Sends a text at once, and returns the requests that are answered until the connection closes. */
+const answered = async (url: string, sent: string): Promise<ReadonlyArray<string | undefined>> => {
+  const socket = Net.connect(Number(new URL(url).port), "127.0.0.1")
+  socket.write(sent)
+  const received = (await socket.toArray()).join("")
+  return [...received.matchAll(/^x-request: (.*)\r$/gm)].map(([, request]) => request)
+}
+
+describe("an upgrade that is ignored", () => {
+  const last = head("GET /last", "Connection: close")
+
+  it.each([
+    ["for HTTP/2", head("GET /a", ...upgradeTo("h2c"))],
+    ["for a WebSocket elsewhere", head("GET /a", ...upgradeTo("websocket"))],
+    ["for TLS", head("OPTIONS /a", ...upgradeTo("TLS/1.0"))],
+    ["in a HEAD", head("HEAD /a", ...upgradeTo("h2c"))],
+    ["with a body", `${head("POST /a", "Content-Length: 2", ...upgradeTo("h2c"))}ab`],
+    [
+      "with a body in chunks",
+      `${head("POST /a", "Transfer-Encoding: chunked", ...upgradeTo("h2c"))}1\r\na\r\n0\r\n\r\n`,
+    ],
+    [
+      "with a body that it announces",
+      `${head("PUT /a", "Expect: 100-continue", "Content-Length: 2", ...upgradeTo("h2c"))}ab`,
+    ],
+    ["to a path of the API", head("GET /v2/projects", ...upgradeTo("h2c"))],
+  ])("is answered in its order behind others, and those behind it are: %s", (_name, request) =>
+    withEcho(async ({ url }) => {
+      const get = head("GET /b")
+      const sent = [request, get, get, request, request, get, request, last]
+      const lines = sent.map((one) => one.slice(0, one.indexOf(" HTTP/1.1")))
+      expect(await answered(url, sent.join(""))).toEqual(lines)
+    }),
+  )
+
+  it("leaves the earlier response, and no other, if that closes the connection", () =>
+    withEcho(async ({ url }) => {
+      const sent = head("GET /closing") + head("GET /a", ...upgradeTo("h2c"))
+      expect(await answered(url, sent)).toEqual(["GET /closing"])
+    }))
+
+  it("is answered by HTTP/1.0, too, which closes the connection", () =>
+    withEcho(async ({ url }) => {
+      const sent = head("GET /a", ...upgradeTo("h2c")).replace("HTTP/1.1", "HTTP/1.0")
+      expect(await answered(url, sent)).toEqual(["GET /a"])
+    }))
+
+  it("is ignored, too, beside listeners of the host, if it is to a path of the API", () =>
+    onHost(async (server, running) => {
+      const others = new WebSocketServer({ server, path: "/chat" })
+      const headers = { connection: "Upgrade", upgrade: "h2c" }
+      const response = await send(running.url, { method: "GET", path: "/v2/projects", headers })
+      expect(response.status).toBe(401)
+      others.close()
+    }))
+})
+
+describe("a connection", () => {
+  it("opens after the earlier requests on it are answered", () =>
+    withEcho(async ({ token, url }) => {
+      const socket = Net.connect(Number(new URL(url).port), "127.0.0.1")
+      const opening = head(
+        "GET /v2/realtime",
+        ...upgradeTo("websocket"),
+        "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
+        "Sec-WebSocket-Version: 13",
+        "Sec-WebSocket-Protocol: tenure.v1",
+        `Authorization: Bearer ${token}`,
+      )
+      socket.write(head("GET /a") + head("GET /b") + opening)
+      let received = ""
+      for await (const chunk of socket) {
+        received += String(chunk)
+        if (received.includes("HTTP/1.1 101")) break
+      }
+      expect(received.match(/^(x-request: .*|HTTP\/1\.1 101 .*)\r$/gm)).toHaveLength(3)
+      expect(received.lastIndexOf("x-request: GET /b")).toBeLessThan(
+        received.indexOf("HTTP/1.1 101"),
+      )
+      socket.destroy()
+    }))
+
+  it("opens beside another server of WebSockets for a path of its own", () =>
+    onHost(async (server, running) => {
+      const others = new WebSocketServer({ server, path: "/chat" })
+      const client = await connect(running.url, bearer(running))
+      client.webSocket.close()
+      const chat = new WebSocket(`${running.url.replace("http", "ws")}/chat`)
+      await once(chat, "open")
+      chat.terminate()
+      others.close()
+    }))
+
+  it("opens at each of several APIs on one server", () =>
+    onHost(async (server, running) => {
+      const other = await createTenure({ stores: memory() })
+      await other.memberships.createProject("p1")
+      const { token } = await other.apiKeys.issue({ projects: ["p1"] })
+      const attached = attachRealtime(server, other, { mountPath: "/other" })
+      const clients = [
+        await connect(running.url, bearer(running)),
+        await connect(running.url, bearer({ token }), "/other/v2/realtime"),
+      ]
+      for (const { webSocket } of clients) webSocket.close()
+      const request = Http.request(running.url, {
+        headers: { connection: "Upgrade", upgrade: "x" },
+      })
+      request.end()
+      const [response]: Array<Http.IncomingMessage> = await once(request, "response")
+      expect(response?.statusCode).toBe(200)
+      response?.resume()
+      attached.close()
+      await other.close()
     }))
 })
 
