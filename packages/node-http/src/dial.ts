@@ -31,13 +31,12 @@ export const alternateFamilies = (
     .concat(others.slice(firsts.length))
 }
 
-const noRoute: ReadonlyArray<string | undefined> = ["ENETUNREACH", "EADDRNOTAVAIL", "EAFNOSUPPORT"]
+const noRoute = new Set<string | undefined>(["ENETUNREACH", "EADDRNOTAVAIL", "EAFNOSUPPORT"])
 
 /** Returns the fault to report: of a machine with a route for one family, that of this family. */
 export const mainFault = (
   faults: ReadonlyArray<NodeJS.ErrnoException>,
-): NodeJS.ErrnoException | undefined =>
-  faults.find(({ code }) => !noRoute.includes(code)) ?? faults[0]
+): NodeJS.ErrnoException | undefined => faults.find(({ code }) => !noRoute.has(code)) ?? faults[0]
 
 /**
  * Connects to the first address that answers. Starts with the next one after a quarter of a second, or

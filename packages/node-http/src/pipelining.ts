@@ -61,6 +61,18 @@ const readerOf = (socket: Duplex): Function | undefined => {
   return others.length === 0 ? reader : undefined
 }
 
+// Connections whose upgrade is taken, but not read on yet.
+const handedOver = new WeakSet<Duplex>()
+
+/** Runs what takes an upgraded connection, once what arrived with the upgrade is back on the connection. */
+export const handOver = (socket: Duplex, take: () => void): void => {
+  handedOver.add(socket)
+  queueMicrotask(() => {
+    handedOver.delete(socket)
+    take()
+  })
+}
+
 /**
  * Makes Node parse a connection piece by piece.
  *
@@ -72,9 +84,10 @@ const readInPieces = (socket: Duplex, isBusy: (socket: Duplex) => boolean): void
   const onData = (chunk: Buffer): void => {
     parse(chunk.subarray(0, pieceLength))
     if (chunk.length <= pieceLength) return
-    // Nobody sends so much behind an upgrade before it is answered.
-    if (!socket.listeners("data").includes(parse)) return void socket.destroy()
-    if (isBusy(socket)) socket.pause()
+    const isUpgraded = !socket.listeners("data").includes(parse)
+    // Whoever else has taken the connection reads already, and would get this too late.
+    if (isUpgraded && !handedOver.has(socket)) return void socket.destroy()
+    if (isBusy(socket) && !isUpgraded) socket.pause()
     // Comes back here at once, unless the connection is paused.
     socket.unshift(chunk.subarray(pieceLength))
   }

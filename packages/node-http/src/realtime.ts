@@ -19,7 +19,7 @@ import { http } from "./builtin.ts"
 import { isPending } from "./connections.ts"
 import { toApiRequest } from "./exchange.ts"
 import { nodeHandlerOptions } from "./handler.ts"
-import { latestWaiting } from "./pipelining.ts"
+import { handOver, latestWaiting } from "./pipelining.ts"
 
 export const realtimeOptions = Setting.object({
   ...nodeHandlerOptions<IncomingMessage>().fields,
@@ -163,7 +163,7 @@ const register = (socket: Duplex, response: ServerResponse): void => {
 const afterEarlier = (server: Server, socket: Duplex, run: () => void): void => {
   const responses = unfinished.get(socket) ?? []
   const last = latestWaiting(socket) ?? responses.at(-1)
-  if (last === undefined || last.writableFinished) return run()
+  if (last === undefined || last.writableFinished) return handOver(socket, run)
   const onDrain = (): void => void responses.find(isPending)?.emit("drain")
   const cut = (): void => void socket.destroy()
   socket.on("drain", onDrain).on("timeout", cut).on("error", cut)
@@ -175,6 +175,8 @@ const afterEarlier = (server: Server, socket: Duplex, run: () => void): void => 
     if (socket instanceof Socket) socket.setTimeout(server.timeout)
     run()
   })
+  // The rest of what has just arrived waits on the connection.
+  handOver(socket, () => {})
 }
 
 /** Takes an upgrade, and returns `true`, if no listener shall see it. */

@@ -348,7 +348,7 @@ describe("the server of a host", () => {
     }))
 })
 
-const head = (line: string, ...fields: ReadonlyArray<string>): string =>
+const requestOf = (line: string, ...fields: ReadonlyArray<string>): string =>
   `${[`${line} HTTP/1.1`, "Host: x", ...fields].join("\r\n")}\r\n\r\n`
 
 const upgradeTo = (protocol: string) => ["Connection: Upgrade", `Upgrade: ${protocol}`]
@@ -382,41 +382,52 @@ const answered = async (url: string, sent: string): Promise<ReadonlyArray<string
 }
 
 describe("an upgrade that is ignored", () => {
-  const last = head("GET /last", "Connection: close")
+  const last = requestOf("GET /last", "Connection: close")
 
   it.each([
-    ["for HTTP/2", head("GET /a", ...upgradeTo("h2c"))],
-    ["for a WebSocket elsewhere", head("GET /a", ...upgradeTo("websocket"))],
-    ["for TLS", head("OPTIONS /a", ...upgradeTo("TLS/1.0"))],
-    ["in a HEAD", head("HEAD /a", ...upgradeTo("h2c"))],
-    ["with a body", `${head("POST /a", "Content-Length: 2", ...upgradeTo("h2c"))}ab`],
+    ["for HTTP/2", requestOf("GET /a", ...upgradeTo("h2c"))],
+    ["for a WebSocket elsewhere", requestOf("GET /a", ...upgradeTo("websocket"))],
+    ["for TLS", requestOf("OPTIONS /a", ...upgradeTo("TLS/1.0"))],
+    ["in a HEAD", requestOf("HEAD /a", ...upgradeTo("h2c"))],
+    ["with a body", `${requestOf("POST /a", "Content-Length: 2", ...upgradeTo("h2c"))}ab`],
     [
       "with a body in chunks",
-      `${head("POST /a", "Transfer-Encoding: chunked", ...upgradeTo("h2c"))}1\r\na\r\n0\r\n\r\n`,
+      `${requestOf("POST /a", "Transfer-Encoding: chunked", ...upgradeTo("h2c"))}1\r\na\r\n0\r\n\r\n`,
     ],
     [
       "with a body that it announces",
-      `${head("PUT /a", "Expect: 100-continue", "Content-Length: 2", ...upgradeTo("h2c"))}ab`,
+      `${requestOf("PUT /a", "Expect: 100-continue", "Content-Length: 2", ...upgradeTo("h2c"))}ab`,
     ],
-    ["to a path of the API", head("GET /v2/projects", ...upgradeTo("h2c"))],
+    ["to a path of the API", requestOf("GET /v2/projects", ...upgradeTo("h2c"))],
   ])("is answered in its order behind others, and those behind it are: %s", (_name, request) =>
     withEcho(async ({ url }) => {
-      const get = head("GET /b")
+      const get = requestOf("GET /b")
       const sent = [request, get, get, request, request, get, request, last]
       const lines = sent.map((one) => one.slice(0, one.indexOf(" HTTP/1.1")))
       expect(await answered(url, sent.join(""))).toEqual(lines)
     }),
   )
 
+  it("is answered, too, with a long body after a connection has sent many requests at once", () =>
+    withEcho(async ({ url }) => {
+      const many = Array.from({ length: 200 }, () => requestOf("HEAD /a"))
+      expect(await answered(url, many.join("") + last)).toHaveLength(201)
+      const upgrade = requestOf("PUT /a", "Content-Length: 5000", ...upgradeTo("h2c"))
+      const sent = requestOf("GET /b") + upgrade + "x".repeat(5000) + last
+      expect(await answered(url, sent)).toEqual(["GET /b", "PUT /a", "GET /last"])
+      const alone = upgrade + "x".repeat(5000) + last
+      expect(await answered(url, alone)).toEqual(["PUT /a", "GET /last"])
+    }))
+
   it("leaves the earlier response, and no other, if that closes the connection", () =>
     withEcho(async ({ url }) => {
-      const sent = head("GET /closing") + head("GET /a", ...upgradeTo("h2c"))
+      const sent = requestOf("GET /closing") + requestOf("GET /a", ...upgradeTo("h2c"))
       expect(await answered(url, sent)).toEqual(["GET /closing"])
     }))
 
   it("is answered by HTTP/1.0, too, which closes the connection", () =>
     withEcho(async ({ url }) => {
-      const sent = head("GET /a", ...upgradeTo("h2c")).replace("HTTP/1.1", "HTTP/1.0")
+      const sent = requestOf("GET /a", ...upgradeTo("h2c")).replace("HTTP/1.1", "HTTP/1.0")
       expect(await answered(url, sent)).toEqual(["GET /a"])
     }))
 
@@ -434,7 +445,7 @@ describe("a connection", () => {
   it("opens after the earlier requests on it are answered", () =>
     withEcho(async ({ token, url }) => {
       const socket = Net.connect(Number(new URL(url).port), "127.0.0.1")
-      const opening = head(
+      const opening = requestOf(
         "GET /v2/realtime",
         ...upgradeTo("websocket"),
         "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
@@ -442,7 +453,7 @@ describe("a connection", () => {
         "Sec-WebSocket-Protocol: tenure.v1",
         `Authorization: Bearer ${token}`,
       )
-      socket.write(head("GET /a") + head("GET /b") + opening)
+      socket.write(requestOf("GET /a") + requestOf("GET /b") + opening)
       let received = ""
       for await (const chunk of socket) {
         received += String(chunk)
