@@ -55,6 +55,7 @@ export {
 } from "./memberships/end-date.ts"
 export { makeDecideAnnouncement, reminderLeads } from "./memberships/expiry.ts"
 export {
+  datelessActions,
   endsLater,
   isEndsLater,
   mentionsUser,
@@ -73,6 +74,7 @@ export {
   observeGauge,
   prometheusName,
 } from "./telemetry/instruments.ts"
+export { hostLoggerOption, type HostLogger } from "./telemetry/host-logger.ts"
 export { createTenureOptions, startTenure } from "./tenure.ts"
 export { logGivenUp } from "./webhooks/attempt.ts"
 export {

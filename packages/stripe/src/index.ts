@@ -1,12 +1,21 @@
 /** Receives webhooks from Stripe: payments extend memberships, refunds and cancellations shorten them. */
 
 import type { Tenure } from "@tenure/core"
-import { Setting } from "@tenure/core/internal"
+import { Setting, hostLoggerOption } from "@tenure/core/internal"
 import type Stripe from "stripe"
 import { cancellationRules } from "./paid-until.ts"
+import { memberIn } from "./payment.ts"
 import { type FindMember, idOf } from "./payments.ts"
-import { type Settling, makeSettle } from "./settle.ts"
+import { type Orphan, type Settling, makeSettle } from "./settle.ts"
 
+export {
+  applyPayment,
+  readPayment,
+  type InvoiceInput,
+  type LinesClient,
+  type PaidPeriod,
+  type Payment,
+} from "./payment.ts"
 export { type FindMember } from "./payments.ts"
 
 const isObject = (value: unknown): value is object => typeof value === "object" && value !== null
@@ -32,10 +41,10 @@ export const stripeWebhookOptions = Setting.object({
     "the result of await createTenure(…)",
     has("memberships"),
   ),
-  /** A client for Stripe. A restricted key is enough if it may read charges, invoices and subscriptions. */
-  stripe: Setting.guarded<Pick<Stripe, "charges" | "invoices" | "webhooks">>(
+  /** A client for Stripe. A restricted key is enough if it may read charges, disputes, invoices and subscriptions. */
+  stripe: Setting.guarded<Pick<Stripe, "charges" | "disputes" | "invoices" | "webhooks">>(
     "a client of Stripe's library",
-    has("charges", "invoices", "webhooks"),
+    has("charges", "disputes", "invoices", "webhooks"),
   ),
   /** The webhook endpoint's signing secret, `whsec_…`; several while one replaces another. */
   secret: Setting.custom<string | ReadonlyArray<string>, ReadonlyArray<string>>(
@@ -45,8 +54,9 @@ export const stripeWebhookOptions = Setting.object({
     () => "another value",
   ),
   /**
-   * Finds a subscription's member. Returns `undefined` to ignore the subscription. Default: `project_id` and `user_id`
-   * in its metadata, unless a connected account has sent the event.
+   * Finds a subscription's member. Returns `null` to ignore the subscription, and `undefined` if it should have a member:
+   * then its payments are logged. Default: `project_id` and `user_id` in its metadata, unless a connected account has sent
+   * the event.
    */
   member: Setting.callback<FindMember>(),
   /**
@@ -65,13 +75,18 @@ export const stripeWebhookOptions = Setting.object({
    * ends, if that is earlier (`"now"`). Default: `"periodEnd"`.
    */
   cancellation: Setting.withDefault(Setting.oneOf(cancellationRules), "periodEnd"),
-  /** Whether an invoice counts as unpaid once it is refunded (`"shorten"`), or as paid (`"keep"`). Default: `"shorten"`. */
+  /**
+   * Whether an invoice counts as unpaid while all its money is refunded, credited or disputed (`"shorten"`), or as paid
+   * (`"keep"`). Default: `"shorten"`.
+   */
   refunds: Setting.withDefault(Setting.oneOf(["shorten", "keep"]), "shorten"),
   /**
    * Whether the payment for a missing membership creates it (`"grant"`), or is rejected, so that Stripe sends the event
    * again later (`"reject"`). Default: `"grant"`.
    */
   missing: Setting.withDefault(Setting.oneOf(["grant", "reject"]), "grant"),
+  /** Told of paid invoices without a member, as pino is: fields first, then a message. Default: the console. */
+  logger: Setting.optional(hostLoggerOption),
 })
 
 /** The options as a host passes them. */
@@ -81,15 +96,15 @@ export interface StripeWebhookOptions extends Setting.InputOf<typeof stripeWebho
 export interface StripeAnswer {
   /** 200 if the event was handled or has no effect; 400 if the request is not a signed event. */
   readonly status: 200 | 400
-  /** The text to send. */
+  /** The text to send. For a paid invoice without a member, it says what to do. */
   readonly message: string
 }
 
 /** A receiver for Stripe's webhooks. */
 export interface StripeWebhook {
   /**
-   * Handles an event. Rejects if the event has to come again, because Stripe or Tenure did not answer, or the project is
-   * missing: answer with 500 or another error status, and Stripe sends it again.
+   * Handles an event. Rejects if the event has to come again, because Stripe refused a request, or Stripe or Tenure did
+   * not answer: answer with 500 or another error status, and Stripe sends it again.
    *
    * @param body - as it arrived: text or bytes, not a parsed object
    * @param signature - the header field `stripe-signature`
@@ -108,10 +123,12 @@ const dayMillis = 86_400_000
 const maxBodyBytes = 1024 * 1024
 
 /** Reads the metadata of the host's own subscriptions. Owners of connected accounts could name any member. */
-const memberOfMetadata: FindMember = ({ metadata }, account) => {
-  const { project_id: projectId, user_id: userId } = metadata
-  if (account !== undefined || projectId === undefined || userId === undefined) return undefined
-  return { projectId, userId }
+const memberOfMetadata: FindMember = ({ metadata }, account) =>
+  account === undefined ? memberIn(metadata) : undefined
+
+const idsOf = (reference: Parameters<typeof idOf>[0]): ReadonlyArray<string> => {
+  const id = idOf(reference)
+  return id === undefined ? [] : [id]
 }
 
 /** Tells whether a signed text is an event, as far as events are read here. */
@@ -125,21 +142,87 @@ const isEvent = (event: unknown): event is Stripe.Event =>
   "object" in event.data &&
   isObject(event.data.object)
 
-/** Returns the work for an event; `undefined` if it has no effect. */
-const settlingOf = (event: Stripe.Event): Settling | undefined => {
+/** Returns what only some events say of their work. */
+const workOf = (
+  event: Stripe.Event,
+): (Partial<Settling> & Pick<Settling, "subjects">) | undefined => {
   switch (event.type) {
-    case "charge.refunded":
+    case "invoice.paid":
+    case "invoice.payment_succeeded": {
+      const { customer, id } = event.data.object
+      return { customer: idOf(customer), subjects: [id], isPayment: true, paidInvoice: id }
+    }
     case "credit_note.created":
-    case "customer.subscription.deleted":
-    case "invoice.paid": {
-      const customer = idOf(event.data.object.customer)
-      if (typeof customer !== "string") return undefined
-      const paidInvoice = event.type === "invoice.paid" ? event.data.object.id : undefined
-      return { eventId: event.id, customer, paidInvoice, account: event.account }
+    case "credit_note.updated":
+    case "credit_note.voided": {
+      const { customer, invoice, status } = event.data.object
+      const isPayment = status === "void"
+      return { customer: idOf(customer), subjects: idsOf(invoice), isPayment }
+    }
+    case "charge.refunded": {
+      const charge = event.data.object
+      const { customer, id, payment_intent: intent } = charge
+      return { customer: idOf(customer), charge, subjects: [id, ...idsOf(intent)] }
+    }
+    case "charge.refund.updated":
+    case "refund.failed":
+    case "refund.updated": {
+      const { charge, customer, payment_intent: intent, status } = event.data.object
+      return {
+        customer: idOf(customer),
+        charge: idOf(charge),
+        subjects: [...idsOf(charge), ...idsOf(intent)],
+        isPayment: status === "failed" || status === "canceled",
+      }
+    }
+    case "charge.dispute.closed":
+    case "charge.dispute.created":
+    case "charge.dispute.funds_reinstated":
+    case "charge.dispute.funds_withdrawn":
+    case "charge.dispute.updated": {
+      const { charge, payment_intent: intent, status } = event.data.object
+      return {
+        charge: idOf(charge),
+        subjects: [...idsOf(charge), ...idsOf(intent)],
+        isPayment: status === "won",
+      }
+    }
+    case "customer.subscription.deleted": {
+      const { customer, id } = event.data.object
+      return { customer: idOf(customer), subjects: [id] }
     }
     default:
       return undefined
   }
+}
+
+/** Returns the work for an event; `undefined` if it has no effect. */
+const settlingOf = (event: Stripe.Event): Settling | undefined => {
+  const work = workOf(event)
+  if (work === undefined) return undefined
+  const { charge, customer, isPayment = false, paidInvoice, subjects } = work
+  // A payment without a customer is for no subscription.
+  if (customer === undefined && typeof charge !== "string") return undefined
+  const { account, id: eventId } = event
+  return { eventId, account, customer, charge, subjects, isPayment, paidInvoice }
+}
+
+/** Says what is missing for a paid invoice to be somebody's. */
+const describeOrphan = (
+  { invoice, refusal, subscription }: Orphan,
+  { account, id }: Stripe.Event,
+  hasFinder: boolean,
+): string => {
+  const again = `; then have Stripe send ${id} again`
+  if (refusal !== undefined) {
+    return `${invoice} is paid, but the member of ${subscription} is invalid: ${refusal}. Correct it${again}`
+  }
+  if (hasFinder) {
+    return `${invoice} is paid, but the option member has found nobody for ${subscription}. Return its member, or null to ignore it${again}`
+  }
+  return account === undefined
+    ? `${invoice} is paid, but the metadata of ${subscription} names no member. Set project_id and user_id there, and in subscription_data.metadata of new Checkout sessions${again}`
+    : `${invoice} is paid, but its connected account ${account} may not name members. Pass the option member${again}`
 }
 
 /** Reads a body; `undefined` if it is too large. A broken one is read as empty, and fails verification. */
@@ -166,8 +249,8 @@ const readBody = async ({ body }: Request): Promise<Uint8Array | undefined> => {
 }
 
 /**
- * Creates a receiver for `invoice.paid`, `charge.refunded`, `credit_note.created` and `customer.subscription.deleted`.
- * Answers 200 to other events, which have no effect. Throws `InvalidInput` if an option is invalid.
+ * Creates a receiver for events about invoices, refunds, disputes, credit notes and canceled subscriptions. Answers 200 to
+ * other events, which have no effect. Throws `InvalidInput` if an option is invalid.
  * @example
  * ```ts
  * import { Stripe } from "stripe"
@@ -186,7 +269,8 @@ export const stripeWebhook = (options: StripeWebhookOptions): StripeWebhook => {
   const {
     cancellation,
     graceDays,
-    member = memberOfMetadata,
+    logger = console,
+    member,
     missing,
     refunds,
     secret: secrets,
@@ -196,7 +280,7 @@ export const stripeWebhook = (options: StripeWebhookOptions): StripeWebhook => {
   const settle = makeSettle({
     memberships: tenure.memberships,
     stripe,
-    findMember: member,
+    findMember: member ?? memberOfMetadata,
     rules: {
       grace: Math.round(graceDays * dayMillis),
       cancellation,
@@ -226,8 +310,17 @@ export const stripeWebhook = (options: StripeWebhookOptions): StripeWebhook => {
     if (event === undefined) return { status: 400, message: "Not an event that Stripe has signed" }
     const settling = settlingOf(event)
     if (settling === undefined) return { status: 200, message: "Ignored" }
-    await settle(settling)
-    return { status: 200, message: "Handled" }
+    const { isRelevant, orphans } = await settle(settling)
+    const problems = orphans.map((orphan) => {
+      const { invoice, subscription } = orphan
+      const problem = describeOrphan(orphan, event, member !== undefined)
+      logger.warn({ invoice, subscription, event_id: event.id }, problem)
+      return problem
+    })
+    if (problems.length > 0) return { status: 200, message: problems.join("\n") }
+    if (isRelevant) return { status: 200, message: "Handled" }
+    const message = `Nothing to do: ${settling.subjects.join(", ")} is of no subscription with a member`
+    return { status: 200, message }
   }
 
   return {

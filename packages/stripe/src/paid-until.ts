@@ -9,19 +9,30 @@ export interface PaymentRules {
   readonly grace: number
   /** Whether a canceled subscription ends the membership with the paid period, or at once. */
   readonly cancellation: (typeof cancellationRules)[number]
-  /** Whether a refunded invoice counts as unpaid. */
+  /** Whether an invoice counts as unpaid once its money went back. */
   readonly refundsShorten: boolean
 }
+
+/** How all the money of an invoice went back. */
+export type Return = "refunded" | "credited" | "disputed"
 
 /** A paid invoice. Times are milliseconds since the epoch. */
 export interface PaidInvoice {
   readonly id: string
   /** When the paid period ends. */
   readonly periodEnd: number
-  /** Whether all its payments were refunded. */
-  readonly isRefunded: boolean
+  /** How all its money went back; `undefined` if it did not. */
+  readonly returned: Return | undefined
   /** When its subscription ended; `undefined` while it lasts. */
   readonly subscriptionEndedAt: number | undefined
+}
+
+/** The payment behind an end date, as the audit trail records it. */
+export interface Basis {
+  /** The invoices named there: first the one that pays. */
+  readonly invoices: ReadonlyArray<string>
+  /** Until when they paid; `-Infinity` if nothing was paid any more. */
+  readonly until: number
 }
 
 const dateAfterEnd = ({ periodEnd }: PaidInvoice, endedAt: number, rules: PaymentRules): number =>
@@ -29,19 +40,28 @@ const dateAfterEnd = ({ periodEnd }: PaidInvoice, endedAt: number, rules: Paymen
 
 const withGrace = ({ periodEnd }: PaidInvoice, { grace }: PaymentRules): number => periodEnd + grace
 
+/** Tells why an invoice pays for less than its period and the grace, or for nothing; `undefined` if it does not. */
+export const lossOf = (
+  { returned, subscriptionEndedAt }: PaidInvoice,
+  { refundsShorten }: PaymentRules,
+): Return | "canceled" | undefined => {
+  if (returned !== undefined && refundsShorten) return returned
+  return subscriptionEndedAt === undefined ? undefined : "canceled"
+}
+
 /** Returns the end date paid by one invoice; `-Infinity` for none. */
-const paidBy = (invoice: PaidInvoice, rules: PaymentRules): number => {
-  const { isRefunded, subscriptionEndedAt: endedAt } = invoice
-  if (isRefunded && rules.refundsShorten) return -Infinity
+export const paidBy = (invoice: PaidInvoice, rules: PaymentRules): number => {
+  const { returned, subscriptionEndedAt: endedAt } = invoice
+  if (returned !== undefined && rules.refundsShorten) return -Infinity
   return endedAt === undefined ? withGrace(invoice, rules) : dateAfterEnd(invoice, endedAt, rules)
 }
 
-/** Returns the end date paid by invoices; `-Infinity` if all were refunded. */
+/** Returns the end date paid by invoices; `-Infinity` if nothing is paid any more. */
 export const paidUntil = (invoices: ReadonlyArray<PaidInvoice>, rules: PaymentRules): number =>
   Math.max(...invoices.map((invoice) => paidBy(invoice, rules)))
 
-/** Tells whether this invoice has led to an end date, now or earlier. */
-const hasSet = (invoice: PaidInvoice, endDate: number, rules: PaymentRules): boolean => {
+/** Tells whether this invoice leads to an end date by the present rules, now or before its subscription ended. */
+const leadsTo = (invoice: PaidInvoice, endDate: number, rules: PaymentRules): boolean => {
   const { periodEnd, subscriptionEndedAt: endedAt } = invoice
   return (
     endDate === withGrace(invoice, rules) ||
@@ -50,19 +70,34 @@ const hasSet = (invoice: PaidInvoice, endDate: number, rules: PaymentRules): boo
   )
 }
 
-/**
- * Decides whether a membership ends too late: an invoice has led to its end date, and no invoice pays for it any more.
- * Any other date was set by somebody else, so it stays.
- *
- * @returns the end date paid by the invoices, `-Infinity` for none; `undefined` to leave the membership as it is
- */
-export const decideShortening = (
+/** Returns the invoices behind an end date, as its basis names them. Without a basis, their dates tell. */
+export const invoicesBehind = (
   invoices: ReadonlyArray<PaidInvoice>,
   endDate: number,
+  basis: Basis | undefined,
+  rules: PaymentRules,
+): ReadonlyArray<PaidInvoice> =>
+  basis === undefined
+    ? invoices.filter((invoice) => leadsTo(invoice, endDate, rules))
+    : basis.invoices.flatMap((named) => invoices.filter(({ id }) => id === named))
+
+/**
+ * Decides whether a membership has to end at another date, because other invoices pay for it than those behind its end
+ * date, or for another time. A date behind which no invoice is was set by somebody else, so it stays. What somebody else
+ * has added to a paid date is added to the new one.
+ *
+ * @returns the end date, `-Infinity` to end now; `undefined` to leave the membership as it is
+ */
+export const decideEndDate = (
+  invoices: ReadonlyArray<PaidInvoice>,
+  endDate: number,
+  basis: Basis | undefined,
   rules: PaymentRules,
 ): number | undefined => {
+  if (invoicesBehind(invoices, endDate, basis, rules).length === 0) return undefined
   const paid = paidUntil(invoices, rules)
-  return paid < endDate && invoices.some((invoice) => hasSet(invoice, endDate, rules))
-    ? paid
-    : undefined
+  if (basis === undefined) return paid < endDate ? paid : undefined
+  if (paid === basis.until) return undefined
+  if (basis.until === -Infinity) return paid > endDate ? paid : undefined
+  return endDate + paid - basis.until
 }

@@ -2,10 +2,13 @@
 
 import type { Member } from "@tenure/core"
 import type Stripe from "stripe"
-import type { PaidInvoice } from "./paid-until.ts"
+import type { PaidInvoice, Return } from "./paid-until.ts"
+import { readPeriodEnd } from "./payment.ts"
+import { fromStripe } from "./stripe-error.ts"
 
 /**
- * Finds a subscription's member; `undefined` for none.
+ * Finds a subscription's member; `undefined` if there is none, although it should have one; `null` to ignore the
+ * subscription.
  *
  * @param account - the id of the connected account whose subscription it is; `undefined` for your own. Owners of
  *   connected accounts choose the metadata of their subscriptions
@@ -13,7 +16,7 @@ import type { PaidInvoice } from "./paid-until.ts"
 export type FindMember = (
   subscription: Stripe.Subscription,
   account: string | undefined,
-) => Member | undefined | Promise<Member | undefined>
+) => Member | null | undefined | Promise<Member | null | undefined>
 
 /** A member, and the paid invoices for its subscriptions. */
 export interface MemberPayments {
@@ -23,10 +26,21 @@ export interface MemberPayments {
   readonly invoices: ReadonlyArray<PaidInvoice>
 }
 
+/** A paid invoice of a subscription that is not ignored. */
+export interface ListedInvoice {
+  readonly id: string
+  readonly subscription: string
+  /** Its own id and those of its subscription and its payments: events name it by one of them. */
+  readonly ids: ReadonlyArray<string>
+  /** The `key` of its member; `undefined` if it has none. */
+  readonly member: string | undefined
+}
+
 /** A customer's payments. */
 export interface CustomerPayments {
   readonly members: ReadonlyArray<MemberPayments>
-  /** Whether Stripe lists an invoice as paid. Invoices beyond the newest hundred count as listed. */
+  readonly invoices: ReadonlyArray<ListedInvoice>
+  /** Whether Stripe lists an invoice as paid. Invoices older than those read count as listed. */
   readonly lists: (invoiceId: string) => boolean
 }
 
@@ -38,74 +52,120 @@ export const idOf = (
 const millisOf = (seconds: number): number => seconds * 1000
 
 /** Earlier versions of the library refuse options without a field. */
-type Options = [] | [Stripe.RequestOptions]
+type Options = [] | [{ stripeAccount: string }]
 
-/** The most lines read for one invoice, a hundred in each request. */
-const maxLines = 1000
+/** Returns the options of requests to a connected account. */
+export const optionsFor = (account: string | undefined): Options =>
+  account === undefined ? [] : [{ stripeAccount: account }]
 
-/** How many invoices are read at the same time. */
+/** The most invoices read: the newest, a hundred in each request. */
+const maxInvoices = 1000
+
+/** The most charges read: the newest, a hundred in each request. */
+const maxCharges = 10_000
+
+/** How many invoices or charges are read at the same time. */
 const maxReads = 10
 
-const fromStripe = <A>(answer: Promise<A>): Promise<A> =>
-  answer.catch((cause: unknown) => {
-    // Express would answer with the status and the headers in an error from Stripe's library.
-    throw new Error("Stripe has not answered", { cause })
-  })
-
-/**
- * Returns when the period paid by these lines ends, in seconds. Lines without a subscription are single items. Negative
- * lines give back the rest of a former plan.
- */
-const periodEndOf = (lines: ReadonlyArray<Stripe.InvoiceLineItem>): number =>
-  Math.max(
-    ...lines
-      .filter(
-        ({ amount, parent }) =>
-          amount >= 0 &&
-          Boolean(
-            parent?.subscription_item_details?.subscription ??
-            parent?.invoice_item_details?.subscription,
-          ),
-      )
-      .map(({ period }) => period.end),
-  )
-
-/**
- * Makes the function that reads when the period paid by an invoice ends, in seconds. A list of invoices has only the
- * first lines of each. The others are read once, because those of a paid invoice do not change.
- */
-const makeReadPeriodEnd = ({ invoices }: Pick<Stripe, "invoices">, options: Options) => {
-  const known = new Map<string, number>()
-  return async ({ id, lines }: Stripe.Invoice): Promise<number> => {
-    if (!lines.has_more) return periodEndOf(lines.data)
-    const end = known.get(id)
-    if (end !== undefined) return end
-    const pages = invoices.listLineItems(id, { limit: 100 }, ...options)
-    const all = await fromStripe(pages.autoPagingToArray({ limit: maxLines + 1 }))
-    if (all.length > maxLines) throw new Error(`${id} has more than ${maxLines} lines`)
-    known.set(id, periodEndOf(all))
-    return periodEndOf(all)
+/** Maps some at a time. */
+const mapSome = async <A, B>(
+  all: ReadonlyArray<A>,
+  map: (one: A) => Promise<B>,
+): Promise<ReadonlyArray<B>> => {
+  const results: Array<B> = []
+  for (let start = 0; start < all.length; start += maxReads) {
+    results.push(...(await Promise.all(all.slice(start, start + maxReads).map(map))))
   }
+  return results
 }
 
-/** Returns the ids of payment intents and charges refunded as a whole. */
-const refundedIn = (charges: ReadonlyArray<Stripe.Charge>): ReadonlySet<string> =>
-  new Set(
-    charges
-      .filter(({ refunded }) => refunded)
-      .map(({ id, payment_intent: intent }) => idOf(intent) ?? id),
-  )
+/** Returns the ids by which invoices name a charge. */
+const idsOfCharge = ({ id, payment_intent: intent }: Stripe.Charge): ReadonlyArray<string> => [
+  id,
+  ...[idOf(intent) ?? []].flat(),
+]
 
-const isRefunded = (invoice: Stripe.Invoice, refunded: ReadonlySet<string>): boolean => {
-  const { payments, post_payment_credit_notes_amount: credited, total } = invoice
-  if (total > 0 && credited >= total) return true
+/** Returns the ids of the payments of an invoice; `undefined` if the list leaves out some. */
+const paymentsOf = ({ payments }: Stripe.Invoice): ReadonlyArray<string> | undefined =>
+  payments === undefined || payments.has_more
+    ? undefined
+    : payments.data
+        .filter(({ status }) => status === "paid")
+        .map(({ payment }) => idOf(payment.payment_intent ?? payment.charge) ?? "")
+
+/**
+ * Finds the charges behind payments. Reads as many pages as it needs.
+ *
+ * @param known - the charge that the event is about: older ones than those read are found nowhere else
+ */
+const findCharges = async (
+  listed: AsyncIterable<Stripe.Charge>,
+  payments: ReadonlySet<string>,
+  known: Stripe.Charge | undefined,
+): Promise<ReadonlyMap<string, Stripe.Charge>> => {
+  const found = new Map<string, Stripe.Charge>()
+  const missing = new Set(payments)
+  const add = (charge: Stripe.Charge): void => {
+    for (const id of idsOfCharge(charge)) if (payments.has(id)) found.set(id, charge)
+  }
+  if (known !== undefined) add(known)
+  let read = 0
+  for await (const charge of listed) {
+    if (charge.status !== "failed") {
+      add(charge)
+      for (const id of idsOfCharge(charge)) missing.delete(id)
+    }
+    read += 1
+    if (missing.size === 0 || read >= maxCharges) break
+  }
+  return found
+}
+
+/** The disputes whose money the bank has taken. Inquiries take none, and a dispute that was won returns it. */
+const takenStatuses: ReadonlySet<string> = new Set([
+  "needs_response",
+  "under_review",
+  "lost",
+  "appeal_needs_response",
+  "appeal_under_review",
+])
+
+/** Tells whether disputes and refunds together have taken all the money of a charge. */
+const isDisputed = (
+  { amount, amount_refunded: refunded }: Stripe.Charge,
+  disputes: ReadonlyArray<Stripe.Dispute>,
+): boolean => {
+  const taken = disputes.filter(({ status }) => takenStatuses.has(status))
+  const sum = taken.reduce((total, dispute) => total + dispute.amount, refunded)
+  return taken.length > 0 && !(sum < amount)
+}
+
+/** Reads how the money of charges went back. */
+const readReturns = async (
+  { disputes }: Pick<Stripe, "disputes">,
+  charges: ReadonlyMap<string, Stripe.Charge>,
+  options: Options,
+): Promise<ReadonlyMap<string, Return>> => {
+  const returns = await mapSome([...charges], async ([payment, charge]) => {
+    if (charge.refunded) return [payment, "refunded"] as const
+    if (!charge.disputed) return undefined
+    const { data } = await disputes.list({ charge: charge.id, limit: 100 }, ...options)
+    return isDisputed(charge, data) ? ([payment, "disputed"] as const) : undefined
+  })
+  return new Map(returns.filter((one) => one !== undefined))
+}
+
+/** Tells how all the money of an invoice went back. */
+const returnOf = (
+  invoice: Stripe.Invoice,
+  returns: ReadonlyMap<string, Return>,
+): Return | undefined => {
+  const { post_payment_credit_notes_amount: credited, total } = invoice
+  if (total > 0 && credited >= total) return "credited"
   // Of those that the list leaves out, some may not be refunded.
-  if (payments === undefined || payments.has_more) return false
-  const paid = payments.data.filter(({ status }) => status === "paid")
-  return (
-    paid.length > 0 &&
-    paid.every(({ payment }) => refunded.has(idOf(payment.payment_intent ?? payment.charge) ?? ""))
-  )
+  const ways = paymentsOf(invoice)?.map((payment) => returns.get(payment)) ?? []
+  if (ways.length === 0 || ways.includes(undefined)) return undefined
+  return ways.includes("disputed") ? "disputed" : "refunded"
 }
 
 const subscriptionOf = ({ id, parent }: Stripe.Invoice): Stripe.Subscription | undefined => {
@@ -125,22 +185,57 @@ const findOnce = (findMember: FindMember, account: string | undefined) => {
   }
 }
 
+/** An invoice of a subscription, and its member. */
+interface Found {
+  readonly invoice: Stripe.Invoice
+  readonly subscription: Stripe.Subscription
+  readonly member: Member | undefined
+}
+
+const keyOf = ({ projectId, userId }: Member): string => JSON.stringify([projectId, userId])
+
+const listedOf = ({ invoice, member, subscription }: Found): ListedInvoice => ({
+  id: invoice.id,
+  subscription: subscription.id,
+  ids: [invoice.id, subscription.id, ...(paymentsOf(invoice) ?? [])],
+  member: member && keyOf(member),
+})
+
+/** What Stripe is asked for. */
+export type PaymentsClient = Pick<Stripe, "charges" | "disputes" | "invoices">
+
+/** Whose payments are read. */
+export interface Payer {
+  readonly customer: string
+  /** The connected account; `undefined` for the client's own. */
+  readonly account: string | undefined
+  /** The charge that the event is about, if Stripe has sent it. */
+  readonly charge: Stripe.Charge | undefined
+}
+
 /**
- * Makes the function that reads a customer's payments, by member. The newest hundred invoices and charges decide: the
- * periods of earlier ones are over.
+ * Makes the function that reads a customer's payments, by member. The newest invoices decide: the periods of earlier ones
+ * are over.
  */
 export const makeReadPayments = (
-  stripe: Pick<Stripe, "charges" | "invoices">,
-  customer: string,
+  stripe: PaymentsClient,
+  { account, charge, customer }: Payer,
   findMember: FindMember,
-  account: string | undefined,
 ): (() => Promise<CustomerPayments>) => {
-  const options: Options = account === undefined ? [] : [{ stripeAccount: account }]
-  const readPeriodEnd = makeReadPeriodEnd(stripe, options)
+  const options = optionsFor(account)
+  // The lines of a paid invoice do not change.
+  const periodEnds = new Map<string, Promise<number>>()
+  const periodEndOf = (invoice: Stripe.Invoice): Promise<number> => {
+    const end = periodEnds.get(invoice.id) ?? readPeriodEnd(stripe, invoice, ...options)
+    periodEnds.set(invoice.id, end)
+    return end
+  }
 
-  const readLists = () =>
-    Promise.all([
-      stripe.invoices.list(
+  /** Reads the paid invoices, and the charges as far as they have arrived. */
+  const readLists = async () => {
+    const charges = stripe.charges.list({ customer, limit: 100 }, ...options)
+    const invoices = stripe.invoices
+      .list(
         {
           customer,
           status: "paid",
@@ -148,47 +243,52 @@ export const makeReadPayments = (
           expand: ["data.payments", "data.parent.subscription_details.subscription"],
         },
         ...options,
-      ),
-      stripe.charges.list({ customer, limit: 100 }, ...options),
-    ])
+      )
+      .autoPagingToArray({ limit: maxInvoices })
+    const [all] = await Promise.all([invoices, charges])
+    return { invoices: all, charges }
+  }
 
-  return async () => {
-    const [invoices, charges] = await fromStripe(readLists())
-    const refunded = refundedIn(charges.data)
+  const findMembers = async (invoices: ReadonlyArray<Stripe.Invoice>) => {
     const memberOf = findOnce(findMember, account)
-    const found: Array<{
-      readonly invoice: Stripe.Invoice
-      readonly subscription: Stripe.Subscription
-      readonly member: Member
-    }> = []
-    for (const invoice of invoices.data) {
+    const found: Array<Found> = []
+    for (const invoice of invoices) {
       const subscription = subscriptionOf(invoice)
       if (subscription === undefined) continue
       const member = await memberOf(subscription)
-      if (member !== undefined) found.push({ invoice, subscription, member })
+      if (member !== null) found.push({ invoice, subscription, member })
     }
+    return found
+  }
+
+  return async () => {
+    const { charges, invoices } = await fromStripe(readLists())
+    const found = await findMembers(invoices)
+    const payments = new Set(found.flatMap(({ invoice }) => paymentsOf(invoice) ?? []))
+    const returns = await fromStripe(
+      findCharges(charges, payments, charge).then((known) => readReturns(stripe, known, options)),
+    )
     const members = new Map<string, MemberPayments>()
-    for (let start = 0; start < found.length; start += maxReads) {
-      const some = found.slice(start, start + maxReads)
-      const ends = await Promise.all(some.map(({ invoice }) => readPeriodEnd(invoice)))
-      for (const [index, { invoice, member, subscription }] of some.entries()) {
-        const periodEnd = ends[index] ?? -Infinity
-        if (!Number.isFinite(periodEnd)) continue
-        const key = JSON.stringify([member.projectId, member.userId])
-        const paid: PaidInvoice = {
-          id: invoice.id,
-          periodEnd: millisOf(periodEnd),
-          isRefunded: isRefunded(invoice, refunded),
-          subscriptionEndedAt:
-            subscription.ended_at === null ? undefined : millisOf(subscription.ended_at),
-        }
-        const earlier = members.get(key)?.invoices ?? []
-        members.set(key, { key, member, invoices: [...earlier, paid] })
+    const ends = await mapSome(found, ({ invoice }) => periodEndOf(invoice))
+    for (const [index, { invoice, member, subscription }] of found.entries()) {
+      const periodEnd = ends[index] ?? -Infinity
+      if (member === undefined || periodEnd === -Infinity) continue
+      const key = keyOf(member)
+      const paid: PaidInvoice = {
+        id: invoice.id,
+        periodEnd,
+        returned: returnOf(invoice, returns),
+        subscriptionEndedAt:
+          subscription.ended_at === null ? undefined : millisOf(subscription.ended_at),
       }
+      const earlier = members.get(key)?.invoices ?? []
+      members.set(key, { key, member, invoices: [...earlier, paid] })
     }
     return {
       members: [...members.values()],
-      lists: (invoiceId) => invoices.has_more || invoices.data.some(({ id }) => id === invoiceId),
+      invoices: found.map(listedOf),
+      lists: (invoiceId) =>
+        invoices.length >= maxInvoices || invoices.some(({ id }) => id === invoiceId),
     }
   }
 }

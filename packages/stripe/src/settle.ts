@@ -1,30 +1,68 @@
 /** Brings memberships to the end dates paid by a customer. */
 
-import type { Member, MembershipEnd, Tenure } from "@tenure/core"
-import { digestToken, hasTag, unless } from "@tenure/core/internal"
+import type { CurrentMembership, Tenure } from "@tenure/core"
+import { hasTag, unless } from "@tenure/core/internal"
 import type Stripe from "stripe"
-import { type PaymentRules, decideShortening, paidUntil } from "./paid-until.ts"
+import { changeReason, originOf, readBasis } from "./basis.ts"
+import {
+  type Basis,
+  type PaymentRules,
+  decideEndDate,
+  invoicesBehind,
+  paidBy,
+  paidUntil,
+} from "./paid-until.ts"
+import { lengthen } from "./payment.ts"
 import {
   type CustomerPayments,
   type FindMember,
+  type ListedInvoice,
   type MemberPayments,
+  type Payer,
+  type PaymentsClient,
+  idOf,
   makeReadPayments,
+  optionsFor,
 } from "./payments.ts"
+import { fromStripe } from "./stripe-error.ts"
 
 /** The work for an event from Stripe. */
 export interface Settling {
   readonly eventId: string
-  readonly customer: string
-  /** The paid invoice; `undefined` for an event that may only shorten memberships. */
+  /** `undefined` if the event does not name it. */
+  readonly customer: string | undefined
+  /** The charge that the event is about: its id, or all of it. */
+  readonly charge: string | Stripe.Charge | undefined
+  /** The ids of what the event is about: an invoice, a subscription, or a payment. */
+  readonly subjects: ReadonlyArray<string>
+  /** Whether money came in, or came back, so that a missing membership is created. */
+  readonly isPayment: boolean
+  /** The invoice that Stripe has to list as paid, if the event names it. */
   readonly paidInvoice: string | undefined
   /** The connected account; `undefined` for the client's own. */
   readonly account: string | undefined
 }
 
+/** A paid invoice that is nobody's. */
+export interface Orphan {
+  readonly invoice: string
+  readonly subscription: string
+  /** Why Tenure refuses its member; `undefined` if it has none. */
+  readonly refusal: string | undefined
+}
+
+/** What came of an event. */
+export interface Settlement {
+  /** The invoices that the event is about, and that are nobody's. */
+  readonly orphans: ReadonlyArray<Orphan>
+  /** Whether the event is about an invoice of a subscription, or has changed a membership. */
+  readonly isRelevant: boolean
+}
+
 /** The services and rules for settling. */
 export interface SettleServices {
   readonly memberships: Tenure["memberships"]
-  readonly stripe: Pick<Stripe, "charges" | "invoices">
+  readonly stripe: PaymentsClient
   readonly findMember: FindMember
   readonly rules: PaymentRules
   /** Whether a payment creates a missing membership. */
@@ -34,11 +72,29 @@ export interface SettleServices {
 /** After so many changes by others meanwhile, the event has to come again. */
 const maxRounds = 10
 
-/** How often a payment creates a membership anew, if others end it. */
-const maxGrants = 10
+/** The errors for a member that cannot exist. */
+const refusals = ["InvalidInput", "ProjectNotFound"]
 
-/** How a membership is ended now: an extension has to end in the future. */
-const soon = { by: "PT1S", from: "now" } as const
+const meanwhile = ["EndDateConflict", "MembershipNotFound"]
+
+/** Returns the invoices of a customer that an event is about. */
+const aboutIn = (
+  { invoices }: CustomerPayments,
+  { subjects }: Settling,
+): ReadonlyArray<ListedInvoice> =>
+  invoices.filter(({ ids }) => subjects.some((id) => ids.includes(id)))
+
+/** Returns those that are nobody's. */
+const orphansIn = (
+  about: ReadonlyArray<ListedInvoice>,
+  refusedBy: ReadonlyMap<string, string>,
+): ReadonlyArray<Orphan> =>
+  about.flatMap(({ id, member, subscription }) => {
+    const refusal = member === undefined ? undefined : refusedBy.get(member)
+    return member === undefined || refusal !== undefined
+      ? [{ invoice: id, subscription, refusal }]
+      : []
+  })
 
 /**
  * Makes the function that settles an event.
@@ -52,125 +108,116 @@ export const makeSettle = ({
   memberships,
   rules,
   stripe,
-}: SettleServices): ((settling: Settling) => Promise<void>) => {
-  /** Extends a membership. Resolves to `undefined` if it is missing. */
-  const extend = async (
-    member: Member,
-    endDate: number,
-    eventId: string,
-    idempotencyKey?: string,
-  ): Promise<MembershipEnd | "done" | undefined> => {
-    const change = { ...member, endDate, mode: "neverShorten", idempotencyKey } as const
-    try {
-      return await memberships.extend(change, { keyId: "stripe", requestId: eventId })
-    } catch (error) {
-      // The paid period is over, or the event has been handled, with other payments or rules.
-      if (hasTag(error, ["EndDateNotInFuture", "IdempotencyMismatch"])) return "done"
-      if (grantsMissing && hasTag(error, ["MembershipNotFound"])) return undefined
-      throw error
+}: SettleServices): ((settling: Settling) => Promise<Settlement>) => {
+  /** Finds whose payments to read; `undefined` for a charge without a customer. */
+  const findPayer = async ({ account, charge, customer }: Settling): Promise<Payer | undefined> => {
+    if (customer !== undefined) {
+      return { customer, account, charge: typeof charge === "string" ? undefined : charge }
     }
+    if (typeof charge !== "string") return undefined
+    const read = await fromStripe(stripe.charges.retrieve(charge, {}, ...optionsFor(account)))
+    const payer = idOf(read.customer)
+    return payer === undefined ? undefined : { customer: payer, account, charge: read }
   }
 
-  /**
-   * Has a membership last at least until a date, and creates it if it is missing. Of several payments at the same time,
-   * one creates it, because their grants share an idempotency key; then each extends it.
-   */
-  const lengthen = async (
-    { key, member }: MemberPayments,
-    endDate: number,
-    eventId: string,
-    idempotencyKey?: string,
-  ): Promise<void> => {
-    for (let grants = 0; grants < maxGrants; grants++) {
-      if ((await extend(member, endDate, eventId, idempotencyKey)) !== undefined) return
-      const grant = memberships.grant(
-        { ...member, endDate, idempotencyKey: `${digestToken(key)}-${grants}` },
-        { keyId: "stripe", requestId: eventId },
-      )
-      await unless(["IdempotencyMismatch"], grant)
-    }
-    throw new Error(`The membership of the user "${member.userId}" is ended again and again`)
-  }
-
-  /** Ends a membership at a date, or now if that has passed, unless it was changed meanwhile. */
-  const shorten = async (
-    member: Member,
-    expectedEndDate: number,
-    endDate: number,
-    eventId: string,
-  ): Promise<void> => {
-    const origin = { keyId: "stripe", requestId: eventId }
-    const extendTo = (goal: { readonly endDate: number } | typeof soon) =>
-      memberships.extend({ ...member, expectedEndDate, ...goal }, origin)
-    const meanwhile = ["EndDateConflict", "MembershipNotFound"]
-    try {
-      await extendTo(Number.isFinite(endDate) ? { endDate } : soon)
-    } catch (error) {
-      if (hasTag(error, ["EndDateNotInFuture"])) await unless(meanwhile, extendTo(soon))
-      else if (!hasTag(error, meanwhile)) throw error
-    }
-  }
-
-  /** Extends the membership for a paid invoice. Tells whether it may have changed. */
-  const applyPayment = async (
-    { members, lists }: CustomerPayments,
+  /** Applies a paid invoice. Tells whether its membership may have changed. */
+  const applyInvoice = async (
+    { invoices, member }: MemberPayments,
     invoiceId: string,
     eventId: string,
   ): Promise<boolean> => {
-    const payments = members.find(({ invoices }) => invoices.some(({ id }) => id === invoiceId))
-    if (payments === undefined) {
-      if (lists(invoiceId)) return false
-      throw new Error(`Stripe does not list ${invoiceId} among the paid invoices of its customer`)
-    }
-    const paid = paidUntil(payments.invoices, rules)
-    if (!Number.isFinite(paid)) return false
-    await lengthen(payments, paid, eventId, eventId)
+    const paid = paidUntil(invoices, rules)
+    const isPaid = invoices.some((one) => one.id === invoiceId && paidBy(one, rules) > -Infinity)
+    if (!isPaid) return false
+    const reason = changeReason([], invoices, rules)
+    const payment = { ...member, invoice: invoiceId, endDate: paid }
+    await lengthen(memberships, payment, { eventId, reason, grantsMissing })
     return true
   }
 
-  /**
-   * Shortens a membership if it ends too late. Tells whether it may have changed.
-   *
-   * @param wasShortened - whether this event has shortened it before, and takes that back after a new payment
-   */
-  const correct = async (
-    payments: MemberPayments,
-    wasShortened: boolean,
+  /** Gives a membership another end date, or ends it now if that has passed, unless it was changed meanwhile. */
+  const move = async (
+    { invoices, member }: MemberPayments,
+    { endDate: expectedEndDate, state }: CurrentMembership,
+    basis: Basis | undefined,
+    endDate: number,
     eventId: string,
   ): Promise<boolean> => {
-    const { invoices, member } = payments
-    // Ids that Tenure refuses have no membership: they fail their own payments, and not those of others.
-    const refused = ["MembershipNotFound", "InvalidInput"]
-    const membership = await unless(refused, memberships.find(member))
-    if (membership === undefined) return false
-    const paid = paidUntil(invoices, rules)
-    if (wasShortened && paid > membership.endDate) {
-      await lengthen(payments, paid, eventId)
+    const behind = invoicesBehind(invoices, expectedEndDate, basis, rules)
+    const change = { ...member, expectedEndDate }
+    const endNow = async (): Promise<boolean> => {
+      if (state === "expired") return false
+      const reason = changeReason(behind, [], rules)
+      const extension = { ...change, by: "PT1S", from: "now", reason } as const
+      await unless(meanwhile, memberships.extend(extension, originOf(eventId)))
       return true
     }
-    if (membership.state === "expired") return false
-    const endDate = decideShortening(invoices, membership.endDate, rules)
-    if (endDate === undefined) return false
-    await shorten(member, membership.endDate, endDate, eventId)
+    if (endDate === -Infinity) return endNow()
+    try {
+      const reason = changeReason(behind, invoices, rules)
+      await memberships.extend({ ...change, endDate, reason }, originOf(eventId))
+    } catch (error) {
+      if (hasTag(error, ["EndDateNotInFuture"])) return endNow()
+      if (!hasTag(error, meanwhile)) throw error
+    }
     return true
   }
 
-  return async ({ account, customer, eventId, paidInvoice }) => {
-    const readPayments = makeReadPayments(stripe, customer, findMember, account)
-    const shortened = new Set<string>()
+  /** Corrects an end date that comes from a payment. Tells whether the membership may have changed. */
+  const correct = async (payments: MemberPayments, eventId: string): Promise<boolean> => {
+    const { invoices, member } = payments
+    const found = await unless(["MembershipNotFound"], memberships.find(member))
+    if (found === undefined || found.endDate === paidUntil(invoices, rules)) return false
+    const basis = readBasis(await memberships.history(member))
+    const endDate = decideEndDate(invoices, found.endDate, basis, rules)
+    if (endDate === undefined || (found.state === "expired" && endDate < found.endDate))
+      return false
+    return move(payments, found, basis, endDate, eventId)
+  }
+
+  /** Makes one round of changes. Tells whether a membership may have changed. */
+  const settleOnce = async (
+    { eventId }: Settling,
+    { members }: CustomerPayments,
+    paid: ReadonlyArray<ListedInvoice>,
+    refusedBy: Map<string, string>,
+  ): Promise<boolean> => {
+    let isChanged = false
+    for (const payments of members) {
+      try {
+        for (const { id, member } of paid) {
+          if (member !== payments.key) continue
+          if (await applyInvoice(payments, id, eventId)) isChanged = true
+        }
+        if (await correct(payments, eventId)) isChanged = true
+      } catch (error) {
+        // The event of its own payment tells. It must not fail the payments of others.
+        if (!hasTag(error, refusals) || !(error instanceof Error)) throw error
+        refusedBy.set(payments.key, error.message.replace(/\.+$/, ""))
+      }
+    }
+    return isChanged
+  }
+
+  return async (settling) => {
+    const payer = await findPayer(settling)
+    if (payer === undefined) return { orphans: [], isRelevant: false }
+    const readPayments = makeReadPayments(stripe, payer, findMember)
+    const refusedBy = new Map<string, string>()
     for (let round = 0; round < maxRounds; round++) {
       const payments = await readPayments()
-      let isChanged = false
-      if (round === 0 && paidInvoice !== undefined) {
-        isChanged = await applyPayment(payments, paidInvoice, eventId)
+      const about = aboutIn(payments, settling)
+      const { paidInvoice } = settling
+      if (paidInvoice !== undefined && !payments.lists(paidInvoice)) {
+        throw new Error(`Stripe does not list ${paidInvoice} among its customer's paid invoices`)
       }
-      for (const one of payments.members) {
-        if (!(await correct(one, shortened.has(one.key), eventId))) continue
-        shortened.add(one.key)
-        isChanged = true
+      const paid = round === 0 && settling.isPayment ? about : []
+      if (await settleOnce(settling, payments, paid, refusedBy)) continue
+      return {
+        orphans: orphansIn(about, refusedBy),
+        isRelevant: round > 0 || about.length > 0,
       }
-      if (!isChanged) return
     }
-    throw new Error(`The memberships of ${customer} are changed again and again`)
+    throw new Error(`The memberships of ${payer.customer} are changed again and again`)
   }
 }

@@ -268,6 +268,7 @@ export const chargeOf = (given: {
   readonly customer: string
   readonly amount: number
   readonly refunded: number
+  readonly isDisputed: boolean
 }): Stripe.Charge => ({
   id: `ch_${given.invoice}`,
   object: "charge",
@@ -285,7 +286,7 @@ export const chargeOf = (given: {
   currency: "eur",
   customer: given.customer,
   description: "Subscription update",
-  disputed: false,
+  disputed: given.isDisputed,
   failure_balance_transaction: null,
   failure_code: null,
   failure_message: null,
@@ -313,8 +314,30 @@ export const chargeOf = (given: {
   transfer_group: null,
 })
 
+/** The fields of a refund that are read. It is for a charge, and names no customer in earlier versions of the API. */
+export const refundOf = (invoice: string, status: string) => ({
+  id: `re_${invoice}`,
+  object: "refund",
+  charge: `ch_${invoice}`,
+  payment_intent: `pi_${invoice}`,
+  status,
+})
+
+/** The fields of a dispute that are read. It names no customer. */
+export const disputeOf = (invoice: string, status: string, amount: number) => ({
+  id: `dp_${invoice}`,
+  object: "dispute",
+  amount,
+  charge: `ch_${invoice}`,
+  payment_intent: `pi_${invoice}`,
+  status,
+})
+
 /** A credit note for a whole invoice. */
-export const creditNoteOf = (invoice: Stripe.Invoice): Stripe.CreditNote => ({
+export const creditNoteOf = (
+  invoice: Stripe.Invoice,
+  status: "issued" | "void",
+): Stripe.CreditNote => ({
   id: `cn_${invoice.id}`,
   object: "credit_note",
   amount: invoice.total,
@@ -341,7 +364,7 @@ export const creditNoteOf = (invoice: Stripe.Invoice): Stripe.CreditNote => ({
   reason: "order_change",
   refunds: [],
   shipping_cost: null,
-  status: "issued",
+  status,
   subtotal: invoice.total,
   subtotal_excluding_tax: invoice.total,
   total: invoice.total,

@@ -3,9 +3,11 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import {
+  type Basis,
   type PaidInvoice,
   type PaymentRules,
-  decideShortening,
+  decideEndDate,
+  lossOf,
   paidUntil,
 } from "../src/paid-until.ts"
 
@@ -16,7 +18,7 @@ const atOnce: PaymentRules = { ...rules, cancellation: "now" }
 const invoice = (given: Partial<PaidInvoice>): PaidInvoice => ({
   id: "in_1",
   periodEnd: 100,
-  isRefunded: false,
+  returned: undefined,
   subscriptionEndedAt: undefined,
   ...given,
 })
@@ -27,7 +29,7 @@ const invoices = fc.array(
   fc.record({
     id: fc.constant("in_1"),
     periodEnd: instant,
-    isRefunded: fc.boolean(),
+    returned: fc.constantFrom("refunded", "credited", "disputed", undefined),
     subscriptionEndedAt: fc.option(instant, { nil: undefined }),
   }),
   { minLength: 1, maxLength: 5 },
@@ -44,10 +46,10 @@ describe("what an invoice pays for", () => {
     ["its period alone, once the subscription has ended", { subscriptionEndedAt: 40 }, rules, 100],
     ["the time until the subscription ended at once", { subscriptionEndedAt: 40 }, atOnce, 40],
     ["no more than its period", { subscriptionEndedAt: 140 }, atOnce, 100],
-    ["nothing, once it is refunded", { isRefunded: true }, rules, -Infinity],
+    ["nothing, once it is refunded", { returned: "refunded" }, rules, -Infinity],
     [
       "its period, if refunds shorten nothing",
-      { isRefunded: true },
+      { returned: "refunded" },
       { ...rules, refundsShorten: false },
       103,
     ],
@@ -66,7 +68,7 @@ describe("what an invoice pays for", () => {
 
 describe("a membership that lasts too long", () => {
   const other = invoice({ id: "in_2", periodEnd: 50 })
-  const refunded = invoice({ isRefunded: true })
+  const refunded = invoice({ returned: "disputed" })
   const ended = invoice({ subscriptionEndedAt: 40 })
 
   it.each([
@@ -74,7 +76,7 @@ describe("a membership that lasts too long", () => {
     ["the refunded period", [refunded, other], 100, rules, 53],
     [
       "the end of the refunded, ended subscription",
-      [{ ...ended, isRefunded: true }, other],
+      [{ ...ended, returned: "refunded" }, other],
       40,
       atOnce,
       undefined,
@@ -82,30 +84,87 @@ describe("a membership that lasts too long", () => {
     ["the refunded period, and nothing else is paid", [refunded], 100, rules, -Infinity],
     ["the grace of a subscription that has ended", [ended], 103, rules, 100],
     ["the period of a subscription that has ended at once", [ended], 100, atOnce, 40],
-    ["the end of a refunded subscription", [{ ...ended, isRefunded: true }], 40, atOnce, -Infinity],
+    [
+      "the end of a refunded subscription",
+      [{ ...ended, returned: "refunded" }],
+      40,
+      atOnce,
+      -Infinity,
+    ],
     ["a date from somebody else", [refunded, other], 101, rules, undefined],
     ["a date from somebody else, when the subscription ended", [refunded], 40, rules, undefined],
     ["what is paid", [invoice({}), other], 103, rules, undefined],
     ["less than what is paid", [invoice({}), other], 53, rules, undefined],
   ] as const)("at %s", (_, all, endDate, by, expected) => {
-    expect(decideShortening(all, endDate, by)).toBe(expected)
+    expect(decideEndDate(all, endDate, undefined, by)).toBe(expected)
   })
 
   it("is shortened to what is paid, and only from a date that an invoice has led to", () => {
     fc.assert(
       fc.property(invoices, anyRules, instant, (all, by, endDate) => {
-        const shortened = decideShortening(all, endDate, by)
+        const shortened = decideEndDate(all, endDate, undefined, by)
         const paid = paidUntil(all, by)
         const wasSet = all.some((one) =>
           [
             one.periodEnd,
             one.periodEnd + by.grace,
-            paidUntil([{ ...one, isRefunded: false }], by),
+            paidUntil([{ ...one, returned: undefined }], by),
           ].includes(endDate),
         )
         expect(shortened).toBe(paid < endDate && wasSet ? paid : undefined)
-        if (shortened !== undefined) expect(decideShortening(all, shortened, by)).toBeUndefined()
+        if (shortened !== undefined)
+          expect(decideEndDate(all, shortened, undefined, by)).toBeUndefined()
       }),
     )
   })
+})
+
+describe("a membership whose end date is recorded", () => {
+  const later = invoice({ id: "in_2", periodEnd: 200 })
+  const basis = (until: number, ...ids: ReadonlyArray<string>): Basis => ({
+    invoices: ids,
+    until,
+  })
+  const lost = { ...later, returned: "refunded" } as const
+
+  it.each([
+    [
+      "is shortened by what is not paid any more",
+      [invoice({}), lost],
+      203,
+      basis(203, "in_2"),
+      103,
+    ],
+    ["keeps what was added to it", [invoice({}), lost], 206, basis(203, "in_2"), 106],
+    ["is shortened, whatever the grace was", [invoice({}), lost], 201, basis(201, "in_2"), 103],
+    ["ends now if nothing is paid", [lost], 206, basis(203, "in_2"), -Infinity],
+    ["stays ended", [lost], 7, basis(-Infinity, "in_2"), undefined],
+    ["lasts again once it is paid again", [later], 7, basis(-Infinity, "in_2"), 203],
+    ["is not shortened by that", [later], 300, basis(-Infinity, "in_2"), undefined],
+    ["stays as long as it is paid", [later], 206, basis(203, "in_2"), undefined],
+    ["stays if another customer has paid it", [lost], 203, basis(203, "in_3"), undefined],
+  ])("%s", (_, all, endDate, recorded, expected) => {
+    expect(decideEndDate(all, endDate, recorded, rules)).toBe(expected)
+  })
+
+  it("moves by the difference of what is paid, and then stays", () => {
+    fc.assert(
+      fc.property(invoices, anyRules, instant, instant, (all, by, endDate, until) => {
+        const paid = paidUntil(all, by)
+        const decided = decideEndDate(all, endDate, basis(until, "in_1"), by)
+        expect(decided).toBe(paid === until ? undefined : endDate + paid - until)
+        const after = decideEndDate(all, decided ?? endDate, basis(paid, "in_1"), by)
+        expect(after).toBeUndefined()
+      }),
+    )
+  })
+})
+
+it("tells why an invoice pays less", () => {
+  const ended = { subscriptionEndedAt: 40 }
+  expect(lossOf(invoice({}), rules)).toBeUndefined()
+  expect(lossOf(invoice(ended), rules)).toBe("canceled")
+  expect(lossOf(invoice({ ...ended, returned: "disputed" }), rules)).toBe("disputed")
+  const keep = { ...rules, refundsShorten: false }
+  expect(lossOf(invoice({ returned: "disputed" }), keep)).toBeUndefined()
 })

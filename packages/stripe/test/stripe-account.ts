@@ -6,11 +6,13 @@ import {
   type LineInput,
   chargeOf,
   creditNoteOf,
+  disputeOf,
   eventText,
   invoiceOf,
   lineOf,
   listOf,
   paymentOf,
+  refundOf,
   subscriptionOf,
 } from "./objects.ts"
 
@@ -38,6 +40,13 @@ interface Invoice {
   parts: number
   refunded: number
   credited: number
+  dispute: { readonly status: string; readonly amount: number } | undefined
+}
+
+/** What the API answers in place of its state. */
+interface Refusal {
+  readonly status: number
+  readonly message: string
 }
 
 const totalOf = ({ lines }: Invoice): number =>
@@ -57,7 +66,9 @@ export const startStripeAccount = async () => {
   const requests: Array<URL> = []
   const accounts: Array<unknown> = []
   let events = 0
-  let isDown = false
+  let refusal: Refusal | undefined
+  /** Charges for no invoice, newest last. */
+  const singles: Array<Stripe.Charge> = []
   let beforeAnswer: (path: string) => Promise<unknown> = async () => undefined
 
   const subscriptionObject = (subscription: Subscription) => subscriptionOf(subscription)
@@ -72,6 +83,7 @@ export const startStripeAccount = async () => {
         customer: invoice.subscription.customer,
         amount,
         refunded: Math.min(amount, Math.max(0, invoice.refunded - index * amount)),
+        isDisputed: invoice.dispute !== undefined,
       }),
     )
   }
@@ -132,8 +144,23 @@ export const startStripeAccount = async () => {
         newestFirst.map((invoice) => expanded(invoice, paths)),
       )
     }
+    const charges = (from: ReadonlyArray<Invoice>) =>
+      from.filter((invoice) => totalOf(invoice) > 0).flatMap(chargeObjects)
+    if (url.pathname === "/v1/disputes") {
+      const disputed = invoices.flatMap(({ dispute, id }) =>
+        dispute === undefined ? [] : [disputeOf(id, dispute.status, dispute.amount)],
+      )
+      const charge = url.searchParams.get("charge")
+      return list(
+        url,
+        disputed.filter((one) => one.charge === charge),
+      )
+    }
+    const [, asked] = /^\/v1\/charges\/(\w+)$/.exec(url.pathname) ?? []
+    if (asked !== undefined) return charges(invoices).find(({ id }) => id === asked)
     if (url.pathname !== "/v1/charges") return undefined
-    return list(url, newestFirst.filter((invoice) => totalOf(invoice) > 0).flatMap(chargeObjects))
+    const ofCustomer = singles.filter((charge) => charge.customer === customer)
+    return list(url, [...ofCustomer.toReversed(), ...charges(newestFirst)])
   }
 
   const server: Server = createServer((request, response) => {
@@ -141,11 +168,12 @@ export const startStripeAccount = async () => {
     requests.push(url)
     accounts.push(request.headers["stripe-account"])
     void (async () => {
-      const body = isDown ? undefined : answer(url)
+      const body = answer(url)
       await beforeAnswer(url.pathname)
-      const status = isDown ? 500 : body === undefined ? 404 : 200
-      response.writeHead(status, { "content-type": "application/json" })
-      response.end(JSON.stringify(body ?? { error: { message: "no", type: "api_error" } }))
+      const { message, status } = refusal ?? { status: 404, message: "no" }
+      const isRefused = refusal !== undefined || body === undefined
+      response.writeHead(isRefused ? status : 200, { "content-type": "application/json" })
+      response.end(JSON.stringify(isRefused ? { error: { message, type: "api_error" } } : body))
     })()
   })
   await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve))
@@ -165,7 +193,11 @@ export const startStripeAccount = async () => {
     accounts,
     /** Makes the API fail, or work again. */
     setDown: (down: boolean) => {
-      isDown = down
+      refusal = down ? { status: 500, message: "no" } : undefined
+    },
+    /** Makes the API refuse every request. */
+    refuse: (given: Refusal) => {
+      refusal = given
     },
     /** Runs between the moment at which the API reads its state and that at which it answers. */
     beforeAnswer: (run: (path: string) => Promise<unknown>) => {
@@ -183,9 +215,20 @@ export const startStripeAccount = async () => {
     pay: (subscriptionId: string, id: string, ...lines: ReadonlyArray<LineInput>): SentEvent => {
       const subscription = subscriptions.get(subscriptionId)
       if (subscription === undefined) throw new Error(`no subscription ${subscriptionId}`)
-      const invoice = { id, subscription, lines, parts: 1, refunded: 0, credited: 0 }
+      const state = { parts: 1, refunded: 0, credited: 0, dispute: undefined }
+      const invoice = { id, subscription, lines, ...state }
       invoices.push(invoice)
       return event("invoice.paid", invoiceObject(invoice))
+    },
+    /** Sends an event about an invoice once more, perhaps of another type. */
+    again: (id: string, type = "invoice.paid"): SentEvent => event(type, invoiceObject(find(id))),
+    /** Charges a customer without an invoice. */
+    charge: (customer: string, count: number): void => {
+      for (let number = 0; number < count; number++) {
+        const invoice = `single_${singles.length}`
+        const amount = 500
+        singles.push(chargeOf({ invoice, customer, amount, refunded: 0, isDisputed: false }))
+      }
     },
     /** Splits the payment of an invoice. */
     split: (id: string, parts: number): void => {
@@ -197,11 +240,28 @@ export const startStripeAccount = async () => {
       invoice.refunded = Math.min(totalOf(invoice), invoice.refunded + (amount ?? Infinity))
       return event("charge.refunded", chargeObjects(invoice)[0] ?? {})
     },
+    /** The refund of an invoice fails: its money comes back. */
+    failRefund: (id: string, type = "refund.failed"): SentEvent => {
+      find(id).refunded = 0
+      return event(type, refundOf(id, "failed"))
+    },
+    /** The bank disputes an invoice, as a whole unless an amount is given, or decides. */
+    dispute: (id: string, type: string, status: string, amount?: number): SentEvent => {
+      const invoice = find(id)
+      const dispute = { status, amount: amount ?? totalOf(invoice) }
+      invoice.dispute = dispute
+      return event(`charge.dispute.${type}`, disputeOf(id, status, dispute.amount))
+    },
     /** Credits an invoice as a whole, to the balance of the customer. */
     credit: (id: string): SentEvent => {
       const invoice = find(id)
       invoice.credited = totalOf(invoice)
-      return event("credit_note.created", creditNoteOf(invoiceObject(invoice)))
+      return event("credit_note.created", creditNoteOf(invoiceObject(invoice), "issued"))
+    },
+    voidCredit: (id: string, type = "credit_note.voided"): SentEvent => {
+      const invoice = find(id)
+      invoice.credited = 0
+      return event(type, creditNoteOf(invoiceObject(invoice), "void"))
     },
     cancel: (id: string, endedAt: number): SentEvent => {
       const subscription = subscriptions.get(id)

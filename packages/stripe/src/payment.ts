@@ -1,0 +1,204 @@
+/** What one invoice pays for, and how a membership gets it. */
+
+import type { Member, Tenure } from "@tenure/core"
+import { digestToken, hasTag, unless } from "@tenure/core/internal"
+import { basisIn, originOf, paymentReason } from "./basis.ts"
+import { fromStripe } from "./stripe-error.ts"
+
+/** The part of an invoice line read here. */
+interface Line {
+  readonly amount: number
+  readonly period: { readonly end: number }
+  readonly parent?: {
+    readonly subscription_item_details?: { readonly subscription?: unknown } | null
+    readonly invoice_item_details?: { readonly subscription?: unknown } | null
+  } | null
+}
+
+/** The part of an invoice with its lines read here. */
+interface WithLines {
+  readonly id: string
+  readonly lines: { readonly data: ReadonlyArray<Line>; readonly has_more: boolean }
+}
+
+/** The part of an invoice read here: Stripe's library has more. */
+export interface InvoiceInput extends WithLines {
+  readonly parent: {
+    readonly subscription_details?: {
+      readonly metadata: { readonly [name: string]: string } | null
+    } | null
+  } | null
+}
+
+/** The part of Stripe's library called here. */
+export interface LinesClient {
+  readonly invoices: {
+    readonly listLineItems: (
+      id: string,
+      page: { limit: number },
+      ...options: [] | [{ stripeAccount?: string }]
+    ) => { autoPagingToArray(most: { limit: number }): Promise<ReadonlyArray<Line>> }
+  }
+}
+
+/** A paid date of a member. */
+export interface Payment extends Member {
+  /** The id of the paid invoice. */
+  readonly invoice: string
+  /** When the paid period ends, in milliseconds since the epoch. */
+  readonly endDate: number
+}
+
+/** What an invoice pays for. */
+export interface PaidPeriod extends Pick<Payment, "invoice" | "endDate"> {
+  /** For whom, as the metadata of the subscription say; `undefined` if they name nobody. */
+  readonly member: Member | undefined
+}
+
+/** The most lines read for one invoice, a hundred in each request. */
+const maxLines = 1000
+
+/**
+ * Returns when the period paid by these lines ends, in milliseconds; `-Infinity` for no period. Lines without a
+ * subscription are single items. Negative lines give back the rest of a former plan.
+ */
+const periodEndOf = (lines: ReadonlyArray<Line>): number =>
+  Math.max(
+    ...lines
+      .filter(
+        ({ amount, parent }) =>
+          amount >= 0 &&
+          Boolean(
+            parent?.subscription_item_details?.subscription ??
+            parent?.invoice_item_details?.subscription,
+          ),
+      )
+      .map(({ period }) => period.end * 1000),
+  )
+
+/** Reads when the period paid by an invoice ends. Events and lists have only the first lines of an invoice. */
+export const readPeriodEnd = async (
+  { invoices }: LinesClient,
+  { id, lines }: WithLines,
+  ...options: [] | [{ stripeAccount: string }]
+): Promise<number> => {
+  if (!lines.has_more) return periodEndOf(lines.data)
+  const pages = invoices.listLineItems(id, { limit: 100 }, ...options)
+  const all = await fromStripe(pages.autoPagingToArray({ limit: maxLines + 1 }))
+  if (all.length > maxLines) throw new Error(`${id} has more than ${maxLines} lines`)
+  return periodEndOf(all)
+}
+
+/** Returns the member named by the metadata of a subscription. */
+export const memberIn = (metadata: { readonly [name: string]: string }): Member | undefined => {
+  const { project_id: projectId, user_id: userId } = metadata
+  return projectId === undefined || userId === undefined ? undefined : { projectId, userId }
+}
+
+/**
+ * Reads what a paid invoice of a subscription pays for: until when, and for whom. Asks Stripe for the lines that the
+ * invoice lacks. Returns `undefined` if the invoice is for no subscription.
+ *
+ * @param stripe - a client of Stripe's library
+ * @param invoice - as the event `invoice.paid` contains it
+ * @example
+ * ```ts
+ * import { Stripe } from "stripe"
+ * import { readPayment } from "tenure/stripe"
+ *
+ * const stripe = new Stripe("sk_test_…")
+ *
+ * export const paidUntil = async (id: string) =>
+ *   (await readPayment(stripe, await stripe.invoices.retrieve(id)))?.endDate
+ * ```
+ */
+export const readPayment = async (
+  stripe: LinesClient,
+  invoice: InvoiceInput,
+): Promise<PaidPeriod | undefined> => {
+  const subscription = invoice.parent?.subscription_details
+  if (!subscription) return undefined
+  const endDate = await readPeriodEnd(stripe, invoice)
+  return endDate === -Infinity
+    ? undefined
+    : { invoice: invoice.id, endDate, member: memberIn(subscription.metadata ?? {}) }
+}
+
+/** How often a payment creates a membership anew, if others end it. */
+const maxGrants = 10
+
+/** Which payments may change a membership, and why. */
+export interface Applying {
+  readonly eventId: string
+  /** The reason for the date. */
+  readonly reason: string
+  /** Whether a payment creates a missing membership. */
+  readonly grantsMissing: boolean
+}
+
+/**
+ * Has a membership last at least until a paid date, and creates it if it is missing. Does nothing if the payment has been
+ * applied before. Of several payments at the same time, one creates the membership, because their grants share an
+ * idempotency key; then the others extend it.
+ */
+export const lengthen = async (
+  memberships: Tenure["memberships"],
+  { endDate, invoice, projectId, userId }: Payment,
+  { eventId, grantsMissing, reason }: Applying,
+): Promise<void> => {
+  const member = { projectId, userId }
+  const found = await unless(["MembershipNotFound"], memberships.find(member))
+  if (found !== undefined && found.endDate >= endDate) return
+  const rows = await memberships.history(member)
+  if (rows.some((row) => basisIn(row)?.invoices.includes(invoice))) return
+
+  const origin = originOf(eventId)
+  const keyOf = (...parts: ReadonlyArray<string | number>) =>
+    digestToken(JSON.stringify([projectId, userId, ...parts]))
+  const change = { ...member, endDate, reason }
+  const extension = { ...change, mode: "neverShorten", idempotencyKey: keyOf(invoice) } as const
+  for (let grants = 0; grants < maxGrants; grants++) {
+    try {
+      await memberships.extend(extension, origin)
+      return
+    } catch (error) {
+      // The paid period is over, or the payment has been applied, with other payments or rules.
+      if (hasTag(error, ["EndDateNotInFuture", "IdempotencyMismatch"])) return
+      if (!grantsMissing || !hasTag(error, ["MembershipNotFound"])) throw error
+    }
+    const grant = memberships.grant({ ...change, idempotencyKey: keyOf("grant", grants) }, origin)
+    if ((await unless(["IdempotencyMismatch"], grant)) !== undefined) return
+  }
+  throw new Error(`The membership of the user "${userId}" is ended again and again`)
+}
+
+/**
+ * Has a membership last at least until a paid date, and creates it if it is missing. A later end date stays, and a
+ * payment that has been applied before changes nothing, so events may come in any order and again.
+ *
+ * @param memberships - of Tenure, or of `tenure.within(connection)`
+ * @param payment - as `readPayment` returns it
+ * @param eventId - the id of the event, for the audit trail
+ * @example
+ * ```ts
+ * import { createTenure } from "tenure"
+ * import { memory } from "tenure/memory"
+ * import { applyPayment } from "tenure/stripe"
+ *
+ * const { memberships } = await createTenure({ stores: memory() })
+ * await memberships.createProject("p1")
+ * const endDate = Date.parse("2099-01-01")
+ * const payment = { projectId: "p1", userId: "1001", invoice: "in_1", endDate }
+ * await applyPayment(memberships, payment, "evt_1")
+ * ```
+ */
+export const applyPayment = (
+  memberships: Tenure["memberships"],
+  payment: Payment,
+  eventId: string,
+): Promise<void> =>
+  lengthen(memberships, payment, {
+    eventId,
+    reason: paymentReason(payment.invoice, payment.endDate),
+    grantsMissing: true,
+  })
