@@ -1,4 +1,4 @@
-/** Records in the audit trail which payment is behind an end date, and reads it there. */
+/** Records the payment behind an end date in the audit trail, and reads it there. */
 
 import type { AuditRow } from "@tenure/core"
 import { datelessActions } from "@tenure/core/internal"
@@ -20,6 +20,10 @@ const describeLoss = (
   return undefined
 }
 
+/** Its period may be over by other rules than before. */
+const describeOver = ([invoice]: ReadonlyArray<PaidInvoice>): string | undefined =>
+  invoice && `${invoice.id} over`
+
 const describePaid = (invoiceId: string, until: number): string =>
   `${invoiceId} pays until ${new Date(until).toISOString()}`
 
@@ -34,15 +38,15 @@ const describePaying = (
 
 const prefix = "Stripe: "
 
-/** The reason for the end date that an invoice has paid. */
+/** The reason for an end date paid by an invoice. */
 export const paymentReason = (invoiceId: string, until: number): string =>
   prefix + describePaid(invoiceId, until)
 
 /**
- * The reason for an end date: why an invoice behind the date before pays less, and which invoice pays now.
+ * The reason for another end date: why an invoice behind the old date pays less, and the invoice paying now.
  *
- * @param behind - the invoices behind the date before
- * @param paying - the invoices that pay for the new date; none if the membership ends now
+ * @param behind - the invoices behind the old date
+ * @param paying - the invoices paying for the new date; none if the membership ends now
  */
 export const changeReason = (
   behind: ReadonlyArray<PaidInvoice>,
@@ -50,14 +54,14 @@ export const changeReason = (
   rules: PaymentRules,
 ): string =>
   prefix +
-  [describeLoss(behind, rules), describePaying(paying, rules)]
+  ([describeLoss(behind, rules), describePaying(paying, rules)]
     .filter((part) => part !== undefined)
-    .join("; ")
+    .join("; ") || describeOver(behind))
 
 const pattern =
-  /^Stripe: (?:(\w+) (?:refunded|credited|disputed|canceled))?(?:; )?(?:(\w+) pays until (\S+))?$/
+  /^Stripe: (?:(\w+) (?:refunded|credited|disputed|canceled|over))?(?:; )?(?:(\w+) pays until (\S+))?$/
 
-/** Returns the payment that a row records; `undefined` for rows of others. */
+/** Returns the payment recorded in a row; `undefined` for rows of others. */
 export const basisIn = ({ origin, reason }: AuditRow): Basis | undefined => {
   const [, lost, paying, until] = (origin.keyId === keyId && pattern.exec(reason ?? "")) || []
   const invoices = [paying, lost].filter((id) => id !== undefined)

@@ -96,7 +96,7 @@ export interface StripeWebhookOptions extends Setting.InputOf<typeof stripeWebho
 export interface StripeAnswer {
   /** 200 if the event was handled or has no effect; 400 if the request is not a signed event. */
   readonly status: 200 | 400
-  /** The text to send. For a paid invoice without a member, it says what to do. */
+  /** The text to send. For a paid invoice without a member, it says how to correct that. */
   readonly message: string
 }
 
@@ -142,7 +142,7 @@ const isEvent = (event: unknown): event is Stripe.Event =>
   "object" in event.data &&
   isObject(event.data.object)
 
-/** Returns what only some events say of their work. */
+/** Returns an event's work, without its ids. */
 const workOf = (
   event: Stripe.Event,
 ): (Partial<Settling> & Pick<Settling, "subjects">) | undefined => {
@@ -207,7 +207,7 @@ const settlingOf = (event: Stripe.Event): Settling | undefined => {
   return { eventId, account, customer, charge, subjects, isPayment, paidInvoice }
 }
 
-/** Says what is missing for a paid invoice to be somebody's. */
+/** Says why a paid invoice is nobody's, and how to correct it. */
 const describeOrphan = (
   { invoice, refusal, subscription }: Orphan,
   { account, id }: Stripe.Event,

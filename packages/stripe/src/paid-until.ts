@@ -13,7 +13,7 @@ export interface PaymentRules {
   readonly refundsShorten: boolean
 }
 
-/** How all the money of an invoice went back. */
+/** How all the money for an invoice went back. */
 export type Return = "refunded" | "credited" | "disputed"
 
 /** A paid invoice. Times are milliseconds since the epoch. */
@@ -29,7 +29,7 @@ export interface PaidInvoice {
 
 /** The payment behind an end date, as the audit trail records it. */
 export interface Basis {
-  /** The invoices named there: first the one that pays. */
+  /** The invoices named there, the paying one first. */
   readonly invoices: ReadonlyArray<string>
   /** Until when they paid; `-Infinity` if nothing was paid any more. */
   readonly until: number
@@ -82,9 +82,9 @@ export const invoicesBehind = (
     : basis.invoices.flatMap((named) => invoices.filter(({ id }) => id === named))
 
 /**
- * Decides whether a membership has to end at another date, because other invoices pay for it than those behind its end
- * date, or for another time. A date behind which no invoice is was set by somebody else, so it stays. What somebody else
- * has added to a paid date is added to the new one.
+ * Decides whether a membership has to end at another date, because the invoices behind its end date pay for less, or
+ * others for more. A date without such an invoice was set by somebody else, so it stays. Time added by somebody else to a
+ * paid date is added to the new one.
  *
  * @returns the end date, `-Infinity` to end now; `undefined` to leave the membership as it is
  */

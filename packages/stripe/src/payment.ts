@@ -1,11 +1,11 @@
-/** What one invoice pays for, and how a membership gets it. */
+/** Reads the period paid by one invoice, and extends the membership. */
 
 import type { Member, Tenure } from "@tenure/core"
 import { digestToken, hasTag, unless } from "@tenure/core/internal"
 import { basisIn, originOf, paymentReason } from "./basis.ts"
 import { fromStripe } from "./stripe-error.ts"
 
-/** The part of an invoice line read here. */
+/** An invoice line as in Stripe's library. */
 interface Line {
   readonly amount: number
   readonly period: { readonly end: number }
@@ -15,13 +15,13 @@ interface Line {
   } | null
 }
 
-/** The part of an invoice with its lines read here. */
+/** An invoice's lines, and whether it has more. */
 interface WithLines {
   readonly id: string
   readonly lines: { readonly data: ReadonlyArray<Line>; readonly has_more: boolean }
 }
 
-/** The part of an invoice read here: Stripe's library has more. */
+/** An invoice as in Stripe's library. */
 export interface InvoiceInput extends WithLines {
   readonly parent: {
     readonly subscription_details?: {
@@ -30,7 +30,7 @@ export interface InvoiceInput extends WithLines {
   } | null
 }
 
-/** The part of Stripe's library called here. */
+/** A client as in Stripe's library. */
 export interface LinesClient {
   readonly invoices: {
     readonly listLineItems: (
@@ -41,17 +41,17 @@ export interface LinesClient {
   }
 }
 
-/** A paid date of a member. */
+/** A member's paid date. */
 export interface Payment extends Member {
-  /** The id of the paid invoice. */
+  /** The paid invoice's id. */
   readonly invoice: string
   /** When the paid period ends, in milliseconds since the epoch. */
   readonly endDate: number
 }
 
-/** What an invoice pays for. */
+/** A paid period. */
 export interface PaidPeriod extends Pick<Payment, "invoice" | "endDate"> {
-  /** For whom, as the metadata of the subscription say; `undefined` if they name nobody. */
+  /** The member named by the subscription's metadata; `undefined` if they name nobody. */
   readonly member: Member | undefined
 }
 
@@ -89,17 +89,16 @@ export const readPeriodEnd = async (
   return periodEndOf(all)
 }
 
-/** Returns the member named by the metadata of a subscription. */
+/** Returns the member named by a subscription's metadata. */
 export const memberIn = (metadata: { readonly [name: string]: string }): Member | undefined => {
   const { project_id: projectId, user_id: userId } = metadata
   return projectId === undefined || userId === undefined ? undefined : { projectId, userId }
 }
 
 /**
- * Reads what a paid invoice of a subscription pays for: until when, and for whom. Asks Stripe for the lines that the
- * invoice lacks. Returns `undefined` if the invoice is for no subscription.
+ * Reads the period paid by an invoice for a subscription, and its member. Asks Stripe for lines missing in the invoice. Returns `undefined` if the invoice is for no subscription.
  *
- * @param stripe - a client of Stripe's library
+ * @param stripe - a client from Stripe's library
  * @param invoice - as the event `invoice.paid` contains it
  * @example
  * ```ts
@@ -127,7 +126,7 @@ export const readPayment = async (
 /** How often a payment creates a membership anew, if others end it. */
 const maxGrants = 10
 
-/** Which payments may change a membership, and why. */
+/** How a payment is applied. */
 export interface Applying {
   readonly eventId: string
   /** The reason for the date. */
@@ -137,20 +136,20 @@ export interface Applying {
 }
 
 /**
- * Has a membership last at least until a paid date, and creates it if it is missing. Does nothing if the payment has been
- * applied before. Of several payments at the same time, one creates the membership, because their grants share an
+ * Has a membership last at least until a paid date, and creates it if it is missing. Resolves to `false` if the payment
+ * was applied before, or changes nothing. Of several payments at the same time, one creates the membership, because their grants share an
  * idempotency key; then the others extend it.
  */
 export const lengthen = async (
   memberships: Tenure["memberships"],
   { endDate, invoice, projectId, userId }: Payment,
   { eventId, grantsMissing, reason }: Applying,
-): Promise<void> => {
+): Promise<boolean> => {
   const member = { projectId, userId }
   const found = await unless(["MembershipNotFound"], memberships.find(member))
-  if (found !== undefined && found.endDate >= endDate) return
+  if (found !== undefined && found.endDate >= endDate) return false
   const rows = await memberships.history(member)
-  if (rows.some((row) => basisIn(row)?.invoices.includes(invoice))) return
+  if (rows.some((row) => basisIn(row)?.invoices.includes(invoice))) return false
 
   const origin = originOf(eventId)
   const keyOf = (...parts: ReadonlyArray<string | number>) =>
@@ -160,25 +159,25 @@ export const lengthen = async (
   for (let grants = 0; grants < maxGrants; grants++) {
     try {
       await memberships.extend(extension, origin)
-      return
+      return true
     } catch (error) {
       // The paid period is over, or the payment has been applied, with other payments or rules.
-      if (hasTag(error, ["EndDateNotInFuture", "IdempotencyMismatch"])) return
+      if (hasTag(error, ["EndDateNotInFuture", "IdempotencyMismatch"])) return false
       if (!grantsMissing || !hasTag(error, ["MembershipNotFound"])) throw error
     }
     const grant = memberships.grant({ ...change, idempotencyKey: keyOf("grant", grants) }, origin)
-    if ((await unless(["IdempotencyMismatch"], grant)) !== undefined) return
+    if ((await unless(["IdempotencyMismatch"], grant)) !== undefined) return true
   }
   throw new Error(`The membership of the user "${userId}" is ended again and again`)
 }
 
 /**
  * Has a membership last at least until a paid date, and creates it if it is missing. A later end date stays, and a
- * payment that has been applied before changes nothing, so events may come in any order and again.
+ * payment applied before changes nothing, so events may come in any order and again.
  *
  * @param memberships - of Tenure, or of `tenure.within(connection)`
  * @param payment - as `readPayment` returns it
- * @param eventId - the id of the event, for the audit trail
+ * @param eventId - the event's id, for the audit trail
  * @example
  * ```ts
  * import { createTenure } from "tenure"
@@ -192,13 +191,11 @@ export const lengthen = async (
  * await applyPayment(memberships, payment, "evt_1")
  * ```
  */
-export const applyPayment = (
+export const applyPayment = async (
   memberships: Tenure["memberships"],
   payment: Payment,
   eventId: string,
-): Promise<void> =>
-  lengthen(memberships, payment, {
-    eventId,
-    reason: paymentReason(payment.invoice, payment.endDate),
-    grantsMissing: true,
-  })
+): Promise<void> => {
+  const reason = paymentReason(payment.invoice, payment.endDate)
+  await lengthen(memberships, payment, { eventId, reason, grantsMissing: true })
+}

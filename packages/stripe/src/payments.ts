@@ -26,7 +26,7 @@ export interface MemberPayments {
   readonly invoices: ReadonlyArray<PaidInvoice>
 }
 
-/** A paid invoice of a subscription that is not ignored. */
+/** A paid invoice for a subscription. Ignored ones are left out. */
 export interface ListedInvoice {
   readonly id: string
   readonly subscription: string
@@ -40,7 +40,7 @@ export interface ListedInvoice {
 export interface CustomerPayments {
   readonly members: ReadonlyArray<MemberPayments>
   readonly invoices: ReadonlyArray<ListedInvoice>
-  /** Whether Stripe lists an invoice as paid. Invoices older than those read count as listed. */
+  /** Whether Stripe lists an invoice as paid. Older invoices than the thousand read count as listed. */
   readonly lists: (invoiceId: string) => boolean
 }
 
@@ -85,7 +85,7 @@ const idsOfCharge = ({ id, payment_intent: intent }: Stripe.Charge): ReadonlyArr
   ...[idOf(intent) ?? []].flat(),
 ]
 
-/** Returns the ids of the payments of an invoice; `undefined` if the list leaves out some. */
+/** Returns the ids of an invoice's payments; `undefined` if the list leaves out some. */
 const paymentsOf = ({ payments }: Stripe.Invoice): ReadonlyArray<string> | undefined =>
   payments === undefined || payments.has_more
     ? undefined
@@ -96,7 +96,7 @@ const paymentsOf = ({ payments }: Stripe.Invoice): ReadonlyArray<string> | undef
 /**
  * Finds the charges behind payments. Reads as many pages as it needs.
  *
- * @param known - the charge that the event is about: older ones than those read are found nowhere else
+ * @param known - the charge in the event, perhaps older than all charges read
  */
 const findCharges = async (
   listed: AsyncIterable<Stripe.Charge>,
@@ -121,7 +121,7 @@ const findCharges = async (
   return found
 }
 
-/** The disputes whose money the bank has taken. Inquiries take none, and a dispute that was won returns it. */
+/** Disputes with the money at the bank. Inquiries take none, and winning a dispute returns it. */
 const takenStatuses: ReadonlySet<string> = new Set([
   "needs_response",
   "under_review",
@@ -140,7 +140,7 @@ const isDisputed = (
   return taken.length > 0 && !(sum < amount)
 }
 
-/** Reads how the money of charges went back. */
+/** Reads how charged money went back. */
 const readReturns = async (
   { disputes }: Pick<Stripe, "disputes">,
   charges: ReadonlyMap<string, Stripe.Charge>,
@@ -155,14 +155,14 @@ const readReturns = async (
   return new Map(returns.filter((one) => one !== undefined))
 }
 
-/** Tells how all the money of an invoice went back. */
+/** Tells how all the money for an invoice went back. */
 const returnOf = (
   invoice: Stripe.Invoice,
   returns: ReadonlyMap<string, Return>,
 ): Return | undefined => {
   const { post_payment_credit_notes_amount: credited, total } = invoice
   if (total > 0 && credited >= total) return "credited"
-  // Of those that the list leaves out, some may not be refunded.
+  // Payments missing in the list may not be refunded.
   const ways = paymentsOf(invoice)?.map((payment) => returns.get(payment)) ?? []
   if (ways.length === 0 || ways.includes(undefined)) return undefined
   return ways.includes("disputed") ? "disputed" : "refunded"
@@ -176,7 +176,7 @@ const subscriptionOf = ({ id, parent }: Stripe.Invoice): Stripe.Subscription | u
   return subscription
 }
 
-/** Finds the member of each subscription once. */
+/** Finds each subscription's member once. */
 const findOnce = (findMember: FindMember, account: string | undefined) => {
   const found = new Map<string, ReturnType<FindMember>>()
   return (subscription: Stripe.Subscription): ReturnType<FindMember> => {
@@ -185,7 +185,7 @@ const findOnce = (findMember: FindMember, account: string | undefined) => {
   }
 }
 
-/** An invoice of a subscription, and its member. */
+/** An invoice for a subscription, and its member. */
 interface Found {
   readonly invoice: Stripe.Invoice
   readonly subscription: Stripe.Subscription
@@ -201,15 +201,15 @@ const listedOf = ({ invoice, member, subscription }: Found): ListedInvoice => ({
   member: member && keyOf(member),
 })
 
-/** What Stripe is asked for. */
+/** The resources read. */
 export type PaymentsClient = Pick<Stripe, "charges" | "disputes" | "invoices">
 
-/** Whose payments are read. */
+/** A customer, for an event. */
 export interface Payer {
   readonly customer: string
   /** The connected account; `undefined` for the client's own. */
   readonly account: string | undefined
-  /** The charge that the event is about, if Stripe has sent it. */
+  /** The charge in the event, if it contains one. */
   readonly charge: Stripe.Charge | undefined
 }
 

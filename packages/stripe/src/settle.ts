@@ -31,19 +31,19 @@ export interface Settling {
   readonly eventId: string
   /** `undefined` if the event does not name it. */
   readonly customer: string | undefined
-  /** The charge that the event is about: its id, or all of it. */
+  /** The event's charge: its id, or all of it. */
   readonly charge: string | Stripe.Charge | undefined
-  /** The ids of what the event is about: an invoice, a subscription, or a payment. */
+  /** The ids of the event's invoice, subscription or payment. */
   readonly subjects: ReadonlyArray<string>
-  /** Whether money came in, or came back, so that a missing membership is created. */
+  /** Whether money came in, or came back. Then a missing membership is created. */
   readonly isPayment: boolean
-  /** The invoice that Stripe has to list as paid, if the event names it. */
+  /** The invoice to be listed as paid, if the event names it. */
   readonly paidInvoice: string | undefined
   /** The connected account; `undefined` for the client's own. */
   readonly account: string | undefined
 }
 
-/** A paid invoice that is nobody's. */
+/** A paid invoice without a member. */
 export interface Orphan {
   readonly invoice: string
   readonly subscription: string
@@ -51,11 +51,11 @@ export interface Orphan {
   readonly refusal: string | undefined
 }
 
-/** What came of an event. */
+/** An event's result. */
 export interface Settlement {
-  /** The invoices that the event is about, and that are nobody's. */
+  /** The event's invoices without a member. */
   readonly orphans: ReadonlyArray<Orphan>
-  /** Whether the event is about an invoice of a subscription, or has changed a membership. */
+  /** Whether the event is about an invoice for a subscription, or has changed a membership. */
   readonly isRelevant: boolean
 }
 
@@ -72,29 +72,31 @@ export interface SettleServices {
 /** After so many changes by others meanwhile, the event has to come again. */
 const maxRounds = 10
 
-/** The errors for a member that cannot exist. */
+/** The errors for an impossible member. */
 const refusals = ["InvalidInput", "ProjectNotFound"]
 
 const meanwhile = ["EndDateConflict", "MembershipNotFound"]
 
-/** Returns the invoices of a customer that an event is about. */
+/** Returns the event's invoices among the customer's. */
 const aboutIn = (
   { invoices }: CustomerPayments,
   { subjects }: Settling,
 ): ReadonlyArray<ListedInvoice> =>
   invoices.filter(({ ids }) => subjects.some((id) => ids.includes(id)))
 
-/** Returns those that are nobody's. */
+/** Returns the newest invoice without a member, by subscription. */
 const orphansIn = (
   about: ReadonlyArray<ListedInvoice>,
   refusedBy: ReadonlyMap<string, string>,
-): ReadonlyArray<Orphan> =>
-  about.flatMap(({ id, member, subscription }) => {
+): ReadonlyArray<Orphan> => {
+  const orphans = new Map<string, Orphan>()
+  for (const { id: invoice, member, subscription } of about.toReversed()) {
     const refusal = member === undefined ? undefined : refusedBy.get(member)
-    return member === undefined || refusal !== undefined
-      ? [{ invoice: id, subscription, refusal }]
-      : []
-  })
+    if (member !== undefined && refusal === undefined) continue
+    orphans.set(subscription, { invoice, subscription, refusal })
+  }
+  return [...orphans.values()]
+}
 
 /**
  * Makes the function that settles an event.
@@ -109,7 +111,7 @@ export const makeSettle = ({
   rules,
   stripe,
 }: SettleServices): ((settling: Settling) => Promise<Settlement>) => {
-  /** Finds whose payments to read; `undefined` for a charge without a customer. */
+  /** Finds the event's customer; `undefined` for a charge without one. */
   const findPayer = async ({ account, charge, customer }: Settling): Promise<Payer | undefined> => {
     if (customer !== undefined) {
       return { customer, account, charge: typeof charge === "string" ? undefined : charge }
@@ -131,11 +133,10 @@ export const makeSettle = ({
     if (!isPaid) return false
     const reason = changeReason([], invoices, rules)
     const payment = { ...member, invoice: invoiceId, endDate: paid }
-    await lengthen(memberships, payment, { eventId, reason, grantsMissing })
-    return true
+    return lengthen(memberships, payment, { eventId, reason, grantsMissing })
   }
 
-  /** Gives a membership another end date, or ends it now if that has passed, unless it was changed meanwhile. */
+  /** Gives a membership another end date, or ends it now if the date has passed, unless it was changed meanwhile. */
   const move = async (
     { invoices, member }: MemberPayments,
     { endDate: expectedEndDate, state }: CurrentMembership,
@@ -163,7 +164,7 @@ export const makeSettle = ({
     return true
   }
 
-  /** Corrects an end date that comes from a payment. Tells whether the membership may have changed. */
+  /** Corrects an end date set by a payment. Tells whether the membership may have changed. */
   const correct = async (payments: MemberPayments, eventId: string): Promise<boolean> => {
     const { invoices, member } = payments
     const found = await unless(["MembershipNotFound"], memberships.find(member))

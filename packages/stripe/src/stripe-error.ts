@@ -34,7 +34,7 @@ export const describeStripeError = (error: unknown): string => {
 }
 
 /**
- * Waits for Stripe. Rejects with an error that says what Stripe answered, and no more: Express would answer with the
+ * Waits for Stripe. Rejects with an error describing Stripe's answer, and no more: Express would answer with the
  * status and the headers in an error from Stripe's library.
  */
 export const fromStripe = <A>(answer: Promise<A>): Promise<A> =>

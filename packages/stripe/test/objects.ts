@@ -314,7 +314,7 @@ export const chargeOf = (given: {
   transfer_group: null,
 })
 
-/** The fields of a refund that are read. It is for a charge, and names no customer in earlier versions of the API. */
+/** A refund's fields, as far as they are read. It is for a charge, and names no customer in earlier versions of the API. */
 export const refundOf = (invoice: string, status: string) => ({
   id: `re_${invoice}`,
   object: "refund",
@@ -323,7 +323,7 @@ export const refundOf = (invoice: string, status: string) => ({
   status,
 })
 
-/** The fields of a dispute that are read. It names no customer. */
+/** A dispute's fields, as far as they are read. It names no customer. */
 export const disputeOf = (invoice: string, status: string, amount: number) => ({
   id: `dp_${invoice}`,
   object: "dispute",

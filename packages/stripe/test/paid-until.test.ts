@@ -41,7 +41,7 @@ const anyRules = fc.record({
 })
 
 describe("what an invoice pays for", () => {
-  it.each([
+  it.each<[string, Partial<PaidInvoice>, PaymentRules, number]>([
     ["its period and the grace, while the subscription lasts", {}, rules, 103],
     ["its period alone, once the subscription has ended", { subscriptionEndedAt: 40 }, rules, 100],
     ["the time until the subscription ended at once", { subscriptionEndedAt: 40 }, atOnce, 40],

@@ -150,6 +150,21 @@ describe("a refund finds what was paid", () => {
     expect(await on.endDay()).toBe(now)
   })
 
+  it("and ends the membership within a grace that is over by now", async () => {
+    const on = await setUp({ graceDays: 30 })
+    await on.send(on.account.pay("sub_1", "in_1", period(-30, 0)))
+    await on.clock.advance("10 days")
+    const { stripe } = on.account
+    const { receive } = stripeWebhook({ tenure: on.tenure, stripe, secret })
+    const { body } = on.account.refund("in_1", 1)
+    const signature = stripe.webhooks.generateTestHeaderString({ payload: body, secret })
+    await receive(body, signature)
+    expect(await on.endDay()).toBe(10 + now)
+    expect((await reasons(on)).at(-1)).toBe("Stripe: in_1 over")
+    await receive(body, signature)
+    expect(await on.actions()).toEqual(["granted", "extended"])
+  })
+
   it("among hundreds of other charges and invoices", async () => {
     const on = await setUp()
     await on.send(on.account.pay("sub_1", "in_1", period(0, 365)))

@@ -21,7 +21,7 @@ export const period = (from: number, to: number, amount = 1900) => ({
   end: seconds(to),
 })
 
-/** Starts Tenure and an account at Stripe that has one subscription. */
+/** Starts Tenure and an account at Stripe with one subscription. */
 export const setUp = async (options: Partial<StripeWebhookOptions> = {}) => {
   const account = await startStripeAccount()
   const { clock, close, tenure, webhooks } = await testTenure({ start })
@@ -47,7 +47,7 @@ export const setUp = async (options: Partial<StripeWebhookOptions> = {}) => {
   return { account, clock, tenure, webhook, send, endDay, actions, warnings }
 }
 
-/** What `setUp` has started. */
+/** The result of `setUp`. */
 export type Setup = Awaited<ReturnType<typeof setUp>>
 
 export const grant = ({ tenure }: Setup, endDay: number) =>

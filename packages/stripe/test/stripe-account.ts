@@ -43,8 +43,8 @@ interface Invoice {
   dispute: { readonly status: string; readonly amount: number } | undefined
 }
 
-/** What the API answers in place of its state. */
-interface Refusal {
+/** An error as the API answers it. */
+export interface Refusal {
   readonly status: number
   readonly message: string
 }
