@@ -57,6 +57,11 @@ it("has a grace period in the end date", async () => {
     endDate: start + 3 * day,
     metadata: { paid_until: "2030-01-01T00:00:00.000Z" },
   })
+  for (const days of [30, 20]) await paid(tenure, "1001", new Date(start + days * day))
+  expect(await find()).toMatchObject({
+    endDate: start + 33 * day,
+    metadata: { paid_until: "2030-01-31T00:00:00.000Z" },
+  })
 })
 
 it("pauses a membership, and resumes it with the days that were left", async () => {

@@ -11,7 +11,17 @@ import { Stripe } from "stripe"
 import { type Tenure, createTenure } from "tenure"
 import { postgres } from "tenure/postgres"
 import { DataSource } from "typeorm"
-import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from "vitest"
+import {
+  afterAll,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  inject,
+  it,
+  onTestFinished,
+  vi,
+} from "vitest"
 import { connectPrisma } from "../../packages/postgres/test/within/prisma-client.ts"
 import { findExamples, root } from "./examples.ts"
 import { freshDatabase } from "./programs.ts"
@@ -155,7 +165,10 @@ describe("invoice.paid of Stripe", () => {
   })
 
   /** An event as Stripe sends it, without the fields that nobody reads. */
-  const paid = () =>
+  const paid = (
+    names: { readonly user_id?: string } = { user_id: "1001" },
+    ...lines: ReadonlyArray<{ readonly amount: number; readonly end: string }>
+  ) =>
     JSON.stringify({
       id,
       object: "event",
@@ -176,19 +189,24 @@ describe("invoice.paid of Stripe", () => {
           parent: {
             type: "subscription_details",
             quote_details: null,
-            subscription_details: { subscription: "sub_123", metadata: { user_id: "1001" } },
+            subscription_details: {
+              subscription: "sub_123",
+              metadata: { project_id: projectId, ...names },
+            },
           },
           lines: {
             object: "list",
             has_more: false,
-            data: [
-              {
-                id: "il_123",
-                object: "line_item",
-                amount: 1900,
-                period: { start: 1_798_761_600, end: endDate.getTime() / 1000 },
+            data: [...lines, { amount: 1900, end: "2099-01-01" }].map(({ amount, end }) => ({
+              id: "il_123",
+              object: "line_item",
+              amount,
+              parent: {
+                type: "subscription_item_details",
+                subscription_item_details: { subscription: "sub_123" },
               },
-            ],
+              period: { start: 1_798_761_600, end: Date.parse(end) / 1000 },
+            })),
           },
           status: "paid",
         },
@@ -218,12 +236,31 @@ describe("invoice.paid of Stripe", () => {
     expect(await extensions()).toBe(0)
   })
 
-  it("leaves nothing if the membership is missing, and succeeds when it is sent again", async () => {
-    await tenure.memberships.end(member)
-    await expect(receive(paid())).rejects.toMatchObject({ _tag: "MembershipNotFound" })
-    expect(await committed(`in_${id}`)).toMatchObject({ payments: 0 })
-    await tenure.memberships.grant({ ...member, endDate: new Date("2027-01-01") })
+  it("makes a newcomer a member, once", async () => {
+    const newcomer = { projectId, userId: "newcomer" }
+    const body = paid({ user_id: "newcomer" })
+    await Promise.all([receive(body), receive(body)])
+    expect(await tenure.memberships.history(newcomer)).toMatchObject([{ action: "granted" }])
+    expect(await tenure.memberships.find(newcomer)).toMatchObject({ endDate: endDate.getTime() })
+  })
+
+  it("counts the longest line, and no credit", async () => {
+    await receive(paid({ user_id: "1001" }, { amount: -900, end: "2099-06-01" }))
+    expect((await tenure.memberships.find(member)).endDate).toBe(endDate.getTime())
+  })
+
+  it("leaves a later end date", async () => {
+    const later = new Date("2100-01-01")
+    await tenure.memberships.grant({ ...member, endDate: later })
     await receive(paid())
-    expect(await extensions()).toBe(1)
+    expect((await tenure.memberships.find(member)).endDate).toBe(later.getTime())
+  })
+
+  it("warns of a payment that names no member", async () => {
+    const warn = vi.spyOn(console, "warn").mockReturnValue(undefined)
+    onTestFinished(() => warn.mockRestore())
+    await receive(paid({}))
+    expect(warn).toHaveBeenCalledWith(`in_${id} names no member`)
+    expect(await committed(`in_${id}`)).toMatchObject({ payments: 0 })
   })
 })
