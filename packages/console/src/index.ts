@@ -158,6 +158,9 @@ export interface ConsoleOptions extends Setting.InputOf<typeof consoleOptions> {
 
 const forbidden = plainText(403, "You may not use the console.")
 
+// The links of the page to its files.
+const links = /((?:href|src)=")/g
+
 const signInPage = html.replace("<html", "<html data-sign-in")
 
 /** The console's own paths. */
@@ -216,14 +219,21 @@ const isRead = ({ method }: ApiRequest): boolean => method === "GET" || method =
 const notAllowed = (allow: string): ApiResponse =>
   plainText(405, "The method is not allowed.", { Allow: allow })
 
-/** Redirects from the path without the trailing slash, because the page's links are relative. */
-const withSlash = ({ originalPath, path }: ApiRequest): ApiResponse => {
+const entities: Readonly<Record<string, string>> = { "&": "&amp;", '"': "&quot;", "<": "&lt;" }
+
+/**
+ * Returns the page with links that work at the path that the browser shows, with or without a slash at its end: some
+ * hosts and proxies redirect to one of the two. Links stay relative, because a proxy may remove a prefix.
+ */
+const linked = (page: string, { originalPath, path }: ApiRequest): string => {
   const name = (originalPath ?? path).split("/").at(-1) ?? ""
-  return plainText(308, "The console is at the path with a slash.", { Location: `${name}/` })
+  if (name === "") return page
+  const folder = `./${name.replace(/[&"<]/g, (one) => entities[one] ?? one)}/`
+  return page.replace(links, (_, before: string) => before + folder)
 }
 
 /**
- * Creates the operator's web page. Every adapter mounts it like the API, by default at `/console/`. A
+ * Creates the operator's web page. Every adapter mounts it like the API, by default at `/console`. A
  * user can do there only what the API allows.
  *
  * Throws a `TypeError` if `tenure` does not come from `await createTenure(…)` or serves only the
@@ -271,9 +281,9 @@ export const tenureConsole = (tenure: Mountable, given: ConsoleOptions = {}): Mo
     })
 
   const answerPage = async (request: ApiRequest, access: Access): Promise<ApiResponse> => {
-    if (access._tag === "ApiKey") return htmlPage(signInPage)
+    if (access._tag === "ApiKey") return htmlPage(linked(signInPage, request))
     const { headers, status } = await identify(signed(request, access))
-    if (status === 200) return htmlPage(html)
+    if (status === 200) return htmlPage(linked(html, request))
     if (status === 401) return forbidden
     const { "Retry-After": wait } = headers
     return plainText(
@@ -313,7 +323,6 @@ export const tenureConsole = (tenure: Mountable, given: ConsoleOptions = {}): Mo
     const place = request.path.slice(basePath.length)
     if (place === "/session") return answerSession(request, access)
     if (!isRead(request)) return notAllowed("GET, HEAD")
-    if (place === "") return withSlash(request)
     const name = place.slice(1)
     return isFile(name) ? staticFile(files[name], request.query) : answerPage(request, access)
   }

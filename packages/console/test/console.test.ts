@@ -66,6 +66,21 @@ describe("the files", () => {
     await tenure.close()
   })
 
+  it.each([
+    ["/console", "./console/app.js"],
+    ["/console/", "app.js"],
+    // A host that mounts the console, or a proxy that adds the slash, and says so.
+    ["/operators", "./operators/app.js"],
+    ["/a/b&\"<c:d", "./b&amp;&quot;&lt;c:d/app.js"],
+    ["/a/$1$&", "./$1$&amp;/app.js"],
+  ])("at %s, the page finds its script at %s", async (originalPath, script) => {
+    const { mounted, tenure } = await make({ authorize: "api-key" })
+    const { body } = await mounted.handle(request("/console/", { originalPath }))
+    expect(String(body)).toMatch(/<link rel="icon" href="[^"]*icon\.svg\?\w+" \/>/)
+    expect(/src="([^"?]*)\?/.exec(String(body))?.[1]).toBe(script)
+    await tenure.close()
+  })
+
   it("are only read", async () => {
     const { mounted, tenure } = await make({ authorize: "api-key" })
     const answer = await mounted.handle(request("/console/app.js", { method: "POST" }))

@@ -5,7 +5,8 @@ import { afterEach, beforeAll, expect, it, vi } from "vitest"
 let signIn: (token: string) => Promise<void>
 
 beforeAll(async () => {
-  vi.stubGlobal("location", { href: "http://127.0.0.1/console/" })
+  const script = { src: "http://127.0.0.1/console/app.js" }
+  vi.stubGlobal("document", { querySelector: () => script })
   ;({ signIn } = await import("../page/lib/api.ts"))
 })
 
@@ -13,7 +14,6 @@ afterEach(() => void vi.unstubAllGlobals())
 
 /** Signs in at a server, and returns what is said. */
 const said = (answer: () => Promise<Response>): Promise<unknown> => {
-  vi.stubGlobal("location", { href: "http://127.0.0.1/console/" })
   vi.stubGlobal("fetch", answer)
   return signIn("token").then(
     () => "signed in",

@@ -56,9 +56,12 @@ const sendUnseen: typeof fetch = async (input, init) => {
   }
 }
 
+// Not the page's own URL, which may lack the slash at its end.
+const script = document.querySelector<HTMLScriptElement>("script[src]")?.src ?? location.href
+
 const client = (maxRetries: number, fetchWith = send) =>
   createClient({
-    baseUrl: new URL("api", location.href).href,
+    baseUrl: new URL("api", script).href,
     // The server replaces it with the session's token.
     token: "session",
     maxRetries,
@@ -100,7 +103,7 @@ const foreign = (status: number): string =>
 const unknownKey = "This key is not valid or was revoked."
 
 const session = async (method: "POST" | "DELETE", headers: Record<string, string>) => {
-  const response = await fetch(new URL("session", location.href), {
+  const response = await fetch(new URL("session", script), {
     method,
     headers: { "content-type": type, ...headers },
   }).catch((cause: unknown) => {
