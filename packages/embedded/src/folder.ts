@@ -142,12 +142,34 @@ const reasonOf = (cause: unknown): string => {
   return typeof cause === "object" ? inspect(cause, { breakLength: Infinity }) : String(cause)
 }
 
+// PGlite looks for these beside its modules, by their URLs.
+const ownFile = /(pglite|initdb)\.(data|wasm)$/
+
+const urlFaults: ReadonlySet<unknown> = new Set([
+  "ERR_INVALID_ARG_TYPE",
+  "ERR_INVALID_URL",
+  "ERR_INVALID_URL_SCHEME",
+])
+
+/** Tells whether PGlite does not find its own files, because its modules are in a bundle. */
+const isBundled = (cause: unknown): boolean => {
+  if (!Predicate.hasProperty(cause, "code")) return false
+  const path = Predicate.hasProperty(cause, "path") ? String(cause.path) : ""
+  return urlFaults.has(cause.code) || (cause.code === "ENOENT" && ownFile.test(path))
+}
+
+const bundled = (reason: string): string =>
+  `@electric-sql/pglite does not find its own files (${reason}), because a bundler has put it into its output. Keep the package out of the bundle and install it beside that: in Next.js with serverExternalPackages: ["@electric-sql/pglite"], with esbuild by --external:@electric-sql/pglite, in Vite and Rollup by their external`
+
+const problemOf = (cause: unknown): string =>
+  isBundled(cause) ? bundled(reasonOf(cause)) : reasonOf(cause)
+
 /** Says why a folder cannot be used, unless the reason does so itself. */
 export const folderUnusable = (path: string, cause: unknown): FolderUnusable =>
   cause instanceof FolderUnusable
     ? cause
     : new FolderUnusable({
-        message: `The folder ${path} cannot be used: ${reasonOf(cause)}`,
+        message: `The folder ${path} cannot be used: ${problemOf(cause)}`,
         cause,
       })
 

@@ -1,9 +1,9 @@
-import fs, { mkdirSync, writeFileSync } from "node:fs"
+import fs, { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { PGlite } from "@electric-sql/pglite"
 import { createTenure } from "@tenure/core"
 import { describe, expect, it, onTestFinished } from "vitest"
-import { lockFolder } from "../src/folder.ts"
+import { folderUnusable, lockFolder } from "../src/folder.ts"
 import { embedded } from "../src/index.ts"
 import { folderWithDatabase, temporaryFolder } from "./folders.ts"
 
@@ -45,6 +45,28 @@ describe("a folder", () => {
       _tag: "FolderUnusable",
       message: expect.stringMatching(/^The folder .*file cannot be used: .*EEXIST/),
     })
+  })
+
+  it.each([
+    // What bundles of webpack and of esbuild throw, as modules and as CommonJS.
+    Object.assign(new TypeError("Received an instance of URL"), { code: "ERR_INVALID_ARG_TYPE" }),
+    Object.assign(new Error("no such file"), { code: "ENOENT", path: "/app/dist/pglite.data" }),
+    Object.assign(new TypeError("Invalid URL"), { code: "ERR_INVALID_URL" }),
+  ])("is refused with what cures a bundle with PGlite in it: $code", (cause) => {
+    const { message } = folderUnusable("./data", cause)
+    expect(message).toContain('serverExternalPackages: ["@electric-sql/pglite"]')
+    expect(message).toContain(cause.message)
+    const missing = Object.assign(new Error("no such file"), { code: "ENOENT", path: "/data/base" })
+    expect(folderUnusable("./data", missing).message).toBe(
+      "The folder ./data cannot be used: no such file",
+    )
+  })
+
+  it("is opened by a PGlite that webpack has left out of its bundles", () => {
+    const source = readFileSync(new URL("../src/engine.ts", import.meta.url), "utf8")
+    const imports = source.match(/\bimport\([^)]*\)/g)
+    expect(imports).toHaveLength(2)
+    for (const one of imports ?? []) expect(one).toContain("/* webpackIgnore: true */")
   })
 
   it("that is refused is not in use", async () => {
