@@ -12,7 +12,7 @@ import { networksOption } from "../base/address.ts"
 import { Faults, callHost } from "../base/faults.ts"
 import { traceparentOfHeaders } from "../base/headers.ts"
 import * as Setting from "../base/setting.ts"
-import { type Moment, momentAt, readMonotonic } from "../base/time.ts"
+import { type Moment, currentMoment, momentAt, readMonotonic } from "../base/time.ts"
 import type { ApiKeyId } from "../base/values.ts"
 import type { Feed } from "../events/feed.ts"
 import type { Listeners } from "../events/listeners.ts"
@@ -213,23 +213,6 @@ type DecideRequest = (
   requestId: string,
   now: Moment,
 ) => Effect.Effect<Answered>
-
-/** What is reported of the limits of a client when nothing is known of them. */
-const unknownLimits: LimitDecision["report"] = {
-  bucket: "address",
-  limit: 0,
-  remaining: 0,
-  reset: 0,
-  refill: 0,
-}
-
-/** The answer to a client once Tenure is closing. */
-const answerClosed = (address: string): Answered => ({
-  address,
-  keyId: undefined,
-  report: unknownLimits,
-  outcome: Result.fail({ _tag: "StoreUnavailable", cause: undefined }),
-})
 
 /** Answers HTTP requests in five steps: authenticate, limit, route, perform, respond. */
 
@@ -467,6 +450,15 @@ const make = Effect.fnUntraced(function* (settings: HandlerSettings, docs: DocsO
     return callHost("onResponse", onResponse, record)
   }
 
+  /** Decides on the answer to a request once Tenure is closing. */
+  const decideClosed: DecideRequest = (request, _requestId, now) =>
+    Effect.succeed({
+      address: addressOf(request),
+      keyId: undefined,
+      report: limiter.unserved(now),
+      outcome: Result.fail({ _tag: "StoreUnavailable", cause: undefined }),
+    })
+
   /** Answers a request that was read, as it is decided. */
   const answer = (request: ApiRequest, decision: DecideRequest): Effect.Effect<ApiResponse> =>
     Clock.clockWith((clock) => {
@@ -486,9 +478,11 @@ const make = Effect.fnUntraced(function* (settings: HandlerSettings, docs: DocsO
   /** Answers a request that no other step could answer, such as one with getters that throw. */
   const answerDefect = (defect: unknown): Effect.Effect<ApiResponse> => {
     const subject = { requestId: crypto.randomUUID(), method: "", path: "" }
-    return Effect.as(
+    return Effect.andThen(
       faults.defect("A request ended in a defect", Cause.die(defect), subject.requestId),
-      respond(subject, unknownLimits, Result.fail({ _tag: "InternalError" })),
+      Effect.map(currentMoment, (now) =>
+        respond(subject, limiter.unserved(now), Result.fail({ _tag: "InternalError" })),
+      ),
     )
   }
 
@@ -529,7 +523,6 @@ const make = Effect.fnUntraced(function* (settings: HandlerSettings, docs: DocsO
         return Effect.map(answerAlways(request, decision), (response) => ({ response, session }))
       }),
     handle: tracing === undefined ? handle : handleTraced(tracing),
-    refuse: (request) =>
-      answerAlways(request, (read) => Effect.succeed(answerClosed(addressOf(read)))),
+    refuse: (request) => answerAlways(request, decideClosed),
   })
 })

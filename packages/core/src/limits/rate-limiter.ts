@@ -429,18 +429,15 @@ const admitUnlimited = (
   }
 }
 
-/** Serves no request, because the store is down. */
-const refuseUnavailable = (
+/** Reports the limits of a client that is served nothing at all, whatever its buckets hold. */
+const reportUnserved = (
   policies: BucketPolicies,
   keyId: ApiKeyId | undefined,
   now: Moment,
-): LimitDecision => {
+): LimitReport => {
   const bucket = bucketOf(keyId)
   const { limit } = policies[bucket]
-  return {
-    _tag: "Unavailable",
-    report: { bucket, limit, remaining: 0, reset: toSeconds(toMicros(now.unix)), refill: 0 },
-  }
+  return { bucket, limit, remaining: 0, reset: toSeconds(toMicros(now.unix)), refill: 0 }
 }
 
 /**
@@ -593,6 +590,9 @@ export class RateLimiter extends Context.Service<
     /** Decides on a request whose sender is known. */
     readonly take: (client: LimitedClient) => Effect.Effect<LimitDecision>
 
+    /** What to report to a client without a decision, such as after closing: nothing is served then. */
+    readonly unserved: (now: Moment) => LimitReport
+
     /** Returns further header fields for a report to a client. */
     readonly fieldsOf?:
       | ((report: LimitReport, client: LimitedClient) => DraftRateLimitHeaders)
@@ -670,7 +670,10 @@ const makeRateLimiter = Effect.fnUntraced(function* (settings: RateLimiterSettin
       case "open":
         return Effect.succeed(admitUnlimited(policies, client.keyId, now))
       case "closed":
-        return Effect.succeed(refuseUnavailable(policies, client.keyId, now))
+        return Effect.succeed({
+          _tag: "Unavailable",
+          report: reportUnserved(policies, client.keyId, now),
+        })
     }
   }
 
@@ -708,6 +711,8 @@ const makeRateLimiter = Effect.fnUntraced(function* (settings: RateLimiterSettin
     begin: perAddress === false ? () => unlimited : begin,
 
     take: perAddress === false ? ({ keyId }) => takeOfKey(keyId) : take,
+
+    unserved: (now) => reportUnserved(policies, undefined, now),
 
     fieldsOf: draftFields ? makeDraftHeaders(held) : undefined,
 

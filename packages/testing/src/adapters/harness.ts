@@ -8,7 +8,9 @@ import { type Incoming, send } from "../support/http.ts"
 export interface RunningServer {
   /** For example `http://127.0.0.1:3000`. */
   readonly url: string
-  readonly tenure: Promises
+  /** With `close`, unless the host closes it itself. */
+  readonly tenure: Promises & Partial<Pick<Tenure, "close">>
+  /** Closes the server, and then Tenure, if it is open. */
   readonly close: () => Promise<void>
 }
 

@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from "node:timers/promises"
 import { describe, expect, it } from "vitest"
-import { type Incoming, expectHeaders, send, uuid } from "../support/http.ts"
+import { type Incoming, expectFailure, expectHeaders, send, uuid } from "../support/http.ts"
 import type { Fixture, Serving } from "./harness.ts"
 
 const webhooks = "/v2/projects/p1/integrations/webhooks"
@@ -247,6 +247,33 @@ const addressTests = (serving: Serving): void => {
   )
 }
 
+const closedTests = (serving: Serving): void => {
+  it(
+    "are in every response, also once Tenure is closed",
+    serving(async ({ call, tenure, url }) => {
+      if (tenure.close === undefined) return
+      await tenure.close()
+      const closed = ["GET", "PATCH", "OPTIONS"].map(async (method) =>
+        expectFailure(await call(method, webhooks), method, webhooks, 503, "SERVICE_UNAVAILABLE"),
+      )
+      await Promise.all(closed)
+      const responses = [
+        await send(url, { path: webhooks }),
+        await call("HEAD", webhooks),
+        await call("POST", webhooks, { body: "{" }),
+        await call("POST", webhooks, { body: "x".repeat(100_000) }),
+        await call("POST", webhooks, { body: "{}", headers: { "content-encoding": "gzip" } }),
+      ]
+      for (const response of responses) {
+        expectHeaders(response)
+        expect(response.status).toBe(503)
+        expect(Number(response.headers["retry-after"])).toBeGreaterThanOrEqual(1)
+        expect(response.headers["x-ratelimit-remaining"]).toBe("0")
+      }
+    }),
+  )
+}
+
 /** Declares the tests. */
 export const limitsSuite = (serving: Serving): void => {
   describe("rate limits", () => {
@@ -254,5 +281,6 @@ export const limitsSuite = (serving: Serving): void => {
     headerTests(serving)
     suspensionTests(serving)
     addressTests(serving)
+    closedTests(serving)
   })
 }
