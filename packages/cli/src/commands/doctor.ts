@@ -130,6 +130,21 @@ const ailingOf = (
     (reason === "disabled") === isDisabled ? [`${id} of ${project_id}`] : [],
   )
 
+const limiting = {
+  local: "the server limits requests by itself",
+  open: "the server does not limit requests",
+  closed: "the server answers requests 503",
+} as const
+
+const judgeLimiting = ({ rate_limiting }: Status): Finding =>
+  rate_limiting === "store"
+    ? well("limiting", "by the store")
+    : wrong(
+        "limiting",
+        limiting[rate_limiting],
+        "The store of rate limits fails: look at it, for example at Redis, and at the server's log, which says why.",
+      )
+
 const judgeSuspensions = ({ suspended_keys }: Status): Finding =>
   suspended_keys.length === 0
     ? well("limits", "no key suspended")
@@ -171,6 +186,7 @@ export const judgeStatus = (
   judgeGivenUp(status),
   judgeDisabled(status, ailingOf(status, true) ?? []),
   judgeFailing(ailingOf(status, false)),
+  judgeLimiting(status),
   judgeSuspensions(status),
   judgeEncryption(status, where),
 ]

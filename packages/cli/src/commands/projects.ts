@@ -187,6 +187,7 @@ const statusRowOf = ({
   backlog,
   disabled_webhooks,
   failed_deliveries,
+  rate_limiting,
   stores,
   suspended_keys,
   versions,
@@ -199,6 +200,7 @@ const statusRowOf = ({
     oldest_due_for: ageOf(backlog),
     given_up: failed_deliveries,
     disabled_webhooks,
+    rate_limiting,
     suspended_keys,
   }
 }

@@ -137,7 +137,7 @@ const describeOrigin = (error: unknown): string => {
 }
 
 /** Logs an outage in one line. Only a defect needs its stack. */
-const logOutage = (message: string, cause: Cause.Cause<unknown>): Effect.Effect<void> =>
+export const logOutage = (message: string, cause: Cause.Cause<unknown>): Effect.Effect<void> =>
   Cause.hasDies(cause)
     ? Effect.logWarning(message, cause)
     : Effect.annotateLogs(

@@ -93,20 +93,23 @@ const makeMissingKeys = (context: Context.Context<never>) => {
 const readPauseMillis = 10_000
 
 const make = Effect.gen(function* () {
-  const { suspended } = yield* RateLimiter
+  const { mode, suspended } = yield* RateLimiter
   const reports = yield* makeDatabaseReport
   const registry = yield* Metric.MetricRegistry
   const context = yield* Effect.context()
   const suspendedKeys = gauge("tenure.rate_limit.suspended_keys", context)
+  const withoutStore = gauge("tenure.rate_limit.without_store", context)
   const { missing } = yield* EncryptionKeys
   const showMissing = makeMissingKeys(context)
   const questions = { databases: reports, keys: suspended, lacking: orNull(missing) }
-  const read = Effect.map(
+  const read = Effect.flatMap(
     Effect.all(questions, { concurrency: "unbounded" }),
     ({ databases, keys, lacking }) => {
       for (const report of databases) show(report, context)
       suspendedKeys(keys.length)
       showMissing(lacking)
+      const answers = databases.every(({ stores: { rateLimits } }) => rateLimits !== false)
+      return Effect.map(mode(answers), (current) => withoutStore(Number(current !== "store")))
     },
   )
   yield* Effect.forkScoped(Effect.forever(Effect.andThen(read, sleepPoll(readPauseMillis))))

@@ -9,6 +9,7 @@ import type { ApiKeyId } from "../base/values.ts"
 import { version } from "../base/version.ts"
 import { ApiKeyStore } from "../keys/store.ts"
 import { RateLimitStore } from "../limits/buckets.ts"
+import type { LimitMode } from "../limits/outages.ts"
 import { RateLimiter, type RateLimiterSettings } from "../limits/rate-limiter.ts"
 import { MembershipStore } from "../memberships/store.ts"
 import { type TroubledWebhook, compareTroubles } from "../webhooks/delivery-activity.ts"
@@ -124,6 +125,11 @@ export interface StatusReport {
    * secrets first. `undefined` if the store does not answer.
    */
   readonly webhooksNeedingAttention: ReadonlyArray<WebhookNeedingAttention> | undefined
+  /**
+   * How this process limits requests: by the store, or as `rateLimits.onStoreFailure` says, because the store
+   * does not answer, or has failed in the last 10 seconds.
+   */
+  readonly rateLimiting: LimitMode
   /** The ids of API keys suspended by this process, at most 10,000. */
   readonly suspendedKeys: ReadonlyArray<ApiKeyId>
   /**
@@ -160,7 +166,7 @@ export const orNull = <A, E>(question: Effect.Effect<A, E>): Effect.Effect<A | u
 const make = Effect.gen(function* () {
   const readiness = yield* Readiness
   const outbox = yield* Outbox
-  const { suspended } = yield* RateLimiter
+  const { mode, suspended } = yield* RateLimiter
   const { missing } = yield* EncryptionKeys
   const questions = {
     stores: readiness.stores,
@@ -170,9 +176,12 @@ const make = Effect.gen(function* () {
     missingEncryptionKeys: orNull(missing),
   }
   return {
-    report: Effect.map(Effect.all(questions, { concurrency: "unbounded" }), (answers) => ({
-      version,
-      ...answers,
-    })),
+    report: Effect.flatMap(Effect.all(questions, { concurrency: "unbounded" }), (answers) =>
+      Effect.map(mode(answers.stores.rateLimits), (rateLimiting) => ({
+        version,
+        rateLimiting,
+        ...answers,
+      })),
+    ),
   }
 })

@@ -26,6 +26,7 @@ const attentionOf = (webhook: WebhookNeedingAttention) => ({
 const dataOf = ({
   backlog,
   missingEncryptionKeys,
+  rateLimiting,
   stores,
   suspendedKeys,
   version,
@@ -46,6 +47,7 @@ const dataOf = ({
   failed_deliveries: backlog?.failedDeliveries ?? null,
   disabled_webhooks: backlog?.disabledWebhooks ?? null,
   webhooks_needing_attention: webhooksNeedingAttention?.map(attentionOf) ?? null,
+  rate_limiting: rateLimiting,
   suspended_keys: suspendedKeys,
   missing_encryption_keys: missingEncryptionKeys ?? null,
 })

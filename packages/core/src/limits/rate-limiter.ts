@@ -1,12 +1,11 @@
 /** Suspension of API keys whose requests are refused too often. */
 
-import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import { encodeBase64, sha256 } from "../base/bytes.ts"
-import { InvalidInput, type StoreUnavailable } from "../base/errors.ts"
+import { InvalidInput } from "../base/errors.ts"
 import { Faults } from "../base/faults.ts"
 import { makeLruCache } from "../base/lru-cache.ts"
 import * as Setting from "../base/setting.ts"
@@ -38,6 +37,14 @@ import {
   remainingTokens,
   waitMicros,
 } from "./buckets.ts"
+import {
+  type LimitMode,
+  logOutageEnd,
+  makeOutages,
+  reportOutage,
+  storeFailureModes,
+  takeFailure,
+} from "./outages.ts"
 
 export { type LimitedClient } from "./buckets.ts"
 
@@ -132,46 +139,6 @@ export const makeSuspensions = (settings: SuspensionSettings): Suspensions => {
         .entries()
         .filter(([, { suspendedUntil = 0 }]) => now < suspendedUntil)
         .map(([keyId]) => keyId),
-  }
-}
-
-/** Reports outages of the store of rate limits. */
-
-// Every request meets an outage: one report stands for all within this time.
-const pauseMillis = 1000
-
-/**
- * Makes a function that reports that the store does not answer, or is defective, which is treated alike.
- * It reports once a second at most, by the time that it is given.
- */
-const makeStoreOutageReporter = (
-  faults: Faults,
-): ((cause: Cause.Cause<StoreUnavailable>, tick: Millis) => Effect.Effect<void>) => {
-  let quietUntil = -Infinity
-
-  const failure = (reason: unknown) =>
-    faults.failure("The store of rate limits does not answer", reason)
-
-  const defect = (reason: unknown) =>
-    Effect.andThen(
-      faults.defect("The store of rate limits has a defect", Cause.die(reason)),
-      failure(reason),
-    )
-
-  const sparingly = (tick: Millis, report: Effect.Effect<void>): Effect.Effect<void> =>
-    Effect.suspend(() => {
-      if (tick < quietUntil) return Effect.void
-      quietUntil = tick + pauseMillis
-      return report
-    })
-
-  return (cause, tick) => {
-    const bug = Cause.findDefect(cause)
-    if (Result.isSuccess(bug)) return sparingly(tick, defect(bug.success))
-    const error = Cause.findError(cause)
-    return Result.isSuccess(error)
-      ? sparingly(tick, failure(error.success.cause))
-      : Effect.failCause(error.failure)
   }
 }
 
@@ -549,7 +516,7 @@ export const rateLimiterOptions = Setting.object({
    * What happens while the store is down: limits are kept in this process alone (`"local"`), or not
    * at all (`"open"`), or every request is answered 503 (`"closed"`). Default: `"local"`.
    */
-  onStoreFailure: Setting.withDefault(Setting.oneOf(["local", "open", "closed"]), "local"),
+  onStoreFailure: Setting.withDefault(Setting.oneOf(storeFailureModes), "local"),
   /**
    * Whether responses have the fields `RateLimit-Policy` and `RateLimit` of
    * draft-ietf-httpapi-ratelimit-headers-10, beside `X-RateLimit-*`. Default: `false`.
@@ -572,8 +539,8 @@ export interface Admission {
   readonly refusal: LimitDecision | undefined
   /**
    * Takes a token from the bucket of the address and from each bucket of the key, or refuses the request. A
-   * refused request takes nothing. A store that does not answer is reported as a fault, once a second
-   * at most, and the option `onStoreFailure` decides.
+   * refused request takes nothing. If the store does not answer, the option `onStoreFailure` decides; the
+   * beginning of an outage is logged and reported as a fault, its end is logged.
    *
    * @param keyId - the API key, if the request has a valid one
    */
@@ -598,6 +565,13 @@ export class RateLimiter extends Context.Service<
       | ((report: LimitReport, client: LimitedClient) => DraftRateLimitHeaders)
       | undefined
 
+    /**
+     * How requests are limited: not by the store if it does not answer, or has failed in the last 10 seconds.
+     *
+     * @param answers - whether the store answers its ping
+     */
+    readonly mode: (answers: boolean) => Effect.Effect<LimitMode>
+
     /** The ids of the keys that this process has suspended, at most 10,000. */
     readonly suspended: Effect.Effect<ReadonlyArray<ApiKeyId>>
   }
@@ -618,7 +592,8 @@ const policiesOf = ({ burst, perAddress, perKey }: RateLimiterSettings): BucketP
 const makeRateLimiter = Effect.fnUntraced(function* (settings: RateLimiterSettings) {
   const { burst, draftFields, onStoreFailure, perAddress, perKey } = settings
   const store = yield* RateLimitStore
-  const reportOutage = makeStoreOutageReporter(yield* Faults)
+  const faults = yield* Faults
+  const outages = makeOutages()
   const policies = policiesOf(settings)
   const ofAddress = perAddress === false ? undefined : { address: perAddress }
   const held: Partial<BucketPolicies> = { key: perKey, burst, ...ofAddress }
@@ -682,9 +657,20 @@ const makeRateLimiter = Effect.fnUntraced(function* (settings: RateLimiterSettin
       const refusal = refuseEarly(client, now)
       if (refusal !== undefined) return Effect.succeed(refusal)
       return Effect.matchCauseEffect(store.take(client, policies), {
-        onSuccess: (taken) => Effect.succeed(decide(client, taken, now)),
-        onFailure: (cause) =>
-          Effect.flatMap(reportOutage(cause, now.tick), () => decideWithoutStore(client, now)),
+        onSuccess: (taken) => {
+          const decided = Effect.succeed(decide(client, taken, now))
+          return outages.succeeded(now.tick) === "ends"
+            ? Effect.andThen(logOutageEnd, decided)
+            : decided
+        },
+        onFailure: (cause) => {
+          const failure = takeFailure(cause)
+          if (Result.isFailure(failure)) return Effect.failCause(failure.failure)
+          const decided = decideWithoutStore(client, now)
+          return outages.failed(now.tick) === "begins"
+            ? Effect.andThen(reportOutage(faults, onStoreFailure, failure.success), decided)
+            : decided
+        },
       })
     })
 
@@ -715,6 +701,11 @@ const makeRateLimiter = Effect.fnUntraced(function* (settings: RateLimiterSettin
     unserved: (now) => reportUnserved(policies, undefined, now),
 
     fieldsOf: draftFields ? makeDraftHeaders(held) : undefined,
+
+    mode: (answers) =>
+      Effect.map(currentMoment, ({ tick }) =>
+        answers && !outages.isRecent(tick) ? "store" : onStoreFailure,
+      ),
 
     suspended: Effect.map(currentMoment, ({ tick }) => suspensions.suspended(toMicros(tick))),
   })

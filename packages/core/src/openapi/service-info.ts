@@ -97,6 +97,11 @@ const status = Schema.Struct({
       "Up to 50 webhooks of all projects: failing ones by how long they fail, then disabled ones, the latest first; among these, unreadable secrets first. null if the store does not answer.",
     examples: [[]],
   }),
+  rate_limiting: Schema.Literals(["store", "local", "open", "closed"]).annotate({
+    description:
+      "How the server that answers limits requests: by the store, or, because the store does not answer or has failed in the last 10 seconds, by itself alone, not at all, or by answering all 503.",
+    examples: ["store"],
+  }),
   suspended_keys: Schema.Array(Schema.String).annotate({
     description: "The ids of the API keys that the server which answers has suspended.",
     examples: [[]],

@@ -47,6 +47,13 @@ export const instruments = {
     description: "API keys that this process has suspended.",
     attributes: [],
   },
+  "tenure.rate_limit.without_store": {
+    type: "gauge",
+    unit: "{process}",
+    description:
+      "Whether this process limits requests without the store, which does not answer, or has failed in the last ten seconds: 1, or 0.",
+    attributes: [],
+  },
   "tenure.store.operation.duration": {
     type: "histogram",
     unit: "s",

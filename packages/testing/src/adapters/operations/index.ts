@@ -62,6 +62,7 @@ const statusTests = (serving: Serving): void => {
             failed_deliveries: 0,
             disabled_webhooks: 0,
             webhooks_needing_attention: [],
+            rate_limiting: "store",
             suspended_keys: [],
             missing_encryption_keys: [],
           },
