@@ -2,6 +2,7 @@
 
 import type { RequestListener, ServerResponse } from "node:http"
 import { pathOf } from "@tenure/core/adapter"
+import type { LimitMode } from "@tenure/core/effect"
 import * as Effect from "effect/Effect"
 
 /** Health checks before the API. */
@@ -11,19 +12,27 @@ interface Health {
   readonly drain: Effect.Effect<void>
 }
 
+/** What a server is ready for. */
+interface Readiness {
+  readonly isReady: boolean
+  /** How requests are limited. A server is ready without the store of rate limits, but says so. */
+  readonly limits: LimitMode
+}
+
 /** Answers health checks, and passes all other requests on. */
 export const make = Effect.fnUntraced(function* (
-  isReady: Effect.Effect<boolean>,
+  readiness: Effect.Effect<Readiness>,
   api: RequestListener,
 ) {
   // Anyone may ask, so that all requests of a second share one answer of the database.
-  const isReadyNow = yield* Effect.cachedWithTTL(isReady, "1 second")
+  const readinessNow = yield* Effect.cachedWithTTL(readiness, "1 second")
   let isDraining = false
 
   const answerReadiness = async (response: ServerResponse) => {
-    const isWilling = !isDraining && (await Effect.runPromise(isReadyNow))
-    response.statusCode = isWilling ? 200 : 503
-    response.end()
+    const ready = isDraining ? undefined : await Effect.runPromise(readinessNow)
+    response.statusCode = ready?.isReady === true ? 200 : 503
+    const isLimitedAsEver = ready === undefined || ready.limits === "store"
+    response.end(isLimitedAsEver ? undefined : `rate limits: ${ready.limits}\n`)
   }
 
   const listener: RequestListener = (request, response) => {

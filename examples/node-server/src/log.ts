@@ -131,7 +131,7 @@ const log = (level: string, message: string, fields: Readonly<Record<string, unk
   )
 }
 
-/** Logs why a request has failed for the moment. Defects are in the log anyway. */
+/** Logs why a request has failed for the moment. Tenure itself logs defects, and the beginning and end of outages. */
 export const fault = ({ cause, isDefect, message, requestId }: Fault): void => {
   if (isDefect || requestId === undefined) return
   log("warn", message, { request_id: requestId, cause: reasonsOf(cause) })

@@ -3,7 +3,7 @@
 import type { IncomingMessage, RequestListener } from "node:http"
 import { tenureConsole } from "@tenure/console"
 import type { Promises } from "@tenure/core"
-import { Feed, promisesFromEffect, tenureLayer } from "@tenure/core/effect"
+import { Feed, RateLimiter, promisesFromEffect, tenureLayer } from "@tenure/core/effect"
 import type { StorePorts } from "@tenure/core/store"
 import { embedded } from "@tenure/embedded"
 import { memory } from "@tenure/memory"
@@ -177,8 +177,9 @@ const listen = Effect.fnUntraced(function* ({
   shutdownTimeout,
 }: Settings) {
   const tenure = yield* promisesFromEffect
+  const limiter = yield* RateLimiter
   const health = yield* Health.make(
-    Effect.promise(() => tenure.isReady()),
+    Effect.all({ isReady: Effect.promise(() => tenure.isReady()), limits: limiter.mode(true) }),
     listenerOf(tenure),
   )
   const { drain, url } = yield* serving(

@@ -23,12 +23,42 @@ it.skipIf(missing !== undefined)(titled("are kept there, by all servers"), async
   await redis.stop()
 })
 
-it("are kept in the process while there is no Redis", async () => {
-  const { url } = await startServer({
-    REDIS_URL: `redis://127.0.0.1:${await freePort()}`,
+it("are kept in the process while there is no Redis, and the log and /readyz say so", async () => {
+  const { lines, url } = await startServer({
+    REDIS_URL: `redis://:secret@127.0.0.1:${await freePort()}`,
     RATE_LIMIT_PER_IP: "1",
   })
-  for (const status of [401, 429]) expect(await send(url, listing)).toMatchObject({ status })
+  for (const status of [401, 429, 429]) expect(await send(url, listing)).toMatchObject({ status })
+  expect(await send(url, { path: "/readyz" })).toMatchObject({
+    status: 200,
+    text: "rate limits: local\n",
+  })
+  const warnings = () => lines.filter((line) => line.includes('"warn"'))
+  await expect.poll(warnings).toHaveLength(2)
+  expect(warnings()).toEqual([
+    expect.stringMatching(/"Redis cannot be reached","cause":"connect ECONNREFUSED/),
+    expect.stringContaining(
+      "The store of rate limits does not answer: this process limits requests by itself",
+    ),
+  ])
+  expect(lines.join("\n")).not.toContain("secret")
+})
+
+it.skipIf(missing !== undefined)(titled("come back, which the log says once"), async () => {
+  const port = await freePort()
+  const server = await startServer({ REDIS_URL: `redis://127.0.0.1:${port}` })
+  expect(await send(server.url, listing)).toMatchObject({ status: 401 })
+  const redis = await startRedis([], port)
+  await server.line(/Redis is connected again/)
+  const isOver = async () => {
+    await send(server.url, listing)
+    return server.lines.filter((line) => line.includes("this is over"))
+  }
+  await expect.poll(isOver, { timeout: 20_000, interval: 200 }).toHaveLength(1)
+  const said = server.lines.filter((line) => line.includes('"message"'))
+  expect(said.filter((line) => line.includes("The store of rate limits"))).toHaveLength(2)
+  expect(said.filter((line) => line.includes("Redis "))).toHaveLength(2)
+  await redis.stop()
 })
 
 it("are not kept at what is no URL of a Redis, which is not shown", async () => {

@@ -353,6 +353,7 @@ it("the doctor knows what is too much", () => {
       { id: "w2", reason: "failing", ...attention },
       { id: "w1", reason: "disabled", ...attention },
     ],
+    rate_limiting: "local",
     suspended_keys: ["k"],
     missing_encryption_keys: ["k1"],
   } as const
@@ -363,6 +364,7 @@ it("the doctor knows what is too much", () => {
     ["given up", "warning"],
     ["webhooks", "problem"],
     ["attempts", "warning"],
+    ["limiting", "problem"],
     ["limits", "warning"],
     ["encryption", "problem"],
   ])

@@ -654,6 +654,8 @@ export interface Status {
   readonly disabled_webhooks: number | null
   /** Up to 50 webhooks of all projects: failing ones by how long they fail, then disabled ones, the latest first; among these, unreadable secrets first. null if the store does not answer. */
   readonly webhooks_needing_attention: ReadonlyArray<WebhookNeedingAttention> | null
+  /** How the server that answers limits requests: by the store, or, because the store does not answer or has failed in the last 10 seconds, by itself alone, not at all, or by answering all 503. */
+  readonly rate_limiting: "store" | "local" | "open" | "closed"
   /** The ids of the API keys that the server which answers has suspended. */
   readonly suspended_keys: ReadonlyArray<string>
   /** The ids of the encryption keys that stored secrets need, but which the answering server lacks or has with another value: nothing is sent to their webhooks. They are those of up to 20 seconds ago; null if the store does not answer. */

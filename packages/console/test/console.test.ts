@@ -71,7 +71,7 @@ describe("the files", () => {
     ["/console/", "app.js"],
     // A host that mounts the console, or a proxy that adds the slash, and says so.
     ["/operators", "./operators/app.js"],
-    ["/a/b&\"<c:d", "./b&amp;&quot;&lt;c:d/app.js"],
+    ['/a/b&"<c:d', "./b&amp;&quot;&lt;c:d/app.js"],
     ["/a/$1$&", "./$1$&amp;/app.js"],
   ])("at %s, the page finds its script at %s", async (originalPath, script) => {
     const { mounted, tenure } = await make({ authorize: "api-key" })

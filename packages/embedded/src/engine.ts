@@ -89,11 +89,18 @@ const parametersOf = (standard: ReadonlyArray<string>, isDurable: boolean): Arra
 const isMissing = (fault: unknown): boolean =>
   Predicate.hasProperty(fault, "code") && fault.code === "ERR_MODULE_NOT_FOUND"
 
-/** Loads PostgreSQL only when needed. A bundle does not contain it: it looks for files beside its own modules. */
+/**
+ * Loads PostgreSQL only when needed. It looks for files beside its own modules: Turbopack takes them along, and webpack
+ * would not.
+ */
 const load = async () => {
   try {
-    const { PGlite } = await import(/* webpackIgnore: true */ "@electric-sql/pglite")
-    const { NodeFS } = await import(/* webpackIgnore: true */ "@electric-sql/pglite/nodefs")
+    const { PGlite } = await import(
+      /* webpackIgnore: true */ /* turbopackIgnore: false */ "@electric-sql/pglite"
+    )
+    const { NodeFS } = await import(
+      /* webpackIgnore: true */ /* turbopackIgnore: false */ "@electric-sql/pglite/nodefs"
+    )
     return { PGlite, NodeFS }
   } catch (cause) {
     if (!isMissing(cause)) throw cause

@@ -82,6 +82,24 @@ const silentStores = ({ stores }: Status, reload: () => void): ReadonlyArray<Nee
   ]
 }
 
+const limiting = {
+  local: "This server limits requests by itself, so clients may send more.",
+  open: "This server does not limit requests.",
+  closed: "This server answers requests 503.",
+}
+
+const unlimited = ({ rate_limiting }: Status, reload: () => void): ReadonlyArray<Need> =>
+  rate_limiting === "store"
+    ? []
+    : [
+        {
+          key: "limiting",
+          what: <strong>The store of rate limits fails</strong>,
+          why: limiting[rate_limiting],
+          button: <Again onClick={reload} />,
+        },
+      ]
+
 const lateDeliveries = (counted: Counted | undefined, reload: () => void): ReadonlyArray<Need> =>
   counted === undefined || (counted.dueFor ?? 0) <= late
     ? []
@@ -267,6 +285,7 @@ export const OverviewScreen = () => {
                 fine="All is well: every store answers, no webhook fails, and no delivery is late."
                 needs={[
                   ...silentStores(value, status.reload),
+                  ...unlimited(value, status.reload),
                   ...missingKeys(value),
                   ...webhookNeeds(value, status.reload),
                   ...lateDeliveries(counted, status.reload),
