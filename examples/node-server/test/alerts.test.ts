@@ -146,6 +146,13 @@ const cases: ReadonlyArray<Case> = [
       "A webhook in the database eu was disabled in the last hour, because its receiver is gone or has failed for days.",
   },
   {
+    alert: "TenureRateLimitsWithoutStore",
+    series: { tenure_rate_limit_without_store: "1x10" },
+    silent: [0],
+    fires: 1,
+    summary: "The store of rate limits fails, so processes limit requests without it.",
+  },
+  {
     alert: "TenureKeysSuspended",
     series: { tenure_rate_limit_suspended_keys: "1x20" },
     silent: [9],
@@ -191,6 +198,7 @@ const healthy = {
   [`${attempts}{tenure_webhook_outcome="failed"}`]: "0+1x120",
   // Once there, they stay so: nobody is told forever.
   tenure_webhook_disabled: "3x120",
+  tenure_rate_limit_without_store: "0x120",
   tenure_rate_limit_suspended_keys: "0x120",
   'db_client_connection_pending_requests{instance="a"}': "0 5 0x118",
   'nodejs_eventloop_delay_p99_seconds{instance="a"}': "0.01x120",
