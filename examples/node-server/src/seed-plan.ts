@@ -44,7 +44,7 @@ export interface Part {
 /** A membership as an import takes it. */
 interface NewMember {
   readonly userId: string
-  readonly endDate: number
+  readonly endDate: string
   readonly metadata: Readonly<Record<string, string>> | undefined
 }
 
@@ -83,7 +83,8 @@ const repeatedUser = new StartError({ message: "user_id: the user has an entry b
 /** Throws what is wrong with a membership. Returns it as an import takes it. */
 const readMember = ({ end_date, metadata, user_id }: typeof Member.Type): NewMember => {
   if (!UserId.is(user_id)) throw invalid("userId", UserId.expected)
-  return { userId: user_id, endDate: Result.getOrThrow(readEndDate(end_date)), metadata }
+  Result.getOrThrow(readEndDate(end_date))
+  return { userId: user_id, endDate: end_date, metadata }
 }
 
 const naming = <A>(path: Path, read: () => A): A => {

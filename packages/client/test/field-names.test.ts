@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest"
 import { createClient } from "../src/create-client.ts"
 import { fields } from "../src/operations.ts"
-import { WebhookVerificationError, verifyWebhook } from "../src/verify-webhook.ts"
+import { type VerifyOptions, WebhookVerificationError, verifyWebhook } from "../src/verify-webhook.ts"
 
 const sent: Array<string> = []
 
@@ -83,7 +83,7 @@ describe("another spelling of a field", () => {
     expect(
       await errorOf("projects.create", { project_id: "p1" }, { idempotency_key: "k" }),
     ).toEqual(new TypeError('idempotency_key must be written "idempotencyKey"'))
-    const lax = { toleranceSeconds: 300, tolerance_seconds: 5 }
+    const lax: VerifyOptions = JSON.parse('{ "tolerance_seconds": 5 }')
     await expect(
       verifyWebhook({ headers: {}, body: "" }, ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"], lax),
     ).rejects.toThrow(

@@ -3,6 +3,7 @@
 export * as Setting from "./base/setting.ts"
 export { parseAddress } from "./base/address.ts"
 export { auditedOrigin, isReplayedResponse } from "./base/change-context.ts"
+export { makeNameCheck } from "./base/field-names.ts"
 export { instantSetting, shownInstant } from "./base/input.ts"
 export { commandVariables, describeMisspelled } from "./base/misspelled.ts"
 export { version } from "./base/version.ts"

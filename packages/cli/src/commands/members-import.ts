@@ -4,6 +4,7 @@ import { createHash } from "node:crypto"
 import { createReadStream, fstatSync, statSync } from "node:fs"
 import { type Readable, pipeline } from "node:stream"
 import type { CallOptions, EventsPreview, ImportLine } from "@tenure/client"
+import { makeNameCheck } from "@tenure/core/internal"
 import { UserId } from "@tenure/core/store"
 import { CsvError, parse } from "csv-parse"
 import * as Clock from "effect/Clock"
@@ -83,13 +84,17 @@ const readMetadata = (given: unknown): Result.Result<Metadata | undefined, strin
     : Result.fail(`metadata.${wrong[0]} must be a text`)
 }
 
-/** Checks a line's fields, and ignores additional ones. */
+const faultOfNames = makeNameCheck({ user_id: true, end_date: true, metadata: true })
+
+/** Checks a line's fields. Ignores additional ones, but not `userId` or `meta_data`. */
 const lineFromFields = (line: number, given: unknown): FileLine => {
   const refuse = (problem: string): RejectedLine => ({ _tag: "Refused", line, problem, given })
   if (!Predicate.isObject(given)) return refuse("it must be a JSON object")
   const record = readRecord(given)
   if (record !== undefined)
     return typeof record === "string" ? refuse(record) : { _tag: "Record", line, record }
+  const misnamed = faultOfNames(given)
+  if (misnamed !== undefined) return refuse(misnamed.message)
   const user: unknown = Reflect.get(given, "user_id")
   const user_id = asText(user)
   // Programs that write numbers mean digits.
@@ -118,6 +123,8 @@ export class UnreadableFile extends Error {}
 
 const columns = (titles: ReadonlyArray<string>): Array<string> => {
   const names = titles.map((title) => title.trim())
+  const misnamed = faultOfNames(Object.fromEntries(names.map((name) => [name, name])))
+  if (misnamed !== undefined) throw new UnreadableFile(`In the first line, ${misnamed.message}`)
   for (const name of ["user_id", "end_date"])
     if (!names.includes(name))
       throw new UnreadableFile(
