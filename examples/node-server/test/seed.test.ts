@@ -93,6 +93,15 @@ describe("a seed file", () => {
     }).pipe(layer),
   )
 
+  it.live("may have dates of any year", () =>
+    Effect.gen(function* () {
+      const memberships = [{ user_id: "1", end_date: "1969-12-31T00:00:00.000Z" }]
+      yield* seeding({ projects: [{ id: "p1", memberships }] })
+      const member = { projectId: "p1", userId: "1" }
+      expect(yield* (yield* Memberships).find(member)).toMatchObject({ endDate: -86_400_000 })
+    }).pipe(layer),
+  )
+
   it.live("stores nothing if its last entry is invalid", () =>
     Effect.gen(function* () {
       const projects = [

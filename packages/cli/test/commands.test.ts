@@ -114,15 +114,22 @@ describe.each([
     expect(await succeed(...earlier, "--dry-run")).toBe(
       `${from} → ${to}\nThis was a dry run: nothing was changed.\n`,
     )
-    const dates = ["+1mo", "+1y", "+3d", "+2w"].map((one) =>
-      succeed("members", "extend", "2", one, ...inProject, "--dry-run", "--json"),
+    const dates = [["+1mo"], ["+1y"], ["+3d"], ["P2W"], ["--by", "+2w"], ["--by", "PT36H"]].map(
+      (one) => succeed("members", "extend", "2", ...one, ...inProject, "--dry-run", "--json"),
     )
     expect((await Promise.all(dates)).map((text) => Object(json(text)).new_end_date)).toEqual([
       "2099-02-01T00:00:00.000Z",
       "2100-01-01T00:00:00.000Z",
       "2099-01-04T00:00:00.000Z",
       "2099-01-15T00:00:00.000Z",
+      "2099-01-15T00:00:00.000Z",
+      "2099-01-02T12:00:00.000Z",
     ])
+    const wrongDuration = await tenure("members", "extend", "2", "--by", "1 month", ...inProject)
+    expect(wrongDuration).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("a duration, such as P1M, PT36H, +1mo or +30d"),
+    })
     for (const command of ["extend", "grant"]) {
       const wrong = await tenure("members", command, "2", "+30", ...inProject)
       expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining("tomorrow, +30d") })

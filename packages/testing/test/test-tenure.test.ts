@@ -95,6 +95,28 @@ describe("the clock", () => {
     await expect(clock.advance(-1)).rejects.toThrow(/^duration must be a duration from 0/)
   })
 
+  it("moves by a duration of ISO 8601, whose months are those of the calendar", async () => {
+    const { clock } = await start()
+    await clock.advance("P1M")
+    expect(clock.now()).toBe(Date.parse(february))
+    await clock.advance("P1MT12H")
+    expect(clock.now()).toBe(Date.parse("2030-03-01T12:00:00.000Z"))
+    const other: "P1M" = JSON.parse('"+1mo"')
+    await expect(clock.advance(other)).rejects.toThrow(
+      /^duration must be .*"15 seconds", or a duration of ISO 8601 such as "P1M"; received "\+1mo"/,
+    )
+  })
+
+  it("takes no seconds and no days for instants", async () => {
+    const { clock } = await start()
+    await expect(clock.advanceTo(1_900_000_000)).rejects.toThrow("milliseconds, not seconds")
+    await expect(clock.advanceTo("2030-02-01")).rejects.toThrow(
+      "it begins at 2030-02-01T00:00:00.000Z",
+    )
+    await expect(testTenure({ start: 1_900_000_000 })).rejects.toThrow("milliseconds, not seconds")
+    expect(clock.now()).toBe(Date.parse(startDate))
+  })
+
   it("makes moves one after the other", async () => {
     const { clock } = await start()
     const times: Array<number> = []

@@ -8,7 +8,7 @@ import type { OriginInput } from "../../src/base/change-context.ts"
 import * as Setting from "../../src/base/setting.ts"
 import { hooksLayer } from "../../src/events/event.ts"
 import { InvalidEndDate } from "../../src/memberships/end-date.ts"
-import { MoveConflict } from "../../src/memberships/membership.ts"
+import { type Member, MoveConflict } from "../../src/memberships/membership.ts"
 import { Memberships, membershipsOptions } from "../../src/memberships/memberships.ts"
 import { MembershipStore } from "../../src/memberships/store.ts"
 
@@ -528,6 +528,39 @@ describe("isActive", () => {
         expect(yield* isActive).toBe(true)
         yield* memberships.end(member)
         expect(yield* isActive).toBe(false)
+      }),
+    ),
+  )
+
+  it.effect.each([
+    { userId: "" },
+    { userId: "a b" },
+    { userId: ".." },
+    { userId: "1".repeat(500) },
+    { userId: "\uD800" },
+    { projectId: "" },
+    { projectId: ".." },
+    { projectId: "p\n" },
+  ])("is false for text that is no id, as for an id that nobody has: %j", (given) =>
+    withMemberships((memberships) =>
+      Effect.gen(function* () {
+        expect(yield* memberships.isActive({ ...member, ...given })).toBe(false)
+      }),
+    ),
+  )
+
+  it.effect.each([
+    ["projectId", { userId: "1" }],
+    ["userId", { projectId: "p1" }],
+    ["userId", { projectId: "p1", userId: 1001 }],
+    ["projectId", { projectId: null, userId: "a b" }],
+    ["user_id", { projectId: "p1", user_id: "1001" }],
+  ] as const)("fails for a mistake of the host's: %s in %j", ([field, given]) =>
+    withMemberships((memberships) =>
+      Effect.gen(function* () {
+        const untyped: Member = JSON.parse(JSON.stringify(given))
+        const error = yield* Effect.flip(memberships.isActive(untyped))
+        expect(error).toMatchObject({ _tag: "InvalidInput", field })
       }),
     ),
   )
