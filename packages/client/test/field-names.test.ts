@@ -1,7 +1,11 @@
 import { describe, expect, it } from "vitest"
 import { createClient } from "../src/create-client.ts"
 import { fields } from "../src/operations.ts"
-import { type VerifyOptions, WebhookVerificationError, verifyWebhook } from "../src/verify-webhook.ts"
+import {
+  type VerifyOptions,
+  WebhookVerificationError,
+  verifyWebhook,
+} from "../src/verify-webhook.ts"
 
 const sent: Array<string> = []
 

@@ -205,9 +205,9 @@ export const commandOfKey = (
     case "n":
       return { _tag: "Step" }
     case "d":
-      return { _tag: "Advance", after: (now) => now + day }
+      return { _tag: "Advance", after: (time) => time + day }
     case "w":
-      return { _tag: "Advance", after: (now) => now + 7 * day }
+      return { _tag: "Advance", after: (time) => time + 7 * day }
     case "m":
       return { _tag: "To", time: afterMonth(now()) }
     case "q":
