@@ -226,8 +226,9 @@ describe("tenure dev --from", () => {
   })
 
   it("tells the console where the clock is, whose sessions work while time stands still", async () => {
-    const path = fileWith("two", "user_id,end_date", "1,2027-02-01")
-    const { authorization, post, url } = await startMachine("--from", path)
+    const path = fileWith("two", "User ID;Ends", "1;01.02.2027")
+    const flags = ["--map", "end_date=Ends", "--dates", "DD.MM.YYYY"]
+    const { authorization, post, url } = await startMachine("--from", path, ...flags)
     const html = await (await fetch(`${url}/console/`)).text()
     expect(html).toContain('<meta name="tenure-clock" content="/dev/clock" />\n  </head>')
     const fromPage = { "sec-fetch-site": "same-origin", "content-type": "application/json" }
@@ -278,7 +279,7 @@ describe("tenure dev --from", () => {
     })
     expect(await run("--from", bad)).toMatch(/^2 No line is a member: 1 × it must be JSON/)
     expect(await run("--from", join(folder, "none.ndjson"))).toMatch(/^2 .*no such file/)
-    expect(await run("--at", "+1d")).toMatch(/^2 --at and --fail are for a copy/)
+    expect(await run("--at", "+1d")).toMatch(/^2 --at, --fail, --map and --dates are for a copy/)
     expect(await run("folder", "--from", bad)).toMatch(/^2 A copy is in memory/)
     expect(await run("--from", bad, "--at", "2026-01-01")).toMatch(/^2 --at must be/)
     expect(await run("--from", bad, "--fail", "x")).toMatch(/^2/)

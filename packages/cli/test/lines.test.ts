@@ -3,15 +3,15 @@
 import { Readable } from "node:stream"
 import * as FastCheck from "fast-check"
 import { describe, expect, it } from "vitest"
+import { type FileLine, lineFromJson, readLines } from "../src/commands/member-lines.ts"
 import type { Format } from "../src/commands/members-export.ts"
-import { type FileLine, lineFromJson, readLines } from "../src/commands/members-import.ts"
 
 const end_date = "2030-01-01T00:00:00.000Z"
 
 const linesOf = async (format: Format, ...chunks: ReadonlyArray<string | Buffer>) => {
   const lines: Array<FileLine> = []
   const source = Readable.from(chunks.map((chunk) => Buffer.from(chunk)))
-  for await (const line of readLines(source, format)) lines.push(line)
+  for await (const line of readLines(source, { format })) lines.push(line)
   return lines
 }
 
@@ -109,7 +109,7 @@ describe("lines of JSON", () => {
         }
       })(),
     )
-    const lines = readLines(source, "ndjson")
+    const lines = readLines(source, { format: "ndjson" })
     expect((await lines.next()).value).toMatchObject({ user_id: "1" })
     await expect(lines.next()).rejects.toThrow("Line 2 is longer than 1 MiB")
     expect(chunks).toBeLessThan(50)

@@ -1,6 +1,5 @@
 /** `tenure dev --from`: a copy of a project under a clock that can be moved. */
 
-import type { Readable } from "node:stream"
 import { setInterval, clearInterval } from "node:timers"
 import { type Client, createClient } from "@tenure/client"
 import { tenureConsole } from "@tenure/console"
@@ -29,16 +28,14 @@ import {
   moveClock,
 } from "./clock-control.ts"
 import { invocation, openKey, openProfile, openServer } from "./dev-server.ts"
+import { UnreadableFile } from "./file-text.ts"
 import { type Journal, makeJournal } from "./machine-journal.ts"
-import type { Format } from "./members-export.ts"
+import { type FileLine, type Reading, readLines } from "./member-lines.ts"
 import {
-  type FileLine,
   type Refusal,
-  UnreadableFile,
   countRefused,
   describeRefusals,
   openSource,
-  readLines,
   sendBatch,
   splitIntoBatches,
   unreadable,
@@ -61,6 +58,7 @@ import {
 export interface MachineFlags {
   /** A file's path, or `-` for standard input. */
   readonly from: string
+  readonly reading: Reading
   /** Where to begin, by the machine's clock; its start by default. */
   readonly at: Option.Option<Goal>
   /** Statuses by host, for receivers that fail. */
@@ -111,22 +109,12 @@ const readHead = async (lines: AsyncGenerator<FileLine>): Promise<OpenedExport> 
   }
 }
 
-/** Recognizes the format by the first bytes, which stay in the stream. */
-const formatOfStream = (stream: Readable): Promise<Format> =>
-  new Promise((resolve, reject) => {
-    stream.once("error", reject)
-    stream.once("readable", () => {
-      stream.off("error", reject)
-      const first: Buffer | null = stream.read()
-      if (first !== null) stream.unshift(first)
-      resolve(first === null || /^\uFEFF?\s*\{/.test(first.toString()) ? "ndjson" : "csv")
-    })
-  })
-
-const openExport = Effect.fnUntraced(function* (from: string) {
+const openExport = Effect.fnUntraced(function* (from: string, reading: Reading) {
   const { stream } = yield* openSource(from)
-  const read = async () => readHead(readLines(stream, await formatOfStream(stream)))
-  return yield* Effect.tryPromise({ try: read, catch: unreadable })
+  return yield* Effect.tryPromise({
+    try: () => readHead(readLines(stream, reading)),
+    catch: unreadable,
+  })
 })
 
 const isProject = (record: ExportRecord): record is ExportedProject => record.record === "project"
@@ -330,7 +318,7 @@ export const obeyKeys = Effect.fnUntraced(function* (
 export const runTimeMachine = Effect.fnUntraced(function* (flags: MachineFlags) {
   const context = yield* Effect.context<never>()
   const print = (line: string) => void Effect.runForkWith(context)(Console.log(line))
-  const { bulkExtensions, records, rest } = yield* openExport(flags.from)
+  const { bulkExtensions, records, rest } = yield* openExport(flags.from, flags.reading)
   const project = records.find(isProject)
   if (project === undefined && records.length + bulkExtensions > 0)
     return yield* usageFailure("The export does not name its project: its first line is missing.")

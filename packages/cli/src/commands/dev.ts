@@ -7,6 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { usageFailure } from "../support/failure.ts"
 import { dateFormat, parseGoal } from "../support/flags.ts"
+import { readReading, readingFlags } from "./reading-flags.ts"
 
 const folder = Argument.String("folder").pipe(
   Argument.withDescription("Keeps everything in a folder; without it, in memory until the end"),
@@ -48,20 +49,22 @@ const fail = Flag.String("fail").pipe(
   Flag.atLeast(0),
 )
 
-const onlyCopies = usageFailure("--at and --fail are for a copy: add --from FILE.")
+const onlyCopies = usageFailure("--at, --fail, --map and --dates are for a copy: add --from FILE.")
 
 /** The command. */
 export const devCommand = Command.make(
   "dev",
-  { folder, port, from, at, fail },
+  { folder, port, from, at, fail, ...readingFlags },
   Effect.fnUntraced(function* (given) {
     if (Option.isSome(given.from)) {
       if (Option.isSome(given.folder))
         return yield* usageFailure("A copy is in memory: leave out the folder, or --from.")
       const { runTimeMachine } = yield* Effect.promise(() => import("./dev-machine.ts"))
-      return yield* runTimeMachine({ ...given, from: given.from.value })
+      const reading = yield* readReading(given)
+      return yield* runTimeMachine({ ...given, from: given.from.value, reading })
     }
-    if (Option.isSome(given.at) || given.fail.length > 0) return yield* onlyCopies
+    const isForCopy = Option.isSome(given.at) || Option.isSome(given.dates)
+    if (isForCopy || given.fail.length + given.map.length > 0) return yield* onlyCopies
     const { runDevServer: run } = yield* Effect.promise(() => import("./dev-server.ts"))
     return yield* run(given)
   }),

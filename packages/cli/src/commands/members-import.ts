@@ -2,210 +2,28 @@
 
 import { createHash } from "node:crypto"
 import { createReadStream, fstatSync, statSync } from "node:fs"
-import { type Readable, pipeline } from "node:stream"
+import type { Readable } from "node:stream"
 import type { CallOptions, EventsPreview, ImportLine } from "@tenure/client"
-import { makeNameCheck } from "@tenure/core/internal"
-import { UserId } from "@tenure/core/store"
-import { CsvError, parse } from "csv-parse"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import type { PlatformError } from "effect/PlatformError"
-import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import { Api, callApi, retryUntilAvailable } from "../support/api.ts"
 import { addEvents } from "../support/dry-run.ts"
 import { Failure, operationFailed, usageFailure } from "../support/failure.ts"
-import { dateFormat, parseDate } from "../support/flags.ts"
-import { fileProblem, parseExact } from "../support/input.ts"
+import { fileProblem } from "../support/input.ts"
 import { makeProgress } from "../support/progress.ts"
 import { type Draft, openDraft, removeFile } from "../support/whole-file.ts"
-import type { Format } from "./members-export.ts"
-import { type ExportRecord, readRecord } from "./project-export.ts"
-
-/** A valid line. */
-export interface FileMember {
-  readonly _tag: "Member"
-  /** The line number; the first line is 1. */
-  readonly line: number
-  readonly user_id: string
-  readonly end_date: string
-  readonly metadata?: Metadata | undefined
-}
-
-/** Texts by name. */
-type Metadata = Readonly<Record<string, string>>
-
-/** A refused line, with its text or fields. */
-export interface RejectedLine {
-  readonly _tag: "Refused"
-  readonly line: number
-  readonly problem: string
-  readonly given: unknown
-}
-
-/** A line of an exported project that is no member. */
-export interface FileRecord {
-  readonly _tag: "Record"
-  readonly line: number
-  readonly record: ExportRecord
-}
-
-/** A line. */
-export type FileLine = FileMember | FileRecord | RejectedLine
-
-// An unsafe integer may have been rounded to another user's id.
-const asText = (value: unknown): string => {
-  if (Number.isSafeInteger(value)) return String(value)
-  return typeof value === "string" ? value.trim() : ""
-}
-
-const parseMetadata = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return text
-  }
-}
-
-/**
- * Reads texts by name, also from a cell of CSV: JSON, or nothing. Numbers become texts, and the server judges names
- * and texts.
- */
-const readMetadata = (given: unknown): Result.Result<Metadata | undefined, string> => {
-  if (given === undefined || given === "") return Result.succeed(undefined)
-  const value = typeof given === "string" ? parseMetadata(given) : given
-  if (!Predicate.isObject(value)) return Result.fail("metadata must be a JSON object of texts")
-  const entries = Object.entries(value)
-  const wrong = entries.find(([, text]) => typeof text === "object")
-  return wrong === undefined
-    ? Result.succeed(Object.fromEntries(entries.map(([name, text]) => [name, String(text)])))
-    : Result.fail(`metadata.${wrong[0]} must be a text`)
-}
-
-const faultOfNames = makeNameCheck({ user_id: true, end_date: true, metadata: true })
-
-/** Checks a line's fields. Ignores additional ones, but not `userId` or `meta_data`. */
-const lineFromFields = (line: number, given: unknown): FileLine => {
-  const refuse = (problem: string): RejectedLine => ({ _tag: "Refused", line, problem, given })
-  if (!Predicate.isObject(given)) return refuse("it must be a JSON object")
-  const record = readRecord(given)
-  if (record !== undefined)
-    return typeof record === "string" ? refuse(record) : { _tag: "Record", line, record }
-  const misnamed = faultOfNames(given)
-  if (misnamed !== undefined) return refuse(misnamed.message)
-  const user: unknown = Reflect.get(given, "user_id")
-  const user_id = asText(user)
-  // Programs that write numbers mean digits.
-  if (!UserId.is(user_id) || (typeof user === "number" && user < 0)) {
-    return refuse(`user_id must be ${UserId.expected}`)
-  }
-  const end_date = parseDate(asText(Reflect.get(given, "end_date")))
-  if (end_date === undefined) return refuse(`end_date must be a date: ${dateFormat}`)
-  const metadata = readMetadata(Reflect.get(given, "metadata"))
-  return Result.isFailure(metadata)
-    ? refuse(metadata.failure)
-    : { _tag: "Member", line, user_id, end_date, metadata: metadata.success }
-}
-
-/** Checks a line of JSON. */
-export const lineFromJson = (line: number, text: string): FileLine => {
-  try {
-    return lineFromFields(line, parseExact(text))
-  } catch {
-    return { _tag: "Refused", line, problem: "it must be JSON", given: text }
-  }
-}
-
-/** The file cannot be read on. */
-export class UnreadableFile extends Error {}
-
-const columns = (titles: ReadonlyArray<string>): Array<string> => {
-  const names = titles.map((title) => title.trim())
-  const misnamed = faultOfNames(Object.fromEntries(names.map((name) => [name, name])))
-  if (misnamed !== undefined) throw new UnreadableFile(`In the first line, ${misnamed.message}`)
-  for (const name of ["user_id", "end_date"])
-    if (!names.includes(name))
-      throw new UnreadableFile(
-        `The first line must name the columns user_id and end_date: no ${name}`,
-      )
-  return names
-}
-
-interface Row {
-  readonly record: unknown
-  readonly info: { readonly lines: number }
-}
-
-async function* ofCsv(source: Readable): AsyncGenerator<FileLine> {
-  // The rows' reader gets the source's errors.
-  const rows: AsyncIterable<Row> = pipeline(
-    source,
-    parse({
-      bom: true,
-      columns,
-      info: true,
-      record_delimiter: ["\r\n", "\n"],
-      skip_empty_lines: true,
-      relax_column_count: true,
-      // Limits the memory for an unclosed quote.
-      max_record_size: 100_000,
-    }),
-    () => undefined,
-  )
-  try {
-    for await (const { info, record } of rows) yield lineFromFields(info.lines, record)
-  } catch (error) {
-    throw error instanceof CsvError ? new UnreadableFile(error.message) : error
-  }
-}
-
-// The maximum bytes in a line. It limits the memory for a file without line feeds.
-const mostBytes = 1 << 20
-
-const lineFeed = 0x0a
-
-/** Splits bytes at line feeds only: JSON texts may contain the other line separators. */
-async function* textsOf(source: AsyncIterable<Buffer>): AsyncGenerator<string> {
-  let parts: Array<Buffer> = []
-  let bytes = 0
-  let line = 1
-  const add = (part: Buffer): void => {
-    parts.push(part)
-    bytes += part.length
-    if (bytes > mostBytes)
-      throw new UnreadableFile(`Line ${line} is longer than 1 MiB, so it cannot be a member`)
-  }
-  const take = (): string => {
-    const text = Buffer.concat(parts).toString()
-    parts = []
-    bytes = 0
-    return line++ === 1 ? text.replace(/^\uFEFF/, "") : text
-  }
-  for await (const chunk of source) {
-    let start = 0
-    for (let end = chunk.indexOf(lineFeed); end >= 0; end = chunk.indexOf(lineFeed, start)) {
-      add(chunk.subarray(start, end))
-      yield take()
-      start = end + 1
-    }
-    add(chunk.subarray(start))
-  }
-  yield take()
-}
-
-async function* ofNdjson(source: Readable): AsyncGenerator<FileLine> {
-  let line = 0
-  for await (const text of textsOf(source)) {
-    line += 1
-    if (text.trim() !== "") yield lineFromJson(line, text.trimEnd())
-  }
-}
-
-/** Reads lines one by one, however large the file. Throws `Unreadable` when it cannot continue. */
-export const readLines = (source: Readable, format: Format): AsyncGenerator<FileLine> =>
-  format === "csv" ? ofCsv(source) : ofNdjson(source)
+import { UnreadableFile } from "./file-text.ts"
+import {
+  type FileLine,
+  type FileMember,
+  type Reading,
+  type RejectedLine,
+  readLines,
+} from "./member-lines.ts"
 
 /** A batch of lines, sent in one request. */
 export interface ImportBatch {
@@ -365,9 +183,9 @@ export const sendBatch = (target: ImportTarget, { key, members, refused }: Impor
 export interface ImportFlags extends ImportTarget {
   /** A file's path, or `-` for standard input. */
   readonly file: string
-  readonly format: Format
-  /** The path for the refused lines; without it, they are only counted. */
-  readonly refused: string | undefined
+  readonly reading: Reading
+  /** The path for the refused lines. */
+  readonly refused: string
   /** Distinguishes repeated imports from the same file. */
   readonly run: string
 }
@@ -397,9 +215,6 @@ export const openSource = Effect.fnUntraced(
 
 const toText = (lines: ReadonlyArray<RejectedLine>): string =>
   lines.map(({ given, line, problem }) => `${JSON.stringify({ line, problem, given })}\n`).join("")
-
-/** Keeps no refused lines. */
-const keepNone = { keep: () => Effect.void, end: Effect.void }
 
 /** Creates the file for refused lines. Without any, there is no file afterwards; a dry run removes none. */
 const makeKeep = (path: string, isDry: boolean) => {
@@ -494,24 +309,28 @@ export const describeRefusals = (refusals: ReadonlyArray<Refusal>): string =>
 /** Imports a file and counts imported and refused lines. */
 export const runImport = Effect.fnUntraced(function* ({
   file,
-  format,
+  reading,
   refused,
   run: name,
   ...target
 }: ImportFlags) {
-  if (refused !== undefined) yield* requireOther(file, refused)
+  yield* requireOther(file, refused)
   const { size, stream } = yield* openSource(file)
-  const { end, keep } = refused === undefined ? keepNone : makeKeep(refused, target.dryRun)
+  const { end, keep } = makeKeep(refused, target.dryRun)
   const display = makeProgress(process.stderr, "members")
   const start = yield* Clock.currentTimeMillis
   const total = { members: 0, repeated: 0, refused: 0 }
   const refusals = new Map<string, Refusal>()
   let events: EventsPreview | undefined
   let bytes = 0
-  stream.on("data", (chunk: Buffer) => {
-    bytes += chunk.length
-  })
-  const parts = splitIntoBatches(readLines(stream, format), JSON.stringify([target.project, name]))
+  const counted = async function* (): AsyncGenerator<Buffer> {
+    for await (const chunk of stream) {
+      bytes += chunk.length
+      yield chunk
+    }
+  }
+  const lines = readLines(counted(), reading)
+  const parts = splitIntoBatches(lines, JSON.stringify([target.project, name]))
   yield* Stream.fromAsyncIterable(parts, unreadable).pipe(
     Stream.runForEach(
       Effect.fnUntraced(function* (part) {

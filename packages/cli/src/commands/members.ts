@@ -36,19 +36,15 @@ import {
 } from "../support/output.ts"
 import { layOutOne, pluralize, printable } from "../support/text.ts"
 import { endsCommand } from "./members-ends.ts"
-import {
-  exportFormat,
-  formatOf,
-  formats,
-  headOf,
-  outputFlag,
-  writeMembers,
-} from "./members-export.ts"
+import { exportFormat, formats, headOf, outputFlag, writeMembers } from "./members-export.ts"
 import { whyCommand } from "./members-why.ts"
+import { readReading, readingFlags } from "./reading-flags.ts"
+
+const { getOrUndefined } = Option
 
 /** The flag. */
 const formatFlag = Flag.Literals("format", formats).pipe(
-  Flag.withDescription("How members are written; by default, the name of the file tells"),
+  Flag.withDescription("How members are written; by default, the file or its name tells"),
   Flag.optional,
 )
 
@@ -79,18 +75,19 @@ const importMembersCommand = Command.make(
     format: formatFlag,
     refused,
     run,
+    ...readingFlags,
     dryRun: dryRunFlag,
     events: eventsFlag,
   },
   Effect.fnUntraced(function* (given) {
     yield* requireDryRun(given)
-    const beside = given.file === "-" ? "import.refused" : `${given.file}.refused`
-    // A dry run leaves files as they are, except one that it is told to write.
-    const path = Option.getOrElse(given.refused, () => (given.dryRun ? undefined : beside))
+    const path = Option.getOrElse(given.refused, () =>
+      given.file === "-" ? "import.refused" : `${given.file}.refused`,
+    )
     const importing = yield* Effect.promise(() => import("./members-import.ts"))
     const { done, events, refusals } = yield* importing.runImport({
       ...given,
-      format: Option.getOrElse(given.format, () => formatOf(given.file)),
+      reading: yield* readReading(given, getOrUndefined(given.format)),
       refused: path,
     })
     yield* printResult({ ...done, ...(events && { events }) }, () => [
@@ -98,9 +95,8 @@ const importMembersCommand = Command.make(
       ...describeDryRun(given.dryRun, events),
     ])
     if (done.refused > 0) {
-      const where = path === undefined ? "" : `: see ${path}`
       return yield* operationFailed(
-        `${pluralize(done.refused, "line was", "lines were")} refused${where}. ${importing.describeRefusals(refusals)}.`,
+        `${pluralize(done.refused, "line was", "lines were")} refused: see ${path}. ${importing.describeRefusals(refusals)}.`,
       )
     }
   }),
@@ -110,7 +106,12 @@ const importMembersCommand = Command.make(
   ),
   Command.withExamples([
     { command: "tenure members import members.csv --project shop" },
-    { command: "zcat members.ndjson.gz | tenure members import - --format ndjson --project shop" },
+    {
+      command:
+        'tenure members import customers.csv --map user_id="Customer no." --dates DD.MM.YYYY --dry-run',
+      description: "A file of a spreadsheet, to see what it would do",
+    },
+    { command: "zcat members.ndjson.gz | tenure members import - --project shop" },
   ]),
 )
 
@@ -137,8 +138,6 @@ const commandsEndDate = endDate,
   project = projectFlag,
   commandsReason = reason,
   commandsUserId = userId
-
-const { getOrUndefined } = Option
 
 const commandsState = Flag.Literals("state", ["active", "expired"]).pipe(
   Flag.withDescription("Only members whose end date is not over, or those whose end date is"),

@@ -1,0 +1,310 @@
+/** The lines of files with members, as programs and spreadsheets write them. */
+
+import { UserId } from "@tenure/core/store"
+import * as Predicate from "effect/Predicate"
+import * as Result from "effect/Result"
+import { parseDate } from "../support/flags.ts"
+import { parseExact } from "../support/input.ts"
+import { type CsvRecord, readCsvRecord, separators } from "./csv.ts"
+import { type Lines, UnreadableFile, readTextLines } from "./file-text.ts"
+import type { Format } from "./members-export.ts"
+import { type ExportRecord, readRecord } from "./project-export.ts"
+import {
+  type ColumnNames,
+  type DateOrder,
+  type Field,
+  type Header,
+  brokenIdProblem,
+  dateProblem,
+  fields,
+  findName,
+  makeRoundedRule,
+  misnamed,
+  readHeader,
+  trim,
+  withoutFormula,
+} from "./spreadsheet.ts"
+
+/** A valid line. */
+export interface FileMember {
+  readonly _tag: "Member"
+  /** The line number; the first line is 1. */
+  readonly line: number
+  readonly user_id: string
+  readonly end_date: string
+  readonly metadata?: Metadata | undefined
+}
+
+/** Texts by name. */
+type Metadata = Readonly<Record<string, string>>
+
+/** A refused line, with its text or fields. */
+export interface RejectedLine {
+  readonly _tag: "Refused"
+  readonly line: number
+  readonly problem: string
+  readonly given: unknown
+}
+
+/** A line of an exported project that is no member. */
+export interface FileRecord {
+  readonly _tag: "Record"
+  readonly line: number
+  readonly record: ExportRecord
+}
+
+/** A line. */
+export type FileLine = FileMember | FileRecord | RejectedLine
+
+/** How a file is read, where it does not tell itself. */
+export interface Reading {
+  /** By default, an object at the beginning tells that it is NDJSON. */
+  readonly format?: Format | undefined
+  readonly columns?: ColumnNames | undefined
+  readonly dates?: DateOrder | undefined
+}
+
+const noColumns: ColumnNames = new Map()
+
+// An unsafe integer may have been rounded to another user's id.
+const asText = (value: unknown): string => {
+  if (Number.isSafeInteger(value)) return String(value)
+  return typeof value === "string" ? trim(value) : ""
+}
+
+const parseMetadata = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}
+
+/**
+ * Reads texts by name, also from a cell of CSV: JSON, or nothing. Numbers become texts, and the server judges names
+ * and texts.
+ */
+const readMetadata = (given: unknown): Result.Result<Metadata | undefined, string> => {
+  if (given === undefined || given === "") return Result.succeed(undefined)
+  const value = typeof given === "string" ? parseMetadata(given) : given
+  if (!Predicate.isObject(value)) return Result.fail("metadata must be a JSON object of texts")
+  const entries = Object.entries(value)
+  const wrong = entries.find(([, text]) => typeof text === "object")
+  return wrong === undefined
+    ? Result.succeed(Object.fromEntries(entries.map(([name, text]) => [name, String(text)])))
+    : Result.fail(`metadata.${wrong[0]} must be a text`)
+}
+
+/** Says why a metadata text may have other letters than in the file. */
+const encodingProblem = (
+  metadata: Metadata | undefined,
+  isGuessed: boolean,
+): string | undefined => {
+  if (metadata === undefined) return undefined
+  const text = JSON.stringify(metadata)
+  if (text.includes("\uFFFD")) return "metadata has a character that is not UTF-8"
+  return isGuessed && /[^\0-\x7f]/.test(text)
+    ? "metadata has letters whose encoding is unknown: save the file as UTF-8"
+    : undefined
+}
+
+/** Checks the fields of a line. */
+const lineFromFields = (
+  line: number,
+  values: Readonly<Partial<Record<Field, unknown>>>,
+  given: unknown,
+  { dates }: Reading,
+  isGuessed: boolean,
+): FileLine => {
+  const refuse = (problem: string): RejectedLine => ({ _tag: "Refused", line, problem, given })
+  const user_id = asText(values.user_id)
+  const broken = brokenIdProblem(user_id)
+  if (broken !== undefined) return refuse(broken)
+  // Programs that write numbers mean digits.
+  if (!UserId.is(user_id) || (typeof values.user_id === "number" && values.user_id < 0)) {
+    return refuse(`user_id must be ${UserId.expected}`)
+  }
+  const date = asText(values.end_date)
+  const end_date = parseDate(date) ?? dates?.read(date)
+  if (end_date === undefined) return refuse(dateProblem(date, dates))
+  const metadata = readMetadata(values.metadata)
+  if (Result.isFailure(metadata)) return refuse(metadata.failure)
+  const unclear = encodingProblem(metadata.success, isGuessed)
+  return unclear === undefined
+    ? { _tag: "Member", line, user_id, end_date, metadata: metadata.success }
+    : refuse(unclear)
+}
+
+/** Checks an object. Ignores additional fields, but not `metdata`. */
+const lineFromObject = (
+  line: number,
+  given: unknown,
+  reading: Reading,
+  isGuessed: boolean,
+): FileLine => {
+  const refuse = (problem: string): RejectedLine => ({ _tag: "Refused", line, problem, given })
+  if (!Predicate.isObject(given)) return refuse("it must be a JSON object")
+  const record = readRecord(given)
+  if (record !== undefined)
+    return typeof record === "string" ? refuse(record) : { _tag: "Record", line, record }
+  const names = Object.keys(given)
+  const values: Partial<Record<Field, unknown>> = {}
+  const found = new Map<Field, string>()
+  for (const field of fields) {
+    const name = findName(field, names, reading.columns ?? noColumns)
+    if (name === undefined) continue
+    found.set(field, name)
+    values[field] = Reflect.get(given, name)
+  }
+  const wrong = misnamed(names, found)
+  if (wrong !== undefined) return refuse(wrong)
+  return lineFromFields(line, values, given, reading, isGuessed)
+}
+
+/** Checks a line of JSON. */
+export const lineFromJson = (
+  line: number,
+  text: string,
+  reading: Reading = {},
+  isGuessed = false,
+): FileLine => {
+  try {
+    return lineFromObject(line, parseExact(text), reading, isGuessed)
+  } catch {
+    return { _tag: "Refused", line, problem: "it must be JSON", given: text }
+  }
+}
+
+async function* ofNdjson(lines: Lines, reading: Reading): AsyncGenerator<FileLine> {
+  for (let text = await lines.peek(0); text !== undefined; text = await lines.peek(0)) {
+    const line = lines.number()
+    if (line === 1 && text.trimStart().startsWith("["))
+      throw new UnreadableFile(
+        "It is an array of JSON: write each object on a line, as jq -c '.[]' FILE does",
+      )
+    lines.drop(1)
+    if (text.trim() !== "") yield lineFromJson(line, text.trimEnd(), reading, lines.isGuessed())
+  }
+}
+
+/** A separator, and what it makes of the first record. */
+interface Layout {
+  readonly separator: string
+  readonly record: CsvRecord
+  readonly header: Header | string
+}
+
+const widthOf = ({ record }: Layout): number => (record._tag === "Cells" ? record.cells.length : 0)
+
+/** Reads the first record by each separator, and takes that which finds the columns. */
+const findLayout = async (
+  lines: Lines,
+  candidates: ReadonlyArray<string>,
+  columns: ColumnNames,
+): Promise<Layout | undefined> => {
+  const layouts: Array<Layout> = []
+  for (const separator of candidates) {
+    const record = await readCsvRecord(lines, separator)
+    if (record === undefined) return undefined
+    const header =
+      record._tag === "Cells"
+        ? readHeader(record.cells, columns)
+        : `Line ${lines.number()} cannot be read: ${record.problem}`
+    layouts.push({ separator, record, header })
+  }
+  const [first, ...others] = layouts
+  const widest = others.reduce(
+    (most, one) => (most !== undefined && widthOf(most) >= widthOf(one) ? most : one),
+    first,
+  )
+  return layouts.find(({ header }) => typeof header === "object") ?? widest
+}
+
+const isBlank = (record: CsvRecord): boolean =>
+  record._tag === "Cells" && record.cells.every((cell) => trim(cell) === "")
+
+/** Drops lines without text, and returns the separator that a line such as `sep=;` names. */
+const readPreamble = async (lines: Lines): Promise<string | undefined> => {
+  for (let text = await lines.peek(0); text !== undefined; text = await lines.peek(0)) {
+    const [, named] = /^"?sep=(.)"?[\s,;|]*$/i.exec(text) ?? []
+    if (named === undefined && /[^\s,;|"]/.test(text)) return undefined
+    lines.drop(1)
+    if (named !== undefined) return named
+  }
+  return undefined
+}
+
+/** Checks a record of CSV. */
+const makeRowReader = ({ indexes, titles }: Header, reading: Reading) => {
+  const roundedProblem = makeRoundedRule()
+  return (line: number, cells: ReadonlyArray<string>, isGuessed: boolean): FileLine => {
+    const refuse = (problem: string, given: unknown): RejectedLine => ({
+      _tag: "Refused",
+      line,
+      problem,
+      given,
+    })
+    if (cells.slice(titles.length).some((cell) => trim(cell) !== ""))
+      return refuse(
+        `it has more cells than the first line names, ${titles.length}: put a cell with a separator in quotation marks`,
+        cells,
+      )
+    const given = Object.fromEntries(
+      titles.flatMap((title, index) => {
+        const cell = cells[index]
+        return title === "" || cell === undefined ? [] : [[title, cell]]
+      }),
+    )
+    const cellOf = (field: Field): string => trim(cells[indexes.get(field) ?? -1] ?? "")
+    const id = withoutFormula(cellOf("user_id"))
+    const rounded = id.isText ? undefined : roundedProblem(id.text)
+    if (rounded !== undefined) return refuse(rounded, given)
+    const values = {
+      user_id: id.text,
+      end_date: withoutFormula(cellOf("end_date")).text,
+      metadata: cellOf("metadata"),
+    }
+    return lineFromFields(line, values, given, reading, isGuessed)
+  }
+}
+
+async function* ofCsv(lines: Lines, reading: Reading): AsyncGenerator<FileLine> {
+  const named = await readPreamble(lines)
+  const candidates = named === undefined ? separators : [named]
+  const layout = await findLayout(lines, candidates, reading.columns ?? noColumns)
+  if (layout === undefined) return
+  const { header, record: first, separator } = layout
+  if (typeof header === "string") throw new UnreadableFile(header)
+  lines.drop(first.lines)
+  const readRow = makeRowReader(header, reading)
+  for (;;) {
+    const line = lines.number()
+    const record = await readCsvRecord(lines, separator)
+    if (record === undefined) return
+    const text = await lines.peek(0)
+    lines.drop(record.lines)
+    if (record._tag === "Wrong")
+      yield { _tag: "Refused", line, problem: record.problem, given: text }
+    else if (!isBlank(record)) yield readRow(line, record.cells, lines.isGuessed())
+  }
+}
+
+/** Tells the format by the first text. */
+const formatOf = async (lines: Lines): Promise<Format> => {
+  for (;;) {
+    const text = await lines.peek(0)
+    if (text === undefined) return "csv"
+    if (text.trim() !== "") return /^\s*[[{]/.test(text) ? "ndjson" : "csv"
+    lines.drop(1)
+  }
+}
+
+/** Reads lines one by one, however large the file. Throws `UnreadableFile` when it cannot continue. */
+export async function* readLines(
+  source: AsyncIterable<Buffer>,
+  reading: Reading = {},
+): AsyncGenerator<FileLine> {
+  const lines = readTextLines(source)
+  const format = reading.format ?? (await formatOf(lines))
+  yield* format === "csv" ? ofCsv(lines, reading) : ofNdjson(lines, reading)
+}

@@ -1,0 +1,221 @@
+/** What spreadsheets make of ids and dates, and how people name columns. */
+
+import { makeNameCheck } from "@tenure/core/internal"
+import { dateFormat, parseDate } from "../support/flags.ts"
+
+/** The fields of a member in a file. */
+export const fields = ["user_id", "end_date", "metadata"] as const
+
+/** A field of a member in a file. */
+export type Field = (typeof fields)[number]
+
+/** Tells whether a text is the name of a field. */
+export const isField = (text: string): text is Field => fields.some((field) => field === text)
+
+/** The names of columns by field, where they are not those of the fields. */
+export type ColumnNames = ReadonlyMap<Field, string>
+
+/** Removes spaces, those of other widths, too, and what cannot be seen, from both ends. */
+export const trim = (text: string): string => text.replaceAll(/^[\s\p{Cf}]+|[\s\p{Cf}]+$/gu, "")
+
+/** Returns a name without its capitals, spaces and marks: `User ID` and `userId` are the same. */
+const plain = (name: string): string => name.toLowerCase().replaceAll(/[^\p{L}\p{N}]+/gu, "")
+
+/** Columns of a field: an exact name comes before other spellings. */
+const indexesOf = (name: string, titles: ReadonlyArray<string>): ReadonlyArray<number> => {
+  const spelled = (isSame: (title: string) => boolean) =>
+    titles.flatMap((title, index) => (isSame(title) ? [index] : []))
+  const exact = spelled((title) => title === name)
+  return exact.length > 0 ? exact : spelled((title) => plain(title) === plain(name))
+}
+
+/** Finds the name of a field among other names, in whatever spelling. Returns `undefined` without it. */
+export const findName = (
+  field: Field,
+  names: ReadonlyArray<string>,
+  columns: ColumnNames,
+): string | undefined => names[indexesOf(columns.get(field) ?? field, names)[0] ?? -1]
+
+const faultOfNames = makeNameCheck({ user_id: true, end_date: true, metadata: true })
+
+/**
+ * Returns what is wrong with the other names beside those of fields, if one is probably misspelled.
+ *
+ * @param found - the names of the fields that are there
+ */
+export const misnamed = (
+  names: ReadonlyArray<string>,
+  found: ReadonlyMap<Field, string>,
+): string | undefined => {
+  const used = new Set(found.values())
+  const others = names.filter((name) => !used.has(name))
+  return faultOfNames(Object.fromEntries([...others, ...found.keys()].map((name) => [name, true])))
+    ?.message
+}
+
+/** Where fields are in a record. */
+export interface Header {
+  readonly titles: ReadonlyArray<string>
+  readonly indexes: ReadonlyMap<Field, number>
+}
+
+const mostShown = 20
+
+const shown = (titles: ReadonlyArray<string>): string => {
+  const named = titles.filter((title) => title !== "")
+  const first = named.slice(0, mostShown).map((title) => `"${title.slice(0, 60)}"`)
+  return [...first, ...(named.length > mostShown ? ["…"] : [])].join(", ")
+}
+
+const missing = (lacking: ReadonlyArray<Field>, titles: ReadonlyArray<string>): string => {
+  const flags = lacking.map((field) => `--map ${field}="NAME OF THE COLUMN"`).join(" ")
+  return `The first line must name the columns user_id and end_date: no ${lacking.join(", no ")}. It has ${shown(titles)}. Say which column is which: ${flags}. Columns are separated by a comma, a semicolon, a tab or |, or as a first line such as sep=; says`
+}
+
+/**
+ * Finds the fields in the titles of columns. Returns what is wrong if a field is missing or there twice.
+ *
+ * @param columns - the titles of fields that are not named as the fields are
+ */
+export const readHeader = (cells: ReadonlyArray<string>, columns: ColumnNames): Header | string => {
+  const titles = cells.map(trim)
+  const indexes = new Map<Field, number>()
+  for (const field of fields) {
+    const given = columns.get(field)
+    const [index, other] = indexesOf(given ?? field, titles)
+    if (index !== undefined && other !== undefined)
+      return `Two columns are ${field}: "${titles[index]}" and "${titles[other]}". Rename one of them, or say which one it is: --map ${field}="NAME OF THE COLUMN"`
+    if (index === undefined && given !== undefined)
+      return `There is no column "${given}" for --map ${field}. There are ${shown(titles)}`
+    if (index !== undefined) indexes.set(field, index)
+  }
+  const lacking = fields.filter((field) => field !== "metadata" && !indexes.has(field))
+  if (lacking.length > 0) return missing(lacking, titles)
+  const found = new Map([...indexes].map(([field, index]) => [field, titles[index] ?? ""]))
+  const wrong = misnamed(titles, found)
+  return wrong === undefined ? { titles, indexes } : `In the first line, ${wrong}`
+}
+
+/** How a file writes dates. */
+export interface DateOrder {
+  /** As it was given, such as `DD.MM.YYYY`. */
+  readonly format: string
+  /** Converts such a date to the API's format. */
+  readonly read: (text: string) => string | undefined
+}
+
+const order = /^(DD?|MM?|YYYY)([./-])(DD?|MM?|YYYY)\2(DD?|MM?|YYYY)$/
+
+// The time of a day without one, as spreadsheets add it.
+const midnight = String.raw`(?:,? +(?:0?0:00(?::00)?|12:00(?::00)? ?AM))?`
+
+const partOf = (part: string): string =>
+  part.startsWith("Y") ? String.raw`(?<Y>\d{4})` : String.raw`(?<${part.slice(0, 1)}>\d{1,2})`
+
+/** Reads an order of day, month and year, such as `DD.MM.YYYY` or `MM/DD/YYYY`. */
+export const parseDateOrder = (given: string): DateOrder | undefined => {
+  const format = given.toUpperCase()
+  const [, one = "", separator = "", two = "", three = ""] = order.exec(format) ?? []
+  const parts = [one, two, three]
+  if (new Set(parts.map((part) => part.slice(0, 1))).size !== parts.length) return undefined
+  const pattern = new RegExp(
+    `^${parts.map(partOf).join(String.raw`\s*[${separator}]\s*`)}${midnight}$`,
+    "i",
+  )
+  return {
+    format,
+    read: (text) => {
+      const { D = "", M = "", Y = "" } = pattern.exec(text)?.groups ?? {}
+      return parseDate(`${Y}-${M.padStart(2, "0")}-${D.padStart(2, "0")}`)
+    },
+  }
+}
+
+/** Dates as other programs write them, and what to do. */
+const foreignDates: ReadonlyArray<readonly [pattern: RegExp, problem: string]> = [
+  [
+    /^\d{5}(?:[.,]\d+)?$/,
+    "end_date is a count of days, which spreadsheets have for dates: format the column as a date such as 2027-01-31, and save the file again",
+  ],
+  [/^\d{10}$/, "end_date is Unix time in seconds: it must be in milliseconds"],
+  [
+    /^\d(?:[.,]\d+)?E\+?\d+$/i,
+    "end_date was rounded by a spreadsheet: format the column as a date such as 2027-01-31, and export it again",
+  ],
+  [
+    /^\d{4}-\d\d-\d\d[T ]\d/,
+    "end_date must be a time in UTC that ends in Z, such as 2027-01-31T12:00:00Z, or a date alone",
+  ],
+  [
+    /^\d{1,2}\/\d{1,2}\/\d{4}\b/,
+    "end_date is a date whose order must be told: add --dates MM/DD/YYYY if the month comes first, or --dates DD/MM/YYYY",
+  ],
+  [
+    /^\d{1,2}-\d{1,2}-\d{4}\b/,
+    "end_date is a date whose order must be told: add --dates DD-MM-YYYY, or --dates MM-DD-YYYY if the month comes first",
+  ],
+  [
+    /^\d{1,2}\.\s*\d{1,2}\.\s*\d{4}\b/,
+    "end_date is a date whose order must be told: add --dates DD.MM.YYYY",
+  ],
+  [
+    /^\d{4}([./])\d{1,2}\1\d{1,2}\b/,
+    "end_date is a date whose order must be told: add --dates YYYY/MM/DD, with the separator of the file",
+  ],
+  [
+    /^\d{1,2}([./-])\s*\d{1,2}\1\s*\d{2}\b/,
+    "end_date must have a year of four digits: format the column so, and add --dates, such as --dates DD.MM.YYYY",
+  ],
+]
+
+/** Says why a text is no date. */
+export const dateProblem = (text: string, dates: DateOrder | undefined): string => {
+  const [pattern, problem] = foreignDates.find(([one]) => one.test(text)) ?? []
+  const isOrdered = pattern !== undefined && problem?.includes("--dates") === true
+  if (problem !== undefined && !(isOrdered && dates !== undefined)) return problem
+  return dates === undefined
+    ? `end_date must be a date: ${dateFormat}. Other dates need --dates, such as --dates DD.MM.YYYY`
+    : `end_date must be a date as --dates ${dates.format} says, or ${dateFormat}`
+}
+
+const asText = "format the column as text, and export it again from where the ids come from"
+
+/** Ids that are none, but numbers as programs show them, or errors. */
+const brokenIds: ReadonlyArray<readonly [pattern: RegExp, problem: string]> = [
+  [
+    /^[+-]?\d(?:[.,]\d*)?E[+-]\d{2,3}$/i,
+    `user_id is a number that a spreadsheet has rounded: ${asText}`,
+  ],
+  [/^[+-]?\d+[.,]0+$/, `user_id is a number with decimals: ${asText}`],
+  [
+    /^#(?:N\/A|REF!|VALUE!|NAME\?|NULL!|NUM!|DIV\/0!|#*)$/,
+    "user_id is an error of the spreadsheet: correct the cell",
+  ],
+]
+
+/** Says why a text is no id, but what a spreadsheet has left of one. */
+export const brokenIdProblem = (text: string): string | undefined =>
+  brokenIds.find(([pattern]) => pattern.test(text))?.[1]
+
+// Spreadsheets keep 15 digits of a number, and write zeros for the others.
+const longNumber = /^\d{15}(\d+)$/
+
+/** Makes a rule that tells which ids a spreadsheet has rounded: until an id of the file has further digits. */
+export const makeRoundedRule = () => {
+  let isExact = false
+  return (id: string): string | undefined => {
+    const [, further = ""] = longNumber.exec(id) ?? []
+    if (/[1-9]/.test(further)) isExact = true
+    return further === "" || isExact
+      ? undefined
+      : `user_id has more than 15 digits and ends in zeros, as numbers that a spreadsheet has rounded do: ${asText}. If it is right, write ="ID" in the cell`
+  }
+}
+
+/** Removes what spreadsheets put around a text that looks like a number: `="0017"`. */
+export const withoutFormula = (
+  cell: string,
+): { readonly text: string; readonly isText: boolean } => {
+  const [, text] = /^="([^"]*)"$/.exec(cell) ?? []
+  return text === undefined ? { text: cell, isText: false } : { text: trim(text), isText: true }
+}
