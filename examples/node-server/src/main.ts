@@ -23,6 +23,7 @@ import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as Result from "effect/Result"
+import { readArguments } from "./arguments.ts"
 import { anotherKey, curls } from "./curls.ts"
 import { type Demo, demoIn } from "./demo.ts"
 import * as Health from "./health.ts"
@@ -202,12 +203,12 @@ const listen = Effect.fnUntraced(function* ({
 
 const signal = Stopping.firstSignal()
 
-/** Waits for a signal, and after SIGTERM until those who check the readiness know of it. */
+/** Waits for a signal, and unless somebody waits for the end, until those who check the readiness know of it. */
 const untilStopped = Effect.fnUntraced(function* (
   drain: Effect.Effect<void>,
   { drainDelay }: Settings,
 ) {
-  if ((yield* Effect.promise(() => signal)) !== "SIGTERM") return
+  if ((yield* Effect.promise(() => signal)) === "SIGINT") return
   yield* drain
   yield* Effect.sleep(drainDelay)
 })
@@ -265,6 +266,13 @@ const main = async (): Promise<string | undefined> => {
     Stopping.secondInterrupt(signal),
   )
   return faultOf(end)
+}
+
+const printed = readArguments(process.argv.slice(2))
+if (printed !== undefined) {
+  const output = printed.code === 0 ? process.stdout : process.stderr
+  await new Promise((resolve) => output.write(`${printable(printed.text)}\n`, resolve))
+  process.exit(printed.code)
 }
 
 const mainFault = await main()

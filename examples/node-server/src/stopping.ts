@@ -3,13 +3,16 @@
 import * as Effect from "effect/Effect"
 import type * as Exit from "effect/Exit"
 
+/** The signals to stop. SIGHUP comes when a terminal closes, or from a supervisor. */
+const signals = ["SIGTERM", "SIGINT", "SIGHUP"] as const
+
 /** A signal to stop. */
-export type Signal = "SIGTERM" | "SIGINT"
+export type Signal = (typeof signals)[number]
 
 /** The first signal that this process receives. */
 export const firstSignal = (): Promise<Signal> =>
   new Promise((resolve) => {
-    for (const name of ["SIGTERM", "SIGINT"] as const) process.on(name, () => resolve(name))
+    for (const name of signals) process.on(name, () => resolve(name))
   })
 
 const pause = (millis: number): Promise<void> =>

@@ -38,8 +38,9 @@ const running = new Set<Program>()
 export const start = (
   name: keyof typeof programs,
   environment: Readonly<Record<string, string>>,
+  args: ReadonlyArray<string> = [],
 ): Program => {
-  const child = spawn(process.execPath, programs[name], {
+  const child = spawn(process.execPath, [...programs[name], ...args], {
     env: {
       PATH: process.env["PATH"],
       NODE_COMPILE_CACHE,

@@ -484,7 +484,22 @@ describe("the log, if it is told to", () => {
   })
 })
 
-describe("on SIGTERM and SIGINT", () => {
+describe("with arguments, a server does not start", () => {
+  it.each([
+    { args: ["--help"], code: 0, stdout: /Usage: .*\bPORT\b.*\bDATABASE_URL\b/s, stderr: /^$/ },
+    { args: ["--version"], code: 0, stdout: /^tenure \d+\.\d+\.\d+/, stderr: /^$/ },
+    { args: ["--port", "4000"], code: 2, stdout: /^$/, stderr: /no argument "--port".*\bPORT\b/s },
+    { args: ["extra", "--version"], code: 2, stdout: /^$/, stderr: /no argument "extra"/ },
+  ])("$args", async ({ args, code, stderr, stdout }) => {
+    expect(await start("node-server", {}, args).ended).toEqual({
+      code,
+      stdout: expect.stringMatching(stdout),
+      stderr: expect.stringMatching(stderr),
+    })
+  })
+})
+
+describe("on SIGTERM, SIGHUP and SIGINT", () => {
   it("the server says at first that it is not ready, answers, and closes connections", async () => {
     const server = await startServer({ DRAIN_DELAY: "60" })
     const headers = { connection: "keep-alive" }
@@ -499,10 +514,10 @@ describe("on SIGTERM and SIGINT", () => {
     expect(await answer("/v2/projects/demo/integrations/webhooks")).toEqual([401, "close"])
   })
 
-  it.each(["SIGTERM", "SIGINT"] as const)(
+  it.each(["SIGTERM", "SIGHUP", "SIGINT"] as const)(
     "%s stops the server with exit code 0",
     async (signal) => {
-      const server = await startServer({ DRAIN_DELAY: signal === "SIGTERM" ? "0.1" : "60" })
+      const server = await startServer({ DRAIN_DELAY: signal === "SIGINT" ? "60" : "0.1" })
       const before = Date.now()
       server.kill(signal)
       expect(await server.ended).toMatchObject({ code: 0, stderr: "" })

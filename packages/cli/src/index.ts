@@ -34,7 +34,9 @@ import { auditCommand, projectsCommand, statusCommand } from "./commands/project
 import { signCommand, verifyCommand } from "./commands/signing.ts"
 import { triggerCommand } from "./commands/trigger.ts"
 import { webhooksCommand } from "./commands/webhooks.ts"
+import { readArguments } from "./support/arguments.ts"
 import { Failure, describeFailure, exitCodes } from "./support/failure.ts"
+import { yesFlag } from "./support/input.ts"
 import { printable, toJson } from "./support/text.ts"
 
 const refuse = (errors: ReadonlyArray<CliError.CliError>, help: string) =>
@@ -49,11 +51,20 @@ const refuseAsJson = (errors: ReadonlyArray<CliError.CliError>, help: string) =>
   return Console.error(toJson({ error: { message } }))
 }
 
+/** Leaves out what follows from another error: the flags of a command that is not there are unknown. */
+const causesOf = (errors: ReadonlyArray<CliError.CliError>): ReadonlyArray<CliError.CliError> => {
+  const unknown = errors.filter(({ _tag }) => _tag === "UnknownSubcommand")
+  return unknown.length > 0 ? unknown : errors
+}
+
 /** Prints help, versions, and command-line errors: the errors as JSON for programs. */
 const usagePresenter = (isJson: boolean): CliOutput.Presenter => ({
   present: (event) =>
     event._tag === "InvalidInvocation"
-      ? (isJson ? refuseAsJson : refuse)(event.errors, `See ${event.commandPath.join(" ")} --help`)
+      ? (isJson ? refuseAsJson : refuse)(
+          causesOf(event.errors),
+          `See ${event.commandPath.join(" ")} --help`,
+        )
       : CliOutput.defaultPresenter.present(event),
 })
 
@@ -99,6 +110,12 @@ export const tenure = Command.make("tenure").pipe(
     importCommand,
     profilesCommand,
   ]),
+  Command.withGlobalFlags([yesFlag]),
+)
+
+// These do nothing without a subcommand, but would look for a server first.
+const groups = [projectsCommand, membersCommand, keysCommand, webhooksCommand].map(
+  ({ name }) => name,
 )
 
 /** Tells why a command has failed. */
@@ -140,7 +157,7 @@ export const runProgram = (args: ReadonlyArray<string>) => {
   return Command.runWith(
     tenure,
     manifest,
-  )(args).pipe(
+  )(readArguments(args, groups)).pipe(
     Effect.tapError((error) => report(error, isJson)),
     Effect.mapError(withExitCode),
     Effect.provide(settings(isJson)),
@@ -171,10 +188,13 @@ const endWithOutput = (): void => {
 // npm forwards Ctrl+C although the process has already received it. That is not a second Ctrl+C.
 const sameSignalMillis = 500
 
+// The last one comes when a terminal closes.
+const endSignals = ["SIGINT", "SIGTERM", "SIGHUP"] as const
+
 /** Runs an effect. The first signal interrupts it, and a second one ends the process at once. */
 const runMain = Runtime.makeRunMain(({ fiber, teardown }) => {
   let interruptedAt: number | undefined
-  const end = (name: "SIGINT" | "SIGTERM"): void => {
+  const end = (name: (typeof endSignals)[number]): void => {
     if (interruptedAt === undefined) {
       interruptedAt = performance.now()
       fiber.interruptUnsafe(fiber.id)
@@ -182,11 +202,9 @@ const runMain = Runtime.makeRunMain(({ fiber, teardown }) => {
       process.exit(128 + constants.signals[name])
     }
   }
-  process.on("SIGINT", end)
-  process.on("SIGTERM", end)
+  for (const name of endSignals) process.on(name, end)
   fiber.addObserver((exit) => {
-    process.off("SIGINT", end)
-    process.off("SIGTERM", end)
+    for (const name of endSignals) process.off(name, end)
     teardown(exit, (code) => {
       if (interruptedAt !== undefined || code !== 0) process.exit(code)
     })

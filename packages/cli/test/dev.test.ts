@@ -7,6 +7,7 @@ import { join } from "node:path"
 import { promisify } from "node:util"
 import { createTenure } from "@tenure/core"
 import { embedded } from "@tenure/embedded"
+import { freePort } from "@tenure/testing/conformance"
 import { afterAll, expect, it, onTestFinished } from "vitest"
 import { folderWithDatabase } from "../../embedded/test/folders.ts"
 import { startWith, tenureWith } from "./in-process.ts"
@@ -57,6 +58,20 @@ it("prints lines each of which can be pasted, and the verified events of what th
     .toHaveLength(2)
   expect((await fetch(/http:\S+\/console\//.exec(shown)?.[0] ?? "")).status).toBe(200)
   expect(await stop()).toBe(130)
+})
+
+it("listens on the port of the environment, and refuses what is none", async () => {
+  const port = await freePort()
+  const environment = { XDG_CONFIG_HOME: join(home, "port"), PORT: String(port) }
+  const running = startWith(environment)("dev")
+  onTestFinished(() => void running.interrupt())
+  await expect.poll(() => running.printed.stdout).toContain(`http://127.0.0.1:${port} `)
+  for (const wrong of ["http", "-1", "65536", "1.5"])
+    expect(await tenureWith({ ...environment, PORT: wrong })("dev")).toMatchObject({
+      code: 2,
+      stderr: "PORT must be a port, from 0 to 65535.\n",
+    })
+  expect(await tenureWith(environment)("dev", "--port", "65536")).toMatchObject({ code: 2 })
 })
 
 it("has a profile of its own beside others that run, and runs without one", async () => {

@@ -53,15 +53,18 @@ it.each(["members list", "members export"])("%s fails if it cannot print", async
   })
 })
 
-it("listen ends on Ctrl+C, and says where to go on", async () => {
-  const { child, ended } = start("listen")
-  await once(child.stderr ?? expect.fail("no standard error"), "data")
-  child.kill("SIGINT")
-  expect(await ended).toEqual({
-    code: 130,
-    stderr: expect.stringMatching(/To go on from here: --after \S+\n$/),
-  })
-})
+it.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)(
+  "listen ends on %s, and says where to go on",
+  async (signal) => {
+    const { child, ended } = start("listen")
+    await once(child.stderr ?? expect.fail("no standard error"), "data")
+    child.kill(signal)
+    expect(await ended).toEqual({
+      code: 130,
+      stderr: expect.stringMatching(/To go on from here: --after \S+\n$/),
+    })
+  },
+)
 
 it("ends at once on a second Ctrl+C, and not when npm repeats the first one", async () => {
   // A server that never answers a change: the command waits, to undo it afterwards.

@@ -91,7 +91,7 @@ const openTenure = Effect.fnUntraced(function* (folder: Option.Option<string>) {
 const listening = (fault: unknown) =>
   operationFailed(
     Predicate.hasProperty(fault, "code") && fault.code === "EADDRINUSE"
-      ? "Another program uses the port. Give another one: --port 3001."
+      ? "Another program uses the port. Give another one: --port 3001, or PORT."
       : String(fault),
   )
 

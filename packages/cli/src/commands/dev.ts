@@ -3,6 +3,7 @@
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
+import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { usageFailure } from "../support/failure.ts"
@@ -14,10 +15,28 @@ const folder = Argument.String("folder").pipe(
   Argument.optional,
 )
 
+const standardPort = 3000
+
+const isPort = (value: number): boolean => Number.isInteger(value) && value >= 0 && value <= 65_535
+
+const expectedPort = "a port, from 0 to 65535"
+
 const port = Flag.Int("port").pipe(
-  Flag.withDescription("The port to listen on; 0 takes a free one"),
-  Flag.withDefault(3000),
+  Flag.filter(isPort, () => expectedPort),
+  Flag.withDescription(
+    `The port to listen on, as PORT: ${standardPort} by default; 0 takes a free one`,
+  ),
+  Flag.optional,
 )
+
+/** Returns the port of the flag, or that of the environment, as hosts of programs name it. */
+const readPort = Effect.fnUntraced(function* (given: Option.Option<number>) {
+  if (Option.isSome(given)) return given.value
+  const text = yield* Effect.orDie(Config.option(Config.NonEmptyString("PORT")))
+  if (Option.isNone(text)) return standardPort
+  const value = /^\d+$/.test(text.value) ? Number(text.value) : NaN
+  return isPort(value) ? value : yield* usageFailure(`PORT must be ${expectedPort}.`)
+})
 
 const from = Flag.String("from").pipe(
   Flag.withMetavar("FILE"),
@@ -55,18 +74,19 @@ const onlyCopies = usageFailure("--at, --fail, --map and --dates are for a copy:
 export const devCommand = Command.make(
   "dev",
   { folder, port, from, at, fail, ...readingFlags },
-  Effect.fnUntraced(function* (given) {
+  Effect.fnUntraced(function* ({ port: portGiven, ...given }) {
+    const settings = { ...given, port: yield* readPort(portGiven) }
     if (Option.isSome(given.from)) {
       if (Option.isSome(given.folder))
         return yield* usageFailure("A copy is in memory: leave out the folder, or --from.")
       const { runTimeMachine } = yield* Effect.promise(() => import("./dev-machine.ts"))
       const reading = yield* readReading(given)
-      return yield* runTimeMachine({ ...given, from: given.from.value, reading })
+      return yield* runTimeMachine({ ...settings, from: given.from.value, reading })
     }
     const isForCopy = Option.isSome(given.at) || Option.isSome(given.dates)
     if (isForCopy || given.fail.length + given.map.length > 0) return yield* onlyCopies
     const { runDevServer: run } = yield* Effect.promise(() => import("./dev-server.ts"))
-    return yield* run(given)
+    return yield* run(settings)
   }),
 ).pipe(
   Command.withDescription(

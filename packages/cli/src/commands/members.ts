@@ -318,7 +318,6 @@ const extend = Command.make(
     neverShorten: keepLater,
     dryRun: dryRunFlag,
     events: eventsFlag,
-    yes: yesFlag,
   },
   Effect.fnUntraced(function* (given) {
     yield* requireDryRun(given)
@@ -351,7 +350,7 @@ const extend = Command.make(
       ])
     if (given.dryRun) return yield* print(yield* extended(true))
     // Who names the date that is expected knows of it.
-    if (Option.isNone(given.expected) && !given.yes) {
+    if (Option.isNone(given.expected) && !(yield* yesFlag)) {
       const to = goal.extend ?? (yield* extended(true)).data.new_end_date
       const isShorter = !given.neverShorten && to < before
       yield* requireConfirmation(
@@ -375,30 +374,41 @@ const extend = Command.make(
 
 const erase = booleanFlag("erase", "Also removes the user id from the history and from events")
 
-const end = Command.make(
-  "end",
-  { user: commandsUserId, project, erase, yes: yesFlag },
-  Effect.fnUntraced(function* (given) {
-    if (given.erase) yield* requireConfirmation(`Erase every trace of ${given.user}?`, given.yes)
-    yield* callAndPrintDone(
-      ({ memberships }, options) =>
-        memberships.end(
-          {
-            project_id: given.project,
-            user_id: given.user,
-            erase: given.erase ? "true" : undefined,
-          },
-          options,
-        ),
-      `${given.user} is no member any more.`,
-    )
-  }),
-).pipe(
+const endMember = Effect.fnUntraced(function* (given: {
+  readonly user: string
+  readonly project: string
+  readonly erase: boolean
+}) {
+  if (given.erase) yield* requireConfirmation(`Erase every trace of ${given.user}?`)
+  yield* callAndPrintDone(
+    ({ memberships }, options) =>
+      memberships.end(
+        {
+          project_id: given.project,
+          user_id: given.user,
+          erase: given.erase ? "true" : undefined,
+        },
+        options,
+      ),
+    `${given.user} is no member any more.`,
+  )
+})
+
+const end = Command.make("end", { user: commandsUserId, project, erase }, endMember).pipe(
   Command.withDescription("Ends a membership"),
   Command.withExamples([
     { command: "tenure members end 1001 --project shop" },
     { command: "tenure members end 1001 --project shop --erase --yes" },
   ]),
+)
+
+const eraseCommand = Command.make("erase", { user: commandsUserId, project }, (given) =>
+  endMember({ ...given, erase: true }),
+).pipe(
+  Command.withDescription(
+    "Ends a membership, and removes the user id from the history and from events: members end --erase",
+  ),
+  Command.withExamples([{ command: "tenure members erase 1001 --project shop --yes" }]),
 )
 
 const history = Command.make("history", { user: commandsUserId, project }, (given) =>
@@ -487,7 +497,6 @@ const undo = Command.make(
     reason: commandsReason,
     dryRun: dryRunFlag,
     events: eventsFlag,
-    yes: yesFlag,
   },
   Effect.fnUntraced(function* (given) {
     yield* requireDryRun(given)
@@ -509,7 +518,6 @@ const undo = Command.make(
     const { data, total } = preview
     yield* requireConfirmation(
       `Undo it for ${pluralize(total, "member")} of ${given.project}? ${effectOf(data)}`,
-      given.yes,
     )
     yield* printChangeOfAll(yield* undone(false), false)
   }),
@@ -530,6 +538,7 @@ export const membersCommand = Command.make("members").pipe(
     update,
     extend,
     end,
+    eraseCommand,
     endsCommand,
     history,
     whyCommand,
@@ -576,7 +585,6 @@ export const extendAllCommand = Command.make(
     neverShorten,
     dryRun: dryRunFlag,
     events: eventsFlag,
-    yes: yesFlag,
   },
   Effect.fnUntraced(function* (given) {
     yield* requireDryRun(given)
@@ -605,7 +613,7 @@ export const extendAllCommand = Command.make(
       data.new_end_date === undefined
         ? `Let ${members} end later by ${data.extend_by}? ${effectOf(data)}`
         : `Set the end date of ${members} to ${data.new_end_date}? ${laterOf(data.would_shorten ?? 0, given.neverShorten)}`
-    yield* requireConfirmation(question, given.yes)
+    yield* requireConfirmation(question)
     yield* printChangeOfAll(yield* extended(false), false)
   }),
 ).pipe(

@@ -10,11 +10,11 @@ import { callApi, listed } from "../support/api.ts"
 import {
   dateFlag,
   findProject,
-  projectIdArgument,
+  namedProject,
   projectPlace,
   requireProject,
 } from "../support/flags.ts"
-import { requireConfirmation, yesFlag } from "../support/input.ts"
+import { requireConfirmation } from "../support/input.ts"
 import {
   callAndPrintDone,
   callAndPrintRecord,
@@ -58,10 +58,14 @@ const get = Command.make(
   Command.withExamples([{ command: "tenure projects get shop" }]),
 )
 
+const nameless = (command: string) =>
+  `Missing required argument: project. See tenure projects ${command} --help`
+
 const create = Command.make(
   "create",
-  { project: projectIdArgument },
-  Effect.fnUntraced(function* ({ project }) {
+  { place: namedProject },
+  Effect.fnUntraced(function* ({ place }) {
+    const project = yield* requireProject(place, nameless("create"))
     const existed = yield* Effect.isSuccess(
       callApi(({ projects }, options) => projects.get({ project_id: project }, options)),
     )
@@ -77,15 +81,15 @@ const create = Command.make(
 
 const remove = Command.make(
   "delete",
-  { project: projectIdArgument, yes: yesFlag },
-  Effect.fnUntraced(function* ({ project, yes: isYes }) {
+  { place: namedProject },
+  Effect.fnUntraced(function* ({ place }) {
+    const project = yield* requireProject(place, nameless("delete"))
     const { data } = yield* callApi(({ projects }, options) =>
       projects.get({ project_id: project }, options),
     )
     const { memberships, webhooks } = data
     yield* requireConfirmation(
       `Delete ${project} with ${pluralize(memberships, "membership")}, ${pluralize(webhooks, "webhook")} and all events?`,
-      isYes,
     )
     yield* callAndPrintDone(
       (client, options) => client.projects.delete({ project_id: project }, options),

@@ -417,7 +417,7 @@ const only = Flag.Literals("only", ["missed", "failed", "all"]).pipe(
 
 /** Sends many events again, after it has counted them. */
 const replaySince = Effect.fnUntraced(function* (
-  given: Given & { readonly dryRun: boolean; readonly yes: boolean },
+  given: Given & { readonly dryRun: boolean },
   events: Omit<ReplayManyRequest, "project_id" | "webhook_id">,
 ) {
   const replayed = (dry_run: boolean) =>
@@ -431,7 +431,7 @@ const replaySince = Effect.fnUntraced(function* (
       ...describeDryRun(true, undefined),
     ])
   }
-  if (!given.yes) {
+  if (!(yield* yesFlag)) {
     const count = yield* replayed(true)
     yield* requireConfirmation(
       `Send ${pluralize(count, "event")} to ${given.webhook} again?`,
@@ -455,7 +455,6 @@ const replay = Command.make(
     ),
     only,
     dryRun: dryRunFlag,
-    yes: yesFlag,
   },
   Effect.fnUntraced(function* (given) {
     const from = Option.getOrUndefined(given.since)

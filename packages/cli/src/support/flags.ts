@@ -61,16 +61,28 @@ export const findProject = ({ argument, flag }: ProjectPlace): Option.Option<str
   Option.orElse(argument, () => flag)
 
 /** Returns the project. Fails if none is given. */
-export const requireProject = (given: ProjectPlace): Effect.Effect<string, Failure> =>
+export const requireProject = (
+  given: ProjectPlace,
+  problem = noProject.message,
+): Effect.Effect<string, Failure> =>
   Option.match(findProject(given), {
-    onNone: () => Effect.fail(usageFailure(noProject.message)),
+    onNone: () => Effect.fail(usageFailure(problem)),
     onSome: Effect.succeed,
   })
 
-/** The project to work on. */
-export const projectIdArgument = Argument.String("project").pipe(
-  Argument.withDescription("The id of the project"),
-)
+/** The project to create or delete, which is named each time: TENURE_PROJECT does not count. */
+export const namedProject = {
+  argument: Argument.String("project").pipe(
+    Argument.withDescription("The id of the project, also as --project"),
+    Argument.optional,
+  ),
+  flag: Flag.String("project").pipe(
+    Flag.withAlias("p"),
+    Flag.withMetavar("ID"),
+    Flag.withDescription("The project"),
+    Flag.optional,
+  ),
+}
 
 /** The user to work on. */
 export const userId = Argument.String("user").pipe(Argument.withDescription("The id of the user"))

@@ -1,6 +1,7 @@
 /** Whether there is somebody at a terminal. */
 
 import * as Flag from "effect/cli/Flag"
+import * as GlobalFlag from "effect/cli/GlobalFlag"
 import * as Prompt from "effect/cli/Prompt"
 import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
@@ -87,15 +88,21 @@ export const webhookSecret = Effect.fnUntraced(function* (path: Option.Option<st
       )
 })
 
-/** Answers "yes" in advance to questions before irreversible changes. */
-export const yesFlag = booleanFlag(
-  "yes",
-  "Answers yes to the question; needed without a terminal",
-).pipe(Flag.withAlias("y"))
+/** Answers "yes" in advance to questions before irreversible changes. Commands that ask nothing take it, too. */
+export const yesFlag = GlobalFlag.Setting("yes")({
+  flag: booleanFlag(
+    "yes",
+    "Answers yes to questions; without a terminal, commands that ask need it",
+  ).pipe(Flag.withAlias("y")),
+})
 
-/** Asks whether to go on. Fails if the answer is no, or if nobody can be asked. */
-export const requireConfirmation = Effect.fnUntraced(function* (question: string, isYes: boolean) {
-  if (isYes) return
+/**
+ * Asks whether to go on. Fails if the answer is no, or if nobody can be asked.
+ *
+ * @param isSafe - whether there is nothing to ask
+ */
+export const requireConfirmation = Effect.fnUntraced(function* (question: string, isSafe = false) {
+  if (isSafe || (yield* yesFlag)) return
   if (!isInteractive()) return yield* usageFailure(`${question} Confirm it by --yes.`)
   if (!(yield* Prompt.run(Prompt.Confirm({ message: printable(question) }))))
     return yield* operationFailed("Nothing was changed.")

@@ -1,7 +1,8 @@
 /** Shows how far a move has come: a bar on a terminal, and a line for each table elsewhere. */
 
-import { parseArgs } from "node:util"
+import { type ParseArgsOptionsConfig, parseArgs } from "node:util"
 import { PgClient } from "@effect/sql-pg"
+import { version } from "@tenure/core/internal"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -116,20 +117,42 @@ const moved = Effect.fnUntraced(function* (schema: string | undefined, source: s
   return [...lines, "Moved. Every table has the same rows at both ends."].join("\n")
 }, Effect.scoped)
 
+const options = {
+  from: { type: "string" },
+  to: { type: "string" },
+  "encrypt-secrets": { type: "boolean", default: false },
+  "decrypt-secrets": { type: "boolean", default: false },
+  help: { type: "boolean", short: "h", default: false },
+  version: { type: "boolean", short: "v", default: false },
+} as const satisfies ParseArgsOptionsConfig
+
+const usage = `Usage: tenure-migrate [SCHEMA] [--to URL] [--from URL] [--encrypt-secrets | --decrypt-secrets]
+
+Creates the tables in the database of DATABASE_URL or --to, or brings them up to date.
+
+  --from URL          copies everything from another database into empty tables
+  --encrypt-secrets   encrypts the secrets of webhooks with the first key of TENURE_ENCRYPTION_KEY
+  --decrypt-secrets   decrypts them; the variable begins with plain
+  --help, --version`
+
+/** Reads the arguments. */
+const readArguments = () => {
+  try {
+    return parseArgs({ allowPositionals: true, options })
+  } catch (error) {
+    throw new UsageError(`${messageOf(error)}\n\n${usage}`)
+  }
+}
+
 const run = async (load: Load): Promise<string> => {
-  const { positionals, values } = parseArgs({
-    allowPositionals: true,
-    options: {
-      from: { type: "string" },
-      to: { type: "string" },
-      "encrypt-secrets": { type: "boolean", default: false },
-      "decrypt-secrets": { type: "boolean", default: false },
-    },
-  })
-  const { from, to, ...flags } = values
+  const { positionals, values } = readArguments()
+  const { from, help, to, version: asksVersion, ...flags } = values
+  if (help) return usage
+  if (asksVersion) return `tenure ${version}`
+  const [schema, further] = positionals
+  if (further !== undefined) throw new UsageError(`There is one schema, not also ${further}`)
   const url =
     to ?? variable("DATABASE_URL", "set, for example postgres://user:password@host:5432/database")
-  const [schema] = positionals
   const direction = directionOf(flags)
   const work = Effect.suspend<string, unknown, PgClient.PgClient>(() => {
     if (from !== undefined) return moved(schema, from, load)
@@ -153,6 +176,6 @@ export const main = async (load: Load): Promise<void> => {
     process.stdout.write(`${await run(load)}\n`)
   } catch (error) {
     process.stderr.write(`${messageOf(error)}\n`)
-    process.exitCode = 1
+    process.exitCode = error instanceof UsageError ? 2 : 1
   }
 }
