@@ -1,5 +1,6 @@
 export { EndlessWork } from "./controlled-runtime.ts"
 export {
+  type ForwardedWebhook,
   type NextOptions,
   type SentWebhook,
   type TestWebhooks,

@@ -4,6 +4,7 @@ import { clearTimeout, setTimeout } from "node:timers"
 import type { Events } from "@tenure/client"
 import type { Tenure } from "@tenure/core"
 import { Setting, fromCallSite } from "@tenure/core/internal"
+import { type WebhookSecret, signMessage } from "@tenure/core/signature"
 import { type TransportRequest, WebhookTransport } from "@tenure/core/transport"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -71,6 +72,23 @@ export interface TestWebhooks {
    * @param times - how many attempts; 1 by default
    */
   readonly failNext: (answer?: number | "timeout", times?: number) => void
+  /**
+   * Sends the recorded requests that no call has forwarded yet to a receiver that runs, one after the other. They are
+   * signed anew for the present, because receivers refuse requests from another time. What the receiver answers
+   * changes nothing in Tenure. Rejects with the error of `fetch` if it cannot be reached.
+   *
+   * @param url - an HTTP or HTTPS URL, such as `http://127.0.0.1:4000/hook`
+   * @returns the receiver's responses
+   */
+  readonly forward: (url: string) => Promise<ReadonlyArray<ForwardedWebhook>>
+}
+
+/** A request that was forwarded, and what the receiver answered. */
+export interface ForwardedWebhook {
+  readonly sent: SentWebhook
+  readonly status: number
+  /** The text of the response. */
+  readonly body: string
 }
 
 const nextOptions = Setting.object({
@@ -163,11 +181,57 @@ const recordOf = (
   }
 }
 
+const receiver = Setting.object({
+  url: Setting.string(
+    "an HTTP or HTTPS URL",
+    (given) => URL.canParse(given) && /^https?:$/.test(new URL(given).protocol),
+  ),
+})
+
+const pageSize = 1000
+
+/** Returns the secrets of all webhooks by their URLs. */
+const secretsByUrl = async ({
+  memberships,
+  webhooks,
+}: Tenure): Promise<ReadonlyMap<string, ReadonlyArray<WebhookSecret>>> => {
+  const secrets = new Map<string, Array<WebhookSecret>>()
+  for (let after: string | undefined; ;) {
+    const projects = await memberships.listProjects({ after, limit: pageSize })
+    for (const { id: projectId } of projects)
+      for (const { secret, url } of await webhooks.list({ projectId }))
+        if (secret !== undefined) secrets.set(url, [...(secrets.get(url) ?? []), secret])
+    after = projects.at(-1)?.id
+    if (projects.length < pageSize) return secrets
+  }
+}
+
+/** Sends a request again as if it were of the present. */
+const sendNow = async (
+  sent: SentWebhook,
+  secrets: ReadonlyArray<WebhookSecret>,
+  url: string,
+): Promise<ForwardedWebhook> => {
+  const message = { id: sent.id, timestamp: Math.floor(Date.now() / 1000), body: sent.body }
+  const response = await fetch(url, {
+    method: "POST",
+    redirect: "manual",
+    headers: {
+      ...sent.headers,
+      "webhook-timestamp": String(message.timestamp),
+      "webhook-signature": secrets.map((secret) => signMessage(message, secret)).join(" "),
+    },
+    body: sent.body,
+  })
+  return { sent, status: response.status, body: await response.text() }
+}
+
 /** Makes a recorder. */
 export const makeWebhookRecorder = ({ now, settle }: RecorderClock): WebhookRecorder => {
   const sent: Array<SentWebhook> = []
   const returned = new Set<SentWebhook>()
   const failures: Array<number | "timeout"> = []
+  let forwarded = 0
 
   const send = (request: TransportRequest) =>
     Effect.suspend(() => {
@@ -217,19 +281,36 @@ export const makeWebhookRecorder = ({ now, settle }: RecorderClock): WebhookReco
     }
   }
 
+  const forwardTo = async (tenure: Tenure, given: string) => {
+    const { url } = Setting.parse(receiver, { url: given })
+    await settle()
+    const secrets = await secretsByUrl(tenure)
+    const responses: Array<ForwardedWebhook> = []
+    for (let one = sent[forwarded]; one !== undefined; one = sent[forwarded]) {
+      responses.push(await sendNow(one, secrets.get(one.url) ?? [], url))
+      forwarded++
+    }
+    return responses
+  }
+
   return {
     transport: Layer.succeed(WebhookTransport, { sendsHttpToNames: true, send }),
-    webhooksOf: (tenure) => ({
-      register: async (projectId, url = "https://receiver.example/") => {
-        await tenure.memberships.createProject(projectId)
-        return tenure.webhooks.create({ projectId, url })
-      },
-      next,
-      all: () => [...sent],
-      failNext: (answer = 500, times = 1) => {
-        const parsed = Setting.parse(failure, { answer, times })
-        failures.push(...Array.from({ length: parsed.times }, () => parsed.answer))
-      },
-    }),
+    webhooksOf: (tenure) => {
+      const forward: TestWebhooks["forward"] = (url) =>
+        fromCallSite(forward, () => forwardTo(tenure, url))
+      return {
+        register: async (projectId, url = "https://receiver.example/") => {
+          await tenure.memberships.createProject(projectId)
+          return tenure.webhooks.create({ projectId, url })
+        },
+        next,
+        forward,
+        all: () => [...sent],
+        failNext: (answer = 500, times = 1) => {
+          const parsed = Setting.parse(failure, { answer, times })
+          failures.push(...Array.from({ length: parsed.times }, () => parsed.answer))
+        },
+      }
+    },
   }
 }

@@ -1,5 +1,7 @@
 import { execFile } from "node:child_process"
 import { once } from "node:events"
+import { createServer } from "node:http"
+import { text } from "node:stream/consumers"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 import { verifyWebhook } from "@tenure/client"
@@ -7,6 +9,7 @@ import type { Event, Tenure } from "@tenure/core"
 import { membershipMiddleware } from "@tenure/express"
 import { postgres } from "@tenure/postgres"
 import { type TestTenure, type TestTenureOptions, testTenure } from "@tenure/testing"
+import { freePort } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import express from "express"
@@ -477,6 +480,43 @@ it("stands where it is stopped", async () => {
   expect(now()).toBe(100)
 })
 
+describe("webhooks that are forwarded", () => {
+  it("are verified by a receiver that runs now, each once, whatever the clock says", async () => {
+    const { clock, tenure, webhooks } = await start()
+    const { secret } = await webhooks.register("p1")
+    const verified: Array<string> = []
+    const server = createServer(async (request, response) => {
+      const body = await text(request)
+      const event = await verifyWebhook({ headers: request.headers, body }, [secret])
+      verified.push(event.type)
+      response.writeHead(202).end("taken")
+    })
+    onTestFinished(() => void server.close())
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+    const address = server.address()
+    const url = `http://127.0.0.1:${typeof address === "object" ? address?.port : ""}/hook`
+    await tenure.memberships.grant({ projectId: "p1", userId: "1", endDate: february })
+    const [granted] = await webhooks.forward(url)
+    expect(granted).toMatchObject({ status: 202, body: "taken" })
+    await clock.advance("60 days")
+    const later = await webhooks.forward(url)
+    expect(later.map(({ sent: { type } }) => type)).toEqual(verified.slice(1))
+    expect(verified).toEqual(expect.arrayContaining(["membership.granted", "membership.expired"]))
+    expect(await webhooks.forward(url)).toEqual([])
+    expect(webhooks.all()[0]?.sentAt).toBe(granted?.sent.sentAt)
+  })
+
+  it("wait for the next call if the receiver cannot be reached", async () => {
+    const { tenure, webhooks } = await start()
+    await webhooks.register("p1")
+    await tenure.memberships.grant({ projectId: "p1", userId: "1", endDate: february })
+    const nowhere = `http://127.0.0.1:${await freePort()}/`
+    for (let times = 0; times < 2; times++)
+      await expect(webhooks.forward(nowhere)).rejects.toThrow("fetch failed")
+    await expect(webhooks.forward("file:///hook")).rejects.toMatchObject({ field: "url" })
+  })
+})
+
 describe("an error has the caller's line first in its stack, if it is of", () => {
   const tooOld = new Date(0)
   it.each<readonly [string, (test: TestTenure) => Promise<unknown>]>([
@@ -485,6 +525,7 @@ describe("an error has the caller's line first in its stack, if it is of", () =>
     ["advance", ({ clock }) => clock.advance(-1)],
     ["advanceTo", ({ clock }) => clock.advanceTo(tooOld)],
     ["next", ({ webhooks }) => webhooks.next("membership.expired", { timeout: 1 })],
+    ["forward", ({ webhooks }) => webhooks.forward("x")],
     ["verifyWebhook", () => verifyWebhook({ headers: {}, body: "" }, [])],
     ["verifyWebhook, later", () => verifyWebhook(forged(), [otherSecret])],
   ])("%s", async (_, call) => {
