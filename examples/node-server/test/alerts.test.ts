@@ -94,12 +94,13 @@ const cases: ReadonlyArray<Case> = [
   {
     alert: "TenureDeliveriesLate",
     series: {
-      'tenure_webhook_deliveries_oldest_due_seconds{tenure_database_name="eu"}': "600 601x10",
+      'tenure_webhook_deliveries_late_seconds{tenure_database_name="eu"}': "600 601x10",
     },
     silent: [0, 5],
     fires: 6,
     labels: { tenure_database_name: "eu" },
-    summary: "A delivery in the database eu has been due for more than ten minutes.",
+    summary:
+      "A delivery in the database eu has waited more than ten minutes for a server to send it.",
   },
   {
     alert: "TenureEncryptionKeyMissing",
@@ -192,7 +193,12 @@ const healthy = {
   // Polls that wait.
   [`${requests}_bucket{http_route="/v2/projects/:project_id/events", le="1"}`]: "0x120",
   [`${requests}_bucket{http_route="/v2/projects/:project_id/events", le="+Inf"}`]: "0+100x120",
-  tenure_webhook_deliveries_oldest_due_seconds: "5x120",
+  // A receiver fails.
+  tenure_webhook_deliveries_oldest_due_seconds: "5+60x120",
+  tenure_webhook_deliveries_late_seconds: "5x120",
+  [`${requests}_bucket{http_route="/v2/projects/:project_id/memberships/import", le="1"}`]: "0x120",
+  [`${requests}_bucket{http_route="/v2/projects/:project_id/memberships/import", le="+Inf"}`]:
+    "0+100x120",
   'tenure_encryption_key_missing{tenure_encryption_key_id="k1"}': "0x120",
   [`${attempts}{tenure_webhook_outcome="delivered"}`]: "0+2x120",
   [`${attempts}{tenure_webhook_outcome="failed"}`]: "0+1x120",

@@ -346,7 +346,7 @@ it("the doctor knows what is too much", () => {
       deliveries: true,
       rate_limits: true,
     },
-    backlog: { waiting: 10, due_for_ms: 120_000 },
+    backlog: { waiting: 10, due_for_ms: 120_000, late_for_ms: 90_000 },
     failed_deliveries: 3,
     disabled_webhooks: 2,
     webhooks_needing_attention: [
@@ -368,6 +368,18 @@ it("the doctor knows what is too much", () => {
     ["limits", "warning"],
     ["encryption", "problem"],
   ])
+  expect(findings[1]).toMatchObject({
+    found: "10 waiting, one for 90 s for a server to send it",
+    advice: expect.stringContaining("add processes"),
+  })
+  const backlog = { ...status.backlog, late_for_ms: null }
+  expect(judgeStatus({ ...status, backlog }, "Server")[1]).toMatchObject({
+    state: "warning",
+    found: "10 waiting, the oldest due for 120 s, because of its receiver",
+    advice: expect.stringContaining("More processes would not help"),
+  })
+  const stores = { ...status.stores, memberships: true, rate_limits: false }
+  expect(judgeStatus({ ...status, stores }, "Server")[0]?.advice).toContain("REDIS_URL")
   // The servers may have the key that the command has not.
   expect(judgeStatus(status, "Database").at(-1)?.state).toBe("warning")
   expect(findings.every(({ advice }) => advice !== null)).toBe(true)

@@ -647,6 +647,8 @@ export interface Status {
     readonly waiting: number
     /** For how many milliseconds the oldest due delivery has been due; null if none is. It is looked for among the first 10,000 webhooks with due deliveries. */
     readonly due_for_ms: number | null
+    /** For how many milliseconds the oldest of them has waited for nothing but a server that sends it; null if none does. It does not grow because receivers fail, are slow or have a rate. */
+    readonly late_for_ms: number | null
   } | null
   /** The deliveries that were given up, are kept and can be replayed, up to 10,000, which stands for as many or more; null if the store does not answer. */
   readonly failed_deliveries: number | null

@@ -196,6 +196,7 @@ export {
 export {
   Outbox,
   announcementsOf,
+  isAwaited,
   maxAttemptsOfWebhook,
   maxCountedBacklog,
   type Attempt,

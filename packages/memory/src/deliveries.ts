@@ -25,6 +25,7 @@ import {
   concurrencyAfterFailure,
   concurrencyAfterSuccess,
   eraseUser,
+  isAwaited,
   maxAttemptsOfWebhook,
   takeToken,
   toMicros,
@@ -639,18 +640,35 @@ export const healthOf = ({ lanes }: Deliveries, webhookId: WebhookId): Health =>
   return { failures, failingSince }
 }
 
+/** Returns since when a delivery waits for a dispatcher, rather than for the receiver; `Infinity` if none does. */
+const queueLateAt = (lane: WebhookQueue, tick: Millis): number => {
+  const load = {
+    claimed: [...lane.leases.values()].filter(({ until }) => until > tick).length,
+    concurrency: lane.concurrency,
+    isFailing: lane.failures > 0,
+    isOrdered: lane.webhook.ordered,
+  }
+  return isAwaited(load) && nextTokenAt(lane, tick) <= tick
+    ? Math.max(queueDueAt(lane), heldUntilOf(lane))
+    : Infinity
+}
+
 /** Returns the number of unfinished deliveries, and for how long the oldest due one has been due that is not replayed. */
 export const backlogOf = (
   { lanes }: Deliveries,
   { tick }: Moment,
-): Pick<Backlog, "waiting" | "dueForMillis"> => {
+): Pick<Backlog, "waiting" | "dueForMillis" | "lateForMillis"> => {
   let waiting = 0
   let first = Infinity
+  let late = Infinity
   for (const lane of lanes.values()) {
     waiting += lane.waiting.size() + lane.leases.size
-    if (lane.webhook.disabled === undefined) first = Math.min(first, queueDueAt(lane))
+    if (lane.webhook.disabled !== undefined) continue
+    first = Math.min(first, queueDueAt(lane))
+    late = Math.min(late, queueLateAt(lane, tick))
   }
-  return { waiting, dueForMillis: first <= tick ? tick - first : undefined }
+  const since = (at: number) => (at <= tick ? tick - at : undefined)
+  return { waiting, dueForMillis: since(first), lateForMillis: since(late) }
 }
 
 /** Returns how many deliveries to these webhooks have failed. */

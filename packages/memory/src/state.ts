@@ -454,13 +454,14 @@ export const countBacklog = (
   most: number,
   now: Moment,
 ): Backlog => {
-  const { dueForMillis, waiting } = backlogOf(deliveries, now)
+  const { dueForMillis, lateForMillis, waiting } = backlogOf(deliveries, now)
   const webhooks = [...projects.values()].flatMap((project) => [...project.webhooks.values()])
   const disabled = webhooks.filter((webhook) => webhook.disabled?.by === "failures")
   const failed = countFailed(deliveries, new Set(webhooks.map(({ id }) => id)))
   return {
     waiting: Math.min(most, waiting),
     dueForMillis,
+    lateForMillis,
     failedDeliveries: Math.min(most, failed),
     disabledWebhooks: Math.min(most, disabled.length),
   }

@@ -85,6 +85,40 @@ const counted = (schema: string, name: string, states: string): string => `
 const open = "IN ('ready', 'blocked', 'later', 'leased')"
 
 /**
+ * The common table expressions `leases` and `late`: since when a delivery waits for a dispatcher, as `isAwaited` of
+ * core says, among those of `oldest` and up to `$1` others.
+ */
+const late = (schema: string): string => `
+  leases AS MATERIALIZED (
+    SELECT d.webhook_id, count(*) AS claimed FROM ${schema}.deliveries d
+    WHERE d.state = 'leased' AND d.next_attempt_at > clock_timestamp()
+    GROUP BY d.webhook_id
+  ), late AS (
+    SELECT min(greatest(due.at, w.paused_until)) AS since
+    FROM (
+      SELECT o.webhook_id, o.next_attempt_at AS at FROM oldest o WHERE o.next_attempt_at IS NOT NULL
+      UNION ALL
+      (
+        SELECT d.webhook_id, d.next_attempt_at FROM ${schema}.deliveries d
+        WHERE (d.state = 'later' OR d.state = 'leased') AND d.next_attempt_at <= clock_timestamp()
+        ORDER BY d.next_attempt_at LIMIT $1::integer
+      )
+    ) due
+    LEFT JOIN leases l USING (webhook_id)
+    -- Looks up each webhook by its id, however many there are.
+    CROSS JOIN LATERAL (
+      SELECT e.paused_until FROM ${schema}.webhooks e
+      WHERE e.id = due.webhook_id AND e.disabled_at IS NULL
+        AND CASE WHEN e.failures > 0 OR e.ordered IS NOT NULL THEN l.claimed IS NULL
+            ELSE 2 * coalesce(l.claimed, 0) < e.concurrency END
+        AND (e.rate IS NULL OR ${schema}.rate_tokens_of(
+          e.id, e.rate, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+        ) > 0)
+      OFFSET 0
+    ) w
+  )`
+
+/**
  * Returns one row with how much is left to deliver and what was given up. It counts up to `$1`, and steps
  * through up to `$1` webhooks with open deliveries, with ready ones, to the oldest of each that is not
  * replayed, and with failed ones.
@@ -101,7 +135,7 @@ export const backlog = (schema: string): string => `
       ORDER BY d.webhook_id, d.is_replay, d.next_attempt_at LIMIT 1
     ) n
     WHERE o.step < $1::integer
-  ),${webhooksWith(schema, "waiting", open)},${webhooksWith(schema, "failing", "= 'failed'")}
+  ),${webhooksWith(schema, "waiting", open)},${webhooksWith(schema, "failing", "= 'failed'")},${late(schema)}
   SELECT ${counted(schema, "waiting", open)} AS waiting,
     ${millisOf(`(clock_timestamp() - least(
       (SELECT min(o.next_attempt_at) FROM oldest o WHERE ${sends(schema, "o.webhook_id")}),
@@ -110,7 +144,7 @@ export const backlog = (schema: string): string => `
         WHERE (d.state = 'later' OR d.state = 'leased') AND ${sends(schema, "d.webhook_id")}
         ORDER BY d.next_attempt_at LIMIT 1
       )
-    ))`)} AS due_for, ${counted(schema, "failing", "= 'failed'")} AS failed_deliveries,
+    ))`)} AS due_for, ${millisOf("(clock_timestamp() - (SELECT since FROM late))")} AS late_for, ${counted(schema, "failing", "= 'failed'")} AS failed_deliveries,
     (
       SELECT count(*) FROM (
         SELECT FROM ${schema}.webhooks w WHERE w.disabled_by = 'failures' ORDER BY w.disabled_at LIMIT $1::integer
@@ -123,17 +157,20 @@ export interface BacklogRow {
   readonly waiting: number
   /** Milliseconds; negative if the next delivery is due later, null without deliveries. */
   readonly due_for: Integer | null
+  /** The same of those that wait for a dispatcher. */
+  readonly late_for: Integer | null
   readonly failed_deliveries: number
   readonly disabled_webhooks: number
 }
 
-const dueForMillis = (due_for: Integer | null): number | undefined =>
-  due_for === null || Number(due_for) < 0 ? undefined : Number(due_for)
+const ageOf = (millis: Integer | null): number | undefined =>
+  millis === null || Number(millis) < 0 ? undefined : Number(millis)
 
 /** Converts the row. */
 export const toBacklog = ([row]: ReadonlyArray<BacklogRow>): Backlog => ({
   waiting: row?.waiting ?? 0,
-  dueForMillis: dueForMillis(row?.due_for ?? null),
+  dueForMillis: ageOf(row?.due_for ?? null),
+  lateForMillis: ageOf(row?.late_for ?? null),
   failedDeliveries: row?.failed_deliveries ?? 0,
   disabledWebhooks: row?.disabled_webhooks ?? 0,
 })

@@ -72,22 +72,40 @@ export const judgeMigrations = (pending: ReadonlyArray<number>): Finding => {
 
 const judgeStores = ({ stores }: Status): Finding => {
   const silent = Object.entries(stores).flatMap(([name, answers]) => (answers ? [] : [name]))
-  return silent.length === 0
-    ? well("stores", "all answer")
-    : wrong("stores", `no answer: ${silent.join(", ")}`, "Look at the database and its log.")
+  if (silent.length === 0) return well("stores", "all answer")
+  const isOfLimits = silent.every((name) => name === "rate_limits")
+  return wrong(
+    "stores",
+    `no answer: ${silent.join(", ")}`,
+    isOfLimits
+      ? "Look at the Redis of REDIS_URL, or at the database if there is none: limits are kept there."
+      : "Look at the database and its log.",
+  )
 }
 
 // Normally, due attempts start within a second.
 const longestDue = 60_000
 
+const secondsOf = (millis: number | null): number => Math.round((millis ?? 0) / 1000)
+
 const judgeBacklog = ({ backlog }: Status): Finding => {
   if (backlog === null)
     return wrong("deliveries", "unknown", "The store does not answer: look at the database.")
-  const { due_for_ms, waiting } = backlog
-  const found = `${waiting} waiting, the oldest due for ${Math.round((due_for_ms ?? 0) / 1000)} s`
+  const { due_for_ms, late_for_ms, waiting } = backlog
+  if ((late_for_ms ?? 0) > longestDue)
+    return wrong(
+      "deliveries",
+      `${waiting} waiting, one for ${secondsOf(late_for_ms)} s for a server to send it`,
+      "Check that a server runs that dispatches, and add processes.",
+    )
+  const found = `${waiting} waiting, the oldest due for ${secondsOf(due_for_ms)} s`
   return (due_for_ms ?? 0) <= longestDue
     ? well("deliveries", found)
-    : wrong("deliveries", found, "Check that a server runs that dispatches, and add processes.")
+    : notable(
+        "deliveries",
+        `${found}, because of its receiver`,
+        "It fails, is slow, or has a rate: see tenure webhooks list. More processes would not help.",
+      )
 }
 
 const judgeGivenUp = ({ failed_deliveries }: Status): Finding =>

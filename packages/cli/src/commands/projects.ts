@@ -182,10 +182,8 @@ export const auditCommand = Command.make("audit", { place: projectPlace, since }
 
 /** `tenure status`. */
 
-const ageOf = (backlog: Status["backlog"]): string | null => {
-  const millis = backlog?.due_for_ms ?? null
-  return millis === null ? null : `${millis} ms`
-}
+const ageOf = (millis: number | null | undefined): string | null =>
+  millis === null || millis === undefined ? null : `${millis} ms`
 
 const statusRowOf = ({
   backlog,
@@ -201,7 +199,8 @@ const statusRowOf = ({
     version: versions.tenure,
     stores: broken.length === 0 ? "all answer" : `no answer: ${broken.map(([name]) => name)}`,
     waiting_deliveries: backlog?.waiting,
-    oldest_due_for: ageOf(backlog),
+    oldest_due_for: ageOf(backlog?.due_for_ms),
+    late_for: ageOf(backlog?.late_for_ms),
     given_up: failed_deliveries,
     disabled_webhooks,
     rate_limiting,

@@ -43,6 +43,7 @@ const isStore = (name: string): name is keyof typeof names => name in names
 interface Counted {
   readonly waiting: number
   readonly dueFor: number | null
+  readonly lateFor: number | null
   readonly failed: number
   readonly disabled: number
 }
@@ -54,6 +55,7 @@ const countedIn = (status: Status): Counted | undefined => {
     : {
         waiting: backlog.waiting,
         dueFor: backlog.due_for_ms,
+        lateFor: backlog.late_for_ms,
         failed: failed_deliveries,
         disabled: disabled_webhooks,
       }
@@ -101,13 +103,13 @@ const unlimited = ({ rate_limiting }: Status, reload: () => void): ReadonlyArray
       ]
 
 const lateDeliveries = (counted: Counted | undefined, reload: () => void): ReadonlyArray<Need> =>
-  counted === undefined || (counted.dueFor ?? 0) <= late
+  counted === undefined || (counted.lateFor ?? 0) <= late
     ? []
     : [
         {
           key: "late",
           what: <strong>Deliveries are late</strong>,
-          why: `The oldest has been due for ${durationOf(counted.dueFor ?? 0)}.`,
+          why: `One has waited ${durationOf(counted.lateFor ?? 0)} for a server to send it.`,
           waits: `${cappedOf(counted.waiting)} wait`,
           button: <Again onClick={reload} />,
         },
@@ -208,7 +210,7 @@ const ProjectDays = () => {
 const Figures = ({ of }: { readonly of: Counted | undefined }) => (
   <dl class="figures">
     <Figure name="Deliveries that wait">{cappedOf(of?.waiting)}</Figure>
-    <Figure name="Oldest is due for" isBad={(of?.dueFor ?? 0) > late}>
+    <Figure name="Oldest is due for" isBad={(of?.lateFor ?? 0) > late}>
       {of === undefined ? "–" : of.dueFor === null ? "none is due" : durationOf(of.dueFor)}
     </Figure>
     <Figure name="Given up">{cappedOf(of?.failed)}</Figure>

@@ -300,18 +300,18 @@ const sumOf = (counts: ReadonlyArray<number>, most: number): number =>
     counts.reduce((total, count) => total + count, 0),
   )
 
+const longest = (times: ReadonlyArray<number | undefined>): number | undefined => {
+  const known = times.filter((time) => time !== undefined)
+  return known.length === 0 ? undefined : Math.max(...known)
+}
+
 const sum = (all: ReadonlyArray<Backlog>, most: number): Backlog => ({
   waiting: sumOf(
     all.map(({ waiting }) => waiting),
     most,
   ),
-  dueForMillis: all.reduce<number | undefined>(
-    (oldest, { dueForMillis }) =>
-      oldest === undefined || dueForMillis === undefined
-        ? (oldest ?? dueForMillis)
-        : Math.max(oldest, dueForMillis),
-    undefined,
-  ),
+  dueForMillis: longest(all.map(({ dueForMillis }) => dueForMillis)),
+  lateForMillis: longest(all.map(({ lateForMillis }) => lateForMillis)),
   failedDeliveries: sumOf(
     all.map(({ failedDeliveries }) => failedDeliveries),
     most,

@@ -68,8 +68,10 @@ const makeDatabaseReport = Effect.gen(function* () {
 const show = ({ backlog, name, stores }: DatabaseReport, context: Context.Context<never>): void => {
   const ownGauge = gauge
   const dueFor = backlog && (backlog.dueForMillis ?? 0) / 1000
+  const lateFor = backlog && (backlog.lateForMillis ?? 0) / 1000
   ownGauge("tenure.webhook.deliveries.waiting", context, name)(backlog?.waiting)
   ownGauge("tenure.webhook.deliveries.oldest_due", context, name)(dueFor)
+  ownGauge("tenure.webhook.deliveries.late", context, name)(lateFor)
   ownGauge("tenure.webhook.disabled", context, name)(backlog?.disabledWebhooks)
   for (const [store, isUp] of Object.entries(stores)) {
     ownGauge("tenure.store.up", context, store, name)(Number(isUp))

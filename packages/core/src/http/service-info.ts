@@ -43,7 +43,11 @@ const dataOf = ({
   backlog:
     backlog === undefined
       ? null
-      : { waiting: backlog.waiting, due_for_ms: backlog.dueForMillis ?? null },
+      : {
+          waiting: backlog.waiting,
+          due_for_ms: backlog.dueForMillis ?? null,
+          late_for_ms: backlog.lateForMillis ?? null,
+        },
   failed_deliveries: backlog?.failedDeliveries ?? null,
   disabled_webhooks: backlog?.disabledWebhooks ?? null,
   webhooks_needing_attention: webhooksNeedingAttention?.map(attentionOf) ?? null,

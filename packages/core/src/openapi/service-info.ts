@@ -58,6 +58,11 @@ const status = Schema.Struct({
           "For how many milliseconds the oldest due delivery has been due; null if none is. It is looked for among the first 10,000 webhooks with due deliveries.",
         examples: [null],
       }),
+      late_for_ms: Schema.NullOr(Schema.Int).annotate({
+        description:
+          "For how many milliseconds the oldest of them has waited for nothing but a server that sends it; null if none does. It does not grow because receivers fail, are slow or have a rate.",
+        examples: [null],
+      }),
     }),
   ).annotate({ description: "What is left to deliver; null if the store does not answer." }),
   failed_deliveries: Schema.NullOr(count).annotateKey({

@@ -84,6 +84,13 @@ export const instruments = {
     description: "How long the oldest delivery that is due has been due; 0 if none is.",
     attributes: ["tenure.database.name"],
   },
+  "tenure.webhook.deliveries.late": {
+    type: "gauge",
+    unit: "s",
+    description:
+      "How long the oldest delivery has waited for a process to send it, rather than for its receiver; 0 if none does.",
+    attributes: ["tenure.database.name"],
+  },
   "tenure.webhook.disabled": {
     type: "gauge",
     unit: "{webhook}",

@@ -205,6 +205,12 @@ export interface Backlog {
    * Neither do those to webhooks that were disabled by request.
    */
   readonly dueForMillis: number | undefined
+  /**
+   * For how many milliseconds the oldest of them has been due that waits for nothing but a dispatcher (`isAwaited`), and
+   * of a webhook that was held, since its hold ended; `undefined` if there is none. It grows if too few processes send,
+   * but not because receivers fail, are slow, or have a rate.
+   */
+  readonly lateForMillis: number | undefined
   /** Kept deliveries that were given up, to existing webhooks: a replay restarts them. */
   readonly failedDeliveries: number
   /** Webhooks that were disabled because of failures. */
@@ -224,6 +230,22 @@ export const maxAttemptsOfWebhook = (
   perProject: number,
   claimed: number,
 ): number => Math.max(0, Math.ceil((concurrency * (perProject - claimed)) / perProject))
+
+/** How busy a webhook is. */
+export interface WebhookLoad {
+  /** How many of its deliveries are claimed. */
+  readonly claimed: number
+  readonly concurrency: number
+  readonly isFailing: boolean
+  readonly isOrdered: boolean
+}
+
+/**
+ * Tells whether due deliveries of an enabled webhook wait for a dispatcher, rather than for the receiver's responses.
+ * Between two claims, a webhook has fewer than its concurrency.
+ */
+export const isAwaited = ({ claimed, concurrency, isFailing, isOrdered }: WebhookLoad): boolean =>
+  isFailing || isOrdered ? claimed === 0 : 2 * claimed < concurrency
 
 /** A change relevant to dispatchers. */
 export type OutboxChange =

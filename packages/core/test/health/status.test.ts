@@ -24,7 +24,13 @@ const reportWith = (backlog: ReturnType<Outbox["Service"]["backlog"]>) => {
 describe("the status", () => {
   it.effect("has what is left to deliver", () =>
     Effect.gen(function* () {
-      const backlog = { waiting: 3, dueForMillis: 1500, failedDeliveries: 2, disabledWebhooks: 1 }
+      const backlog = {
+        waiting: 3,
+        dueForMillis: 1500,
+        lateForMillis: undefined,
+        failedDeliveries: 2,
+        disabledWebhooks: 1,
+      }
       const report = yield* reportWith(Effect.succeed(backlog))
       expect(report).toMatchObject({ backlog, suspendedKeys: [] })
     }),

@@ -127,6 +127,9 @@ export const wrongOutboxes = wrongStores("Outbox", Outbox, {
   "returns a delivery that waited for its turn before those that were published later": leaving(
     (left) => ({ ...left, dueForMillis: 0 }),
   ),
+  "is late if it waits for a dispatcher, but not while its webhook fails or is busy": leaving(
+    (left) => ({ ...left, lateForMillis: left.dueForMillis }),
+  ),
   "is counted no further than asked": ({ backlog }) => ({ backlog: () => backlog(1000) }),
   "are listed by their latest attempt, unless there was none": ({ deliveries }) => ({
     attempted: (webhook, page) => deliveries(webhook, { limit: page.limit }),

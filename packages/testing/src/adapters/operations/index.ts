@@ -58,7 +58,7 @@ const statusTests = (serving: Serving): void => {
               deliveries: true,
               rate_limits: true,
             },
-            backlog: { waiting: 0, due_for_ms: null },
+            backlog: { waiting: 0, due_for_ms: null, late_for_ms: null },
             failed_deliveries: 0,
             disabled_webhooks: 0,
             webhooks_needing_attention: [],

@@ -385,6 +385,36 @@ const dueTests = ({ advance, describe, test }: StoreTests): void => {
         expect(dueForMillis).toBeLessThan(3 * hour)
       }))
 
+    test("is late if it waits for a dispatcher, but not while its webhook fails or is busy", () =>
+      Effect.gen(function* () {
+        const { outbox, webhook } = yield* preparedWebhook
+        const late = Effect.map(outbox.backlog(10), ({ lateForMillis }) => lateForMillis)
+        expect(yield* late).toBeUndefined()
+        yield* publishMany(20)
+        yield* advance(hour)
+        expect(yield* late).toBeGreaterThanOrEqual(hour)
+        // Its concurrency at the beginning.
+        const held = yield* claims(4, 4)
+        expect(held).toHaveLength(4)
+        expect((yield* outbox.backlog(10)).dueForMillis).toBeGreaterThanOrEqual(hour)
+        expect(yield* late).toBeUndefined()
+        for (const one of held.slice(1)) yield* settle(one, delivered)
+        expect(yield* late).toBeGreaterThanOrEqual(hour)
+        yield* settle(yield* firstOf(held), retry(2 * hour, 2 * hour))
+        expect(yield* late).toBeUndefined()
+        yield* advance(hour)
+        expect(yield* late).toBeUndefined()
+        yield* advance(2 * hour)
+        // Nobody makes the attempt that may be made since its hold has ended.
+        const lateFor = yield* late
+        expect(lateFor).toBeGreaterThanOrEqual(hour)
+        expect(lateFor).toBeLessThan(2 * hour)
+        yield* claims(1)
+        expect(yield* late).toBeUndefined()
+        yield* (yield* WebhookStore).remove(p1, webhook.id, occasion)
+        expect(yield* late).toBeUndefined()
+      }))
+
     test("may be one whose lease has expired", () =>
       Effect.gen(function* () {
         const { outbox } = yield* preparedWebhook
