@@ -5,13 +5,18 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Predicate from "effect/Predicate"
+import { printableCause, printableError } from "./printable-cause.ts"
 import * as Setting from "./setting.ts"
 
 /** A function of the host, or `undefined`. If it returns a promise, nothing waits for that. */
 export type HostCallback<A> = ((value: A) => void) | undefined
 
-const callbackLogged = (name: string, cause: Cause.Cause<never>): Effect.Effect<void> =>
-  Effect.logError(`${name} threw`, cause)
+/** Logs an error, whatever it is. A logger that throws fails nothing, because the change is made. */
+const logError = (message: string, cause: Cause.Cause<unknown>): Effect.Effect<void> =>
+  Effect.catchDefect(Effect.logError(message, printableCause(cause)), () => Effect.void)
+
+const callbackLogged = (name: string, cause: Cause.Cause<unknown>): Effect.Effect<void> =>
+  logError(`${name} threw`, cause)
 
 /** Logs the rejection of a promise, from now on: an unhandled rejection can end the process. */
 const logRejection = (name: string, promise: PromiseLike<unknown>): Effect.Effect<void> =>
@@ -93,8 +98,7 @@ const logged = (
   cause: Cause.Cause<unknown>,
   requestId: string | undefined,
 ): Effect.Effect<void> => {
-  // Some values cannot be printed, such as an error whose message throws.
-  const entry = Effect.catchDefect(Effect.logError(message, cause), () => Effect.logError(message))
+  const entry = logError(message, cause)
   return requestId === undefined ? entry : Effect.annotateLogs(entry, "request_id", requestId)
 }
 
@@ -121,29 +125,16 @@ export const faultsLayer = ({ onError }: FaultsSettings): Layer.Layer<never> =>
 
 /** An outage of the store: reported when it begins, and when it has ended. */
 
-// Longer chains of causes are defects.
-const maxCauses = 8
+const rootOf = (error: Error): Error => (error.cause instanceof Error ? rootOf(error.cause) : error)
 
-/** Describes an error by its first cause, such as a connection that was refused. */
-const describeOrigin = (error: unknown): string => {
-  let origin = error
-  for (let depth = 0; depth < maxCauses; depth++) {
-    if (!Predicate.hasProperty(origin, "cause") || !origin.cause) break
-    origin = origin.cause
-  }
-  return origin instanceof AggregateError
-    ? origin.errors.map(describeOrigin).join(", ")
-    : String(Predicate.hasProperty(origin, "message") ? origin.message : origin)
-}
-
-/** Logs an outage in one line. Only a defect needs its stack. */
+/** Logs an outage in one line, with its first cause, such as a refused connection. Only a defect needs its stack. */
 export const logOutage = (message: string, cause: Cause.Cause<unknown>): Effect.Effect<void> =>
   Cause.hasDies(cause)
-    ? Effect.logWarning(message, cause)
+    ? Effect.logWarning(message, printableCause(cause))
     : Effect.annotateLogs(
         Effect.logWarning(message),
         "problem",
-        describeOrigin(Cause.squash(cause)),
+        rootOf(printableError(Cause.squash(cause))).message,
       )
 
 /** Records the results of a repeated operation. */

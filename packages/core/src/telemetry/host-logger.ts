@@ -71,17 +71,23 @@ class Forwarding extends Pipeable.Class implements Logger.Logger<unknown, void> 
   constructor(logger: HostLogger, replaced: ReadonlySet<Logger.Logger<unknown, unknown>>) {
     super()
     this.log = (entry) => {
-      try {
-        logger[levelOf(entry.logLevel)](fieldsOf(entry), messageOf(entry.message))
-      } catch {
+      const logElsewhere = () => {
         for (const other of replaced) other.log(entry)
+      }
+      try {
+        const write = levelOf(entry.logLevel)
+        const result: unknown = logger[write](fieldsOf(entry), messageOf(entry.message))
+        // An unhandled rejection can end the process.
+        if (Predicate.isPromiseLike(result)) result.then(undefined, logElsewhere)
+      } catch {
+        logElsewhere()
       }
     }
   }
 }
 
 /**
- * Passes every log entry to the host's logger. If that throws, the replaced loggers get the entry: the
+ * Passes every log entry to the host's logger. If that throws or rejects, the replaced loggers get the entry: the
  * console, by default.
  */
 export const hostLoggerLayer = (logger: HostLogger): Layer.Layer<never> =>

@@ -9,6 +9,7 @@ import * as Result from "effect/Result"
 import type { StoreUnavailable } from "../base/errors.ts"
 import { Faults } from "../base/faults.ts"
 import type { Traceparent } from "../base/headers.ts"
+import { printableCause } from "../base/printable-cause.ts"
 import {
   type Event,
   type EventId,
@@ -357,7 +358,10 @@ const settle = Effect.fnUntraced(
     return settlement._tag === "Delivered"
   },
   Effect.catch((error) =>
-    Effect.as(Effect.logWarning("An attempt cannot be recorded", Cause.fail(error.cause)), false),
+    Effect.as(
+      Effect.logWarning("An attempt cannot be recorded", printableCause(Cause.fail(error.cause))),
+      false,
+    ),
   ),
 )
 

@@ -82,11 +82,18 @@ describe("the logger of the host", () => {
     expect(log).not.toHaveBeenCalled()
   })
 
-  it("may throw: the console gets the entry", async () => {
+  const fullDisk = new Error("a full disk")
+
+  it.each([
+    [
+      "throw",
+      () => {
+        throw fullDisk
+      },
+    ],
+    ["reject", () => Promise.reject(fullDisk)],
+  ])("may %s: the console gets the entry", async (_how, fail) => {
     const log = vi.spyOn(console, "log").mockReturnValue()
-    const fail = () => {
-      throw new Error("a full disk")
-    }
     await logDefect({ info: fail, warn: fail, error: fail })
     expect(log).toHaveBeenCalledOnce()
     expect(String(log.mock.calls[0])).toContain("A request ended in a defect")
