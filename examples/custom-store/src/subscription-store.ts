@@ -42,6 +42,7 @@ import {
   bulkActions,
   changesOfUser,
   completeEvent,
+  formatGrantAnswer,
   endCellsAt,
   endCountsOf,
   endDateConflict,
@@ -442,7 +443,7 @@ const make = Effect.gen(function* () {
     grant: Effect.fnUntraced(function* (change: Grant) {
       yield* lockAccount(change.projectId)
       const granted = Effect.flatMap(set(change, change, "granted"), ({ metadata, sequence }) =>
-        publish(change, sequence, metadata),
+        publish(change, sequence, metadata, formatGrantAnswer(change.at, metadataJson(metadata))),
       )
       return yield* unlessMade(change, granted)
     }, inOneStep),

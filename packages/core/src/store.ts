@@ -152,6 +152,7 @@ export {
   EndingCursor,
   MembershipStore,
   endingPage,
+  formatGrantAnswer,
   positionOfCursor,
   type BulkExtension,
   type Change,

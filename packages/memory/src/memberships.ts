@@ -7,6 +7,7 @@ import {
   currentMoment,
   currentUnixMillis,
   isEndsLater,
+  isReplayedResponse,
   stateAt,
   withMoment,
 } from "@tenure/core/internal"
@@ -46,6 +47,7 @@ import {
   endCountsOf,
   endDateConflict,
   endingPage,
+  formatGrantAnswer,
   hostOrigin,
   laterOf,
   metadataJson,
@@ -395,11 +397,15 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
       ),
 
     grant: (granted) =>
-      changeProject(granted, (project, now) => {
-        grant(project, granted, granted, "granted")
-        const metadata = metadataOf(project.members, granted.userId)
-        return publishChange(state, project, granted, now, metadata)
-      }),
+      changeProject(
+        granted,
+        (project, now) => {
+          grant(project, granted, granted, "granted")
+          const metadata = metadataOf(project.members, granted.userId)
+          return { metadata, event: publishChange(state, project, granted, now, metadata) }
+        },
+        ({ metadata }) => formatGrantAnswer(granted.at, metadata),
+      ).pipe(Effect.map((result) => (isReplayedResponse(result) ? result : result.event))),
 
     import: (imported) =>
       changeProject(imported, (project, now) => {

@@ -387,6 +387,9 @@ export const findUnlockedParams = (changes: ReadonlyArray<DateChange>) => [
   textsParam(changes.map(({ userId }) => userId)),
 ]
 
+/** What `formatGrantAnswer` formats. */
+const grantAnswer = `${millisOf("at")} || ' ' || coalesce(metadata, '{}')`
+
 /**
  * Creates memberships, or sets the end dates of those that exist. Returns the positions, from 1, of the
  * memberships whose project exists, and the number of deliveries.
@@ -413,7 +416,7 @@ export const grant = (schema: string, once: KeyClauseOfEach): string => `
     JOIN project p ON p.id = a.project_id
     JOIN granted g ON g.project_number = p.number AND g.user_id = a.user_id
   ),
-  ${auditAndPublish(schema, "changed", "granted")}${once.keeping("changed")}
+  ${auditAndPublish(schema, "changed", "granted")}${once.keeping("changed", grantAnswer)}
   SELECT n::integer, seq, metadata, (SELECT count(*) FROM delivered)::integer AS deliveries FROM changed
 `
 /**

@@ -1,6 +1,5 @@
 /** Reads what the bodies of requests say of a change of memberships. */
 
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
@@ -23,7 +22,6 @@ import {
   maxMemberships,
   membershipStates,
   parseUserIds,
-  withState,
   userIdsFormat,
 } from "../memberships/membership.ts"
 import { Memberships } from "../memberships/memberships.ts"
@@ -353,8 +351,7 @@ export const makeMembershipOperations = Effect.fnUntraced(function* (maxBodyByte
         ),
         (error) => (error._tag === "InvalidInput" ? invalidUserId(error) : error),
       )
-      const now = yield* Clock.currentTimeMillis
-      return { message: "The membership was granted.", data: dataOf(withState(membership, now)) }
+      return { message: "The membership was granted.", data: dataOf(membership) }
     }),
 
     "memberships.update": Effect.fnUntraced(function* (call) {
@@ -427,11 +424,10 @@ export const makeProjectOperations = Effect.gen(function* () {
     "projects.create": Effect.fnUntraced(function* (call) {
       const projectId = yield* projectOf(call)
       yield* readQuery(call.request, {})
-      yield* memberships.createProject(projectId, originOf(call), { idempotencyKey: call.once })
-      return {
-        message: "The project exists.",
-        data: projectOperationsDataOf(yield* memberships.findProject(projectId)),
-      }
+      const project = yield* memberships.createProject(projectId, originOf(call), {
+        idempotencyKey: call.once,
+      })
+      return { message: "The project exists.", data: projectOperationsDataOf(project) }
     }),
 
     "projects.get": Effect.fnUntraced(function* (call) {

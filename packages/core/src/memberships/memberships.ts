@@ -24,7 +24,7 @@ import { invalidArgument, readArgument, readBranded, readProjectId } from "../ba
 import { ProjectDeletions } from "../base/project-deletions.ts"
 import * as Setting from "../base/setting.ts"
 import { currentUnixMillis } from "../base/time.ts"
-import { type ProjectNotFound, copyOwn } from "../base/values.ts"
+import { type ProjectId, type ProjectNotFound, copyOwn } from "../base/values.ts"
 import { type Event, Hooks, eventData, knownEventTypes } from "../events/event.ts"
 import type { BulkExtensionRecord } from "./bulk-extension.ts"
 import {
@@ -64,7 +64,6 @@ import {
   type ImportRow,
   type InProject,
   type Member,
-  type Membership,
   type MembershipEnd,
   type MembershipNotFound,
   type ProjectSummary,
@@ -92,7 +91,7 @@ import {
   type ProjectsPage,
   makeMembershipQueries,
 } from "./queries.ts"
-import { type EndingPage, type Grant, MembershipStore, type UndoFailure } from "./store.ts"
+import { type EndingPage, MembershipStore, type UndoFailure, parseGrantAnswer } from "./store.ts"
 
 /** The methods that change something. */
 type Changes = Pick<
@@ -125,6 +124,23 @@ const metadataIn = (event: Event): Metadata => {
   return Result.getOrElse(metadataOption.read(found, "metadata"), () => undefined) ?? noMetadata
 }
 
+/** Returns what a call has answered, from its JSON. */
+const parseMembership = ({ answer }: ReplayedResponse): CurrentMembership => JSON.parse(answer)
+
+const parseProject = ({ answer }: ReplayedResponse): ProjectSummary => ({
+  // JSON leaves it out if it is undefined.
+  lastBulkEndDate: undefined,
+  ...JSON.parse(answer),
+})
+
+/** Returns a project that was just created. */
+const emptyProject = (id: ProjectId): ProjectSummary => ({
+  id,
+  memberships: 0,
+  webhooks: 0,
+  lastBulkEndDate: undefined,
+})
+
 /** Makes the methods that change something. */
 const makeChanges = Effect.fnUntraced(function* (
   settings: MembershipsSettings,
@@ -149,19 +165,16 @@ const makeChanges = Effect.fnUntraced(function* (
     }
   })
 
-  /** Returns the metadata that a grant has left as it was. */
-  const metadataAfter = ({ projectId, userId }: Grant, result: Event | ReplayedResponse) =>
-    isReplayedResponse(result)
-      ? store.find(projectId, userId).pipe(
-          Effect.map(({ metadata }) => metadata),
-          Effect.catchTag("MembershipNotFound", () => Effect.succeed(noMetadata)),
-        )
-      : Effect.succeed(metadataIn(result))
-
   return {
     createProject: Effect.fnUntraced(function* (id, origin, creation = {}) {
       const { occasion, projectId } = yield* projectChangeOf("createProject", id, origin, creation)
-      yield* notifyReplay(occasion, yield* store.createProject(projectId, occasion))
+      const project = yield* Effect.catchTag(store.findProject(projectId), "ProjectNotFound", () =>
+        Effect.succeed(emptyProject(projectId)),
+      )
+      const once = occasion.once && { ...occasion.once, answer: JSON.stringify(project) }
+      const replayed = yield* store.createProject(projectId, { ...occasion, once })
+      yield* notifyReplay({ once }, replayed)
+      return isReplayedResponse(replayed) ? parseProject(replayed) : project
     }),
 
     deleteProject: Effect.fnUntraced(function* (id, origin, deletion = {}) {
@@ -206,12 +219,10 @@ const makeChanges = Effect.fnUntraced(function* (
       }
       const result = yield* store.grant(changed)
       yield* reportChange(services, changed, result)
-      return {
-        projectId,
-        userId,
-        endDate,
-        metadata: metadata ?? (yield* metadataAfter(changed, result)),
-      }
+      const made = isReplayedResponse(result)
+        ? parseGrantAnswer(result.answer)
+        : { at, metadata: metadata ?? metadataIn(result) }
+      return withState({ projectId, userId, endDate, metadata: made.metadata }, made.at)
     }),
 
     import: Effect.fnUntraced(function* (input, originInput = hostOrigin) {
@@ -260,11 +271,19 @@ const makeChanges = Effect.fnUntraced(function* (
         const metadata = applyMetadataPatch(before.metadata, patch)
         if (metadata === undefined) return yield* tooMuchMetadata
         const event = changeEvent(services, asked, knownEventTypes.updated, data)
-        const changed = { ...asked, event, userId, metadata, expected: before.metadata, once }
+        const updated = withState({ ...before, metadata }, at)
+        const changed = {
+          ...asked,
+          event,
+          userId,
+          metadata,
+          expected: before.metadata,
+          once: once && { ...once, answer: JSON.stringify(updated) },
+        }
         const result = yield* store.setMetadata(changed)
         if (isReplayedResponse(result)) return result
         yield* reportChange(services, changed, result)
-        return { ...before, metadata }
+        return updated
       })
       const repeated = repeatUntilMade(
         "The membership",
@@ -272,8 +291,7 @@ const makeChanges = Effect.fnUntraced(function* (
       )
       const made = yield* madeOrRecalled(services, { projectId, once }, repeated)
       yield* notifyReplay({ once }, made)
-      const membership = isReplayedResponse(made) ? yield* store.find(projectId, userId) : made
-      return withState(membership, at)
+      return isReplayedResponse(made) ? parseMembership(made) : made
     }),
 
     end: Effect.fnUntraced(function* (input, originInput = hostOrigin) {
@@ -401,7 +419,7 @@ export class Memberships extends Context.Service<
   Memberships,
   {
     /**
-     * Creates a project. Does nothing if it exists.
+     * Creates a project, and returns it. Does nothing if it exists.
      *
      * @param creation.idempotencyKey - as of a change of memberships
      */
@@ -409,7 +427,7 @@ export class Memberships extends Context.Service<
       projectId: string,
       origin?: OriginInput,
       creation?: Pick<Changing, "idempotencyKey">,
-    ) => Effect.Effect<void, ChangeFailure>
+    ) => Effect.Effect<ProjectSummary, ChangeFailure>
 
     /**
      * Deletes a project with all that belongs to it: memberships, webhooks, events and deliveries, and its
@@ -439,13 +457,13 @@ export class Memberships extends Context.Service<
     ) => Effect.Effect<ReadonlyArray<ProjectSummary>, Failure>
 
     /**
-     * Creates a membership, or sets the end date of an existing one. The end date may be in the past.
+     * Creates a membership, or sets the end date of an existing one, and returns it. The end date may be in the past.
      * Fails with `InvalidEndDate` or `ProjectNotFound`.
      */
     readonly grant: (
       membership: Granting,
       origin?: OriginInput,
-    ) => Effect.Effect<Membership, ChangeFailure | InvalidEndDate | ProjectNotFound>
+    ) => Effect.Effect<CurrentMembership, ChangeFailure | InvalidEndDate | ProjectNotFound>
 
     /**
      * Creates up to 10,000 memberships of different users, or sets the end dates of those that exist:

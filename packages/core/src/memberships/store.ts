@@ -41,7 +41,7 @@ import type {
   UserId,
   UserIdPrefix,
 } from "./membership.ts"
-import type { Metadata, MetadataConflict } from "./metadata.ts"
+import { type Metadata, type MetadataConflict, metadataFromJson } from "./metadata.ts"
 import type { MovedMembership } from "./move.ts"
 
 /** The common part of all changes. */
@@ -153,7 +153,8 @@ export interface Move extends Ending {
  * A change with an idempotency key stores the key in the same step. If the key is stored already,
  * nothing changes: the change returns `ReplayedResponse`, or fails with `IdempotencyMismatch` if the
  * key came with another fingerprint. The replayed response is a bulk change's total, the end date in
- * milliseconds if an extension left it, and empty otherwise. A failing change keeps no key. A change
+ * milliseconds if an extension left it, `formatGrantAnswer` after a grant, and empty otherwise. If the key has
+ * an `answer`, that is the response instead. A failing change keeps no key. A change
  * waiting too long for another with its key fails with `IdempotencyInProgress`. Keys are kept for at
  * least 24 hours.
  *
@@ -496,6 +497,23 @@ export interface ExpiryStore {
    * never. Only a store in this process can know.
    */
   readonly nextCheckAt?: (() => number) | undefined
+}
+
+/**
+ * Formats what a grant answers and its request does not say.
+ *
+ * @param at - when it was made, in milliseconds since the epoch
+ * @param metadataJson - the metadata of the membership afterwards
+ */
+export const formatGrantAnswer = (at: number, metadataJson: string): string =>
+  `${at} ${metadataJson}`
+
+/** Parses what `formatGrantAnswer` has formatted. */
+export const parseGrantAnswer = (
+  answer: string,
+): { readonly at: number; readonly metadata: Metadata } => {
+  const end = answer.indexOf(" ")
+  return { at: Number(answer.slice(0, end)), metadata: metadataFromJson(answer.slice(end + 1)) }
 }
 
 /**

@@ -7,6 +7,7 @@ import {
   type IdempotencyConflict,
   type IdempotencyKeyInput,
   type OriginInput,
+  type ReplayedResponse,
   attachIdempotencyKey,
   notifyReplay,
   readChangeContext,
@@ -46,6 +47,7 @@ import {
   maxHeaders,
 } from "./webhook-headers.ts"
 import {
+  type WebhookSettings,
   applyWebhookPatch,
   descriptionSetting,
   isStopping,
@@ -222,10 +224,7 @@ export interface WebhookRegistry {
   readonly update: (
     webhook: WebhookUpdate,
     origin?: OriginInput,
-  ) => Effect.Effect<
-    PublicWebhook & Health & DeliveryProgress,
-    ChangeFailure | InvalidWebhookUrl | WebhookNotFound
-  >
+  ) => Effect.Effect<WebhookHealth, ChangeFailure | InvalidWebhookUrl | WebhookNotFound>
 
   /**
    * Deletes a webhook, cancels its deliveries and aborts its attempts in flight. No attempt starts
@@ -451,6 +450,24 @@ const withoutSecrets = ({
   headerNames: headers?.names ?? [],
 })
 
+type WebhookHealth = PublicWebhook & Health & DeliveryProgress
+
+/** Returns a webhook after a change of its settings. Enabled again, it is as if no attempt had been made. */
+const healthAfter = (
+  before: StoredWebhook & Health,
+  settings: WebhookSettings,
+  { at, ...progress }: DeliveryProgress & { readonly at: number },
+): WebhookHealth => {
+  const shown = { ...withoutSecrets({ ...before, ...settings }), ...progress }
+  if (settings.disabled !== undefined) return { ...shown, nextAttemptAt: undefined }
+  if (before.disabled === undefined) return shown
+  const nextAttemptAt = progress.waiting > 0 ? at : undefined
+  return { ...shown, failures: 0, failingSince: undefined, nextAttemptAt }
+}
+
+/** Returns what a change has answered. Absent fields are those that JSON leaves out, because they are undefined. */
+const parseHealth = ({ answer }: ReplayedResponse): WebhookHealth => JSON.parse(answer)
+
 /** Makes the methods. */
 export const makeRegistry = Effect.fnUntraced(function* ({
   maxPerProject,
@@ -475,13 +492,6 @@ export const makeRegistry = Effect.fnUntraced(function* ({
   /** Returns a webhook with its secrets, and how its latest attempts went. */
   const find = Effect.fnUntraced(function* (projectId: ProjectId, webhookId: WebhookId) {
     return yield* asUnavailable(openWebhook(encryption, yield* store.find(projectId, webhookId)))
-  })
-
-  /** Returns a webhook without its secrets, and how its deliveries go. */
-  const findHealth = Effect.fnUntraced(function* ({ projectId, webhookId }: WebhookRef) {
-    const stored = yield* store.find(projectId, webhookId)
-    const progress = yield* outbox.progress(projectId, [webhookId])
-    return { ...withoutSecrets(stored), ...(progress.get(webhookId) ?? noProgress) }
   })
 
   /** Tells whether a webhook's secret can be read. Fails if a key cannot be loaded now. */
@@ -540,7 +550,10 @@ export const makeRegistry = Effect.fnUntraced(function* ({
       const replayed = yield* store.add(stored, maxPerProject, keyed)
       if (replayed === undefined) return webhook
       yield* notifyReplay(keyed, replayed)
-      return yield* find(owner.projectId, WebhookId(replayed.answer))
+      // Secrets are not kept with keys.
+      const present = yield* find(owner.projectId, WebhookId(replayed.answer))
+      const { createdAt, id, secret: presentSecret } = present
+      return { ...webhook, id, createdAt, secret: presentSecret }
     }),
 
     list: Effect.fnUntraced(function* (project) {
@@ -585,15 +598,19 @@ export const makeRegistry = Effect.fnUntraced(function* ({
         const settings = applyWebhookPatch(before, { ...patch, headers }, occasion.at)
         const change = { expected: before, settings, changes: settingChanges(before, settings) }
         const stop = isStopping(before, settings) ? dispatcher.cancel(ids.webhookId) : Effect.void
+        const progress = yield* outbox.progress(ids.projectId, [ids.webhookId])
+        const updated = healthAfter(before, settings, {
+          ...(progress.get(ids.webhookId) ?? noProgress),
+          at: occasion.at,
+        })
+        const once = occasion.once && { ...occasion.once, answer: JSON.stringify(updated) }
         // The webhook may have been disabled even if the store does not say so.
-        yield* store.update(ids, change, occasion).pipe(
-          Effect.tap((replayed) =>
-            replayed === undefined ? stop : notifyReplay(occasion, replayed),
-          ),
+        const replayed = yield* store.update(ids, change, { ...occasion, once }).pipe(
+          Effect.tap((known) => (known === undefined ? stop : notifyReplay(occasion, known))),
           Effect.tapErrorTag("StoreUnavailable", () => stop),
           Effect.uninterruptible,
         )
-        return yield* findHealth(ids)
+        return replayed === undefined ? updated : parseHealth(replayed)
       })
       return yield* repeatUntilMade(
         "The webhook",

@@ -169,7 +169,7 @@ describe("end dates", () => {
     withMemberships((memberships) =>
       Effect.gen(function* () {
         const expected = { ...member, endDate: in2027 }
-        const granted = { ...expected, metadata: {} }
+        const granted = { ...expected, metadata: {}, state: "active" }
         expect(yield* memberships.grant({ ...member, endDate })).toEqual(granted)
         expect(yield* memberships.extend({ ...member, endDate })).toEqual(expected)
         const bulk = yield* memberships.extendAll({ projectId: "p1", endDate })
@@ -609,6 +609,45 @@ describe("a call with an idempotency key", () => {
     ),
   )
 
+  it.effect("answers what it has answered, after all of that has changed", () =>
+    withMemberships((memberships) =>
+      Effect.gen(function* () {
+        const created = memberships.createProject("p2", undefined, { idempotencyKey: "project" })
+        const granted = memberships.grant({ ...member, endDate: in2027, idempotencyKey: "grant" })
+        const metadata = { plan: "gold" }
+        const updated = memberships.update({ ...member, metadata, idempotencyKey: "metadata" })
+        const calls: ReadonlyArray<Effect.Effect<unknown, unknown>> = [created, granted, updated]
+        const first = yield* Effect.all(calls)
+        expect(first).toMatchObject([
+          { id: "p2", memberships: 0, lastBulkEndDate: undefined },
+          { metadata: {}, state: "active" },
+          { endDate: in2027, metadata, state: "active" },
+        ])
+        yield* memberships.grant({ ...member, projectId: "p2", endDate: in2028 })
+        yield* memberships.extendAll({ projectId: "p2", endDate: in2028 })
+        yield* memberships.grant({ ...member, endDate: in2028, metadata: { plan: "silver" } })
+        expect(yield* Effect.all(calls)).toEqual(first)
+        yield* memberships.end(member)
+        expect(yield* Effect.all(calls)).toEqual(first)
+      }),
+    ),
+  )
+
+  it.effect("answers that a membership was active, after its end date has passed", () =>
+    withMemberships((memberships) =>
+      Effect.gen(function* () {
+        const endDate = Date.UTC(2026, 0, 1, 12)
+        const granted = memberships.grant({ ...member, endDate, idempotencyKey: "grant" })
+        const metadata = { plan: "gold" }
+        const updated = memberships.update({ ...member, metadata, idempotencyKey: "metadata" })
+        const first = [yield* granted, yield* updated]
+        yield* TestClock.adjust("13 hours")
+        expect([yield* granted, yield* updated]).toEqual(first)
+        expect(first.map(({ state }) => state)).toEqual(["active", "active"])
+      }),
+    ),
+  )
+
   it.effect.each([
     [
       "an extension by a duration",
@@ -618,7 +657,7 @@ describe("a call with an idempotency key", () => {
     ],
     [
       "a change of metadata",
-      { metadata: { plan: "basic" } },
+      { metadata: { plan: "pro" } },
       ({ update }: Memberships["Service"]) =>
         update({ ...member, metadata: { plan: "pro" }, idempotencyKey: "plan" }),
     ],

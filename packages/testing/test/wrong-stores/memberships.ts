@@ -148,6 +148,14 @@ export const wrongMembershipStores = wrongStores("MembershipStore", MembershipSt
   "moves once with an idempotency key": ({ move }) => ({
     move: ({ once: _, ...moving }) => move(moving),
   }),
+  "returns the answer that came with the key of a change of metadata": ({ setMetadata }) => ({
+    setMetadata: (change) =>
+      setMetadata({ ...change, once: change.once && { ...change.once, answer: undefined } }),
+  }),
+  "returns when a grant was made, and the metadata that it has left or set": ({ grant }) => ({
+    grant: (granted) =>
+      grant({ ...granted, once: granted.once && { ...granted.once, answer: "" } }),
+  }),
   "has no history, and nobody else loses any": ({ erase }) => ({
     erase: (erasure) => erase({ ...erasure, origin: hostOrigin }),
   }),

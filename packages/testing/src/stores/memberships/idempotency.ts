@@ -5,9 +5,14 @@ import { isReplayedResponse } from "@tenure/core/internal"
 import {
   type IdempotencyKey,
   type MembershipStore,
+  type Metadata,
   Outbox,
   type ProjectId,
   WebhookStore,
+  formatGrantAnswer,
+  metadataJson,
+  noMetadata,
+  replayedResponse,
 } from "@tenure/core/store"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -37,6 +42,8 @@ type Make = (store: Store, key: IdempotencyKey) => Effect.Effect<unknown, unknow
 
 const common = (key: IdempotencyKey) => ({ ...change(p1), once: key })
 
+const gold: Metadata = { plan: "gold" }
+
 /** All kinds of changes. */
 const kinds: ReadonlyArray<readonly [name: string, make: Make]> = [
   ["a grant", (store, key) => store.grant({ ...common(key), userId: u3, endDate: in2028 })],
@@ -56,6 +63,20 @@ const kinds: ReadonlyArray<readonly [name: string, make: Make]> = [
       store.extendAll({ ...common(key), bulk: { endDate: in2028, mode: "neverShorten" } }),
   ],
   ["an ending", (store, key) => store.end({ ...common(key), userId: u1 })],
+]
+
+/** These, and changes without a delivery. */
+const answered: typeof kinds = [
+  ...kinds,
+  [
+    "a change of metadata",
+    (store, key) =>
+      store.setMetadata({ ...common(key), userId: u1, expected: noMetadata, metadata: gold }),
+  ],
+  [
+    "the creation of a project",
+    (store, key) => store.createProject(nowhere, { ...occasion, once: key }),
+  ],
 ]
 
 /** A store with members and a webhook, and a way to count a change's writes. */
@@ -110,6 +131,30 @@ const repetitionTests = ({ test }: StoreTests): void => {
       yield* store.end({ ...change(p1), userId: u2 })
       const replayed = yield* store.extendAll({ ...bulk, ...change(p1) })
       expect(replayed).toEqual({ _tag: "Replayed", answer: "2" })
+    }))
+
+  test.each(answered)("returns the answer that came with the key of %s", ([, make]) =>
+    Effect.gen(function* () {
+      const { store } = yield* observed
+      const key = { ...once(), answer: "an answer" }
+      yield* make(store, key)
+      expect(yield* make(store, key)).toEqual(replayedResponse("an answer"))
+    }),
+  )
+
+  test("returns when a grant was made, and the metadata that it has left or set", () =>
+    Effect.gen(function* () {
+      const { store } = yield* observed
+      for (const metadata of [undefined, gold, undefined]) {
+        const granted = { ...common(once()), userId: u1, endDate: in2028, metadata }
+        yield* store.grant(granted)
+        const left = metadataJson((yield* store.find(p1, u1)).metadata)
+        yield* store.end({ ...change(p1), userId: u1 })
+        const { at } = granted
+        const replayed = yield* store.grant({ ...granted, ...change(p1), at: at + 1 })
+        expect(replayed).toEqual(replayedResponse(formatGrantAnswer(at, left)))
+        yield* store.grant({ ...change(p1), userId: u1, endDate: in2028, metadata: gold })
+      }
     }))
 
   test("knows a change that could not be made any more", () =>
