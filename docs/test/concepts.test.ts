@@ -39,14 +39,22 @@ it("has a trial that a payment turns into a membership, once for each invoice", 
   const { find, pass, tenure } = await setUp()
   const { isMember, startTrial } = await example(1)
   const { renew } = await example(2)
-  await startTrial(tenure, "1001")
-  await startTrial(tenure, "1001")
+  const signedUpAt = new Date(start)
+  const trial = { endDate: start + 14 * day, metadata: { trial: "14 days" } }
+  const started = await Promise.all([1, 2].map(() => startTrial(tenure, "1001", signedUpAt)))
+  expect(started).toMatchObject([trial, trial])
   expect(await isMember(tenure, "1001")).toBe(true)
-  await pass(15)
+  await pass(2)
+  expect(await startTrial(tenure, "1001", signedUpAt)).toMatchObject(trial)
+  await pass(13)
   expect(await isMember(tenure, "1001")).toBe(false)
   await renew(tenure, "1001", "invoice-1")
   await renew(tenure, "1001", "invoice-1")
-  expect(await find()).toMatchObject({ endDate: Date.UTC(2030, 1, 16), metadata: {} })
+  const paid = { endDate: Date.UTC(2030, 1, 16), metadata: {} }
+  expect(await find()).toMatchObject(paid)
+  await pass(2)
+  expect(await startTrial(tenure, "1001", signedUpAt)).toMatchObject(paid)
+  expect(await find()).toMatchObject(paid)
 })
 
 it("has a grace period in the end date", async () => {
@@ -57,25 +65,36 @@ it("has a grace period in the end date", async () => {
     endDate: start + 3 * day,
     metadata: { paid_until: "2030-01-01T00:00:00.000Z" },
   })
-  for (const days of [30, 20]) await paid(tenure, "1001", new Date(start + days * day))
-  expect(await find()).toMatchObject({
-    endDate: start + 33 * day,
-    metadata: { paid_until: "2030-01-31T00:00:00.000Z" },
-  })
+  await tenure.memberships.update({ ...member, metadata: { plan: "gold" } })
+  for (const until of [start + 30 * day, start, start + 30 * day]) {
+    await paid(tenure, "1001", new Date(until))
+    expect(await find()).toMatchObject({
+      endDate: start + 33 * day,
+      metadata: { paid_until: "2030-01-31T00:00:00.000Z", plan: "gold" },
+    })
+  }
 })
 
 it("pauses a membership, and resumes it with the days that were left", async () => {
   const { find, pass, tenure } = await setUp()
   const { pause, resume } = await example(4)
-  const endDate = start + 10 * day
+  const endDate = start + 11 * day
   await tenure.memberships.grant({ ...member, endDate, metadata: { plan: "gold" } })
+  // Ends before the first start are not announced.
+  await pass(1)
   await resume(tenure, "1001")
   expect(await find()).toMatchObject({ endDate, metadata: { plan: "gold" } })
   await pause(tenure, "1001")
   await pause(tenure, "1001")
   expect(await find()).toMatchObject({ state: "expired", metadata: { plan: "gold" } })
   await pass(30)
+  const history = await tenure.memberships.history({ ...member, limit: 2 })
+  expect(history.map(({ action }) => action)).toEqual(["expired", "granted"])
   await resume(tenure, "1001")
   await resume(tenure, "1001")
-  expect(await find()).toMatchObject({ endDate: start + 40 * day, metadata: { plan: "gold" } })
+  expect(await find()).toMatchObject({ endDate: start + 41 * day, metadata: { plan: "gold" } })
+  await pause(tenure, "1001")
+  await tenure.memberships.extend({ ...member, by: "P1M", idempotencyKey: "invoice-1" })
+  await resume(tenure, "1001")
+  expect(await find()).toMatchObject({ endDate: Date.UTC(2030, 2, 1) + 10 * day })
 })

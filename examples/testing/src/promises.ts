@@ -42,5 +42,10 @@ export const renewByReminder =
     } = JSON.parse(body)
     if (!(await charge(data.user_id))) return
     const endDate = new Date(Date.parse(data.end_date) + month)
-    await memberships.extend({ projectId: data.project_id, userId: data.user_id, endDate })
+    await memberships.extend({
+      projectId: data.project_id,
+      userId: data.user_id,
+      endDate,
+      mode: "neverShorten",
+    })
   }
