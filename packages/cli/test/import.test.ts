@@ -135,13 +135,24 @@ describe("an import", () => {
       ),
     })
     expect(fileLines(`${path}.refused`)).toEqual([expect.objectContaining({ line: 3 })])
+    await tenure("members", "grant", "2", "2098-01-01")
+    await tenure("members", "grant", "3", "2098-01-01")
+    const rows = ["user_id,end_date", "1,2098-01-01", "2,2097-01-01", "3,2098-01-01"]
+    const counted = fileWith("counted.csv", ...rows)
+    const { stdout } = await tenure("members", "import", counted, "--dry-run", "--json")
+    expect(JSON.parse(stdout)).toMatchObject({
+      members: 3,
+      would_grant: 1,
+      would_shorten: 1,
+      would_stay: 1,
+    })
     expect(await tenure("members", "import", fine, "--dry-run")).toMatchObject({ code: 0 })
     expect(readFileSync(`${fine}.refused`, "utf8")).toBe(kept)
     const named = join(folder, "named.refused")
     const writing = ["--dry-run", "--refused", named]
     expect((await tenure("members", "import", path, ...writing)).stderr).toContain(`see ${named}.`)
     expect(fileLines(named)).toEqual([expect.objectContaining({ line: 3 })])
-    expect((await tenure("members", "list", "--json")).stdout).toBe("")
+    expect((await tenure("members", "list", "--json")).stdout.trim().split("\n")).toHaveLength(2)
     const done = await tenure("members", "import", fine)
     expect(done.stdout).not.toContain("dry run")
     expect(existsSync(`${fine}.refused`)).toBe(false)

@@ -1089,7 +1089,13 @@ export interface Operations {
       options?: CallOptions,
     ) => Promise<
       Counted<{
-        readonly events: EventsPreview
+        /** Of a dry run, the number of memberships that would be created. */
+        readonly would_grant: number
+        /** Of a dry run, the number of memberships that would end earlier than they do now. */
+        readonly would_shorten: number
+        /** Of a dry run, the number of memberships that would keep their end date. */
+        readonly would_stay: number
+        readonly events?: EventsPreview
       } | null>
     >
 

@@ -101,7 +101,12 @@ describe.each(Object.entries(stores))("on %s", (_, store) => {
       const { data, total } = await memberships.import({ ...project, ...dry, lines })
       expect({ data, total }).toEqual({
         total: 1,
-        data: { events: { total: 0, by_type: {}, first: [] } },
+        data: {
+          would_grant: 1,
+          would_shorten: 0,
+          would_stay: 0,
+          events: { total: 0, by_type: {}, first: [] },
+        },
       })
       expect(await tenure.memberships.list({ projectId: "p1" })).toEqual(before)
     })

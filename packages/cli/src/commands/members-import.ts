@@ -107,8 +107,29 @@ export interface ImportTarget {
   readonly events: boolean
 }
 
+/** What a dry run of an import counts. */
+interface ImportCounts {
+  readonly would_grant: number
+  readonly would_shorten: number
+  readonly would_stay: number
+}
+
+const addCounts = (
+  before: ImportCounts | undefined,
+  more: ImportCounts | undefined,
+): ImportCounts | undefined =>
+  before === undefined || more === undefined
+    ? (before ?? more)
+    : {
+        would_grant: before.would_grant + more.would_grant,
+        would_shorten: before.would_shorten + more.would_shorten,
+        would_stay: before.would_stay + more.would_stay,
+      }
+
 /** A batch's result. */
 export interface SentBatch {
+  /** Of a dry run. */
+  readonly counts?: ImportCounts | undefined
   /** The webhooks that would be sent, in a dry run that shows them. */
   readonly events?: EventsPreview
   readonly members: number
@@ -161,7 +182,10 @@ const sendMembers: (
   if (Result.isSuccess(answer)) {
     const repeated = repetitions() > before ? members.length : 0
     const { data } = answer.success
-    return { members: members.length, repeated, refused: [], ...(data && { events: data.events }) }
+    if (data === null) return { members: members.length, repeated, refused: [] }
+    const { events, would_grant, would_shorten, would_stay } = data
+    const counts = { would_grant, would_shorten, would_stay }
+    return { members: members.length, repeated, refused: [], counts, ...(events && { events }) }
   }
   const { failure } = answer
   const refused = refusedOf(members, failure)
@@ -322,6 +346,7 @@ export const runImport = Effect.fnUntraced(function* ({
   const total = { members: 0, repeated: 0, refused: 0 }
   const refusals = new Map<string, Refusal>()
   let events: EventsPreview | undefined
+  let counts: ImportCounts | undefined
   let bytes = 0
   const counted = async function* (): AsyncGenerator<Buffer> {
     for await (const chunk of stream) {
@@ -337,6 +362,7 @@ export const runImport = Effect.fnUntraced(function* ({
         const sent = yield* sendBatch(target, part)
         yield* keep(sent.refused)
         events = addEvents(events, sent.events)
+        counts = addCounts(counts, sent.counts)
         total.members += sent.members
         total.repeated += sent.repeated
         total.refused += sent.refused.length
@@ -350,5 +376,5 @@ export const runImport = Effect.fnUntraced(function* ({
   )
   yield* end
   const seconds = ((yield* Clock.currentTimeMillis) - start) / 1000
-  return { done: { ...total, seconds }, events, refusals: [...refusals.values()] }
+  return { done: { ...total, ...counts, seconds }, events, refusals: [...refusals.values()] }
 }, Effect.scoped)

@@ -283,7 +283,7 @@ export const makeMembershipOperations = Effect.fnUntraced(function* (maxBodyByte
       const dryRun = query.dry_run === "true"
       const text = yield* readBody(call, maxImportBytes, jsonLines)
       const imported = yield* readImportBody(text)
-      const { events, total } = yield* Effect.mapError(
+      const { events, total, wouldGrant, wouldShorten, wouldStay } = yield* Effect.mapError(
         memberships.import(
           {
             projectId,
@@ -299,7 +299,15 @@ export const makeMembershipOperations = Effect.fnUntraced(function* (maxBodyByte
       return {
         total,
         message: dryRun ? dryRunMessage : "The memberships were imported.",
-        data: eventsData(events) ?? null,
+        data:
+          wouldGrant === undefined || wouldShorten === undefined || wouldStay === undefined
+            ? null
+            : {
+                would_grant: wouldGrant,
+                would_shorten: wouldShorten,
+                would_stay: wouldStay,
+                ...eventsData(events),
+              },
       }
     }),
 

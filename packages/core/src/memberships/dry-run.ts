@@ -6,7 +6,8 @@ import { readArgument } from "../base/input.ts"
 import * as Setting from "../base/setting.ts"
 import type { ProjectId, ProjectNotFound } from "../base/values.ts"
 import { type EventDraft, type EventType, completeEvent } from "../events/event.ts"
-import type { UserId } from "./membership.ts"
+import type { EndDate } from "./end-date.ts"
+import type { DatedMembership, UserId } from "./membership.ts"
 
 /** Whether a change is only tried. */
 export interface DryRun {
@@ -36,6 +37,31 @@ export const readTrial = ({ dryRun, events }: DryRun): Effect.Effect<Trial, Inva
     if (showsEvents) return isDry ? "events" : yield* notDry
     return isDry ? "dry" : "none"
   })
+}
+
+/** What an import would do to memberships, in a dry run. */
+export interface ImportCounts {
+  /** How many would be created. */
+  readonly wouldGrant: number
+  /** How many would end earlier. */
+  readonly wouldShorten: number
+  /** How many would keep their end date. */
+  readonly wouldStay: number
+}
+
+/** Counts what an import would do to the memberships that exist of its users. */
+export const countImport = (
+  imported: ReadonlyArray<DatedMembership>,
+  existing: ReadonlyArray<DatedMembership>,
+): ImportCounts => {
+  const dates = new Map(existing.map(({ endDate, userId }) => [userId, endDate] as const))
+  const countWhere = (is: (before: EndDate | undefined, endDate: EndDate) => boolean): number =>
+    imported.filter(({ endDate, userId }) => is(dates.get(userId), endDate)).length
+  return {
+    wouldGrant: countWhere((before) => before === undefined),
+    wouldShorten: countWhere((before, endDate) => before !== undefined && endDate < before),
+    wouldStay: countWhere((before, endDate) => before === endDate),
+  }
 }
 
 /** A change to preview: one membership, all, or an import. */

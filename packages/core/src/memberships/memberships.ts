@@ -34,7 +34,13 @@ import {
   type UndoingBulkExtension,
   makeBulkChanges,
 } from "./bulk-extensions.ts"
-import { type EventsPreview, previewEvents, readTrial } from "./dry-run.ts"
+import {
+  type EventsPreview,
+  type ImportCounts,
+  countImport,
+  previewEvents,
+  readTrial,
+} from "./dry-run.ts"
 import {
   type EndDateInput,
   type EndDateNotInFuture,
@@ -240,10 +246,11 @@ const makeChanges = Effect.fnUntraced(function* (
       const event = changeEvent(services, asked, knownEventTypes.imported, data)
       const total = memberships.length
       if (trial !== "none") {
-        // Otherwise, the preview finds it.
-        if (trial === "dry") yield* store.findProject(projectId)
+        const userIds = memberships.map(({ userId }) => userId)
+        const found = yield* store.list(projectId, { after: undefined, limit: total, userIds })
         const change = { _tag: "Import", size: total } as const
-        return { total, events: yield* previewEvents(store, trial, event, change) }
+        const events = yield* previewEvents(store, trial, event, change)
+        return { total, ...countImport(memberships, found), events }
       }
       const once = yield* readOnce(project, asked, knownEventTypes.imported, memberships)
       const changed = { ...asked, event, memberships, once }
@@ -374,7 +381,7 @@ export interface Importing extends InProject, Trying {
 }
 
 /** The result of an import, or of its dry run. */
-export interface ImportResult {
+export interface ImportResult extends Partial<ImportCounts> {
   /** How many memberships were created or set. */
   readonly total: number
   /** In a dry run with `events`: the webhooks to be sent. */

@@ -282,6 +282,19 @@ const change = Schema.Struct(fieldsOf(membershipActions)).annotate({
   identifier: "MembershipChange",
 })
 
+const importPreview = Schema.Struct({
+  would_grant: Schema.Int.annotateKey({
+    description: "Of a dry run, the number of memberships that would be created.",
+  }),
+  would_shorten: Schema.Int.annotateKey({
+    description: "Of a dry run, the number of memberships that would end earlier than they do now.",
+  }),
+  would_stay: Schema.Int.annotateKey({
+    description: "Of a dry run, the number of memberships that would keep their end date.",
+  }),
+  events: Schema.optionalKey(events),
+})
+
 const importLines = Schema.String.annotate({
   identifier: "Import",
   description:
@@ -415,7 +428,7 @@ export class Memberships extends HttpApiGroup.make("memberships")
         ),
       },
       payload: importLines,
-      success: counted(Schema.NullOr(Schema.Struct({ events })), "The memberships were imported."),
+      success: counted(Schema.NullOr(importPreview), "The memberships were imported."),
       error: [...projectFailures, ...idempotencyFailures, linesFailure, failure("InvalidInput")],
     }).annotateMerge(
       OpenApi.annotations({

@@ -160,6 +160,24 @@ describe("a dry run with events", () => {
     ])
   })
 
+  it("of an import counts new members, those that would end earlier, and those that stay", async () => {
+    await using test = await testTenure()
+    const { memberships } = test.tenure
+    await memberships.createProject(projectId)
+    const dates = ["2031-01-01", "2032-01-01", "2033-01-01"].map((day) => `${day}T00:00:00.000Z`)
+    const [early = "", endDate = "", late = ""] = dates
+    for (const userId of ["later", "earlier", "same", "other"])
+      await memberships.grant({ projectId, userId, endDate })
+    const rows = { new: endDate, later: late, earlier: early, same: endDate }
+    const imported = {
+      projectId,
+      memberships: Object.entries(rows).map(([userId, date]) => ({ userId, endDate: date })),
+    }
+    const counts = { total: 4, wouldGrant: 1, wouldShorten: 1, wouldStay: 1 }
+    expect(await memberships.import({ ...imported, dryRun: true })).toMatchObject(counts)
+    expect(await memberships.import(imported)).toEqual({ total: 4 })
+  })
+
   it("fails as the change would", async () => {
     await using test = await testTenure()
     const { memberships } = test.tenure

@@ -77,13 +77,14 @@ export const dryRunEventTests = (serving: Serving): void => {
         expect(data["events"]).toEqual(
           preview(id, "memberships.extended", { mode: "extend_by", extend_by: "P3D" }),
         )
+        const counts = { would_grant: 0, would_shorten: 0, would_stay: 0 }
         expectSuccess(await importLines(fixture, "dry_run=true&events=true"), "POST", importing, {
           total: 1,
-          data: { events: preview(id, "memberships.imported", { total: 1 }) },
+          data: { ...counts, events: preview(id, "memberships.imported", { total: 1 }) },
         })
         expectSuccess(await importLines(fixture, "dry_run=true"), "POST", importing, {
           total: 1,
-          data: null,
+          data: counts,
         })
         expect(await endDates(fixture)).toEqual(before)
         await tenure.memberships.extendAll({ projectId: "p1", endDate: validDate })
