@@ -242,7 +242,7 @@ describe("past the end of the clock", () => {
       message: expect.stringContaining("must lead to a time"),
     }
     const time = clock.end + 1
-    const advance = moveClock(clock, { _tag: "Advance", after: (time) => time + day + 1 })
+    const advance = moveClock(clock, { _tag: "Advance", after: (now) => now + day + 1 })
     await expect(advance).rejects.toMatchObject({ ...refused, field: "advance" })
     const to = moveClock(clock, { _tag: "To", time })
     await expect(to).rejects.toMatchObject({ ...refused, field: "to" })

@@ -122,7 +122,7 @@ const operationOf = (resource: Readonly<Record<string, string>>, route: string):
 const resultFields = ["end_date", "state", "metadata"]
 
 /** The fields of the second argument of each operation. */
-export const callFields = ["signal", "idempotencyKey"]
+const callFields = ["signal", "idempotencyKey"]
 
 /**
  * Throws if the name of a field of an operation's arguments is wrong.

@@ -61,7 +61,7 @@ export const instantFormat =
   "a valid Date, text such as 2027-01-01T00:00:00.000Z, or whole milliseconds since the epoch, in the years 0000 to 9999"
 
 /** The first instant that may be a number. As seconds, smaller numbers are dates up to the year 4970. */
-export const earliestNumber = 94_694_400_000
+const earliestNumber = 94_694_400_000
 
 /** The first instant of the year 0000. */
 export const earliestInstant = -62_167_219_200_000

@@ -46,14 +46,14 @@ const methods: MethodFields<Memberships["Service"]> = {
   history: [{ ...member, ...page }],
 }
 
-const resultFields = ["endDate", "metadata", "state"]
-const readers = ["find", "isActive", "history"]
-const takers = ["grant", "import.memberships", "extend", "update", "end", "erase"]
+const resultFields = new Set(["endDate", "metadata", "state"])
+const readers = new Set(["find", "isActive", "history"])
+const takers = new Set(["grant", "import.memberships", "extend", "update", "end", "erase"])
 
 /** The fields of the methods, by name. A membership that was returned can be passed to another one. */
 export const membershipFields = {
   methods,
   ignores: (place: string, field: string, given: object) =>
-    resultFields.includes(field) &&
-    (readers.includes(place) || (takers.includes(place) && Object.hasOwn(given, "state"))),
+    resultFields.has(field) &&
+    (readers.has(place) || (takers.has(place) && Object.hasOwn(given, "state"))),
 }

@@ -54,14 +54,14 @@ const methods: MethodFields<Webhooks["Service"]> = {
   replayPage: [{ ...replaying, after: true }],
 }
 
-const readers = ["find", "activity", "deliveries"]
+const readers = new Set(["find", "activity", "deliveries"])
 
 /** The fields of the methods of webhooks, by name. A webhook that was returned can be passed to another one. */
 export const webhookFields = {
   methods,
   ignores: (place: string, field: string, given: object) =>
     (Object.hasOwn(settings, field) || field === "disabled") &&
-    (readers.includes(place) || Object.hasOwn(given, "createdAt")),
+    (readers.has(place) || Object.hasOwn(given, "createdAt")),
 }
 
 /** The fields of the methods of events, by name. */
