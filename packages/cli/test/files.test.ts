@@ -128,7 +128,31 @@ describe("the lines that are refused", () => {
   })
 })
 
+/** In the order of their ids. */
+const users = ['"', "#?/a", "'a';b", "1001", "a,b", 'a,"b"', "auth0|1", "gid://a/B/1", "~%2F\\"]
+
 describe("an export", () => {
+  it.each(["members.csv", "members.ndjson"])(
+    "has any user id, and an import reads it again: %s",
+    async (name) => {
+      const { pathOf, tenure } = await begin()
+      for (const id of users) {
+        const grant = ["members", "grant", "--", id, "2099-01-01T00:00:00.000Z"]
+        expect(await tenure(...grant)).toMatchObject({ code: 0 })
+      }
+      const exported = pathOf(name)
+      expect(await tenure("members", "export", "-o", exported)).toMatchObject({ code: 0 })
+      const other = await begin()
+      expect(await other.tenure("members", "import", exported)).toMatchObject({ code: 0 })
+      const { stdout } = await other.tenure("members", "list", "--json")
+      const ids = stdout
+        .trim()
+        .split("\n")
+        .map((line) => String(JSON.parse(line).user_id))
+      expect(ids).toEqual(users.toSorted())
+    },
+  )
+
   it("keeps the permissions of the file that it replaces, and the link to it", async () => {
     const { folder, pathOf, tenure } = await begin()
     writeFileSync(pathOf("secret.csv"), "earlier\n", { mode: 0o600 })

@@ -1110,7 +1110,7 @@ export interface Operations {
         readonly after?: string | undefined
         /** Whether the end date is over. */
         readonly state?: "active" | "expired" | undefined
-        /** Only the memberships of these users: at most 1,000 user ids, each 1 to 128 letters, digits and ._:@+-, and not . or .., joined by commas. */
+        /** Only the memberships of these users: at most 1,000 user ids, each 1 to 128 visible characters of ASCII, and not . or .., joined by commas. In an id, a comma is written %2C and a percent sign %25. */
         readonly user_ids?: string | undefined
         /** Only the memberships of users whose ids start with this text, also with `state`. Not with `user_ids`. */
         readonly prefix?: string | undefined

@@ -19,7 +19,7 @@ import {
 import * as Effect from "effect/Effect"
 import { type Executor, readsOf } from "./connection/executor.ts"
 import { type MembershipRow, toMembership } from "./memberships.sql.ts"
-import { effectiveEndDateSql } from "./sql/clauses.ts"
+import { afterAllUsers, effectiveEndDateSql } from "./sql/clauses.ts"
 import {
   type Integer,
   bigintParam,
@@ -74,9 +74,6 @@ const placeOf = (cursor: EndingCursor): EndingPlace => {
     userId,
   }
 }
-
-/** What comes after all user ids. */
-const afterAllUsers = "~"
 
 /** An expression for the generation of members who were found to have ended, and for that of others from theirs. */
 const endedGeneration = (generation: string): string => `-1 - ${generation}`

@@ -94,7 +94,8 @@ const isOfMembership = (type: string): string => `${type} LIKE 'membership.%'`
 
 // Matches each `user_id` that is a user, in the body of an event, and what a move has written, as `userIn` of core does.
 const userIn = (type: string, user: string): string =>
-  `'"(user_id' || CASE WHEN ${isOfMembership(type)} THEN '|moved_to|moved_from' ELSE '' END || ')":("' || regexp_replace(${user}, '[.+]', '\\\\\\&', 'g') || '"'
+  `'"(user_id' || CASE WHEN ${isOfMembership(type)} THEN '|moved_to|moved_from' ELSE '' END || ')":('
+   || regexp_replace(to_json((${user})::text)::text, '[^A-Za-z0-9]', '\\\\\\&', 'g')
    || CASE WHEN ${user} ~ '^[0-9]+$' THEN '|' || ${user} ELSE '' END || ')(?=[,}])'`
 
 /** An expression for whether the body of an event has a user id, as `mentionsUser` of core says. */

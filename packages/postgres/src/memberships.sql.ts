@@ -22,6 +22,7 @@ import {
   type KeyClause,
   type KeyClauseOfEach,
   type StatementForms,
+  afterAllUsers,
   auditRowsAs,
   changeParams,
   effectiveDateLocked,
@@ -492,9 +493,9 @@ export const listMemberships = (schema: string): string => listing(schema, "")
 export const listMembershipsOf = (schema: string): string =>
   listing(schema, "AND user_id = ANY ($6::text[])")
 
-/** The same, with only the memberships of users whose ids start with `$6`. A tilde comes after all characters of ids. */
+/** The same, with only the memberships of users whose ids start with `$6`. */
 export const listMembershipsWithPrefix = (schema: string): string =>
-  listing(schema, "AND user_id >= $6::text AND user_id < $6 || '~'")
+  listing(schema, `AND user_id >= $6::text AND user_id < $6 || '${afterAllUsers}'`)
 
 /** A row of a membership. That of an empty page has no values. */
 export interface MembershipRow {

@@ -379,7 +379,7 @@ it.live("the share of a webhook in what its project may have in flight", () =>
   }).pipe(Effect.provide(connected)),
 )
 
-it.live.each(["7", "1.5", "a+b.c@d"].map(UserId))(
+it.live.each(["7", "1.5", "a+b.c@d", 'a"b\\c$&', "(?:.*)|[^x]{1}_"].map(UserId))(
   "the erasure of the user id %s from an event",
   (erased) =>
     Effect.gen(function* () {

@@ -34,14 +34,17 @@ export const outputFlag = Flag.String("output").pipe(
   Flag.optional,
 )
 
+/** Quotes the text of a cell of CSV if it has to be. */
+const cell = (text: string): string =>
+  /[",]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+
 /** A cell of CSV with the metadata, as an import reads it. */
 const metadataCell = (metadata: Membership["metadata"]): string =>
-  Object.keys(metadata).length === 0 ? "" : `"${JSON.stringify(metadata).replaceAll('"', '""')}"`
+  Object.keys(metadata).length === 0 ? "" : cell(JSON.stringify(metadata))
 
-// Neither ids nor dates have to be quoted.
 const lineOf: Readonly<Record<Format, (member: Membership) => string>> = {
   csv: ({ end_date, metadata, state, user_id }) =>
-    `${user_id},${end_date},${state},${metadataCell(metadata)}\n`,
+    `${cell(user_id)},${end_date},${state},${metadataCell(metadata)}\n`,
   ndjson: (member) => `${JSON.stringify(member)}\n`,
 }
 

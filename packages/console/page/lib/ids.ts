@@ -1,4 +1,4 @@
 /** Ids that users type. */
 
 /** The pattern for ids of users, and for how they begin. */
-export const userId = /^[\w.:@+-]{1,128}$/
+export const userId = /^[!-~]{1,128}$/

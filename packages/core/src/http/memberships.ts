@@ -230,7 +230,9 @@ const permitErasure = ({ principal, request }: Call<never>): Effect.Effect<void,
     : Effect.void
 
 const membershipOperationsParseUserIds = (given: unknown): ReadonlyArray<string> | undefined =>
-  typeof given === "string" ? parseUserIds(given.split(",")) : undefined
+  typeof given === "string"
+    ? parseUserIds(given.split(",").map((id) => id.replaceAll(/%2[5c]/gi, decodeURIComponent)))
+    : undefined
 
 const membershipOperationsParseEndDate = (given: unknown): InstantInput | undefined =>
   typeof given === "string" ? parseJsonInstant(given) : undefined
@@ -240,7 +242,7 @@ const listQuery = {
   state: Setting.optional(Setting.oneOf(membershipStates)),
   user_ids: Setting.optional(
     Setting.custom<string, ReadonlyArray<string>>(
-      `${userIdsFormat}, joined by commas`,
+      `${userIdsFormat}, joined by commas; in an id, a comma is written %2C and a percent sign %25`,
       membershipOperationsParseUserIds,
     ),
   ),

@@ -23,18 +23,18 @@ import {
 import { type Metadata, metadataSetting } from "./metadata.ts"
 
 /**
- * A user id: 1 to 128 letters, digits and `.`, `_`, `:`, `@`, `+` or `-`, but not `.` or `..`, which have a special
- * meaning in a path. Compared as text: `7` and `07` are two users, and so are `Ada` and `ada`.
+ * A user id: 1 to 128 visible characters of ASCII, but not `.` or `..`, which parsers of URLs remove from a path, also if
+ * they are encoded. Compared as text: `7` and `07` are two users, and so are `Ada` and `ada`.
  */
 export type UserId = Branded<string, "@tenure/core/UserId">
 
 /** The pattern for user ids. It also matches `.` and `..`, because many regular expressions cannot look ahead. */
-export const userIdPattern = /^[A-Za-z0-9._:@+-]{1,128}$/u
+export const userIdPattern = /^[!-~]{1,128}$/u
 
 /** Brands text as a user id. Throws a `TypeError` if it is invalid. */
 export const UserId = brandedWhere<string, UserId>(
   "user id",
-  "1 to 128 letters, digits and ._:@+-, and not . or ..",
+  "1 to 128 visible characters of ASCII, and not . or ..",
   (id) => userIdPattern.test(id) && id !== "." && id !== "..",
 )
 
@@ -44,7 +44,7 @@ export type UserIdPrefix = Branded<string, "@tenure/core/UserIdPrefix">
 /** Brands text as a prefix. Throws a `TypeError` if no user id can begin so. */
 export const UserIdPrefix = brandedWhere<string, UserIdPrefix>(
   "prefix",
-  "1 to 128 letters, digits and ._:@+-",
+  "1 to 128 visible characters of ASCII",
   (text) => userIdPattern.test(text),
 )
 
@@ -81,7 +81,7 @@ export interface InProject {
 export interface Member {
   /** 1 to 255 characters, no control characters. */
   readonly projectId: string
-  /** The host's own id: 1 to 128 letters, digits and `._:@+-`, such as `user_2ab` or `ada@example.com`. */
+  /** The host's own id: 1 to 128 visible characters of ASCII, such as `auth0|2ab` or `ada@example.com`; not `.` or `..`. */
   readonly userId: string
 }
 
@@ -442,7 +442,7 @@ const isOfMembership = ({ type }: Event): boolean => type.startsWith("membership
  * may publish a user id with digits as a number.
  */
 const userIn = (event: Event, userId: UserId): RegExp => {
-  const text = `"${userId.replaceAll(/[.+]/g, "\\$&")}"`
+  const text = JSON.stringify(userId).replaceAll(/[^A-Za-z0-9]/g, "\\$&")
   const value = /^[0-9]+$/.test(userId) ? `(?:${text}|${userId})` : text
   const field = isOfMembership(event) ? "user_id|moved_to|moved_from" : "user_id"
   return new RegExp(`"(${field})":${value}(?=[,}])`, "g")
@@ -483,7 +483,7 @@ export const eraseUser = (event: Event, userId: UserId): Event => {
 
 /** A membership as a host passes it. */
 export interface ImportRow {
-  /** The host's own id: 1 to 128 letters, digits and `._:@+-`, such as `user_2ab` or `ada@example.com`. */
+  /** The host's own id: 1 to 128 visible characters of ASCII, such as `auth0|2ab` or `ada@example.com`; not `.` or `..`. */
   readonly userId: string
   /** When it is to end, or has ended. */
   readonly endDate: EndDateInput

@@ -344,7 +344,7 @@ const makeChanges = Effect.fnUntraced(function* (
 /** The options of memberships. */
 export const membershipsOptions = Setting.object({
   /**
-   * Which user ids can become members: 1 to 128 letters, digits and `._:@+-` (`"text"`), only digits (`"digits"`), or
+   * Which user ids can become members: 1 to 128 visible characters of ASCII except `.` and `..` (`"text"`), only digits (`"digits"`), or
    * those of `"text"` that match a regular expression. Default: `"text"`.
    */
   userIds: Setting.withDefault(userIdRuleOption, "text"),

@@ -526,7 +526,7 @@ export type EndingCursor = Branded<string, "@tenure/core/EndingCursor">
 export const EndingCursor = brandedWhere<string, EndingCursor>(
   "cursor",
   "a cursor of a list by end dates",
-  (text) => /^(-\d{1,14}|\d{1,15})(\.-?\d{1,18}){0,2}\.[A-Za-z0-9._:@+-]{0,128}$/u.test(text),
+  (text) => /^(-\d{1,14}|\d{1,15})(\.-?\d{1,18}){0,2}\.[!-~]{0,128}$/u.test(text),
 )
 
 /** A page in an ending list. */

@@ -443,7 +443,7 @@ export class Memberships extends HttpApiGroup.make("memberships")
         ...pageParameters,
         state: Schema.optionalKey(state),
         user_ids: Schema.optionalKey(Schema.String).annotateKey({
-          description: `Only the memberships of these users: ${userIdsFormat}, joined by commas.`,
+          description: `Only the memberships of these users: ${userIdsFormat}, joined by commas. In an id, a comma is written %2C and a percent sign %25.`,
           examples: ["1001,1002"],
         }),
         prefix: Schema.optionalKey(

@@ -59,7 +59,20 @@ const project = mostly(
 )
 const user = mostly(
   fc.integer({ min: 1, max: 6 }).map(String),
-  pick("08", "999", "a", "-1", "%31", "9".repeat(40), "18446744073709551616"),
+  pick(
+    "08",
+    "999",
+    "a",
+    "-1",
+    "%31",
+    "auth0%7C1",
+    "%22%5C",
+    "%2F",
+    "%2525",
+    "~",
+    "9".repeat(40),
+    "18446744073709551616",
+  ),
   20,
 )
 const webhook = mostly(

@@ -19,7 +19,7 @@ CREATE TABLE tenure.projects (
   -- When to give every member a next check: a bulk extension may end them then. '-infinity' for at once.
   next_check_at        timestamptz,
   -- Members up to this user id have a place in the order of ends, and new ones get one. NULL if nobody has listed
-  -- the ends yet. A tilde comes after all user ids.
+  -- the ends yet. U+007F comes after all user ids.
   ending_backfilled_to text COLLATE "C"
 ) WITH (fillfactor = 50);
 

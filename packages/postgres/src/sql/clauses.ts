@@ -11,6 +11,9 @@ import type {
 } from "@tenure/core/store"
 import { type Integer, instantParam, textParam, textsParam, uuidParam } from "./values.ts"
 
+/** A text after all user ids, also after those that begin with a tilde. */
+export const afterAllUsers = "\u007f"
+
 /** Quotes the name of a schema. */
 export const quoted = (schema: string): string => `"${schema}"`
 

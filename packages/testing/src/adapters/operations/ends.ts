@@ -162,7 +162,7 @@ const prefixTests = (serving: Serving): void => {
     serving(async ({ call }) => {
       for (const query of [
         "prefix=",
-        "prefix=%25",
+        "prefix=%20",
         "prefix=%00",
         "prefix=a%0Ab",
         "prefix=%F0%9F%98%80",

@@ -59,12 +59,21 @@ const grantTests = (serving: Serving): void => {
       const { token } = await fixture.tenure.apiKeys.issue({ projects: ["p1"], role: "admin" })
       for (const user_id of manyKindsOfUser) {
         // The words of the paths for all memberships are user ids if their first character is encoded.
-        const path = `/v2/projects/p1/memberships/${user_id.replace(/^[ei]/, encoded)}`
+        const segment = user_id.replace(/^[ei](?=xtend|mport)/, encoded)
+        const name = segment === user_id ? encodeURIComponent(user_id) : segment
+        const path = `/v2/projects/p1/memberships/${name}`
         const data = { user_id, end_date: validDate, state: "active", metadata: {} }
         const put = await fixture.call("PUT", path, { token, body: { end_date: validDate } })
         expectSuccess(put, "PUT", path, { data })
         const get = await fixture.call("GET", path, { token })
         expectSuccess(get, "GET", path, { data })
+        const query = new URLSearchParams({
+          user_ids: `1001,${user_id.replaceAll(/[%,]/g, encodeURIComponent)}`,
+        })
+        const list = await fixture.call("GET", `/v2/projects/p1/memberships?${query}`, { token })
+        expect(list.body).toMatchObject({
+          data: expect.arrayContaining([data, expect.objectContaining({ user_id: "1001" })]),
+        })
         const extension = await fixture.call("PATCH", `${path}/extend`, {
           token,
           body: { extend: validDate },
@@ -108,7 +117,7 @@ const grantTests = (serving: Serving): void => {
         const response = await call("PUT", absent, { token, body })
         expectFailure(response, "PUT", absent, 422, "VALIDATION_ERROR")
       }
-      for (const user of ["a%20b", "a,b", "%C3%A9", "9".repeat(129)]) {
+      for (const user of ["a%20b", "a%0Ab", "%7F", "%C3%A9", "9".repeat(129)]) {
         const path = `/v2/projects/p1/memberships/${user}`
         const response = await call("PUT", path, { token, body: { end_date: validDate } })
         const { error } = expectFailure(response, "PUT", path, 422, "VALIDATION_ERROR")

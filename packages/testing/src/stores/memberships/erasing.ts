@@ -145,7 +145,21 @@ const erasureTests = ({ test }: StoreTests): void => {
     Effect.gen(function* () {
       const store = yield* prepared
       const outbox = yield* Outbox
-      const users = ["a.b+c", "axb+c", "a.bbc", "1.5", "a.b+"].map(UserId)
+      const users = [
+        "a.b+c",
+        "axb+c",
+        "a.bbc",
+        "1.5",
+        "a.b+",
+        'a"b',
+        "a\\b",
+        "$&",
+        "(a|b)*",
+        "[^a]",
+        "^a{1}$",
+        "auth0|1",
+        "a?/b",
+      ].map(UserId)
       const published = users.map((userId) => ({ userId, event: about(userId, "a.b") }))
       for (const { event: one, userId } of published) {
         yield* store.grant({

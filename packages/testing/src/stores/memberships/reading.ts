@@ -128,6 +128,13 @@ const listTests = ({ describe, test }: StoreTests): void => {
           "_",
           "+",
           "z",
+          "~",
+          "~~",
+          "a~",
+          "a|b",
+          "a%b",
+          "a\\b",
+          'a"b',
         ]
         for (const [index, id] of ids.entries()) {
           const endDate = index % 2 === 0 ? in2027 : in2029
@@ -152,6 +159,10 @@ const listTests = ({ describe, test }: StoreTests): void => {
           "..",
           "z",
           "-",
+          "~",
+          "a|",
+          "a%",
+          "a\\",
         ]) {
           const expected = ids.filter((id) => id.startsWith(prefix)).toSorted()
           expect(yield* list(prefix)).toEqual(expected)
@@ -168,7 +179,8 @@ const listTests = ({ describe, test }: StoreTests): void => {
             expected.filter((id) => ids.indexOf(id) % 2 === 1),
           )
           // A cursor may come from another list.
-          expect(yield* list(prefix, { after: UserId("z".repeat(128)) })).toEqual([])
+          const last = UserId("z".repeat(128))
+          expect(yield* list(prefix, { after: last })).toEqual(expected.filter((id) => id > last))
           expect(yield* list(prefix, { after: UserId("+") })).toEqual(
             expected.filter((id) => id > "+"),
           )
