@@ -188,7 +188,6 @@ const slowReceivers = [
   ["never responds", "http", () => {}],
   ["never completes the TLS handshake", "https", () => {}],
   ["never completes the headers", "http", (socket: Net.Socket) => socket.write(head)],
-  ["sends its body byte by byte", "http", drip],
 ] as const
 
 // After a hanging attempt, waiting takes an hour.
@@ -219,6 +218,18 @@ const deadlineTests = ({ listener, receiver, sender }: Deliveries): void => {
         }
       },
     )
+
+    it("ends at the deadline with the status if the receiver sends its body byte by byte", async () => {
+      const { attempts, publish, webhookTo } = await sender({ timeout: 300 })
+      const port = await listener(drip)
+      const { id } = await webhookTo(`http://127.0.0.1:${port}/`)
+      await publish(6)
+      await eventually(async () => (await attempts(id)).length === 6)
+      for (const { durationMillis, result } of await attempts(id)) {
+        expect(result).toMatchObject({ _tag: "Answered", status: 200 })
+        expect(durationMillis).toBeGreaterThanOrEqual(295)
+      }
+    })
 
     it("reads only the first KiB of an endless body", async () => {
       const { attempts, publish, webhookTo } = await sender()
