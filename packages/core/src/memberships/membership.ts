@@ -348,14 +348,11 @@ export const parseUserIds = (given: unknown): ReadonlyArray<UserId> | undefined 
 /** Describes valid user ids, for error messages. */
 export const userIdsFormat = `at most ${Setting.grouped(most)} user ids, each ${UserId.expected}`
 
-const isTextList = (given: unknown): given is ReadonlyArray<string> =>
-  Array.isArray(given) && given.every((one) => typeof one === "string")
-
-/** The filter by users; omitted for all. Text that is no id lists nobody, as an id that nobody has. */
+/** The filter by users; omitted for all. */
 export const userIdsOption = Setting.optional(
   Setting.custom<ReadonlyArray<string>, ReadonlyArray<UserId>>(
-    `an array of at most ${Setting.grouped(most)} user ids, as text`,
-    (given) => (isTextList(given) && given.length <= most ? given.filter(isUserId) : undefined),
+    `an array of ${userIdsFormat}`,
+    parseUserIds,
   ),
 )
 

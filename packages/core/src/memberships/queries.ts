@@ -46,10 +46,7 @@ export interface ProjectsPage {
 export interface MembershipsPage {
   /** The id of the project. */
   readonly projectId: string
-  /**
-   * Lists only the memberships of these users, at most 1,000, and finds them by their keys. Text that is no user id
-   * lists nobody.
-   */
+  /** Lists only the memberships of these users, at most 1,000, and finds them by their keys. */
   readonly userIds?: ReadonlyArray<string> | undefined
   /** Lists only users whose ids start with this text. Not with `userIds`. */
   readonly prefix?: string | undefined

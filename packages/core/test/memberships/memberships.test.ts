@@ -549,23 +549,6 @@ describe("isActive", () => {
     ),
   )
 
-  it.effect("and a list of users have nothing for such text, and refuse what is no text", () =>
-    withMemberships((memberships) =>
-      Effect.gen(function* () {
-        yield* memberships.grant({ ...member, endDate: in2027 })
-        const list = (userIds: ReadonlyArray<string>) =>
-          memberships.list({ projectId: "p1", userIds })
-        const { userId } = member
-        expect(yield* list(["a b", userId, "", ".."])).toMatchObject([{ userId }])
-        expect(yield* list(["a b"])).toEqual([])
-        for (const wrong of [[1001], [null], Array.from({ length: 1001 }, String)]) {
-          const error = yield* Effect.flip(list(JSON.parse(JSON.stringify(wrong))))
-          expect(error).toMatchObject({ _tag: "InvalidInput", field: "userIds" })
-        }
-      }),
-    ),
-  )
-
   it.effect.each([
     ["projectId", { userId: "1" }],
     ["userId", { projectId: "p1" }],
