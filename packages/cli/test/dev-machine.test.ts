@@ -274,7 +274,7 @@ describe("tenure dev --from", () => {
     }
     const project = { record: "project", project_id: "p1", exported_at: "2027-01-01T00:00:00.000Z" }
     const bad = fileWith("bad.ndjson", project, "nonsense", {
-      user_id: "?",
+      user_id: "a b",
       end_date: "2027-01-01",
     })
     expect(await run("--from", bad)).toMatch(/^2 No line is a member: 1 × it must be JSON/)

@@ -101,11 +101,11 @@ describe("the doctor says", () => {
 
     await run(
       database.url,
-      "INSERT INTO tenure.migrations (version, is_breaking) VALUES (9999, true)",
+      "INSERT INTO tenure.migrations (version, is_breaking, digest) VALUES (9999, true, '')",
     )
     expect(await doctorOn(database.url)).toContain("Upgrade Tenure")
     await run(database.url, "DELETE FROM tenure.migrations")
-    expect(await doctorOn(database.url)).toContain("tenure migrate")
+    expect(await doctorOn(database.url)).toContain("no record of a migration")
 
     await database.halt()
     const down = await doctorAt(server.url)

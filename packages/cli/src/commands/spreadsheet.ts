@@ -48,7 +48,10 @@ export const misnamed = (
   found: ReadonlyMap<Field, string>,
 ): string | undefined => {
   const used = new Set(found.values())
-  const others = names.filter((name) => !used.has(name))
+  // Other spellings of a field are beside its exact name here, or are two of it.
+  const others = names.filter(
+    (name) => !used.has(name) && !fields.some((field) => plain(field) === plain(name)),
+  )
   return faultOfNames(Object.fromEntries([...others, ...found.keys()].map((name) => [name, true])))
     ?.message
 }
