@@ -2,35 +2,19 @@
 
 import * as PgClient from "@effect/sql-pg/PgClient"
 import { Setting, encryptionLayer, keyringOption } from "@tenure/core/internal"
-import {
-  FeedStore,
-  type InvalidInput,
-  MembershipStore,
-  Outbox,
-  type Store,
-  type StorePorts,
-  Transactions,
-  WebhookStore,
-} from "@tenure/core/store"
-import * as Context from "effect/Context"
+import type { InvalidInput, Store, StorePorts, Transactions } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { SqlError } from "effect/sql/SqlError"
 import { needsServers, openCells, readCells, serverOptions } from "./cells.ts"
 import { type DatabaseUnusable, fromSqlError } from "./connection/errors.ts"
-import { Database, makeExecutor, makeServer } from "./connection/executor.ts"
+import { type Database, makeServer } from "./connection/executor.ts"
 import { databaseUrlOption, placeOf } from "./connection/url.ts"
 import { retentionOptions } from "./retention.ts"
 import { type Rewritten, rewriteAllSecrets } from "./rewrite-secrets.ts"
 import { type SchemaMismatch, applyMigrations, checkSchema } from "./schema/migrate.ts"
 import { quoted } from "./sql/clauses.ts"
-import {
-  clientConfig,
-  makeHomeStores,
-  makeProjectStores,
-  makeServerNotifications,
-} from "./stores.ts"
-import { makeCommitWatcher, makeTransactions } from "./transactions.ts"
+import { clientConfig, makeAllStores } from "./stores.ts"
 
 export { serverOptions } from "./cells.ts"
 export { DatabaseUnusable } from "./connection/errors.ts"
@@ -218,25 +202,7 @@ const onClient = (settings: Setting.OutputOf<typeof postgresOptions>) =>
       const places = yield* Effect.withTracerEnabled(readCells(client, schema), false)
       if (places.length > 0) return yield* needsServers(settings.schema, places)
       const server = yield* makeServer(client, settings.maxConnections, undefined)
-      const executor = makeExecutor(server, schema)
-      const notifications = yield* makeServerNotifications(server, schema, settings.listenUrl)
-      const stores = yield* makeProjectStores(executor, notifications, settings)
-      const watcher = yield* makeCommitWatcher(executor)
-      return (yield* makeHomeStores(executor, stores.answers)).pipe(
-        Context.add(MembershipStore, stores.memberships),
-        Context.add(WebhookStore, stores.webhooks),
-        Context.add(Outbox, stores.outbox),
-        Context.add(FeedStore, stores.feed),
-        Context.add(
-          Transactions,
-          makeTransactions([client], () => watcher),
-        ),
-        Context.add(Database, {
-          run: executor.run,
-          atomically: executor.atomically,
-          keep: stores.answers.keep,
-        }),
-      )
+      return yield* makeAllStores(server, schema, settings)
     }),
   )
 

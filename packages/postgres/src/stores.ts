@@ -1,11 +1,20 @@
 /** Puts the stores together: those of the projects in one schema, and those of what belongs to no project. */
 
 import type { Setting } from "@tenure/core/internal"
-import { ApiKeyStore, RateLimitStore, TicketStore } from "@tenure/core/store"
+import {
+  ApiKeyStore,
+  FeedStore,
+  MembershipStore,
+  Outbox,
+  RateLimitStore,
+  TicketStore,
+  Transactions,
+  WebhookStore,
+} from "@tenure/core/store"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { type Executor, type Server, makeExecutor } from "./connection/executor.ts"
+import { Database, type Executor, type Server, makeExecutor } from "./connection/executor.ts"
 import { toClientConfig } from "./connection/url.ts"
 import { makePostgresFeedStore, startEpoch } from "./feed.ts"
 import { type IdempotencyStore, makeIdempotencyStore } from "./idempotency.ts"
@@ -15,7 +24,13 @@ import { type Notifications, makeListener, makeNotifications } from "./notificat
 import { makePostgresOutbox } from "./outbox.ts"
 import { makePostgresRateLimitStore } from "./rate-limits.ts"
 import { type retentionOptions, startRetention } from "./retention.ts"
+import { makeCommitWatcher, makeTransactions } from "./transactions.ts"
 import { makePostgresWebhookStore } from "./webhooks.ts"
+
+/** What the stores of one schema are made with. */
+interface StoreSettings extends Setting.OutputOf<typeof retentionOptions> {
+  readonly listenUrl: string | undefined
+}
 
 /** Makes the stores of the projects in one schema. */
 export const makeProjectStores = Effect.fnUntraced(function* (
@@ -43,6 +58,33 @@ export const makeHomeStores = Effect.fnUntraced(function* (
   return Context.make(ApiKeyStore, yield* makePostgresApiKeyStore(executor, answers)).pipe(
     Context.add(RateLimitStore, yield* makePostgresRateLimitStore(executor)),
     Context.add(TicketStore, yield* makePostgresTicketStore(executor)),
+  )
+})
+
+/** Makes all stores of one schema: those of its projects, and those of what belongs to no project. */
+export const makeAllStores = Effect.fnUntraced(function* (
+  server: Server,
+  schema: string,
+  settings: StoreSettings,
+) {
+  const executor = makeExecutor(server, schema)
+  const notifications = yield* makeServerNotifications(server, schema, settings.listenUrl)
+  const stores = yield* makeProjectStores(executor, notifications, settings)
+  const watcher = yield* makeCommitWatcher(executor)
+  return (yield* makeHomeStores(executor, stores.answers)).pipe(
+    Context.add(MembershipStore, stores.memberships),
+    Context.add(WebhookStore, stores.webhooks),
+    Context.add(Outbox, stores.outbox),
+    Context.add(FeedStore, stores.feed),
+    Context.add(
+      Transactions,
+      makeTransactions([server.client], () => watcher),
+    ),
+    Context.add(Database, {
+      run: executor.run,
+      atomically: executor.atomically,
+      keep: stores.answers.keep,
+    }),
   )
 })
 

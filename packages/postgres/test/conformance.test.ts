@@ -7,7 +7,7 @@ import * as Redacted from "effect/Redacted"
 import { beforeAll, inject } from "vitest"
 import { migrate } from "../src/index.ts"
 import { documentedRoles } from "./documented-roles.ts"
-import { clientLayer, execute, executeBy, harnessOn, shared } from "./harness.ts"
+import { clientLayer, execute, executeBy, harnessOn, renewed, shared } from "./harness.ts"
 
 const schema = "conformance"
 
@@ -35,19 +35,30 @@ beforeAll(() =>
   }).pipe(Effect.runPromise),
 )
 
+const app = clientLayer({ url: urlOf(`${schema}_app`, "change me, too") })
+
 const harness = harnessOn(schema, {
-  stores: shared(clientLayer({ url: urlOf(`${schema}_app`, "change me, too") })),
+  stores: app,
   migrate: false,
   run: executeBy(shared(clientLayer({ maxConnections: 1 }))),
 })
 
+const onEmptied = <A, E, R>(stores: Layer.Layer<A, E, R>) =>
+  Layer.provideMerge(Layer.effectDiscard(harness.empty), stores)
+
 const runs = process.env["THOROUGH"] === "1" ? 50 : 10
 
-// An outbox remembers what it has claimed. Those of the other ports remember nothing.
-storeSuite("postgres", { ...harness, runs, ports: ["Outbox"] })
+// An outbox remembers what it has claimed, and a listener hears what another test does. Those of the other ports remember
+// nothing.
+storeSuite("postgres", {
+  ...harness,
+  runs,
+  layer: onEmptied(renewed(schema, app)),
+  ports: ["Outbox"],
+})
 storeSuite("postgres, opened once", {
   ...harness,
   runs,
-  layer: Layer.provideMerge(Layer.effectDiscard(harness.empty), shared(harness.layer)),
+  layer: onEmptied(shared(harness.layer)),
   ports: ports.filter((port) => port !== "Outbox"),
 })

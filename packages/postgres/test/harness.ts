@@ -1,15 +1,20 @@
 /** Stores on a schema of the tests, emptied for each test. */
 
 import { PgClient } from "@effect/sql-pg"
+import { Setting } from "@tenure/core/internal"
 import { Outbox } from "@tenure/core/store"
 import { type TransportRequest, WebhookTransport } from "@tenure/core/transport"
 import type { StoreHarness } from "@tenure/testing/conformance"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Redacted from "effect/Redacted"
 import { afterAll, beforeAll, inject } from "vitest"
-import { postgresLayer } from "../src/index.ts"
+import { type Server, makeServer } from "../src/connection/executor.ts"
+import { postgresLayer, postgresOptions } from "../src/index.ts"
+import { quoted } from "../src/sql/clauses.ts"
+import { makeAllStores } from "../src/stores.ts"
 
 /** The URL of another database of the server of the tests. */
 export const urlOf = (database: string): string => {
@@ -128,6 +133,29 @@ export const emptied = (schema: string): Effect.Effect<void> => {
     isMigrated = true
     return dropped(schema)
   })
+}
+
+/** The connections of a file's stores. */
+class FileServer extends Context.Service<FileServer, Server>()("test/FileServer") {}
+
+/**
+ * Makes new stores for each test on connections that last for the file, because opening them, and compiling their
+ * functions, takes longer than most tests. The schema is migrated already.
+ */
+export const renewed = (schema: string, client: ReturnType<typeof clientLayer>) => {
+  const server = Layer.effect(
+    FileServer,
+    Effect.flatMap(PgClient.PgClient, (opened) => makeServer(opened, 10, undefined)),
+  )
+  const settings = Setting.decode(postgresOptions, { schema })
+  return Layer.provideMerge(
+    Layer.effectContext(
+      Effect.gen(function* () {
+        return yield* makeAllStores(yield* FileServer, quoted(schema), yield* settings)
+      }),
+    ),
+    shared(Layer.provideMerge(server, client)),
+  )
 }
 
 /** The client of the stores, whether they migrate, and how the tests reach the same database. */
