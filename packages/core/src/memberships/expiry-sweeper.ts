@@ -2,6 +2,7 @@
 
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import { Faults, makeOutageReporter } from "../base/faults.ts"
 import { readMonotonic, sleepPoll } from "../base/time.ts"
 import { Hooks } from "../events/event.ts"
@@ -42,7 +43,7 @@ const idleMillis = ({ nextDueMillis }: SweepResult): number =>
     ? pauseMillis.idle
     : Math.min(untilNextMillis.most, Math.max(untilNextMillis.least, nextDueMillis))
 
-/** Sweeps the store until the scope closes. A running sweep is not interrupted. */
+/** Has ends watched, then sweeps the store until the scope closes. A running sweep is not interrupted. */
 export const startExpirySweeper = Effect.fnUntraced(function* (
   store: ExpiryStore,
   { announcementsPerSecond, reminders: given }: ExpirySettings,
@@ -86,8 +87,12 @@ export const startExpirySweeper = Effect.fnUntraced(function* (
       })
     })
 
+  // Before the first change: a membership that changes earlier is found by a pass only, and a pass waits until the older
+  // transactions of all programs are over.
+  const first = yield* Effect.exit(store.watch(leads))
+
   const run = Effect.gen(function* () {
-    let since = yield* persist(store.watch(leads))
+    let since = Exit.isSuccess(first) ? first.value : yield* persist(store.watch(leads))
     const step = Effect.suspend(() => sweep(makeDecideAnnouncement({ leads, since })))
     const watchAgain = Effect.suspend(() =>
       Effect.map(persist(store.watch(leads)), (now) => {

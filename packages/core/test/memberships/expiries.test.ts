@@ -187,6 +187,23 @@ describe("expiry", () => {
     }),
   )
 
+  it.effect(
+    "is watched before the first change, which is announced then however busy the store is",
+    () => {
+      let isWatched = false
+      const stores = memoryWith((expiry) => ({
+        ...expiry,
+        watch: (leads) =>
+          Effect.tap(Effect.andThen(Effect.yieldNow, expiry.watch(leads)), () =>
+            Effect.sync(() => {
+              isWatched = true
+            }),
+          ),
+      }))
+      return withTenure({}, () => Effect.sync(() => expect(isWatched).toBe(true)), stores)
+    },
+  )
+
   it.effect("is refused by a store that cannot announce ends", () =>
     Effect.gen(function* () {
       const stores = memoryWith(() => undefined)
