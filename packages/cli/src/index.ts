@@ -51,7 +51,7 @@ const refuseAsJson = (errors: ReadonlyArray<CliError.CliError>, help: string) =>
   return Console.error(toJson({ error: { message } }))
 }
 
-/** Leaves out what follows from another error: the flags of a command that is not there are unknown. */
+/** Omits errors caused by another one: an unknown command has unknown flags. */
 const causesOf = (errors: ReadonlyArray<CliError.CliError>): ReadonlyArray<CliError.CliError> => {
   const unknown = errors.filter(({ _tag }) => _tag === "UnknownSubcommand")
   return unknown.length > 0 ? unknown : errors
@@ -113,7 +113,7 @@ export const tenure = Command.make("tenure").pipe(
   Command.withGlobalFlags([yesFlag]),
 )
 
-// These do nothing without a subcommand, but would look for a server first.
+// Without a subcommand, they would look for a server before they show their help.
 const groups = [projectsCommand, membersCommand, keysCommand, webhooksCommand].map(
   ({ name }) => name,
 )
@@ -188,7 +188,7 @@ const endWithOutput = (): void => {
 // npm forwards Ctrl+C although the process has already received it. That is not a second Ctrl+C.
 const sameSignalMillis = 500
 
-// The last one comes when a terminal closes.
+// A closed terminal sends SIGHUP.
 const endSignals = ["SIGINT", "SIGTERM", "SIGHUP"] as const
 
 /** Runs an effect. The first signal interrupts it, and a second one ends the process at once. */

@@ -209,9 +209,18 @@ describe("tenure-migrate", () => {
     expect((await command(environment)).stdout).toBe("Nothing to do.\n")
   })
 
-  it("prints what is wrong, without the password, and exits with code 1", async () => {
+  it("tells how it is used, and nothing else", async () => {
+    const asked = (...args: ReadonlyArray<string>) =>
+      run(process.execPath, ["-C", "@tenure/source", path, ...args], { env: {} })
+    expect((await asked("--help")).stdout).toContain("Usage: tenure-migrate")
+    expect((await asked("--version")).stdout).toMatch(/^tenure \d/)
+    for (const args of [["--nope"], ["one", "other"]])
+      await expect(asked(...args)).rejects.toMatchObject({ code: 2, stdout: "" })
+  })
+
+  it("prints what is wrong, without the password, and exits with code 1, or 2 for a setting", async () => {
     await expect(command({})).rejects.toMatchObject({
-      code: 1,
+      code: 2,
       stderr: expect.stringContaining("DATABASE_URL"),
     })
     const failed = command({ DATABASE_URL: "postgres://someone:hidden@127.0.0.1:1/nothing" })

@@ -1,11 +1,11 @@
 /**
- * Records of CSV. Parsers of CSV end, or lose the lines up to the next quotation mark, where one is wrong: this one
- * refuses the line, and goes on with the next.
+ * Records of CSV. After a wrong quotation mark, parsers of CSV stop, or lose the lines up to the next mark. This one
+ * refuses a single line.
  */
 
 import type { Lines } from "./file-text.ts"
 
-/** What can stand between cells. */
+/** Separators of cells. */
 export const separators = [",", ";", "\t", "|"] as const
 
 /** The cells of a record, or why its first line is refused. */
@@ -24,7 +24,7 @@ const unclosed = wrong("a quotation mark is not closed")
 // Limits the memory for an unclosed quotation mark.
 const mostCharacters = 100_000
 
-/** A cell in quotation marks: where its text ends, and what it is; without an end, it goes on in the next line. */
+/** Reads a cell in quotation marks. Without an end, it continues in the next line. */
 const readQuoted = (
   line: string,
   from: number,
@@ -46,14 +46,14 @@ const makeRecord = (separator: string) => {
   let open: string | undefined
   const spaces = separator === "\t" ? /[ \u00a0]*/y : /[ \t\u00a0]*/y
 
-  /** Returns the first position that is no space. */
+  /** Skips spaces. */
   const skip = (line: string, from: number): number => {
     spaces.lastIndex = from
     spaces.test(line)
     return Math.max(from, spaces.lastIndex)
   }
 
-  /** Adds a line. Returns whether the record ends there, goes on, or is wrong. */
+  /** Adds a line. Returns whether the record has ended, continues, or is wrong. */
   const add = (line: string): "Ended" | "Open" | "Wrong" => {
     if (open === undefined && !line.includes('"')) {
       for (const cell of line.split(separator)) cells.push(cell)

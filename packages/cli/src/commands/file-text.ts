@@ -1,4 +1,4 @@
-/** The lines of text files as databases, programs and spreadsheets save them, however large the file. */
+/** Lines of text files of any size and encoding. */
 
 import { Buffer } from "node:buffer"
 
@@ -8,7 +8,7 @@ export class UnreadableFile extends Error {}
 const archive =
   "It is no text, but a zip archive, as spreadsheets are (.xlsx, .ods, .numbers): save it as CSV there, and import that file"
 
-/** What files of other kinds begin with, and what to do instead. */
+/** First bytes of other kinds of files, with the advice. */
 const signatures: ReadonlyArray<readonly [start: string, problem: string]> = [
   ["PK\u0003\u0004", archive],
   ["PK\u0005\u0006", archive],
@@ -20,13 +20,13 @@ const signatures: ReadonlyArray<readonly [start: string, problem: string]> = [
   ["%PDF-", "It is no text, but a PDF: export the members as CSV"],
 ]
 
-/** An encoding. Files that are not Unicode are read as Windows-1252, which is a guess. */
+/** An encoding. For files other than Unicode, Windows-1252 is a guess. */
 type Encoding = "utf-8" | "utf-16le" | "utf-16be" | "windows-1252"
 
 // A text in UTF-16 has its first zero long before.
 const sniffedBytes = 4096
 
-// So many times as often at one place as at the other.
+// The least ratio between both places of a byte pair.
 const clearly = 4
 
 /** Finds UTF-16, by its mark or because every other byte of Latin letters is zero. */
@@ -42,7 +42,7 @@ const utf16Of = (start: Buffer): Encoding | undefined => {
   throw new UnreadableFile("It is no text: it has zero bytes. Export the members as CSV in UTF-8")
 }
 
-// The characters of Windows-1252 from 0x80 on; where it has none, those of Latin-1.
+// The characters from 0x80 on, with those of Latin-1 in the gaps.
 const windows1252 = "€\u0081‚ƒ„…†‡ˆ‰Š‹Œ\u008dŽ\u008f\u0090‘’“”•–—˜™š›œ\u009džŸ"
 
 const fromWindows1252 = (bytes: Buffer): string =>
@@ -95,7 +95,7 @@ const makeByteDecoder = (): Decoder => {
   }
 }
 
-/** Finds out how a file is encoded by how it begins. */
+/** Detects the encoding from the beginning of a file. */
 const decoderFor = (start: Buffer): Decoder => {
   const text = start.toString("latin1", 0, 8)
   const [, problem] = signatures.find(([signature]) => text.startsWith(signature)) ?? []
@@ -104,7 +104,7 @@ const decoderFor = (start: Buffer): Decoder => {
   return utf16 === undefined ? makeByteDecoder() : makeUtf16Decoder(utf16)
 }
 
-/** Lines that are looked at before they are dropped. */
+/** A reader of lines with a lookahead. */
 export interface Lines {
   /** The number of the next line, from 1. */
   readonly number: () => number
@@ -120,8 +120,8 @@ export interface Lines {
 const mostCharacters = 1 << 20
 
 /**
- * Returns what ends the lines, as far as a text tells. In JSON, only line feeds do, because texts may contain the
- * others. Old spreadsheets end lines in carriage returns alone.
+ * Detects the line end, if the text has one. In JSON, it is a line feed, because texts may contain other separators.
+ * Old spreadsheets end lines with carriage returns alone.
  */
 const separatorIn = (text: string, isWhole: boolean): "\n" | "\r" | undefined => {
   if (/^\s*\{/.test(text)) return "\n"

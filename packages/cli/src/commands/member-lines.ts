@@ -47,7 +47,7 @@ export interface RejectedLine {
 }
 
 /** A line of an exported project that is no member. */
-export interface FileRecord {
+interface FileRecord {
   readonly _tag: "Record"
   readonly line: number
   readonly record: ExportRecord
@@ -56,9 +56,9 @@ export interface FileRecord {
 /** A line. */
 export type FileLine = FileMember | FileRecord | RejectedLine
 
-/** How a file is read, where it does not tell itself. */
+/** Overrides for reading a file. */
 export interface Reading {
-  /** By default, an object at the beginning tells that it is NDJSON. */
+  /** By default, NDJSON if the file begins with an object, and CSV otherwise. */
   readonly format?: Format | undefined
   readonly columns?: ColumnNames | undefined
   readonly dates?: DateOrder | undefined
@@ -95,7 +95,7 @@ const readMetadata = (given: unknown): Result.Result<Metadata | undefined, strin
     : Result.fail(`metadata.${wrong[0]} must be a text`)
 }
 
-/** Says why a metadata text may have other letters than in the file. */
+/** Explains a doubt about the letters in metadata. */
 const encodingProblem = (
   metadata: Metadata | undefined,
   isGuessed: boolean,
@@ -187,7 +187,7 @@ async function* ofNdjson(lines: Lines, reading: Reading): AsyncGenerator<FileLin
   }
 }
 
-/** A separator, and what it makes of the first record. */
+/** A separator, with the first record and header read by it. */
 interface Layout {
   readonly separator: string
   readonly record: CsvRecord
@@ -196,7 +196,7 @@ interface Layout {
 
 const widthOf = ({ record }: Layout): number => (record._tag === "Cells" ? record.cells.length : 0)
 
-/** Reads the first record by each separator, and takes that which finds the columns. */
+/** Reads the first record by each separator, and returns the layout with all columns. */
 const findLayout = async (
   lines: Lines,
   candidates: ReadonlyArray<string>,
@@ -223,7 +223,7 @@ const findLayout = async (
 const isBlank = (record: CsvRecord): boolean =>
   record._tag === "Cells" && record.cells.every((cell) => trim(cell) === "")
 
-/** Drops lines without text, and returns the separator that a line such as `sep=;` names. */
+/** Drops lines without text. Returns the separator named by a line such as `sep=;`. */
 const readPreamble = async (lines: Lines): Promise<string | undefined> => {
   for (let text = await lines.peek(0); text !== undefined; text = await lines.peek(0)) {
     const [, named] = /^"?sep=(.)"?[\s,;|]*$/i.exec(text) ?? []
@@ -289,7 +289,7 @@ async function* ofCsv(lines: Lines, reading: Reading): AsyncGenerator<FileLine> 
   }
 }
 
-/** Tells the format by the first text. */
+/** Detects the format from the first text. */
 const formatOf = async (lines: Lines): Promise<Format> => {
   for (;;) {
     const text = await lines.peek(0)

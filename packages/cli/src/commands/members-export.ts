@@ -19,8 +19,7 @@ export const formats = ["csv", "ndjson"] as const
 export type Format = (typeof formats)[number]
 
 /** Derives the format from the file name; CSV by default. */
-export const formatOf = (path: string): Format =>
-  /\.(?:ndjson|jsonl)$/i.test(path) ? "ndjson" : "csv"
+const formatOf = (path: string): Format => (/\.(?:ndjson|jsonl)$/i.test(path) ? "ndjson" : "csv")
 
 /** The export's format: JSON lines for programs reading standard output. */
 export const exportFormat = (path: string, isJson: boolean): Format =>

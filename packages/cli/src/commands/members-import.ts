@@ -107,7 +107,7 @@ export interface ImportTarget {
   readonly events: boolean
 }
 
-/** What a dry run of an import counts. */
+/** Counts of a dry run. */
 interface ImportCounts {
   readonly would_grant: number
   readonly would_shorten: number

@@ -1,4 +1,4 @@
-/** Flags for files with members whose columns and dates people have named and written as they like. */
+/** Flags for files with other names of columns and other dates. */
 
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"

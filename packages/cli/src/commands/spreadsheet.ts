@@ -1,4 +1,4 @@
-/** What spreadsheets make of ids and dates, and how people name columns. */
+/** Column names, and ids and dates changed by spreadsheets. */
 
 import { makeNameCheck } from "@tenure/core/internal"
 import { dateFormat, parseDate } from "../support/flags.ts"
@@ -12,10 +12,10 @@ export type Field = (typeof fields)[number]
 /** Tells whether a text is the name of a field. */
 export const isField = (text: string): text is Field => fields.some((field) => field === text)
 
-/** The names of columns by field, where they are not those of the fields. */
+/** Column names by field, for fields under another name. */
 export type ColumnNames = ReadonlyMap<Field, string>
 
-/** Removes spaces, those of other widths, too, and what cannot be seen, from both ends. */
+/** Removes spaces of any width, and invisible characters, from both ends. */
 export const trim = (text: string): string => text.replaceAll(/^[\s\p{Cf}]+|[\s\p{Cf}]+$/gu, "")
 
 /** Returns a name without its capitals, spaces and marks: `User ID` and `userId` are the same. */
@@ -76,9 +76,7 @@ const missing = (lacking: ReadonlyArray<Field>, titles: ReadonlyArray<string>): 
 }
 
 /**
- * Finds the fields in the titles of columns. Returns what is wrong if a field is missing or there twice.
- *
- * @param columns - the titles of fields that are not named as the fields are
+ * Finds the fields among the titles. Returns the problem if a field is missing or ambiguous.
  */
 export const readHeader = (cells: ReadonlyArray<string>, columns: ColumnNames): Header | string => {
   const titles = cells.map(trim)
@@ -109,7 +107,7 @@ export interface DateOrder {
 
 const order = /^(DD?|MM?|YYYY)([./-])(DD?|MM?|YYYY)\2(DD?|MM?|YYYY)$/
 
-// The time of a day without one, as spreadsheets add it.
+// Spreadsheets add midnight to dates.
 const midnight = String.raw`(?:,? +(?:0?0:00(?::00)?|12:00(?::00)? ?AM))?`
 
 const partOf = (part: string): string =>
@@ -134,7 +132,7 @@ export const parseDateOrder = (given: string): DateOrder | undefined => {
   }
 }
 
-/** Dates as other programs write them, and what to do. */
+/** Dates of other programs, with the advice. */
 const foreignDates: ReadonlyArray<readonly [pattern: RegExp, problem: string]> = [
   [
     /^\d{5}(?:[.,]\d+)?$/,
@@ -171,7 +169,7 @@ const foreignDates: ReadonlyArray<readonly [pattern: RegExp, problem: string]> =
   ],
 ]
 
-/** Says why a text is no date. */
+/** Explains an invalid date. */
 export const dateProblem = (text: string, dates: DateOrder | undefined): string => {
   const [pattern, problem] = foreignDates.find(([one]) => one.test(text)) ?? []
   const isOrdered = pattern !== undefined && problem?.includes("--dates") === true
@@ -183,7 +181,7 @@ export const dateProblem = (text: string, dates: DateOrder | undefined): string 
 
 const asText = "format the column as text, and export it again from where the ids come from"
 
-/** Ids that are none, but numbers as programs show them, or errors. */
+/** Numbers and errors of spreadsheets in place of ids. */
 const brokenIds: ReadonlyArray<readonly [pattern: RegExp, problem: string]> = [
   [
     /^[+-]?\d(?:[.,]\d*)?E[+-]\d{2,3}$/i,
@@ -196,14 +194,14 @@ const brokenIds: ReadonlyArray<readonly [pattern: RegExp, problem: string]> = [
   ],
 ]
 
-/** Says why a text is no id, but what a spreadsheet has left of one. */
+/** Explains an id destroyed by a spreadsheet. */
 export const brokenIdProblem = (text: string): string | undefined =>
   brokenIds.find(([pattern]) => pattern.test(text))?.[1]
 
-// Spreadsheets keep 15 digits of a number, and write zeros for the others.
+// Spreadsheets keep 15 digits of a number, followed by zeros.
 const longNumber = /^\d{15}(\d+)$/
 
-/** Makes a rule that tells which ids a spreadsheet has rounded: until an id of the file has further digits. */
+/** Makes a rule to detect rounded ids. It ends with the first id in the file with further digits, because a spreadsheet rounds all. */
 export const makeRoundedRule = () => {
   let isExact = false
   return (id: string): string | undefined => {
@@ -215,7 +213,7 @@ export const makeRoundedRule = () => {
   }
 }
 
-/** Removes what spreadsheets put around a text that looks like a number: `="0017"`. */
+/** Unwraps a text protected from being read as a number: `="0017"`. */
 export const withoutFormula = (
   cell: string,
 ): { readonly text: string; readonly isText: boolean } => {

@@ -1,14 +1,14 @@
 /** The command line as people write it. */
 
-const projectFlags = ["--project", "-p"]
+const projectFlags = new Set(["--project", "-p"])
 
-/** Moves the project behind the words of the command, where the parser expects it. */
+/** Moves the project behind the words of the command, as the parser expects it. */
 const withProjectLast = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
   const [words, project]: readonly [Array<string>, Array<string>] = [[], []]
   for (let index = 0; index < args.length; index++) {
     const [one = "", next] = args.slice(index, index + 2)
     if (one.startsWith("--project=")) project.push(one)
-    else if (projectFlags.includes(one) && next !== undefined) {
+    else if (projectFlags.has(one) && next !== undefined) {
       project.push(one, next)
       index++
     } else words.push(one)
@@ -20,7 +20,7 @@ const withProjectLast = (args: ReadonlyArray<string>): ReadonlyArray<string> => 
  * Returns arguments as the parser takes them: with the project after the command, `help` and `version` as flags, and
  * the help of a group of commands in place of nothing.
  *
- * @param groups - commands that do nothing without a subcommand
+ * @param groups - commands without a function of their own
  */
 export const readArguments = (
   args: ReadonlyArray<string>,

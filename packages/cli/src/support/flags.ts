@@ -70,7 +70,7 @@ export const requireProject = (
     onSome: Effect.succeed,
   })
 
-/** The project to create or delete, which is named each time: TENURE_PROJECT does not count. */
+/** The project to create or delete. TENURE_PROJECT does not count. */
 export const namedProject = {
   argument: Argument.String("project").pipe(
     Argument.withDescription("The id of the project, also as --project"),

@@ -88,7 +88,7 @@ export const webhookSecret = Effect.fnUntraced(function* (path: Option.Option<st
       )
 })
 
-/** Answers "yes" in advance to questions before irreversible changes. Commands that ask nothing take it, too. */
+/** Answers "yes" in advance to questions before irreversible changes. Every command takes it. */
 export const yesFlag = GlobalFlag.Setting("yes")({
   flag: booleanFlag(
     "yes",
@@ -99,7 +99,7 @@ export const yesFlag = GlobalFlag.Setting("yes")({
 /**
  * Asks whether to go on. Fails if the answer is no, or if nobody can be asked.
  *
- * @param isSafe - whether there is nothing to ask
+ * @param isSafe - skips the question
  */
 export const requireConfirmation = Effect.fnUntraced(function* (question: string, isSafe = false) {
   if (isSafe || (yield* yesFlag)) return

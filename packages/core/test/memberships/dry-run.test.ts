@@ -164,8 +164,9 @@ describe("a dry run with events", () => {
     await using test = await testTenure()
     const { memberships } = test.tenure
     await memberships.createProject(projectId)
-    const dates = ["2031-01-01", "2032-01-01", "2033-01-01"].map((day) => `${day}T00:00:00.000Z`)
-    const [early = "", endDate = "", late = ""] = dates
+    const early = Date.UTC(2031, 0)
+    const endDate = Date.UTC(2032, 0)
+    const late = Date.UTC(2033, 0)
     for (const userId of ["later", "earlier", "same", "other"])
       await memberships.grant({ projectId, userId, endDate })
     const rows = { new: endDate, later: late, earlier: early, same: endDate }
