@@ -6,7 +6,7 @@ import { nodeTransport } from "tenure/node"
 
 const tenure = await createTenure({ stores: memory(), transport: nodeTransport })
 await tenure.memberships.createProject("p1")
-// Any id of yours is fine as userId: a number as text, a UUID, user_2ab…, an e-mail address.
+// Any id of yours is fine as userId: a number as text, a UUID, auth0|…, an e-mail address.
 await tenure.memberships.grant({ projectId: "p1", userId: "1001", endDate: 1_800_000_000_000 })
 const { token } = await tenure.apiKeys.issue({ projects: ["p1"] })
 

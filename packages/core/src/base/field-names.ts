@@ -1,7 +1,7 @@
 /**
- * Names of the fields that hosts pass to methods. A method ignores what it does not know, because TypeScript allows
- * wider objects. But it refuses another spelling of a field, such as `dry_run`, and a field that only other methods
- * have: the host hopes for a protection that it would not get.
+ * Checks field names in method arguments. A method ignores unknown fields, because TypeScript allows wider objects. But
+ * it refuses a misspelled field, such as `dry_run`, and a field that only other methods have: the host would miss its
+ * protection.
  */
 
 import * as Effect from "effect/Effect"
@@ -10,18 +10,18 @@ import { InvalidInput } from "./errors.ts"
 import { distanceOf } from "./misspelled.ts"
 
 /**
- * A field: `true`; or its name in the HTTP API, unless that is the same in snake case; or another name with what is
- * right in place of it; or the fields of the objects in it. `false` marks a name such as `id`, which other methods
+ * A field: `true`; or its name in the HTTP API, unless this is the same in snake case; or another name with the
+ * right one in its place; or the fields of the objects in it. `false` marks a name such as `id`, which other methods
  * ignore.
  */
 type Field = boolean | string | readonly [name: string, right: string] | Fields
 
-/** The fields of an object by name. */
+/** An object's fields by name. */
 export type Fields = { readonly [name: string]: Field }
 
 type NamesIn<A> = A extends unknown ? keyof A & string : never
 
-/** The fields of a type, of all members if it is a union. */
+/** A type's fields, in all members if it is a union. */
 export type FieldsOf<A> = { readonly [Name in NamesIn<NonNullable<A>>]: Field }
 
 type ArgumentsOf<A extends ReadonlyArray<unknown>> = {
@@ -30,7 +30,7 @@ type ArgumentsOf<A extends ReadonlyArray<unknown>> = {
     : FieldsOf<A[Index]>
 }
 
-/** The fields of the arguments of methods; `null` for an argument that is no object. */
+/** The fields in the arguments to methods; `null` for other arguments. */
 export type MethodFields<Methods> = {
   readonly [
     Name in keyof Methods as Methods[Name] extends (...args: never) => unknown ? Name : never
@@ -39,7 +39,7 @@ export type MethodFields<Methods> = {
 
 type FieldsByMethod = Readonly<Record<string, ReadonlyArray<Fields | null>>>
 
-/** Returns the words of a name in singular, in lower case and joined: the same for all spellings of a name. */
+/** Returns a name's words in singular, in lower case and joined: the same for all spellings. */
 const stemOf = (name: string): string =>
   name
     .replaceAll(/([\p{Ll}\p{N}])(\p{Lu})/gu, "$1_$2")
@@ -66,7 +66,7 @@ interface Right {
   readonly text: string
 }
 
-/** Returns what is right by the stems of what is written. */
+/** Returns the right names by stem. */
 const rightsOf = (fields: Fields): ReadonlyMap<string, Right> =>
   new Map(
     Object.entries(fields).flatMap(([name, field]) => {
@@ -79,20 +79,20 @@ const rightsOf = (fields: Fields): ReadonlyMap<string, Right> =>
     }),
   )
 
-/** Returns what is wrong with a name that an object should not have. `given` is this object. */
+/** Returns a problem with a name in the object `given`. */
 type Verdict = (given: object) => string | undefined
 
 const harmless: Verdict = () => undefined
 
-// Hosts pass objects of few shapes, whose names need to be looked at once.
+// Hosts pass objects in few shapes, so each name is judged once.
 const mostVerdicts = 1000
 
 const longestName = 100
 
-/** Judges a name that other methods have. The path leads to an object in the argument. */
+/** Judges a name by other methods. The path leads to an object in the argument. */
 type Elsewhere = (stem: string, path: string) => Verdict | undefined
 
-/** Makes the function that judges the names in an object with these fields. */
+/** Makes the function to judge the names in an object with these fields. */
 const makeJudge = (
   fields: Fields,
   elsewhere: (stem: string) => Verdict | undefined,
@@ -124,11 +124,11 @@ const makeJudge = (
   }
 }
 
-/** Returns what is wrong with the names in a value, whose name in errors begins with the path. */
+/** Returns a problem with the names in a value. Its own name in errors begins with the path. */
 type CheckValue = (given: unknown, path: string) => InvalidInput | undefined
 
 /**
- * Makes the check of an object.
+ * Makes the check for an object.
  *
  * @param path - leads from the argument to the object; `""` for the argument itself
  */
@@ -148,7 +148,7 @@ const makeObjectCheck = (fields: Fields, elsewhere: Elsewhere, path: string): Ch
   }
   return (given, prefix) => {
     if (!Predicate.isObject(given)) return undefined
-    // Without an array of the names: this is done for each extension.
+    // Without an array for the names: this runs for each extension.
     for (const name in given) {
       const verdict = judge(name)
       if (verdict === harmless || !Object.hasOwn(given, name)) continue
@@ -161,7 +161,7 @@ const makeObjectCheck = (fields: Fields, elsewhere: Elsewhere, path: string): Ch
   }
 }
 
-/** Makes the check of a field with an object, or with an array of objects. */
+/** Makes the check for a field with an object, or with an array. */
 const eachObject =
   (check: CheckValue): CheckValue =>
   (given, name) => {
@@ -173,12 +173,12 @@ const eachObject =
     return undefined
   }
 
-/** Returns what is wrong with the names of fields in the arguments of a call. */
+/** Returns a problem with the field names in a call's arguments. */
 type Check = (args: ReadonlyArray<unknown>) => InvalidInput | undefined
 
 const places = ["first", "second", "third"]
 
-/** Makes the check of a method, whose arguments have these fields. */
+/** Makes the check for a method and the fields in its arguments. */
 const makeCheck = (all: ReadonlyArray<Fields | null>, elsewhere: Elsewhere): Check => {
   const inOthers: Elsewhere = (stem, path) => {
     const place = all.findIndex((fields) => fields !== null && rightsOf(fields).has(stem))
@@ -196,7 +196,7 @@ const makeCheck = (all: ReadonlyArray<Fields | null>, elsewhere: Elsewhere): Che
   }
 }
 
-/** Makes the check of an object that is no argument of a method. */
+/** Makes the check for an object outside arguments. */
 export const makeNameCheck = (fields: Fields): ((given: object) => InvalidInput | undefined) => {
   const check = makeObjectCheck(fields, () => undefined, "")
   return (given) => check(given, "")
@@ -206,14 +206,14 @@ export const makeNameCheck = (fields: Fields): ((given: object) => InvalidInput 
 interface Noun<Methods> {
   readonly methods: Methods
   /**
-   * Tells whether a method ignores a field of others, as in a membership that was returned: `extend(membership)`.
+   * Tells whether a method ignores another method's field, as in a returned membership: `extend(membership)`.
    *
-   * @param place - the name of the method, and with a dot that of the field in which the object is
+   * @param place - the method's name, and with a dot the name of the field with the object
    */
   readonly ignores?: (place: string, field: string, given: object) => boolean
 }
 
-/** Makes a function that judges a field of other methods. */
+/** Makes a function to judge other methods' fields. */
 const makeElsewhere =
   ({ ignores, methods }: Noun<FieldsByMethod>) =>
   (place: string, stem: string): Verdict | undefined => {
@@ -229,7 +229,7 @@ const makeElsewhere =
     return (given) => (ignores?.(place, first.name, given) === true ? undefined : problem)
   }
 
-/** Makes the checks of methods. */
+/** Makes the checks for methods. */
 export const makeNameChecks = (noun: Noun<FieldsByMethod>): Readonly<Record<string, Check>> => {
   const elsewhere = makeElsewhere(noun)
   return Object.fromEntries(
@@ -242,7 +242,7 @@ export const makeNameChecks = (noun: Noun<FieldsByMethod>): Readonly<Record<stri
 
 type Method = (...args: ReadonlyArray<never>) => Effect.Effect<unknown, unknown>
 
-/** Checks arguments. If an object with code of its own throws, it throws again where the method reads it. */
+/** Checks arguments. If a getter throws, it throws again in the method. */
 const faultOf = (check: Check, args: ReadonlyArray<unknown>): InvalidInput | undefined => {
   try {
     return check(args)
@@ -259,7 +259,7 @@ const checked =
     return fault === undefined ? method(...args) : Effect.fail(fault)
   }
 
-/** Has the methods of a service fail with `InvalidInput` if a field of an argument is named wrong. */
+/** Has a service's methods fail with `InvalidInput` if a field is named wrong. */
 export function checkNames<Service extends object>(
   noun: Noun<MethodFields<Service>>,
   service: Service,
@@ -277,5 +277,5 @@ export function checkNames(
   )
 }
 
-/** The fields of an origin. */
+/** An origin's fields. */
 export const originFields = { requestId: true, keyId: true, traceparent: true } as const

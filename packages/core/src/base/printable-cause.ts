@@ -1,4 +1,4 @@
-/** Copies of errors that every logger can print: hosts throw what they like. */
+/** Copies errors for loggers: hosts throw anything. */
 
 import * as Cause from "effect/Cause"
 import { formatJson } from "effect/Formatter"
@@ -75,6 +75,6 @@ const copyReason = (reason: Cause.Reason<unknown>): Cause.Reason<Error> => {
   }
 }
 
-/** Copies a cause for a log, with errors that every logger can print. */
+/** Copies a cause for a log, with printable errors. */
 export const printableCause = (cause: Cause.Cause<unknown>): Cause.Cause<Error> =>
   Cause.fromReasons(cause.reasons.map(copyReason))

@@ -466,7 +466,7 @@ export type FeedFailure = InvalidInput | FollowFailure
 
 const following = { projectId: true, types: true, after: "cursor" }
 
-/** The fields that hosts pass to the methods of the feed, by name. */
+/** The fields in arguments to the feed's methods, by name. */
 const feedFields = {
   methods: {
     read: [

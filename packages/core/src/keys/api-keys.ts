@@ -345,7 +345,7 @@ export class ApiKeys extends Context.Service<
   ): Layer.Layer<ApiKeys, never, ApiKeyStore> => Layer.effect(ApiKeys, make(settings))
 }
 
-/** The fields that hosts pass to the methods, by name. */
+/** The fields in arguments, by method. */
 const apiKeyFields: { readonly methods: MethodFields<ApiKeys["Service"]> } = {
   methods: {
     issue: [

@@ -1,4 +1,4 @@
-/** Outages of the store of rate limits, which every request meets. */
+/** Outages in the rate limits' store, which every request meets. */
 
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -16,7 +16,7 @@ const pauseMillis = 10_000
 /** What a take tells of an outage. */
 type OutageChange = "begins" | "ends" | undefined
 
-/** Follows the outages of a store by the monotonic clock. */
+/** Follows a store's outages by the monotonic clock. */
 export interface Outages {
   readonly failed: (tick: Millis) => OutageChange
   readonly succeeded: (tick: Millis) => OutageChange
@@ -24,7 +24,7 @@ export interface Outages {
   readonly isRecent: (tick: Millis) => boolean
 }
 
-/** Makes the record of a store's outages. */
+/** Makes the record for a store's outages. */
 export const makeOutages = (): Outages => {
   let latest = -Infinity
   let begun = -Infinity

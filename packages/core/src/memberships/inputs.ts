@@ -1,4 +1,4 @@
-/** The fields that hosts pass to the methods of memberships. */
+/** The fields in arguments to the methods on memberships. */
 
 import { type FieldsOf, type MethodFields, originFields as origin } from "../base/field-names.ts"
 import type { ToDate } from "./extensions.ts"
@@ -18,7 +18,7 @@ const goal = {
   mode: ["never_shorten", 'mode: "neverShorten"'],
 } satisfies FieldsOf<ToDate>
 
-// Rows may have the id of their project, as those of `list` have.
+// Rows may have their project's id, as those from `list` have.
 const row = { userId: true, endDate: true, metadata: true } satisfies FieldsOf<ImportRow>
 
 const methods: MethodFields<Memberships["Service"]> = {
@@ -33,7 +33,7 @@ const methods: MethodFields<Memberships["Service"]> = {
   undoBulkExtension: [{ ...project, ...trying, id: false }, origin],
   bulkExtensions: [{ ...project, ...page }],
   update: [{ ...member, ...changing, metadata: true }, origin],
-  // The API erases by a parameter of the same request.
+  // The API erases by a parameter in the same request.
   end: [{ ...member, ...changing, userId: ["erase", "as the method erase"] }, origin],
   move: [{ ...member, ...changing, to: true }, origin],
   erase: [{ ...member, ...repeatable }, origin],
@@ -50,7 +50,7 @@ const resultFields = new Set(["endDate", "metadata", "state"])
 const readers = new Set(["find", "isActive", "history"])
 const takers = new Set(["grant", "import.memberships", "extend", "update", "end", "erase"])
 
-/** The fields of the methods, by name. A membership that was returned can be passed to another one. */
+/** The methods' fields, by name. A returned membership can be passed to another method. */
 export const membershipFields = {
   methods,
   ignores: (place: string, field: string, given: object) =>

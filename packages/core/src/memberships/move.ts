@@ -70,7 +70,7 @@ const inOrder = (ended: EventDraft, granted: EventDraft) =>
     ? { ended, granted }
     : { ended: { ...ended, id: granted.id }, granted: { ...granted, id: ended.id } }
 
-/** Makes the method that moves a membership. */
+/** Makes the method `move`. */
 export const makeMove = (services: ChangeServices, userIds: UserIdRule) => {
   const { store } = services
 

@@ -1,4 +1,4 @@
-/** The fields that hosts pass to the methods of webhooks, and of events. */
+/** The fields in arguments to the methods on webhooks and events. */
 
 import { type MethodFields, originFields as origin } from "../base/field-names.ts"
 import type { Events } from "./published-events.ts"
@@ -56,7 +56,7 @@ const methods: MethodFields<Webhooks["Service"]> = {
 
 const readers = new Set(["find", "activity", "deliveries"])
 
-/** The fields of the methods of webhooks, by name. A webhook that was returned can be passed to another one. */
+/** The fields for webhooks, by method. A returned webhook can be passed to another method. */
 export const webhookFields = {
   methods,
   ignores: (place: string, field: string, given: object) =>
@@ -64,7 +64,7 @@ export const webhookFields = {
     (readers.has(place) || Object.hasOwn(given, "createdAt")),
 }
 
-/** The fields of the methods of events, by name. */
+/** The fields for events, by method. */
 export const eventFields: { readonly methods: MethodFields<Events["Service"]> } = {
   methods: {
     publish: [{ ...project, type: true, data: true, traceparent: true, idempotencyKey: true }],

@@ -142,7 +142,7 @@ const prefixTests = (serving: Serving): void => {
       for (const userId of ["ada@example.com", "adam", "1100", "a_b", "axb"]) {
         await tenure.memberships.grant({ projectId: "p1", userId, endDate: initialEndDate })
       }
-      await tenure.memberships.grant({ projectId: "p1", userId: "1002", endDate: 0 })
+      await tenure.memberships.grant({ projectId: "p1", userId: "1002", endDate: new Date(0) })
       const ids = async (query: string) => {
         const { body } = await call("GET", `${members}?${query}`)
         const data: unknown = fieldsOf(body)["data"]
