@@ -107,7 +107,7 @@ export const sabotages: ReadonlyArray<Sabotage> = [
         find: (projectId, userId) =>
           Effect.map(find(projectId, userId), (member) => {
             const ref = `${projectId} ${userId}`
-            const found = (choose.chance(0.5) ? replica.get(ref) : undefined) ?? member
+            const found = (choose.chance(0.9) ? replica.get(ref) : undefined) ?? member
             replica.set(ref, found)
             return found
           }),
