@@ -113,6 +113,10 @@ export {
   type AnnouncementOutcome,
   type DecideAnnouncement,
   type DueMembership,
+  type OwnEndDate,
+  type TimedBulkExtension,
+  changeTime,
+  dateSetAt,
   type LastAnnouncement,
 } from "./memberships/expiry.ts"
 export {

@@ -63,11 +63,11 @@ const harness: StoreHarness<PgClient.PgClient> = {
       `UPDATE tenure.delivery_minutes SET at = at - ${Math.floor(millis / 60_000)} * interval '1 minute'`,
       `UPDATE tenure.delivery_quarters SET at = at - ${Math.floor(millis / 900_000)} * interval '15 minutes'`,
       `UPDATE tenure.tickets SET expires_at = expires_at - ${millis} * interval '1 millisecond'`,
-      `UPDATE tenure.memberships SET end_date = end_date - ${millis} * interval '1 millisecond',
+      `UPDATE tenure.memberships SET end_date = end_date - ${millis} * interval '1 millisecond', date_set_at = date_set_at - ${millis} * interval '1 millisecond',
          next_check_at = next_check_at - ${millis} * interval '1 millisecond', ending_lower_bound = ending_lower_bound - ${millis} * interval '1 millisecond',
          announced_end = announced_end - ${millis} * interval '1 millisecond'`,
       `UPDATE tenure.projects SET bulk_changed_at = bulk_changed_at - ${millis} * interval '1 millisecond', next_check_at = next_check_at - ${millis} * interval '1 millisecond'`,
-      `UPDATE tenure.bulk_extensions SET at = at - ${millis} * interval '1 millisecond', end_date = end_date - ${millis} * interval '1 millisecond', minimum = minimum - ${millis} * interval '1 millisecond', own_minimum = own_minimum - ${millis} * interval '1 millisecond'`,
+      `UPDATE tenure.bulk_extensions SET at = at - ${millis} * interval '1 millisecond', date_set_at = date_set_at - ${millis} * interval '1 millisecond', date_reset_at = date_reset_at - ${millis} * interval '1 millisecond', end_date = end_date - ${millis} * interval '1 millisecond', minimum = minimum - ${millis} * interval '1 millisecond', own_minimum = own_minimum - ${millis} * interval '1 millisecond'`,
       `UPDATE tenure.expiry_settings SET since = since - ${millis} * interval '1 millisecond'`,
     ),
 }

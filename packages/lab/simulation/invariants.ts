@@ -377,6 +377,8 @@ const announcements: Invariant = {
         string,
         { readonly type: string; readonly date: number | undefined }
       >()
+      /** Since when each member has its date, at the latest. */
+      const dated = new Map<string, { readonly date: number; readonly at: number }>()
       /** The members whose last end was told: not again if a bulk extension sets another date in the past. */
       const told = new Set<string>()
       const wrong: Array<string> = []
@@ -387,6 +389,7 @@ const announcements: Invariant = {
           told.delete(String(data["user_id"]))
         }
         for (const [userId, date] of replay.members()) {
+          if (dated.get(userId)?.date !== date) dated.set(userId, { date, at: commit.storeMillis })
           if (date > commit.storeMillis) told.delete(userId)
           else if (announced.get(userId)?.date === date) told.add(userId)
         }
@@ -400,6 +403,9 @@ const announcements: Invariant = {
         }
         const lead = type === "membership.expiring" ? 1000 * reminderSeconds : 0
         if (commit.storeMillis < (date ?? 0) - lead) wrong.push(`${what} is too early`)
+        const setAt = (dated.get(userId)?.at ?? Infinity) - commitMillis
+        if (lead > 0 && (date ?? 0) - lead <= setAt)
+          wrong.push(`${what} was late when that was set`)
         const earlier = announced.get(userId)
         const isAgain = earlier?.type === type || earlier?.type === "membership.expired"
         if (earlier?.date === date && isAgain) wrong.push(`${what} again`)
@@ -420,6 +426,9 @@ const announcements: Invariant = {
       return wrong
     }),
 }
+
+// A statement is committed in this time.
+const commitMillis = 1000
 
 // Something that is due is found in this time.
 const graceMillis = 310_000

@@ -178,6 +178,18 @@ export const sabotages: ReadonlyArray<Sabotage> = [
     ),
   },
   {
+    name: "a reminder comes whose time had come when the date was set",
+    invariant: "ends are announced once, for dates that hold",
+    within: 50,
+    stores: breaking(MembershipStore, (store) =>
+      sweepOnly(
+        store,
+        (sweep) => (limit, judge) =>
+          sweep(limit, (candidate, now) => judge({ ...candidate, dateSetAt: -Infinity }, now)),
+      ),
+    ),
+  },
+  {
     name: "an end is announced that does not hold any more",
     invariant: "ends are announced once, for dates that hold",
     within: 50,

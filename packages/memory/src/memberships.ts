@@ -42,6 +42,7 @@ import {
   adjustmentOf,
   bulkActions,
   cellOf,
+  changeTime,
   completeEvent,
   endCellsAt,
   endCountsOf,
@@ -125,9 +126,11 @@ const makeMemoryExpiryStore = (state: State): ExpiryStore => {
     const { project, userId } = member
     const endDate = project.members.get(userId)
     const watched = project.members.watched(userId)
-    if (endDate === undefined || watched === undefined) return undefined
+    const dateSetAt = project.members.dateSetAt(userId)
+    if (endDate === undefined || watched === undefined || dateSetAt === undefined) return undefined
     if (isLongOver(project, watched, endDate)) return undefined
-    const candidate = { projectId: project.id, userId, endDate, announced: watched.announced }
+    const { announced } = watched
+    const candidate = { projectId: project.id, userId, endDate, dateSetAt, announced }
     const { alarm, announcement } = judge(candidate, now.unix)
     state.alarms.set(member, alarm)
     if (announcement === undefined) return undefined
@@ -288,8 +291,9 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
   const setDate = (
     project: Project,
     { endDate, metadata, userId }: Pick<DatedMembership, "endDate" | "metadata" | "userId">,
+    at: number,
   ): void => {
-    project.members.set(userId, endDate)
+    project.members.set(userId, endDate, at)
     const member = project.members.watched(userId)
     if (member !== undefined && metadata !== undefined) member.metadata = metadataJson(metadata)
     state.alarms.arm(project, userId, endDate)
@@ -301,10 +305,11 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
     changed: Change,
     dated: DatedMembership,
     action: "granted" | "imported",
+    now: Moment,
   ): void => {
     const { endDate, userId } = dated
     const from = project.members.get(userId)
-    setDate(project, dated)
+    setDate(project, dated, changeTime(changed.at, now.unix))
     audit(project, changed, { action, userId, from, to: endDate })
   }
 
@@ -400,7 +405,7 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
       changeProject(
         granted,
         (project, now) => {
-          grant(project, granted, granted, "granted")
+          grant(project, granted, granted, "granted", now)
           const metadata = metadataOf(project.members, granted.userId)
           return { metadata, event: publishChange(state, project, granted, now, metadata) }
         },
@@ -409,7 +414,7 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
 
     import: (imported) =>
       changeProject(imported, (project, now) => {
-        for (const one of imported.memberships) grant(project, imported, one, "imported")
+        for (const one of imported.memberships) grant(project, imported, one, "imported", now)
         return publishChange(state, project, imported, now)
       }),
 
@@ -422,7 +427,7 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
           if (conflict !== undefined) return Result.fail(conflict)
           const later = laterOf(from, extension)
           if (later !== undefined) return Result.succeed(later)
-          setDate(project, extension)
+          setDate(project, extension, changeTime(extension.at, now.unix))
           const entry: Entry = { action: "extended", userId, from, to: endDate }
           const metadata = metadataOf(project.members, userId)
           return Result.succeed(record(project, extension, entry, now, metadata))
@@ -436,7 +441,7 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
         (project, now) => {
           const { at, bulk, event, origin, reason } = extension
           const total = project.members.size()
-          project.members.extendAll(event.id, bulk)
+          project.members.extendAll(event.id, bulk, changeTime(at, now.unix))
           project.bulkExtensions.push({
             id: event.id,
             change: bulk,
@@ -471,7 +476,7 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
           const { now, project } = yield* projectAndNow(undo.projectId)
           const { id } = yield* Effect.fromResult(findUndoable(project, undo))
           const undone = { at: undo.at, by: auditedOrigin(undo.origin) }
-          project.members.undo(id)
+          project.members.undo(id, changeTime(undo.at, now.unix))
           project.bulkExtensions.replace((one) => (one.id === id ? { ...one, undone } : one))
           project.bulkChangedAt = undo.at
           state.alarms.armAll(project)

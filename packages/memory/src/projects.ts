@@ -24,6 +24,7 @@ import {
   type ProjectId,
   type ProjectSummary,
   type StoredWebhook,
+  type TimedBulkExtension,
   type UserId,
   type WebhookId,
   adjustmentOf,
@@ -31,6 +32,7 @@ import {
   composeAdjustments,
   composeLog,
   composeWith,
+  dateSetAt,
   dayOf,
   effectiveEndDate,
   extendingActions,
@@ -49,7 +51,7 @@ export interface Watched {
 }
 
 /** A bulk extension that can be undone. */
-interface OpenBulkExtension extends LoggedBulkExtension {
+interface OpenBulkExtension extends TimedBulkExtension {
   /** `undefined` for several that are one now. */
   readonly id: EventId | undefined
   /** The `order` of the last change of one member before it. */
@@ -65,13 +67,16 @@ export interface Members {
   readonly countChange: () => void
   /** Returns a member's current end date, or `undefined` if the user is no member. */
   readonly get: (userId: UserId) => EndDate | undefined
-  readonly set: (userId: UserId, endDate: EndDate) => void
+  /** Sets a member's end date, at a time. */
+  readonly set: (userId: UserId, endDate: EndDate, at: number) => void
+  /** Returns when a member got its current end date. */
+  readonly dateSetAt: (userId: UserId) => number | undefined
   /** Returns a member's fields other than the end date, to change in place. */
   readonly watched: (userId: UserId) => Watched | undefined
   /** Extends all members, in constant time. */
-  readonly extendAll: (id: EventId, change: BulkChange) => void
+  readonly extendAll: (id: EventId, change: BulkChange, at: number) => void
   /** Undoes a bulk extension, in constant time. */
-  readonly undo: (id: EventId) => void
+  readonly undo: (id: EventId, at: number) => void
   /** Returns the bulk extensions that can be undone, oldest first. */
   readonly log: () => ReadonlyArray<OpenBulkExtension>
   /** Returns the earliest date set by bulk extensions, if known. */
@@ -100,7 +105,13 @@ interface Member extends Watched {
   endDate: EndDate
   /** As that of an `OrderedEndDate`. */
   order: number
+  /** As that of an `OwnEndDate`. */
+  setAt: number
 }
+
+/** When a bulk extension last changed dates. */
+const lastChange = ({ setAt, undoneAt = setAt }: OpenBulkExtension): number =>
+  Math.max(setAt, undoneAt)
 
 /** Creates an empty set. */
 const makeMembers = (): Members => {
@@ -129,10 +140,16 @@ const makeMembers = (): Members => {
       isUndone ? noAdjustment : adjustment,
     )
     const adjustment = composeAdjustments(first ?? noAdjustment, second ?? noAdjustment)
-    return [
-      ...joined.slice(0, -1),
-      { ...before, id: undefined, order: next.order, adjustment, isUndone: false },
-    ]
+    const one: OpenBulkExtension = {
+      ...before,
+      id: undefined,
+      order: next.order,
+      adjustment,
+      isUndone: false,
+      setAt: Math.max(lastChange(before), lastChange(next)),
+      undoneAt: undefined,
+    }
+    return [...joined.slice(0, -1), one]
   }
 
   /** Has no more bulk extensions than can be undone. */
@@ -149,6 +166,7 @@ const makeMembers = (): Members => {
     const oldest = composeLog(settled)
     for (const member of members.values()) {
       if (member.order < order) {
+        member.setAt = dateSetAt(settled, member)
         member.endDate = effectiveEndDate(oldest, member)
         member.order = order
       }
@@ -179,32 +197,48 @@ const makeMembers = (): Members => {
       }
       return selected
     },
-    set: (userId, endDate) => {
+    set: (userId, endDate, at) => {
+      const bulkOrder = log.at(-1)?.order ?? -Infinity
       lastOwn = ++changes
       const member = members.get(userId)
       if (member === undefined) {
         members.set(userId, {
           endDate,
           order: lastOwn,
+          setAt: at,
           announced: undefined,
           alarm: undefined,
           metadata: "{}",
         })
         sorted = undefined
       } else {
+        // The same date again is no new one.
+        if (member.endDate !== endDate || member.order < bulkOrder) member.setAt = at
         member.endDate = endDate
         member.order = lastOwn
       }
     },
+    dateSetAt: (userId) => {
+      const member = members.get(userId)
+      return member && dateSetAt(log, member)
+    },
     watched: (userId) => members.get(userId),
-    extendAll: (id, change) => {
-      const adjustment = adjustmentOf(change)
-      setLog([...log, { id, adjustment, order: ++changes, isUndone: false, lastOwn }])
+    extendAll: (id, change, at) => {
+      const made: OpenBulkExtension = {
+        id,
+        adjustment: adjustmentOf(change),
+        order: ++changes,
+        isUndone: false,
+        lastOwn,
+        setAt: at,
+        undoneAt: undefined,
+      }
+      setLog([...log, made])
       if (log.length > mostBulkExtensions) shorten()
     },
-    undo: (id) => {
+    undo: (id, at) => {
       changes++
-      setLog(log.map((one) => (one.id === id ? { ...one, isUndone: true } : one)))
+      setLog(log.map((one) => (one.id === id ? { ...one, isUndone: true, undoneAt: at } : one)))
     },
     log: () => log,
     earliestBulk: () => {

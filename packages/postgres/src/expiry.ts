@@ -7,7 +7,9 @@ import {
   Millis,
   ProjectId,
   UserId,
+  type TimedBulkExtension,
   completeEvent,
+  dateSetAt,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import type { ExecuteOptions, Executor } from "./connection/executor.ts"
@@ -35,7 +37,9 @@ import {
   jsonOf,
   millisOf,
   textsParam,
+  toMillis,
   uuidsParam,
+  wholeMillisOf,
 } from "./sql/values.ts"
 
 /**
@@ -221,7 +225,49 @@ export const passParams = (most: number) => [integerParam(most)]
 const columns = (schema: string): string => `
   p.id AS project_id, m.project_number, m.user_id, ${millisOf(effectiveEndDateSql(schema))} AS end_date,
   ${millisOf("m.announced_end")} AS announced_end, m.announced_lead_seconds,
+  ${millisOf("m.end_date")} AS own_date, m.seq AS own_seq, ${millisOf("m.date_set_at")} AS own_set_at,
+  m.seq < p.bulk_seq AS follows_bulk,
   m.xmin::text AS version, ${millisOf("statement_timestamp()")} AS now`
+
+/**
+ * Returns the bulk extensions of the projects `$1`, oldest first, with what each made of end dates before it was undone.
+ * Those that are settling cannot be undone: each counts as one change, made when it was last made or undone.
+ */
+const readTimedLogs = (schema: string): string => `
+  SELECT b.project_number, b.seq,
+         CASE b.state WHEN 'open' THEN ${wholeMillisOf("CASE b.mode WHEN 'never_shorten' THEN interval '0' ELSE b.extend_by END")}
+         ELSE ${wholeMillisOf("b.own_addition")} END AS addition,
+         ${millisOf("CASE b.state WHEN 'open' THEN b.end_date ELSE b.own_minimum END")} AS minimum,
+         ${millisOf("CASE b.state WHEN 'open' THEN b.date_set_at ELSE greatest(b.date_set_at, b.date_reset_at) END")} AS set_at,
+         ${millisOf("CASE b.state WHEN 'open' THEN b.date_reset_at END")} AS undone_at
+  FROM ${schema}.bulk_extensions b
+  WHERE b.project_number = ANY ($1) AND b.state <> 'settled'
+  ORDER BY b.project_number, b.seq
+`
+
+/** The row of each. */
+interface TimedLogRow {
+  readonly project_number: Integer
+  readonly seq: Integer
+  readonly addition: Integer | null
+  readonly minimum: Integer | null
+  readonly set_at: Integer
+  readonly undone_at: Integer | null
+}
+
+const toTimed = (row: TimedLogRow): TimedBulkExtension => {
+  const [addition, minimum] = [toMillis(row.addition), toMillis(row.minimum)]
+  return {
+    order: Number(row.seq),
+    adjustment: {
+      addition: addition === undefined ? undefined : Millis(addition),
+      minimum: minimum === undefined ? undefined : EndDate(minimum),
+    },
+    isUndone: row.undone_at !== null,
+    setAt: Number(row.set_at),
+    undoneAt: toMillis(row.undone_at),
+  }
+}
 
 /**
  * Returns up to `$1` memberships whose next checks have come, the earliest first, without those that others have
@@ -313,22 +359,39 @@ interface DueRow {
   readonly announced_end: Integer | null
   /** In seconds. */
   readonly announced_lead_seconds: number | null
+  /** The date that was last set for the member alone. */
+  readonly own_date: Integer
+  readonly own_seq: Integer
+  readonly own_set_at: Integer
+  /** Whether there was a bulk extension since. */
+  readonly follows_bulk: boolean
   /** Another one as soon as the row has changed. */
   readonly version: string
   readonly now: Integer
 }
 
 /** Returns what is decided by. */
-const toCandidate = ({
-  announced_end,
-  announced_lead_seconds,
-  end_date,
-  project_id,
-  user_id,
-}: DueRow): DueMembership => ({
+const toCandidate = (
+  {
+    announced_end,
+    announced_lead_seconds,
+    end_date,
+    own_date,
+    own_seq,
+    own_set_at,
+    project_id,
+    user_id,
+  }: DueRow,
+  log: ReadonlyArray<TimedBulkExtension>,
+): DueMembership => ({
   projectId: ProjectId(project_id),
   userId: UserId(user_id),
   endDate: EndDate(Number(end_date)),
+  dateSetAt: dateSetAt(log, {
+    endDate: EndDate(Number(own_date)),
+    order: Number(own_seq),
+    setAt: Number(own_set_at),
+  }),
   announced:
     announced_end === null || announced_lead_seconds === null
       ? undefined
@@ -429,6 +492,7 @@ export const makePostgresExpiryStore = (
     findDue: findDue(schema),
     findProjectsDue: findProjectsDue(schema),
     findDueOf: findDueOf(schema),
+    readTimedLogs: readTimedLogs(schema),
     settleDue: settleDue(schema),
   }
 
@@ -472,14 +536,33 @@ export const makePostgresExpiryStore = (
     return { rows, isMore: isForTurns }
   })
 
+  /** Returns the bulk extensions that the end dates of memberships follow from, by project. */
+  const readLogs = Effect.fnUntraced(function* (rows: ReadonlyArray<DueRow>) {
+    const following = rows.filter((row) => row.follows_bulk)
+    const projects = [...new Set(following.map((row) => BigInt(row.project_number)))]
+    const logs = new Map<string, Array<TimedBulkExtension>>()
+    if (projects.length === 0) return logs
+    const params = [bigintsParam(projects)]
+    for (const row of yield* executeApart<TimedLogRow>(sql.readTimedLogs, params, manner)) {
+      const project = String(row.project_number)
+      const log = logs.get(project) ?? []
+      log.push(toTimed(row))
+      logs.set(project, log)
+    }
+    return logs
+  })
+
   /** Does what is decided of memberships. Returns the events. */
   const settle = Effect.fnUntraced(function* (
     rows: ReadonlyArray<DueRow>,
     judge: DecideAnnouncement,
   ) {
     if (rows.length === 0) return []
+    const logs = yield* readLogs(rows)
+    const candidateOf = (row: DueRow) =>
+      toCandidate(row, logs.get(String(row.project_number)) ?? [])
     const decided = rows
-      .map((row) => ({ row, outcome: judge(toCandidate(row), Number(row.now)) }))
+      .map((row) => ({ row, outcome: judge(candidateOf(row), Number(row.now)) }))
       .toSorted((one, other) => (idOf(one.outcome) < idOf(other.outcome) ? -1 : 1))
     const announced = yield* executeApart<ItemRow>(sql.settleDue, settleDueParams(decided), manner)
     if (hasDeliveries(announced)) yield* notifications.notify

@@ -25,6 +25,8 @@ import {
   afterAllUsers,
   auditRowsAs,
   changeParams,
+  changeTimeSql,
+  dateSetAtSql,
   effectiveDateLocked,
   effectiveEndDateSql,
   lastSeq,
@@ -134,14 +136,19 @@ export const updateEndingColumns = (schema: string, seq: string, endDate: string
  */
 const grantedRows = (schema: string, seq: string): string => `
   granted AS (
-    INSERT INTO ${schema}.memberships AS m (project_number, user_id, end_date, seq, next_check_at, ending_generation, ending_lower_bound, metadata)
-    SELECT p.number, a.user_id, a.to_date, ${seq}, ${nextCheckOf(schema, "a.to_date")}, ${newEndingColumns("a.to_date")},
+    INSERT INTO ${schema}.memberships AS m (project_number, user_id, end_date, date_set_at, seq, next_check_at, ending_generation, ending_lower_bound, metadata)
+    SELECT p.number, a.user_id, a.to_date, ${changeTimeSql("a.at")}, ${seq}, ${nextCheckOf(schema, "a.to_date")}, ${newEndingColumns("a.to_date")},
            a.metadata
     FROM asked a
     JOIN project p ON p.id = a.project_id
     ORDER BY p.id, a.user_id COLLATE "C"
     ON CONFLICT (project_number, user_id) DO UPDATE
     SET end_date = excluded.end_date,
+        date_set_at = ${dateSetAtSql({
+          endDate: "excluded.end_date",
+          at: "excluded.date_set_at",
+          bulkSeq: "(SELECT p.bulk_seq FROM project p WHERE p.number = m.project_number)",
+        })},
         seq = greatest(${lastSeq} + 1, excluded.seq),
         next_check_at = least(m.next_check_at, excluded.next_check_at),
         metadata = coalesce(excluded.metadata, m.metadata),
@@ -236,6 +243,7 @@ export const extendInOrder = (schema: string, once: KeyClauseOfEach): string => 
   written AS (
     UPDATE ${schema}.memberships m
     SET end_date = p.to_date,
+        date_set_at = ${dateSetAtSql({ endDate: "p.to_date", at: "p.at", bulkSeq: "p.bulk_seq" })},
         seq = ${nextSeq(schema, lastSeq, "p", "p.steps")},
         next_check_at = least(m.next_check_at, ${nextCheckOf(schema, "p.to_date")}),
         ${updateEndingColumns(schema, "p.bulk_seq", "p.to_date")},
@@ -258,14 +266,20 @@ export const extendInOrder = (schema: string, once: KeyClauseOfEach): string => 
  */
 const extendedIf = (schema: string): string => {
   const { generation, lowerBound } = endingColumns(schema, "made.bulk_seq", "made.to_date")
-  return `(end_date, seq, next_check_at, ending_generation, ending_lower_bound, previous_end_date) = (
+  const dateSetAt = dateSetAtSql({
+    endDate: "made.to_date",
+    at: "made.at",
+    bulkSeq: "made.bulk_seq",
+  })
+  return `(end_date, date_set_at, seq, next_check_at, ending_generation, ending_lower_bound, previous_end_date) = (
     SELECT coalesce(made.to_date, m.end_date),
+           CASE WHEN made.to_date IS NULL THEN m.date_set_at ELSE ${dateSetAt} END,
            CASE WHEN made.to_date IS NULL THEN m.seq ELSE ${nextSeq(schema, lastSeq, "p")} END,
            least(m.next_check_at, ${nextCheckOf(schema, "made.to_date")}), ${generation}, ${lowerBound},
            before.end_date
     FROM (SELECT ${effectiveDateLocked(schema)} AS end_date OFFSET 0) before
     LEFT JOIN LATERAL (
-      SELECT p.to_date, p.bulk_seq
+      SELECT p.to_date, p.at, p.bulk_seq
       WHERE (before.end_date <> p.expected_date) IS NOT TRUE AND NOT (p.keeps_later AND before.end_date > p.to_date)
     ) made ON true
   )`
@@ -426,7 +440,7 @@ export const grant = (schema: string, once: KeyClauseOfEach): string => `
  */
 export const importAll = (schema: string, once: KeyClause): string => `
   WITH asked AS MATERIALIZED (
-    SELECT $1::text AS project_id, user_id, to_date, metadata, n
+    SELECT $1::text AS project_id, user_id, to_date, metadata, $4::timestamptz AS at, n
     FROM unnest($2::text[], $3::timestamptz[], $11::text[]) WITH ORDINALITY AS a (user_id, to_date, metadata, n)
   ),
   ${lockedProject(schema, once.condition)},

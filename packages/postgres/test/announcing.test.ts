@@ -38,6 +38,12 @@ const drain = (limit = 100) =>
     return all
   })
 
+/** Has all dates set long ago: those that were just set have no late reminders. */
+const age = Effect.gen(function* () {
+  for (const table of ["memberships", "bulk_extensions"])
+    yield* sql(`UPDATE ${schema}.${table} SET date_set_at = '2020-01-01'`)
+})
+
 /** Has all members of both projects watched, and ends their memberships soon, those of the first earlier. */
 const dueEach = Effect.gen(function* () {
   yield* drain()
@@ -45,6 +51,7 @@ const dueEach = Effect.gen(function* () {
   for (const projectId of [p1, p2])
     for (const userId of [u1, u2])
       yield* store.grant({ ...Fixture.change(projectId), userId, endDate: soon() })
+  yield* age
 })
 
 /** Has all members of both projects get a date from a bulk extension, which a pass is to see to. */
@@ -53,6 +60,7 @@ const dueTogether = Effect.gen(function* () {
   const store = yield* MembershipStore
   for (const projectId of [p1, p2])
     yield* store.extendAll({ ...Fixture.change(projectId), bulk: { endDate: soon(), mode: "set" } })
+  yield* age
 })
 
 const ways = [

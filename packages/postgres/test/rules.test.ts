@@ -474,7 +474,8 @@ it.live("the first check of a membership", () =>
     })
     expect(found).toEqual(
       dates.map((endDate) => {
-        const candidate = { projectId: ProjectId("p1"), userId, endDate, announced: undefined }
+        const projectId = ProjectId("p1")
+        const candidate = { projectId, userId, endDate, dateSetAt: -Infinity, announced: undefined }
         return String(decideAnnouncement(candidate, -Infinity).alarm)
       }),
     )

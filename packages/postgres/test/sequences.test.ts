@@ -35,7 +35,7 @@ const announce = Effect.fnUntraced(function* ({ expiry }: Store) {
   const leads = reminderLeads([Millis(hour)])
   const judge = makeDecideAnnouncement({ leads, since: 0 })
   yield* sql(
-    `UPDATE ${schema}.memberships SET next_check_at = now(), end_date = date_trunc('second', now() + interval '1 minute')
+    `UPDATE ${schema}.memberships SET next_check_at = now(), end_date = date_trunc('second', now() + interval '1 minute'), date_set_at = '2020-01-01'
      WHERE user_id = '${u1}' AND project_number = ${numberOfP1}`,
   )
   expect((yield* expiry?.sweep(10, judge) ?? Effect.succeed({ events: [] })).events).toHaveLength(1)

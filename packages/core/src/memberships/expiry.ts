@@ -3,7 +3,13 @@
 import { Millis } from "../base/time.ts"
 import type { ProjectId } from "../base/values.ts"
 import { type EventDraft, derivedEventId, draftEvent, knownEventTypes } from "../events/event.ts"
-import { type EndDate, formatEndDate } from "./end-date.ts"
+import {
+  type EndDate,
+  type LoggedBulkExtension,
+  type OrderedEndDate,
+  adjust,
+  formatEndDate,
+} from "./end-date.ts"
 import type { MembershipAction, UserId } from "./membership.ts"
 
 /** An announcement for an end date. */
@@ -13,12 +19,53 @@ export interface LastAnnouncement {
   readonly lead: Millis
 }
 
+/**
+ * Returns when a change was made that sets end dates, in milliseconds since the epoch: by the clock of the store or, if
+ * that is ahead, of the process that asked. So a date in seven days by either clock has no reminder of seven days.
+ */
+export const changeTime = (asked: number, now: number): number => Math.max(asked, now)
+
+/** The date that was last set for a member alone, and when it was set. */
+export interface OwnEndDate extends OrderedEndDate {
+  /** As `changeTime` says. */
+  readonly setAt: number
+}
+
+/** A bulk extension in a log, and when it was made and undone. */
+export interface TimedBulkExtension extends LoggedBulkExtension {
+  /** As `changeTime` says. */
+  readonly setAt: number
+  /** As `changeTime` says; `undefined` if it was not undone. */
+  readonly undoneAt: number | undefined
+}
+
+/**
+ * Returns when the change was made that gave a member its end date, in milliseconds since the epoch: of this member
+ * alone, or the bulk extension, or its undo, that last changed the date.
+ *
+ * @param log - the bulk extensions of the project, oldest first
+ */
+export const dateSetAt = (log: ReadonlyArray<TimedBulkExtension>, own: OwnEndDate): number => {
+  const later = log.filter(({ order }) => order > own.order)
+  const dateBefore = (time: number): number =>
+    later
+      .filter(({ setAt, undoneAt = Infinity }) => setAt < time && undoneAt >= time)
+      .reduce((date, { adjustment }) => adjust(date, adjustment), Number(own.endDate))
+  const date = dateBefore(Infinity)
+  return later
+    .flatMap(({ setAt, undoneAt = setAt }) => [setAt, undoneAt])
+    .toSorted((one, other) => other - one)
+    .reduce((last, time) => (time > last && dateBefore(time) !== date ? time : last), own.setAt)
+}
+
 /** A membership whose end may be due for an announcement. */
 export interface DueMembership {
   readonly projectId: ProjectId
   readonly userId: UserId
   /** The effective end date. */
   readonly endDate: EndDate
+  /** When the change was made that gave this date, in milliseconds since the epoch: see `dateSetAt`. */
+  readonly dateSetAt: number
   /** The last announcement, for this or an earlier end date; `undefined` if there was none. */
   readonly announced: LastAnnouncement | undefined
 }
@@ -47,21 +94,30 @@ export interface ExpiryDecision {
 const covers = (last: LastAnnouncement | undefined, { endDate, lead }: LastAnnouncement): boolean =>
   last?.endDate === endDate && last.lead <= lead
 
+/** Whether the time of a reminder had come when its end date was set: nobody is reminded of what was just done. */
+const isLate = (lead: Millis, { dateSetAt: setAt, endDate }: Candidate): boolean =>
+  lead > 0 && endDate - lead <= setAt
+
+type Candidate = Pick<DueMembership, "announced" | "dateSetAt" | "endDate">
+
 /**
  * Decides on a membership's announcement. If several leads are due, only the shortest counts: the
- * others are late.
+ * others are late. A reminder whose time came before its end date was set is not announced.
  *
  * @param now - milliseconds since the epoch
  */
 export const decideExpiry = (
   { leads, since }: AnnouncementRules,
-  { announced: last, endDate }: Pick<DueMembership, "announced" | "endDate">,
+  candidate: Candidate,
   now: number,
 ): ExpiryDecision => {
+  const { announced: last, endDate } = candidate
   const reached = leads.findLast((lead) => endDate - lead <= now)
   const next = leads.find((lead) => endDate - lead > now)
   const announced =
-    reached === undefined || endDate <= since ? undefined : { endDate, lead: reached }
+    reached === undefined || endDate <= since || isLate(reached, candidate)
+      ? undefined
+      : { endDate, lead: reached }
   return {
     announced: announced === undefined || covers(last, announced) ? undefined : announced,
     alarm: next === undefined ? undefined : endDate - next,

@@ -69,10 +69,29 @@ describe("expiry", () => {
   it.effect("is on by default, with reminders", () =>
     withTenure({}, (said) =>
       Effect.gen(function* () {
-        yield* grantUntil(1000)
-        yield* TestClock.adjust("1500 millis")
-        const types = ["membership.granted", "membership.expiring", "membership.expired"]
-        expect(said).toEqual(types)
+        yield* grantUntil(2 * 86_400_000)
+        yield* TestClock.adjust("47 hours")
+        expect(said).toEqual(["membership.granted", "membership.expiring"])
+        yield* TestClock.adjust("2 hours")
+        expect(said.slice(2)).toEqual(["membership.expired"])
+      }),
+    ),
+  )
+
+  it.effect("has no reminder whose time had come when the date was set", () =>
+    withTenure({}, (said) =>
+      Effect.gen(function* () {
+        yield* grantUntil(7 * 86_400_000)
+        const memberships = yield* Memberships
+        yield* memberships.extend({ ...member, userId: "0", endDate: 6 * 86_400_000 })
+        yield* TestClock.adjust("4 days")
+        expect(said).toEqual(["membership.granted", "membership.extended"])
+        yield* TestClock.adjust("30 hours")
+        expect(said.slice(2)).toEqual(["membership.expiring"])
+        const endDate = 5 * 86_400_000 + 43_200_000
+        yield* memberships.extend({ ...member, userId: "0", endDate })
+        yield* TestClock.adjust("10 hours")
+        expect(said.slice(3)).toEqual(["membership.extended", "membership.expired"])
       }),
     ),
   )

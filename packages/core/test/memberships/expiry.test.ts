@@ -2,10 +2,17 @@ import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { Millis } from "../../src/base/time.ts"
 import { ProjectId } from "../../src/base/values.ts"
-import { EndDate } from "../../src/memberships/end-date.ts"
+import {
+  EndDate,
+  adjustmentOf,
+  composeLog,
+  effectiveEndDate,
+} from "../../src/memberships/end-date.ts"
 import {
   type ExpiryDecision,
   type LastAnnouncement,
+  type TimedBulkExtension,
+  dateSetAt,
   decideExpiry,
   makeDecideAnnouncement,
   reminderLeads,
@@ -35,7 +42,11 @@ describe("decide", () => {
     fc.assert(
       fc.property(reminders, date, announced, time, time, (given, endDate, last, since, now) => {
         const leads = reminderLeads(given)
-        const decision = decideExpiry({ leads, since }, { endDate, announced: last }, now)
+        const decision = decideExpiry(
+          { leads, since },
+          { endDate, dateSetAt: -Infinity, announced: last },
+          now,
+        )
         const due = leads.filter((lead) => endDate - lead <= now)
         const lead = Math.min(...due)
         const isOver = last?.endDate === endDate && last.lead <= lead
@@ -50,7 +61,11 @@ describe("decide", () => {
     fc.assert(
       fc.property(reminders, date, announced, time, (given, endDate, last, now) => {
         const leads = reminderLeads(given)
-        const { alarm } = decideExpiry({ leads, since: 0 }, { endDate, announced: last }, now)
+        const { alarm } = decideExpiry(
+          { leads, since: 0 },
+          { endDate, dateSetAt: -Infinity, announced: last },
+          now,
+        )
         const later = leads.map((lead) => endDate - lead).filter((at) => at > now)
         expect(alarm).toBe(later.length === 0 ? undefined : Math.min(...later))
       }),
@@ -61,8 +76,16 @@ describe("decide", () => {
     fc.assert(
       fc.property(reminders, date, time, time, (given, endDate, one, other) => {
         const rules = { leads: reminderLeads(given), since: 0 }
-        const first = decideExpiry(rules, { endDate, announced: undefined }, Math.max(one, other))
-        const again = decideExpiry(rules, { endDate, announced: first.announced }, one)
+        const first = decideExpiry(
+          rules,
+          { endDate, dateSetAt: -Infinity, announced: undefined },
+          Math.max(one, other),
+        )
+        const again = decideExpiry(
+          rules,
+          { endDate, dateSetAt: -Infinity, announced: first.announced },
+          one,
+        )
         expect(first.announced && again.announced).toBeUndefined()
       }),
     )
@@ -77,7 +100,7 @@ describe("decide", () => {
         while (alarm !== undefined) {
           const decided: ExpiryDecision = decideExpiry(
             { leads, since: -1000 * hour },
-            { endDate, announced: said.at(-1) },
+            { endDate, dateSetAt: -Infinity, announced: said.at(-1) },
             alarm,
           )
           if (decided.announced !== undefined) said.push(decided.announced)
@@ -89,12 +112,76 @@ describe("decide", () => {
   })
 })
 
+describe("a reminder", () => {
+  it("is announced if its time came after its end date was set, and an end whenever it was", () => {
+    fc.assert(
+      fc.property(reminders, date, time, time, (given, endDate, dateSetAt, now) => {
+        const leads = reminderLeads(given)
+        const candidate = { endDate, dateSetAt, announced: undefined }
+        const { alarm, announced } = decideExpiry({ leads, since: 0 }, candidate, now)
+        const any = decideExpiry({ leads, since: 0 }, { ...candidate, dateSetAt: -1 }, now)
+        const isLate =
+          (any.announced?.lead ?? 0) > 0 && endDate - (any.announced?.lead ?? 0) <= dateSetAt
+        expect(announced).toEqual(isLate ? undefined : any.announced)
+        expect(alarm).toBe(any.alarm)
+      }),
+    )
+  })
+})
+
+describe("dateSetAt", () => {
+  const change = fc.oneof(
+    fc.record({ endDate: date, mode: fc.constantFrom("set" as const, "neverShorten" as const) }),
+    fc.record({
+      by: fc.integer({ min: 1, max: 50 }).map((hours) => Millis(hours * hour)),
+      mode: fc.constant("extendBy" as const),
+    }),
+  )
+
+  /** What happens to a project, one after another: bulk extensions, and undos of those before. */
+  const steps = fc.array(fc.oneof(change, fc.nat({ max: 9 })), { maxLength: 12 })
+
+  it("returns when the current end date came about, whatever was made and undone", () => {
+    fc.assert(
+      fc.property(date, steps, (ownDate, happening) => {
+        const own = { endDate: ownDate, order: 0, setAt: 0 }
+        let log: ReadonlyArray<TimedBulkExtension> = []
+        let last = { endDate: ownDate, at: 0 }
+        for (const [index, step] of happening.entries()) {
+          const at = index + 1
+          log =
+            typeof step === "number"
+              ? log.map((one, place) =>
+                  place === step && !one.isUndone ? { ...one, isUndone: true, undoneAt: at } : one,
+                )
+              : [
+                  ...log,
+                  {
+                    order: at,
+                    adjustment: adjustmentOf(step),
+                    isUndone: false,
+                    setAt: at,
+                    undoneAt: undefined,
+                  },
+                ]
+          const endDate = effectiveEndDate(composeLog(log), own)
+          if (endDate !== last.endDate) last = { endDate, at }
+          expect(dateSetAt(log, own)).toBe(last.at)
+          const later = { endDate: ownDate, order: at, setAt: at }
+          expect(dateSetAt(log, later)).toBe(at)
+        }
+      }),
+    )
+  })
+})
+
 describe("judgeBy", () => {
   const judge = makeDecideAnnouncement({ leads: reminderLeads([Millis(hour)]), since: 0 })
   const candidate = {
     projectId: ProjectId("p1"),
     userId: UserId("1001"),
     endDate: EndDate(10 * hour),
+    dateSetAt: 0,
     announced: undefined,
   }
 

@@ -1,6 +1,7 @@
 /**
  * Every end of a membership is announced: its reminders and the end itself, each of them once, soon, and only
- * while the date holds. Of reminders that have come together, only the shortest is announced.
+ * while the date holds. Of reminders that have come together, only the shortest is announced, and none whose time had
+ * come when the date was set.
  */
 
 import { groupBy } from "effect/Array"
@@ -105,7 +106,9 @@ const isShifted = ({ faults }: Run, { operation }: Write, endDate: number): bool
 
 /** Whether an announcement had to be made: there was time, before it or its date was none any more. */
 const isNeeded = (run: Run, period: Period, lead: number): boolean => {
-  const { endDate, last } = period
+  const { endDate, first, last } = period
+  // It is none if its time came before its date was set.
+  if (lead > 0 && endDate - lead <= madeBy(first)) return false
   if (lead === 0 && last === undefined) return endDate + longestDelayMillis < run.endedAt
   if (lead > 0 && isShifted(run, period.first, endDate)) return false
   const next = run.leads.find((shorter) => shorter < lead)
@@ -143,6 +146,10 @@ const problemOf = (
   if (before?.lead === lead) return `as ${before.event.id} does`
   if (before !== undefined && before.lead < lead) return `after ${before.event.id}`
   if (byClock < endDate - lead) return "too early"
+  const since = period.first.operation?.start ?? -Infinity
+  if (lead > 0 && endDate - lead <= since && !isShifted(run, period.first, endDate)) {
+    return "whose time had come when the date was set"
+  }
   if (next !== undefined && byClock >= endDate - next) return `when ${next} ms are left`
   if (overwritten?.status === 200 && overwritten.end < at) {
     return `${(at - overwritten.end).toFixed(0)} ms after another date had been set`

@@ -75,7 +75,7 @@ export const runEnding = async (
   }
 }
 
-// Less than the shortest reminder, so that each member is announced twice.
+// Less than the shortest reminder, so that only the end of each member is announced.
 const rushAheadMillis = 700
 
 // Longer than the processes take until each has looked for ends.

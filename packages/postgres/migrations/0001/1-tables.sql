@@ -29,6 +29,9 @@ CREATE TABLE tenure.memberships (
   end_date               timestamptz(3) NOT NULL,
   -- The seq of the change that set end_date: bulk extensions with a greater one apply to it.
   seq                    bigint NOT NULL,
+  -- When end_date was set, by the clock of the database or, if that was ahead, of the process. The same date again
+  -- leaves it as it is.
+  date_set_at            timestamptz NOT NULL DEFAULT statement_timestamp(),
   -- The end date before the last change, for the statement that records the change.
   previous_end_date      timestamptz(3),
   -- When to look whether something is to be announced.

@@ -54,6 +54,9 @@ CREATE TABLE tenure.bulk_extensions (
   -- A settled one is part of the members' own dates, or joined with the next one. One that is settling cannot be undone.
   state             text NOT NULL DEFAULT 'open' CHECK (state IN ('open', 'settling', 'settled')),
   at                timestamptz NOT NULL,
+  -- When it was made and undone, by the clocks of date_set_at in memberships.
+  date_set_at       timestamptz NOT NULL DEFAULT statement_timestamp(),
+  date_reset_at     timestamptz,
   request_id        text,
   key_id            text,
   reason            text,
@@ -123,11 +126,13 @@ BEGIN
     THEN
       next.own_minimum := tenure.adjusted_end_date(one.own_minimum, next.own_addition, next.own_minimum);
       next.own_addition := one.own_addition + next.own_addition;
+      next.date_set_at :=
+        greatest(one.date_set_at, one.date_reset_at, next.date_set_at, next.date_reset_at);
       UPDATE tenure.bulk_extensions b SET state = 'settled'
       WHERE b.project_number = of_project AND b.seq = one.seq;
       UPDATE tenure.bulk_extensions b
       SET own_addition = next.own_addition, own_minimum = next.own_minimum,
-          addition = one.addition, minimum = one.minimum
+          addition = one.addition, minimum = one.minimum, date_set_at = next.date_set_at
       WHERE b.project_number = of_project AND b.seq = next.seq;
       next.addition := one.addition;
       next.minimum := one.minimum;
@@ -151,9 +156,9 @@ BEGIN
   WHERE b.project_number = of_project AND b.state <> 'settled';
   INSERT INTO tenure.bulk_extensions
     (project_number, seq, id, mode, end_date, extend_by, own_addition, own_minimum, addition, minimum,
-     at, request_id, key_id, reason, total)
+     at, date_set_at, request_id, key_id, reason, total)
   VALUES (of_project, new_seq, new_id, new_mode, new_end_date, new_extend_by, new_addition, new_end_date,
-          new_addition, new_end_date, made_at, new_request_id, new_key_id, new_reason, members);
+          new_addition, new_end_date, made_at, greatest(made_at, statement_timestamp()), new_request_id, new_key_id, new_reason, members);
   IF 64 < (SELECT count(*) FROM tenure.bulk_extensions b WHERE b.project_number = of_project AND b.state = 'open') THEN
     UPDATE tenure.bulk_extensions b SET state = 'settling'
     WHERE b.project_number = of_project AND b.state = 'open' AND b.seq < (
@@ -179,7 +184,8 @@ BEGIN
   IF one.undone_at IS NOT NULL THEN RETURN 'undone before'; END IF;
   IF one.state <> 'open' OR one.at <= made_after THEN RETURN 'settled'; END IF;
   UPDATE tenure.bulk_extensions b
-  SET undone_at = undone_time, undone_request_id = by_request_id, undone_key_id = by_key_id,
+  SET undone_at = undone_time, date_reset_at = greatest(undone_time, statement_timestamp()),
+      undone_request_id = by_request_id, undone_key_id = by_key_id,
       own_addition = interval '0', own_minimum = NULL
   WHERE b.project_number = of_project AND b.seq = one.seq;
   FOR one IN
@@ -204,6 +210,9 @@ DECLARE
   seqs bigint[] := '{}';
   additions interval[] := '{}';
   minimums timestamptz[] := '{}';
+  -- When one of these was last made or undone.
+  times timestamptz[] := '{}';
+  changed_at timestamptz;
   addition interval := interval '0';
   minimum timestamptz;
   page text[];
@@ -224,6 +233,8 @@ BEGIN
   LOOP
     minimum := tenure.adjusted_end_date(one.own_minimum, addition, minimum);
     addition := one.own_addition + addition;
+    changed_at := greatest(changed_at, one.date_set_at, one.date_reset_at);
+    times := changed_at || times;
     seqs := one.seq || seqs;
     additions := addition || additions;
     minimums := minimum || minimums;
@@ -245,6 +256,10 @@ BEGIN
   -- Those that have changed since then have greater numbers.
   UPDATE tenure.memberships m
   SET end_date = tenure.adjusted_end_date(m.end_date, additions[p.place], minimums[p.place]),
+      date_set_at = CASE
+        WHEN m.end_date = tenure.adjusted_end_date(m.end_date, additions[p.place], minimums[p.place]) THEN m.date_set_at
+        ELSE greatest(m.date_set_at, times[p.place])
+      END,
       ending_lower_bound = tenure.adjusted_end_date(m.ending_lower_bound, additions[p.place], minimums[p.place]),
       ending_generation = CASE WHEN m.ending_generation < 0 THEN -1 - newest.seq
                           WHEN m.ending_generation IS NOT NULL THEN newest.seq END,
@@ -395,6 +410,8 @@ BEGIN
   found AS (
     UPDATE tenure.memberships m
     SET end_date = p.to_date,
+        date_set_at = CASE WHEN m.end_date = p.to_date AND m.seq >= p.bulk_seq THEN m.date_set_at
+                      ELSE greatest(p.at, statement_timestamp()) END,
         seq = tenure.next_seq(
           greatest(m.seq, m.dateless_seq, p.project_seq), p.project_number, p.project_seq, p.bulk_seq, 1),
         next_check_at = least(m.next_check_at, p.to_date - (SELECT x.longest FROM tenure.expiry_settings x)),

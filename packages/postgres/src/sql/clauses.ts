@@ -41,6 +41,26 @@ export const deleteSome = (schema: string, table: string, condition: string): st
 export const nextCheckOf = (schema: string, endDate: string): string =>
   `${endDate} - (SELECT x.longest FROM ${schema}.expiry_settings x)`
 
+/** An expression for when a change is made that is asked for at a time, as `changeTime` of core says. */
+export const changeTimeSql = (at: string): string => `greatest(${at}, statement_timestamp())`
+
+/**
+ * An expression for the `date_set_at` of a membership `m` that is given an end date. If its own date holds and is the
+ * same, it was set before.
+ *
+ * @param change - expressions for the date, the time of the change, and the bulk_seq of the project
+ */
+export const dateSetAtSql = ({
+  at,
+  bulkSeq,
+  endDate,
+}: {
+  readonly at: string
+  readonly bulkSeq: string
+  readonly endDate: string
+}): string =>
+  `CASE WHEN m.end_date = ${endDate} AND m.seq >= ${bulkSeq} THEN m.date_set_at ELSE ${changeTimeSql(at)} END`
+
 /** What the statements that publish events share. */
 
 /** Whether a webhook `w` receives the events of a project with a type: two expressions. */

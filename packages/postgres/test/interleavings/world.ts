@@ -308,12 +308,12 @@ export const makeWorld = async (
     restore: () => execute(`DO $$ BEGIN ${restoring} END $$`),
     advance: (millis) =>
       execute(`DO $$ BEGIN
-        UPDATE memberships SET end_date = end_date - ${millis} * ${millisecond},
+        UPDATE memberships SET end_date = end_date - ${millis} * ${millisecond}, date_set_at = date_set_at - ${millis} * ${millisecond},
           next_check_at = next_check_at - ${millis} * ${millisecond}, ending_lower_bound = ending_lower_bound - ${millis} * ${millisecond},
           announced_end = announced_end - ${millis} * ${millisecond};
         UPDATE projects SET bulk_changed_at = bulk_changed_at - ${millis} * ${millisecond},
           next_check_at = next_check_at - ${millis} * ${millisecond};
-        UPDATE bulk_extensions SET at = at - ${millis} * ${millisecond}, end_date = end_date - ${millis} * ${millisecond},
+        UPDATE bulk_extensions SET at = at - ${millis} * ${millisecond}, date_set_at = date_set_at - ${millis} * ${millisecond}, date_reset_at = date_reset_at - ${millis} * ${millisecond}, end_date = end_date - ${millis} * ${millisecond},
           minimum = minimum - ${millis} * ${millisecond}, own_minimum = own_minimum - ${millis} * ${millisecond};
       END $$`),
     end: async () => {

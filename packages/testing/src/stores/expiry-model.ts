@@ -49,8 +49,9 @@ interface Member {
   /** The date set for this member alone, and how many bulk changes came before. */
   readonly own: number
   readonly after: number
-  /** The current date. */
+  /** The current date, and the day on which it was set. */
   date: number
+  setOn: number
   announced?: readonly [date: number, reminder: number]
   /**
    * Whether the store has looked at the member since it was made active, so that it looks again at the end. A store may
@@ -80,11 +81,15 @@ class Model {
   readonly bulk: Array<Bulk> = []
 
   set(userId: UserId, to: number): void {
+    const before = this.members.get(userId)
+    // The same date again is no new one, unless a bulk extension came between.
+    const isSame = before?.own === to && before.after === this.bulk.length
     this.members.set(userId, {
-      ...this.members.get(userId),
+      ...before,
       own: to,
       after: this.bulk.length,
       date: to,
+      setOn: isSame ? before.setOn : this.day,
       isWatched: "yes",
       isUncertain: false,
     })
@@ -97,7 +102,9 @@ class Model {
       member.date = this.bulk
         .slice(member.after)
         .reduce((at, { apply, isUndone }) => (isUndone ? at : apply(at)), member.own)
-      if (member.announced?.[1] !== 0 || member.date === before) continue
+      if (member.date === before) continue
+      member.setOn = this.day
+      if (member.announced?.[1] !== 0) continue
       // Who has ended and stays ended is silent.
       const isOver = member.date <= this.day
       if (isOver && member.isWatched === "no") member.announced = [member.date, 0]
@@ -119,11 +126,12 @@ class Model {
 
   /**
    * Returns the announcement due for a member: the shortest reminder, unless it or a shorter one was
-   * announced.
+   * announced, or its time had come when the date was set.
    */
-  dueOf({ announced, date: at }: Member): number | undefined {
+  dueOf({ announced, date: at, setOn }: Member): number | undefined {
     const reminder = comeOn(at, this.day)
     if (reminder === undefined || at <= 0) return undefined
+    if (reminder > 0 && at - reminder <= setOn) return undefined
     return announced?.[0] === at && announced[1] <= reminder ? undefined : reminder
   }
 

@@ -2,7 +2,7 @@
 
 import { expect } from "@effect/vitest"
 import { currentUnixMillis, makeDecideAnnouncement } from "@tenure/core/internal"
-import { type Event, FeedStore, Outbox, UserId, WebhookStore } from "@tenure/core/store"
+import { type Event, FeedStore, Millis, Outbox, UserId, WebhookStore } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import { change, longAgo, occasion, p1, p2, u1, u2, u3, makeWebhook } from "../support/fixtures.ts"
 import {
@@ -126,11 +126,12 @@ const announcingTests = ({ advance, describe, test }: StoreTests): void => {
       }))
 
     test("have an event for the feed and every webhook, and an audit row", () =>
-      announcing(({ expiry, judge, store }) =>
+      announcing(({ expiry, grant, judge, store }) =>
         Effect.gen(function* () {
           const outbox = yield* Outbox
-          const endDate = yield* inDays(0.5)
-          yield* store.grant({ ...change(p1), userId: u1, endDate })
+          yield* grant(u1, 1.5)
+          yield* days(1)
+          const { endDate } = yield* store.find(p1, u1)
           yield* (yield* WebhookStore).add(makeWebhook(p1), 50, occasion)
           const [event, ...others] = yield* drain(expiry, judge)
           expect(others).toEqual([])
@@ -201,8 +202,9 @@ const announcingTests = ({ advance, describe, test }: StoreTests): void => {
       announcing(
         ({ sweep }) =>
           Effect.gen(function* () {
-            expect(yield* eventually(sweep)).toEqual([["membership.expiring", u2, 7]])
-            yield* days(4)
+            yield* days(2.5)
+            expect(yield* eventually(sweep)).toEqual([["membership.expiring", u2, 1]])
+            yield* days(1.5)
             expect(yield* sweep).toEqual([["membership.expired", u2]])
           }),
         ({ grant }) => Effect.all([grant(u1, -1), grant(u2, 3), grant(u3, 30)], { discard: true }),
@@ -214,6 +216,85 @@ const announcingTests = ({ advance, describe, test }: StoreTests): void => {
           yield* days(2)
           yield* grant(u1, -1)
           expect(yield* sweep).toEqual([["membership.expired", u1]])
+        }),
+      ))
+
+    test("are no reminders whose time had come when the date was set", () =>
+      announcing(({ extend, grant, store, sweep }) =>
+        Effect.gen(function* () {
+          yield* grant(u1, 7)
+          yield* grant(u2, 100)
+          yield* extend(u2, 1)
+          const memberships = [{ userId: u3, endDate: yield* inDays(6) }]
+          yield* store.import({ ...change(p1), memberships })
+          expect(yield* sweep).toEqual([])
+          yield* days(5.5)
+          expect(yield* sweep).toEqual([
+            ["membership.expired", u2],
+            ["membership.expiring", u3, 1],
+          ])
+          yield* days(1)
+          expect(yield* sweep).toEqual([
+            ["membership.expiring", u1, 1],
+            ["membership.expired", u3],
+          ])
+        }),
+      ))
+
+    test.each([["set"], ["neverShorten"]])(
+      "are no reminders whose time had come when a bulk extension was made or undone: %s",
+      ([mode]) =>
+        announcing((on) =>
+          Effect.gen(function* () {
+            const { grant, store, sweep } = on
+            yield* grant(u1, 1.5)
+            yield* grant(u2, 8)
+            const endDate = yield* inDays(6)
+            const bulk = { mode: mode === "set" ? "set" : "neverShorten", endDate } as const
+            const near = { ...change(p1), bulk }
+            yield* store.extendAll(near)
+            expect(yield* sweep).toEqual([])
+            const by = { mode: "extendBy", by: Millis(90 * dayMillis) } as const
+            const far = { ...change(p1), bulk: by }
+            yield* store.extendAll(far)
+            yield* days(3)
+            expect(yield* sweep).toEqual([])
+            for (const { event } of [far, near]) {
+              const target = { bulkExtensionId: event.id, madeAfter: longAgo }
+              yield* store.undoBulkExtension({ ...change(p1), ...target })
+            }
+            expect(yield* sweep).toEqual([["membership.expired", u1]])
+            yield* days(4.5)
+            expect(yield* sweep).toEqual([["membership.expiring", u2, 1]])
+          }),
+        ),
+    )
+
+    test("are reminders that are late for another reason, whatever was changed but the date", () =>
+      announcing((on) =>
+        Effect.gen(function* () {
+          const { extend, grant, store, sweep } = on
+          yield* grant(u1, 8)
+          yield* grant(u2, 20)
+          yield* grant(u3, 8)
+          yield* extendAll(on, 8, "neverShorten")
+          yield* extend(u2, 8)
+          yield* days(2)
+          // The same dates again, and a bulk extension without an effect.
+          const { endDate } = yield* store.find(p1, u2)
+          yield* store.grant({ ...change(p1), userId: u2, endDate })
+          yield* store.extend({ ...change(p1), userId: u2, endDate, expectedEndDate: endDate })
+          yield* store.extend({ ...change(p1), userId: u2, endDate, mode: "neverShorten" })
+          const bulk = { mode: "neverShorten", endDate: yield* inDays(3) } as const
+          const without = { ...change(p1), bulk }
+          yield* store.extendAll(without)
+          const target = { bulkExtensionId: without.event.id, madeAfter: longAgo }
+          yield* store.undoBulkExtension({ ...change(p1), ...target })
+          expect(yield* sweep).toEqual([
+            ["membership.expiring", u1, 7],
+            ["membership.expiring", u2, 7],
+            ["membership.expiring", u3, 7],
+          ])
         }),
       ))
 
@@ -247,7 +328,8 @@ const announcingTests = ({ advance, describe, test }: StoreTests): void => {
     test("come again for a membership that was renewed", () =>
       announcing((on) =>
         Effect.gen(function* () {
-          yield* on.grant(u1, 0.5)
+          yield* on.grant(u1, 1.5)
+          yield* days(1)
           expect(yield* on.sweep).toEqual([["membership.expiring", u1, 1]])
           yield* days(1)
           expect(yield* on.sweep).toEqual([["membership.expired", u1]])
@@ -259,11 +341,12 @@ const announcingTests = ({ advance, describe, test }: StoreTests): void => {
       ))
 
     test("do not come again for the same date", () =>
-      announcing(({ store, sweep }) =>
+      announcing(({ grant, store, sweep }) =>
         Effect.gen(function* () {
-          const endDate = yield* inDays(0.5)
-          yield* store.grant({ ...change(p1), userId: u1, endDate })
-          yield* sweep
+          yield* grant(u1, 1.5)
+          yield* days(1)
+          expect(yield* sweep).toEqual([["membership.expiring", u1, 1]])
+          const { endDate } = yield* store.find(p1, u1)
           yield* store.grant({ ...change(p1), userId: u1, endDate })
           expect(yield* sweep).toEqual([])
         }),
@@ -382,10 +465,7 @@ const announcingTests = ({ advance, describe, test }: StoreTests): void => {
           yield* grant(u1, 8)
           yield* grant(u2, 6.5)
           yield* days(1)
-          expect(yield* sweep).toEqual([
-            ["membership.expiring", u1, 7],
-            ["membership.expiring", u2, 7],
-          ])
+          expect(yield* sweep).toEqual([["membership.expiring", u1, 7]])
           const more = leadsOf([3, ...reminders])
           const judge = makeDecideAnnouncement({ leads: more, since: 0 })
           yield* days(3)
@@ -420,13 +500,13 @@ const announcingTests = ({ advance, describe, test }: StoreTests): void => {
         Effect.gen(function* () {
           const sequenceOf = (event: Event | undefined) =>
             Number(JSON.parse(event?.body ?? "{}").data.sequence)
-          const { expiry, judge, store } = on
+          const { expiry, judge } = on
           yield* on.grant(u1, 100)
-          const near = { bulk: { endDate: yield* inDays(0.5), mode: "set" } } as const
-          yield* store.extendAll({ ...change(p1), ...near })
+          yield* extendAll(on, 1.5, "set")
+          yield* days(1)
           const [announced] = yield* drain(expiry, judge)
           yield* on.extend(u1, 100)
-          yield* store.extendAll({ ...change(p1), ...near })
+          yield* extendAll(on, 0.5, "set")
           const feed = yield* FeedStore
           const { events } = yield* feed.read([p1], "start", { events: 10, bytes: 100_000 })
           const sequences = events.map(sequenceOf)
@@ -440,7 +520,8 @@ const announcingTests = ({ advance, describe, test }: StoreTests): void => {
     test("are of no more members than asked for, and tell whether there are more", () =>
       announcing(({ expiry, grant, judge }) =>
         Effect.gen(function* () {
-          for (const user of users) yield* grant(user, 0.5)
+          for (const user of users) yield* grant(user, 1.5)
+          yield* days(1)
           const first = yield* expiry.sweep(5, judge)
           expect(first.events).toHaveLength(5)
           expect(first.isMore).toBe(true)
@@ -451,9 +532,10 @@ const announcingTests = ({ advance, describe, test }: StoreTests): void => {
     test("are not held up by those of another project, however many that has", () =>
       announcing(({ expiry, grant, judge, store }) =>
         Effect.gen(function* () {
-          for (const user of users) yield* grant(user, 0.4)
-          const endDate = yield* inDays(0.5)
+          for (const user of users) yield* grant(user, 1.25)
+          const endDate = yield* inDays(1.5)
           for (const userId of [u1, u2]) yield* store.grant({ ...change(p2), userId, endDate })
+          yield* days(1)
           const sweeps = yield* Effect.replicateEffect(expiry.sweep(5, judge), 3)
           const events = sweeps.flatMap((swept) => swept.events)
           expect(events.filter(({ projectId }) => projectId === p2)).toHaveLength(2)
@@ -464,7 +546,8 @@ const announcingTests = ({ advance, describe, test }: StoreTests): void => {
     test("come once if many sweep at the same time", () =>
       announcing(({ expiry, grant, judge, sweep }) =>
         Effect.gen(function* () {
-          for (const user of users) yield* grant(user, 0.5)
+          for (const user of users) yield* grant(user, 1.5)
+          yield* days(1)
           const sweeps = Array.from({ length: 5 }, () => drain(expiry, judge, 7))
           const events = (yield* Effect.all(sweeps, { concurrency: "unbounded" })).flat()
           yield* sweep
@@ -481,8 +564,10 @@ const announcingTests = ({ advance, describe, test }: StoreTests): void => {
       announcing((on) =>
         Effect.gen(function* () {
           const { expiry, extend, grant, judge, store } = on
+          // Ends before the first sweep are not announced.
+          yield* days(1)
           for (let round = 0; round < 5; round++) {
-            for (const user of users) yield* grant(user, 0.5 + round / 100)
+            for (const user of users) yield* grant(user, round / 8 - 0.75)
             const renewals = users.map((user) => extend(user, 50))
             const sweeps = [drain(expiry, judge, 5), drain(expiry, judge, 5)]
             yield* Effect.all([...sweeps, ...renewals], { concurrency: "unbounded" })
@@ -490,7 +575,7 @@ const announcingTests = ({ advance, describe, test }: StoreTests): void => {
           const rows = yield* store.history(p1, { userId: undefined, limit: 1000 })
           const dates = new Map<string | undefined, number | undefined>()
           for (const { action, from, to, userId } of rows.toReversed()) {
-            if (action === "expiring") expect([userId, from]).toEqual([userId, dates.get(userId)])
+            if (action === "expired") expect([userId, from]).toEqual([userId, dates.get(userId)])
             dates.set(userId, to)
           }
         }),

@@ -235,6 +235,12 @@ export const wrongMembershipStores = wrongStores("MembershipStore", MembershipSt
   "come also for members that were looked at while the clock was ahead": announcing((right) => ({
     watch: (leads) => Effect.as(right.watch(leads), -1e15),
   })),
+  "are no reminders whose time had come when the date was set": deciding(
+    (judge) => (candidate, now) => judge({ ...candidate, dateSetAt: -Infinity }, now),
+  ),
+  "are reminders that are late for another reason, whatever was changed but the date": deciding(
+    (judge) => (candidate, now) => judge({ ...candidate, dateSetAt: now }, now),
+  ),
   "are only the latest of what is due at once": announcing(({ watch }) => ({
     watch: () => watch([Millis(0)]),
   })),
