@@ -595,7 +595,7 @@ export const makeMemoryMembershipStore = (state: State): MembershipStore["Servic
           project.members.delete(userId)
           audit(project, move, { action: "moved", userId, subject: to, from: left, to: undefined })
           const ended = publishChange(state, project, move, now, metadata)
-          setDate(project, { ...move, userId: to })
+          setDate(project, { ...move, userId: to }, changeTime(move.at, now.unix))
           const member = project.members.watched(to)
           if (member !== undefined) member.announced = announced
           const entry: Entry = {

@@ -6,6 +6,7 @@ import {
   type KeyClause,
   auditRowsAs,
   changeParams,
+  changeTimeSql,
   effectiveDateLocked,
   lastSeq,
   lockedProject,
@@ -56,13 +57,13 @@ export const moveMembership = (schema: string, once: KeyClause): string => `
   ),
   granted AS (
     INSERT INTO ${schema}.memberships AS m
-      (project_number, user_id, end_date, seq, next_check_at, ending_generation, ending_lower_bound, metadata,
-       announced_end, announced_lead_seconds)
-    SELECT p.number, $11::text, a.end_date, a.last_seq + 2, ${nextCheckOf(schema, "a.end_date")},
+      (project_number, user_id, end_date, date_set_at, seq, next_check_at, ending_generation, ending_lower_bound,
+       metadata, announced_end, announced_lead_seconds)
+    SELECT p.number, $11::text, a.end_date, ${changeTimeSql("a.at")}, a.last_seq + 2, ${nextCheckOf(schema, "a.end_date")},
            ${newEndingColumns("a.end_date")}, $15::text, a.announced_end, a.announced_lead_seconds
     FROM placed a, project p
     ON CONFLICT (project_number, user_id) DO UPDATE
-    SET end_date = excluded.end_date, seq = excluded.seq,
+    SET end_date = excluded.end_date, date_set_at = excluded.date_set_at, seq = excluded.seq,
         next_check_at = least(m.next_check_at, excluded.next_check_at),
         metadata = excluded.metadata,
         announced_end = excluded.announced_end, announced_lead_seconds = excluded.announced_lead_seconds,
