@@ -154,6 +154,11 @@ const recordEndingBound = (schema: string): string => `
   UPDATE ${schema}.projects SET ending_backfilled_to = greatest(ending_backfilled_to, $2::text) WHERE id = $1::text
 `
 
+// As text: postgres.js makes a `Date` of what is a timestamp, and has none of the year 0, where the list begins.
+const placeAt = "$2::text::timestamptz"
+const placeBound = "$4::text::timestamptz"
+const endBefore = "$8::text::timestamptz"
+
 /**
  * Walks through up to `$6` memberships after the place (`$2`, `$3`, `$4`, `$5`) and before the date `$8`, in the order of
  * the places that they have. Returns up to `$7` of them that end before `$8`, in the order of their ends; one empty row if
@@ -186,8 +191,8 @@ export const walkByEndDate = (schema: string): string => `
   part AS MATERIALIZED (
     SELECT e.code, e.seq, b.seq AS next_seq, b.minimum,
            CASE WHEN b.seq IS NULL THEN interval '0' ELSE b.addition END AS addition,
-           CASE WHEN e.code < 0 THEN greatest($2::timestamptz, statement_timestamp()) ELSE $2 END AS after,
-           CASE WHEN (e.code < 0 AND $2 < statement_timestamp()) OR e.code < $3::bigint THEN 'later'
+           CASE WHEN e.code < 0 THEN greatest(${placeAt}, statement_timestamp()) ELSE ${placeAt} END AS after,
+           CASE WHEN (e.code < 0 AND ${placeAt} < statement_timestamp()) OR e.code < $3::bigint THEN 'later'
                 WHEN e.code = $3 THEN 'rest' ELSE 'all' END AS of_equal
     FROM project p
     CROSS JOIN (
@@ -197,7 +202,7 @@ export const walkByEndDate = (schema: string): string => `
       SELECT b.seq, b.addition, b.minimum FROM ${schema}.bulk_extensions b
       WHERE b.project_number = p.number AND b.seq > e.seq AND b.state <> 'settled' ORDER BY b.seq LIMIT 1
     ) b ON true
-    WHERE (b.minimum < $8::timestamptz) IS NOT FALSE AND (e.seq = p.settled_seq OR EXISTS (
+    WHERE (b.minimum < ${endBefore}) IS NOT FALSE AND (e.seq = p.settled_seq OR EXISTS (
       SELECT FROM ${schema}.bulk_extensions o
       WHERE o.project_number = p.number AND o.seq = e.seq AND o.state <> 'settled'
     ))
@@ -206,12 +211,12 @@ export const walkByEndDate = (schema: string): string => `
   range AS MATERIALIZED (
     SELECT code, seq, next_seq, addition, minimum,
            CASE WHEN minimum > after OR (minimum = after AND of_equal = 'all') THEN '-infinity'
-                WHEN minimum = after AND of_equal = 'rest' THEN $4::timestamptz
+                WHEN minimum = after AND of_equal = 'rest' THEN ${placeBound}
                 ELSE after - addition END AS from_bound,
            CASE WHEN minimum > after OR of_equal = 'all' THEN ''
-                WHEN of_equal = 'rest' THEN CASE WHEN minimum = after OR after - addition = $4 THEN $5::text ELSE '' END
+                WHEN of_equal = 'rest' THEN CASE WHEN minimum = after OR after - addition = ${placeBound} THEN $5::text ELSE '' END
                 ELSE '${afterAllUsers}' END AS from_user,
-           CASE WHEN addition IS NULL THEN 'infinity' ELSE $8 - addition END AS until
+           CASE WHEN addition IS NULL THEN 'infinity' ELSE ${endBefore} - addition END AS until
     FROM part
   ),
   walked AS MATERIALIZED (
@@ -279,7 +284,7 @@ export const walkByEndDate = (schema: string): string => `
   FROM turn t
   LEFT JOIN LATERAL (
     SELECT * FROM reached w
-    WHERE w.end_date > statement_timestamp() AND w.end_date < $8
+    WHERE w.end_date > statement_timestamp() AND w.end_date < ${endBefore}
       AND (t.is_whole OR (w.end_date, w.generation, w.next_bound, w.user_id) <= (t.at, t.generation, t.bound, t.user_id))
     ORDER BY w.end_date, w.generation, w.next_bound, w.user_id
     LIMIT $7::integer

@@ -179,6 +179,7 @@ describe.each(Object.entries(libraries))("a transaction of %s", (name, connect) 
         older: await memberships.history({ ...page, after: history[1]?.cursor }),
         project: await memberships.findProject(own),
         projects: await memberships.listProjects({ within: new Set([own, "other"]) }),
+        ending: await memberships.listEnding({ ...page, before: late + 2 }),
       }
     }
     await library.transaction(async (connection) => {
@@ -206,6 +207,7 @@ describe.each(Object.entries(libraries))("a transaction of %s", (name, connect) 
       list: [{ userId: "3", endDate: at.getTime() }],
       keys: [{ projects: new Set([own]), expiresAt: late }],
       project: { memberships: 2, lastBulkEndDate: late + 1 },
+      ending: { memberships: [{ userId: "1", endDate: late + 1 }], next: undefined },
     })
   })
 
