@@ -612,9 +612,22 @@ export const makeRegistry = Effect.fnUntraced(function* ({
         )
         return replayed === undefined ? updated : parseHealth(replayed)
       })
-      return yield* repeatUntilMade(
+      const repeated = repeatUntilMade(
         "The webhook",
         Effect.catchTag(attempt, "WebhookConflict", () => Effect.undefined),
+      )
+      const { once } = occasion
+      if (once === undefined) return yield* repeated
+      return yield* Effect.catchTag(
+        repeated,
+        "WebhookNotFound",
+        Effect.fnUntraced(function* (missing) {
+          // Nothing is left to enable, but the store knows what the first request has answered.
+          const known = yield* store.enable(ids.projectId, ids.webhookId, occasion)
+          if (known === undefined) return yield* missing
+          yield* notifyReplay(occasion, known)
+          return parseHealth(known)
+        }),
       )
     }),
 

@@ -92,6 +92,22 @@ describe("find", () => {
   )
 })
 
+describe("update", () => {
+  it("answers its repetition as before, also if the webhook was deleted", async () => {
+    const { id: webhookId } = await tenure.webhooks.create({ projectId, url })
+    const webhook = { projectId, webhookId }
+    const update = { ...webhook, description: "The shop's mails", idempotencyKey: webhookId }
+    const updated = await tenure.webhooks.update(update)
+    await tenure.webhooks.delete(webhook)
+    expect(await tenure.webhooks.update(update)).toEqual(updated)
+    const others = [{ description: "Other" }, { idempotencyKey: "other" }]
+    for (const [index, _tag] of ["IdempotencyMismatch", "WebhookNotFound"].entries()) {
+      const other = { ...update, ...others[index] }
+      await expect(tenure.webhooks.update(other)).rejects.toMatchObject({ _tag })
+    }
+  })
+})
+
 describe("rotateSecret", () => {
   it("returns the new secret, and until when the old one signs", async () => {
     const { webhooks } = tenure
