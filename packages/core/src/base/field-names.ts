@@ -84,6 +84,13 @@ type Verdict = (given: object) => string | undefined
 
 const harmless: Verdict = () => undefined
 
+const textOf = (value: unknown): unknown => (typeof value === "number" ? String(value) : value)
+
+/** Tells whether both fields say the same, as in `{ ...row, userId: String(row.user_id) }`. */
+const saysSame = (given: object, one: string, other: string): boolean =>
+  Object.hasOwn(given, other) &&
+  textOf(Reflect.get(given, one)) === textOf(Reflect.get(given, other))
+
 // Hosts pass objects in few shapes, so each name is judged once.
 const mostVerdicts = 1000
 
@@ -106,7 +113,11 @@ const makeJudge = (
     const rights = rightsOf(fields)
     const stem = stemOf(name)
     const right = rights.get(stem)
-    if (right !== undefined) return () => `must be written ${right.text}`
+    if (right !== undefined)
+      return (given) =>
+        stemOf(right.name) === stem && saysSame(given, name, right.name)
+          ? undefined
+          : `must be written ${right.text}`
     const other = elsewhere(stem)
     if (other !== undefined) return other
     const near = [...rights].find(([known]) => isNear(stem, known))?.[1]

@@ -48,12 +48,17 @@ const methods: MethodFields<Memberships["Service"]> = {
 
 const resultFields = new Set(["endDate", "metadata", "state"])
 const readers = new Set(["find", "isActive", "history"])
-const takers = new Set(["grant", "import.memberships", "extend", "update", "end", "erase"])
+const takers = new Set(["grant", "import.memberships", "extend", "update", "end", "move", "erase"])
 
-/** The methods' fields, by name. A returned membership can be passed to another method. */
+/** Tells whether a field is the number of memberships, as in a returned project. */
+const isCount = (field: string, given: object): boolean =>
+  field === "memberships" && typeof Reflect.get(given, field) === "number"
+
+/** The methods' fields, by name. A returned membership or project can be passed to another method. */
 export const membershipFields = {
   methods,
   ignores: (place: string, field: string, given: object) =>
-    resultFields.has(field) &&
-    (readers.has(place) || (takers.has(place) && Object.hasOwn(given, "state"))),
+    isCount(field, given) ||
+    (resultFields.has(field) &&
+      (readers.has(place) || (takers.has(place) && Object.hasOwn(given, "state")))),
 }

@@ -56,18 +56,21 @@ const methods: MethodFields<Webhooks["Service"]> = {
 
 const readers = new Set(["find", "activity", "deliveries"])
 
-/** The fields for webhooks, by method. A returned webhook can be passed to another method. */
+const ofWebhook = new Set([...Object.keys(settings), "disabled"])
+
+/** The fields for webhooks, by method. A returned webhook or delivery can be passed to another method. */
 export const webhookFields = {
   methods,
   ignores: (place: string, field: string, given: object) =>
-    (Object.hasOwn(settings, field) || field === "disabled") &&
-    (readers.has(place) || Object.hasOwn(given, "createdAt")),
+    (ofWebhook.has(field) && (readers.has(place) || Object.hasOwn(given, "createdAt"))) ||
+    (field === "state" && Object.hasOwn(given, "attempts")),
 }
 
 /** The fields for events, by method. */
 export const eventFields: { readonly methods: MethodFields<Events["Service"]> } = {
   methods: {
-    publish: [{ ...project, type: true, data: true, traceparent: true, idempotencyKey: true }],
+    // Events and deliveries that were returned have a type, too.
+    publish: [{ ...project, type: false, data: true, traceparent: false, idempotencyKey: true }],
     find: [{ ...project, eventId: true }],
   },
 }

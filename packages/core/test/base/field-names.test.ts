@@ -240,7 +240,36 @@ describe("another field", () => {
     expect(await memberships.history(found)).not.toEqual([])
     const all = await memberships.list({ projectId: "p1" })
     expect(await memberships.import({ projectId: "p1", memberships: all })).toEqual({ total: 1 })
+    expect(await memberships.move({ ...found, to: "1002" })).toMatchObject({ userId: "1002" })
+    await memberships.move({ ...member, userId: "1002", to: member.userId })
+    const project = { ...(await memberships.findProject("p1")), projectId: "p1" }
+    expect(await memberships.history(project)).not.toEqual([])
     await webhooks.enable({ ...webhook, webhookId: webhook.id })
+    const [delivery] = await webhooks.deliveries(hook)
+    if (delivery === undefined) throw new Error("there is no delivery")
+    await webhooks.replay({ ...hook, ...delivery })
+    const event = await tenure.events.find({ ...hook, ...delivery })
+    expect(await tenure.events.find({ ...event, eventId: event.id })).toEqual(event)
+  })
+
+  it.each([
+    { user_id: "1001", project_id: "p1", end_date: endDate },
+    { user_id: 1001, dry_run: undefined },
+  ])("is ignored if it says the same as the right one: %j", async (row) => {
+    expect(await call(tenure.memberships, "grant", { ...row, ...member, endDate })).toMatchObject(
+      member,
+    )
+  })
+
+  it("is refused if it says something else", async () => {
+    const given = { ...member, endDate, dryRun: false, dry_run: true }
+    expect(await call(tenure.memberships, "extend", given)).toMatchObject(
+      refused("dry_run", 'must be written "dryRun"'),
+    )
+    const counted = { projectId: "p1", endDate, memberships: [member] }
+    expect(await call(tenure.memberships, "extendAll", counted)).toMatchObject(
+      refused("memberships", "must be left out"),
+    )
   })
 
   it("is ignored if it comes from a prototype", async () => {
