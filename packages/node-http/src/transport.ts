@@ -197,6 +197,18 @@ const readAnswer = (
   return answer
 }
 
+/**
+ * Returns a response whose head Node refuses to read after the status line, for example because it is too
+ * long: the status has arrived, so it counts.
+ */
+const answerIn = (error: object): Effect.Effect<TransportResponse> | undefined => {
+  if (!("rawPacket" in error) || !(error.rawPacket instanceof Buffer)) return undefined
+  const start = error.rawPacket.toString("latin1", 0, "HTTP/1.1 200 ".length)
+  const [, status] = /^HTTP\/1\.[01] ([2-5]\d\d)[ \r\n]/.exec(start) ?? []
+  if (status === undefined) return undefined
+  return Effect.succeed({ status: Number(status), retryAfter: undefined, body: "" })
+}
+
 const noAnswer = new TransportError({ reason: "NoAnswer" })
 
 // The maximum round-trip time to a receiver that had closed the connection before the request.
@@ -298,6 +310,7 @@ const exchange = (
       answer = readAnswer(response, onResponse, resume)
     })
     request.on("error", (error: NodeJS.ErrnoException) => {
+      answer ??= answerIn(error)
       if (answer !== undefined) return resume(answer)
       // The receiver may have closed the kept-alive connection just before the request. Later, it has
       // probably received the request.

@@ -95,6 +95,24 @@ describe("the node transport", () => {
     server.close()
   })
 
+  it.each([
+    ["is too long", 200, `HTTP/1.1 200 OK\r\nX-Long: ${"x".repeat(20_000)}\r\n\r\n`],
+    ["is no header field", 202, "HTTP/1.1 202 A\r\nno field\r\n\r\n"],
+    [
+      "announces two lengths",
+      201,
+      "HTTP/1.1 201 A\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n",
+    ],
+    ["breaks its lines otherwise", 204, "HTTP/1.1 204 A\nX: 1\n\n"],
+    ["is faulty", 410, "HTTP/1.1 410 A\r\nContent-Length: x\r\n\r\n"],
+    ["has no status", "HPE_INVALID_STATUS", "HTTP/1.1 2000 OK\r\n\r\n"],
+    ["is no final one", "HPE_INVALID_HEADER_TOKEN", "HTTP/1.1 103 A\r\nno field\r\n\r\n"],
+  ])("takes the status of a response whose head %s: %s", async (_name, status, response) => {
+    const server = await rawServer((socket) => socket.once("data", () => socket.write(response)))
+    expect(await send(server.url)).toBe(status)
+    server.close()
+  })
+
   it("takes the status of a response whose connection is reset, and what has arrived", async () => {
     const server = await rawServer((socket) => {
       socket.write("HTTP/1.1 429 A\r\nRetry-After: 7\r\nContent-Length: 100\r\n\r\nhalf")
