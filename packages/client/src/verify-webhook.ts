@@ -42,7 +42,7 @@ export interface WebhookNotification {
     | Iterable<readonly [string, HeaderValue]>
     | Readonly<Record<string, HeaderValue>>
   /** The raw body. The signature does not match a parsed and reserialized body. */
-  readonly body: string | Uint8Array | null
+  readonly body: string | Uint8Array | ArrayBuffer | null
   /** Whether the body is text in base64, as in events of AWS API Gateway. Default: `false`. */
   readonly isBase64Encoded?: boolean | undefined
 }
@@ -82,13 +82,14 @@ const single = (headers: WebhookNotification["headers"], name: string): string =
 }
 
 /** Checks a body, which may come from a parser. */
-const rawBody = (body: unknown): string | Uint8Array =>
-  typeof body === "string" || body instanceof Uint8Array
-    ? body
-    : fail(
-        "BodyConsumed",
-        "the body must be the raw text or bytes, as they were before any parser: for example, await request.text(), or request.rawBody where the host keeps it",
-      )
+const rawBody = (body: unknown): string | Uint8Array => {
+  if (typeof body === "string" || body instanceof Uint8Array) return body
+  if (body instanceof ArrayBuffer) return new Uint8Array(body)
+  return fail(
+    "BodyConsumed",
+    "the body must be the raw text or bytes, as they were before any parser: for example, await request.text(), or request.rawBody where the host keeps it",
+  )
+}
 
 const bytesOf = (base64: string): Uint8Array<ArrayBuffer> =>
   Uint8Array.from(atob(base64), (character) => character.charCodeAt(0))

@@ -29,7 +29,7 @@ const signed = (signature: string, seconds: number | string = timestamp) => ({
 const verdict = (
   headers: WebhookNotification["headers"],
   options: VerifyOptions = {},
-  given: string | Uint8Array = body,
+  given: WebhookNotification["body"] = body,
   secrets: ReadonlyArray<string> = [secret],
 ): Promise<string> =>
   verifyWebhook({ headers, body: given }, secrets, { now, ...options }).then(
@@ -51,6 +51,7 @@ describe("a signature", () => {
     expect(await verdict(new Headers(signed(v1)))).toBe(genuine)
     expect(await verdict(signed(v1), {}, bytes)).toBe(genuine)
     expect(await verdict(signed(v1), {}, Buffer.from(body))).toBe(genuine)
+    expect(await verdict(signed(v1), {}, await new Response(body).arrayBuffer())).toBe(genuine)
   })
 
   it.each<[string, (name: string) => string]>([

@@ -103,7 +103,8 @@ const verifyRequest = async <Own extends object>(
   const { maxBodyBytes, ...options } = Setting.parse(verifyOptions, given)
   const own = "raw" in request ? request.raw : request
   const body = await rawBody(request, own, maxBodyBytes)
-  // Keeps all values of a repeated header: repetition is an error. Requests of test tools lack it.
-  const headers = own.headersDistinct ?? own.headers
+  // `headersDistinct` keeps all values of a repeated header: repetition is an error. In requests that test tools
+  // and adapters of serverless hosts make, it is missing or empty.
+  const headers = { ...own.headers, ...own.headersDistinct }
   return verifyNotification({ headers, body }, secrets, options)
 }

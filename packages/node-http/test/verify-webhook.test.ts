@@ -189,6 +189,11 @@ describe("a body parser before the verification", () => {
     await expect(verifyWebhook(request, [secret])).rejects.toThrow(/request\.rawBody/)
   })
 
+  it("may belong to an adapter that makes requests of its own, such as one for Lambda functions", async () => {
+    const made = Object.assign(new IncomingMessage(new Socket()), { headers: signed(), body })
+    expect(await verifyWebhook(made, [secret])).toMatchObject({ id: "msg_1" })
+  })
+
   it("may belong to a framework that wraps the request", async () => {
     const distinct = Object.entries(signed()).map(([name, value]) => [name, [value]])
     const raw = Object.assign(new IncomingMessage(new Socket()), {
