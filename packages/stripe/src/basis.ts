@@ -1,6 +1,6 @@
 /** Records the payment behind an end date in the audit trail, and reads it there. */
 
-import type { AuditRow } from "@tenure/core"
+import type { AuditRow, Member, Tenure } from "@tenure/core"
 import { datelessActions } from "@tenure/core/internal"
 import { type Basis, type PaidInvoice, type PaymentRules, lossOf, paidBy } from "./paid-until.ts"
 
@@ -71,20 +71,30 @@ export const basisIn = ({ origin, reason }: AuditRow): Basis | undefined => {
 
 /**
  * Returns the payment behind a membership's end date; `undefined` if somebody else has set the date. Bulk extensions by a
- * duration only add to it.
+ * duration only add to it, and a move to another user id takes it along.
  *
- * @param rows - the membership's history, newest first
+ * @param after - reads only rows of the audit trail older than this one
  */
-export const readBasis = (rows: ReadonlyArray<AuditRow>): Basis | undefined => {
+export const readBasis = async (
+  memberships: Tenure["memberships"],
+  { projectId, userId }: Member,
+  after?: AuditRow["cursor"],
+): Promise<Basis | undefined> => {
   const undone = new Set<string | undefined>()
-  for (const row of rows) {
-    if (row.action === "bulk_undone") undone.add(row.subject)
+  for (const row of await memberships.history({ projectId, userId, after })) {
+    const { action, cursor, from, subject, to } = row
+    if (action === "bulk_undone") undone.add(subject)
     const isPassed =
-      datelessActions.has(row.action) ||
-      row.action === "bulk_undone" ||
-      row.action === "bulk_extended_by" ||
-      (row.subject !== undefined && undone.has(row.subject))
-    if (!isPassed) return basisIn(row)
+      datelessActions.has(action) ||
+      action === "bulk_undone" ||
+      action === "bulk_extended_by" ||
+      // The membership left, or the one that came had no later date.
+      (action === "moved" && (to === undefined || to === from)) ||
+      (subject !== undefined && undone.has(subject))
+    if (isPassed) continue
+    return action === "moved" && subject !== undefined
+      ? readBasis(memberships, { projectId, userId: subject }, cursor)
+      : basisIn(row)
   }
   return undefined
 }

@@ -169,7 +169,7 @@ export const makeSettle = ({
     const { invoices, member } = payments
     const found = await unless(["MembershipNotFound"], memberships.find(member))
     if (found === undefined || found.endDate === paidUntil(invoices, rules)) return false
-    const basis = readBasis(await memberships.history(member))
+    const basis = await readBasis(memberships, member)
     const endDate = decideEndDate(invoices, found.endDate, basis, rules)
     if (endDate === undefined || (found.state === "expired" && endDate < found.endDate))
       return false

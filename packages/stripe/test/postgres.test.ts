@@ -91,4 +91,11 @@ it("creates, extends and shortens the membership once", async () => {
   await sendAll(refunded, first)
   expect(await endDay()).toBe(31)
   expect(await actionsOf(refunded.id)).toEqual(["extended"])
+  // The payment goes with the membership to another user id.
+  const moved = { projectId: "p1", userId: "2002" }
+  await memberships().move({ ...member, to: moved.userId })
+  account.setMetadata("sub_1", { project_id: "p1", user_id: moved.userId })
+  await memberships().extendAll({ projectId: "p1", by: "P3D", idempotencyKey: "1" })
+  await sendAll(account.refund("in_1"))
+  expect((await memberships().find(moved)).endDate).toBeLessThanOrEqual(Date.now() + 1000)
 })

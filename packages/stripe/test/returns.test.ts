@@ -195,6 +195,32 @@ describe("a refund finds what was paid", () => {
     expect(await on.endDay()).toBe(now)
   })
 
+  it("after the membership was moved to another user id, back and forth, and has changed since", async () => {
+    const on = await paidTwice()
+    const { memberships } = on.tenure
+    for (const [userId, to] of [
+      ["1001", "7"],
+      ["7", "1001"],
+      ["1001", "7"],
+    ] as const) {
+      await memberships.move({ projectId: "p1", userId, to, reason: "sign-up" })
+    }
+    on.account.setMetadata("sub_1", { project_id: "p1", user_id: "7" })
+    await memberships.extendAll({ projectId: "p1", by: "P3D", idempotencyKey: "1" })
+    await on.send(on.account.refund("in_2"))
+    expect(await on.endDay("7")).toBe(34)
+  })
+
+  it("but none that has moved to a member with a later date", async () => {
+    const on = await paidTwice()
+    const { memberships } = on.tenure
+    await memberships.grant({ projectId: "p1", userId: "7", endDate: at(70) })
+    await memberships.move({ ...member, to: "7" })
+    on.account.setMetadata("sub_1", { project_id: "p1", user_id: "7" })
+    await on.send(on.account.refund("in_2"))
+    expect(await on.endDay("7")).toBe(70)
+  })
+
   it("but no date for all, unless that was undone", async () => {
     const on = await paidTwice()
     const { memberships } = on.tenure
