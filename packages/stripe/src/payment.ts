@@ -133,6 +133,8 @@ export interface Applying {
   readonly reason: string
   /** Whether a payment creates a missing membership. */
   readonly grantsMissing: boolean
+  /** The invoices of which one in the audit trail shows that the payment was applied. */
+  readonly appliedWith: ReadonlyArray<string>
 }
 
 /**
@@ -143,13 +145,14 @@ export interface Applying {
 export const lengthen = async (
   memberships: Tenure["memberships"],
   { endDate, invoice, projectId, userId }: Payment,
-  { eventId, grantsMissing, reason }: Applying,
+  { appliedWith, eventId, grantsMissing, reason }: Applying,
 ): Promise<boolean> => {
   const member = { projectId, userId }
   const found = await unless(["MembershipNotFound"], memberships.find(member))
   if (found !== undefined && found.endDate >= endDate) return false
   const rows = await memberships.history(member)
-  if (rows.some((row) => basisIn(row)?.invoices.includes(invoice))) return false
+  const known = new Set(rows.flatMap((row) => basisIn(row)?.invoices ?? []))
+  if (appliedWith.some((id) => known.has(id))) return false
 
   const origin = originOf(eventId)
   const keyOf = (...parts: ReadonlyArray<string | number>) =>
@@ -197,5 +200,10 @@ export const applyPayment = async (
   eventId: string,
 ): Promise<void> => {
   const reason = paymentReason(payment.invoice, payment.endDate)
-  await lengthen(memberships, payment, { eventId, reason, grantsMissing: true })
+  await lengthen(memberships, payment, {
+    eventId,
+    reason,
+    grantsMissing: true,
+    appliedWith: [payment.invoice],
+  })
 }

@@ -34,6 +34,8 @@ export interface ListedInvoice {
   readonly ids: ReadonlyArray<string>
   /** The `key` of its member; `undefined` if it has none. */
   readonly member: string | undefined
+  /** When it was paid, in seconds since the epoch, if Stripe says so. */
+  readonly paidAt: number | null | undefined
 }
 
 /** A customer's payments. */
@@ -199,6 +201,7 @@ const listedOf = ({ invoice, member, subscription }: Found): ListedInvoice => ({
   subscription: subscription.id,
   ids: [invoice.id, subscription.id, ...(paymentsOf(invoice) ?? [])],
   member: member && keyOf(member),
+  paidAt: invoice.status_transitions?.paid_at,
 })
 
 /** The resources read. */

@@ -84,6 +84,22 @@ const aboutIn = (
 ): ReadonlyArray<ListedInvoice> =>
   invoices.filter(({ ids }) => subjects.some((id) => ids.includes(id)))
 
+/**
+ * Returns the invoices of a subscription paid after this one, and this one: what has applied one of them, has read this
+ * one, too.
+ */
+const appliedWith = (
+  { id, paidAt, subscription }: ListedInvoice,
+  { invoices }: CustomerPayments,
+): ReadonlyArray<string> =>
+  invoices
+    .filter(
+      (one) =>
+        one.id === id ||
+        (one.subscription === subscription && (one.paidAt ?? 0) > (paidAt ?? Infinity)),
+    )
+    .map((one) => one.id)
+
 /** Returns the newest invoice without a member, by subscription. */
 const orphansIn = (
   about: ReadonlyArray<ListedInvoice>,
@@ -125,15 +141,23 @@ export const makeSettle = ({
   /** Applies a paid invoice. Tells whether its membership may have changed. */
   const applyInvoice = async (
     { invoices, member }: MemberPayments,
-    invoiceId: string,
+    invoice: ListedInvoice,
+    all: CustomerPayments,
     eventId: string,
   ): Promise<boolean> => {
     const paid = paidUntil(invoices, rules)
-    const isPaid = invoices.some((one) => one.id === invoiceId && paidBy(one, rules) > -Infinity)
+    const isPaid = invoices.some((one) => one.id === invoice.id && paidBy(one, rules) > -Infinity)
     if (!isPaid) return false
-    const reason = changeReason([], invoices, rules)
-    const payment = { ...member, invoice: invoiceId, endDate: paid }
-    return lengthen(memberships, payment, { eventId, reason, grantsMissing })
+    return lengthen(
+      memberships,
+      { ...member, invoice: invoice.id, endDate: paid },
+      {
+        eventId,
+        reason: changeReason([], invoices, rules),
+        grantsMissing,
+        appliedWith: appliedWith(invoice, all),
+      },
+    )
   }
 
   /** Gives a membership another end date, or ends it now if the date has passed, unless it was changed meanwhile. */
@@ -179,16 +203,16 @@ export const makeSettle = ({
   /** Makes one round of changes. Tells whether a membership may have changed. */
   const settleOnce = async (
     { eventId }: Settling,
-    { members }: CustomerPayments,
+    all: CustomerPayments,
     paid: ReadonlyArray<ListedInvoice>,
     refusedBy: Map<string, string>,
   ): Promise<boolean> => {
     let isChanged = false
-    for (const payments of members) {
+    for (const payments of all.members) {
       try {
-        for (const { id, member } of paid) {
-          if (member !== payments.key) continue
-          if (await applyInvoice(payments, id, eventId)) isChanged = true
+        for (const invoice of paid) {
+          if (invoice.member !== payments.key) continue
+          if (await applyInvoice(payments, invoice, all, eventId)) isChanged = true
         }
         if (await correct(payments, eventId)) isChanged = true
       } catch (error) {

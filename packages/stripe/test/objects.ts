@@ -141,8 +141,9 @@ export const invoiceOf = (given: {
   readonly subscription: Stripe.Subscription
   readonly lines: ReadonlyArray<LineInput>
   readonly credited: number
+  readonly paidAt: number
 }): Stripe.Invoice => {
-  const { id, subscription } = given
+  const { id, paidAt, subscription } = given
   const total = Math.max(
     0,
     given.lines.reduce((sum, { amount }) => sum + amount, 0),
@@ -231,7 +232,7 @@ export const invoiceOf = (given: {
     status_transitions: {
       finalized_at: 1_795_000_000,
       marked_uncollectible_at: null,
-      paid_at: 1_795_000_000,
+      paid_at: paidAt,
       voided_at: null,
     },
     subtotal: total,

@@ -140,6 +140,22 @@ describe("a paid invoice", () => {
     expect(await on.actions()).toEqual(["granted", "extended", "ended"])
   })
 
+  it("leaves that, too, if it comes after a later invoice and changes nothing", async () => {
+    const on = await setUp()
+    const first = on.account.pay("sub_1", "in_1", period(0, 30))
+    await on.send(on.account.pay("sub_1", "in_2", period(30, 60)))
+    await on.send(first)
+    await on.tenure.memberships.extend({ ...member, endDate: at(5) })
+    await on.send(first)
+    expect(await on.endDay()).toBe(5)
+    await on.tenure.memberships.end(member)
+    await on.clock.advance("2 days")
+    await on.send(on.account.again("in_1", "invoice.payment_succeeded"))
+    await expect(on.endDay()).rejects.toMatchObject({ _tag: "MembershipNotFound" })
+    await on.send(on.account.pay("sub_1", "in_3", period(0, 30)))
+    expect(await on.endDay()).toBe(61)
+  })
+
   it("counts for a trial, which costs nothing", async () => {
     const on = await setUp({ graceDays: 0 })
     await on.send(on.account.pay("sub_1", "in_1", period(0, 14, 0)))
