@@ -96,7 +96,7 @@ export interface StripeWebhookOptions extends Setting.InputOf<typeof stripeWebho
 export interface StripeAnswer {
   /** 200 if the event was handled or has no effect; 400 if the request is not a signed event. */
   readonly status: 200 | 400
-  /** The text to send. For a paid invoice without a member, it says how to correct that. */
+  /** The text to send. It says why nothing is to do, and for a paid invoice without a member, how to correct that. */
   readonly message: string
 }
 
@@ -310,7 +310,7 @@ export const stripeWebhook = (options: StripeWebhookOptions): StripeWebhook => {
     if (event === undefined) return { status: 400, message: "Not an event that Stripe has signed" }
     const settling = settlingOf(event)
     if (settling === undefined) return { status: 200, message: "Ignored" }
-    const { isRelevant, orphans } = await settle(settling)
+    const { obstacle, orphans } = await settle(settling)
     const problems = orphans.map((orphan) => {
       const { invoice, subscription } = orphan
       const problem = describeOrphan(orphan, event, member !== undefined)
@@ -318,8 +318,7 @@ export const stripeWebhook = (options: StripeWebhookOptions): StripeWebhook => {
       return problem
     })
     if (problems.length > 0) return { status: 200, message: problems.join("\n") }
-    if (isRelevant) return { status: 200, message: "Handled" }
-    const message = `Nothing to do: ${settling.subjects.join(", ")} is of no subscription with a member`
+    const message = obstacle === undefined ? "Handled" : `Nothing to do: ${obstacle}`
     return { status: 200, message }
   }
 

@@ -55,8 +55,8 @@ export interface Orphan {
 export interface Settlement {
   /** The event's invoices without a member. */
   readonly orphans: ReadonlyArray<Orphan>
-  /** Whether the event is about an invoice for a subscription, or has changed a membership. */
-  readonly isRelevant: boolean
+  /** Why no membership may change; `undefined` if one has changed, or is as it should be. */
+  readonly obstacle: string | undefined
 }
 
 /** The services and rules for settling. */
@@ -112,6 +112,26 @@ const orphansIn = (
     orphans.set(subscription, { invoice, subscription, refusal })
   }
   return [...orphans.values()]
+}
+
+/**
+ * Says why no membership may change.
+ *
+ * @param found - the keys of the members with a membership
+ */
+const obstacleOf = (
+  { subjects }: Settling,
+  about: ReadonlyArray<ListedInvoice>,
+  { members }: CustomerPayments,
+  found: ReadonlySet<string>,
+): string | undefined => {
+  const concerned = members.filter(({ key }) => about.some(({ member }) => member === key))
+  const named = subjects.join(", ")
+  if (about.length === 0) return `${named} is of no subscription with a member`
+  if (concerned.length === 0) return `${named} pays for no period`
+  return concerned.some(({ key }) => found.has(key))
+    ? undefined
+    : `the member of ${named} has no membership`
 }
 
 /**
@@ -189,10 +209,13 @@ export const makeSettle = ({
   }
 
   /** Corrects an end date set by a payment. Tells whether the membership may have changed. */
-  const correct = async (payments: MemberPayments, eventId: string): Promise<boolean> => {
+  const correct = async (
+    payments: MemberPayments,
+    found: CurrentMembership,
+    eventId: string,
+  ): Promise<boolean> => {
     const { invoices, member } = payments
-    const found = await unless(["MembershipNotFound"], memberships.find(member))
-    if (found === undefined || found.endDate === paidUntil(invoices, rules)) return false
+    if (found.endDate === paidUntil(invoices, rules)) return false
     const basis = await readBasis(memberships, member)
     const endDate = decideEndDate(invoices, found.endDate, basis, rules)
     if (endDate === undefined || (found.state === "expired" && endDate < found.endDate))
@@ -206,6 +229,7 @@ export const makeSettle = ({
     all: CustomerPayments,
     paid: ReadonlyArray<ListedInvoice>,
     refusedBy: Map<string, string>,
+    members: Set<string>,
   ): Promise<boolean> => {
     let isChanged = false
     for (const payments of all.members) {
@@ -214,7 +238,10 @@ export const makeSettle = ({
           if (invoice.member !== payments.key) continue
           if (await applyInvoice(payments, invoice, all, eventId)) isChanged = true
         }
-        if (await correct(payments, eventId)) isChanged = true
+        const found = await unless(["MembershipNotFound"], memberships.find(payments.member))
+        if (found === undefined) continue
+        members.add(payments.key)
+        if (await correct(payments, found, eventId)) isChanged = true
       } catch (error) {
         // The event of its own payment tells. It must not fail the payments of others.
         if (!hasTag(error, refusals) || !(error instanceof Error)) throw error
@@ -226,9 +253,12 @@ export const makeSettle = ({
 
   return async (settling) => {
     const payer = await findPayer(settling)
-    if (payer === undefined) return { orphans: [], isRelevant: false }
+    if (payer === undefined) {
+      return { orphans: [], obstacle: `${settling.subjects.join(", ")} is of no customer` }
+    }
     const readPayments = makeReadPayments(stripe, payer, findMember)
     const refusedBy = new Map<string, string>()
+    const members = new Set<string>()
     for (let round = 0; round < maxRounds; round++) {
       const payments = await readPayments()
       const about = aboutIn(payments, settling)
@@ -237,10 +267,10 @@ export const makeSettle = ({
         throw new Error(`Stripe does not list ${paidInvoice} among its customer's paid invoices`)
       }
       const paid = round === 0 && settling.isPayment ? about : []
-      if (await settleOnce(settling, payments, paid, refusedBy)) continue
+      if (await settleOnce(settling, payments, paid, refusedBy, members)) continue
       return {
         orphans: orphansIn(about, refusedBy),
-        isRelevant: round > 0 || about.length > 0,
+        obstacle: round > 0 ? undefined : obstacleOf(settling, about, payments, members),
       }
     }
     throw new Error(`The memberships of ${payer.customer} are changed again and again`)

@@ -4,7 +4,7 @@ import { createServer } from "node:http"
 import { Stripe } from "stripe"
 import { describe, expect, it, onTestFinished } from "vitest"
 import { stripeWebhook } from "../src/index.ts"
-import { grant, period, setUp } from "./set-up.ts"
+import { grant, member, metadata, period, setUp } from "./set-up.ts"
 import { secret } from "./stripe-account.ts"
 
 describe("a payment that is nobody's", () => {
@@ -50,9 +50,9 @@ describe("a payment that is nobody's", () => {
     ["a project that does not exist", { project_id: "p2", user_id: "1" }, 'The project "p2"'],
   ])(
     "because its metadata have %s, fails no payment and no refund of others",
-    async (_, metadata, problem) => {
+    async (_, refused, problem) => {
       const on = await setUp()
-      on.account.subscribe("sub_bad", "cus_1", metadata)
+      on.account.subscribe("sub_bad", "cus_1", refused)
       const { message } = await on.send(on.account.pay("sub_bad", "in_bad", period(0, 30)))
       expect(message).toContain("in_bad is paid, but the member of sub_bad is invalid")
       expect(message).toContain(problem)
@@ -83,6 +83,27 @@ describe("a payment that is nobody's", () => {
       )
       expect(on.warnings).toHaveLength(found === null ? 0 : 1)
     }
+  })
+
+  it("is none if it pays for no time, or the membership was ended", async () => {
+    const on = await setUp()
+    const none = "Nothing to do: the member of in_1 has no membership"
+    expect(await on.send(on.account.pay("sub_1", "in_1", period(-40, -10)))).toMatchObject({
+      message: none,
+    })
+    const single = { ...period(0, 30), isSingle: true }
+    on.account.subscribe("sub_2", "cus_2", metadata)
+    expect(await on.send(on.account.pay("sub_2", "in_2", single))).toMatchObject({
+      message: "Nothing to do: in_2 pays for no period",
+    })
+    await on.send(on.account.pay("sub_1", "in_3", period(0, 30)))
+    expect(await on.send(on.account.again("in_1"))).toMatchObject({ message: "Handled" })
+    await on.tenure.memberships.end(member)
+    expect(await on.send(on.account.again("in_1"))).toMatchObject({ message: none })
+    expect(await on.send(on.account.refund("in_3"))).toMatchObject({
+      message: expect.stringContaining("has no membership"),
+    })
+    expect(on.warnings).toEqual([])
   })
 
   it("is none for a single item, or before a payment", async () => {
