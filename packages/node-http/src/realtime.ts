@@ -20,6 +20,7 @@ import { isPending } from "./connections.ts"
 import { toApiRequest } from "./exchange.ts"
 import { nodeHandlerOptions } from "./handler.ts"
 import { handOver, latestWaiting } from "./pipelining.ts"
+import type { NodeResponse } from "./types.ts"
 
 export const realtimeOptions = Setting.object({
   ...nodeHandlerOptions<IncomingMessage>().fields,
@@ -128,6 +129,34 @@ const withoutUpgrade = (
   return `${method} ${url} HTTP/${httpVersion}\r\n${lines.join("")}${closing}\r\n`
 }
 
+// The responses on each connection that are not finished, oldest first.
+const unfinished = new WeakMap<Duplex, Array<ServerResponse>>()
+
+const latestResponse = (socket: Duplex): NodeResponse | undefined =>
+  latestWaiting(socket) ?? unfinished.get(socket)?.at(-1)
+
+/**
+ * Has a listener for the client's end of the connection wait for the responses: Node sends none after it.
+ * The end may have arrived with the upgrade, so pausing the connection does not hold it back.
+ */
+const endAfterResponses = (socket: Duplex, onEnd: () => void): void => {
+  const wait = (): void => {
+    const last = latestResponse(socket)
+    const run = (): void => {
+      if (!socket.destroyed) onEnd.call(socket)
+    }
+    if (last === undefined || last.writableFinished) run()
+    else last.once("close", run)
+  }
+  // Like a listener by `once`, this one goes when Node removes its own.
+  socket.removeListener("end", onEnd).on("end", Object.assign(wait, { listener: onEnd }))
+}
+
+const isListener = (value: unknown): value is () => void => typeof value === "function"
+
+const endListeners = (socket: Duplex): ReadonlyArray<() => void> =>
+  socket.listeners("end").filter(isListener)
+
 /**
  * Makes a server read a request again as if it had no upgrade. Servers may ignore upgrades (RFC 9110,
  * 7.8), and Node does so unless somebody listens for upgrades. Java's clients, for example, request
@@ -143,11 +172,12 @@ const ignoreUpgrade = (
   ignored.set(socket, count)
   socket.unshift(head)
   socket.unshift(Buffer.from(withoutUpgrade(request, count === mostIgnored), "latin1"))
+  const known = endListeners(socket)
   server.emit("encrypted" in socket ? "secureConnection" : "connection", socket)
+  for (const onEnd of endListeners(socket)) {
+    if (!known.includes(onEnd)) endAfterResponses(socket, onEnd)
+  }
 }
-
-// The responses on each connection that are not finished, oldest first.
-const unfinished = new WeakMap<Duplex, Array<ServerResponse>>()
 
 const register = (socket: Duplex, response: ServerResponse): void => {
   const responses = unfinished.get(socket) ?? []
@@ -162,7 +192,7 @@ const register = (socket: Duplex, response: ServerResponse): void => {
  */
 const afterEarlier = (server: Server, socket: Duplex, run: () => void): void => {
   const responses = unfinished.get(socket) ?? []
-  const last = latestWaiting(socket) ?? responses.at(-1)
+  const last = latestResponse(socket)
   if (last === undefined || last.writableFinished) return handOver(socket, run)
   const onDrain = (): void => void responses.find(isPending)?.emit("drain")
   const cut = (): void => void socket.destroy()

@@ -355,7 +355,8 @@ const upgradeTo = (protocol: string) => ["Connection: Upgrade", `Upgrade: ${prot
 
 /** Answers with the request in a header, and with a body that exceeds what a socket takes at once. */
 const echo: Http.RequestListener = (request, response) => {
-  request.resume().on("end", () => {
+  request.resume().on("end", async () => {
+    if (request.url === "/later") await new Promise((resolve) => setImmediate(resolve))
     if (request.url === "/closing") response.setHeader("connection", "close")
     response.writeHead(200, { "x-request": `${request.method} ${request.url}` })
     response.write("x".repeat(100_000))
@@ -374,9 +375,14 @@ const withEcho = async (test: (running: Running) => Promise<void>): Promise<void
 }
 
 /** Sends a text at once, and returns the requests that are answered until the connection closes. */
-const answered = async (url: string, sent: string): Promise<ReadonlyArray<string | undefined>> => {
+const answered = async (
+  url: string,
+  sent: string,
+  isEnd = false,
+): Promise<ReadonlyArray<string | undefined>> => {
   const socket = Net.connect(Number(new URL(url).port), "127.0.0.1")
-  socket.write(sent)
+  if (isEnd) socket.end(sent)
+  else socket.write(sent)
   const received = (await socket.toArray()).join("")
   return [...received.matchAll(/^x-request: (.*)\r$/gm)].map(([, request]) => request)
 }
@@ -417,6 +423,16 @@ describe("an upgrade that is ignored", () => {
       expect(await answered(url, sent)).toEqual(["GET /b", "PUT /a", "GET /last"])
       const alone = upgrade + "x".repeat(5000) + last
       expect(await answered(url, alone)).toEqual(["PUT /a", "GET /last"])
+    }))
+
+  it("is answered behind another, too, if the client ends behind it", () =>
+    withEcho(async ({ url }) => {
+      const head = requestOf("HEAD /later")
+      const upgrade = requestOf("HEAD /later", ...upgradeTo("h2c"))
+      for (const sent of [head + upgrade, head + upgrade + head]) {
+        const count = sent.split("HEAD").length - 1
+        expect(await answered(url, sent, true)).toEqual(Array(count).fill("HEAD /later"))
+      }
     }))
 
   it("leaves the earlier response, and no other, if that closes the connection", () =>
