@@ -171,7 +171,11 @@ describe("the encoding of a file", () => {
       start: Buffer.of(0xd0, 0xcf, 0x11, 0xe0, 0xa1),
       says: "save it as CSV",
     },
-    { what: "compressed", start: Buffer.of(0x1f, 0x8b, 8, 0), says: "zcat" },
+    { what: "compressed", start: Buffer.of(0x1f, 0x8b, 8, 0), says: "in zcat FILE" },
+    { what: "xz", start: Buffer.of(0xfd, 0x37, 0x7a, 0x58, 0x5a, 0), says: "in xzcat FILE" },
+    { what: "bzip2", start: Buffer.from("BZh91AY&SY"), says: "in bzcat FILE" },
+    { what: "zstd", start: Buffer.of(0x28, 0xb5, 0x2f, 0xfd, 4), says: "in zstdcat FILE" },
+    { what: "7z", start: Buffer.of(0x37, 0x7a, 0xbc, 0xaf, 0x27), says: "in 7z x -so FILE" },
     { what: "of zeros", start: Buffer.alloc(10), says: "zero bytes" },
     { what: "an array", start: Buffer.from('[{"user_id":1}]'), says: "each object on a line" },
   ])("is none if the file is $what, and the message says what to do", async ({ says, start }) => {
@@ -205,6 +209,24 @@ describe("the columns", () => {
     )
   })
 
+  it("may have letters of a Mac, which writes ü as two characters", async () => {
+    const file = "user_id;Ku\u0308ndigung\n1;2099-01-01\n"
+    expect(await outcome(file, { columns: new Map([["end_date", "K\u00fcndigung"]]) })).toEqual([
+      "1",
+    ])
+  })
+
+  it("are one for each field", async () => {
+    const same = new Map([["user_id", "End date"]] as const)
+    await expect(read("Nr;End date\n1;2099-01-01", { columns: same })).rejects.toThrow(
+      '"End date" cannot be user_id and end_date',
+    )
+    const [line] = await read('{"Nr":1,"End date":"2099-01-01"}', { columns: same })
+    expect(line).toMatchObject({
+      problem: expect.stringContaining('"End date" cannot be user_id and end_date'),
+    })
+  })
+
   it("of a field may be there once", async () => {
     await expect(read("user_id,User ID,userId,end_date\n1,2,3,2099-01-01")).resolves.toHaveLength(1)
     await expect(read("User ID,userId,end_date\n1,2,2099-01-01")).rejects.toThrow(
@@ -213,6 +235,9 @@ describe("the columns", () => {
     await expect(read("user_id,user_id,end_date\n1,2,2099-01-01")).rejects.toThrow(
       "Two columns are user_id",
     )
+    expect(await outcome('{"userId":1,"User ID":2,"end_date":"2099-01-01"}')).toEqual([
+      "1: userId and User ID are both user_id: leave one out",
+    ])
   })
 })
 
@@ -281,8 +306,19 @@ describe("ids that a spreadsheet has changed", () => {
     "1.75929E+17",
     "1,75929e+17",
     "1E+20",
+    "1.75929E17",
+    "175.929E+15",
     "#N/A",
+    "#N/D",
+    "#NV",
+    "#BEZUG!",
+    "#NOM?",
+    "#ERROR!",
+    "Err:502",
     "########",
+    "1,234",
+    "1,234,567.00",
+    "1.234.567",
     "1001.0",
     "175928847299117000",
     "1000000000000000",
@@ -290,12 +326,20 @@ describe("ids that a spreadsheet has changed", () => {
     expect(await idOf(id)).toMatch(/^2: user_id /)
   })
 
-  it.each(["175928847299117063", "100000000000000", "5e3", "1e10", "007", "1.5"])(
-    "are not %s",
-    async (id) => {
-      expect(await idOf(id)).toBe(id)
-    },
-  )
+  it.each([
+    "175928847299117063",
+    "100000000000000",
+    "5e3",
+    "12E45",
+    "007",
+    "1.5",
+    "1.234",
+    "1,23",
+    "#a",
+    "#1",
+  ])("are not %s", async (id) => {
+    expect(await idOf(id)).toBe(id)
+  })
 
   it("are none in a file whose ids have more digits than a spreadsheet keeps", async () => {
     const ids = ["175928847299117063", "175928847299117000"]

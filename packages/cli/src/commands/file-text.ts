@@ -8,6 +8,9 @@ export class UnreadableFile extends Error {}
 const archive =
   "It is no text, but a zip archive, as spreadsheets are (.xlsx, .ods, .numbers): save it as CSV there, and import that file"
 
+const compressed = (program: string): string =>
+  `It is compressed: unpack it, as in ${program} FILE | tenure members import -`
+
 /** First bytes of other kinds of files, with the advice. */
 const signatures: ReadonlyArray<readonly [start: string, problem: string]> = [
   ["PK\u0003\u0004", archive],
@@ -16,7 +19,11 @@ const signatures: ReadonlyArray<readonly [start: string, problem: string]> = [
     "\u00d0\u00cf\u0011\u00e0",
     "It is no text, but a spreadsheet (.xls): save it as CSV there, and import that file",
   ],
-  ["\u001f\u008b", "It is compressed: unpack it, as in zcat FILE | tenure members import -"],
+  ["\u001f\u008b", compressed("zcat")],
+  ["\u00fd7zXZ", compressed("xzcat")],
+  ["BZh", compressed("bzcat")],
+  ["(\u00b5/\u00fd", compressed("zstdcat")],
+  ["7z\u00bc\u00af", compressed("7z x -so")],
   ["%PDF-", "It is no text, but a PDF: export the members as CSV"],
 ]
 

@@ -17,10 +17,11 @@ import {
   brokenIdProblem,
   dateProblem,
   fields,
-  findName,
+  findNames,
   makeRoundedRule,
   misnamed,
   readHeader,
+  sharedProblem,
   trim,
   withoutFormula,
 } from "./spreadsheet.ts"
@@ -151,12 +152,13 @@ const lineFromObject = (
   const values: Partial<Record<Field, unknown>> = {}
   const found = new Map<Field, string>()
   for (const field of fields) {
-    const name = findName(field, names, reading.columns ?? noColumns)
+    const [name, other] = findNames(field, names, reading.columns ?? noColumns)
+    if (other !== undefined) return refuse(`${name} and ${other} are both ${field}: leave one out`)
     if (name === undefined) continue
     found.set(field, name)
     values[field] = Reflect.get(given, name)
   }
-  const wrong = misnamed(names, found)
+  const wrong = sharedProblem(found) ?? misnamed(names, found)
   if (wrong !== undefined) return refuse(wrong)
   return lineFromFields(line, values, given, reading, isGuessed)
 }

@@ -19,7 +19,12 @@ export type ColumnNames = ReadonlyMap<Field, string>
 export const trim = (text: string): string => text.replaceAll(/^[\s\p{Cf}]+|[\s\p{Cf}]+$/gu, "")
 
 /** Returns a name without its capitals, spaces and marks: `User ID` and `userId` are the same. */
-const plain = (name: string): string => name.toLowerCase().replaceAll(/[^\p{L}\p{N}]+/gu, "")
+const plain = (name: string): string =>
+  // A Mac may write `ü` as two characters.
+  name
+    .normalize("NFC")
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N}]+/gu, "")
 
 /** Columns of a field: an exact name comes before other spellings. */
 const indexesOf = (name: string, titles: ReadonlyArray<string>): ReadonlyArray<number> => {
@@ -29,12 +34,13 @@ const indexesOf = (name: string, titles: ReadonlyArray<string>): ReadonlyArray<n
   return exact.length > 0 ? exact : spelled((title) => plain(title) === plain(name))
 }
 
-/** Finds the name of a field among other names, in whatever spelling. Returns `undefined` without it. */
-export const findName = (
+/** Finds the names of a field among other names, in whatever spelling: more than one if it is ambiguous. */
+export const findNames = (
   field: Field,
   names: ReadonlyArray<string>,
   columns: ColumnNames,
-): string | undefined => names[indexesOf(columns.get(field) ?? field, names)[0] ?? -1]
+): ReadonlyArray<string> =>
+  indexesOf(columns.get(field) ?? field, names).flatMap((index) => names[index] ?? [])
 
 const faultOfNames = makeNameCheck({ user_id: true, end_date: true, metadata: true })
 
@@ -54,6 +60,15 @@ export const misnamed = (
   )
   return faultOfNames(Object.fromEntries([...others, ...found.keys()].map((name) => [name, true])))
     ?.message
+}
+
+/** Returns the problem if two fields have the same name: `--map` can say so. */
+export const sharedProblem = (found: ReadonlyMap<Field, string>): string | undefined => {
+  const fieldsOf = Map.groupBy(found, ([, name]) => name)
+  const [name, shared] = [...fieldsOf].find(([, some]) => some.length > 1) ?? []
+  return shared === undefined
+    ? undefined
+    : `"${name}" cannot be ${shared.map(([field]) => field).join(" and ")}: correct --map, which gives each field a column of its own`
 }
 
 /** Where fields are in a record. */
@@ -93,6 +108,8 @@ export const readHeader = (cells: ReadonlyArray<string>, columns: ColumnNames): 
   const lacking = fields.filter((field) => field !== "metadata" && !indexes.has(field))
   if (lacking.length > 0) return missing(lacking, titles)
   const found = new Map([...indexes].map(([field, index]) => [field, titles[index] ?? ""]))
+  const shared = sharedProblem(found)
+  if (shared !== undefined) return shared
   const wrong = misnamed(titles, found)
   return wrong === undefined ? { titles, indexes } : `In the first line, ${wrong}`
 }
@@ -184,12 +201,19 @@ const asText = "format the column as text, and export it again from where the id
 /** Numbers and errors of spreadsheets in place of ids. */
 const brokenIds: ReadonlyArray<readonly [pattern: RegExp, problem: string]> = [
   [
-    /^[+-]?\d(?:[.,]\d*)?E[+-]\d{2,3}$/i,
+    // Without a decimal mark or a sign, it may be an id: `12E45`.
+    /^[+-]?\d+(?:[.,]\d*E[+-]?|E[+-])\d{1,3}$/i,
     `user_id is a number that a spreadsheet has rounded: ${asText}`,
   ],
   [/^[+-]?\d+[.,]0+$/, `user_id is a number with decimals: ${asText}`],
   [
-    /^#(?:N\/A|REF!|VALUE!|NAME\?|NULL!|NUM!|DIV\/0!|#*)$/,
+    // A single dot may be in an id: `1.234`.
+    /^[+-]?\d{1,3}(?:(?:,\d{3})+(?:\.\d+)?|(?:\.\d{3}){2,}(?:,\d+)?)$/,
+    `user_id is a number with separators of thousands: ${asText}`,
+  ],
+  [
+    // In every language: #REF!, #BEZUG!, #NOM?, #N/A, #N/D, #NV, Err:502.
+    /^(?:#\p{Lu}[\p{Lu}\d_/.]*[!?]|#N\/\p{Lu}+\??|#NV|#{2,}|#GETTING_DATA|Err:\d{3})$/u,
     "user_id is an error of the spreadsheet: correct the cell",
   ],
 ]
