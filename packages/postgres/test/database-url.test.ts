@@ -36,6 +36,7 @@ describe("connections are encrypted", () => {
   it.each([
     "postgresql://u:p@ep-a-pooler.eu.aws.neon.tech/neondb?sslmode=require&channel_binding=require",
     "postgresql://postgres.ref:p@aws-0-eu.pooler.supabase.com:6543/postgres?pgbouncer=true",
+    "postgres://postgres.ref:p@aws-0-eu.pooler.supabase.com:6543/postgres?sslmode=require&supa=base-pooler.x",
     "postgres://default:p@ep-a.vercel-storage.com/v?pgbouncer=true&connect_timeout=15&sslmode=require",
     "postgres://u:p@a.horizon.psdb.cloud:6432/p?sslnegotiation=direct&sslmode=verify-full&sslrootcert=system",
     "postgresql://u:p@a.cockroachlabs.cloud:26257/d?sslmode=verify-full&options=--cluster%3Da-1",
@@ -104,7 +105,7 @@ describe("a URL is refused, and not shown,", () => {
     ["postgres://user:hidden@host/app?schema=public", /no parameter schema:.*option schema/],
     ["postgres://user:hidden@host/app?connection_limit=1", /connection_limit:.*maxConnections/],
     ["postgres://user:hidden@host/app?uselibpqcompat=true", /uselibpqcompat:.*sslrootcert/],
-    ["postgres://user:hidden@host/app?supa=base-pooler.x", /no parameter supa,.*remove it/],
+    ["postgres://user:hidden@host/app?pool=true", /no parameter pool,.*remove it/],
     ["postgres://user:hidden@host/app?ssl=false", /ssl with this value:.*sslmode=disable/],
     [
       "postgres://user:hidden@host/app?target_session_attrs=standby",

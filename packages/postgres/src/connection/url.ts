@@ -55,6 +55,8 @@ const granted: ReadonlyMap<string, RegExp> = new Map([
   // Either way leads to the same connection.
   ["sslnegotiation", /^(postgres|direct)$/],
   ["sslsni", /^1$/],
+  // Supabase's, in the URLs that Vercel shows. It only tells where the URL comes from.
+  ["supa", /^/],
   ["target_session_attrs", /^(any|read-write|primary)$/],
 ])
 
