@@ -612,21 +612,20 @@ export const makeRegistry = Effect.fnUntraced(function* ({
         )
         return replayed === undefined ? updated : parseHealth(replayed)
       })
-      const repeated = repeatUntilMade(
+      const answered = (missing: WebhookNotFound) =>
+        occasion.once === undefined
+          ? Effect.fail(missing)
+          : // Nothing is left to enable, but the store knows what the first request has answered.
+            Effect.flatMap(store.enable(ids.projectId, ids.webhookId, occasion), (known) =>
+              known === undefined
+                ? Effect.fail(missing)
+                : Effect.as(notifyReplay(occasion, known), parseHealth(known)),
+            )
+      return yield* repeatUntilMade(
         "The webhook",
-        Effect.catchTag(attempt, "WebhookConflict", () => Effect.undefined),
-      )
-      const { once } = occasion
-      if (once === undefined) return yield* repeated
-      return yield* Effect.catchTag(
-        repeated,
-        "WebhookNotFound",
-        Effect.fnUntraced(function* (missing) {
-          // Nothing is left to enable, but the store knows what the first request has answered.
-          const known = yield* store.enable(ids.projectId, ids.webhookId, occasion)
-          if (known === undefined) return yield* missing
-          yield* notifyReplay(occasion, known)
-          return parseHealth(known)
+        Effect.catchTags(attempt, {
+          WebhookConflict: () => Effect.undefined,
+          WebhookNotFound: answered,
         }),
       )
     }),

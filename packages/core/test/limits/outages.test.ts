@@ -7,7 +7,7 @@ import * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
 import { StoreUnavailable } from "../../src/base/errors.ts"
 import { Metrics } from "../../src/health/metrics.ts"
-import type { Readiness} from "../../src/health/status.ts";
+import type { Readiness } from "../../src/health/status.ts"
 import { Status } from "../../src/health/status.ts"
 import { RateLimitStore } from "../../src/limits/buckets.ts"
 import { RateLimiter, type RateLimiterOptions } from "../../src/limits/rate-limiter.ts"

@@ -164,9 +164,8 @@ describe("a dry run with events", () => {
     await using test = await testTenure()
     const { memberships } = test.tenure
     await memberships.createProject(projectId)
-    const early = Date.UTC(2031, 0)
-    const endDate = Date.UTC(2032, 0)
-    const late = Date.UTC(2033, 0)
+    const years = ["2031", "2032", "2033"].map((year) => `${year}-01-01T00:00:00.000Z`)
+    const [early = "", endDate = "", late = ""] = years
     for (const userId of ["later", "earlier", "same", "other"])
       await memberships.grant({ projectId, userId, endDate })
     const rows = { new: endDate, later: late, earlier: early, same: endDate }
