@@ -22,7 +22,7 @@ const describeStatus = (status: number, message: string): string => {
 }
 
 /** Describes why a request to Stripe failed. */
-export const describeStripeError = (error: unknown): string => {
+const describeStripeError = (error: unknown): string => {
   const message = withoutKeys(error instanceof Error ? error.message : String(error)).replace(
     /\.+$/,
     "",

@@ -64,11 +64,12 @@ export const misnamed = (
 
 /** Returns the problem if two fields have the same name: `--map` can say so. */
 export const sharedProblem = (found: ReadonlyMap<Field, string>): string | undefined => {
-  const fieldsOf = Map.groupBy(found, ([, name]) => name)
-  const [name, shared] = [...fieldsOf].find(([, some]) => some.length > 1) ?? []
-  return shared === undefined
+  const fieldsOf = (name: string) =>
+    fields.filter((field) => found.has(field) && found.get(field) === name)
+  const name = [...found.values()].find((one) => fieldsOf(one).length > 1)
+  return name === undefined
     ? undefined
-    : `"${name}" cannot be ${shared.map(([field]) => field).join(" and ")}: correct --map, which gives each field a column of its own`
+    : `"${name}" cannot be ${fieldsOf(name).join(" and ")}: correct --map, which gives each field a column of its own`
 }
 
 /** Where fields are in a record. */

@@ -115,15 +115,15 @@ describe("decide", () => {
 describe("a reminder", () => {
   it("is announced if its time came after its end date was set, and an end whenever it was", () => {
     fc.assert(
-      fc.property(reminders, date, time, time, (given, endDate, dateSetAt, now) => {
+      fc.property(reminders, date, time, time, (given, endDate, setAt, now) => {
         const leads = reminderLeads(given)
-        const candidate = { endDate, dateSetAt, announced: undefined }
-        const { alarm, announced } = decideExpiry({ leads, since: 0 }, candidate, now)
+        const candidate = { endDate, dateSetAt: setAt, announced: undefined }
+        const decision = decideExpiry({ leads, since: 0 }, candidate, now)
         const any = decideExpiry({ leads, since: 0 }, { ...candidate, dateSetAt: -1 }, now)
         const isLate =
-          (any.announced?.lead ?? 0) > 0 && endDate - (any.announced?.lead ?? 0) <= dateSetAt
-        expect(announced).toEqual(isLate ? undefined : any.announced)
-        expect(alarm).toBe(any.alarm)
+          (any.announced?.lead ?? 0) > 0 && endDate - (any.announced?.lead ?? 0) <= setAt
+        expect(decision.announced).toEqual(isLate ? undefined : any.announced)
+        expect(decision.alarm).toBe(any.alarm)
       }),
     )
   })
