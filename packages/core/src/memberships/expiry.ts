@@ -47,15 +47,25 @@ export interface TimedBulkExtension extends LoggedBulkExtension {
  */
 export const dateSetAt = (log: ReadonlyArray<TimedBulkExtension>, own: OwnEndDate): number => {
   const later = log.filter(({ order }) => order > own.order)
-  const dateBefore = (time: number): number =>
-    later
-      .filter(({ setAt, undoneAt = Infinity }) => setAt < time && undoneAt >= time)
-      .reduce((date, { adjustment }) => adjust(date, adjustment), Number(own.endDate))
-  const date = dateBefore(Infinity)
-  return later
-    .flatMap(({ setAt, undoneAt = setAt }) => [setAt, undoneAt])
-    .toSorted((one, other) => other - one)
-    .reduce((last, time) => (time > last && dateBefore(time) !== date ? time : last), own.setAt)
+  const steps = later
+    .flatMap((one) => [
+      { one, time: one.setAt, isUndo: false },
+      ...(one.undoneAt === undefined ? [] : [{ one, time: one.undoneAt, isUndo: true }]),
+    ])
+    .toSorted((a, b) => a.time - b.time || Number(a.isUndo) - Number(b.isUndo))
+  const active = new Set<TimedBulkExtension>()
+  let date = Number(own.endDate)
+  let last = own.setAt
+  for (const { isUndo, one, time } of steps) {
+    if (isUndo) active.delete(one)
+    else active.add(one)
+    const next = later
+      .filter((extension) => active.has(extension))
+      .reduce((to, { adjustment }) => adjust(to, adjustment), Number(own.endDate))
+    if (next !== date) last = Math.max(last, time)
+    date = next
+  }
+  return last
 }
 
 /** A membership whose end may be due for an announcement. */
