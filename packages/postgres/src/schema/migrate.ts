@@ -83,7 +83,7 @@ const madeBy = (count: number) => {
 }
 
 const elsewhere =
-  "Export the projects with that version (tenure projects export), and import them with this one into another schema, an empty database or another folder (tenure members import). If you need nothing of it, drop the schema."
+  "Export the projects with that version (tenure projects export), and import them with this one into another schema, an empty database or another folder (tenure members import); make API keys and webhooks anew. If you need nothing of it, drop the schema."
 
 /**
  * Returns what is wrong with tables that have these migrations, or `undefined` if this version of Tenure can use them or
