@@ -52,14 +52,13 @@ const open = async (given: Partial<TimeMachineOptions> = {}) => {
 
 /** Loads members that end after the start by some time. */
 const load = async (
-  { clock, remember, tenure, told }: Awaited<ReturnType<typeof open>>,
+  { clock, tenure, told }: Awaited<ReturnType<typeof open>>,
   ends: Readonly<Record<string, number>>,
 ) => {
   const memberships = Object.entries(ends).map(([userId, after]) => ({
     userId,
     endDate: start + after,
   }))
-  for (const { endDate, userId } of memberships) remember(userId, endDate)
   await tenure.memberships.import({ projectId, memberships })
   await clock.moveTo(start)
   await tenure.webhooks.create({ projectId, url })
@@ -96,8 +95,9 @@ describe("a copy", () => {
     const idempotencyKey = "once"
     await tenure.memberships.extendAll({ projectId, by: "P1D", idempotencyKey })
     await clock.moveTo(start)
-    // The new date is another one, so it has its own reminder.
-    expect(shown(told).slice(1)).toEqual(["0 h expiring soon"])
+    expect(shown(told).slice(1)).toEqual([])
+    await clock.moveTo(start + 4 * day)
+    expect(shown(told).slice(1)).toEqual(["72 h expiring soon", "96 h expired soon"])
 
     const other = await open()
     await load(other, { soon: 3 * day })
@@ -112,12 +112,14 @@ describe("a copy", () => {
     expect(shown(other.told).slice(1)).toEqual(["48 h expiring soon", "72 h expired soon"])
   })
 
-  it("reminds of a membership that is granted after the start", async () => {
+  it("reminds of a membership that is granted after the start, but not at once", async () => {
     const machine = await open()
     await load(machine, {})
     await machine.tenure.memberships.grant({ projectId, userId: "new", endDate: start + 3 * day })
     // As at a server, this takes no move of the clock.
-    await expect.poll(() => shown(machine.told)).toEqual(["0 h granted new", "0 h expiring new"])
+    await expect.poll(() => shown(machine.told)).toEqual(["0 h granted new"])
+    await machine.clock.moveTo(start + 2 * day)
+    expect(shown(machine.told).slice(1)).toEqual(["48 h expiring new"])
   })
 
   it("repeats failed requests as they would be, and disables the webhook after five days", async () => {

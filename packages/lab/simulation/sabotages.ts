@@ -100,7 +100,7 @@ export const sabotages: ReadonlyArray<Sabotage> = [
   {
     name: "a member is found with an end date that was overwritten",
     invariant: "reads see what holds",
-    within: 50,
+    within: 200,
     stores: breaking(MembershipStore, ({ find }, choose) => {
       const replica = new Map<string, Effect.Success<ReturnType<typeof find>>>()
       return {

@@ -158,11 +158,7 @@ const subscribe = Effect.fnUntraced(function* (
 })
 
 /** Puts the members into the machine. Returns how many there are, and why others are not. */
-const load = Effect.fnUntraced(function* (
-  { remember }: TimeMachine,
-  project_id: string,
-  lines: AsyncGenerator<FileLine>,
-) {
+const load = Effect.fnUntraced(function* (project_id: string, lines: AsyncGenerator<FileLine>) {
   const display = makeProgress(process.stderr, "members")
   const began = yield* Clock.currentTimeMillis
   const refusals = new Map<string, Refusal>()
@@ -170,7 +166,6 @@ const load = Effect.fnUntraced(function* (
   yield* Stream.fromAsyncIterable(splitIntoBatches(lines, project_id), unreadable).pipe(
     Stream.runForEach(
       Effect.fnUntraced(function* (part) {
-        for (const { end_date, user_id } of part.members) remember(user_id, Date.parse(end_date))
         const sent = yield* sendBatch({ project: project_id, dryRun: false, events: false }, part)
         countRefused(refusals, sent.refused)
         members += sent.members
@@ -354,9 +349,7 @@ export const runTimeMachine = Effect.fnUntraced(function* (flags: MachineFlags) 
   const { token } = yield* openKey(tenure)
   const api = apiOf(machine, token)
   yield* attempt(() => api.client.projects.create({ project_id }))
-  const { members, refusals } = yield* load(machine, project_id, rest).pipe(
-    Effect.provideService(Api, api),
-  )
+  const { members, refusals } = yield* load(project_id, rest).pipe(Effect.provideService(Api, api))
   if (members === 0 && refusals.length > 0)
     return yield* usageFailure(`No line is a member: ${describeRefusals(refusals)}.`)
   // What was due before the start is settled before somebody is told.

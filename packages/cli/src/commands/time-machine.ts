@@ -11,14 +11,7 @@ import {
   latestInstant,
   startTenure,
 } from "@tenure/core/internal"
-import {
-  type DecideAnnouncement,
-  type ExpiryStore,
-  MembershipStore,
-  Outbox,
-  RateLimitStore,
-  toMicros,
-} from "@tenure/core/store"
+import { MembershipStore, Outbox, RateLimitStore, toMicros } from "@tenure/core/store"
 import { type TransportRequest, WebhookTransport } from "@tenure/core/transport"
 import { memory } from "@tenure/memory"
 import { makeControlledRuntime } from "@tenure/testing/internal"
@@ -82,8 +75,6 @@ export interface MachineClock {
 export interface TimeMachine {
   readonly tenure: Tenure
   readonly clock: MachineClock
-  /** Takes an end date as set before the start: reminders due until then are not repeated. */
-  readonly remember: (userId: string, endDate: number) => void
   readonly close: () => Promise<void>
 }
 
@@ -99,39 +90,6 @@ export interface TimeMachineOptions {
 }
 
 const leads = [...Setting.parse(expiryRules).reminders, 0]
-
-/** The longest time between a reminder and the end. */
-const longestLead = Math.max(...leads)
-
-/** The end dates of which reminders may be due that were published before the start. */
-const makeEarlierReminders = (start: number, projectId: string) => {
-  const remembered = new Map<string, number>()
-
-  /** Leaves out the announcements that were made before the start. */
-  const withoutEarlier =
-    (decide: DecideAnnouncement): DecideAnnouncement =>
-    (candidate, now) => {
-      const outcome = decide(candidate, now)
-      const { endDate, projectId: of, userId } = candidate
-      if (outcome.announcement === undefined || of !== projectId) return outcome
-      const isEarlier = endDate - outcome.announcement.lead <= start
-      if (isEarlier && remembered.get(userId) === endDate)
-        return { ...outcome, announcement: undefined }
-      // Only the last announced date is not announced again.
-      remembered.delete(userId)
-      return outcome
-    }
-
-  return {
-    remember: (userId: string, endDate: number): void => {
-      if (endDate > start && endDate <= start + longestLead) remembered.set(userId, endDate)
-    },
-    wrap: (store: ExpiryStore): ExpiryStore => ({
-      ...store,
-      sweep: (limit, decide) => store.sweep(limit, withoutEarlier(decide)),
-    }),
-  }
-}
 
 /** The times at which the stores have something to do. */
 interface Due {
@@ -186,16 +144,14 @@ export const startTimeMachine = async ({
 }: TimeMachineOptions): Promise<TimeMachine> => {
   const runtime = makeControlledRuntime({ start, isSeeded: false })
   const { now } = runtime
-  const earlier = makeEarlierReminders(start, projectId)
   const due: Due = { check: noTime, attempt: Infinity }
   let happened = 0
 
   const memberships = Layer.effect(
     MembershipStore,
     Effect.map(MembershipStore, (store) => {
-      const expiry = store.expiry && earlier.wrap(store.expiry)
-      due.check = expiry?.nextCheckAt ?? noTime
-      return { ...store, expiry }
+      due.check = store.expiry?.nextCheckAt ?? noTime
+      return store
     }),
   )
   const outbox = Layer.effect(
@@ -325,7 +281,6 @@ export const startTimeMachine = async ({
 
   return {
     tenure,
-    remember: earlier.remember,
     close: async () => {
       clearInterval(settling)
       await pause()

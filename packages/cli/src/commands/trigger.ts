@@ -2,12 +2,14 @@
 
 import type { IncomingMessage } from "node:http"
 import type { CallOptions, Client, MembershipChange } from "@tenure/client"
+import { Setting } from "@tenure/core/internal"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
+import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
 import { callApi } from "../support/api.ts"
 import { type Failure, operationFailed } from "../support/failure.ts"
@@ -120,9 +122,21 @@ const commandData = Flag.String("data").pipe(
   Flag.optional,
 )
 
+const reminder = Flag.String("reminder").pipe(
+  Flag.withMetavar("DURATION"),
+  Flag.withDescription("For membership.expiring: a reminder of the server; by default, 1 day"),
+  Flag.withDefault("1 day"),
+  Flag.filterMap(
+    (text) => Result.getSuccess(Setting.duration().read(text, "")),
+    () => "a duration such as 3 days",
+  ),
+)
+
 interface Given {
   readonly project: string
   readonly user: string
+  /** In milliseconds. */
+  readonly reminder: number
 }
 
 const farFuture = "2099-01-01T00:00:00.000Z"
@@ -159,8 +173,6 @@ const acts: Readonly<Record<string, ReadonlyArray<Act>>> = {
       memberships.extend({ ...member, extend: farFuture, reason }, options),
   ],
   "membership.ended": [grant],
-  // Every reminder from one minute up is due at once.
-  "membership.expiring": [grantUntil(60_000)],
   "membership.expired": [grantUntil(0)],
   "memberships.imported": [
     ({ memberships }, { project_id, user_id }, options) =>
@@ -211,11 +223,14 @@ const clear = Effect.fnUntraced(function* (member: Member) {
   yield* end(member)
 })
 
+// A reminder has to come after the grant, also if the clock of the server is ahead.
+const untilReminder = 2000
+
 // Several times as long as an idle server needs.
-const patience = "5 seconds"
+const patience = "7 seconds"
 
 const unannounced = operationFailed(
-  "The server has announced nothing: it needs the option expiry, and a reminder.",
+  "The server has announced nothing: it needs the option expiry and, for membership.expiring, the reminder that --reminder names.",
 )
 
 /** Waits for the announcement, if this type is announced. */
@@ -272,6 +287,8 @@ const happen = (of: string, given: Given, content: Option.Option<unknown>) => {
   const steps = acts[of]
   if (steps !== undefined) return perform(of, steps, given)
   switch (of) {
+    case "membership.expiring":
+      return perform(of, [grantUntil(given.reminder + untilReminder)], given)
     case "memberships.extended":
       return extendAll(given.project)
     case "webhook.ping":
@@ -294,7 +311,7 @@ const happen = (of: string, given: Given, content: Option.Option<unknown>) => {
 /** The command. */
 export const triggerCommand = Command.make(
   "trigger",
-  { type, project: projectFlag, user, data: commandData },
+  { type, project: projectFlag, user, data: commandData, reminder },
   (given) =>
     Effect.andThen(
       happen(given.type, given, given.data),

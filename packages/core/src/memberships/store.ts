@@ -452,8 +452,9 @@ export interface SweepResult {
 /**
  * Finds the memberships whose end is to be announced.
  *
- * It keeps two things with each membership: the last announcement, and an alarm, the time at which to
- * decide what to announce next. The alarm may be too early, but never too late: whatever changes an end date
+ * It keeps three things with each membership: when its date was set (`changeTime`, `dateSetAt`), the last
+ * announcement, and an alarm, the time at which to decide what to announce next. The same date again, where the
+ * member's own date holds, was set when it was set first. The alarm may be too early, but never too late: whatever changes an end date
  * sees to it, in the same step, that there is an alarm at the new date less the longest reminder, or before.
  * For all members of a project, an alarm of the project will do. So an extension need not touch the alarm
  * that is there.

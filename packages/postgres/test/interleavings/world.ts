@@ -275,6 +275,9 @@ export const makeWorld = async (
   )
   await preparing.dispose()
   await execute(
+    // Dates that were just set would have no reminders.
+    `UPDATE memberships SET date_set_at = '2020-01-01'`,
+    `UPDATE bulk_extensions SET date_set_at = '2020-01-01'`,
     `CREATE SCHEMA ${schema}_before`,
     ...tables.map((table) => `CREATE TABLE ${schema}_before.${table} AS TABLE ${schema}.${table}`),
     `SET ROLE ${role}`,
