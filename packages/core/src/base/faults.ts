@@ -11,7 +11,7 @@ import * as Setting from "./setting.ts"
 /** A function of the host, or `undefined`. If it returns a promise, nothing waits for that. */
 export type HostCallback<A> = ((value: A) => void) | undefined
 
-/** Logs an error, whatever it is. A logger that throws fails nothing, because the change is made. */
+/** Logs any error. A throwing logger fails nothing, because the change is made. */
 const logError = (message: string, cause: Cause.Cause<unknown>): Effect.Effect<void> =>
   Effect.catchDefect(Effect.logError(message, printableCause(cause)), () => Effect.void)
 

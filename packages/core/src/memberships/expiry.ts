@@ -20,12 +20,12 @@ export interface LastAnnouncement {
 }
 
 /**
- * Returns when a change was made that sets end dates, in milliseconds since the epoch: by the clock of the store or, if
- * that is ahead, of the process that asked. So a date in seven days by either clock has no reminder of seven days.
+ * Returns when a change of end dates was made, in milliseconds since the epoch: the later time of the store's clock and the
+ * process's clock. So a date in seven days by either clock has no reminder of seven days.
  */
 export const changeTime = (asked: number, now: number): number => Math.max(asked, now)
 
-/** The date that was last set for a member alone, and when it was set. */
+/** The last date of a member alone, and when it was set. */
 export interface OwnEndDate extends OrderedEndDate {
   /** As `changeTime` says. */
   readonly setAt: number
@@ -35,13 +35,13 @@ export interface OwnEndDate extends OrderedEndDate {
 export interface TimedBulkExtension extends LoggedBulkExtension {
   /** As `changeTime` says. */
   readonly setAt: number
-  /** As `changeTime` says; `undefined` if it was not undone. */
+  /** As `changeTime` says; `undefined` unless it was undone. */
   readonly undoneAt: number | undefined
 }
 
 /**
- * Returns when the change was made that gave a member its end date, in milliseconds since the epoch: of this member
- * alone, or the bulk extension, or its undo, that last changed the date.
+ * Returns when a member got its current end date, in milliseconds since the epoch: by a change of this member alone, a
+ * bulk extension or an undo.
  *
  * @param log - the bulk extensions of the project, oldest first
  */
@@ -74,7 +74,7 @@ export interface DueMembership {
   readonly userId: UserId
   /** The effective end date. */
   readonly endDate: EndDate
-  /** When the change was made that gave this date, in milliseconds since the epoch: see `dateSetAt`. */
+  /** When the membership got this date, in milliseconds since the epoch: see `dateSetAt`. */
   readonly dateSetAt: number
   /** The last announcement, for this or an earlier end date; `undefined` if there was none. */
   readonly announced: LastAnnouncement | undefined
@@ -104,7 +104,7 @@ export interface ExpiryDecision {
 const covers = (last: LastAnnouncement | undefined, { endDate, lead }: LastAnnouncement): boolean =>
   last?.endDate === endDate && last.lead <= lead
 
-/** Whether the time of a reminder had come when its end date was set: nobody is reminded of what was just done. */
+/** Whether the time of a reminder had come when its end date was set. */
 const isLate = (lead: Millis, { dateSetAt: setAt, endDate }: Candidate): boolean =>
   lead > 0 && endDate - lead <= setAt
 
@@ -112,7 +112,7 @@ type Candidate = Pick<DueMembership, "announced" | "dateSetAt" | "endDate">
 
 /**
  * Decides on a membership's announcement. If several leads are due, only the shortest counts: the
- * others are late. A reminder whose time came before its end date was set is not announced.
+ * others are late. If its time had come when the end date was set, a reminder is not announced.
  *
  * @param now - milliseconds since the epoch
  */

@@ -23,8 +23,8 @@ import {
 import { type Metadata, metadataSetting } from "./metadata.ts"
 
 /**
- * A user id: 1 to 128 visible characters of ASCII, but not `.` or `..`, which parsers of URLs remove from a path, also if
- * they are encoded. Compared as text: `7` and `07` are two users, and so are `Ada` and `ada`.
+ * A user id: 1 to 128 visible characters of ASCII, but not `.` or `..`: parsers of URLs remove these from a path, even
+ * encoded. Compared as text: `7` and `07` are two users, and so are `Ada` and `ada`.
  */
 export type UserId = Branded<string, "@tenure/core/UserId">
 

@@ -130,7 +130,7 @@ const metadataIn = (event: Event): Metadata => {
   return Result.getOrElse(metadataOption.read(found, "metadata"), () => undefined) ?? noMetadata
 }
 
-/** Returns what a call has answered, from its JSON. */
+/** Parses the first answer of a repeated call. */
 const parseMembership = ({ answer }: ReplayedResponse): CurrentMembership => JSON.parse(answer)
 
 const parseProject = ({ answer }: ReplayedResponse): ProjectSummary => ({
@@ -139,7 +139,7 @@ const parseProject = ({ answer }: ReplayedResponse): ProjectSummary => ({
   ...JSON.parse(answer),
 })
 
-/** Returns a project that was just created. */
+/** Returns a new project. */
 const emptyProject = (id: ProjectId): ProjectSummary => ({
   id,
   memberships: 0,

@@ -453,8 +453,8 @@ export interface SweepResult {
  * Finds the memberships whose end is to be announced.
  *
  * It keeps three things with each membership: when its date was set (`changeTime`, `dateSetAt`), the last
- * announcement, and an alarm, the time at which to decide what to announce next. The same date again, where the
- * member's own date holds, was set when it was set first. The alarm may be too early, but never too late: whatever changes an end date
+ * announcement, and an alarm, the time at which to decide what to announce next. A change to the same date keeps the time, if the
+ * member's own date holds. The alarm may be too early, but never too late: whatever changes an end date
  * sees to it, in the same step, that there is an alarm at the new date less the longest reminder, or before.
  * For all members of a project, an alarm of the project will do. So an extension need not touch the alarm
  * that is there.
@@ -501,7 +501,7 @@ export interface ExpiryStore {
 }
 
 /**
- * Formats what a grant answers and its request does not say.
+ * Formats the parts of a grant's answer beyond its request.
  *
  * @param at - when it was made, in milliseconds since the epoch
  * @param metadataJson - the metadata of the membership afterwards
@@ -509,7 +509,7 @@ export interface ExpiryStore {
 export const formatGrantAnswer = (at: number, metadataJson: string): string =>
   `${at} ${metadataJson}`
 
-/** Parses what `formatGrantAnswer` has formatted. */
+/** The reverse of `formatGrantAnswer`. */
 export const parseGrantAnswer = (
   answer: string,
 ): { readonly at: number; readonly metadata: Metadata } => {

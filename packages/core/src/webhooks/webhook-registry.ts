@@ -465,7 +465,7 @@ const healthAfter = (
   return { ...shown, failures: 0, failingSince: undefined, nextAttemptAt }
 }
 
-/** Returns what a change has answered. Absent fields are those that JSON leaves out, because they are undefined. */
+/** Parses the first answer of a repeated change. JSON leaves out undefined fields. */
 const parseHealth = ({ answer }: ReplayedResponse): WebhookHealth => JSON.parse(answer)
 
 /** Makes the methods. */
