@@ -83,8 +83,8 @@ const causeAll = async ({ events, memberships, webhooks }: Tenure): Promise<void
   const [bulk] = await memberships.bulkExtensions(inProject)
   if (bulk !== undefined) await memberships.undoBulkExtension({ ...inProject, id: bulk.id })
   await memberships.end(member)
-  // Within the shorter of the reminders, and over.
-  await memberships.grant({ ...member, endDate: Date.now() + 60_000 })
+  // A second before its reminder, and over at once.
+  await memberships.grant({ ...member, endDate: Date.now() + 2000 })
   await memberships.grant({ ...inProject, userId: "1003", endDate: Date.now() + 1 })
   await events.publish({ projectId, type: own, data: null })
   await webhooks.ping({ projectId, webhookId: id })
@@ -137,7 +137,7 @@ beforeAll(async () => {
   const tenure = await createTenure({
     stores: memory(),
     transport,
-    expiry: {},
+    expiry: { reminders: ["1 second"] },
     webhooks: { retrySchedule: [2, 2, 2], disableAfter: 1 },
   })
   const server = await serve(tenure)
