@@ -82,7 +82,7 @@ const recorded = async (): Promise<ReadonlyArray<string>> => {
 /** Migrates as a later version would whose tables this one can use. */
 const migrateFurther = () =>
   query(
-    "INSERT INTO tenure.migrations (version, is_breaking) SELECT max(version) + 1, false FROM tenure.migrations",
+    "INSERT INTO tenure.migrations (version, is_breaking, digest) SELECT max(version) + 1, false, '' FROM tenure.migrations",
   )
 
 /** The change that a notification tells of. */

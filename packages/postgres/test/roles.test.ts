@@ -82,13 +82,14 @@ describe("a role that owns nothing", () => {
     })
     const { apiKeys, events, memberships, webhooks } = tenure
     const projectId = "p1"
-    const membership = { projectId, userId: "1001", endDate: "2099-01-01T00:00:00.000Z" }
+    const endDate = "2099-01-01T00:00:00.000Z"
+    const member = { projectId, userId: "1001" }
     await memberships.createProject(projectId)
-    await memberships.grant(membership)
-    await memberships.extend(membership)
-    await memberships.extendAll(membership)
-    await memberships.end(membership)
-    expect(await memberships.history(membership)).not.toEqual([])
+    await memberships.grant({ ...member, endDate })
+    await memberships.extend({ ...member, endDate })
+    await memberships.extendAll({ projectId, endDate })
+    await memberships.end(member)
+    expect(await memberships.history(member)).not.toEqual([])
     const { id, token } = await apiKeys.issue({ projects: [projectId] })
     const { status } = await tenure.handle({
       method: "GET",
