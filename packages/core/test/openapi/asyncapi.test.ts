@@ -80,7 +80,7 @@ const causeAll = async ({ events, memberships, webhooks }: Tenure): Promise<void
   await memberships.extendAll({ ...inProject, endDate, mode: "neverShorten" })
   const byDays = { ...inProject, by: "P3D", idempotencyKey: "days" }
   await memberships.extendAll(byDays)
-  const [bulk] = await memberships.bulkExtensions(inProject)
+  const [bulk] = await memberships.bulkExtensions({ projectId })
   if (bulk !== undefined) await memberships.undoBulkExtension({ ...inProject, id: bulk.id })
   await memberships.end(member)
   // A second before its reminder, and over at once.
