@@ -1,3 +1,5 @@
+/** The tests: what a program alone can prove, and with `--mode system` what needs processes, kills, or servers of its own. */
+
 import { availableParallelism } from "node:os"
 import { fileURLToPath } from "node:url"
 import { defineConfig } from "vitest/config"
@@ -10,61 +12,50 @@ process.env["NODE_COMPILE_CACHE"] ??= pathOf("node_modules/.cache/node")
 /** Packages are tested from their sources, as they are run in development. */
 const conditions = ["@tenure/source"]
 
-interface More {
-  readonly name?: string
-  readonly globalSetup?: string
-}
+/** Where tests start the server and the command. The others need nothing of their own. */
+const starting = ["docs", "examples/node-server", "packages/{cli,console,lab}"]
 
-const project = (folder: string, more: More = {}) => ({
-  resolve: { conditions },
-  ssr: { resolve: { conditions } },
-  test: {
-    name: folder.split("/").at(-1) ?? folder,
-    ...more,
-    // One root for all: what is transformed for a project is not transformed again for others.
-    root: pathOf("."),
-    include: [`${folder}/test/**/*.test.ts`],
-    // No test is about these times: they end what hangs, and a busy machine is slow.
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
-    expect: { poll: { timeout: 60_000, interval: 20 } },
-    // Files share a process, where modules are loaded once: no test leaves anything behind.
-    isolate: false,
-    restoreMocks: true,
-  },
-})
+const everywhere = ["docs", "examples/*", "packages/*"]
 
-export default defineConfig({
-  test: {
-    // Tests also wait, for other processes and for time to pass: two more keep all processors busy.
-    maxWorkers: availableParallelism() + 2,
-    globalSetup: ["scripts/temporary-files.ts", "packages/postgres/test/global-setup.ts"],
-    projects: [
-      project("packages/better-auth"),
-      project("packages/cli"),
-      project("packages/client"),
-      project("packages/console"),
-      project("packages/core"),
-      project("packages/embedded"),
-      project("packages/express"),
-      project("packages/fastify"),
-      project("packages/fetch"),
-      project("packages/lab"),
-      project("packages/memory"),
-      project("packages/node-http"),
-      project("packages/postgres"),
-      project("packages/redis"),
-      project("packages/stripe"),
-      project("packages/tenure"),
-      project("packages/testing"),
-      project("examples/custom-store"),
-      project("examples/effect-app"),
-      project("examples/express-app"),
-      project("examples/node-server", {
-        globalSetup: pathOf("examples/node-server/test/global-setup.ts"),
-      }),
-      project("examples/testing", { name: "testing-example" }),
-      project("docs"),
-    ],
-  },
+export default defineConfig(({ mode }) => {
+  const suffix = mode === "system" ? "system" : "test"
+  const filesIn = (folder: string) => `${folder}/test/**/*.${suffix}.ts`
+
+  const project = (name: string, more: object) => ({
+    resolve: { conditions },
+    ssr: { resolve: { conditions } },
+    test: {
+      name,
+      // One root for all: what is transformed for a project is not transformed again for others.
+      root: pathOf("."),
+      ...more,
+      // No test is about these times: they end what hangs, and a busy machine is slow.
+      testTimeout: 120_000,
+      hookTimeout: 120_000,
+      expect: { poll: { timeout: 60_000, interval: 20 } },
+      // Files share a process, where modules are loaded once: no test leaves anything behind.
+      isolate: false,
+      restoreMocks: true,
+    },
+  })
+
+  return {
+    test: {
+      // Tests also wait, for other processes and for time to pass: two more keep all processors busy.
+      maxWorkers: availableParallelism() + 2,
+      // What one file leaves behind for the next shows in some order. Its seed is printed.
+      sequence: { shuffle: { files: true } },
+      globalSetup: ["scripts/temporary-files.ts", "packages/postgres/test/global-setup.ts"],
+      projects: [
+        project("alone", {
+          include: everywhere.map(filesIn),
+          exclude: starting.map(filesIn),
+        }),
+        project("starting", {
+          include: starting.map(filesIn),
+          globalSetup: pathOf("scripts/programs.ts"),
+        }),
+      ],
+    },
+  }
 })

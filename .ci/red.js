@@ -62,7 +62,7 @@ const folder = installed(
 const own = join(root, "packages/testing/test/onPurpose.test.ts")
 try {
   writeFileSync(own, vitestFile)
-  isRedWhenItShould("npm test", root, "npm", "test", "--", "--project", "testing", "onPurpose")
+  isRedWhenItShould("npm test", root, "npm", "test", "--", "onPurpose")
 
   writeFileSync(join(folder, "setup.js"), globalSetup)
   writeFileSync(

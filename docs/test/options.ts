@@ -244,7 +244,7 @@ Every option, with its default and range, and at the end the [variables](#variab
 
 An invalid or unknown option is an \`InvalidInput\` error, which names the option, such as \`webhooks.retrySchedule[2]\`, and says what is valid. A duration is a text such as \`"15 seconds"\`, a \`Duration\` of Effect, or a number of milliseconds.
 
-This page is generated from the definitions: \`npx vitest run --config vitest.workspace.ts --project docs options --update\`.
+This page is generated from the definitions: \`npx vitest run --config vitest.workspace.ts docs/test/options --update\`.
 `
 
 /** Writes the part of the page that has the options. */

@@ -5,6 +5,12 @@ import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
 import { inject } from "vitest"
 
+declare module "vitest" {
+  interface ProvidedContext {
+    readonly serverFile: string
+  }
+}
+
 const { NODE_COMPILE_CACHE } = process.env
 
 const receiver = fileURLToPath(new URL("../../webhook-receiver/src/main.ts", import.meta.url))

@@ -1,5 +1,5 @@
 /**
- * The files that the command writes are whole, whenever it ends. `KILLS=200 npm test -- --project cli files` kills
+ * The files that the command writes are whole, whenever it ends. `KILLS=200 npm test -- cli/test/files` kills
  * it more often.
  */
 

@@ -7,8 +7,15 @@ import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 import { freePort } from "@tenure/testing/conformance"
-import { onTestFinished } from "vitest"
+import { inject, onTestFinished } from "vitest"
 import { type Ended, tenureWith } from "./in-process.ts"
+
+declare module "vitest" {
+  interface ProvidedContext {
+    readonly commandFile: string
+    readonly serverFile: string
+  }
+}
 
 const pathOf = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
 
@@ -46,12 +53,11 @@ export const run = (folder: string, ...words: ReadonlyArray<string>): Promise<En
     ({ code, stderr, stdout }) => ({ code, stderr, stdout }),
   )
 
-const bin = pathOf("../../tenure/src/bin/tenure.ts")
-
 /** The command with arguments, as words. */
 export const command = (...rest: ReadonlyArray<string>): ReadonlyArray<string> => [
   process.execPath,
-  ...node(bin, ...rest),
+  inject("commandFile"),
+  ...rest,
 ]
 
 /** The command for a shell. */

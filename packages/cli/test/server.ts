@@ -5,10 +5,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
-import { fileURLToPath } from "node:url"
+import { inject } from "vitest"
 import { bareEnvironment } from "./programs.ts"
-
-const main = fileURLToPath(new URL("../../../examples/node-server/src/main.ts", import.meta.url))
 
 /** The token of an admin. */
 export const token = "tnr_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG"
@@ -26,7 +24,7 @@ export const startServer = async (
   const folder = mkdtempSync(join(tmpdir(), "tenure-server-"))
   const seed = join(folder, "seed.json")
   writeFileSync(seed, JSON.stringify({ projects: [], api_keys: [{ token, role: "admin" }] }))
-  const child = spawn(process.execPath, ["-C", "@tenure/source", main], {
+  const child = spawn(process.execPath, [inject("serverFile")], {
     env: {
       ...bareEnvironment,
       PORT: "0",

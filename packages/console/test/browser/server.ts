@@ -6,11 +6,16 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
-import { fileURLToPath } from "node:url"
 import { createClient } from "@tenure/client"
 import { freePort, startReceiver } from "@tenure/testing/conformance"
+import { inject } from "vitest"
 
-const main = fileURLToPath(new URL("../../../../examples/node-server/src/main.ts", import.meta.url))
+declare module "vitest" {
+  interface ProvidedContext {
+    readonly commandFile: string
+    readonly serverFile: string
+  }
+}
 
 /** The tokens of the keys that the server starts with. */
 export const tokens = { admin: "the-admin", operator: "the-operator", client: "the-client" }
@@ -41,7 +46,7 @@ const seed = {
 }
 
 const start = async (port: number, seedFile: string): Promise<ChildProcess> => {
-  const child = spawn(process.execPath, ["-C", "@tenure/source", main], {
+  const child = spawn(process.execPath, [inject("serverFile")], {
     env: {
       PATH: process.env["PATH"],
       NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"],
@@ -165,8 +170,6 @@ export const addTroubles = async ({ client, receiver }: Server) => {
   return ids
 }
 
-const command = fileURLToPath(new URL("../../../tenure/src/bin/tenure.ts", import.meta.url))
-
 /** Starts a time machine with members that end so many days later. */
 export const startMachine = async (days: ReadonlyArray<number>) => {
   const folder = await mkdtemp(join(tmpdir(), "tenure-machine-"))
@@ -181,7 +184,7 @@ export const startMachine = async (days: ReadonlyArray<number>) => {
   await writeFile(file, members.join("\n"))
   const child = spawn(
     process.execPath,
-    ["-C", "@tenure/source", command, "dev", "--from", file, "--port", "0"],
+    [inject("commandFile"), "dev", "--from", file, "--port", "0"],
     {
       env: { PATH: process.env["PATH"], HOME: folder, XDG_CONFIG_HOME: folder },
       stdio: ["ignore", "pipe", "inherit"],
