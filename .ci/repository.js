@@ -1,5 +1,6 @@
 /** What checks need to know of the repository. */
 
+import { execFileSync } from "node:child_process"
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -20,4 +21,14 @@ export const exampleOf = (path, language = "ts") => {
   const [, example] = fence.exec(read(path)) ?? []
   if (example === undefined) throw new Error(`${path} has no example in ${language}`)
   return example
+}
+
+/** Returns the paths of all test files, also of those that are not committed. */
+export const testFiles = () => {
+  const listing = ["ls-files", "--cached", "--others", "--exclude-standard"]
+  const files = execFileSync("git", [...listing, "*.test.*", "*.system.*"], { cwd: root })
+  return String(files)
+    .trim()
+    .split("\n")
+    .filter((path) => existsSync(join(root, path)))
 }
