@@ -1,11 +1,11 @@
 /** A server without a host: every other path is not found. */
 
-import { describe, expect, it } from "vitest"
+import { describe, expect } from "vitest"
 import { accessSuite, rolesSuite } from "./adapters/access-suite.ts"
 import { connectionsSuite } from "./adapters/connections-suite.ts"
 import { docsSuite } from "./adapters/docs-suite.ts"
 import { eventsSuite, feedSuite } from "./adapters/feed-suite.ts"
-import { type AdapterHarness, type Serving, servingOn } from "./adapters/harness.ts"
+import { type AdapterHarness, type ServerTest, serverTest } from "./adapters/harness.ts"
 import { hostSuite } from "./adapters/host-suite.ts"
 import { limitsSuite } from "./adapters/limits-suite.ts"
 import { malformedSuite, parsedSuite } from "./adapters/malformed-suite.ts"
@@ -15,28 +15,22 @@ import { expectFailure, send } from "./support/http.ts"
 const paths = ["/", "/v2", "/v2/projects/p1/x", "/favicon.ico", "/v2/%zz", "//", "/v2/x?y=1"]
 
 /** Declares the tests. */
-const standaloneSuite = (serving: Serving): void => {
+const standaloneSuite = (test: ServerTest): void => {
   describe("a path outside the API", () => {
-    it(
-      "is answered with 404, with or without a token",
-      serving(async ({ call, url }) => {
-        for (const path of paths) {
-          const [pathOnly = ""] = path.split("?")
-          expectFailure(await call("GET", path), "GET", pathOnly, 404, "ROUTE_NOT_FOUND")
-          expectFailure(await send(url, { path }), "GET", pathOnly, 404, "ROUTE_NOT_FOUND")
-        }
-      }),
-    )
+    test("is answered with 404, with or without a token", async ({ call, url }) => {
+      for (const path of paths) {
+        const [pathOnly = ""] = path.split("?")
+        expectFailure(await call("GET", path), "GET", pathOnly, 404, "ROUTE_NOT_FOUND")
+        expectFailure(await send(url, { path }), "GET", pathOnly, 404, "ROUTE_NOT_FOUND")
+      }
+    })
 
-    it(
-      "is answered with 404 for every method",
-      serving(async ({ call }) => {
-        for (const method of ["OPTIONS", "PUT", "PURGE"]) {
-          expectFailure(await call(method, "/nothing"), method, "/nothing", 404, "ROUTE_NOT_FOUND")
-        }
-        expect((await call("HEAD", "/nothing")).status).toBe(404)
-      }),
-    )
+    test("is answered with 404 for every method", async ({ call }) => {
+      for (const method of ["OPTIONS", "PUT", "PURGE"]) {
+        expectFailure(await call(method, "/nothing"), method, "/nothing", 404, "ROUTE_NOT_FOUND")
+      }
+      expect((await call("HEAD", "/nothing")).status).toBe(404)
+    })
   })
 }
 
@@ -45,21 +39,21 @@ const standaloneSuite = (serving: Serving): void => {
  * whole API over real connections.
  */
 export const adapterSuite = (name: string, harness: AdapterHarness): void => {
-  const serving = servingOn(harness)
+  const test = serverTest(harness)
   describe(name, () => {
     if (harness.testsOperations !== false) {
-      operationsSuite(serving)
-      rolesSuite(serving)
+      operationsSuite(test)
+      rolesSuite(test)
     }
-    accessSuite(serving)
-    limitsSuite(serving)
-    malformedSuite(serving)
-    eventsSuite(serving)
-    feedSuite(serving)
-    connectionsSuite(serving)
-    docsSuite(serving)
-    if (harness.isSameBehindParser === true) parsedSuite(servingOn(harness, true))
-    if (harness.isStandalone === true) standaloneSuite(serving)
-    else hostSuite(serving)
+    accessSuite(test)
+    limitsSuite(test)
+    malformedSuite(test)
+    eventsSuite(test)
+    feedSuite(test)
+    connectionsSuite(test)
+    docsSuite(test)
+    if (harness.isSameBehindParser === true) parsedSuite(serverTest(harness, true))
+    if (harness.isStandalone === true) standaloneSuite(test)
+    else hostSuite(test)
   })
 }

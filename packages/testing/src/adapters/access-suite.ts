@@ -4,7 +4,7 @@ import { type Operation, routes } from "@tenure/core/internal"
 import { roleCovers } from "@tenure/core/internal"
 import { type Role, roles } from "@tenure/core/store"
 import * as Struct from "effect/Struct"
-import { describe, expect, it } from "vitest"
+import { describe, expect } from "vitest"
 import {
   type Incoming,
   expectElsewhere,
@@ -13,7 +13,7 @@ import {
   fieldsOf,
   send,
 } from "../support/http.ts"
-import type { Fixture, Serving } from "./harness.ts"
+import type { Fixture, ServerTest } from "./harness.ts"
 
 const webhooks = "/v2/projects/p1/integrations/webhooks"
 const extend = "2099-01-01T00:00:00.000Z"
@@ -34,239 +34,195 @@ const comparable = ({ body, headers, status }: Incoming, project: string) => {
   return { status, headers: rest, fields, path: String(path).replace(project, "PROJECT") }
 }
 
-const tokenTests = (serving: Serving): void => {
-  it(
-    "is required by every endpoint",
-    serving(async ({ url }) => {
-      for (const [method, suffix] of endpoints) {
-        const path = `/v2/projects/p1${suffix}`
-        const response = await send(url, { method, path })
-        expectFailure(response, method, path, 401, "UNAUTHORIZED")
-        expect(response.headers["www-authenticate"]).toBe("Bearer")
-      }
-    }),
-  )
+const tokenTests = (test: ServerTest): void => {
+  test("is required by every endpoint", async ({ url }) => {
+    for (const [method, suffix] of endpoints) {
+      const path = `/v2/projects/p1${suffix}`
+      const response = await send(url, { method, path })
+      expectFailure(response, method, path, 401, "UNAUTHORIZED")
+      expect(response.headers["www-authenticate"]).toBe("Bearer")
+    }
+  })
 
-  it(
-    "accepts only a known bearer token",
-    serving(async ({ call, token }) => {
-      const fields = [
-        "",
-        "Bearer",
-        "Bearer ",
-        "Bearer unknown",
-        `Basic ${token}`,
-        token,
-        `Bearer${token}`,
-        `Bearer ${token} ${token}`,
-        `Bearer ${token},`,
-        `Bearer ${token}x`,
-        `Bearer "${token}"`,
-        `Bearer ${token.slice(0, -1)}`,
-        `Bearer ${token.toUpperCase()}`,
-        `Bearer ${"x".repeat(8000)}`,
-      ]
-      for (const authorization of fields) {
-        const response = await call("GET", webhooks, { headers: { authorization } })
-        expectFailure(response, "GET", webhooks, 401, "UNAUTHORIZED")
-      }
-    }),
-  )
+  test("accepts only a known bearer token", async ({ call, token }) => {
+    const fields = [
+      "",
+      "Bearer",
+      "Bearer ",
+      "Bearer unknown",
+      `Basic ${token}`,
+      token,
+      `Bearer${token}`,
+      `Bearer ${token} ${token}`,
+      `Bearer ${token},`,
+      `Bearer ${token}x`,
+      `Bearer "${token}"`,
+      `Bearer ${token.slice(0, -1)}`,
+      `Bearer ${token.toUpperCase()}`,
+      `Bearer ${"x".repeat(8000)}`,
+    ]
+    for (const authorization of fields) {
+      const response = await call("GET", webhooks, { headers: { authorization } })
+      expectFailure(response, "GET", webhooks, 401, "UNAUTHORIZED")
+    }
+  })
 
-  it(
-    "accepts the scheme in upper and lower case",
-    serving(async ({ call, token }) => {
-      for (const scheme of ["Bearer", "bearer", "BEARER", "bEaReR"]) {
-        const headers = { authorization: `${scheme} ${token}` }
-        expect((await call("GET", webhooks, { headers })).status).toBe(200)
-      }
-    }),
-  )
+  test("accepts the scheme in upper and lower case", async ({ call, token }) => {
+    for (const scheme of ["Bearer", "bearer", "BEARER", "bEaReR"]) {
+      const headers = { authorization: `${scheme} ${token}` }
+      expect((await call("GET", webhooks, { headers })).status).toBe(200)
+    }
+  })
 
-  it(
-    "refuses two Authorization fields, even if they are identical",
-    serving(async ({ call, token }) => {
-      for (const other of [token, "other"]) {
-        const headers = { authorization: [`Bearer ${token}`, `Bearer ${other}`] }
-        const response = await call("GET", webhooks, { headers })
-        expect([400, 401]).toContain(response.status)
-        expectHeaders(response)
-      }
-    }),
-  )
+  test("refuses two Authorization fields, even if they are identical", async ({ call, token }) => {
+    for (const other of [token, "other"]) {
+      const headers = { authorization: [`Bearer ${token}`, `Bearer ${other}`] }
+      const response = await call("GET", webhooks, { headers })
+      expect([400, 401]).toContain(response.status)
+      expectHeaders(response)
+    }
+  })
 }
 
-const keyTests = (serving: Serving): void => {
-  it(
-    "fails after a key is revoked or has expired",
-    serving(async ({ call, tenure }) => {
-      const statusOf = async ({ token }: { readonly token: string }) =>
-        (await call("GET", webhooks, { token })).status
-      const revoked = await tenure.apiKeys.issue({ projects: ["p1"] })
-      const expiring = await tenure.apiKeys.issue({
-        projects: ["p1"],
-        expiresAt: Date.now() + 1000,
-      })
-      const valid = await tenure.apiKeys.issue({
-        projects: ["p1"],
-        expiresAt: Date.now() + 60_000,
-      })
-      expect(await statusOf(revoked)).toBe(200)
-      await tenure.apiKeys.revoke(revoked.id)
-      expect(await statusOf(revoked)).toBe(401)
-      await expect.poll(() => statusOf(expiring), { timeout: 60_000, interval: 100 }).toBe(401)
-      expect(await statusOf(valid)).toBe(200)
-    }),
-  )
+const keyTests = (test: ServerTest): void => {
+  test("fails after a key is revoked or has expired", async ({ call, tenure }) => {
+    const statusOf = async ({ token }: { readonly token: string }) =>
+      (await call("GET", webhooks, { token })).status
+    const revoked = await tenure.apiKeys.issue({ projects: ["p1"] })
+    const expiring = await tenure.apiKeys.issue({
+      projects: ["p1"],
+      expiresAt: Date.now() + 1000,
+    })
+    const valid = await tenure.apiKeys.issue({
+      projects: ["p1"],
+      expiresAt: Date.now() + 60_000,
+    })
+    expect(await statusOf(revoked)).toBe(200)
+    await tenure.apiKeys.revoke(revoked.id)
+    expect(await statusOf(revoked)).toBe(401)
+    await expect.poll(() => statusOf(expiring), { timeout: 60_000, interval: 100 }).toBe(401)
+    expect(await statusOf(valid)).toBe(200)
+  })
 
-  it(
-    "is checked before anything else in the request",
-    serving(async ({ url }) => {
-      const response = await send(url, { method: "PROPFIND", path: webhooks, body: "{" })
-      expectFailure(response, "PROPFIND", webhooks, 401, "UNAUTHORIZED")
-    }),
-  )
+  test("is checked before anything else in the request", async ({ url }) => {
+    const response = await send(url, { method: "PROPFIND", path: webhooks, body: "{" })
+    expectFailure(response, "PROPFIND", webhooks, 401, "UNAUTHORIZED")
+  })
 }
 
-const authenticationTests = (serving: Serving): void => {
+const authenticationTests = (test: ServerTest): void => {
   describe("authentication", () => {
-    tokenTests(serving)
-    keyTests(serving)
+    tokenTests(test)
+    keyTests(test)
   })
 }
 
-const projectTests = (serving: Serving): void => {
+const projectTests = (test: ServerTest): void => {
   describe("a project", () => {
-    it(
-      "that the key does not open looks exactly like one that does not exist",
-      serving(async ({ call }) => {
-        for (const [method, suffix, body] of endpoints) {
-          const foreign = await call(method, `/v2/projects/p2${suffix}`, { body })
-          const missing = await call(method, `/v2/projects/p9${suffix}`, { body })
-          expectFailure(foreign, method, `/v2/projects/p2${suffix}`, 404, "PROJECT_NOT_FOUND")
-          const ignoringCounters = (response: Incoming, project: string) => {
-            const one = comparable(response, project)
-            const { "x-ratelimit-remaining": _r, "x-ratelimit-reset": _s, ...headers } = one.headers
-            return { ...one, headers }
-          }
-          expect(ignoringCounters(foreign, "p2")).toEqual(ignoringCounters(missing, "p9"))
+    test("that the key does not open looks exactly like one that does not exist", async ({
+      call,
+    }) => {
+      for (const [method, suffix, body] of endpoints) {
+        const foreign = await call(method, `/v2/projects/p2${suffix}`, { body })
+        const missing = await call(method, `/v2/projects/p9${suffix}`, { body })
+        expectFailure(foreign, method, `/v2/projects/p2${suffix}`, 404, "PROJECT_NOT_FOUND")
+        const ignoringCounters = (response: Incoming, project: string) => {
+          const one = comparable(response, project)
+          const { "x-ratelimit-remaining": _r, "x-ratelimit-reset": _s, ...headers } = one.headers
+          return { ...one, headers }
         }
-      }),
-    )
+        expect(ignoringCounters(foreign, "p2")).toEqual(ignoringCounters(missing, "p9"))
+      }
+    })
 
-    it(
-      "that the key does not open looks missing also when the body is invalid",
-      serving(async ({ call }) => {
-        for (const body of ["{", "[]", { extend: 1 }, {}]) {
-          const path = "/v2/projects/p2/memberships/extend"
-          const response = await call("PATCH", path, { body })
-          expectFailure(response, "PATCH", path, 404, "PROJECT_NOT_FOUND")
-        }
-      }),
-    )
+    test("that the key does not open looks missing also when the body is invalid", async ({
+      call,
+    }) => {
+      for (const body of ["{", "[]", { extend: 1 }, {}]) {
+        const path = "/v2/projects/p2/memberships/extend"
+        const response = await call("PATCH", path, { body })
+        expectFailure(response, "PATCH", path, 404, "PROJECT_NOT_FOUND")
+      }
+    })
 
-    it(
-      "can share a key with other projects",
-      serving(async ({ call, tenure }) => {
-        const { token } = await tenure.apiKeys.issue({ projects: ["p1", "p2"] })
-        for (const project of ["p1", "p2"]) {
-          const path = `/v2/projects/${project}/integrations/webhooks`
-          expect((await call("GET", path, { token })).status).toBe(200)
-        }
-      }),
-    )
+    test("can share a key with other projects", async ({ call, tenure }) => {
+      const { token } = await tenure.apiKeys.issue({ projects: ["p1", "p2"] })
+      for (const project of ["p1", "p2"]) {
+        const path = `/v2/projects/${project}/integrations/webhooks`
+        expect((await call("GET", path, { token })).status).toBe(200)
+      }
+    })
 
-    it(
-      "can have any name that can be percent-encoded",
-      serving(async ({ call, tenure }) => {
-        const names = ["__proto__", "constructor", "a/b", "a b", "日本", "100%", "...", "?#"]
-        for (const name of names) {
-          const path = `/v2/projects/${encodeURIComponent(name)}/integrations/webhooks`
-          expect((await call("GET", path)).status).toBe(404)
-          await tenure.memberships.createProject(name)
-          const { token } = await tenure.apiKeys.issue({ projects: [name] })
-          expect((await call("GET", path, { token })).status).toBe(200)
-        }
-      }),
-    )
+    test("can have any name that can be percent-encoded", async ({ call, tenure }) => {
+      const names = ["__proto__", "constructor", "a/b", "a b", "日本", "100%", "...", "?#"]
+      for (const name of names) {
+        const path = `/v2/projects/${encodeURIComponent(name)}/integrations/webhooks`
+        expect((await call("GET", path)).status).toBe(404)
+        await tenure.memberships.createProject(name)
+        const { token } = await tenure.apiKeys.issue({ projects: [name] })
+        expect((await call("GET", path, { token })).status).toBe(200)
+      }
+    })
   })
 }
 
-const pathTests = (serving: Serving): void => {
+const pathTests = (test: ServerTest): void => {
   describe("a path", () => {
-    it(
-      "starts with the base path",
-      serving(
-        async ({ call }) => {
-          const response = await call("GET", `/api/members${webhooks}`)
-          expect(response.body).toMatchObject({ code: 200, path: `/api/members${webhooks}` })
-          expectElsewhere(await call("GET", webhooks))
-        },
-        { basePath: "/api/members" },
-      ),
-    )
+    test.with({ basePath: "/api/members" })("starts with the base path", async ({ call }) => {
+      const response = await call("GET", `/api/members${webhooks}`)
+      expect(response.body).toMatchObject({ code: 200, path: `/api/members${webhooks}` })
+      expectElsewhere(await call("GET", webhooks))
+    })
 
-    it(
-      "appears in the envelope without the query",
-      serving(async ({ call }) => {
-        const response = await call("GET", `${webhooks}?token=secret&x=/y`)
-        expect(response.body).toMatchObject({ code: 200, path: webhooks })
-        expect(response.text).not.toContain("secret&")
-      }),
-    )
+    test("appears in the envelope without the query", async ({ call }) => {
+      const response = await call("GET", `${webhooks}?token=secret&x=/y`)
+      expect(response.body).toMatchObject({ code: 200, path: webhooks })
+      expect(response.text).not.toContain("secret&")
+    })
   })
 }
 
-const absoluteTests = (serving: Serving): void => {
+const absoluteTests = (test: ServerTest): void => {
   describe("a target in absolute form", () => {
-    it(
-      "counts as its path, with a query or a fragment",
-      serving(async ({ call }) => {
-        for (const end of ["", "?a", "#a", "?a#b", "#/", "#?"]) {
-          const response = await call("GET", `http://localhost${webhooks}${end}`)
-          expect(response.body).toMatchObject({ code: 200, path: webhooks })
-        }
-      }),
-    )
+    test("counts as its path, with a query or a fragment", async ({ call }) => {
+      for (const end of ["", "?a", "#a", "?a#b", "#/", "#?"]) {
+        const response = await call("GET", `http://localhost${webhooks}${end}`)
+        expect(response.body).toMatchObject({ code: 200, path: webhooks })
+      }
+    })
   })
 }
 
-const dotSegmentsTests = (serving: Serving): void => {
+const dotSegmentsTests = (test: ServerTest): void => {
   describe("a path with dot segments", () => {
-    it(
-      "is outside the API",
-      serving(async ({ call }) => {
-        for (const dots of ["..", "%2e%2e", ".", "%2E"]) {
-          expectElsewhere(await call("DELETE", `${webhooks}/${dots}`))
-        }
-      }),
-    )
+    test("is outside the API", async ({ call }) => {
+      for (const dots of ["..", "%2e%2e", ".", "%2E"]) {
+        expectElsewhere(await call("DELETE", `${webhooks}/${dots}`))
+      }
+    })
   })
 }
 
-const envelopeTests = (serving: Serving): void => {
+const envelopeTests = (test: ServerTest): void => {
   describe("the envelope", () => {
-    it(
-      "has a different request id in each response",
-      serving(async ({ call }) => {
-        const ids = new Set<unknown>()
-        for (let count = 0; count < 20; count++) {
-          ids.add(fieldsOf((await call("GET", webhooks)).body)["request_id"])
-        }
-        expect(ids.size).toBe(20)
-      }),
-    )
+    test("has a different request id in each response", async ({ call }) => {
+      const ids = new Set<unknown>()
+      for (let count = 0; count < 20; count++) {
+        ids.add(fieldsOf((await call("GET", webhooks)).body)["request_id"])
+      }
+      expect(ids.size).toBe(20)
+    })
   })
 }
 
 /** Declares the tests. */
-export const accessSuite = (serving: Serving): void => {
-  authenticationTests(serving)
-  projectTests(serving)
-  pathTests(serving)
-  absoluteTests(serving)
-  dotSegmentsTests(serving)
-  envelopeTests(serving)
+export const accessSuite = (test: ServerTest): void => {
+  authenticationTests(test)
+  projectTests(test)
+  pathTests(test)
+  absoluteTests(test)
+  dotSegmentsTests(test)
+  envelopeTests(test)
 }
 
 /** Permissions: every operation, for every role, in own, foreign and missing projects. */
@@ -417,55 +373,49 @@ const answersTo = async (fixture: Fixture, operation: Operation, sender: Sender)
   return answers
 }
 
-const erasureTest = (serving: Serving): void => {
-  it(
-    "admin is needed to erase a person",
-    serving(async (fixture) => {
-      for (const sender of senders) {
-        await restore(fixture)
-        const { token } = await fixture.tenure.apiKeys.issue(sender)
-        for (const [erase, least] of [
-          ["true", "admin"],
-          ["false", "operator"],
-        ] as const) {
-          const path = `${pathOf("memberships.end", "p2")}?erase=${erase}`
-          const code = codeOf(await fixture.call("DELETE", path, { token }))
-          const isForbidden = !roleCovers(sender.role, least)
-          expect([sender.name, erase, code === "FORBIDDEN"]).toEqual([
-            sender.name,
-            erase,
-            isForbidden,
-          ])
-        }
+const erasureTest = (test: ServerTest): void => {
+  test("admin is needed to erase a person", async (fixture) => {
+    for (const sender of senders) {
+      await restore(fixture)
+      const { token } = await fixture.tenure.apiKeys.issue(sender)
+      for (const [erase, least] of [
+        ["true", "admin"],
+        ["false", "operator"],
+      ] as const) {
+        const path = `${pathOf("memberships.end", "p2")}?erase=${erase}`
+        const code = codeOf(await fixture.call("DELETE", path, { token }))
+        const isForbidden = !roleCovers(sender.role, least)
+        expect([sender.name, erase, code === "FORBIDDEN"]).toEqual([
+          sender.name,
+          erase,
+          isForbidden,
+        ])
       }
-    }),
-  )
+    }
+  })
 }
 
 /** Declares the tests. */
-export const rolesSuite = (serving: Serving): void => {
+export const rolesSuite = (test: ServerTest): void => {
   describe("a role", () => {
-    erasureTest(serving)
+    erasureTest(test)
     for (const operation of Struct.keys(expectations)) {
-      it(
-        `${expectations[operation].least} is enough for ${operation}, in projects that the key opens`,
-        serving(async (fixture) => {
-          for (const sender of senders) {
-            const expected = projects.map((project) => [
-              project,
-              expectedOf(operation, sender, project),
-            ])
-            const answers = await answersTo(fixture, operation, sender)
-            expect([sender.name, answers]).toEqual([sender.name, Object.fromEntries(expected)])
-          }
-          const { method } = routes[operation]
-          const headers = { authorization: "" }
-          const stranger = await fixture.call(method, pathOf(operation, "p1"), { headers })
-          expect(codeOf(stranger)).toBe(
-            expectations[operation].least === "none" ? "OK" : "UNAUTHORIZED",
-          )
-        }),
-      )
+      test(`${expectations[operation].least} is enough for ${operation}, in projects that the key opens`, async (fixture) => {
+        for (const sender of senders) {
+          const expected = projects.map((project) => [
+            project,
+            expectedOf(operation, sender, project),
+          ])
+          const answers = await answersTo(fixture, operation, sender)
+          expect([sender.name, answers]).toEqual([sender.name, Object.fromEntries(expected)])
+        }
+        const { method } = routes[operation]
+        const headers = { authorization: "" }
+        const stranger = await fixture.call(method, pathOf(operation, "p1"), { headers })
+        expect(codeOf(stranger)).toBe(
+          expectations[operation].least === "none" ? "OK" : "UNAUTHORIZED",
+        )
+      })
     }
   })
 }

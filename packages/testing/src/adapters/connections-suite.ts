@@ -3,9 +3,9 @@
 import * as Http from "node:http"
 import * as Net from "node:net"
 import { text } from "node:stream/consumers"
-import { describe, expect, it } from "vitest"
+import { describe, expect } from "vitest"
 import { exchange, parseResponses } from "../support/http.ts"
-import type { Fixture, Serving } from "./harness.ts"
+import type { Fixture, ServerTest } from "./harness.ts"
 
 const webhooks = "/v2/projects/p1/integrations/webhooks"
 const extendOne = "/v2/projects/p1/memberships/1001/extend"
@@ -65,94 +65,76 @@ const flood = (
   })
 
 /** Declares the tests. */
-export const connectionsSuite = (serving: Serving): void => {
+export const connectionsSuite = (test: ServerTest): void => {
   describe("connections", () => {
-    it(
-      "are kept alive",
-      serving(async (fixture) => {
-        const agent = new Http.Agent({ keepAlive: true, maxSockets: 1 })
-        const connections = new Set<unknown>()
-        agent.on("free", (socket) => connections.add(socket))
-        for (let count = 0; count < 20; count++) expect(await over(agent, fixture)).toBe(200)
-        expect(connections.size).toBe(1)
-        agent.destroy()
-      }),
-    )
+    test("are kept alive", async (fixture) => {
+      const agent = new Http.Agent({ keepAlive: true, maxSockets: 1 })
+      const connections = new Set<unknown>()
+      agent.on("free", (socket) => connections.add(socket))
+      for (let count = 0; count < 20; count++) expect(await over(agent, fixture)).toBe(200)
+      expect(connections.size).toBe(1)
+      agent.destroy()
+    })
 
-    it(
-      "carry a thousand concurrent requests",
-      serving(async (fixture) => {
-        const agent = new Http.Agent({ keepAlive: true, maxSockets: 200 })
-        const codes = await Promise.all(Array.from({ length: 1000 }, () => over(agent, fixture)))
-        expect(new Set(codes)).toEqual(new Set([200]))
-        agent.destroy()
-      }),
-    )
+    test("carry a thousand concurrent requests", async (fixture) => {
+      const agent = new Http.Agent({ keepAlive: true, maxSockets: 200 })
+      const codes = await Promise.all(Array.from({ length: 1000 }, () => over(agent, fixture)))
+      expect(new Set(codes)).toEqual(new Set([200]))
+      agent.destroy()
+    })
 
-    it(
-      "answer pipelined requests in order",
-      serving(async (fixture) => {
-        const patch = [
-          `PATCH ${extendOne} HTTP/1.1`,
-          "Content-Type: application/json",
-          `Content-Length: ${body.length}`,
-        ]
-        const raw = await exchange(
-          fixture.url,
-          head(fixture, ...patch) +
-            body +
-            head(fixture, `GET ${webhooks} HTTP/1.1`) +
-            head(fixture, `PUT ${webhooks} HTTP/1.1`, "Connection: close"),
-        )
-        const responses = parseResponses(raw)
-        expect(responses.map(({ status }) => status)).toEqual([200, 200, 405])
-        for (const { headers } of responses) expect(headers["cache-control"]).toBe("no-store")
-      }),
-    )
+    test("answer pipelined requests in order", async (fixture) => {
+      const patch = [
+        `PATCH ${extendOne} HTTP/1.1`,
+        "Content-Type: application/json",
+        `Content-Length: ${body.length}`,
+      ]
+      const raw = await exchange(
+        fixture.url,
+        head(fixture, ...patch) +
+          body +
+          head(fixture, `GET ${webhooks} HTTP/1.1`) +
+          head(fixture, `PUT ${webhooks} HTTP/1.1`, "Connection: close"),
+      )
+      const responses = parseResponses(raw)
+      expect(responses.map(({ status }) => status)).toEqual([200, 200, 405])
+      for (const { headers } of responses) expect(headers["cache-control"]).toBe("no-store")
+    })
 
-    it(
-      "with thousands of pipelined requests leave other clients their turn",
-      serving(async (fixture) => {
-        const requests = 10_000
-        const floods = await Promise.all([flood(fixture, requests), flood(fixture, requests)])
-        expect((await fixture.call("GET", webhooks)).status).toBe(200)
-        for (const { end, responses } of floods) {
-          expect(responses()).toBeLessThan(requests / 10)
-          end()
-        }
-      }),
-    )
+    test("with thousands of pipelined requests leave other clients their turn", async (fixture) => {
+      const requests = 10_000
+      const floods = await Promise.all([flood(fixture, requests), flood(fixture, requests)])
+      expect((await fixture.call("GET", webhooks)).status).toBe(200)
+      for (const { end, responses } of floods) {
+        expect(responses()).toBeLessThan(requests / 10)
+        end()
+      }
+    })
 
-    it(
-      "that break in the middle of a request change nothing",
-      serving(async (fixture) => {
-        const length = `Content-Length: ${body.length}`
-        const type = "Content-Type: application/json"
-        const start = head(fixture, `PATCH ${extendOne} HTTP/1.1`, type, length)
-        await breakOff(fixture, start.slice(0, 30))
-        await breakOff(fixture, start)
-        await breakOff(fixture, start + body.slice(0, 10))
-        const chunked = "Transfer-Encoding: chunked"
-        const chunkedStart = head(fixture, `PATCH ${extendOne} HTTP/1.1`, type, chunked)
-        await breakOff(fixture, `${chunkedStart}5\r\n{"ext`)
-        const found = await fixture.tenure.memberships.find({ projectId: "p1", userId: "1001" })
-        expect(new Date(found.endDate).toISOString()).not.toBe(extend)
-        expect((await fixture.call("GET", webhooks)).status).toBe(200)
-      }),
-    )
+    test("that break in the middle of a request change nothing", async (fixture) => {
+      const length = `Content-Length: ${body.length}`
+      const type = "Content-Type: application/json"
+      const start = head(fixture, `PATCH ${extendOne} HTTP/1.1`, type, length)
+      await breakOff(fixture, start.slice(0, 30))
+      await breakOff(fixture, start)
+      await breakOff(fixture, start + body.slice(0, 10))
+      const chunked = "Transfer-Encoding: chunked"
+      const chunkedStart = head(fixture, `PATCH ${extendOne} HTTP/1.1`, type, chunked)
+      await breakOff(fixture, `${chunkedStart}5\r\n{"ext`)
+      const found = await fixture.tenure.memberships.find({ projectId: "p1", userId: "1001" })
+      expect(new Date(found.endDate).toISOString()).not.toBe(extend)
+      expect((await fixture.call("GET", webhooks)).status).toBe(200)
+    })
 
-    it(
-      "that break before the response do not affect later requests",
-      serving(async (fixture) => {
-        const patch = [
-          `PATCH ${extendOne} HTTP/1.1`,
-          "Content-Type: application/json",
-          `Content-Length: ${body.length}`,
-        ]
-        const request = head(fixture, ...patch) + body
-        await Promise.all(Array.from({ length: 50 }, () => breakOff(fixture, request)))
-        expect((await fixture.call("GET", webhooks)).status).toBe(200)
-      }),
-    )
+    test("that break before the response do not affect later requests", async (fixture) => {
+      const patch = [
+        `PATCH ${extendOne} HTTP/1.1`,
+        "Content-Type: application/json",
+        `Content-Length: ${body.length}`,
+      ]
+      const request = head(fixture, ...patch) + body
+      await Promise.all(Array.from({ length: 50 }, () => breakOff(fixture, request)))
+      expect((await fixture.call("GET", webhooks)).status).toBe(200)
+    })
   })
 }

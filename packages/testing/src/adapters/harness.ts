@@ -2,6 +2,7 @@
 
 import type { Server } from "node:http"
 import type { Promises, Tenure, TenureOptions } from "@tenure/core"
+import { it } from "vitest"
 import { type Incoming, send } from "../support/http.ts"
 
 /** A running server. */
@@ -104,12 +105,17 @@ const prepare = async (server: RunningServer): Promise<Fixture> => {
   }
 }
 
-/** Runs a test against a new server. */
-export type Serving = (
-  test: (fixture: Fixture) => Promise<void>,
-  options?: TenureOptions,
-  mount?: Partial<Mount>,
-) => () => Promise<void>
+type Run = (fixture: Fixture) => Promise<void>
+
+/** Declares a test against a new server. */
+export interface ServerTest {
+  (name: string, run: Run): void
+  /** Returns a function to declare tests against servers with options, or mounted elsewhere. */
+  readonly with: (
+    options: TenureOptions,
+    mount?: Partial<Mount>,
+  ) => (name: string, run: Run) => void
+}
 
 // Limits beyond any test's reach.
 const generous: TenureOptions["rateLimits"] = {
@@ -119,20 +125,21 @@ const generous: TenureOptions["rateLimits"] = {
 }
 
 /** Returns a function to declare tests against new servers, by default before the host's parser. */
-export const servingOn =
-  ({ start }: AdapterHarness, isBehindParser = false): Serving =>
-  (test, options, mount) =>
-  async () => {
-    const server = await start(
-      { rateLimits: generous, ...options },
-      { path: "", isBehindParser, ...mount },
-    )
-    try {
-      await test(await prepare(server))
-    } finally {
-      await server.close()
-    }
-  }
+export const serverTest = ({ start }: AdapterHarness, isBehindParser = false): ServerTest => {
+  const declaring: ServerTest["with"] = (options, mount) => (name, run) =>
+    it(name, async () => {
+      const server = await start(
+        { rateLimits: generous, ...options },
+        { path: "", isBehindParser, ...mount },
+      )
+      try {
+        await run(await prepare(server))
+      } finally {
+        await server.close()
+      }
+    })
+  return Object.assign(declaring({}), { with: declaring })
+}
 
 /** Starts a host's server on a free port. Its `close` also closes all connections, and Tenure. */
 export const listening = async (server: Server, tenure: Tenure): Promise<RunningServer> => {

@@ -1,6 +1,6 @@
 /** The API beside its host's routes. */
 
-import { describe, expect, it } from "vitest"
+import { describe, expect } from "vitest"
 import {
   exchange,
   expectElsewhere,
@@ -9,7 +9,7 @@ import {
   parseResponses,
   send,
 } from "../support/http.ts"
-import type { Fixture, Serving } from "./harness.ts"
+import type { Fixture, ServerTest } from "./harness.ts"
 
 const webhooks = "/v2/projects/p1/integrations/webhooks"
 const extendOne = "/v2/projects/p1/memberships/1001/extend"
@@ -39,112 +39,89 @@ const own = ({ url }: Fixture, value: unknown) =>
     body: JSON.stringify(value),
   })
 
-const routeTests = (serving: Serving): void => {
-  it(
-    "reads the bodies of its own routes",
-    serving(async (fixture) => {
-      expect((await own(fixture, { a: ["b"] })).body).toEqual({ a: ["b"] })
-      expect((await fixture.call("PATCH", extendOne, { body: { extend } })).status).toBe(200)
-      expect((await own(fixture, { c: 1 })).body).toEqual({ c: 1 })
-    }),
-  )
+const routeTests = (test: ServerTest): void => {
+  test("reads the bodies of its own routes", async (fixture) => {
+    expect((await own(fixture, { a: ["b"] })).body).toEqual({ a: ["b"] })
+    expect((await fixture.call("PATCH", extendOne, { body: { extend } })).status).toBe(200)
+    expect((await own(fixture, { c: 1 })).body).toEqual({ c: 1 })
+  })
 
-  it(
-    "handles every request outside the API",
-    serving(async ({ call }) => {
-      for (const path of strangers) {
-        for (const method of ["GET", "PATCH", "OPTIONS"]) {
-          const response = await call(method, path)
-          expect([200, 204, 400, 404, 405]).toContain(response.status)
-          expect(response.text).not.toContain("request_id")
-          expect(response.headers["x-ratelimit-limit"]).toBeUndefined()
-        }
+  test("handles every request outside the API", async ({ call }) => {
+    for (const path of strangers) {
+      for (const method of ["GET", "PATCH", "OPTIONS"]) {
+        const response = await call(method, path)
+        expect([200, 204, 400, 404, 405]).toContain(response.status)
+        expect(response.text).not.toContain("request_id")
+        expect(response.headers["x-ratelimit-limit"]).toBeUndefined()
       }
-    }),
-  )
+    }
+  })
 
-  it(
-    "sees its own errors in its error handler, and none of the API",
-    serving(async (fixture) => {
-      const { call, url } = fixture
-      expect((await send(url, { path: "/broken" })).status).toBe(418)
-      const refused = await call("PATCH", extendOne, { body: "{" })
-      expectFailure(refused, "PATCH", extendOne, 400, "MALFORMED_REQUEST")
-      expect((await send(url, { path: "/broken" })).status).toBe(418)
-      expect((await call("GET", webhooks)).status).toBe(200)
-    }),
-  )
+  test("sees its own errors in its error handler, and none of the API", async (fixture) => {
+    const { call, url } = fixture
+    expect((await send(url, { path: "/broken" })).status).toBe(418)
+    const refused = await call("PATCH", extendOne, { body: "{" })
+    expectFailure(refused, "PATCH", extendOne, 400, "MALFORMED_REQUEST")
+    expect((await send(url, { path: "/broken" })).status).toBe(418)
+    expect((await call("GET", webhooks)).status).toBe(200)
+  })
 
-  it(
-    "accepts header names in upper and lower case",
-    serving(async ({ token, url }) => {
-      const body = JSON.stringify({ extend })
-      const raw = await exchange(
-        url,
-        [
-          `PATCH ${extendOne} HTTP/1.1`,
-          "HOST: localhost",
-          `AUTHORIZATION: Bearer ${token}`,
-          "cOnTeNt-TyPe: application/json",
-          `CONTENT-LENGTH: ${body.length}`,
-          "CONNECTION: close",
-          "",
-          body,
-        ].join("\r\n"),
-      )
-      expect(parseResponses(raw)[0]?.status).toBe(200)
-    }),
-  )
+  test("accepts header names in upper and lower case", async ({ token, url }) => {
+    const body = JSON.stringify({ extend })
+    const raw = await exchange(
+      url,
+      [
+        `PATCH ${extendOne} HTTP/1.1`,
+        "HOST: localhost",
+        `AUTHORIZATION: Bearer ${token}`,
+        "cOnTeNt-TyPe: application/json",
+        `CONTENT-LENGTH: ${body.length}`,
+        "CONNECTION: close",
+        "",
+        body,
+      ].join("\r\n"),
+    )
+    expect(parseResponses(raw)[0]?.status).toBe(200)
+  })
 }
 
-const mountTests = (serving: Serving): void => {
-  it(
-    "can parse bodies before the API",
-    serving(
-      async (fixture) => {
-        const response = await fixture.call("PATCH", extendOne, { body: { extend } })
-        expectSuccess(response, "PATCH", extendOne, extended)
-        const invalid = await fixture.call("PATCH", extendOne, { body: { extend: 1 } })
-        const codes = ["VALIDATION_ERROR", "VALIDATION_ERROR"]
-        expectFailure(invalid, "PATCH", extendOne, 422, codes)
-        expect((await fixture.call("GET", webhooks)).status).toBe(200)
-        expect((await own(fixture, { a: 1 })).body).toEqual({ a: 1 })
-      },
-      {},
-      { isBehindParser: true },
-    ),
-  )
+const mountTests = (test: ServerTest): void => {
+  test.with({}, { isBehindParser: true })("can parse bodies before the API", async (fixture) => {
+    const response = await fixture.call("PATCH", extendOne, { body: { extend } })
+    expectSuccess(response, "PATCH", extendOne, extended)
+    const invalid = await fixture.call("PATCH", extendOne, { body: { extend: 1 } })
+    const codes = ["VALIDATION_ERROR", "VALIDATION_ERROR"]
+    expectFailure(invalid, "PATCH", extendOne, 422, codes)
+    expect((await fixture.call("GET", webhooks)).status).toBe(200)
+    expect((await own(fixture, { a: 1 })).body).toEqual({ a: 1 })
+  })
 
-  it(
+  test.with({}, { path: "/members" })(
     "can mount the API under a path, and only there",
-    serving(
-      async (fixture) => {
-        const { call } = fixture
-        const path = `/members${extendOne}`
-        const response = await call("PATCH", path, { body: { extend } })
-        expectSuccess(response, "PATCH", path, extended)
-        const list = `/members${webhooks}`
-        expectFailure(await call("PUT", list), "PUT", list, 405, "METHOD_NOT_ALLOWED")
-        for (const id of ["%zz", "%c3"]) {
-          const malformed = `/members/v2/projects/p1/memberships/${id}/extend`
-          const refused = await call("PATCH", malformed, { body: { extend } })
-          expectFailure(refused, "PATCH", malformed, 400, "MALFORMED_REQUEST")
-        }
-        expectElsewhere(await call("PATCH", extendOne, { body: { extend } }))
-        expectElsewhere(await call("PATCH", `/members/x${extendOne}`, { body: { extend } }))
-        expectElsewhere(await call("GET", "/members"))
-        expect((await own(fixture, { a: 1 })).body).toEqual({ a: 1 })
-      },
-      {},
-      { path: "/members" },
-    ),
+    async (fixture) => {
+      const { call } = fixture
+      const path = `/members${extendOne}`
+      const response = await call("PATCH", path, { body: { extend } })
+      expectSuccess(response, "PATCH", path, extended)
+      const list = `/members${webhooks}`
+      expectFailure(await call("PUT", list), "PUT", list, 405, "METHOD_NOT_ALLOWED")
+      for (const id of ["%zz", "%c3"]) {
+        const malformed = `/members/v2/projects/p1/memberships/${id}/extend`
+        const refused = await call("PATCH", malformed, { body: { extend } })
+        expectFailure(refused, "PATCH", malformed, 400, "MALFORMED_REQUEST")
+      }
+      expectElsewhere(await call("PATCH", extendOne, { body: { extend } }))
+      expectElsewhere(await call("PATCH", `/members/x${extendOne}`, { body: { extend } }))
+      expectElsewhere(await call("GET", "/members"))
+      expect((await own(fixture, { a: 1 })).body).toEqual({ a: 1 })
+    },
   )
 }
 
 /** Declares the tests. */
-export const hostSuite = (serving: Serving): void => {
+export const hostSuite = (test: ServerTest): void => {
   describe("a host", () => {
-    routeTests(serving)
-    mountTests(serving)
+    routeTests(test)
+    mountTests(test)
   })
 }

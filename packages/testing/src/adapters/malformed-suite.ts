@@ -1,8 +1,8 @@
 /** Invalid requests: every response is an envelope with a 4xx status. */
 
-import { describe, expect, it } from "vitest"
+import { describe, expect } from "vitest"
 import { exchange, expectFailure, expectHeaders, parseResponses } from "../support/http.ts"
-import type { Serving } from "./harness.ts"
+import type { ServerTest } from "./harness.ts"
 
 const extendOne = "/v2/projects/p1/memberships/1001/extend"
 const webhooks = "/v2/projects/p1/integrations/webhooks"
@@ -16,280 +16,237 @@ const paths: ReadonlyArray<readonly [path: string, allow: string]> = [
   [`${webhooks}/6ba7b810-9dad-41d1-80b4-00c04fd430c8`, "GET, PATCH, DELETE"],
 ]
 
-const syntaxTests = (serving: Serving): void => {
-  it(
-    "is refused if it is not a JSON object",
-    serving(async ({ call }) => {
-      const bodies = [
-        "",
-        " ",
-        "{",
-        "}",
-        '{"extend":}',
-        "{'extend':1}",
-        "extend=1",
-        "undefined",
-        "NaN",
-        '{"extend":1}{"extend":1}',
-        `${valid}\u0000`,
-        "null",
-        "true",
-        "7",
-        '"text"',
-        "[]",
-        `[${valid}]`,
-        new Uint8Array([0xff, 0xfe, 0x7b, 0x7d]),
-        Buffer.from(valid, "utf16le"),
-        Buffer.from('{"extend":"\ud800"}', "latin1"),
-      ]
-      for (const body of bodies) {
-        const response = await call("PATCH", extendOne, { body })
-        expectFailure(response, "PATCH", extendOne, 400, "MALFORMED_REQUEST")
-      }
-    }),
-  )
-
-  it(
-    "is refused if it is deeply nested",
-    serving(async ({ call }) => {
-      const depth = 30_000
-      const bodies = [
-        "[".repeat(depth),
-        "[".repeat(depth) + "]".repeat(depth),
-        `{"extend":${"[".repeat(depth)}${"]".repeat(depth)}}`,
-        `${'{"extend":'.repeat(5000)}1${"}".repeat(5000)}`,
-      ]
-      for (const body of bodies) {
-        const response = await call("PATCH", extendOne, { body })
-        expect([400, 422]).toContain(response.status)
-        expectHeaders(response)
-      }
-    }),
-  )
-
-  it(
-    "cannot set fields through a prototype",
-    serving(async ({ call }) => {
-      const bodies = [
-        `{"__proto__":${valid}}`,
-        `{"constructor":{"prototype":${valid}}}`,
-        '{"toString":1,"hasOwnProperty":2}',
-      ]
-      for (const body of bodies) {
-        const response = await call("PATCH", extendOne, { body })
-        expectFailure(response, "PATCH", extendOne, 422, ["VALIDATION_ERROR", "VALIDATION_ERROR"])
-      }
-      const created = await call("POST", webhooks, {
-        body: '{"__proto__":{"url":"https://receiver.example/"}}',
-      })
-      expectFailure(created, "POST", webhooks, 422, "VALIDATION_ERROR")
-    }),
-  )
-}
-
-const sizeTests = (serving: Serving): void => {
-  it(
-    "is accepted up to 64 KiB, and refused if it is a byte longer",
-    serving(async ({ call }) => {
-      const padded = (length: number) => valid.padEnd(length, " ")
-      expect((await call("PATCH", extendOne, { body: padded(65_536) })).status).toBe(200)
-      const response = await call("PATCH", extendOne, { body: padded(65_537) })
-      expectFailure(response, "PATCH", extendOne, 413, "PAYLOAD_TOO_LARGE")
-    }),
-  )
-
-  it(
-    "of 1 MiB or 10 MB is refused, with a Content-Length or chunked",
-    serving(async ({ call }) => {
-      for (const length of [1_048_576, 10_000_000]) {
-        for (const headers of [{}, { "transfer-encoding": "chunked" }]) {
-          const response = await call("PATCH", extendOne, { body: "x".repeat(length), headers })
-          expectFailure(response, "PATCH", extendOne, 413, "PAYLOAD_TOO_LARGE")
-        }
-      }
-    }),
-  )
-}
-
-const headerTests = (serving: Serving): void => {
-  it(
-    "is read as JSON with or without a charset, in upper and lower case",
-    serving(async ({ call }) => {
-      const types = [
-        "application/json",
-        "application/json; charset=utf-8",
-        "application/json;charset=UTF-8",
-        'Application/JSON ; charset="utf-8"',
-      ]
-      for (const type of types) {
-        const headers = { "content-type": type }
-        expect((await call("PATCH", extendOne, { body: valid, headers })).status).toBe(200)
-      }
-    }),
-  )
-
-  it(
-    "is refused if its type is missing or not JSON",
-    serving(async ({ call }) => {
-      const types = [
-        "",
-        "text/plain",
-        "text/json",
-        "application/x-www-form-urlencoded",
-        "application/jsonp",
-        "application/json-patch+json",
-        "application/merge-patch+json",
-        "application",
-        "multipart/form-data; boundary=x",
-      ]
-      for (const type of types) {
-        const headers = { "content-type": type }
-        const response = await call("PATCH", extendOne, { body: valid, headers })
-        expectFailure(response, "PATCH", extendOne, 415, "UNSUPPORTED_MEDIA_TYPE")
-      }
-    }),
-  )
-
-  it(
-    "is refused if it has a content encoding",
-    serving(async ({ call }) => {
-      for (const encoding of ["gzip", "br", "deflate", "identity, gzip", "x"]) {
-        const headers = { "content-encoding": encoding }
-        const response = await call("PATCH", extendOne, { body: valid, headers })
-        expectFailure(response, "PATCH", extendOne, 415, "UNSUPPORTED_MEDIA_TYPE")
-      }
-      const headers = { "content-encoding": "identity" }
-      expect((await call("PATCH", extendOne, { body: valid, headers })).status).toBe(200)
-    }),
-  )
-
-  it(
-    "is refused if it has a transfer coding other than chunks",
-    serving(async ({ token, url }) => {
-      const raw = await exchange(
-        url,
-        [
-          `PATCH ${extendOne} HTTP/1.1`,
-          "Host: localhost",
-          `Authorization: Bearer ${token}`,
-          "Content-Type: application/json",
-          "Transfer-Encoding: gzip, chunked",
-          "Connection: close",
-          "",
-          `${valid.length.toString(16)}\r\n${valid}\r\n0\r\n\r\n`,
-        ].join("\r\n"),
-      )
-      const [response] = parseResponses(raw)
-      if (response === undefined) throw new Error("no response")
-      expectFailure(response, "PATCH", extendOne, 400, "MALFORMED_REQUEST")
-    }),
-  )
-
-  it(
-    "is ignored if the endpoint expects none",
-    serving(async ({ call }) => {
-      const headers = { "content-length": "1" }
-      expect((await call("GET", webhooks, { body: "{", headers })).status).toBe(200)
-    }),
-  )
-}
-
-const encodingTests = (serving: Serving): void => {
-  it(
-    "is refused if it is not UTF-8",
-    serving(async ({ call }) => {
-      const body = new Uint8Array([0x7b, 0x22, 0xc3, 0x28, 0x22, 0x3a, 0x31, 0x7d])
+const syntaxTests = (test: ServerTest): void => {
+  test("is refused if it is not a JSON object", async ({ call }) => {
+    const bodies = [
+      "",
+      " ",
+      "{",
+      "}",
+      '{"extend":}',
+      "{'extend':1}",
+      "extend=1",
+      "undefined",
+      "NaN",
+      '{"extend":1}{"extend":1}',
+      `${valid}\u0000`,
+      "null",
+      "true",
+      "7",
+      '"text"',
+      "[]",
+      `[${valid}]`,
+      new Uint8Array([0xff, 0xfe, 0x7b, 0x7d]),
+      Buffer.from(valid, "utf16le"),
+      Buffer.from('{"extend":"\ud800"}', "latin1"),
+    ]
+    for (const body of bodies) {
       const response = await call("PATCH", extendOne, { body })
       expectFailure(response, "PATCH", extendOne, 400, "MALFORMED_REQUEST")
-    }),
-  )
-}
+    }
+  })
 
-const bodyTests = (serving: Serving): void => {
-  syntaxTests(serving)
-  sizeTests(serving)
-  headerTests(serving)
-}
+  test("is refused if it is deeply nested", async ({ call }) => {
+    const depth = 30_000
+    const bodies = [
+      "[".repeat(depth),
+      "[".repeat(depth) + "]".repeat(depth),
+      `{"extend":${"[".repeat(depth)}${"]".repeat(depth)}}`,
+      `${'{"extend":'.repeat(5000)}1${"}".repeat(5000)}`,
+    ]
+    for (const body of bodies) {
+      const response = await call("PATCH", extendOne, { body })
+      expect([400, 422]).toContain(response.status)
+      expectHeaders(response)
+    }
+  })
 
-const pathTests = (serving: Serving): void => {
-  describe("a path", () => {
-    it(
-      "is refused if its percent-encoding is invalid",
-      serving(async ({ call }) => {
-        for (const id of ["%", "%z", "%zz", "%c3", "%ff", "%c3%28", "%ed%a0%80", "%u0041"]) {
-          for (const path of [
-            `/v2/projects/${id}/memberships/extend`,
-            `/v2/projects/p1/memberships/${id}/extend`,
-          ]) {
-            const response = await call("PATCH", path, { body: valid })
-            expectFailure(response, "PATCH", path, 400, "MALFORMED_REQUEST")
-          }
-          const path = `${webhooks}/${id}`
-          expectFailure(await call("DELETE", path), "DELETE", path, 400, "MALFORMED_REQUEST")
-        }
-      }),
-    )
-
-    it(
-      "with unusual ids is not found",
-      serving(async ({ call }) => {
-        const ids = ["%00", "%2e%2e%2e", "%2F", "%0d%0a", "x".repeat(4000), "%F0%9F%92%A9", "'--"]
-        for (const id of ids) {
-          const path = `/v2/projects/${id}/memberships/1001/extend`
-          const response = await call("PATCH", path, { body: valid })
-          expectFailure(response, "PATCH", path, 404, "PROJECT_NOT_FOUND")
-        }
-      }),
-    )
+  test("cannot set fields through a prototype", async ({ call }) => {
+    const bodies = [
+      `{"__proto__":${valid}}`,
+      `{"constructor":{"prototype":${valid}}}`,
+      '{"toString":1,"hasOwnProperty":2}',
+    ]
+    for (const body of bodies) {
+      const response = await call("PATCH", extendOne, { body })
+      expectFailure(response, "PATCH", extendOne, 422, ["VALIDATION_ERROR", "VALIDATION_ERROR"])
+    }
+    const created = await call("POST", webhooks, {
+      body: '{"__proto__":{"url":"https://receiver.example/"}}',
+    })
+    expectFailure(created, "POST", webhooks, 422, "VALIDATION_ERROR")
   })
 }
 
-const methodTests = (serving: Serving): void => {
-  describe("a method", () => {
-    it(
-      "that a path does not allow is answered with 405 and the allowed methods",
-      serving(async ({ call }) => {
-        const methods = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND", "PURGE"]
-        for (const [path, allow] of paths) {
-          for (const method of methods.filter((one) => !allow.split(", ").includes(one))) {
-            const response = await call(method, path)
-            expectFailure(response, method, path, 405, "METHOD_NOT_ALLOWED")
-            expect(response.headers["allow"]).toBe(allow)
-          }
-        }
-      }),
-    )
+const sizeTests = (test: ServerTest): void => {
+  test("is accepted up to 64 KiB, and refused if it is a byte longer", async ({ call }) => {
+    const padded = (length: number) => valid.padEnd(length, " ")
+    expect((await call("PATCH", extendOne, { body: padded(65_536) })).status).toBe(200)
+    const response = await call("PATCH", extendOne, { body: padded(65_537) })
+    expectFailure(response, "PATCH", extendOne, 413, "PAYLOAD_TOO_LARGE")
+  })
 
-    it(
-      "of HEAD is answered with 405 and no body",
-      serving(async ({ call }) => {
-        for (const [path, allow] of paths) {
-          const response = await call("HEAD", path)
-          expectHeaders(response)
-          expect([response.status, response.headers["allow"]]).toEqual([405, allow])
-          expect(response.text).toBe("")
-        }
-      }),
+  test("of 1 MiB or 10 MB is refused, with a Content-Length or chunked", async ({ call }) => {
+    for (const length of [1_048_576, 10_000_000]) {
+      for (const headers of [{}, { "transfer-encoding": "chunked" }]) {
+        const response = await call("PATCH", extendOne, { body: "x".repeat(length), headers })
+        expectFailure(response, "PATCH", extendOne, 413, "PAYLOAD_TOO_LARGE")
+      }
+    }
+  })
+}
+
+const headerTests = (test: ServerTest): void => {
+  test("is read as JSON with or without a charset, in upper and lower case", async ({ call }) => {
+    const types = [
+      "application/json",
+      "application/json; charset=utf-8",
+      "application/json;charset=UTF-8",
+      'Application/JSON ; charset="utf-8"',
+    ]
+    for (const type of types) {
+      const headers = { "content-type": type }
+      expect((await call("PATCH", extendOne, { body: valid, headers })).status).toBe(200)
+    }
+  })
+
+  test("is refused if its type is missing or not JSON", async ({ call }) => {
+    const types = [
+      "",
+      "text/plain",
+      "text/json",
+      "application/x-www-form-urlencoded",
+      "application/jsonp",
+      "application/json-patch+json",
+      "application/merge-patch+json",
+      "application",
+      "multipart/form-data; boundary=x",
+    ]
+    for (const type of types) {
+      const headers = { "content-type": type }
+      const response = await call("PATCH", extendOne, { body: valid, headers })
+      expectFailure(response, "PATCH", extendOne, 415, "UNSUPPORTED_MEDIA_TYPE")
+    }
+  })
+
+  test("is refused if it has a content encoding", async ({ call }) => {
+    for (const encoding of ["gzip", "br", "deflate", "identity, gzip", "x"]) {
+      const headers = { "content-encoding": encoding }
+      const response = await call("PATCH", extendOne, { body: valid, headers })
+      expectFailure(response, "PATCH", extendOne, 415, "UNSUPPORTED_MEDIA_TYPE")
+    }
+    const headers = { "content-encoding": "identity" }
+    expect((await call("PATCH", extendOne, { body: valid, headers })).status).toBe(200)
+  })
+
+  test("is refused if it has a transfer coding other than chunks", async ({ token, url }) => {
+    const raw = await exchange(
+      url,
+      [
+        `PATCH ${extendOne} HTTP/1.1`,
+        "Host: localhost",
+        `Authorization: Bearer ${token}`,
+        "Content-Type: application/json",
+        "Transfer-Encoding: gzip, chunked",
+        "Connection: close",
+        "",
+        `${valid.length.toString(16)}\r\n${valid}\r\n0\r\n\r\n`,
+      ].join("\r\n"),
     )
+    const [response] = parseResponses(raw)
+    if (response === undefined) throw new Error("no response")
+    expectFailure(response, "PATCH", extendOne, 400, "MALFORMED_REQUEST")
+  })
+
+  test("is ignored if the endpoint expects none", async ({ call }) => {
+    const headers = { "content-length": "1" }
+    expect((await call("GET", webhooks, { body: "{", headers })).status).toBe(200)
+  })
+}
+
+const encodingTests = (test: ServerTest): void => {
+  test("is refused if it is not UTF-8", async ({ call }) => {
+    const body = new Uint8Array([0x7b, 0x22, 0xc3, 0x28, 0x22, 0x3a, 0x31, 0x7d])
+    const response = await call("PATCH", extendOne, { body })
+    expectFailure(response, "PATCH", extendOne, 400, "MALFORMED_REQUEST")
+  })
+}
+
+const bodyTests = (test: ServerTest): void => {
+  syntaxTests(test)
+  sizeTests(test)
+  headerTests(test)
+}
+
+const pathTests = (test: ServerTest): void => {
+  describe("a path", () => {
+    test("is refused if its percent-encoding is invalid", async ({ call }) => {
+      for (const id of ["%", "%z", "%zz", "%c3", "%ff", "%c3%28", "%ed%a0%80", "%u0041"]) {
+        for (const path of [
+          `/v2/projects/${id}/memberships/extend`,
+          `/v2/projects/p1/memberships/${id}/extend`,
+        ]) {
+          const response = await call("PATCH", path, { body: valid })
+          expectFailure(response, "PATCH", path, 400, "MALFORMED_REQUEST")
+        }
+        const path = `${webhooks}/${id}`
+        expectFailure(await call("DELETE", path), "DELETE", path, 400, "MALFORMED_REQUEST")
+      }
+    })
+
+    test("with unusual ids is not found", async ({ call }) => {
+      const ids = ["%00", "%2e%2e%2e", "%2F", "%0d%0a", "x".repeat(4000), "%F0%9F%92%A9", "'--"]
+      for (const id of ids) {
+        const path = `/v2/projects/${id}/memberships/1001/extend`
+        const response = await call("PATCH", path, { body: valid })
+        expectFailure(response, "PATCH", path, 404, "PROJECT_NOT_FOUND")
+      }
+    })
+  })
+}
+
+const methodTests = (test: ServerTest): void => {
+  describe("a method", () => {
+    test("that a path does not allow is answered with 405 and the allowed methods", async ({
+      call,
+    }) => {
+      const methods = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND", "PURGE"]
+      for (const [path, allow] of paths) {
+        for (const method of methods.filter((one) => !allow.split(", ").includes(one))) {
+          const response = await call(method, path)
+          expectFailure(response, method, path, 405, "METHOD_NOT_ALLOWED")
+          expect(response.headers["allow"]).toBe(allow)
+        }
+      }
+    })
+
+    test("of HEAD is answered with 405 and no body", async ({ call }) => {
+      for (const [path, allow] of paths) {
+        const response = await call("HEAD", path)
+        expectHeaders(response)
+        expect([response.status, response.headers["allow"]]).toEqual([405, allow])
+        expect(response.text).toBe("")
+      }
+    })
   })
 }
 
 /** Declares the tests. */
-export const malformedSuite = (serving: Serving): void => {
+export const malformedSuite = (test: ServerTest): void => {
   describe("a body", () => {
-    bodyTests(serving)
-    encodingTests(serving)
+    bodyTests(test)
+    encodingTests(test)
   })
-  pathTests(serving)
-  methodTests(serving)
+  pathTests(test)
+  methodTests(test)
 }
 
 /**
  * Declares the tests for a server with a parser before the API. Parsers replace invalid UTF-8, so the
  * API cannot detect it.
  */
-export const parsedSuite = (serving: Serving): void => {
+export const parsedSuite = (test: ServerTest): void => {
   describe("a body that the host's parser has read or refused", () => {
-    bodyTests(serving)
+    bodyTests(test)
   })
 }

@@ -8,10 +8,12 @@ import {
   type ExpiryStore,
   MembershipStore,
   Millis,
+  type StorePorts,
   type UserId,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import { change, occasion, p1, p2 } from "../support/fixtures.ts"
+import type { Steps, StoreTests } from "./declare.ts"
 
 export const dayMillis = 86_400_000
 
@@ -86,19 +88,20 @@ export const eventually = <A, E, R>(
     { until: (found) => found.length > 0, times: 2000 },
   )
 
+type AnnouncingSteps = Steps<StorePorts, [on: Announcing]>
+type Prepare = (on: Pick<Announcing, "grant" | "store">) => Effect.Effect<unknown, unknown>
+
 /**
- * Runs a test on a store with two projects, unless the store has no announcements.
+ * Runs a test on a store with two projects.
  *
  * @param prepare - runs before the store watches the dates
  */
-export const announcing = <A, E, R>(
-  test: (on: Announcing) => Effect.Effect<A, E, R>,
-  prepare?: (on: Pick<Announcing, "grant" | "store">) => Effect.Effect<unknown, unknown>,
-) =>
+export const announcing = (steps: AnnouncingSteps, prepare?: Prepare) =>
   Effect.gen(function* () {
     const store = yield* MembershipStore
     const { expiry } = store
-    if (expiry === undefined) return
+    if (expiry === undefined)
+      return yield* Effect.die("the harness has not said `announcesEnds: false`")
     yield* store.createProject(p1, occasion)
     yield* store.createProject(p2, occasion)
     const grant = (userId: UserId, days: number) =>
@@ -126,5 +129,13 @@ export const announcing = <A, E, R>(
     )
     // A store over several databases watches each from its first sweep.
     if (prepare === undefined) yield* drain(watching, judge)
-    yield* test({ store, expiry: watching, judge, grant, extend, sweep })
+    return yield* Effect.gen(() => steps({ store, expiry: watching, judge, grant, extend, sweep }))
   })
+
+/** Returns a function to declare tests on a store with two projects, with the effect to prepare it at the end. */
+export const announcedOn =
+  ({ test }: StoreTests) =>
+  (name: string, steps: AnnouncingSteps, prepare?: Prepare): void =>
+    test(name, function* () {
+      yield* announcing(steps, prepare)
+    })

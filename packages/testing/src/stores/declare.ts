@@ -47,18 +47,23 @@ export const undone = Effect.fnUntraced(function* <A, E>(work: Effect.Effect<A, 
   expect(isDone).toBe(true)
 })
 
+/** The steps of a test, which yields effects. */
+export type Steps<Services, Arguments extends ReadonlyArray<unknown> = []> = (
+  ...given: Arguments
+) => Generator<Effect.Effect<unknown, unknown, Services>, unknown, never>
+
 type StoreTestsLayer = StoreHarness["layer"]
 
 /** Declares tests. They run on the stores' clock. */
 const testOn = (layer: StoreTestsLayer, { it }: Registry) => {
-  const test = <A, E>(name: string, run: () => Effect.Effect<A, E, StorePorts>): void =>
-    it(name, Effect.provide(Effect.suspend(run), layer))
+  const test = (name: string, steps: Steps<StorePorts>): void =>
+    it(name, Effect.provide(Effect.gen(steps), layer))
 
   /** Declares a test per case. `%s` in the name stands for the case's first element. */
   const each =
     <Case extends readonly [string, ...ReadonlyArray<unknown>]>(cases: ReadonlyArray<Case>) =>
-    <A, E>(name: string, run: (one: Case) => Effect.Effect<A, E, StorePorts>): void => {
-      for (const one of cases) test(name.replace("%s", one[0]), () => run(one))
+    (name: string, steps: Steps<StorePorts, [one: Case]>): void => {
+      for (const one of cases) test(name.replace("%s", one[0]), () => steps(one))
     }
 
   return Object.assign(test, { each })
@@ -93,9 +98,9 @@ const propertyOn =
 /** Declares tests with the host's transactions, if the harness has any. */
 const transactionalOn =
   <Host>({ layer, transaction }: StoreHarness<Host>, { it }: Registry) =>
-  <A, E>(name: string, run: () => Effect.Effect<A, E, StorePorts | HostTransaction>): void => {
+  (name: string, steps: Steps<StorePorts | HostTransaction>): void => {
     if (transaction === undefined) return
-    it(name, Effect.provide(Effect.suspend(run), hostTransactionLayer(layer, transaction)))
+    it(name, Effect.provide(Effect.gen(steps), hostTransactionLayer(layer, transaction)))
   }
 
 /** Declares tests with concurrent transactions from the host, if it can have several. */
@@ -115,6 +120,7 @@ export const testsOn = <Host>(harness: StoreHarness<Host>, registry: Registry) =
   advance: harness.advance,
   hasSeveralDatabases: harness.hasSeveralDatabases ?? false,
   settlesAtOnce: harness.settlesAtOnce ?? false,
+  announcesEnds: harness.announcesEnds ?? true,
   clockErrorMillis: harness.clockErrorMillis ?? 0,
 })
 

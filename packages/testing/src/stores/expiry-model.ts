@@ -170,113 +170,111 @@ export const announcingModelTests = ({ advance, property }: StoreTests): void =>
     "announces each end date once, and only those that hold, for any sequence of changes, days, sweeps and deaths of processes",
     fc.array(modelStep, { maxLength: 30 }),
     (steps) =>
-      announcing(({ expiry, judge, store }) =>
-        Effect.gen(function* () {
-          const model = new Model()
-          const feed = yield* FeedStore
-          const origin = yield* currentUnixMillis
-          let { cursor } = yield* feed.read([p1], "now", { events: 1, bytes: 1000 })
+      announcing(function* ({ expiry, judge, store }) {
+        const model = new Model()
+        const feed = yield* FeedStore
+        const origin = yield* currentUnixMillis
+        let { cursor } = yield* feed.read([p1], "now", { events: 1, bytes: 1000 })
 
-          /** The days by which stored data was moved into the past, instead of moving the clock. */
-          const moved = Effect.map(currentUnixMillis, (now) =>
-            now - origin < (model.day * dayMillis) / 2 ? model.day : 0,
-          )
-          const toStored = (day: number) =>
-            Effect.map(moved, (days) => EndDate(origin + (day - days) * dayMillis))
-          /** Events say the dates as they were when they were published. */
-          const fromStored = (endDate: string) =>
-            Effect.map(moved, (days) => (Date.parse(endDate) - origin) / dayMillis + days)
+        /** The days by which stored data was moved into the past, instead of moving the clock. */
+        const moved = Effect.map(currentUnixMillis, (now) =>
+          now - origin < (model.day * dayMillis) / 2 ? model.day : 0,
+        )
+        const toStored = (day: number) =>
+          Effect.map(moved, (days) => EndDate(origin + (day - days) * dayMillis))
+        /** Events say the dates as they were when they were published. */
+        const fromStored = (endDate: string) =>
+          Effect.map(moved, (days) => (Date.parse(endDate) - origin) / dayMillis + days)
 
-          const changeNow = Effect.map(currentUnixMillis, (at) => ({ ...change(p1), at }))
+        const changeNow = Effect.map(currentUnixMillis, (at) => ({ ...change(p1), at }))
 
-          const noteAnnouncements = Effect.gen(function* () {
-            const page = yield* feed.read([p1], cursor, { events: 1000, bytes: 1_000_000 })
-            cursor = page.cursor
-            for (const event of page.events) {
-              if (!event.type.startsWith("membership.exp")) continue
-              const { end_date, reminder = 0, user_id } = saidBy(event)
-              model.announced(user_id, yield* fromStored(end_date), reminder / 86_400)
-            }
-          })
+        const noteAnnouncements = Effect.gen(function* () {
+          const page = yield* feed.read([p1], cursor, { events: 1000, bytes: 1_000_000 })
+          cursor = page.cursor
+          for (const event of page.events) {
+            if (!event.type.startsWith("membership.exp")) continue
+            const { end_date, reminder = 0, user_id } = saidBy(event)
+            model.announced(user_id, yield* fromStored(end_date), reminder / 86_400)
+          }
+        })
 
-          /** Starts to sweep, and dies after some steps. */
-          const sweepUntil = Effect.fnUntraced(function* (after: number) {
-            const fiber = yield* Effect.forkChild(drain(expiry, judge, 1))
-            for (let left = after; left > 0; left--) yield* Effect.yieldNow
-            yield* Fiber.interrupt(fiber)
-          })
+        /** Starts to sweep, and dies after some steps. */
+        const sweepUntil = Effect.fnUntraced(function* (after: number) {
+          const fiber = yield* Effect.forkChild(drain(expiry, judge, 1))
+          for (let left = after; left > 0; left--) yield* Effect.yieldNow
+          yield* Fiber.interrupt(fiber)
+        })
 
-          const perform = Effect.fnUntraced(function* (one: Step) {
-            const endDate = "date" in one ? yield* toStored(one.date) : undefined
-            switch (one._tag) {
-              case "Grant":
-                if (endDate !== undefined) {
-                  yield* store.grant({ ...change(p1), userId: one.user, endDate })
-                }
-                return model.set(one.user, one.date)
-              case "Extend":
-                if (endDate !== undefined && model.members.has(one.user)) {
-                  yield* store.extend({ ...change(p1), userId: one.user, endDate })
-                  model.set(one.user, one.date)
-                }
-                return undefined
-              case "ExtendAll":
-                if (endDate !== undefined) {
-                  const bulk = { endDate, mode: one.mode }
-                  const extension = { ...(yield* changeNow), bulk }
-                  yield* store.extendAll(extension)
-                  const isSet = one.mode === "set"
-                  model.bulk.push({
-                    id: extension.event.id,
-                    apply: (at) => (isSet || at < one.date ? one.date : at),
-                    isUndone: false,
-                  })
-                }
-                return model.applyBulk()
-              case "ExtendBy": {
-                const by = Millis(one.days * dayMillis)
-                const bulk = { mode: "extendBy", by } as const
+        const perform = Effect.fnUntraced(function* (one: Step) {
+          const endDate = "date" in one ? yield* toStored(one.date) : undefined
+          switch (one._tag) {
+            case "Grant":
+              if (endDate !== undefined) {
+                yield* store.grant({ ...change(p1), userId: one.user, endDate })
+              }
+              return model.set(one.user, one.date)
+            case "Extend":
+              if (endDate !== undefined && model.members.has(one.user)) {
+                yield* store.extend({ ...change(p1), userId: one.user, endDate })
+                model.set(one.user, one.date)
+              }
+              return undefined
+            case "ExtendAll":
+              if (endDate !== undefined) {
+                const bulk = { endDate, mode: one.mode }
                 const extension = { ...(yield* changeNow), bulk }
                 yield* store.extendAll(extension)
+                const isSet = one.mode === "set"
                 model.bulk.push({
                   id: extension.event.id,
-                  apply: (at) => at + one.days,
+                  apply: (at) => (isSet || at < one.date ? one.date : at),
                   isUndone: false,
                 })
-                return model.applyBulk()
               }
-              case "Undo": {
-                const open = model.bulk.filter(({ isUndone }) => !isUndone)
-                const undone = open[one.which % Math.max(1, open.length)]
-                if (undone === undefined) return undefined
-                const target = { bulkExtensionId: undone.id, madeAfter: longAgo }
-                yield* store.undoBulkExtension({ ...(yield* changeNow), ...target })
-                undone.isUndone = true
-                return model.applyBulk()
-              }
-              case "End":
-                if (model.members.delete(one.user)) {
-                  yield* store.end({ ...change(p1), userId: one.user })
-                }
-                return undefined
-              case "Days":
-                yield* advance(one.days * dayMillis)
-                model.day += one.days
-                return undefined
-              case "Die":
-                yield* Effect.forEach(one.after, sweepUntil, { concurrency: "unbounded" })
-                yield* noteAnnouncements
-                return model.swept(false)
-              case "Sweep":
-                yield* drain(expiry, judge, one.limit)
-                yield* noteAnnouncements
-                expect(model.due()).toEqual([])
-                return model.swept(true)
+              return model.applyBulk()
+            case "ExtendBy": {
+              const by = Millis(one.days * dayMillis)
+              const bulk = { mode: "extendBy", by } as const
+              const extension = { ...(yield* changeNow), bulk }
+              yield* store.extendAll(extension)
+              model.bulk.push({
+                id: extension.event.id,
+                apply: (at) => at + one.days,
+                isUndone: false,
+              })
+              return model.applyBulk()
             }
-          })
+            case "Undo": {
+              const open = model.bulk.filter(({ isUndone }) => !isUndone)
+              const undone = open[one.which % Math.max(1, open.length)]
+              if (undone === undefined) return undefined
+              const target = { bulkExtensionId: undone.id, madeAfter: longAgo }
+              yield* store.undoBulkExtension({ ...(yield* changeNow), ...target })
+              undone.isUndone = true
+              return model.applyBulk()
+            }
+            case "End":
+              if (model.members.delete(one.user)) {
+                yield* store.end({ ...change(p1), userId: one.user })
+              }
+              return undefined
+            case "Days":
+              yield* advance(one.days * dayMillis)
+              model.day += one.days
+              return undefined
+            case "Die":
+              yield* Effect.forEach(one.after, sweepUntil, { concurrency: "unbounded" })
+              yield* noteAnnouncements
+              return model.swept(false)
+            case "Sweep":
+              yield* drain(expiry, judge, one.limit)
+              yield* noteAnnouncements
+              expect(model.due()).toEqual([])
+              return model.swept(true)
+          }
+        })
 
-          yield* Effect.forEach(steps, perform, { discard: true })
-          yield* perform({ _tag: "Sweep", limit: 5 })
-        }),
-      ),
+        yield* Effect.forEach(steps, perform, { discard: true })
+        yield* perform({ _tag: "Sweep", limit: 5 })
+      }),
   )

@@ -53,212 +53,195 @@ const readAll = Effect.fnUntraced(function* (from: FeedStart, size = large, proj
 
 const readingTests = ({ describe, test }: StoreTests): void => {
   describe("read", () => {
-    test("returns the events of a project, oldest first, as they were published", () =>
-      Effect.gen(function* () {
-        yield* prepared
-        const events = yield* publish(3)
-        yield* publish(2, p2)
-        const page = yield* readAll("start")
-        expect(page.events.map(({ cursor: _, ...one }) => one)).toEqual(events)
-      }))
+    test("returns the events of a project, oldest first, as they were published", function* () {
+      yield* prepared
+      const events = yield* publish(3)
+      yield* publish(2, p2)
+      const page = yield* readAll("start")
+      expect(page.events.map(({ cursor: _, ...one }) => one)).toEqual(events)
+    })
 
-    test("returns the events of changes", () =>
-      Effect.gen(function* () {
-        yield* prepared
-        const granted = { ...change(p1, "membership.granted"), userId: u1, endDate: in2027 }
-        yield* (yield* MembershipStore).grant(granted)
-        expect(idsOf((yield* readAll("start")).events)).toEqual([granted.event.id])
-      }))
+    test("returns the events of changes", function* () {
+      yield* prepared
+      const granted = { ...change(p1, "membership.granted"), userId: u1, endDate: in2027 }
+      yield* (yield* MembershipStore).grant(granted)
+      expect(idsOf((yield* readAll("start")).events)).toEqual([granted.event.id])
+    })
 
-    test("returns only what comes later from now on", () =>
-      Effect.gen(function* () {
-        const { feed } = yield* prepared
-        yield* publish(2)
-        const now = yield* feed.read([p1], "now", large)
-        expect(now).toMatchObject({ events: [], isLast: true })
-        const later = yield* publish(2)
-        expect(idsOf((yield* readAll(now.cursor)).events)).toEqual(idsOf(later))
-      }))
+    test("returns only what comes later from now on", function* () {
+      const { feed } = yield* prepared
+      yield* publish(2)
+      const now = yield* feed.read([p1], "now", large)
+      expect(now).toMatchObject({ events: [], isLast: true })
+      const later = yield* publish(2)
+      expect(idsOf((yield* readAll(now.cursor)).events)).toEqual(idsOf(later))
+    })
 
-    test("goes on from the place of every event, and of every page", () =>
-      Effect.gen(function* () {
-        const { feed } = yield* prepared
-        const ids = idsOf(yield* publish(5))
-        const { cursor, events } = yield* readAll("start")
-        for (const [index, one] of events.entries()) {
-          expect(idsOf((yield* readAll(one.cursor)).events)).toEqual(ids.slice(index + 1))
-        }
-        expect(yield* feed.read([p1], cursor, large)).toMatchObject({ events: [], isLast: true })
-      }))
+    test("goes on from the place of every event, and of every page", function* () {
+      const { feed } = yield* prepared
+      const ids = idsOf(yield* publish(5))
+      const { cursor, events } = yield* readAll("start")
+      for (const [index, one] of events.entries()) {
+        expect(idsOf((yield* readAll(one.cursor)).events)).toEqual(ids.slice(index + 1))
+      }
+      expect(yield* feed.read([p1], cursor, large)).toMatchObject({ events: [], isLast: true })
+    })
 
-    test("returns no more events than asked for, and none that is already in another page", () =>
-      Effect.gen(function* () {
-        const { feed } = yield* prepared
-        const ids = idsOf(yield* publish(7))
-        for (const events of [1, 2, 3, 7, 8]) {
-          const page = yield* feed.read([p1], "start", { ...large, events })
-          expect(page.events).toHaveLength(Math.min(events, 7))
-          const all = yield* readAll("start", { ...large, events })
-          expect(idsOf(all.events)).toEqual(ids)
-        }
-      }))
+    test("returns no more events than asked for, and none that is already in another page", function* () {
+      const { feed } = yield* prepared
+      const ids = idsOf(yield* publish(7))
+      for (const events of [1, 2, 3, 7, 8]) {
+        const page = yield* feed.read([p1], "start", { ...large, events })
+        expect(page.events).toHaveLength(Math.min(events, 7))
+        const all = yield* readAll("start", { ...large, events })
+        expect(idsOf(all.events)).toEqual(ids)
+      }
+    })
 
-    test("returns about as many bytes as asked for, and always an event", () =>
-      Effect.gen(function* () {
-        const { feed, outbox } = yield* prepared
-        const body = JSON.stringify("x".repeat(998))
-        const events = Array.from({ length: 5 }, () => ({ ...event(p1), body }))
-        yield* Effect.forEach(events, (one) => outbox.publish(one))
-        const page = yield* feed.read([p1], "start", { ...large, bytes: 2500 })
-        expect(page.events).toHaveLength(3)
-        const all = yield* readAll("start", { ...large, bytes: 1 })
-        expect(idsOf(all.events)).toEqual(idsOf(events))
-      }))
+    test("returns about as many bytes as asked for, and always an event", function* () {
+      const { feed, outbox } = yield* prepared
+      const body = JSON.stringify("x".repeat(998))
+      const events = Array.from({ length: 5 }, () => ({ ...event(p1), body }))
+      yield* Effect.forEach(events, (one) => outbox.publish(one))
+      const page = yield* feed.read([p1], "start", { ...large, bytes: 2500 })
+      expect(page.events).toHaveLength(3)
+      const all = yield* readAll("start", { ...large, bytes: 1 })
+      expect(idsOf(all.events)).toEqual(idsOf(events))
+    })
 
-    test("returns what is published between two pages", () =>
-      Effect.gen(function* () {
-        const { feed } = yield* prepared
-        const early = yield* publish(4)
-        const page = yield* feed.read([p1], "start", { ...large, events: 2 })
-        const late = yield* publish(3)
-        const rest = yield* readAll(page.cursor, { ...large, events: 2 })
-        expect(idsOf([...page.events, ...rest.events])).toEqual(idsOf([...early, ...late]))
-      }))
+    test("returns what is published between two pages", function* () {
+      const { feed } = yield* prepared
+      const early = yield* publish(4)
+      const page = yield* feed.read([p1], "start", { ...large, events: 2 })
+      const late = yield* publish(3)
+      const rest = yield* readAll(page.cursor, { ...large, events: 2 })
+      expect(idsOf([...page.events, ...rest.events])).toEqual(idsOf([...early, ...late]))
+    })
 
-    test("fills a page with what is published after the one before", () =>
-      Effect.gen(function* () {
-        const { feed } = yield* prepared
-        const early = yield* publish(4)
-        const { cursor } = yield* feed.read([p1], "start", { ...large, events: 2 })
-        const late = yield* publish(4)
-        const page = yield* feed.read([p1], cursor, { ...large, events: 5 })
-        expect(idsOf(page.events)).toEqual(idsOf([...early.slice(2), ...late.slice(0, 3)]))
-        expect(page.isLast).toBe(false)
-        expect(yield* feed.read([p1], cursor, large)).toMatchObject({ isLast: true })
-        for (const one of page.events) {
-          const { events } = yield* readAll(one.cursor)
-          expect(idsOf(events)).toEqual(idsOf([...early, ...late]).slice(-events.length))
-        }
-      }))
+    test("fills a page with what is published after the one before", function* () {
+      const { feed } = yield* prepared
+      const early = yield* publish(4)
+      const { cursor } = yield* feed.read([p1], "start", { ...large, events: 2 })
+      const late = yield* publish(4)
+      const page = yield* feed.read([p1], cursor, { ...large, events: 5 })
+      expect(idsOf(page.events)).toEqual(idsOf([...early.slice(2), ...late.slice(0, 3)]))
+      expect(page.isLast).toBe(false)
+      expect(yield* feed.read([p1], cursor, large)).toMatchObject({ isLast: true })
+      for (const one of page.events) {
+        const { events } = yield* readAll(one.cursor)
+        expect(idsOf(events)).toEqual(idsOf([...early, ...late]).slice(-events.length))
+      }
+    })
 
-    test("fills a page with no more bytes than asked for", () =>
-      Effect.gen(function* () {
-        const { feed, outbox } = yield* prepared
-        const body = JSON.stringify("x".repeat(998))
-        const add = Effect.forEach(Array.from({ length: 4 }), () =>
-          outbox.publish({ ...event(p1), body }),
-        )
-        yield* add
-        const { cursor } = yield* feed.read([p1], "start", { ...large, events: 2 })
-        yield* add
-        const page = yield* feed.read([p1], cursor, { ...large, bytes: 2500 })
-        expect(page).toMatchObject({ isLast: false })
-        expect(page.events).toHaveLength(3)
-      }))
+    test("fills a page with no more bytes than asked for", function* () {
+      const { feed, outbox } = yield* prepared
+      const body = JSON.stringify("x".repeat(998))
+      const add = Effect.forEach(Array.from({ length: 4 }), () =>
+        outbox.publish({ ...event(p1), body }),
+      )
+      yield* add
+      const { cursor } = yield* feed.read([p1], "start", { ...large, events: 2 })
+      yield* add
+      const page = yield* feed.read([p1], cursor, { ...large, bytes: 2500 })
+      expect(page).toMatchObject({ isLast: false })
+      expect(page.events).toHaveLength(3)
+    })
 
-    test("returns the events of several projects in one order, in pages too", () =>
-      Effect.gen(function* () {
-        const { feed } = yield* prepared
-        const events: Array<Event> = []
-        for (const projectId of [p1, p2, p2, p1, p2]) events.push(...(yield* publish(1, projectId)))
-        const first = yield* feed.read([p1, p2], "start", { ...large, events: 3 })
-        const second = yield* feed.read([p1, p2], first.cursor, large)
-        expect(idsOf([...first.events, ...second.events])).toEqual(idsOf(events))
-        // A place is the same for all projects.
-        const ofOne = yield* readAll(first.cursor, large, p2)
-        expect(idsOf(ofOne.events)).toEqual(idsOf(events.slice(4)))
-      }))
+    test("returns the events of several projects in one order, in pages too", function* () {
+      const { feed } = yield* prepared
+      const events: Array<Event> = []
+      for (const projectId of [p1, p2, p2, p1, p2]) events.push(...(yield* publish(1, projectId)))
+      const first = yield* feed.read([p1, p2], "start", { ...large, events: 3 })
+      const second = yield* feed.read([p1, p2], first.cursor, large)
+      expect(idsOf([...first.events, ...second.events])).toEqual(idsOf(events))
+      // A place is the same for all projects.
+      const ofOne = yield* readAll(first.cursor, large, p2)
+      expect(idsOf(ofOne.events)).toEqual(idsOf(events.slice(4)))
+    })
 
-    test("fails for projects that do not exist", () =>
-      Effect.gen(function* () {
-        const { feed } = yield* prepared
-        const nowhere = ProjectId("nowhere")
-        const error = yield* Effect.flip(feed.read([nowhere], "start", large))
-        expect(error).toMatchObject({ _tag: "ProjectNotFound", projectId: "nowhere" })
-        yield* publish(1)
-        expect((yield* feed.read([nowhere, p1], "start", large)).events).toHaveLength(1)
-        // Also from an invalid cursor.
-        const lost = yield* Effect.flip(feed.read([nowhere], FeedCursor("none"), large))
-        expect(lost._tag).toBe("ProjectNotFound")
-      }))
+    test("fails for projects that do not exist", function* () {
+      const { feed } = yield* prepared
+      const nowhere = ProjectId("nowhere")
+      const error = yield* Effect.flip(feed.read([nowhere], "start", large))
+      expect(error).toMatchObject({ _tag: "ProjectNotFound", projectId: "nowhere" })
+      yield* publish(1)
+      expect((yield* feed.read([nowhere, p1], "start", large)).events).toHaveLength(1)
+      // Also from an invalid cursor.
+      const lost = yield* Effect.flip(feed.read([nowhere], FeedCursor("none"), large))
+      expect(lost._tag).toBe("ProjectNotFound")
+    })
   })
 }
 
 const latestTests = ({ describe, test }: StoreTests): void => {
   describe("latest", () => {
-    test("returns the latest events of a project, newest first, page after page", () =>
-      Effect.gen(function* () {
-        const { feed } = yield* prepared
-        const events = (yield* publish(5)).toReversed()
-        yield* publish(2, p2)
-        const first = yield* feed.latest(p1, undefined, { ...large, events: 2 })
-        expect(first).toEqual({ events: events.slice(0, 2), isLast: false })
-        const second = yield* feed.latest(p1, events[1]?.id, { ...large, events: 3 })
-        expect(second).toEqual({ events: events.slice(2), isLast: true })
-        const rest = yield* feed.latest(p1, events[4]?.id, large)
-        expect(rest).toEqual({ events: [], isLast: true })
-      }))
+    test("returns the latest events of a project, newest first, page after page", function* () {
+      const { feed } = yield* prepared
+      const events = (yield* publish(5)).toReversed()
+      yield* publish(2, p2)
+      const first = yield* feed.latest(p1, undefined, { ...large, events: 2 })
+      expect(first).toEqual({ events: events.slice(0, 2), isLast: false })
+      const second = yield* feed.latest(p1, events[1]?.id, { ...large, events: 3 })
+      expect(second).toEqual({ events: events.slice(2), isLast: true })
+      const rest = yield* feed.latest(p1, events[4]?.id, large)
+      expect(rest).toEqual({ events: [], isLast: true })
+    })
 
-    test("returns about as many bytes as asked for, and always an event of the latest", () =>
-      Effect.gen(function* () {
-        const { feed } = yield* prepared
-        const events = (yield* publish(3)).toReversed()
-        const { length } = events[0]?.body ?? ""
-        const one = yield* feed.latest(p1, undefined, { ...large, bytes: 1 })
-        expect(one).toEqual({ events: events.slice(0, 1), isLast: false })
-        const two = yield* feed.latest(p1, undefined, { ...large, bytes: length + 1 })
-        expect(two).toEqual({ events: events.slice(0, 2), isLast: false })
-      }))
+    test("returns about as many bytes as asked for, and always an event of the latest", function* () {
+      const { feed } = yield* prepared
+      const events = (yield* publish(3)).toReversed()
+      const { length } = events[0]?.body ?? ""
+      const one = yield* feed.latest(p1, undefined, { ...large, bytes: 1 })
+      expect(one).toEqual({ events: events.slice(0, 1), isLast: false })
+      const two = yield* feed.latest(p1, undefined, { ...large, bytes: length + 1 })
+      expect(two).toEqual({ events: events.slice(0, 2), isLast: false })
+    })
 
-    test("returns none before an event that is not kept, or of another project", () =>
-      Effect.gen(function* () {
-        const { feed } = yield* prepared
-        yield* publish(2)
-        const [other] = yield* publish(1, p2)
-        for (const before of [event(p1).id, other?.id ?? event(p2).id]) {
-          expect(yield* feed.latest(p1, before, large)).toEqual({ events: [], isLast: true })
-        }
-      }))
+    test("returns none before an event that is not kept, or of another project", function* () {
+      const { feed } = yield* prepared
+      yield* publish(2)
+      const [other] = yield* publish(1, p2)
+      for (const before of [event(p1).id, other?.id ?? event(p2).id]) {
+        expect(yield* feed.latest(p1, before, large)).toEqual({ events: [], isLast: true })
+      }
+    })
 
-    test("fails for a project that does not exist, and has none at first", () =>
-      Effect.gen(function* () {
-        const { feed } = yield* prepared
-        expect(yield* feed.latest(p1, undefined, large)).toEqual({ events: [], isLast: true })
-        const error = yield* Effect.flip(feed.latest(ProjectId("nowhere"), undefined, large))
-        expect(error).toMatchObject({ _tag: "ProjectNotFound", projectId: "nowhere" })
-      }))
+    test("fails for a project that does not exist, and has none at first", function* () {
+      const { feed } = yield* prepared
+      expect(yield* feed.latest(p1, undefined, large)).toEqual({ events: [], isLast: true })
+      const error = yield* Effect.flip(feed.latest(ProjectId("nowhere"), undefined, large))
+      expect(error).toMatchObject({ _tag: "ProjectNotFound", projectId: "nowhere" })
+    })
   })
 }
 
 const expiringTests = ({ describe, test }: StoreTests): void => {
   describe("a cursor of another history", () => {
-    test("has expired", () =>
-      Effect.gen(function* () {
-        const { feed } = yield* prepared
-        const { cursor } = yield* feed.read([p1], "now", large)
-        // The text begins with the history's id.
-        const other = FeedCursor(`${cursor.startsWith("0") ? "1" : "0"}${cursor.slice(1)}`)
-        const error = yield* Effect.flip(feed.read([p1], other, large))
-        expect(error._tag).toBe("CursorExpired")
-      }))
+    test("has expired", function* () {
+      const { feed } = yield* prepared
+      const { cursor } = yield* feed.read([p1], "now", large)
+      // The text begins with the history's id.
+      const other = FeedCursor(`${cursor.startsWith("0") ? "1" : "0"}${cursor.slice(1)}`)
+      const error = yield* Effect.flip(feed.read([p1], other, large))
+      expect(error._tag).toBe("CursorExpired")
+    })
 
-    test("or none at all is refused, or is a place", () =>
-      Effect.gen(function* () {
-        const { feed } = yield* prepared
-        yield* publish(2)
-        const page = yield* feed.read([p1], "start", { ...large, events: 1 })
-        const changes = fc.tuple(
-          fc.string({ unit: fc.constantFrom(..."0z1a-._~") }),
-          fc.nat(page.cursor.length),
-          fc.nat(3),
-        )
-        for (const [text, at, length] of fc.sample(changes, 200)) {
-          const changed = page.cursor.slice(0, at) + text + page.cursor.slice(at + length)
-          if (!FeedCursor.is(changed)) continue
-          const read = feed.read([p1], changed, large)
-          yield* Effect.catchTag(read, "CursorExpired", () => Effect.void)
-        }
-      }))
+    test("or none at all is refused, or is a place", function* () {
+      const { feed } = yield* prepared
+      yield* publish(2)
+      const page = yield* feed.read([p1], "start", { ...large, events: 1 })
+      const changes = fc.tuple(
+        fc.string({ unit: fc.constantFrom(..."0z1a-._~") }),
+        fc.nat(page.cursor.length),
+        fc.nat(3),
+      )
+      for (const [text, at, length] of fc.sample(changes, 200)) {
+        const changed = page.cursor.slice(0, at) + text + page.cursor.slice(at + length)
+        if (!FeedCursor.is(changed)) continue
+        const read = feed.read([p1], changed, large)
+        yield* Effect.catchTag(read, "CursorExpired", () => Effect.void)
+      }
+    })
   })
 }
 
@@ -281,31 +264,27 @@ const held = <A, E>(work: Effect.Effect<A, E, StorePorts>) =>
   })
 
 const transactionTests = ({ concurrent, transactional }: StoreTests): void => {
-  concurrent("an event of a transaction that commits late is not skipped", () =>
-    Effect.gen(function* () {
-      const { feed, outbox } = yield* prepared
-      const late = event(p1)
-      const commit = yield* held(outbox.publish(late))
-      const early = yield* publish(3)
-      const first = yield* feed.read([p1], "start", { ...large, events: 2 })
-      yield* commit
-      const later = yield* publish(1)
-      const rest = yield* readAll(first.cursor, { ...large, events: 2 })
-      const ids = idsOf([...first.events, ...rest.events])
-      expect(ids.toSorted()).toEqual(idsOf([...early, late, ...later]).toSorted())
-      expect(ids.slice(0, 2)).toEqual(idsOf(early.slice(0, 2)))
-    }),
-  )
+  concurrent("an event of a transaction that commits late is not skipped", function* () {
+    const { feed, outbox } = yield* prepared
+    const late = event(p1)
+    const commit = yield* held(outbox.publish(late))
+    const early = yield* publish(3)
+    const first = yield* feed.read([p1], "start", { ...large, events: 2 })
+    yield* commit
+    const later = yield* publish(1)
+    const rest = yield* readAll(first.cursor, { ...large, events: 2 })
+    const ids = idsOf([...first.events, ...rest.events])
+    expect(ids.toSorted()).toEqual(idsOf([...early, late, ...later]).toSorted())
+    expect(ids.slice(0, 2)).toEqual(idsOf(early.slice(0, 2)))
+  })
 
-  transactional("an event of a transaction that fails is never there", () =>
-    Effect.gen(function* () {
-      const { feed, outbox } = yield* prepared
-      const { cursor } = yield* feed.read([p1], "start", large)
-      yield* undone(outbox.publish(event(p1)))
-      const published = yield* publish(1)
-      expect(idsOf((yield* readAll(cursor)).events)).toEqual(idsOf(published))
-    }),
-  )
+  transactional("an event of a transaction that fails is never there", function* () {
+    const { feed, outbox } = yield* prepared
+    const { cursor } = yield* feed.read([p1], "start", large)
+    yield* undone(outbox.publish(event(p1)))
+    const published = yield* publish(1)
+    expect(idsOf((yield* readAll(cursor)).events)).toEqual(idsOf(published))
+  })
 }
 
 /** Declares the tests. */

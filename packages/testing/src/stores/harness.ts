@@ -40,6 +40,8 @@ export interface StoreHarness<Host = never> {
    * undone. Default: `false`.
    */
   readonly settlesAtOnce?: boolean | undefined
+  /** Whether the `MembershipStore` announces ends: whether it has `expiry`. Default: `true`. */
+  readonly announcesEnds?: boolean | undefined
   /** The number of inputs per property. Fewer for stores composed from others. Default: 50. */
   readonly runs?: number | undefined
   /** The ports to certify. Default: all. */

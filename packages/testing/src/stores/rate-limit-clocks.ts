@@ -52,19 +52,21 @@ const lockoutTests = (on: StoreTests): void => {
   for (const name of buckets) {
     const mixed = { ...policies, [name]: five }
     describe(`the bucket of ${name}`, () => {
-      test.each(errors)("is used again as soon as clients are told, after the clock %s", ([, by]) =>
-        Effect.gen(function* () {
+      test.each(errors)(
+        "is used again as soon as clients are told, after the clock %s",
+        function* ([, by]) {
           const one = client("1", "a")
           yield* advance(by)
           yield* take(one, mixed)
           yield* advance(by === 0 ? -day : -by)
           yield* takeAsTold(on, [one], mixed)
           yield* takeAsTold(on, [one], mixed)
-        }),
+        },
       )
 
-      test.each(errors)("is used again by many clients at once, after the clock %s", ([, by]) =>
-        Effect.gen(function* () {
+      test.each(errors)(
+        "is used again by many clients at once, after the clock %s",
+        function* ([, by]) {
           const known = ["1", "2", "3", "4"].map((id) => client(id, id))
           const many = [...known, ...["5", "6", "7", "8"].map(stranger)]
           yield* advance(by)
@@ -72,20 +74,19 @@ const lockoutTests = (on: StoreTests): void => {
           yield* advance(by === 0 ? -day : -by)
           yield* takeAsTold(on, many, mixed)
           yield* takeAsTold(on, many, mixed)
-        }),
+        },
       )
     })
   }
 
-  test("lets others at an address use it again after its clock was ahead", () =>
-    Effect.gen(function* () {
-      yield* advance(day)
-      yield* take(client("1", "a"))
-      yield* advance(-day)
-      for (const one of [client("1", "b"), stranger("1"), client("2", "a")]) {
-        yield* takeAsTold(on, [one], policies)
-      }
-    }))
+  test("lets others at an address use it again after its clock was ahead", function* () {
+    yield* advance(day)
+    yield* take(client("1", "a"))
+    yield* advance(-day)
+    for (const one of [client("1", "b"), stranger("1"), client("2", "a")]) {
+      yield* takeAsTold(on, [one], policies)
+    }
+  })
 }
 
 // Tokens return after 1,000 s or more, so the test's own duration has no effect.

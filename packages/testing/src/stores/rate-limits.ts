@@ -149,150 +149,138 @@ const modelTests = ({ advance, property }: StoreTests): void =>
 
 /** The buckets a take uses. */
 const bucketTests = ({ test }: StoreTests): void => {
-  test("starts with full buckets and counts them down", () =>
-    Effect.gen(function* () {
-      const mixed = { address: twenty, key: hundred, burst: five }
-      for (let left = 4; left >= 0; left--) {
-        const taken = yield* take(client("1", "a"), mixed)
-        expect(taken.admitted).toBe(true)
-        expect(remainders(taken, mixed)).toEqual({
-          address: left + 15,
-          key: left + 95,
-          burst: left,
-        })
-      }
-      expect((yield* take(client("1", "a"), mixed)).admitted).toBe(false)
-    }))
+  test("starts with full buckets and counts them down", function* () {
+    const mixed = { address: twenty, key: hundred, burst: five }
+    for (let left = 4; left >= 0; left--) {
+      const taken = yield* take(client("1", "a"), mixed)
+      expect(taken.admitted).toBe(true)
+      expect(remainders(taken, mixed)).toEqual({
+        address: left + 15,
+        key: left + 95,
+        burst: left,
+      })
+    }
+    expect((yield* take(client("1", "a"), mixed)).admitted).toBe(false)
+  })
 
-  test("admits as many takes at once as a bucket has capacity, whatever its limit", () =>
-    Effect.gen(function* () {
-      for (const capacity of [2, 8]) {
-        const mixed = { ...policies, burst: { ...five, capacity } }
-        const one = take(client("1", `of ${capacity}`), mixed)
-        const takes = yield* Effect.all(Array.from({ length: capacity + 1 }, () => one))
-        expect(takes.filter(({ admitted }) => admitted)).toHaveLength(capacity)
-      }
-    }))
+  test("admits as many takes at once as a bucket has capacity, whatever its limit", function* () {
+    for (const capacity of [2, 8]) {
+      const mixed = { ...policies, burst: { ...five, capacity } }
+      const one = take(client("1", `of ${capacity}`), mixed)
+      const takes = yield* Effect.all(Array.from({ length: capacity + 1 }, () => one))
+      expect(takes.filter(({ admitted }) => admitted)).toHaveLength(capacity)
+    }
+  })
 
-  test("takes from all buckets or from none", () =>
-    Effect.gen(function* () {
-      for (const small of ["address", "key", "burst"] as const) {
-        const mixed = { ...policies, [small]: five }
-        const one = client(small, small)
-        yield* Effect.forEach(Array.from({ length: 30 }), () => take(one, mixed))
-        const left = { address: 95, key: 95, burst: 95, [small]: 0 }
-        expect(remainders(yield* take(one, mixed), mixed)).toEqual(left)
-      }
-    }))
+  test("takes from all buckets or from none", function* () {
+    for (const small of ["address", "key", "burst"] as const) {
+      const mixed = { ...policies, [small]: five }
+      const one = client(small, small)
+      yield* Effect.forEach(Array.from({ length: 30 }), () => take(one, mixed))
+      const left = { address: 95, key: 95, burst: 95, [small]: 0 }
+      expect(remainders(yield* take(one, mixed), mixed)).toEqual(left)
+    }
+  })
 
-  test("takes only from the address for a client without a key", () =>
-    Effect.gen(function* () {
-      yield* take(client("1", "a"))
-      const taken = yield* take(stranger("1"))
-      expect(remainders(taken)).toEqual({ address: 98, key: 100, burst: 100 })
-      expect([taken.key, taken.burst]).toEqual([taken.now, taken.now])
-      expect(remainders(yield* take(client("1", "a")))).toEqual({ address: 97, key: 98, burst: 98 })
-    }))
+  test("takes only from the address for a client without a key", function* () {
+    yield* take(client("1", "a"))
+    const taken = yield* take(stranger("1"))
+    expect(remainders(taken)).toEqual({ address: 98, key: 100, burst: 100 })
+    expect([taken.key, taken.burst]).toEqual([taken.now, taken.now])
+    expect(remainders(yield* take(client("1", "a")))).toEqual({ address: 97, key: 98, burst: 98 })
+  })
 
-  test("has separate buckets for different ids, whatever characters they contain", () =>
-    Effect.gen(function* () {
-      const ids = ["__proto__", "constructor", "address:::1/64", "a b'c\"d\\e", "a", "A"]
-      for (const id of ids) {
-        const left = { address: 99, key: 99, burst: 99 }
-        expect(remainders(yield* take(client(id, id)))).toEqual(left)
-      }
-    }))
+  test("has separate buckets for different ids, whatever characters they contain", function* () {
+    const ids = ["__proto__", "constructor", "address:::1/64", "a b'c\"d\\e", "a", "A"]
+    for (const id of ids) {
+      const left = { address: 99, key: 99, burst: 99 }
+      expect(remainders(yield* take(client(id, id)))).toEqual(left)
+    }
+  })
 
-  test("keeps an empty bucket while many others are used", () =>
-    Effect.gen(function* () {
-      const small = { ...policies, address: five, key: five }
-      const one = client("one", "one")
-      yield* Effect.forEach(Array.from({ length: 5 }), () => take(one, small))
-      const others = Array.from({ length: 300 }, (_, index) => client(`${index}`, `${index}`))
-      yield* Effect.forEach(others, (other) => take(other, small), { concurrency: "unbounded" })
-      expect((yield* take(one, small)).admitted).toBe(false)
-    }))
+  test("keeps an empty bucket while many others are used", function* () {
+    const small = { ...policies, address: five, key: five }
+    const one = client("one", "one")
+    yield* Effect.forEach(Array.from({ length: 5 }), () => take(one, small))
+    const others = Array.from({ length: 300 }, (_, index) => client(`${index}`, `${index}`))
+    yield* Effect.forEach(others, (other) => take(other, small), { concurrency: "unbounded" })
+    expect((yield* take(one, small)).admitted).toBe(false)
+  })
 }
 
 const descending = (one: number, other: number): number => other - one
 
 /** Concurrent takes. */
 const concurrencyTests = ({ test }: StoreTests): void => {
-  test("admits exactly as many concurrent takes as there are tokens", () =>
-    Effect.gen(function* () {
-      const mixed = { ...policies, burst: twenty }
-      const takes = yield* Effect.all(
-        Array.from({ length: 400 }, () => take(client("1", "a"), mixed)),
-        { concurrency: "unbounded" },
-      )
-      expect(takes.filter(({ admitted }) => admitted)).toHaveLength(20)
-      const left = { address: 80, key: 80, burst: 0 }
-      expect(remainders(yield* take(client("1", "a"), mixed), mixed)).toEqual(left)
-    }))
+  test("admits exactly as many concurrent takes as there are tokens", function* () {
+    const mixed = { ...policies, burst: twenty }
+    const takes = yield* Effect.all(
+      Array.from({ length: 400 }, () => take(client("1", "a"), mixed)),
+      { concurrency: "unbounded" },
+    )
+    expect(takes.filter(({ admitted }) => admitted)).toHaveLength(20)
+    const left = { address: 80, key: 80, burst: 0 }
+    expect(remainders(yield* take(client("1", "a"), mixed), mixed)).toEqual(left)
+  })
 
-  test("admits exactly as many when clients share an address or a key", () =>
-    Effect.gen(function* () {
-      const mixed = { ...policies, address: twenty }
-      const sharing = ["a", "b", "c"].map((key) => client("1", key))
-      const roaming = ["2", "3", "4"].map((address) => client(address, "d"))
-      const takes = yield* Effect.all(
-        [...sharing, ...roaming].flatMap((one) =>
-          Array.from({ length: 50 }, () => take(one, mixed)),
-        ),
-        { concurrency: "unbounded" },
-      )
-      // Twenty for the shared address, and twenty for each address with the same key.
-      expect(takes.filter(({ admitted }) => admitted)).toHaveLength(80)
-      expect(remainders(yield* take(client("5", "d"), mixed), mixed)).toMatchObject({ key: 39 })
-    }))
+  test("admits exactly as many when clients share an address or a key", function* () {
+    const mixed = { ...policies, address: twenty }
+    const sharing = ["a", "b", "c"].map((key) => client("1", key))
+    const roaming = ["2", "3", "4"].map((address) => client(address, "d"))
+    const takes = yield* Effect.all(
+      [...sharing, ...roaming].flatMap((one) => Array.from({ length: 50 }, () => take(one, mixed))),
+      { concurrency: "unbounded" },
+    )
+    // Twenty for the shared address, and twenty for each address with the same key.
+    expect(takes.filter(({ admitted }) => admitted)).toHaveLength(80)
+    expect(remainders(yield* take(client("5", "d"), mixed), mixed)).toMatchObject({ key: 39 })
+  })
 
-  test("tells each of many concurrent takes what its own client has left", () =>
-    Effect.gen(function* () {
-      const clients = Array.from({ length: 10 }, (_, index) => client("shared", `${index}`))
-      for (const [index, one] of clients.entries()) {
-        yield* Effect.forEach(Array.from({ length: index }), () => take(one))
-      }
-      const takes = yield* Effect.all(
-        [...clients, ...clients].map((one) => take(one)),
-        {
-          concurrency: "unbounded",
-        },
-      )
-      const left = takes.map((taken) => remainders(taken))
-      for (const index of clients.keys()) {
-        const keys = [left[index]?.key, left[index + clients.length]?.key]
-        expect(keys.toSorted()).toEqual([98 - index, 99 - index])
-      }
-      expect(left.map(({ address }) => address).toSorted(descending)).toEqual(
-        Array.from({ length: 20 }, (_, index) => 54 - index),
-      )
-    }))
+  test("tells each of many concurrent takes what its own client has left", function* () {
+    const clients = Array.from({ length: 10 }, (_, index) => client("shared", `${index}`))
+    for (const [index, one] of clients.entries()) {
+      yield* Effect.forEach(Array.from({ length: index }), () => take(one))
+    }
+    const takes = yield* Effect.all(
+      [...clients, ...clients].map((one) => take(one)),
+      {
+        concurrency: "unbounded",
+      },
+    )
+    const left = takes.map((taken) => remainders(taken))
+    for (const index of clients.keys()) {
+      const keys = [left[index]?.key, left[index + clients.length]?.key]
+      expect(keys.toSorted()).toEqual([98 - index, 99 - index])
+    }
+    expect(left.map(({ address }) => address).toSorted(descending)).toEqual(
+      Array.from({ length: 20 }, (_, index) => 54 - index),
+    )
+  })
 
-  test("refuses only those of many concurrent takes that lack a token", () =>
-    Effect.gen(function* () {
-      const one = { ...five, capacity: 1 }
-      const mixed = { address: one, key: one, burst: five }
-      // Each shares its key with the one before, and its address with the one behind.
-      const clients = Array.from({ length: 40 }, (_, index) =>
-        client(`${index >> 1}`, `${(index + 1) >> 1}`),
-      )
-      const takes = yield* Effect.all(
-        clients.map((each) => take(each, mixed)),
-        {
-          concurrency: "unbounded",
-        },
-      )
-      const admitted = clients.filter((_, index) => takes[index]?.admitted)
-      const ofAddress = (given: LimitedClient) =>
-        admitted.filter(({ address }) => address === given.address).length
-      const ofKey = (given: LimitedClient) =>
-        admitted.filter(({ keyId }) => keyId === given.keyId).length
-      for (const [index, each] of clients.entries()) {
-        const taken = [ofAddress(each), ofKey(each)]
-        expect(Math.max(...taken)).toBe(1)
-        if (takes[index]?.admitted === true) expect(taken).toEqual([1, 1])
-      }
-    }))
+  test("refuses only those of many concurrent takes that lack a token", function* () {
+    const one = { ...five, capacity: 1 }
+    const mixed = { address: one, key: one, burst: five }
+    // Each shares its key with the one before, and its address with the one behind.
+    const clients = Array.from({ length: 40 }, (_, index) =>
+      client(`${index >> 1}`, `${(index + 1) >> 1}`),
+    )
+    const takes = yield* Effect.all(
+      clients.map((each) => take(each, mixed)),
+      {
+        concurrency: "unbounded",
+      },
+    )
+    const admitted = clients.filter((_, index) => takes[index]?.admitted)
+    const ofAddress = (given: LimitedClient) =>
+      admitted.filter(({ address }) => address === given.address).length
+    const ofKey = (given: LimitedClient) =>
+      admitted.filter(({ keyId }) => keyId === given.keyId).length
+    for (const [index, each] of clients.entries()) {
+      const taken = [ofAddress(each), ofKey(each)]
+      expect(Math.max(...taken)).toBe(1)
+      if (takes[index]?.admitted === true) expect(taken).toEqual([1, 1])
+    }
+  })
 }
 
 /** When tokens return. */
@@ -307,31 +295,29 @@ const timeTests = ({ advance, clockErrorMillis, test }: StoreTests): void => {
     }
   }
 
-  test("returns when each bucket will be full, by the clock of the store", () =>
-    Effect.gen(function* () {
-      const mixed = { address: seven, key: twenty, burst: hundred }
-      const first = yield* take(client("1", "a"), mixed)
-      const second = yield* take(client("1", "a"), mixed)
-      for (const [index, taken] of [first, second].entries()) {
-        const after = (policy: BucketPolicy) => Micros(first.now + (index + 1) * policy.increment)
-        expectFullAt(taken, { address: after(seven), key: after(twenty), burst: after(hundred) })
-      }
-    }))
+  test("returns when each bucket will be full, by the clock of the store", function* () {
+    const mixed = { address: seven, key: twenty, burst: hundred }
+    const first = yield* take(client("1", "a"), mixed)
+    const second = yield* take(client("1", "a"), mixed)
+    for (const [index, taken] of [first, second].entries()) {
+      const after = (policy: BucketPolicy) => Micros(first.now + (index + 1) * policy.increment)
+      expectFullAt(taken, { address: after(seven), key: after(twenty), burst: after(hundred) })
+    }
+  })
 
-  test("admits a client after the wait that a refusal implies, and not a second earlier", () =>
-    Effect.gen(function* () {
-      const mixed = { ...policies, address: five }
-      const one = take(stranger("1"), mixed)
-      yield* Effect.forEach(Array.from({ length: 5 }), () => one)
-      const refused = yield* one
-      expect(refused.admitted).toBe(false)
-      const wait = waitMicros(refused.address, refused.now, five) / 1000
-      yield* advance(Math.ceil(wait) - 1000)
-      expect((yield* one).admitted).toBe(false)
-      yield* advance(1000)
-      expect((yield* one).admitted).toBe(true)
-      expect((yield* one).admitted).toBe(false)
-    }))
+  test("admits a client after the wait that a refusal implies, and not a second earlier", function* () {
+    const mixed = { ...policies, address: five }
+    const one = take(stranger("1"), mixed)
+    yield* Effect.forEach(Array.from({ length: 5 }), () => one)
+    const refused = yield* one
+    expect(refused.admitted).toBe(false)
+    const wait = waitMicros(refused.address, refused.now, five) / 1000
+    yield* advance(Math.ceil(wait) - 1000)
+    expect((yield* one).admitted).toBe(false)
+    yield* advance(1000)
+    expect((yield* one).admitted).toBe(true)
+    expect((yield* one).admitted).toBe(false)
+  })
 }
 
 const fullTests = ({ advance, test }: StoreTests): void => {
@@ -341,20 +327,21 @@ const fullTests = ({ advance, test }: StoreTests): void => {
     ["burst", { ...policies, burst: five }],
   ] as const)(
     "admits no more than the %s bucket holds, even a second before it is full",
-    ([, mixed]) =>
-      Effect.gen(function* () {
-        const one = take(client("1", "a"), mixed)
-        yield* one
-        yield* advance(five.increment / 1000 - 1000)
-        const takes = yield* Effect.all(Array.from({ length: 5 }, () => one))
-        expect(takes.map(({ admitted }) => admitted)).toEqual([true, true, true, true, false])
-      }),
+    function* ([, mixed]) {
+      const one = take(client("1", "a"), mixed)
+      yield* one
+      yield* advance(five.increment / 1000 - 1000)
+      const takes = yield* Effect.all(Array.from({ length: 5 }, () => one))
+      expect(takes.map(({ admitted }) => admitted)).toEqual([true, true, true, true, false])
+    },
   )
 }
 
 /** Declares the tests. */
 export const rateLimitStoreSuite = (on: StoreTests): void => {
-  on.test("responds to a ping", () => RateLimitStore.use((store) => store.ping))
+  on.test("responds to a ping", function* () {
+    yield* (yield* RateLimitStore).ping
+  })
   bucketTests(on)
   concurrencyTests(on)
   timeTests(on)

@@ -1,8 +1,8 @@
 /** Dry runs that show the webhooks which a request would send. */
 
-import { describe, expect, it } from "vitest"
+import { describe, expect } from "vitest"
 import { expectFailure, expectSuccess, fieldsOf, instant } from "../../support/http.ts"
-import type { Fixture, Serving } from "../harness.ts"
+import type { Fixture, ServerTest } from "../harness.ts"
 import { validDate } from "./extending.ts"
 
 const extendOne = "/v2/projects/p1/memberships/1001/extend"
@@ -52,102 +52,93 @@ const endDates = async ({ tenure }: Fixture) =>
   (await tenure.memberships.list({ projectId: "p1" })).map(({ endDate }) => endDate)
 
 /** Declares the tests. */
-export const dryRunEventTests = (serving: Serving): void => {
+export const dryRunEventTests = (test: ServerTest): void => {
   describe("a dry run with events", () => {
-    it(
-      "shows the webhooks that an extension, a bulk extension, its undoing and an import would send",
-      serving(async (fixture) => {
-        const { call, operatorToken, tenure } = fixture
-        const id = await register(fixture)
-        const before = await endDates(fixture)
-        const dry = { dry_run: true, events: true }
-        const changed = { new_end_date: validDate, reason: "invoice 117" }
-        const one = await call("PATCH", extendOne, {
-          body: { extend: validDate, reason: "invoice 117", ...dry },
-        })
-        expectSuccess(one, "PATCH", extendOne, {
-          total: 1,
-          data: {
-            new_end_date: validDate,
-            events: preview(id, "membership.extended", { user_id: "1001", ...changed }),
-          },
-        })
-        const all = await call("PATCH", extendAll, { body: { extend_by: "P3D", ...dry } })
-        const data = fieldsOf(fieldsOf(all.body)["data"])
-        expect(data["events"]).toEqual(
-          preview(id, "memberships.extended", { mode: "extend_by", extend_by: "P3D" }),
-        )
-        const counts = { would_grant: 0, would_shorten: 0, would_stay: 0 }
-        expectSuccess(await importLines(fixture, "dry_run=true&events=true"), "POST", importing, {
-          total: 1,
-          data: { ...counts, events: preview(id, "memberships.imported", { total: 1 }) },
-        })
-        expectSuccess(await importLines(fixture, "dry_run=true"), "POST", importing, {
-          total: 1,
-          data: counts,
-        })
-        expect(await endDates(fixture)).toEqual(before)
-        await tenure.memberships.extendAll({ projectId: "p1", endDate: validDate })
-        const [made] = await tenure.memberships.bulkExtensions({ projectId: "p1" })
-        const undo = `/v2/projects/p1/bulk-extensions/${made?.id}/undo`
-        const undone = await call("POST", undo, { token: operatorToken, body: dry })
-        expect(fieldsOf(fieldsOf(undone.body)["data"])["events"]).toEqual(
-          preview(id, "memberships.extension_undone", { bulk_extension_id: made?.id }),
-        )
-      }),
-    )
+    test("shows the webhooks that an extension, a bulk extension, its undoing and an import would send", async (fixture) => {
+      const { call, operatorToken, tenure } = fixture
+      const id = await register(fixture)
+      const before = await endDates(fixture)
+      const dry = { dry_run: true, events: true }
+      const changed = { new_end_date: validDate, reason: "invoice 117" }
+      const one = await call("PATCH", extendOne, {
+        body: { extend: validDate, reason: "invoice 117", ...dry },
+      })
+      expectSuccess(one, "PATCH", extendOne, {
+        total: 1,
+        data: {
+          new_end_date: validDate,
+          events: preview(id, "membership.extended", { user_id: "1001", ...changed }),
+        },
+      })
+      const all = await call("PATCH", extendAll, { body: { extend_by: "P3D", ...dry } })
+      const data = fieldsOf(fieldsOf(all.body)["data"])
+      expect(data["events"]).toEqual(
+        preview(id, "memberships.extended", { mode: "extend_by", extend_by: "P3D" }),
+      )
+      const counts = { would_grant: 0, would_shorten: 0, would_stay: 0 }
+      expectSuccess(await importLines(fixture, "dry_run=true&events=true"), "POST", importing, {
+        total: 1,
+        data: { ...counts, events: preview(id, "memberships.imported", { total: 1 }) },
+      })
+      expectSuccess(await importLines(fixture, "dry_run=true"), "POST", importing, {
+        total: 1,
+        data: counts,
+      })
+      expect(await endDates(fixture)).toEqual(before)
+      await tenure.memberships.extendAll({ projectId: "p1", endDate: validDate })
+      const [made] = await tenure.memberships.bulkExtensions({ projectId: "p1" })
+      const undo = `/v2/projects/p1/bulk-extensions/${made?.id}/undo`
+      const undone = await call("POST", undo, { token: operatorToken, body: dry })
+      expect(fieldsOf(fieldsOf(undone.body)["data"])["events"]).toEqual(
+        preview(id, "memberships.extension_undone", { bulk_extension_id: made?.id }),
+      )
+    })
 
-    it(
-      "shows none where nothing would be changed, or nobody listens",
-      serving(async (fixture) => {
-        const { call } = fixture
-        const body = { extend: "2026-12-31T00:00:00.000Z", mode: "never_shorten" }
-        const events = { total: 0, by_type: {}, first: [] }
-        const shown = async () => {
-          const response = await call("PATCH", extendOne, {
-            body: { ...body, dry_run: true, events: true },
-          })
-          return fieldsOf(fieldsOf(response.body)["data"])["events"]
-        }
-        expect(await shown()).toEqual(events)
-        await register(fixture)
-        expect(await shown()).toEqual(events)
-      }),
-    )
+    test("shows none where nothing would be changed, or nobody listens", async (fixture) => {
+      const { call } = fixture
+      const body = { extend: "2026-12-31T00:00:00.000Z", mode: "never_shorten" }
+      const events = { total: 0, by_type: {}, first: [] }
+      const shown = async () => {
+        const response = await call("PATCH", extendOne, {
+          body: { ...body, dry_run: true, events: true },
+        })
+        return fieldsOf(fieldsOf(response.body)["data"])["events"]
+      }
+      expect(await shown()).toEqual(events)
+      await register(fixture)
+      expect(await shown()).toEqual(events)
+    })
 
-    it(
-      "is refused without a dry run, and if it is no boolean",
-      serving(async (fixture) => {
-        const { call } = fixture
-        const before = await endDates(fixture)
-        for (const path of [extendOne, extendAll]) {
-          for (const fields of [
-            { events: true },
-            { events: true, dry_run: false },
-            { events: "true", dry_run: true },
-            { events: null, dry_run: true },
-            { Events: true, dry_run: true },
-          ]) {
-            const response = await call("PATCH", path, { body: { extend: validDate, ...fields } })
-            const failure = expectFailure(response, "PATCH", path, 422, "VALIDATION_ERROR")
-            expect(fieldsOf(failure["error"])["message"]).toMatch(/events/i)
-          }
-        }
-        for (const query of [
-          "events=true",
-          "dry_run=false&events=true",
-          "dry_run=yes",
-          "dry_run=true&events=1",
-          "dry_run=true&dry_run=true",
-          "dryRun=true",
+    test("is refused without a dry run, and if it is no boolean", async (fixture) => {
+      const { call } = fixture
+      const before = await endDates(fixture)
+      for (const path of [extendOne, extendAll]) {
+        for (const fields of [
+          { events: true },
+          { events: true, dry_run: false },
+          { events: "true", dry_run: true },
+          { events: null, dry_run: true },
+          { Events: true, dry_run: true },
         ]) {
-          const response = await importLines(fixture, query)
-          expectFailure(response, "POST", importing, 422, "VALIDATION_ERROR")
+          const response = await call("PATCH", path, { body: { extend: validDate, ...fields } })
+          const failure = expectFailure(response, "PATCH", path, 422, "VALIDATION_ERROR")
+          expect(fieldsOf(failure["error"])["message"]).toMatch(/events/i)
         }
-        const bad = await importLines(fixture, "dry_run=true", `${line}\n{"user_id":"a b"}`)
-        expect(bad.status).toBe(422)
-        expect(await endDates(fixture)).toEqual(before)
-      }),
-    )
+      }
+      for (const query of [
+        "events=true",
+        "dry_run=false&events=true",
+        "dry_run=yes",
+        "dry_run=true&events=1",
+        "dry_run=true&dry_run=true",
+        "dryRun=true",
+      ]) {
+        const response = await importLines(fixture, query)
+        expectFailure(response, "POST", importing, 422, "VALIDATION_ERROR")
+      }
+      const bad = await importLines(fixture, "dry_run=true", `${line}\n{"user_id":"a b"}`)
+      expect(bad.status).toBe(422)
+      expect(await endDates(fixture)).toEqual(before)
+    })
   })
 }

@@ -2,9 +2,9 @@
 
 import { type Operation, type PathParams, routes } from "@tenure/core/internal"
 import * as Struct from "effect/Struct"
-import { describe, expect, it } from "vitest"
+import { describe, expect } from "vitest"
 import { expectFailure, fieldsOf, webhookOf as createdOf } from "../../support/http.ts"
-import type { Fixture, Serving } from "../harness.ts"
+import type { Fixture, ServerTest } from "../harness.ts"
 import { validDate } from "./extending.ts"
 
 const one = "/v2/projects/p1/memberships/1001/extend"
@@ -101,231 +101,206 @@ const changeAnswered = async ({ tenure }: Fixture): Promise<void> => {
 /** Replayed fields that differ from the first response. */
 const forgotten: { readonly [Of in Changing]?: object } = { "apiKeys.issue": { token: null } }
 
-const repetitionTests = (serving: Serving): void => {
-  it.each(Struct.keys(requests))(
-    "makes the change of %s once, and answers the same after other changes",
-    async (operation) =>
-      await serving(async (fixture) => {
-        const { call, tenure } = fixture
-        const { body, params = {}, type } = await requests[operation](fixture)
-        const { method, pattern } = routes[operation]
-        const named: Readonly<Record<string, string>> = {
-          project_id: "p1",
-          user_id: "1001",
-          ...params,
-        }
-        const path = pattern.replaceAll(/:(\w+)/g, (_, name: string) => named[name] ?? name)
-        const { token } = await tenure.apiKeys.issue({ projects: "all", role: "admin" })
-        const typed = type === undefined ? {} : { "content-type": type }
-        const options = { token, body, headers: { ...typed, ...keyed("k-1") } }
-        const first = await call(method, path, options)
-        await changeAnswered(fixture)
-        const second = await call(method, path, options)
-        expect([first.status, second.status]).toEqual([200, 200])
-        expect(first.headers["idempotent-replayed"]).toBeUndefined()
-        expect(second.headers["idempotent-replayed"]).toBe("true")
-        const data = fieldsOf(first.body)["data"]
-        const expected = {
-          ...lasting(first.body),
-          data: data && { ...data, ...forgotten[operation] },
-        }
-        expect(lasting(second.body)).toEqual(expected)
-        const other = { token, headers: { ...typed, ...keyed("k-2") } }
-        await call("PUT", "/v2/projects/new", other)
-        // Otherwise, the missing project would be the first error.
-        await tenure.memberships.createProject("p1")
-        const mismatch = await call(method, path, { ...other, body })
-        expectFailure(mismatch, method, path, 422, "IDEMPOTENCY_MISMATCH")
-      })(),
-  )
+const repetitionTests = (test: ServerTest): void => {
+  for (const operation of Struct.keys(requests)) {
+    test(`makes the change of ${operation} once, and answers the same after other changes`, async (fixture) => {
+      const { call, tenure } = fixture
+      const { body, params = {}, type } = await requests[operation](fixture)
+      const { method, pattern } = routes[operation]
+      const named: Readonly<Record<string, string>> = {
+        project_id: "p1",
+        user_id: "1001",
+        ...params,
+      }
+      const path = pattern.replaceAll(/:(\w+)/g, (_, name: string) => named[name] ?? name)
+      const { token } = await tenure.apiKeys.issue({ projects: "all", role: "admin" })
+      const typed = type === undefined ? {} : { "content-type": type }
+      const options = { token, body, headers: { ...typed, ...keyed("k-1") } }
+      const first = await call(method, path, options)
+      await changeAnswered(fixture)
+      const second = await call(method, path, options)
+      expect([first.status, second.status]).toEqual([200, 200])
+      expect(first.headers["idempotent-replayed"]).toBeUndefined()
+      expect(second.headers["idempotent-replayed"]).toBe("true")
+      const data = fieldsOf(first.body)["data"]
+      const expected = {
+        ...lasting(first.body),
+        data: data && { ...data, ...forgotten[operation] },
+      }
+      expect(lasting(second.body)).toEqual(expected)
+      const other = { token, headers: { ...typed, ...keyed("k-2") } }
+      await call("PUT", "/v2/projects/new", other)
+      // Otherwise, the missing project would be the first error.
+      await tenure.memberships.createProject("p1")
+      const mismatch = await call(method, path, { ...other, body })
+      expectFailure(mismatch, method, path, 422, "IDEMPOTENCY_MISMATCH")
+    })
+  }
 }
 
 /** Declares the tests. */
-export const idempotencyTests = (serving: Serving): void => {
+export const idempotencyTests = (test: ServerTest): void => {
   describe("an idempotency key", () => {
-    repetitionTests(serving)
+    repetitionTests(test)
 
-    it("of the creation of a project is refused for that of another", async () =>
-      await serving(async ({ call, tenure }) => {
-        const { token } = await tenure.apiKeys.issue({ projects: "all", role: "admin" })
-        const options = { token, headers: keyed("k-1") }
-        await call("PUT", "/v2/projects/new", options)
-        const path = "/v2/projects/another"
-        const mismatch = await call("PUT", path, options)
-        expectFailure(mismatch, "PUT", path, 422, "IDEMPOTENCY_MISMATCH")
-        const missing = await call("GET", path, { token })
-        expectFailure(missing, "GET", path, 404, "PROJECT_NOT_FOUND")
-      })())
+    test("of the creation of a project is refused for that of another", async ({
+      call,
+      tenure,
+    }) => {
+      const { token } = await tenure.apiKeys.issue({ projects: "all", role: "admin" })
+      const options = { token, headers: keyed("k-1") }
+      await call("PUT", "/v2/projects/new", options)
+      const path = "/v2/projects/another"
+      const mismatch = await call("PUT", path, options)
+      expectFailure(mismatch, "PUT", path, 422, "IDEMPOTENCY_MISMATCH")
+      const missing = await call("GET", path, { token })
+      expectFailure(missing, "GET", path, 404, "PROJECT_NOT_FOUND")
+    })
 
-    it.each([
-      [all, { extend: validDate }],
-      [one, { extend: validDate }],
-    ])(
-      "is answered the same body again: %s",
-      async (path, body) =>
-        await serving(async ({ call, tenure }) => {
-          const headers = keyed("k-1")
-          const first = await call("PATCH", path, { body, headers })
-          const second = await call("PATCH", path, { body, headers })
-          expect([first.status, second.status]).toEqual([200, 200])
-          expect(first.headers["idempotent-replayed"]).toBeUndefined()
-          expect(second.headers["idempotent-replayed"]).toBe("true")
-          expect(lasting(second.body)).toEqual(lasting(first.body))
-          expect(fieldsOf(second.body)["request_id"]).not.toBe(fieldsOf(first.body)["request_id"])
-          const history = await tenure.memberships.history({ projectId: "p1" })
-          expect(history.filter(({ action }) => action.endsWith("extended"))).toHaveLength(1)
-        })(),
-    )
-
-    it(
-      "shows a secret again only to whom the audit trail names",
-      serving(async ({ call, operatorToken: token, tenure }) => {
-        const body = { url: "https://example.com/hook" }
-        const create = { token, body, headers: keyed("k-1") }
-        const { id: webhookId } = createdOf(await call("POST", webhooks, create))
-        const rotate = `${webhooks}/${webhookId.toUpperCase()}/rotate`
-        const rotation = { token, headers: keyed("k-2") }
-        await call("POST", rotate, rotation)
-        const { secret } = await tenure.webhooks.rotateSecret({ projectId: "p1", webhookId })
-        for (const [path, options] of [
-          [webhooks, create],
-          [rotate, rotation],
-        ] as const) {
-          expect((await call("POST", path, options)).body).toMatchObject({ data: { secret } })
-        }
-        const history = await tenure.memberships.history({ projectId: "p1", limit: 5 })
-        const rows = history.map(({ action, subject }) => [action, subject])
-        expect(rows).toEqual([
-          ["secret_shown", webhookId],
-          ["secret_shown", webhookId],
-          ["secret_rotated", webhookId],
-          ["secret_rotated", webhookId],
-          ["webhook_created", webhookId],
-        ])
-      }),
-    )
-
-    it(
-      "creates and deletes a webhook once",
-      serving(async ({ call, tenure }) => {
-        const body = { url: "https://example.com/hook" }
-        const create = { body, headers: keyed("k-1") }
-        const first = await call("POST", webhooks, create)
-        const second = await call("POST", webhooks, create)
-        expect(lasting(second.body)).toEqual(lasting(first.body))
+    test("is answered the same body again, in another request", async ({ call, tenure }) => {
+      const body = { extend: validDate }
+      for (const [index, path] of [all, one].entries()) {
+        const headers = keyed(`k-${index}`)
+        const first = await call("PATCH", path, { body, headers })
+        const second = await call("PATCH", path, { body, headers })
+        expect([first.status, second.status]).toEqual([200, 200])
+        expect(first.headers["idempotent-replayed"]).toBeUndefined()
         expect(second.headers["idempotent-replayed"]).toBe("true")
-        const [webhook, ...others] = await tenure.webhooks.list({ projectId: "p1" })
-        expect(others).toEqual([])
-        const path = `${webhooks}/${webhook?.id}`
-        for (const replayed of [undefined, "true"]) {
-          const deleted = await call("DELETE", path, { headers: keyed("k-2") })
-          expect([deleted.status, deleted.headers["idempotent-replayed"]]).toEqual([200, replayed])
-        }
-        const again = await call("DELETE", path, { headers: keyed("k-3") })
-        expectFailure(again, "DELETE", path, 404, "WEBHOOK_NOT_FOUND")
-        const gone = await call("POST", webhooks, create)
-        expectFailure(gone, "POST", webhooks, 404, "WEBHOOK_NOT_FOUND")
-      }),
-    )
+        expect(lasting(second.body)).toEqual(lasting(first.body))
+        expect(fieldsOf(second.body)["request_id"]).not.toBe(fieldsOf(first.body)["request_id"])
+        const history = await tenure.memberships.history({ projectId: "p1" })
+        expect(history.filter(({ action }) => action.endsWith("extended"))).toHaveLength(index + 1)
+      }
+    })
 
-    it(
-      "changes something once if the requests come at the same time",
-      serving(async ({ call, tenure }) => {
-        const options = { body: { extend: validDate }, headers: keyed("k-1") }
-        const calls = Array.from({ length: 6 }, () => call("PATCH", one, options))
-        const responses = await Promise.all(calls)
-        expect(responses.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200, 200])
-        const replays = responses.filter(({ headers }) => headers["idempotent-replayed"])
-        expect(replays).toHaveLength(5)
-        const history = await tenure.memberships.history({ projectId: "p1", userId: "1001" })
-        expect(history.filter(({ action }) => action === "extended")).toHaveLength(1)
-      }),
-    )
+    test("shows a secret again only to whom the audit trail names", async ({
+      call,
+      operatorToken: token,
+      tenure,
+    }) => {
+      const body = { url: "https://example.com/hook" }
+      const create = { token, body, headers: keyed("k-1") }
+      const { id: webhookId } = createdOf(await call("POST", webhooks, create))
+      const rotate = `${webhooks}/${webhookId.toUpperCase()}/rotate`
+      const rotation = { token, headers: keyed("k-2") }
+      await call("POST", rotate, rotation)
+      const { secret } = await tenure.webhooks.rotateSecret({ projectId: "p1", webhookId })
+      for (const [path, options] of [
+        [webhooks, create],
+        [rotate, rotation],
+      ] as const) {
+        expect((await call("POST", path, options)).body).toMatchObject({ data: { secret } })
+      }
+      const history = await tenure.memberships.history({ projectId: "p1", limit: 5 })
+      const rows = history.map(({ action, subject }) => [action, subject])
+      expect(rows).toEqual([
+        ["secret_shown", webhookId],
+        ["secret_shown", webhookId],
+        ["secret_rotated", webhookId],
+        ["secret_rotated", webhookId],
+        ["webhook_created", webhookId],
+      ])
+    })
 
-    it(
-      "is refused for another request",
-      serving(async ({ call }) => {
+    test("creates and deletes a webhook once", async ({ call, tenure }) => {
+      const body = { url: "https://example.com/hook" }
+      const create = { body, headers: keyed("k-1") }
+      const first = await call("POST", webhooks, create)
+      const second = await call("POST", webhooks, create)
+      expect(lasting(second.body)).toEqual(lasting(first.body))
+      expect(second.headers["idempotent-replayed"]).toBe("true")
+      const [webhook, ...others] = await tenure.webhooks.list({ projectId: "p1" })
+      expect(others).toEqual([])
+      const path = `${webhooks}/${webhook?.id}`
+      for (const replayed of [undefined, "true"]) {
+        const deleted = await call("DELETE", path, { headers: keyed("k-2") })
+        expect([deleted.status, deleted.headers["idempotent-replayed"]]).toEqual([200, replayed])
+      }
+      const again = await call("DELETE", path, { headers: keyed("k-3") })
+      expectFailure(again, "DELETE", path, 404, "WEBHOOK_NOT_FOUND")
+      const gone = await call("POST", webhooks, create)
+      expectFailure(gone, "POST", webhooks, 404, "WEBHOOK_NOT_FOUND")
+    })
+
+    test("changes something once if the requests come at the same time", async ({
+      call,
+      tenure,
+    }) => {
+      const options = { body: { extend: validDate }, headers: keyed("k-1") }
+      const calls = Array.from({ length: 6 }, () => call("PATCH", one, options))
+      const responses = await Promise.all(calls)
+      expect(responses.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200, 200])
+      const replays = responses.filter(({ headers }) => headers["idempotent-replayed"])
+      expect(replays).toHaveLength(5)
+      const history = await tenure.memberships.history({ projectId: "p1", userId: "1001" })
+      expect(history.filter(({ action }) => action === "extended")).toHaveLength(1)
+    })
+
+    test("is refused for another request", async ({ call }) => {
+      const headers = keyed("k-1")
+      await call("PATCH", one, { body: { extend: validDate }, headers })
+      const later = await call("PATCH", one, { body: { extend: 4_000_000_000_000 }, headers })
+      expectFailure(later, "PATCH", one, 422, "IDEMPOTENCY_MISMATCH")
+      const other = await call("PATCH", all, { body: { extend: validDate }, headers })
+      expectFailure(other, "PATCH", all, 422, "IDEMPOTENCY_MISMATCH")
+    })
+
+    test("is the client's own", async ({ call, otherToken }) => {
+      const headers = keyed("k-1")
+      await call("PATCH", all, { body: { extend: validDate }, headers })
+      const path = "/v2/projects/p2/memberships/extend"
+      const other = await call("PATCH", path, {
+        body: { extend: validDate },
+        headers,
+        token: otherToken,
+      })
+      expect(other.body).toMatchObject({ total: 0 })
+    })
+
+    test("is not used up by a request that fails", async ({ call, tenure }) => {
+      const path = "/v2/projects/p1/memberships/9/extend"
+      const options = { body: { extend: validDate }, headers: keyed("k-1") }
+      const failed = await call("PATCH", path, options)
+      expectFailure(failed, "PATCH", path, 404, "MEMBERSHIP_NOT_FOUND")
+      await tenure.memberships.grant({ projectId: "p1", userId: "9", endDate: validDate })
+      const made = await call("PATCH", path, options)
+      expect([made.status, made.headers["idempotent-replayed"]]).toEqual([200, undefined])
+    })
+
+    test("must be 1 to 255 visible characters, once", async ({ call }) => {
+      for (const key of ["", "a b", "x".repeat(256), ["a", "b"], "\u00e9"]) {
+        const response = await call("PATCH", one, {
+          body: { extend: validDate },
+          headers: keyed(key),
+        })
+        expectFailure(response, "PATCH", one, 400, "MALFORMED_REQUEST")
+      }
+      const longest = keyed("~".repeat(255))
+      const response = await call("PATCH", one, { body: { extend: validDate }, headers: longest })
+      expect(response.status).toBe(200)
+    })
+
+    test("is the same with and without quotation marks", async ({ call }) => {
+      const extend = (key: string) =>
+        call("PATCH", one, { body: { extend: validDate }, headers: keyed(key) })
+      expect((await extend('k-"1\\')).status).toBe(200)
+      const second = await extend('"k-\\"1\\\\"')
+      expect(second.headers["idempotent-replayed"]).toBe("true")
+      for (const key of ['"', '""', '"k', '"k"1', '"k";a=1', '"a b"', '"\\k"']) {
+        expectFailure(await extend(key), "PATCH", one, 400, "MALFORMED_REQUEST")
+      }
+    })
+
+    test.with({}, { isBehindParser: true })(
+      "counts behind a parser of the host too",
+      async ({ call }) => {
         const headers = keyed("k-1")
         await call("PATCH", one, { body: { extend: validDate }, headers })
-        const later = await call("PATCH", one, { body: { extend: 4_000_000_000_000 }, headers })
-        expectFailure(later, "PATCH", one, 422, "IDEMPOTENCY_MISMATCH")
-        const other = await call("PATCH", all, { body: { extend: validDate }, headers })
-        expectFailure(other, "PATCH", all, 422, "IDEMPOTENCY_MISMATCH")
-      }),
-    )
-
-    it(
-      "is the client's own",
-      serving(async ({ call, otherToken }) => {
-        const headers = keyed("k-1")
-        await call("PATCH", all, { body: { extend: validDate }, headers })
-        const path = "/v2/projects/p2/memberships/extend"
-        const other = await call("PATCH", path, {
-          body: { extend: validDate },
-          headers,
-          token: otherToken,
-        })
-        expect(other.body).toMatchObject({ total: 0 })
-      }),
-    )
-
-    it(
-      "is not used up by a request that fails",
-      serving(async ({ call, tenure }) => {
-        const path = "/v2/projects/p1/memberships/9/extend"
-        const options = { body: { extend: validDate }, headers: keyed("k-1") }
-        const failed = await call("PATCH", path, options)
-        expectFailure(failed, "PATCH", path, 404, "MEMBERSHIP_NOT_FOUND")
-        await tenure.memberships.grant({ projectId: "p1", userId: "9", endDate: validDate })
-        const made = await call("PATCH", path, options)
-        expect([made.status, made.headers["idempotent-replayed"]]).toEqual([200, undefined])
-      }),
-    )
-
-    it(
-      "must be 1 to 255 visible characters, once",
-      serving(async ({ call }) => {
-        for (const key of ["", "a b", "x".repeat(256), ["a", "b"], "\u00e9"]) {
-          const response = await call("PATCH", one, {
-            body: { extend: validDate },
-            headers: keyed(key),
-          })
-          expectFailure(response, "PATCH", one, 400, "MALFORMED_REQUEST")
-        }
-        const longest = keyed("~".repeat(255))
-        const response = await call("PATCH", one, { body: { extend: validDate }, headers: longest })
-        expect(response.status).toBe(200)
-      }),
-    )
-
-    it(
-      "is the same with and without quotation marks",
-      serving(async ({ call }) => {
-        const extend = (key: string) =>
-          call("PATCH", one, { body: { extend: validDate }, headers: keyed(key) })
-        expect((await extend('k-"1\\')).status).toBe(200)
-        const second = await extend('"k-\\"1\\\\"')
+        const second = await call("PATCH", one, { body: { extend: validDate }, headers })
         expect(second.headers["idempotent-replayed"]).toBe("true")
-        for (const key of ['"', '""', '"k', '"k"1', '"k";a=1', '"a b"', '"\\k"']) {
-          expectFailure(await extend(key), "PATCH", one, 400, "MALFORMED_REQUEST")
-        }
-      }),
-    )
-
-    it(
-      "counts behind a parser of the host too",
-      serving(
-        async ({ call }) => {
-          const headers = keyed("k-1")
-          await call("PATCH", one, { body: { extend: validDate }, headers })
-          const second = await call("PATCH", one, { body: { extend: validDate }, headers })
-          expect(second.headers["idempotent-replayed"]).toBe("true")
-          const other = { body: { extend: 4_000_000_000_000 }, headers }
-          expectFailure(await call("PATCH", one, other), "PATCH", one, 422, "IDEMPOTENCY_MISMATCH")
-        },
-        undefined,
-        { isBehindParser: true },
-      ),
+        const other = { body: { extend: 4_000_000_000_000 }, headers }
+        expectFailure(await call("PATCH", one, other), "PATCH", one, 422, "IDEMPOTENCY_MISMATCH")
+      },
     )
   })
 }

@@ -1,9 +1,9 @@
 /** Identity, status and all other operations. */
 
-import { describe, expect, it } from "vitest"
+import { describe, expect } from "vitest"
 import { startReceiver } from "../../support/fixtures.ts"
 import { expectFailure, expectSuccess, fieldsOf, instant } from "../../support/http.ts"
-import type { Serving } from "../harness.ts"
+import type { ServerTest } from "../harness.ts"
 import { dryRunEventTests } from "./dry-run-events.ts"
 import { durationTests } from "./durations.ts"
 import { endsTests } from "./ends.ts"
@@ -20,19 +20,16 @@ import { webhookTests } from "./webhooks.ts"
 const identityPath = "/v2/identity"
 
 /** Declares the tests. */
-const identityTests = (serving: Serving): void => {
+const identityTests = (test: ServerTest): void => {
   describe("the identity", () => {
-    it(
-      "says who sends a request, and what they may do",
-      serving(async ({ call, tenure }) => {
-        const { id, token } = await tenure.apiKeys.issue({ projects: ["p1"], role: "operator" })
-        expectSuccess(await call("GET", identityPath, { token }), "GET", identityPath, {
-          data: { key_id: id, role: "operator", projects: ["p1"], read_only: false },
-        })
-        const unknown = await call("GET", `${identityPath}?verbose=true`, { token })
-        expectFailure(unknown, "GET", identityPath, 422, "VALIDATION_ERROR")
-      }),
-    )
+    test("says who sends a request, and what they may do", async ({ call, tenure }) => {
+      const { id, token } = await tenure.apiKeys.issue({ projects: ["p1"], role: "operator" })
+      expectSuccess(await call("GET", identityPath, { token }), "GET", identityPath, {
+        data: { key_id: id, role: "operator", projects: ["p1"], read_only: false },
+      })
+      const unknown = await call("GET", `${identityPath}?verbose=true`, { token })
+      expectFailure(unknown, "GET", identityPath, 422, "VALIDATION_ERROR")
+    })
   })
 }
 
@@ -42,124 +39,113 @@ const path = "/v2/status"
 const activity = "/v2/status/activity"
 
 /** Declares the tests. */
-const statusTests = (serving: Serving): void => {
+const statusTests = (test: ServerTest): void => {
   describe("the status", () => {
-    it(
-      "says to an admin of all projects how the server is doing",
-      serving(async ({ call, tenure }) => {
-        const { token } = await tenure.apiKeys.issue({ projects: "all", role: "admin" })
-        expectSuccess(await call("GET", path, { token }), "GET", path, {
-          data: {
-            versions: { tenure: expect.stringMatching(/^\d+\.\d+\.\d+/), api: "v2" },
-            stores: {
-              memberships: true,
-              webhooks: true,
-              api_keys: true,
-              deliveries: true,
-              rate_limits: true,
-            },
-            backlog: { waiting: 0, due_for_ms: null, late_for_ms: null },
-            failed_deliveries: 0,
-            disabled_webhooks: 0,
-            webhooks_needing_attention: [],
-            rate_limiting: "store",
-            suspended_keys: [],
-            missing_encryption_keys: [],
+    test("says to an admin of all projects how the server is doing", async ({ call, tenure }) => {
+      const { token } = await tenure.apiKeys.issue({ projects: "all", role: "admin" })
+      expectSuccess(await call("GET", path, { token }), "GET", path, {
+        data: {
+          versions: { tenure: expect.stringMatching(/^\d+\.\d+\.\d+/), api: "v2" },
+          stores: {
+            memberships: true,
+            webhooks: true,
+            api_keys: true,
+            deliveries: true,
+            rate_limits: true,
           },
-        })
-        const unknown = await call("GET", `${path}?verbose=true`, { token })
-        expectFailure(unknown, "GET", path, 422, "VALIDATION_ERROR")
-      }),
-    )
+          backlog: { waiting: 0, due_for_ms: null, late_for_ms: null },
+          failed_deliveries: 0,
+          disabled_webhooks: 0,
+          webhooks_needing_attention: [],
+          rate_limiting: "store",
+          suspended_keys: [],
+          missing_encryption_keys: [],
+        },
+      })
+      const unknown = await call("GET", `${path}?verbose=true`, { token })
+      expectFailure(unknown, "GET", path, 422, "VALIDATION_ERROR")
+    })
 
-    it(
+    test.with({ rateLimits: { perKey: { limit: 5, window: "1 hour" } } })(
       "says to an admin of all projects what was done in the last hour",
-      serving(
-        async ({ call, tenure }) => {
-          const { token } = await tenure.apiKeys.issue({ projects: "all", role: "admin" })
-          const refused = await tenure.apiKeys.issue({ projects: ["p1"], name: "busy" })
-          for (let count = 0; count < 8; count++) {
-            await call("GET", "/v2/identity", { token: refused.token })
-          }
-          const response = await call("GET", activity, { token })
-          const { minutes, refusals } = fieldsOf(
-            fieldsOf(expectSuccess(response, "GET", activity, { data: expect.any(Object) }))[
-              "data"
-            ],
-          )
-          expect(minutes).toHaveLength(60)
-          expect(refusals).toEqual([{ key_id: refused.id, refused: 3 }])
-          expect(minutes).toContainEqual({ at: instant, delivered: 0, failed: 0, refused: 3 })
-        },
-        { rateLimits: { perKey: { limit: 5, window: "1 hour" } } },
-      ),
+      async ({ call, tenure }) => {
+        const { token } = await tenure.apiKeys.issue({ projects: "all", role: "admin" })
+        const refused = await tenure.apiKeys.issue({ projects: ["p1"], name: "busy" })
+        for (let count = 0; count < 8; count++) {
+          await call("GET", "/v2/identity", { token: refused.token })
+        }
+        const response = await call("GET", activity, { token })
+        const { minutes, refusals } = fieldsOf(
+          fieldsOf(expectSuccess(response, "GET", activity, { data: expect.any(Object) }))["data"],
+        )
+        expect(minutes).toHaveLength(60)
+        expect(refusals).toEqual([{ key_id: refused.id, refused: 3 }])
+        expect(minutes).toContainEqual({ at: instant, delivered: 0, failed: 0, refused: 3 })
+      },
     )
 
-    it(
+    test.with({ webhooks: { allowedNetworks: ["127.0.0.0/8"], retrySchedule: [3_600_000] } })(
       "names webhooks that need attention, without the path of their URL",
-      serving(
-        async ({ call, operatorToken, tenure }) => {
-          const { token } = await tenure.apiKeys.issue({ projects: "all", role: "admin" })
-          const receiver = await startReceiver((response) => void response.writeHead(500).end())
-          const url = `${receiver.url}secret-path`
-          const description = "a receiver"
-          const { id } = await tenure.webhooks.create({ projectId: "p1", url, description })
-          const event_id = await tenure.webhooks.ping({ projectId: "p1", webhookId: id })
-          const needing = async () =>
-            fieldsOf(fieldsOf((await call("GET", path, { token })).body)["data"])[
-              "webhooks_needing_attention"
-            ]
-          await expect.poll(needing, { timeout: 60_000 }).toEqual([
-            {
-              project_id: "p1",
-              id,
-              url_host: new URL(url).host,
-              description,
-              reason: "failing",
-              since: instant,
-              last_attempt: {
-                at: instant,
-                event_id,
-                status: 500,
-                error: null,
-                duration_ms: expect.any(Number),
-              },
-              waiting: 1,
+      async ({ call, operatorToken, tenure }) => {
+        const { token } = await tenure.apiKeys.issue({ projects: "all", role: "admin" })
+        const receiver = await startReceiver((response) => void response.writeHead(500).end())
+        const url = `${receiver.url}secret-path`
+        const description = "a receiver"
+        const { id } = await tenure.webhooks.create({ projectId: "p1", url, description })
+        const event_id = await tenure.webhooks.ping({ projectId: "p1", webhookId: id })
+        const needing = async () =>
+          fieldsOf(fieldsOf((await call("GET", path, { token })).body)["data"])[
+            "webhooks_needing_attention"
+          ]
+        await expect.poll(needing, { timeout: 60_000 }).toEqual([
+          {
+            project_id: "p1",
+            id,
+            url_host: new URL(url).host,
+            description,
+            reason: "failing",
+            since: instant,
+            last_attempt: {
+              at: instant,
+              event_id,
+              status: 500,
+              error: null,
+              duration_ms: expect.any(Number),
             },
-          ])
-          receiver.close()
-          const ofProject = "/v2/projects/p1/activity"
-          const minutes = await call("GET", ofProject, { token: operatorToken })
-          const { data } = expectSuccess(minutes, "GET", ofProject, { data: expect.any(Object) })
-          expect(fieldsOf(data)["minutes"]).toHaveLength(60)
-          expect(fieldsOf(data)["minutes"]).toContainEqual({ at: instant, delivered: 0, failed: 1 })
-          const unknown = await call("GET", `${ofProject}?verbose=true`, { token: operatorToken })
-          expectFailure(unknown, "GET", ofProject, 422, "VALIDATION_ERROR")
-        },
-        { webhooks: { allowedNetworks: ["127.0.0.0/8"], retrySchedule: [3_600_000] } },
-      ),
+            waiting: 1,
+          },
+        ])
+        receiver.close()
+        const ofProject = "/v2/projects/p1/activity"
+        const minutes = await call("GET", ofProject, { token: operatorToken })
+        const { data } = expectSuccess(minutes, "GET", ofProject, { data: expect.any(Object) })
+        expect(fieldsOf(data)["minutes"]).toHaveLength(60)
+        expect(fieldsOf(data)["minutes"]).toContainEqual({ at: instant, delivered: 0, failed: 1 })
+        const unknown = await call("GET", `${ofProject}?verbose=true`, { token: operatorToken })
+        expectFailure(unknown, "GET", ofProject, 422, "VALIDATION_ERROR")
+      },
     )
   })
 }
 
 /** Declares the tests. */
-export const operationsSuite = (serving: Serving): void => {
-  extendOneTests(serving)
-  extendAllTests(serving)
-  conditionTests(serving)
-  durationTests(serving)
-  dryRunEventTests(serving)
-  endsTests(serving)
-  grantingTests(serving)
-  importingTests(serving)
-  projectTestsOn(serving)
-  auditTests(serving)
-  webhookTests(serving)
-  webhookRepairTests(serving)
-  eventTests(serving)
-  idempotencyTests(serving)
-  apiKeyTests(serving)
-  identityTests(serving)
-  ticketTests(serving)
-  statusTests(serving)
+export const operationsSuite = (test: ServerTest): void => {
+  extendOneTests(test)
+  extendAllTests(test)
+  conditionTests(test)
+  durationTests(test)
+  dryRunEventTests(test)
+  endsTests(test)
+  grantingTests(test)
+  importingTests(test)
+  projectTestsOn(test)
+  auditTests(test)
+  webhookTests(test)
+  webhookRepairTests(test)
+  eventTests(test)
+  idempotencyTests(test)
+  apiKeyTests(test)
+  identityTests(test)
+  ticketTests(test)
+  statusTests(test)
 }

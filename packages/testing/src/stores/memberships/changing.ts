@@ -41,138 +41,127 @@ export const changingTests = (on: StoreTests): void => {
 
 const projectTests = ({ describe, test }: StoreTests): void => {
   describe("projects", () => {
-    test("keep their members and their history when they are created again", () =>
-      Effect.gen(function* () {
-        const store = yield* prepared
-        yield* store.createProject(p1, occasion)
-        expect(yield* endDateOf(u1)).toBe(in2027)
-        expect(yield* store.history(p1, { userId: u1, limit: 10 })).toHaveLength(1)
-      }))
+    test("keep their members and their history when they are created again", function* () {
+      const store = yield* prepared
+      yield* store.createProject(p1, occasion)
+      expect(yield* endDateOf(u1)).toBe(in2027)
+      expect(yield* store.history(p1, { userId: u1, limit: 10 })).toHaveLength(1)
+    })
 
-    test("can have any valid id as their name, and names that look alike", () =>
-      Effect.gen(function* () {
-        const store = yield* MembershipStore
-        const alike = ["acme", "ACME", "caf\u00e9", "cafe\u0301", "cafe"]
-        for (const id of ["__proto__", "a/b?c#d", "日本", "'; --", "%00", ...alike]) {
-          const projectId = ProjectId(id)
-          const missing = yield* Effect.flip(store.find(projectId, u1))
-          expect(missing._tag).toBe("MembershipNotFound")
-          yield* store.createProject(projectId, occasion)
-          yield* store.grant({ ...change(projectId), userId: u1, endDate: in2027 })
-          expect(yield* endDateOf(u1, projectId)).toBe(in2027)
-        }
-      }))
+    test("can have any valid id as their name, and names that look alike", function* () {
+      const store = yield* MembershipStore
+      const alike = ["acme", "ACME", "caf\u00e9", "cafe\u0301", "cafe"]
+      for (const id of ["__proto__", "a/b?c#d", "日本", "'; --", "%00", ...alike]) {
+        const projectId = ProjectId(id)
+        const missing = yield* Effect.flip(store.find(projectId, u1))
+        expect(missing._tag).toBe("MembershipNotFound")
+        yield* store.createProject(projectId, occasion)
+        yield* store.grant({ ...change(projectId), userId: u1, endDate: in2027 })
+        expect(yield* endDateOf(u1, projectId)).toBe(in2027)
+      }
+    })
   })
 }
 
 const grantTests = ({ describe, test }: StoreTests): void => {
   describe("grant", () => {
-    test("fails if the project does not exist", () =>
-      Effect.gen(function* () {
-        const store = yield* MembershipStore
-        const grant = { ...change(p1), userId: u1, endDate: in2027 }
-        expect((yield* Effect.flip(store.grant(grant)))._tag).toBe("ProjectNotFound")
-      }))
+    test("fails if the project does not exist", function* () {
+      const store = yield* MembershipStore
+      const grant = { ...change(p1), userId: u1, endDate: in2027 }
+      expect((yield* Effect.flip(store.grant(grant)))._tag).toBe("ProjectNotFound")
+    })
 
-    test("sets the end date of an existing membership", () =>
-      Effect.gen(function* () {
-        const store = yield* prepared
-        yield* store.grant({ ...change(p1), userId: u1, endDate: in2028 })
-        expect(yield* endDateOf(u1)).toBe(in2028)
-      }))
+    test("sets the end date of an existing membership", function* () {
+      const store = yield* prepared
+      yield* store.grant({ ...change(p1), userId: u1, endDate: in2028 })
+      expect(yield* endDateOf(u1)).toBe(in2028)
+    })
 
-    test("stores end dates from year 0000 to 9999 with millisecond precision", () =>
-      Effect.gen(function* () {
-        const store = yield* prepared
-        for (const text of ["0000-01-01T00:00:00.000Z", "9999-12-31T23:59:59.999Z"]) {
-          const endDate = date(text)
-          yield* store.grant({ ...change(p1), userId: u1, endDate })
-          expect(yield* endDateOf(u1)).toBe(endDate)
-        }
-      }))
+    test("stores end dates from year 0000 to 9999 with millisecond precision", function* () {
+      const store = yield* prepared
+      for (const text of ["0000-01-01T00:00:00.000Z", "9999-12-31T23:59:59.999Z"]) {
+        const endDate = date(text)
+        yield* store.grant({ ...change(p1), userId: u1, endDate })
+        expect(yield* endDateOf(u1)).toBe(endDate)
+      }
+    })
 
-    test("accepts user ids of any kind, and distinguishes 7 from 07", () =>
-      Effect.gen(function* () {
-        const store = yield* MembershipStore
-        yield* store.createProject(p1, occasion)
-        for (const [index, userId] of manyKindsOfUser.entries()) {
-          yield* store.grant({ ...change(p1), userId, endDate: EndDate(in2027 + index) })
-        }
-        for (const [index, userId] of manyKindsOfUser.entries()) {
-          const endDate = EndDate(in2028 + index)
-          yield* store.extend({ ...change(p1), event: draft(p1), userId, endDate })
-          expect(yield* endDateOf(userId)).toBe(endDate)
-          const [newest] = yield* store.history(p1, { userId, limit: 2 })
-          expect(newest).toMatchObject({ action: "extended", userId, to: endDate })
-        }
-      }))
+    test("accepts user ids of any kind, and distinguishes 7 from 07", function* () {
+      const store = yield* MembershipStore
+      yield* store.createProject(p1, occasion)
+      for (const [index, userId] of manyKindsOfUser.entries()) {
+        yield* store.grant({ ...change(p1), userId, endDate: EndDate(in2027 + index) })
+      }
+      for (const [index, userId] of manyKindsOfUser.entries()) {
+        const endDate = EndDate(in2028 + index)
+        yield* store.extend({ ...change(p1), event: draft(p1), userId, endDate })
+        expect(yield* endDateOf(userId)).toBe(endDate)
+        const [newest] = yield* store.history(p1, { userId, limit: 2 })
+        expect(newest).toMatchObject({ action: "extended", userId, to: endDate })
+      }
+    })
   })
 }
 
 const extendTests = ({ describe, test }: StoreTests): void => {
   describe("extend", () => {
-    test("sets a later or an earlier end date", () =>
-      Effect.gen(function* () {
-        const store = yield* prepared
-        yield* store.grant({ ...change(p2), userId: u1, endDate: in2027 })
-        yield* store.extend({ ...change(p1), userId: u1, endDate: in2029 })
-        yield* store.extend({ ...change(p1), userId: u2, endDate: in2028 })
-        expect(yield* endDateOf(u1)).toBe(in2029)
-        expect(yield* endDateOf(u2)).toBe(in2028)
-        expect(yield* endDateOf(u1, p2)).toBe(in2027)
-      }))
+    test("sets a later or an earlier end date", function* () {
+      const store = yield* prepared
+      yield* store.grant({ ...change(p2), userId: u1, endDate: in2027 })
+      yield* store.extend({ ...change(p1), userId: u1, endDate: in2029 })
+      yield* store.extend({ ...change(p1), userId: u2, endDate: in2028 })
+      expect(yield* endDateOf(u1)).toBe(in2029)
+      expect(yield* endDateOf(u2)).toBe(in2028)
+      expect(yield* endDateOf(u1, p2)).toBe(in2027)
+    })
 
-    test("can be repeated, which is audited each time", () =>
-      Effect.gen(function* () {
-        const store = yield* prepared
-        const extension = { ...change(p1), userId: u1, endDate: in2028 }
-        yield* store.extend(extension)
-        yield* store.extend({ ...extension, event: draft(p1) })
-        expect(yield* endDateOf(u1)).toBe(in2028)
-        expect(yield* store.history(p1, { userId: u1, limit: 2 })).toMatchObject([
-          { from: in2028, to: in2028 },
-          { from: in2027, to: in2028 },
-        ])
-      }))
+    test("can be repeated, which is audited each time", function* () {
+      const store = yield* prepared
+      const extension = { ...change(p1), userId: u1, endDate: in2028 }
+      yield* store.extend(extension)
+      yield* store.extend({ ...extension, event: draft(p1) })
+      expect(yield* endDateOf(u1)).toBe(in2028)
+      expect(yield* store.history(p1, { userId: u1, limit: 2 })).toMatchObject([
+        { from: in2028, to: in2028 },
+        { from: in2027, to: in2028 },
+      ])
+    })
 
-    test("fails if the user has no membership in the project", () =>
-      Effect.gen(function* () {
-        const store = yield* prepared
-        const unknown = [
-          { ...change(p1), userId: u3 },
-          { ...change(p2), userId: u1 },
-          { ...change(nowhere), userId: u1 },
-        ]
-        for (const one of unknown) {
-          const error = yield* Effect.flip(store.extend({ ...one, endDate: in2028 }))
-          expect(error._tag).toBe("MembershipNotFound")
-        }
-      }))
+    test("fails if the user has no membership in the project", function* () {
+      const store = yield* prepared
+      const unknown = [
+        { ...change(p1), userId: u3 },
+        { ...change(p2), userId: u1 },
+        { ...change(nowhere), userId: u1 },
+      ]
+      for (const one of unknown) {
+        const error = yield* Effect.flip(store.extend({ ...one, endDate: in2028 }))
+        expect(error._tag).toBe("MembershipNotFound")
+      }
+    })
   })
 }
 
 const endTests = ({ describe, test }: StoreTests): void => {
   describe("end", () => {
-    test("removes the membership, and none in another project", () =>
-      Effect.gen(function* () {
-        const store = yield* prepared
-        yield* store.grant({ ...change(p2), userId: u1, endDate: in2027 })
-        yield* store.end({ ...change(p1), userId: u1 })
-        expect(yield* endDateOf(u1, p2)).toBe(in2027)
-        expect((yield* Effect.flip(store.find(p1, u1)))._tag).toBe("MembershipNotFound")
-        expect(
-          yield* store.extendAll({ ...change(p1), bulk: { endDate: in2029, mode: "set" } }),
-        ).toMatchObject({
-          total: 1,
-        })
-      }))
+    test("removes the membership, and none in another project", function* () {
+      const store = yield* prepared
+      yield* store.grant({ ...change(p2), userId: u1, endDate: in2027 })
+      yield* store.end({ ...change(p1), userId: u1 })
+      expect(yield* endDateOf(u1, p2)).toBe(in2027)
+      expect((yield* Effect.flip(store.find(p1, u1)))._tag).toBe("MembershipNotFound")
+      expect(
+        yield* store.extendAll({ ...change(p1), bulk: { endDate: in2029, mode: "set" } }),
+      ).toMatchObject({
+        total: 1,
+      })
+    })
 
-    test("fails if the user has no membership", () =>
-      Effect.gen(function* () {
-        const store = yield* prepared
-        const error = yield* Effect.flip(store.end({ ...change(p1), userId: u3 }))
-        expect(error._tag).toBe("MembershipNotFound")
-      }))
+    test("fails if the user has no membership", function* () {
+      const store = yield* prepared
+      const error = yield* Effect.flip(store.end({ ...change(p1), userId: u3 }))
+      expect(error._tag).toBe("MembershipNotFound")
+    })
   })
 }
 
@@ -184,121 +173,112 @@ const day = (number: number): EndDate => EndDate(in2029 + number * 86_400_000)
 /** Declares the tests. */
 export const bulkTests = ({ describe, test }: StoreTests): void => {
   describe("extendAll", () => {
-    test("sets and counts every membership of the project, including those that end later", () =>
-      Effect.gen(function* () {
-        const store = yield* prepared
-        yield* store.grant({ ...change(p2), userId: u1, endDate: in2027 })
-        const extended = yield* store.extendAll({
-          ...change(p1),
-          bulk: { endDate: in2028, mode: "set" },
-        })
-        expect(extended).toMatchObject({ total: 2 })
-        expect(yield* endDateOf(u1)).toBe(in2028)
-        expect(yield* endDateOf(u2)).toBe(in2028)
-        expect(yield* endDateOf(u1, p2)).toBe(in2027)
-      }))
+    test("sets and counts every membership of the project, including those that end later", function* () {
+      const store = yield* prepared
+      yield* store.grant({ ...change(p2), userId: u1, endDate: in2027 })
+      const extended = yield* store.extendAll({
+        ...change(p1),
+        bulk: { endDate: in2028, mode: "set" },
+      })
+      expect(extended).toMatchObject({ total: 2 })
+      expect(yield* endDateOf(u1)).toBe(in2028)
+      expect(yield* endDateOf(u2)).toBe(in2028)
+      expect(yield* endDateOf(u1, p2)).toBe(in2027)
+    })
 
-    test("with neverShorten, counts every membership, and changes none that ends later", () =>
-      Effect.gen(function* () {
-        const store = yield* prepared
-        const bulk = { ...change(p1), bulk: { endDate: in2028, mode: "neverShorten" } } as const
+    test("with neverShorten, counts every membership, and changes none that ends later", function* () {
+      const store = yield* prepared
+      const bulk = { ...change(p1), bulk: { endDate: in2028, mode: "neverShorten" } } as const
+      expect(yield* store.extendAll(bulk)).toMatchObject({ total: 2 })
+      expect(yield* endDateOf(u1)).toBe(in2028)
+      expect(yield* endDateOf(u2)).toBe(in2029)
+    })
+
+    test("with neverShorten, applies the latest date to those whose own is older than it", function* () {
+      const store = yield* prepared
+      const extendAll = (endDate: EndDate) =>
+        store.extendAll({ ...change(p1), bulk: { endDate, mode: "neverShorten" } })
+      const extend = (userId: UserId, endDate: EndDate) =>
+        store.extend({ ...change(p1), userId, endDate })
+      yield* extendAll(day(300))
+      yield* extend(u1, day(1))
+      yield* extendAll(day(200))
+      yield* extend(u2, day(2))
+      yield* extendAll(day(100))
+      yield* store.grant({ ...change(p1), userId: u3, endDate: day(3) })
+      expect(yield* endDateOf(u1)).toBe(day(200))
+      expect(yield* endDateOf(u2)).toBe(day(100))
+      expect(yield* endDateOf(u3)).toBe(day(3))
+      yield* extendAll(day(150))
+      expect(yield* endDateOf(u1)).toBe(day(200))
+      expect(yield* endDateOf(u2)).toBe(day(150))
+      expect(yield* endDateOf(u3)).toBe(day(150))
+    })
+
+    test("with neverShorten, applies each of many dates that fall", function* () {
+      const store = yield* prepared
+      for (let left = 100; left > 0; left--) {
+        const bulk = {
+          ...change(p1),
+          bulk: { endDate: day(left), mode: "neverShorten" },
+        } as const
         expect(yield* store.extendAll(bulk)).toMatchObject({ total: 2 })
-        expect(yield* endDateOf(u1)).toBe(in2028)
-        expect(yield* endDateOf(u2)).toBe(in2029)
-      }))
+        expect(yield* endDateOf(u1)).toBe(day(left))
+        yield* store.extend({ ...change(p1), userId: u1, endDate: day(0) })
+      }
+      expect(yield* endDateOf(u1)).toBe(day(0))
+      expect(yield* endDateOf(u2)).toBe(day(100))
+    })
 
-    test("with neverShorten, applies the latest date to those whose own is older than it", () =>
-      Effect.gen(function* () {
-        const store = yield* prepared
-        const extendAll = (endDate: EndDate) =>
-          store.extendAll({ ...change(p1), bulk: { endDate, mode: "neverShorten" } })
-        const extend = (userId: UserId, endDate: EndDate) =>
-          store.extend({ ...change(p1), userId, endDate })
-        yield* extendAll(day(300))
-        yield* extend(u1, day(1))
-        yield* extendAll(day(200))
-        yield* extend(u2, day(2))
-        yield* extendAll(day(100))
-        yield* store.grant({ ...change(p1), userId: u3, endDate: day(3) })
-        expect(yield* endDateOf(u1)).toBe(day(200))
-        expect(yield* endDateOf(u2)).toBe(day(100))
-        expect(yield* endDateOf(u3)).toBe(day(3))
-        yield* extendAll(day(150))
-        expect(yield* endDateOf(u1)).toBe(day(200))
-        expect(yield* endDateOf(u2)).toBe(day(150))
-        expect(yield* endDateOf(u3)).toBe(day(150))
-      }))
-
-    test("with neverShorten, applies each of many dates that fall", () =>
-      Effect.gen(function* () {
-        const store = yield* prepared
-        for (let left = 100; left > 0; left--) {
-          const bulk = {
-            ...change(p1),
-            bulk: { endDate: day(left), mode: "neverShorten" },
-          } as const
-          expect(yield* store.extendAll(bulk)).toMatchObject({ total: 2 })
-          expect(yield* endDateOf(u1)).toBe(day(left))
-          yield* store.extend({ ...change(p1), userId: u1, endDate: day(0) })
-        }
-        expect(yield* endDateOf(u1)).toBe(day(0))
-        expect(yield* endDateOf(u2)).toBe(day(100))
-      }))
-
-    test("returns 0 for a project without members", () =>
-      Effect.gen(function* () {
-        const store = yield* prepared
-        for (const mode of ["set", "neverShorten"] as const) {
-          const extended = yield* store.extendAll({
-            ...change(p2),
-            bulk: { endDate: in2028, mode },
-          })
-          expect(extended).toMatchObject({ total: 0 })
-        }
-      }))
-
-    test("fails if the project does not exist", () =>
-      Effect.gen(function* () {
-        const store = yield* prepared
-        const bulk = { ...change(nowhere), bulk: { endDate: in2028, mode: "set" } } as const
-        expect((yield* Effect.flip(store.extendAll(bulk)))._tag).toBe("ProjectNotFound")
-      }))
-
-    test("is overridden by a later extension or grant", () =>
-      Effect.gen(function* () {
-        const store = yield* prepared
-        yield* store.extendAll({ ...change(p1), bulk: { endDate: in2028, mode: "set" } })
-        yield* store.extend({ ...change(p1), userId: u1, endDate: in2027 })
-        yield* store.grant({ ...change(p1), userId: u3, endDate: in2029 })
-        expect(yield* endDateOf(u1)).toBe(in2027)
-        expect(yield* endDateOf(u2)).toBe(in2028)
-        expect(yield* endDateOf(u3)).toBe(in2029)
-      }))
-
-    test("does not apply to a member who left before it and returns after it", () =>
-      Effect.gen(function* () {
-        const store = yield* prepared
-        yield* store.end({ ...change(p1), userId: u1 })
+    test("returns 0 for a project without members", function* () {
+      const store = yield* prepared
+      for (const mode of ["set", "neverShorten"] as const) {
         const extended = yield* store.extendAll({
-          ...change(p1),
-          bulk: { endDate: in2029, mode: "set" },
+          ...change(p2),
+          bulk: { endDate: in2028, mode },
         })
-        expect(extended).toMatchObject({ total: 1 })
-        yield* store.grant({ ...change(p1), userId: u1, endDate: in2027 })
-        expect(yield* endDateOf(u1)).toBe(in2027)
-      }))
+        expect(extended).toMatchObject({ total: 0 })
+      }
+    })
 
-    test("overrides the extensions that ended before it, including concurrent ones", () =>
-      Effect.gen(function* () {
-        const store = yield* prepared
-        const extensions = Array.from({ length: 50 }, (_, index) =>
-          store.extend({ ...change(p1), userId: index % 2 === 0 ? u1 : u2, endDate: in2027 }),
-        )
-        yield* Effect.all(extensions, { concurrency: "unbounded" })
-        yield* store.extendAll({ ...change(p1), bulk: { endDate: in2029, mode: "set" } })
-        expect(yield* endDateOf(u1)).toBe(in2029)
-        expect(yield* endDateOf(u2)).toBe(in2029)
-      }))
+    test("fails if the project does not exist", function* () {
+      const store = yield* prepared
+      const bulk = { ...change(nowhere), bulk: { endDate: in2028, mode: "set" } } as const
+      expect((yield* Effect.flip(store.extendAll(bulk)))._tag).toBe("ProjectNotFound")
+    })
+
+    test("is overridden by a later extension or grant", function* () {
+      const store = yield* prepared
+      yield* store.extendAll({ ...change(p1), bulk: { endDate: in2028, mode: "set" } })
+      yield* store.extend({ ...change(p1), userId: u1, endDate: in2027 })
+      yield* store.grant({ ...change(p1), userId: u3, endDate: in2029 })
+      expect(yield* endDateOf(u1)).toBe(in2027)
+      expect(yield* endDateOf(u2)).toBe(in2028)
+      expect(yield* endDateOf(u3)).toBe(in2029)
+    })
+
+    test("does not apply to a member who left before it and returns after it", function* () {
+      const store = yield* prepared
+      yield* store.end({ ...change(p1), userId: u1 })
+      const extended = yield* store.extendAll({
+        ...change(p1),
+        bulk: { endDate: in2029, mode: "set" },
+      })
+      expect(extended).toMatchObject({ total: 1 })
+      yield* store.grant({ ...change(p1), userId: u1, endDate: in2027 })
+      expect(yield* endDateOf(u1)).toBe(in2027)
+    })
+
+    test("overrides the extensions that ended before it, including concurrent ones", function* () {
+      const store = yield* prepared
+      const extensions = Array.from({ length: 50 }, (_, index) =>
+        store.extend({ ...change(p1), userId: index % 2 === 0 ? u1 : u2, endDate: in2027 }),
+      )
+      yield* Effect.all(extensions, { concurrency: "unbounded" })
+      yield* store.extendAll({ ...change(p1), bulk: { endDate: in2029, mode: "set" } })
+      expect(yield* endDateOf(u1)).toBe(in2029)
+      expect(yield* endDateOf(u2)).toBe(in2029)
+    })
   })
 }
 
@@ -313,86 +293,78 @@ const extendIf = (userId: UserId, expectedEndDate: EndDate, endDate = in2028) =>
   )
 
 const dateTests = ({ test }: StoreTests): void => {
-  test("sets the end date of a membership that has the expected one", () =>
-    Effect.gen(function* () {
-      const store = yield* prepared
-      for (const text of ["0000-01-01T00:00:00.000Z", "9999-12-31T23:59:59.999Z"]) {
-        const endDate = date(text)
-        yield* store.grant({ ...change(p1), userId: u1, endDate })
-        expect(yield* extendIf(u1, endDate)).toBe("done")
-        expect(yield* endDateOf(u1)).toBe(in2028)
-      }
-      const [row] = yield* store.history(p1, { userId: u1, limit: 1 })
-      expect(row).toMatchObject({ action: "extended", to: in2028 })
-    }))
-
-  test("fails with the current end date if it is not the expected one, by a millisecond or more", () =>
-    Effect.gen(function* () {
-      yield* prepared
-      for (const expected of [in2029, EndDate(in2027 - 1), EndDate(in2027 + 1)]) {
-        expect(yield* extendIf(u1, expected)).toEqual({ current: in2027 })
-        expect(yield* endDateOf(u1)).toBe(in2027)
-      }
-      expect(yield* extendIf(u3, in2027)).toBe("MembershipNotFound")
-    }))
-
-  test("fails with the ids of the membership", () =>
-    Effect.gen(function* () {
-      const store = yield* prepared
-      const extension = { ...change(p1), userId: u1, endDate: in2028, expectedEndDate: in2028 }
-      const error = yield* Effect.flip(store.extend(extension))
-      const expected: Partial<EndDateConflict> = {
-        _tag: "EndDateConflict",
-        projectId: p1,
-        userId: u1,
-      }
-      expect(error).toMatchObject(expected)
-    }))
-
-  test("expects the date of the last bulk extension, not the one that it overrode", () =>
-    Effect.gen(function* () {
-      const store = yield* prepared
-      yield* store.extendAll({ ...change(p1), bulk: { endDate: in2029, mode: "set" } })
-      expect(yield* extendIf(u1, in2027)).toEqual({ current: in2029 })
-      expect(yield* endDateOf(u1)).toBe(in2029)
-      yield* store.extendAll({ ...change(p1), bulk: { endDate: in2027, mode: "set" } })
-      expect(yield* extendIf(u1, in2029)).toEqual({ current: in2027 })
-      expect(yield* endDateOf(u1)).toBe(in2027)
-      expect(yield* extendIf(u1, in2027)).toBe("done")
+  test("sets the end date of a membership that has the expected one", function* () {
+    const store = yield* prepared
+    for (const text of ["0000-01-01T00:00:00.000Z", "9999-12-31T23:59:59.999Z"]) {
+      const endDate = date(text)
+      yield* store.grant({ ...change(p1), userId: u1, endDate })
+      expect(yield* extendIf(u1, endDate)).toBe("done")
       expect(yield* endDateOf(u1)).toBe(in2028)
-    }))
+    }
+    const [row] = yield* store.history(p1, { userId: u1, limit: 1 })
+    expect(row).toMatchObject({ action: "extended", to: in2028 })
+  })
 
-  test("leaves a membership to later bulk extensions if it fails", () =>
-    Effect.gen(function* () {
-      const store = yield* prepared
-      expect(yield* extendIf(u1, in2029)).toEqual({ current: in2027 })
-      yield* store.extendAll({ ...change(p1), bulk: { endDate: in2029, mode: "set" } })
-      expect(yield* endDateOf(u1)).toBe(in2029)
-    }))
+  test("fails with the current end date if it is not the expected one, by a millisecond or more", function* () {
+    yield* prepared
+    for (const expected of [in2029, EndDate(in2027 - 1), EndDate(in2027 + 1)]) {
+      expect(yield* extendIf(u1, expected)).toEqual({ current: in2027 })
+      expect(yield* endDateOf(u1)).toBe(in2027)
+    }
+    expect(yield* extendIf(u3, in2027)).toBe("MembershipNotFound")
+  })
+
+  test("fails with the ids of the membership", function* () {
+    const store = yield* prepared
+    const extension = { ...change(p1), userId: u1, endDate: in2028, expectedEndDate: in2028 }
+    const error = yield* Effect.flip(store.extend(extension))
+    const expected: Partial<EndDateConflict> = {
+      _tag: "EndDateConflict",
+      projectId: p1,
+      userId: u1,
+    }
+    expect(error).toMatchObject(expected)
+  })
+
+  test("expects the date of the last bulk extension, not the one that it overrode", function* () {
+    const store = yield* prepared
+    yield* store.extendAll({ ...change(p1), bulk: { endDate: in2029, mode: "set" } })
+    expect(yield* extendIf(u1, in2027)).toEqual({ current: in2029 })
+    expect(yield* endDateOf(u1)).toBe(in2029)
+    yield* store.extendAll({ ...change(p1), bulk: { endDate: in2027, mode: "set" } })
+    expect(yield* extendIf(u1, in2029)).toEqual({ current: in2027 })
+    expect(yield* endDateOf(u1)).toBe(in2027)
+    expect(yield* extendIf(u1, in2027)).toBe("done")
+    expect(yield* endDateOf(u1)).toBe(in2028)
+  })
+
+  test("leaves a membership to later bulk extensions if it fails", function* () {
+    const store = yield* prepared
+    expect(yield* extendIf(u1, in2029)).toEqual({ current: in2027 })
+    yield* store.extendAll({ ...change(p1), bulk: { endDate: in2029, mode: "set" } })
+    expect(yield* endDateOf(u1)).toBe(in2029)
+  })
 }
 
 const recordTests = ({ test, transactional }: StoreTests): void => {
-  test("neither audits nor publishes what it does not change", () =>
-    Effect.gen(function* () {
-      const store = yield* prepared
-      const webhook = newWebhook(p1)
-      yield* (yield* WebhookStore).add(webhook, 50, occasion)
-      const before = yield* store.history(p1, { userId: undefined, limit: 100 })
-      yield* extendIf(u1, in2029)
-      expect(yield* store.history(p1, { userId: undefined, limit: 100 })).toEqual(before)
-      const of = { projectId: p1, webhookId: webhook.id }
-      expect(yield* (yield* Outbox).deliveries(of, { limit: 10 })).toEqual([])
-    }))
+  test("neither audits nor publishes what it does not change", function* () {
+    const store = yield* prepared
+    const webhook = newWebhook(p1)
+    yield* (yield* WebhookStore).add(webhook, 50, occasion)
+    const before = yield* store.history(p1, { userId: undefined, limit: 100 })
+    yield* extendIf(u1, in2029)
+    expect(yield* store.history(p1, { userId: undefined, limit: 100 })).toEqual(before)
+    const of = { projectId: p1, webhookId: webhook.id }
+    expect(yield* (yield* Outbox).deliveries(of, { limit: 10 })).toEqual([])
+  })
 
-  transactional("can go on with a transaction of the host in which it failed", () =>
-    Effect.gen(function* () {
-      yield* prepared
-      const { run } = yield* HostTransaction
-      yield* run(Effect.andThen(extendIf(u1, in2029), extendIf(u2, in2029)))
-      expect(yield* endDateOf(u1)).toBe(in2027)
-      expect(yield* endDateOf(u2)).toBe(in2028)
-    }),
-  )
+  transactional("can go on with a transaction of the host in which it failed", function* () {
+    yield* prepared
+    const { run } = yield* HostTransaction
+    yield* run(Effect.andThen(extendIf(u1, in2029), extendIf(u2, in2029)))
+    expect(yield* endDateOf(u1)).toBe(in2027)
+    expect(yield* endDateOf(u2)).toBe(in2028)
+  })
 }
 
 const concurrencyTests = ({ property, test }: StoreTests): void => {
@@ -412,25 +384,24 @@ const concurrencyTests = ({ property, test }: StoreTests): void => {
     }),
   )
 
-  test("fails alone among others that arrive at the same time", () =>
-    Effect.gen(function* () {
-      const store = yield* prepared
-      yield* store.grant({ ...change(p1), userId: u3, endDate: in2027 })
-      const results = yield* Effect.all(
-        [
-          extendIf(u1, in2029),
-          store.extend({ ...change(p1), userId: u2, endDate: in2027 }),
-          extendIf(u3, in2027),
-        ],
-        { concurrency: "unbounded" },
-      )
-      expect(results).toMatchObject([{ current: in2027 }, { projectId: p1 }, "done"])
-      expect(yield* Effect.forEach([u1, u2, u3], (user) => endDateOf(user))).toEqual([
-        in2027,
-        in2027,
-        in2028,
-      ])
-    }))
+  test("fails alone among others that arrive at the same time", function* () {
+    const store = yield* prepared
+    yield* store.grant({ ...change(p1), userId: u3, endDate: in2027 })
+    const results = yield* Effect.all(
+      [
+        extendIf(u1, in2029),
+        store.extend({ ...change(p1), userId: u2, endDate: in2027 }),
+        extendIf(u3, in2027),
+      ],
+      { concurrency: "unbounded" },
+    )
+    expect(results).toMatchObject([{ current: in2027 }, { projectId: p1 }, "done"])
+    expect(yield* Effect.forEach([u1, u2, u3], (user) => endDateOf(user))).toEqual([
+      in2027,
+      in2027,
+      in2028,
+    ])
+  })
 }
 
 /** Declares the tests. */

@@ -58,121 +58,113 @@ const unasked = { days: undefined, change: undefined }
 /** Declares the tests. */
 export const countingEndsTests = ({ describe, test }: StoreTests): void => {
   describe("countEnds", () => {
-    test("counts the days around today, the active, and those that end soon", () =>
-      Effect.gen(function* () {
-        const store = yield* MembershipStore
-        yield* store.createProject(p1, occasion)
-        yield* store.createProject(p2, occasion)
-        yield* store.grant({ ...change(p2), userId: u1, endDate: in2027 })
-        const endDates: Array<EndDate> = []
-        for (const [index, days] of [
-          -400, -14, -1, -0.01, 0.01, 1, 6.99, 7.01, 45, 400,
-        ].entries()) {
-          const endDate = yield* inDays(days)
-          endDates.push(endDate)
-          yield* store.grant({ ...change(p1), userId: UserId(`user-${index}`), endDate })
-        }
-        const counts = yield* store.countEnds(p1, unasked)
-        expect(counts).toMatchObject({ total: 10, active: 6, expired: 4, endsIn7Days: 3 })
-        expect(counts.days).toHaveLength(60)
-        expect(counts.days[14]?.day).toBe(new Date(counts.at).toISOString().slice(0, 10))
+    test("counts the days around today, the active, and those that end soon", function* () {
+      const store = yield* MembershipStore
+      yield* store.createProject(p1, occasion)
+      yield* store.createProject(p2, occasion)
+      yield* store.grant({ ...change(p2), userId: u1, endDate: in2027 })
+      const endDates: Array<EndDate> = []
+      for (const [index, days] of [-400, -14, -1, -0.01, 0.01, 1, 6.99, 7.01, 45, 400].entries()) {
+        const endDate = yield* inDays(days)
+        endDates.push(endDate)
+        yield* store.grant({ ...change(p1), userId: UserId(`user-${index}`), endDate })
+      }
+      const counts = yield* store.countEnds(p1, unasked)
+      expect(counts).toMatchObject({ total: 10, active: 6, expired: 4, endsIn7Days: 3 })
+      expect(counts.days).toHaveLength(60)
+      expect(counts.days[14]?.day).toBe(new Date(counts.at).toISOString().slice(0, 10))
+      expectEndCounts(counts, endDates)
+    })
+
+    test("counts the days that are asked for, also at both ends of time", function* () {
+      const store = yield* MembershipStore
+      yield* store.createProject(p1, occasion)
+      const first = date("0000-01-01T00:00:00.000Z")
+      const last = date("9999-12-31T23:59:59.999Z")
+      const endDates = [first, last, in2027]
+      for (const [index, userId] of [u1, u2, u3].entries()) {
+        yield* store.grant({ ...change(p1), userId, endDate: endDates[index] ?? in2027 })
+      }
+      for (const days of [
+        rangeOf(first, first),
+        rangeOf(first, first + 399 * dayMillis),
+        rangeOf(last - 399 * dayMillis, last),
+        rangeOf(in2027 - dayMillis, in2027),
+      ]) {
+        const counts = yield* store.countEnds(p1, { ...unasked, days })
+        expect(counts.days).toHaveLength(days.last - days.first + 1)
+        expect(counts.days.reduce((sum, { ends }) => sum + ends, 0)).toBe(1)
         expectEndCounts(counts, endDates)
-      }))
+      }
+    })
 
-    test("counts the days that are asked for, also at both ends of time", () =>
-      Effect.gen(function* () {
-        const store = yield* MembershipStore
-        yield* store.createProject(p1, occasion)
-        const first = date("0000-01-01T00:00:00.000Z")
-        const last = date("9999-12-31T23:59:59.999Z")
-        const endDates = [first, last, in2027]
-        for (const [index, userId] of [u1, u2, u3].entries()) {
-          yield* store.grant({ ...change(p1), userId, endDate: endDates[index] ?? in2027 })
-        }
-        for (const days of [
-          rangeOf(first, first),
-          rangeOf(first, first + 399 * dayMillis),
-          rangeOf(last - 399 * dayMillis, last),
-          rangeOf(in2027 - dayMillis, in2027),
-        ]) {
-          const counts = yield* store.countEnds(p1, { ...unasked, days })
-          expect(counts.days).toHaveLength(days.last - days.first + 1)
-          expect(counts.days.reduce((sum, { ends }) => sum + ends, 0)).toBe(1)
-          expectEndCounts(counts, endDates)
-        }
-      }))
-
-    test("counts what a bulk extension would lead to, and changes nothing", () =>
-      Effect.gen(function* () {
-        const store = yield* MembershipStore
-        yield* store.createProject(p1, occasion)
-        const last = date("9999-12-31T23:59:59.999Z")
-        const all = [in2027, in2029, last]
-        for (const [index, userId] of [u1, u2, u3].entries()) {
-          yield* store.grant({ ...change(p1), userId, endDate: all[index] ?? last })
-        }
-        const count = (further: BulkChange, around: EndDate) =>
-          store.countEnds(p1, {
-            days: rangeOf(around - dayMillis, around),
-            change: further,
-          })
-        const threeDays: BulkChange = { mode: "extendBy", by: Millis(3 * dayMillis) }
-        const later = (endDate: EndDate) => EndDate(Math.min(last, endDate + 3 * dayMillis))
-        expectEndCounts(yield* count(threeDays, later(in2027)), all.map(later))
-        expectEndCounts(yield* count(threeDays, last), all.map(later))
-        const set: BulkChange = { mode: "set", endDate: in2028 }
-        expectEndCounts(yield* count(set, in2028), [in2028, in2028, in2028])
-        const atLeast: BulkChange = { mode: "neverShorten", endDate: in2028 }
-        expectEndCounts(yield* count(atLeast, in2028), [in2028, in2029, last])
-        expectEndCounts(yield* store.countEnds(p1, unasked), all)
-      }))
-
-    test("tells how many memberships were extended or granted by day", () =>
-      Effect.gen(function* () {
-        const store = yield* MembershipStore
-        yield* store.createProject(p1, occasion)
-        const { at: now } = yield* store.countEnds(p1, unasked)
-        const at = (days: number) => ({ ...change(p1), at: now + days * dayMillis })
-        yield* store.grant({ ...at(0), userId: u1, endDate: in2027 })
-        yield* store.extend({ ...at(0), userId: u1, endDate: in2028 })
-        yield* store.extend({ ...at(0), userId: u1, endDate: in2029 })
-        // Not by itself, and no longer.
-        yield* store.import({ ...at(0), memberships: [{ userId: u2, endDate: in2027 }] })
-        yield* store.extendAll({ ...at(0), bulk: { mode: "set", endDate: in2028 } })
-        yield* store.end({ ...at(0), userId: u2 })
-        const { days } = yield* store.countEnds(p1, unasked)
-        expect(days[14]?.extended).toBe(3)
-        expect(days[15]?.extended).toBe(0)
-      }))
-
-    test("counts nothing in an empty project, and fails without one", () =>
-      Effect.gen(function* () {
-        const store = yield* MembershipStore
-        yield* store.createProject(p1, occasion)
-        expectEndCounts(yield* store.countEnds(p1, unasked), [])
-        const nowhere = ProjectId("nowhere")
-        expect((yield* Effect.flip(store.countEnds(nowhere, unasked)))._tag).toBe("ProjectNotFound")
-        yield* store.deleteProject(p1, occasion)
-        expect((yield* Effect.flip(store.countEnds(p1, unasked)))._tag).toBe("ProjectNotFound")
-      }))
-
-    test("counts for many at the same time, who see what they have done before", () =>
-      Effect.gen(function* () {
-        const store = yield* MembershipStore
-        yield* store.createProject(p1, occasion)
-        const grantAndCount = Effect.fnUntraced(function* (userId: UserId) {
-          yield* store.grant({ ...change(p1), userId, endDate: in2027 })
-          const { days, total } = yield* store.countEnds(p1, {
-            ...unasked,
-            days: rangeOf(in2027, in2027),
-          })
-          expect(days[0]?.ends).toBe(total)
-          return total
+    test("counts what a bulk extension would lead to, and changes nothing", function* () {
+      const store = yield* MembershipStore
+      yield* store.createProject(p1, occasion)
+      const last = date("9999-12-31T23:59:59.999Z")
+      const all = [in2027, in2029, last]
+      for (const [index, userId] of [u1, u2, u3].entries()) {
+        yield* store.grant({ ...change(p1), userId, endDate: all[index] ?? last })
+      }
+      const count = (further: BulkChange, around: EndDate) =>
+        store.countEnds(p1, {
+          days: rangeOf(around - dayMillis, around),
+          change: further,
         })
-        const users = Array.from({ length: 10 }, (_, index) => UserId(`user-${index}`))
-        const totals = yield* Effect.forEach(users, grantAndCount, { concurrency: "unbounded" })
-        expect(Math.max(...totals)).toBe(10)
-        expect(Math.min(...totals)).toBeGreaterThan(0)
-      }))
+      const threeDays: BulkChange = { mode: "extendBy", by: Millis(3 * dayMillis) }
+      const later = (endDate: EndDate) => EndDate(Math.min(last, endDate + 3 * dayMillis))
+      expectEndCounts(yield* count(threeDays, later(in2027)), all.map(later))
+      expectEndCounts(yield* count(threeDays, last), all.map(later))
+      const set: BulkChange = { mode: "set", endDate: in2028 }
+      expectEndCounts(yield* count(set, in2028), [in2028, in2028, in2028])
+      const atLeast: BulkChange = { mode: "neverShorten", endDate: in2028 }
+      expectEndCounts(yield* count(atLeast, in2028), [in2028, in2029, last])
+      expectEndCounts(yield* store.countEnds(p1, unasked), all)
+    })
+
+    test("tells how many memberships were extended or granted by day", function* () {
+      const store = yield* MembershipStore
+      yield* store.createProject(p1, occasion)
+      const { at: now } = yield* store.countEnds(p1, unasked)
+      const at = (days: number) => ({ ...change(p1), at: now + days * dayMillis })
+      yield* store.grant({ ...at(0), userId: u1, endDate: in2027 })
+      yield* store.extend({ ...at(0), userId: u1, endDate: in2028 })
+      yield* store.extend({ ...at(0), userId: u1, endDate: in2029 })
+      // Not by itself, and no longer.
+      yield* store.import({ ...at(0), memberships: [{ userId: u2, endDate: in2027 }] })
+      yield* store.extendAll({ ...at(0), bulk: { mode: "set", endDate: in2028 } })
+      yield* store.end({ ...at(0), userId: u2 })
+      const { days } = yield* store.countEnds(p1, unasked)
+      expect(days[14]?.extended).toBe(3)
+      expect(days[15]?.extended).toBe(0)
+    })
+
+    test("counts nothing in an empty project, and fails without one", function* () {
+      const store = yield* MembershipStore
+      yield* store.createProject(p1, occasion)
+      expectEndCounts(yield* store.countEnds(p1, unasked), [])
+      const nowhere = ProjectId("nowhere")
+      expect((yield* Effect.flip(store.countEnds(nowhere, unasked)))._tag).toBe("ProjectNotFound")
+      yield* store.deleteProject(p1, occasion)
+      expect((yield* Effect.flip(store.countEnds(p1, unasked)))._tag).toBe("ProjectNotFound")
+    })
+
+    test("counts for many at the same time, who see what they have done before", function* () {
+      const store = yield* MembershipStore
+      yield* store.createProject(p1, occasion)
+      const grantAndCount = Effect.fnUntraced(function* (userId: UserId) {
+        yield* store.grant({ ...change(p1), userId, endDate: in2027 })
+        const { days, total } = yield* store.countEnds(p1, {
+          ...unasked,
+          days: rangeOf(in2027, in2027),
+        })
+        expect(days[0]?.ends).toBe(total)
+        return total
+      })
+      const users = Array.from({ length: 10 }, (_, index) => UserId(`user-${index}`))
+      const totals = yield* Effect.forEach(users, grantAndCount, { concurrency: "unbounded" })
+      expect(Math.max(...totals)).toBe(10)
+      expect(Math.min(...totals)).toBeGreaterThan(0)
+    })
   })
 }

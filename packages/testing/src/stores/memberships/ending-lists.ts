@@ -253,153 +253,147 @@ const follow = Effect.fnUntraced(function* (
 /** Declares the tests. */
 export const endingListTests = ({ advance, describe, property, test }: StoreTests): void => {
   describe("a list of those that end before a date", () => {
-    test("has those that have not ended, soonest first, page by page", () =>
-      Effect.gen(function* () {
-        const store = yield* MembershipStore
-        yield* store.createProject(p1, occasion)
-        yield* store.createProject(p2, occasion)
-        const grant = (projectId: ProjectId, userId: UserId, days: number) =>
-          Effect.flatMap(inDays(days), (endDate) =>
-            store.grant({ ...change(projectId), userId, endDate }),
-          )
-        yield* grant(p1, u1, 3)
-        yield* grant(p1, u2, -1)
-        yield* grant(p1, u3, 1)
-        yield* grant(p2, u2, 2)
-        const before = yield* inDays(4)
-        const all = yield* store.listEnding(p1, { before, after: undefined, limit: 10 })
-        expect(all.memberships.map(({ projectId, userId }) => [projectId, userId])).toEqual([
-          [p1, u3],
-          [p1, u1],
-        ])
-        const { endDate } = yield* store.find(p1, u1)
-        expect(all.memberships[1]).toMatchObject({ projectId: p1, userId: u1, endDate })
-        const usersBefore = (until: EndDate) =>
-          Effect.map(endingPagesOf(store, { before: until, limit: 1 }), (listed) =>
-            listed.map(({ userId }) => userId),
-          )
-        expect(yield* usersBefore(before)).toEqual([u3, u1])
-        expect(yield* usersBefore(endDate)).toEqual([u3])
-        expect(yield* usersBefore(EndDate(endDate + 1))).toEqual([u3, u1])
-      }))
+    test("has those that have not ended, soonest first, page by page", function* () {
+      const store = yield* MembershipStore
+      yield* store.createProject(p1, occasion)
+      yield* store.createProject(p2, occasion)
+      const grant = (projectId: ProjectId, userId: UserId, days: number) =>
+        Effect.flatMap(inDays(days), (endDate) =>
+          store.grant({ ...change(projectId), userId, endDate }),
+        )
+      yield* grant(p1, u1, 3)
+      yield* grant(p1, u2, -1)
+      yield* grant(p1, u3, 1)
+      yield* grant(p2, u2, 2)
+      const before = yield* inDays(4)
+      const all = yield* store.listEnding(p1, { before, after: undefined, limit: 10 })
+      expect(all.memberships.map(({ projectId, userId }) => [projectId, userId])).toEqual([
+        [p1, u3],
+        [p1, u1],
+      ])
+      const { endDate } = yield* store.find(p1, u1)
+      expect(all.memberships[1]).toMatchObject({ projectId: p1, userId: u1, endDate })
+      const usersBefore = (until: EndDate) =>
+        Effect.map(endingPagesOf(store, { before: until, limit: 1 }), (listed) =>
+          listed.map(({ userId }) => userId),
+        )
+      expect(yield* usersBefore(before)).toEqual([u3, u1])
+      expect(yield* usersBefore(endDate)).toEqual([u3])
+      expect(yield* usersBefore(EndDate(endDate + 1))).toEqual([u3, u1])
+    })
 
-    test("has them where they end now, whatever has changed their ends", () =>
-      Effect.gen(function* () {
-        const store = yield* MembershipStore
-        yield* store.createProject(p1, occasion)
-        const dated = Effect.fnUntraced(function* (userId: UserId, days: number) {
-          return { ...change(p1), userId, endDate: yield* inDays(days) }
-        })
-        const bulk = Effect.fnUntraced(function* (mode: BulkMode, days: number) {
-          yield* store.extendAll({ ...change(p1), bulk: { endDate: yield* inDays(days), mode } })
-        })
-        const usersBefore = Effect.fnUntraced(function* (days: number) {
-          const listed = yield* endingPagesOf(store, { before: yield* inDays(days), limit: 1 })
-          return listed.map(({ userId }) => userId)
-        })
-        yield* store.grant(yield* dated(u1, 1))
-        yield* store.grant(yield* dated(u2, 2))
-        yield* store.grant(yield* dated(u3, 3))
-        yield* store.extend(yield* dated(u1, 4))
-        expect(yield* usersBefore(9)).toEqual([u2, u3, u1])
-        yield* store.extend(yield* dated(u1, 1))
-        expect(yield* usersBefore(9)).toEqual([u1, u2, u3])
-        yield* bulk("neverShorten", 2.5)
-        expect(yield* usersBefore(2)).toEqual([])
-        expect((yield* usersBefore(2.6)).toSorted()).toEqual([u1, u2])
-        expect((yield* usersBefore(9)).at(-1)).toBe(u3)
-        yield* bulk("set", 6)
-        yield* store.extend(yield* dated(u2, 5))
-        yield* store.extend(yield* dated(u1, 7))
-        expect(yield* usersBefore(6.5)).toEqual([u2, u3])
-        expect(yield* usersBefore(9)).toEqual([u2, u3, u1])
-        yield* store.end({ ...change(p1), userId: u3 })
-        expect(yield* usersBefore(9)).toEqual([u2, u1])
-      }))
+    test("has them where they end now, whatever has changed their ends", function* () {
+      const store = yield* MembershipStore
+      yield* store.createProject(p1, occasion)
+      const dated = Effect.fnUntraced(function* (userId: UserId, days: number) {
+        return { ...change(p1), userId, endDate: yield* inDays(days) }
+      })
+      const bulk = Effect.fnUntraced(function* (mode: BulkMode, days: number) {
+        yield* store.extendAll({ ...change(p1), bulk: { endDate: yield* inDays(days), mode } })
+      })
+      const usersBefore = Effect.fnUntraced(function* (days: number) {
+        const listed = yield* endingPagesOf(store, { before: yield* inDays(days), limit: 1 })
+        return listed.map(({ userId }) => userId)
+      })
+      yield* store.grant(yield* dated(u1, 1))
+      yield* store.grant(yield* dated(u2, 2))
+      yield* store.grant(yield* dated(u3, 3))
+      yield* store.extend(yield* dated(u1, 4))
+      expect(yield* usersBefore(9)).toEqual([u2, u3, u1])
+      yield* store.extend(yield* dated(u1, 1))
+      expect(yield* usersBefore(9)).toEqual([u1, u2, u3])
+      yield* bulk("neverShorten", 2.5)
+      expect(yield* usersBefore(2)).toEqual([])
+      expect((yield* usersBefore(2.6)).toSorted()).toEqual([u1, u2])
+      expect((yield* usersBefore(9)).at(-1)).toBe(u3)
+      yield* bulk("set", 6)
+      yield* store.extend(yield* dated(u2, 5))
+      yield* store.extend(yield* dated(u1, 7))
+      expect(yield* usersBefore(6.5)).toEqual([u2, u3])
+      expect(yield* usersBefore(9)).toEqual([u2, u3, u1])
+      yield* store.end({ ...change(p1), userId: u3 })
+      expect(yield* usersBefore(9)).toEqual([u2, u1])
+    })
 
-    test("has each once that a bulk extension brings to the same end from another date", () =>
-      Effect.gen(function* () {
-        const store = yield* MembershipStore
-        yield* store.createProject(p1, occasion)
-        const endDate = yield* inDays(1)
-        const memberships = [u1, u2, u3].map((userId) => ({ userId, endDate }))
-        yield* store.import({ ...change(p1), memberships })
-        yield* endingPagesOf(store, { before: endDate, limit: 1 })
-        yield* store.extend({ ...change(p1), userId: u1, endDate: yield* inDays(2) })
-        yield* store.extendAll({ ...change(p1), bulk: { endDate, mode: "set" } })
-        const listed = yield* endingPagesOf(store, { before: yield* inDays(9), limit: 2 })
-        expect(listed.map(({ userId }) => userId).toSorted()).toEqual([u1, u2, u3])
-      }))
+    test("has each once that a bulk extension brings to the same end from another date", function* () {
+      const store = yield* MembershipStore
+      yield* store.createProject(p1, occasion)
+      const endDate = yield* inDays(1)
+      const memberships = [u1, u2, u3].map((userId) => ({ userId, endDate }))
+      yield* store.import({ ...change(p1), memberships })
+      yield* endingPagesOf(store, { before: endDate, limit: 1 })
+      yield* store.extend({ ...change(p1), userId: u1, endDate: yield* inDays(2) })
+      yield* store.extendAll({ ...change(p1), bulk: { endDate, mode: "set" } })
+      const listed = yield* endingPagesOf(store, { before: yield* inDays(9), limit: 2 })
+      expect(listed.map(({ userId }) => userId).toSorted()).toEqual([u1, u2, u3])
+    })
 
-    test("goes on with those that a bulk extension between pages leaves as they are", () =>
-      Effect.gen(function* () {
-        const store = yield* MembershipStore
-        yield* store.createProject(p1, occasion)
-        const before = yield* inDays(9)
-        const usersWhile = Effect.fnUntraced(function* (
-          ...bulks: ReadonlyArray<readonly [mode: BulkMode, days: number]>
-        ) {
-          const listed = yield* endingPagesOf(
-            store,
-            { before, limit: 1 },
-            Effect.fnUntraced(function* (page) {
-              const [mode, days] = bulks[page - 1] ?? []
-              if (mode === undefined || days === undefined) return
-              yield* store.extendAll({
-                ...change(p1),
-                bulk: { endDate: yield* inDays(days), mode },
-              })
-            }),
-          )
-          return listed.map(({ userId }) => userId)
-        })
-        for (const [days, userId] of [u1, u2, u3].entries()) {
-          const endDate = yield* inDays(days + 4)
-          yield* store.grant({ ...change(p1), userId, endDate })
-        }
-        // Earlier than the current position.
-        expect(yield* usersWhile(["neverShorten", 3])).toEqual([u1, u2, u3])
-        expect(yield* usersWhile(["neverShorten", 3], ["neverShorten", 2])).toEqual([u1, u2, u3])
-        expect(yield* usersWhile()).toEqual([u1, u2, u3])
-        // While the list is at members with the previous date: in any order.
-        yield* store.extendAll({ ...change(p1), bulk: { endDate: yield* inDays(5), mode: "set" } })
-        const sorted = (listed: ReadonlyArray<UserId>) => listed.toSorted()
-        expect(sorted(yield* usersWhile(["neverShorten", 3]))).toEqual([u1, u2, u3])
-        expect(sorted(yield* usersWhile(["neverShorten", 2], ["neverShorten", 1]))).toEqual([
-          u1,
-          u2,
-          u3,
-        ])
-      }))
+    test("goes on with those that a bulk extension between pages leaves as they are", function* () {
+      const store = yield* MembershipStore
+      yield* store.createProject(p1, occasion)
+      const before = yield* inDays(9)
+      const usersWhile = Effect.fnUntraced(function* (
+        ...bulks: ReadonlyArray<readonly [mode: BulkMode, days: number]>
+      ) {
+        const listed = yield* endingPagesOf(
+          store,
+          { before, limit: 1 },
+          Effect.fnUntraced(function* (page) {
+            const [mode, days] = bulks[page - 1] ?? []
+            if (mode === undefined || days === undefined) return
+            yield* store.extendAll({
+              ...change(p1),
+              bulk: { endDate: yield* inDays(days), mode },
+            })
+          }),
+        )
+        return listed.map(({ userId }) => userId)
+      })
+      for (const [days, userId] of [u1, u2, u3].entries()) {
+        const endDate = yield* inDays(days + 4)
+        yield* store.grant({ ...change(p1), userId, endDate })
+      }
+      // Earlier than the current position.
+      expect(yield* usersWhile(["neverShorten", 3])).toEqual([u1, u2, u3])
+      expect(yield* usersWhile(["neverShorten", 3], ["neverShorten", 2])).toEqual([u1, u2, u3])
+      expect(yield* usersWhile()).toEqual([u1, u2, u3])
+      // While the list is at members with the previous date: in any order.
+      yield* store.extendAll({ ...change(p1), bulk: { endDate: yield* inDays(5), mode: "set" } })
+      const sorted = (listed: ReadonlyArray<UserId>) => listed.toSorted()
+      expect(sorted(yield* usersWhile(["neverShorten", 3]))).toEqual([u1, u2, u3])
+      expect(sorted(yield* usersWhile(["neverShorten", 2], ["neverShorten", 1]))).toEqual([
+        u1,
+        u2,
+        u3,
+      ])
+    })
 
-    test("answers whatever cursor it is given", () =>
-      Effect.gen(function* () {
-        const store = yield* MembershipStore
-        yield* store.createProject(p1, occasion)
-        yield* store.grant({ ...change(p1), userId: u1, endDate: yield* inDays(1) })
-        yield* store.extendAll({ ...change(p1), bulk: { endDate: yield* inDays(2), mode: "set" } })
-        const before = yield* inDays(3)
-        yield* store.listEnding(p1, { before, after: undefined, limit: 1 })
-        for (const sign of ["", "-"]) {
-          const first = `${sign}${"9".repeat(14)}`
-          const most = `${sign}${"9".repeat(18)}`
-          for (const middle of ["", `.${most}`, `.${most}.${most}`]) {
-            for (const last of [".", `.${"9".repeat(128)}`, ".a.b-c", `.${"z".repeat(128)}`]) {
-              const after = EndingCursor(first + middle + last)
-              const page = yield* store.listEnding(p1, { before, after, limit: 1 })
-              expect(page.memberships.length).toBeLessThanOrEqual(1)
-            }
+    test("answers whatever cursor it is given", function* () {
+      const store = yield* MembershipStore
+      yield* store.createProject(p1, occasion)
+      yield* store.grant({ ...change(p1), userId: u1, endDate: yield* inDays(1) })
+      yield* store.extendAll({ ...change(p1), bulk: { endDate: yield* inDays(2), mode: "set" } })
+      const before = yield* inDays(3)
+      yield* store.listEnding(p1, { before, after: undefined, limit: 1 })
+      for (const sign of ["", "-"]) {
+        const first = `${sign}${"9".repeat(14)}`
+        const most = `${sign}${"9".repeat(18)}`
+        for (const middle of ["", `.${most}`, `.${most}.${most}`]) {
+          for (const last of [".", `.${"9".repeat(128)}`, ".a.b-c", `.${"z".repeat(128)}`]) {
+            const after = EndingCursor(first + middle + last)
+            const page = yield* store.listEnding(p1, { before, after, limit: 1 })
+            expect(page.memberships.length).toBeLessThanOrEqual(1)
           }
         }
-      }))
+      }
+    })
 
-    test("fails if the project does not exist", () =>
-      Effect.gen(function* () {
-        const store = yield* MembershipStore
-        const page = { before: yield* inDays(1), after: undefined, limit: 1 }
-        const error = yield* Effect.flip(store.listEnding(nowhere, page))
-        expect(error._tag).toBe("ProjectNotFound")
-      }))
+    test("fails if the project does not exist", function* () {
+      const store = yield* MembershipStore
+      const page = { before: yield* inDays(1), after: undefined, limit: 1 }
+      const error = yield* Effect.flip(store.listEnding(nowhere, page))
+      expect(error._tag).toBe("ProjectNotFound")
+    })
 
     property(
       "follows any sequence of changes, days and sweeps, and has each membership once that nobody changes meanwhile",

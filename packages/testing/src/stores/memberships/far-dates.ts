@@ -81,45 +81,42 @@ export const farDatesTests = ({ describe, property, test, transactional }: Store
       }),
     )
 
-    test("can be expected after everybody has more time, and are capped at the last instant", () =>
-      Effect.gen(function* () {
-        const store = yield* MembershipStore
-        yield* store.createProject(p1, occasion)
-        const users = ["1001", "1002", "1003"].map(UserId)
-        const endingAt = (dates: ReadonlyArray<EndDate>) =>
-          users.map((userId, index) => ({ userId, endDate: EndDate(dates[index] ?? NaN) }))
-        const memberships = endingAt([lastEndDate, date("9999-12-30T12:34:56.789Z"), in2027])
-        yield* store.import({ ...change(p1), memberships })
-        const bulk = { mode: "extendBy", by: threeDays } as const
-        const toLast = { mode: "set", endDate: lastEndDate } as const
-        expect(yield* store.previewBulkExtension(p1, bulk)).toMatchObject({ capped: 1 })
-        expect(yield* store.previewBulkExtension(p1, toLast)).toMatchObject({ capped: 2 })
-        yield* store.extendAll({ ...change(p1), bulk })
-        const extended = endingAt([lastEndDate, lastEndDate, EndDate(in2027 + threeDays)])
-        expect(yield* listed).toEqual(extended)
-        yield* extendEach(extended, () => lastEndDate)
-        expect(yield* store.previewBulkExtension(p1, toLast)).toMatchObject({ capped: 0 })
-      }))
+    test("can be expected after everybody has more time, and are capped at the last instant", function* () {
+      const store = yield* MembershipStore
+      yield* store.createProject(p1, occasion)
+      const users = ["1001", "1002", "1003"].map(UserId)
+      const endingAt = (dates: ReadonlyArray<EndDate>) =>
+        users.map((userId, index) => ({ userId, endDate: EndDate(dates[index] ?? NaN) }))
+      const memberships = endingAt([lastEndDate, date("9999-12-30T12:34:56.789Z"), in2027])
+      yield* store.import({ ...change(p1), memberships })
+      const bulk = { mode: "extendBy", by: threeDays } as const
+      const toLast = { mode: "set", endDate: lastEndDate } as const
+      expect(yield* store.previewBulkExtension(p1, bulk)).toMatchObject({ capped: 1 })
+      expect(yield* store.previewBulkExtension(p1, toLast)).toMatchObject({ capped: 2 })
+      yield* store.extendAll({ ...change(p1), bulk })
+      const extended = endingAt([lastEndDate, lastEndDate, EndDate(in2027 + threeDays)])
+      expect(yield* listed).toEqual(extended)
+      yield* extendEach(extended, () => lastEndDate)
+      expect(yield* store.previewBulkExtension(p1, toLast)).toMatchObject({ capped: 0 })
+    })
 
-    transactional("are the same in a transaction of the host", () =>
-      Effect.gen(function* () {
-        const store = yield* MembershipStore
-        const { run } = yield* HostTransaction
-        yield* store.createProject(p1, occasion)
-        const endingAt = (dateOf: (index: number) => EndDate) =>
-          Array.from({ length: 20 }, (_, index) => ({
-            userId: UserId(String(1000 + index)),
-            endDate: dateOf(index),
-          }))
-        const granted = endingAt((index) => EndDate(lastEndDate - index))
-        const grantEach = Effect.flatMap(MembershipStore, (joined) =>
-          Effect.forEach(granted, (one) => joined.grant({ ...change(p1), ...one })),
-        )
-        yield* run(grantEach)
-        yield* extendEach(granted, (endDate) => endDate)
-        yield* run(extendEach(granted, () => in2027))
-        expect(yield* listed).toEqual(endingAt(() => in2027))
-      }),
-    )
+    transactional("are the same in a transaction of the host", function* () {
+      const store = yield* MembershipStore
+      const { run } = yield* HostTransaction
+      yield* store.createProject(p1, occasion)
+      const endingAt = (dateOf: (index: number) => EndDate) =>
+        Array.from({ length: 20 }, (_, index) => ({
+          userId: UserId(String(1000 + index)),
+          endDate: dateOf(index),
+        }))
+      const granted = endingAt((index) => EndDate(lastEndDate - index))
+      const grantEach = Effect.flatMap(MembershipStore, (joined) =>
+        Effect.forEach(granted, (one) => joined.grant({ ...change(p1), ...one })),
+      )
+      yield* run(grantEach)
+      yield* extendEach(granted, (endDate) => endDate)
+      yield* run(extendEach(granted, () => in2027))
+      expect(yield* listed).toEqual(endingAt(() => in2027))
+    })
   })
 }

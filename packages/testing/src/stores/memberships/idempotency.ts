@@ -100,138 +100,124 @@ const one = { rows: 1, deliveries: 1 }
 const two = { rows: 2, deliveries: 2 }
 
 const repetitionTests = ({ test }: StoreTests): void => {
-  test.each(kinds)("makes %s once, one after another", ([_, make]) =>
-    Effect.gen(function* () {
-      const { counts, store } = yield* observed
-      const key = once()
-      expect(isReplayedResponse(yield* make(store, key))).toBe(false)
-      expect(yield* counts).toEqual(one)
-      expect(isReplayedResponse(yield* make(store, key))).toBe(true)
-      expect(yield* counts).toEqual(one)
-    }),
-  )
+  test.each(kinds)("makes %s once, one after another", function* ([_, make]) {
+    const { counts, store } = yield* observed
+    const key = once()
+    expect(isReplayedResponse(yield* make(store, key))).toBe(false)
+    expect(yield* counts).toEqual(one)
+    expect(isReplayedResponse(yield* make(store, key))).toBe(true)
+    expect(yield* counts).toEqual(one)
+  })
 
-  test.each(kinds)("makes %s once, at the same time", ([_, make]) =>
-    Effect.gen(function* () {
-      const { counts, store } = yield* observed
-      const key = once()
-      const results = yield* Effect.forEach(Array.from({ length: 12 }), () => make(store, key), {
-        concurrency: "unbounded",
-      })
-      expect(results.filter((result) => !isReplayedResponse(result))).toHaveLength(1)
-      expect(yield* counts).toEqual(one)
-    }),
-  )
+  test.each(kinds)("makes %s once, at the same time", function* ([_, make]) {
+    const { counts, store } = yield* observed
+    const key = once()
+    const results = yield* Effect.forEach(Array.from({ length: 12 }), () => make(store, key), {
+      concurrency: "unbounded",
+    })
+    expect(results.filter((result) => !isReplayedResponse(result))).toHaveLength(1)
+    expect(yield* counts).toEqual(one)
+  })
 
-  test("returns the total of the bulk extension that was made", () =>
-    Effect.gen(function* () {
-      const { store } = yield* observed
-      const bulk = { ...common(once()), bulk: { endDate: in2028, mode: "set" } } as const
-      yield* store.extendAll(bulk)
-      yield* store.end({ ...change(p1), userId: u2 })
-      const replayed = yield* store.extendAll({ ...bulk, ...change(p1) })
-      expect(replayed).toEqual({ _tag: "Replayed", answer: "2" })
-    }))
+  test("returns the total of the bulk extension that was made", function* () {
+    const { store } = yield* observed
+    const bulk = { ...common(once()), bulk: { endDate: in2028, mode: "set" } } as const
+    yield* store.extendAll(bulk)
+    yield* store.end({ ...change(p1), userId: u2 })
+    const replayed = yield* store.extendAll({ ...bulk, ...change(p1) })
+    expect(replayed).toEqual({ _tag: "Replayed", answer: "2" })
+  })
 
-  test.each(answered)("returns the answer that came with the key of %s", ([, make]) =>
-    Effect.gen(function* () {
-      const { store } = yield* observed
-      const key = { ...once(), answer: "an answer" }
-      yield* make(store, key)
-      expect(yield* make(store, key)).toEqual(replayedResponse("an answer"))
-    }),
-  )
+  test.each(answered)("returns the answer that came with the key of %s", function* ([, make]) {
+    const { store } = yield* observed
+    const key = { ...once(), answer: "an answer" }
+    yield* make(store, key)
+    expect(yield* make(store, key)).toEqual(replayedResponse("an answer"))
+  })
 
-  test("returns when a grant was made, and the metadata that it has left or set", () =>
-    Effect.gen(function* () {
-      const { store } = yield* observed
-      for (const metadata of [undefined, gold, undefined]) {
-        const granted = { ...common(once()), userId: u1, endDate: in2028, metadata }
-        yield* store.grant(granted)
-        const left = metadataJson((yield* store.find(p1, u1)).metadata)
-        yield* store.end({ ...change(p1), userId: u1 })
-        const { at } = granted
-        const replayed = yield* store.grant({ ...granted, ...change(p1), at: at + 1 })
-        expect(replayed).toEqual(replayedResponse(formatGrantAnswer(at, left)))
-        yield* store.grant({ ...change(p1), userId: u1, endDate: in2028, metadata: gold })
-      }
-    }))
-
-  test("knows a change that could not be made any more", () =>
-    Effect.gen(function* () {
-      const { store } = yield* observed
-      const key = once()
-      const extension = { userId: u1, endDate: in2029 }
-      yield* store.extend({ ...common(key), ...extension })
+  test("returns when a grant was made, and the metadata that it has left or set", function* () {
+    const { store } = yield* observed
+    for (const metadata of [undefined, gold, undefined]) {
+      const granted = { ...common(once()), userId: u1, endDate: in2028, metadata }
+      yield* store.grant(granted)
+      const left = metadataJson((yield* store.find(p1, u1)).metadata)
       yield* store.end({ ...change(p1), userId: u1 })
-      expect(isReplayedResponse(yield* store.extend({ ...common(key), ...extension }))).toBe(true)
-    }))
+      const { at } = granted
+      const replayed = yield* store.grant({ ...granted, ...change(p1), at: at + 1 })
+      expect(replayed).toEqual(replayedResponse(formatGrantAnswer(at, left)))
+      yield* store.grant({ ...change(p1), userId: u1, endDate: in2028, metadata: gold })
+    }
+  })
+
+  test("knows a change that could not be made any more", function* () {
+    const { store } = yield* observed
+    const key = once()
+    const extension = { userId: u1, endDate: in2029 }
+    yield* store.extend({ ...common(key), ...extension })
+    yield* store.end({ ...change(p1), userId: u1 })
+    expect(isReplayedResponse(yield* store.extend({ ...common(key), ...extension }))).toBe(true)
+  })
 }
 
 const keyTests = ({ test }: StoreTests): void => {
-  test("refuses a key that came with another request", () =>
-    Effect.gen(function* () {
-      const { counts, store } = yield* observed
-      const key = once()
-      yield* store.extend({ ...common(key), userId: u1, endDate: in2028 })
-      const other = { ...key, fingerprint: "another" }
-      for (const [, make] of kinds) {
-        const error = yield* Effect.flip(make(store, other))
-        expect(error).toMatchObject({ _tag: "IdempotencyMismatch" })
-      }
-      expect(yield* Effect.flip(store.recall(other, p1))).toMatchObject({
-        _tag: "IdempotencyMismatch",
-      })
-      expect(yield* counts).toEqual(one)
-    }))
+  test("refuses a key that came with another request", function* () {
+    const { counts, store } = yield* observed
+    const key = once()
+    yield* store.extend({ ...common(key), userId: u1, endDate: in2028 })
+    const other = { ...key, fingerprint: "another" }
+    for (const [, make] of kinds) {
+      const error = yield* Effect.flip(make(store, other))
+      expect(error).toMatchObject({ _tag: "IdempotencyMismatch" })
+    }
+    expect(yield* Effect.flip(store.recall(other, p1))).toMatchObject({
+      _tag: "IdempotencyMismatch",
+    })
+    expect(yield* counts).toEqual(one)
+  })
 
-  test("creates a project once, and does so with a new key for one that exists", () =>
-    Effect.gen(function* () {
-      const { store } = yield* observed
-      for (const project of [nowhere, p1]) {
-        const keyed = { ...occasion, once: once() }
-        const results = [1, 2, 3].map(() => store.createProject(project, keyed))
-        const all = yield* Effect.all(results, { concurrency: "unbounded" })
-        expect(all.filter(isReplayedResponse)).toHaveLength(2)
-        const other = { ...keyed, once: { ...keyed.once, fingerprint: "another" } }
-        const error = yield* Effect.flip(store.createProject(p1, other))
-        expect(error).toMatchObject({ _tag: "IdempotencyMismatch" })
-      }
-    }))
+  test("creates a project once, and does so with a new key for one that exists", function* () {
+    const { store } = yield* observed
+    for (const project of [nowhere, p1]) {
+      const keyed = { ...occasion, once: once() }
+      const results = [1, 2, 3].map(() => store.createProject(project, keyed))
+      const all = yield* Effect.all(results, { concurrency: "unbounded" })
+      expect(all.filter(isReplayedResponse)).toHaveLength(2)
+      const other = { ...keyed, once: { ...keyed.once, fingerprint: "another" } }
+      const error = yield* Effect.flip(store.createProject(p1, other))
+      expect(error).toMatchObject({ _tag: "IdempotencyMismatch" })
+    }
+  })
 
-  test("makes one of two changes that have the same key at the same time", () =>
-    Effect.gen(function* () {
-      const { counts, store } = yield* observed
-      const key = once()
-      const extensions = [u1, u2].map((userId) =>
-        Effect.exit(
-          store.extend({ ...common({ ...key, fingerprint: userId }), userId, endDate: in2028 }),
-        ),
-      )
-      const exits = yield* Effect.all(extensions, { concurrency: "unbounded" })
-      expect(exits.filter(({ _tag }) => _tag === "Success")).toHaveLength(1)
-      expect(yield* counts).toEqual(one)
-    }))
+  test("makes one of two changes that have the same key at the same time", function* () {
+    const { counts, store } = yield* observed
+    const key = once()
+    const extensions = [u1, u2].map((userId) =>
+      Effect.exit(
+        store.extend({ ...common({ ...key, fingerprint: userId }), userId, endDate: in2028 }),
+      ),
+    )
+    const exits = yield* Effect.all(extensions, { concurrency: "unbounded" })
+    expect(exits.filter(({ _tag }) => _tag === "Success")).toHaveLength(1)
+    expect(yield* counts).toEqual(one)
+  })
 
-  test("keeps the keys of each owner apart", () =>
-    Effect.gen(function* () {
-      const { counts, store } = yield* observed
-      const key = once()
-      for (const owner of ["one", "other"]) {
-        const extension = { ...common({ ...key, owner }), userId: u1, endDate: in2028 }
-        expect(isReplayedResponse(yield* store.extend(extension))).toBe(false)
-      }
-      expect(yield* counts).toEqual(two)
-    }))
+  test("keeps the keys of each owner apart", function* () {
+    const { counts, store } = yield* observed
+    const key = once()
+    for (const owner of ["one", "other"]) {
+      const extension = { ...common({ ...key, owner }), userId: u1, endDate: in2028 }
+      expect(isReplayedResponse(yield* store.extend(extension))).toBe(false)
+    }
+    expect(yield* counts).toEqual(two)
+  })
 
-  test("recalls what was answered", () =>
-    Effect.gen(function* () {
-      const { store } = yield* observed
-      const key = once()
-      expect(yield* store.recall(key, p1)).toBeUndefined()
-      yield* store.extendAll({ ...common(key), bulk: { endDate: in2028, mode: "set" } })
-      expect(yield* store.recall(key, p1)).toEqual({ _tag: "Replayed", answer: "2" })
-    }))
+  test("recalls what was answered", function* () {
+    const { store } = yield* observed
+    const key = once()
+    expect(yield* store.recall(key, p1)).toBeUndefined()
+    yield* store.extendAll({ ...common(key), bulk: { endDate: in2028, mode: "set" } })
+    expect(yield* store.recall(key, p1)).toEqual({ _tag: "Replayed", answer: "2" })
+  })
 }
 
 /** A request: the same one has the same idempotency key and fingerprint. */
@@ -272,23 +258,22 @@ const mismatch: unknown = expect.objectContaining({ _tag: "IdempotencyMismatch" 
 
 /** Keys across projects in one database. */
 const projectTests = ({ test }: StoreTests): void => {
-  test("makes one of two changes of different projects that have the same key at the same time", () =>
-    Effect.gen(function* () {
-      const { store } = yield* observed
-      for (let round = 0; round < 10; round++) {
-        const key = once()
-        const grants = [p1, p2].map((projectId) => {
-          const mine = { ...key, fingerprint: projectId }
-          const granted = { ...change(projectId), userId: u3, endDate: in2028, once: mine }
-          return Effect.exit(Effect.as(store.grant(granted), mine))
-        })
-        const exits = yield* Effect.all(grants, { concurrency: "unbounded" })
-        const [first, ...others] = exits.flatMap((exit) => (Exit.isSuccess(exit) ? exit.value : []))
-        expect(others).toEqual([])
-        // A replay returns the same response again.
-        expect(first && isReplayedResponse(yield* store.recall(first, p1))).toBe(true)
-      }
-    }))
+  test("makes one of two changes of different projects that have the same key at the same time", function* () {
+    const { store } = yield* observed
+    for (let round = 0; round < 10; round++) {
+      const key = once()
+      const grants = [p1, p2].map((projectId) => {
+        const mine = { ...key, fingerprint: projectId }
+        const granted = { ...change(projectId), userId: u3, endDate: in2028, once: mine }
+        return Effect.exit(Effect.as(store.grant(granted), mine))
+      })
+      const exits = yield* Effect.all(grants, { concurrency: "unbounded" })
+      const [first, ...others] = exits.flatMap((exit) => (Exit.isSuccess(exit) ? exit.value : []))
+      expect(others).toEqual([])
+      // A replay returns the same response again.
+      expect(first && isReplayedResponse(yield* store.recall(first, p1))).toBe(true)
+    }
+  })
 }
 
 /** Consecutive and concurrent requests. */
@@ -330,33 +315,30 @@ const modelTests = ({ property }: StoreTests): void =>
   )
 
 const failureTests = ({ test, transactional }: StoreTests): void => {
-  test("keeps no key of a change that fails", () =>
-    Effect.gen(function* () {
-      const { counts, store } = yield* observed
-      const key = once()
-      const extension = { userId: u3, endDate: in2028 }
-      yield* Effect.flip(store.extend({ ...common(key), ...extension }))
-      yield* Effect.flip(store.end({ ...common(key), userId: u3 }))
-      yield* Effect.flip(store.grant({ ...common(key), ...change(nowhere), ...extension }))
-      const all = { bulk: { endDate: in2028, mode: "neverShorten" } } as const
-      yield* Effect.flip(store.extendAll({ ...common(key), ...change(nowhere), ...all }))
-      expect(yield* counts).toEqual(nothing)
-      yield* store.grant({ ...change(p1), ...extension })
-      expect(isReplayedResponse(yield* store.extend({ ...common(key), ...extension }))).toBe(false)
-      expect(yield* counts).toEqual(two)
-    }))
+  test("keeps no key of a change that fails", function* () {
+    const { counts, store } = yield* observed
+    const key = once()
+    const extension = { userId: u3, endDate: in2028 }
+    yield* Effect.flip(store.extend({ ...common(key), ...extension }))
+    yield* Effect.flip(store.end({ ...common(key), userId: u3 }))
+    yield* Effect.flip(store.grant({ ...common(key), ...change(nowhere), ...extension }))
+    const all = { bulk: { endDate: in2028, mode: "neverShorten" } } as const
+    yield* Effect.flip(store.extendAll({ ...common(key), ...change(nowhere), ...all }))
+    expect(yield* counts).toEqual(nothing)
+    yield* store.grant({ ...change(p1), ...extension })
+    expect(isReplayedResponse(yield* store.extend({ ...common(key), ...extension }))).toBe(false)
+    expect(yield* counts).toEqual(two)
+  })
 
-  transactional("forgets the key with a transaction of the host that fails", () =>
-    Effect.gen(function* () {
-      const { counts, store } = yield* observed
-      for (const [, make] of kinds) {
-        const key = once()
-        yield* undone(make(store, key))
-        expect(yield* store.recall(key, p1)).toBeUndefined()
-      }
-      expect(yield* counts).toEqual(nothing)
-    }),
-  )
+  transactional("forgets the key with a transaction of the host that fails", function* () {
+    const { counts, store } = yield* observed
+    for (const [, make] of kinds) {
+      const key = once()
+      yield* undone(make(store, key))
+      expect(yield* store.recall(key, p1)).toBeUndefined()
+    }
+    expect(yield* counts).toEqual(nothing)
+  })
 }
 
 /** Declares the tests. */

@@ -22,7 +22,9 @@ import { undoingTests } from "./undoing.ts"
 
 /** Declares the tests. */
 export const membershipStoreSuite = (on: StoreTests): void => {
-  on.test("responds to a ping", () => MembershipStore.use((store) => store.ping))
+  on.test("responds to a ping", function* () {
+    yield* (yield* MembershipStore).ping
+  })
   changingTests(on)
   expectingTests(on)
   farDatesTests(on)

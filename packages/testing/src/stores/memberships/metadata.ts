@@ -49,152 +49,145 @@ const notedIn = Effect.fnUntraced(function* (result: object | undefined) {
 /** Declares the tests. */
 export const metadataTests = ({ describe, test }: StoreTests): void => {
   describe("metadata", () => {
-    test("is empty at first, and is set by grants and imports, which otherwise leave it", () =>
-      Effect.gen(function* () {
-        const store = yield* prepared
-        expect(yield* metadataOf()).toEqual(noMetadata)
-        const granted = { ...change(p1), userId: u1, endDate: in2028 }
-        yield* store.grant({ ...granted, metadata: gold })
-        expect(yield* metadataOf()).toEqual(gold)
-        yield* store.grant({ ...change(p1), userId: u1, endDate: in2029 })
-        expect(yield* metadataOf()).toEqual(gold)
-        const memberships = [
-          { userId: u1, endDate: in2027 },
-          { userId: u2, endDate: in2027, metadata: silver },
-          { userId: u3, endDate: in2027 },
-        ]
-        yield* store.import({ ...change(p1), memberships })
-        expect(yield* Effect.forEach([u1, u2, u3], metadataOf)).toEqual([gold, silver, noMetadata])
-        yield* store.grant({ ...change(p1), userId: u2, endDate: in2027, metadata: noMetadata })
-        expect(yield* metadataOf(u2)).toEqual(noMetadata)
-      }))
+    test("is empty at first, and is set by grants and imports, which otherwise leave it", function* () {
+      const store = yield* prepared
+      expect(yield* metadataOf()).toEqual(noMetadata)
+      const granted = { ...change(p1), userId: u1, endDate: in2028 }
+      yield* store.grant({ ...granted, metadata: gold })
+      expect(yield* metadataOf()).toEqual(gold)
+      yield* store.grant({ ...change(p1), userId: u1, endDate: in2029 })
+      expect(yield* metadataOf()).toEqual(gold)
+      const memberships = [
+        { userId: u1, endDate: in2027 },
+        { userId: u2, endDate: in2027, metadata: silver },
+        { userId: u3, endDate: in2027 },
+      ]
+      yield* store.import({ ...change(p1), memberships })
+      expect(yield* Effect.forEach([u1, u2, u3], metadataOf)).toEqual([gold, silver, noMetadata])
+      yield* store.grant({ ...change(p1), userId: u2, endDate: in2027, metadata: noMetadata })
+      expect(yield* metadataOf(u2)).toEqual(noMetadata)
+    })
 
-    test("is in every list", () =>
-      Effect.gen(function* () {
-        const store = yield* prepared
-        yield* store.grant({ ...change(p1), userId: u1, endDate: in2028, metadata: gold })
-        const page = { after: undefined, limit: 10 }
-        const all = yield* store.list(p1, page)
-        const asked = yield* store.list(p1, { ...page, userIds: [u1] })
-        const ending = yield* store.listEnding(p1, { ...page, before: in2029 })
-        for (const found of [all, asked, ending.memberships]) {
-          expect(found.find(({ userId }) => userId === u1)?.metadata).toEqual(gold)
-        }
-        expect(all.find(({ userId }) => userId === u2)?.metadata).toEqual(noMetadata)
-      }))
+    test("is in every list", function* () {
+      const store = yield* prepared
+      yield* store.grant({ ...change(p1), userId: u1, endDate: in2028, metadata: gold })
+      const page = { after: undefined, limit: 10 }
+      const all = yield* store.list(p1, page)
+      const asked = yield* store.list(p1, { ...page, userIds: [u1] })
+      const ending = yield* store.listEnding(p1, { ...page, before: in2029 })
+      for (const found of [all, asked, ending.memberships]) {
+        expect(found.find(({ userId }) => userId === u1)?.metadata).toEqual(gold)
+      }
+      expect(all.find(({ userId }) => userId === u2)?.metadata).toEqual(noMetadata)
+    })
 
-    test("is in each event of the membership if there is some, and in no other", () =>
-      Effect.gen(function* () {
-        const store = yield* prepared
-        const member = { userId: u1, endDate: in2028 }
-        const bare = yield* store.extend({ ...change(p1), ...member })
-        expect(yield* notedIn(bare)).toBeUndefined()
-        const granted = yield* store.grant({ ...change(p1), ...member, metadata: gold })
-        expect(yield* notedIn(granted)).toEqual(gold)
-        const changes = [
-          store.extend({ ...change(p1), ...member }),
-          store.extend({ ...change(p1), ...member, expectedEndDate: in2028 }),
-          store.grant({ ...change(p1), ...member }),
-          store.end({ ...change(p1), userId: u1 }),
-        ]
-        for (const made of changes) expect(yield* notedIn(yield* made)).toEqual(gold)
-        const memberships = [{ ...member, metadata: gold }]
-        expect(yield* notedIn(yield* store.import({ ...change(p1), memberships }))).toBeUndefined()
-        const bulk = { mode: "extendBy", by: Millis(86_400_000) } as const
-        const { event } = Object(yield* store.extendAll({ ...change(p1), bulk }))
-        expect(yield* notedIn(event)).toBeUndefined()
-        expect(yield* notedIn(yield* store.erase({ ...change(p1), userId: u1 }))).toBeUndefined()
-      }))
+    test("is in each event of the membership if there is some, and in no other", function* () {
+      const store = yield* prepared
+      const member = { userId: u1, endDate: in2028 }
+      const bare = yield* store.extend({ ...change(p1), ...member })
+      expect(yield* notedIn(bare)).toBeUndefined()
+      const granted = yield* store.grant({ ...change(p1), ...member, metadata: gold })
+      expect(yield* notedIn(granted)).toEqual(gold)
+      const changes = [
+        store.extend({ ...change(p1), ...member }),
+        store.extend({ ...change(p1), ...member, expectedEndDate: in2028 }),
+        store.grant({ ...change(p1), ...member }),
+        store.end({ ...change(p1), userId: u1 }),
+      ]
+      for (const made of changes) expect(yield* notedIn(yield* made)).toEqual(gold)
+      const memberships = [{ ...member, metadata: gold }]
+      expect(yield* notedIn(yield* store.import({ ...change(p1), memberships }))).toBeUndefined()
+      const bulk = { mode: "extendBy", by: Millis(86_400_000) } as const
+      const { event } = Object(yield* store.extendAll({ ...change(p1), bulk }))
+      expect(yield* notedIn(event)).toBeUndefined()
+      expect(yield* notedIn(yield* store.erase({ ...change(p1), userId: u1 }))).toBeUndefined()
+    })
 
-    test("is changed if it is what was expected, with a row in the trail and an event", () =>
-      Effect.gen(function* () {
-        const store = yield* prepared
-        const webhook = makeWebhook(p1)
-        yield* (yield* WebhookStore).add(webhook, 50, occasion)
-        const set = (expected: Metadata, metadata: Metadata) =>
-          store.setMetadata({ ...change(p1), userId: u1, expected, metadata })
-        const first = yield* set(noMetadata, gold)
-        expect(yield* metadataOf()).toEqual(gold)
-        expect(yield* notedIn(first)).toEqual(gold)
-        const [row] = yield* store.history(p1, { userId: u1, limit: 10 })
-        expect(row).toMatchObject({ action: "updated", from: in2027, to: in2027, userId: u1 })
-        for (const expected of [noMetadata, silver]) {
-          expect((yield* Effect.flip(set(expected, silver)))._tag).toBe("MetadataConflict")
-        }
-        expect(yield* metadataOf()).toEqual(gold)
-        const second = yield* set(gold, noMetadata)
-        expect(yield* metadataOf()).toEqual(noMetadata)
-        expect(yield* notedIn(second)).toBeUndefined()
-        const ref = { projectId: p1, webhookId: webhook.id }
-        const deliveries = yield* (yield* Outbox).deliveries(ref, { limit: 10 })
-        expect(deliveries).toHaveLength(2)
-        const stranger = { ...change(p1), userId: u3, expected: noMetadata, metadata: gold }
-        expect((yield* Effect.flip(store.setMetadata(stranger)))._tag).toBe("MetadataConflict")
-      }))
+    test("is changed if it is what was expected, with a row in the trail and an event", function* () {
+      const store = yield* prepared
+      const webhook = makeWebhook(p1)
+      yield* (yield* WebhookStore).add(webhook, 50, occasion)
+      const set = (expected: Metadata, metadata: Metadata) =>
+        store.setMetadata({ ...change(p1), userId: u1, expected, metadata })
+      const first = yield* set(noMetadata, gold)
+      expect(yield* metadataOf()).toEqual(gold)
+      expect(yield* notedIn(first)).toEqual(gold)
+      const [row] = yield* store.history(p1, { userId: u1, limit: 10 })
+      expect(row).toMatchObject({ action: "updated", from: in2027, to: in2027, userId: u1 })
+      for (const expected of [noMetadata, silver]) {
+        expect((yield* Effect.flip(set(expected, silver)))._tag).toBe("MetadataConflict")
+      }
+      expect(yield* metadataOf()).toEqual(gold)
+      const second = yield* set(gold, noMetadata)
+      expect(yield* metadataOf()).toEqual(noMetadata)
+      expect(yield* notedIn(second)).toBeUndefined()
+      const ref = { projectId: p1, webhookId: webhook.id }
+      const deliveries = yield* (yield* Outbox).deliveries(ref, { limit: 10 })
+      expect(deliveries).toHaveLength(2)
+      const stranger = { ...change(p1), userId: u3, expected: noMetadata, metadata: gold }
+      expect((yield* Effect.flip(store.setMetadata(stranger)))._tag).toBe("MetadataConflict")
+    })
 
-    test("is changed once with an idempotency key", () =>
-      Effect.gen(function* () {
-        const store = yield* prepared
-        const changed = { userId: u1, expected: noMetadata, metadata: gold, once: once() }
-        yield* store.setMetadata({ ...change(p1), ...changed })
-        const repeated = yield* store.setMetadata({ ...change(p1), ...changed })
-        expect(isReplayedResponse(repeated)).toBe(true)
-        expect(yield* store.history(p1, { userId: u1, limit: 10 })).toHaveLength(2)
-      }))
+    test("is changed once with an idempotency key", function* () {
+      const store = yield* prepared
+      const changed = { userId: u1, expected: noMetadata, metadata: gold, once: once() }
+      yield* store.setMetadata({ ...change(p1), ...changed })
+      const repeated = yield* store.setMetadata({ ...change(p1), ...changed })
+      expect(isReplayedResponse(repeated)).toBe(true)
+      expect(yield* store.history(p1, { userId: u1, limit: 10 })).toHaveLength(2)
+    })
 
-    test("leaves the end date to bulk extensions, and follows the sequence of the membership", () =>
-      Effect.gen(function* () {
-        const store = yield* prepared
-        yield* store.extend({ ...change(p1), userId: u1, endDate: in2028 })
-        yield* store.extendAll({ ...change(p1), bulk: { endDate: in2029, mode: "set" } })
-        const before = yield* store.extend({ ...change(p1), userId: u2, endDate: in2027 })
-        const updated = yield* store.setMetadata({
-          ...change(p1),
-          userId: u2,
-          expected: noMetadata,
-          metadata: gold,
-        })
-        const other = yield* store.setMetadata({
-          ...change(p1),
-          userId: u1,
-          expected: noMetadata,
-          metadata: gold,
-        })
-        expect(yield* endDateOf(u1)).toBe(in2029)
-        expect(yield* endDateOf(u2)).toBe(in2027)
-        const after = yield* store.extend({ ...change(p1), userId: u2, endDate: in2028 })
-        const sequences = [before, updated, after].map(Object).map(sequenceOf)
-        expect(sequences).toEqual(sequences.toSorted((a, b) => a - b))
-        expect(new Set(sequences).size).toBe(3)
-        expect(sequenceOf(Object(other))).toBeGreaterThan(0)
-        const actions = (yield* store.history(p1, { userId: u1, limit: 10 })).map(
-          ({ action }) => action,
-        )
-        expect(actions).toEqual(["updated", "bulk_extended", "extended", "granted"])
-      }))
+    test("leaves the end date to bulk extensions, and follows the sequence of the membership", function* () {
+      const store = yield* prepared
+      yield* store.extend({ ...change(p1), userId: u1, endDate: in2028 })
+      yield* store.extendAll({ ...change(p1), bulk: { endDate: in2029, mode: "set" } })
+      const before = yield* store.extend({ ...change(p1), userId: u2, endDate: in2027 })
+      const updated = yield* store.setMetadata({
+        ...change(p1),
+        userId: u2,
+        expected: noMetadata,
+        metadata: gold,
+      })
+      const other = yield* store.setMetadata({
+        ...change(p1),
+        userId: u1,
+        expected: noMetadata,
+        metadata: gold,
+      })
+      expect(yield* endDateOf(u1)).toBe(in2029)
+      expect(yield* endDateOf(u2)).toBe(in2027)
+      const after = yield* store.extend({ ...change(p1), userId: u2, endDate: in2028 })
+      const sequences = [before, updated, after].map(Object).map(sequenceOf)
+      expect(sequences).toEqual(sequences.toSorted((a, b) => a - b))
+      expect(new Set(sequences).size).toBe(3)
+      expect(sequenceOf(Object(other))).toBeGreaterThan(0)
+      const actions = (yield* store.history(p1, { userId: u1, limit: 10 })).map(
+        ({ action }) => action,
+      )
+      expect(actions).toEqual(["updated", "bulk_extended", "extended", "granted"])
+    })
 
-    test("ends with the membership, and is erased from events", () =>
-      Effect.gen(function* () {
-        const store = yield* prepared
-        const event = draftEvent({
-          ...draft(p1, "membership.granted"),
-          data: { project_id: p1, user_id: u1 },
-        })
-        const granted = yield* store.grant({
-          ...change(p1),
-          event,
-          userId: u1,
-          endDate: in2028,
-          metadata: gold,
-        })
-        yield* store.end({ ...change(p1), userId: u1 })
-        yield* store.grant({ ...change(p1), userId: u1, endDate: in2028 })
-        expect(yield* metadataOf()).toEqual(noMetadata)
-        yield* store.erase({ ...change(p1), userId: u1, at: Date.now() })
-        const { id } = Object(granted)
-        const stored = yield* (yield* Outbox).find(p1, id)
-        expect(stored.body).not.toContain("gold")
-        expect(stored.body).not.toContain("quoted")
-      }))
+    test("ends with the membership, and is erased from events", function* () {
+      const store = yield* prepared
+      const event = draftEvent({
+        ...draft(p1, "membership.granted"),
+        data: { project_id: p1, user_id: u1 },
+      })
+      const granted = yield* store.grant({
+        ...change(p1),
+        event,
+        userId: u1,
+        endDate: in2028,
+        metadata: gold,
+      })
+      yield* store.end({ ...change(p1), userId: u1 })
+      yield* store.grant({ ...change(p1), userId: u1, endDate: in2028 })
+      expect(yield* metadataOf()).toEqual(noMetadata)
+      yield* store.erase({ ...change(p1), userId: u1, at: Date.now() })
+      const { id } = Object(granted)
+      const stored = yield* (yield* Outbox).find(p1, id)
+      expect(stored.body).not.toContain("gold")
+      expect(stored.body).not.toContain("quoted")
+    })
   })
 }

@@ -139,23 +139,22 @@ export const previewingTests = ({ describe, property, test }: StoreTests): void 
       }),
     )
 
-    test("changes nothing, and fails without the project", () =>
-      Effect.gen(function* () {
-        const store = yield* prepared
-        const type = EventType("other")
-        const preview = (previewed: PreviewedChange, projectId = p1) =>
-          store.previewPublication(projectId, type, previewed)
-        const all: ReadonlyArray<PreviewedChange> = [
-          { _tag: "One", userId: u2 },
-          { _tag: "All" },
-          { _tag: "Import", size: 3 },
-        ]
-        for (const previewed of all) {
-          expect(yield* preview(previewed)).toEqual(yield* preview(previewed))
-          const failure = yield* Effect.flip(preview(previewed, nowhere))
-          expect(failure._tag).toBe("ProjectNotFound")
-        }
-        expect(yield* store.history(p1, { userId: u2, limit: 10 })).toHaveLength(1)
-      }))
+    test("changes nothing, and fails without the project", function* () {
+      const store = yield* prepared
+      const type = EventType("other")
+      const preview = (previewed: PreviewedChange, projectId = p1) =>
+        store.previewPublication(projectId, type, previewed)
+      const all: ReadonlyArray<PreviewedChange> = [
+        { _tag: "One", userId: u2 },
+        { _tag: "All" },
+        { _tag: "Import", size: 3 },
+      ]
+      for (const previewed of all) {
+        expect(yield* preview(previewed)).toEqual(yield* preview(previewed))
+        const failure = yield* Effect.flip(preview(previewed, nowhere))
+        expect(failure._tag).toBe("ProjectNotFound")
+      }
+      expect(yield* store.history(p1, { userId: u2, limit: 10 })).toHaveLength(1)
+    })
   })
 }

@@ -106,92 +106,85 @@ const soon = Effect.fnUntraced(function* <E, R>(check: Effect.Effect<void, E, R>
 })
 
 const failureTests = ({ test }: StoreTests): void => {
-  test("writes all or nothing if its event cannot be stored", () =>
-    Effect.gen(function* () {
-      const { everything, store } = yield* observed
-      const published = draft(p1)
-      yield* (yield* Outbox).publish(completeEvent(published, 1))
-      const before = yield* everything
-      // Most stores refuse a second event with the same id.
-      const exits = yield* Effect.forEach(changesOf(store, published), Effect.exit, {
-        concurrency: "unbounded",
-      })
-      const written = exits.filter(({ _tag }) => _tag === "Success").length
-      const after = yield* everything
-      expect(after.rows).toHaveLength(before.rows.length + written)
-      expect(after.deliveries).toHaveLength(before.deliveries.length + written)
-      expect(after.dates).toEqual(users.map((user) => replayed(after.rows, user)))
-    }))
+  test("writes all or nothing if its event cannot be stored", function* () {
+    const { everything, store } = yield* observed
+    const published = draft(p1)
+    yield* (yield* Outbox).publish(completeEvent(published, 1))
+    const before = yield* everything
+    // Most stores refuse a second event with the same id.
+    const exits = yield* Effect.forEach(changesOf(store, published), Effect.exit, {
+      concurrency: "unbounded",
+    })
+    const written = exits.filter(({ _tag }) => _tag === "Success").length
+    const after = yield* everything
+    expect(after.rows).toHaveLength(before.rows.length + written)
+    expect(after.deliveries).toHaveLength(before.deliveries.length + written)
+    expect(after.dates).toEqual(users.map((user) => replayed(after.rows, user)))
+  })
 
-  test("writes all or nothing if its caller is interrupted", () =>
-    Effect.gen(function* () {
-      // The database may still be at work when the next test begins, which has no such project.
-      const own = ProjectId("interrupted")
-      const store = yield* MembershipStore
-      yield* store.createProject(own, occasion)
-      yield* store.grant({ ...change(own), userId: u1, endDate: in2027 })
-      const everything = yield* observe(own)
-      const before = yield* everything
-      for (let pauses = 0; pauses < 10; pauses++) {
-        const extension = { ...change(own), userId: u1, endDate: EndDate(in2028 + pauses) }
-        const fiber = yield* Effect.forkChild(store.extend(extension), { startImmediately: true })
-        for (let pause = 0; pause < pauses; pause++) yield* Effect.yieldNow
-        yield* Fiber.interrupt(fiber)
-        yield* soon(
-          Effect.gen(function* () {
-            const { dates, deliveries, rows } = yield* everything
-            expect(dates).toEqual(users.map((user) => replayed(rows, user)))
-            expect(deliveries).toHaveLength(rows.length - before.rows.length)
-          }),
-        )
-      }
-    }))
+  test("writes all or nothing if its caller is interrupted", function* () {
+    // The database may still be at work when the next test begins, which has no such project.
+    const own = ProjectId("interrupted")
+    const store = yield* MembershipStore
+    yield* store.createProject(own, occasion)
+    yield* store.grant({ ...change(own), userId: u1, endDate: in2027 })
+    const everything = yield* observe(own)
+    const before = yield* everything
+    for (let pauses = 0; pauses < 10; pauses++) {
+      const extension = { ...change(own), userId: u1, endDate: EndDate(in2028 + pauses) }
+      const fiber = yield* Effect.forkChild(store.extend(extension), { startImmediately: true })
+      for (let pause = 0; pause < pauses; pause++) yield* Effect.yieldNow
+      yield* Fiber.interrupt(fiber)
+      yield* soon(
+        Effect.gen(function* () {
+          const { dates, deliveries, rows } = yield* everything
+          expect(dates).toEqual(users.map((user) => replayed(rows, user)))
+          expect(deliveries).toHaveLength(rows.length - before.rows.length)
+        }),
+      )
+    }
+  })
 }
 
 const transactionTests = ({ transactional }: StoreTests): void => {
-  transactional("is undone with a transaction of the host that fails", () =>
-    Effect.gen(function* () {
-      const { everything, store } = yield* observed
-      const before = yield* everything
-      for (const one of changesOf(store)) {
-        yield* undone(one)
-        expect(yield* everything).toEqual(before)
-      }
-    }),
-  )
+  transactional("is undone with a transaction of the host that fails", function* () {
+    const { everything, store } = yield* observed
+    const before = yield* everything
+    for (const one of changesOf(store)) {
+      yield* undone(one)
+      expect(yield* everything).toEqual(before)
+    }
+  })
 
-  transactional("is stored with a transaction of the host that succeeds", () =>
-    Effect.gen(function* () {
-      const { everything, store } = yield* observed
-      const { run } = yield* HostTransaction
-      const before = yield* everything
-      yield* run(store.extend({ ...change(p1), userId: u1, endDate: in2028 }))
-      const { deliveries, rows } = yield* everything
-      expect(rows).toHaveLength(before.rows.length + 1)
-      expect(deliveries).toHaveLength(1)
-    }),
-  )
+  transactional("is stored with a transaction of the host that succeeds", function* () {
+    const { everything, store } = yield* observed
+    const { run } = yield* HostTransaction
+    const before = yield* everything
+    yield* run(store.extend({ ...change(p1), userId: u1, endDate: in2028 }))
+    const { deliveries, rows } = yield* everything
+    expect(rows).toHaveLength(before.rows.length + 1)
+    expect(deliveries).toHaveLength(1)
+  })
 }
 
 const concurrencyTests = ({ test }: StoreTests): void => {
-  test("starts in the audit trail where the one before ends, if many run at the same time", () =>
-    Effect.gen(function* () {
-      const store = yield* prepared
-      const dates = [in2027, in2028, in2029]
-      const changes = Array.from({ length: 60 }, (_, index): Effect.Effect<unknown, unknown> => {
-        const endDate = dates[index % 3] ?? in2027
-        const one = { ...change(p1), userId: u3, endDate }
-        if (index % 4 === 0) return store.grant(one)
-        if (index % 7 === 3) return store.import({ ...one, memberships: [one] })
-        if (index % 10 === 5) return store.extendAll({ ...one, bulk: { endDate, mode: "set" } })
-        return store.extend(one)
-      })
-      // Extensions fail until there is a membership.
-      yield* Effect.forEach(changes, (one) => Effect.ignore(one), { concurrency: "unbounded" })
-      const rows = yield* store.history(p1, { userId: undefined, limit: 100 })
-      const ends = yield* Effect.forEach(users, (userId) => dateOf(userId))
-      expect(ends).toEqual(users.map((user) => replayed(rows, user)))
-    }))
+  test("starts in the audit trail where the one before ends, if many run at the same time", function* () {
+    const store = yield* prepared
+    const dates = [in2027, in2028, in2029]
+    const changes = Array.from({ length: 60 }, (_, index): Effect.Effect<unknown, unknown> => {
+      const endDate = dates[index % 3] ?? in2027
+      const one = { ...change(p1), userId: u3, endDate }
+      if (index % 4 === 0) return store.grant(one)
+      if (index % 7 === 3) return store.import({ ...one, memberships: [one] })
+      if (index % 10 === 5) return store.extendAll({ ...one, bulk: { endDate, mode: "set" } })
+      return store.extend(one)
+    })
+    // Extensions fail until there is a membership.
+    yield* Effect.forEach(changes, (one) => Effect.ignore(one), { concurrency: "unbounded" })
+    const rows = yield* store.history(p1, { userId: undefined, limit: 100 })
+    const ends = yield* Effect.forEach(users, (userId) => dateOf(userId))
+    expect(ends).toEqual(users.map((user) => replayed(rows, user)))
+  })
 }
 
 /** Declares the tests. */
@@ -229,138 +222,132 @@ const trailOf = (projectId: typeof p1 | undefined) =>
 /** Declares the tests. */
 export const auditingTests = ({ describe, test, transactional }: StoreTests): void => {
   describe("the audit trail", () => {
-    test("has who changed webhooks, and only of changes", () =>
-      Effect.gen(function* () {
-        const store = yield* WebhookStore
-        const memberships = yield* MembershipStore
-        yield* memberships.createProject(p1, auditingOccasion(1))
-        yield* memberships.createProject(p2, auditingOccasion(2))
-        const { id, ...rest } = makeWebhook(p1)
-        const rotation = { secret: makeWebhook(p1).secret, previousUntil: 0 }
-        yield* store.add({ id, ...rest }, 1, auditingOccasion(3))
-        yield* Effect.flip(store.add(makeWebhook(p1), 1, auditingOccasion(4)))
-        yield* store.rotateSecret(p1, id, rotation, auditingOccasion(5))
-        yield* Effect.flip(store.rotateSecret(p2, id, rotation, auditingOccasion(6)))
-        yield* store.addSigningKey(p1, id, StoredSecret("whsk_1"), auditingOccasion(7))
-        yield* store.addSigningKey(p1, id, StoredSecret("whsk_2"), auditingOccasion(8))
-        const ref = { projectId: p1, webhookId: id }
-        const expected = { ...rest, disabled: undefined }
-        const disabled = { at: 0, by: "failures" } as const
-        const disabling = { expected, settings: { ...expected, disabled }, changes: [] }
-        yield* store.update(ref, disabling, auditingOccasion(82))
-        yield* store.enable(p1, id, auditingOccasion(9))
-        yield* store.enable(p1, id, auditingOccasion(90))
-        const settings = { ...expected, description: 'a "shop"', eventTypes: undefined }
-        const changes = settingChanges(expected, settings)
-        const update = { expected, settings, changes }
-        yield* store.update(ref, update, auditingOccasion(91))
-        yield* Effect.flip(store.update(ref, update, auditingOccasion(92)))
-        const unchanged = { ...update, expected: settings, changes: [] }
-        yield* store.update(ref, unchanged, auditingOccasion(93))
-        yield* store.remove(p1, id, auditingOccasion(10))
-        yield* Effect.flip(store.remove(p1, id, auditingOccasion(11)))
-        expect(yield* trailOf(p1)).toEqual([
-          [3, "webhook_created", id],
-          [5, "secret_rotated", id],
-          [7, "signing_key_added", id],
-          [9, "webhook_changed", id, [{ field: "disabledBy", from: "failures", to: null }]],
-          [91, "webhook_changed", id, [{ field: "description", from: null, to: 'a "shop"' }]],
-          [10, "webhook_deleted", id],
-        ])
-        expect(yield* trailOf(p2)).toEqual([])
-      }))
+    test("has who changed webhooks, and only of changes", function* () {
+      const store = yield* WebhookStore
+      const memberships = yield* MembershipStore
+      yield* memberships.createProject(p1, auditingOccasion(1))
+      yield* memberships.createProject(p2, auditingOccasion(2))
+      const { id, ...rest } = makeWebhook(p1)
+      const rotation = { secret: makeWebhook(p1).secret, previousUntil: 0 }
+      yield* store.add({ id, ...rest }, 1, auditingOccasion(3))
+      yield* Effect.flip(store.add(makeWebhook(p1), 1, auditingOccasion(4)))
+      yield* store.rotateSecret(p1, id, rotation, auditingOccasion(5))
+      yield* Effect.flip(store.rotateSecret(p2, id, rotation, auditingOccasion(6)))
+      yield* store.addSigningKey(p1, id, StoredSecret("whsk_1"), auditingOccasion(7))
+      yield* store.addSigningKey(p1, id, StoredSecret("whsk_2"), auditingOccasion(8))
+      const ref = { projectId: p1, webhookId: id }
+      const expected = { ...rest, disabled: undefined }
+      const disabled = { at: 0, by: "failures" } as const
+      const disabling = { expected, settings: { ...expected, disabled }, changes: [] }
+      yield* store.update(ref, disabling, auditingOccasion(82))
+      yield* store.enable(p1, id, auditingOccasion(9))
+      yield* store.enable(p1, id, auditingOccasion(90))
+      const settings = { ...expected, description: 'a "shop"', eventTypes: undefined }
+      const changes = settingChanges(expected, settings)
+      const update = { expected, settings, changes }
+      yield* store.update(ref, update, auditingOccasion(91))
+      yield* Effect.flip(store.update(ref, update, auditingOccasion(92)))
+      const unchanged = { ...update, expected: settings, changes: [] }
+      yield* store.update(ref, unchanged, auditingOccasion(93))
+      yield* store.remove(p1, id, auditingOccasion(10))
+      yield* Effect.flip(store.remove(p1, id, auditingOccasion(11)))
+      expect(yield* trailOf(p1)).toEqual([
+        [3, "webhook_created", id],
+        [5, "secret_rotated", id],
+        [7, "signing_key_added", id],
+        [9, "webhook_changed", id, [{ field: "disabledBy", from: "failures", to: null }]],
+        [91, "webhook_changed", id, [{ field: "description", from: null, to: 'a "shop"' }]],
+        [10, "webhook_deleted", id],
+      ])
+      expect(yield* trailOf(p2)).toEqual([])
+    })
 
-    test("has who was shown what", () =>
-      Effect.gen(function* () {
-        const store = yield* MembershipStore
-        yield* store.createProject(p1, auditingOccasion(1))
-        yield* store.createProject(p2, auditingOccasion(2))
-        const secret = { action: "secret_shown", subject: "a webhook" } as const
-        const data = { action: "data_shown", subject: "an event" } as const
-        yield* store.recordShown(p1, secret, auditingOccasion(3))
-        yield* store.recordShown(p1, data, auditingOccasion(4))
-        yield* store.recordShown(p1, data, auditingOccasion(5))
-        const missing = yield* Effect.flip(
-          store.recordShown(ProjectId("nowhere"), secret, auditingOccasion(6)),
+    test("has who was shown what", function* () {
+      const store = yield* MembershipStore
+      yield* store.createProject(p1, auditingOccasion(1))
+      yield* store.createProject(p2, auditingOccasion(2))
+      const secret = { action: "secret_shown", subject: "a webhook" } as const
+      const data = { action: "data_shown", subject: "an event" } as const
+      yield* store.recordShown(p1, secret, auditingOccasion(3))
+      yield* store.recordShown(p1, data, auditingOccasion(4))
+      yield* store.recordShown(p1, data, auditingOccasion(5))
+      const missing = yield* Effect.flip(
+        store.recordShown(ProjectId("nowhere"), secret, auditingOccasion(6)),
+      )
+      expect(missing._tag).toBe("ProjectNotFound")
+      expect(yield* trailOf(p1)).toEqual([
+        [3, "secret_shown", "a webhook"],
+        [4, "data_shown", "an event"],
+        [5, "data_shown", "an event"],
+      ])
+      expect(yield* trailOf(p2)).toEqual([])
+    })
+
+    test("has who changed keys and projects, and only of changes", function* () {
+      const store = yield* ApiKeyStore
+      const memberships = yield* MembershipStore
+      yield* memberships.createProject(p1, auditingOccasion(1))
+      yield* memberships.createProject(p1, auditingOccasion(2))
+      yield* memberships.createProject(p2, auditingOccasion(3))
+      const { id: keyId, ...rest } = apiKey("a token", p1)
+      const key = { id: keyId, ...rest }
+      yield* store.add(key, auditingOccasion(4))
+      yield* store.add(apiKey("a token", p1), auditingOccasion(5))
+      yield* store.add(apiKey("a token", p2), auditingOccasion(6))
+      yield* store.add({ ...apiKey("a token"), projects: "all" }, auditingOccasion(7))
+      yield* store.add({ ...apiKey("a token"), projects: "all" }, auditingOccasion(8))
+      yield* Effect.flip(store.add({ ...key, role: "admin" }, auditingOccasion(9)))
+      yield* store.revoke({ keyId, within: "all", ...auditingOccasion(10) })
+      yield* store.revoke({ keyId, within: "all", ...auditingOccasion(11) })
+      yield* Effect.flip(store.add(key, auditingOccasion(12)))
+      expect(yield* trailOf(undefined)).toEqual([
+        [1, "project_created", p1],
+        [3, "project_created", p2],
+        [4, "key_issued", keyId],
+        [6, "key_opened", keyId],
+        [7, "key_opened", keyId],
+        [10, "key_revoked", keyId],
+      ])
+    })
+
+    test("has the names of keys, also of those that were revoked since", function* () {
+      const store = yield* ApiKeyStore
+      const memberships = yield* MembershipStore
+      yield* memberships.createProject(p1, auditingOccasion(1))
+      const [named, nameless] = [
+        { ...apiKey("a token", p1), name: "nightly import" },
+        apiKey("another", p1),
+      ]
+      yield* store.add(named, auditingOccasion(2))
+      yield* store.add(nameless, auditingOccasion(3))
+      for (const keyId of [named.id, nameless.id, ApiKeyId("a host's own")]) {
+        const origin = { requestId: undefined, keyId }
+        yield* memberships.grant({ ...change(p1), origin, userId: u1, endDate: in2027 })
+      }
+      const origin = { requestId: undefined, keyId: named.id }
+      yield* store.revoke({ keyId: named.id, within: "all", origin, at: 4 })
+      const names = (projectId: typeof p1 | undefined) =>
+        Effect.map(memberships.history(projectId, { ...page, limit: 3 }), (rows) =>
+          rows.map(({ keyName }) => keyName),
         )
-        expect(missing._tag).toBe("ProjectNotFound")
-        expect(yield* trailOf(p1)).toEqual([
-          [3, "secret_shown", "a webhook"],
-          [4, "data_shown", "an event"],
-          [5, "data_shown", "an event"],
-        ])
-        expect(yield* trailOf(p2)).toEqual([])
-      }))
+      const expected = [undefined, undefined, "nightly import"]
+      expect(yield* names(p1)).toEqual(expected)
+      const ofUser = yield* memberships.history(p1, { ...page, userId: u1 })
+      expect(ofUser.map(({ keyName }) => keyName)).toEqual(expected)
+      expect((yield* names(undefined))[0]).toBe("nightly import")
+    })
 
-    test("has who changed keys and projects, and only of changes", () =>
-      Effect.gen(function* () {
-        const store = yield* ApiKeyStore
-        const memberships = yield* MembershipStore
-        yield* memberships.createProject(p1, auditingOccasion(1))
-        yield* memberships.createProject(p1, auditingOccasion(2))
-        yield* memberships.createProject(p2, auditingOccasion(3))
-        const { id: keyId, ...rest } = apiKey("a token", p1)
-        const key = { id: keyId, ...rest }
-        yield* store.add(key, auditingOccasion(4))
-        yield* store.add(apiKey("a token", p1), auditingOccasion(5))
-        yield* store.add(apiKey("a token", p2), auditingOccasion(6))
-        yield* store.add({ ...apiKey("a token"), projects: "all" }, auditingOccasion(7))
-        yield* store.add({ ...apiKey("a token"), projects: "all" }, auditingOccasion(8))
-        yield* Effect.flip(store.add({ ...key, role: "admin" }, auditingOccasion(9)))
-        yield* store.revoke({ keyId, within: "all", ...auditingOccasion(10) })
-        yield* store.revoke({ keyId, within: "all", ...auditingOccasion(11) })
-        yield* Effect.flip(store.add(key, auditingOccasion(12)))
-        expect(yield* trailOf(undefined)).toEqual([
-          [1, "project_created", p1],
-          [3, "project_created", p2],
-          [4, "key_issued", keyId],
-          [6, "key_opened", keyId],
-          [7, "key_opened", keyId],
-          [10, "key_revoked", keyId],
-        ])
-      }))
-
-    test("has the names of keys, also of those that were revoked since", () =>
-      Effect.gen(function* () {
-        const store = yield* ApiKeyStore
-        const memberships = yield* MembershipStore
-        yield* memberships.createProject(p1, auditingOccasion(1))
-        const [named, nameless] = [
-          { ...apiKey("a token", p1), name: "nightly import" },
-          apiKey("another", p1),
-        ]
-        yield* store.add(named, auditingOccasion(2))
-        yield* store.add(nameless, auditingOccasion(3))
-        for (const keyId of [named.id, nameless.id, ApiKeyId("a host's own")]) {
-          const origin = { requestId: undefined, keyId }
-          yield* memberships.grant({ ...change(p1), origin, userId: u1, endDate: in2027 })
-        }
-        const origin = { requestId: undefined, keyId: named.id }
-        yield* store.revoke({ keyId: named.id, within: "all", origin, at: 4 })
-        const names = (projectId: typeof p1 | undefined) =>
-          Effect.map(memberships.history(projectId, { ...page, limit: 3 }), (rows) =>
-            rows.map(({ keyName }) => keyName),
-          )
-        const expected = [undefined, undefined, "nightly import"]
-        expect(yield* names(p1)).toEqual(expected)
-        const ofUser = yield* memberships.history(p1, { ...page, userId: u1 })
-        expect(ofUser.map(({ keyName }) => keyName)).toEqual(expected)
-        expect((yield* names(undefined))[0]).toBe("nightly import")
-      }))
-
-    transactional("is undone with a transaction of the host that fails", () =>
-      Effect.gen(function* () {
-        const memberships = yield* MembershipStore
-        const webhooks = yield* WebhookStore
-        const keys = yield* ApiKeyStore
-        yield* memberships.createProject(p1, auditingOccasion(1))
-        yield* undone(webhooks.add(makeWebhook(p1), 50, auditingOccasion(2)))
-        yield* undone(keys.add(apiKey("a token", p1), auditingOccasion(3)))
-        yield* undone(memberships.createProject(p2, auditingOccasion(4)))
-        expect(yield* trailOf(p1)).toEqual([])
-        expect(yield* trailOf(undefined)).toEqual([[1, "project_created", p1]])
-      }),
-    )
+    transactional("is undone with a transaction of the host that fails", function* () {
+      const memberships = yield* MembershipStore
+      const webhooks = yield* WebhookStore
+      const keys = yield* ApiKeyStore
+      yield* memberships.createProject(p1, auditingOccasion(1))
+      yield* undone(webhooks.add(makeWebhook(p1), 50, auditingOccasion(2)))
+      yield* undone(keys.add(apiKey("a token", p1), auditingOccasion(3)))
+      yield* undone(memberships.createProject(p2, auditingOccasion(4)))
+      expect(yield* trailOf(p1)).toEqual([])
+      expect(yield* trailOf(undefined)).toEqual([[1, "project_created", p1]])
+    })
   })
 }
 
@@ -383,43 +370,40 @@ const claimedTypes = Effect.gen(function* () {
 /** Declares the tests. */
 export const eventTests = ({ describe, test }: StoreTests): void => {
   describe("events", () => {
-    test("are delivered to every webhook of the project, and to no other", () =>
-      Effect.gen(function* () {
-        const store = yield* prepared
-        const webhooks = yield* WebhookStore
-        for (const projectId of [p1, p1, p2])
-          yield* webhooks.add(makeWebhook(projectId), 50, occasion)
-        yield* store.grant({ ...change(p1, "granted"), userId: u3, endDate: in2027 })
-        yield* store.extend({ ...change(p1, "extended"), userId: u3, endDate: in2028 })
-        yield* store.extendAll({ ...change(p1, "bulk"), bulk: { endDate: in2029, mode: "set" } })
-        yield* store.end({ ...change(p1, "ended"), userId: u3 })
-        const twice = ["granted", "extended", "bulk", "ended"].flatMap((type) => [type, type])
-        expect((yield* claimedTypes).toSorted()).toEqual(twice.toSorted())
-      }))
+    test("are delivered to every webhook of the project, and to no other", function* () {
+      const store = yield* prepared
+      const webhooks = yield* WebhookStore
+      for (const projectId of [p1, p1, p2])
+        yield* webhooks.add(makeWebhook(projectId), 50, occasion)
+      yield* store.grant({ ...change(p1, "granted"), userId: u3, endDate: in2027 })
+      yield* store.extend({ ...change(p1, "extended"), userId: u3, endDate: in2028 })
+      yield* store.extendAll({ ...change(p1, "bulk"), bulk: { endDate: in2029, mode: "set" } })
+      yield* store.end({ ...change(p1, "ended"), userId: u3 })
+      const twice = ["granted", "extended", "bulk", "ended"].flatMap((type) => [type, type])
+      expect((yield* claimedTypes).toSorted()).toEqual(twice.toSorted())
+    })
 
-    test("are delivered also if a change leaves all dates as they are", () =>
-      Effect.gen(function* () {
-        const store = yield* prepared
-        const webhooks = yield* WebhookStore
-        for (const projectId of [p1, p2]) yield* webhooks.add(makeWebhook(projectId), 50, occasion)
-        yield* store.grant({ ...change(p1, "granted"), userId: u1, endDate: in2027 })
-        yield* store.extend({ ...change(p1, "extended"), userId: u1, endDate: in2027 })
-        yield* store.extendAll({ ...change(p2, "bulk"), bulk: { endDate: in2027, mode: "set" } })
-        expect((yield* claimedTypes).toSorted()).toEqual(["bulk", "extended", "granted"])
-        const [row] = yield* store.history(p2, { userId: undefined, limit: 1 })
-        expect(row).toMatchObject({ action: "bulk_extended", to: in2027 })
-      }))
+    test("are delivered also if a change leaves all dates as they are", function* () {
+      const store = yield* prepared
+      const webhooks = yield* WebhookStore
+      for (const projectId of [p1, p2]) yield* webhooks.add(makeWebhook(projectId), 50, occasion)
+      yield* store.grant({ ...change(p1, "granted"), userId: u1, endDate: in2027 })
+      yield* store.extend({ ...change(p1, "extended"), userId: u1, endDate: in2027 })
+      yield* store.extendAll({ ...change(p2, "bulk"), bulk: { endDate: in2027, mode: "set" } })
+      expect((yield* claimedTypes).toSorted()).toEqual(["bulk", "extended", "granted"])
+      const [row] = yield* store.history(p2, { userId: undefined, limit: 1 })
+      expect(row).toMatchObject({ action: "bulk_extended", to: in2027 })
+    })
 
-    test("are not stored if the change fails, and neither is an audit row", () =>
-      Effect.gen(function* () {
-        const store = yield* prepared
-        yield* (yield* WebhookStore).add(makeWebhook(p1), 50, occasion)
-        const before = yield* store.history(p1, { userId: undefined, limit: 100 })
-        yield* Effect.flip(store.extend({ ...change(p1), userId: u3, endDate: in2028 }))
-        yield* Effect.flip(store.end({ ...change(p1), userId: u3 }))
-        expect(yield* claimedTypes).toEqual([])
-        expect(yield* store.history(p1, { userId: undefined, limit: 100 })).toEqual(before)
-      }))
+    test("are not stored if the change fails, and neither is an audit row", function* () {
+      const store = yield* prepared
+      yield* (yield* WebhookStore).add(makeWebhook(p1), 50, occasion)
+      const before = yield* store.history(p1, { userId: undefined, limit: 100 })
+      yield* Effect.flip(store.extend({ ...change(p1), userId: u3, endDate: in2028 }))
+      yield* Effect.flip(store.end({ ...change(p1), userId: u3 }))
+      expect(yield* claimedTypes).toEqual([])
+      expect(yield* store.history(p1, { userId: undefined, limit: 100 })).toEqual(before)
+    })
   })
 }
 
@@ -536,8 +520,9 @@ const sequenceConcurrencyTests = ({ test }: StoreTests): void => {
   test.each([
     ["without idempotency keys", false],
     ["with idempotency keys", true],
-  ] as const)("make a chain if members are extended often at the same time, %s", ([, isKeyed]) =>
-    Effect.gen(function* () {
+  ] as const)(
+    "make a chain if members are extended often at the same time, %s",
+    function* ([, isKeyed]) {
       const store = yield* prepared
       const outbox = yield* Outbox
       const receiver = makeWebhook(p1)
@@ -585,7 +570,7 @@ const sequenceConcurrencyTests = ({ test }: StoreTests): void => {
       )
       expect(repeated.every(isReplayedResponse)).toBe(true)
       expect(yield* store.history(p1, { userId: undefined, limit: 60 })).toEqual(rows)
-    }),
+    },
   )
 }
 
@@ -594,74 +579,70 @@ export const sequenceTests = (on: StoreTests): void => {
   const { describe, property, test } = on
   sequenceConcurrencyTests(on)
   describe("the sequence of a change", () => {
-    test("is greater than that of each earlier one of the member", () =>
-      Effect.gen(function* () {
-        const store = yield* MembershipStore
-        yield* store.createProject(p1, occasion)
-        const sequences = []
-        for (const step of [
-          grant(u1, in2027),
-          extend(u1, in2028),
-          extend(u1, in2028),
-          extendAll(in2027, "set"),
-          extend(u1, in2028),
-          extendAll(in2027, "neverShorten"),
-          extendAll(in2029, "neverShorten"),
-          grant(u1, in2028),
-          importAll([u2, u1], in2029),
-          extend(u1, in2028),
-          importAll([u1, u2], in2029),
-          extendAll(in2027, "set"),
-          extend(u1, in2028),
-          extend(u1, in2029),
-          end(u1),
-          grant(u1, in2029),
-          extend(u1, in2028),
-          extend(u1, in2029),
-          erase(u1),
-          importAll([u1], in2029),
-          end(u1),
-          extendAll(in2028, "set"),
-          grant(u1, in2029),
-        ]) {
-          sequences.push(...(yield* made(store, step)).map(({ sequence }) => sequence))
-        }
-        expect(sequences).toHaveLength(23)
-        expect(sequences.every(Number.isSafeInteger)).toBe(true)
-        expect(sequences).toEqual([...new Set(sequences)].toSorted((one, other) => one - other))
-      }))
+    test("is greater than that of each earlier one of the member", function* () {
+      const store = yield* MembershipStore
+      yield* store.createProject(p1, occasion)
+      const sequences = []
+      for (const step of [
+        grant(u1, in2027),
+        extend(u1, in2028),
+        extend(u1, in2028),
+        extendAll(in2027, "set"),
+        extend(u1, in2028),
+        extendAll(in2027, "neverShorten"),
+        extendAll(in2029, "neverShorten"),
+        grant(u1, in2028),
+        importAll([u2, u1], in2029),
+        extend(u1, in2028),
+        importAll([u1, u2], in2029),
+        extendAll(in2027, "set"),
+        extend(u1, in2028),
+        extend(u1, in2029),
+        end(u1),
+        grant(u1, in2029),
+        extend(u1, in2028),
+        extend(u1, in2029),
+        erase(u1),
+        importAll([u1], in2029),
+        end(u1),
+        extendAll(in2028, "set"),
+        grant(u1, in2029),
+      ]) {
+        sequences.push(...(yield* made(store, step)).map(({ sequence }) => sequence))
+      }
+      expect(sequences).toHaveLength(23)
+      expect(sequences.every(Number.isSafeInteger)).toBe(true)
+      expect(sequences).toEqual([...new Set(sequences)].toSorted((one, other) => one - other))
+    })
 
-    test("is that of the event that is stored", () =>
-      Effect.gen(function* () {
-        const store = yield* prepared
-        const outbox = yield* Outbox
-        for (const step of [
-          grant(u3, in2027),
-          extend(u1, in2028),
-          importAll(sequenceUsers, in2028),
-          extendAll(in2028, "set"),
-          extendAll(in2029, "neverShorten"),
-          end(u3),
-          erase(u2),
-        ]) {
-          const event = yield* step.make(store)
-          if (event === undefined || isReplayedResponse(event))
-            return expect.fail("nothing was changed")
-          expect(yield* outbox.find(p1, event.id)).toMatchObject({ body: event.body })
-          expect(sequenceOf(event)).toBeGreaterThan(0)
-        }
-      }))
-
-    test("is that of the first of several with an idempotency key", () =>
-      Effect.gen(function* () {
-        const store = yield* prepared
-        const extension = { ...change(p1), once: once(), userId: u1, endDate: in2028 }
-        const event = yield* store.extend(extension)
-        expect(isReplayedResponse(yield* store.extend(extension))).toBe(true)
-        if (isReplayedResponse(event) || isEndsLater(event))
+    test("is that of the event that is stored", function* () {
+      const store = yield* prepared
+      const outbox = yield* Outbox
+      for (const step of [
+        grant(u3, in2027),
+        extend(u1, in2028),
+        importAll(sequenceUsers, in2028),
+        extendAll(in2028, "set"),
+        extendAll(in2029, "neverShorten"),
+        end(u3),
+        erase(u2),
+      ]) {
+        const event = yield* step.make(store)
+        if (event === undefined || isReplayedResponse(event))
           return expect.fail("nothing was changed")
-        expect((yield* (yield* Outbox).find(p1, event.id)).body).toBe(event.body)
-      }))
+        expect(yield* outbox.find(p1, event.id)).toMatchObject({ body: event.body })
+        expect(sequenceOf(event)).toBeGreaterThan(0)
+      }
+    })
+
+    test("is that of the first of several with an idempotency key", function* () {
+      const store = yield* prepared
+      const extension = { ...change(p1), once: once(), userId: u1, endDate: in2028 }
+      const event = yield* store.extend(extension)
+      expect(isReplayedResponse(yield* store.extend(extension))).toBe(true)
+      if (isReplayedResponse(event) || isEndsLater(event)) return expect.fail("nothing was changed")
+      expect((yield* (yield* Outbox).find(p1, event.id)).body).toBe(event.body)
+    })
 
     property(
       "tells the end dates after concurrent changes",

@@ -13,7 +13,9 @@ import { disabledTests, failingTests, settlingTests } from "./settling.ts"
 
 /** Declares the tests. */
 export const outboxSuite = (on: StoreTests): void => {
-  on.test("responds to a ping", () => Outbox.use((store) => store.ping))
+  on.test("responds to a ping", function* () {
+    yield* (yield* Outbox).ping
+  })
   publishingTests(on)
   claimingTests(on)
   concurrencyTests(on)

@@ -48,180 +48,170 @@ const claimedIds = Effect.map(claims(), idsOf)
 
 /** Which deliveries are claimed. */
 const turnTests = ({ advance, test }: StoreTests): void => {
-  test("returns a member's deliveries one after another, and those of others beside them", () =>
-    Effect.gen(function* () {
-      const { outbox } = yield* preparedOrdered
-      const [first, second, third] = yield* publishOf("ada", "ada", "ada")
-      const [other] = yield* publishOf("bob")
-      const general = event(p1)
-      yield* outbox.publish(general)
-      const all = yield* claims()
-      expect(idsOf(all)).toEqual([first, other, general.id])
-      expect(yield* claims()).toEqual([])
-      yield* settle(yield* firstOf(all), delivered)
-      const next = yield* claims()
-      expect(idsOf(next)).toEqual([second])
-      yield* settle(yield* firstOf(next), delivered)
-      expect(yield* claimedIds).toEqual([third])
-    }))
+  test("returns a member's deliveries one after another, and those of others beside them", function* () {
+    const { outbox } = yield* preparedOrdered
+    const [first, second, third] = yield* publishOf("ada", "ada", "ada")
+    const [other] = yield* publishOf("bob")
+    const general = event(p1)
+    yield* outbox.publish(general)
+    const all = yield* claims()
+    expect(idsOf(all)).toEqual([first, other, general.id])
+    expect(yield* claims()).toEqual([])
+    yield* settle(yield* firstOf(all), delivered)
+    const next = yield* claims()
+    expect(idsOf(next)).toEqual([second])
+    yield* settle(yield* firstOf(next), delivered)
+    expect(yield* claimedIds).toEqual([third])
+  })
 
-  test("waits until a delivery is retried, and continues once it is given up", () =>
-    Effect.gen(function* () {
-      yield* preparedOrdered
-      const [first, second, other] = yield* publishOf("ada", "ada", "bob")
-      const all = yield* claims()
-      yield* settle(yield* firstOf(all), retry(60_000))
-      yield* settle(yield* firstOf(all.slice(1)), delivered)
-      expect(idsOf(all)).toEqual([first, other])
-      expect(yield* claims()).toEqual([])
-      yield* advance(60_000)
-      const again = yield* claims()
-      expect(idsOf(again)).toEqual([first])
-      yield* settle(yield* firstOf(again), failed)
-      expect(yield* claimedIds).toEqual([second])
-    }))
+  test("waits until a delivery is retried, and continues once it is given up", function* () {
+    yield* preparedOrdered
+    const [first, second, other] = yield* publishOf("ada", "ada", "bob")
+    const all = yield* claims()
+    yield* settle(yield* firstOf(all), retry(60_000))
+    yield* settle(yield* firstOf(all.slice(1)), delivered)
+    expect(idsOf(all)).toEqual([first, other])
+    expect(yield* claims()).toEqual([])
+    yield* advance(60_000)
+    const again = yield* claims()
+    expect(idsOf(again)).toEqual([first])
+    yield* settle(yield* firstOf(again), failed)
+    expect(yield* claimedIds).toEqual([second])
+  })
 
-  test("repeats a delivery whose lease has expired before the next one", () =>
-    Effect.gen(function* () {
-      yield* preparedOrdered
-      const [first, second] = yield* publishOf("ada", "ada")
-      const lapsed = yield* firstOf(yield* claims())
-      expect(yield* claims()).toEqual([])
-      yield* advance(leaseMillis)
-      const again = yield* claims()
-      expect([lapsed.event.id, ...idsOf(again)]).toEqual([first, first])
-      yield* settle(yield* firstOf(again), released)
-      const last = yield* firstOf(yield* claims())
-      yield* settle(last, delivered)
-      expect([last.event.id, ...(yield* claimedIds)]).toEqual([first, second])
-    }))
+  test("repeats a delivery whose lease has expired before the next one", function* () {
+    yield* preparedOrdered
+    const [first, second] = yield* publishOf("ada", "ada")
+    const lapsed = yield* firstOf(yield* claims())
+    expect(yield* claims()).toEqual([])
+    yield* advance(leaseMillis)
+    const again = yield* claims()
+    expect([lapsed.event.id, ...idsOf(again)]).toEqual([first, first])
+    yield* settle(yield* firstOf(again), released)
+    const last = yield* firstOf(yield* claims())
+    yield* settle(last, delivered)
+    expect([last.event.id, ...(yield* claimedIds)]).toEqual([first, second])
+  })
 
-  test("repeats a replayed delivery when no other of the member is claimed, before later ones", () =>
-    Effect.gen(function* () {
-      const { outbox, ref } = yield* preparedOrdered
-      const [first, second, third] = yield* publishOf("ada", "ada", "ada")
-      if (first === undefined) return yield* Effect.die("nothing published")
-      yield* settle(yield* firstOf(yield* claims()), delivered)
-      const one = yield* firstOf(yield* claims())
-      expect(yield* outbox.replay(ref, first)).toBe(1)
-      expect(yield* claims()).toEqual([])
-      yield* settle(one, retry(0))
-      const again = yield* claims()
-      expect([one.event.id, ...idsOf(again)]).toEqual([second, first])
-      yield* settle(yield* firstOf(again), delivered)
-      const last = yield* firstOf(yield* claims())
-      yield* settle(last, delivered)
-      expect([last.event.id, ...(yield* claimedIds)]).toEqual([second, third])
-    }))
+  test("repeats a replayed delivery when no other of the member is claimed, before later ones", function* () {
+    const { outbox, ref } = yield* preparedOrdered
+    const [first, second, third] = yield* publishOf("ada", "ada", "ada")
+    if (first === undefined) return yield* Effect.die("nothing published")
+    yield* settle(yield* firstOf(yield* claims()), delivered)
+    const one = yield* firstOf(yield* claims())
+    expect(yield* outbox.replay(ref, first)).toBe(1)
+    expect(yield* claims()).toEqual([])
+    yield* settle(one, retry(0))
+    const again = yield* claims()
+    expect([one.event.id, ...idsOf(again)]).toEqual([second, first])
+    yield* settle(yield* firstOf(again), delivered)
+    const last = yield* firstOf(yield* claims())
+    yield* settle(last, delivered)
+    expect([last.event.id, ...(yield* claimedIds)]).toEqual([second, third])
+  })
 
-  test("returns a delivery that waited for its turn before those that were published later", () =>
-    Effect.gen(function* () {
-      const { outbox } = yield* preparedOrdered
-      const [first, second] = yield* publishOf("ada", "ada")
-      const one = yield* firstOf(yield* claims())
-      expect(yield* claims()).toEqual([])
-      yield* advance(1000)
-      const [other] = yield* publishOf("bob")
-      yield* advance(1000)
-      yield* settle(one, delivered)
-      // It has been due since it was published.
-      expect((yield* outbox.backlog(100)).dueForMillis).toBeGreaterThanOrEqual(2000)
-      const next = yield* claims(1)
-      expect([one.event.id, ...idsOf(next), ...(yield* claimedIds)]).toEqual([first, second, other])
-    }))
+  test("returns a delivery that waited for its turn before those that were published later", function* () {
+    const { outbox } = yield* preparedOrdered
+    const [first, second] = yield* publishOf("ada", "ada")
+    const one = yield* firstOf(yield* claims())
+    expect(yield* claims()).toEqual([])
+    yield* advance(1000)
+    const [other] = yield* publishOf("bob")
+    yield* advance(1000)
+    yield* settle(one, delivered)
+    // It has been due since it was published.
+    expect((yield* outbox.backlog(100)).dueForMillis).toBeGreaterThanOrEqual(2000)
+    const next = yield* claims(1)
+    expect([one.event.id, ...idsOf(next), ...(yield* claimedIds)]).toEqual([first, second, other])
+  })
 
-  test("follows a change of the webhook for events that are published from then on", () =>
-    Effect.gen(function* () {
-      const { webhooks } = yield* prepared(1)
-      const webhook = yield* firstOf(webhooks)
-      const ref = { projectId: p1, webhookId: webhook.id }
-      const set = (before: boolean, ordered: boolean) =>
-        WebhookStore.use((store) =>
-          store.update(
-            ref,
-            {
-              expected: { ...webhook, ordered: before },
-              settings: { ...webhook, ordered },
-              changes: [],
-            },
-            occasion,
-          ),
-        )
-      const before = yield* publishOf("ada", "ada")
-      yield* set(false, true)
-      const [third, fourth] = yield* publishOf("ada", "ada")
-      const all = yield* claims()
-      expect(idsOf(all)).toEqual([...before, third])
-      yield* set(true, false)
-      const after = yield* publishOf("ada", "ada")
-      expect(yield* claimedIds).toEqual(after)
-      yield* Effect.forEach(all, (one) => settle(one, delivered))
-      expect(yield* claimedIds).toEqual([fourth])
-    }))
+  test("follows a change of the webhook for events that are published from then on", function* () {
+    const { webhooks } = yield* prepared(1)
+    const webhook = yield* firstOf(webhooks)
+    const ref = { projectId: p1, webhookId: webhook.id }
+    const set = (before: boolean, ordered: boolean) =>
+      WebhookStore.use((store) =>
+        store.update(
+          ref,
+          {
+            expected: { ...webhook, ordered: before },
+            settings: { ...webhook, ordered },
+            changes: [],
+          },
+          occasion,
+        ),
+      )
+    const before = yield* publishOf("ada", "ada")
+    yield* set(false, true)
+    const [third, fourth] = yield* publishOf("ada", "ada")
+    const all = yield* claims()
+    expect(idsOf(all)).toEqual([...before, third])
+    yield* set(true, false)
+    const after = yield* publishOf("ada", "ada")
+    expect(yield* claimedIds).toEqual(after)
+    yield* Effect.forEach(all, (one) => settle(one, delivered))
+    expect(yield* claimedIds).toEqual([fourth])
+  })
 
-  test("does not order deliveries to other webhooks", () =>
-    Effect.gen(function* () {
-      const { store, webhook } = yield* preparedOrdered
-      const other = makeWebhook(p1)
-      yield* store.add(other, 100, occasion)
-      yield* publishOf("ada", "ada", "ada")
-      const all = yield* claims()
-      const of = (id: string) => all.filter((one) => one.webhook.webhookId === id).length
-      expect([of(webhook.id), of(other.id)]).toEqual([1, 3])
-      expect(yield* store.find(p1, webhook.id)).toMatchObject({ ordered: true })
-      expect(yield* store.find(p1, other.id)).toMatchObject({ ordered: false })
-    }))
+  test("does not order deliveries to other webhooks", function* () {
+    const { store, webhook } = yield* preparedOrdered
+    const other = makeWebhook(p1)
+    yield* store.add(other, 100, occasion)
+    yield* publishOf("ada", "ada", "ada")
+    const all = yield* claims()
+    const of = (id: string) => all.filter((one) => one.webhook.webhookId === id).length
+    expect([of(webhook.id), of(other.id)]).toEqual([1, 3])
+    expect(yield* store.find(p1, webhook.id)).toMatchObject({ ordered: true })
+    expect(yield* store.find(p1, other.id)).toMatchObject({ ordered: false })
+  })
 }
 
 /** What deliveries that wait for their turn become. */
 const waitingTests = ({ test }: StoreTests): void => {
-  test("has dispatchers look for the next one once the one before has ended, and not earlier", () =>
-    Effect.gen(function* () {
-      const { outbox } = yield* preparedOrdered
-      yield* publishOf("ada", "ada")
-      const one = yield* firstOf(yield* claims())
-      expect((yield* claim()).nextDueMillis).not.toBe(0)
-      yield* outbox.nextChange
-      yield* settle(one, delivered)
-      expect(yield* outbox.nextChange).toEqual({ _tag: "Due" })
-    }))
+  test("has dispatchers look for the next one once the one before has ended, and not earlier", function* () {
+    const { outbox } = yield* preparedOrdered
+    yield* publishOf("ada", "ada")
+    const one = yield* firstOf(yield* claims())
+    expect((yield* claim()).nextDueMillis).not.toBe(0)
+    yield* outbox.nextChange
+    yield* settle(one, delivered)
+    expect(yield* outbox.nextChange).toEqual({ _tag: "Due" })
+  })
 
-  test("says when the next attempt of those whose turn has come is due, also before another claim", () =>
-    Effect.gen(function* () {
-      const { outbox, webhook } = yield* preparedOrdered
-      const hoursToNext = Effect.gen(function* () {
-        const progress = (yield* outbox.progress(p1, [webhook.id])).get(webhook.id)
-        return ((progress?.nextAttemptAt ?? NaN) - (yield* currentUnixMillis)) / hour
-      })
-      yield* publishOf("ada")
-      const one = yield* firstOf(yield* claims())
-      yield* publishOf("ada")
-      expect(yield* hoursToNext).toBeNaN()
-      yield* settle(one, retry(2 * hour, hour))
-      expect(yield* hoursToNext).toBeCloseTo(2, 1)
-      yield* publishOf("bob")
-      expect(yield* hoursToNext).toBeCloseTo(1, 1)
-    }))
+  test("says when the next attempt of those whose turn has come is due, also before another claim", function* () {
+    const { outbox, webhook } = yield* preparedOrdered
+    const hoursToNext = Effect.gen(function* () {
+      const progress = (yield* outbox.progress(p1, [webhook.id])).get(webhook.id)
+      return ((progress?.nextAttemptAt ?? NaN) - (yield* currentUnixMillis)) / hour
+    })
+    yield* publishOf("ada")
+    const one = yield* firstOf(yield* claims())
+    yield* publishOf("ada")
+    expect(yield* hoursToNext).toBeNaN()
+    yield* settle(one, retry(2 * hour, hour))
+    expect(yield* hoursToNext).toBeCloseTo(2, 1)
+    yield* publishOf("bob")
+    expect(yield* hoursToNext).toBeCloseTo(1, 1)
+  })
 
-  test("counts them as waiting, and ends them with their webhook", () =>
-    Effect.gen(function* () {
-      const { outbox, store, webhook } = yield* preparedOrdered
-      yield* publishOf("ada", "ada", "ada")
-      const one = yield* firstOf(yield* claims())
-      yield* claims()
-      expect(yield* statesOf(webhook)).toEqual(["waiting", "waiting", "waiting"])
-      expect(yield* outbox.backlog(100)).toMatchObject({ waiting: 3, dueForMillis: undefined })
-      yield* settle(one, gone())
-      expect(yield* statesOf(webhook)).toEqual(["failed", "failed", "failed"])
-      yield* store.enable(p1, webhook.id, occasion)
-      yield* publishOf("ada", "ada")
-      yield* claims()
-      yield* claims()
-      yield* store.remove(p1, webhook.id, occasion)
-      yield* claims()
-      expect((yield* statesOf(webhook)).slice(0, 2)).toEqual(["cancelled", "cancelled"])
-      expect(yield* outbox.backlog(100)).toMatchObject({ waiting: 0 })
-    }))
+  test("counts them as waiting, and ends them with their webhook", function* () {
+    const { outbox, store, webhook } = yield* preparedOrdered
+    yield* publishOf("ada", "ada", "ada")
+    const one = yield* firstOf(yield* claims())
+    yield* claims()
+    expect(yield* statesOf(webhook)).toEqual(["waiting", "waiting", "waiting"])
+    expect(yield* outbox.backlog(100)).toMatchObject({ waiting: 3, dueForMillis: undefined })
+    yield* settle(one, gone())
+    expect(yield* statesOf(webhook)).toEqual(["failed", "failed", "failed"])
+    yield* store.enable(p1, webhook.id, occasion)
+    yield* publishOf("ada", "ada")
+    yield* claims()
+    yield* claims()
+    yield* store.remove(p1, webhook.id, occasion)
+    yield* claims()
+    expect((yield* statesOf(webhook)).slice(0, 2)).toEqual(["cancelled", "cancelled"])
+    expect(yield* outbox.backlog(100)).toMatchObject({ waiting: 0 })
+  })
 }
 
 const outcomes = [delivered, failed, released, retry(0), retry(20_000)]
