@@ -1,3 +1,5 @@
+/** The server as a process, with a PostgreSQL of its own: what its host starts and stops. */
+
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { fileURLToPath } from "node:url"

@@ -1,89 +1,16 @@
-import { execFileSync } from "node:child_process"
-import { readFileSync } from "node:fs"
+/** Changes are atomic, and leave the rest of the host's own table as it is. */
+
 import { PgClient } from "@effect/sql-pg"
-import { expect, it } from "@effect/vitest"
-import {
-  type EndDateConflict,
-  type IdempotencyConflict,
-  type InvalidInput,
-  type MembershipNotFound,
-  MembershipStore,
-  type ProjectNotFound,
-  type StorePorts,
-  StoreUnavailable,
-  WebhookStore,
-} from "@tenure/core/store"
-import { postgresLayer } from "@tenure/postgres"
-import { Fixture, storeSuite } from "@tenure/testing/conformance"
-import { startPostgres } from "@tenure/testing/postgres-server"
+import { expect } from "@effect/vitest"
+import { MembershipStore } from "@tenure/core/store"
+import { Fixture } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
-import * as ManagedRuntime from "effect/ManagedRuntime"
-import * as Redacted from "effect/Redacted"
-import { afterAll, describe } from "vitest"
-import * as Schema from "../src/schema.ts"
-import * as SubscriptionStore from "../src/subscription-store.ts"
+import { describe } from "vitest"
+import { type Change, changesOf, databaseOf, harnessOn, testOn } from "./stores.ts"
 
-const { change, in2027, in2028, in2029, occasion, p1, u1, u2, u3 } = Fixture
+const { change, in2027, in2028, in2029, p1, u1, u3 } = Fixture
 
-const server = await startPostgres({ settings: { fsync: "off" } })
-afterAll(() => server.stop())
-
-const client = PgClient.layer({ url: Redacted.make(server.url) })
-
-const empty = Layer.effectDiscard(
-  Effect.flatMap(
-    PgClient.PgClient,
-    (sql) => sql`
-      TRUNCATE accounts, subscription_changes, tenure.projects, tenure.webhooks, tenure.deliveries,
-               tenure.api_keys, tenure.audit CASCADE
-    `,
-  ),
-)
-
-/** Empty stores, and the client that they use. */
-const stores = empty.pipe(
-  Layer.provideMerge(SubscriptionStore.layer),
-  Layer.provideMerge(postgresLayer()),
-  Layer.provideMerge(Schema.layer),
-  Layer.provideMerge(client),
-)
-
-/** Moves all end dates into the past, which has the same effect as time passing. */
-const advance = (millis: number): Effect.Effect<void> =>
-  Effect.flatMap(
-    PgClient.PgClient,
-    (sql) =>
-      sql`UPDATE subscriptions SET paid_until = paid_until - ${millis} * interval '1 millisecond'`,
-  ).pipe(Effect.provide(client), Effect.orDie, Effect.asVoid)
-
-// To open the stores takes longer than most tests, and they remember nothing.
-const opened = ManagedRuntime.make(stores)
-afterAll(() => opened.dispose())
-
-storeSuite("subscriptions", {
-  layer: Layer.provideMerge(empty, Layer.effectContext(opened.contextEffect)),
-  advance,
-  transaction: (work) => PgClient.PgClient.use((sql) => sql.withTransaction(work)),
-  ports: ["MembershipStore"],
-  // A subscription has one date, which changes of all of them replace.
-  settlesAtOnce: true,
-  // So that the tests of an example do not take long.
-  runs: process.env["THOROUGH"] === "1" ? 15 : 5,
-})
-
-/** Runs a test with an account that has two subscriptions and a webhook. */
-const test = <A, E>(name: string, run: Effect.Effect<A, E, StorePorts | PgClient.PgClient>) =>
-  it.live(name, () =>
-    Effect.gen(function* () {
-      const store = yield* MembershipStore
-      yield* store.createProject(p1, occasion)
-      yield* store.grant({ ...change(p1), userId: u1, endDate: in2027 })
-      yield* store.grant({ ...change(p1), userId: u2, endDate: in2027 })
-      yield* (yield* WebhookStore).add(Fixture.makeWebhook(p1), 50, occasion)
-      return yield* run
-    }).pipe(Effect.provide(stores)),
-  )
+const test = testOn(harnessOn(databaseOf("custom_store")))
 
 /** Everything that a change writes: subscriptions, audit rows, events and deliveries. */
 const everything = Effect.gen(function* () {
@@ -95,24 +22,6 @@ const everything = Effect.gen(function* () {
     deliveries: yield* sql`SELECT * FROM tenure.deliveries ORDER BY position`,
   }
 })
-
-type Change = Effect.Effect<
-  unknown,
-  | IdempotencyConflict
-  | EndDateConflict
-  | InvalidInput
-  | MembershipNotFound
-  | ProjectNotFound
-  | StoreUnavailable
->
-
-const changesOf = (store: MembershipStore["Service"]): ReadonlyArray<Change> => [
-  store.grant({ ...change(p1), userId: u1, endDate: in2028 }),
-  store.grant({ ...change(p1), userId: u3, endDate: in2028 }),
-  store.extend({ ...change(p1), userId: u1, endDate: in2028 }),
-  store.extendAll({ ...change(p1), bulk: { endDate: in2028, mode: "set" } }),
-  store.end({ ...change(p1), userId: u1 }),
-]
 
 describe("a change is atomic", () => {
   test(
@@ -188,42 +97,5 @@ describe("the host's table", () => {
       expect(tags).toEqual(["MembershipNotFound", "MembershipNotFound", "ProjectNotFound"])
       expect(yield* everything).toEqual(before)
     }),
-  )
-})
-
-/** Sends a signal to all processes of the database. */
-const signal = (name: "STOP" | "CONT") =>
-  Effect.sync(() => {
-    const [pid = ""] = readFileSync(`${server.dataDirectory}/postmaster.pid`, "utf8").split("\n")
-    const children = execFileSync("ps", ["-o", "pid=", "--ppid", pid], { encoding: "utf8" })
-    for (const one of [pid, ...children.trim().split(/\s+/)])
-      process.kill(Number(one), `SIG${name}`)
-  })
-
-describe("while the database does not answer", () => {
-  test(
-    "every operation soon fails with StoreUnavailable, and succeeds again afterwards",
-    Effect.gen(function* () {
-      const store = yield* MembershipStore
-      yield* signal("STOP")
-      const all: ReadonlyArray<Change> = [
-        ...changesOf(store),
-        store.createProject(p1, occasion),
-        store.find(p1, u1),
-        store.list(p1, { after: undefined, limit: 1 }),
-        store.history(p1, { userId: undefined, limit: 1 }),
-      ]
-      const began = performance.now()
-      const errors = yield* Effect.forEach(all, (one) => Effect.flip(one), {
-        concurrency: "unbounded",
-      })
-      // It takes about a second. Waiting for the database would take thirty.
-      expect(performance.now() - began).toBeLessThan(10_000)
-      for (const error of errors) expect(error).toBeInstanceOf(StoreUnavailable)
-      yield* signal("CONT")
-      expect((yield* Effect.eventually(store.find(p1, u2))).userId).toBe(u2)
-      yield* Effect.eventually(store.extend({ ...change(p1), userId: u2, endDate: in2029 }))
-      expect((yield* store.find(p1, u2)).endDate).toBe(in2029)
-    }).pipe(Effect.ensuring(signal("CONT"))),
   )
 })

@@ -115,8 +115,15 @@ export const recordingTransport = () => {
 const together = (statements: ReadonlyArray<string>): string =>
   `DO $$ BEGIN ${statements.join("; ")}; END $$`
 
+/**
+ * One statement that empties all tables. The stores of the file may delete rows at the same time, in another order: when it
+ * loses a deadlock, it has undone everything, and starts again.
+ */
 const emptyTables = (schema: string): string =>
-  together(tables.map((table) => `DELETE FROM ${schema}.${table}`))
+  together([
+    `LOOP BEGIN ${tables.map((table) => `DELETE FROM ${schema}.${table};`).join(" ")} EXIT;
+     EXCEPTION WHEN deadlock_detected THEN NULL; END; END LOOP`,
+  ])
 
 /** Removes a schema that an earlier run or test has left. */
 export const dropped = (schema: string): Effect.Effect<void> =>
