@@ -1,54 +1,19 @@
-import { createServer } from "node:http"
 import { connect } from "node:net"
 import { text } from "node:stream/consumers"
 import { gzipSync } from "node:zlib"
-import { type Tenure, type TenureOptions, createTenure } from "@tenure/core"
-import { memory } from "@tenure/memory"
-import { nodeTransport } from "@tenure/node-http"
-import { type AdapterHarness, adapterSuite, listening, send } from "@tenure/testing/conformance"
+import type { Tenure } from "@tenure/core"
+import { adapterSuite, send } from "@tenure/testing/conformance"
 import express5 from "express"
 import type { Express } from "express"
-import express4 from "express4"
 import { describe, expect, it } from "vitest"
 import { membershipErrors, membershipMiddleware } from "../src/index.ts"
+import { hostOf, start, versions } from "./host.ts"
 
-const versions: ReadonlyArray<readonly [string, typeof express5]> = [
-  ["Express 4", express4],
-  ["Express 5", express5],
-]
-
-const isThorough = process.env["THOROUGH"] === "1"
-
-/** Starts a server with an Express app. */
-const start = async (options: TenureOptions, use: (app: Tenure) => Express) => {
-  const tenure = await createTenure({ ...options, stores: memory(), transport: nodeTransport })
-  return { ...(await listening(createServer(use(tenure)), tenure)), tenure }
-}
+// The versions share the adapter.
+adapterSuite("Express 5", { ...hostOf(express5), testsOperations: false })
 
 for (const [name, express] of versions) {
   const json = express.json()
-
-  const suite: AdapterHarness = {
-    isSameBehindParser: true,
-    testsOperations: isThorough,
-    start: (options, { isBehindParser, path }) =>
-      start(options, (tenure) => {
-        const app = express()
-        if (isBehindParser) app.use(json)
-        const mount = path === "" ? "/" : path
-        app.use(mount, membershipMiddleware(tenure), membershipErrors(tenure))
-        app.post("/own", json, (request, response) => void response.json(request.body))
-        app.get("/broken", () => {
-          throw new Error("the host's own")
-        })
-        app.use(((_error, _request, response, _next) => {
-          response.sendStatus(418)
-        }) satisfies express5.ErrorRequestHandler)
-        return app
-      }),
-  }
-  // The versions share the adapter.
-  if (isThorough || express === express5) adapterSuite(name, suite)
 
   describe(`${name} in a backend`, () => {
     const extend = "2099-01-01T00:00:00.000Z"

@@ -5,27 +5,9 @@ import { adapterSuite, send } from "@tenure/testing/conformance"
 import fastify from "fastify"
 import { describe, expect, it } from "vitest"
 import { membershipPlugin } from "../src/index.ts"
+import { host } from "./host.ts"
 
-adapterSuite("Fastify 5", {
-  testsOperations: process.env["THOROUGH"] === "1",
-  // The plugin is encapsulated, so that a parser of the host runs neither before nor after it.
-  start: async (options, { path }) => {
-    const tenure = await createTenure({ ...options, stores: memory(), transport: nodeTransport })
-    const app = fastify({ forceCloseConnections: true })
-    app.setErrorHandler((_error, _request, reply) => reply.code(418).send())
-    await app.register(membershipPlugin, { prefix: path, tenure })
-    app.post("/own", async ({ body }) => body)
-    app.get("/broken", async () => {
-      throw new Error("the host's own")
-    })
-    const url = await app.listen({ port: 0, host: "127.0.0.1" })
-    const close = async () => {
-      await app.close()
-      await tenure.close()
-    }
-    return { url, tenure, close }
-  },
-})
+adapterSuite("Fastify 5", { ...host, testsOperations: false })
 
 describe("in a Fastify backend", () => {
   const extend = "2099-01-01T00:00:00.000Z"

@@ -1,45 +1,6 @@
-import { Server } from "node:http"
-import { type HttpBindings, createAdaptorServer } from "@hono/node-server"
-import { createTenure } from "@tenure/core"
-import { memory } from "@tenure/memory"
-import { nodeTransport, orderRequests } from "@tenure/node-http"
-import { adapterSuite, listening } from "@tenure/testing/conformance"
-import { Hono } from "hono"
-import { fetchHandler } from "../src/index.ts"
+/** Hono serves the API by fetch. */
 
-/** The body, if it has been parsed. */
-interface Variables {
-  readonly parsedBody: unknown
-}
+import { adapterSuite } from "@tenure/testing/conformance"
+import { hono } from "./hono.ts"
 
-adapterSuite("Hono by fetch", {
-  testsOperations: process.env["THOROUGH"] === "1",
-  start: async (options, { isBehindParser, path }) => {
-    const tenure = await createTenure({
-      ...options,
-      basePath: options.basePath ?? path,
-      stores: memory(),
-      transport: nodeTransport,
-    })
-    const api = fetchHandler(tenure)
-    const app = new Hono<{ Bindings: HttpBindings; Variables: Variables }>()
-    app.use(async (context, next) => {
-      const isJson = context.req.header("content-type") === "application/json"
-      if (isBehindParser && isJson) context.set("parsedBody", await context.req.json())
-      await next()
-    })
-    app.use(async (context, next) => {
-      const { remoteAddress } = context.env.incoming.socket
-      const info = { remoteAddress, parsedBody: context.get("parsedBody") }
-      return (await api(context.req.raw, info)) ?? next()
-    })
-    app.post("/own", async (context) => context.json(await context.req.json()))
-    app.get("/broken", () => {
-      throw new Error("the host's own")
-    })
-    app.onError((_error, context) => context.body(null, 418))
-    const server = orderRequests(createAdaptorServer({ fetch: app.fetch }))
-    if (!(server instanceof Server)) throw new TypeError("not a server of node:http")
-    return listening(server, tenure)
-  },
-})
+adapterSuite("Hono by fetch", { ...hono, testsOperations: false })

@@ -1,57 +1,8 @@
-import { type IncomingMessage, type ServerResponse, createServer } from "node:http"
-import { json } from "node:stream/consumers"
-import { type TenureOptions, createTenure } from "@tenure/core"
-import { memory } from "@tenure/memory"
-import { adapterSuite, listening } from "@tenure/testing/conformance"
-import { toNodeHandler } from "../src/handler.ts"
-import { serve } from "../src/server.ts"
-import { nodeTransport } from "../src/transport.ts"
+/** Servers of `node:http` serve the API, alone and as middleware. */
 
-const make = (options: TenureOptions) =>
-  createTenure({ ...options, stores: memory(), transport: nodeTransport })
+import { adapterSuite } from "@tenure/testing/conformance"
+import { alone, middleware } from "./servers.ts"
 
-/** A host without a framework. */
-const host = async (
-  request: IncomingMessage & { body?: unknown },
-  response: ServerResponse,
-): Promise<void> => {
-  if (request.method === "POST" && request.url === "/own") {
-    const body = request.body ?? (await json(request))
-    return void response.setHeader("content-type", "application/json").end(JSON.stringify(body))
-  }
-  if (request.url === "/broken") throw new Error("the host's own")
-  response.writeHead(404).end()
-}
-
-adapterSuite("node:http as middleware", {
-  testsOperations: process.env["THOROUGH"] === "1",
-  start: async (options, { isBehindParser, path }) => {
-    const tenure = await make({ ...options, basePath: options.basePath ?? path })
-    const api = toNodeHandler(tenure)
-    return listening(
-      createServer(async (request: IncomingMessage & { body?: unknown }, response) => {
-        const isJson = request.headers["content-type"] === "application/json"
-        if (isBehindParser && isJson) request.body = await json(request)
-        api(request, response, () => {
-          host(request, response).catch(() => response.writeHead(418).end())
-        })
-      }),
-      tenure,
-    )
-  },
-})
-
-adapterSuite("node:http alone", {
-  isStandalone: true,
-  // The core tests them on this server: `contract.test.ts` compares all responses with the document.
-  testsOperations: process.env["THOROUGH"] === "1",
-  start: async (options) => {
-    const tenure = await make(options)
-    const server = await serve(tenure)
-    const close = async () => {
-      await server.close()
-      await tenure.close()
-    }
-    return { url: server.url, tenure, close }
-  },
-})
+// The core tests operations on the server alone: `contract.test.ts` compares all responses with the document.
+adapterSuite("node:http alone", { ...alone, testsOperations: false })
+adapterSuite("node:http as middleware", { ...middleware, testsOperations: false })

@@ -1,13 +1,13 @@
 /** A server without a host: every other path is not found. */
 
 import { describe, expect } from "vitest"
-import { accessSuite, rolesSuite } from "./adapters/access-suite.ts"
+import { accessSuite, keysSuite, rolesSuite } from "./adapters/access-suite.ts"
 import { connectionsSuite } from "./adapters/connections-suite.ts"
 import { docsSuite } from "./adapters/docs-suite.ts"
 import { eventsSuite, feedSuite } from "./adapters/feed-suite.ts"
 import { type AdapterHarness, type ServerTest, serverTest } from "./adapters/harness.ts"
 import { hostSuite } from "./adapters/host-suite.ts"
-import { limitsSuite } from "./adapters/limits-suite.ts"
+import { bucketsSuite, limitsSuite } from "./adapters/limits-suite.ts"
 import { malformedSuite, parsedSuite } from "./adapters/malformed-suite.ts"
 import { operationsSuite } from "./adapters/operations/index.ts"
 import { expectFailure, send } from "./support/http.ts"
@@ -44,11 +44,13 @@ export const adapterSuite = (name: string, harness: AdapterHarness): void => {
     if (harness.testsOperations !== false) {
       operationsSuite(test)
       rolesSuite(test)
+      keysSuite(test)
+      bucketsSuite(test)
+      eventsSuite(test)
     }
     accessSuite(test)
     limitsSuite(test)
     malformedSuite(test)
-    eventsSuite(test)
     feedSuite(test)
     connectionsSuite(test)
     docsSuite(test)

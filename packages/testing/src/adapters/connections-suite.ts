@@ -76,9 +76,9 @@ export const connectionsSuite = (test: ServerTest): void => {
       agent.destroy()
     })
 
-    test("carry a thousand concurrent requests", async (fixture) => {
-      const agent = new Http.Agent({ keepAlive: true, maxSockets: 200 })
-      const codes = await Promise.all(Array.from({ length: 1000 }, () => over(agent, fixture)))
+    test("carry hundreds of concurrent requests", async (fixture) => {
+      const agent = new Http.Agent({ keepAlive: true, maxSockets: 100 })
+      const codes = await Promise.all(Array.from({ length: 300 }, () => over(agent, fixture)))
       expect(new Set(codes)).toEqual(new Set([200]))
       agent.destroy()
     })

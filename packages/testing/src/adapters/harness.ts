@@ -37,8 +37,8 @@ export interface AdapterHarness {
   /** Whether the server serves the API alone, without a host around it. `false` by default. */
   readonly isStandalone?: boolean | undefined
   /**
-   * Whether to test every operation and role. `false` suits a host that shares its adapter with a
-   * certified one, because operations do not depend on the host. Default: `true`.
+   * Whether to test every operation and role, rate limits and webhooks. `false` suits a host that shares
+   * its adapter with a certified one, because operations do not depend on the host. Default: `true`.
    */
   readonly testsOperations?: boolean | undefined
   /**

@@ -234,12 +234,18 @@ const closedTests = (test: ServerTest): void => {
   })
 }
 
-/** Declares the tests. */
-export const limitsSuite = (test: ServerTest): void => {
+/** Declares the tests for what is the same on every host. */
+export const bucketsSuite = (test: ServerTest): void => {
   describe("rate limits", () => {
     bucketTests(test)
-    headerTests(test)
     suspensionTests(test)
+  })
+}
+
+/** Declares the tests for addresses, and for the headers of all responses. */
+export const limitsSuite = (test: ServerTest): void => {
+  describe("rate limits", () => {
+    headerTests(test)
     addressTests(test)
     closedTests(test)
   })

@@ -1,0 +1,9 @@
+/** Each server of `node:http` and Koa answers every operation, for every role, of which the quick suite tests one adapter alone. */
+
+import { adapterSuite } from "@tenure/testing/conformance"
+import { koa } from "./koa.ts"
+import { alone, middleware } from "./servers.ts"
+
+adapterSuite("node:http alone", alone)
+adapterSuite("node:http as middleware", middleware)
+adapterSuite("Koa", koa)
