@@ -1,3 +1,5 @@
+/** Servers are halted and suspended, and leave nothing, however the programs that started them end. */
+
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
 import { existsSync } from "node:fs"
