@@ -19,15 +19,14 @@ const standaloneSuite = (test: ServerTest): void => {
   describe("a path outside the API", () => {
     test("is answered with 404, with or without a token", async ({ call, url }) => {
       for (const path of paths) {
-        const [pathOnly = ""] = path.split("?")
-        expectFailure(await call("GET", path), "GET", pathOnly, 404, "ROUTE_NOT_FOUND")
-        expectFailure(await send(url, { path }), "GET", pathOnly, 404, "ROUTE_NOT_FOUND")
+        expectFailure(await call("GET", path), 404, "ROUTE_NOT_FOUND")
+        expectFailure(await send(url, { path }), 404, "ROUTE_NOT_FOUND")
       }
     })
 
     test("is answered with 404 for every method", async ({ call }) => {
       for (const method of ["OPTIONS", "PUT", "PURGE"]) {
-        expectFailure(await call(method, "/nothing"), method, "/nothing", 404, "ROUTE_NOT_FOUND")
+        expectFailure(await call(method, "/nothing"), 404, "ROUTE_NOT_FOUND")
       }
       expect((await call("HEAD", "/nothing")).status).toBe(404)
     })

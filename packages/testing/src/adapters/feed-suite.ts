@@ -304,7 +304,7 @@ const streamTests = (test: ServerTest): void => {
     const gone = await fixture.call("GET", events, {
       headers: { accept: "text/event-stream", "last-event-id": "never-was" },
     })
-    expectFailure(gone, "GET", events, 410, "CURSOR_EXPIRED")
+    expectFailure(gone, 410, "CURSOR_EXPIRED")
   })
 
   test("brings everything, once and in order, to a client that reads nothing for a while", async (fixture) => {

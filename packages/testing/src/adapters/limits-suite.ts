@@ -215,7 +215,7 @@ const closedTests = (test: ServerTest): void => {
     if (tenure.close === undefined) return
     await tenure.close()
     const closed = ["GET", "PATCH", "OPTIONS"].map(async (method) =>
-      expectFailure(await call(method, webhooks), method, webhooks, 503, "SERVICE_UNAVAILABLE"),
+      expectFailure(await call(method, webhooks), 503, "SERVICE_UNAVAILABLE"),
     )
     await Promise.all(closed)
     const responses = [

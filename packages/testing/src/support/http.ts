@@ -17,6 +17,10 @@ export interface Outgoing {
 
 /** A response. */
 export interface Incoming {
+  /** The request's method, if `send` has sent it. */
+  readonly method?: string | undefined
+  /** The request's path with its query, if `send` has sent it. */
+  readonly path?: string | undefined
   readonly status: number
   readonly headers: Readonly<Record<string, string | undefined>>
   /** The body as it was received. */
@@ -54,7 +58,11 @@ export const send = (
       (response) => {
         text(response).then(
           (content) =>
-            resolve(incoming(response.statusCode ?? 0, plain(response.headers), content)),
+            resolve({
+              method,
+              path,
+              ...incoming(response.statusCode ?? 0, plain(response.headers), content),
+            }),
           reject,
         )
       },
@@ -114,9 +122,13 @@ export const instant: unknown = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\
 export const fieldsOf = (value: unknown): Readonly<Record<string, unknown>> =>
   Predicate.isObject(value) ? value : expect.fail(`${JSON.stringify(value)} is not an object`)
 
+/** Returns the fields of the data in a response. */
+export const dataOf = ({ body }: Incoming): Readonly<Record<string, unknown>> =>
+  fieldsOf(fieldsOf(body)["data"])
+
 /** Returns the webhook's id and secret in a response. */
-export const webhookOf = ({ body }: Incoming): { readonly id: string; readonly secret: string } => {
-  const { id, secret } = fieldsOf(fieldsOf(body)["data"])
+export const webhookOf = (response: Incoming): { readonly id: string; readonly secret: string } => {
+  const { id, secret } = dataOf(response)
   return { id: String(id), secret: String(secret) }
 }
 
@@ -128,11 +140,12 @@ export const expectHeaders = ({ headers }: Incoming): void => {
   expect(headers["x-ratelimit-reset"]).toMatch(/^[0-9]{10}$/)
 }
 
+/** The request as the envelope of its response tells it. */
+const told = ({ method, path }: Incoming) => ({ method, path: path?.split("?")[0] })
+
 /** Expects a success. Besides a message, it has only the given fields. */
 export const expectSuccess = (
   response: Incoming,
-  method: string,
-  path: string,
   result: { readonly total?: number; readonly next?: unknown; readonly data: unknown },
 ): Readonly<Record<string, unknown>> => {
   expectHeaders(response)
@@ -140,8 +153,7 @@ export const expectSuccess = (
   expect(response.body).toStrictEqual({
     ok: true,
     request_id: expect.stringMatching(uuid),
-    method,
-    path,
+    ...told(response),
     code: 200,
     message: expect.stringMatching(/./),
     ...result,
@@ -152,13 +164,11 @@ export const expectSuccess = (
 /** Expects a list page. Returns its items and the next cursor. */
 export const expectPage = (
   response: Incoming,
-  method: string,
-  path: string,
   page: { readonly next: unknown; readonly data: unknown },
 ): { readonly next: unknown; readonly data: ReadonlyArray<unknown> } => {
   const { data, next } = fieldsOf(response.body)
   const items = Array.isArray(data) ? data : expect.fail(`${JSON.stringify(data)} is no array`)
-  expectSuccess(response, method, path, { total: items.length, ...page })
+  expectSuccess(response, { total: items.length, ...page })
   return { next, data: items }
 }
 
@@ -169,8 +179,6 @@ export const expectPage = (
  */
 export const expectFailure = (
   response: Incoming,
-  method: string,
-  path: string,
   status: number,
   codes: string | ReadonlyArray<string>,
   details: Readonly<Record<string, unknown>> = {},
@@ -185,8 +193,7 @@ export const expectFailure = (
   expect(response.body).toStrictEqual({
     ok: false,
     request_id: expect.stringMatching(uuid),
-    method,
-    path,
+    ...told(response),
     code: status,
     ...(typeof codes === "string" ? { error: described(codes) } : { errors: codes.map(described) }),
   })

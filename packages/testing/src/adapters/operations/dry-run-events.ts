@@ -1,7 +1,7 @@
 /** Dry runs that show the webhooks which a request would send. */
 
 import { describe, expect } from "vitest"
-import { expectFailure, expectSuccess, fieldsOf, instant } from "../../support/http.ts"
+import { expectFailure, expectSuccess, fieldsOf, instant, dataOf } from "../../support/http.ts"
 import type { Fixture, ServerTest } from "../harness.ts"
 import { validDate } from "./extending.ts"
 
@@ -63,7 +63,7 @@ export const dryRunEventTests = (test: ServerTest): void => {
       const one = await call("PATCH", extendOne, {
         body: { extend: validDate, reason: "invoice 117", ...dry },
       })
-      expectSuccess(one, "PATCH", extendOne, {
+      expectSuccess(one, {
         total: 1,
         data: {
           new_end_date: validDate,
@@ -71,16 +71,16 @@ export const dryRunEventTests = (test: ServerTest): void => {
         },
       })
       const all = await call("PATCH", extendAll, { body: { extend_by: "P3D", ...dry } })
-      const data = fieldsOf(fieldsOf(all.body)["data"])
+      const data = dataOf(all)
       expect(data["events"]).toEqual(
         preview(id, "memberships.extended", { mode: "extend_by", extend_by: "P3D" }),
       )
       const counts = { would_grant: 0, would_shorten: 0, would_stay: 0 }
-      expectSuccess(await importLines(fixture, "dry_run=true&events=true"), "POST", importing, {
+      expectSuccess(await importLines(fixture, "dry_run=true&events=true"), {
         total: 1,
         data: { ...counts, events: preview(id, "memberships.imported", { total: 1 }) },
       })
-      expectSuccess(await importLines(fixture, "dry_run=true"), "POST", importing, {
+      expectSuccess(await importLines(fixture, "dry_run=true"), {
         total: 1,
         data: counts,
       })
@@ -89,7 +89,7 @@ export const dryRunEventTests = (test: ServerTest): void => {
       const [made] = await tenure.memberships.bulkExtensions({ projectId: "p1" })
       const undo = `/v2/projects/p1/bulk-extensions/${made?.id}/undo`
       const undone = await call("POST", undo, { token: operatorToken, body: dry })
-      expect(fieldsOf(fieldsOf(undone.body)["data"])["events"]).toEqual(
+      expect(dataOf(undone)["events"]).toEqual(
         preview(id, "memberships.extension_undone", { bulk_extension_id: made?.id }),
       )
     })
@@ -102,7 +102,7 @@ export const dryRunEventTests = (test: ServerTest): void => {
         const response = await call("PATCH", extendOne, {
           body: { ...body, dry_run: true, events: true },
         })
-        return fieldsOf(fieldsOf(response.body)["data"])["events"]
+        return dataOf(response)["events"]
       }
       expect(await shown()).toEqual(events)
       await register(fixture)
@@ -121,7 +121,7 @@ export const dryRunEventTests = (test: ServerTest): void => {
           { Events: true, dry_run: true },
         ]) {
           const response = await call("PATCH", path, { body: { extend: validDate, ...fields } })
-          const failure = expectFailure(response, "PATCH", path, 422, "VALIDATION_ERROR")
+          const failure = expectFailure(response, 422, "VALIDATION_ERROR")
           expect(fieldsOf(failure["error"])["message"]).toMatch(/events/i)
         }
       }
@@ -133,8 +133,7 @@ export const dryRunEventTests = (test: ServerTest): void => {
         "dry_run=true&dry_run=true",
         "dryRun=true",
       ]) {
-        const response = await importLines(fixture, query)
-        expectFailure(response, "POST", importing, 422, "VALIDATION_ERROR")
+        expectFailure(await importLines(fixture, query), 422, "VALIDATION_ERROR")
       }
       const bad = await importLines(fixture, "dry_run=true", `${line}\n{"user_id":"a b"}`)
       expect(bad.status).toBe(422)

@@ -54,7 +54,7 @@ const countTests = (test: ServerTest): void => {
     const ends = async (query: string) => {
       const response = await call("GET", `${path}?${query}`)
       const data = { ...counts, days: expect.any(Array) }
-      const { days } = fieldsOf(expectSuccess(response, "GET", path, { data })["data"])
+      const { days } = fieldsOf(expectSuccess(response, { data })["data"])
       return days
     }
     const day = (of: string, count: number) => ({ day: of, ends: count, extended: 0 })
@@ -118,14 +118,13 @@ const countTests = (test: ServerTest): void => {
       ["verbose=true", "verbose"],
     ]) {
       const response = await call("GET", `${path}?${query}`)
-      const failure = expectFailure(response, "GET", path, 422, "VALIDATION_ERROR")
+      const failure = expectFailure(response, 422, "VALIDATION_ERROR")
       const { message } = fieldsOf(failure["error"])
       expect(message).toContain(field)
     }
     const past = await call("GET", `${path}?extend=2001-01-01T00:00:00.000Z`)
     expect(past.status).toBe(422)
-    const hidden = await call("GET", path, { token: otherToken })
-    expectFailure(hidden, "GET", path, 404, "PROJECT_NOT_FOUND")
+    expectFailure(await call("GET", path, { token: otherToken }), 404, "PROJECT_NOT_FOUND")
   })
 }
 
@@ -163,8 +162,7 @@ const prefixTests = (test: ServerTest): void => {
       "prefix=10&user_ids=1001",
       "prefix=10&ending_before=2099-01-01T00:00:00.000Z",
     ]) {
-      const response = await call("GET", `${members}?${query}`)
-      expectFailure(response, "GET", members, 422, "VALIDATION_ERROR")
+      expectFailure(await call("GET", `${members}?${query}`), 422, "VALIDATION_ERROR")
     }
   })
 }

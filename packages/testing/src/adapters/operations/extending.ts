@@ -52,8 +52,7 @@ const successTests = (test: ServerTest): void => {
       ["9999-12-31T23:59:59.999Z", "9999-12-31T23:59:59.999Z"],
       [9_999_999_999_999, "2286-11-20T17:46:39.999Z"],
     ]) {
-      const response = await call("PATCH", extendOne, { body: { extend: input } })
-      expectSuccess(response, "PATCH", extendOne, {
+      expectSuccess(await call("PATCH", extendOne, { body: { extend: input } }), {
         total: 1,
         data: { new_end_date: output },
       })
@@ -86,13 +85,13 @@ const successTests = (test: ServerTest): void => {
     const response = await call("PATCH", extendOne, {
       body: { extend: validDate, total: 7, ok: false },
     })
-    expectSuccess(response, "PATCH", extendOne, { total: 1, data: { new_end_date: validDate } })
+    expectSuccess(response, { total: 1, data: { new_end_date: validDate } })
   })
 
   test("accepts percent-encoded ids", async ({ call }) => {
     const path = "/v2/projects/%701/memberships/%31001/extend"
     const response = await call("PATCH", path, { body: { extend: validDate } })
-    expectSuccess(response, "PATCH", path, { total: 1, data: { new_end_date: validDate } })
+    expectSuccess(response, { total: 1, data: { new_end_date: validDate } })
   })
 }
 
@@ -102,10 +101,10 @@ const failureTests = (test: ServerTest): void => {
   }) => {
     for (const input of invalidDates) {
       const response = await call("PATCH", extendOne, { body: { extend: input } })
-      expectFailure(response, "PATCH", extendOne, 422, ["VALIDATION_ERROR", "VALIDATION_ERROR"])
+      expectFailure(response, 422, ["VALIDATION_ERROR", "VALIDATION_ERROR"])
     }
     const response = await call("PATCH", extendOne, { body: {} })
-    expectFailure(response, "PATCH", extendOne, 422, ["VALIDATION_ERROR", "VALIDATION_ERROR"])
+    expectFailure(response, 422, ["VALIDATION_ERROR", "VALIDATION_ERROR"])
   })
 
   test("fails with one error if `extend` is not in the future", async ({ call }) => {
@@ -117,7 +116,7 @@ const failureTests = (test: ServerTest): void => {
     ]
     for (const input of past) {
       const response = await call("PATCH", extendOne, { body: { extend: input } })
-      const { error } = expectFailure(response, "PATCH", extendOne, 422, "VALIDATION_ERROR")
+      const { error } = expectFailure(response, 422, "VALIDATION_ERROR")
       expect(fieldsOf(error)["message"]).toContain("extend must be a future timestamp")
     }
   })
@@ -135,7 +134,7 @@ const failureTests = (test: ServerTest): void => {
     ]) {
       const path = `/v2/projects/p1/memberships/${user}/extend`
       const response = await call("PATCH", path, { body: { extend: validDate } })
-      expectFailure(response, "PATCH", path, 404, "MEMBERSHIP_NOT_FOUND")
+      expectFailure(response, 404, "MEMBERSHIP_NOT_FOUND")
     }
   })
 }
@@ -157,7 +156,7 @@ export const extendAllTests = (test: ServerTest): void => {
   describe("extending all memberships", () => {
     test("sets and counts every membership of the project", async ({ call, tenure }) => {
       const response = await call("PATCH", extendAll, { body: { extend: validDate } })
-      expectSuccess(response, "PATCH", extendAll, { total: 3, data: { new_end_date: validDate } })
+      expectSuccess(response, { total: 3, data: { new_end_date: validDate } })
       const all = await tenure.memberships.list({ projectId: "p1" })
       expect(all.map(({ endDate }) => new Date(endDate).toISOString())).toEqual([
         validDate,
@@ -202,14 +201,14 @@ export const extendAllTests = (test: ServerTest): void => {
         call("PATCH", extendAll, { body: { extend: validDate, mode, dry_run } })
       const dry = await ask("never_shorten", true)
       expect(dry.body).toMatchObject({ total: 3, data: { would_shorten: 0 } })
-      expectSuccess(await ask("never_shorten", false), "PATCH", extendAll, {
+      expectSuccess(await ask("never_shorten", false), {
         total: 3,
         data: { new_end_date: validDate },
       })
       const found = await tenure.memberships.find({ projectId: "p1", userId: "1001" })
       expect(new Date(found.endDate).toISOString()).toBe(later)
       for (const mode of ["neverShorten", "SET", "", null, 1, {}]) {
-        expectFailure(await ask(mode, false), "PATCH", extendAll, 422, "VALIDATION_ERROR")
+        expectFailure(await ask(mode, false), 422, "VALIDATION_ERROR")
       }
     })
 
@@ -219,16 +218,16 @@ export const extendAllTests = (test: ServerTest): void => {
         body: { extend: validDate },
         token: otherToken,
       })
-      expectSuccess(response, "PATCH", path, { total: 0, data: { new_end_date: validDate } })
+      expectSuccess(response, { total: 0, data: { new_end_date: validDate } })
     })
 
     test("validates `extend` by the same rules", async ({ call }) => {
       for (const input of invalidDates) {
         const response = await call("PATCH", extendAll, { body: { extend: input } })
-        expectFailure(response, "PATCH", extendAll, 422, ["VALIDATION_ERROR", "VALIDATION_ERROR"])
+        expectFailure(response, 422, ["VALIDATION_ERROR", "VALIDATION_ERROR"])
       }
       const past = await call("PATCH", extendAll, { body: { extend: 1_000_000_000_000 } })
-      expectFailure(past, "PATCH", extendAll, 422, "VALIDATION_ERROR")
+      expectFailure(past, 422, "VALIDATION_ERROR")
     })
   })
 }
@@ -245,7 +244,7 @@ const expectRefusal = async (fixture: Fixture, path: string, field: string, valu
   const response = await fixture.call("PATCH", path, {
     body: { extend: validDate, [field]: value },
   })
-  const { error } = expectFailure(response, "PATCH", path, 422, "VALIDATION_ERROR")
+  const { error } = expectFailure(response, 422, "VALIDATION_ERROR")
   expect(fieldsOf(error)["message"]).toContain(field)
   expect(await endDateOf(fixture)).toBe(initialEndDate)
 }
@@ -255,8 +254,7 @@ const expectationTests = (test: ServerTest): void => {
     for (const expected_end_date of [initialEndDate, Date.parse(initialEndDate)]) {
       await fixture.tenure.memberships.grant({ ...member, endDate: initialEndDate })
       const body = { extend: validDate, expected_end_date }
-      const response = await fixture.call("PATCH", extendOne, { body })
-      expectSuccess(response, "PATCH", extendOne, {
+      expectSuccess(await fixture.call("PATCH", extendOne, { body }), {
         total: 1,
         data: { new_end_date: validDate },
       })
@@ -266,8 +264,7 @@ const expectationTests = (test: ServerTest): void => {
 
   test("fails with the current end date if another one is expected, and changes nothing", async (fixture) => {
     const body = { extend: validDate, expected_end_date: validDate }
-    const response = await fixture.call("PATCH", extendOne, { body })
-    expectFailure(response, "PATCH", extendOne, 409, "END_DATE_CONFLICT", {
+    expectFailure(await fixture.call("PATCH", extendOne, { body }), 409, "END_DATE_CONFLICT", {
       current_end_date: initialEndDate,
     })
     expect(await endDateOf(fixture)).toBe(initialEndDate)
@@ -286,8 +283,7 @@ const modeTests = (test: ServerTest): void => {
   const keeping = { extend: validDate, mode: "never_shorten" }
 
   test("with `never_shorten` extends a membership that ends earlier", async (fixture) => {
-    const response = await fixture.call("PATCH", extendOne, { body: keeping })
-    expectSuccess(response, "PATCH", extendOne, {
+    expectSuccess(await fixture.call("PATCH", extendOne, { body: keeping }), {
       total: 1,
       data: { new_end_date: validDate },
     })
@@ -302,16 +298,15 @@ const modeTests = (test: ServerTest): void => {
     const headers = { "idempotency-key": "left" }
     for (const fields of [{}, { dry_run: true }, { expected_end_date: later }]) {
       const body = { ...keeping, ...fields }
-      const response = await call("PATCH", extendOne, { body })
-      expectSuccess(response, "PATCH", extendOne, { total: 1, data })
+      expectSuccess(await call("PATCH", extendOne, { body }), { total: 1, data })
     }
     const first = await call("PATCH", extendOne, { body: keeping, headers })
-    const { message } = expectSuccess(first, "PATCH", extendOne, { total: 1, data })
+    const { message } = expectSuccess(first, { total: 1, data })
     expect(message).toContain("nothing was changed")
     expect(await tenure.memberships.history({ projectId: "p1" })).toEqual(before)
     await tenure.memberships.grant({ ...member, endDate: initialEndDate })
     const repeated = await call("PATCH", extendOne, { body: keeping, headers })
-    expect(expectSuccess(repeated, "PATCH", extendOne, { total: 1, data }).message).toBe(message)
+    expect(expectSuccess(repeated, { total: 1, data }).message).toBe(message)
     expect(await endDateOf(fixture)).toBe(initialEndDate)
   })
 
@@ -322,12 +317,11 @@ const modeTests = (test: ServerTest): void => {
       const response = await call("PATCH", extendOne, {
         body: { ...conflict, ...fields },
       })
-      expectFailure(response, "PATCH", extendOne, 409, "END_DATE_CONFLICT", {
+      expectFailure(response, 409, "END_DATE_CONFLICT", {
         current_end_date: initialEndDate,
       })
     }
-    const dry = await call("PATCH", extendOne, { body: { ...keeping, dry_run: true } })
-    expectSuccess(dry, "PATCH", extendOne, {
+    expectSuccess(await call("PATCH", extendOne, { body: { ...keeping, dry_run: true } }), {
       total: 1,
       data: { new_end_date: validDate },
     })
@@ -366,7 +360,7 @@ const spellingTests = (test: ServerTest): void => {
       for (const path of [extendOne, extendAll]) {
         const body = { extend: validDate, [wrong]: true }
         const response = await fixture.call("PATCH", path, { body })
-        const { error } = expectFailure(response, "PATCH", path, 422, "VALIDATION_ERROR")
+        const { error } = expectFailure(response, 422, "VALIDATION_ERROR")
         expect(fieldsOf(error)["message"]).toContain(wrong)
         expect(fieldsOf(error)["message"]).toContain(right)
         expect(await endDateOf(fixture)).toBe(initialEndDate)
@@ -393,7 +387,7 @@ const spellingTests = (test: ServerTest): void => {
           return name === field ? [text, `"${name}":${JSON.stringify(other)}`] : [text]
         })
         const response = await fixture.call("PATCH", path, { body: `{${all.join(",")}}` })
-        const { error } = expectFailure(response, "PATCH", path, 422, "VALIDATION_ERROR")
+        const { error } = expectFailure(response, 422, "VALIDATION_ERROR")
         expect(fieldsOf(error)["message"]).toBe(`${field} must not be there twice`)
         expect(await endDateOf(fixture)).toBe(initialEndDate)
       }
@@ -428,11 +422,11 @@ const dryRunTests = (test: ServerTest): void => {
     const before = await tenure.memberships.history({ projectId: "p1" })
     const body = { extend: validDate, dry_run: true }
     const data = { new_end_date: validDate }
-    const one = expectSuccess(await call("PATCH", extendOne, { body }), "PATCH", extendOne, {
+    const one = expectSuccess(await call("PATCH", extendOne, { body }), {
       total: 1,
       data,
     })
-    const all = expectSuccess(await call("PATCH", extendAll, { body }), "PATCH", extendAll, {
+    const all = expectSuccess(await call("PATCH", extendAll, { body }), {
       total: 3,
       data: {
         ...data,
@@ -456,13 +450,12 @@ const dryRunTests = (test: ServerTest): void => {
     const fail = (path: string, fields: object) =>
       call("PATCH", path, { body: { extend: validDate, ...fields, dry_run: true } })
     const unknown = "/v2/projects/p1/memberships/9999/extend"
-    expectFailure(await fail(unknown, {}), "PATCH", unknown, 404, "MEMBERSHIP_NOT_FOUND")
+    expectFailure(await fail(unknown, {}), 404, "MEMBERSHIP_NOT_FOUND")
     const conflict = await fail(extendOne, { expected_end_date: validDate })
-    expectFailure(conflict, "PATCH", extendOne, 409, "END_DATE_CONFLICT", {
+    expectFailure(conflict, 409, "END_DATE_CONFLICT", {
       current_end_date: initialEndDate,
     })
-    const past = await fail(extendAll, { extend: 1_000_000_000_000 })
-    expectFailure(past, "PATCH", extendAll, 422, "VALIDATION_ERROR")
+    expectFailure(await fail(extendAll, { extend: 1_000_000_000_000 }), 422, "VALIDATION_ERROR")
   })
 
   test("changes memberships without a dry run, and fails if `dry_run` is not a boolean", async (fixture) => {
@@ -473,7 +466,7 @@ const dryRunTests = (test: ServerTest): void => {
     const response = await fixture.call("PATCH", extendAll, {
       body: { extend: validDate, dry_run: false },
     })
-    expectSuccess(response, "PATCH", extendAll, {
+    expectSuccess(response, {
       total: 3,
       data: { new_end_date: validDate },
     })

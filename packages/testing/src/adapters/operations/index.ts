@@ -2,7 +2,7 @@
 
 import { describe, expect } from "vitest"
 import { startReceiver } from "../../support/fixtures.ts"
-import { expectFailure, expectSuccess, fieldsOf, instant } from "../../support/http.ts"
+import { expectFailure, expectSuccess, fieldsOf, instant, dataOf } from "../../support/http.ts"
 import type { ServerTest } from "../harness.ts"
 import { dryRunEventTests } from "./dry-run-events.ts"
 import { durationTests } from "./durations.ts"
@@ -24,11 +24,11 @@ const identityTests = (test: ServerTest): void => {
   describe("the identity", () => {
     test("says who sends a request, and what they may do", async ({ call, tenure }) => {
       const { id, token } = await tenure.apiKeys.issue({ projects: ["p1"], role: "operator" })
-      expectSuccess(await call("GET", identityPath, { token }), "GET", identityPath, {
+      expectSuccess(await call("GET", identityPath, { token }), {
         data: { key_id: id, role: "operator", projects: ["p1"], read_only: false },
       })
       const unknown = await call("GET", `${identityPath}?verbose=true`, { token })
-      expectFailure(unknown, "GET", identityPath, 422, "VALIDATION_ERROR")
+      expectFailure(unknown, 422, "VALIDATION_ERROR")
     })
   })
 }
@@ -43,7 +43,7 @@ const statusTests = (test: ServerTest): void => {
   describe("the status", () => {
     test("says to an admin of all projects how the server is doing", async ({ call, tenure }) => {
       const { token } = await tenure.apiKeys.issue({ projects: "all", role: "admin" })
-      expectSuccess(await call("GET", path, { token }), "GET", path, {
+      expectSuccess(await call("GET", path, { token }), {
         data: {
           versions: { tenure: expect.stringMatching(/^\d+\.\d+\.\d+/), api: "v2" },
           stores: {
@@ -62,8 +62,7 @@ const statusTests = (test: ServerTest): void => {
           missing_encryption_keys: [],
         },
       })
-      const unknown = await call("GET", `${path}?verbose=true`, { token })
-      expectFailure(unknown, "GET", path, 422, "VALIDATION_ERROR")
+      expectFailure(await call("GET", `${path}?verbose=true`, { token }), 422, "VALIDATION_ERROR")
     })
 
     test.with({ rateLimits: { perKey: { limit: 5, window: "1 hour" } } })(
@@ -76,7 +75,7 @@ const statusTests = (test: ServerTest): void => {
         }
         const response = await call("GET", activity, { token })
         const { minutes, refusals } = fieldsOf(
-          fieldsOf(expectSuccess(response, "GET", activity, { data: expect.any(Object) }))["data"],
+          fieldsOf(expectSuccess(response, { data: expect.any(Object) }))["data"],
         )
         expect(minutes).toHaveLength(60)
         expect(refusals).toEqual([{ key_id: refused.id, refused: 3 }])
@@ -94,9 +93,7 @@ const statusTests = (test: ServerTest): void => {
         const { id } = await tenure.webhooks.create({ projectId: "p1", url, description })
         const event_id = await tenure.webhooks.ping({ projectId: "p1", webhookId: id })
         const needing = async () =>
-          fieldsOf(fieldsOf((await call("GET", path, { token })).body)["data"])[
-            "webhooks_needing_attention"
-          ]
+          dataOf(await call("GET", path, { token }))["webhooks_needing_attention"]
         await expect.poll(needing, { timeout: 60_000 }).toEqual([
           {
             project_id: "p1",
@@ -118,11 +115,11 @@ const statusTests = (test: ServerTest): void => {
         receiver.close()
         const ofProject = "/v2/projects/p1/activity"
         const minutes = await call("GET", ofProject, { token: operatorToken })
-        const { data } = expectSuccess(minutes, "GET", ofProject, { data: expect.any(Object) })
+        const { data } = expectSuccess(minutes, { data: expect.any(Object) })
         expect(fieldsOf(data)["minutes"]).toHaveLength(60)
         expect(fieldsOf(data)["minutes"]).toContainEqual({ at: instant, delivered: 0, failed: 1 })
         const unknown = await call("GET", `${ofProject}?verbose=true`, { token: operatorToken })
-        expectFailure(unknown, "GET", ofProject, 422, "VALIDATION_ERROR")
+        expectFailure(unknown, 422, "VALIDATION_ERROR")
       },
     )
   })

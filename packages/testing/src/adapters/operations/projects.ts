@@ -1,7 +1,7 @@
 /** Reading projects and memberships. */
 
 import { describe, expect } from "vitest"
-import { expectFailure, expectHeaders, fieldsOf } from "../../support/http.ts"
+import { expectFailure, expectHeaders, fieldsOf, dataOf } from "../../support/http.ts"
 import { type Fixture, type ServerTest, initialEndDate } from "../harness.ts"
 
 const project = "/v2/projects/p1"
@@ -33,8 +33,7 @@ const projectTests = (test: ServerTest): void => {
       expect(fieldsOf(response.body)).toMatchObject({ ok: true, path: "/v2/projects/new" })
       expect(fieldsOf(response.body)["data"]).toEqual(data)
     }
-    const invalid = await asAdmin("PUT", "/v2/projects/a%00b")
-    expectFailure(invalid, "PUT", "/v2/projects/a%00b", 404, "PROJECT_NOT_FOUND")
+    expectFailure(await asAdmin("PUT", "/v2/projects/a%00b"), 404, "PROJECT_NOT_FOUND")
     const trail = await fixture.tenure.memberships.history({ projectId: null })
     expect(trail.filter(({ subject }) => subject === "new")).toHaveLength(1)
   })
@@ -59,7 +58,7 @@ const projectTests = (test: ServerTest): void => {
       ["GET", `${memberships}/1001`],
       ["GET", `${project}/integrations/webhooks`],
     ] as const) {
-      expectFailure(await asAdmin(method, path), method, path, 404, "PROJECT_NOT_FOUND")
+      expectFailure(await asAdmin(method, path), 404, "PROJECT_NOT_FOUND")
     }
     const [row] = await tenure.memberships.history({ projectId: null, limit: 1 })
     expect(row).toMatchObject({ action: "project_deleted", subject: "p1" })
@@ -69,8 +68,7 @@ const projectTests = (test: ServerTest): void => {
       webhooks: 0,
     })
     // Its keys do not open the new one, although they were cached.
-    const refused = await call("GET", project, { token: own.token })
-    expectFailure(refused, "GET", project, 404, "PROJECT_NOT_FOUND")
+    expectFailure(await call("GET", project, { token: own.token }), 404, "PROJECT_NOT_FOUND")
   })
 
   test("that do not exist count before what is wrong with the body, and after the path", async ({
@@ -86,15 +84,12 @@ const projectTests = (test: ServerTest): void => {
       { body: "", headers: { "idempotency-key": "" } },
     ]
     for (const request of requests) {
-      const response = await call("POST", path, { token, ...request })
-      expectFailure(response, "POST", path, 404, "PROJECT_NOT_FOUND")
+      expectFailure(await call("POST", path, { token, ...request }), 404, "PROJECT_NOT_FOUND")
     }
     const single = "/v2/projects/p9/memberships/1001/extend"
-    const empty = await call("PATCH", single, { token })
-    expectFailure(empty, "PATCH", single, 404, "PROJECT_NOT_FOUND")
+    expectFailure(await call("PATCH", single, { token }), 404, "PROJECT_NOT_FOUND")
     const unreadable = "/v2/projects/p9/memberships/%zz/extend"
-    const malformed = await call("PATCH", unreadable, { token })
-    expectFailure(malformed, "PATCH", unreadable, 400, "MALFORMED_REQUEST")
+    expectFailure(await call("PATCH", unreadable, { token }), 400, "MALFORMED_REQUEST")
   })
 
   test("that do not exist count before a body that is too large", async ({ call, tenure }) => {
@@ -102,7 +97,7 @@ const projectTests = (test: ServerTest): void => {
     const path = "/v2/projects/p9/memberships/import"
     const headers = { "content-type": "application/x-ndjson" }
     const response = await call("POST", path, { token, headers, body: "x".repeat(2_097_153) })
-    expectFailure(response, "POST", path, 404, "PROJECT_NOT_FOUND")
+    expectFailure(response, 404, "PROJECT_NOT_FOUND")
   })
 
   test("have the date of the last bulk extension", async ({ call }) => {
@@ -145,8 +140,7 @@ const membershipTests = (test: ServerTest): void => {
       "?user_ids=",
       "?user_ids=a%20b",
     ]) {
-      const response = await call("GET", memberships + query)
-      expectFailure(response, "GET", memberships, 422, "VALIDATION_ERROR")
+      expectFailure(await call("GET", memberships + query), 422, "VALIDATION_ERROR")
     }
   })
 
@@ -174,7 +168,7 @@ const membershipTests = (test: ServerTest): void => {
       `${soon}&after=1001`,
     ]) {
       const path = `${memberships}?ending_before=${query}`
-      expectFailure(await call("GET", path), "GET", memberships, 422, "VALIDATION_ERROR")
+      expectFailure(await call("GET", path), 422, "VALIDATION_ERROR")
     }
   })
 
@@ -188,7 +182,7 @@ const membershipTests = (test: ServerTest): void => {
       metadata: {},
     })
     for (const missing of [`${memberships}/9`, `${memberships}/a%20b`]) {
-      expectFailure(await call("GET", missing), "GET", missing, 404, "MEMBERSHIP_NOT_FOUND")
+      expectFailure(await call("GET", missing), 404, "MEMBERSHIP_NOT_FOUND")
     }
   })
 }
@@ -231,11 +225,9 @@ const historyTests = (test: ServerTest): void => {
       next: null,
       data: [{ ...none, action: "granted", to: initialEndDate }],
     })
-    const invalid = await call("GET", `${history}?after=x`, { token })
-    expectFailure(invalid, "GET", history, 422, "VALIDATION_ERROR")
+    expectFailure(await call("GET", `${history}?after=x`, { token }), 422, "VALIDATION_ERROR")
     const foreign = `${memberships}/a%20b/history`
-    const missing = await call("GET", foreign, { token })
-    expectFailure(missing, "GET", foreign, 404, "MEMBERSHIP_NOT_FOUND")
+    expectFailure(await call("GET", foreign, { token }), 404, "MEMBERSHIP_NOT_FOUND")
   })
 }
 
@@ -291,7 +283,7 @@ export const auditTests = (test: ServerTest): void => {
           request_id: fieldsOf(created.body)["request_id"],
           reason: null,
           user_id: null,
-          subject: fieldsOf(fieldsOf(created.body)["data"])["id"],
+          subject: dataOf(created)["id"],
           changes: [],
         },
       ])
@@ -299,8 +291,7 @@ export const auditTests = (test: ServerTest): void => {
       expect(fieldsOf(second.body)["data"]).toMatchObject([
         { action: "granted", user_id: "1002", subject: null, reason: "A friend" },
       ])
-      const invalid = await get(`${ofProject}?after=x`)
-      expectFailure(invalid, "GET", ofProject, 422, "VALIDATION_ERROR")
+      expectFailure(await get(`${ofProject}?after=x`), 422, "VALIDATION_ERROR")
     })
 
     test("of what belongs to no project has projects and keys, and who changed them", async (fixture) => {
@@ -317,8 +308,7 @@ export const auditTests = (test: ServerTest): void => {
       expect(fieldsOf(second.body)["data"]).toMatchObject([
         { action: "key_issued", subject: id, key_id: null },
       ])
-      const invalid = await get(`${ofAll}?verbose=true`)
-      expectFailure(invalid, "GET", ofAll, 422, "VALIDATION_ERROR")
+      expectFailure(await get(`${ofAll}?verbose=true`), 422, "VALIDATION_ERROR")
     })
   })
 }

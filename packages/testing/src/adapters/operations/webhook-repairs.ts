@@ -16,6 +16,7 @@ import {
   instant,
   uuid,
   webhookOf,
+  dataOf,
 } from "../../support/http.ts"
 import type { Fixture, ServerTest } from "../harness.ts"
 
@@ -94,7 +95,7 @@ const detailsTests = (test: ServerTest): void => {
         waiting: 0,
         next_attempt_at: null,
       }
-      expectSuccess(await call("GET", path), "GET", path, { data: well })
+      expectSuccess(await call("GET", path), { data: well })
       const event_id = await publish()
       const failing = {
         ...well,
@@ -110,12 +111,12 @@ const detailsTests = (test: ServerTest): void => {
         waiting: 1,
         next_attempt_at: instant,
       }
-      expectSuccess(await call("GET", path), "GET", path, { data: failing })
+      expectSuccess(await call("GET", path), { data: failing })
       const upper = `${webhooks}/${id.toUpperCase()}`
-      expectSuccess(await call("GET", upper), "GET", upper, { data: failing })
+      expectSuccess(await call("GET", upper), { data: failing })
       const { secret: _, ...health } = failing
       const all = "/v2/projects/p1/integrations/health"
-      expectSuccess(await call("GET", all), "GET", all, { total: 1, data: [health] })
+      expectSuccess(await call("GET", all), { total: 1, data: [health] })
     }, answering(500)),
   )
 
@@ -144,7 +145,7 @@ const detailsTests = (test: ServerTest): void => {
       const delivery = `${path}/deliveries/${eventId}`
       const found = await operate("GET", delivery)
       const { body: sent = "", headers = {} } = receiver.received[0] ?? {}
-      expectSuccess(found, "GET", delivery, {
+      expectSuccess(found, {
         data: {
           event_id: eventId,
           type: "payment.completed",
@@ -179,10 +180,10 @@ const detailsTests = (test: ServerTest): void => {
         { action: "data_shown", subject: eventId },
       ])
       const missing = `${path}/deliveries/${id}`
-      expectFailure(await operate("GET", missing), "GET", missing, 404, "EVENT_NOT_FOUND")
+      expectFailure(await operate("GET", missing), 404, "EVENT_NOT_FOUND")
       const other = await tenure.webhooks.create({ projectId: "p1", url: receiver.url })
       const elsewhere = `${webhooks}/${other.id}/deliveries/${eventId}`
-      expectFailure(await operate("GET", elsewhere), "GET", elsewhere, 404, "EVENT_NOT_FOUND")
+      expectFailure(await operate("GET", elsewhere), 404, "EVENT_NOT_FOUND")
     }, answering(500)),
   )
 
@@ -194,7 +195,7 @@ const detailsTests = (test: ServerTest): void => {
       const created = await call("POST", webhooks, {
         body: { url: receiver.url, event_types },
       })
-      expect(Object.keys(fieldsOf(fieldsOf(created.body)["data"]))).toEqual(["url", "id", "secret"])
+      expect(Object.keys(dataOf(created))).toEqual(["url", "id", "secret"])
       const found = await call("GET", `${webhooks}/${webhookOf(created).id}`)
       expect(found.body).toMatchObject({ data: { event_types } })
       for (const type of ["payment.refunded", "payment.completed"]) {
@@ -240,7 +241,7 @@ const detailsTests = (test: ServerTest): void => {
       receiver.close()
       const invalid = { url: receiver.url, ordered: "yes" }
       const refused = await call("POST", webhooks, { body: invalid })
-      const failure = expectFailure(refused, "POST", webhooks, 422, "VALIDATION_ERROR")
+      const failure = expectFailure(refused, 422, "VALIDATION_ERROR")
       expect(fieldsOf(failure["error"])["message"]).toContain("ordered")
     },
   )
@@ -262,10 +263,10 @@ const detailsTests = (test: ServerTest): void => {
     for (const event_types of [...invalid, Array.from({ length: 101 }, () => "a")]) {
       const body = { url: "https://receiver.example/", event_types }
       const response = await call("POST", webhooks, { body })
-      const failure = expectFailure(response, "POST", webhooks, 422, "VALIDATION_ERROR")
+      const failure = expectFailure(response, 422, "VALIDATION_ERROR")
       expect(fieldsOf(failure["error"])["message"]).toContain("event_types")
     }
-    expectSuccess(await call("GET", webhooks), "GET", webhooks, {
+    expectSuccess(await call("GET", webhooks), {
       total: 0,
       data: [],
     })
@@ -294,7 +295,7 @@ const detailsTests = (test: ServerTest): void => {
           token,
           ...(suffix === "/replay" && { body }),
         })
-        expectFailure(response, method, target, 404, "WEBHOOK_NOT_FOUND")
+        expectFailure(response, 404, "WEBHOOK_NOT_FOUND")
       }
     }
   })
@@ -306,7 +307,7 @@ const actionTests = (test: ServerTest): void => {
     repairing(async ({ operate, path, receiver }) => {
       const ping = `${path}/ping`
       const response = await operate("POST", ping)
-      const { data } = expectSuccess(response, "POST", ping, {
+      const { data } = expectSuccess(response, {
         data: { event_id: expect.stringMatching(uuid) },
       })
       await receiver.until(1)
@@ -319,7 +320,7 @@ const actionTests = (test: ServerTest): void => {
     repairing(async ({ call, operate, path, receiver, secret }) => {
       const rotate = `${path}/rotate`
       const response = await operate("POST", rotate)
-      const { data } = expectSuccess(response, "POST", rotate, {
+      const { data } = expectSuccess(response, {
         data: { secret: expect.stringMatching(/^whsec_/), previous_until: instant },
       })
       const rotated = fieldsOf(data)
@@ -346,11 +347,10 @@ const actionTests = (test: ServerTest): void => {
       const body = { since: "2020-01-01T00:00:00.000Z" }
       for (const [suffix, sent] of [["/ping"], ["/replay", body]] as const) {
         const target = `${path}${suffix}`
-        const response = await operate("POST", target, sent)
-        expectFailure(response, "POST", target, 409, "WEBHOOK_DISABLED")
+        expectFailure(await operate("POST", target, sent), 409, "WEBHOOK_DISABLED")
       }
       const enable = `${path}/enable`
-      expectSuccess(await operate("POST", enable), "POST", enable, { data: null })
+      expectSuccess(await operate("POST", enable), { data: null })
       const enabled = await call("GET", path)
       expect(enabled.body).toMatchObject({
         data: { disabled_at: null, failing_since: null, failures: 0 },
@@ -358,10 +358,9 @@ const actionTests = (test: ServerTest): void => {
       const replay = `${path}/replay`
       const given = { ...body, only: "failed" }
       const replayed = await operate("POST", replay, given)
-      expectSuccess(replayed, "POST", replay, { data: { replayed: 1, next: null } })
+      expectSuccess(replayed, { data: { replayed: 1, next: null } })
       await receiver.until(2)
-      const again = await operate("POST", replay, given)
-      expectSuccess(again, "POST", replay, { data: { replayed: 0, next: null } })
+      expectSuccess(await operate("POST", replay, given), { data: { replayed: 0, next: null } })
     }, answering(410)),
   )
 }
@@ -378,8 +377,7 @@ const updateTests = (test: ServerTest): void => {
         ordered: true,
         rate: 500,
       }
-      const changed = await operate("PATCH", path, { url, ...described })
-      expectSuccess(changed, "PATCH", path, {
+      expectSuccess(await operate("PATCH", path, { url, ...described }), {
         data: expect.objectContaining({ url, ...described, disabled_by: null }),
       })
       const headers = { "X-Tenant": "hidden 1", Authorization: "Bearer hidden-2" }
@@ -432,12 +430,11 @@ const updateTests = (test: ServerTest): void => {
         { rate: 10_001 },
         { rate: 1.5 },
       ]) {
-        const response = await operate("PATCH", path, body)
-        expectFailure(response, "PATCH", path, 422, "VALIDATION_ERROR")
+        expectFailure(await operate("PATCH", path, body), 422, "VALIDATION_ERROR")
       }
       for (const url of [null, "ftp://receiver.example", "http://10.0.0.1/"]) {
         const response = await operate("PATCH", path, { url, description: "not this either" })
-        expectFailure(response, "PATCH", path, 422, "VALIDATION_ERROR")
+        expectFailure(response, 422, "VALIDATION_ERROR")
       }
       expect((await call("GET", path)).body).toMatchObject({ data: { description: null } })
       expect(before).toMatchObject({ data: { description: null } })
@@ -458,7 +455,7 @@ const deliveryTests = (test: ServerTest): void => {
         error,
       })
       const response = await operate("GET", deliveries)
-      expectPage(response, "GET", deliveries, {
+      expectPage(response, {
         next: null,
         data: [
           {
@@ -494,7 +491,7 @@ const deliveryTests = (test: ServerTest): void => {
       const deliveries = `${path}/deliveries`
       const list = async (query: string) => {
         const response = await operate("GET", `${deliveries}?${query}`)
-        const { data, next } = expectPage(response, "GET", deliveries, {
+        const { data, next } = expectPage(response, {
           next: expect.toBeOneOf([null, expect.any(String)]),
           data: expect.any(Array),
         })
@@ -519,7 +516,7 @@ const deliveryTests = (test: ServerTest): void => {
       const deliveries = `${path}/deliveries`
       const list = async (query: string) => {
         const response = await operate("GET", `${deliveries}?order=latest_attempt${query}`)
-        return expectPage(response, "GET", deliveries, {
+        return expectPage(response, {
           next: expect.toBeOneOf([null, expect.any(String)]),
           data: expect.any(Array),
         })
@@ -552,9 +549,7 @@ const deliveryTests = (test: ServerTest): void => {
       const activity = `${path}/activity`
       const get = async () => {
         const response = await call("GET", activity)
-        return fieldsOf(
-          fieldsOf(expectSuccess(response, "GET", activity, { data: expect.any(Object) }))["data"],
-        )
+        return fieldsOf(fieldsOf(expectSuccess(response, { data: expect.any(Object) }))["data"])
       }
       expect(await get()).toMatchObject({ p50_ms: null, p99_ms: null })
       await publish()
@@ -567,8 +562,7 @@ const deliveryTests = (test: ServerTest): void => {
       expect(counted.reduce((sum, { failed }) => sum + Number(failed), 0)).toBe(1)
       expect([p50_ms, p99_ms]).toEqual([expect.any(Number), expect.any(Number)])
       const unknownWebhook = `${unknown}/activity`
-      const missing = await call("GET", unknownWebhook)
-      expectFailure(missing, "GET", unknownWebhook, 404, "WEBHOOK_NOT_FOUND")
+      expectFailure(await call("GET", unknownWebhook), 404, "WEBHOOK_NOT_FOUND")
     }, answering(500)),
   )
 
@@ -594,7 +588,7 @@ const deliveryTests = (test: ServerTest): void => {
         ],
       ] as const) {
         const response = await operate("GET", `${deliveries}?${query}`)
-        const failure = expectFailure(response, "GET", deliveries, 422, "VALIDATION_ERROR")
+        const failure = expectFailure(response, 422, "VALIDATION_ERROR")
         expect(fieldsOf(failure["error"])["message"]).toContain(name)
       }
     }),
@@ -606,12 +600,12 @@ const deliveryTests = (test: ServerTest): void => {
       const event_id = await publish()
       const replay = `${path}/replay`
       const replayed = await operate("POST", replay, { event_id: event_id.toUpperCase() })
-      expectSuccess(replayed, "POST", replay, { data: { replayed: 1, next: null } })
+      expectSuccess(replayed, { data: { replayed: 1, next: null } })
       await receiver.until(2)
       const ids = receiver.received.map(({ headers }) => headers["webhook-id"])
       expect(ids).toEqual([event_id, event_id])
       const missing = await operate("POST", replay, { event_id: crypto.randomUUID() })
-      expectSuccess(missing, "POST", replay, { data: { replayed: 0, next: null } })
+      expectSuccess(missing, { data: { replayed: 0, next: null } })
     }),
   )
 
@@ -628,7 +622,7 @@ const deliveryTests = (test: ServerTest): void => {
       const since = 1_000_000_000_000
       const send = async (body: object, replayed: number) => {
         const response = await operate("POST", replay, { since, ...body })
-        expectSuccess(response, "POST", replay, { data: { replayed, next: null } })
+        expectSuccess(response, { data: { replayed, next: null } })
       }
       const types = ["payment.completed"]
       await send({}, 0)
@@ -663,8 +657,7 @@ const deliveryTests = (test: ServerTest): void => {
         // A field that nobody reads would protect nobody.
         { since: 1_000_000_000_000, dryRun: true },
       ]) {
-        const response = await operate("POST", replay, body)
-        expectFailure(response, "POST", replay, 422, "VALIDATION_ERROR")
+        expectFailure(await operate("POST", replay, body), 422, "VALIDATION_ERROR")
       }
     }),
   )
