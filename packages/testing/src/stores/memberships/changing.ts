@@ -28,6 +28,7 @@ import {
   u3,
   makeWebhook as newWebhook,
 } from "../../support/fixtures.ts"
+import { inDays } from "../announcing.ts"
 import { HostTransaction, type StoreTests } from "../declare.ts"
 import { endDateOf, nowhere, prepared } from "./model.ts"
 
@@ -36,7 +37,6 @@ export const changingTests = (on: StoreTests): void => {
   projectTests(on)
   grantTests(on)
   extendTests(on)
-  endTests(on)
 }
 
 const projectTests = ({ describe, test }: StoreTests): void => {
@@ -46,6 +46,28 @@ const projectTests = ({ describe, test }: StoreTests): void => {
       yield* store.createProject(p1, occasion)
       expect(yield* endDateOf(u1)).toBe(in2027)
       expect(yield* store.history(p1, { userId: u1, limit: 10 })).toHaveLength(1)
+    })
+
+    test("that are missing are told from empty ones, whatever is asked of them", function* () {
+      const store = yield* prepared
+      const after = undefined
+      const ofU1 = { ...change(nowhere), userId: u1, endDate: in2028 }
+      const asked: ReadonlyArray<Effect.Effect<unknown, { readonly _tag: string }>> = [
+        store.findProject(nowhere),
+        store.grant(ofU1),
+        store.extendAll({ ...change(nowhere), bulk: { endDate: in2028, mode: "set" } }),
+        store.import({ ...change(nowhere), memberships: [{ userId: u1, endDate: in2028 }] }),
+        store.import({ ...change(nowhere), memberships: [] }),
+        ...[undefined, [u1], []].map((userIds) =>
+          store.list(nowhere, { after, limit: 1, userIds }),
+        ),
+        store.listEnding(nowhere, { before: yield* inDays(1), after, limit: 1 }),
+        store.history(nowhere, { userId: undefined, limit: 1 }),
+      ]
+      for (const [index, one] of asked.entries()) {
+        const { _tag } = yield* Effect.flip(one)
+        expect([index, _tag]).toEqual([index, "ProjectNotFound"])
+      }
     })
 
     test("can have any valid id as their name, and names that look alike", function* () {
@@ -65,18 +87,6 @@ const projectTests = ({ describe, test }: StoreTests): void => {
 
 const grantTests = ({ describe, test }: StoreTests): void => {
   describe("grant", () => {
-    test("fails if the project does not exist", function* () {
-      const store = yield* MembershipStore
-      const grant = { ...change(p1), userId: u1, endDate: in2027 }
-      expect((yield* Effect.flip(store.grant(grant)))._tag).toBe("ProjectNotFound")
-    })
-
-    test("sets the end date of an existing membership", function* () {
-      const store = yield* prepared
-      yield* store.grant({ ...change(p1), userId: u1, endDate: in2028 })
-      expect(yield* endDateOf(u1)).toBe(in2028)
-    })
-
     test("stores end dates from year 0000 to 9999 with millisecond precision", function* () {
       const store = yield* prepared
       for (const text of ["0000-01-01T00:00:00.000Z", "9999-12-31T23:59:59.999Z"]) {
@@ -105,16 +115,6 @@ const grantTests = ({ describe, test }: StoreTests): void => {
 
 const extendTests = ({ describe, test }: StoreTests): void => {
   describe("extend", () => {
-    test("sets a later or an earlier end date", function* () {
-      const store = yield* prepared
-      yield* store.grant({ ...change(p2), userId: u1, endDate: in2027 })
-      yield* store.extend({ ...change(p1), userId: u1, endDate: in2029 })
-      yield* store.extend({ ...change(p1), userId: u2, endDate: in2028 })
-      expect(yield* endDateOf(u1)).toBe(in2029)
-      expect(yield* endDateOf(u2)).toBe(in2028)
-      expect(yield* endDateOf(u1, p2)).toBe(in2027)
-    })
-
     test("can be repeated, which is audited each time", function* () {
       const store = yield* prepared
       const extension = { ...change(p1), userId: u1, endDate: in2028 }
@@ -138,29 +138,6 @@ const extendTests = ({ describe, test }: StoreTests): void => {
         const error = yield* Effect.flip(store.extend({ ...one, endDate: in2028 }))
         expect(error._tag).toBe("MembershipNotFound")
       }
-    })
-  })
-}
-
-const endTests = ({ describe, test }: StoreTests): void => {
-  describe("end", () => {
-    test("removes the membership, and none in another project", function* () {
-      const store = yield* prepared
-      yield* store.grant({ ...change(p2), userId: u1, endDate: in2027 })
-      yield* store.end({ ...change(p1), userId: u1 })
-      expect(yield* endDateOf(u1, p2)).toBe(in2027)
-      expect((yield* Effect.flip(store.find(p1, u1)))._tag).toBe("MembershipNotFound")
-      expect(
-        yield* store.extendAll({ ...change(p1), bulk: { endDate: in2029, mode: "set" } }),
-      ).toMatchObject({
-        total: 1,
-      })
-    })
-
-    test("fails if the user has no membership", function* () {
-      const store = yield* prepared
-      const error = yield* Effect.flip(store.end({ ...change(p1), userId: u3 }))
-      expect(error._tag).toBe("MembershipNotFound")
     })
   })
 }
@@ -194,27 +171,6 @@ export const bulkTests = ({ describe, test }: StoreTests): void => {
       expect(yield* endDateOf(u2)).toBe(in2029)
     })
 
-    test("with neverShorten, applies the latest date to those whose own is older than it", function* () {
-      const store = yield* prepared
-      const extendAll = (endDate: EndDate) =>
-        store.extendAll({ ...change(p1), bulk: { endDate, mode: "neverShorten" } })
-      const extend = (userId: UserId, endDate: EndDate) =>
-        store.extend({ ...change(p1), userId, endDate })
-      yield* extendAll(day(300))
-      yield* extend(u1, day(1))
-      yield* extendAll(day(200))
-      yield* extend(u2, day(2))
-      yield* extendAll(day(100))
-      yield* store.grant({ ...change(p1), userId: u3, endDate: day(3) })
-      expect(yield* endDateOf(u1)).toBe(day(200))
-      expect(yield* endDateOf(u2)).toBe(day(100))
-      expect(yield* endDateOf(u3)).toBe(day(3))
-      yield* extendAll(day(150))
-      expect(yield* endDateOf(u1)).toBe(day(200))
-      expect(yield* endDateOf(u2)).toBe(day(150))
-      expect(yield* endDateOf(u3)).toBe(day(150))
-    })
-
     test("with neverShorten, applies each of many dates that fall", function* () {
       const store = yield* prepared
       for (let left = 100; left > 0; left--) {
@@ -228,45 +184,6 @@ export const bulkTests = ({ describe, test }: StoreTests): void => {
       }
       expect(yield* endDateOf(u1)).toBe(day(0))
       expect(yield* endDateOf(u2)).toBe(day(100))
-    })
-
-    test("returns 0 for a project without members", function* () {
-      const store = yield* prepared
-      for (const mode of ["set", "neverShorten"] as const) {
-        const extended = yield* store.extendAll({
-          ...change(p2),
-          bulk: { endDate: in2028, mode },
-        })
-        expect(extended).toMatchObject({ total: 0 })
-      }
-    })
-
-    test("fails if the project does not exist", function* () {
-      const store = yield* prepared
-      const bulk = { ...change(nowhere), bulk: { endDate: in2028, mode: "set" } } as const
-      expect((yield* Effect.flip(store.extendAll(bulk)))._tag).toBe("ProjectNotFound")
-    })
-
-    test("is overridden by a later extension or grant", function* () {
-      const store = yield* prepared
-      yield* store.extendAll({ ...change(p1), bulk: { endDate: in2028, mode: "set" } })
-      yield* store.extend({ ...change(p1), userId: u1, endDate: in2027 })
-      yield* store.grant({ ...change(p1), userId: u3, endDate: in2029 })
-      expect(yield* endDateOf(u1)).toBe(in2027)
-      expect(yield* endDateOf(u2)).toBe(in2028)
-      expect(yield* endDateOf(u3)).toBe(in2029)
-    })
-
-    test("does not apply to a member who left before it and returns after it", function* () {
-      const store = yield* prepared
-      yield* store.end({ ...change(p1), userId: u1 })
-      const extended = yield* store.extendAll({
-        ...change(p1),
-        bulk: { endDate: in2029, mode: "set" },
-      })
-      expect(extended).toMatchObject({ total: 1 })
-      yield* store.grant({ ...change(p1), userId: u1, endDate: in2027 })
-      expect(yield* endDateOf(u1)).toBe(in2027)
     })
 
     test("overrides the extensions that ended before it, including concurrent ones", function* () {
@@ -336,13 +253,6 @@ const dateTests = ({ test }: StoreTests): void => {
     expect(yield* endDateOf(u1)).toBe(in2027)
     expect(yield* extendIf(u1, in2027)).toBe("done")
     expect(yield* endDateOf(u1)).toBe(in2028)
-  })
-
-  test("leaves a membership to later bulk extensions if it fails", function* () {
-    const store = yield* prepared
-    expect(yield* extendIf(u1, in2029)).toEqual({ current: in2027 })
-    yield* store.extendAll({ ...change(p1), bulk: { endDate: in2029, mode: "set" } })
-    expect(yield* endDateOf(u1)).toBe(in2029)
   })
 }
 

@@ -20,7 +20,6 @@ import fc from "fast-check"
 import { change, longAgo, occasion, p1, p2, u1, u2, u3 } from "../../support/fixtures.ts"
 import { dayMillis, inDays } from "../announcing.ts"
 import type { StoreTests } from "../declare.ts"
-import { nowhere } from "./model.ts"
 
 type Store = MembershipStore["Service"]
 
@@ -386,13 +385,6 @@ export const endingListTests = ({ advance, describe, property, test }: StoreTest
           }
         }
       }
-    })
-
-    test("fails if the project does not exist", function* () {
-      const store = yield* MembershipStore
-      const page = { before: yield* inDays(1), after: undefined, limit: 1 }
-      const error = yield* Effect.flip(store.listEnding(nowhere, page))
-      expect(error._tag).toBe("ProjectNotFound")
     })
 
     property(

@@ -12,14 +12,13 @@ import {
   in2029,
   occasion,
   p1,
-  p2,
   u1,
   u2,
   u3,
   makeWebhook as newWebhook,
 } from "../../support/fixtures.ts"
 import type { StoreTests } from "../declare.ts"
-import { endDateOf, nowhere, prepared } from "./model.ts"
+import { endDateOf, prepared } from "./model.ts"
 
 const everything = { userId: undefined, limit: 1000 } as const
 
@@ -41,52 +40,8 @@ const mixed = () => ({
 /** Declares the tests. */
 export const importingTests = (on: StoreTests): void => {
   on.describe("import", () => {
-    dateTests(on)
     recordTests(on)
     atomicityTests(on)
-  })
-}
-
-const dateTests = ({ test }: StoreTests): void => {
-  test("creates memberships, sets the end dates of existing ones, and leaves all others", function* () {
-    const store = yield* prepared
-    yield* store.grant({ ...change(p2), userId: u1, endDate: in2027 })
-    yield* store.import(mixed())
-    expect(yield* endDateOf(u1)).toBe(in2029)
-    expect(yield* endDateOf(u2)).toBe(in2029)
-    expect(yield* endDateOf(u3)).toBe(in2028)
-    expect(yield* endDateOf(u1, p2)).toBe(in2027)
-  })
-
-  test("counts new members once, and existing ones not again", function* () {
-    const store = yield* prepared
-    yield* store.import(mixed())
-    yield* store.import(mixed())
-    expect(
-      yield* store.extendAll({ ...change(p1), bulk: { endDate: in2029, mode: "set" } }),
-    ).toMatchObject({
-      total: 3,
-    })
-  })
-
-  test("overrides an earlier bulk extension, and is overridden by a later one", function* () {
-    const store = yield* prepared
-    yield* store.extendAll({ ...change(p1), bulk: { endDate: in2027, mode: "set" } })
-    yield* store.import(mixed())
-    expect(yield* endDateOf(u1)).toBe(in2029)
-    expect(yield* endDateOf(u2)).toBe(in2027)
-    expect(yield* endDateOf(u3)).toBe(in2028)
-    yield* store.extendAll({ ...change(p1), bulk: { endDate: in2027, mode: "set" } })
-    expect(yield* endDateOf(u1)).toBe(in2027)
-    expect(yield* endDateOf(u3)).toBe(in2027)
-  })
-
-  test("fails if the project does not exist, however many memberships there are", function* () {
-    const store = yield* prepared
-    for (const memberships of [mixed().memberships, []]) {
-      const error = yield* Effect.flip(store.import({ ...change(nowhere), memberships }))
-      expect(error._tag).toBe("ProjectNotFound")
-    }
   })
 }
 

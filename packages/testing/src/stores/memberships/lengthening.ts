@@ -64,19 +64,6 @@ const dateTests = ({ test }: StoreTests): void => {
     expect(yield* endDateOf(u1)).toBe(in2029)
   })
 
-  test("leaves a membership that ends later by a bulk extension, and later ones apply to it", function* () {
-    const store = yield* prepared
-    for (const mode of ["set", "neverShorten"] as const) {
-      yield* store.extendAll({ ...change(p1), bulk: { endDate: in2029, mode } })
-      expect(yield* lengthen(u1, in2028)).toEqual({ later: in2029 })
-      expect(yield* endDateOf(u1)).toBe(in2029)
-      yield* store.extendAll({ ...change(p1), bulk: { endDate: in2027, mode: "set" } })
-      expect(yield* endDateOf(u1)).toBe(in2027)
-      expect(yield* lengthen(u1, in2028)).toBe("done")
-      expect(yield* endDateOf(u1)).toBe(in2028)
-    }
-  })
-
   test("expects an end date first", function* () {
     yield* prepared
     expect(yield* lengthen(u1, in2028, { expectedEndDate: in2029 })).toBe("EndDateConflict")

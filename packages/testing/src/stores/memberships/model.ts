@@ -15,6 +15,7 @@ import {
   noMetadata,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import fc from "fast-check"
 import {
@@ -252,9 +253,19 @@ export const modelTests = ({ property }: StoreTests): void =>
     Effect.fnUntraced(function* (sequence: Iterable<Command>) {
       const store = yield* MembershipStore
       yield* store.createProject(p1, occasion)
+      yield* store.createProject(p2, occasion)
+      yield* store.grant({ ...change(p2), userId: u1, endDate: in2027 })
       const run = Effect.runPromiseWith(yield* Effect.context())
       const real: Real = { run: (use) => run(use(store)) }
-      yield* Effect.promise(() => fc.asyncModelRun(() => ({ model: [], real }), sequence))
+      const model: Ledger = []
+      yield* Effect.promise(() => fc.asyncModelRun(() => ({ model, real }), sequence))
+      for (const userId of [u1, u2, u3]) {
+        const found = yield* Effect.option(store.find(p1, userId))
+        expect(Option.getOrUndefined(found)?.endDate).toBe(datesOf(model).get(userId))
+      }
+      expect(yield* store.list(p2, { after: undefined, limit: 10 })).toEqual([
+        { projectId: p2, userId: u1, endDate: in2027, metadata: {} },
+      ])
     }),
   )
 

@@ -71,11 +71,6 @@ const readingTests = ({ describe, test }: StoreTests): void => {
       yield* store.extend({ ...change(p1), userId: u1, endDate: in2027 })
       expect(yield* lastBulk).toBe(in2028)
     })
-
-    test("fails if the project does not exist", function* () {
-      const store = yield* MembershipStore
-      expect((yield* Effect.flip(store.findProject(nowhere)))._tag).toBe("ProjectNotFound")
-    })
   })
 
   describe("createProject", () => {

@@ -84,19 +84,6 @@ const durationTests = ({ describe, test }: StoreTests): void => {
       expect(memberships.map(({ userId }) => userId)).toEqual(memberships.length === 0 ? [] : [u3])
     })
 
-    test("adds up, with other bulk extensions and changes of one membership in between", function* () {
-      const store = yield* prepared
-      yield* extendAll(byDays(2))
-      yield* extendAll(atLeast(later(in2027, 5)))
-      yield* store.extend({ ...change(p1), userId: u2, endDate: in2028 })
-      yield* extendAll(byDays(1))
-      expect(yield* endDateOf(u1)).toBe(later(in2027, 6))
-      expect(yield* endDateOf(u2)).toBe(later(in2028, 1))
-      yield* extendAll(setTo(in2029))
-      yield* extendAll(byDays(1))
-      expect(yield* endDateOf(u1)).toBe(later(in2029, 1))
-    })
-
     test("ends nobody after the year 9999", function* () {
       const store = yield* prepared
       const last = EndDate(Date.UTC(9999, 11, 31, 23, 59, 59, 999))
@@ -203,16 +190,6 @@ const listTests = ({ describe, test }: StoreTests): void => {
 
 const undoTests = ({ describe, test }: StoreTests): void => {
   describe("undoBulkExtension", () => {
-    for (const bulk of [setTo(in2028), atLeast(in2028), byDays(3)]) {
-      test(`gives every membership the date again that it had: ${bulk.mode}`, function* () {
-        yield* prepared
-        const undone = yield* undo(yield* extendAll(bulk))
-        expect(undone).toMatchObject({ total: 2 })
-        expect(yield* endDateOf(u1)).toBe(in2027)
-        expect(yield* endDateOf(u2)).toBe(in2029)
-      })
-    }
-
     test("undoes any, and leaves those after it", function* () {
       yield* prepared
       yield* extendAll(byDays(1))
@@ -222,17 +199,6 @@ const undoTests = ({ describe, test }: StoreTests): void => {
       yield* undo(mistake)
       expect(yield* endDateOf(u1)).toBe(later(in2027, 3))
       expect(yield* endDateOf(u2)).toBe(later(in2029, 3))
-    })
-
-    test("leaves dates that were set for single members since then", function* () {
-      const store = yield* prepared
-      const id = yield* extendAll(byDays(3))
-      yield* store.extend({ ...change(p1), userId: u1, endDate: in2028 })
-      yield* store.grant({ ...change(p1), userId: u3, endDate: in2028 })
-      yield* undo(id)
-      expect(yield* endDateOf(u1)).toBe(in2028)
-      expect(yield* endDateOf(u2)).toBe(in2029)
-      expect(yield* endDateOf(u3)).toBe(in2028)
     })
 
     test("restores a date that later requests left as it was", function* () {
