@@ -1,9 +1,6 @@
-import { execFile } from "node:child_process"
 import { once } from "node:events"
 import { createServer } from "node:http"
 import { text } from "node:stream/consumers"
-import { fileURLToPath } from "node:url"
-import { promisify } from "node:util"
 import { verifyWebhook } from "@tenure/client"
 import type { Event, Tenure } from "@tenure/core"
 import { membershipMiddleware } from "@tenure/express"
@@ -132,28 +129,6 @@ describe("the clock", () => {
     expect(times).toEqual([5, 9, 9])
   })
 
-  it("advances a year with 365 ends within seconds, also if somebody follows the feed", async () => {
-    const test = await start({ metrics: true })
-    const { clock, tenure, webhooks } = test
-    await webhooks.register(projectId)
-    const following = tenure.events.stream({ projectId, after: "now" })
-    const reader = following[Symbol.asyncIterator]()
-    const first = reader.next()
-    for (let day = 1; day <= 365; day++) {
-      const endDate = clock.now() + day * dayMillis
-      await tenure.memberships.grant({ projectId, userId: String(day), endDate })
-    }
-    const began = performance.now()
-    await clock.advance("366 days")
-    expect(performance.now() - began).toBeLessThan(30_000)
-    const sent = webhooks.all()
-    expect(sent.filter(({ type }) => type === "membership.expired")).toHaveLength(365)
-    const times = sent.map(({ sentAt }) => sentAt)
-    expect(times).toEqual(times.toSorted((one, other) => one - other))
-    expect((await first).value).toMatchObject({ type: "membership.granted" })
-    await reader.return?.()
-  })
-
   it("waits for WebCrypto, which works on other threads", async () => {
     const key = Buffer.alloc(32, 1).toString("base64")
     const test = await start({ webhooks: { encryption: { current: "a", keys: { a: key } } } })
@@ -275,15 +250,6 @@ describe("a host", () => {
       .filter(({ type }) => type === "membership.expired")
     expect(ends).toHaveLength(users.length)
   })
-
-  it("whose work never ends is reported", async () => {
-    const test = await start({ onEvent: () => new Promise<void>(() => {}) })
-    await test.tenure.memberships.createProject(projectId)
-    await test.tenure.memberships.grant({ ...member, endDate: february })
-    await expect(test.clock.advance("1 day")).rejects.toThrow(
-      "The promises of onEvent at 2030-01-01T00:00:00.000Z did not settle within 4 s",
-    )
-  })
 })
 
 describe("the recorded webhooks", () => {
@@ -383,16 +349,6 @@ it("ends a poll that repeats itself at one point of time", async () => {
   await Effect.runPromise(Fiber.interrupt(fiber))
 })
 
-it("runs with node:test, and leaves nothing running", async () => {
-  const file = fileURLToPath(new URL("programs/node-test.ts", import.meta.url))
-  const run = promisify(execFile)
-  const { stdout } = await run(process.execPath, ["-C", "@tenure/source", file], {
-    env: { PATH: process.env["PATH"] },
-    timeout: 60_000,
-  })
-  expect(stdout).toMatch(/^. pass 1$/m)
-})
-
 it("is not disturbed by fake timers", async () => {
   vi.useFakeTimers()
   onTestFinished(() => void vi.useRealTimers())
@@ -426,24 +382,6 @@ it("closes an attempt without an answer, and then answers nothing", async () => 
 
 describe("on PostgreSQL", () => {
   const stores = postgres({ url: inject("databaseUrl"), schema: "test_tenure" })
-
-  it("records webhooks, in real time", async () => {
-    const options = { stores, expiry: { reminders: [] }, webhooks: { retrySchedule: [100] } }
-    const test = await testTenure(options)
-    onTestFinished(test.close)
-    const { clock, tenure, webhooks } = test
-    await webhooks.register(projectId)
-    webhooks.failNext()
-    const endDate = clock.now() + 1000
-    await tenure.memberships.grant({ ...member, endDate })
-    const granted = await webhooks.next("membership.granted", { timeout: "30 seconds" })
-    expect(granted.answer).toBe(500)
-    const again = await webhooks.next("membership.granted", { timeout: "30 seconds" })
-    expect(again).toMatchObject({ id: granted.id, answer: 204 })
-    const expired = await webhooks.next("membership.expired", { timeout: "30 seconds" })
-    expect(expired.sentAt).toBeGreaterThanOrEqual(endDate)
-    expect(Math.abs(expired.sentAt - Date.now())).toBeLessThan(30_000)
-  })
 
   it("refuses options that it does not know", async () => {
     for (const option of ["strat", "transport"]) {
