@@ -13,9 +13,8 @@ import {
   fieldsOf,
   send,
 } from "../support/http.ts"
-import type { Fixture, ServerTest } from "./harness.ts"
+import { type Fixture, type ServerTest, webhooks } from "./harness.ts"
 
-const webhooks = "/v2/projects/p1/integrations/webhooks"
 const extend = "2099-01-01T00:00:00.000Z"
 
 /** All endpoints, with a body if they accept one. */
@@ -34,71 +33,66 @@ const comparable = ({ body, headers, status }: Incoming, project: string) => {
   return { status, headers: rest, fields, path: String(path).replace(project, "PROJECT") }
 }
 
-const tokenTests = (test: ServerTest): void => {
-  test("is required by every endpoint", async ({ url }) => {
-    for (const [method, suffix] of endpoints) {
-      const path = `/v2/projects/p1${suffix}`
-      const response = await send(url, { method, path })
-      expectFailure(response, 401, "UNAUTHORIZED")
-      expect(response.headers["www-authenticate"]).toBe("Bearer")
-    }
-  })
-
-  test("accepts only a known bearer token", async ({ call, token }) => {
-    const fields = [
-      "",
-      "Bearer",
-      "Bearer ",
-      "Bearer unknown",
-      `Basic ${token}`,
-      token,
-      `Bearer${token}`,
-      `Bearer ${token} ${token}`,
-      `Bearer ${token},`,
-      `Bearer ${token}x`,
-      `Bearer "${token}"`,
-      `Bearer ${token.slice(0, -1)}`,
-      `Bearer ${token.toUpperCase()}`,
-      `Bearer ${"x".repeat(8000)}`,
-    ]
-    for (const authorization of fields) {
-      const response = await call("GET", webhooks, { headers: { authorization } })
-      expectFailure(response, 401, "UNAUTHORIZED")
-    }
-  })
-
-  test("accepts the scheme in upper and lower case", async ({ call, token }) => {
-    for (const scheme of ["Bearer", "bearer", "BEARER", "bEaReR"]) {
-      const headers = { authorization: `${scheme} ${token}` }
-      expect((await call("GET", webhooks, { headers })).status).toBe(200)
-    }
-  })
-
-  test("refuses two Authorization fields, even if they are identical", async ({ call, token }) => {
-    for (const other of [token, "other"]) {
-      const headers = { authorization: [`Bearer ${token}`, `Bearer ${other}`] }
-      const response = await call("GET", webhooks, { headers })
-      expect([400, 401]).toContain(response.status)
-      expectHeaders(response)
-    }
-  })
-}
-
-const orderTests = (test: ServerTest): void => {
-  test("is checked before anything else in the request", async ({ url }) => {
-    const response = await send(url, { method: "PROPFIND", path: webhooks, body: "{" })
-    expectFailure(response, 401, "UNAUTHORIZED")
-  })
-}
-
-const authenticationTests = (test: ServerTest): void => {
+/** Declares the tests. */
+export const accessSuite = (test: ServerTest): void => {
   describe("authentication", () => {
-    tokenTests(test)
-    orderTests(test)
-  })
-}
+    test("is required by every endpoint", async ({ url }) => {
+      for (const [method, suffix] of endpoints) {
+        const path = `/v2/projects/p1${suffix}`
+        const response = await send(url, { method, path })
+        expectFailure(response, 401, "UNAUTHORIZED")
+        expect(response.headers["www-authenticate"]).toBe("Bearer")
+      }
+    })
 
-const projectTests = (test: ServerTest): void => {
+    test("accepts only a known bearer token", async ({ call, token }) => {
+      const fields = [
+        "",
+        "Bearer",
+        "Bearer ",
+        "Bearer unknown",
+        `Basic ${token}`,
+        token,
+        `Bearer${token}`,
+        `Bearer ${token} ${token}`,
+        `Bearer ${token},`,
+        `Bearer ${token}x`,
+        `Bearer "${token}"`,
+        `Bearer ${token.slice(0, -1)}`,
+        `Bearer ${token.toUpperCase()}`,
+        `Bearer ${"x".repeat(8000)}`,
+      ]
+      for (const authorization of fields) {
+        const response = await call("GET", webhooks, { headers: { authorization } })
+        expectFailure(response, 401, "UNAUTHORIZED")
+      }
+    })
+
+    test("accepts the scheme in upper and lower case", async ({ call, token }) => {
+      for (const scheme of ["Bearer", "bearer", "BEARER", "bEaReR"]) {
+        const headers = { authorization: `${scheme} ${token}` }
+        expect((await call("GET", webhooks, { headers })).status).toBe(200)
+      }
+    })
+
+    test("refuses two Authorization fields, even if they are identical", async ({
+      call,
+      token,
+    }) => {
+      for (const other of [token, "other"]) {
+        const headers = { authorization: [`Bearer ${token}`, `Bearer ${other}`] }
+        const response = await call("GET", webhooks, { headers })
+        expect([400, 401]).toContain(response.status)
+        expectHeaders(response)
+      }
+    })
+
+    test("is checked before anything else in the request", async ({ url }) => {
+      const response = await send(url, { method: "PROPFIND", path: webhooks, body: "{" })
+      expectFailure(response, 401, "UNAUTHORIZED")
+    })
+  })
+
   describe("a project", () => {
     test("that the key does not open looks exactly like one that does not exist", async ({
       call,
@@ -144,9 +138,7 @@ const projectTests = (test: ServerTest): void => {
       }
     })
   })
-}
 
-const pathTests = (test: ServerTest): void => {
   describe("a path", () => {
     test.with({ basePath: "/api/members" })("starts with the base path", async ({ call }) => {
       const response = await call("GET", `/api/members${webhooks}`)
@@ -160,9 +152,7 @@ const pathTests = (test: ServerTest): void => {
       expect(response.text).not.toContain("secret&")
     })
   })
-}
 
-const absoluteTests = (test: ServerTest): void => {
   describe("a target in absolute form", () => {
     test("counts as its path, with a query or a fragment", async ({ call }) => {
       for (const end of ["", "?a", "#a", "?a#b", "#/", "#?"]) {
@@ -171,9 +161,7 @@ const absoluteTests = (test: ServerTest): void => {
       }
     })
   })
-}
 
-const dotSegmentsTests = (test: ServerTest): void => {
   describe("a path with dot segments", () => {
     test("is outside the API", async ({ call }) => {
       for (const dots of ["..", "%2e%2e", ".", "%2E"]) {
@@ -181,9 +169,7 @@ const dotSegmentsTests = (test: ServerTest): void => {
       }
     })
   })
-}
 
-const envelopeTests = (test: ServerTest): void => {
   describe("the envelope", () => {
     test("has a different request id in each response", async ({ call }) => {
       const ids = new Set<unknown>()
@@ -193,16 +179,6 @@ const envelopeTests = (test: ServerTest): void => {
       expect(ids.size).toBe(20)
     })
   })
-}
-
-/** Declares the tests. */
-export const accessSuite = (test: ServerTest): void => {
-  authenticationTests(test)
-  projectTests(test)
-  pathTests(test)
-  absoluteTests(test)
-  dotSegmentsTests(test)
-  envelopeTests(test)
 }
 
 /** Declares the tests for keys whose time is over. */
@@ -249,14 +225,12 @@ interface Expectation {
   readonly missing?: string
 }
 
-const rolesSuiteExtend = "2099-01-01T00:00:00.000Z"
-
 const unknownWebhook = { answer: "WEBHOOK_NOT_FOUND" } as const
 
 /** Expectations by operation. A missing one does not compile. */
 const expectations: { readonly [Of in Operation]: Expectation } = {
-  "memberships.extend": { least: "client", body: { extend: rolesSuiteExtend } },
-  "memberships.extendAll": { least: "client", body: { extend: rolesSuiteExtend } },
+  "memberships.extend": { least: "client", body: { extend: extend } },
+  "memberships.extendAll": { least: "client", body: { extend: extend } },
   "memberships.bulkExtensions": { least: "client" },
   "memberships.ends": { least: "client" },
   "memberships.undoBulkExtension": {
@@ -266,10 +240,10 @@ const expectations: { readonly [Of in Operation]: Expectation } = {
   },
   "memberships.import": {
     least: "operator",
-    body: { user_id: "1001", end_date: rolesSuiteExtend },
+    body: { user_id: "1001", end_date: extend },
     type: "application/x-ndjson",
   },
-  "memberships.grant": { least: "operator", body: { end_date: rolesSuiteExtend } },
+  "memberships.grant": { least: "operator", body: { end_date: extend } },
   "memberships.update": { least: "operator", body: { metadata: { plan: "gold" } } },
   "memberships.end": { least: "operator" },
   "memberships.list": { least: "client" },
@@ -295,7 +269,7 @@ const expectations: { readonly [Of in Operation]: Expectation } = {
   "webhooks.delivery": { least: "operator", ...unknownWebhook },
   "webhooks.replay": {
     least: "operator",
-    body: { since: rolesSuiteExtend },
+    body: { since: extend },
     ...unknownWebhook,
   },
   "events.list": { least: "client" },
@@ -358,7 +332,7 @@ const expectedOf = (operation: Operation, sender: Sender, project: string): stri
 const restore = async ({ tenure: { memberships } }: Fixture): Promise<void> => {
   for (const projectId of ["p1", "p2"]) {
     await memberships.createProject(projectId)
-    await memberships.grant({ projectId, userId: "1001", endDate: rolesSuiteExtend })
+    await memberships.grant({ projectId, userId: "1001", endDate: extend })
   }
 }
 
@@ -377,32 +351,29 @@ const answersTo = async (fixture: Fixture, operation: Operation, sender: Sender)
   return answers
 }
 
-const erasureTest = (test: ServerTest): void => {
-  test("admin is needed to erase a person", async (fixture) => {
-    for (const sender of senders) {
-      await restore(fixture)
-      const { token } = await fixture.tenure.apiKeys.issue(sender)
-      for (const [erase, least] of [
-        ["true", "admin"],
-        ["false", "operator"],
-      ] as const) {
-        const path = `${pathOf("memberships.end", "p2")}?erase=${erase}`
-        const code = codeOf(await fixture.call("DELETE", path, { token }))
-        const isForbidden = !roleCovers(sender.role, least)
-        expect([sender.name, erase, code === "FORBIDDEN"]).toEqual([
-          sender.name,
-          erase,
-          isForbidden,
-        ])
-      }
-    }
-  })
-}
-
 /** Declares the tests. */
 export const rolesSuite = (test: ServerTest): void => {
   describe("a role", () => {
-    erasureTest(test)
+    test("admin is needed to erase a person", async (fixture) => {
+      for (const sender of senders) {
+        await restore(fixture)
+        const { token } = await fixture.tenure.apiKeys.issue(sender)
+        for (const [erase, least] of [
+          ["true", "admin"],
+          ["false", "operator"],
+        ] as const) {
+          const path = `${pathOf("memberships.end", "p2")}?erase=${erase}`
+          const code = codeOf(await fixture.call("DELETE", path, { token }))
+          const isForbidden = !roleCovers(sender.role, least)
+          expect([sender.name, erase, code === "FORBIDDEN"]).toEqual([
+            sender.name,
+            erase,
+            isForbidden,
+          ])
+        }
+      }
+    })
+
     for (const operation of Struct.keys(expectations)) {
       test(`${expectations[operation].least} is enough for ${operation}, in projects that the key opens`, async (fixture) => {
         for (const sender of senders) {

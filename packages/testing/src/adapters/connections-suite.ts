@@ -5,10 +5,8 @@ import * as Net from "node:net"
 import { text } from "node:stream/consumers"
 import { describe, expect } from "vitest"
 import { exchange, parseResponses } from "../support/http.ts"
-import type { Fixture, ServerTest } from "./harness.ts"
+import { type Fixture, type ServerTest, webhooks, extendOne } from "./harness.ts"
 
-const webhooks = "/v2/projects/p1/integrations/webhooks"
-const extendOne = "/v2/projects/p1/memberships/1001/extend"
 const extend = "2099-01-01T00:00:00.000Z"
 const body = JSON.stringify({ extend })
 

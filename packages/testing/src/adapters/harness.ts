@@ -71,6 +71,11 @@ export interface Fixture extends RunningServer {
 const bytesOf = (body: unknown): string | Uint8Array =>
   typeof body === "string" || body instanceof Uint8Array ? body : JSON.stringify(body)
 
+/** Paths of the project with members. */
+export const webhooks = "/v2/projects/p1/integrations/webhooks"
+export const extendOne = "/v2/projects/p1/memberships/1001/extend"
+export const extendAll = "/v2/projects/p1/memberships/extend"
+
 /** The initial end date for the members in `p1`. */
 export const initialEndDate = "2027-01-01T00:00:00.000Z"
 

@@ -9,10 +9,8 @@ import {
   parseResponses,
   send,
 } from "../support/http.ts"
-import type { Fixture, ServerTest } from "./harness.ts"
+import { type Fixture, type ServerTest, webhooks, extendOne } from "./harness.ts"
 
-const webhooks = "/v2/projects/p1/integrations/webhooks"
-const extendOne = "/v2/projects/p1/memberships/1001/extend"
 const extend = "2099-01-01T00:00:00.000Z"
 const extended = { total: 1, data: { new_end_date: extend } }
 
@@ -39,86 +37,79 @@ const own = ({ url }: Fixture, value: unknown) =>
     body: JSON.stringify(value),
   })
 
-const routeTests = (test: ServerTest): void => {
-  test("reads the bodies of its own routes", async (fixture) => {
-    expect((await own(fixture, { a: ["b"] })).body).toEqual({ a: ["b"] })
-    expect((await fixture.call("PATCH", extendOne, { body: { extend } })).status).toBe(200)
-    expect((await own(fixture, { c: 1 })).body).toEqual({ c: 1 })
-  })
-
-  test("handles every request outside the API", async ({ call }) => {
-    for (const path of strangers) {
-      for (const method of ["GET", "PATCH", "OPTIONS"]) {
-        const response = await call(method, path)
-        expect([200, 204, 400, 404, 405]).toContain(response.status)
-        expect(response.text).not.toContain("request_id")
-        expect(response.headers["x-ratelimit-limit"]).toBeUndefined()
-      }
-    }
-  })
-
-  test("sees its own errors in its error handler, and none of the API", async (fixture) => {
-    const { call, url } = fixture
-    expect((await send(url, { path: "/broken" })).status).toBe(418)
-    expectFailure(await call("PATCH", extendOne, { body: "{" }), 400, "MALFORMED_REQUEST")
-    expect((await send(url, { path: "/broken" })).status).toBe(418)
-    expect((await call("GET", webhooks)).status).toBe(200)
-  })
-
-  test("accepts header names in upper and lower case", async ({ token, url }) => {
-    const body = JSON.stringify({ extend })
-    const raw = await exchange(
-      url,
-      [
-        `PATCH ${extendOne} HTTP/1.1`,
-        "HOST: localhost",
-        `AUTHORIZATION: Bearer ${token}`,
-        "cOnTeNt-TyPe: application/json",
-        `CONTENT-LENGTH: ${body.length}`,
-        "CONNECTION: close",
-        "",
-        body,
-      ].join("\r\n"),
-    )
-    expect(parseResponses(raw)[0]?.status).toBe(200)
-  })
-}
-
-const mountTests = (test: ServerTest): void => {
-  test.with({}, { isBehindParser: true })("can parse bodies before the API", async (fixture) => {
-    expectSuccess(await fixture.call("PATCH", extendOne, { body: { extend } }), extended)
-    const invalid = await fixture.call("PATCH", extendOne, { body: { extend: 1 } })
-    const codes = ["VALIDATION_ERROR", "VALIDATION_ERROR"]
-    expectFailure(invalid, 422, codes)
-    expect((await fixture.call("GET", webhooks)).status).toBe(200)
-    expect((await own(fixture, { a: 1 })).body).toEqual({ a: 1 })
-  })
-
-  test.with({}, { path: "/members" })(
-    "can mount the API under a path, and only there",
-    async (fixture) => {
-      const { call } = fixture
-      const path = `/members${extendOne}`
-      expectSuccess(await call("PATCH", path, { body: { extend } }), extended)
-      const list = `/members${webhooks}`
-      expectFailure(await call("PUT", list), 405, "METHOD_NOT_ALLOWED")
-      for (const id of ["%zz", "%c3"]) {
-        const malformed = `/members/v2/projects/p1/memberships/${id}/extend`
-        const refused = await call("PATCH", malformed, { body: { extend } })
-        expectFailure(refused, 400, "MALFORMED_REQUEST")
-      }
-      expectElsewhere(await call("PATCH", extendOne, { body: { extend } }))
-      expectElsewhere(await call("PATCH", `/members/x${extendOne}`, { body: { extend } }))
-      expectElsewhere(await call("GET", "/members"))
-      expect((await own(fixture, { a: 1 })).body).toEqual({ a: 1 })
-    },
-  )
-}
-
 /** Declares the tests. */
 export const hostSuite = (test: ServerTest): void => {
   describe("a host", () => {
-    routeTests(test)
-    mountTests(test)
+    test("reads the bodies of its own routes", async (fixture) => {
+      expect((await own(fixture, { a: ["b"] })).body).toEqual({ a: ["b"] })
+      expect((await fixture.call("PATCH", extendOne, { body: { extend } })).status).toBe(200)
+      expect((await own(fixture, { c: 1 })).body).toEqual({ c: 1 })
+    })
+
+    test("handles every request outside the API", async ({ call }) => {
+      for (const path of strangers) {
+        for (const method of ["GET", "PATCH", "OPTIONS"]) {
+          const response = await call(method, path)
+          expect([200, 204, 400, 404, 405]).toContain(response.status)
+          expect(response.text).not.toContain("request_id")
+          expect(response.headers["x-ratelimit-limit"]).toBeUndefined()
+        }
+      }
+    })
+
+    test("sees its own errors in its error handler, and none of the API", async (fixture) => {
+      const { call, url } = fixture
+      expect((await send(url, { path: "/broken" })).status).toBe(418)
+      expectFailure(await call("PATCH", extendOne, { body: "{" }), 400, "MALFORMED_REQUEST")
+      expect((await send(url, { path: "/broken" })).status).toBe(418)
+      expect((await call("GET", webhooks)).status).toBe(200)
+    })
+
+    test("accepts header names in upper and lower case", async ({ token, url }) => {
+      const body = JSON.stringify({ extend })
+      const raw = await exchange(
+        url,
+        [
+          `PATCH ${extendOne} HTTP/1.1`,
+          "HOST: localhost",
+          `AUTHORIZATION: Bearer ${token}`,
+          "cOnTeNt-TyPe: application/json",
+          `CONTENT-LENGTH: ${body.length}`,
+          "CONNECTION: close",
+          "",
+          body,
+        ].join("\r\n"),
+      )
+      expect(parseResponses(raw)[0]?.status).toBe(200)
+    })
+
+    test.with({}, { isBehindParser: true })("can parse bodies before the API", async (fixture) => {
+      expectSuccess(await fixture.call("PATCH", extendOne, { body: { extend } }), extended)
+      const invalid = await fixture.call("PATCH", extendOne, { body: { extend: 1 } })
+      const codes = ["VALIDATION_ERROR", "VALIDATION_ERROR"]
+      expectFailure(invalid, 422, codes)
+      expect((await fixture.call("GET", webhooks)).status).toBe(200)
+      expect((await own(fixture, { a: 1 })).body).toEqual({ a: 1 })
+    })
+
+    test.with({}, { path: "/members" })(
+      "can mount the API under a path, and only there",
+      async (fixture) => {
+        const { call } = fixture
+        const path = `/members${extendOne}`
+        expectSuccess(await call("PATCH", path, { body: { extend } }), extended)
+        const list = `/members${webhooks}`
+        expectFailure(await call("PUT", list), 405, "METHOD_NOT_ALLOWED")
+        for (const id of ["%zz", "%c3"]) {
+          const malformed = `/members/v2/projects/p1/memberships/${id}/extend`
+          const refused = await call("PATCH", malformed, { body: { extend } })
+          expectFailure(refused, 400, "MALFORMED_REQUEST")
+        }
+        expectElsewhere(await call("PATCH", extendOne, { body: { extend } }))
+        expectElsewhere(await call("PATCH", `/members/x${extendOne}`, { body: { extend } }))
+        expectElsewhere(await call("GET", "/members"))
+        expect((await own(fixture, { a: 1 })).body).toEqual({ a: 1 })
+      },
+    )
   })
 }

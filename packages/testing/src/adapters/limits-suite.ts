@@ -3,9 +3,7 @@
 import { setTimeout as sleep } from "node:timers/promises"
 import { describe, expect } from "vitest"
 import { type Incoming, expectFailure, expectHeaders, send, uuid } from "../support/http.ts"
-import type { Fixture, ServerTest } from "./harness.ts"
-
-const webhooks = "/v2/projects/p1/integrations/webhooks"
+import { type Fixture, type ServerTest, webhooks } from "./harness.ts"
 
 const many = { limit: 1_000_000, window: "1 minute" } as const
 
@@ -50,203 +48,186 @@ const expectRefusal = (response: Incoming, limit: number): number => {
   return retryAfter
 }
 
-const bucketTests = (test: ServerTest): void => {
-  test.with({
-    rateLimits: { perKey: { limit: 100, window: "1 hour" }, perAddress: many, burst: many },
-  })("refuse the 101st request of a key in a minute", async (fixture) => {
-    const responses = await sequence(100, () => list(fixture))
-    expect(new Set(statuses(responses))).toEqual(new Set([200]))
-    expect(responses[0]?.headers).toMatchObject({
-      "x-ratelimit-limit": "100",
-      "x-ratelimit-remaining": "99",
-    })
-    expectRefusal(await list(fixture), 100)
-  })
-
-  test.with({ rateLimits: {} })(
-    "refuse the 21st request of a key in a second, and admit it after the wait they return",
-    async (fixture) => {
-      const start = performance.now()
-      const responses = await Promise.all(Array.from({ length: 60 }, () => list(fixture)))
-      const refused = responses.filter(({ status }) => status === 429)
-      // A token returns each 50 ms while the requests are sent.
-      const returned = Math.ceil((performance.now() - start) / 50)
-      expect(refused.length).toBeGreaterThanOrEqual(40 - returned)
-      expect(refused.length).toBeLessThanOrEqual(40)
-      const waits = refused.map((response) => expectRefusal(response, 20))
-      expect(new Set(waits)).toEqual(new Set([1]))
-      // The test is about this wait.
-      await sleep(1000)
-      expect((await list(fixture)).status).toBe(200)
-    },
-  )
-
-  test.with({
-    rateLimits: { perKey: many, perAddress: { limit: 300, window: "24 hours" }, burst: many },
-  })(
-    "refuse the 301st request of an address in a minute, with any token or none",
-    async ({ call, otherToken, url }) => {
-      const kinds = [
-        () => call("GET", webhooks),
-        () => call("GET", webhooks, { token: otherToken }),
-        () => call("GET", webhooks, { token: "guessed" }),
-        () => send(url, { path: webhooks }),
-        () => send(url, { path: webhooks, headers: { authorization: "Basic bm9uZQ==" } }),
-      ]
-      for (let round = 0; round < 60; round++) {
-        for (const kind of kinds) expect((await kind()).status).not.toBe(429)
-      }
-      expectRefusal(await call("GET", webhooks), 300)
-      expectRefusal(await send(url, { path: webhooks }), 300)
-    },
-  )
-
-  test.with({
-    rateLimits: {
-      perKey: { limit: 50, window: "1 hour" },
-      perAddress: many,
-      burst: many,
-      suspension: false,
-    },
-  })("admit exactly as many concurrent requests as there are tokens", async (fixture) => {
-    const responses = await Promise.all(Array.from({ length: 200 }, () => list(fixture)))
-    const admitted = responses.filter(({ status }) => status === 200)
-    expect(admitted).toHaveLength(50)
-    const remaining = admitted.map(({ headers }) => Number(headers["x-ratelimit-remaining"]))
-    expect(remaining.toSorted((a, b) => a - b)).toEqual([...Array(50).keys()])
-  })
-}
-
-const headerTests = (test: ServerTest): void => {
-  test.with({
-    rateLimits: {
-      perKey: { limit: 9, window: "1 hour" },
-      perAddress: { limit: 100, window: "1 hour", capacity: 101 },
-      burst: many,
-    },
-  })("are in the headers of every response, whatever its status", async ({ call, url }) => {
-    const big = "x".repeat(70_000)
-    const responses = [
-      await call("GET", webhooks),
-      await send(url, { path: webhooks }),
-      await call("GET", "/v2/projects/%zz/integrations/webhooks"),
-      await call("PUT", webhooks),
-      await call("POST", webhooks, { body: "{" }),
-      await call("POST", webhooks, { body: big }),
-      await call("POST", webhooks, { body: "{}", headers: { "content-type": "text/plain" } }),
-      await call("POST", webhooks, { body: {} }),
-      await call("GET", "/v2/projects/p9/integrations/webhooks"),
-      await call("HEAD", webhooks),
-      await call("GET", webhooks),
-    ]
-    expect(statuses(responses)).toEqual([200, 401, 400, 405, 400, 413, 415, 422, 404, 405, 429])
-    for (const response of responses) expectHeaders(response)
-    const remaining = responses.map(({ headers }) => headers["x-ratelimit-remaining"])
-    expect(remaining).toEqual(["8", "99", "7", "6", "5", "4", "3", "2", "1", "0", "0"])
-  })
-}
-
-const suspensionTests = (test: ServerTest): void => {
-  test.with({
-    rateLimits: { perKey: { limit: 1, window: "1 hour" }, perAddress: many, burst: many },
-  })("suspend a key after 50 refusals, and return how long", async (fixture) => {
-    const responses = await sequence(52, () => list(fixture))
-    const waits = responses.slice(1).map((response) => expectRefusal(response, 1))
-    // Without the suspension, the wait would be an hour.
-    expect(waits[48]).toBeGreaterThan(3500)
-    expect(waits[49]).toBe(600)
-    expect(waits[50]).toBeGreaterThan(590)
-    expect(waits[50]).toBeLessThanOrEqual(600)
-    const other = await fixture.call("GET", "/v2/projects/p2/integrations/webhooks", {
-      token: fixture.otherToken,
-    })
-    expect(other.status).toBe(200)
-  })
-
-  test.with({
-    rateLimits: {
-      perKey: many,
-      perAddress: { limit: 10, window: "1 hour" },
-      burst: many,
-      suspension: { refusals: 3 },
-    },
-  })(
-    "do not suspend a key for refusals that others at its address have caused",
-    async (fixture) => {
-      expect((await list(fixture)).status).toBe(200)
-      for (let guess = 0; guess < 9; guess++) await send(fixture.url, { path: webhooks })
-      const responses = await sequence(10, () => list(fixture))
-      for (const response of responses) expectRefusal(response, 10)
-    },
-  )
-}
-
-const addressTests = (test: ServerTest): void => {
-  test.with({
-    trustedProxies: ["127.0.0.0/8"],
-    rateLimits: { perAddress: { limit: 1, window: "1 hour" } },
-  })("count clients behind a trusted proxy by the address that it forwards", async ({ url }) => {
-    const from = (address: string) =>
-      send(url, { path: webhooks, headers: { "x-forwarded-for": address } })
-    expect((await from("203.0.113.1")).status).toBe(401)
-    expect((await from("203.0.113.1")).status).toBe(429)
-    expect((await from("6.6.6.6, 203.0.113.1")).status).toBe(429)
-    expect((await from("203.0.113.2")).status).toBe(401)
-    expect((await from("2001:db8::1")).status).toBe(401)
-    expect((await from("2001:db8::2")).status).toBe(429)
-  })
-
-  test.with({ rateLimits: { perAddress: { limit: 1, window: "1 hour" } } })(
-    "ignore the forwarded address from an untrusted client",
-    async ({ url }) => {
-      for (const [address, status] of [
-        ["203.0.113.1", 401],
-        ["203.0.113.2", 429],
-      ] as const) {
-        const headers = { "x-forwarded-for": address }
-        expect((await send(url, { path: webhooks, headers })).status).toBe(status)
-      }
-    },
-  )
-}
-
-const closedTests = (test: ServerTest): void => {
-  test("are in every response, also once Tenure is closed", async ({ call, tenure, url }) => {
-    if (tenure.close === undefined) return
-    await tenure.close()
-    const closed = ["GET", "PATCH", "OPTIONS"].map(async (method) =>
-      expectFailure(await call(method, webhooks), 503, "SERVICE_UNAVAILABLE"),
-    )
-    await Promise.all(closed)
-    const responses = [
-      await send(url, { path: webhooks }),
-      await call("HEAD", webhooks),
-      await call("POST", webhooks, { body: "{" }),
-      await call("POST", webhooks, { body: "x".repeat(100_000) }),
-      await call("POST", webhooks, { body: "{}", headers: { "content-encoding": "gzip" } }),
-    ]
-    for (const response of responses) {
-      expectHeaders(response)
-      expect(response.status).toBe(503)
-      expect(Number(response.headers["retry-after"])).toBeGreaterThanOrEqual(1)
-      expect(response.headers["x-ratelimit-remaining"]).toBe("0")
-    }
-  })
-}
-
 /** Declares the tests for what is the same on every host. */
 export const bucketsSuite = (test: ServerTest): void => {
   describe("rate limits", () => {
-    bucketTests(test)
-    suspensionTests(test)
+    test.with({
+      rateLimits: { perKey: { limit: 100, window: "1 hour" }, perAddress: many, burst: many },
+    })("refuse the 101st request of a key in a minute", async (fixture) => {
+      const responses = await sequence(100, () => list(fixture))
+      expect(new Set(statuses(responses))).toEqual(new Set([200]))
+      expect(responses[0]?.headers).toMatchObject({
+        "x-ratelimit-limit": "100",
+        "x-ratelimit-remaining": "99",
+      })
+      expectRefusal(await list(fixture), 100)
+    })
+
+    test.with({ rateLimits: {} })(
+      "refuse the 21st request of a key in a second, and admit it after the wait they return",
+      async (fixture) => {
+        const start = performance.now()
+        const responses = await Promise.all(Array.from({ length: 60 }, () => list(fixture)))
+        const refused = responses.filter(({ status }) => status === 429)
+        // A token returns each 50 ms while the requests are sent.
+        const returned = Math.ceil((performance.now() - start) / 50)
+        expect(refused.length).toBeGreaterThanOrEqual(40 - returned)
+        expect(refused.length).toBeLessThanOrEqual(40)
+        const waits = refused.map((response) => expectRefusal(response, 20))
+        expect(new Set(waits)).toEqual(new Set([1]))
+        // The test is about this wait.
+        await sleep(1000)
+        expect((await list(fixture)).status).toBe(200)
+      },
+    )
+
+    test.with({
+      rateLimits: { perKey: many, perAddress: { limit: 300, window: "24 hours" }, burst: many },
+    })(
+      "refuse the 301st request of an address in a minute, with any token or none",
+      async ({ call, otherToken, url }) => {
+        const kinds = [
+          () => call("GET", webhooks),
+          () => call("GET", webhooks, { token: otherToken }),
+          () => call("GET", webhooks, { token: "guessed" }),
+          () => send(url, { path: webhooks }),
+          () => send(url, { path: webhooks, headers: { authorization: "Basic bm9uZQ==" } }),
+        ]
+        for (let round = 0; round < 60; round++) {
+          for (const kind of kinds) expect((await kind()).status).not.toBe(429)
+        }
+        expectRefusal(await call("GET", webhooks), 300)
+        expectRefusal(await send(url, { path: webhooks }), 300)
+      },
+    )
+
+    test.with({
+      rateLimits: {
+        perKey: { limit: 50, window: "1 hour" },
+        perAddress: many,
+        burst: many,
+        suspension: false,
+      },
+    })("admit exactly as many concurrent requests as there are tokens", async (fixture) => {
+      const responses = await Promise.all(Array.from({ length: 200 }, () => list(fixture)))
+      const admitted = responses.filter(({ status }) => status === 200)
+      expect(admitted).toHaveLength(50)
+      const remaining = admitted.map(({ headers }) => Number(headers["x-ratelimit-remaining"]))
+      expect(remaining.toSorted((a, b) => a - b)).toEqual([...Array(50).keys()])
+    })
+
+    test.with({
+      rateLimits: { perKey: { limit: 1, window: "1 hour" }, perAddress: many, burst: many },
+    })("suspend a key after 50 refusals, and return how long", async (fixture) => {
+      const responses = await sequence(52, () => list(fixture))
+      const waits = responses.slice(1).map((response) => expectRefusal(response, 1))
+      // Without the suspension, the wait would be an hour.
+      expect(waits[48]).toBeGreaterThan(3500)
+      expect(waits[49]).toBe(600)
+      expect(waits[50]).toBeGreaterThan(590)
+      expect(waits[50]).toBeLessThanOrEqual(600)
+      const other = await fixture.call("GET", "/v2/projects/p2/integrations/webhooks", {
+        token: fixture.otherToken,
+      })
+      expect(other.status).toBe(200)
+    })
+
+    test.with({
+      rateLimits: {
+        perKey: many,
+        perAddress: { limit: 10, window: "1 hour" },
+        burst: many,
+        suspension: { refusals: 3 },
+      },
+    })(
+      "do not suspend a key for refusals that others at its address have caused",
+      async (fixture) => {
+        expect((await list(fixture)).status).toBe(200)
+        for (let guess = 0; guess < 9; guess++) await send(fixture.url, { path: webhooks })
+        const responses = await sequence(10, () => list(fixture))
+        for (const response of responses) expectRefusal(response, 10)
+      },
+    )
   })
 }
 
 /** Declares the tests for addresses, and for the headers of all responses. */
 export const limitsSuite = (test: ServerTest): void => {
   describe("rate limits", () => {
-    headerTests(test)
-    addressTests(test)
-    closedTests(test)
+    test.with({
+      rateLimits: {
+        perKey: { limit: 9, window: "1 hour" },
+        perAddress: { limit: 100, window: "1 hour", capacity: 101 },
+        burst: many,
+      },
+    })("are in the headers of every response, whatever its status", async ({ call, url }) => {
+      const big = "x".repeat(70_000)
+      const responses = [
+        await call("GET", webhooks),
+        await send(url, { path: webhooks }),
+        await call("GET", "/v2/projects/%zz/integrations/webhooks"),
+        await call("PUT", webhooks),
+        await call("POST", webhooks, { body: "{" }),
+        await call("POST", webhooks, { body: big }),
+        await call("POST", webhooks, { body: "{}", headers: { "content-type": "text/plain" } }),
+        await call("POST", webhooks, { body: {} }),
+        await call("GET", "/v2/projects/p9/integrations/webhooks"),
+        await call("HEAD", webhooks),
+        await call("GET", webhooks),
+      ]
+      expect(statuses(responses)).toEqual([200, 401, 400, 405, 400, 413, 415, 422, 404, 405, 429])
+      for (const response of responses) expectHeaders(response)
+      const remaining = responses.map(({ headers }) => headers["x-ratelimit-remaining"])
+      expect(remaining).toEqual(["8", "99", "7", "6", "5", "4", "3", "2", "1", "0", "0"])
+    })
+
+    test.with({
+      trustedProxies: ["127.0.0.0/8"],
+      rateLimits: { perAddress: { limit: 1, window: "1 hour" } },
+    })("count clients behind a trusted proxy by the address that it forwards", async ({ url }) => {
+      const from = (address: string) =>
+        send(url, { path: webhooks, headers: { "x-forwarded-for": address } })
+      expect((await from("203.0.113.1")).status).toBe(401)
+      expect((await from("203.0.113.1")).status).toBe(429)
+      expect((await from("6.6.6.6, 203.0.113.1")).status).toBe(429)
+      expect((await from("203.0.113.2")).status).toBe(401)
+      expect((await from("2001:db8::1")).status).toBe(401)
+      expect((await from("2001:db8::2")).status).toBe(429)
+    })
+
+    test.with({ rateLimits: { perAddress: { limit: 1, window: "1 hour" } } })(
+      "ignore the forwarded address from an untrusted client",
+      async ({ url }) => {
+        for (const [address, status] of [
+          ["203.0.113.1", 401],
+          ["203.0.113.2", 429],
+        ] as const) {
+          const headers = { "x-forwarded-for": address }
+          expect((await send(url, { path: webhooks, headers })).status).toBe(status)
+        }
+      },
+    )
+
+    test("are in every response, also once Tenure is closed", async ({ call, tenure, url }) => {
+      if (tenure.close === undefined) return
+      await tenure.close()
+      const closed = ["GET", "PATCH", "OPTIONS"].map(async (method) =>
+        expectFailure(await call(method, webhooks), 503, "SERVICE_UNAVAILABLE"),
+      )
+      await Promise.all(closed)
+      const responses = [
+        await send(url, { path: webhooks }),
+        await call("HEAD", webhooks),
+        await call("POST", webhooks, { body: "{" }),
+        await call("POST", webhooks, { body: "x".repeat(100_000) }),
+        await call("POST", webhooks, { body: "{}", headers: { "content-encoding": "gzip" } }),
+      ]
+      for (const response of responses) {
+        expectHeaders(response)
+        expect(response.status).toBe(503)
+        expect(Number(response.headers["retry-after"])).toBeGreaterThanOrEqual(1)
+        expect(response.headers["x-ratelimit-remaining"]).toBe("0")
+      }
+    })
   })
 }

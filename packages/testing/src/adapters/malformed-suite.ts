@@ -2,10 +2,8 @@
 
 import { describe, expect } from "vitest"
 import { exchange, expectFailure, expectHeaders, parseResponses } from "../support/http.ts"
-import type { ServerTest } from "./harness.ts"
+import { type ServerTest, webhooks, extendOne } from "./harness.ts"
 
-const extendOne = "/v2/projects/p1/memberships/1001/extend"
-const webhooks = "/v2/projects/p1/integrations/webhooks"
 const valid = JSON.stringify({ extend: "2099-01-01T00:00:00.000Z" })
 
 /** API paths with their allowed methods. */
@@ -16,7 +14,7 @@ const paths: ReadonlyArray<readonly [path: string, allow: string]> = [
   [`${webhooks}/6ba7b810-9dad-41d1-80b4-00c04fd430c8`, "GET, PATCH, DELETE"],
 ]
 
-const syntaxTests = (test: ServerTest): void => {
+const bodyTests = (test: ServerTest): void => {
   test("is refused if it is not a JSON object", async ({ call }) => {
     const bodies = [
       "",
@@ -75,9 +73,7 @@ const syntaxTests = (test: ServerTest): void => {
     })
     expectFailure(created, 422, "VALIDATION_ERROR")
   })
-}
 
-const sizeTests = (test: ServerTest): void => {
   test("is accepted up to 64 KiB, and refused if it is a byte longer", async ({ call }) => {
     const padded = (length: number) => valid.padEnd(length, " ")
     expect((await call("PATCH", extendOne, { body: padded(65_536) })).status).toBe(200)
@@ -93,9 +89,7 @@ const sizeTests = (test: ServerTest): void => {
       }
     }
   })
-}
 
-const headerTests = (test: ServerTest): void => {
   test("is read as JSON with or without a charset, in upper and lower case", async ({ call }) => {
     const types = [
       "application/json",
@@ -164,20 +158,17 @@ const headerTests = (test: ServerTest): void => {
   })
 }
 
-const encodingTests = (test: ServerTest): void => {
-  test("is refused if it is not UTF-8", async ({ call }) => {
-    const body = new Uint8Array([0x7b, 0x22, 0xc3, 0x28, 0x22, 0x3a, 0x31, 0x7d])
-    expectFailure(await call("PATCH", extendOne, { body }), 400, "MALFORMED_REQUEST")
+/** Declares the tests. */
+export const malformedSuite = (test: ServerTest): void => {
+  describe("a body", () => {
+    bodyTests(test)
+
+    test("is refused if it is not UTF-8", async ({ call }) => {
+      const body = new Uint8Array([0x7b, 0x22, 0xc3, 0x28, 0x22, 0x3a, 0x31, 0x7d])
+      expectFailure(await call("PATCH", extendOne, { body }), 400, "MALFORMED_REQUEST")
+    })
   })
-}
 
-const bodyTests = (test: ServerTest): void => {
-  syntaxTests(test)
-  sizeTests(test)
-  headerTests(test)
-}
-
-const pathTests = (test: ServerTest): void => {
   describe("a path", () => {
     test("is refused if its percent-encoding is invalid", async ({ call }) => {
       for (const id of ["%", "%z", "%zz", "%c3", "%ff", "%c3%28", "%ed%a0%80", "%u0041"]) {
@@ -200,9 +191,7 @@ const pathTests = (test: ServerTest): void => {
       }
     })
   })
-}
 
-const methodTests = (test: ServerTest): void => {
   describe("a method", () => {
     test("that a path does not allow is answered with 405 and the allowed methods", async ({
       call,
@@ -226,16 +215,6 @@ const methodTests = (test: ServerTest): void => {
       }
     })
   })
-}
-
-/** Declares the tests. */
-export const malformedSuite = (test: ServerTest): void => {
-  describe("a body", () => {
-    bodyTests(test)
-    encodingTests(test)
-  })
-  pathTests(test)
-  methodTests(test)
 }
 
 /**

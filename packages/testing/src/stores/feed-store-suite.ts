@@ -51,7 +51,28 @@ const readAll = Effect.fnUntraced(function* (from: FeedStart, size = large, proj
   return { events, cursor: page.cursor }
 })
 
-const readingTests = ({ describe, test }: StoreTests): void => {
+/** Runs work in a transaction, held open until released. */
+const held = <A, E>(work: Effect.Effect<A, E, StorePorts>) =>
+  Effect.gen(function* () {
+    const { run } = yield* HostTransaction
+    const isDone = yield* Deferred.make<void>()
+    const mayEnd = yield* Deferred.make<void>()
+    const fiber = yield* Effect.forkChild(
+      run(
+        Effect.andThen(
+          work,
+          Effect.andThen(Deferred.succeed(isDone, undefined), Deferred.await(mayEnd)),
+        ),
+      ),
+    )
+    yield* Effect.raceFirst(Deferred.await(isDone), Fiber.join(fiber))
+    return Effect.andThen(Deferred.succeed(mayEnd, undefined), Fiber.join(fiber))
+  })
+
+/** Declares the tests. */
+export const feedStoreSuite = (on: StoreTests): void => {
+  const { concurrent, describe, test, transactional } = on
+
   describe("read", () => {
     test("returns the events of a project, oldest first, as they were published", function* () {
       yield* prepared
@@ -171,9 +192,7 @@ const readingTests = ({ describe, test }: StoreTests): void => {
       expect(lost._tag).toBe("ProjectNotFound")
     })
   })
-}
 
-const latestTests = ({ describe, test }: StoreTests): void => {
   describe("latest", () => {
     test("returns the latest events of a project, newest first, page after page", function* () {
       const { feed } = yield* prepared
@@ -213,9 +232,7 @@ const latestTests = ({ describe, test }: StoreTests): void => {
       expect(error).toMatchObject({ _tag: "ProjectNotFound", projectId: "nowhere" })
     })
   })
-}
 
-const expiringTests = ({ describe, test }: StoreTests): void => {
   describe("a cursor of another history", () => {
     test("has expired", function* () {
       const { feed } = yield* prepared
@@ -243,27 +260,7 @@ const expiringTests = ({ describe, test }: StoreTests): void => {
       }
     })
   })
-}
 
-/** Runs work in a transaction, held open until released. */
-const held = <A, E>(work: Effect.Effect<A, E, StorePorts>) =>
-  Effect.gen(function* () {
-    const { run } = yield* HostTransaction
-    const isDone = yield* Deferred.make<void>()
-    const mayEnd = yield* Deferred.make<void>()
-    const fiber = yield* Effect.forkChild(
-      run(
-        Effect.andThen(
-          work,
-          Effect.andThen(Deferred.succeed(isDone, undefined), Deferred.await(mayEnd)),
-        ),
-      ),
-    )
-    yield* Effect.raceFirst(Deferred.await(isDone), Fiber.join(fiber))
-    return Effect.andThen(Deferred.succeed(mayEnd, undefined), Fiber.join(fiber))
-  })
-
-const transactionTests = ({ concurrent, transactional }: StoreTests): void => {
   concurrent("an event of a transaction that commits late is not skipped", function* () {
     const { feed, outbox } = yield* prepared
     const late = event(p1)
@@ -285,12 +282,4 @@ const transactionTests = ({ concurrent, transactional }: StoreTests): void => {
     const published = yield* publish(1)
     expect(idsOf((yield* readAll(cursor)).events)).toEqual(idsOf(published))
   })
-}
-
-/** Declares the tests. */
-export const feedStoreSuite = (on: StoreTests): void => {
-  readingTests(on)
-  latestTests(on)
-  expiringTests(on)
-  transactionTests(on)
 }

@@ -320,7 +320,17 @@ const timeTests = ({ advance, clockErrorMillis, test }: StoreTests): void => {
   })
 }
 
-const fullTests = ({ advance, test }: StoreTests): void => {
+/** Declares the tests. */
+export const rateLimitStoreSuite = (on: StoreTests): void => {
+  const { advance, test } = on
+
+  on.test("responds to a ping", function* () {
+    yield* (yield* RateLimitStore).ping
+  })
+  bucketTests(on)
+  concurrencyTests(on)
+  timeTests(on)
+
   test.each([
     ["address", { ...policies, address: five }],
     ["key", { ...policies, key: five }],
@@ -335,16 +345,6 @@ const fullTests = ({ advance, test }: StoreTests): void => {
       expect(takes.map(({ admitted }) => admitted)).toEqual([true, true, true, true, false])
     },
   )
-}
 
-/** Declares the tests. */
-export const rateLimitStoreSuite = (on: StoreTests): void => {
-  on.test("responds to a ping", function* () {
-    yield* (yield* RateLimitStore).ping
-  })
-  bucketTests(on)
-  concurrencyTests(on)
-  timeTests(on)
-  fullTests(on)
   modelTests(on)
 }

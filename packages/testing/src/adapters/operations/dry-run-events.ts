@@ -2,11 +2,9 @@
 
 import { describe, expect } from "vitest"
 import { expectFailure, expectSuccess, fieldsOf, instant, dataOf } from "../../support/http.ts"
-import type { Fixture, ServerTest } from "../harness.ts"
+import { type Fixture, type ServerTest, extendOne, extendAll } from "../harness.ts"
 import { validDate } from "./extending.ts"
 
-const extendOne = "/v2/projects/p1/memberships/1001/extend"
-const extendAll = "/v2/projects/p1/memberships/extend"
 const importing = "/v2/projects/p1/memberships/import"
 
 const line = `{"user_id":"1001","end_date":"${validDate}"}`

@@ -13,10 +13,9 @@ import {
   webhookOf,
   dataOf,
 } from "../../support/http.ts"
-import type { Fixture, ServerTest } from "../harness.ts"
+import { type Fixture, type ServerTest, webhooks } from "../harness.ts"
 
 const events = "/v2/projects/p1/events"
-const webhooks = "/v2/projects/p1/integrations/webhooks"
 
 const options = { webhooks: { allowedNetworks: ["127.0.0.0/8"], retrySchedule: [3_600_000] } }
 
@@ -197,41 +196,6 @@ const publicationTests = (test: ServerTest): void => {
   )
 }
 
-const findTests = (test: ServerTest): void => {
-  test("of Tenure are found, too", async ({ call, operatorToken: token, tenure }) => {
-    await call("POST", webhooks, { body: { url: "https://receiver.example/" } })
-    const extend = "2099-01-01T00:00:00.000Z"
-    const extended = await call("PATCH", "/v2/projects/p1/memberships/1001/extend", {
-      body: { extend },
-    })
-    const [webhook] = await tenure.webhooks.list({ projectId: "p1" })
-    const [delivery] = await tenure.webhooks.deliveries({
-      projectId: "p1",
-      webhookId: webhook?.id ?? "",
-    })
-    const path = `${events}/${delivery?.eventId.toUpperCase()}`
-    expect((await call("GET", path, { token })).body).toMatchObject({
-      data: {
-        id: delivery?.eventId,
-        type: "membership.extended",
-        data: { new_end_date: extend, request_id: fieldsOf(extended.body)["request_id"] },
-      },
-    })
-  })
-
-  test("are not found if they are unknown or of another project", async ({
-    call,
-    operatorToken: token,
-    tenure,
-  }) => {
-    const foreign = await tenure.events.publish({ projectId: "p2", type: "a", data: {} })
-    for (const id of [foreign, crypto.randomUUID(), "1", "%00", "__proto__"]) {
-      const path = `${events}/${id}`
-      expectFailure(await call("GET", path, { token }), 404, "EVENT_NOT_FOUND")
-    }
-  })
-}
-
 /** Returns the events in a feed page. */
 const pageOf = ({ body, status }: Incoming) => {
   expect(status).toBe(200)
@@ -254,74 +218,103 @@ const publishUntil = async (
   })
 }
 
-const feedTests = (test: ServerTest): void => {
-  test("are read by clients, page by page, as they were published", async ({ call, tenure }) => {
-    const { cursor } = await tenure.events.read({ projectId: "p1" })
-    const data = { amount: "12.50", note: "für 日本 \u2028" }
-    const id = await tenure.events.publish({ projectId: "p1", type: "a", data })
-    await tenure.events.publish({ projectId: "p2", type: "other", data })
-    for (const type of ["b", "c"]) {
-      await tenure.events.publish({ projectId: "p1", type, data: {} })
-    }
-    const read = (query: string) => call("GET", `${events}?${query}`)
-    const first = await read(`after=${cursor}&limit=2`)
-    expectSuccess(first, {
-      total: 2,
-      next: expect.any(String),
-      data: [
-        { id, type: "a", timestamp: instant, data },
-        { id: expect.stringMatching(uuid), type: "b", timestamp: instant, data: {} },
-      ],
-    })
-    const second = pageOf(await read(`after=${pageOf(first).next}`))
-    expect(second.types).toEqual(["c"])
-    expect(pageOf(await read(`after=${second.next}`)).types).toEqual([])
-    expect(pageOf(await read(`after=${cursor}&types=c,a`)).types).toEqual(["a", "c"])
-    expect(pageOf(await read("after=start&limit=1000")).types.slice(-3)).toEqual(["a", "b", "c"])
-    expect(pageOf(await read("")).types).toEqual([])
-  })
-
-  test("are waited for", async ({ call, tenure }) => {
-    const waiting = call("GET", `${events}?wait=20`)
-    await publishUntil(tenure, waiting)
-    const { types } = pageOf(await waiting)
-    expect(types[0]).toBe("a")
-  })
-
-  test("are not read with an invalid cursor or invalid parameters", async ({ call }) => {
-    expectFailure(await call("GET", `${events}?after=never-was`), 410, "CURSOR_EXPIRED")
-    for (const query of [
-      "after=%20",
-      "limit=0",
-      "wait=21",
-      "wait=x",
-      "types=",
-      "types=a,,b",
-      "a=b",
-    ]) {
-      expectFailure(await call("GET", `${events}?${query}`), 422, "VALIDATION_ERROR")
-    }
-  })
-
-  test("are waited for by a bounded number of requests of one key", async ({ call, tenure }) => {
-    const wait = () => call("GET", `${events}?wait=20`)
-    const waiting = Array.from({ length: 11 }, wait)
-    const { body, headers, status } = await Promise.race(waiting)
-    expect(status).toBe(429)
-    expect(headers["retry-after"]).toBe("20")
-    expect(fieldsOf(fieldsOf(body)["error"])["code"]).toBe("RATE_LIMIT_EXCEEDED")
-    const all = Promise.all(waiting)
-    await publishUntil(tenure, all)
-    const answers = await all
-    expect(answers.filter((one) => one.status === 200)).toHaveLength(10)
-  })
-}
-
 /** Declares the tests. */
 export const eventTests = (test: ServerTest): void => {
   describe("events", () => {
     publicationTests(test)
-    findTests(test)
-    feedTests(test)
+
+    test("of Tenure are found, too", async ({ call, operatorToken: token, tenure }) => {
+      await call("POST", webhooks, { body: { url: "https://receiver.example/" } })
+      const extend = "2099-01-01T00:00:00.000Z"
+      const extended = await call("PATCH", "/v2/projects/p1/memberships/1001/extend", {
+        body: { extend },
+      })
+      const [webhook] = await tenure.webhooks.list({ projectId: "p1" })
+      const [delivery] = await tenure.webhooks.deliveries({
+        projectId: "p1",
+        webhookId: webhook?.id ?? "",
+      })
+      const path = `${events}/${delivery?.eventId.toUpperCase()}`
+      expect((await call("GET", path, { token })).body).toMatchObject({
+        data: {
+          id: delivery?.eventId,
+          type: "membership.extended",
+          data: { new_end_date: extend, request_id: fieldsOf(extended.body)["request_id"] },
+        },
+      })
+    })
+
+    test("are not found if they are unknown or of another project", async ({
+      call,
+      operatorToken: token,
+      tenure,
+    }) => {
+      const foreign = await tenure.events.publish({ projectId: "p2", type: "a", data: {} })
+      for (const id of [foreign, crypto.randomUUID(), "1", "%00", "__proto__"]) {
+        const path = `${events}/${id}`
+        expectFailure(await call("GET", path, { token }), 404, "EVENT_NOT_FOUND")
+      }
+    })
+
+    test("are read by clients, page by page, as they were published", async ({ call, tenure }) => {
+      const { cursor } = await tenure.events.read({ projectId: "p1" })
+      const data = { amount: "12.50", note: "für 日本 \u2028" }
+      const id = await tenure.events.publish({ projectId: "p1", type: "a", data })
+      await tenure.events.publish({ projectId: "p2", type: "other", data })
+      for (const type of ["b", "c"]) {
+        await tenure.events.publish({ projectId: "p1", type, data: {} })
+      }
+      const read = (query: string) => call("GET", `${events}?${query}`)
+      const first = await read(`after=${cursor}&limit=2`)
+      expectSuccess(first, {
+        total: 2,
+        next: expect.any(String),
+        data: [
+          { id, type: "a", timestamp: instant, data },
+          { id: expect.stringMatching(uuid), type: "b", timestamp: instant, data: {} },
+        ],
+      })
+      const second = pageOf(await read(`after=${pageOf(first).next}`))
+      expect(second.types).toEqual(["c"])
+      expect(pageOf(await read(`after=${second.next}`)).types).toEqual([])
+      expect(pageOf(await read(`after=${cursor}&types=c,a`)).types).toEqual(["a", "c"])
+      expect(pageOf(await read("after=start&limit=1000")).types.slice(-3)).toEqual(["a", "b", "c"])
+      expect(pageOf(await read("")).types).toEqual([])
+    })
+
+    test("are waited for", async ({ call, tenure }) => {
+      const waiting = call("GET", `${events}?wait=20`)
+      await publishUntil(tenure, waiting)
+      const { types } = pageOf(await waiting)
+      expect(types[0]).toBe("a")
+    })
+
+    test("are not read with an invalid cursor or invalid parameters", async ({ call }) => {
+      expectFailure(await call("GET", `${events}?after=never-was`), 410, "CURSOR_EXPIRED")
+      for (const query of [
+        "after=%20",
+        "limit=0",
+        "wait=21",
+        "wait=x",
+        "types=",
+        "types=a,,b",
+        "a=b",
+      ]) {
+        expectFailure(await call("GET", `${events}?${query}`), 422, "VALIDATION_ERROR")
+      }
+    })
+
+    test("are waited for by a bounded number of requests of one key", async ({ call, tenure }) => {
+      const wait = () => call("GET", `${events}?wait=20`)
+      const waiting = Array.from({ length: 11 }, wait)
+      const { body, headers, status } = await Promise.race(waiting)
+      expect(status).toBe(429)
+      expect(headers["retry-after"]).toBe("20")
+      expect(fieldsOf(fieldsOf(body)["error"])["code"]).toBe("RATE_LIMIT_EXCEEDED")
+      const all = Promise.all(waiting)
+      await publishUntil(tenure, all)
+      const answers = await all
+      expect(answers.filter((one) => one.status === 200)).toHaveLength(10)
+    })
   })
 }

@@ -2,7 +2,7 @@
 
 import { describe, expect } from "vitest"
 import { expectFailure, expectSuccess, fieldsOf } from "../../support/http.ts"
-import { type Fixture, type ServerTest, initialEndDate } from "../harness.ts"
+import { type Fixture, type ServerTest, initialEndDate, extendOne, extendAll } from "../harness.ts"
 
 export const validDate = "2099-02-28T12:34:56.789Z"
 
@@ -42,119 +42,91 @@ export const invalidDates: ReadonlyArray<unknown> = [
 
 /** Extending one membership. */
 
-const extendOne = "/v2/projects/p1/memberships/1001/extend"
-
-const successTests = (test: ServerTest): void => {
-  test("returns the new end date in ISO format, and only documented fields", async ({ call }) => {
-    for (const [input, output] of [
-      [validDate, validDate],
-      [4_102_444_800_000, "2100-01-01T00:00:00.000Z"],
-      ["9999-12-31T23:59:59.999Z", "9999-12-31T23:59:59.999Z"],
-      [9_999_999_999_999, "2286-11-20T17:46:39.999Z"],
-    ]) {
-      expectSuccess(await call("PATCH", extendOne, { body: { extend: input } }), {
-        total: 1,
-        data: { new_end_date: output },
-      })
-    }
-  })
-
-  test("changes only that membership", async ({ call, tenure }) => {
-    await call("PATCH", extendOne, { body: { extend: validDate } })
-    const all = await tenure.memberships.list({ projectId: "p1" })
-    expect(all.map(({ endDate }) => new Date(endDate).toISOString())).toEqual([
-      validDate,
-      initialEndDate,
-      initialEndDate,
-    ])
-  })
-
-  test("can be repeated, shortens too, and renews an expired membership", async ({
-    call,
-    tenure,
-  }) => {
-    const grant = { projectId: "p1", userId: "1001" }
-    await tenure.memberships.grant({ ...grant, endDate: "2001-01-01T00:00:00.000Z" })
-    for (const date of [validDate, validDate, "2098-01-01T00:00:00.000Z"]) {
-      const response = await call("PATCH", extendOne, { body: { extend: date } })
-      expect(response.body).toMatchObject({ code: 200, data: { new_end_date: date } })
-    }
-  })
-
-  test("ignores undocumented fields", async ({ call }) => {
-    const response = await call("PATCH", extendOne, {
-      body: { extend: validDate, total: 7, ok: false },
-    })
-    expectSuccess(response, { total: 1, data: { new_end_date: validDate } })
-  })
-
-  test("accepts percent-encoded ids", async ({ call }) => {
-    const path = "/v2/projects/%701/memberships/%31001/extend"
-    const response = await call("PATCH", path, { body: { extend: validDate } })
-    expectSuccess(response, { total: 1, data: { new_end_date: validDate } })
-  })
-}
-
-const failureTests = (test: ServerTest): void => {
-  test("fails with two errors, one for each format, if `extend` is in neither", async ({
-    call,
-  }) => {
-    for (const input of invalidDates) {
-      const response = await call("PATCH", extendOne, { body: { extend: input } })
-      expectFailure(response, 422, ["VALIDATION_ERROR", "VALIDATION_ERROR"])
-    }
-    const response = await call("PATCH", extendOne, { body: {} })
-    expectFailure(response, 422, ["VALIDATION_ERROR", "VALIDATION_ERROR"])
-  })
-
-  test("fails with one error if `extend` is not in the future", async ({ call }) => {
-    const past = [
-      1_000_000_000_000,
-      Date.now() - 1,
-      "0000-01-01T00:00:00.000Z",
-      "2001-09-09T01:46:40.000Z",
-    ]
-    for (const input of past) {
-      const response = await call("PATCH", extendOne, { body: { extend: input } })
-      const { error } = expectFailure(response, 422, "VALIDATION_ERROR")
-      expect(fieldsOf(error)["message"]).toContain("extend must be a future timestamp")
-    }
-  })
-
-  test("fails if the user has no membership, or the user id is invalid", async ({ call }) => {
-    for (const user of [
-      "9999",
-      "abc",
-      "1e3",
-      "-1",
-      "%31%30x",
-      "a%20b",
-      "__proto__",
-      "constructor",
-    ]) {
-      const path = `/v2/projects/p1/memberships/${user}/extend`
-      const response = await call("PATCH", path, { body: { extend: validDate } })
-      expectFailure(response, 404, "MEMBERSHIP_NOT_FOUND")
-    }
-  })
-}
-
 /** Declares the tests. */
 export const extendOneTests = (test: ServerTest): void => {
   describe("extending one membership", () => {
-    successTests(test)
-    failureTests(test)
+    test("returns the new end date in ISO format, and only documented fields", async ({ call }) => {
+      for (const [input, output] of [
+        [validDate, validDate],
+        [4_102_444_800_000, "2100-01-01T00:00:00.000Z"],
+        ["9999-12-31T23:59:59.999Z", "9999-12-31T23:59:59.999Z"],
+        [9_999_999_999_999, "2286-11-20T17:46:39.999Z"],
+      ]) {
+        expectSuccess(await call("PATCH", extendOne, { body: { extend: input } }), {
+          total: 1,
+          data: { new_end_date: output },
+        })
+      }
+    })
+
+    test("ignores undocumented fields", async ({ call }) => {
+      const response = await call("PATCH", extendOne, {
+        body: { extend: validDate, total: 7, ok: false },
+      })
+      expectSuccess(response, { total: 1, data: { new_end_date: validDate } })
+    })
+
+    test("accepts percent-encoded ids", async ({ call }) => {
+      const path = "/v2/projects/%701/memberships/%31001/extend"
+      const response = await call("PATCH", path, { body: { extend: validDate } })
+      expectSuccess(response, { total: 1, data: { new_end_date: validDate } })
+    })
+
+    test("fails with two errors, one for each format, if `extend` is in neither", async ({
+      call,
+    }) => {
+      for (const input of invalidDates) {
+        const response = await call("PATCH", extendOne, { body: { extend: input } })
+        expectFailure(response, 422, ["VALIDATION_ERROR", "VALIDATION_ERROR"])
+      }
+      const response = await call("PATCH", extendOne, { body: {} })
+      expectFailure(response, 422, ["VALIDATION_ERROR", "VALIDATION_ERROR"])
+    })
+
+    test("fails with one error if `extend` is not in the future", async ({ call }) => {
+      const past = [
+        1_000_000_000_000,
+        Date.now() - 1,
+        "0000-01-01T00:00:00.000Z",
+        "2001-09-09T01:46:40.000Z",
+      ]
+      for (const input of past) {
+        const response = await call("PATCH", extendOne, { body: { extend: input } })
+        const { error } = expectFailure(response, 422, "VALIDATION_ERROR")
+        expect(fieldsOf(error)["message"]).toContain("extend must be a future timestamp")
+      }
+    })
+
+    test("fails if the user has no membership, or the user id is invalid", async ({ call }) => {
+      for (const user of [
+        "9999",
+        "abc",
+        "1e3",
+        "-1",
+        "%31%30x",
+        "a%20b",
+        "__proto__",
+        "constructor",
+      ]) {
+        const path = `/v2/projects/p1/memberships/${user}/extend`
+        const response = await call("PATCH", path, { body: { extend: validDate } })
+        expectFailure(response, 404, "MEMBERSHIP_NOT_FOUND")
+      }
+    })
   })
 }
 
 /** Bulk extensions. */
 
-const extendAll = "/v2/projects/p1/memberships/extend"
-
 /** Declares the tests. */
 export const extendAllTests = (test: ServerTest): void => {
   describe("extending all memberships", () => {
-    test("sets and counts every membership of the project", async ({ call, tenure }) => {
+    test("sets and counts every membership of the project, by default also those that end later", async ({
+      call,
+      tenure,
+    }) => {
+      const later = "2200-01-01T00:00:00.000Z"
+      await tenure.memberships.grant({ projectId: "p1", userId: "1001", endDate: later })
       const response = await call("PATCH", extendAll, { body: { extend: validDate } })
       expectSuccess(response, { total: 3, data: { new_end_date: validDate } })
       const all = await tenure.memberships.list({ projectId: "p1" })
@@ -163,15 +135,6 @@ export const extendAllTests = (test: ServerTest): void => {
         validDate,
         validDate,
       ])
-    })
-
-    test("sets memberships that end later too, by default", async ({ call, tenure }) => {
-      const later = "2200-01-01T00:00:00.000Z"
-      await tenure.memberships.grant({ projectId: "p1", userId: "1001", endDate: later })
-      const response = await call("PATCH", extendAll, { body: { extend: validDate } })
-      expect(response.body).toMatchObject({ total: 3 })
-      const found = await tenure.memberships.find({ projectId: "p1", userId: "1001" })
-      expect(new Date(found.endDate).toISOString()).toBe(validDate)
     })
 
     test.with({ bulk: "neverShorten" })(
@@ -212,15 +175,6 @@ export const extendAllTests = (test: ServerTest): void => {
       }
     })
 
-    test("returns total 0 for a project without members", async ({ call, otherToken }) => {
-      const path = "/v2/projects/p2/memberships/extend"
-      const response = await call("PATCH", path, {
-        body: { extend: validDate },
-        token: otherToken,
-      })
-      expectSuccess(response, { total: 0, data: { new_end_date: validDate } })
-    })
-
     test("validates `extend` by the same rules", async ({ call }) => {
       for (const input of invalidDates) {
         const response = await call("PATCH", extendAll, { body: { extend: input } })
@@ -247,35 +201,6 @@ const expectRefusal = async (fixture: Fixture, path: string, field: string, valu
   const { error } = expectFailure(response, 422, "VALIDATION_ERROR")
   expect(fieldsOf(error)["message"]).toContain(field)
   expect(await endDateOf(fixture)).toBe(initialEndDate)
-}
-
-const expectationTests = (test: ServerTest): void => {
-  test("extends a membership that has the expected end date, in either format", async (fixture) => {
-    for (const expected_end_date of [initialEndDate, Date.parse(initialEndDate)]) {
-      await fixture.tenure.memberships.grant({ ...member, endDate: initialEndDate })
-      const body = { extend: validDate, expected_end_date }
-      expectSuccess(await fixture.call("PATCH", extendOne, { body }), {
-        total: 1,
-        data: { new_end_date: validDate },
-      })
-      expect(await endDateOf(fixture)).toBe(validDate)
-    }
-  })
-
-  test("fails with the current end date if another one is expected, and changes nothing", async (fixture) => {
-    const body = { extend: validDate, expected_end_date: validDate }
-    expectFailure(await fixture.call("PATCH", extendOne, { body }), 409, "END_DATE_CONFLICT", {
-      current_end_date: initialEndDate,
-    })
-    expect(await endDateOf(fixture)).toBe(initialEndDate)
-  })
-
-  test("fails if `expected_end_date` is in neither format, or is not for one membership", async (fixture) => {
-    for (const value of invalidDates) {
-      await expectRefusal(fixture, extendOne, "expected_end_date", value)
-    }
-    await expectRefusal(fixture, extendAll, "expected_end_date", initialEndDate)
-  })
 }
 
 const modeTests = (test: ServerTest): void => {
@@ -395,92 +320,112 @@ const spellingTests = (test: ServerTest): void => {
   })
 }
 
-const reasonTests = (test: ServerTest): void => {
-  test("keeps the reason of an extension", async ({ call, tenure }) => {
-    const reasons = ["Kulanz 🎉", "r".repeat(500)]
-    const [first, second] = reasons
-    await call("PATCH", extendOne, { body: { extend: validDate, reason: first } })
-    await call("PATCH", extendAll, { body: { extend: validDate, reason: second } })
-    const rows = await tenure.memberships.history({ projectId: "p1", limit: 2 })
-    expect(rows.map(({ reason }) => reason)).toEqual(reasons.toReversed())
-  })
-
-  test("fails if `reason` has no characters, more than 500, or cannot be stored", async (fixture) => {
-    for (const value of ["", "r".repeat(501), "a\u0000", "\ud800", null, 7, ["r"], {}]) {
-      for (const path of [extendOne, extendAll]) {
-        await expectRefusal(fixture, path, "reason", value)
-      }
-    }
-  })
-}
-
-const dryRunTests = (test: ServerTest): void => {
-  test("in a dry run answers as it would, and changes nothing", async (fixture) => {
-    const { call, tenure } = fixture
-    const later = "2200-01-01T00:00:00.000Z"
-    await tenure.memberships.grant({ projectId: "p1", userId: "1003", endDate: later })
-    const before = await tenure.memberships.history({ projectId: "p1" })
-    const body = { extend: validDate, dry_run: true }
-    const data = { new_end_date: validDate }
-    const one = expectSuccess(await call("PATCH", extendOne, { body }), {
-      total: 1,
-      data,
-    })
-    const all = expectSuccess(await call("PATCH", extendAll, { body }), {
-      total: 3,
-      data: {
-        ...data,
-        total: 3,
-        would_shorten: 1,
-        would_reactivate: 0,
-        would_be_capped: 0,
-        examples: [
-          { user_id: "1001", end_date: initialEndDate, would_end: validDate },
-          { user_id: "1002", end_date: initialEndDate, would_end: validDate },
-          { user_id: "1003", end_date: later, would_end: validDate },
-        ],
-      },
-    })
-    for (const { message } of [one, all]) expect(message).toContain("nothing was changed")
-    expect(await endDateOf(fixture)).toBe(initialEndDate)
-    expect(await tenure.memberships.history({ projectId: "p1" })).toEqual(before)
-  })
-
-  test("in a dry run fails as it would", async ({ call }) => {
-    const fail = (path: string, fields: object) =>
-      call("PATCH", path, { body: { extend: validDate, ...fields, dry_run: true } })
-    const unknown = "/v2/projects/p1/memberships/9999/extend"
-    expectFailure(await fail(unknown, {}), 404, "MEMBERSHIP_NOT_FOUND")
-    const conflict = await fail(extendOne, { expected_end_date: validDate })
-    expectFailure(conflict, 409, "END_DATE_CONFLICT", {
-      current_end_date: initialEndDate,
-    })
-    expectFailure(await fail(extendAll, { extend: 1_000_000_000_000 }), 422, "VALIDATION_ERROR")
-  })
-
-  test("changes memberships without a dry run, and fails if `dry_run` is not a boolean", async (fixture) => {
-    for (const value of ["true", "", 1, 0, null, [], {}]) {
-      await expectRefusal(fixture, extendOne, "dry_run", value)
-      await expectRefusal(fixture, extendAll, "dry_run", value)
-    }
-    const response = await fixture.call("PATCH", extendAll, {
-      body: { extend: validDate, dry_run: false },
-    })
-    expectSuccess(response, {
-      total: 3,
-      data: { new_end_date: validDate },
-    })
-    expect(await endDateOf(fixture)).toBe(validDate)
-  })
-}
-
 /** Declares the tests. */
 export const conditionTests = (test: ServerTest): void => {
   describe("an extension", () => {
-    expectationTests(test)
+    test("extends a membership that has the expected end date, in either format", async (fixture) => {
+      for (const expected_end_date of [initialEndDate, Date.parse(initialEndDate)]) {
+        await fixture.tenure.memberships.grant({ ...member, endDate: initialEndDate })
+        const body = { extend: validDate, expected_end_date }
+        expectSuccess(await fixture.call("PATCH", extendOne, { body }), {
+          total: 1,
+          data: { new_end_date: validDate },
+        })
+        expect(await endDateOf(fixture)).toBe(validDate)
+      }
+    })
+
+    test("fails with the current end date if another one is expected, and changes nothing", async (fixture) => {
+      const body = { extend: validDate, expected_end_date: validDate }
+      expectFailure(await fixture.call("PATCH", extendOne, { body }), 409, "END_DATE_CONFLICT", {
+        current_end_date: initialEndDate,
+      })
+      expect(await endDateOf(fixture)).toBe(initialEndDate)
+    })
+
+    test("fails if `expected_end_date` is in neither format, or is not for one membership", async (fixture) => {
+      for (const value of invalidDates) {
+        await expectRefusal(fixture, extendOne, "expected_end_date", value)
+      }
+      await expectRefusal(fixture, extendAll, "expected_end_date", initialEndDate)
+    })
+
     modeTests(test)
     spellingTests(test)
-    reasonTests(test)
-    dryRunTests(test)
+
+    test("keeps the reason of an extension", async ({ call, tenure }) => {
+      const reasons = ["Kulanz 🎉", "r".repeat(500)]
+      const [first, second] = reasons
+      await call("PATCH", extendOne, { body: { extend: validDate, reason: first } })
+      await call("PATCH", extendAll, { body: { extend: validDate, reason: second } })
+      const rows = await tenure.memberships.history({ projectId: "p1", limit: 2 })
+      expect(rows.map(({ reason }) => reason)).toEqual(reasons.toReversed())
+    })
+
+    test("fails if `reason` has no characters, more than 500, or cannot be stored", async (fixture) => {
+      for (const value of ["", "r".repeat(501), "a\u0000", "\ud800", null, 7, ["r"], {}]) {
+        for (const path of [extendOne, extendAll]) {
+          await expectRefusal(fixture, path, "reason", value)
+        }
+      }
+    })
+
+    test("in a dry run answers as it would, and changes nothing", async (fixture) => {
+      const { call, tenure } = fixture
+      const later = "2200-01-01T00:00:00.000Z"
+      await tenure.memberships.grant({ projectId: "p1", userId: "1003", endDate: later })
+      const before = await tenure.memberships.history({ projectId: "p1" })
+      const body = { extend: validDate, dry_run: true }
+      const data = { new_end_date: validDate }
+      const one = expectSuccess(await call("PATCH", extendOne, { body }), {
+        total: 1,
+        data,
+      })
+      const all = expectSuccess(await call("PATCH", extendAll, { body }), {
+        total: 3,
+        data: {
+          ...data,
+          total: 3,
+          would_shorten: 1,
+          would_reactivate: 0,
+          would_be_capped: 0,
+          examples: [
+            { user_id: "1001", end_date: initialEndDate, would_end: validDate },
+            { user_id: "1002", end_date: initialEndDate, would_end: validDate },
+            { user_id: "1003", end_date: later, would_end: validDate },
+          ],
+        },
+      })
+      for (const { message } of [one, all]) expect(message).toContain("nothing was changed")
+      expect(await endDateOf(fixture)).toBe(initialEndDate)
+      expect(await tenure.memberships.history({ projectId: "p1" })).toEqual(before)
+    })
+
+    test("in a dry run fails as it would", async ({ call }) => {
+      const fail = (path: string, fields: object) =>
+        call("PATCH", path, { body: { extend: validDate, ...fields, dry_run: true } })
+      const unknown = "/v2/projects/p1/memberships/9999/extend"
+      expectFailure(await fail(unknown, {}), 404, "MEMBERSHIP_NOT_FOUND")
+      const conflict = await fail(extendOne, { expected_end_date: validDate })
+      expectFailure(conflict, 409, "END_DATE_CONFLICT", {
+        current_end_date: initialEndDate,
+      })
+      expectFailure(await fail(extendAll, { extend: 1_000_000_000_000 }), 422, "VALIDATION_ERROR")
+    })
+
+    test("changes memberships without a dry run, and fails if `dry_run` is not a boolean", async (fixture) => {
+      for (const value of ["true", "", 1, 0, null, [], {}]) {
+        await expectRefusal(fixture, extendOne, "dry_run", value)
+        await expectRefusal(fixture, extendAll, "dry_run", value)
+      }
+      const response = await fixture.call("PATCH", extendAll, {
+        body: { extend: validDate, dry_run: false },
+      })
+      expectSuccess(response, {
+        total: 3,
+        data: { new_end_date: validDate },
+      })
+      expect(await endDateOf(fixture)).toBe(validDate)
+    })
   })
 }

@@ -18,9 +18,8 @@ import {
   webhookOf,
   dataOf,
 } from "../../support/http.ts"
-import type { Fixture, ServerTest } from "../harness.ts"
+import { type Fixture, type ServerTest, webhooks } from "../harness.ts"
 
-const webhooks = "/v2/projects/p1/integrations/webhooks"
 const unknown = `${webhooks}/6ba7b810-9dad-41d1-80b4-00c04fd430c8`
 
 const options = { webhooks: { allowedNetworks: ["127.0.0.0/8"], retrySchedule: [3_600_000] } }
@@ -71,234 +70,6 @@ const repairing =
 const answering = (...statuses: ReadonlyArray<number>): Answer => {
   const left = [...statuses]
   return (response) => void response.writeHead(left.shift() ?? 204).end("the response")
-}
-
-const detailsTests = (test: ServerTest): void => {
-  test.with(options)(
-    "are found by their id, with what they are for and how they fare",
-    repairing(async ({ call, id, path, publish, receiver, secret }) => {
-      const well = {
-        url: receiver.url,
-        id,
-        secret,
-        event_types: null,
-        ordered: false,
-        rate: null,
-        description: null,
-        header_names: [],
-        created_at: instant,
-        disabled_at: null,
-        disabled_by: null,
-        failing_since: null,
-        failures: 0,
-        last_attempt: null,
-        waiting: 0,
-        next_attempt_at: null,
-      }
-      expectSuccess(await call("GET", path), { data: well })
-      const event_id = await publish()
-      const failing = {
-        ...well,
-        failing_since: instant,
-        failures: 1,
-        last_attempt: {
-          at: instant,
-          event_id,
-          status: 500,
-          error: null,
-          duration_ms: expect.any(Number),
-        },
-        waiting: 1,
-        next_attempt_at: instant,
-      }
-      expectSuccess(await call("GET", path), { data: failing })
-      const upper = `${webhooks}/${id.toUpperCase()}`
-      expectSuccess(await call("GET", upper), { data: failing })
-      const { secret: _, ...health } = failing
-      const all = "/v2/projects/p1/integrations/health"
-      expectSuccess(await call("GET", all), { total: 1, data: [health] })
-    }, answering(500)),
-  )
-
-  test.with(options)(
-    "show their secret to nobody whom the audit trail does not name",
-    repairing(async ({ call, id, path, tenure }) => {
-      const shown = await call("GET", path)
-      await call("GET", "/v2/projects/p1/integrations/health")
-      const [row, before] = await tenure.memberships.history({ projectId: "p1", limit: 2 })
-      expect(row).toMatchObject({
-        action: "secret_shown",
-        subject: id,
-        origin: {
-          keyId: expect.any(String),
-          requestId: fieldsOf(shown.body)["request_id"],
-        },
-      })
-      expect(before).toMatchObject({ action: "webhook_created" })
-    }),
-  )
-
-  test.with(options)(
-    "show a delivery with its request and what was responded, to whom the audit trail names",
-    repairing(async ({ id, operate, path, publish, receiver, tenure }) => {
-      const eventId = await publish()
-      const delivery = `${path}/deliveries/${eventId}`
-      const found = await operate("GET", delivery)
-      const { body: sent = "", headers = {} } = receiver.received[0] ?? {}
-      expectSuccess(found, {
-        data: {
-          event_id: eventId,
-          type: "payment.completed",
-          created_at: instant,
-          user_id: null,
-          state: "waiting",
-          due_at: instant,
-          attempts: [
-            {
-              at: instant,
-              duration_ms: expect.any(Number),
-              status: 500,
-              error: expect.stringContaining("answered 500"),
-              response_body: "the response",
-            },
-          ],
-          request: {
-            method: "POST",
-            url: receiver.url,
-            headers: {
-              "content-type": headers["content-type"],
-              "user-agent": headers["user-agent"],
-              "webhook-id": eventId,
-              "webhook-timestamp": null,
-              "webhook-signature": null,
-            },
-            body: sent,
-          },
-        },
-      })
-      expect(await tenure.memberships.history({ projectId: "p1", limit: 1 })).toMatchObject([
-        { action: "data_shown", subject: eventId },
-      ])
-      const missing = `${path}/deliveries/${id}`
-      expectFailure(await operate("GET", missing), 404, "EVENT_NOT_FOUND")
-      const other = await tenure.webhooks.create({ projectId: "p1", url: receiver.url })
-      const elsewhere = `${webhooks}/${other.id}/deliveries/${eventId}`
-      expectFailure(await operate("GET", elsewhere), 404, "EVENT_NOT_FOUND")
-    }, answering(500)),
-  )
-
-  test.with(options)(
-    "can be created for some types of events, and receive no others",
-    async ({ call, tenure }) => {
-      const receiver = await startReceiver()
-      const event_types = ["payment.completed", "membership.extended"]
-      const created = await call("POST", webhooks, {
-        body: { url: receiver.url, event_types },
-      })
-      expect(Object.keys(dataOf(created))).toEqual(["url", "id", "secret"])
-      const found = await call("GET", `${webhooks}/${webhookOf(created).id}`)
-      expect(found.body).toMatchObject({ data: { event_types } })
-      for (const type of ["payment.refunded", "payment.completed"]) {
-        await tenure.events.publish({ projectId: "p1", type, data: {} })
-      }
-      await receiver.until(1)
-      expect(receiver.received.map(({ body }) => fieldsOf(JSON.parse(body))["type"])).toEqual([
-        "payment.completed",
-      ])
-      receiver.close()
-    },
-  )
-
-  test.with(options)(
-    "can be created to receive a member's events one after another",
-    async ({ call, tenure }) => {
-      const answers: Array<() => void> = []
-      const receiver = await startReceiver((response) => {
-        answers.push(() => void response.writeHead(204).end())
-      })
-      const body = { url: receiver.url, ordered: true }
-      const created = await call("POST", webhooks, { body })
-      const found = await call("GET", `${webhooks}/${webhookOf(created).id}`)
-      expect(found.body).toMatchObject({ data: { ordered: true } })
-      for (const [user_id, n] of [
-        ["ada", 1],
-        ["ada", 2],
-        ["bob", 3],
-      ] as const) {
-        await tenure.events.publish({ projectId: "p1", type: "a.b", data: { user_id, n } })
-      }
-      const numbers = () =>
-        receiver.received.map(({ body: sent }) => {
-          const { data }: { readonly data: { readonly n: number } } = JSON.parse(sent)
-          return data.n
-        })
-      await receiver.until(2)
-      expect(numbers().toSorted()).toEqual([1, 3])
-      for (const answer of answers) answer()
-      await receiver.until(3)
-      expect(numbers().at(-1)).toBe(2)
-      answers.at(-1)?.()
-      receiver.close()
-      const invalid = { url: receiver.url, ordered: "yes" }
-      const refused = await call("POST", webhooks, { body: invalid })
-      const failure = expectFailure(refused, 422, "VALIDATION_ERROR")
-      expect(fieldsOf(failure["error"])["message"]).toContain("ordered")
-    },
-  )
-
-  test("cannot be created for types that are no array of event types", async ({ call }) => {
-    const invalid = [
-      null,
-      [],
-      "a",
-      {},
-      7,
-      [""],
-      ["a b"],
-      ["a", 7],
-      [null],
-      [".a"],
-      ["a".repeat(129)],
-    ]
-    for (const event_types of [...invalid, Array.from({ length: 101 }, () => "a")]) {
-      const body = { url: "https://receiver.example/", event_types }
-      const response = await call("POST", webhooks, { body })
-      const failure = expectFailure(response, 422, "VALIDATION_ERROR")
-      expect(fieldsOf(failure["error"])["message"]).toContain("event_types")
-    }
-    expectSuccess(await call("GET", webhooks), {
-      total: 0,
-      data: [],
-    })
-  })
-
-  test("are not found if they are unknown or of another project", async ({
-    call,
-    operatorToken: token,
-    tenure,
-  }) => {
-    const url = "https://receiver.example/"
-    const { id } = await tenure.webhooks.create({ projectId: "p2", url })
-    const body = { since: 1_000_000_000_000 }
-    for (const path of [unknown, `${webhooks}/${id}`, `${webhooks}/1`]) {
-      for (const [method, suffix] of [
-        ["GET", ""],
-        ["POST", "/ping"],
-        ["POST", "/enable"],
-        ["POST", "/rotate"],
-        ["GET", "/activity"],
-        ["GET", "/deliveries"],
-        ["POST", "/replay"],
-      ] as const) {
-        const target = `${path}${suffix}`
-        const response = await call(method, target, {
-          token,
-          ...(suffix === "/replay" && { body }),
-        })
-        expectFailure(response, 404, "WEBHOOK_NOT_FOUND")
-      }
-    }
-  })
 }
 
 const actionTests = (test: ServerTest): void => {
@@ -666,7 +437,232 @@ const deliveryTests = (test: ServerTest): void => {
 /** Declares the tests. */
 export const webhookRepairTests = (test: ServerTest): void => {
   describe("webhooks", () => {
-    detailsTests(test)
+    test.with(options)(
+      "are found by their id, with what they are for and how they fare",
+      repairing(async ({ call, id, path, publish, receiver, secret }) => {
+        const well = {
+          url: receiver.url,
+          id,
+          secret,
+          event_types: null,
+          ordered: false,
+          rate: null,
+          description: null,
+          header_names: [],
+          created_at: instant,
+          disabled_at: null,
+          disabled_by: null,
+          failing_since: null,
+          failures: 0,
+          last_attempt: null,
+          waiting: 0,
+          next_attempt_at: null,
+        }
+        expectSuccess(await call("GET", path), { data: well })
+        const event_id = await publish()
+        const failing = {
+          ...well,
+          failing_since: instant,
+          failures: 1,
+          last_attempt: {
+            at: instant,
+            event_id,
+            status: 500,
+            error: null,
+            duration_ms: expect.any(Number),
+          },
+          waiting: 1,
+          next_attempt_at: instant,
+        }
+        expectSuccess(await call("GET", path), { data: failing })
+        const upper = `${webhooks}/${id.toUpperCase()}`
+        expectSuccess(await call("GET", upper), { data: failing })
+        const { secret: _, ...health } = failing
+        const all = "/v2/projects/p1/integrations/health"
+        expectSuccess(await call("GET", all), { total: 1, data: [health] })
+      }, answering(500)),
+    )
+
+    test.with(options)(
+      "show their secret to nobody whom the audit trail does not name",
+      repairing(async ({ call, id, path, tenure }) => {
+        const shown = await call("GET", path)
+        await call("GET", "/v2/projects/p1/integrations/health")
+        const [row, before] = await tenure.memberships.history({ projectId: "p1", limit: 2 })
+        expect(row).toMatchObject({
+          action: "secret_shown",
+          subject: id,
+          origin: {
+            keyId: expect.any(String),
+            requestId: fieldsOf(shown.body)["request_id"],
+          },
+        })
+        expect(before).toMatchObject({ action: "webhook_created" })
+      }),
+    )
+
+    test.with(options)(
+      "show a delivery with its request and what was responded, to whom the audit trail names",
+      repairing(async ({ id, operate, path, publish, receiver, tenure }) => {
+        const eventId = await publish()
+        const delivery = `${path}/deliveries/${eventId}`
+        const found = await operate("GET", delivery)
+        const { body: sent = "", headers = {} } = receiver.received[0] ?? {}
+        expectSuccess(found, {
+          data: {
+            event_id: eventId,
+            type: "payment.completed",
+            created_at: instant,
+            user_id: null,
+            state: "waiting",
+            due_at: instant,
+            attempts: [
+              {
+                at: instant,
+                duration_ms: expect.any(Number),
+                status: 500,
+                error: expect.stringContaining("answered 500"),
+                response_body: "the response",
+              },
+            ],
+            request: {
+              method: "POST",
+              url: receiver.url,
+              headers: {
+                "content-type": headers["content-type"],
+                "user-agent": headers["user-agent"],
+                "webhook-id": eventId,
+                "webhook-timestamp": null,
+                "webhook-signature": null,
+              },
+              body: sent,
+            },
+          },
+        })
+        expect(await tenure.memberships.history({ projectId: "p1", limit: 1 })).toMatchObject([
+          { action: "data_shown", subject: eventId },
+        ])
+        const missing = `${path}/deliveries/${id}`
+        expectFailure(await operate("GET", missing), 404, "EVENT_NOT_FOUND")
+        const other = await tenure.webhooks.create({ projectId: "p1", url: receiver.url })
+        const elsewhere = `${webhooks}/${other.id}/deliveries/${eventId}`
+        expectFailure(await operate("GET", elsewhere), 404, "EVENT_NOT_FOUND")
+      }, answering(500)),
+    )
+
+    test.with(options)(
+      "can be created for some types of events, and receive no others",
+      async ({ call, tenure }) => {
+        const receiver = await startReceiver()
+        const event_types = ["payment.completed", "membership.extended"]
+        const created = await call("POST", webhooks, {
+          body: { url: receiver.url, event_types },
+        })
+        expect(Object.keys(dataOf(created))).toEqual(["url", "id", "secret"])
+        const found = await call("GET", `${webhooks}/${webhookOf(created).id}`)
+        expect(found.body).toMatchObject({ data: { event_types } })
+        for (const type of ["payment.refunded", "payment.completed"]) {
+          await tenure.events.publish({ projectId: "p1", type, data: {} })
+        }
+        await receiver.until(1)
+        expect(receiver.received.map(({ body }) => fieldsOf(JSON.parse(body))["type"])).toEqual([
+          "payment.completed",
+        ])
+        receiver.close()
+      },
+    )
+
+    test.with(options)(
+      "can be created to receive a member's events one after another",
+      async ({ call, tenure }) => {
+        const answers: Array<() => void> = []
+        const receiver = await startReceiver((response) => {
+          answers.push(() => void response.writeHead(204).end())
+        })
+        const body = { url: receiver.url, ordered: true }
+        const created = await call("POST", webhooks, { body })
+        const found = await call("GET", `${webhooks}/${webhookOf(created).id}`)
+        expect(found.body).toMatchObject({ data: { ordered: true } })
+        for (const [user_id, n] of [
+          ["ada", 1],
+          ["ada", 2],
+          ["bob", 3],
+        ] as const) {
+          await tenure.events.publish({ projectId: "p1", type: "a.b", data: { user_id, n } })
+        }
+        const numbers = () =>
+          receiver.received.map(({ body: sent }) => {
+            const { data }: { readonly data: { readonly n: number } } = JSON.parse(sent)
+            return data.n
+          })
+        await receiver.until(2)
+        expect(numbers().toSorted()).toEqual([1, 3])
+        for (const answer of answers) answer()
+        await receiver.until(3)
+        expect(numbers().at(-1)).toBe(2)
+        answers.at(-1)?.()
+        receiver.close()
+        const invalid = { url: receiver.url, ordered: "yes" }
+        const refused = await call("POST", webhooks, { body: invalid })
+        const failure = expectFailure(refused, 422, "VALIDATION_ERROR")
+        expect(fieldsOf(failure["error"])["message"]).toContain("ordered")
+      },
+    )
+
+    test("cannot be created for types that are no array of event types", async ({ call }) => {
+      const invalid = [
+        null,
+        [],
+        "a",
+        {},
+        7,
+        [""],
+        ["a b"],
+        ["a", 7],
+        [null],
+        [".a"],
+        ["a".repeat(129)],
+      ]
+      for (const event_types of [...invalid, Array.from({ length: 101 }, () => "a")]) {
+        const body = { url: "https://receiver.example/", event_types }
+        const response = await call("POST", webhooks, { body })
+        const failure = expectFailure(response, 422, "VALIDATION_ERROR")
+        expect(fieldsOf(failure["error"])["message"]).toContain("event_types")
+      }
+      expectSuccess(await call("GET", webhooks), {
+        total: 0,
+        data: [],
+      })
+    })
+
+    test("are not found if they are unknown or of another project", async ({
+      call,
+      operatorToken: token,
+      tenure,
+    }) => {
+      const url = "https://receiver.example/"
+      const { id } = await tenure.webhooks.create({ projectId: "p2", url })
+      const body = { since: 1_000_000_000_000 }
+      for (const path of [unknown, `${webhooks}/${id}`, `${webhooks}/1`]) {
+        for (const [method, suffix] of [
+          ["GET", ""],
+          ["POST", "/ping"],
+          ["POST", "/enable"],
+          ["POST", "/rotate"],
+          ["GET", "/activity"],
+          ["GET", "/deliveries"],
+          ["POST", "/replay"],
+        ] as const) {
+          const target = `${path}${suffix}`
+          const response = await call(method, target, {
+            token,
+            ...(suffix === "/replay" && { body }),
+          })
+          expectFailure(response, 404, "WEBHOOK_NOT_FOUND")
+        }
+      }
+    })
+
     actionTests(test)
     updateTests(test)
     deliveryTests(test)

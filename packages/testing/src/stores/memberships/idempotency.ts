@@ -99,127 +99,6 @@ const nothing = { rows: 0, deliveries: 0 }
 const one = { rows: 1, deliveries: 1 }
 const two = { rows: 2, deliveries: 2 }
 
-const repetitionTests = ({ test }: StoreTests): void => {
-  test.each(kinds)("makes %s once, one after another", function* ([_, make]) {
-    const { counts, store } = yield* observed
-    const key = once()
-    expect(isReplayedResponse(yield* make(store, key))).toBe(false)
-    expect(yield* counts).toEqual(one)
-    expect(isReplayedResponse(yield* make(store, key))).toBe(true)
-    expect(yield* counts).toEqual(one)
-  })
-
-  test.each(kinds)("makes %s once, at the same time", function* ([_, make]) {
-    const { counts, store } = yield* observed
-    const key = once()
-    const results = yield* Effect.forEach(Array.from({ length: 12 }), () => make(store, key), {
-      concurrency: "unbounded",
-    })
-    expect(results.filter((result) => !isReplayedResponse(result))).toHaveLength(1)
-    expect(yield* counts).toEqual(one)
-  })
-
-  test("returns the total of the bulk extension that was made", function* () {
-    const { store } = yield* observed
-    const bulk = { ...common(once()), bulk: { endDate: in2028, mode: "set" } } as const
-    yield* store.extendAll(bulk)
-    yield* store.end({ ...change(p1), userId: u2 })
-    const replayed = yield* store.extendAll({ ...bulk, ...change(p1) })
-    expect(replayed).toEqual({ _tag: "Replayed", answer: "2" })
-  })
-
-  test.each(answered)("returns the answer that came with the key of %s", function* ([, make]) {
-    const { store } = yield* observed
-    const key = { ...once(), answer: "an answer" }
-    yield* make(store, key)
-    expect(yield* make(store, key)).toEqual(replayedResponse("an answer"))
-  })
-
-  test("returns when a grant was made, and the metadata that it has left or set", function* () {
-    const { store } = yield* observed
-    for (const metadata of [undefined, gold, undefined]) {
-      const granted = { ...common(once()), userId: u1, endDate: in2028, metadata }
-      yield* store.grant(granted)
-      const left = metadataJson((yield* store.find(p1, u1)).metadata)
-      yield* store.end({ ...change(p1), userId: u1 })
-      const { at } = granted
-      const replayed = yield* store.grant({ ...granted, ...change(p1), at: at + 1 })
-      expect(replayed).toEqual(replayedResponse(formatGrantAnswer(at, left)))
-      yield* store.grant({ ...change(p1), userId: u1, endDate: in2028, metadata: gold })
-    }
-  })
-
-  test("knows a change that could not be made any more", function* () {
-    const { store } = yield* observed
-    const key = once()
-    const extension = { userId: u1, endDate: in2029 }
-    yield* store.extend({ ...common(key), ...extension })
-    yield* store.end({ ...change(p1), userId: u1 })
-    expect(isReplayedResponse(yield* store.extend({ ...common(key), ...extension }))).toBe(true)
-  })
-}
-
-const keyTests = ({ test }: StoreTests): void => {
-  test("refuses a key that came with another request", function* () {
-    const { counts, store } = yield* observed
-    const key = once()
-    yield* store.extend({ ...common(key), userId: u1, endDate: in2028 })
-    const other = { ...key, fingerprint: "another" }
-    for (const [, make] of kinds) {
-      const error = yield* Effect.flip(make(store, other))
-      expect(error).toMatchObject({ _tag: "IdempotencyMismatch" })
-    }
-    expect(yield* Effect.flip(store.recall(other, p1))).toMatchObject({
-      _tag: "IdempotencyMismatch",
-    })
-    expect(yield* counts).toEqual(one)
-  })
-
-  test("creates a project once, and does so with a new key for one that exists", function* () {
-    const { store } = yield* observed
-    for (const project of [nowhere, p1]) {
-      const keyed = { ...occasion, once: once() }
-      const results = [1, 2, 3].map(() => store.createProject(project, keyed))
-      const all = yield* Effect.all(results, { concurrency: "unbounded" })
-      expect(all.filter(isReplayedResponse)).toHaveLength(2)
-      const other = { ...keyed, once: { ...keyed.once, fingerprint: "another" } }
-      const error = yield* Effect.flip(store.createProject(p1, other))
-      expect(error).toMatchObject({ _tag: "IdempotencyMismatch" })
-    }
-  })
-
-  test("makes one of two changes that have the same key at the same time", function* () {
-    const { counts, store } = yield* observed
-    const key = once()
-    const extensions = [u1, u2].map((userId) =>
-      Effect.exit(
-        store.extend({ ...common({ ...key, fingerprint: userId }), userId, endDate: in2028 }),
-      ),
-    )
-    const exits = yield* Effect.all(extensions, { concurrency: "unbounded" })
-    expect(exits.filter(({ _tag }) => _tag === "Success")).toHaveLength(1)
-    expect(yield* counts).toEqual(one)
-  })
-
-  test("keeps the keys of each owner apart", function* () {
-    const { counts, store } = yield* observed
-    const key = once()
-    for (const owner of ["one", "other"]) {
-      const extension = { ...common({ ...key, owner }), userId: u1, endDate: in2028 }
-      expect(isReplayedResponse(yield* store.extend(extension))).toBe(false)
-    }
-    expect(yield* counts).toEqual(two)
-  })
-
-  test("recalls what was answered", function* () {
-    const { store } = yield* observed
-    const key = once()
-    expect(yield* store.recall(key, p1)).toBeUndefined()
-    yield* store.extendAll({ ...common(key), bulk: { endDate: in2028, mode: "set" } })
-    expect(yield* store.recall(key, p1)).toEqual({ _tag: "Replayed", answer: "2" })
-  })
-}
-
 /** A request: the same one has the same idempotency key and fingerprint. */
 interface Request {
   readonly owner: string
@@ -314,39 +193,153 @@ const modelTests = ({ property }: StoreTests): void =>
     }),
   )
 
-const failureTests = ({ test, transactional }: StoreTests): void => {
-  test("keeps no key of a change that fails", function* () {
-    const { counts, store } = yield* observed
-    const key = once()
-    const extension = { userId: u3, endDate: in2028 }
-    yield* Effect.flip(store.extend({ ...common(key), ...extension }))
-    yield* Effect.flip(store.end({ ...common(key), userId: u3 }))
-    yield* Effect.flip(store.grant({ ...common(key), ...change(nowhere), ...extension }))
-    const all = { bulk: { endDate: in2028, mode: "neverShorten" } } as const
-    yield* Effect.flip(store.extendAll({ ...common(key), ...change(nowhere), ...all }))
-    expect(yield* counts).toEqual(nothing)
-    yield* store.grant({ ...change(p1), ...extension })
-    expect(isReplayedResponse(yield* store.extend({ ...common(key), ...extension }))).toBe(false)
-    expect(yield* counts).toEqual(two)
-  })
-
-  transactional("forgets the key with a transaction of the host that fails", function* () {
-    const { counts, store } = yield* observed
-    for (const [, make] of kinds) {
-      const key = once()
-      yield* undone(make(store, key))
-      expect(yield* store.recall(key, p1)).toBeUndefined()
-    }
-    expect(yield* counts).toEqual(nothing)
-  })
-}
-
 /** Declares the tests. */
 export const onceTests = (on: StoreTests): void => {
+  const { test, transactional } = on
+
   on.describe("an idempotency key", () => {
-    repetitionTests(on)
-    keyTests(on)
-    failureTests(on)
+    test.each(kinds)("makes %s once, one after another", function* ([_, make]) {
+      const { counts, store } = yield* observed
+      const key = once()
+      expect(isReplayedResponse(yield* make(store, key))).toBe(false)
+      expect(yield* counts).toEqual(one)
+      expect(isReplayedResponse(yield* make(store, key))).toBe(true)
+      expect(yield* counts).toEqual(one)
+    })
+
+    test.each(kinds)("makes %s once, at the same time", function* ([_, make]) {
+      const { counts, store } = yield* observed
+      const key = once()
+      const results = yield* Effect.forEach(Array.from({ length: 12 }), () => make(store, key), {
+        concurrency: "unbounded",
+      })
+      expect(results.filter((result) => !isReplayedResponse(result))).toHaveLength(1)
+      expect(yield* counts).toEqual(one)
+    })
+
+    test("returns the total of the bulk extension that was made", function* () {
+      const { store } = yield* observed
+      const bulk = { ...common(once()), bulk: { endDate: in2028, mode: "set" } } as const
+      yield* store.extendAll(bulk)
+      yield* store.end({ ...change(p1), userId: u2 })
+      const replayed = yield* store.extendAll({ ...bulk, ...change(p1) })
+      expect(replayed).toEqual({ _tag: "Replayed", answer: "2" })
+    })
+
+    test.each(answered)("returns the answer that came with the key of %s", function* ([, make]) {
+      const { store } = yield* observed
+      const key = { ...once(), answer: "an answer" }
+      yield* make(store, key)
+      expect(yield* make(store, key)).toEqual(replayedResponse("an answer"))
+    })
+
+    test("returns when a grant was made, and the metadata that it has left or set", function* () {
+      const { store } = yield* observed
+      for (const metadata of [undefined, gold, undefined]) {
+        const granted = { ...common(once()), userId: u1, endDate: in2028, metadata }
+        yield* store.grant(granted)
+        const left = metadataJson((yield* store.find(p1, u1)).metadata)
+        yield* store.end({ ...change(p1), userId: u1 })
+        const { at } = granted
+        const replayed = yield* store.grant({ ...granted, ...change(p1), at: at + 1 })
+        expect(replayed).toEqual(replayedResponse(formatGrantAnswer(at, left)))
+        yield* store.grant({ ...change(p1), userId: u1, endDate: in2028, metadata: gold })
+      }
+    })
+
+    test("knows a change that could not be made any more", function* () {
+      const { store } = yield* observed
+      const key = once()
+      const extension = { userId: u1, endDate: in2029 }
+      yield* store.extend({ ...common(key), ...extension })
+      yield* store.end({ ...change(p1), userId: u1 })
+      expect(isReplayedResponse(yield* store.extend({ ...common(key), ...extension }))).toBe(true)
+    })
+
+    test("refuses a key that came with another request", function* () {
+      const { counts, store } = yield* observed
+      const key = once()
+      yield* store.extend({ ...common(key), userId: u1, endDate: in2028 })
+      const other = { ...key, fingerprint: "another" }
+      for (const [, make] of kinds) {
+        const error = yield* Effect.flip(make(store, other))
+        expect(error).toMatchObject({ _tag: "IdempotencyMismatch" })
+      }
+      expect(yield* Effect.flip(store.recall(other, p1))).toMatchObject({
+        _tag: "IdempotencyMismatch",
+      })
+      expect(yield* counts).toEqual(one)
+    })
+
+    test("creates a project once, and does so with a new key for one that exists", function* () {
+      const { store } = yield* observed
+      for (const project of [nowhere, p1]) {
+        const keyed = { ...occasion, once: once() }
+        const results = [1, 2, 3].map(() => store.createProject(project, keyed))
+        const all = yield* Effect.all(results, { concurrency: "unbounded" })
+        expect(all.filter(isReplayedResponse)).toHaveLength(2)
+        const other = { ...keyed, once: { ...keyed.once, fingerprint: "another" } }
+        const error = yield* Effect.flip(store.createProject(p1, other))
+        expect(error).toMatchObject({ _tag: "IdempotencyMismatch" })
+      }
+    })
+
+    test("makes one of two changes that have the same key at the same time", function* () {
+      const { counts, store } = yield* observed
+      const key = once()
+      const extensions = [u1, u2].map((userId) =>
+        Effect.exit(
+          store.extend({ ...common({ ...key, fingerprint: userId }), userId, endDate: in2028 }),
+        ),
+      )
+      const exits = yield* Effect.all(extensions, { concurrency: "unbounded" })
+      expect(exits.filter(({ _tag }) => _tag === "Success")).toHaveLength(1)
+      expect(yield* counts).toEqual(one)
+    })
+
+    test("keeps the keys of each owner apart", function* () {
+      const { counts, store } = yield* observed
+      const key = once()
+      for (const owner of ["one", "other"]) {
+        const extension = { ...common({ ...key, owner }), userId: u1, endDate: in2028 }
+        expect(isReplayedResponse(yield* store.extend(extension))).toBe(false)
+      }
+      expect(yield* counts).toEqual(two)
+    })
+
+    test("recalls what was answered", function* () {
+      const { store } = yield* observed
+      const key = once()
+      expect(yield* store.recall(key, p1)).toBeUndefined()
+      yield* store.extendAll({ ...common(key), bulk: { endDate: in2028, mode: "set" } })
+      expect(yield* store.recall(key, p1)).toEqual({ _tag: "Replayed", answer: "2" })
+    })
+
+    test("keeps no key of a change that fails", function* () {
+      const { counts, store } = yield* observed
+      const key = once()
+      const extension = { userId: u3, endDate: in2028 }
+      yield* Effect.flip(store.extend({ ...common(key), ...extension }))
+      yield* Effect.flip(store.end({ ...common(key), userId: u3 }))
+      yield* Effect.flip(store.grant({ ...common(key), ...change(nowhere), ...extension }))
+      const all = { bulk: { endDate: in2028, mode: "neverShorten" } } as const
+      yield* Effect.flip(store.extendAll({ ...common(key), ...change(nowhere), ...all }))
+      expect(yield* counts).toEqual(nothing)
+      yield* store.grant({ ...change(p1), ...extension })
+      expect(isReplayedResponse(yield* store.extend({ ...common(key), ...extension }))).toBe(false)
+      expect(yield* counts).toEqual(two)
+    })
+
+    transactional("forgets the key with a transaction of the host that fails", function* () {
+      const { counts, store } = yield* observed
+      for (const [, make] of kinds) {
+        const key = once()
+        yield* undone(make(store, key))
+        expect(yield* store.recall(key, p1)).toBeUndefined()
+      }
+      expect(yield* counts).toEqual(nothing)
+    })
+
     if (on.hasSeveralDatabases) return
     projectTests(on)
     modelTests(on)

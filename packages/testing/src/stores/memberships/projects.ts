@@ -35,7 +35,10 @@ import { type StoreTests, undone } from "../declare.ts"
 import { claims } from "../outbox/steps.ts"
 import { nowhere, prepared } from "./model.ts"
 
-const readingTests = ({ describe, test }: StoreTests): void => {
+/** Declares the tests. */
+export const projectTests = (on: StoreTests): void => {
+  const { describe, test } = on
+
   describe("findProject", () => {
     test("counts memberships and webhooks", function* () {
       const store = yield* prepared
@@ -122,11 +125,6 @@ const readingTests = ({ describe, test }: StoreTests): void => {
       expect(found).toEqual(yield* store.findProject(p1))
     })
   })
-}
-
-/** Declares the tests. */
-export const projectTests = (on: StoreTests): void => {
-  readingTests(on)
 }
 
 /** Membership counts by end date, and dry runs for bulk extensions. */
@@ -245,143 +243,141 @@ const readable = Effect.fnUntraced(function* ({ key, one }: Effect.Success<typeo
   }
 })
 
-const deletionTests = ({ test, transactional }: StoreTests): void => {
-  test("leaves nothing that can be read or changed, and other projects as they are", function* () {
-    const all = yield* furnished
-    const { other, store } = all
-    yield* store.deleteProject(p1, occasion)
-    const left = yield* readable(all)
-    const missing = [left.project, left.memberships, left.history, left.ofUser, left.webhooks]
-    for (const exit of missing) expect(exit._tag).toBe("Failure")
-    expect([left.member._tag, left.event._tag]).toEqual(["Failure", "Failure"])
-    expect(left.deliveries).toEqual([])
-    expect(left.opened).toEqual(new Set([p2]))
-    const changed = { ...change(p1), userId: u1, endDate: in2027 }
-    const attempts: ReadonlyArray<Effect.Effect<unknown, { readonly _tag: string }>> = [
-      store.grant(changed),
-      store.extend(changed),
-      store.end(changed),
-      store.import({ ...changed, memberships: [{ userId: u3, endDate: in2027 }] }),
-      store.extendAll({ ...changed, bulk: { endDate: in2027, mode: "set" } }),
-      store.extendAll({ ...changed, bulk: { endDate: in2027, mode: "neverShorten" } }),
-    ]
-    for (const attempt of attempts) {
-      expect((yield* Effect.flip(attempt))._tag).toMatch(/^(Project|Membership)NotFound$/)
-    }
-    expect(yield* store.listProjects({ within: "all", after: undefined, limit: 10 })).toEqual([
-      yield* store.findProject(p2),
-    ])
-    const outbox = yield* Outbox
-    expect((yield* outbox.find(p2, other.published.id)).id).toBe(other.published.id)
-  })
-
-  test("leaves nothing to a project that is created again", function* () {
-    const all = yield* furnished
-    const { store } = all
-    yield* store.deleteProject(p1, occasion)
-    yield* store.createProject(p1, occasion)
-    const nothing = {
-      project: { id: p1, memberships: 0, webhooks: 0, lastBulkEndDate: undefined },
-      memberships: [],
-      history: [],
-      ofUser: [],
-      webhooks: [],
-    }
-    const left = yield* readable(all)
-    for (const [name, value] of Object.entries(nothing)) {
-      expect(left).toMatchObject({ [name]: { _tag: "Success", value } })
-    }
-    expect([left.member._tag, left.event._tag]).toEqual(["Failure", "Failure"])
-    expect(left.deliveries).toEqual([])
-    expect(left.opened).toEqual(new Set([p2]))
-    yield* store.grant({ ...change(p1), userId: u1, endDate: in2027 })
-    expect((yield* store.find(p1, u1)).endDate).toBe(in2027)
-    expect(yield* store.history(p1, { ...deletingEverything, userId: u1 })).toMatchObject([
-      { action: "granted", from: undefined, to: in2027 },
-    ])
-  })
-
-  test("voids the claims of its deliveries", function* () {
-    const { one, other, store } = yield* furnished
-    const outbox = yield* Outbox
-    const claimed = yield* claims()
-    yield* store.deleteProject(p1, occasion)
-    yield* store.createProject(p1, occasion)
-    for (const claim of claimed) {
-      const settled = yield* outbox.settle(claim, { _tag: "Released" })
-      expect(settled).toBe(claim.webhook.webhookId === one.receiver.id ? "Lapsed" : "Settled")
-    }
-    const again = yield* claims()
-    expect(new Set(again.map(({ webhook: { webhookId } }) => webhookId))).toEqual(
-      new Set([other.receiver.id]),
-    )
-  })
-
-  test("is in the trail, with who asked for it", function* () {
-    const { store } = yield* furnished
-    const origin = { requestId: "r1", keyId: ApiKeyId("k1") }
-    yield* store.deleteProject(p1, { origin, at: 7 })
-    const [row] = yield* store.history(undefined, deletingEverything)
-    expect(row).toMatchObject({ action: "project_deleted", subject: p1, origin, at: 7 })
-    expect(row?.reason).toBeUndefined()
-  })
-
-  test("fails if the project does not exist", function* () {
-    const { store } = yield* furnished
-    for (const id of [nowhere, p1]) {
-      if (id === p1) yield* store.deleteProject(p1, occasion)
-      const error = yield* Effect.flip(store.deleteProject(id, occasion))
-      expect(error).toMatchObject({ _tag: "ProjectNotFound", projectId: id })
-    }
-  })
-
-  test("happens once if several delete the project at the same time", function* () {
-    const { store } = yield* furnished
-    const deletions = Array.from({ length: 4 }, () =>
-      Effect.exit(store.deleteProject(p1, occasion)),
-    )
-    const exits = yield* Effect.all(deletions, { concurrency: "unbounded" })
-    expect(exits.filter(({ _tag }) => _tag === "Success")).toHaveLength(1)
-  })
-
-  test("happens once with an idempotency key, whatever was created since", function* () {
-    const { store } = yield* furnished
-    const keyed = { ...occasion, once: once() }
-    yield* store.deleteProject(p1, keyed)
-    expect(isReplayedResponse(yield* store.deleteProject(p1, keyed))).toBe(true)
-    yield* store.createProject(p1, occasion)
-    expect(isReplayedResponse(yield* store.deleteProject(p1, keyed))).toBe(true)
-    expect((yield* store.findProject(p1)).id).toBe(p1)
-  })
-
-  test("forgets the idempotency keys of its changes, and no others", function* () {
-    const { store } = yield* furnished
-    const key = once()
-    const grant = (projectId: ProjectId) =>
-      store.grant({ ...change(projectId), userId: u3, endDate: in2027, once: key })
-    yield* grant(p1)
-    const kept = once()
-    const other = { ...change(p2), userId: u3, endDate: in2027, once: kept }
-    yield* store.grant(other)
-    yield* store.deleteProject(p1, occasion)
-    expect(yield* store.recall(key, p1)).toBeUndefined()
-    yield* store.createProject(p1, occasion)
-    expect(isReplayedResponse(yield* grant(p1))).toBe(false)
-    expect(isReplayedResponse(yield* grant(p1))).toBe(true)
-    expect(isReplayedResponse(yield* store.grant(other))).toBe(true)
-  })
-
-  transactional("is undone with a transaction of the host that fails", function* () {
-    const { store } = yield* furnished
-    yield* undone(store.deleteProject(p1, occasion))
-    expect(yield* store.findProject(p1)).toMatchObject({ memberships: 2, webhooks: 1 })
-    expect(yield* claims()).not.toEqual([])
-  })
-}
-
 /** Declares the tests. */
 export const deletingTests = (on: StoreTests): void => {
+  const { test, transactional } = on
+
   on.describe("a project that is deleted", () => {
-    deletionTests(on)
+    test("leaves nothing that can be read or changed, and other projects as they are", function* () {
+      const all = yield* furnished
+      const { other, store } = all
+      yield* store.deleteProject(p1, occasion)
+      const left = yield* readable(all)
+      const missing = [left.project, left.memberships, left.history, left.ofUser, left.webhooks]
+      for (const exit of missing) expect(exit._tag).toBe("Failure")
+      expect([left.member._tag, left.event._tag]).toEqual(["Failure", "Failure"])
+      expect(left.deliveries).toEqual([])
+      expect(left.opened).toEqual(new Set([p2]))
+      const changed = { ...change(p1), userId: u1, endDate: in2027 }
+      const attempts: ReadonlyArray<Effect.Effect<unknown, { readonly _tag: string }>> = [
+        store.grant(changed),
+        store.extend(changed),
+        store.end(changed),
+        store.import({ ...changed, memberships: [{ userId: u3, endDate: in2027 }] }),
+        store.extendAll({ ...changed, bulk: { endDate: in2027, mode: "set" } }),
+        store.extendAll({ ...changed, bulk: { endDate: in2027, mode: "neverShorten" } }),
+      ]
+      for (const attempt of attempts) {
+        expect((yield* Effect.flip(attempt))._tag).toMatch(/^(Project|Membership)NotFound$/)
+      }
+      expect(yield* store.listProjects({ within: "all", after: undefined, limit: 10 })).toEqual([
+        yield* store.findProject(p2),
+      ])
+      const outbox = yield* Outbox
+      expect((yield* outbox.find(p2, other.published.id)).id).toBe(other.published.id)
+    })
+
+    test("leaves nothing to a project that is created again", function* () {
+      const all = yield* furnished
+      const { store } = all
+      yield* store.deleteProject(p1, occasion)
+      yield* store.createProject(p1, occasion)
+      const nothing = {
+        project: { id: p1, memberships: 0, webhooks: 0, lastBulkEndDate: undefined },
+        memberships: [],
+        history: [],
+        ofUser: [],
+        webhooks: [],
+      }
+      const left = yield* readable(all)
+      for (const [name, value] of Object.entries(nothing)) {
+        expect(left).toMatchObject({ [name]: { _tag: "Success", value } })
+      }
+      expect([left.member._tag, left.event._tag]).toEqual(["Failure", "Failure"])
+      expect(left.deliveries).toEqual([])
+      expect(left.opened).toEqual(new Set([p2]))
+      yield* store.grant({ ...change(p1), userId: u1, endDate: in2027 })
+      expect((yield* store.find(p1, u1)).endDate).toBe(in2027)
+      expect(yield* store.history(p1, { ...deletingEverything, userId: u1 })).toMatchObject([
+        { action: "granted", from: undefined, to: in2027 },
+      ])
+    })
+
+    test("voids the claims of its deliveries", function* () {
+      const { one, other, store } = yield* furnished
+      const outbox = yield* Outbox
+      const claimed = yield* claims()
+      yield* store.deleteProject(p1, occasion)
+      yield* store.createProject(p1, occasion)
+      for (const claim of claimed) {
+        const settled = yield* outbox.settle(claim, { _tag: "Released" })
+        expect(settled).toBe(claim.webhook.webhookId === one.receiver.id ? "Lapsed" : "Settled")
+      }
+      const again = yield* claims()
+      expect(new Set(again.map(({ webhook: { webhookId } }) => webhookId))).toEqual(
+        new Set([other.receiver.id]),
+      )
+    })
+
+    test("is in the trail, with who asked for it", function* () {
+      const { store } = yield* furnished
+      const origin = { requestId: "r1", keyId: ApiKeyId("k1") }
+      yield* store.deleteProject(p1, { origin, at: 7 })
+      const [row] = yield* store.history(undefined, deletingEverything)
+      expect(row).toMatchObject({ action: "project_deleted", subject: p1, origin, at: 7 })
+      expect(row?.reason).toBeUndefined()
+    })
+
+    test("fails if the project does not exist", function* () {
+      const { store } = yield* furnished
+      for (const id of [nowhere, p1]) {
+        if (id === p1) yield* store.deleteProject(p1, occasion)
+        const error = yield* Effect.flip(store.deleteProject(id, occasion))
+        expect(error).toMatchObject({ _tag: "ProjectNotFound", projectId: id })
+      }
+    })
+
+    test("happens once if several delete the project at the same time", function* () {
+      const { store } = yield* furnished
+      const deletions = Array.from({ length: 4 }, () =>
+        Effect.exit(store.deleteProject(p1, occasion)),
+      )
+      const exits = yield* Effect.all(deletions, { concurrency: "unbounded" })
+      expect(exits.filter(({ _tag }) => _tag === "Success")).toHaveLength(1)
+    })
+
+    test("happens once with an idempotency key, whatever was created since", function* () {
+      const { store } = yield* furnished
+      const keyed = { ...occasion, once: once() }
+      yield* store.deleteProject(p1, keyed)
+      expect(isReplayedResponse(yield* store.deleteProject(p1, keyed))).toBe(true)
+      yield* store.createProject(p1, occasion)
+      expect(isReplayedResponse(yield* store.deleteProject(p1, keyed))).toBe(true)
+      expect((yield* store.findProject(p1)).id).toBe(p1)
+    })
+
+    test("forgets the idempotency keys of its changes, and no others", function* () {
+      const { store } = yield* furnished
+      const key = once()
+      const grant = (projectId: ProjectId) =>
+        store.grant({ ...change(projectId), userId: u3, endDate: in2027, once: key })
+      yield* grant(p1)
+      const kept = once()
+      const other = { ...change(p2), userId: u3, endDate: in2027, once: kept }
+      yield* store.grant(other)
+      yield* store.deleteProject(p1, occasion)
+      expect(yield* store.recall(key, p1)).toBeUndefined()
+      yield* store.createProject(p1, occasion)
+      expect(isReplayedResponse(yield* grant(p1))).toBe(false)
+      expect(isReplayedResponse(yield* grant(p1))).toBe(true)
+      expect(isReplayedResponse(yield* store.grant(other))).toBe(true)
+    })
+
+    transactional("is undone with a transaction of the host that fails", function* () {
+      const { store } = yield* furnished
+      yield* undone(store.deleteProject(p1, occasion))
+      expect(yield* store.findProject(p1)).toMatchObject({ memberships: 2, webhooks: 1 })
+      expect(yield* claims()).not.toEqual([])
+    })
   })
 }

@@ -32,136 +32,6 @@ import type { StoreTests } from "../declare.ts"
 import { endingPagesOf } from "./ending-lists.ts"
 import { prepared } from "./model.ts"
 
-const listTests = ({ describe, test }: StoreTests): void => {
-  describe("list", () => {
-    test("has user ids of any kind in the order of their code units, as the list by end dates", function* () {
-      const store = yield* MembershipStore
-      yield* store.createProject(p1, occasion)
-      for (const userId of manyKindsOfUser) {
-        yield* store.grant({ ...change(p1), userId, endDate: in2027 })
-      }
-      const sorted = manyKindsOfUser.toSorted((one, other) => (one < other ? -1 : 1))
-      for (const [index, after] of [undefined, ...sorted].entries()) {
-        const page = yield* store.list(p1, { after, limit: 2 })
-        expect(page.map(({ userId }) => userId)).toEqual(sorted.slice(index, index + 2))
-      }
-      const ending = yield* endingPagesOf(store, { before: in2028, limit: 3 })
-      expect(ending.map(({ userId }) => userId)).toEqual(sorted)
-    })
-
-    test("returns only memberships in one state, to the limit, by the date that holds", function* () {
-      const store = yield* prepared
-      yield* store.grant({ ...change(p1), userId: UserId("9"), endDate: in2027 })
-      const users = (state: MembershipState, at: number, limit = 10) =>
-        Effect.map(store.list(p1, { after: undefined, limit, only: { state, at } }), (page) =>
-          page.map(({ userId }) => userId),
-        )
-      expect(yield* users("active", in2027 - 1)).toEqual([u1, u2, "9"])
-      expect(yield* users("active", in2027)).toEqual([u2])
-      expect(yield* users("expired", in2027)).toEqual([u1, "9"])
-      expect(yield* users("active", in2027, 1)).toEqual([u2])
-      yield* store.extendAll({ ...change(p1), bulk: { endDate: in2028, mode: "set" } })
-      expect(yield* users("expired", in2027)).toEqual([])
-      expect(yield* users("expired", in2028)).toEqual([u1, u2, "9"])
-    })
-
-    test("returns only memberships of the users asked for, in the same way", function* () {
-      const store = yield* prepared
-      yield* store.grant({ ...change(p1), userId: UserId("9"), endDate: in2027 })
-      yield* store.grant({ ...change(p2), userId: u3, endDate: in2027 })
-      const list = (userIds: ReadonlyArray<UserId>, page: object = {}) =>
-        Effect.map(store.list(p1, { after: undefined, limit: 10, userIds, ...page }), (found) =>
-          found.map(({ userId }) => userId),
-        )
-      expect(yield* list([UserId("9"), u1, u3, u1])).toEqual([u1, "9"])
-      expect(yield* list([UserId("9"), u1, u2], { after: u1, limit: 1 })).toEqual([u2])
-      const only = { state: "active", at: in2027 } as const
-      expect(yield* list([UserId("9"), u1, u2], { only })).toEqual([u2])
-      expect(yield* list([UserId("9")], { limit: 1 })).toEqual(["9"])
-      expect(yield* list([u3])).toEqual([])
-      expect(yield* list([])).toEqual([])
-    })
-
-    test("returns only users whose ids start with a prefix", function* () {
-      const store = yield* MembershipStore
-      yield* store.createProject(p1, occasion)
-      const ids = [
-        "7",
-        "07",
-        "0",
-        "A",
-        "Ab",
-        "a",
-        "aB",
-        "ab",
-        "ab_",
-        "abc",
-        "ab@",
-        "b",
-        "_",
-        "+",
-        "z",
-        "~",
-        "~~",
-        "a~",
-        "a|b",
-        "a%b",
-        "a\\b",
-        'a"b',
-      ]
-      for (const [index, id] of ids.entries()) {
-        const endDate = index % 2 === 0 ? in2027 : in2029
-        yield* store.grant({ ...change(p1), userId: UserId(id), endDate })
-      }
-      const list = (prefix: string, page: object = {}) =>
-        Effect.map(
-          store.list(p1, { after: undefined, limit: 100, prefix: UserIdPrefix(prefix), ...page }),
-          (found) => found.map(({ userId }) => userId),
-        )
-      for (const prefix of [
-        "0",
-        "7",
-        "a",
-        "ab",
-        "abc",
-        "abcd",
-        "A",
-        "_",
-        "+",
-        ".",
-        "..",
-        "z",
-        "-",
-        "~",
-        "a|",
-        "a%",
-        "a\\",
-      ]) {
-        const expected = ids.filter((id) => id.startsWith(prefix)).toSorted()
-        expect(yield* list(prefix)).toEqual(expected)
-        const paged = [...(yield* list(prefix, { limit: 2 }))]
-        for (;;) {
-          const after = paged.at(-1)
-          const next = after === undefined ? [] : yield* list(prefix, { limit: 2, after })
-          if (next.length === 0) break
-          paged.push(...next)
-        }
-        expect(paged).toEqual(expected)
-        const only = { state: "active", at: in2027 } as const
-        expect(yield* list(prefix, { only })).toEqual(
-          expected.filter((id) => ids.indexOf(id) % 2 === 1),
-        )
-        // A cursor may come from another list.
-        const last = UserId("z".repeat(128))
-        expect(yield* list(prefix, { after: last })).toEqual(expected.filter((id) => id > last))
-        expect(yield* list(prefix, { after: UserId("+") })).toEqual(
-          expected.filter((id) => id > "+"),
-        )
-      }
-    })
-  })
-}
-
 const historyTests = ({ describe, test }: StoreTests): void => {
   describe("history", () => {
     test("returns who changed what, the request, and both dates, newest first", function* () {
@@ -349,6 +219,135 @@ const historyTests = ({ describe, test }: StoreTests): void => {
 
 /** Declares the tests. */
 export const readingTests = (on: StoreTests): void => {
-  listTests(on)
+  const { describe, test } = on
+
+  describe("list", () => {
+    test("has user ids of any kind in the order of their code units, as the list by end dates", function* () {
+      const store = yield* MembershipStore
+      yield* store.createProject(p1, occasion)
+      for (const userId of manyKindsOfUser) {
+        yield* store.grant({ ...change(p1), userId, endDate: in2027 })
+      }
+      const sorted = manyKindsOfUser.toSorted((one, other) => (one < other ? -1 : 1))
+      for (const [index, after] of [undefined, ...sorted].entries()) {
+        const page = yield* store.list(p1, { after, limit: 2 })
+        expect(page.map(({ userId }) => userId)).toEqual(sorted.slice(index, index + 2))
+      }
+      const ending = yield* endingPagesOf(store, { before: in2028, limit: 3 })
+      expect(ending.map(({ userId }) => userId)).toEqual(sorted)
+    })
+
+    test("returns only memberships in one state, to the limit, by the date that holds", function* () {
+      const store = yield* prepared
+      yield* store.grant({ ...change(p1), userId: UserId("9"), endDate: in2027 })
+      const users = (state: MembershipState, at: number, limit = 10) =>
+        Effect.map(store.list(p1, { after: undefined, limit, only: { state, at } }), (page) =>
+          page.map(({ userId }) => userId),
+        )
+      expect(yield* users("active", in2027 - 1)).toEqual([u1, u2, "9"])
+      expect(yield* users("active", in2027)).toEqual([u2])
+      expect(yield* users("expired", in2027)).toEqual([u1, "9"])
+      expect(yield* users("active", in2027, 1)).toEqual([u2])
+      yield* store.extendAll({ ...change(p1), bulk: { endDate: in2028, mode: "set" } })
+      expect(yield* users("expired", in2027)).toEqual([])
+      expect(yield* users("expired", in2028)).toEqual([u1, u2, "9"])
+    })
+
+    test("returns only memberships of the users asked for, in the same way", function* () {
+      const store = yield* prepared
+      yield* store.grant({ ...change(p1), userId: UserId("9"), endDate: in2027 })
+      yield* store.grant({ ...change(p2), userId: u3, endDate: in2027 })
+      const list = (userIds: ReadonlyArray<UserId>, page: object = {}) =>
+        Effect.map(store.list(p1, { after: undefined, limit: 10, userIds, ...page }), (found) =>
+          found.map(({ userId }) => userId),
+        )
+      expect(yield* list([UserId("9"), u1, u3, u1])).toEqual([u1, "9"])
+      expect(yield* list([UserId("9"), u1, u2], { after: u1, limit: 1 })).toEqual([u2])
+      const only = { state: "active", at: in2027 } as const
+      expect(yield* list([UserId("9"), u1, u2], { only })).toEqual([u2])
+      expect(yield* list([UserId("9")], { limit: 1 })).toEqual(["9"])
+      expect(yield* list([u3])).toEqual([])
+      expect(yield* list([])).toEqual([])
+    })
+
+    test("returns only users whose ids start with a prefix", function* () {
+      const store = yield* MembershipStore
+      yield* store.createProject(p1, occasion)
+      const ids = [
+        "7",
+        "07",
+        "0",
+        "A",
+        "Ab",
+        "a",
+        "aB",
+        "ab",
+        "ab_",
+        "abc",
+        "ab@",
+        "b",
+        "_",
+        "+",
+        "z",
+        "~",
+        "~~",
+        "a~",
+        "a|b",
+        "a%b",
+        "a\\b",
+        'a"b',
+      ]
+      for (const [index, id] of ids.entries()) {
+        const endDate = index % 2 === 0 ? in2027 : in2029
+        yield* store.grant({ ...change(p1), userId: UserId(id), endDate })
+      }
+      const list = (prefix: string, page: object = {}) =>
+        Effect.map(
+          store.list(p1, { after: undefined, limit: 100, prefix: UserIdPrefix(prefix), ...page }),
+          (found) => found.map(({ userId }) => userId),
+        )
+      for (const prefix of [
+        "0",
+        "7",
+        "a",
+        "ab",
+        "abc",
+        "abcd",
+        "A",
+        "_",
+        "+",
+        ".",
+        "..",
+        "z",
+        "-",
+        "~",
+        "a|",
+        "a%",
+        "a\\",
+      ]) {
+        const expected = ids.filter((id) => id.startsWith(prefix)).toSorted()
+        expect(yield* list(prefix)).toEqual(expected)
+        const paged = [...(yield* list(prefix, { limit: 2 }))]
+        for (;;) {
+          const after = paged.at(-1)
+          const next = after === undefined ? [] : yield* list(prefix, { limit: 2, after })
+          if (next.length === 0) break
+          paged.push(...next)
+        }
+        expect(paged).toEqual(expected)
+        const only = { state: "active", at: in2027 } as const
+        expect(yield* list(prefix, { only })).toEqual(
+          expected.filter((id) => ids.indexOf(id) % 2 === 1),
+        )
+        // A cursor may come from another list.
+        const last = UserId("z".repeat(128))
+        expect(yield* list(prefix, { after: last })).toEqual(expected.filter((id) => id > last))
+        expect(yield* list(prefix, { after: UserId("+") })).toEqual(
+          expected.filter((id) => id > "+"),
+        )
+      }
+    })
+  })
+
   historyTests(on)
 }

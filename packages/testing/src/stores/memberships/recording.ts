@@ -105,94 +105,86 @@ const soon = Effect.fnUntraced(function* <E, R>(check: Effect.Effect<void, E, R>
   }
 })
 
-const failureTests = ({ test }: StoreTests): void => {
-  test("writes all or nothing if its event cannot be stored", function* () {
-    const { everything, store } = yield* observed
-    const published = draft(p1)
-    yield* (yield* Outbox).publish(completeEvent(published, 1))
-    const before = yield* everything
-    // Most stores refuse a second event with the same id.
-    const exits = yield* Effect.forEach(changesOf(store, published), Effect.exit, {
-      concurrency: "unbounded",
-    })
-    const written = exits.filter(({ _tag }) => _tag === "Success").length
-    const after = yield* everything
-    expect(after.rows).toHaveLength(before.rows.length + written)
-    expect(after.deliveries).toHaveLength(before.deliveries.length + written)
-    expect(after.dates).toEqual(users.map((user) => replayed(after.rows, user)))
-  })
-
-  test("writes all or nothing if its caller is interrupted", function* () {
-    // The database may still be at work when the next test begins, which has no such project.
-    const own = ProjectId("interrupted")
-    const store = yield* MembershipStore
-    yield* store.createProject(own, occasion)
-    yield* store.grant({ ...change(own), userId: u1, endDate: in2027 })
-    const everything = yield* observe(own)
-    const before = yield* everything
-    for (let pauses = 0; pauses < 10; pauses++) {
-      const extension = { ...change(own), userId: u1, endDate: EndDate(in2028 + pauses) }
-      const fiber = yield* Effect.forkChild(store.extend(extension), { startImmediately: true })
-      for (let pause = 0; pause < pauses; pause++) yield* Effect.yieldNow
-      yield* Fiber.interrupt(fiber)
-      yield* soon(
-        Effect.gen(function* () {
-          const { dates, deliveries, rows } = yield* everything
-          expect(dates).toEqual(users.map((user) => replayed(rows, user)))
-          expect(deliveries).toHaveLength(rows.length - before.rows.length)
-        }),
-      )
-    }
-  })
-}
-
-const transactionTests = ({ transactional }: StoreTests): void => {
-  transactional("is undone with a transaction of the host that fails", function* () {
-    const { everything, store } = yield* observed
-    const before = yield* everything
-    for (const one of changesOf(store)) {
-      yield* undone(one)
-      expect(yield* everything).toEqual(before)
-    }
-  })
-
-  transactional("is stored with a transaction of the host that succeeds", function* () {
-    const { everything, store } = yield* observed
-    const { run } = yield* HostTransaction
-    const before = yield* everything
-    yield* run(store.extend({ ...change(p1), userId: u1, endDate: in2028 }))
-    const { deliveries, rows } = yield* everything
-    expect(rows).toHaveLength(before.rows.length + 1)
-    expect(deliveries).toHaveLength(1)
-  })
-}
-
-const concurrencyTests = ({ test }: StoreTests): void => {
-  test("starts in the audit trail where the one before ends, if many run at the same time", function* () {
-    const store = yield* prepared
-    const dates = [in2027, in2028, in2029]
-    const changes = Array.from({ length: 60 }, (_, index): Effect.Effect<unknown, unknown> => {
-      const endDate = dates[index % 3] ?? in2027
-      const one = { ...change(p1), userId: u3, endDate }
-      if (index % 4 === 0) return store.grant(one)
-      if (index % 7 === 3) return store.import({ ...one, memberships: [one] })
-      if (index % 10 === 5) return store.extendAll({ ...one, bulk: { endDate, mode: "set" } })
-      return store.extend(one)
-    })
-    // Extensions fail until there is a membership.
-    yield* Effect.forEach(changes, (one) => Effect.ignore(one), { concurrency: "unbounded" })
-    const rows = yield* store.history(p1, { userId: undefined, limit: 100 })
-    const ends = yield* Effect.forEach(users, (userId) => dateOf(userId))
-    expect(ends).toEqual(users.map((user) => replayed(rows, user)))
-  })
-}
-
 /** Declares the tests. */
 export const atomicityTests = (on: StoreTests): void => {
+  const { test, transactional } = on
+
   on.describe("a change", () => {
-    failureTests(on)
-    transactionTests(on)
-    concurrencyTests(on)
+    test("writes all or nothing if its event cannot be stored", function* () {
+      const { everything, store } = yield* observed
+      const published = draft(p1)
+      yield* (yield* Outbox).publish(completeEvent(published, 1))
+      const before = yield* everything
+      // Most stores refuse a second event with the same id.
+      const exits = yield* Effect.forEach(changesOf(store, published), Effect.exit, {
+        concurrency: "unbounded",
+      })
+      const written = exits.filter(({ _tag }) => _tag === "Success").length
+      const after = yield* everything
+      expect(after.rows).toHaveLength(before.rows.length + written)
+      expect(after.deliveries).toHaveLength(before.deliveries.length + written)
+      expect(after.dates).toEqual(users.map((user) => replayed(after.rows, user)))
+    })
+
+    test("writes all or nothing if its caller is interrupted", function* () {
+      // The database may still be at work when the next test begins, which has no such project.
+      const own = ProjectId("interrupted")
+      const store = yield* MembershipStore
+      yield* store.createProject(own, occasion)
+      yield* store.grant({ ...change(own), userId: u1, endDate: in2027 })
+      const everything = yield* observe(own)
+      const before = yield* everything
+      for (let pauses = 0; pauses < 10; pauses++) {
+        const extension = { ...change(own), userId: u1, endDate: EndDate(in2028 + pauses) }
+        const fiber = yield* Effect.forkChild(store.extend(extension), { startImmediately: true })
+        for (let pause = 0; pause < pauses; pause++) yield* Effect.yieldNow
+        yield* Fiber.interrupt(fiber)
+        yield* soon(
+          Effect.gen(function* () {
+            const { dates, deliveries, rows } = yield* everything
+            expect(dates).toEqual(users.map((user) => replayed(rows, user)))
+            expect(deliveries).toHaveLength(rows.length - before.rows.length)
+          }),
+        )
+      }
+    })
+
+    transactional("is undone with a transaction of the host that fails", function* () {
+      const { everything, store } = yield* observed
+      const before = yield* everything
+      for (const one of changesOf(store)) {
+        yield* undone(one)
+        expect(yield* everything).toEqual(before)
+      }
+    })
+
+    transactional("is stored with a transaction of the host that succeeds", function* () {
+      const { everything, store } = yield* observed
+      const { run } = yield* HostTransaction
+      const before = yield* everything
+      yield* run(store.extend({ ...change(p1), userId: u1, endDate: in2028 }))
+      const { deliveries, rows } = yield* everything
+      expect(rows).toHaveLength(before.rows.length + 1)
+      expect(deliveries).toHaveLength(1)
+    })
+
+    test("starts in the audit trail where the one before ends, if many run at the same time", function* () {
+      const store = yield* prepared
+      const dates = [in2027, in2028, in2029]
+      const changes = Array.from({ length: 60 }, (_, index): Effect.Effect<unknown, unknown> => {
+        const endDate = dates[index % 3] ?? in2027
+        const one = { ...change(p1), userId: u3, endDate }
+        if (index % 4 === 0) return store.grant(one)
+        if (index % 7 === 3) return store.import({ ...one, memberships: [one] })
+        if (index % 10 === 5) return store.extendAll({ ...one, bulk: { endDate, mode: "set" } })
+        return store.extend(one)
+      })
+      // Extensions fail until there is a membership.
+      yield* Effect.forEach(changes, (one) => Effect.ignore(one), { concurrency: "unbounded" })
+      const rows = yield* store.history(p1, { userId: undefined, limit: 100 })
+      const ends = yield* Effect.forEach(users, (userId) => dateOf(userId))
+      expect(ends).toEqual(users.map((user) => replayed(rows, user)))
+    })
   })
 }
 

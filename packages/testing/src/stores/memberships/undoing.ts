@@ -62,132 +62,6 @@ const undo = (bulkExtensionId: EventId, projectId = p1, key?: IdempotencyKey) =>
 const failureOf = <A, E extends { readonly _tag: string }, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.map(Effect.flip(effect), ({ _tag }) => _tag)
 
-const durationTests = ({ describe, test }: StoreTests): void => {
-  describe("extendAll by a duration", () => {
-    test("ends every membership later by the same time, also those that have ended", function* () {
-      const store = yield* prepared
-      const ended = yield* inDays(-1)
-      yield* store.grant({ ...change(p1), userId: u3, endDate: ended })
-      yield* store.grant({ ...change(p2), userId: u1, endDate: in2027 })
-      const extended = yield* store.extendAll({ ...change(p1), bulk: byDays(3) })
-      expect(extended).toMatchObject({ total: 3 })
-      expect(yield* endDateOf(u1)).toBe(later(in2027, 3))
-      expect(yield* endDateOf(u2)).toBe(later(in2029, 3))
-      expect(yield* endDateOf(u3)).toBe(later(ended, 3))
-      expect(yield* endDateOf(u1, p2)).toBe(in2027)
-      const { memberships } = yield* store.listEnding(p1, {
-        before: later(in2027, -1),
-        after: undefined,
-        limit: 10,
-      })
-      // A first page may have fewer.
-      expect(memberships.map(({ userId }) => userId)).toEqual(memberships.length === 0 ? [] : [u3])
-    })
-
-    test("ends nobody after the year 9999", function* () {
-      const store = yield* prepared
-      const last = EndDate(Date.UTC(9999, 11, 31, 23, 59, 59, 999))
-      yield* store.grant({ ...change(p1), userId: u3, endDate: later(last, -1) })
-      const preview = yield* store.previewBulkExtension(p1, byDays(3))
-      expect(preview).toMatchObject({ total: 3, capped: 1 })
-      yield* extendAll(byDays(3))
-      yield* extendAll(byDays(3))
-      expect(yield* endDateOf(u3)).toBe(last)
-      expect(yield* endDateOf(u1)).toBe(later(in2027, 6))
-    })
-
-    test("is compared with by extensions that expect a date", function* () {
-      const store = yield* prepared
-      yield* extendAll(byDays(3))
-      const extension = { ...change(p1), userId: u1, endDate: in2028 }
-      const stale = store.extend({ ...extension, expectedEndDate: in2027 })
-      expect(yield* Effect.flip(stale)).toMatchObject({
-        _tag: "EndDateConflict",
-        currentEndDate: later(in2027, 3),
-      })
-      yield* store.extend({ ...extension, expectedEndDate: later(in2027, 3) })
-      expect(yield* endDateOf(u1)).toBe(in2028)
-    })
-
-    test("is made once with an idempotency key", function* () {
-      const store = yield* prepared
-      const extension = { ...change(p1), bulk: byDays(3), once: once() }
-      yield* store.extendAll(extension)
-      const replayed = yield* store.extendAll({ ...extension, event: change(p1).event })
-      expect(replayed).toEqual({ _tag: "Replayed", answer: "2" })
-      expect(yield* endDateOf(u1)).toBe(later(in2027, 3))
-    })
-
-    test("can be seen before it is made", function* () {
-      const store = yield* prepared
-      const ended = yield* inDays(-1)
-      yield* store.grant({ ...change(p1), userId: u3, endDate: ended })
-      expect(yield* store.previewBulkExtension(p1, byDays(3))).toEqual({
-        total: 3,
-        shortened: 0,
-        reactivated: 1,
-        capped: 0,
-        examples: [
-          { userId: u1, endDate: in2027, wouldEnd: later(in2027, 3) },
-          { userId: u2, endDate: in2029, wouldEnd: later(in2029, 3) },
-          { userId: u3, endDate: ended, wouldEnd: later(ended, 3) },
-        ],
-      })
-      expect(yield* store.previewBulkExtension(p1, setTo(in2028))).toMatchObject({
-        shortened: 1,
-        reactivated: 1,
-      })
-      expect(yield* store.previewBulkExtension(p1, atLeast(in2027))).toMatchObject({
-        shortened: 0,
-        examples: [{ userId: u3, endDate: ended, wouldEnd: in2027 }],
-      })
-      expect(yield* store.previewBulkExtension(p2, byDays(3))).toMatchObject({ total: 0 })
-      expect(yield* failureOf(store.previewBulkExtension(nowhere, byDays(3)))).toBe(
-        "ProjectNotFound",
-      )
-      expect(yield* endDateOf(u1)).toBe(in2027)
-    })
-  })
-}
-
-const listTests = ({ describe, test }: StoreTests): void => {
-  describe("bulkExtensions", () => {
-    test("returns who made which, newest first, page by page", function* () {
-      const store = yield* prepared
-      const origin = { requestId: "r-1", keyId: ApiKeyId("key-1") }
-      const reason = Reason("outage")
-      const changes = [setTo(in2028), atLeast(in2029), byDays(3)]
-      const ids: Array<EventId> = []
-      for (const [index, bulk] of changes.entries()) {
-        const extension = { ...change(p1), bulk, origin, reason, at: index }
-        yield* store.extendAll(extension)
-        ids.unshift(extension.event.id)
-      }
-      yield* extendAll(byDays(1), p2)
-      const page = (after: EventId | undefined, limit = 2) =>
-        store.bulkExtensions(p1, { after, limit })
-      const [newest] = yield* page(undefined)
-      expect(newest).toEqual({
-        id: ids[0],
-        change: byDays(3),
-        at: 2,
-        reason,
-        origin,
-        total: 2,
-        undone: undefined,
-      })
-      expect((yield* page(undefined)).map(({ id }) => id)).toEqual(ids.slice(0, 2))
-      const rest = yield* page(ids[1])
-      expect(rest.map(({ change: one }) => one)).toEqual([setTo(in2028)])
-      expect(yield* page(ids[2])).toEqual([])
-      expect(yield* page(EventId(crypto.randomUUID()))).toEqual([])
-      expect(yield* failureOf(store.bulkExtensions(nowhere, { after: undefined, limit: 1 }))).toBe(
-        "ProjectNotFound",
-      )
-    })
-  })
-}
-
 const undoTests = ({ describe, test }: StoreTests): void => {
   describe("undoBulkExtension", () => {
     test("undoes any, and leaves those after it", function* () {
@@ -333,7 +207,129 @@ const undoTests = ({ describe, test }: StoreTests): void => {
 
 /** Declares the tests. */
 export const undoingTests = (on: StoreTests): void => {
-  durationTests(on)
-  listTests(on)
+  const { describe, test } = on
+
+  describe("extendAll by a duration", () => {
+    test("ends every membership later by the same time, also those that have ended", function* () {
+      const store = yield* prepared
+      const ended = yield* inDays(-1)
+      yield* store.grant({ ...change(p1), userId: u3, endDate: ended })
+      yield* store.grant({ ...change(p2), userId: u1, endDate: in2027 })
+      const extended = yield* store.extendAll({ ...change(p1), bulk: byDays(3) })
+      expect(extended).toMatchObject({ total: 3 })
+      expect(yield* endDateOf(u1)).toBe(later(in2027, 3))
+      expect(yield* endDateOf(u2)).toBe(later(in2029, 3))
+      expect(yield* endDateOf(u3)).toBe(later(ended, 3))
+      expect(yield* endDateOf(u1, p2)).toBe(in2027)
+      const { memberships } = yield* store.listEnding(p1, {
+        before: later(in2027, -1),
+        after: undefined,
+        limit: 10,
+      })
+      // A first page may have fewer.
+      expect(memberships.map(({ userId }) => userId)).toEqual(memberships.length === 0 ? [] : [u3])
+    })
+
+    test("ends nobody after the year 9999", function* () {
+      const store = yield* prepared
+      const last = EndDate(Date.UTC(9999, 11, 31, 23, 59, 59, 999))
+      yield* store.grant({ ...change(p1), userId: u3, endDate: later(last, -1) })
+      const preview = yield* store.previewBulkExtension(p1, byDays(3))
+      expect(preview).toMatchObject({ total: 3, capped: 1 })
+      yield* extendAll(byDays(3))
+      yield* extendAll(byDays(3))
+      expect(yield* endDateOf(u3)).toBe(last)
+      expect(yield* endDateOf(u1)).toBe(later(in2027, 6))
+    })
+
+    test("is compared with by extensions that expect a date", function* () {
+      const store = yield* prepared
+      yield* extendAll(byDays(3))
+      const extension = { ...change(p1), userId: u1, endDate: in2028 }
+      const stale = store.extend({ ...extension, expectedEndDate: in2027 })
+      expect(yield* Effect.flip(stale)).toMatchObject({
+        _tag: "EndDateConflict",
+        currentEndDate: later(in2027, 3),
+      })
+      yield* store.extend({ ...extension, expectedEndDate: later(in2027, 3) })
+      expect(yield* endDateOf(u1)).toBe(in2028)
+    })
+
+    test("is made once with an idempotency key", function* () {
+      const store = yield* prepared
+      const extension = { ...change(p1), bulk: byDays(3), once: once() }
+      yield* store.extendAll(extension)
+      const replayed = yield* store.extendAll({ ...extension, event: change(p1).event })
+      expect(replayed).toEqual({ _tag: "Replayed", answer: "2" })
+      expect(yield* endDateOf(u1)).toBe(later(in2027, 3))
+    })
+
+    test("can be seen before it is made", function* () {
+      const store = yield* prepared
+      const ended = yield* inDays(-1)
+      yield* store.grant({ ...change(p1), userId: u3, endDate: ended })
+      expect(yield* store.previewBulkExtension(p1, byDays(3))).toEqual({
+        total: 3,
+        shortened: 0,
+        reactivated: 1,
+        capped: 0,
+        examples: [
+          { userId: u1, endDate: in2027, wouldEnd: later(in2027, 3) },
+          { userId: u2, endDate: in2029, wouldEnd: later(in2029, 3) },
+          { userId: u3, endDate: ended, wouldEnd: later(ended, 3) },
+        ],
+      })
+      expect(yield* store.previewBulkExtension(p1, setTo(in2028))).toMatchObject({
+        shortened: 1,
+        reactivated: 1,
+      })
+      expect(yield* store.previewBulkExtension(p1, atLeast(in2027))).toMatchObject({
+        shortened: 0,
+        examples: [{ userId: u3, endDate: ended, wouldEnd: in2027 }],
+      })
+      expect(yield* store.previewBulkExtension(p2, byDays(3))).toMatchObject({ total: 0 })
+      expect(yield* failureOf(store.previewBulkExtension(nowhere, byDays(3)))).toBe(
+        "ProjectNotFound",
+      )
+      expect(yield* endDateOf(u1)).toBe(in2027)
+    })
+  })
+
+  describe("bulkExtensions", () => {
+    test("returns who made which, newest first, page by page", function* () {
+      const store = yield* prepared
+      const origin = { requestId: "r-1", keyId: ApiKeyId("key-1") }
+      const reason = Reason("outage")
+      const changes = [setTo(in2028), atLeast(in2029), byDays(3)]
+      const ids: Array<EventId> = []
+      for (const [index, bulk] of changes.entries()) {
+        const extension = { ...change(p1), bulk, origin, reason, at: index }
+        yield* store.extendAll(extension)
+        ids.unshift(extension.event.id)
+      }
+      yield* extendAll(byDays(1), p2)
+      const page = (after: EventId | undefined, limit = 2) =>
+        store.bulkExtensions(p1, { after, limit })
+      const [newest] = yield* page(undefined)
+      expect(newest).toEqual({
+        id: ids[0],
+        change: byDays(3),
+        at: 2,
+        reason,
+        origin,
+        total: 2,
+        undone: undefined,
+      })
+      expect((yield* page(undefined)).map(({ id }) => id)).toEqual(ids.slice(0, 2))
+      const rest = yield* page(ids[1])
+      expect(rest.map(({ change: one }) => one)).toEqual([setTo(in2028)])
+      expect(yield* page(ids[2])).toEqual([])
+      expect(yield* page(EventId(crypto.randomUUID()))).toEqual([])
+      expect(yield* failureOf(store.bulkExtensions(nowhere, { after: undefined, limit: 1 }))).toBe(
+        "ProjectNotFound",
+      )
+    })
+  })
+
   if (!on.settlesAtOnce) undoTests(on)
 }

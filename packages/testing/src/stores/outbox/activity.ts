@@ -142,83 +142,6 @@ const attemptedTests = (on: StoreTests): void => {
   })
 }
 
-const progressTests = ({ advance, describe, test }: StoreTests): void => {
-  describe("the progress", () => {
-    test("has nothing of a webhook without deliveries, nor of one that is missing", function* () {
-      const { outbox, webhook } = yield* preparedWebhook
-      const unknown = makeWebhook(p1)
-      const found = yield* outbox.progress(p1, [webhook.id, unknown.id])
-      expect([...found]).toEqual([
-        [webhook.id, { latestAttempt: undefined, waiting: 0, nextAttemptAt: undefined }],
-      ])
-      expect((yield* outbox.progress(p2, [webhook.id])).size).toBe(0)
-    })
-
-    test("has the latest attempt as soon as it is settled", function* () {
-      const { outbox, webhook } = yield* preparedWebhook
-      const published = yield* publishMany(3)
-      const progress = Effect.map(outbox.progress(p1, [webhook.id]), (all) => all.get(webhook.id))
-      const settlements = [delivered, retry(hour), failed]
-      const attempts = [answered(200), attempt, timeout]
-      for (const [index, claim] of (yield* claims()).entries()) {
-        yield* settle(claim, settlements[index] ?? released)
-        yield* advance(10)
-        const { result, ...made } = attempts[index] ?? attempt
-        expect((yield* progress)?.latestAttempt).toEqual({
-          ...made,
-          result: result._tag === "Answered" ? { ...result, body: "" } : result,
-          eventId: published[index]?.id,
-        })
-      }
-    })
-
-    test("says how many deliveries wait, and when the next attempt is due", function* () {
-      const { outbox, webhook } = yield* preparedWebhook
-      const progress = Effect.map(outbox.progress(p1, [webhook.id]), (all) => all.get(webhook.id))
-      yield* publishMany(3)
-      const due = yield* progress
-      expect(due).toMatchObject({ waiting: 3, nextAttemptAt: expect.any(Number) })
-      const now = due?.nextAttemptAt ?? NaN
-      const [one, other, third] = yield* claims()
-      if (one === undefined || other === undefined || third === undefined)
-        return yield* Effect.die("fewer than three claims")
-      expect(yield* progress).toMatchObject({ waiting: 3, nextAttemptAt: undefined })
-      yield* settle(one, delivered)
-      yield* settle(other, retry(2 * hour))
-      const later = yield* progress
-      expect(later?.waiting).toBe(2)
-      expect(((later?.nextAttemptAt ?? NaN) - now) / hour).toBeCloseTo(2, 1)
-      yield* settle(third, retry(hour, 3 * hour))
-      const held = yield* progress
-      expect(((held?.nextAttemptAt ?? NaN) - now) / hour).toBeCloseTo(3, 1)
-    })
-
-    test("says that the next attempt was due when a hold ended, until it is made", function* () {
-      const { outbox, webhook } = yield* preparedWebhook
-      yield* publishMany(2)
-      yield* settle(yield* firstOf(yield* claims(1)), retry(2 * hour, hour))
-      const hoursToNext = Effect.gen(function* () {
-        const progress = (yield* outbox.progress(p1, [webhook.id])).get(webhook.id)
-        return ((progress?.nextAttemptAt ?? NaN) - (yield* currentUnixMillis)) / hour
-      })
-      expect(yield* hoursToNext).toBeCloseTo(1, 1)
-      yield* advance(1.5 * hour)
-      expect(yield* hoursToNext).toBeCloseTo(-0.5, 1)
-    })
-
-    test("has no next attempt for a webhook that is disabled", function* () {
-      const { outbox, webhook } = yield* preparedWebhook
-      yield* publishMany(2)
-      yield* settle(yield* firstOf(yield* claims(1)), gone())
-      const found = (yield* outbox.progress(p1, [webhook.id])).get(webhook.id)
-      expect(found).toMatchObject({
-        latestAttempt: { result: { status: 410 } },
-        nextAttemptAt: undefined,
-      })
-    })
-  })
-}
-
 /** Returns how many attempts succeeded, and how many failed. */
 const sumOf = (cells: ReadonlyArray<ActivityCell>): ReadonlyArray<number> => [
   cells.reduce((sum, cell) => sum + cell.delivered, 0),
@@ -295,7 +218,89 @@ const countingTests = ({ advance, describe, test }: StoreTests): void => {
   })
 }
 
-const troubledTests = ({ advance, describe, test }: StoreTests): void => {
+/** Declares the tests. */
+export const activityTests = (on: StoreTests): void => {
+  const { advance, describe, test } = on
+
+  on.describe("attempted deliveries", () => attemptedTests(on))
+
+  describe("the progress", () => {
+    test("has nothing of a webhook without deliveries, nor of one that is missing", function* () {
+      const { outbox, webhook } = yield* preparedWebhook
+      const unknown = makeWebhook(p1)
+      const found = yield* outbox.progress(p1, [webhook.id, unknown.id])
+      expect([...found]).toEqual([
+        [webhook.id, { latestAttempt: undefined, waiting: 0, nextAttemptAt: undefined }],
+      ])
+      expect((yield* outbox.progress(p2, [webhook.id])).size).toBe(0)
+    })
+
+    test("has the latest attempt as soon as it is settled", function* () {
+      const { outbox, webhook } = yield* preparedWebhook
+      const published = yield* publishMany(3)
+      const progress = Effect.map(outbox.progress(p1, [webhook.id]), (all) => all.get(webhook.id))
+      const settlements = [delivered, retry(hour), failed]
+      const attempts = [answered(200), attempt, timeout]
+      for (const [index, claim] of (yield* claims()).entries()) {
+        yield* settle(claim, settlements[index] ?? released)
+        yield* advance(10)
+        const { result, ...made } = attempts[index] ?? attempt
+        expect((yield* progress)?.latestAttempt).toEqual({
+          ...made,
+          result: result._tag === "Answered" ? { ...result, body: "" } : result,
+          eventId: published[index]?.id,
+        })
+      }
+    })
+
+    test("says how many deliveries wait, and when the next attempt is due", function* () {
+      const { outbox, webhook } = yield* preparedWebhook
+      const progress = Effect.map(outbox.progress(p1, [webhook.id]), (all) => all.get(webhook.id))
+      yield* publishMany(3)
+      const due = yield* progress
+      expect(due).toMatchObject({ waiting: 3, nextAttemptAt: expect.any(Number) })
+      const now = due?.nextAttemptAt ?? NaN
+      const [one, other, third] = yield* claims()
+      if (one === undefined || other === undefined || third === undefined)
+        return yield* Effect.die("fewer than three claims")
+      expect(yield* progress).toMatchObject({ waiting: 3, nextAttemptAt: undefined })
+      yield* settle(one, delivered)
+      yield* settle(other, retry(2 * hour))
+      const later = yield* progress
+      expect(later?.waiting).toBe(2)
+      expect(((later?.nextAttemptAt ?? NaN) - now) / hour).toBeCloseTo(2, 1)
+      yield* settle(third, retry(hour, 3 * hour))
+      const held = yield* progress
+      expect(((held?.nextAttemptAt ?? NaN) - now) / hour).toBeCloseTo(3, 1)
+    })
+
+    test("says that the next attempt was due when a hold ended, until it is made", function* () {
+      const { outbox, webhook } = yield* preparedWebhook
+      yield* publishMany(2)
+      yield* settle(yield* firstOf(yield* claims(1)), retry(2 * hour, hour))
+      const hoursToNext = Effect.gen(function* () {
+        const progress = (yield* outbox.progress(p1, [webhook.id])).get(webhook.id)
+        return ((progress?.nextAttemptAt ?? NaN) - (yield* currentUnixMillis)) / hour
+      })
+      expect(yield* hoursToNext).toBeCloseTo(1, 1)
+      yield* advance(1.5 * hour)
+      expect(yield* hoursToNext).toBeCloseTo(-0.5, 1)
+    })
+
+    test("has no next attempt for a webhook that is disabled", function* () {
+      const { outbox, webhook } = yield* preparedWebhook
+      yield* publishMany(2)
+      yield* settle(yield* firstOf(yield* claims(1)), gone())
+      const found = (yield* outbox.progress(p1, [webhook.id])).get(webhook.id)
+      expect(found).toMatchObject({
+        latestAttempt: { result: { status: 410 } },
+        nextAttemptAt: undefined,
+      })
+    })
+  })
+
+  countingTests(on)
+
   describe("webhooks that need attention", () => {
     test("are failing ones, the longest failing first, and then disabled ones, the latest first", function* () {
       const { outbox, webhook: healthy } = yield* preparedWebhook
@@ -365,12 +370,4 @@ const troubledTests = ({ advance, describe, test }: StoreTests): void => {
       expect(yield* outbox.troubled(10)).toEqual([])
     })
   })
-}
-
-/** Declares the tests. */
-export const activityTests = (on: StoreTests): void => {
-  on.describe("attempted deliveries", () => attemptedTests(on))
-  progressTests(on)
-  countingTests(on)
-  troubledTests(on)
 }

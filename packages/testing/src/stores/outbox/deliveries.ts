@@ -242,7 +242,10 @@ const disable = Effect.fnUntraced(function* (webhooks: ReadonlyArray<StoredWebho
   }
 })
 
-const countingTests = ({ advance, describe, test }: StoreTests): void => {
+/** Declares the tests. */
+export const backlogTests = (on: StoreTests): void => {
+  const { advance, describe, test } = on
+
   describe("the backlog", () => {
     test("is empty if there was nothing to deliver", function* () {
       const { outbox } = yield* preparedWebhook
@@ -335,9 +338,7 @@ const countingTests = ({ advance, describe, test }: StoreTests): void => {
       })
     })
   })
-}
 
-const dueTests = ({ advance, describe, test }: StoreTests): void => {
   describe("the oldest delivery that is due", () => {
     test("is found among those of all webhooks", function* () {
       const { outbox, webhooks } = yield* prepared(3)
@@ -401,12 +402,6 @@ const dueTests = ({ advance, describe, test }: StoreTests): void => {
       expect((yield* outbox.backlog(10)).dueForMillis).toBeGreaterThanOrEqual(hour)
     })
   })
-}
-
-/** Declares the tests. */
-export const backlogTests = (on: StoreTests): void => {
-  countingTests(on)
-  dueTests(on)
 }
 
 /** Events are found with their deliveries. */

@@ -30,123 +30,118 @@ const preparedRate = Effect.fnUntraced(function* (more: Partial<StoredWebhook> =
 const numberOf = (all: ReadonlyArray<Claim>, { id }: Pick<StoredWebhook, "id">): number =>
   all.filter(({ webhook }) => webhook.webhookId === id).length
 
-const limitTests = ({ advance, test }: StoreTests): void => {
-  test("is claimed as often, and returns when the next delivery may be claimed", function* () {
-    yield* preparedRate()
-    yield* publishMany(3)
-    for (const left of [2, 1, 0]) {
-      const taken = yield* claim()
-      expect([taken.claims.length, taken.keptBack]).toEqual([1, []])
-      if (left === 0) return
-      const waiting = yield* claim()
-      expect([waiting.claims, waiting.keptBack]).toEqual([[], []])
-      for (const { nextDueMillis = Infinity } of [taken, waiting]) {
-        expect(nextDueMillis).toBeGreaterThan(0)
-        expect(nextDueMillis).toBeLessThanOrEqual(1000)
-      }
-      yield* advance(waiting.nextDueMillis ?? 0)
-    }
-  })
-
-  test("begins with the deliveries of a quarter of a second, and has no more after a pause", function* () {
-    yield* preparedRate({ rate: 40 })
-    yield* publishMany(25)
-    const { capacity } = webhookRatePolicy(40)
-    const first = yield* claim()
-    expect([first.claims.length, first.nextDueMillis]).toEqual([capacity, 25])
-    yield* advance(60_000)
-    expect(yield* claims()).toHaveLength(capacity)
-  })
-
-  test("counts retries, replays and released deliveries, and prefetches none", function* () {
-    const { outbox, ref, webhook } = yield* preparedRate()
-    const [one] = yield* publishMany(1)
-    if (one === undefined) return yield* Effect.die("nothing published")
-    const again = Effect.gen(function* () {
-      const ahead = new Map([[webhook.id, 10]])
-      const early = yield* claim(undefined, undefined, undefined, undefined, ahead)
-      expect(early.claims).toEqual([])
-      yield* advance(early.nextDueMillis ?? 0)
-      return yield* firstOf(yield* claims())
-    })
-    yield* settle(yield* firstOf(yield* claims()), retry(0))
-    yield* settle(yield* again, released)
-    yield* settle(yield* again, delivered)
-    yield* outbox.replay(ref, one.id)
-    yield* settle(yield* again, delivered)
-    yield* outbox.replayMany(ref, selected(["delivered"]))
-    expect((yield* again).event.id).toBe(one.id)
-  })
-
-  test("delays no other webhook of the project", function* () {
-    const { store, webhook } = yield* preparedRate()
-    const other = makeWebhook(p1)
-    yield* store.add(other, 100, occasion)
-    yield* publishMany(5)
-    const all = yield* claims()
-    expect([numberOf(all, webhook), numberOf(all, other)]).toEqual([1, 5])
-  })
-}
-
-const changeTests = ({ advance, test }: StoreTests): void => {
-  test("follows a change of it from the next claim on", function* () {
-    const { ref, store, webhook } = yield* preparedRate({ rate: undefined })
-    const set = (before: number | undefined, rate: number | undefined) =>
-      store.update(
-        ref,
-        { expected: { ...webhook, rate: before }, settings: { ...webhook, rate }, changes: [] },
-        occasion,
-      )
-    yield* publishMany(30)
-    expect(yield* claims(3)).toHaveLength(3)
-    yield* set(undefined, 40)
-    expect(yield* claims()).toHaveLength(10)
-    yield* set(40, 1)
-    expect(yield* claims()).toHaveLength(0)
-    // The bucket is empty, whatever its size was.
-    yield* advance(1000)
-    expect(yield* claims()).toHaveLength(1)
-    yield* set(1, undefined)
-    expect(yield* claims()).toHaveLength(16)
-    expect((yield* Effect.flip(set(1, 2)))._tag).toBe("WebhookConflict")
-  })
-
-  test("makes nobody wait for a webhook that is held, disabled or without deliveries", function* () {
-    const { ref, store, webhook } = yield* preparedRate()
-    yield* publishMany(1)
-    expect((yield* claim(100)).nextDueMillis).toBeGreaterThan(1000)
-    yield* publishMany(1)
-    const disabled = { at: 5, by: "request" } as const
-    const change = { expected: webhook, settings: { ...webhook, disabled }, changes: [] }
-    yield* store.update(ref, change, occasion)
-    const waiting = yield* claim()
-    expect([waiting.claims, waiting.nextDueMillis ?? Infinity]).toEqual([[], expect.any(Number)])
-    expect(waiting.nextDueMillis ?? Infinity).toBeGreaterThan(1000)
-    yield* store.enable(p1, webhook.id, occasion)
-    yield* advance(1000)
-    expect(yield* claims()).toHaveLength(1)
-  })
-
-  test("holds for an ordered webhook, which waits for a token once an event has ended", function* () {
-    const { outbox } = yield* preparedRate({ ordered: true })
-    for (const each of [1, 2]) yield* outbox.publish(event(p1, `test.happened${each}`, "ada"))
-    const [one] = yield* claims()
-    if (one === undefined) return yield* Effect.die("nothing claimed")
-    expect(yield* claims()).toEqual([])
-    yield* outbox.nextChange
-    yield* settle(one, delivered)
-    expect(yield* outbox.nextChange).toEqual({ _tag: "Due" })
-    const early = yield* claim()
-    expect(early.claims).toEqual([])
-    yield* advance(early.nextDueMillis ?? 0)
-    expect(yield* claims()).toHaveLength(1)
-  })
-}
-
 /** Declares the tests. */
 export const rateTests = (on: StoreTests): void => {
+  const { advance, test } = on
+
   on.describe("a webhook with a rate", () => {
-    limitTests(on)
-    changeTests(on)
+    test("is claimed as often, and returns when the next delivery may be claimed", function* () {
+      yield* preparedRate()
+      yield* publishMany(3)
+      for (const left of [2, 1, 0]) {
+        const taken = yield* claim()
+        expect([taken.claims.length, taken.keptBack]).toEqual([1, []])
+        if (left === 0) return
+        const waiting = yield* claim()
+        expect([waiting.claims, waiting.keptBack]).toEqual([[], []])
+        for (const { nextDueMillis = Infinity } of [taken, waiting]) {
+          expect(nextDueMillis).toBeGreaterThan(0)
+          expect(nextDueMillis).toBeLessThanOrEqual(1000)
+        }
+        yield* advance(waiting.nextDueMillis ?? 0)
+      }
+    })
+
+    test("begins with the deliveries of a quarter of a second, and has no more after a pause", function* () {
+      yield* preparedRate({ rate: 40 })
+      yield* publishMany(25)
+      const { capacity } = webhookRatePolicy(40)
+      const first = yield* claim()
+      expect([first.claims.length, first.nextDueMillis]).toEqual([capacity, 25])
+      yield* advance(60_000)
+      expect(yield* claims()).toHaveLength(capacity)
+    })
+
+    test("counts retries, replays and released deliveries, and prefetches none", function* () {
+      const { outbox, ref, webhook } = yield* preparedRate()
+      const [one] = yield* publishMany(1)
+      if (one === undefined) return yield* Effect.die("nothing published")
+      const again = Effect.gen(function* () {
+        const ahead = new Map([[webhook.id, 10]])
+        const early = yield* claim(undefined, undefined, undefined, undefined, ahead)
+        expect(early.claims).toEqual([])
+        yield* advance(early.nextDueMillis ?? 0)
+        return yield* firstOf(yield* claims())
+      })
+      yield* settle(yield* firstOf(yield* claims()), retry(0))
+      yield* settle(yield* again, released)
+      yield* settle(yield* again, delivered)
+      yield* outbox.replay(ref, one.id)
+      yield* settle(yield* again, delivered)
+      yield* outbox.replayMany(ref, selected(["delivered"]))
+      expect((yield* again).event.id).toBe(one.id)
+    })
+
+    test("delays no other webhook of the project", function* () {
+      const { store, webhook } = yield* preparedRate()
+      const other = makeWebhook(p1)
+      yield* store.add(other, 100, occasion)
+      yield* publishMany(5)
+      const all = yield* claims()
+      expect([numberOf(all, webhook), numberOf(all, other)]).toEqual([1, 5])
+    })
+
+    test("follows a change of it from the next claim on", function* () {
+      const { ref, store, webhook } = yield* preparedRate({ rate: undefined })
+      const set = (before: number | undefined, rate: number | undefined) =>
+        store.update(
+          ref,
+          { expected: { ...webhook, rate: before }, settings: { ...webhook, rate }, changes: [] },
+          occasion,
+        )
+      yield* publishMany(30)
+      expect(yield* claims(3)).toHaveLength(3)
+      yield* set(undefined, 40)
+      expect(yield* claims()).toHaveLength(10)
+      yield* set(40, 1)
+      expect(yield* claims()).toHaveLength(0)
+      // The bucket is empty, whatever its size was.
+      yield* advance(1000)
+      expect(yield* claims()).toHaveLength(1)
+      yield* set(1, undefined)
+      expect(yield* claims()).toHaveLength(16)
+      expect((yield* Effect.flip(set(1, 2)))._tag).toBe("WebhookConflict")
+    })
+
+    test("makes nobody wait for a webhook that is held, disabled or without deliveries", function* () {
+      const { ref, store, webhook } = yield* preparedRate()
+      yield* publishMany(1)
+      expect((yield* claim(100)).nextDueMillis).toBeGreaterThan(1000)
+      yield* publishMany(1)
+      const disabled = { at: 5, by: "request" } as const
+      const change = { expected: webhook, settings: { ...webhook, disabled }, changes: [] }
+      yield* store.update(ref, change, occasion)
+      const waiting = yield* claim()
+      expect([waiting.claims, waiting.nextDueMillis ?? Infinity]).toEqual([[], expect.any(Number)])
+      expect(waiting.nextDueMillis ?? Infinity).toBeGreaterThan(1000)
+      yield* store.enable(p1, webhook.id, occasion)
+      yield* advance(1000)
+      expect(yield* claims()).toHaveLength(1)
+    })
+
+    test("holds for an ordered webhook, which waits for a token once an event has ended", function* () {
+      const { outbox } = yield* preparedRate({ ordered: true })
+      for (const each of [1, 2]) yield* outbox.publish(event(p1, `test.happened${each}`, "ada"))
+      const [one] = yield* claims()
+      if (one === undefined) return yield* Effect.die("nothing claimed")
+      expect(yield* claims()).toEqual([])
+      yield* outbox.nextChange
+      yield* settle(one, delivered)
+      expect(yield* outbox.nextChange).toEqual({ _tag: "Due" })
+      const early = yield* claim()
+      expect(early.claims).toEqual([])
+      yield* advance(early.nextDueMillis ?? 0)
+      expect(yield* claims()).toHaveLength(1)
+    })
   })
 }
