@@ -1,5 +1,6 @@
 /** On PostgreSQL, several processes receive the same events at the same time. */
 
+import { randomUUID } from "node:crypto"
 import { createTenure } from "@tenure/core"
 import { postgres } from "@tenure/postgres"
 import { afterAll, beforeAll, expect, inject, it } from "vitest"
@@ -14,7 +15,9 @@ declare module "vitest" {
 
 const day = 86_400
 const start = Math.floor(Date.UTC(2090, 0, 1) / 1000)
-const member = { projectId: "p1", userId: "1001" }
+// Of this run: the database may have projects and idempotency keys of an earlier one.
+const projectId = randomUUID()
+const member = { projectId, userId: "1001" }
 
 let account: StripeAccount
 let processes: ReadonlyArray<Awaited<ReturnType<typeof startProcess>>>
@@ -28,11 +31,12 @@ const startProcess = async () => {
 beforeAll(async () => {
   account = await startStripeAccount()
   processes = [await startProcess(), await startProcess()]
-  await processes[0]?.tenure.memberships.createProject("p1")
-  account.subscribe("sub_1", "cus_1", { project_id: "p1", user_id: "1001" })
+  await processes[0]?.tenure.memberships.createProject(projectId)
+  account.subscribe("sub_1", "cus_1", { project_id: projectId, user_id: "1001" })
 })
 
 afterAll(async () => {
+  await processes[0]?.tenure.memberships.deleteProject(projectId)
   await Promise.all(processes.map(({ tenure }) => tenure.close()))
   await account.close()
 })
@@ -92,10 +96,10 @@ it("creates, extends and shortens the membership once", async () => {
   expect(await endDay()).toBe(31)
   expect(await actionsOf(refunded.id)).toEqual(["extended"])
   // The payment goes with the membership to another user id.
-  const moved = { projectId: "p1", userId: "2002" }
+  const moved = { projectId, userId: "2002" }
   await memberships().move({ ...member, to: moved.userId })
-  account.setMetadata("sub_1", { project_id: "p1", user_id: moved.userId })
-  await memberships().extendAll({ projectId: "p1", by: "P3D", idempotencyKey: "1" })
+  account.setMetadata("sub_1", { project_id: projectId, user_id: moved.userId })
+  await memberships().extendAll({ projectId, by: "P3D", idempotencyKey: randomUUID() })
   await sendAll(account.refund("in_1"))
   expect((await memberships().find(moved)).endDate).toBeLessThanOrEqual(Date.now() + 1000)
 })
