@@ -17,6 +17,13 @@ import {
 const day = 86_400_000
 const ada = { name: "Ada", email: "ada@example.com", password: "correct horse battery staple" }
 
+/** Instead of a hash that is slow on purpose. */
+const passwords = {
+  hash: async (plain: string) => `hash of ${plain}`,
+  verify: async (given: { readonly hash: string; readonly password: string }) =>
+    given.hash === `hash of ${given.password}`,
+}
+
 type Method = keyof Tenure["memberships"]
 
 /** Tenure, of which methods can be made to fail, or to wait for something. */
@@ -80,7 +87,7 @@ const setUp = async (
     baseURL: "http://localhost:3000",
     secret: "a secret for tests, which is long enough",
     database: memoryAdapter(database),
-    emailAndPassword: { enabled: true },
+    emailAndPassword: { enabled: true, password: passwords },
     user: { deleteUser: { enabled: true } },
     rateLimit: { enabled: false },
     telemetry: { enabled: false },
