@@ -1,24 +1,12 @@
 /** Webhooks of Stripe with Stripe's own library: signatures, and an API like that of an account. */
 
-import { testTenure } from "@tenure/testing"
 import fc from "fast-check"
-import { beforeEach, describe, expect, it, onTestFinished } from "vitest"
+import { beforeEach, describe, expect, it } from "vitest"
 import { stripeWebhook } from "../src/index.ts"
+import { expectSameEndDate } from "./any-order.ts"
 import { eventText } from "./objects.ts"
-import {
-  type Setup,
-  at,
-  day,
-  grant,
-  member,
-  metadata,
-  now,
-  period,
-  seconds,
-  setUp,
-  start,
-} from "./set-up.ts"
-import { type SentEvent, type StripeAccount, secret, startStripeAccount } from "./stripe-account.ts"
+import { type Setup, at, grant, member, metadata, now, period, seconds, setUp } from "./set-up.ts"
+import { type SentEvent, type StripeAccount, secret } from "./stripe-account.ts"
 
 const makeGate = () => {
   let open = (): void => undefined
@@ -440,113 +428,7 @@ describe("a canceled subscription", () => {
   })
 })
 
-describe("any order and repetition of events", () => {
-  /** An invoice. After some more invoices, its money may go back, and then come back. */
-  const invoices = fc.record({
-    months: fc.integer({ min: 1, max: 3 }),
-    refundedAfter: fc.option(fc.nat(3)),
-    isDispute: fc.boolean(),
-    isRestored: fc.boolean(),
-  })
-
-  const histories = fc.record({
-    invoices: fc.array(invoices, { minLength: 1, maxLength: 4 }),
-    canceledOn: fc.option(fc.integer({ min: 1, max: 200 })),
-    graceDays: fc.constantFrom(0, 1, 3),
-    cancellation: fc.constantFrom("periodEnd", "now"),
-    /** How often each event is sent as soon as it happens, and how often after everything has. */
-    early: fc.array(fc.constantFrom(0, 1, 1, 2), { minLength: 13, maxLength: 13 }),
-    late: fc.array(fc.constantFrom(0, 0, 0, 1), { minLength: 13, maxLength: 13 }),
-    order: fc.array(fc.nat(), { minLength: 26, maxLength: 26 }),
-    isConcurrent: fc.boolean(),
-    /** How slow Stripe's answers are, and how much time passes between what happens there. */
-    delays: fc.array(fc.constantFrom(0, 0, 2, 12), { minLength: 7, maxLength: 7 }),
-  })
-
-  const pass = (milliseconds = 0) =>
-    new Promise<void>((resolve) => void setTimeout(resolve, milliseconds))
-
-  it("leads to the same end date, while more happens at Stripe", async () => {
-    const on = await startStripeAccount()
-    const { close, tenure } = await testTenure({ start })
-    onTestFinished(async () => {
-      await close()
-      await on.close()
-    })
-    await tenure.memberships.createProject("p1")
-    let runs = 0
-    await fc.assert(
-      fc.asyncProperty(histories, async (history) => {
-        const { canceledOn, cancellation, early, graceDays, isConcurrent, late, order } = history
-        const id = String(++runs)
-        let answers = 0
-        on.beforeAnswer(() => pass(history.delays[++answers % history.delays.length]))
-        const { stripe } = on
-        const webhook = stripeWebhook({ tenure, stripe, secret, graceDays, cancellation })
-        on.subscribe(id, `cus_${id}`, { project_id: "p1", user_id: id })
-
-        let from = 0
-        const periods = history.invoices.map(({ months, ...rest }, index) => {
-          const to = from + 30 * months
-          const one = { invoice: `in_${id}_${index}`, from, to, index, ...rest }
-          from = to
-          return one
-        })
-        // What happens, in order.
-        const happening = periods
-          .flatMap(({ index, invoice, isDispute, isRestored, refundedAfter, ...days }) => {
-            const paid = { at: index, run: () => on.pay(id, invoice, period(days.from, days.to)) }
-            if (refundedAfter === null) return [paid]
-            const [take, giveBack] = isDispute
-              ? [
-                  () => on.dispute(invoice, "created", "needs_response"),
-                  () => on.dispute(invoice, "closed", isRestored ? "won" : "lost"),
-                ]
-              : [() => on.refund(invoice), () => on.failRefund(invoice)]
-            const taken = { at: index + refundedAfter + 0.5, run: take }
-            const back = { at: index + refundedAfter + 0.7, run: giveBack }
-            return isRestored ? [paid, taken, back] : [paid, taken]
-          })
-          .toSorted((a, b) => a.at - b.at)
-          .map(({ run }) => run)
-        if (canceledOn !== null) happening.push(() => on.cancel(id, seconds(canceledOn)))
-
-        const sending: Array<Promise<void>> = []
-        const send = async ({ body }: SentEvent): Promise<void> => {
-          const sign = { payload: body, secret }
-          const handled = webhook.receive(body, stripe.webhooks.generateTestHeaderString(sign))
-          sending.push(handled.then(() => undefined))
-          if (!isConcurrent) await handled
-        }
-        const left: Array<SentEvent> = []
-        for (const [index, run] of happening.entries()) {
-          const event = run()
-          const isEarly = early[index] ?? 0
-          for (let times = 0; times < isEarly; times++) await send(event)
-          await pass(history.delays[index % history.delays.length])
-          const isLate = Math.max(late[index] ?? 0, isEarly === 0 ? 1 : 0)
-          for (let times = 0; times < isLate; times++) left.push(event)
-        }
-        const shuffled = left
-          .map((event, index) => ({ event, key: order[index] ?? 0 }))
-          .toSorted((a, b) => a.key - b.key)
-        for (const { event } of shuffled) await send(event)
-        await Promise.all(sending)
-
-        const paid = periods
-          .filter(({ isRestored, refundedAfter }) => refundedAfter === null || isRestored)
-          .map(({ to }) => {
-            if (canceledOn === null) return to + graceDays
-            return cancellation === "now" ? Math.min(to, canceledOn) : to
-          })
-        const [found] = await tenure.memberships.list({ projectId: "p1", userIds: [id] })
-        const endDay = found === undefined ? now : (found.endDate - start) / day
-        expect(endDay).toBe(Math.max(now, ...paid))
-      }),
-      { numRuns: process.env["THOROUGH"] === "1" ? 60 : 20 },
-    )
-  })
-})
+it("any order and repetition of events leads to the same end date", () => expectSameEndDate(10))
 
 describe("a request that is not from Stripe", () => {
   let on: Setup
