@@ -16,7 +16,7 @@ import { makePool, startProxy, startSwitch } from "./balancers.ts"
 import { type Server, endAll, startServer } from "./programs.ts"
 
 const clientsOfEach = 4
-const rounds = process.env["THOROUGH"] === "1" ? 2 : 1
+const rounds = 2
 const pauseMillis = 10
 
 let database: PostgresServer
