@@ -2,19 +2,22 @@
 
 import { describe, expect, it } from "vitest"
 import { stripeWebhook } from "../src/index.ts"
-import { type Setup, at, grant, member, metadata, now, period, setUp } from "./set-up.ts"
+import {
+  type Setup,
+  at,
+  grant,
+  member,
+  metadata,
+  now,
+  paidOnce,
+  paidTwice,
+  period,
+  setUp,
+} from "./set-up.ts"
 import { type SentEvent, secret } from "./stripe-account.ts"
 
 const reasons = async ({ tenure }: Setup) =>
   (await tenure.memberships.history(member)).map(({ reason }) => reason).toReversed()
-
-/** A member for two paid months. */
-const paidTwice = async (options: Parameters<typeof setUp>[0] = {}) => {
-  const on = await setUp(options)
-  await on.send(on.account.pay("sub_1", "in_1", period(0, 30)))
-  await on.send(on.account.pay("sub_1", "in_2", period(30, 60)))
-  return on
-}
 
 describe("a dispute", () => {
   it.each([
@@ -36,8 +39,7 @@ describe("a dispute", () => {
   })
 
   it("takes the membership while the bank has the money, and gives it back once it is won", async () => {
-    const on = await setUp()
-    await on.send(on.account.pay("sub_1", "in_1", period(0, 30)))
+    const on = await paidOnce()
     await on.send(on.account.dispute("in_1", "created", "needs_response"))
     expect(await on.endDay()).toBe(now)
     await on.send(on.account.dispute("in_1", "funds_withdrawn", "under_review"))
@@ -112,8 +114,7 @@ describe("money that comes back", () => {
   })
 
   it("after the paid period changes nothing", async () => {
-    const on = await setUp()
-    await on.send(on.account.pay("sub_1", "in_1", period(0, 30)))
+    const on = await paidOnce()
     await on.send(on.account.refund("in_1"))
     await on.clock.advance("40 days")
     await on.send(on.account.failRefund("in_1"))

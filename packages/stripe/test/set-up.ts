@@ -50,6 +50,20 @@ export const setUp = async (options: Partial<StripeWebhookOptions> = {}) => {
 /** The result of `setUp`. */
 export type Setup = Awaited<ReturnType<typeof setUp>>
 
+/** Starts them with a member for whom a month is paid. */
+export const paidOnce = async (options?: Partial<StripeWebhookOptions>) => {
+  const on = await setUp(options)
+  await on.send(on.account.pay("sub_1", "in_1", period(0, 30)))
+  return on
+}
+
+/** Starts them with a member for whom two months are paid. */
+export const paidTwice = async (options?: Partial<StripeWebhookOptions>) => {
+  const on = await paidOnce(options)
+  await on.send(on.account.pay("sub_1", "in_2", period(30, 60)))
+  return on
+}
+
 export const grant = ({ tenure }: Setup, endDay: number) =>
   tenure.memberships.grant({ ...member, endDate: at(endDay) })
 

@@ -5,7 +5,19 @@ import { beforeEach, describe, expect, it } from "vitest"
 import { stripeWebhook } from "../src/index.ts"
 import { expectSameEndDate } from "./any-order.ts"
 import { eventText } from "./objects.ts"
-import { type Setup, at, grant, member, metadata, now, period, seconds, setUp } from "./set-up.ts"
+import {
+  type Setup,
+  at,
+  grant,
+  member,
+  metadata,
+  now,
+  paidOnce,
+  paidTwice,
+  period,
+  seconds,
+  setUp,
+} from "./set-up.ts"
 import { type SentEvent, type StripeAccount, secret } from "./stripe-account.ts"
 
 const makeGate = () => {
@@ -248,17 +260,13 @@ describe("a refund", () => {
   })
 
   it("shortens the membership to what is still paid", async () => {
-    const on = await setUp()
-    await on.send(on.account.pay("sub_1", "in_1", period(0, 30)))
-    await on.send(on.account.pay("sub_1", "in_2", period(30, 60)))
+    const on = await paidTwice()
     await on.send(on.account.refund("in_2"))
     expect(await on.endDay()).toBe(31)
   })
 
   it("never shortens what a later payment has extended", async () => {
-    const on = await setUp()
-    await on.send(on.account.pay("sub_1", "in_1", period(0, 30)))
-    await on.send(on.account.pay("sub_1", "in_2", period(30, 60)))
+    const on = await paidTwice()
     await on.send(on.account.refund("in_1"))
     expect(await on.endDay()).toBe(61)
   })
@@ -299,8 +307,7 @@ describe("a refund", () => {
   )
 
   it("is taken back if the period is paid again meanwhile", async () => {
-    const on = await setUp()
-    await on.send(on.account.pay("sub_1", "in_1", period(0, 30)))
+    const on = await paidOnce()
     const refunded = on.account.refund("in_1")
     let answers = 0
     on.account.beforeAnswer(async () => {
@@ -334,8 +341,7 @@ describe("a refund", () => {
   })
 
   it("of a part changes nothing", async () => {
-    const on = await setUp()
-    await on.send(on.account.pay("sub_1", "in_1", period(0, 30)))
+    const on = await paidOnce()
     await on.send(on.account.refund("in_1", 900))
     expect(await on.endDay()).toBe(31)
     await on.send(on.account.refund("in_1", 1000))
@@ -343,16 +349,14 @@ describe("a refund", () => {
   })
 
   it("of the first of many payments changes nothing", async () => {
-    const on = await setUp()
-    await on.send(on.account.pay("sub_1", "in_1", period(0, 30)))
+    const on = await paidOnce()
     on.account.split("in_1", 19)
     await on.send(on.account.refund("in_1", 1800))
     expect(await on.endDay()).toBe(31)
   })
 
   it("of each of several payments counts", async () => {
-    const on = await setUp()
-    await on.send(on.account.pay("sub_1", "in_1", period(0, 30)))
+    const on = await paidOnce()
     on.account.split("in_1", 2)
     await on.send(on.account.refund("in_1", 950))
     expect(await on.endDay()).toBe(31)
@@ -361,30 +365,26 @@ describe("a refund", () => {
   })
 
   it("as a credit note counts, too", async () => {
-    const on = await setUp()
-    await on.send(on.account.pay("sub_1", "in_1", period(0, 30)))
+    const on = await paidOnce()
     await on.send(on.account.credit("in_1"))
     expect(await on.endDay()).toBe(now)
   })
 
   it("changes nothing if the host keeps memberships", async () => {
-    const on = await setUp({ refunds: "keep" })
-    await on.send(on.account.pay("sub_1", "in_1", period(0, 30)))
+    const on = await paidOnce({ refunds: "keep" })
     await on.send(on.account.refund("in_1"))
     expect(await on.endDay()).toBe(31)
   })
 
   it("leaves an end date that somebody else has set", async () => {
-    const on = await setUp()
-    await on.send(on.account.pay("sub_1", "in_1", period(0, 30)))
+    const on = await paidOnce()
     await on.tenure.memberships.extend({ ...member, endDate: at(40) })
     await on.send(on.account.refund("in_1"))
     expect(await on.endDay()).toBe(40)
   })
 
   it("leaves a membership that is missing, or over", async () => {
-    const on = await setUp()
-    await on.send(on.account.pay("sub_1", "in_1", period(0, 30)))
+    const on = await paidOnce()
     await on.clock.advance("40 days")
     await on.send(on.account.refund("in_1"))
     expect(await on.endDay()).toBe(31)
@@ -405,8 +405,7 @@ describe("a refund", () => {
 
 describe("a canceled subscription", () => {
   it("ends the membership with the paid period, without grace", async () => {
-    const on = await setUp({ graceDays: 3 })
-    await on.send(on.account.pay("sub_1", "in_1", period(0, 30)))
+    const on = await paidOnce({ graceDays: 3 })
     await on.send(on.account.cancel("sub_1", seconds(5)))
     expect(await on.endDay()).toBe(30)
   })
@@ -419,8 +418,7 @@ describe("a canceled subscription", () => {
   })
 
   it("leaves what another subscription of the member pays for", async () => {
-    const on = await setUp({ cancellation: "now" })
-    await on.send(on.account.pay("sub_1", "in_1", period(0, 30)))
+    const on = await paidOnce({ cancellation: "now" })
     on.account.subscribe("sub_2", "cus_1", metadata)
     await on.send(on.account.pay("sub_2", "in_2", period(0, 20)))
     await on.send(on.account.cancel("sub_1", seconds(0)))
