@@ -59,9 +59,11 @@ describe("a plan", () => {
   })
 })
 
-const seeding = Effect.fnUntraced(function* (seed: object) {
+const seeding = Effect.fnUntraced(function* (seed: object | string) {
   const path = join(folder, "seed.json")
-  yield* Effect.promise(() => writeFile(path, JSON.stringify(seed)))
+  yield* Effect.promise(() =>
+    writeFile(path, typeof seed === "string" ? seed : JSON.stringify(seed)),
+  )
   yield* fromFile(path, false)
 })
 
@@ -72,7 +74,70 @@ const TenureLive = tenureLayer({ webhooks: { dispatch: false }, expiry: false })
 const layer = <A, E>(work: Effect.Effect<A, E, Memberships | ApiKeys>) =>
   Effect.provide(work, TenureLive)
 
+const admin = { token: "secret", role: "admin" }
+
+const keysOf = (...keys: ReadonlyArray<object>) => ({
+  projects: [],
+  api_keys: [{ token: "another", role: "admin" }, ...keys],
+})
+
+const memberOf = (membership: object) => ({
+  projects: [{ id: "p1", memberships: [membership] }],
+})
+
 describe("a seed file", () => {
+  it.live.each<readonly [string, object | string, RegExp]>([
+    ["is not valid JSON", "{", /SEED_FILE/],
+    ["has no projects", {}, /SEED_FILE.*projects/s],
+    ["has an invalid user id", memberOf({ user_id: "a b", end_date }), /userId/],
+    ["has an invalid end date", memberOf({ user_id: "1", end_date: "soon" }), /end date/],
+    [
+      "has a user twice",
+      {
+        projects: [
+          {
+            id: "p",
+            memberships: [
+              { user_id: "1", end_date },
+              { user_id: "1", end_date: "2099-02-01T00:00:00.000Z" },
+            ],
+          },
+        ],
+      },
+      /projects: 0: memberships: 1: user_id/,
+    ],
+    ["has an invalid token", { projects: [{ id: "p", api_keys: ["ü"] }] }, /api_keys: 0: token/],
+    [
+      "has an unknown field",
+      { projects: [{ id: "p", api_key: ["secret"] }] },
+      /0: api_key: there is no such field/,
+    ],
+    ["has an unknown role", keysOf({ token: "secret", role: "root" }), /api_keys: 1: role/],
+    ["has a key without a role", keysOf({ token: "secret" }), /api_keys: 1: role/],
+    ["has a key with an unknown field", keysOf({ ...admin, roles: [] }), /api_keys: 1: roles/],
+    [
+      "has a key with two roles",
+      keysOf(admin, { ...admin, role: "client" }),
+      /2: .* role is admin/,
+    ],
+    [
+      "has a key with two roles in projects",
+      { projects: [{ id: "p", api_keys: ["secret"] }], api_keys: [admin] },
+      /SEED_FILE: api_keys: 0: .* role is client/,
+    ],
+    [
+      "has an unknown field of keys in projects",
+      { projects: [{ id: "p", api_keys: [{ ...admin, tokens: 1 }] }] },
+      /projects: 0: api_keys: 0: tokens/,
+    ],
+  ])("that %s is refused, and not shown", ([_name, content, problem]) =>
+    Effect.gen(function* () {
+      const { message } = yield* Effect.flip(seeding(content))
+      expect(message).toMatch(problem)
+      expect(message).not.toContain("secret")
+    }).pipe(layer),
+  )
+
   it.live("adds what is missing, and leaves what is there as it is", () =>
     Effect.gen(function* () {
       const memberships = yield* Memberships

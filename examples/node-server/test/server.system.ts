@@ -38,8 +38,6 @@ const seed = {
   ],
 }
 
-const admin = { token: "secret", role: "admin" }
-
 const call = (
   url: string,
   token: string,
@@ -167,67 +165,15 @@ describe("a seed file", () => {
     expect((await call(url, "token-1", "PATCH", all, { extend })).body).toMatchObject({ total: 1 })
   })
 
-  it.each([
-    ["is not valid JSON", "{", /SEED_FILE/],
-    ["has no projects", {}, /SEED_FILE.*projects/s],
-    ["has an invalid user id", memberOf({ user_id: "a b", end_date: extend }), /userId/],
-    ["has an invalid end date", memberOf({ user_id: "1", end_date: "soon" }), /end date/],
-    [
-      "has a user twice",
-      {
-        projects: [
-          {
-            id: "p",
-            memberships: [
-              { user_id: "1", end_date: "2099-01-01T00:00:00.000Z" },
-              { user_id: "1", end_date: "2099-02-01T00:00:00.000Z" },
-            ],
-          },
-        ],
-      },
-      /projects: 0: memberships: 1: user_id/,
-    ],
-    ["has an invalid token", { projects: [{ id: "p", api_keys: ["ü"] }] }, /api_keys: 0: token/],
-    [
-      "has an unknown field",
-      { projects: [{ id: "p", api_key: ["secret"] }] },
-      /0: api_key: there is no such field/,
-    ],
-    ["has an unknown role", keysOf({ token: "secret", role: "root" }), /api_keys: 1: role/],
-    ["has a key without a role", keysOf({ token: "secret" }), /api_keys: 1: role/],
-    ["has a key with an unknown field", keysOf({ ...admin, roles: [] }), /api_keys: 1: roles/],
-    [
-      "has a key with two roles",
-      keysOf(admin, { ...admin, role: "client" }),
-      /2: .* role is admin/,
-    ],
-    [
-      "has a key with two roles in projects",
-      { projects: [{ id: "p", api_keys: ["secret"] }], api_keys: [admin] },
-      /SEED_FILE: api_keys: 0: .* role is client/,
-    ],
-    [
-      "has an unknown field of keys in projects",
-      { projects: [{ id: "p", api_keys: [{ ...admin, tokens: 1 }] }] },
-      /projects: 0: api_keys: 0: tokens/,
-    ],
-  ])("that %s stops the server with a message", async (_name, content, message) => {
-    const { ended } = start("node-server", { PORT: "0", SEED_FILE: await seedFile(content) })
-    const { code, stderr } = await ended
+  it("that is invalid stops the server with a message, and shows nothing of it", async () => {
+    const SEED_FILE = await seedFile({ projects: [{ id: "p", api_key: ["secret"] }] })
+    const { code, stderr } = await start("node-server", { PORT: "0", SEED_FILE }).ended
     expect(code).toBe(1)
-    expect(stderr).toMatch(message)
+    expect(stderr).toMatch(/0: api_key: there is no such field/)
     expect(stderr).not.toMatch(/^\s+at /m)
     expect(stderr).not.toContain("secret")
   })
 })
-
-function keysOf(...keys: ReadonlyArray<object>) {
-  return { projects: [], api_keys: [{ token: "another", role: "admin" }, ...keys] }
-}
-
-function memberOf(membership: object) {
-  return { projects: [{ id: "p1", memberships: [membership] }] }
-}
 
 describe("a setting that does not work", () => {
   it.each([
