@@ -1,3 +1,5 @@
+/** The backend as a process, on each of its stores. */
+
 import { startPostgres } from "@tenure/testing/postgres-server"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { logIn as logInTo, send } from "./client.ts"

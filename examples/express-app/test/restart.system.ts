@@ -1,3 +1,5 @@
+/** The backend as a process, stopped and started again on files and a PostgreSQL that outlive it. */
+
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"

@@ -1,3 +1,5 @@
+/** The server as a process on PostgreSQL, which is stopped, broken, migrated, and shared with other processes. */
+
 import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"

@@ -1,3 +1,5 @@
+/** The server as a process, as Prometheus and OpenTelemetry's collectors see it. */
+
 import { once } from "node:events"
 import { type Server, type ServerResponse, createServer } from "node:http"
 import { buffer } from "node:stream/consumers"

@@ -1,3 +1,5 @@
+/** The server as a process: its settings, its log, its signals, and the receiver of the examples. */
+
 import { execFile } from "node:child_process"
 import { randomUUID } from "node:crypto"
 import { once } from "node:events"

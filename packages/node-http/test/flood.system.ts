@@ -1,3 +1,5 @@
+/** A server with a small heap, in a process of its own, which floods of requests do not end. */
+
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { fileURLToPath } from "node:url"

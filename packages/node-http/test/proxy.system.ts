@@ -1,3 +1,5 @@
+/** A process whose environment has proxies, because Node reads that when it starts. */
+
 import { execFile } from "node:child_process"
 import { createServer } from "node:http"
 import { fileURLToPath } from "node:url"

@@ -1,3 +1,5 @@
+/** The receivers of the examples and of the documentation, as processes. */
+
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { readFile } from "node:fs/promises"
