@@ -1,6 +1,7 @@
 /** Moving from a folder to a server, and back. */
 
 import { execFile } from "node:child_process"
+import { randomUUID } from "node:crypto"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 import { createTenure } from "@tenure/core"
@@ -17,7 +18,8 @@ declare module "vitest" {
 
 const program = fileURLToPath(new URL("../../postgres/src/bin/migrate.ts", import.meta.url))
 
-const schema = "moved"
+// Of this run: the server may have the tables of an earlier one, which are not empty.
+const schema = `moved_${randomUUID().replaceAll("-", "")}`
 
 const move = (from: string, to: string) =>
   promisify(execFile)(process.execPath, [
