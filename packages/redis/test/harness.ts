@@ -43,12 +43,13 @@ const onServers = <A>(ports: ReadonlyArray<number>, work: (redis: Redis) => Prom
 export const harnessOn = (
   client: () => Client,
   ports: () => ReadonlyArray<number>,
+  runs: number,
 ): StoreHarness => {
   const limits = Layer.suspend(() => redisLimits({ client: client() }))
   const empty = Effect.suspend(() => onServers(ports(), (redis) => redis.flushall()))
   return {
     ports: ["RateLimitStore"],
-    runs: process.env["THOROUGH"] === "1" ? 50 : 15,
+    runs,
     layer: Layer.effectDiscard(empty).pipe(
       Layer.provideMerge(limits),
       Layer.provideMerge(memory()),
