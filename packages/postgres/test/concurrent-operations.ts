@@ -221,14 +221,6 @@ const run = Effect.fnUntraced(function* (operation: Operation) {
   }
 })
 
-const numRuns = globalThis.process.env["THOROUGH"] === "1" ? 400 : 100
-
-const process = () => ManagedRuntime.make(Layer.provide(postgresLayer({ schema }), clientLayer()))
-const processes = [process(), process()]
-afterAll(() => Promise.all(processes.map((one) => one.dispose())))
-
-beforeEach(() => Effect.runPromise(execute(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)))
-
 const dates = ["2027", "2028", "2029", "2030"].map((year) => date(`${year}-01-01T00:00:00.000Z`))
 const user = fc.constantFrom(...users)
 const endDate = fc.constantFrom(...dates)
@@ -259,39 +251,54 @@ const clients = fc.array(fc.array(operation, { minLength: 1, maxLength: 3 }), {
   maxLength: 4,
 })
 
-describe("concurrent operations", () => {
-  it("are linearizable", async () => {
-    const [first] = processes
-    const inFirst = first ?? expect.fail("no process")
-    await inFirst.runPromise(
-      Effect.flatMap(MembershipStore, (store) => store.createProject(p1, occasion)),
-    )
-    const read = Effect.gen(function* () {
-      const store = yield* MembershipStore
-      const members = yield* store.list(p1, { after: undefined, limit: 10 })
-      return Object.fromEntries(members.map((member) => [member.userId, member.endDate]))
+/**
+ * Declares the test.
+ *
+ * @param numRuns - the number of histories
+ */
+export const linearizabilitySuite = (numRuns: number): void => {
+  const process = () => ManagedRuntime.make(Layer.provide(postgresLayer({ schema }), clientLayer()))
+  const processes = [process(), process()]
+  afterAll(() => Promise.all(processes.map((one) => one.dispose())))
+
+  beforeEach(() => Effect.runPromise(execute(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)))
+
+  describe("concurrent operations", () => {
+    it("are linearizable", async () => {
+      const [first] = processes
+      const inFirst = first ?? expect.fail("no process")
+      await inFirst.runPromise(
+        Effect.flatMap(MembershipStore, (store) => store.createProject(p1, occasion)),
+      )
+      const read = Effect.gen(function* () {
+        const store = yield* MembershipStore
+        const members = yield* store.list(p1, { after: undefined, limit: 10 })
+        return Object.fromEntries(members.map((member) => [member.userId, member.endDate]))
+      })
+      await fc.assert(
+        fc.asyncProperty(clients, async (scripts) => {
+          const before = await inFirst.runPromise(read)
+          const events: Array<Event> = []
+          await Promise.all(
+            scripts.map(async (script, index) => {
+              const runtime = processes[index % 2] ?? inFirst
+              for (const one of script) {
+                const called = performance.now()
+                const outcome = await runtime.runPromise(run(one))
+                events.push({ operation: one, ...outcome, called, returned: performance.now() })
+              }
+            }),
+          )
+          const after = await inFirst.runPromise(read)
+          const parts = events.some(({ operation: { _tag } }) =>
+            /^Extend(?:All|Shorter)$/.test(_tag),
+          )
+            ? [resultsOf(events), changesOf(events)]
+            : [events]
+          for (const part of parts) expect(isLinearizable(part, before, after)).toBe(true)
+        }),
+        { numRuns },
+      )
     })
-    await fc.assert(
-      fc.asyncProperty(clients, async (scripts) => {
-        const before = await inFirst.runPromise(read)
-        const events: Array<Event> = []
-        await Promise.all(
-          scripts.map(async (script, index) => {
-            const runtime = processes[index % 2] ?? inFirst
-            for (const one of script) {
-              const called = performance.now()
-              const outcome = await runtime.runPromise(run(one))
-              events.push({ operation: one, ...outcome, called, returned: performance.now() })
-            }
-          }),
-        )
-        const after = await inFirst.runPromise(read)
-        const parts = events.some(({ operation: { _tag } }) => /^Extend(?:All|Shorter)$/.test(_tag))
-          ? [resultsOf(events), changesOf(events)]
-          : [events]
-        for (const part of parts) expect(isLinearizable(part, before, after)).toBe(true)
-      }),
-      { numRuns },
-    )
   })
-})
+}

@@ -38,13 +38,6 @@ const forms = [
 const formOf = (extensions: ReadonlyArray<Extension>) =>
   pickFormOfEach(extend(name), paramsOfEach(extensions), extensions)
 
-// To fill the tables takes seconds.
-const firsts: ReadonlyArray<readonly [string, number]> = [
-  ["empty tables", 0],
-  ...(process.env["THOROUGH"] === "1" ? [["a single member", 1] as const] : []),
-  ["a few members", 3],
-]
-
 const run = (extensions: ReadonlyArray<Extension>) => sql<ItemRow>(...formOf(extensions))
 
 /** Creates the tables, which nobody analyzes: that would have all connections plan anew. */
@@ -89,61 +82,78 @@ const connection = clientLayer({ maxConnections: 1, prepare: false })
 const onConnection = <A, E>(work: Effect.Effect<A, E, PgClient.PgClient>): Promise<A> =>
   Effect.runPromise(Effect.provide(work, connection))
 
-describe("the plan of extensions", () => {
-  describe.each(forms)("%s", (_name, given) => {
-    it.each(firsts)("that was made for %s reads little of large tables", (_tables, first) =>
-      onConnection(
-        Effect.gen(function* () {
-          yield* empty
-          if (first > 0) {
+/** The rows that the tables have when a plan is made. */
+export const firsts = {
+  "empty tables": 0,
+  "a single member": 1,
+  "a few members": 3,
+} as const
+
+/**
+ * Declares the tests.
+ *
+ * @param tables - those for which plans are made first: to fill them afterwards takes seconds
+ */
+export const planSuite = (tables: ReadonlyArray<keyof typeof firsts>): void => {
+  describe("the plan of extensions", () => {
+    describe.each(forms)("%s", (_name, given) => {
+      it.each(tables)("that was made for %s reads little of large tables", (table) =>
+        onConnection(
+          Effect.gen(function* () {
+            const first = firsts[table]
+            yield* empty
+            if (first > 0) {
+              yield* sql(`INSERT INTO ${schema}.projects (id) VALUES ('${Fixture.p1}')`)
+              yield* sql(
+                `INSERT INTO ${schema}.memberships (project_number, user_id, end_date, seq)
+               SELECT 1, 'first ' || n, now(), 0 FROM generate_series(1, ${first}) n`,
+              )
+              yield* sql(`VACUUM ANALYZE ${schema}.projects, ${schema}.memberships`)
+            }
+            expect(yield* run(given(extensionsOf([1])))).toEqual([])
+            if (first === 0)
+              yield* sql(`INSERT INTO ${schema}.projects (id) VALUES ('${Fixture.p1}')`)
+            yield* fill
+            for (const count of [1, 100]) {
+              // What the first rows of a table read anew does not count.
+              expect(yield* run(given(extensionsOf(numbers(count))))).toHaveLength(count)
+              const again = formOf(given(extensionsOf(numbers(count))))
+              expect(yield* blocksReadBy(...again)).toBeLessThan(blocksOfOne * count)
+            }
+          }),
+        ),
+      )
+
+      it("goes on after the tables or the session have changed", () =>
+        onConnection(
+          Effect.gen(function* () {
+            yield* empty
             yield* sql(`INSERT INTO ${schema}.projects (id) VALUES ('${Fixture.p1}')`)
             yield* sql(
-              `INSERT INTO ${schema}.memberships (project_number, user_id, end_date, seq)
-             SELECT 1, 'first ' || n, now(), 0 FROM generate_series(1, ${first}) n`,
+              `INSERT INTO ${schema}.memberships (project_number, user_id, end_date, seq) VALUES (1, '0', now(), 0)`,
             )
-            yield* sql(`VACUUM ANALYZE ${schema}.projects, ${schema}.memberships`)
-          }
-          expect(yield* run(given(extensionsOf([1])))).toEqual([])
-          if (first === 0)
-            yield* sql(`INSERT INTO ${schema}.projects (id) VALUES ('${Fixture.p1}')`)
-          yield* fill
-          for (const count of [1, 100]) {
-            // What the first rows of a table read anew does not count.
-            expect(yield* run(given(extensionsOf(numbers(count))))).toHaveLength(count)
-            const again = formOf(given(extensionsOf(numbers(count))))
-            expect(yield* blocksReadBy(...again)).toBeLessThan(blocksOfOne * count)
-          }
-        }),
-      ),
-    )
-
-    it("goes on after the tables or the session have changed", () =>
-      onConnection(
-        Effect.gen(function* () {
-          yield* empty
-          yield* sql(`INSERT INTO ${schema}.projects (id) VALUES ('${Fixture.p1}')`)
-          yield* sql(
-            `INSERT INTO ${schema}.memberships (project_number, user_id, end_date, seq) VALUES (1, '0', now(), 0)`,
-          )
-          const works = Effect.gen(function* () {
-            expect(yield* run(given(extensionsOf([0, 1])))).toMatchObject([{ n: 1, deliveries: 0 }])
-          })
-          yield* works
-          for (const change of [
-            `ALTER TABLE ${schema}.memberships ADD COLUMN later text`,
-            `ALTER TABLE ${schema}.memberships DROP COLUMN later`,
-            `SELECT ${schema}.create_audit_part('2999-01-01'), setval('${schema}.audit_ids', ${schema}.first_audit_id('2999-01-01'))`,
-            "DISCARD PLANS",
-            "DISCARD ALL",
-          ]) {
-            yield* sql(change)
+            const works = Effect.gen(function* () {
+              expect(yield* run(given(extensionsOf([0, 1])))).toMatchObject([
+                { n: 1, deliveries: 0 },
+              ])
+            })
             yield* works
-          }
-          const [parts] = yield* sql(
-            `SELECT count(DISTINCT tableoid)::integer AS count FROM ${schema}.audit`,
-          )
-          expect(parts).toEqual({ count: 2 })
-        }),
-      ))
+            for (const change of [
+              `ALTER TABLE ${schema}.memberships ADD COLUMN later text`,
+              `ALTER TABLE ${schema}.memberships DROP COLUMN later`,
+              `SELECT ${schema}.create_audit_part('2999-01-01'), setval('${schema}.audit_ids', ${schema}.first_audit_id('2999-01-01'))`,
+              "DISCARD PLANS",
+              "DISCARD ALL",
+            ]) {
+              yield* sql(change)
+              yield* works
+            }
+            const [parts] = yield* sql(
+              `SELECT count(DISTINCT tableoid)::integer AS count FROM ${schema}.audit`,
+            )
+            expect(parts).toEqual({ count: 2 })
+          }),
+        ))
+    })
   })
-})
+}

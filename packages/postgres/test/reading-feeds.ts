@@ -55,7 +55,6 @@ type Command = Extract<Step, { readonly in: number }>
 /** Whose events each of the readers reads. */
 const readers = [[p1], [p1, p2], [p2]] as const
 
-const seeds = process.env["THOROUGH"] === "1" ? 60 : 20
 const transactions = 4
 const pastDays = [-3, -2, -1]
 // This one has no partition at first.
@@ -314,11 +313,6 @@ const run = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>, kept = upke
   }
 })
 
-const orders = fc.sample(fc.array(step, { minLength: 10, maxLength: 40 }), {
-  numRuns: seeds,
-  seed: 17,
-})
-
 /** Makes a schema with a project and partitions of the past. */
 const stores = Layer.unwrap(
   Effect.gen(function* () {
@@ -343,7 +337,10 @@ const onStores = <A, E>(
 ): void => it.live(name, () => test.pipe(Effect.provide(stores)), 120_000)
 
 /** Whether a reader misses events in one of the orders. */
-const misses = Effect.fnUntraced(function* (kept = upkeep) {
+const misses = Effect.fnUntraced(function* (
+  orders: ReadonlyArray<ReadonlyArray<Step>>,
+  kept = upkeep,
+) {
   for (const steps of orders) {
     const { readers: all } = yield* run(steps, kept)
     if (all.some(({ committed, seen }) => seen.length < committed.length)) return true
@@ -380,128 +377,140 @@ const blocksOfPoll = PgClient.PgClient.use((client) =>
   }).pipe(client.withTransaction),
 )
 
-describe("the feed", () => {
-  onStores(
-    `has every event once and in order, in ${seeds} orders of concurrent transactions`,
-    Effect.gen(function* () {
-      let skipped = 0
-      for (const steps of orders) {
-        const { naive, readers: all } = yield* run(steps)
-        for (const { committed, disordered, seen } of all) {
-          expect(seen, fc.stringify(steps)).toEqual(committed)
-          expect(disordered, fc.stringify(steps)).toEqual([])
+/**
+ * Declares the tests.
+ *
+ * @param seeds - the number of orders of concurrent transactions
+ */
+export const feedOrderSuite = (seeds: number): void => {
+  const orders = fc.sample(fc.array(step, { minLength: 10, maxLength: 40 }), {
+    numRuns: seeds,
+    seed: 17,
+  })
+
+  describe("the feed", () => {
+    onStores(
+      `has every event once and in order, in ${seeds} orders of concurrent transactions`,
+      Effect.gen(function* () {
+        let skipped = 0
+        for (const steps of orders) {
+          const { naive, readers: all } = yield* run(steps)
+          for (const { committed, disordered, seen } of all) {
+            expect(seen, fc.stringify(steps)).toEqual(committed)
+            expect(disordered, fc.stringify(steps)).toEqual([])
+          }
+          if (naive.length < (all[0]?.committed.length ?? 0)) skipped++
         }
-        if (naive.length < (all[0]?.committed.length ?? 0)) skipped++
-      }
-      // The orders are such that numbers alone do not suffice.
-      expect(skipped).toBeGreaterThan(seeds / 10)
-    }),
-  )
+        // The orders are such that numbers alone do not suffice.
+        expect(skipped).toBeGreaterThan(seeds / 10)
+      }),
+    )
 
-  onStores(
-    "has what is committed between two pages before what begins after that",
-    Effect.gen(function* () {
-      const publish = (host: number): Step => ({ do: "publish", in: host, day: 0, to: p1 })
-      const commit = (host: number): Step => ({ do: "commit", in: host })
-      const readOne: Step = { do: "read", by: 0, events: 1 }
-      const { readers: all } = yield* run([
-        publish(0),
-        publish(1),
-        publish(1),
-        commit(1),
-        readOne,
-        commit(0),
-        publish(2),
-        commit(2),
-        readOne,
-        readOne,
-        readOne,
-      ])
-      for (const { committed, disordered, seen } of all) {
-        expect(seen).toEqual(committed)
-        expect(disordered).toEqual([])
-      }
-    }),
-  )
+    onStores(
+      "has what is committed between two pages before what begins after that",
+      Effect.gen(function* () {
+        const publish = (host: number): Step => ({ do: "publish", in: host, day: 0, to: p1 })
+        const commit = (host: number): Step => ({ do: "commit", in: host })
+        const readOne: Step = { do: "read", by: 0, events: 1 }
+        const { readers: all } = yield* run([
+          publish(0),
+          publish(1),
+          publish(1),
+          commit(1),
+          readOne,
+          commit(0),
+          publish(2),
+          commit(2),
+          readOne,
+          readOne,
+          readOne,
+        ])
+        for (const { committed, disordered, seen } of all) {
+          expect(seen).toEqual(committed)
+          expect(disordered).toEqual([])
+        }
+      }),
+    )
 
-  onStores(
-    "would miss events if days were closed without waiting for transactions, or nobody noted late events",
-    Effect.gen(function* () {
-      const close = `
-        UPDATE feed.feed_state
-        SET open_from = feed.first_id((now() AT TIME ZONE 'UTC')::date), closed_in = pg_current_xact_id()
-        WHERE open_from IS NULL`
-      expect(yield* misses({ ...upkeep, close })).toBe(true)
-      yield* sql(`
-        CREATE OR REPLACE FUNCTION feed.note_late() RETURNS trigger LANGUAGE plpgsql
-        AS $$ BEGIN RETURN NULL; END $$`)
-      expect(yield* misses()).toBe(true)
-    }),
-  )
+    onStores(
+      "would miss events if days were closed without waiting for transactions, or nobody noted late events",
+      Effect.gen(function* () {
+        const close = `
+          UPDATE feed.feed_state
+          SET open_from = feed.first_id((now() AT TIME ZONE 'UTC')::date), closed_in = pg_current_xact_id()
+          WHERE open_from IS NULL`
+        expect(yield* misses(orders, { ...upkeep, close })).toBe(true)
+        yield* sql(`
+          CREATE OR REPLACE FUNCTION feed.note_late() RETURNS trigger LANGUAGE plpgsql
+          AS $$ BEGIN RETURN NULL; END $$`)
+        expect(yield* misses(orders)).toBe(true)
+      }),
+    )
 
-  onStores(
-    "looks into the days that are open, however many are kept",
-    Effect.gen(function* () {
-      yield* sql(upkeep.close)
-      const withThree = yield* blocksOfPoll
-      for (let offset = -30; offset < createdDay; offset++) yield* sql(createDay(offset))
-      expect(yield* blocksOfPoll).toEqual(withThree)
-      yield* sql(upkeep.open)
-      expect((yield* blocksOfPoll).noneRunning).toBeGreaterThan(30)
-    }),
-  )
+    onStores(
+      "looks into the days that are open, however many are kept",
+      Effect.gen(function* () {
+        yield* sql(upkeep.close)
+        const withThree = yield* blocksOfPoll
+        for (let offset = -30; offset < createdDay; offset++) yield* sql(createDay(offset))
+        expect(yield* blocksOfPoll).toEqual(withThree)
+        yield* sql(upkeep.open)
+        expect((yield* blocksOfPoll).noneRunning).toBeGreaterThan(30)
+      }),
+    )
 
-  onStores(
-    "answers any text of a cursor's characters, or refuses it",
-    Effect.gen(function* () {
-      const outbox = yield* Outbox
-      const feed = yield* FeedStore
-      for (let count = 0; count < 3; count++) yield* outbox.publish(event(p1))
-      const size = { events: 2, bytes: 1_000_000 }
-      const page = yield* feed.read([p1], "start", size)
-      const rest = yield* feed.read([p1], page.cursor, size)
-      const edit = fc.record({
-        cursor: fc.constantFrom(page.cursor, rest.cursor),
-        at: fc.nat(200),
-        removed: fc.nat(4),
-        added: fc.constantFrom("", "0", "1", "z", "-", ".", "-0", "-1", ".0", "zzzzzzzzzzzzz"),
-      })
-      const edited = fc.sample(edit, 300).map(({ added, at, cursor, removed }) => {
-        const index = at % cursor.length
-        return FeedCursor(cursor.slice(0, index) + added + cursor.slice(index + removed) || "-")
-      })
-      const parts = page.cursor.split(".")
-      const zero = FeedCursor([...parts.slice(0, 4), "0", ...parts.slice(5)].join("."))
-      expect(yield* Effect.flip(feed.read([p1], zero, size))).toMatchObject({
-        _tag: "CursorExpired",
-      })
-      for (const cursor of edited) {
-        const failure = yield* Effect.match(feed.read([p1], cursor, size), {
-          onSuccess: () => "CursorExpired",
-          onFailure: ({ _tag }) => _tag,
+    onStores(
+      "answers any text of a cursor's characters, or refuses it",
+      Effect.gen(function* () {
+        const outbox = yield* Outbox
+        const feed = yield* FeedStore
+        for (let count = 0; count < 3; count++) yield* outbox.publish(event(p1))
+        const size = { events: 2, bytes: 1_000_000 }
+        const page = yield* feed.read([p1], "start", size)
+        const rest = yield* feed.read([p1], page.cursor, size)
+        const edit = fc.record({
+          cursor: fc.constantFrom(page.cursor, rest.cursor),
+          at: fc.nat(200),
+          removed: fc.nat(4),
+          added: fc.constantFrom("", "0", "1", "z", "-", ".", "-0", "-1", ".0", "zzzzzzzzzzzzz"),
         })
-        expect(failure, cursor).toBe("CursorExpired")
-      }
-    }),
-  )
+        const edited = fc.sample(edit, 300).map(({ added, at, cursor, removed }) => {
+          const index = at % cursor.length
+          return FeedCursor(cursor.slice(0, index) + added + cursor.slice(index + removed) || "-")
+        })
+        const parts = page.cursor.split(".")
+        const zero = FeedCursor([...parts.slice(0, 4), "0", ...parts.slice(5)].join("."))
+        expect(yield* Effect.flip(feed.read([p1], zero, size))).toMatchObject({
+          _tag: "CursorExpired",
+        })
+        for (const cursor of edited) {
+          const failure = yield* Effect.match(feed.read([p1], cursor, size), {
+            onSuccess: () => "CursorExpired",
+            onFailure: ({ _tag }) => _tag,
+          })
+          expect(failure, cursor).toBe("CursorExpired")
+        }
+      }),
+    )
 
-  onStores(
-    "goes on from no cursor that is ahead of the database, as after a disk was restored",
-    Effect.gen(function* () {
-      const feed = yield* FeedStore
-      const size = { events: 2, bytes: 1_000_000 }
-      const { cursor } = yield* feed.read([p1], "now", size)
-      const { base, epoch } = parseFeedCursor(cursor) ?? expect.fail("it is a cursor")
-      const xmax = base.snapshot.xmax + 1_000_000n
-      const ahead = { ...base, snapshot: { xmin: xmax, xmax, running: [] } }
-      const within = cursorPrefix(epoch, base, ahead)
-      for (const lost of [
-        formatFeedCursor(epoch, ahead),
-        formatPartialCursor(within, base.snapshot.xmax, event(p1).id),
-      ]) {
-        const failure = yield* Effect.flip(feed.read([p1], lost, size))
-        expect(failure._tag).toBe("CursorExpired")
-      }
-    }),
-  )
-})
+    onStores(
+      "goes on from no cursor that is ahead of the database, as after a disk was restored",
+      Effect.gen(function* () {
+        const feed = yield* FeedStore
+        const size = { events: 2, bytes: 1_000_000 }
+        const { cursor } = yield* feed.read([p1], "now", size)
+        const { base, epoch } = parseFeedCursor(cursor) ?? expect.fail("it is a cursor")
+        const xmax = base.snapshot.xmax + 1_000_000n
+        const ahead = { ...base, snapshot: { xmin: xmax, xmax, running: [] } }
+        const within = cursorPrefix(epoch, base, ahead)
+        for (const lost of [
+          formatFeedCursor(epoch, ahead),
+          formatPartialCursor(within, base.snapshot.xmax, event(p1).id),
+        ]) {
+          const failure = yield* Effect.flip(feed.read([p1], lost, size))
+          expect(failure._tag).toBe("CursorExpired")
+        }
+      }),
+    )
+  })
+}

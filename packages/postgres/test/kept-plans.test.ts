@@ -1,0 +1,5 @@
+/** Kept plans of extensions that were made for nearly empty tables. */
+
+import { planSuite } from "./keeping-plans.ts"
+
+planSuite(["a few members"])

@@ -1,0 +1,5 @@
+/** Concurrent operations of two processes are linearizable, in four times as many histories as in the quick suite. */
+
+import { linearizabilitySuite } from "./concurrent-operations.ts"
+
+linearizabilitySuite(400)

@@ -1,0 +1,5 @@
+/** Concurrent operations of two processes are linearizable. */
+
+import { linearizabilitySuite } from "./concurrent-operations.ts"
+
+linearizabilitySuite(100)
