@@ -1,7 +1,6 @@
-import { execFile } from "node:child_process"
-import { fileURLToPath } from "node:url"
-import { promisify } from "node:util"
-import { type KeyringInput, type Tenure, createTenure, parseKeyring } from "@tenure/core"
+/** Webhook secrets that are stored encrypted. */
+
+import { type KeyringInput, type Tenure, createTenure } from "@tenure/core"
 import { WebhookSecret, verifySignature } from "@tenure/core/signature"
 import type { TransportRequest } from "@tenure/core/transport"
 import * as Effect from "effect/Effect"
@@ -377,63 +376,4 @@ describe("rewriteSecrets", () => {
     expect(problems.join()).not.toContain("broken")
     expect(await dump()).toContain("whsec_broken")
   })
-})
-
-describe("tenure-migrate --encrypt-secrets and --decrypt-secrets", () => {
-  const path = fileURLToPath(new URL("../src/bin/migrate.ts", import.meta.url))
-  const run = promisify(execFile)
-  const { NODE_COMPILE_CACHE } = process.env
-  const command = (keys: Readonly<Record<string, string>>, flag = "--encrypt-secrets") =>
-    run(process.execPath, ["-C", "@tenure/source", path, flag, schema], {
-      env: { NODE_COMPILE_CACHE, DATABASE_URL: inject("databaseUrl"), ...keys },
-    })
-
-  it("encrypts with the first key of TENURE_ENCRYPTION_KEY", async () => {
-    await addWebhook(await start())
-    const old = Buffer.from(k1).toString("base64")
-    const fresh = Buffer.from(k2).toString("base64")
-    const count = "Encrypted: the secrets of 1 webhook.\n"
-    expect((await command({ TENURE_ENCRYPTION_KEY: old })).stdout).toBe(count)
-    expect(await dump()).not.toMatch(/whsec_|whsk_/)
-    expect((await command({ TENURE_ENCRYPTION_KEY: `${fresh},${old}` })).stdout).toBe(count)
-    expect((await command({ TENURE_ENCRYPTION_KEY: fresh })).stdout).toBe(
-      "Encrypted: the secrets of 0 webhooks.\n",
-    )
-    await expect(command({ TENURE_ENCRYPTION_KEY: old })).rejects.toMatchObject({
-      code: 1,
-      stderr: expect.stringMatching(/no valid encryption key[^]*Failed: 1\./),
-    })
-  })
-
-  it("decrypts with the keys after the word plain, and only then", async () => {
-    const key = Buffer.from(k1).toString("base64")
-    await addWebhook(await start(parseKeyring(key)))
-    const encrypts = { TENURE_ENCRYPTION_KEY: key }
-    const decrypts = { TENURE_ENCRYPTION_KEY: `plain,${key}` }
-    const [refused, other, done] = await Promise.allSettled([
-      command(decrypts),
-      command(encrypts, "--decrypt-secrets"),
-      command(decrypts, "--decrypt-secrets"),
-    ])
-    expect(refused).toMatchObject({
-      reason: { stderr: "TENURE_ENCRYPTION_KEY must begin with the key that encrypts\n" },
-    })
-    expect(other).toMatchObject({
-      reason: { stderr: 'TENURE_ENCRYPTION_KEY must begin with "plain"\n' },
-    })
-    expect(done).toMatchObject({ value: { stdout: "Decrypted: the secrets of 1 webhook.\n" } })
-    expect((await dump()).match(/whsec_|whsk_/g)).toHaveLength(4)
-  })
-
-  it.each([{}, { TENURE_ENCRYPTION_KEY: "" }, { TENURE_ENCRYPTION_KEY: "c2hvcnQ=" }])(
-    "refuses invalid keys without showing them: %j",
-    async (keys) => {
-      const failed: unknown = await command(keys).catch((error: unknown) => error)
-      expect(failed).toMatchObject({
-        code: 1,
-        stderr: expect.stringMatching(/^TENURE_ENCRYPTION_KEY must be the base64 of 32 bytes/),
-      })
-      expect(String(failed)).not.toContain("c2hvcnQ=")
-    },
-  )
 })

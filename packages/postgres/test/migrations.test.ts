@@ -1,11 +1,9 @@
-import { execFile } from "node:child_process"
-import { fileURLToPath } from "node:url"
-import { promisify } from "node:util"
+/** Migrations: which are applied, and which tables are refused. */
+
 import { PgClient } from "@effect/sql-pg"
 import { beforeEach, describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { inject } from "vitest"
 import { migrate, postgresLayer } from "../src/index.ts"
 import { runPending } from "../src/ops/upkeep.ts"
 import { problemOf } from "../src/schema/migrate.ts"
@@ -13,7 +11,6 @@ import { migrations } from "../src/schema/migrations.generated.ts"
 import { clientLayer, execute } from "./harness.ts"
 
 const schema = "migrated"
-const run = promisify(execFile)
 
 /** The numbers of all migrations. */
 const all = migrations.map((_, index) => index + 1)
@@ -197,36 +194,3 @@ it.live("dates have whole milliseconds in the tables, whoever writes them", () =
     expect(rows).toEqual([{ end_date: "253402300799999000.000000" }])
   }).pipe(Effect.provide(clientLayer())),
 )
-
-describe("tenure-migrate", () => {
-  const path = fileURLToPath(new URL("../src/bin/migrate.ts", import.meta.url))
-  const command = (environment: Readonly<Record<string, string>>) =>
-    run(process.execPath, ["-C", "@tenure/source", path, schema], { env: environment })
-
-  it("applies pending migrations, and prints their numbers", async () => {
-    const environment = { DATABASE_URL: inject("databaseUrl") }
-    expect((await command(environment)).stdout).toBe(`Applied: ${all.join(", ")}.\n`)
-    expect((await command(environment)).stdout).toBe("Nothing to do.\n")
-  })
-
-  it("tells how it is used, and nothing else", async () => {
-    const asked = (...args: ReadonlyArray<string>) =>
-      run(process.execPath, ["-C", "@tenure/source", path, ...args], { env: {} })
-    expect((await asked("--help")).stdout).toContain("Usage: tenure-migrate")
-    expect((await asked("--version")).stdout).toMatch(/^tenure \d/)
-    for (const args of [["--nope"], ["one", "other"]])
-      await expect(asked(...args)).rejects.toMatchObject({ code: 2, stdout: "" })
-  })
-
-  it("prints what is wrong, without the password, and exits with code 1, or 2 for a setting", async () => {
-    await expect(command({})).rejects.toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining("DATABASE_URL"),
-    })
-    const failed = command({ DATABASE_URL: "postgres://someone:hidden@127.0.0.1:1/nothing" })
-    await expect(failed).rejects.toMatchObject({
-      code: 1,
-      stderr: expect.not.stringContaining("hidden"),
-    })
-  })
-})
