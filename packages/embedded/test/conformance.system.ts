@@ -1,0 +1,5 @@
+/** All ports in a folder, of which the quick suite runs a sample. */
+
+import { certifyEmbedded } from "./certifying.ts"
+
+certifyEmbedded({ runs: 20, withOutbox: true })
