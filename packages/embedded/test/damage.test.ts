@@ -172,14 +172,4 @@ describe("a database", () => {
     await expect(open(database)).rejects.toThrow(/is a database itself. Name the folder around it/)
     expect(fs.existsSync(join(database, "database"))).toBe(false)
   })
-
-  it("whose creation was interrupted is created again", async () => {
-    const folder = temporaryFolder()
-    fs.mkdirSync(join(folder, "database.new"))
-    fs.writeFileSync(join(folder, "database.new", "PG_VERSION"), "18\n")
-    const tenure = await open(folder)
-    expect(await tenure.memberships.listProjects()).toEqual([])
-    await tenure.close()
-    expect(fs.readdirSync(folder).toSorted()).toEqual(["database", "lock", "pid"])
-  })
 })

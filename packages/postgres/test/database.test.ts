@@ -185,30 +185,24 @@ describe("while the database is shut down", () => {
   })
   afterAll(() => server.stop())
 
-  it.live(
-    "work of the host soon fails with StoreUnavailable, then at once, and succeeds again afterwards",
-    () =>
-      Effect.gen(function* () {
-        const sql = yield* PgClient.PgClient
-        const database = yield* Database
-        const work = database.run(sql.withTransaction(sql`SELECT 1 AS one`))
-        expect(yield* work).toEqual([{ one: 1 }])
-        yield* Effect.promise(server.halt)
-        // The first failure takes up to a second, a further one no time. Waiting takes thirty seconds.
-        for (const within of [10_000, 1000]) {
-          const began = performance.now()
-          expect((yield* Effect.flip(work))._tag).toBe("StoreUnavailable")
-          expect(performance.now() - began).toBeLessThan(within)
-        }
-        yield* Effect.promise(server.resume)
-        expect(yield* Effect.eventually(work)).toEqual([{ one: 1 }])
-      }).pipe(
-        Effect.provide(
-          Layer.provideMerge(
-            postgresLayer(),
-            Layer.suspend(() => PgClient.layer({ url: Redacted.make(server.url) })),
-          ),
+  it.live("work of the host fails with StoreUnavailable, and succeeds again afterwards", () =>
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const database = yield* Database
+      const work = database.run(sql.withTransaction(sql`SELECT 1 AS one`))
+      expect(yield* work).toEqual([{ one: 1 }])
+      yield* Effect.promise(server.halt)
+      for (let count = 0; count < 2; count++)
+        expect((yield* Effect.flip(work))._tag).toBe("StoreUnavailable")
+      yield* Effect.promise(server.resume)
+      expect(yield* Effect.eventually(work)).toEqual([{ one: 1 }])
+    }).pipe(
+      Effect.provide(
+        Layer.provideMerge(
+          postgresLayer(),
+          Layer.suspend(() => PgClient.layer({ url: Redacted.make(server.url) })),
         ),
       ),
+    ),
   )
 })

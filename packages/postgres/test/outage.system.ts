@@ -182,13 +182,17 @@ describe("while the database is shut down", () => {
     },
   )
 
-  it("calls in process fail with StoreUnavailable", async () => {
+  it("calls in process soon fail with StoreUnavailable, and then at once", async () => {
     const one = await start()
     await database.halt()
     try {
-      await expect(
-        one.tenure.memberships.find({ projectId: "p1", userId: "1001" }),
-      ).rejects.toMatchObject({ _tag: "StoreUnavailable" })
+      for (const within of [soonMillis, 1000]) {
+        const began = performance.now()
+        await expect(
+          one.tenure.memberships.find({ projectId: "p1", userId: "1001" }),
+        ).rejects.toMatchObject({ _tag: "StoreUnavailable" })
+        expect(performance.now() - began).toBeLessThan(within)
+      }
     } finally {
       await database.resume()
     }
