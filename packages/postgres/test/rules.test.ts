@@ -197,8 +197,8 @@ it.live("the planner puts the rule into the statements that call it", () =>
   }).pipe(Effect.provide(connected)),
 )
 
-const inputs = <A>(arbitrary: fc.Arbitrary<A>): ReadonlyArray<A> =>
-  fc.sample(arbitrary, { numRuns: 10_000, seed })
+const inputs = <A>(arbitrary: fc.Arbitrary<A>, numRuns = 10_000): ReadonlyArray<A> =>
+  fc.sample(arbitrary, { numRuns, seed })
 
 /** Evaluates an expression for each row of parameters, which are arrays. Returns texts. */
 const evaluate = (
@@ -400,6 +400,8 @@ it.live.each(["7", "1.5", "a+b.c@d", 'a"b\\c$&', "(?:.*)|[^x]{1}_"].map(UserId))
       const data = fc.oneof(leaf, fc.array(leaf), fc.record({ of: fc.array(leaf), inner: leaf }))
       const cases = inputs(
         fc.record({ data, type: fc.constantFrom("membership.ended", "a.b", "memberships.x") }),
+        // Of each of five users, which makes 10,000.
+        2000,
       ).map(({ data: given, type }) => ({
         id: EventId("00000000-0000-4000-8000-000000000001"),
         projectId: ProjectId("p1"),
@@ -412,7 +414,7 @@ it.live.each(["7", "1.5", "a+b.c@d", 'a"b\\c$&', "(?:.*)|[^x]{1}_"].map(UserId))
         type: ["text", textsParam(cases.map(({ type }) => type))],
       } as const
       const mentioned = cases.map((event) => mentionsUser(event, erased))
-      expect(mentioned.filter(Boolean).length).toBeGreaterThan(2000)
+      expect(mentioned.filter(Boolean).length).toBeGreaterThan(cases.length / 5)
       expect(yield* evaluate(mentionsUserSql("body", "type", `'${erased}'`), columns)).toEqual(
         mentioned.map(String),
       )
