@@ -1,4 +1,4 @@
-/** The suites of the ports, over cells in memory. */
+/** Whole conformance of cells in memory; the quick suite proves only how they route. */
 
 import { makeCellStores } from "@tenure/core/internal"
 import { ApiKeyStore, FeedStore, MembershipStore, Outbox, WebhookStore } from "@tenure/core/store"

@@ -1,4 +1,4 @@
-/** Limits of a million clients: they hold, and they are decided on as fast as those of one. */
+/** Limits of a million clients hold and stay fast; the quick suite has few clients. */
 
 import { expect, it } from "vitest"
 import * as Setting from "../../src/base/setting.ts"

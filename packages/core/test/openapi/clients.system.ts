@@ -14,9 +14,6 @@ import { type Options, generate } from "orval"
 import ts from "typescript"
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest"
 
-// To generate and compile a client takes seconds.
-const isThorough = process.env["THOROUGH"] === "1"
-
 /** The document as the generators get it; some of them change it. */
 const copy = () => JSON.parse(JSON.stringify(openApi()))
 
@@ -112,7 +109,7 @@ const mutator = `
   }
 `
 
-it.runIf(isThorough)("of orval", async () => {
+it("of orval", async () => {
   const target = join(folder, "orval.ts")
   await writeFile(join(folder, "lines.ts"), mutator)
   const options: Options = {
@@ -194,7 +191,7 @@ it.runIf(isThorough)("of orval", async () => {
   expect(await run(path)).toEqual(found)
 })
 
-it.runIf(isThorough)("of Hey API", async () => {
+it("of Hey API", async () => {
   const output = join(folder, "hey-api")
   await createClient({ input: copy(), output, logs: { level: "silent", file: false } })
   const path = join(folder, "hey-api-program.ts")
