@@ -1,21 +1,14 @@
-import { mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
+/** Differences between stores are found and shrunk. */
+
 import { MembershipStore, Outbox, type StorePorts } from "@tenure/core/store"
 import { memory } from "@tenure/memory"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
-import { afterAll, expect, inject, it } from "vitest"
-import { playSeed, report, shrink } from "../../fuzz/stores/run.ts"
-import { type Store, inFolder, inMemory, onServer } from "../../fuzz/stores/sides.ts"
-
-declare module "vitest" {
-  interface ProvidedContext {
-    readonly databaseUrl: string
-  }
-}
+import { expect, it } from "vitest"
+import { playSeed, shrink } from "../../fuzz/stores/run.ts"
+import { type Store, inMemory } from "../../fuzz/stores/sides.ts"
 
 const start = Date.now()
 
@@ -70,17 +63,4 @@ it("a difference is shrunk", async () => {
   // A bulk extension, and a request for the project.
   expect(steps).toHaveLength(2)
   expect(new Set(answers.map(({ answer }) => answer)).size).toBe(2)
-})
-
-const folder = mkdtempSync(join(tmpdir(), "tenure-fuzz-"))
-
-afterAll(() => rmSync(folder, { recursive: true }))
-
-it("all stores answer the same", async () => {
-  const stores = [inMemory, await inFolder(folder), await onServer(inject("databaseUrl"))]
-  const { difference, requests, valid } = await playSeed(stores, start, 1, 40)
-  for (const store of stores) await store.close()
-  expect(difference && report(1, difference)).toBeUndefined()
-  expect(requests).toBeGreaterThan(25)
-  expect(valid / requests).toBeGreaterThan(0.3)
 })

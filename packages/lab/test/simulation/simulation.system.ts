@@ -1,3 +1,5 @@
+/** The simulation by 2,000 seeds, by every way to break the system, on PostgreSQL, and in processes of its own. */
+
 import { execFile } from "node:child_process"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
@@ -5,8 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type Database, openDatabase } from "../../simulation/postgres.ts"
 import { sabotages } from "../../simulation/sabotages.ts"
 import { simulate } from "../../simulation/simulate.ts"
-
-const isThorough = process.env["THOROUGH"] === "1"
+import { testSimulation } from "./tests.ts"
 
 const program = fileURLToPath(new URL("../../simulation/main.ts", import.meta.url))
 
@@ -28,32 +29,12 @@ const restoreEpoch = `
   END $$
 `
 
-describe("the simulation", () => {
-  it("repeats a seed to the letter", async () => {
-    for (let seed = 1; seed <= 20; seed++) {
-      const [one, other] = [
-        await simulate(seed, { isTold: true }),
-        await simulate(seed, { isTold: true }),
-      ]
-      expect(one).toEqual(other)
-      expect(one.told.length).toBeGreaterThan(10)
-    }
-  })
+testSimulation({ repeated: 20, sabotages })
 
-  it("tells the same whether or not it is listened to", async () => {
-    const silent = await simulate(7)
-    const { told, ...loud } = await simulate(7, { isTold: true })
-    expect({ ...silent, told: undefined }).toEqual({ ...loud, told: undefined })
-    expect(told).not.toEqual([])
-  })
-
-  // `npm run simulate` runs ten thousand, which take a minute of two processors.
-  const last = isThorough ? 2000 : 200
-
-  it(`finds nothing wrong in ${last} seeds`, async () => {
-    expect(await run("--seeds", `1-${last}`)).toMatch(/seeds .* 0 failed\n$/)
-  }, 600_000)
-})
+// `npm run simulate` runs ten thousand, which take a minute of two processors.
+it("finds nothing wrong in 2,000 seeds", async () => {
+  expect(await run("--seeds", "1-2000")).toMatch(/seeds .* 0 failed\n$/)
+}, 600_000)
 
 describe("the simulation on PostgreSQL's statements", () => {
   let database: Database
@@ -77,38 +58,21 @@ describe("the simulation on PostgreSQL's statements", () => {
     }
   })
 
-  it.runIf(isThorough)(
-    "finds a move after which the epoch is the one before",
-    async () => {
-      const broken = await openDatabase(restoreEpoch)
-      const runAll = async (): Promise<void> => {
-        for (let seed = 1; seed <= 60; seed++) {
-          const { violations } = await simulate(seed, { database: broken })
-          if (violations.length > 0) throw new Error(violations[0]?.text)
-        }
+  it("finds a move after which the epoch is the one before", async () => {
+    const broken = await openDatabase(restoreEpoch)
+    const runAll = async (): Promise<void> => {
+      for (let seed = 1; seed <= 60; seed++) {
+        const { violations } = await simulate(seed, { database: broken })
+        if (violations.length > 0) throw new Error(violations[0]?.text)
       }
-      await expect(runAll().finally(broken.close)).rejects.toThrow(/without a gap|the reader of/)
-    },
-    600_000,
-  )
+    }
+    await expect(runAll().finally(broken.close)).rejects.toThrow(/without a gap|the reader of/)
+  }, 600_000)
 
-  it.runIf(isThorough)("repeats a seed to the letter, in a new process", async () => {
+  it("repeats a seed to the letter, in a new process", async () => {
     const tell = (): Promise<string> => run("--seed", "3", "--store", "postgres")
     const [one, other] = await Promise.all([tell(), tell()])
     expect(one).toEqual(other)
     expect(one).toContain("store      sweep")
   })
-})
-
-describe("a system that is broken on purpose is found out:", () => {
-  for (const sabotage of sabotages) {
-    const { invariant, name, within } = sabotage
-    it(`${name}, within ${within} seeds`, async () => {
-      for (let seed = 1; seed <= within; seed++) {
-        const { violations } = await simulate(seed, { sabotage })
-        if (violations.some((violation) => violation.invariant === invariant)) return
-      }
-      expect.fail(`${invariant} was found in no seed`)
-    })
-  }
 })

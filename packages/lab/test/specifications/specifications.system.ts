@@ -1,3 +1,5 @@
+/** Quint: the specifications are safe, and have the runs of the simulation among their own. */
+
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -13,8 +15,7 @@ import {
   traceOf,
 } from "../../specifications/traces.ts"
 
-const isThorough = process.env["THOROUGH"] === "1"
-const soundSeeds = isThorough ? 60 : 20
+const soundSeeds = 60
 
 const tracesOf = async (
   seeds: number,
@@ -43,13 +44,13 @@ const broken: Readonly<Record<Specification, string>> = {
 }
 
 describe.each(["deliveries", "feed", "bulk"] as const)("the specification of %s", (name) => {
-  it.runIf(isThorough)("is safe in random runs", async () => {
+  it("is safe in random runs", async () => {
     const { isRight, output } = await checkSafety(fileOf(name), 300)
     expect(output).toContain("No violation found")
     expect(isRight).toBe(true)
   })
 
-  it.runIf(isThorough)("is not safe without a guard", async () => {
+  it("is not safe without a guard", async () => {
     const [guard, without] = guards[name]
     const text = await readFile(fileOf(name), "utf8")
     expect(text).toContain(guard)
@@ -67,7 +68,7 @@ describe.each(["deliveries", "feed", "bulk"] as const)("the specification of %s"
     expect(isRight).toBe(true)
   })
 
-  it.runIf(isThorough)("does not have those of a system that is broken on purpose", async () => {
+  it("does not have those of a system that is broken on purpose", async () => {
     const sabotage = sabotages.find((one) => one.name === broken[name])
     const traces = await tracesOf(60, sabotage && { sabotage })
     const { isRight, output } = await checkTraces(name, traces)
@@ -76,7 +77,7 @@ describe.each(["deliveries", "feed", "bulk"] as const)("the specification of %s"
   })
 })
 
-describe.runIf(isThorough)("a database that moves to another server", () => {
+describe("a database that moves to another server", () => {
   it("has runs that are among those of the specifications", async () => {
     // Simulations replace the globals of the process: one at a time.
     await sound
