@@ -1,16 +1,14 @@
-/** `tenure dev`, as a process. */
+/** `tenure dev`, as a process: its lines are pasted into a shell, and it keeps a folder. */
 
 import { execFile, spawn } from "node:child_process"
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { createTenure } from "@tenure/core"
 import { embedded } from "@tenure/embedded"
-import { freePort } from "@tenure/testing/conformance"
 import { afterAll, expect, it, onTestFinished } from "vitest"
 import { folderWithDatabase } from "../../embedded/test/folders.ts"
-import { startWith, tenureWith } from "./in-process.ts"
 import { bareEnvironment, binary, command } from "./programs.ts"
 
 const home = mkdtempSync(join(tmpdir(), "tenure-dev-"))
@@ -58,55 +56,6 @@ it("prints lines each of which can be pasted, and the verified events of what th
     .toHaveLength(2)
   expect((await fetch(/http:\S+\/console\//.exec(shown)?.[0] ?? "")).status).toBe(200)
   expect(await stop()).toBe(130)
-})
-
-it("listens on the port of the environment, and refuses what is none", async () => {
-  const port = await freePort()
-  const environment = { XDG_CONFIG_HOME: join(home, "port"), PORT: String(port) }
-  const running = startWith(environment)("dev")
-  onTestFinished(() => void running.interrupt())
-  await expect.poll(() => running.printed.stdout).toContain(`http://127.0.0.1:${port} `)
-  for (const wrong of ["http", "-1", "65536", "1.5"])
-    expect(await tenureWith({ ...environment, PORT: wrong })("dev")).toMatchObject({
-      code: 2,
-      stderr: "PORT must be a port, from 0 to 65535.\n",
-    })
-  expect(await tenureWith(environment)("dev", "--port", "65536")).toMatchObject({ code: 2 })
-})
-
-it("has a profile of its own beside others that run, and runs without one", async () => {
-  const environment = { XDG_CONFIG_HOME: join(home, "other") }
-  const startHere = async () => {
-    const running = startWith(environment)("dev", "--port", "0")
-    onTestFinished(() => void running.interrupt())
-    await expect.poll(() => running.printed.stdout).toContain("Webhooks that have arrived")
-    return running
-  }
-  const keyBy = async (profile: string) => {
-    const args = ["keys", "list", "--json", "--profile", profile]
-    const { code, stdout } = await tenureWith(environment)(...args)
-    return code === 0 ? JSON.parse(stdout).id : code
-  }
-  const first = await startHere()
-  const firstKey = await keyBy("tenure-dev")
-  const second = await startHere()
-  expect(second.printed.stdout).toContain("--profile tenure-dev-2\n")
-  expect(await keyBy("tenure-dev")).toBe(firstKey)
-  expect(await keyBy("tenure-dev-2")).not.toBe(firstKey)
-  await first.interrupt()
-  expect(await keyBy("tenure-dev")).toBe(2)
-  expect(await keyBy("tenure-dev-2")).toMatch(/-/)
-  await second.interrupt()
-  expect(await keyBy("tenure-dev-2")).toBe(2)
-
-  const profiles = join(home, "other", "tenure", "profiles.json")
-  const left = { url: "http://127.0.0.1:9", token: "of-one-that-was-killed" }
-  writeFileSync(profiles, JSON.stringify({ "tenure-dev": left }), { mode: 0o600 })
-  const third = await startHere()
-  expect(third.printed.stdout).toContain("--profile tenure-dev\n")
-  await third.interrupt()
-  writeFileSync(profiles, "{", { mode: 0o600 })
-  expect((await startHere()).printed.stderr).toContain("mend it, or remove it")
 })
 
 it("keeps what is in a folder, and leaves no valid key", async () => {

@@ -1,34 +1,18 @@
-/** `tenure listen`, against the bundled server on PostgreSQL. */
+/** `tenure listen`, against the bundled server. */
 
 import { verifyWebhook } from "@tenure/client"
-import { freePort, startReceiver } from "@tenure/testing/conformance"
-import { afterAll, beforeAll, expect, inject, it, onTestFinished } from "vitest"
+import { startReceiver } from "@tenure/testing/conformance"
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest"
 import { startWith, tenureWith } from "./in-process.ts"
 import { type Server, startServer, token } from "./server.ts"
 
-declare module "vitest" {
-  interface ProvidedContext {
-    readonly databaseUrl: string
-  }
-}
-
 const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
-let port: number
 let server: Server
 let environment: Readonly<Record<string, string>>
 
-const startAgain = async () => {
-  server = await startServer({
-    PORT: String(port),
-    DATABASE_URL: inject("databaseUrl"),
-    DATABASE_SCHEMA: "listening",
-  })
-}
-
 beforeAll(async () => {
-  port = await freePort()
-  await startAgain()
+  server = await startServer()
   environment = { TENURE_URL: server.url, TENURE_TOKEN: token, TENURE_PROJECT: "p" }
   await tenureWith(environment)("projects", "create", "p")
 })
@@ -47,25 +31,16 @@ const listen = async (...args: ReadonlyArray<string>) => {
 
 const cursorIn = (text: string): string => /--after (\S+)/.exec(text)?.[1] ?? ""
 
-it("forwards events as a webhook sends them, and goes on after the server was away, without a gap", async () => {
+it("forwards events as a webhook sends them", async () => {
   const { close, received, until, url } = await startReceiver()
   onTestFinished(close)
   const { interrupt, printed } = await listen("--forward-to", url, "--type", "paid")
-  await publish(1)
   await tenureWith(environment)("trigger", "other")
+  await publish(1)
   await until(1)
-  await server.stop()
-  await startAgain()
-  await publish(2)
-  await until(2)
-  const events = await Promise.all(
-    received.map(({ body, headers }) => verifyWebhook({ headers, body }, [secret])),
-  )
-  expect(events).toMatchObject([
-    { type: "paid", data: { amount: 1 } },
-    { type: "paid", data: { amount: 2 } },
-  ])
-  await expect.poll(() => printed.stderr.match(/→ 204/g)).toHaveLength(2)
+  const events = received.map(({ body, headers }) => verifyWebhook({ headers, body }, [secret]))
+  expect(await Promise.all(events)).toMatchObject([{ type: "paid", data: { amount: 1 } }])
+  await expect.poll(() => printed.stderr.match(/→ 204/g)).toHaveLength(1)
   const { stderr } = await interrupt()
   expect(cursorIn(stderr)).not.toBe("")
   expect(stderr).not.toContain(secret)

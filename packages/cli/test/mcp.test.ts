@@ -1,11 +1,6 @@
-/** The MCP server, by the SDK's client: in this process against the bundled server, and as a process. */
+/** The MCP server, by the SDK's client, against the bundled server. */
 
-import { execFile, spawn } from "node:child_process"
-import { once } from "node:events"
-import { text as textOf } from "node:stream/consumers"
-import { promisify } from "node:util"
 import { Client } from "@modelcontextprotocol/sdk/client/index.js"
-import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js"
 import { InMemoryTransport } from "@modelcontextprotocol/sdk/inMemory.js"
 import { createClient } from "@tenure/client"
 import { openApi } from "@tenure/core/openapi"
@@ -13,7 +8,6 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vites
 import { type McpSettings, makeMcpServer } from "../src/commands/mcp-server.ts"
 import { credentialFields } from "../src/commands/mcp-tools.ts"
 import { callFailure } from "../src/support/failure.ts"
-import { bareEnvironment, command } from "./programs.ts"
 import { type Server, startServer, token } from "./server.ts"
 
 let server: Server
@@ -390,69 +384,5 @@ describe("an error of a tool", () => {
     expect(isError).toBe(true)
     expect(texts[0]).toContain("Ask for less")
     expect((await call("events_list", { after: "start", limit: 1 })).isError).toBe(false)
-  })
-})
-
-it("serves an agent that starts the command, and ends with it", async () => {
-  const [program = "", ...args] = command("mcp", "--write")
-  const transport = new StdioClientTransport({
-    command: program,
-    args,
-    env: { PATH: bareEnvironment.PATH ?? "", TENURE_URL: server.url, TENURE_TOKEN: token },
-  })
-  const agent = new Client({ name: "test", version: "0" })
-  await agent.connect(transport)
-  const call = callerOf(agent)
-  const project_id = await newProject()
-  const created = await call("memberships_grant", {
-    project_id,
-    user_id: "1",
-    end_date: "2099-01-01T00:00:00.000Z",
-    confirm: true,
-  })
-  expect(created.isError).toBe(false)
-  expect((await call("memberships_list", { project_id })).json()).toMatchObject({
-    data: [{ user_id: "1" }],
-  })
-  const { pid } = transport
-  await agent.close()
-  expect(() => process.kill(pid ?? 0, 0)).toThrow("ESRCH")
-})
-
-it("ends with an error when a message is too long", async () => {
-  const [program = "", ...args] = command("mcp")
-  const child = spawn(program, args, {
-    env: { ...bareEnvironment, TENURE_URL: server.url, TENURE_TOKEN: token },
-  })
-  onTestFinished(() => void child.kill("SIGKILL"))
-  const stderr = textOf(child.stderr)
-  const closed = once(child, "close")
-  // The command ends before it has read all of it.
-  child.stdin.on("error", () => {})
-  child.stdin.write("x".repeat(11 * 1024 * 1024))
-  expect(await closed).toEqual([1, null])
-  expect(await stderr).toContain("more than 10 MiB")
-})
-
-/** Lets a process find no package of the SDK. */
-const withoutSdk = `
-  import { registerHooks } from "node:module"
-  registerHooks({
-    resolve(name, context, next) {
-      if (!name.startsWith("@modelcontextprotocol/")) return next(name, context)
-      throw Object.assign(new Error(name), { code: "ERR_MODULE_NOT_FOUND" })
-    },
-  })
-`
-
-it("says what to install where the SDK is missing", async () => {
-  const [, ...rest] = command("mcp")
-  const hooks = `data:text/javascript,${encodeURIComponent(withoutSdk)}`
-  const env = { ...bareEnvironment, TENURE_URL: server.url, TENURE_TOKEN: token }
-  const failed = promisify(execFile)(process.execPath, ["--import", hooks, ...rest], { env })
-  await expect(failed).rejects.toMatchObject({
-    code: 2,
-    stdout: "",
-    stderr: expect.stringContaining("npm install @modelcontextprotocol/sdk"),
   })
 })

@@ -1,15 +1,14 @@
-/** The command as a process: its output, its exit codes, and signals. */
+/** The command as a process: its output, its exit codes, signals, and questions on a terminal. */
 
-import { type StdioOptions, spawn } from "node:child_process"
+import { type StdioOptions, execFile, spawn } from "node:child_process"
 import { once } from "node:events"
 import { closeSync, openSync } from "node:fs"
-import { createServer, request } from "node:http"
 import { text } from "node:stream/consumers"
 import { setTimeout } from "node:timers/promises"
-import { freePort } from "@tenure/testing/conformance"
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest"
 import { tenureWith } from "./in-process.ts"
-import { bareEnvironment, command } from "./programs.ts"
+import { bareEnvironment, binary, command } from "./programs.ts"
+import { startProxy } from "./proxy.ts"
 import { type Server, startServer, token } from "./server.ts"
 
 let server: Server
@@ -69,22 +68,13 @@ it.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)(
 it("ends at once on a second Ctrl+C, and not when npm repeats the first one", async () => {
   // A server that never answers a change: the command waits, to undo it afterwards.
   let hasAsked = false
-  const silent = createServer(({ headers, method = "", url: path = "" }, response) => {
-    if (method !== "GET") return void (hasAsked = true)
-    const onward = request(new URL(path, server.url), { headers }, (answer) => {
-      response.writeHead(answer.statusCode ?? 500, answer.headers)
-      answer.pipe(response)
-    })
-    onward.end()
+  const silent = await startProxy(server.url, ({ method }) => {
+    if (method === "GET") return "passed"
+    hasAsked = true
+    return "kept"
   })
-  onTestFinished(() => {
-    silent.closeAllConnections()
-    silent.close()
-  })
-  const port = await freePort()
-  await new Promise<void>((resolve) => silent.listen(port, "127.0.0.1", resolve))
   const before = environment
-  environment = { ...before, TENURE_URL: `http://127.0.0.1:${port}` }
+  environment = { ...before, TENURE_URL: silent }
   const { child, ended } = start("trigger membership.granted")
   environment = before
   await expect.poll(() => hasAsked).toBe(true)
@@ -95,4 +85,47 @@ it("ends at once on a second Ctrl+C, and not when npm repeats the first one", as
   expect(child.exitCode).toBe(null)
   child.kill("SIGINT")
   expect(await Promise.race([ended, setTimeout(5000, "waits")])).toMatchObject({ code: 130 })
+})
+
+const run = (line: string): Promise<string> =>
+  new Promise((resolve) => {
+    execFile(
+      "/bin/sh",
+      ["-c", line],
+      { env: { ...bareEnvironment, ...environment } },
+      (_, stdout, stderr) => resolve(stdout + stderr),
+    )
+  })
+
+it("warns of TENURE_ variables that are misspelled", async () => {
+  const warning = "There is no variable TENURE_PROJCT. Did you mean TENURE_PROJECT?"
+  const errorsOf = (rest: string) =>
+    run(`TENURE_PROJCT=p TENURE_PORT=tcp://x ${binary} ${rest} 2>&1 >/dev/null`)
+  expect(await errorsOf("--version")).toBe(`${warning}\n`)
+  expect(await errorsOf("profiles list --json")).toBe(`{"warning":{"message":"${warning}"}}\n`)
+})
+
+it("ends with its exit code", async () => {
+  expect(await run(`${binary} projects get none --json; echo "code $?"`)).toContain("code 3")
+  expect(await run(`${binary} nothing; echo "code $?"`)).toContain("code 2")
+})
+
+it("prints completions", async () => {
+  expect(await run(`${binary} --completions bash`)).toContain("extend-all")
+})
+
+it.runIf(process.platform === "linux")("asks on a terminal", async () => {
+  await tenureWith(environment)("projects", "create", "terminal")
+  await tenureWith(environment)("members", "grant", "1", "2098-01-01", "-p", "terminal")
+  const extend = `${binary} extend-all terminal 2097-01-01`
+  const child = spawn("script", ["-qefc", extend, "/dev/null"], {
+    env: { ...bareEnvironment, ...environment },
+  })
+  let shown = ""
+  child.stdout.on("data", (chunk) => {
+    if (!shown.includes("shortened") && String(chunk).includes("shortened")) child.stdin.write("y")
+    shown += String(chunk)
+  })
+  expect(await new Promise((resolve) => child.once("close", resolve))).toBe(0)
+  expect(shown).toContain("new end date")
 })

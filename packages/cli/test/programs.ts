@@ -7,7 +7,7 @@ import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 import { freePort } from "@tenure/testing/conformance"
-import { inject, onTestFinished } from "vitest"
+import { expect, inject, onTestFinished } from "vitest"
 import { type Ended, tenureWith } from "./in-process.ts"
 
 declare module "vitest" {
@@ -60,6 +60,12 @@ export const command = (...rest: ReadonlyArray<string>): ReadonlyArray<string> =
   ...rest,
 ]
 
+/** The command from its sources, as words. */
+export const commandFromSource = (...rest: ReadonlyArray<string>): ReadonlyArray<string> => [
+  process.execPath,
+  ...node(pathOf("../../tenure/src/bin/tenure.ts"), ...rest),
+]
+
 /** The command for a shell. */
 export const binary = command().join(" ")
 
@@ -72,6 +78,13 @@ export const tenureIn = async (folder: string, ...args: ReadonlyArray<string>): 
   } finally {
     process.chdir(before)
   }
+}
+
+/** Has `init` write a server in a folder, and returns what it says. */
+export const writeServer = async (folder: string): Promise<string> => {
+  const { code, stderr, stdout } = await tenureIn(folder, "init")
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" })
+  return stdout
 }
 
 /** Starts a server until the end of the test, and returns its URL and the token that it prints. */
