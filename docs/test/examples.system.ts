@@ -1,3 +1,5 @@
+/** The examples of the documentation have no type errors, and work as pasted. */
+
 import { execFile } from "node:child_process"
 import { once } from "node:events"
 import { readFileSync } from "node:fs"

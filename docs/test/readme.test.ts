@@ -1,0 +1,26 @@
+/** The first program of README.md, as pasted: it serves the API. */
+
+import { mkdir, rm, writeFile } from "node:fs/promises"
+import { freePort, send } from "@tenure/testing/conformance"
+import { expect, it, onTestFinished } from "vitest"
+import { examplesIn, root } from "./examples.ts"
+import { start } from "./programs.ts"
+
+it("extends all memberships with the token that it prints", async () => {
+  const folder = `${root}/docs/.readme`
+  await rm(folder, { recursive: true, force: true })
+  await mkdir(folder)
+  onTestFinished(() => rm(folder, { recursive: true }))
+  const [example] = examplesIn("README.md")
+  await writeFile(`${folder}/program.ts`, example?.code ?? "")
+  const port = await freePort()
+  const { stop, token } = await start(`${folder}/program.ts`, port)
+  onTestFinished(stop)
+  const { body } = await send(`http://127.0.0.1:${port}`, {
+    method: "PATCH",
+    path: "/v2/projects/p1/memberships/extend",
+    headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+    body: JSON.stringify({ extend: "2099-01-01T00:00:00.000Z" }),
+  })
+  expect(body).toMatchObject({ ok: true })
+})
