@@ -1,20 +1,11 @@
 /** The code of `docs/hosts/better-auth.md` runs, in Better Auth. */
 
-import { mkdir, rm, writeFile } from "node:fs/promises"
 import { testTenure } from "@tenure/testing"
 import { memoryAdapter } from "better-auth/adapters/memory"
-import { beforeAll, expect, it, onTestFinished, vi } from "vitest"
-import { examplesIn, root } from "./examples.ts"
+import { expect, it, onTestFinished, vi } from "vitest"
+import { examplesIn, writeExamples } from "./examples.ts"
 
-const folder = `${root}/docs/.better-auth`
-
-beforeAll(async () => {
-  await rm(folder, { recursive: true, force: true })
-  await mkdir(folder)
-  for (const { code, name } of examplesIn("docs/hosts/better-auth.md")) {
-    await writeFile(`${folder}/${name}.ts`, code)
-  }
-})
+const folder = await writeExamples("better-auth", examplesIn("docs/hosts/better-auth.md"))
 
 it("has members from sign-up to the end of the trial", async () => {
   vi.stubEnv("BETTER_AUTH_SECRET", "a secret for tests, which is long enough")

@@ -1,22 +1,13 @@
 /** The code of `docs/concepts.md` does what the page says. */
 
-import { mkdir, rm, writeFile } from "node:fs/promises"
 import { testTenure } from "@tenure/testing"
-import { beforeAll, expect, it, onTestFinished, vi } from "vitest"
-import { examplesIn, root } from "./examples.ts"
+import { expect, it, onTestFinished, vi } from "vitest"
+import { examplesIn, writeExamples } from "./examples.ts"
 
-const folder = `${root}/docs/.concepts`
+const folder = await writeExamples("concepts", examplesIn("docs/concepts.md"))
 const start = Date.UTC(2030, 0, 1)
 const day = 86_400_000
 const member = { projectId: "p1", userId: "1001" }
-
-beforeAll(async () => {
-  await rm(folder, { recursive: true, force: true })
-  await mkdir(folder)
-  for (const { code, name } of examplesIn("docs/concepts.md")) {
-    await writeFile(`${folder}/${name}.ts`, code)
-  }
-})
 
 const example = (number: number) => import(`${folder}/docs-concepts.md-${number}.ts`)
 

@@ -3,7 +3,7 @@
 import { execFile } from "node:child_process"
 import { once } from "node:events"
 import { readFileSync } from "node:fs"
-import { mkdir, rm, writeFile } from "node:fs/promises"
+import { writeFile } from "node:fs/promises"
 import * as Http2 from "node:http2"
 import { get } from "node:https"
 import { text } from "node:stream/consumers"
@@ -15,16 +15,11 @@ import { testTenure } from "@tenure/testing"
 import { freePort, send } from "@tenure/testing/conformance"
 import { beforeAll, describe, expect, inject, it, onTestFinished, vi } from "vitest"
 import { makeAuthority } from "../../packages/postgres/test/certificates.ts"
-import { type Example, findExamples, root } from "./examples.ts"
+import { findExamples, root, writeExamples } from "./examples.ts"
 import { freshDatabase, listen, run, start } from "./programs.ts"
 
-declare module "vitest" {
-  interface ProvidedContext {
-    readonly databaseUrl: string
-  }
-}
-
-const folder = `${root}/docs/.examples`
+const examples = await findExamples()
+const folder = await writeExamples("examples", examples)
 
 const tsconfig = {
   extends: "../../tsconfig.base.json",
@@ -39,15 +34,9 @@ const tsconfig = {
   },
 }
 
-let examples: ReadonlyArray<Example>
-
 beforeAll(async () => {
-  examples = await findExamples()
-  await rm(folder, { recursive: true, force: true })
-  await mkdir(folder)
   const files = examples.map(({ name }) => `${name}.ts`)
   await writeFile(`${folder}/tsconfig.json`, JSON.stringify({ ...tsconfig, files }))
-  await Promise.all(examples.map(({ code, name }) => writeFile(`${folder}/${name}.ts`, code)))
 })
 
 describe("the examples of the documentation", () => {

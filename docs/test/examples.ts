@@ -1,7 +1,7 @@
 /** The TypeScript in the documentation: in Markdown files, and in doc comments of the sources. */
 
 import { readFileSync } from "node:fs"
-import { glob } from "node:fs/promises"
+import { glob, mkdir, rm, writeFile } from "node:fs/promises"
 import { fileURLToPath } from "node:url"
 
 /** The root of the repository. */
@@ -56,4 +56,16 @@ export const findExamples = async (): Promise<ReadonlyArray<Example>> => {
     .filter((path) => !elsewhere.test(path))
     .toSorted()
     .flatMap(examplesIn)
+}
+
+/** Writes examples as files into an empty folder, where they find the packages that they import. Returns its path. */
+export const writeExamples = async (
+  name: string,
+  examples: ReadonlyArray<Example>,
+): Promise<string> => {
+  const folder = `${root}/docs/.${name}`
+  await rm(folder, { recursive: true, force: true })
+  await mkdir(folder)
+  for (const example of examples) await writeFile(`${folder}/${example.name}.ts`, example.code)
+  return folder
 }

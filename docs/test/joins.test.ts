@@ -1,7 +1,6 @@
 /** The queries of `docs/transactions.md` run, with the real libraries. */
 
 import { readFileSync } from "node:fs"
-import { mkdir, rm, writeFile } from "node:fs/promises"
 import { drizzle } from "drizzle-orm/node-postgres"
 import { Kysely, PostgresDialect } from "kysely"
 import pg from "pg"
@@ -10,10 +9,10 @@ import { postgres } from "tenure/postgres"
 import { externalTables } from "tenure/prisma"
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest"
 import { connectPrisma } from "../../packages/postgres/test/within/prisma-client.ts"
-import { examplesIn, root } from "./examples.ts"
+import { examplesIn, root, writeExamples } from "./examples.ts"
 import { freshDatabase } from "./programs.ts"
 
-const folder = `${root}/docs/.joins`
+const folder = await writeExamples("joins", examplesIn("docs/transactions.md"))
 const page = readFileSync(`${root}/docs/transactions.md`, "utf8")
 const endDate = new Date("2099-01-01")
 
@@ -22,11 +21,6 @@ let tenure: Tenure
 let database: pg.Pool
 
 beforeAll(async () => {
-  await rm(folder, { recursive: true, force: true })
-  await mkdir(folder)
-  for (const { code, name } of examplesIn("docs/transactions.md")) {
-    await writeFile(`${folder}/${name}.ts`, code)
-  }
   url = await freshDatabase(inject("databaseUrl"), "joins_page")
   tenure = await createTenure({ stores: postgres({ url }), webhooks: { dispatch: false } })
   database = new pg.Pool({ connectionString: url })

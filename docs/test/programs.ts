@@ -10,6 +10,12 @@ import { PgClient } from "@effect/sql-pg"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 
+declare module "vitest" {
+  interface ProvidedContext {
+    readonly databaseUrl: string
+  }
+}
+
 const argumentsOf = (file: string) => ["-C", "@tenure/source", file]
 
 /** The variables of a program, and those that every program gets. */

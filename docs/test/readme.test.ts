@@ -1,20 +1,14 @@
 /** The first program of README.md, as pasted: it serves the API. */
 
-import { mkdir, rm, writeFile } from "node:fs/promises"
 import { freePort, send } from "@tenure/testing/conformance"
 import { expect, it, onTestFinished } from "vitest"
-import { examplesIn, root } from "./examples.ts"
+import { examplesIn, writeExamples } from "./examples.ts"
 import { start } from "./programs.ts"
 
 it("extends all memberships with the token that it prints", async () => {
-  const folder = `${root}/docs/.readme`
-  await rm(folder, { recursive: true, force: true })
-  await mkdir(folder)
-  onTestFinished(() => rm(folder, { recursive: true }))
-  const [example] = examplesIn("README.md")
-  await writeFile(`${folder}/program.ts`, example?.code ?? "")
+  const folder = await writeExamples("readme", examplesIn("README.md"))
   const port = await freePort()
-  const { stop, token } = await start(`${folder}/program.ts`, port)
+  const { stop, token } = await start(`${folder}/README.md-1.ts`, port)
   onTestFinished(stop)
   const { body } = await send(`http://127.0.0.1:${port}`, {
     method: "PATCH",

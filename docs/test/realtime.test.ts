@@ -1,20 +1,16 @@
 /** The page of `docs/feed.md` that follows the feed by WebSocket. */
 
-import { mkdir, rm, writeFile } from "node:fs/promises"
 import { createTenure } from "tenure"
 import { memory } from "tenure/memory"
 import { serve } from "tenure/node"
 import { expect, it } from "vitest"
-import { findExamples, root } from "./examples.ts"
+import { findExamples, writeExamples } from "./examples.ts"
 
 it("shows events as they happen, also those that come between two connections", async () => {
-  const folder = `${root}/docs/.realtime`
   const examples = await findExamples()
-  const page = examples.find(({ code }) => code.includes("export const show"))
-  await rm(folder, { recursive: true, force: true })
-  await mkdir(folder)
-  await writeFile(`${folder}/page.ts`, page?.code ?? "")
-  const { show } = await import(`${folder}/page.ts`)
+  const page = examples.filter(({ code }) => code.includes("export const show"))
+  const folder = await writeExamples("realtime", page)
+  const { show } = await import(`${folder}/${page[0]?.name}.ts`)
 
   const tenure = await createTenure({ stores: memory() })
   await tenure.memberships.createProject("p1")

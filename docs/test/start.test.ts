@@ -1,26 +1,17 @@
 /** The receiver of `docs/start.md` verifies what a webhook is sent. */
 
 import { spawn } from "node:child_process"
-import { mkdir, rm, writeFile } from "node:fs/promises"
 import { createInterface } from "node:readline"
 import { createTenure } from "@tenure/core"
 import { memory } from "@tenure/memory"
 import { nodeTransport } from "@tenure/node-http"
 import { freePort } from "@tenure/testing/conformance"
-import { beforeAll, expect, it, onTestFinished } from "vitest"
-import { examplesIn, root } from "./examples.ts"
+import { expect, it, onTestFinished } from "vitest"
+import { examplesIn, writeExamples } from "./examples.ts"
 import { environment } from "./programs.ts"
 
-const folder = `${root}/docs/.start`
+const folder = await writeExamples("start", examplesIn("docs/start.md"))
 const projectId = "demo"
-
-beforeAll(async () => {
-  await rm(folder, { recursive: true, force: true })
-  await mkdir(folder)
-  for (const { code, name } of examplesIn("docs/start.md")) {
-    await writeFile(`${folder}/${name}.ts`, code)
-  }
-})
 
 it("prints a verified event, and refuses another", async () => {
   const tenure = await createTenure({

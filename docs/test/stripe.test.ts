@@ -1,24 +1,15 @@
 /** The code of `docs/hosts/stripe.md` runs, with Stripe's own library and an API like Stripe's. */
 
-import { mkdir, rm, writeFile } from "node:fs/promises"
 import { createServer } from "node:http"
 import { testTenure } from "@tenure/testing"
 import express from "express"
-import { beforeAll, expect, it, onTestFinished } from "vitest"
+import { expect, it, onTestFinished } from "vitest"
 import { secret, startStripeAccount } from "../../packages/stripe/test/stripe-account.ts"
-import { examplesIn, root } from "./examples.ts"
+import { examplesIn, writeExamples } from "./examples.ts"
 
-const folder = `${root}/docs/.stripe`
+const folder = await writeExamples("stripe", examplesIn("docs/hosts/stripe.md"))
 const start = Date.UTC(2030, 0, 1)
 const day = 86_400
-
-beforeAll(async () => {
-  await rm(folder, { recursive: true, force: true })
-  await mkdir(folder)
-  for (const { code, name } of examplesIn("docs/hosts/stripe.md")) {
-    await writeFile(`${folder}/${name}.ts`, code)
-  }
-})
 
 const setUp = async () => {
   const account = await startStripeAccount()

@@ -1,6 +1,5 @@
 /** The code of `docs/transactions.md`, and the transaction of `docs/hosts/stripe.md`, run with the real libraries. */
 
-import { mkdir, rm, writeFile } from "node:fs/promises"
 import { MikroORM } from "@mikro-orm/postgresql"
 import { drizzle } from "drizzle-orm/node-postgres"
 import knexOn from "knex"
@@ -23,10 +22,11 @@ import {
   vi,
 } from "vitest"
 import { connectPrisma } from "../../packages/postgres/test/within/prisma-client.ts"
-import { findExamples, root } from "./examples.ts"
+import { examplesIn, writeExamples } from "./examples.ts"
 import { freshDatabase } from "./programs.ts"
 
-const folder = `${root}/docs/.transactions`
+const examples = ["docs/transactions.md", "docs/hosts/stripe.md"].flatMap(examplesIn)
+const folder = await writeExamples("transactions", examples)
 const projectId = "p1"
 const endDate = new Date("2099-01-01")
 
@@ -36,13 +36,6 @@ let tenure: Tenure
 let database: pg.Pool
 
 beforeAll(async () => {
-  const examples = await findExamples()
-  await rm(folder, { recursive: true, force: true })
-  await mkdir(folder)
-  for (const { code, name } of examples) {
-    if (/^docs-(?:transactions|hosts-stripe)\.md/.test(name))
-      await writeFile(`${folder}/${name}.ts`, code)
-  }
   url = await freshDatabase(inject("databaseUrl"), "transactions_page")
   tenure = await createTenure({ stores: postgres({ url }), webhooks: { dispatch: false } })
   database = new pg.Pool({ connectionString: url })

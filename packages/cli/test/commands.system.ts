@@ -10,12 +10,6 @@ import { testCommands } from "./commands.ts"
 import { tenureWith } from "./in-process.ts"
 import { bareEnvironment, command } from "./programs.ts"
 
-declare module "vitest" {
-  interface ProvidedContext {
-    readonly databaseUrl: string
-  }
-}
-
 const folder = mkdtempSync(join(tmpdir(), "tenure-cli-"))
 afterAll(() => rmSync(folder, { recursive: true }))
 

@@ -28,12 +28,6 @@ import { bareEnvironment, command, commandFromSource } from "./programs.ts"
 import { startProxy } from "./proxy.ts"
 import { type Server, startServer, token } from "./server.ts"
 
-declare module "vitest" {
-  interface ProvidedContext {
-    readonly databaseUrl: string
-  }
-}
-
 let server: Server
 let folder: string
 

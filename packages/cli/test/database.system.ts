@@ -19,12 +19,6 @@ import { Api, callApi } from "../src/support/api.ts"
 import { targetFlags } from "../src/support/target.ts"
 import { tenureWith } from "./in-process.ts"
 
-declare module "vitest" {
-  interface ProvidedContext {
-    readonly databaseUrl: string
-  }
-}
-
 /** Runs a statement. */
 const runOn = (url: string, statement: string) =>
   PgClient.use((sql) => sql.unsafe(statement)).pipe(

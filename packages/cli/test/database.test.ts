@@ -6,12 +6,6 @@ import { join } from "node:path"
 import { expect, inject, it, onTestFinished } from "vitest"
 import { tenureWith } from "./in-process.ts"
 
-declare module "vitest" {
-  interface ProvidedContext {
-    readonly databaseUrl: string
-  }
-}
-
 const onSchema = (schema: string) =>
   tenureWith({ TENURE_DATABASE_URL: inject("databaseUrl"), TENURE_SCHEMA: schema })
 

@@ -8,12 +8,6 @@ import { bareEnvironment, command } from "./programs.ts"
 import { startProjects } from "./projects.ts"
 import { startProxy } from "./proxy.ts"
 
-declare module "vitest" {
-  interface ProvidedContext {
-    readonly databaseUrl: string
-  }
-}
-
 it("40,000 members arrive once, though the command is killed in the middle, and are exported", async () => {
   const { begin, stop, url } = await startProjects({
     DATABASE_URL: inject("databaseUrl"),

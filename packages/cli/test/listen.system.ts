@@ -6,12 +6,6 @@ import { expect, inject, it, onTestFinished } from "vitest"
 import { startWith, tenureWith } from "./in-process.ts"
 import { startServer, token } from "./server.ts"
 
-declare module "vitest" {
-  interface ProvidedContext {
-    readonly databaseUrl: string
-  }
-}
-
 const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 it("forwards events as a webhook sends them, and goes on after the server was away, without a gap", async () => {

@@ -89,73 +89,28 @@ describe("the tools", () => {
   it("make changes, each with a dry run or a confirmation", async () => {
     const { tools } = await (await connect()).listTools()
     const changes = tools.filter(({ annotations }) => annotations?.readOnlyHint === false)
+    const guardOf = (fields: object) => ["dry_run", "confirm"].filter((field) => field in fields)
     expect(
-      changes.map(({ inputSchema: { properties = {} }, name }) => [
-        name,
-        ["dry_run", "confirm"].filter((field) => field in properties).join(),
-      ]),
+      changes.map(
+        ({ inputSchema: { properties = {} }, name }) => `${name}: ${guardOf(properties).join()}`,
+      ),
     ).toMatchInlineSnapshot(`
       [
-        [
-          "memberships_extend",
-          "dry_run",
-        ],
-        [
-          "memberships_extend_all",
-          "dry_run",
-        ],
-        [
-          "memberships_undo_bulk_extension",
-          "dry_run",
-        ],
-        [
-          "memberships_import",
-          "dry_run",
-        ],
-        [
-          "memberships_grant",
-          "confirm",
-        ],
-        [
-          "memberships_update",
-          "confirm",
-        ],
-        [
-          "memberships_end",
-          "confirm",
-        ],
-        [
-          "projects_create",
-          "confirm",
-        ],
-        [
-          "webhooks_create",
-          "confirm",
-        ],
-        [
-          "webhooks_update",
-          "confirm",
-        ],
-        [
-          "webhooks_delete",
-          "confirm",
-        ],
-        [
-          "webhooks_ping",
-          "confirm",
-        ],
-        [
-          "webhooks_enable",
-          "confirm",
-        ],
-        [
-          "webhooks_replay",
-          "dry_run",
-        ],
-        [
-          "events_publish",
-          "confirm",
-        ],
+        "memberships_extend: dry_run",
+        "memberships_extend_all: dry_run",
+        "memberships_undo_bulk_extension: dry_run",
+        "memberships_import: dry_run",
+        "memberships_grant: confirm",
+        "memberships_update: confirm",
+        "memberships_end: confirm",
+        "projects_create: confirm",
+        "webhooks_create: confirm",
+        "webhooks_update: confirm",
+        "webhooks_delete: confirm",
+        "webhooks_ping: confirm",
+        "webhooks_enable: confirm",
+        "webhooks_replay: dry_run",
+        "events_publish: confirm",
       ]
     `)
   })

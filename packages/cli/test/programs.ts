@@ -13,6 +13,7 @@ import { type Ended, tenureWith } from "./in-process.ts"
 declare module "vitest" {
   interface ProvidedContext {
     readonly commandFile: string
+    readonly databaseUrl: string
     readonly serverFile: string
   }
 }

@@ -1,11 +1,14 @@
+/** The console behind a request: its files, who sees them, and what is secret. */
+
 import { type Identity, type TenureOptions, createTenure } from "@tenure/core"
 import { type ApiRequest, emptyBody } from "@tenure/core/adapter"
 import { memory } from "@tenure/memory"
-import { describe, expect, it } from "vitest"
+import { describe, expect, it, onTestFinished } from "vitest"
 import { type ConsoleOptions, tenureConsole } from "../src/index.ts"
 
 const make = async (given?: ConsoleOptions, more: TenureOptions = {}) => {
   const tenure = await createTenure({ stores: memory(), ...more })
+  onTestFinished(tenure.close)
   await tenure.memberships.createProject("p1")
   return { tenure, mounted: tenureConsole(tenure, given) }
 }
@@ -27,9 +30,8 @@ const paths = ["/console/", "/console/app.js", "/console/session", "/console/api
 
 describe("without authorize", () => {
   it.each(paths)("%s is answered 403", async (path) => {
-    const { mounted, tenure } = await make()
+    const { mounted } = await make()
     expect((await mounted.handle(request(path))).status).toBe(403)
-    await tenure.close()
   })
 })
 
@@ -40,7 +42,7 @@ describe("the files", () => {
     ["/console/style.css", "text/css; charset=utf-8"],
     ["/console/icon.svg", "image/svg+xml"],
   ])("%s has the type %s, and may do nothing but what the page does", async (path, type) => {
-    const { mounted, tenure } = await make({ authorize: () => ada })
+    const { mounted } = await make({ authorize: () => ada })
     const { headers, status } = await mounted.handle(request(path, { headers: {} }))
     expect(status).toBe(200)
     expect(headers).toMatchObject({
@@ -52,18 +54,16 @@ describe("the files", () => {
     expect(headers["Content-Security-Policy"]).toContain("default-src 'none'; script-src 'self';")
     expect(headers["Content-Security-Policy"]).toContain("frame-ancestors 'none'")
     expect(headers["Content-Security-Policy"]).not.toContain("unsafe")
-    await tenure.close()
   })
 
   it("are kept by browsers in the version that the page names, and in no other", async () => {
-    const { mounted, tenure } = await make({ authorize: "api-key" })
+    const { mounted } = await make({ authorize: "api-key" })
     const { body } = await mounted.handle(request("/console/"))
     const version = /app\.js\?(\w+)/.exec(String(body))?.[1]
     const cacheOf = async (query?: string) =>
       (await mounted.handle(request("/console/app.js", { query }))).headers["Cache-Control"]
     expect(await cacheOf(version)).toBe("private, max-age=31536000, immutable")
     expect([await cacheOf("another"), await cacheOf()]).toEqual(["no-store", "no-store"])
-    await tenure.close()
   })
 
   it.each([
@@ -74,32 +74,29 @@ describe("the files", () => {
     ['/a/b&"<c:d', "./b&amp;&quot;&lt;c:d/app.js"],
     ["/a/$1$&", "./$1$&amp;/app.js"],
   ])("at %s, the page finds its script at %s", async (originalPath, script) => {
-    const { mounted, tenure } = await make({ authorize: "api-key" })
+    const { mounted } = await make({ authorize: "api-key" })
     const { body } = await mounted.handle(request("/console/", { originalPath }))
     expect(String(body)).toMatch(/<link rel="icon" href="[^"]*icon\.svg\?\w+" \/>/)
     expect(/src="([^"?]*)\?/.exec(String(body))?.[1]).toBe(script)
-    await tenure.close()
   })
 
   it("are only read", async () => {
-    const { mounted, tenure } = await make({ authorize: "api-key" })
+    const { mounted } = await make({ authorize: "api-key" })
     const answer = await mounted.handle(request("/console/app.js", { method: "POST" }))
     expect([answer.status, answer.headers["Allow"]]).toEqual([405, "GET, HEAD"])
-    await tenure.close()
   })
 
   it("have nothing inline, and nothing from other hosts", async () => {
-    const { mounted, tenure } = await make({ authorize: "api-key" })
+    const { mounted } = await make({ authorize: "api-key" })
     const html = String((await mounted.handle(request("/console/"))).body)
     expect(html).not.toMatch(/<style|style=|\son\w+=|https?:|<script(?![^>]*src=)/)
-    await tenure.close()
   })
 })
 
 describe("a function of the host", () => {
   it("decides who sees the page", async () => {
     const authorize = ({ headers }: ApiRequest) => (headers["cookie"] === "me" ? ada : undefined)
-    const { mounted, tenure } = await make({ authorize })
+    const { mounted } = await make({ authorize })
     const ask = async (cookie: string, path: string) =>
       (await mounted.handle(request(path, { headers: { ...fromPage, cookie } }))).status
     expect(await ask("me", "/console/")).toBe(200)
@@ -107,14 +104,12 @@ describe("a function of the host", () => {
     expect(await ask("me", "/console/api/v2/projects")).toBe(200)
     expect(await ask("you", "/console/api/v2/projects")).toBe(401)
     expect(await ask("me", "/console/session")).toBe(403)
-    await tenure.close()
   })
 
   it("of an adapter takes precedence", async () => {
-    const { mounted, tenure } = await make({ authorize: () => undefined })
+    const { mounted } = await make({ authorize: () => undefined })
     const { status } = await mounted.handle(request("/console/", { authenticate: () => ada }))
     expect(status).toBe(200)
-    await tenure.close()
   })
 
   it("that throws is at fault, and is logged", async () => {
@@ -122,7 +117,7 @@ describe("a function of the host", () => {
     const authorize = () => {
       throw new Error("no database")
     }
-    const { mounted, tenure } = await make(
+    const { mounted } = await make(
       { authorize },
       { onError: ({ cause }) => void faults.push(cause) },
     )
@@ -132,16 +127,14 @@ describe("a function of the host", () => {
       expect(answer.body).not.toContain("database")
     }
     expect(faults).toHaveLength(2)
-    await tenure.close()
   })
 
   it("may admit those who only read", async () => {
-    const { mounted, tenure } = await make({ authorize: () => ({ ...ada, readOnly: true }) })
+    const { mounted } = await make({ authorize: () => ({ ...ada, readOnly: true }) })
     const ask = async (method: string, path: string) =>
       (await mounted.handle(request(`/console/api${path}`, { method }))).status
     expect(await ask("GET", "/v2/api-keys")).toBe(200)
     expect(await ask("DELETE", "/v2/projects/p1")).toBe(403)
-    await tenure.close()
   })
 })
 
@@ -157,22 +150,20 @@ describe("a request to the API", () => {
     ["PUT", "of the page as a form", { ...fromPage, "content-type": "text/plain" }, 415],
     ["PUT", "of the page without a type", { "sec-fetch-site": "same-origin" }, 415],
   ])("with %s %s", async (method, _name, headers, status) => {
-    const { mounted, tenure } = await make({ authorize: () => ada })
+    const { mounted } = await make({ authorize: () => ada })
     const answer = await mounted.handle(request("/console/api/v2/projects/p1", { method, headers }))
     expect(answer.status).toBe(status)
     expect(answer.headers["Content-Security-Policy"]).toContain("default-src 'none'")
-    await tenure.close()
   })
 
   it("is in the log as it was sent", async () => {
     const seen: Array<unknown> = []
-    const { mounted, tenure } = await make(
+    const { mounted } = await make(
       { authorize: () => ada },
       { onResponse: ({ keyId, path }) => void seen.push([path, keyId]) },
     )
     await mounted.handle(request("/console/api/v2/projects"))
     expect(seen).toEqual([["/console/api/v2/projects", "ada"]])
-    await tenure.close()
   })
 })
 
@@ -200,7 +191,7 @@ describe("what is secret", () => {
   }
 
   it("is in no answer that the audit trail does not have", async () => {
-    const { ask, countShown, eventId, id, mounted, secret, tenure } = await prepare()
+    const { ask, countShown, eventId, id, mounted, secret } = await prepare()
     const values: Readonly<Record<string, string>> = {
       ":project_id": "p1",
       ":user_id": "1001",
@@ -222,11 +213,10 @@ describe("what is secret", () => {
       ":event_id",
       ":webhook_id",
     ])
-    await tenure.close()
   })
 
   it("is not in lists, which have the rest", async () => {
-    const { ask, eventId, id, tenure } = await prepare()
+    const { ask, eventId, id } = await prepare()
     const webhooks = JSON.parse(await ask("/v2/projects/p1/integrations/webhooks"))
     expect(webhooks.data).toMatchObject([{ id, disabled_at: null }])
     expect(webhooks.path).toBe("/console/api/v2/projects/p1/integrations/webhooks")
@@ -234,7 +224,6 @@ describe("what is secret", () => {
       accept: "text/event-stream",
     })
     expect(JSON.parse(events).data).toMatchObject([{ id: eventId, data: null }])
-    await tenure.close()
   })
 
   it("cannot be followed", async () => {
@@ -242,7 +231,6 @@ describe("what is secret", () => {
     for (const path of ["/v2/realtime", "/v2/realtime/tickets"]) {
       expect([mounted.owns(`/console/api${path}`), tenure.owns(path)]).toEqual([false, true])
     }
-    await tenure.close()
   })
 })
 
@@ -268,7 +256,6 @@ describe("signing in", () => {
     const session = { ...fromPage, cookie: `other=1; ${cookie.split(";")[0]}` }
     const answer = await mounted.handle(request("/console/api/v2/identity", { headers: session }))
     expect(JSON.parse(String(answer.body)).data).toMatchObject({ role })
-    await tenure.close()
   })
 
   it("takes tokens that hosts have chosen", async () => {
@@ -281,7 +268,6 @@ describe("signing in", () => {
       request("/console/api/v2/identity", { headers: { ...fromPage, cookie } }),
     )
     expect(answer.status).toBe(200)
-    await tenure.close()
   })
 
   it("sets a cookie that a browser takes at localhost without TLS", async () => {
@@ -289,7 +275,6 @@ describe("signing in", () => {
     const { token } = await tenure.apiKeys.issue({ projects: ["p1"], role: "admin" })
     const { headers } = await mounted.handle(signIn(token, { origin: "http://localhost:3000" }))
     expect(headers["Set-Cookie"]).not.toContain("Secure")
-    await tenure.close()
   })
 
   it("is refused with the key of a client, an unknown key, and from other pages", async () => {
@@ -305,11 +290,10 @@ describe("signing in", () => {
     )
     expect(answers.map(({ status }) => status)).toEqual([403, 401, 403, 415])
     for (const { headers } of answers) expect(headers["Set-Cookie"]).toBeUndefined()
-    await tenure.close()
   })
 
   it("ends by signing out", async () => {
-    const { mounted, tenure } = await make({ authorize: "api-key" })
+    const { mounted } = await make({ authorize: "api-key" })
     const { headers, status } = await mounted.handle(
       request("/console/session", { method: "DELETE" }),
     )
@@ -317,11 +301,10 @@ describe("signing in", () => {
       200,
       "tenure_console=; Max-Age=0; HttpOnly; SameSite=Strict; Secure",
     ])
-    await tenure.close()
   })
 
   it("counts guesses like those at the API", async () => {
-    const { mounted, tenure } = await make(
+    const { mounted } = await make(
       { authorize: "api-key" },
       { rateLimits: { perAddress: { limit: 2, window: "1 minute" } } },
     )
@@ -330,13 +313,12 @@ describe("signing in", () => {
       statuses.push((await mounted.handle(signIn(guess))).status)
     }
     expect(statuses).toEqual([401, 401, 429])
-    await tenure.close()
   })
 })
 
 describe("the console", () => {
   it("owns its paths and those of the API behind them", async () => {
-    const { mounted, tenure } = await make({ path: "/admin/members" }, { basePath: "/app" })
+    const { mounted } = await make({ path: "/admin/members" }, { basePath: "/app" })
     expect(mounted.basePath).toBe("/app/admin/members")
     for (const rest of ["", "/", "/app.js", "/session", "/api/v2/status"]) {
       expect(mounted.owns(`/app/admin/members${rest}`), rest).toBe(true)
@@ -345,20 +327,17 @@ describe("the console", () => {
       expect(mounted.owns(`/app/admin/members${rest}`), rest).toBe(false)
     }
     expect(mounted.owns("/app/v2/status")).toBe(false)
-    await tenure.close()
   })
 
   it("reads as much of a body as the API", async () => {
     const { mounted, tenure } = await make({ authorize: () => ada })
     const path = "/v2/projects/p1/memberships/import"
     expect(mounted.bodyLimit("POST", `/console/api${path}`)).toEqual(tenure.bodyLimit("POST", path))
-    await tenure.close()
   })
 
   it("needs the whole API", async () => {
     const tenure = await createTenure({ stores: memory(), api: "contract" })
     expect(() => tenureConsole(tenure)).toThrow(TypeError)
-    await tenure.close()
   })
 
   it.each([
@@ -371,6 +350,5 @@ describe("the console", () => {
     expect(() => tenureConsole(tenure, JSON.parse(options))).toThrow(
       expect.objectContaining({ _tag: "InvalidInput", field }),
     )
-    await tenure.close()
   })
 })
