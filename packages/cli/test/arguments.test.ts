@@ -1,21 +1,14 @@
 /** The command line as people write it. */
 
 import { readFileSync } from "node:fs"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import { readArguments } from "../src/support/arguments.ts"
 import { tenureWith } from "./in-process.ts"
-import { type Server, startServer, token } from "./server.ts"
+import { useServer } from "./server.ts"
 
-let server: Server
+const server = useServer()
 
-beforeAll(async () => {
-  server = await startServer()
-})
-
-afterAll(() => server.stop())
-
-const tenure = (...args: ReadonlyArray<string>) =>
-  tenureWith({ TENURE_URL: server.url, TENURE_TOKEN: token })(...args)
+const tenure = (...args: ReadonlyArray<string>) => tenureWith(server.environment())(...args)
 
 const groups = ["members"]
 
@@ -73,7 +66,7 @@ it("a command that erases asks, and a project is deleted only by its name", asyn
     code: 2,
     stderr: expect.stringContaining("--yes"),
   })
-  const given = tenureWith({ TENURE_URL: server.url, TENURE_TOKEN: token, TENURE_PROJECT: "p" })
+  const given = tenureWith({ ...server.environment(), TENURE_PROJECT: "p" })
   expect(await given("projects", "delete", "--yes")).toMatchObject({ code: 2 })
 })
 

@@ -9,20 +9,16 @@ import { createClient } from "@tenure/client"
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest"
 import { startWith, tenureWith } from "./in-process.ts"
 import { bareEnvironment } from "./programs.ts"
-import { type Server, startServer, token } from "./server.ts"
+import { token, useServer } from "./server.ts"
 
-let server: Server
+const server = useServer()
 let folder: string
 
-beforeAll(async () => {
+beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), "tenure-machine-"))
-  server = await startServer()
 })
 
-afterAll(async () => {
-  await server.stop()
-  rmSync(folder, { recursive: true })
-})
+afterAll(() => rmSync(folder, { recursive: true }))
 
 const day = 86_400_000
 
@@ -34,9 +30,8 @@ const fileWith = (name: string, ...lines: ReadonlyArray<object | string>): strin
 }
 
 const environment = () => ({
+  ...server.environment(),
   XDG_CONFIG_HOME: folder,
-  TENURE_URL: server.url,
-  TENURE_TOKEN: token,
 })
 
 /** What the clock shows, or why it does not. */
@@ -77,7 +72,7 @@ const startMachine = async (...args: ReadonlyArray<string>) => {
 /** Makes a project with bulk extensions and webhooks at the server, and exports it. */
 const exportProject = async () => {
   const project_id = "shop"
-  const client = createClient({ baseUrl: server.url, token })
+  const client = createClient({ baseUrl: server.url(), token })
   const now = Date.now()
   const until = (days: number) => new Date(now + days * day).toISOString()
   await client.projects.create({ project_id })

@@ -10,19 +10,12 @@ import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
 import { promisify } from "node:util"
 import * as FastCheck from "fast-check"
-import { beforeAll, describe, expect, it, onTestFinished } from "vitest"
+import { describe, expect, it, onTestFinished } from "vitest"
 import { bareEnvironment, binary, command } from "./programs.ts"
-import { startProjects } from "./projects.ts"
+import { useProjects } from "./projects.ts"
 import { startProxy } from "./proxy.ts"
 
-let url: string
-let begin: Awaited<ReturnType<typeof startProjects>>["begin"]
-
-beforeAll(async () => {
-  const projects = await startProjects()
-  ;({ begin, url } = projects)
-  return projects.stop
-})
+const { begin, url } = useProjects()
 
 const date = "2098-01-01T00:00:00.000Z"
 
@@ -73,7 +66,7 @@ const runUntil = async (
 ) => {
   const [node = "", ...rest] = command(...args)
   let left = requests
-  const proxy = await startProxy(url, () => {
+  const proxy = await startProxy(url(), () => {
     if (left-- === 0) void setTimeout(delay).then(() => child.kill(signal))
     return "passed"
   })

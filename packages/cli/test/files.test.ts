@@ -12,16 +12,10 @@ import {
 } from "node:fs"
 import { relative } from "node:path"
 import { promisify } from "node:util"
-import { beforeAll, describe, expect, it, onTestFinished } from "vitest"
-import { startProjects } from "./projects.ts"
+import { describe, expect, it, onTestFinished } from "vitest"
+import { useProjects } from "./projects.ts"
 
-let begin: Awaited<ReturnType<typeof startProjects>>["begin"]
-
-beforeAll(async () => {
-  const projects = await startProjects()
-  ;({ begin } = projects)
-  return projects.stop
-})
+const { begin } = useProjects()
 
 const bad = "user_id,end_date\n1,2098-01-01\na b,2098-01-01\n"
 

@@ -1,17 +1,11 @@
 /** Imports and exports of members, against the bundled server. */
 
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
-import { beforeAll, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import { exportFormat } from "../src/commands/members-export.ts"
-import { startProjects } from "./projects.ts"
+import { useProjects } from "./projects.ts"
 
-let begin: Awaited<ReturnType<typeof startProjects>>["begin"]
-
-beforeAll(async () => {
-  const projects = await startProjects()
-  ;({ begin } = projects)
-  return projects.stop
-})
+const { begin } = useProjects()
 
 const fileLines = (path: string): ReadonlyArray<unknown> =>
   readFileSync(path, "utf8")

@@ -2,28 +2,25 @@
 
 import { verifyWebhook } from "@tenure/client"
 import { startReceiver } from "@tenure/testing/conformance"
-import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest"
+import { expect, it, onTestFinished } from "vitest"
 import { startWith, tenureWith } from "./in-process.ts"
-import { type Server, startServer, token } from "./server.ts"
+import { useServer } from "./server.ts"
 
 const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
-let server: Server
-let environment: Readonly<Record<string, string>>
+const server = useServer((environment) => tenureWith(environment)("projects", "create", "p"))
 
-beforeAll(async () => {
-  server = await startServer()
-  environment = { TENURE_URL: server.url, TENURE_TOKEN: token, TENURE_PROJECT: "p" }
-  await tenureWith(environment)("projects", "create", "p")
+const inProject = (secrets: Readonly<Record<string, string>> = {}) => ({
+  ...server.environment(),
+  TENURE_PROJECT: "p",
+  ...secrets,
 })
 
-afterAll(() => server.stop())
-
 const publish = (amount: number) =>
-  tenureWith(environment)("trigger", "paid", "--data", JSON.stringify({ amount }))
+  tenureWith(inProject())("trigger", "paid", "--data", JSON.stringify({ amount }))
 
 const listen = async (...args: ReadonlyArray<string>) => {
-  const running = startWith({ ...environment, TENURE_WEBHOOK_SECRET: secret })("listen", ...args)
+  const running = startWith(inProject({ TENURE_WEBHOOK_SECRET: secret }))("listen", ...args)
   onTestFinished(() => void running.interrupt())
   await expect.poll(() => running.printed.stderr).toContain("Listening")
   return running
@@ -35,7 +32,7 @@ it("forwards events as a webhook sends them", async () => {
   const { close, received, until, url } = await startReceiver()
   onTestFinished(close)
   const { interrupt, printed } = await listen("--forward-to", url, "--type", "paid")
-  await tenureWith(environment)("trigger", "other")
+  await tenureWith(inProject())("trigger", "other")
   await publish(1)
   await until(1)
   const events = received.map(({ body, headers }) => verifyWebhook({ headers, body }, [secret]))
@@ -77,5 +74,5 @@ it.each([
   { args: ["--after", "nonsense"], code: 1 },
   { args: ["--project", "none"], code: 3 },
 ])("$args is exit code $code", async ({ args, code }) => {
-  expect(await tenureWith(environment)("listen", ...args)).toMatchObject({ code })
+  expect(await tenureWith(inProject())("listen", ...args)).toMatchObject({ code })
 })

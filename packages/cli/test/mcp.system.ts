@@ -6,24 +6,18 @@ import { text as textOf } from "node:stream/consumers"
 import { promisify } from "node:util"
 import { Client } from "@modelcontextprotocol/sdk/client/index.js"
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js"
-import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest"
+import { expect, it, onTestFinished } from "vitest"
 import { bareEnvironment, command, commandFromSource } from "./programs.ts"
-import { type Server, startServer, token } from "./server.ts"
+import { useServer } from "./server.ts"
 
-let server: Server
-
-beforeAll(async () => {
-  server = await startServer()
-})
-
-afterAll(() => server.stop())
+const server = useServer()
 
 it("serves an agent that starts the command, and ends with it", async () => {
   const [program = "", ...args] = command("mcp", "--write")
   const transport = new StdioClientTransport({
     command: program,
     args,
-    env: { PATH: bareEnvironment.PATH ?? "", TENURE_URL: server.url, TENURE_TOKEN: token },
+    env: { PATH: bareEnvironment.PATH ?? "", ...server.environment() },
   })
   const agent = new Client({ name: "test", version: "0" })
   await agent.connect(transport)
@@ -42,7 +36,7 @@ it("serves an agent that starts the command, and ends with it", async () => {
 it("ends with an error when a message is too long", async () => {
   const [program = "", ...args] = command("mcp")
   const child = spawn(program, args, {
-    env: { ...bareEnvironment, TENURE_URL: server.url, TENURE_TOKEN: token },
+    env: { ...bareEnvironment, ...server.environment() },
   })
   onTestFinished(() => void child.kill("SIGKILL"))
   const stderr = textOf(child.stderr)
@@ -69,7 +63,7 @@ it("says what to install where the SDK is missing", async () => {
   // The bundle has the SDK in it.
   const [, ...rest] = commandFromSource("mcp")
   const hooks = `data:text/javascript,${encodeURIComponent(withoutSdk)}`
-  const env = { ...bareEnvironment, TENURE_URL: server.url, TENURE_TOKEN: token }
+  const env = { ...bareEnvironment, ...server.environment() }
   const failed = promisify(execFile)(process.execPath, ["--import", hooks, ...rest], { env })
   await expect(failed).rejects.toMatchObject({
     code: 2,

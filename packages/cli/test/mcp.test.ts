@@ -4,21 +4,15 @@ import { Client } from "@modelcontextprotocol/sdk/client/index.js"
 import { InMemoryTransport } from "@modelcontextprotocol/sdk/inMemory.js"
 import { createClient } from "@tenure/client"
 import { openApi } from "@tenure/core/openapi"
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest"
+import { describe, expect, it, onTestFinished } from "vitest"
 import { type McpSettings, makeMcpServer } from "../src/commands/mcp-server.ts"
 import { credentialFields } from "../src/commands/mcp-tools.ts"
 import { callFailure } from "../src/support/failure.ts"
-import { type Server, startServer, token } from "./server.ts"
+import { token, useServer } from "./server.ts"
 
-let server: Server
+const server = useServer()
 
-beforeAll(async () => {
-  server = await startServer()
-})
-
-afterAll(() => server.stop())
-
-const api = () => createClient({ baseUrl: server.url, token, maxRetries: 0 })
+const api = () => createClient({ baseUrl: server.url(), token, maxRetries: 0 })
 
 const connect = async (settings: Partial<McpSettings> = {}) => {
   const [near, far] = InMemoryTransport.createLinkedPair()

@@ -3,7 +3,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { expect } from "vitest"
+import { afterAll, beforeAll, expect } from "vitest"
 import { tenureWith } from "./in-process.ts"
 import { startServer, token } from "./server.ts"
 
@@ -42,4 +42,18 @@ export const startProjects = async (settings: Readonly<Record<string, string>> =
       rmSync(parent, { recursive: true })
     },
   }
+}
+
+/** Has them be there while the tests of a file run. */
+export const useProjects = () => {
+  let projects: Awaited<ReturnType<typeof startProjects>> | undefined
+  const started = () => {
+    if (projects === undefined) throw new TypeError("The server has not started.")
+    return projects
+  }
+  beforeAll(async () => {
+    projects = await startProjects()
+  })
+  afterAll(() => projects?.stop())
+  return { begin: () => started().begin(), url: () => started().url }
 }

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
-import { inject } from "vitest"
+import { afterAll, beforeAll, inject } from "vitest"
 import { bareEnvironment } from "./programs.ts"
 
 /** The token of an admin. */
@@ -56,4 +56,22 @@ export const startServer = async (
       rmSync(folder, { recursive: true, force: true })
     },
   }
+}
+
+/** Has a server run while the tests of a file do, and then calls a function with its environment. */
+export const useServer = (
+  prepare: (environment: Readonly<Record<string, string>>) => Promise<unknown> = async () => {},
+) => {
+  let server: Server | undefined
+  const url = (): string => {
+    if (server === undefined) throw new TypeError("It has not started.")
+    return server.url
+  }
+  const environment = () => ({ TENURE_URL: url(), TENURE_TOKEN: token })
+  beforeAll(async () => {
+    server = await startServer()
+    await prepare(environment())
+  })
+  afterAll(() => server?.stop())
+  return { url, environment }
 }
