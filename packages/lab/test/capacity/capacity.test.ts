@@ -9,8 +9,8 @@ import { run } from "../../capacity/simulated.ts"
 import { costs, setup } from "./setup.ts"
 
 describe("simulated time", () => {
+  // Were it the time of the machine, the test would not end.
   it("passes in the order of its instants, and as fast as the work allows", () => {
-    const begin = performance.now()
     const order = run(
       Effect.gen(function* () {
         const woken: Array<readonly [string, number]> = []
@@ -34,7 +34,6 @@ describe("simulated time", () => {
       ["second", 18_000_000],
       ["last", 32_400_000],
     ])
-    assert.isBelow(performance.now() - begin, 10_000)
   })
 
   it("ends with an error where something waits for anything else", () => {
