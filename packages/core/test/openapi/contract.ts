@@ -25,13 +25,20 @@ const ajv = new Ajv2020({ strict: false, allErrors: true })
 formats.default(ajv)
 ajv.addSchema({ $id: "openapi", components: close(document.components) })
 
-const compiled = new Map<string, ValidateFunction>()
+// By schema: to write one as text for each response would take most of the time.
+const compiled = new WeakMap<object, ValidateFunction>()
+
+const compile = (schema: object): ValidateFunction => {
+  const validate = ajv.compile(
+    JSON.parse(JSON.stringify(close(schema)).replaceAll('"#/', '"openapi#/')),
+  )
+  compiled.set(schema, validate)
+  return validate
+}
 
 /** Returns what is wrong with a value by the schema at a place in the document. */
 const faultOf = (schema: object, value: unknown): string | undefined => {
-  const text = JSON.stringify(close(schema)).replaceAll('"#/', '"openapi#/')
-  const validate = compiled.get(text) ?? ajv.compile(JSON.parse(text))
-  compiled.set(text, validate)
+  const validate = compiled.get(schema) ?? compile(schema)
   return validate(value) ? undefined : ajv.errorsText(validate.errors)
 }
 
