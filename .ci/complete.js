@@ -1,18 +1,29 @@
 /**
- * Compares the test files of the repository with those that ran, by the reports of both suites, which are the arguments: no
- * pattern of the configuration leaves a file out, and none runs in both.
+ * Compares the test files of the repository with those that ran by the report of `npm test`, which is the argument, and those of
+ * the system suite: no pattern of the configuration leaves a file out, and none is in both.
  */
 
+import { execFileSync } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { relative } from "node:path"
 import { root, testFiles } from "./repository.js"
 
-const ran = process.argv
-  .slice(2)
-  .flatMap((report) => JSON.parse(readFileSync(report, "utf8")).testResults)
-  .map(({ name }) => relative(root, name))
+const [report] = process.argv.slice(2)
+const ran = JSON.parse(readFileSync(report, "utf8")).testResults.map(({ name }) => name)
 
-const wrong = testFiles().filter((path) => ran.filter((other) => other === path).length !== 1)
+const listing = [
+  "list",
+  "--config",
+  "vitest.workspace.ts",
+  "--mode",
+  "system",
+  "--filesOnly",
+  "--json",
+]
+const listed = JSON.parse(execFileSync("vitest", listing, { cwd: root })).map(({ file }) => file)
+
+const paths = [...ran, ...listed].map((path) => relative(root, path))
+const wrong = testFiles().filter((path) => paths.filter((other) => other === path).length !== 1)
 if (ran.length === 0 || wrong.length > 0) {
-  throw new Error(`these ran in no suite, or in both: ${wrong.join(", ")}`)
+  throw new Error(`these are in no suite, or in both: ${wrong.join(", ")}`)
 }
