@@ -1,3 +1,5 @@
+/** Deliveries of stores in PostgreSQL to real receivers, which the quick suite has in memory alone. */
+
 import { nodeTransport } from "@tenure/node-http"
 import { deliverySuite } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
