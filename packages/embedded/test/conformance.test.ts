@@ -5,6 +5,6 @@ import { sampled } from "../../postgres/test/sampling.ts"
 import { certifyEmbedded } from "./certifying.ts"
 
 describe("a sample", () => {
-  sampled(8)
+  sampled(24)
   certifyEmbedded({ runs: 2, withOutbox: false })
 })
