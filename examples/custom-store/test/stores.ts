@@ -31,7 +31,7 @@ declare module "vitest" {
 
 const { change, in2027, in2028, occasion, p1, u1, u2, u3 } = Fixture
 
-export const clientOf = (url: string) => PgClient.layer({ url: Redacted.make(url) })
+const clientOf = (url: string) => PgClient.layer({ url: Redacted.make(url) })
 
 /** Creates a database for the tests of a file, and drops it after them. Returns its URL. */
 export const databaseOf = (name: string): string => {
