@@ -8,24 +8,29 @@
 
 import { type EndDate, MembershipStore, UserId } from "@tenure/core/store"
 import { Fixture } from "@tenure/testing/conformance"
-import { MembershipChanges } from "@tenure/testing/internal"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import fc from "fast-check"
 import { afterAll, beforeEach, describe, expect, it } from "vitest"
+import {
+  type Answer,
+  type Ledger,
+  type MembershipChange,
+  applyChange,
+  datesOf,
+  drawChanges,
+  ledgerOf,
+  makeChange,
+} from "../../testing/src/stores/memberships/changes.ts"
 import { postgresLayer } from "../src/index.ts"
 import { clientLayer, execute } from "./harness.ts"
 
 const { date, occasion, p1, sequenceOf } = Fixture
-const { applyChange, datesOf, drawChanges, ledgerOf, makeChange } = MembershipChanges
 const schema = "linearizability"
 
-type Operation = MembershipChanges.MembershipChange
-type Ledger = MembershipChanges.Ledger
-
 /** The users whom an operation concerns. */
-const usersOf = (ledger: Ledger, operation: Operation): Iterable<UserId> => {
+const usersOf = (ledger: Ledger, operation: MembershipChange): Iterable<UserId> => {
   if ("userId" in operation) return [operation.userId]
   return operation._tag === "Import" ? operation.endDates.keys() : datesOf(ledger).keys()
 }
@@ -35,8 +40,8 @@ type Sequences = ReadonlyMap<UserId, number>
 
 /** An operation, its answer, the sequence of the change, if there was one, and the times of its call and return. */
 interface Event {
-  readonly operation: Operation
-  readonly answer: MembershipChanges.Answer
+  readonly operation: MembershipChange
+  readonly answer: Answer
   readonly sequence: number | undefined
   readonly called: number
   readonly returned: number
@@ -80,7 +85,7 @@ const changesOf = (events: ReadonlyArray<Event>): ReadonlyArray<Event> =>
 const dates = ["2027", "2028", "2029", "2030"].map((year) => date(`${year}-01-01T00:00:00.000Z`))
 const drawn = drawChanges(fc.constantFrom(UserId("1"), UserId("2")), fc.constantFrom(...dates))
 
-const operation: fc.Arbitrary<Operation> = fc.oneof(
+const operation: fc.Arbitrary<MembershipChange> = fc.oneof(
   { weight: 4, arbitrary: drawn.extend },
   { weight: 4, arbitrary: drawn.lengthen },
   { weight: 4, arbitrary: drawn.extendIf },

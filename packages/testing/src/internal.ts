@@ -2,4 +2,3 @@
 
 export { makeControlledRuntime } from "./controlled-runtime.ts"
 export { clockStep } from "./clock-step.ts"
-export * as MembershipChanges from "./stores/memberships/changes.ts"

@@ -1,6 +1,6 @@
 /** Changes of a project's memberships: how each is drawn, made in a store, and what the model says must come of it. */
 
-import { isEndsLater, isReplayedResponse } from "@tenure/core/internal"
+import { isEndsLater, isReplayedResponse, lastEndDate } from "@tenure/core/internal"
 import {
   type BulkChange,
   EndDate,
@@ -77,7 +77,7 @@ export const bulkDate = (before: EndDate, bulk: BulkChange): EndDate => {
     case "neverShorten":
       return before < bulk.endDate ? bulk.endDate : before
     case "extendBy":
-      return EndDate(before + bulk.by)
+      return EndDate(Math.min(before + bulk.by, lastEndDate))
   }
 }
 
