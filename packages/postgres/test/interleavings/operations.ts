@@ -105,8 +105,22 @@ const change = ({ at }: Setting, slot: string, type: EventType, more: object = {
   }),
 })
 
-const store = <A, E>(use: (store: MembershipStore["Service"]) => Effect.Effect<A, E>) =>
-  Effect.flatMap(MembershipStore, use)
+/** Declares operations of a service. */
+const on =
+  <Service>(service: Effect.Effect<Service, never, StorePorts>) =>
+  (
+    name: string,
+    use: (service: Service, setting: Setting, slot: Slot) => Effect.Effect<unknown, unknown>,
+    more: Pick<Operation, "isNotOne"> = {},
+  ): Operation => ({
+    name,
+    run: (setting, slot) => Effect.flatMap(service, (given) => use(given, setting, slot)),
+    ...more,
+  })
+
+const onMemberships = on(MembershipStore)
+const onOutbox = on(Outbox)
+const onWebhooks = on(WebhookStore)
 
 /** The host's key and request: those of both slots are the same. */
 const once: IdempotencyKey = { owner: "host", key: "a key", fingerprint: "a request" }
@@ -146,74 +160,56 @@ const eventOf = ({ at }: Setting, name: string): Event =>
     data: { project_id: p1, name },
   })
 
-const settle = (name: string, of: (setting: Setting, slot: Slot) => AttemptResult): Operation => ({
-  name: `settle ${name}`,
-  run: (setting, slot) =>
-    Effect.flatMap(Outbox, (outbox) => outbox.settle(setting.claim, of(setting, slot))),
-})
-
 const attempt = ({ at }: Setting, status: number) => ({
   at,
   durationMillis: 1,
   result: { _tag: "Answered", status, body: "" } as const,
 })
 
-const onWebhook = (
-  name: string,
-  use: (
-    webhooks: WebhookStore["Service"],
-    setting: Setting,
-    slot: Slot,
-  ) => Effect.Effect<unknown, unknown>,
-): Operation => ({
-  name,
-  run: (setting, slot) => Effect.flatMap(WebhookStore, (webhooks) => use(webhooks, setting, slot)),
+const settle = (name: string, of: (setting: Setting, slot: Slot) => AttemptResult): Operation =>
+  onOutbox(`settle ${name}`, (outbox, setting, slot) =>
+    outbox.settle(setting.claim, of(setting, slot)),
+  )
+
+/** A change that sets the date of the membership of the operations. */
+const ownTo = (setting: Setting, slot: string, endDate: EndDate) => ({
+  ...change(setting, slot, knownEventTypes.extended, { user_id: own }),
+  userId: own,
+  endDate,
 })
 
-const extending = (name: string, more: (setting: Setting) => object): Operation => ({
-  name,
-  run: (setting, slot) => {
-    const endDate = dateOf(slot, 1)
-    return store(({ extend }) =>
-      extend({
-        ...change(setting, slot, knownEventTypes.extended, { user_id: own }),
-        userId: own,
-        endDate,
-        ...more(setting),
-      }),
-    )
-  },
+const grantTo = (setting: Setting, slot: Slot, userId: UserId, day: number) => ({
+  ...change(setting, slot, knownEventTypes.granted, { user_id: userId }),
+  userId,
+  endDate: dateOf(slot, day),
 })
 
-const bulkExtending = (name: string, bulkOf: (slot: Slot) => BulkChange): Operation => ({
-  name,
-  run: (setting, slot) =>
-    store(({ extendAll }) =>
-      extendAll({
-        ...change(setting, slot, knownEventTypes.bulkExtended),
-        bulk: bulkOf(slot),
-      }),
-    ),
-})
+const extending = (name: string, more: (setting: Setting) => object): Operation =>
+  onMemberships(name, ({ extend }, setting, slot) =>
+    extend({ ...ownTo(setting, slot, dateOf(slot, 1)), ...more(setting) }),
+  )
 
-const granting = (name: string, userId: UserId): Operation => ({
-  name,
-  run: (setting, slot) =>
-    store(({ grant }) =>
-      grant({
-        ...change(setting, slot, knownEventTypes.granted, { user_id: userId }),
-        userId,
-        endDate: dateOf(slot, 4),
-      }),
-    ),
-})
+const bulkExtending = (name: string, bulkOf: (slot: Slot) => BulkChange): Operation =>
+  onMemberships(name, ({ extendAll }, setting, slot) =>
+    extendAll({ ...change(setting, slot, knownEventTypes.bulkExtended), bulk: bulkOf(slot) }),
+  )
+
+const undoing = (name: string, which: 0 | 1): Operation =>
+  onMemberships(name, ({ undoBulkExtension }, setting, slot) =>
+    undoBulkExtension({
+      ...change(setting, slot, knownEventTypes.extensionUndone),
+      bulkExtensionId: setting.bulkExtensions[which],
+      madeAfter: longAgo,
+    }),
+  )
+
+const granting = (name: string, userId: UserId): Operation =>
+  onMemberships(name, ({ grant }, setting, slot) => grant(grantTo(setting, slot, userId, 4)))
+
+const occasionOf = ({ at }: Setting) => ({ origin: hostOrigin, at })
 
 /** Moves a membership as the service does: again, if it has changed since it was read. */
-const moveOwn = (
-  memberships: MembershipStore["Service"],
-  setting: Setting,
-  slot: Slot,
-): ReturnType<Run> =>
+const moveOwn = (memberships: MembershipStore["Service"], setting: Setting, slot: Slot) =>
   Effect.gen(function* () {
     const find = (userId: UserId) => memberships.find(p1, userId)
     const to = Effect.catchTag(find(nobody), "MembershipNotFound", () => Effect.undefined)
@@ -231,25 +227,12 @@ const moveOwn = (
   }).pipe(Effect.retry({ while: ({ _tag }) => _tag === "MoveConflict" }))
 
 const paying: ReadonlyArray<Run> = [
-  (setting, slot) =>
-    Effect.flatMap(Outbox, (outbox) => outbox.publish(eventOf(setting, `${slot} payment`))),
-  (setting, slot) =>
-    store(({ extend }) =>
-      extend({
-        ...change(setting, slot, knownEventTypes.extended, { user_id: own }),
-        userId: own,
-        endDate: dateOf(slot, 6),
-      }),
-    ),
-  (setting, slot) =>
-    store(({ grant }) =>
-      grant({
-        ...change(setting, slot, knownEventTypes.granted, { user_id: nobody }),
-        userId: nobody,
-        endDate: dateOf(slot, 6),
-      }),
-    ),
-]
+  onOutbox("pay", (outbox, setting, slot) => outbox.publish(eventOf(setting, `${slot} payment`))),
+  onMemberships("extend", ({ extend }, setting, slot) =>
+    extend(ownTo(setting, slot, dateOf(slot, 6))),
+  ),
+  onMemberships("grant", ({ grant }, setting, slot) => grant(grantTo(setting, slot, nobody, 6))),
+].map(({ run }) => run)
 
 const transaction: Operation = {
   name: "transaction of the host",
@@ -265,36 +248,19 @@ export const operations: ReadonlyArray<Operation> = [
   extending("extend if expected", ({ expected }) => ({ expectedEndDate: expected })),
   extending("extend, never shorten", () => ({ mode: "neverShorten" })),
   extending("extend once", () => ({ once })),
-  {
-    name: "extend twice",
-    // In one statement, unless a lock is met.
-    run: (setting, slot) =>
-      Effect.forEach(
-        [7, 8],
-        (day) =>
-          store(({ extend }) =>
-            extend({
-              ...change(setting, `${slot} ${day}`, knownEventTypes.extended, { user_id: own }),
-              userId: own,
-              endDate: dateOf(slot, day),
-            }),
-          ),
-        { concurrency: "unbounded" },
-      ),
-  },
-  {
-    name: "extend once in another project",
-    run: (setting, slot) =>
-      store(({ extend }) =>
-        extend({
-          ...change(setting, slot, knownEventTypes.extended, { user_id: own }),
-          projectId: p2,
-          userId: own,
-          endDate: dateOf(slot, 1),
-          once: { ...once, fingerprint: "another request" },
-        }),
-      ),
-  },
+  // In one statement, unless a lock is met.
+  onMemberships("extend twice", ({ extend }, setting, slot) =>
+    Effect.forEach([7, 8], (day) => extend(ownTo(setting, `${slot} ${day}`, dateOf(slot, day))), {
+      concurrency: "unbounded",
+    }),
+  ),
+  onMemberships("extend once in another project", ({ extend }, setting, slot) =>
+    extend({
+      ...ownTo(setting, slot, dateOf(slot, 1)),
+      projectId: p2,
+      once: { ...once, fingerprint: "another request" },
+    }),
+  ),
   bulkExtending("extend all", (slot) => ({ mode: "set", endDate: dateOf(slot, 2) })),
   bulkExtending("extend all, never shorten", (slot) => ({
     mode: "neverShorten",
@@ -309,110 +275,70 @@ export const operations: ReadonlyArray<Operation> = [
     mode: "extendBy",
     by: Millis(86_400_000 * (slot === "first" ? 3 : 5)),
   })),
-  ...([0, 1] as const).map((which): Operation => ({
-    name: `undo ${which === 0 ? "an older bulk extension" : "the last bulk extension"}`,
-    run: (setting, slot) =>
-      store(({ undoBulkExtension }) =>
-        undoBulkExtension({
-          ...change(setting, slot, knownEventTypes.extensionUndone),
-          bulkExtensionId: setting.bulkExtensions[which],
-          madeAfter: longAgo,
-        }),
-      ),
-  })),
+  undoing("undo an older bulk extension", 0),
+  undoing("undo the last bulk extension", 1),
   granting("grant", nobody),
   granting("grant to a member", own),
-  {
-    name: "end",
-    run: (setting, slot) =>
-      store(({ end }) =>
-        end({ ...change(setting, slot, knownEventTypes.ended, { user_id: own }), userId: own }),
-      ),
-  },
-  {
-    name: "move",
-    run: (setting, slot) =>
-      Effect.flatMap(MembershipStore, (memberships) => moveOwn(memberships, setting, slot)),
-  },
-  {
-    name: "import",
-    run: (setting, slot) =>
-      store((memberships) =>
-        memberships.import({
-          ...change(setting, slot, knownEventTypes.imported),
-          memberships: [own, nobody].map((userId) => ({ userId, endDate: dateOf(slot, 5) })),
-        }),
-      ),
-  },
-  {
-    name: "erase",
-    run: (setting, slot) =>
-      store(({ erase }) => erase({ ...change(setting, slot, knownEventTypes.ended), userId: own })),
-  },
-  {
-    name: "announce ends",
+  onMemberships("end", ({ end }, setting, slot) =>
+    end({ ...change(setting, slot, knownEventTypes.ended, { user_id: own }), userId: own }),
+  ),
+  onMemberships("move", moveOwn),
+  onMemberships("import", (memberships, setting, slot) =>
+    memberships.import({
+      ...change(setting, slot, knownEventTypes.imported),
+      memberships: [own, nobody].map((userId) => ({ userId, endDate: dateOf(slot, 5) })),
+    }),
+  ),
+  onMemberships("erase", ({ erase }, setting, slot) =>
+    erase({ ...change(setting, slot, knownEventTypes.ended), userId: own }),
+  ),
+  onMemberships(
+    "announce ends",
+    ({ expiry }, setting) => expiry?.sweep(100, judgeOf(setting)) ?? Effect.die("no ends"),
     // Those that it leaves for the next sweep are the same at the end.
-    isNotOne: true,
-    run: (setting) =>
-      store(({ expiry }) => expiry?.sweep(100, judgeOf(setting)) ?? Effect.die("no ends")),
-  },
-  {
-    name: "list by ends",
+    { isNotOne: true },
+  ),
+  onMemberships(
+    "list by ends",
+    ({ listEnding }) =>
+      listEnding(p1, { before: dateOf("second", 300), after: undefined, limit: 10 }),
     // Each page is of the moment at which it is read.
-    isNotOne: true,
-    run: () =>
-      store(({ listEnding }) =>
-        listEnding(p1, { before: dateOf("second", 300), after: undefined, limit: 10 }),
-      ),
-  },
-  {
-    name: "create project",
-    run: ({ at }) => store(({ createProject }) => createProject(p3, { origin: hostOrigin, at })),
-  },
-  {
-    name: "delete project",
-    run: ({ at }) => store(({ deleteProject }) => deleteProject(p1, { origin: hostOrigin, at })),
-  },
-  {
-    name: "publish",
-    run: (setting, slot) =>
-      Effect.flatMap(Outbox, (outbox) => outbox.publish(eventOf(setting, `${slot} event`))),
-  },
-  {
-    name: "publish once",
-    run: (setting, slot) =>
-      Effect.flatMap(Outbox, (outbox) =>
-        outbox.publish(eventOf(setting, `${slot} event with a key`), {
-          ...once,
-          fingerprint: "a third request",
-          answer: "an answer",
-        }),
-      ),
-  },
-  {
-    name: "claim",
-    run: () =>
-      Effect.flatMap(Outbox, (outbox) =>
-        Effect.map(
-          outbox.claim({
-            limit: 100,
-            failing: 100,
-            perWebhook: { least: 50, most: 50 },
-            perProject: 1000,
-            ahead: new Map(),
-            leaseMillis: 24 * hourMillis,
-          }),
-          ({ claims }) =>
-            claims
-              .map(({ attemptNumber, event, webhook }) => [
-                webhook.webhookId,
-                event.body.replace(/"timestamp":"[^"]*"|"sequence":\d+/g, ""),
-                attemptNumber,
-              ])
-              .toSorted((one, other) => (String(one) < String(other) ? -1 : 1)),
-        ),
-      ),
-  },
+    { isNotOne: true },
+  ),
+  onMemberships("create project", ({ createProject }, setting) =>
+    createProject(p3, occasionOf(setting)),
+  ),
+  onMemberships("delete project", ({ deleteProject }, setting) =>
+    deleteProject(p1, occasionOf(setting)),
+  ),
+  onOutbox("publish", (outbox, setting, slot) => outbox.publish(eventOf(setting, `${slot} event`))),
+  onOutbox("publish once", (outbox, setting, slot) =>
+    outbox.publish(eventOf(setting, `${slot} event with a key`), {
+      ...once,
+      fingerprint: "a third request",
+      answer: "an answer",
+    }),
+  ),
+  onOutbox("claim", (outbox) =>
+    Effect.map(
+      outbox.claim({
+        limit: 100,
+        failing: 100,
+        perWebhook: { least: 50, most: 50 },
+        perProject: 1000,
+        ahead: new Map(),
+        leaseMillis: 24 * hourMillis,
+      }),
+      ({ claims }) =>
+        claims
+          .map(({ attemptNumber, event, webhook }) => [
+            webhook.webhookId,
+            event.body.replace(/"timestamp":"[^"]*"|"sequence":\d+/g, ""),
+            attemptNumber,
+          ])
+          .toSorted((one, other) => (String(one) < String(other) ? -1 : 1)),
+    ),
+  ),
   settle("as delivered", (setting) => ({ _tag: "Delivered", attempt: attempt(setting, 204) })),
   settle("as to be repeated", (setting) => ({
     _tag: "Retry",
@@ -425,48 +351,43 @@ export const operations: ReadonlyArray<Operation> = [
     attempt: attempt(setting, 410),
     announcement: eventOf(setting, `${slot} disabled`),
   })),
-  onWebhook("register webhook", (webhooks, setting, slot) =>
+  onWebhooks("register webhook", (webhooks, setting, slot) =>
     // Only one more fits.
-    webhooks.add(webhookOf(setting, slot), 4, { origin: hostOrigin, at: setting.at }),
+    webhooks.add(webhookOf(setting, slot), 4, occasionOf(setting)),
   ),
-  onWebhook("delete webhook", (webhooks, setting) =>
-    webhooks.remove(p1, setting.webhooks.healthy.id, { origin: hostOrigin, at: setting.at }),
+  onWebhooks("delete webhook", (webhooks, setting) =>
+    webhooks.remove(p1, setting.webhooks.healthy.id, occasionOf(setting)),
   ),
-  onWebhook("disable webhook", (webhooks, { at, webhooks: { healthy: expected } }) => {
-    const settings = { ...expected, disabled: { at, by: "request" } as const }
+  onWebhooks("disable webhook", (webhooks, setting) => {
+    const expected = setting.webhooks.healthy
+    const settings = { ...expected, disabled: { at: setting.at, by: "request" } as const }
     const disabling = { expected, settings, changes: settingChanges(expected, settings) }
-    return webhooks.update({ projectId: p1, webhookId: expected.id }, disabling, {
-      origin: hostOrigin,
-      at,
-    })
+    const which = { projectId: p1, webhookId: expected.id }
+    return webhooks.update(which, disabling, occasionOf(setting))
   }),
-  onWebhook("enable webhook", (webhooks, setting) =>
-    webhooks.enable(p1, setting.webhooks.disabled.id, { origin: hostOrigin, at: setting.at }),
+  onWebhooks("enable webhook", (webhooks, setting) =>
+    webhooks.enable(p1, setting.webhooks.disabled.id, occasionOf(setting)),
   ),
-  onWebhook("rotate secret", (webhooks, setting, slot) =>
+  onWebhooks("rotate secret", (webhooks, setting, slot) =>
     webhooks.rotateSecret(
       p1,
       setting.webhooks.healthy.id,
       { secret: StoredSecret(`whsec_${slot}`), previousUntil: setting.at + dayMillis },
-      { origin: hostOrigin, at: setting.at },
+      occasionOf(setting),
     ),
   ),
-  {
-    name: "replay many",
-    run: ({ webhooks: { other } }) =>
-      Effect.flatMap(Outbox, (outbox) =>
-        outbox.replayMany(
-          { projectId: p1, webhookId: other.id },
-          {
-            since: 0,
-            types: undefined,
-            kinds: ["missed", "failed", "delivered"],
-            position: undefined,
-            isDryRun: false,
-          },
-        ),
-      ),
-  },
+  onOutbox("replay many", (outbox, { webhooks: { other } }) =>
+    outbox.replayMany(
+      { projectId: p1, webhookId: other.id },
+      {
+        since: 0,
+        types: undefined,
+        kinds: ["missed", "failed", "delivered"],
+        position: undefined,
+        isDryRun: false,
+      },
+    ),
+  ),
   transaction,
 ]
 
