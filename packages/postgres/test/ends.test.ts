@@ -1,178 +1,160 @@
-/** The ends of deliveries that cannot be read, and of a webhook that several settlements announce or disable at once. */
+/** Counts of ends: how many run at a time, and what is known of the audit trail. */
 
 import { PgClient } from "@effect/sql-pg"
-import { expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
+import { adjust } from "@tenure/core/internal"
 import {
-  type AttemptResult,
-  type Claim,
-  type FailingAnnouncement,
+  type BulkChange,
+  type DayRange,
+  EndDate,
   MembershipStore,
-  Outbox,
-  WebhookStore,
+  Millis,
+  UserId,
+  adjustmentOf,
+  dayOf,
 } from "@tenure/core/store"
 import { Fixture } from "@tenure/testing/conformance"
-import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
-import * as Logger from "effect/Logger"
-import * as References from "effect/References"
-import { postgresLayer } from "../src/index.ts"
-import { type SettledRow, pickSettle, settle } from "../src/outbox.sql.ts"
-import { claimAll, clientLayer, execute, sql } from "./harness.ts"
+import * as Fiber from "effect/Fiber"
+import { sql } from "./harness.ts"
+import { blocked, holding, testsOn } from "./locking.ts"
 
-const schema = "ends"
-const { occasion, p1 } = Fixture
-const endsWebhook = Fixture.makeWebhook(p1)
+const schema = "counting_ends"
+const onStores = testsOn(schema)
+const { change, in2027, p1, p2, u1 } = Fixture
 
-const prepared = Layer.effectDiscard(
-  Effect.gen(function* () {
-    yield* (yield* MembershipStore).createProject(p1, occasion)
-    yield* (yield* WebhookStore).add(endsWebhook, 50, occasion)
-    const outbox = yield* Outbox
-    yield* outbox.publish(Fixture.event(p1))
-    yield* outbox.publish(Fixture.event(p1))
-  }),
-)
+const day = (text: string): number => dayOf(Date.parse(text))
 
-const dropped = Layer.effectDiscard(execute(`DROP SCHEMA IF EXISTS ${schema} CASCADE`))
-
-const failingSince = 1_800_000_000_000
-
-const attempt = { at: 0, durationMillis: 1, result: { _tag: "Failed", reason: "Timeout" } } as const
-
-const failing = (percent: FailingAnnouncement["percent"]): FailingAnnouncement => ({
-  percent,
-  failingSince,
-  event: Fixture.event(p1, `failing.${percent}`),
-})
-
-const retryFailing = (percent: FailingAnnouncement["percent"]): AttemptResult => ({
-  _tag: "Retry",
-  attempt,
-  delayMillis: 0,
-  holdMillis: 0,
-  failing: failing(percent),
-})
-
-const disable = (announced?: FailingAnnouncement): AttemptResult => ({
-  _tag: "Disabled",
-  attempt,
-  announcement: Fixture.event(p1, "disabled"),
-  failing: announced,
-})
-
-const settleAll = (claims: ReadonlyArray<Claim>, settlements: ReadonlyArray<AttemptResult>) =>
-  sql<SettledRow>(
-    ...pickSettle(
-      settle(`"${schema}"`),
-      claims.flatMap((claim, index) => {
-        const settlement = settlements[index]
-        return settlement === undefined ? [] : [{ claim, settlement }]
-      }),
-    ),
+const count = (days?: DayRange, projectId = p1) =>
+  Effect.flatMap(MembershipStore, (store) =>
+    store.countEnds(projectId, { days, change: undefined }),
   )
 
-const resultsOf = (rows: ReadonlyArray<SettledRow>) =>
-  rows.toSorted((one, other) => one.n - other.n).map(({ result }) => result)
+const onDay = (first: number): DayRange => ({ first, last: first })
 
-const announced = Effect.map(
-  sql<{ readonly type: string }>(
-    `SELECT type FROM ${schema}.events WHERE type <> 'test.happened' ORDER BY type`,
-  ),
-  (rows) => rows.map(({ type }) => type),
-)
+/** What a count of each project ends with, while a count of the first one stands still. */
+const whileOneStands = <A, E, R>(work: Effect.Effect<A, E, R>) =>
+  holding(
+    `LOCK TABLE ${schema}.memberships IN ACCESS EXCLUSIVE MODE`,
+    Effect.gen(function* () {
+      const first = yield* Effect.forkDetach(count())
+      yield* blocked
+      return { first, others: yield* work }
+    }),
+  )
 
-const startFailing = sql(
-  `UPDATE ${schema}.webhooks SET failures = 1, failing_since = to_timestamp(${failingSince / 1000})`,
-)
+describe("a count of ends", () => {
+  onStores(
+    "runs for one at a time: those who ask for the same share it, and too many are refused",
+    Effect.gen(function* () {
+      const { first, others } = yield* whileOneStands(
+        Effect.gen(function* () {
+          const same = yield* Effect.forEach(Array.from({ length: 50 }), () =>
+            Effect.forkDetach(count(onDay(1))),
+          )
+          const second = yield* Effect.forkDetach(count(onDay(2)))
+          yield* Effect.yieldNow
+          const refused = yield* Effect.flip(count(onDay(3)))
+          expect(refused._tag).toBe("StoreUnavailable")
+          // Others have turns of their own.
+          const other = yield* Effect.forkDetach(count(onDay(3), p2))
+          yield* Effect.yieldNow
+          // Who gives up makes room.
+          yield* Fiber.interrupt(second)
+          return [...same, other, yield* Effect.forkDetach(count(onDay(3)))]
+        }),
+      )
+      const counts = yield* Effect.forEach([first, ...others], Fiber.join)
+      expect(counts.map(({ total }) => total)).toEqual(counts.map(() => 2))
+      // All of the same count are the same object.
+      expect(new Set(counts).size).toBe(4)
+    }),
+  )
 
-/** Settles a claim apart from all transactions. */
-const settledApart = Effect.fnUntraced(function* (claim: Claim, settlement: AttemptResult) {
-  const done = yield* Deferred.make<ReadonlyArray<SettledRow>, unknown>()
-  const settling = settleAll([claim], [settlement])
-  yield* Effect.forkDetach(Deferred.into(settling, done))
-  return done
-})
+  onStores(
+    "has what its caller has done before, although others have waited for it",
+    Effect.gen(function* () {
+      const store = yield* MembershipStore
+      const { others } = yield* whileOneStands(
+        Effect.forEach([0, 1], () => Effect.forkDetach(count(onDay(1)))),
+      )
+      yield* store.end({ ...change(p1), userId: u1 })
+      expect((yield* count(onDay(1))).total).toBe(1)
+      yield* Effect.forEach(others, Fiber.join)
+    }),
+  )
 
-const services = prepared.pipe(
-  Layer.provideMerge(Layer.fresh(postgresLayer({ schema }))),
-  Layer.provideMerge(clientLayer()),
-  Layer.provideMerge(dropped),
-)
+  onStores(
+    "does not tell of days whose audit rows are not all kept, or too many to read",
+    Effect.gen(function* () {
+      const around = { first: day("2019-12-31"), last: day("2020-01-02") }
+      const extended = Effect.map(count(around), ({ days }) => days.map((one) => one.extended))
+      yield* sql(`SELECT ${schema}.create_audit_part('2020-01-01')`)
+      expect(yield* extended).toEqual([undefined, undefined, 0])
+      // As after the time that rows are kept.
+      yield* sql(`DELETE FROM ${schema}.audit`)
+      expect(yield* extended).toEqual([undefined, undefined, 0])
+      yield* sql(
+        `INSERT INTO ${schema}.audit (id, project_number, seq, user_id, action, at)
+         SELECT ${schema}.first_audit_id('2020-01-01') + n, p.number, 0, n::text, 'extended',
+                timestamptz '2020-01-02 00:00Z' + n * interval '1 second'
+         FROM ${schema}.projects p, generate_series(1, 200000) n WHERE p.id = 'p1'`,
+      )
+      const later = { first: day("2020-01-02"), last: day("2020-01-04") }
+      const { days } = yield* count(later)
+      expect(days.map((one) => one.extended)).toEqual([undefined, undefined, 27_201])
+    }),
+  )
 
-it.live.each([
-  ["is disabled", () => disable(), ["Settled", "WebhookDisabled"], ["disabled"]],
-  ["is failing", () => retryFailing(50), ["Settled", "WebhookFailing"], ["failing.50"]],
-] as const)("a webhook that %s by two settlements is announced once", ([, by, results, types]) =>
-  Effect.gen(function* () {
-    const client = yield* PgClient.PgClient
-    const context = yield* Effect.context<PgClient.PgClient>()
-    const { claims } = yield* claimAll
-    yield* startFailing
-    const waiting = sql(
-      `SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%"${schema}"%'`,
-    )
-    const settlings = yield* client.withTransaction(
-      Effect.gen(function* () {
-        yield* sql(`SELECT FROM ${schema}.webhooks FOR UPDATE`)
-        // New fibers run outside of the transaction.
-        const apart = Effect.gen(function* () {
-          const started = yield* Effect.forEach(claims, (claim) => settledApart(claim, by()))
-          yield* Effect.repeat(waiting, { until: (rows) => rows.length === 2 })
-          return started
-        })
-        return yield* Effect.promise(() => Effect.runPromiseWith(context)(apart))
-      }),
-    )
-    const rows = yield* Effect.forEach(settlings, Deferred.await)
-    expect(resultsOf(rows.flat()).toSorted()).toEqual(results)
-    expect(yield* announced).toEqual(types)
-  }).pipe(Effect.provide(services)),
-)
+  onStores(
+    "is that of the list, however many bulk extensions there are, and while they are settled",
+    Effect.gen(function* () {
+      const store = yield* MembershipStore
+      const bulkAt = (index: number): BulkChange => {
+        const endDate = EndDate(in2027 + index * 3_600_000)
+        if (index % 3 === 0) return { mode: "extendBy", by: Millis(7_200_000) }
+        return { mode: index % 7 === 0 ? "set" : "neverShorten", endDate }
+      }
+      for (let index = 0; index < 150; index++) {
+        if (index % 3 === 0) {
+          const endDate = EndDate(in2027 + (index % 5) * 86_400_000)
+          yield* store.grant({ ...change(p1), userId: UserId(`user-${index}`), endDate })
+        }
+        yield* store.extendAll({ ...change(p1), bulk: bulkAt(index) })
+      }
+      const agrees = Effect.gen(function* () {
+        const days = { first: dayOf(in2027) - 1, last: dayOf(in2027) + 60 }
+        for (const further of [undefined, bulkAt(3), bulkAt(7), bulkAt(8)]) {
+          const counts = yield* store.countEnds(p1, { days, change: further })
+          const listed = yield* store.list(p1, { after: undefined, limit: 100 })
+          expect(counts.total).toBe(listed.length)
+          const adjusted = listed.map(({ endDate }) =>
+            further === undefined ? endDate : adjust(endDate, adjustmentOf(further)),
+          )
+          const onDays = counts.days.map(({ day: of }) =>
+            adjusted.filter((endDate) => new Date(endDate).toISOString().startsWith(of)),
+          )
+          expect(counts.days.map(({ ends }) => ends)).toEqual(onDays.map(({ length }) => length))
+          expect(onDays.flat()).toHaveLength(listed.length)
+        }
+      })
+      yield* agrees
+      let isMore = true
+      while (isMore) {
+        const rows = yield* sql(`SELECT * FROM ${schema}.settle_bulk_extensions(13)`)
+        isMore = rows.length > 0
+        yield* agrees
+      }
+    }),
+  )
 
-it.live.each([
-  ["the greatest share", retryFailing(90), retryFailing(50), "WebhookFailing", ["failing.90"]],
-  [
-    "that it is disabled",
-    disable(failing(100)),
-    retryFailing(90),
-    "WebhookDisabled",
-    ["disabled", "failing.100"],
-  ],
-  ["that it is gone", disable(), retryFailing(50), "WebhookDisabled", ["disabled"]],
-  ["nothing after a success", retryFailing(50), { _tag: "Delivered", attempt }, "Settled", []],
-  [
-    "nothing for an earlier run",
-    disable({ ...failing(100), failingSince: 0 }),
-    { ...retryFailing(50), failing: undefined },
-    "Settled",
-    [],
-  ],
-] as const)("of a failing webhook, a batch announces %s", ([, one, other, result, types]) =>
-  Effect.gen(function* () {
-    const { claims } = yield* claimAll
-    yield* startFailing
-    expect(resultsOf(yield* settleAll(claims, [other, one]))).toEqual(["Settled", result])
-    expect(yield* announced).toEqual(types)
-  }).pipe(Effect.provide(services)),
-)
-
-it.live("a delivery that cannot be read is logged as others that are given up", () => {
-  const lines: Array<Readonly<Record<string, unknown>>> = []
-  const logger = Logger.make(({ fiber, message }) => {
-    lines.push({ message: String(message), ...fiber.getRef(References.CurrentLogAnnotations) })
-  })
-  return Effect.gen(function* () {
-    yield* sql(`UPDATE ${schema}.events SET body = repeat('x', 10 * 1024 * 1024)`)
-    expect((yield* claimAll).claims).toEqual([])
-    const line = {
-      message: "A delivery was given up",
-      project_id: p1,
-      webhook_id: endsWebhook.id,
-      event_id: expect.any(String),
-      attempts: 1,
-      reason: "Unreadable",
-    }
-    expect(lines).toEqual([line, line])
-  }).pipe(Effect.provide(Logger.layer([logger])), Effect.provide(services))
+  onStores(
+    "runs in a transaction of the host, and has what that has done",
+    Effect.gen(function* () {
+      const store = yield* MembershipStore
+      const client = yield* PgClient.PgClient
+      const within = Effect.andThen(store.end({ ...change(p1), userId: u1 }), count())
+      expect((yield* client.withTransaction(within)).total).toBe(1)
+    }),
+  )
 })
