@@ -3,326 +3,245 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
+import type * as Scope from "effect/Scope"
 import { type BatcherOptions, makeBatcher } from "../src/connection/batch.ts"
 
-/** Gathered work that waits for a gate and records its batches. The items 4, 7 and 13 fail. */
-const gated = Effect.fnUntraced(function* (
-  options: Partial<
-    Pick<BatcherOptions<number, number, string>, "leastBeside" | "maxBatch" | "maxInFlight">
-  >,
-) {
+type Options = Partial<BatcherOptions<number, number, string>>
+
+/**
+ * Gathers numbers into batches, which are recorded and wait at a gate. The values are ten times the numbers. 4 and 13
+ * fail, and 7 does in a batch, or always if there is another way to run it alone.
+ */
+const gathering = Effect.fnUntraced(function* (options: Options) {
   const gate = yield* Latch.make()
   const batches: Array<ReadonlyArray<number>> = []
   const gathered = yield* makeBatcher<number, number, string>({
     run: (items) =>
       Effect.gen(function* () {
         batches.push(items)
+        if (items.includes(7) && (items.length > 1 || options.runAlone !== undefined))
+          return yield* Effect.fail("locked")
         yield* gate.await
         if (items.includes(13)) return yield* Effect.die("invalid")
-        if (items.includes(7) && items.length > 1) return yield* Effect.fail("locked")
         if (items.includes(4)) return yield* Effect.fail("unavailable")
         return items.map((item) => item * 10)
       }),
-    keysOf: (item) => [String(item % 100)],
     isOwn: (error) => error === "locked",
     maxBatch: 100,
     maxInFlight: 1,
-    ...options,
     crowded: "crowded",
+    ...options,
   })
-  const start = (item: number) =>
-    Effect.forkChild(Effect.exit(gathered(item)), { startImmediately: true })
-  /** Waits until started items are in the queue, and the next batch has left it. */
-  const settled = Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
-  return { gate, batches, start, settled }
+  const start = (...items: ReadonlyArray<number>) =>
+    Effect.forEach(items, (item) =>
+      Effect.forkChild(Effect.exit(gathered(item)), { startImmediately: true }),
+    )
+  const join = (fibers: Effect.Success<ReturnType<typeof start>>) =>
+    Effect.forEach(fibers, Fiber.join)
+  return {
+    gate,
+    batches,
+    start,
+    join,
+    /** Gathers items while the gate is open. Returns how they end. */
+    all: (...items: ReadonlyArray<number>) =>
+      Effect.andThen(gate.open, Effect.flatMap(start(...items), join)),
+    /** Waits until started items are in the queue, and the next batch has left it. */
+    settled: Effect.promise(() => new Promise((resolve) => setImmediate(resolve))),
+  }
 })
 
-describe("an item", () => {
-  it.live("runs immediately if no batch is in flight", () =>
-    Effect.gen(function* () {
-      const { batches, gate, settled, start } = yield* gated({})
-      const one = yield* start(1)
-      yield* settled
-      expect(batches).toEqual([[1]])
-      yield* gate.open
-      expect(yield* Fiber.join(one)).toEqual(Exit.succeed(10))
-    }),
-  )
+const test = (
+  name: string,
+  steps: () => Generator<Effect.Effect<unknown, unknown, Scope.Scope>, void, never>,
+) => it.live(name, () => Effect.gen(steps))
 
-  it.live("that is interrupted before its turn is left out", () =>
-    Effect.gen(function* () {
-      const { batches, gate, settled, start } = yield* gated({})
-      const first = yield* start(1)
-      yield* settled
-      const second = yield* start(2)
-      yield* Fiber.interrupt(second)
-      yield* gate.open
-      yield* Fiber.join(first)
-      yield* settled
-      expect(batches).toEqual([[1]])
-    }),
-  )
-})
+const valuesOf = (...items: ReadonlyArray<number>) => items.map((item) => Exit.succeed(item * 10))
+
+const keyed = { keysOf: (item: number) => [String(item % 100)] }
+
+/** A latch that holds up what runs alone. */
+const locked = Latch.makeUnsafe()
+const aloneWhenUnlocked: Options = {
+  findSound: (items) => Effect.succeed(items.map((item) => item !== 7)),
+  runAlone: (items) => Effect.as(locked.await, items),
+}
 
 describe("items", () => {
-  it.live("without keys share a batch even if they are alike", () =>
-    Effect.gen(function* () {
-      const batches: Array<ReadonlyArray<number>> = []
-      const gathered = yield* makeBatcher<number, number, string>({
-        run: (items) =>
-          Effect.sync(() => {
-            batches.push(items)
-            return items
-          }),
-        isOwn: () => false,
-        maxBatch: 3,
-        maxInFlight: 1,
-        crowded: "crowded",
-      })
-      const all = Effect.all([1, 1, 2, 1].map(gathered), { concurrency: "unbounded" })
-      expect(yield* all).toEqual([1, 1, 2, 1])
-      expect(batches).toEqual([[1, 1, 2], [1]])
-    }),
-  )
+  test("that are interrupted before their turn are left out", function* () {
+    const world = yield* gathering({})
+    const first = yield* world.start(1)
+    yield* world.settled
+    yield* Effect.forEach(yield* world.start(2), Fiber.interrupt)
+    yield* world.gate.open
+    expect(yield* world.join(first)).toEqual(valuesOf(1))
+    yield* world.settled
+    expect(world.batches).toEqual([[1]])
+  })
 
-  it.live("that come when 10,000 wait fail at once", () =>
-    Effect.gen(function* () {
-      const { gate, settled, start } = yield* gated({ maxBatch: 1 })
-      const first = yield* start(1)
-      yield* settled
-      const waiting = yield* Effect.forEach(
-        Array.from({ length: 10_000 }, () => 2),
-        start,
-      )
-      expect(yield* Fiber.join(yield* start(3))).toEqual(Exit.fail("crowded"))
-      yield* Effect.forEach(waiting, Fiber.interrupt, { concurrency: "unbounded" })
-      yield* gate.open
-      expect(yield* Fiber.join(first)).toEqual(Exit.succeed(10))
-    }),
-  )
+  for (const [name, options, items, batches] of [
+    [
+      "without keys share a batch even if they are alike",
+      { maxBatch: 3 },
+      [1, 1, 2, 1],
+      [[1, 1, 2], [1]],
+    ],
+    [
+      "with the same key never share a batch, and keep their order",
+      keyed,
+      [1, 2, 101, 201, 3],
+      [[1, 2, 3], [101], [201]],
+    ],
+    [
+      "run alone after an error that one of them may have caused",
+      {},
+      [1, 7, 2],
+      [[1, 7, 2], [1], [7], [2]],
+    ],
+  ] as const)
+    test(name, function* () {
+      const world = yield* gathering(options)
+      expect(yield* world.all(...items)).toEqual(valuesOf(...items))
+      expect(world.batches).toEqual(batches)
+    })
 
-  it.live("that arrive while a batch is in flight share the next, each with its own result", () =>
-    Effect.gen(function* () {
-      const { batches, gate, settled, start } = yield* gated({})
-      const first = yield* start(1)
-      yield* settled
-      const rest = yield* Effect.forEach([2, 3, 5], start)
-      yield* settled
-      expect(batches).toEqual([[1]])
-      yield* gate.open
-      const exits = yield* Effect.forEach([first, ...rest], Fiber.join)
-      expect(batches).toEqual([[1], [2, 3, 5]])
-      expect(exits).toEqual([10, 20, 30, 50].map(Exit.succeed))
-    }),
-  )
+  test("run alone after a defect, so that only the invalid one fails", function* () {
+    const { all, batches } = yield* gathering({})
+    const [one, invalid, two] = [...valuesOf(1), Exit.die("invalid"), ...valuesOf(2)]
+    expect(yield* all(1, 13, 2)).toEqual([one, invalid, two])
+    expect(batches).toEqual([[1, 13, 2], [1], [13], [2]])
+  })
 
-  it.live("exceed neither the size of a batch nor the number of batches in flight", () =>
-    Effect.gen(function* () {
-      const { batches, gate, settled, start } = yield* gated({ maxBatch: 2, maxInFlight: 2 })
-      const fibers = yield* Effect.forEach([1, 2, 3, 5, 6], start)
-      yield* settled
-      expect(batches).toEqual([
-        [1, 2],
-        [3, 5],
-      ])
-      yield* gate.open
-      yield* Effect.forEach(fibers, Fiber.join)
-      expect(batches[2]).toEqual([6])
-    }),
-  )
+  test("fail together after any other error, and do not run again", function* () {
+    const { all, batches } = yield* gathering({})
+    expect(yield* all(1, 4)).toEqual([Exit.fail("unavailable"), Exit.fail("unavailable")])
+    expect(batches).toEqual([[1, 4]])
+  })
 
-  it.live("wait for a batch in flight until they are enough for one beside it", () =>
-    Effect.gen(function* () {
-      const { batches, gate, settled, start } = yield* gated({ maxInFlight: 2, leastBeside: 3 })
-      const fibers = yield* Effect.forEach([1, 2, 3], (item) => Effect.tap(start(item), settled))
-      expect(batches).toEqual([[1]])
-      fibers.push(yield* start(5))
-      yield* settled
-      expect(batches).toEqual([[1], [2, 3, 5]])
-      yield* gate.open
-      yield* Effect.forEach(fibers, Fiber.join)
-    }),
-  )
+  test("that come when 10,000 wait fail at once", function* () {
+    const world = yield* gathering({ maxBatch: 1 })
+    const first = yield* world.start(1)
+    yield* world.settled
+    const waiting = yield* world.start(...Array.from({ length: 10_000 }, () => 2))
+    expect(yield* world.join(yield* world.start(3))).toEqual([Exit.fail("crowded")])
+    yield* Effect.forEach(waiting, Fiber.interrupt, { concurrency: "unbounded" })
+    yield* world.gate.open
+    expect(yield* world.join(first)).toEqual(valuesOf(1))
+  })
 
-  it.live("with the same key never share a batch, and keep their order", () =>
-    Effect.gen(function* () {
-      const { batches, gate, start } = yield* gated({})
-      yield* gate.open
-      const fibers = yield* Effect.forEach([1, 2, 101, 201, 3], start)
-      yield* Effect.forEach(fibers, Fiber.join)
-      expect(batches).toEqual([[1, 2, 3], [101], [201]])
-    }),
-  )
+  test("that arrive while a batch is in flight share the next", function* () {
+    const world = yield* gathering({})
+    const first = yield* world.start(1)
+    yield* world.settled
+    const rest = yield* world.start(2, 3, 5)
+    yield* world.settled
+    expect(world.batches).toEqual([[1]])
+    yield* world.gate.open
+    expect(yield* world.join([...first, ...rest])).toEqual(valuesOf(1, 2, 3, 5))
+    expect(world.batches).toEqual([[1], [2, 3, 5]])
+  })
 
-  it.live("with the same key wait for the one before, while others go on", () =>
-    Effect.gen(function* () {
-      const { batches, gate, settled, start } = yield* gated({ maxInFlight: 2 })
-      const first = yield* start(1)
-      yield* settled
-      const fibers = yield* Effect.forEach([101, 201, 2], start)
-      yield* settled
-      expect(batches).toEqual([[1], [2]])
-      yield* gate.open
-      yield* Effect.forEach([first, ...fibers], Fiber.join)
-      expect(batches).toEqual([[1], [2], [101], [201]])
-    }),
-  )
+  test("exceed neither the size of a batch nor the number of batches in flight", function* () {
+    const { batches, gate, join, settled, start } = yield* gathering({
+      maxBatch: 2,
+      maxInFlight: 2,
+    })
+    const fibers = yield* start(1, 2, 3, 5, 6)
+    yield* settled
+    expect(batches).toEqual([
+      [1, 2],
+      [3, 5],
+    ])
+    yield* gate.open
+    yield* join(fibers)
+    expect(batches[2]).toEqual([6])
+  })
 
-  it.live("with the same key also wait for one that runs alone", () =>
-    Effect.gen(function* () {
-      const locked = yield* Latch.make()
-      const begun: Array<number> = []
-      const gathered = yield* makeBatcher<number, number, string>({
-        run: (items) =>
-          Effect.suspend(() => {
-            begun.push(...items)
-            return items.includes(7) ? Effect.fail("locked") : Effect.succeed(items)
-          }),
-        findSound: (items) => Effect.succeed(items.map((item) => item !== 7)),
-        runAlone: (items) => Effect.as(locked.await, items),
-        keysOf: (item) => [String(item % 100)],
-        isOwn: (error) => error === "locked",
-        maxBatch: 100,
-        maxInFlight: 2,
-        crowded: "crowded",
-      })
-      const first = yield* Effect.forkChild(gathered(7), { startImmediately: true })
-      const second = yield* Effect.forkChild(gathered(107), { startImmediately: true })
-      expect(yield* gathered(8)).toBe(8)
-      expect(begun).toEqual([7, 8, 8])
-      yield* locked.open
-      expect(yield* Effect.forEach([first, second], Fiber.join)).toEqual([7, 107])
-      expect(begun).toEqual([7, 8, 8, 107])
-    }),
-  )
+  test("wait for a batch in flight until they are enough for one beside it", function* () {
+    const { batches, settled, start } = yield* gathering({ maxInFlight: 2, leastBeside: 3 })
+    for (const item of [1, 2, 3]) yield* Effect.andThen(start(item), settled)
+    expect(batches).toEqual([[1]])
+    yield* Effect.andThen(start(5), settled)
+    expect(batches).toEqual([[1], [2, 3, 5]])
+  })
 
-  it.live("that wait for a locked one keep no others back, however many they are", () =>
-    Effect.gen(function* () {
-      const locked = yield* Latch.make()
-      const gathered = yield* makeBatcher<number, number, string>({
-        run: (items) =>
-          items.includes(0) ? Effect.as(locked.await, items) : Effect.succeed(items),
-        keysOf: (item) => [item < 0 ? "0" : String(item)],
-        isOwn: () => false,
-        maxBatch: 100,
-        maxInFlight: 2,
-        crowded: "crowded",
-      })
-      const start = (item: number) => Effect.forkChild(gathered(item), { startImmediately: true })
-      const first = yield* start(0)
-      const others = yield* Effect.forEach(
-        Array.from({ length: 2000 }, (_, n) => -1 - n),
-        start,
-      )
-      expect(yield* gathered(1)).toBe(1)
-      yield* locked.open
-      expect(yield* Fiber.join(first)).toBe(0)
-      expect((yield* Effect.forEach(others, Fiber.join)).slice(0, 2)).toEqual([-1, -2])
-    }),
-  )
+  test("with the same key wait for the one before, while others go on", function* () {
+    const { batches, gate, join, settled, start } = yield* gathering({ ...keyed, maxInFlight: 2 })
+    const first = yield* start(1)
+    yield* settled
+    const rest = yield* start(101, 201, 2)
+    yield* settled
+    expect(batches).toEqual([[1], [2]])
+    yield* gate.open
+    yield* join([...first, ...rest])
+    expect(batches).toEqual([[1], [2], [101], [201]])
+  })
 
-  it.live("of a stack share a batch in order, and also run alone in order", () =>
-    Effect.gen(function* () {
-      const batches: Array<ReadonlyArray<number>> = []
-      const alone: Array<ReadonlyArray<number>> = []
-      const gathered = yield* makeBatcher<number, number, string>({
-        run: (items) =>
-          Effect.suspend(() => {
-            batches.push(items)
-            return items.includes(7) ? Effect.fail("locked") : Effect.succeed(items)
-          }),
-        runAlone: (items) =>
-          Effect.suspend(() => {
-            alone.push(items)
-            return items.length > 1 && items.includes(107)
-              ? Effect.die("invalid")
-              : Effect.succeed(items)
-          }),
-        keysOf: (item) => [String(item % 100), `another of ${item % 1000}`],
-        stackOf: (item) => String(item % 100),
-        isOwn: (error) => error === "locked",
-        maxBatch: 100,
-        maxInFlight: 2,
-        crowded: "crowded",
-      })
-      const all = (items: ReadonlyArray<number>) =>
-        Effect.all(items.map(gathered), { concurrency: "unbounded" })
+  test("with the same key also wait for one that runs alone", function* () {
+    const { all, batches, join, start } = yield* gathering({
+      ...keyed,
+      ...aloneWhenUnlocked,
+      maxInFlight: 2,
+    })
+    const waiting = yield* start(7, 107)
+    expect(yield* all(8)).toEqual(valuesOf(8))
+    expect(batches).toEqual([[7, 8], [8]])
+    yield* locked.open
+    expect(yield* join(waiting)).toEqual([Exit.succeed(7), ...valuesOf(107)])
+    expect(batches).toEqual([[7, 8], [8], [107]])
+    yield* locked.close
+  })
+
+  test("that wait for a locked one keep no others back, however many they are", function* () {
+    const { batches, gate, join, settled, start } = yield* gathering({
+      keysOf: (item) => [item < 2 ? "0" : String(item)],
+      maxInFlight: 2,
+    })
+    const first = yield* start(0)
+    yield* settled
+    const others = yield* start(...Array.from({ length: 2000 }, (_, n) => -n))
+    const other = yield* start(2)
+    yield* settled
+    expect(batches).toEqual([[0], [2]])
+    yield* gate.open
+    expect(yield* join([...first, ...other])).toEqual(valuesOf(0, 2))
+    expect((yield* join(others)).slice(1, 3)).toEqual(valuesOf(-1, -2))
+  })
+
+  const alone: Array<ReadonlyArray<number>> = []
+  test("of a stack share a batch in order, and also run alone in order", function* () {
+    const { all, batches } = yield* gathering({
       // The second key of 1001 is that of 1, which they do not share as a stack.
-      expect(yield* all([1, 101, 2, 201, 1001])).toEqual([1, 101, 2, 201, 1001])
-      expect(batches).toEqual([[1, 101, 2, 201], [1001]])
-      expect(yield* all([7, 8, 207, 108])).toEqual([7, 8, 207, 108])
-      expect(alone).toEqual([
-        [7, 207],
-        [8, 108],
-      ])
-      alone.length = 0
-      expect(yield* all([7, 107])).toEqual([7, 107])
-      expect(alone).toEqual([[7, 107], [7], [107]])
-    }),
-  )
+      keysOf: (item) => [String(item % 100), `another of ${item % 1000}`],
+      stackOf: (item) => String(item % 100),
+      runAlone: (items) =>
+        Effect.suspend(() => {
+          alone.push(items)
+          return items.length > 1 && items.includes(107)
+            ? Effect.die("invalid")
+            : Effect.succeed(items)
+        }),
+    })
+    expect(yield* all(1, 101, 2, 201, 1001)).toEqual(valuesOf(1, 101, 2, 201, 1001))
+    expect(batches).toEqual([[1, 101, 2, 201], [1001]])
+    expect(yield* all(7, 8, 207, 108)).toEqual([7, 8, 207, 108].map(Exit.succeed))
+    expect(alone.splice(0)).toEqual([
+      [7, 207],
+      [8, 108],
+    ])
+    expect(yield* all(7, 107)).toEqual([7, 107].map(Exit.succeed))
+    expect(alone).toEqual([[7, 107], [7], [107]])
+  })
 
-  it.live("run alone after a defect, so that only the invalid one fails", () =>
-    Effect.gen(function* () {
-      const { batches, gate, start } = yield* gated({})
-      yield* gate.open
-      const fibers = yield* Effect.forEach([1, 13, 2], start)
-      const exits = yield* Effect.forEach(fibers, Fiber.join)
-      expect(exits).toEqual([Exit.succeed(10), Exit.die("invalid"), Exit.succeed(20)])
-      expect(batches).toEqual([[1, 13, 2], [1], [13], [2]])
-    }),
-  )
-
-  it.live("run alone after an error that one of them may have caused", () =>
-    Effect.gen(function* () {
-      const { batches, gate, start } = yield* gated({})
-      yield* gate.open
-      const fibers = yield* Effect.forEach([1, 7, 2], start)
-      const exits = yield* Effect.forEach(fibers, Fiber.join)
-      expect(exits).toEqual([10, 70, 20].map(Exit.succeed))
-      expect(batches).toEqual([[1, 7, 2], [1], [7], [2]])
-    }),
-  )
-
-  it.live(
-    "share another batch if they are sound, while the others run alone and hold up none",
-    () =>
-      Effect.gen(function* () {
-        const batches: Array<ReadonlyArray<number>> = []
-        const locked = yield* Latch.make()
-        const gathered = yield* makeBatcher<number, number, string>({
-          run: (items) =>
-            Effect.suspend(() => {
-              batches.push(items)
-              return items.includes(7) ? Effect.fail("locked") : Effect.succeed(items)
-            }),
-          findSound: (items) => Effect.succeed(items.map((item) => item !== 7)),
-          runAlone: (items) => Effect.as(locked.await, items),
-          keysOf: (item) => [String(item)],
-          isOwn: (error) => error === "locked",
-          maxBatch: 100,
-          maxInFlight: 1,
-          crowded: "crowded",
-        })
-        const waiting = yield* Effect.forkChild(gathered(7), { startImmediately: true })
-        expect(yield* Effect.all([1, 2].map(gathered), { concurrency: "unbounded" })).toEqual([
-          1, 2,
-        ])
-        expect(yield* gathered(3)).toBe(3)
-        expect(waiting.pollUnsafe()).toBeUndefined()
-        yield* locked.open
-        expect(yield* Fiber.join(waiting)).toBe(7)
-        expect(batches).toEqual([[7, 1, 2], [1, 2], [3]])
-      }),
-  )
-
-  it.live("fail together after any other error, and do not run again", () =>
-    Effect.gen(function* () {
-      const { batches, gate, start } = yield* gated({})
-      yield* gate.open
-      const fibers = yield* Effect.forEach([1, 4], start)
-      const exits = yield* Effect.forEach(fibers, Fiber.join)
-      expect(exits).toEqual([Exit.fail("unavailable"), Exit.fail("unavailable")])
-      expect(batches).toEqual([[1, 4]])
-    }),
-  )
+  test("share another batch if they are sound, while the others run alone and hold up none", function* () {
+    const { all, batches, join, start } = yield* gathering({ ...keyed, ...aloneWhenUnlocked })
+    const waiting = yield* start(7)
+    expect(yield* all(1, 2)).toEqual(valuesOf(1, 2))
+    expect(yield* all(3)).toEqual(valuesOf(3))
+    expect(waiting[0]?.pollUnsafe()).toBeUndefined()
+    yield* locked.open
+    expect(yield* join(waiting)).toEqual([Exit.succeed(7)])
+    expect(batches).toEqual([[7, 1, 2], [1, 2], [3]])
+    yield* locked.close
+  })
 })

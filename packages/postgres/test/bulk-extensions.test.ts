@@ -1,157 +1,223 @@
-/** Sequences where their rounds end, and after more bulk extensions than a project ever has. */
+/** Bulk extensions and the sequences of changes: where rounds end, and where old ones become part of members' own dates. */
 
-import type { PgClient } from "@effect/sql-pg"
 import { describe, expect } from "@effect/vitest"
 import { makeDecideAnnouncement, reminderLeads } from "@tenure/core/internal"
-import { EndDate, MembershipStore, Millis } from "@tenure/core/store"
+import { EndDate, type EventId, MembershipStore, Millis } from "@tenure/core/store"
 import { Fixture } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
+import { settleBulkExtensions } from "../src/retention.ts"
 import { round } from "../src/sql/clauses.ts"
-import { sql } from "./harness.ts"
-import { testsOn } from "./locking.ts"
+import { endingPages } from "./ending-pages.ts"
+import { countRows, during, sql, testsOn, valueOf } from "./harness.ts"
 
-const schema = "sequences"
-const { in2027, in2028, in2029, p1, u1, u3 } = Fixture
-
+const schema = "bulk_extensions"
+const { change, in2027, in2028, in2029, p1, u1, u3 } = Fixture
 const onStores = testsOn(schema)
-
-const numberOfP1 = `(SELECT number FROM ${schema}.projects WHERE id = 'p1')`
 
 type Store = MembershipStore["Service"]
 
-const sequencesChange = () => Fixture.change(p1)
-const ofU1 = () => ({ ...sequencesChange(), userId: u1 })
+const ofU1 = () => ({ ...change(p1), userId: u1 })
+const u1InP1 = `user_id = '${u1}' AND project_number = (SELECT number FROM ${schema}.projects WHERE id = 'p1')`
+
+const setSequence = (sequence: number) =>
+  sql(`UPDATE ${schema}.memberships SET seq = ${sequence} WHERE ${u1InP1}`)
+
+const setAll = (store: Store, endDate: EndDate, mode: "set" | "neverShorten" = "set") =>
+  store.extendAll({ ...change(p1), bulk: { endDate, mode } })
 
 /** The sequence of the last event, as it is stored. */
 const lastSequence = Effect.map(
-  sql<{ readonly sequence: string }>(
-    `SELECT body::jsonb #>> '{data,sequence}' AS sequence FROM ${schema}.events ORDER BY xid DESC LIMIT 1`,
+  valueOf<string>(
+    `SELECT body::jsonb #>> '{data,sequence}' FROM ${schema}.events ORDER BY xid DESC LIMIT 1`,
   ),
-  ([row]) => BigInt(row?.sequence ?? 0),
+  BigInt,
 )
 
-const hour = 3_600_000
 const announce = Effect.fnUntraced(function* ({ expiry }: Store) {
-  const leads = reminderLeads([Millis(hour)])
-  const judge = makeDecideAnnouncement({ leads, since: 0 })
+  const judge = makeDecideAnnouncement({ leads: reminderLeads([Millis(3_600_000)]), since: 0 })
   yield* sql(
     `UPDATE ${schema}.memberships SET next_check_at = now(), end_date = date_trunc('second', now() + interval '1 minute'), date_set_at = '2020-01-01'
-     WHERE user_id = '${u1}' AND project_number = ${numberOfP1}`,
+     WHERE ${u1InP1}`,
   )
-  expect((yield* expiry?.sweep(10, judge) ?? Effect.succeed({ events: [] })).events).toHaveLength(1)
+  expect((yield* (expiry ?? expect.fail()).sweep(10, judge)).events).toHaveLength(1)
 })
-
-/** Changes of one member, who has the date 2027. */
-const changes: ReadonlyArray<
-  readonly [string, (store: Store) => Effect.Effect<unknown, unknown, PgClient.PgClient>]
-> = [
-  ["an extension", (store) => store.extend({ ...ofU1(), endDate: in2028 })],
-  [
-    "an extension that expects a date",
-    (store) => store.extend({ ...ofU1(), endDate: in2028, expectedEndDate: in2027 }),
-  ],
-  ["a grant", (store) => store.grant({ ...ofU1(), endDate: in2028 })],
-  ["an announcement", announce],
-  [
-    "an end and a return",
-    (store) => Effect.andThen(store.end(ofU1()), store.grant({ ...ofU1(), endDate: in2028 })),
-  ],
-]
 
 describe("the round of a member comes to its end", () => {
-  for (const [name, make] of changes) {
-    onStores(
-      `by ${name}, and a bulk extension applies afterwards`,
-      Effect.gen(function* () {
-        const store = yield* MembershipStore
-        yield* sql(
-          `UPDATE ${schema}.memberships SET seq = ${round - 1} WHERE user_id = '${u1}' AND project_number = ${numberOfP1}`,
-        )
-        yield* make(store)
-        const sequences = [BigInt(round - 1), yield* lastSequence]
-        for (const step of [
-          store.extendAll({ ...sequencesChange(), bulk: { endDate: in2029, mode: "set" } }),
-          store.extend({ ...ofU1(), endDate: in2028 }),
-          store.extendAll({
-            ...sequencesChange(),
-            bulk: { endDate: in2029, mode: "neverShorten" },
-          }),
-        ]) {
-          yield* step
-          sequences.push(yield* lastSequence)
-          if (sequences.length !== 4) expect((yield* store.find(p1, u1)).endDate).toBe(in2029)
-        }
-        const sorted = sequences.toSorted((one, other) => Number(one - other))
-        expect(sequences).toEqual([...new Set(sorted)])
-      }),
-    )
-  }
-})
+  // The member has the date 2027.
+  for (const [name, make] of [
+    ["an extension", (store: Store) => store.extend({ ...ofU1(), endDate: in2028 })],
+    [
+      "an extension that expects a date",
+      (store: Store) => store.extend({ ...ofU1(), endDate: in2028, expectedEndDate: in2027 }),
+    ],
+    ["a grant", (store: Store) => store.grant({ ...ofU1(), endDate: in2028 })],
+    ["an announcement", announce],
+    [
+      "an end and a return",
+      (store: Store) =>
+        Effect.andThen(store.end(ofU1()), store.grant({ ...ofU1(), endDate: in2028 })),
+    ],
+  ] as const)
+    onStores(`by ${name}, and a bulk extension applies afterwards`, function* () {
+      const store = yield* MembershipStore
+      yield* setSequence(round - 1)
+      yield* Effect.asVoid<unknown, unknown, Effect.Services<ReturnType<typeof make>>>(make(store))
+      const sequences = [BigInt(round - 1), yield* lastSequence]
+      yield* setAll(store, in2029)
+      sequences.push(yield* lastSequence)
+      expect((yield* store.find(p1, u1)).endDate).toBe(in2029)
+      yield* store.extend({ ...ofU1(), endDate: in2028 })
+      sequences.push(yield* lastSequence)
+      yield* setAll(store, in2029, "neverShorten")
+      sequences.push(yield* lastSequence)
+      expect((yield* store.find(p1, u1)).endDate).toBe(in2029)
+      const sorted = sequences.toSorted((one, other) => Number(one - other))
+      expect(sequences).toEqual([...new Set(sorted)])
+    })
 
-describe("the round of a member comes to its end among extensions that share a statement", () => {
-  for (const before of [1, 2, 30, 59, 60, 61]) {
+  for (const before of [1, 2, 30, 59, 60, 61])
     onStores(
-      `${before} numbers before, and a bulk extension applies afterwards`,
-      Effect.gen(function* () {
+      `${before} numbers into a shared statement, and a bulk extension applies afterwards`,
+      function* () {
         const store = yield* MembershipStore
         const last = round - before
-        yield* sql(
-          `UPDATE ${schema}.memberships SET seq = ${last} WHERE user_id = '${u1}' AND project_number = ${numberOfP1}`,
-        )
-        const extensions = Array.from({ length: 60 }, () => ({ ...ofU1(), endDate: in2028 }))
+        yield* setSequence(last)
         const made = yield* Effect.all(
-          extensions.map((extension) => store.extend(extension)),
+          Array.from({ length: 60 }, () => store.extend({ ...ofU1(), endDate: in2028 })),
           { concurrency: "unbounded" },
         )
         const sequences = made.map((result) =>
           "body" in result ? Fixture.sequenceOf(result) : NaN,
         )
         // The order in which they were asked for.
-        expect(sequences).toEqual(sequences.toSorted((one, other) => one - other))
-        expect(new Set(sequences).size).toBe(60)
+        expect(sequences).toEqual([...new Set(sequences)].toSorted((one, other) => one - other))
+        expect(sequences).toHaveLength(60)
         expect(sequences[0]).toBeGreaterThan(last)
-        yield* store.extendAll({ ...sequencesChange(), bulk: { endDate: in2029, mode: "set" } })
+        yield* setAll(store, in2029)
         expect((yield* store.find(p1, u1)).endDate).toBe(in2029)
         expect(Number(yield* lastSequence)).toBeGreaterThan(Math.max(...sequences))
-      }),
+      },
     )
+})
+
+onStores("a bulk extension applies to those who came after a round of the project", function* () {
+  const store = yield* MembershipStore
+  yield* sql(`UPDATE ${schema}.projects SET seq = ${round - 1} WHERE id = 'p1'`)
+  yield* store.grant({ ...change(p1), userId: u3, endDate: in2027 })
+  yield* setAll(store, in2029)
+  expect((yield* store.find(p1, u3)).endDate).toBe(in2029)
+})
+
+onStores("sequences are safe after ten bulk extensions a second for 250 years", function* () {
+  const store = yield* MembershipStore
+  const least = 10n * 31_556_952n * 250n * BigInt(round)
+  yield* sql(`UPDATE ${schema}.projects SET seq = ${least} WHERE id = 'p1'`)
+  const memberships = [{ userId: u1, endDate: in2027 }]
+  for (const step of [
+    setAll(store, in2028),
+    store.extend({ ...ofU1(), endDate: EndDate(in2028 + 1) }),
+    store.import({ ...change(p1), memberships }),
+    store.extend({ ...ofU1(), endDate: in2028 }),
+    setAll(store, in2029, "neverShorten"),
+  ]) {
+    yield* Effect.asVoid<unknown, unknown, never>(step)
+    const sequence = yield* lastSequence
+    expect(sequence).toBeGreaterThan(least)
+    expect(Number.isSafeInteger(Number(sequence))).toBe(true)
   }
+  expect((yield* store.find(p1, u1)).endDate).toBe(in2029)
 })
 
-describe("the round of a project comes to its end", () => {
-  onStores(
-    "by ends, and a bulk extension applies to those who have come since",
-    Effect.gen(function* () {
-      const store = yield* MembershipStore
-      yield* sql(`UPDATE ${schema}.projects SET seq = ${round - 1} WHERE id = 'p1'`)
-      yield* store.grant({ ...sequencesChange(), userId: u3, endDate: in2027 })
-      yield* store.extendAll({ ...sequencesChange(), bulk: { endDate: in2029, mode: "set" } })
-      expect((yield* store.find(p1, u3)).endDate).toBe(in2029)
-    }),
-  )
-})
+describe("settling bulk extensions", () => {
+  const dayMillis = 86_400_000
+  const members = 2500
 
-describe("sequences", () => {
-  onStores(
-    "are safe integers after ten bulk extensions a second for 250 years",
-    Effect.gen(function* () {
-      const store = yield* MembershipStore
-      const rounds = 10n * 31_556_952n * 250n
-      yield* sql(`UPDATE ${schema}.projects SET seq = ${rounds * BigInt(round)} WHERE id = 'p1'`)
-      const memberships = [{ userId: u1, endDate: in2027 }]
-      for (const step of [
-        store.extendAll({ ...sequencesChange(), bulk: { endDate: in2028, mode: "set" } }),
-        store.extend({ ...ofU1(), endDate: EndDate(in2028 + 1) }),
-        store.import({ ...sequencesChange(), memberships }),
-        store.extend({ ...ofU1(), endDate: in2028 }),
-        store.extendAll({ ...sequencesChange(), bulk: { endDate: in2029, mode: "neverShorten" } }),
-      ]) {
-        yield* Effect.asVoid<unknown, unknown, never>(step)
-        const sequence = yield* lastSequence
-        expect(sequence).toBeGreaterThan(rounds * BigInt(round))
-        expect(Number.isSafeInteger(Number(sequence))).toBe(true)
+  const settle = sql(settleBulkExtensions(`"${schema}"`))
+  const settleAll = Effect.repeat(settle, { while: (rows) => rows.length > 0 })
+  const openCount = countRows(`${schema}.bulk_extensions WHERE state <> 'settled'`)
+  const lengthen = (store: Store) =>
+    Effect.suspend(() => {
+      const bulk = { mode: "extendBy", by: Millis(dayMillis) } as const
+      const extension = { ...change(p1), bulk }
+      return Effect.as(store.extendAll(extension), extension.event.id)
+    })
+
+  const undo = (store: Store, bulkExtensionId: EventId | undefined) =>
+    store.undoBulkExtension({
+      ...change(p1),
+      bulkExtensionId: bulkExtensionId ?? expect.fail(),
+      madeAfter: -1,
+    })
+
+  /** Makes members who were given dates between 70 bulk extensions, of which some are undone. */
+  const furnish = Effect.fnUntraced(function* (store: Store) {
+    yield* sql(`DELETE FROM ${schema}.memberships`)
+    yield* sql(
+      `INSERT INTO ${schema}.memberships (project_number, user_id, end_date, seq)
+       SELECT number, n::text, date_trunc('second', now()) + n * interval '1 hour' - interval '20 days', seq
+       FROM ${schema}.projects, generate_series(1, ${members}) n WHERE id = 'p1'`,
+    )
+    // All get places in the list of ends.
+    yield* endingPages(EndDate(Date.now() + 1000 * dayMillis), 1000)
+    for (let count = 0; count < 70; count++) {
+      if (count % 10 === 3)
+        yield* setAll(store, EndDate(Date.now() + 20 * dayMillis), "neverShorten")
+      else {
+        const id = yield* lengthen(store)
+        if (count % 7 === 0) yield* undo(store, id)
       }
-      expect((yield* store.find(p1, u1)).endDate).toBe(in2029)
-    }),
-  )
+      const [first] = yield* store.list(p1, { after: undefined, limit: 1, only: undefined })
+      const endDate = EndDate(Date.now() + count * dayMillis)
+      yield* store.extend({ ...change(p1), userId: first?.userId ?? u1, endDate })
+      yield* sql(
+        `UPDATE ${schema}.memberships m SET seq = p.seq + 1, ending_generation = p.bulk_seq, ending_lower_bound = m.end_date
+         FROM ${schema}.projects p WHERE p.id = 'p1' AND m.user_id = '${100 + count}'`,
+      )
+    }
+  })
+
+  /** What anybody can see of the members: the dates by user, and those in the list by end dates. */
+  const seen = Effect.gen(function* () {
+    const store = yield* MembershipStore
+    const listed = yield* store.list(p1, { after: undefined, limit: 10_000, only: undefined })
+    const pages = yield* endingPages(EndDate(Date.now() + 10_000 * dayMillis), 1000)
+    return {
+      dates: listed.map(({ endDate, userId }) => [userId, endDate]),
+      users: pages.flatMap(({ memberships }) => memberships.map(({ userId }) => userId)).toSorted(),
+    }
+  })
+
+  onStores("changes nothing that anybody can see, also with a member locked", function* () {
+    const store = yield* MembershipStore
+    yield* furnish(store)
+    const before = yield* seen
+    expect(before.dates).toHaveLength(members)
+    expect(before.users.length).toBeGreaterThan(members / 2)
+    expect(yield* openCount).toBe(70)
+    yield* during(
+      sql(`SELECT 1 FROM ${schema}.memberships WHERE user_id = '2' FOR UPDATE`),
+      settleAll,
+    )
+    expect(yield* openCount).toBe(70)
+    expect(yield* seen).toEqual(before)
+    // Some members have the oldest ones in their own dates now: those are not joined with others.
+    yield* Effect.replicateEffect(lengthen(store), 40)
+    const after = yield* seen
+    expect(after.dates).toEqual(
+      before.dates.map(([userId, endDate]) => [userId, Number(endDate) + 40 * dayMillis]),
+    )
+    yield* settle
+    expect(yield* seen).toEqual(after)
+    expect(yield* settle).not.toEqual([])
+    yield* settleAll
+    expect(yield* openCount).toBeLessThanOrEqual(64)
+    expect(yield* seen).toEqual(after)
+    const all = yield* store.bulkExtensions(p1, { after: undefined, limit: 100 })
+    const oldest = all.findLast(({ undone }) => undone === undefined)
+    expect(yield* Effect.flip(undo(store, oldest?.id))).toMatchObject({
+      _tag: "BulkExtensionSettled",
+    })
+    yield* undo(store, all[0]?.id)
+    expect((yield* seen).dates).toHaveLength(members)
+  })
 })

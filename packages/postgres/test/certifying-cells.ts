@@ -31,7 +31,7 @@ export const certifyCells = (runs: number): void => {
   /** The tables in a schema of one of the databases. */
   const tablesIn = (database: string, schema: string) => {
     const client = clientLayer({ url: Redacted.make(urlOf(database)), maxConnections: 1 })
-    return harnessOn(schema, { stores: client, migrate: false, run: executeBy(shared(client)) })
+    return harnessOn(schema, client, executeBy(shared(client)))
   }
 
   // The home, and the two cells: the second server has the second one.

@@ -43,11 +43,7 @@ export const certifyPostgres = (runs: number): void => {
 
   const app = clientLayer({ url: urlOf(`${schema}_app`, "change me, too") })
 
-  const harness = harnessOn(schema, {
-    stores: app,
-    migrate: false,
-    run: executeBy(shared(clientLayer({ maxConnections: 1 }))),
-  })
+  const harness = harnessOn(schema, app, executeBy(shared(clientLayer({ maxConnections: 1 }))))
 
   const onEmptied = <A, E, R>(stores: Layer.Layer<A, E, R>) =>
     Layer.provideMerge(Layer.effectDiscard(harness.empty), stores)

@@ -1,15 +1,7 @@
 /** Which takes share a statement, and which wait. */
 
 import { describe, expect, it } from "@effect/vitest"
-import {
-  ApiKeyId,
-  type LimitedClient,
-  Millis,
-  type StoreUnavailable,
-  type TakeResult,
-  bucketPolicy,
-} from "@tenure/core/store"
-import type * as Exit from "effect/Exit"
+import { ApiKeyId, type LimitedClient, Millis, bucketPolicy } from "@tenure/core/store"
 import { type QueueLimits, type QueuedTake, makeClientQueues } from "../src/client-queues.ts"
 
 const policy = bucketPolicy({ limit: 10, window: Millis(60_000) })
@@ -31,192 +23,182 @@ const wide: QueueLimits = {
   rounds: 3,
 }
 
-/** Lines whose statements show as lists of the addresses of their takes. */
-const linesWith = (bounds: Partial<QueueLimits> = {}) => {
-  const lines = makeClientQueues({ ...wide, ...bounds })
+/** Queues whose statements show as lists of the addresses of their takes. */
+const queuesWith = (limits: Partial<QueueLimits> = {}) => {
+  const queues = makeClientQueues({ ...wide, ...limits })
   const failed: Array<string> = []
-  const add = (client: LimitedClient, name = client.address, since = 0) =>
-    lines.add(client, policies, {
+  const add = (client: LimitedClient, name = client.address, since = 0, of = policies) =>
+    queues.add(client, of, {
       since,
-      resume: (exit: Exit.Exit<TakeResult, StoreUnavailable>) => {
+      resume: (exit) => {
         if (exit._tag === "Failure") failed.push(name)
       },
     })
-  const sizes = (turns: ReadonlyArray<QueuedTake>) =>
-    turns.map(({ line, takes }) => `${line.rows[0].id.slice(8)}: ${takes.length}`)
-  const settle = (turns: ReadonlyArray<QueuedTake>) => {
-    for (const turn of turns) lines.settle(turn, [])
+  const next = (now = 0) => {
+    const turns = queues.next(now)
+    return {
+      turns,
+      sizes: turns.map(({ line, takes }) => `${line.rows[0].id.slice(8)}: ${takes.length}`),
+      /** Settles takes of the statement, with those that are undecided. */
+      settle: (undecided = (_: QueuedTake): QueuedTake["takes"] => []) => {
+        for (const turn of turns) queues.settle(turn, undecided(turn))
+      },
+    }
   }
-  return { lines, add, failed, sizes, settle, next: (now = 0) => lines.next(now) }
+  return {
+    add,
+    failed,
+    next,
+    addStrangers: (...addresses: ReadonlyArray<string>) =>
+      addresses.map((address) => add(stranger(address))),
+    /** The sizes of the next statement. */
+    sizes: (now = 0) => next(now).sizes,
+  }
 }
 
-const repeat = (count: number, action: () => void): void => {
-  for (let done = 0; done < count; done++) action()
-}
+const flood = (count: number): ReadonlyArray<string> => Array.from({ length: count }, () => "flood")
 
 describe("a statement", () => {
   it("has each client once, with all of its takes", () => {
-    const { add, next, sizes } = linesWith()
-    for (const address of ["1", "2", "1", "3", "1"]) add(stranger(address))
-    expect(sizes(next())).toEqual(["1: 3", "2: 1", "3: 1"])
-    expect(next()).toEqual([])
+    const { addStrangers, sizes } = queuesWith()
+    addStrangers("1", "2", "1", "3", "1")
+    expect(sizes()).toEqual(["1: 3", "2: 1", "3: 1"])
+    expect(sizes()).toEqual([])
   })
 
-  it("has no more clients than its bound, in the order of their coming", () => {
-    const { add, next, settle, sizes } = linesWith({ clients: 2 })
-    for (const address of ["1", "2", "3", "4", "5"]) add(stranger(address))
-    const one = next()
-    expect(sizes(one)).toEqual(["1: 1", "2: 1"])
-    add(stranger("1"))
-    settle(one)
-    expect(sizes(next())).toEqual(["3: 1", "4: 1"])
-    expect(sizes(next())).toEqual(["5: 1", "1: 1"])
+  it("has no more clients than its limit, in the order of their coming", () => {
+    const { addStrangers, next, sizes } = queuesWith({ clients: 2 })
+    addStrangers("1", "2", "3", "4", "5")
+    const first = next()
+    expect(first.sizes).toEqual(["1: 1", "2: 1"])
+    addStrangers("1")
+    first.settle()
+    expect([sizes(), sizes()]).toEqual([
+      ["3: 1", "4: 1"],
+      ["5: 1", "1: 1"],
+    ])
   })
 
-  it("has no more takes of a client than their bound: its others come after those who wait", () => {
-    const { add, next, settle, sizes } = linesWith({ clients: 2, takes: 10 })
-    repeat(25, () => add(stranger("flood")))
-    for (const address of ["1", "2"]) add(stranger(address))
+  it("has no more takes of a client than their limit: its others come after those who wait", () => {
+    const { addStrangers, next } = queuesWith({ clients: 2, takes: 10 })
+    addStrangers(...flood(25), "1", "2")
     const statements = []
-    for (let turns = next(); turns.length > 0; turns = next()) {
-      statements.push(sizes(turns))
-      settle(turns)
+    for (let one = next(); one.turns.length > 0; one = next()) {
+      statements.push(one.sizes)
+      one.settle()
     }
     expect(statements).toEqual([["flood: 10", "1: 1"], ["2: 1", "flood: 10"], ["flood: 5"]])
   })
 
-  it("has no bucket that another one under way has", () => {
-    const { add, next, settle, sizes } = linesWith()
+  it("has no bucket that another one under way has, and nobody who would overtake another at a bucket", () => {
+    const { add, next, sizes } = queuesWith()
     add(holder("a", "1"))
-    const one = next()
+    const first = next()
     add(holder("b", "1"))
     add(holder("a", "2"))
     add(holder("c", "3"))
-    expect(sizes(next())).toEqual(["3: 1"])
-    settle(one)
-    expect(sizes(next())).toEqual(["1: 1", "2: 1"])
+    // The one before waits for its address. This one would take the key before it.
+    add(holder("b", "4"))
+    expect(sizes()).toEqual(["3: 1"])
+    first.settle()
+    expect(sizes()).toEqual(["1: 1", "2: 1", "4: 1"])
   })
 
-  it("has nobody who would overtake another at a bucket", () => {
-    const { add, next, settle, sizes } = linesWith()
-    add(stranger("1"))
-    const one = next()
-    // The first waits for its address. The second would take the key before it.
-    add(holder("a", "1"))
-    add(holder("a", "2"))
-    expect(next()).toEqual([])
-    settle(one)
-    expect(sizes(next())).toEqual(["1: 1", "2: 1"])
-  })
-
-  it("is found among a bounded number of clients", () => {
-    const { add, next, sizes } = linesWith({ examined: 3 })
-    add(stranger("1"))
-    next()
+  it("is found among a limited number of clients", () => {
+    const { add, addStrangers, sizes } = queuesWith({ examined: 3 })
+    addStrangers("1")
+    sizes()
     for (const key of ["a", "b", "c"]) add(holder(key, "1"))
-    add(stranger("2"))
-    expect(sizes(next())).toEqual([])
+    addStrangers("2")
+    expect(sizes()).toEqual([])
   })
 })
 
 describe("clients", () => {
-  it("have lines of their own, whatever their names are", () => {
-    const { add, next, sizes } = linesWith()
-    add(stranger("1-ab"))
-    add(holder("b", "a"))
-    add(holder("a", "b"))
-    add(holder("1-ab", "-"))
-    add(stranger("ab"))
-    add(stranger("-ab"))
-    expect(next()).toHaveLength(6)
-    expect(sizes(next())).toEqual([])
+  it("have queues of their own, whatever their names are", () => {
+    const { add, addStrangers, sizes } = queuesWith()
+    addStrangers("1-ab", "ab", "-ab")
+    for (const [key, address] of [
+      ["b", "a"],
+      ["a", "b"],
+      ["1-ab", "-"],
+    ] as const)
+      add(holder(key, address))
+    expect(sizes()).toHaveLength(6)
+    expect(sizes()).toEqual([])
   })
 
-  it("have a line for each of their policies", () => {
-    const { add, lines, next } = linesWith()
-    add(stranger("1"))
-    const other = { ...policies, address: { ...policy, capacity: 1 } }
-    lines.add(stranger("1"), other, { since: 0, resume: () => {} })
-    expect(next().map(({ line }) => line.rows[0].policy.capacity)).toEqual([10, 1])
+  it("have a queue for each of their policies", () => {
+    const { add, addStrangers, next } = queuesWith()
+    addStrangers("1")
+    add(stranger("1"), "1", 0, { ...policies, address: { ...policy, capacity: 1 } })
+    expect(next().turns.map(({ line }) => line.rows[0].policy.capacity)).toEqual([10, 1])
   })
 })
 
 describe("undecided takes", () => {
   it("go first into the next statement, in their order", () => {
-    const { add, lines, next, sizes } = linesWith({ clients: 3 })
-    for (const address of ["1", "2", "3", "4"]) add(stranger(address))
-    const turns = next()
-    add(stranger("2"))
-    for (const turn of turns.slice(1)) lines.settle(turn, turn.takes)
-    for (const turn of turns.slice(0, 1)) lines.settle(turn, [])
-    expect(sizes(next())).toEqual(["2: 2", "3: 1", "4: 1"])
-    expect(next()).toEqual([])
+    const { addStrangers, next, sizes } = queuesWith({ clients: 3 })
+    addStrangers("1", "2", "3", "4")
+    const first = next()
+    addStrangers("2")
+    first.settle((turn) => (turn === first.turns[0] ? [] : turn.takes))
+    expect(sizes()).toEqual(["2: 2", "3: 1", "4: 1"])
+    expect(sizes()).toEqual([])
   })
 
   it("have a statement for themselves after some rounds", () => {
-    const { add, lines, next, sizes } = linesWith({ rounds: 2 })
-    add(stranger("1"))
-    add(stranger("2"))
-    const undecide = () => {
-      const turns = next()
-      for (const turn of turns) lines.settle(turn, turn.takes)
-      return sizes(turns)
+    const { addStrangers, next, sizes } = queuesWith({ rounds: 2 })
+    addStrangers("1", "2")
+    for (let round = 0; round < 2; round++) {
+      const one = next()
+      expect(one.sizes).toEqual(["1: 1", "2: 1"])
+      one.settle(({ takes }) => takes)
     }
-    expect([undecide(), undecide()]).toEqual([
-      ["1: 1", "2: 1"],
-      ["1: 1", "2: 1"],
-    ])
-    add(stranger("3"))
-    expect(sizes(next())).toEqual(["1: 1"])
-    expect(sizes(next())).toEqual(["2: 1"])
-    expect(sizes(next())).toEqual(["3: 1"])
+    addStrangers("3")
+    expect([sizes(), sizes(), sizes()]).toEqual([["1: 1"], ["2: 1"], ["3: 1"]])
   })
 })
 
 describe("a take", () => {
   it("that is removed before its statement leaves the others", () => {
-    const { add, next, sizes } = linesWith()
-    add(stranger("1"))
-    const remove = add(stranger("1"))
-    const removeOther = add(stranger("2"))
-    remove()
-    remove()
-    removeOther()
-    expect(sizes(next())).toEqual(["1: 1"])
-    remove()
-    expect(next()).toEqual([])
+    const { addStrangers, sizes } = queuesWith()
+    const [, remove, removeOther] = addStrangers("1", "1", "2")
+    remove?.()
+    remove?.()
+    removeOther?.()
+    expect(sizes()).toEqual(["1: 1"])
+    remove?.()
+    expect(sizes()).toEqual([])
   })
 
   it("fails if too many of its client wait, and those of others do not", () => {
-    const { add, failed, next, sizes } = linesWith({ waitingOfClient: 3 })
-    repeat(5, () => add(stranger("flood")))
-    add(stranger("1"))
+    const { addStrangers, failed, sizes } = queuesWith({ waitingOfClient: 3 })
+    addStrangers(...flood(5), "1")
     expect(failed).toEqual(["flood", "flood"])
-    expect(sizes(next())).toEqual(["flood: 3", "1: 1"])
-    add(stranger("flood"))
+    expect(sizes()).toEqual(["flood: 3", "1: 1"])
+    addStrangers("flood")
     expect(failed).toHaveLength(2)
   })
 
   it("fails if too many wait, until some are in a statement or removed", () => {
-    const { add, failed, next, sizes } = linesWith({ waiting: 3, clients: 1 })
-    const remove = add(stranger("1"))
-    for (const address of ["2", "3", "4"]) add(stranger(address))
+    const { addStrangers, failed, sizes } = queuesWith({ waiting: 3, clients: 1 })
+    const [remove] = addStrangers("1", "2", "3", "4")
     expect(failed).toEqual(["4"])
-    remove()
-    add(stranger("5"))
+    remove?.()
+    addStrangers("5")
     expect(failed).toEqual(["4"])
-    expect(sizes(next())).toEqual(["2: 1"])
-    add(stranger("6"))
-    add(stranger("7"))
+    expect(sizes()).toEqual(["2: 1"])
+    addStrangers("6", "7")
     expect(failed).toEqual(["4", "7"])
   })
 
   it("fails if it has waited too long, and the others of its client do not", () => {
-    const { add, failed, next, sizes } = linesWith({ millis: 100 })
+    const { add, failed, sizes } = queuesWith({ millis: 100 })
     add(stranger("1"), "early", 0)
     add(stranger("1"), "late", 50)
     add(stranger("2"), "alone", 0)
-    expect(sizes(next(101))).toEqual(["1: 1"])
+    expect(sizes(101)).toEqual(["1: 1"])
     expect(failed).toEqual(["early", "alone"])
   })
 })

@@ -1,29 +1,24 @@
 /** Counts of attempts that a process adds to those of the others. */
 
-import { PgClient } from "@effect/sql-pg"
-import { beforeEach, expect, it } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import {
   type ActivityCell,
   type Attempt,
-  type AttemptResult,
   MembershipStore,
   Outbox,
-  ProjectId,
-  type StorePorts,
+  type ProjectId,
   WebhookId,
   WebhookStore,
 } from "@tenure/core/store"
 import { Fixture } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import type * as Scope from "effect/Scope"
-import { makeExecutor, makeServer } from "../src/connection/executor.ts"
 import { deleteOldMinutes, deleteOldQuarters, makeDeliveryCounts } from "../src/delivery-counts.ts"
 import { postgresLayer } from "../src/index.ts"
-import { claimAll, clientLayer, emptied, sql } from "./harness.ts"
+import { claimAll, countRows, executorOf, sql, testsOn } from "./harness.ts"
 
 const schema = "delivery_counts"
-const { event, makeWebhook, occasion, p1 } = Fixture
+const { event, makeWebhook, occasion, p1, p2 } = Fixture
 const webhook = makeWebhook(p1)
 const ref = { projectId: p1, webhookId: webhook.id }
 const attempt: Attempt = {
@@ -31,193 +26,142 @@ const attempt: Attempt = {
   durationMillis: 100,
   result: { _tag: "Answered", status: 200, body: "" },
 }
-const delivered: AttemptResult = { _tag: "Delivered", attempt }
 
-const empty = emptied(schema)
-beforeEach(() => Effect.runPromise(empty))
-
-const stores = () => Layer.fresh(postgresLayer({ schema }))
-
-/** Runs a test on stores with a project that has a webhook. */
-const onStores = <A, E>(
-  name: string,
-  test: Effect.Effect<A, E, StorePorts | PgClient.PgClient | Scope.Scope>,
-) =>
-  it.live(name, () =>
-    Effect.gen(function* () {
-      yield* (yield* MembershipStore).createProject(p1, occasion)
-      yield* (yield* WebhookStore).add(webhook, 50, occasion)
-      return yield* test
-    }).pipe(Effect.provide(Layer.provideMerge(stores(), clientLayer())), Effect.scoped),
-  )
+const onWebhook = testsOn(schema, function* () {
+  yield* (yield* MembershipStore).createProject(p1, occasion)
+  yield* (yield* WebhookStore).add(webhook, 50, occasion)
+})
 
 /** Settles an attempt that succeeds. */
 const settleOne = Effect.gen(function* () {
   const outbox = yield* Outbox
   yield* outbox.publishTo(event(p1), webhook.id)
-  for (const claim of (yield* claimAll).claims) yield* outbox.settle(claim, delivered)
+  const { claims } = yield* claimAll
+  for (const claim of claims) yield* outbox.settle(claim, { _tag: "Delivered", attempt })
 })
 
 const sumOf = (cells: ReadonlyArray<ActivityCell>): number =>
   cells.reduce((sum, one) => sum + one.delivered, 0)
 
-const executor = Effect.flatMap(PgClient.PgClient, (client) =>
-  Effect.map(makeServer(client, 2, undefined), (server) => makeExecutor(server, `"${schema}"`)),
-)
+/** The sum that a process finds, of a project or of all. */
+const found = (
+  counts: { readonly minutes: Outbox["Service"]["minutes"] },
+  projectId: ProjectId | undefined = p1,
+) => Effect.map(counts.minutes(projectId), sumOf)
+
+/** The counts of another process. */
+const otherProcess = Effect.flatMap(executorOf(schema), makeDeliveryCounts)
 
 /** Runs work while counts cannot be added. */
 const whileUnwritable = <A, E, R>(work: Effect.Effect<A, E, R>) =>
-  Effect.gen(function* () {
-    yield* sql(`ALTER TABLE ${schema}.delivery_minutes RENAME TO hidden`)
-    const result = yield* work
-    yield* sql(`ALTER TABLE ${schema}.hidden RENAME TO delivery_minutes`)
-    return result
-  })
-
-const webhookIds = (count: number) =>
-  Array.from({ length: count }, (_, n) =>
-    WebhookId(`00000000-0000-4000-8000-${n.toString(16).padStart(12, "0")}`),
+  Effect.acquireUseRelease(
+    sql(`ALTER TABLE ${schema}.delivery_minutes RENAME TO hidden`),
+    () => work,
+    () => Effect.orDie(sql(`ALTER TABLE ${schema}.hidden RENAME TO delivery_minutes`)),
   )
 
 /** Adds webhooks to the project, beside the limit. */
 const addWebhooks = (count: number) =>
-  sql(
-    `INSERT INTO ${schema}.webhooks (id, project_number, url, secret, created_at)
-     SELECT ('00000000-0000-4000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, number, 'https://a.example', 'whsec_', now()
-     FROM ${schema}.projects, generate_series(0, ${count - 1}) n WHERE id = 'p1'`,
+  Effect.as(
+    sql(
+      `INSERT INTO ${schema}.webhooks (id, project_number, url, secret, created_at)
+       SELECT ('00000000-0000-4000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, number, 'https://a.example', 'whsec_', now()
+       FROM ${schema}.projects, generate_series(0, ${count - 1}) n WHERE id = 'p1'`,
+    ),
+    Array.from({ length: count }, (_, n) =>
+      WebhookId(`00000000-0000-4000-8000-${n.toString(16).padStart(12, "0")}`),
+    ),
   )
 
-onStores(
-  "those that cannot be added are added later",
-  Effect.gen(function* () {
-    const outbox = yield* Outbox
-    yield* whileUnwritable(
-      Effect.gen(function* () {
-        yield* settleOne
-        yield* Effect.exit(outbox.activity(ref))
-        yield* settleOne
-        yield* Effect.exit(outbox.minutes(p1))
-      }),
-    )
-    expect(sumOf(yield* outbox.minutes(p1))).toBe(2)
-    const { answerTimes, quarters } = yield* outbox.activity(ref)
-    expect(sumOf(quarters)).toBe(2)
-    expect(answerTimes.reduce((sum, one) => sum + one, 0)).toBe(2)
-  }),
-)
+onWebhook("those that cannot be added are added later", function* () {
+  const outbox = yield* Outbox
+  yield* whileUnwritable(
+    Effect.all([
+      settleOne,
+      Effect.exit(outbox.activity(ref)),
+      settleOne,
+      Effect.exit(outbox.minutes(p1)),
+    ]),
+  )
+  expect(yield* found(outbox)).toBe(2)
+  const { answerTimes, quarters } = yield* outbox.activity(ref)
+  expect(sumOf(quarters)).toBe(2)
+  expect(answerTimes.reduce((sum, one) => sum + one, 0)).toBe(2)
+})
 
-onStores(
-  "those of ten thousand webhooks wait, however long they cannot be added",
-  Effect.gen(function* () {
-    const most = 10_000
-    yield* addWebhooks(most + 500)
-    const counts = yield* makeDeliveryCounts(yield* executor)
-    const ids = webhookIds(most + 500)
-    const addAll = Effect.sync(() => {
-      for (const id of ids) counts.add(id, true, attempt)
-    })
-    yield* whileUnwritable(
-      Effect.gen(function* () {
-        for (let round = 0; round < 3; round++) {
-          yield* addAll
-          yield* Effect.exit(counts.minutes(p1))
-        }
-      }),
-    )
-    // A reader waits for two seconds, and then gets what has been added so far.
-    const reach = (project: ProjectId | undefined, sum: number) =>
-      Effect.repeat(Effect.map(counts.minutes(project), sumOf), { until: (found) => found >= sum })
-    expect(yield* reach(p1, 3 * most)).toBe(3 * most)
-    yield* addAll
-    expect(yield* reach(undefined, 4 * most)).toBe(4 * most)
-  }),
-)
+onWebhook("those of ten thousand webhooks wait, however long they cannot be added", function* () {
+  const most = 10_000
+  const ids = yield* addWebhooks(most + 500)
+  const counts = yield* otherProcess
+  const addAll = Effect.sync(() => {
+    for (const id of ids) counts.add(id, true, attempt)
+  })
+  yield* whileUnwritable(
+    Effect.replicateEffect(Effect.andThen(addAll, Effect.exit(counts.minutes(p1))), 3),
+  )
+  // A reader waits for two seconds, and then gets what has been added so far.
+  const reach = (projectId: ProjectId | undefined, sum: number) =>
+    Effect.repeat(Effect.map(counts.minutes(projectId), sumOf), { until: (now) => now >= sum })
+  expect(yield* reach(p1, 3 * most)).toBe(3 * most)
+  yield* addAll
+  expect(yield* reach(undefined, 4 * most)).toBe(4 * most)
+})
 
-onStores(
-  "those of several processes add up, also while they add them at the same time",
-  Effect.gen(function* () {
-    yield* addWebhooks(50)
-    const ids = webhookIds(50)
-    const processes = yield* Effect.forEach([1, 2, 3], () =>
-      Effect.flatMap(executor, makeDeliveryCounts),
+onWebhook("those that several processes add at the same time add up", function* () {
+  const ids = yield* addWebhooks(50)
+  const processes = yield* Effect.replicateEffect(otherProcess, 3)
+  for (let round = 0; round < 10; round++) {
+    yield* Effect.forEach(
+      processes,
+      (counts, index) => {
+        for (const id of index === 1 ? ids.toReversed() : ids) counts.add(id, true, attempt)
+        return counts.minutes(p1)
+      },
+      { concurrency: "unbounded" },
     )
-    for (let round = 0; round < 10; round++) {
-      yield* Effect.forEach(
-        processes,
-        (counts, index) => {
-          for (const id of index === 1 ? ids.toReversed() : ids) counts.add(id, true, attempt)
-          return counts.minutes(p1)
-        },
-        { concurrency: "unbounded" },
-      )
-    }
-    expect(sumOf(yield* (yield* Outbox).minutes(p1))).toBe(1500)
-  }),
-)
+  }
+  expect(yield* found(yield* Outbox)).toBe(1500)
+})
 
-it.live("those that wait are added when the process stops", () =>
-  Effect.gen(function* () {
-    yield* Effect.provide(
-      Effect.gen(function* () {
-        yield* (yield* MembershipStore).createProject(p1, occasion)
-        yield* (yield* WebhookStore).add(webhook, 50, occasion)
-        yield* settleOne
-      }),
-      stores(),
-    )
-    const rows = yield* sql<{ readonly delivered: number }>(
-      `SELECT delivered FROM ${schema}.delivery_minutes`,
-    )
-    expect(rows).toEqual([{ delivered: 1 }, { delivered: 1 }])
-  }).pipe(Effect.provide(clientLayer())),
-)
+onWebhook("those that wait are added when the process stops", function* () {
+  yield* Effect.provide(settleOne, Layer.fresh(postgresLayer({ schema })))
+  const rows = yield* sql(`SELECT delivered FROM ${schema}.delivery_minutes`)
+  // Of the project and of all.
+  expect(rows).toEqual([{ delivered: 1 }, { delivered: 1 }])
+})
 
-onStores(
-  "those of webhooks and projects that were deleted meanwhile are dropped, and hold up no others",
-  Effect.gen(function* () {
-    const outbox = yield* Outbox
-    const memberships = yield* MembershipStore
-    const other = ProjectId("other")
-    yield* memberships.createProject(other, occasion)
-    const foreign = makeWebhook(other)
-    yield* (yield* WebhookStore).add(foreign, 50, occasion)
-    yield* addWebhooks(2)
-    const [first, second] = webhookIds(2)
-    const counts = yield* makeDeliveryCounts(yield* executor)
-    for (const id of [first, second, foreign.id])
-      if (id !== undefined) counts.add(id, true, attempt)
-    yield* (yield* WebhookStore).remove(p1, first ?? webhook.id, occasion)
-    yield* memberships.deleteProject(other, occasion)
-    expect(sumOf(yield* counts.minutes(p1))).toBe(1)
-    expect(sumOf(yield* outbox.minutes(undefined))).toBe(1)
-  }),
-)
+onWebhook("those of webhooks and projects that were deleted hold up no others", function* () {
+  const memberships = yield* MembershipStore
+  const webhooks = yield* WebhookStore
+  yield* memberships.createProject(p2, occasion)
+  const foreign = makeWebhook(p2)
+  yield* webhooks.add(foreign, 50, occasion)
+  const ids = yield* addWebhooks(2)
+  const counts = yield* otherProcess
+  for (const id of [...ids, foreign.id]) counts.add(id, true, attempt)
+  yield* webhooks.remove(p1, ids[0] ?? webhook.id, occasion)
+  yield* memberships.deleteProject(p2, occasion)
+  expect(yield* found(counts)).toBe(1)
+  expect(sumOf(yield* (yield* Outbox).minutes(undefined))).toBe(1)
+})
 
-onStores(
-  "old ones are deleted, and those from before the clock was set back",
-  Effect.gen(function* () {
-    yield* settleOne
-    yield* (yield* Outbox).minutes(p1)
+onWebhook("old ones are deleted, and those from before the clock was set back", function* () {
+  yield* settleOne
+  expect(yield* found(yield* Outbox)).toBe(1)
+  for (const [table, id, times] of [
+    ["minutes", "", ""],
+    ["quarters", "gen_random_uuid(),", ", '{}'"],
+  ] as const)
     yield* sql(
-      `INSERT INTO ${schema}.delivery_minutes SELECT 1, now() + n * interval '1 hour', 1, 1
-       FROM generate_series(-1500, 1500) n WHERE n <> 0`,
+      `INSERT INTO ${schema}.delivery_${table}
+       SELECT number, ${id} now() + n * interval '1 hour', 1, 1 ${times}
+       FROM ${schema}.projects, generate_series(-1500, 1500) n WHERE n <> 0`,
     )
-    yield* sql(
-      `INSERT INTO ${schema}.delivery_quarters SELECT 1, gen_random_uuid(), now() + n * interval '1 hour', 1, 1, '{}'
-       FROM generate_series(-1500, 1500) n WHERE n <> 0`,
-    )
-    const steps = (statement: string) =>
-      Effect.repeat(sql(statement), { while: (rows) => rows.length > 0 })
-    const name = `"${schema}"`
-    expect(yield* sql(deleteOldMinutes(name))).toHaveLength(1000)
-    yield* steps(deleteOldMinutes(name))
-    yield* steps(deleteOldQuarters(name))
-    const [kept] = yield* sql<{ readonly minutes: number; readonly quarters: number }>(
-      `SELECT (SELECT count(*)::integer FROM ${schema}.delivery_minutes) AS minutes,
-              (SELECT count(*)::integer FROM ${schema}.delivery_quarters) AS quarters`,
-    )
-    // Of the project and of all, and an hour ahead or behind.
-    expect(kept).toEqual({ minutes: 4, quarters: 1 + 24 + 1 })
-    expect(sumOf(yield* (yield* Outbox).minutes(p1))).toBe(1)
-  }),
-)
+  expect(yield* sql(deleteOldMinutes(`"${schema}"`))).toHaveLength(1000)
+  for (const statement of [deleteOldMinutes(`"${schema}"`), deleteOldQuarters(`"${schema}"`)])
+    yield* Effect.repeat(sql(statement), { while: (rows) => rows.length > 0 })
+  // Of the project and of all, and an hour ahead or behind.
+  expect(yield* countRows(`${schema}.delivery_minutes`)).toBe(4)
+  expect(yield* countRows(`${schema}.delivery_quarters`)).toBe(1 + 24 + 1)
+  expect(yield* found(yield* Outbox)).toBe(1)
+})

@@ -1,4 +1,4 @@
-/** Provides a PostgreSQL to the tests: that of `DATABASE_URL`, or a new one. */
+/** Provides a PostgreSQL to the tests: that of `DATABASE_URL`, or a new one. Also the seed of the run. */
 
 import { statfs } from "node:fs/promises"
 import { freemem } from "node:os"
@@ -20,17 +20,13 @@ const memory = "/dev/shm"
 // Several times what the tests write.
 const enough = 6 * 1024 ** 3
 
-const hasRoom = async (): Promise<boolean> => {
-  const { bavail, bsize } = await statfs(memory)
-  return Math.min(bavail * bsize, freemem()) > enough
-}
-
 /**
  * Starts the server with its data in memory, if that has room: the tests make and remove thousands of tables and indexes, and
  * a disk takes as long for their files as PostgreSQL for the rest.
  */
 const startInMemory = async (): Promise<PostgresServer> => {
-  if (!(await hasRoom())) throw new Error("there is too little memory")
+  const { bavail, bsize } = await statfs(memory)
+  if (Math.min(bavail * bsize, freemem()) <= enough) throw new Error("there is too little memory")
   const before = process.env["TMPDIR"]
   process.env["TMPDIR"] = memory
   try {
@@ -42,6 +38,7 @@ const startInMemory = async (): Promise<PostgresServer> => {
 }
 
 export default async (project: TestProject): Promise<(() => Promise<void>) | undefined> => {
+  project.provide("seed", project.vitest.config.sequence.seed)
   const given = process.env["DATABASE_URL"]
   if (given !== undefined) {
     project.provide("databaseUrl", given)

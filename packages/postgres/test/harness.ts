@@ -1,18 +1,27 @@
 /** Stores on a schema of the tests, emptied for each test. */
 
 import { PgClient } from "@effect/sql-pg"
+import { it } from "@effect/vitest"
 import { Setting } from "@tenure/core/internal"
-import { Outbox } from "@tenure/core/store"
+import { MembershipStore, Outbox, type StorePorts, type Transactions } from "@tenure/core/store"
 import { type TransportRequest, WebhookTransport } from "@tenure/core/transport"
-import type { StoreHarness } from "@tenure/testing/conformance"
+import { Fixture, type StoreHarness } from "@tenure/testing/conformance"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Redacted from "effect/Redacted"
-import { afterAll, beforeAll, inject } from "vitest"
-import { type Server, makeServer } from "../src/connection/executor.ts"
-import { postgresLayer, postgresOptions } from "../src/index.ts"
+import * as Schedule from "effect/Schedule"
+import type * as Scope from "effect/Scope"
+import { afterAll, beforeAll, expect, inject } from "vitest"
+import {
+  type Database,
+  type Executor,
+  type Server,
+  makeExecutor,
+  makeServer,
+} from "../src/connection/executor.ts"
+import { migrate, postgresLayer, postgresOptions } from "../src/index.ts"
 import { quoted } from "../src/sql/clauses.ts"
 import { makeAllStores } from "../src/stores.ts"
 import { statementsToPass } from "./passing-time.ts"
@@ -27,27 +36,6 @@ export const urlOf = (database: string): string => {
 /** A client for the server of the tests. */
 export const clientLayer = (options: Partial<PgClient.PgPoolConfig> = {}) =>
   PgClient.layer({ url: Redacted.make(inject("databaseUrl")), maxConnections: 10, ...options })
-
-const tables = [
-  "deliveries",
-  "finished_deliveries",
-  "delivery_quarters",
-  "delivery_minutes",
-  "dispatchers",
-  "events",
-  "webhooks",
-  "api_key_projects",
-  "api_keys",
-  "audit",
-  "memberships",
-  "projects",
-  "expiry_settings",
-  "expiry_passes",
-  "erasures",
-  "rate_limit_buckets",
-  "idempotency_keys",
-  "tickets",
-]
 
 /** Builds a layer once for all tests of a file: opening a database takes longer than most tests. */
 export const shared = <A, E>(built: Layer.Layer<A, E>): Layer.Layer<A, E> => {
@@ -82,6 +70,61 @@ export const ownDatabase = (name: string) => {
 export const sql = <Row extends object>(text: string, params: ReadonlyArray<unknown> = []) =>
   PgClient.PgClient.use((client) => client.unsafe<Row>(text, params))
 
+/** Runs work while a transaction is open that has done something first. The work is outside of it. */
+export const during = <A, E, R, B, E2, R2>(
+  first: Effect.Effect<B, E2, R2>,
+  work: Effect.Effect<A, E, R>,
+) =>
+  Effect.gen(function* () {
+    const client = yield* PgClient.PgClient
+    const services = yield* Effect.context<R>()
+    // A new fiber runs outside of the transaction.
+    const apart = Effect.promise(() => Effect.runPromiseWith(services)(work))
+    return yield* client.withTransaction(Effect.andThen(first, apart))
+  })
+
+/** Runs steps in the same way. */
+export const duringSteps = <Step extends Effect.Effect<unknown, unknown, unknown>, A, B, E2, R2>(
+  first: Effect.Effect<B, E2, R2>,
+  steps: () => Generator<Step, A, never>,
+) => during(first, Effect.gen(steps))
+
+/**
+ * Waits until this many statements on a schema wait for locks. A store cancels a statement that meets one, and repeats it
+ * so that it waits for longer than 300 ms.
+ */
+export const waitingOn = (schema: string, count = 1) =>
+  Effect.repeat(
+    sql(
+      `SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE $1::text
+         AND clock_timestamp() - query_start > interval '300 milliseconds'`,
+      [`%${quoted(schema)}%`],
+    ),
+    { until: (rows) => rows.length >= count, schedule: Schedule.spaced("10 millis") },
+  )
+
+/** Returns the values of a statement with one column. */
+export const valuesOf = <Value>(text: string, params: ReadonlyArray<unknown> = []) =>
+  Effect.map(sql<Readonly<Record<string, Value>>>(text, params), (rows) =>
+    rows.flatMap((row) => Object.values(row)),
+  )
+
+/** Returns the value of a statement with one column and one row. */
+export const valueOf = <Value>(text: string) =>
+  Effect.map(valuesOf<Value>(text), ([value]) => value ?? expect.fail("there is no row"))
+
+/** Counts the rows of a table. */
+export const countRows = (table: string) =>
+  valueOf<number>(`SELECT count(*)::integer FROM ${table}`)
+
+/** An executor of a schema, on connections of its own. */
+export const executorOf = (schema: string) =>
+  Effect.flatMap(PgClient.PgClient, (client) =>
+    Effect.map(makeServer(client, 2, undefined), (server): Executor =>
+      makeExecutor(server, quoted(schema)),
+    ),
+  )
+
 /** Claims what is due, up to a number of deliveries, even of one webhook. */
 export const claimUpTo = (most: number) =>
   Effect.flatMap(Outbox, (outbox) =>
@@ -112,19 +155,22 @@ export const recordingTransport = () => {
   return { sent, transport }
 }
 
-/** One statement that runs others, so that they take one round trip. */
-const together = (statements: ReadonlyArray<string>): string =>
-  `DO $$ BEGIN ${statements.join("; ")}; END $$`
-
 /**
- * One statement that empties all tables. The stores of the file may delete rows at the same time, in another order: when it
- * loses a deadlock, it has undone everything, and starts again.
+ * One statement that empties all tables but those that describe the schema. The stores of the file may delete rows at the
+ * same time, in another order: when it loses a deadlock, it has undone everything, and starts again.
  */
-const emptyTables = (schema: string): string =>
-  together([
-    `LOOP BEGIN ${tables.map((table) => `DELETE FROM ${schema}.${table};`).join(" ")} EXIT;
-     EXCEPTION WHEN deadlock_detected THEN NULL; END; END LOOP`,
-  ])
+const emptyTables = (schema: string): string => `
+  DO $$ DECLARE name text; BEGIN
+    LOOP BEGIN
+      FOR name IN
+        SELECT oid::regclass FROM pg_class
+        WHERE relnamespace = '${schema}'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
+          AND relname NOT IN ('migrations', 'cells', 'feed_state', 'past_epochs')
+        ORDER BY relname COLLATE "C"
+      LOOP EXECUTE 'DELETE FROM ' || name; END LOOP;
+      EXIT;
+    EXCEPTION WHEN deadlock_detected THEN NULL; END; END LOOP;
+  END $$`
 
 /** Removes a schema that an earlier run or test has left. */
 export const dropped = (schema: string): Effect.Effect<void> =>
@@ -166,26 +212,72 @@ export const renewed = (schema: string, client: ReturnType<typeof clientLayer>) 
   )
 }
 
-/** The client of the stores, whether they migrate, and how the tests reach the same database. */
-interface As {
-  readonly stores: ReturnType<typeof clientLayer>
-  readonly migrate: boolean
-  readonly run?: typeof execute
+/**
+ * Makes a schema for the tests of a file. Returns stores that are made anew for each, what empties the tables, and how to
+ * run other effects on the same client.
+ */
+export const ownSchema = (schema: string) => {
+  const client = shared(clientLayer())
+  const run = <A, E>(work: Effect.Effect<A, E, PgClient.PgClient>): Promise<A> =>
+    Effect.runPromise(Effect.provide(work, client))
+  beforeAll(() => run(Effect.andThen(dropped(schema), migrate({ schema }))))
+  return { stores: renewed(schema, client), empty: sql(emptyTables(schema)), run }
 }
 
-/** Stores on a schema that only the tests of one file use. */
+const { change, in2027, occasion, p1, p2, u1, u2 } = Fixture
+
+/** What tests have. */
+type Stores = StorePorts | Transactions | Database | PgClient.PgClient | Scope.Scope
+
+/** The steps of a test. */
+export type Steps<Services = Stores> = () => Generator<
+  Effect.Effect<unknown, unknown, Services>,
+  unknown,
+  never
+>
+
+/** Makes two projects, each with two members. */
+const twoProjects: Steps = function* () {
+  const store = yield* MembershipStore
+  for (const projectId of [p1, p2]) {
+    yield* store.createProject(projectId, occasion)
+    for (const userId of [u1, u2])
+      yield* store.grant({ ...change(projectId), userId, endDate: in2027 })
+  }
+}
+
+/**
+ * Makes a schema for the tests of a file. Returns how to declare a test on it.
+ *
+ * @param populate - makes what each test begins with, in empty tables
+ */
+export const testsOn = (schema: string, populate = twoProjects) => {
+  const { empty, stores } = ownSchema(schema)
+  return (name: string, steps: Steps) =>
+    it.live(name, () =>
+      Effect.all([empty, Effect.gen(populate), Effect.gen(steps)]).pipe(Effect.provide(stores)),
+    )
+}
+
+/**
+ * Stores on a schema that only the tests of one file use.
+ *
+ * @param stores - the client of the stores
+ * @param run - reaches the same database
+ */
 export const harnessOn = (
   schema: string,
-  { migrate, run = execute, stores }: As,
+  stores: ReturnType<typeof clientLayer>,
+  run: typeof execute,
 ): StoreHarness<PgClient.PgClient> & { readonly empty: Effect.Effect<void> } => {
   const empty = run(emptyTables(schema))
   return {
     empty,
     layer: Layer.provideMerge(
       Layer.effectDiscard(empty),
-      Layer.provideMerge(postgresLayer({ schema, migrate }), stores),
+      Layer.provideMerge(postgresLayer({ schema, migrate: false }), stores),
     ),
     transaction: (work) => PgClient.PgClient.use((client) => client.withTransaction(work)),
-    advance: (millis) => run(together(statementsToPass(schema, millis))),
+    advance: (millis) => run(`DO $$ BEGIN ${statementsToPass(schema, millis).join("; ")}; END $$`),
   }
 }

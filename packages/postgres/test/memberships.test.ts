@@ -1,185 +1,180 @@
-/** Grants that share statements, with each other and with imports. */
+/** Grants that share statements, with each other and with imports, and the history of one membership. */
 
-import { PgClient } from "@effect/sql-pg"
+import type { PgClient } from "@effect/sql-pg"
 import { describe, expect } from "@effect/vitest"
 import { isReplayedResponse } from "@tenure/core/internal"
-import { type AuditRow, MembershipStore, ProjectId, UserId } from "@tenure/core/store"
+import {
+  type AuditRow,
+  MembershipStore,
+  ProjectId,
+  UserId,
+  changesOfUser,
+} from "@tenure/core/store"
 import { Fixture } from "@tenure/testing/conformance"
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import * as Layer from "effect/Layer"
-import { postgresLayer } from "../src/index.ts"
-import { clientLayer } from "./harness.ts"
-import { blocked, holding, testsOn } from "./locking.ts"
+import fc from "fast-check"
+import { countRows, duringSteps, sql, testsOn, waitingOn } from "./harness.ts"
+import { type Changes, change as changeOfTrail, trailOf, userId as ofTrail } from "./trails.ts"
 
-const schema = "granting"
-const { change, in2027, in2028, p1, p2, u1, u3 } = Fixture
+const schema = "memberships"
+const { change, in2028, p1, p2, u1, u3 } = Fixture
 const onStores = testsOn(schema)
+const together = { concurrency: "unbounded" } as const
 
 const user = (n: number): UserId => UserId(String(5000 + n))
+const range = (count: number) => Array.from({ length: count }, (_, index) => index)
 
 const grant = (projectId: ProjectId, userId: UserId, event = Fixture.draft(projectId)) =>
-  Effect.flatMap(MembershipStore, (store) =>
+  MembershipStore.use((store) =>
     store.grant({ ...change(projectId), event, userId, endDate: in2028 }),
   )
 
-/** The number of members that a project has counted. */
-const countOf = (projectId: ProjectId) =>
-  Effect.flatMap(MembershipStore, (store) =>
+/** The numbers of members that the projects have counted. */
+const counts = MembershipStore.use((store) =>
+  Effect.forEach([p1, p2], (projectId) =>
     Effect.map(store.findProject(projectId), ({ memberships }) => memberships),
-  )
+  ),
+)
 
 const historyOf = (userId: UserId) =>
-  Effect.flatMap(MembershipStore, (store) => store.history(p1, { userId, limit: 100 }))
+  MembershipStore.use((store) => store.history(p1, { userId, limit: 100 }))
+
+/** The number of transactions that have granted memberships of these tests. */
+const transactions = countRows(
+  `(SELECT DISTINCT xmin::text FROM ${schema}.audit WHERE user_id > '5') written`,
+)
 
 const lockedProject = `SELECT 1 FROM ${schema}.projects WHERE id = 'p1' FOR UPDATE`
 
 describe("grants at the same time", () => {
-  onStores(
-    "share statements, and are counted once for each new member",
-    Effect.gen(function* () {
-      const sql = yield* PgClient.PgClient
-      const grants = Array.from({ length: 200 }, (_, index) =>
-        grant(index % 2 === 0 ? p1 : p2, user(index % 50)),
-      )
-      yield* Effect.all(grants, { concurrency: "unbounded" })
-      expect(yield* countOf(p1)).toBe(2 + 25)
-      expect(yield* countOf(p2)).toBe(2 + 25)
-      const wrote = sql.unsafe(
-        `SELECT DISTINCT xmin::text FROM ${schema}.audit WHERE user_id > '5'`,
-      )
-      expect((yield* wrote).length).toBeLessThan(20)
-    }),
-  )
+  onStores("share statements, and are counted once for each new member", function* () {
+    const grants = range(200).map((n) => grant(n % 2 === 0 ? p1 : p2, user(n % 50)))
+    yield* Effect.all(grants, together)
+    expect(yield* counts).toEqual([2 + 25, 2 + 25])
+    expect(yield* transactions).toBeLessThan(20)
+    // With idempotency keys, too, and each is made once.
+    const store = yield* MembershipStore
+    const keyed = range(100).map((n) => ({
+      userId: user(100 + n),
+      endDate: in2028,
+      once: { ...Fixture.once(), key: String(n) },
+    }))
+    const repeated = [...keyed, ...keyed].map((one) => store.grant({ ...change(p1), ...one }))
+    const results = yield* Effect.all(repeated, together)
+    expect(results.filter(isReplayedResponse)).toHaveLength(100)
+    expect(yield* counts).toEqual([2 + 25 + 100, 2 + 25])
+    expect(yield* transactions).toBeLessThan(40)
+  })
 
-  onStores(
-    "share statements with idempotency keys, too, and each is made once",
-    Effect.gen(function* () {
-      const sql = yield* PgClient.PgClient
-      const store = yield* MembershipStore
-      const keyed = Array.from({ length: 100 }, (_, index) => ({
-        userId: user(index),
-        endDate: in2028,
-        once: { ...Fixture.once(), key: String(index) },
-      }))
-      const grants = [...keyed, ...keyed].map((one) => store.grant({ ...change(p1), ...one }))
-      const results = yield* Effect.all(grants, { concurrency: "unbounded" })
-      expect(results.filter(isReplayedResponse)).toHaveLength(100)
-      expect(yield* countOf(p1)).toBe(2 + 100)
-      const wrote = sql.unsafe(
-        `SELECT DISTINCT xmin::text FROM ${schema}.audit WHERE user_id > '5'`,
-      )
-      expect((yield* wrote).length).toBeLessThan(20)
-    }),
-  )
+  onStores("fail alone if their project is unknown or their event is stored", function* () {
+    const published = Fixture.draft(p1)
+    yield* grant(p1, u1, published)
+    const exits = yield* Effect.forEach(
+      [
+        grant(p1, user(1)),
+        grant(ProjectId("nowhere"), user(2)),
+        grant(p1, user(3), published),
+        grant(p2, user(4)),
+      ],
+      (one) => Effect.exit(Effect.mapError(one, ({ _tag }) => _tag)),
+      together,
+    )
+    expect(exits.map(({ _tag }) => _tag)).toEqual(["Success", "Failure", "Failure", "Success"])
+    expect(String(exits[1])).toContain("ProjectNotFound")
+    expect(yield* historyOf(user(3))).toEqual([])
+    expect(yield* counts).toEqual([3, 3])
+  })
 
-  onStores(
-    "fail alone: one of an unknown project, and one whose event cannot be stored",
-    Effect.gen(function* () {
-      const published = Fixture.draft(p1)
-      yield* grant(p1, u1, published)
-      const exits = yield* Effect.forEach(
-        [
-          grant(p1, user(1)),
-          grant(ProjectId("nowhere"), user(2)),
-          grant(p1, user(3), published),
-          grant(p2, user(4)),
-        ],
-        (one) => Effect.exit(Effect.mapError(one, ({ _tag }) => _tag)),
-        { concurrency: "unbounded" },
-      )
-      expect(exits.map(({ _tag }) => _tag)).toEqual(["Success", "Failure", "Failure", "Success"])
-      expect(String(exits[1])).toContain("ProjectNotFound")
-      expect(yield* historyOf(user(3))).toEqual([])
-      expect(yield* countOf(p1)).toBe(3)
-      expect(yield* countOf(p2)).toBe(3)
-    }),
-  )
+  onStores("do not wait with one whose project or membership is locked", function* () {
+    const lockedMember = `
+      SELECT 1 FROM ${schema}.memberships m JOIN ${schema}.projects p ON p.number = m.project_number
+      WHERE p.id = 'p2' AND user_id = '1001' FOR UPDATE OF m`
+    const waiting = yield* duringSteps(
+      Effect.all([sql(lockedProject), sql(lockedMember)]),
+      function* () {
+        const fibers = [
+          yield* Effect.forkDetach(grant(p1, user(1))),
+          yield* Effect.forkDetach(grant(p2, u1)),
+        ]
+        const others = range(20).map((n) => grant(p2, user(n)))
+        yield* Effect.all(others, together)
+        expect(fibers.map((fiber) => fiber.pollUnsafe())).toEqual([undefined, undefined])
+        return fibers
+      },
+    )
+    yield* Effect.forEach(waiting, Fiber.join)
+    expect(yield* counts).toEqual([3, 22])
+  })
 
-  onStores(
-    "do not wait with one whose project or membership is locked",
-    Effect.gen(function* () {
-      const lockedMember = `
-        SELECT 1 FROM ${schema}.memberships m JOIN ${schema}.projects p ON p.number = m.project_number
-        WHERE p.id = 'p2' AND user_id = '1001' FOR UPDATE OF m`
-      const waiting = yield* holding(
-        `WITH project AS MATERIALIZED (${lockedProject}), member AS MATERIALIZED (${lockedMember})
-         SELECT (SELECT count(*) FROM project), (SELECT count(*) FROM member)`,
-        Effect.gen(function* () {
-          const locked = [grant(p1, user(1)), grant(p2, u1)]
-          const fibers = yield* Effect.forEach(locked, (one) => Effect.forkDetach(one))
-          yield* Effect.all(
-            Array.from({ length: 20 }, (_, index) => grant(p2, user(index))),
-            { concurrency: "unbounded" },
-          )
-          expect(fibers.map((fiber) => fiber.pollUnsafe())).toEqual([undefined, undefined])
-          return fibers
-        }),
-      )
-      yield* Effect.forEach(waiting, Fiber.join)
-      expect(yield* countOf(p1)).toBe(3)
-      expect(yield* countOf(p2)).toBe(22)
-    }),
-  )
-
-  onStores(
-    "go on if the caller of one is interrupted, which is stored as a whole or not at all",
-    Effect.gen(function* () {
-      const all = yield* holding(
-        lockedProject,
-        Effect.gen(function* () {
-          const fibers = yield* Effect.forEach([1, 2, 3], (n) =>
-            Effect.forkDetach(grant(p1, user(n))),
-          )
-          yield* blocked
-          const [first] = fibers
-          if (first !== undefined) yield* Fiber.interrupt(first)
-          return fibers.slice(1)
-        }),
-      )
-      yield* Effect.forEach(all, Fiber.join)
-      // After this one, a statement of the interrupted caller has run or never will.
-      yield* grant(p1, u3)
-      const rows = yield* historyOf(user(1))
-      expect(yield* countOf(p1)).toBe(5 + rows.length)
-    }),
-  )
+  onStores("go on if one is interrupted, which is stored whole or not at all", function* () {
+    const others = yield* duringSteps(sql(lockedProject), function* () {
+      const start = (n: number) => Effect.forkDetach(grant(p1, user(n)))
+      const first = yield* start(1)
+      const rest = [yield* start(2), yield* start(3)]
+      yield* waitingOn(schema)
+      yield* Fiber.interrupt(first)
+      return rest
+    })
+    yield* Effect.forEach(others, Fiber.join)
+    // After this one, a statement of the interrupted caller has run or never will.
+    yield* grant(p1, u3)
+    expect(yield* counts).toEqual([5 + (yield* historyOf(user(1))).length, 2])
+  })
 })
 
-/** Returns whether each row of a user's history starts where the one before ends. */
-const isChained = (newestFirst: ReadonlyArray<AuditRow>): boolean =>
-  newestFirst.every(({ from }, index) => from === newestFirst[index + 1]?.to)
+describe("the history of a membership", () => {
+  /** Stores a trail without its first rows, as if these were older than `auditRetention`. */
+  const store = Effect.fnUntraced(function* (
+    projectId: ProjectId,
+    { isMember, rows }: ReturnType<typeof trailOf>,
+    forgotten: number,
+  ) {
+    yield* sql(`INSERT INTO ${schema}.projects (id) VALUES ($1)`, [projectId])
+    yield* sql(
+      `INSERT INTO ${schema}.audit (project_number, user_id, subject, seq, action, from_date, to_date, extend_by, at)
+       SELECT number, user_id, subject, r.seq, action, date '2030-01-01' + from_date, date '2030-01-01' + to_date,
+              extend_by * interval '24 hours', now()
+       FROM jsonb_to_recordset($2::jsonb)
+       AS r (user_id text, subject text, seq bigint, action text, from_date integer, to_date integer, extend_by integer), ${schema}.projects
+       WHERE projects.id = $1`,
+      [projectId, JSON.stringify(rows.slice(forgotten))],
+    )
+    if (!isMember) return
+    yield* sql(
+      `INSERT INTO ${schema}.memberships (project_number, user_id, end_date, seq)
+       SELECT number, $2, now(), 0 FROM ${schema}.projects WHERE id = $1`,
+      [projectId, ofTrail],
+    )
+  })
 
-describe("grants, imports, extensions and endings by two processes", () => {
-  onStores(
-    "come one after another, in several projects at once",
-    Effect.gen(function* () {
-      const one = yield* MembershipStore
-      const services = yield* Layer.build(
-        Layer.provide(Layer.fresh(postgresLayer({ schema })), clientLayer()),
-      )
-      const other = Context.get(services, MembershipStore)
-      const users = [0, 1, 2, 3].map(user)
-      const changes = Array.from({ length: 120 }, (_, index) => {
-        const store = index % 2 === 0 ? one : other
-        const projectId = index % 3 === 0 ? p2 : p1
-        const userId = users[index % 4] ?? u1
-        const endDate = index % 5 === 0 ? in2027 : in2028
-        const common = change(projectId)
-        if (index % 7 === 0) {
-          const memberships = users.map((each) => ({ userId: each, endDate }))
-          return store.import({ ...common, memberships })
-        }
-        if (index % 11 === 0) return Effect.ignore(store.end({ ...common, userId }))
-        return index % 3 === 1
-          ? Effect.ignore(store.extend({ ...common, userId, endDate }))
-          : store.grant({ ...common, userId, endDate })
-      })
-      yield* Effect.all(changes, { concurrency: "unbounded" })
-      for (const userId of users) expect(isChained(yield* historyOf(userId))).toBe(true)
-      const members = yield* one.list(p1, { after: undefined, limit: 100 })
-      expect(yield* countOf(p1)).toBe(members.length)
-    }).pipe(Effect.scoped),
-  )
+  /** Reads a history page by page. */
+  const pagesOf = Effect.fnUntraced(function* (projectId: ProjectId, limit: number) {
+    const memberships = yield* MembershipStore
+    const rows: Array<AuditRow> = []
+    for (;;) {
+      const asked = { userId: ofTrail, after: rows.at(-1)?.cursor, limit }
+      const page: ReadonlyArray<AuditRow> = yield* memberships.history(projectId, asked)
+      rows.push(...page)
+      if (page.length < limit) return rows
+    }
+  })
+
+  onStores("has the changes that applied to it, whatever the trail and the pages", function* () {
+    const context = yield* Effect.context<PgClient.PgClient | MembershipStore>()
+    const memberships = yield* MembershipStore
+    let projects = 0
+    const isSame = (made: Changes, forgotten: number, limit: number) =>
+      Effect.gen(function* () {
+        const projectId = ProjectId(`project ${projects++}`)
+        const trail = trailOf(made)
+        yield* store(projectId, trail, forgotten)
+        const all = yield* memberships.history(projectId, { userId: undefined, limit: 100 })
+        const expected = changesOfUser(all.toReversed(), ofTrail, trail.isMember)
+        expect(yield* pagesOf(projectId, limit)).toEqual(expected.toReversed())
+      }).pipe(Effect.runPromiseWith(context))
+    const changes = fc.array(changeOfTrail, { maxLength: 30 })
+    const property = fc.asyncProperty(changes, fc.nat(8), fc.integer({ min: 1, max: 5 }), isSame)
+    yield* Effect.promise(() => fc.assert(property, { numRuns: 200 }))
+  })
 })

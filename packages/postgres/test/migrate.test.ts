@@ -1,123 +1,97 @@
 /** Migrations: which are applied, and which tables are refused. */
 
-import { PgClient } from "@effect/sql-pg"
-import { beforeEach, describe, expect, it } from "@effect/vitest"
+import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import { beforeEach } from "vitest"
 import { migrate, postgresLayer } from "../src/index.ts"
 import { runPending } from "../src/ops/upkeep.ts"
 import { problemOf } from "../src/schema/migrate.ts"
 import { migrations } from "../src/schema/migrations.generated.ts"
-import { clientLayer, execute } from "./harness.ts"
+import { type Steps, clientLayer, dropped, shared, sql, valuesOf } from "./harness.ts"
 
 const schema = "migrated"
 
 /** The numbers of all migrations. */
 const all = migrations.map((_, index) => index + 1)
 
-const appliedVersions = Effect.gen(function* () {
-  const sql = yield* PgClient.PgClient
-  const rows = yield* sql.unsafe<{ version: number }>(
-    `SELECT version FROM ${schema}.migrations ORDER BY version`,
-  )
-  return rows.map((row) => row.version)
+const applied = valuesOf<number>(`SELECT version FROM ${schema}.migrations ORDER BY version`)
+
+/** Builds the stores. */
+const build = (isMigrating: boolean) =>
+  Effect.provide(Effect.void, Layer.fresh(postgresLayer({ schema, migrate: isMigrating })))
+
+const failureOf = <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<unknown, unknown, R> =>
+  Effect.flip(work)
+
+const mismatch = (problem: string) => ({
+  _tag: "SchemaMismatch",
+  message: expect.stringContaining(problem),
 })
 
-/** Expects that the stores cannot be built, and returns the error. */
-const buildFailure = (options: Parameters<typeof postgresLayer>[0]) =>
-  Effect.flip(Effect.provide(Effect.void, Layer.fresh(postgresLayer({ schema, ...options }))))
-
-beforeEach(() => Effect.runPromise(execute(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)))
+const client = shared(clientLayer())
+const test = (name: string, steps: Steps<Layer.Success<typeof client>>) =>
+  it.live(name, () => Effect.provide(Effect.gen(steps), client))
 
 describe("migrations", () => {
-  it.live("are applied once if several processes apply them at the same time", () =>
-    Effect.gen(function* () {
-      const applied = yield* Effect.all(
-        Array.from({ length: 8 }, () => Effect.provide(migrate({ schema }), clientLayer())),
-        { concurrency: "unbounded" },
-      )
-      expect(applied.flat()).toEqual(all)
-      expect(yield* migrate({ schema })).toEqual([])
-      expect(yield* appliedVersions).toEqual(all)
-    }).pipe(Effect.provide(clientLayer())),
-  )
+  beforeEach(() => Effect.runPromise(dropped(schema)))
 
-  it.live("run at the start by default, and are checked if `migrate` is false", () =>
-    Effect.gen(function* () {
-      expect(yield* buildFailure({ migrate: false })).toMatchObject({
-        _tag: "SchemaMismatch",
-        message: expect.stringContaining("tenure migrate"),
-      })
-      yield* Effect.provide(Effect.void, postgresLayer({ schema }))
-      expect(yield* appliedVersions).toEqual(all)
-      yield* Effect.provide(Effect.void, Layer.fresh(postgresLayer({ schema, migrate: false })))
-    }).pipe(Effect.provide(clientLayer())),
-  )
+  test("are applied once if several processes apply them at the same time", function* () {
+    const process = Effect.provide(migrate({ schema }), clientLayer())
+    const each = yield* Effect.replicateEffect(process, 8, { concurrency: "unbounded" })
+    expect(each.flat()).toEqual(all)
+    expect(yield* migrate({ schema })).toEqual([])
+    expect(yield* applied).toEqual(all)
+  })
 
-  const newer = all.length + 1
-  const applyNewer = (isBreaking: boolean) =>
-    Effect.andThen(
-      migrate({ schema }),
-      execute(
-        `INSERT INTO ${schema}.migrations (version, is_breaking, digest)
-         VALUES (${newer}, ${isBreaking}, 'of a later version')`,
-      ),
+  test("run at the start by default, and are checked if `migrate` is false", function* () {
+    expect(yield* Effect.flip(build(false))).toMatchObject(mismatch("tenure migrate"))
+    yield* Effect.provide(Effect.void, Layer.fresh(postgresLayer({ schema })))
+    expect(yield* applied).toEqual(all)
+    yield* build(false)
+  })
+
+  test("leave newer ones alone, unless these are breaking", function* () {
+    yield* migrate({ schema })
+    const newer = all.length + 1
+    yield* sql(
+      `INSERT INTO ${schema}.migrations (version, is_breaking, digest)
+       VALUES (${newer}, false, 'of a later version')`,
     )
+    for (const isMigrating of [true, false]) yield* build(isMigrating)
+    expect(yield* applied).toEqual([...all, newer])
+    yield* sql(`UPDATE ${schema}.migrations SET is_breaking = true WHERE version = ${newer}`)
+    for (const isMigrating of [true, false])
+      expect(yield* Effect.flip(build(isMigrating))).toMatchObject(mismatch(`version ${newer}`))
+  })
 
-  it.live.each([true, false])("fail if a newer one is breaking (migrate: %s)", (migrates) =>
-    Effect.gen(function* () {
-      yield* applyNewer(true)
-      expect(yield* buildFailure({ migrate: migrates })).toMatchObject({
-        _tag: "SchemaMismatch",
-        message: expect.stringContaining(`version ${newer}`),
-      })
-    }).pipe(Effect.provide(clientLayer())),
-  )
+  test("are all undone if one fails", function* () {
+    // This sequence makes the first migration fail half-way.
+    yield* sql(`CREATE SCHEMA ${schema}`)
+    yield* sql(`CREATE SEQUENCE ${schema}.leases`)
+    yield* Effect.flip(migrate({ schema }))
+    const found = sql(`SELECT relname FROM pg_class WHERE relnamespace = '${schema}'::regnamespace`)
+    expect(yield* found).toEqual([{ relname: "leases" }])
+  })
 
-  it.live.each([true, false])("leave newer ones alone that are not (migrate: %s)", (migrates) =>
-    Effect.gen(function* () {
-      yield* applyNewer(false)
-      yield* Effect.provide(Effect.void, Layer.fresh(postgresLayer({ schema, migrate: migrates })))
-      expect(yield* appliedVersions).toEqual([...all, newer])
-    }).pipe(Effect.provide(clientLayer())),
-  )
-
-  it.live("are all undone if one fails", () =>
-    Effect.gen(function* () {
-      // This sequence makes the first migration fail half-way.
-      yield* execute(`CREATE SCHEMA ${schema}`, `CREATE SEQUENCE ${schema}.leases`)
-      yield* Effect.flip(migrate({ schema }))
-      const sql = yield* PgClient.PgClient
-      const found = yield* sql.unsafe(
-        "SELECT relname FROM pg_class WHERE relnamespace = $1::regnamespace",
-        [schema],
-      )
-      expect(found).toEqual([{ relname: "leases" }])
-    }).pipe(Effect.provide(clientLayer())),
-  )
-
-  it.live.each([
-    [
-      "were made before there were digests",
-      `ALTER TABLE ${schema}.migrations DROP COLUMN digest`,
-      "tenure projects export",
-    ],
-    [
-      "lack a table and a function",
-      `DROP TABLE ${schema}.erasures; DROP FUNCTION ${schema}.extend_once`,
-      "lacks erasures, extend_once",
-    ],
-    ["lack a record of migrations", `DELETE FROM ${schema}.migrations`, "but no record"],
-  ] as const)("refuse tables that %s", ([_, change, message]) =>
-    Effect.gen(function* () {
-      yield* migrate({ schema })
-      yield* execute(...change.split("; "))
-      const refusal = { _tag: "SchemaMismatch", message: expect.stringContaining(message) }
-      expect(yield* Effect.flip(migrate({ schema }))).toMatchObject(refusal)
-      expect(yield* Effect.flip(runPending(schema))).toMatchObject(refusal)
-      expect(yield* buildFailure({ migrate: false })).toMatchObject(refusal)
-    }).pipe(Effect.provide(clientLayer())),
-  )
+  test("refuse tables that are incomplete, were made before there were digests, or lack a record", function* () {
+    yield* migrate({ schema })
+    for (const [change, problem] of [
+      [`DROP TABLE ${schema}.erasures`, "lacks erasures"],
+      [`DROP FUNCTION ${schema}.extend_once`, "lacks erasures, extend_once"],
+      [`ALTER TABLE ${schema}.migrations RENAME digest TO hidden`, "tenure projects export"],
+      [`ALTER TABLE ${schema}.migrations RENAME hidden TO digest`, "lacks erasures"],
+      [`DELETE FROM ${schema}.migrations`, "but no record"],
+    ] as const) {
+      yield* sql(change)
+      for (const failure of [
+        failureOf(migrate({ schema })),
+        failureOf(runPending(schema)),
+        failureOf(build(false)),
+      ])
+        expect(yield* failure).toMatchObject(mismatch(problem))
+    }
+  })
 
   it.live.each(["", "1st", "a b", 'a"b', "a".repeat(49)])(
     "fail with InvalidInput for the schema %j",
@@ -125,7 +99,7 @@ describe("migrations", () => {
       Effect.gen(function* () {
         const error = yield* Effect.flip(migrate({ schema: name }))
         expect(error).toMatchObject({ _tag: "InvalidInput", field: "schema" })
-      }).pipe(Effect.provide(clientLayer())),
+      }).pipe(Effect.provide(client)),
   )
 })
 
@@ -157,40 +131,20 @@ describe("the migrations of tables", () => {
   })
 })
 
-describe("the tables", () => {
-  it.live.each([
-    [
-      "an action",
-      "INSERT INTO audit (project_number, seq, action, at) VALUES (1, 0, 'forgotten', now())",
-    ],
-    [
-      "a state",
-      `INSERT INTO deliveries (event_id, webhook_id, next_attempt_at, state)
-       VALUES (gen_random_uuid(), gen_random_uuid(), now(), 'lost')`,
-    ],
-  ] as const)("refuse %s that does not exist", ([_name, statement]) =>
-    Effect.gen(function* () {
-      yield* migrate({ schema })
-      const sql = yield* PgClient.PgClient
-      const insert = Effect.andThen(
-        sql.unsafe(`SET LOCAL search_path TO ${schema}`),
-        sql.unsafe(statement),
-      )
-      const error = yield* Effect.flip(sql.withTransaction(insert))
-      expect(error.reason).toMatchObject({ cause: { code: "23514" } })
-    }).pipe(Effect.provide(clientLayer())),
+test("tables refuse an action or a state that does not exist, and have dates of whole milliseconds, whoever writes them", function* () {
+  yield* migrate({ schema })
+  for (const insert of [
+    `audit (project_number, seq, action, at) VALUES (1, 0, 'forgotten', now())`,
+    `deliveries (event_id, webhook_id, next_attempt_at, state)
+     VALUES (gen_random_uuid(), gen_random_uuid(), now(), 'lost')`,
+  ]) {
+    const error = yield* Effect.flip(sql(`INSERT INTO ${schema}.${insert}`))
+    expect(error.reason).toMatchObject({ cause: { code: "23514" } })
+  }
+  const rows = yield* sql(
+    `INSERT INTO ${schema}.memberships (project_number, user_id, end_date, seq)
+     VALUES (1, '1001', '9999-12-31T23:59:59.998992Z', 1)
+     RETURNING (extract(epoch FROM end_date) * 1000000)::text AS end_date`,
   )
+  expect(rows).toEqual([{ end_date: "253402300799999000.000000" }])
 })
-
-it.live("dates have whole milliseconds in the tables, whoever writes them", () =>
-  Effect.gen(function* () {
-    yield* migrate({ schema })
-    const sql = yield* PgClient.PgClient
-    const rows = yield* sql.unsafe(
-      `INSERT INTO ${schema}.memberships (project_number, user_id, end_date, seq)
-       VALUES (1, '1001', '9999-12-31T23:59:59.998992Z', 1)
-       RETURNING (extract(epoch FROM end_date) * 1000000)::text AS end_date`,
-    )
-    expect(rows).toEqual([{ end_date: "253402300799999000.000000" }])
-  }).pipe(Effect.provide(clientLayer())),
-)

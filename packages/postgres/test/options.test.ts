@@ -1,3 +1,5 @@
+/** Options that are refused by name. */
+
 import { PgClient } from "@effect/sql-pg"
 import { createTenure } from "@tenure/core"
 import * as Effect from "effect/Effect"
@@ -9,11 +11,13 @@ import { type ConnectionOptions, migrate, postgres, postgresLayer } from "../src
 const url = inject("databaseUrl")
 
 /** Options as a program in JavaScript may pass them. */
-const untyped = (options: object): ConnectionOptions => JSON.parse(JSON.stringify(options))
+const untyped = (options?: object): ConnectionOptions =>
+  JSON.parse(JSON.stringify({ options })).options
 
 it.each([
-  [{ url: "" }, "url"],
+  [undefined, "url", "postgres://user:password@host:5432/database"],
   [{}, "url"],
+  [{ url: "" }, "url"],
   [{ url: "localhost/secret" }, "url"],
   [{ url, maxConnections: 0 }, "maxConnections"],
   [{ url, schema: "a b" }, "schema"],
@@ -21,32 +25,27 @@ it.each([
   [{ url, failedRetention: "for ever" }, "failedRetention"],
   [{ url, auditRetention: "1 hour" }, "auditRetention"],
   [{ url, shema: "mine" }, "shema"],
-])("an invalid option fails with InvalidInput and its name: %o", async (options, field) => {
-  const refusal = await createTenure({ stores: postgres(untyped(options)) }).catch(
-    (reason: unknown) => reason,
-  )
-  expect(refusal).toMatchObject({ _tag: "InvalidInput", field })
-  expect(String(refusal)).not.toContain("secret")
-})
+] satisfies ReadonlyArray<readonly [object | undefined, string, string?]>)(
+  "%o is refused with the name of the option",
+  async (options, field, message = "") => {
+    const refusal: unknown = await createTenure({ stores: postgres(untyped(options)) }).catch(
+      (reason: unknown) => reason,
+    )
+    expect(refusal).toMatchObject({
+      _tag: "InvalidInput",
+      field,
+      message: expect.stringContaining(message),
+    })
+    expect(String(refusal)).not.toContain("secret")
+  },
+)
 
-it("no options at all are a clear error", async () => {
-  // @ts-expect-error: plain JavaScript does not notice.
-  const stores = postgres()
-  await expect(createTenure({ stores })).rejects.toMatchObject({
-    _tag: "InvalidInput",
-    field: "url",
-    message: expect.stringContaining("postgres://user:password@host:5432/database"),
-  })
-})
-
-it("unknown options on a client of the host's are refused by name", async () => {
+it("unknown options on a client of the host's are refused, too", async () => {
   const shema = JSON.parse('{ "shema": "mine" }')
-  const client = PgClient.layer({ url: Redacted.make(url) })
   const failures = Effect.all([
     Effect.flip(migrate(shema)),
     Effect.flip(Effect.scoped(Layer.build(postgresLayer(shema)))),
-  ])
-  for (const failure of await Effect.runPromise(Effect.provide(failures, client))) {
+  ]).pipe(Effect.provide(PgClient.layer({ url: Redacted.make(url) })))
+  for (const failure of await Effect.runPromise(failures))
     expect(failure).toMatchObject({ _tag: "InvalidInput", field: "shema" })
-  }
 })

@@ -1,178 +1,388 @@
-/** The ends of deliveries that cannot be read, and of a webhook that several settlements announce or disable at once. */
+/** Deliveries: their order, their rates and their ends, where claims and settlements see each other, and where many wait. */
 
-import { PgClient } from "@effect/sql-pg"
-import { expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import {
   type AttemptResult,
   type Claim,
+  type Event,
   type FailingAnnouncement,
   MembershipStore,
   Outbox,
+  type StoredWebhook,
   WebhookStore,
+  webhookRatePolicy,
 } from "@tenure/core/store"
 import { Fixture } from "@tenure/testing/conformance"
-import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as References from "effect/References"
 import { postgresLayer } from "../src/index.ts"
 import { type SettledRow, pickSettle, settle } from "../src/outbox.sql.ts"
-import { claimAll, clientLayer, execute, sql } from "./harness.ts"
+import { blocksReadBy } from "./blocks.ts"
+import {
+  claimAll,
+  claimUpTo,
+  clientLayer,
+  countRows,
+  during,
+  sql,
+  testsOn,
+  valueOf,
+  valuesOf,
+  waitingOn,
+} from "./harness.ts"
 
-const schema = "ends"
-const { occasion, p1 } = Fixture
-const endsWebhook = Fixture.makeWebhook(p1)
+const schema = "outbox"
+const { event, makeWebhook, occasion, p1, u1, u2 } = Fixture
+const onStores = testsOn(schema, function* () {
+  yield* (yield* MembershipStore).createProject(p1, occasion)
+})
 
-const prepared = Layer.effectDiscard(
-  Effect.gen(function* () {
-    yield* (yield* MembershipStore).createProject(p1, occasion)
-    yield* (yield* WebhookStore).add(endsWebhook, 50, occasion)
+const add = Effect.fnUntraced(function* (more: Partial<StoredWebhook> = {}) {
+  const webhook = { ...makeWebhook(p1), ...more }
+  yield* (yield* WebhookStore).add(webhook, 100, occasion)
+  return webhook
+})
+
+/** Publishes an event of each user. */
+const publish = Effect.fnUntraced(function* (...userIds: ReadonlyArray<string>) {
+  const events = userIds.map((userId) => event(p1, undefined, userId))
+  for (const one of events) yield* (yield* Outbox).publish(one)
+  return events
+})
+
+/** Adds deliveries like those of an event, as if there had been more events. */
+const publishMore = (
+  { id }: Event,
+  webhook: StoredWebhook,
+  count: number,
+  state: "ready" | "blocked" = "ready",
+) =>
+  sql(`
+    WITH published AS (
+      INSERT INTO ${schema}.events (id, project_number, type, at, body)
+      SELECT gen_random_uuid(), e.project_number, e.type, now(), e.body
+      FROM ${schema}.events e, generate_series(1, ${count}) WHERE e.id = '${id}'
+      RETURNING id, body
+    )
+    INSERT INTO ${schema}.deliveries (event_id, webhook_id, state, next_attempt_at, member)
+    SELECT id, '${webhook.id}', '${state}', now(),
+           CASE WHEN ${webhook.ordered} THEN ${schema}.member_of(body) END FROM published`)
+
+const claims = Effect.map(claimAll, (all) => all.claims)
+const claimedIds = Effect.map(claims, (all) => all.map((one) => one.event.id))
+
+/** Claims the only delivery that is due. */
+const claimOne = Effect.map(claims, ([one]) => one ?? expect.fail("nothing is due"))
+
+const attempt = {
+  at: 0,
+  durationMillis: 1,
+  result: { _tag: "Answered", status: 204, body: "" },
+} as const
+const delivered = { _tag: "Delivered", attempt } as const
+
+describe("deliveries of an ordered webhook", () => {
+  const statesOf = (events: ReadonlyArray<Event>) =>
+    valuesOf<string>(
+      `SELECT state FROM ${schema}.deliveries WHERE event_id = ANY ($1::uuid[]) ORDER BY position`,
+      [`{${events.map(({ id }) => id).join()}}`],
+    )
+
+  onStores("are unblocked if they were blocked during the settlement before", function* () {
     const outbox = yield* Outbox
-    yield* outbox.publish(Fixture.event(p1))
-    yield* outbox.publish(Fixture.event(p1))
-  }),
-)
+    const webhook = yield* add({ ordered: true })
+    yield* publish("ada")
+    const first = yield* claimOne
+    const rest = yield* publish("ada", "ada")
+    const settling = yield* during(
+      sql(`SELECT * FROM ${schema}.block_deliveries(ARRAY['${webhook.id}'::uuid])`),
+      Effect.tap(Effect.forkDetach(outbox.settle(first, delivered)), waitingOn(schema)),
+    )
+    expect(yield* Fiber.join(settling)).toBe("Settled")
+    expect(yield* statesOf(rest)).toEqual(["ready", "blocked"])
+    expect(yield* claimedIds).toEqual([rest[0]?.id])
+  })
 
-const dropped = Layer.effectDiscard(execute(`DROP SCHEMA IF EXISTS ${schema} CASCADE`))
+  onStores("are not claimed during the settlement before, for which no claim waits", function* () {
+    const webhook = yield* add({ ordered: true })
+    const events = yield* publish("ada", "ada")
+    const first = yield* claimOne
+    // The first claim has blocked it.
+    yield* sql(`UPDATE ${schema}.deliveries SET state = 'ready' WHERE state = 'blocked'`)
+    const meanwhile = yield* during(
+      sql(`SELECT FROM ${schema}.deliveries WHERE event_id = '${first.event.id}' FOR UPDATE`),
+      claimAll,
+    )
+    expect(meanwhile).toMatchObject({ claims: [], keptBack: [webhook.id] })
+    expect(yield* statesOf(events)).toEqual(["leased", "ready"])
+    yield* (yield* Outbox).settle(first, delivered)
+    expect(yield* claimedIds).toEqual([events[1]?.id])
+  })
 
-const failingSince = 1_800_000_000_000
+  onStores("are blocked by claims, a thousand at a time", function* () {
+    const webhook = yield* add({ ordered: true })
+    for (const first of yield* publish("ada")) yield* publishMore(first, webhook, 3000)
+    for (const blocked of [999, 1999, 2999, 3000]) {
+      yield* claimAll
+      expect(yield* countRows(`${schema}.deliveries WHERE state = 'blocked'`)).toBe(blocked)
+    }
+    expect((yield* claimAll).nextDueMillis).not.toBe(0)
+  })
 
-const attempt = { at: 0, durationMillis: 1, result: { _tag: "Failed", reason: "Timeout" } } as const
+  onStores("take no part in claims for others, however many of a member wait", function* () {
+    // No index has entries of earlier tests.
+    yield* sql(`TRUNCATE ${schema}.deliveries`)
+    const webhook = yield* add({ ordered: true })
+    const [first] = yield* publish("ada")
+    yield* claimAll
+    // In more than 300 blocks.
+    yield* publishMore(first ?? expect.fail(), webhook, 10_000, "blocked")
+    const other = yield* add()
+    yield* (yield* Outbox).publishTo(event(p1), other.id)
+    const nobody = "'00000000-0000-0000-0000-000000000000'"
+    const claim = `SELECT * FROM ${schema}.claim(${nobody}, 0, 100, 100, 4, 16, 100, '{}', '{}', 30000, ${nobody}, '{}')`
+    const blocks = blocksReadBy(claim, []).pipe(Effect.provide(clientLayer({ maxConnections: 1 })))
+    expect(yield* blocks).toBeLessThan(150)
+    expect(yield* claimedIds).toHaveLength(1)
+  })
 
-const failing = (percent: FailingAnnouncement["percent"]): FailingAnnouncement => ({
-  percent,
-  failingSince,
-  event: Fixture.event(p1, `failing.${percent}`),
+  onStores("start again by a replay of one event as by a replay of many", function* () {
+    const outbox = yield* Outbox
+    const [one, many] = [yield* add({ ordered: true }), yield* add({ ordered: true })]
+    const events = (yield* publish(u1, u2)).map(({ id }) => id)
+    for (const claim of yield* claims) {
+      const failed = { _tag: "Failed", attempt, holdMillis: 0 } as const
+      yield* outbox.settle(claim, claim.event.id === events[0] ? delivered : failed)
+    }
+    for (const id of events)
+      expect(yield* outbox.replay({ projectId: p1, webhookId: one.id }, id)).toBe(1)
+    const replayed = yield* outbox.replayMany(
+      { projectId: p1, webhookId: many.id },
+      {
+        since: 0,
+        types: undefined,
+        position: undefined,
+        isDryRun: false,
+        kinds: ["failed", "delivered"],
+      },
+    )
+    expect(replayed).toMatchObject({ replayed: 2 })
+
+    // All columns but the webhook's id, the times and `is_replay`, in which they differ.
+    const rowsOf = ({ id }: StoredWebhook) =>
+      sql(
+        `SELECT d.event_id, d.state, d.lease, d.dispatcher, d.claim_count, d.attempts, d.member,
+                d.attempted_at IS NOT NULL AS is_attempted, d.next_attempt_at <= clock_timestamp() AS is_due,
+                (SELECT count(*) FROM ${schema}.deliveries o
+                 WHERE o.webhook_id = d.webhook_id AND o.position < d.position)::integer AS place
+         FROM ${schema}.deliveries d WHERE d.webhook_id = $1::uuid ORDER BY d.position`,
+        [id],
+      )
+    const rows = yield* rowsOf(one)
+    expect(rows).toEqual(yield* rowsOf(many))
+    expect(rows).toMatchObject(
+      events.map((id) => ({ event_id: id, state: "ready", member: expect.anything() })),
+    )
+  })
 })
 
-const retryFailing = (percent: FailingAnnouncement["percent"]): AttemptResult => ({
-  _tag: "Retry",
-  attempt,
-  delayMillis: 0,
-  holdMillis: 0,
-  failing: failing(percent),
+describe("the rate of a webhook", () => {
+  const claimMany = claimUpTo(1000)
+
+  onStores("bounds what several processes claim together", function* () {
+    const rate = 200
+    const { capacity } = webhookRatePolicy(rate)
+    const webhook = yield* add({ rate })
+    for (const first of yield* publish("ada")) yield* publishMore(first, webhook, 999)
+    const clock = valueOf<number>("SELECT extract(epoch FROM clock_timestamp())::float8")
+    const processes = Array.from({ length: 3 }, () =>
+      claimMany.pipe(
+        Effect.map((claimed) => claimed.claims.length),
+        Effect.replicateEffect(10),
+        Effect.provide(Layer.fresh(Layer.provideMerge(postgresLayer({ schema }), clientLayer()))),
+      ),
+    )
+    const begin = yield* clock
+    const counts = yield* Effect.all(processes, { concurrency: "unbounded" })
+    const seconds = (yield* clock) - begin
+    const total = counts.flat().reduce((sum, count) => sum + count, 0)
+    expect(total).toBeGreaterThanOrEqual(capacity)
+    expect(total).toBeLessThanOrEqual(capacity + rate * seconds)
+  })
+
+  onStores("hides no other webhook, however many wait for a token", function* () {
+    const webhook = yield* add({ rate: 1 })
+    yield* publish("ada")
+    const other = yield* add()
+    // Not by the outbox, which would look at the webhook first.
+    yield* sql(`
+      WITH added AS (
+        INSERT INTO ${schema}.webhooks (id, project_number, url, secret, created_at, rate)
+        SELECT gen_random_uuid(), project_number, url, secret, created_at, rate
+        FROM ${schema}.webhooks, generate_series(1, 1000) WHERE id = '${webhook.id}'
+        RETURNING id
+      ), taken AS (
+        INSERT INTO ${schema}.rate_limit_buckets (id, full_at)
+        SELECT 'webhook:' || id, 0 FROM added UNION ALL SELECT 'webhook:${webhook.id}', 0
+      )
+      INSERT INTO ${schema}.deliveries (event_id, webhook_id, next_attempt_at)
+      SELECT d.event_id, a.id, now()
+      FROM ${schema}.deliveries d, (SELECT id FROM added UNION ALL SELECT '${other.id}') a`)
+    const claimed: Array<string> = []
+    // A claim looks at 512.
+    for (let count = 0; count < 2; count++) {
+      // A token would return after a second.
+      yield* sql(`
+        UPDATE ${schema}.rate_limit_buckets
+        SET full_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + 1000000`)
+      claimed.push(...(yield* claimMany).claims.map((one) => one.webhook.webhookId))
+    }
+    expect(claimed).toContain(other.id)
+  })
+
+  onStores("refills a bucket that was taken from before the clock was set back", function* () {
+    yield* add({ rate: 1 })
+    yield* publish("ada", "ada", "ada")
+    expect(yield* claims).toHaveLength(1)
+    const move = (by: string) =>
+      sql(`UPDATE ${schema}.rate_limit_buckets SET full_at = full_at + ${by} * 1000000::bigint`)
+    yield* move("3600")
+    const waiting = yield* claimAll
+    expect(waiting).toMatchObject({ claims: [], nextDueMillis: expect.any(Number) })
+    expect(waiting.nextDueMillis).toBeLessThanOrEqual(1000)
+    yield* move("-1")
+    expect(yield* claims).toHaveLength(1)
+  })
 })
 
-const disable = (announced?: FailingAnnouncement): AttemptResult => ({
-  _tag: "Disabled",
-  attempt,
-  announcement: Fixture.event(p1, "disabled"),
-  failing: announced,
+onStores("the deliveries of an event are in the order of webhooks, not of rows", function* () {
+  const added = yield* Effect.replicateEffect(add(), 6)
+  // A column in an index changes, so their rows move behind those of the others.
+  const moved = added.slice(0, 3).map(({ id }) => `'${id}'`)
+  yield* sql(
+    `UPDATE ${schema}.webhooks SET paused_until = now() - interval '1 hour' WHERE id IN (${moved.join()})`,
+  )
+  // So small a table is read as a whole.
+  yield* sql(`ANALYZE ${schema}.webhooks`)
+  const [published] = yield* publish("ada")
+  const { deliveries } = yield* (yield* Outbox).find(p1, published?.id ?? expect.fail())
+  expect(deliveries.map(({ webhookId }) => webhookId)).toEqual(added.map(({ id }) => id))
 })
 
-const settleAll = (claims: ReadonlyArray<Claim>, settlements: ReadonlyArray<AttemptResult>) =>
-  sql<SettledRow>(
-    ...pickSettle(
-      settle(`"${schema}"`),
-      claims.flatMap((claim, index) => {
-        const settlement = settlements[index]
-        return settlement === undefined ? [] : [{ claim, settlement }]
-      }),
-    ),
+describe("a webhook that fails", () => {
+  const failingSince = 1_800_000_000_000
+  const timeout = { ...attempt, result: { _tag: "Failed", reason: "Timeout" } } as const
+
+  const failing = (percent: FailingAnnouncement["percent"]): FailingAnnouncement => ({
+    percent,
+    failingSince,
+    event: event(p1, `failing.${percent}`),
+  })
+
+  const retry = (percent: FailingAnnouncement["percent"]) =>
+    ({
+      _tag: "Retry",
+      attempt: timeout,
+      delayMillis: 0,
+      holdMillis: 0,
+      failing: failing(percent),
+    }) as const
+
+  const disable = (announced?: FailingAnnouncement) =>
+    ({
+      _tag: "Disabled",
+      attempt: timeout,
+      announcement: event(p1, "disabled"),
+      failing: announced,
+    }) as const
+
+  const settleAll = (
+    settlements: ReadonlyArray<{ readonly claim: Claim; readonly settlement: AttemptResult }>,
+  ) =>
+    Effect.map(sql<SettledRow>(...pickSettle(settle(`"${schema}"`), settlements)), (rows) =>
+      rows.toSorted((one, other) => one.n - other.n).map(({ result }) => result),
+    )
+
+  const announced = valuesOf<string>(
+    `SELECT type FROM ${schema}.events WHERE type <> 'test.happened' ORDER BY type`,
   )
 
-const resultsOf = (rows: ReadonlyArray<SettledRow>) =>
-  rows.toSorted((one, other) => one.n - other.n).map(({ result }) => result)
+  /** Claims two deliveries of a webhook that fails. */
+  const claimTwo = Effect.gen(function* () {
+    yield* add()
+    yield* publish("ada", "ada")
+    const claimed = yield* claims
+    yield* sql(
+      `UPDATE ${schema}.webhooks SET failures = 1, failing_since = to_timestamp(${failingSince / 1000})`,
+    )
+    return claimed
+  })
 
-const announced = Effect.map(
-  sql<{ readonly type: string }>(
-    `SELECT type FROM ${schema}.events WHERE type <> 'test.happened' ORDER BY type`,
-  ),
-  (rows) => rows.map(({ type }) => type),
-)
+  for (const [what, by, results, types] of [
+    ["is disabled", () => disable(), ["Settled", "WebhookDisabled"], ["disabled"]],
+    ["is failing", () => retry(50), ["Settled", "WebhookFailing"], ["failing.50"]],
+  ] as const)
+    onStores(`is announced once if it ${what} by two settlements`, function* () {
+      const settling = Effect.forEach(yield* claimTwo, (claim) =>
+        Effect.forkDetach(settleAll([{ claim, settlement: by() }])),
+      )
+      const fibers = yield* during(
+        sql(`SELECT FROM ${schema}.webhooks FOR UPDATE`),
+        Effect.tap(settling, waitingOn(schema, 2)),
+      )
+      const settled = yield* Effect.forEach(fibers, Fiber.join)
+      expect(settled.flat().toSorted()).toEqual(results)
+      expect(yield* announced).toEqual(types)
+    })
 
-const startFailing = sql(
-  `UPDATE ${schema}.webhooks SET failures = 1, failing_since = to_timestamp(${failingSince / 1000})`,
-)
-
-/** Settles a claim apart from all transactions. */
-const settledApart = Effect.fnUntraced(function* (claim: Claim, settlement: AttemptResult) {
-  const done = yield* Deferred.make<ReadonlyArray<SettledRow>, unknown>()
-  const settling = settleAll([claim], [settlement])
-  yield* Effect.forkDetach(Deferred.into(settling, done))
-  return done
+  for (const [what, one, other, result, types] of [
+    ["the greatest share", retry(90), retry(50), "WebhookFailing", ["failing.90"]],
+    [
+      "that it is disabled",
+      disable(failing(100)),
+      retry(90),
+      "WebhookDisabled",
+      ["disabled", "failing.100"],
+    ],
+    ["that it is gone", disable(), retry(50), "WebhookDisabled", ["disabled"]],
+    ["nothing after a success", retry(50), delivered, "Settled", []],
+    [
+      "nothing for an earlier run",
+      disable({ ...failing(100), failingSince: 0 }),
+      { ...retry(50), failing: undefined },
+      "Settled",
+      [],
+    ],
+  ] as const)
+    onStores(`has a batch announce ${what}`, function* () {
+      const settlements = (yield* claimTwo).map((claim, index) => ({
+        claim,
+        settlement: index === 0 ? other : one,
+      }))
+      expect(yield* settleAll(settlements)).toEqual(["Settled", result])
+      expect(yield* announced).toEqual(types)
+    })
 })
 
-const services = prepared.pipe(
-  Layer.provideMerge(Layer.fresh(postgresLayer({ schema }))),
-  Layer.provideMerge(clientLayer()),
-  Layer.provideMerge(dropped),
-)
-
-it.live.each([
-  ["is disabled", () => disable(), ["Settled", "WebhookDisabled"], ["disabled"]],
-  ["is failing", () => retryFailing(50), ["Settled", "WebhookFailing"], ["failing.50"]],
-] as const)("a webhook that %s by two settlements is announced once", ([, by, results, types]) =>
-  Effect.gen(function* () {
-    const client = yield* PgClient.PgClient
-    const context = yield* Effect.context<PgClient.PgClient>()
-    const { claims } = yield* claimAll
-    yield* startFailing
-    const waiting = sql(
-      `SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%"${schema}"%'`,
-    )
-    const settlings = yield* client.withTransaction(
-      Effect.gen(function* () {
-        yield* sql(`SELECT FROM ${schema}.webhooks FOR UPDATE`)
-        // New fibers run outside of the transaction.
-        const apart = Effect.gen(function* () {
-          const started = yield* Effect.forEach(claims, (claim) => settledApart(claim, by()))
-          yield* Effect.repeat(waiting, { until: (rows) => rows.length === 2 })
-          return started
-        })
-        return yield* Effect.promise(() => Effect.runPromiseWith(context)(apart))
-      }),
-    )
-    const rows = yield* Effect.forEach(settlings, Deferred.await)
-    expect(resultsOf(rows.flat()).toSorted()).toEqual(results)
-    expect(yield* announced).toEqual(types)
-  }).pipe(Effect.provide(services)),
-)
-
-it.live.each([
-  ["the greatest share", retryFailing(90), retryFailing(50), "WebhookFailing", ["failing.90"]],
-  [
-    "that it is disabled",
-    disable(failing(100)),
-    retryFailing(90),
-    "WebhookDisabled",
-    ["disabled", "failing.100"],
-  ],
-  ["that it is gone", disable(), retryFailing(50), "WebhookDisabled", ["disabled"]],
-  ["nothing after a success", retryFailing(50), { _tag: "Delivered", attempt }, "Settled", []],
-  [
-    "nothing for an earlier run",
-    disable({ ...failing(100), failingSince: 0 }),
-    { ...retryFailing(50), failing: undefined },
-    "Settled",
-    [],
-  ],
-] as const)("of a failing webhook, a batch announces %s", ([, one, other, result, types]) =>
-  Effect.gen(function* () {
-    const { claims } = yield* claimAll
-    yield* startFailing
-    expect(resultsOf(yield* settleAll(claims, [other, one]))).toEqual(["Settled", result])
-    expect(yield* announced).toEqual(types)
-  }).pipe(Effect.provide(services)),
-)
-
-it.live("a delivery that cannot be read is logged as others that are given up", () => {
+onStores("a delivery that cannot be read is logged as others that are given up", function* () {
   const lines: Array<Readonly<Record<string, unknown>>> = []
   const logger = Logger.make(({ fiber, message }) => {
     lines.push({ message: String(message), ...fiber.getRef(References.CurrentLogAnnotations) })
   })
-  return Effect.gen(function* () {
-    yield* sql(`UPDATE ${schema}.events SET body = repeat('x', 10 * 1024 * 1024)`)
-    expect((yield* claimAll).claims).toEqual([])
-    const line = {
-      message: "A delivery was given up",
-      project_id: p1,
-      webhook_id: endsWebhook.id,
-      event_id: expect.any(String),
-      attempts: 1,
-      reason: "Unreadable",
-    }
-    expect(lines).toEqual([line, line])
-  }).pipe(Effect.provide(Logger.layer([logger])), Effect.provide(services))
+  const { id } = yield* add()
+  yield* publish("ada", "ada")
+  yield* sql(`UPDATE ${schema}.events SET body = repeat('x', 10 * 1024 * 1024)`)
+  expect(yield* Effect.provide(claims, Logger.layer([logger]))).toEqual([])
+  const line = {
+    message: "A delivery was given up",
+    project_id: p1,
+    webhook_id: id,
+    event_id: expect.any(String),
+    attempts: 1,
+    reason: "Unreadable",
+  }
+  expect(lines).toEqual([line, line])
 })

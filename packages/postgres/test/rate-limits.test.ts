@@ -1,14 +1,22 @@
-/** The statement that takes for several clients, and the locks of others. */
+/** Takes of many clients at the same time: the statements that they share, and what several processes admit. */
 
 import { PgClient } from "@effect/sql-pg"
 import { describe, expect, it } from "@effect/vitest"
-import { ApiKeyId, Millis, bucketPolicy } from "@tenure/core/store"
+import {
+  ApiKeyId,
+  type LimitedClient,
+  Millis,
+  RateLimitStore,
+  bucketPolicy,
+  remainingTokens,
+} from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
 import fc from "fast-check"
-import { makeExecutor, makeServer } from "../src/connection/executor.ts"
-import { migrate } from "../src/index.ts"
+import { beforeAll } from "vitest"
+import { postgresLayer } from "../src/index.ts"
 import {
   type PlentyRow,
   type TakeManyRow,
@@ -21,236 +29,185 @@ import {
   takeMany,
   takeManyParams,
 } from "../src/rate-limits.ts"
-import { floatsParam, textsParam } from "../src/sql/values.ts"
-import { clientLayer, execute } from "./harness.ts"
+import { textsParam } from "../src/sql/values.ts"
+import {
+  type Steps,
+  clientLayer,
+  dropped,
+  during,
+  duringSteps,
+  executorOf,
+  shared,
+  sql,
+  waitingOn,
+} from "./harness.ts"
 
-const schema = "take_many"
+const schema = "rate_limits"
+const name = `"${schema}"`
+const buckets = `${name}.rate_limit_buckets`
 
-const migrated = Layer.effectDiscard(
-  Effect.andThen(
-    execute(`DROP SCHEMA IF EXISTS ${schema} CASCADE`),
-    Effect.provide(migrate({ schema }), clientLayer()),
-  ),
-)
+beforeAll(() => Effect.runPromise(dropped(schema)))
+
+const startProcess = () => shared(Layer.provideMerge(postgresLayer({ schema }), clientLayer()))
+const single = startProcess()
+const processes = [single, startProcess(), startProcess()]
+
+const test = (title: string, steps: Steps<RateLimitStore | PgClient.PgClient | Scope.Scope>) =>
+  it.live(title, () => Effect.provide(Effect.gen(steps), single))
 
 const perHour = (limit: number) => bucketPolicy({ limit, window: Millis(3_600_000) })
+const range = (count: number) => Array.from({ length: count }, (_, index) => index)
+const together = { concurrency: "unbounded" } as const
 
-type Demand = Parameters<typeof takeManyParams>[0][number]
+describe("a statement for several clients", () => {
+  type Demand = Parameters<typeof takeManyParams>[0][number]
 
-/** Takes of a client from an address, and from the two buckets of a key, each with its name and capacity. */
-const demand = (
-  count: number,
-  [address, limit]: readonly [string, number],
-  [key, ofKey, ofBursts]: readonly [string | undefined, number, number] = [undefined, 0, 0],
-): Demand => {
-  const ofAddress = { id: address, policy: perHour(limit), burst: undefined }
-  if (key === undefined) return { count, rows: [ofAddress] }
-  return {
-    count,
-    rows: [ofAddress, { id: key, policy: perHour(ofKey), burst: perHour(ofBursts) }],
+  /** Takes of a client from an address, and from the two buckets of a key, each with its name and capacity. */
+  const demand = (
+    count: number,
+    [address, limit]: readonly [string, number],
+    [key, ofKey, ofBursts]: readonly [string | undefined, number, number] = [undefined, 0, 0],
+  ): Demand => {
+    const ofAddress = { id: address, policy: perHour(limit), burst: undefined }
+    if (key === undefined) return { count, rows: [ofAddress] }
+    return {
+      count,
+      rows: [ofAddress, { id: key, policy: perHour(ofKey), burst: perHour(ofBursts) }],
+    }
   }
-}
 
-const take = Effect.fnUntraced(function* (...demands: ReadonlyArray<Demand>) {
-  const sql = yield* PgClient.PgClient
-  return yield* sql.unsafe<TakeManyRow>(takeMany(`"${schema}"`), takeManyParams(demands))
-})
+  const take = (...demands: ReadonlyArray<Demand>) =>
+    sql<TakeManyRow>(takeMany(name), takeManyParams(demands))
 
-/** Takes if every bucket has enough. Returns whether it did. */
-const takePlenty = Effect.fnUntraced(function* (...demands: ReadonlyArray<Demand>) {
-  const sql = yield* PgClient.PgClient
-  const params = takeIfPlentyParams(chargesOf(demands))
-  const [row] = yield* sql.unsafe<PlentyRow>(takeIfPlenty(`"${schema}"`), params)
-  return row?.is_plenty === true
-})
-
-/** Runs an effect while a transaction of another client has run a statement. */
-const during = <A, E, R>(statement: string, work: Effect.Effect<A, E, R>) =>
-  Effect.gen(function* () {
-    const services = yield* Effect.context<R>()
-    const others = Effect.gen(function* () {
-      const sql = yield* PgClient.PgClient
-      const working = Effect.promise(() => Effect.runPromiseWith(services)(work))
-      return yield* sql.withTransaction(Effect.andThen(sql.unsafe(statement), working))
-    })
-    return yield* Effect.provide(others, clientLayer({ maxConnections: 1 }))
-  })
-
-/** Starts takes that meet a lock, waits until they do, and returns how others find two buckets then. */
-const whileBlocked = (
-  work: Effect.Effect<unknown, unknown, PgClient.PgClient>,
-  takes: (
-    ...demands: ReadonlyArray<Demand>
-  ) => Effect.Effect<unknown, unknown, PgClient.PgClient> = take,
-) =>
-  Effect.gen(function* () {
-    const sql = yield* PgClient.PgClient
-    const waits = sql.unsafe(`
-      SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%"${schema}"%'
-    `)
-    const blocked = yield* Effect.forkDetach(
-      Effect.exit(takes(demand(1, ["z", 9], ["m", 9, 9]), demand(1, ["a", 9]))),
+  /** Takes if every bucket has enough. Returns whether it did. */
+  const takePlenty = (...demands: ReadonlyArray<Demand>) =>
+    Effect.map(
+      sql<PlentyRow>(takeIfPlenty(name), takeIfPlentyParams(chargesOf(demands))),
+      ([row]) => row?.is_plenty === true,
     )
-    yield* Effect.repeat(waits, { until: (rows) => rows.length > 0 })
-    yield* work
-    return blocked
-  })
 
-/** Whether a statement meets a lock. It is undone. */
-const isLocked = Effect.fnUntraced(function* (statement: string) {
-  const sql = yield* PgClient.PgClient
-  const undone = yield* sql
-    .withTransaction(
-      Effect.gen(function* () {
-        yield* sql.unsafe("SET LOCAL lock_timeout = '20ms'")
-        yield* sql.unsafe(statement)
-        return yield* Effect.fail("undone")
-      }),
-    )
-    .pipe(Effect.flip)
-  return undone !== "undone"
-})
-
-it.layer(Layer.provideMerge(migrated, clientLayer({ maxConnections: 6 })), {
-  excludeTestServices: true,
-})("a statement for several clients", (test) => {
   describe("that meets a lock", () => {
-    const insert = (key: string) =>
-      `INSERT INTO "${schema}".rate_limit_buckets VALUES ('${key}', 0, 0)`
-    const lock = (key: string) =>
-      `SELECT 1 FROM "${schema}".rate_limit_buckets WHERE id = '${key}' FOR UPDATE`
+    const insert = (key: string) => sql(`INSERT INTO ${buckets} VALUES ('${key}', 0, 0)`)
+    const lock = (key: string) => sql(`SELECT 1 FROM ${buckets} WHERE id = '${key}' FOR UPDATE`)
 
-    test.effect.each([
+    /** Has rows of these keys, and no others. */
+    const keep = (keys: ReadonlyArray<string>) =>
+      Effect.andThen(sql(`DELETE FROM ${buckets}`), Effect.forEach(keys, insert))
+
+    /** Whether a statement meets a lock. It is undone. */
+    const isLocked = (statement: Effect.Effect<unknown, unknown, PgClient.PgClient>) =>
+      PgClient.PgClient.use((client) =>
+        client.withTransaction(
+          Effect.all([sql("SET LOCAL lock_timeout = '20ms'"), statement]).pipe(
+            Effect.andThen(Effect.fail("undone")),
+          ),
+        ),
+      ).pipe(
+        Effect.flip,
+        Effect.map((error) => error !== "undone"),
+      )
+
+    for (const [what, kept, step, takes] of [
       ["inserts", [], insert, take],
       ["locks", ["a", "m", "z"], lock, take],
       ["inserts, if there is plenty,", [], insert, takePlenty],
       ["locks, if there is plenty,", ["a", "m", "z"], lock, takePlenty],
-    ] as const)(
-      "%s buckets in the order of their keys, so that none meets in a circle",
-      ([, kept, step, takes]) =>
-        Effect.gen(function* () {
-          yield* execute(`DELETE FROM ${schema}.rate_limit_buckets`, ...kept.map(insert))
-          const blocked = yield* during(
-            step("m"),
-            whileBlocked(
-              Effect.gen(function* () {
-                expect(yield* isLocked(step("a"))).toBe(true)
-                expect(yield* isLocked(step("z"))).toBe(false)
-              }),
-              takes,
-            ),
-          )
-          expect((yield* Fiber.join(blocked))._tag).toBe(kept.length > 0 ? "Success" : "Failure")
-        }),
-    )
+    ] as const)
+      test(`${what} buckets in the order of their keys, so that none meets in a circle`, function* () {
+        yield* keep(kept)
+        const taking: Effect.Effect<unknown, unknown, PgClient.PgClient> = takes(
+          demand(1, ["z", 9], ["m", 9, 9]),
+          demand(1, ["a", 9]),
+        )
+        const blocked = yield* duringSteps(step("m"), function* () {
+          const fiber = yield* Effect.forkDetach(Effect.exit(taking))
+          yield* waitingOn(schema)
+          expect(yield* isLocked(step("a"))).toBe(true)
+          expect(yield* isLocked(step("z"))).toBe(false)
+          return fiber
+        })
+        expect((yield* Fiber.join(blocked))._tag).toBe(kept.length > 0 ? "Success" : "Failure")
+      })
 
-    test.effect("finds it before it takes for the others", () =>
-      Effect.gen(function* () {
-        yield* execute(`DELETE FROM ${schema}.rate_limit_buckets`, ...["a", "m"].map(insert))
-        const sql = yield* PgClient.PgClient
-        const found = sql.unsafe(findLocked(`"${schema}"`), findLockedParams(["z", "m", "a"]))
-        expect(yield* during(lock("m"), found)).toEqual([{ id: "m" }])
-        expect(yield* found).toEqual([])
-      }),
-    )
+    test("finds it before it takes for the others", function* () {
+      yield* keep(["a", "m"])
+      const found = sql(findLocked(name), findLockedParams(["z", "m", "a"]))
+      expect(yield* during(lock("m"), found)).toEqual([{ id: "m" }])
+      expect(yield* found).toEqual([])
+    })
   })
 
-  describe("gives", () => {
-    const outcomes = (...demands: ReadonlyArray<Demand>) =>
-      Effect.map(take(...demands), (rows) => rows.map(({ most, taken }) => [taken, most]))
-
-    test.effect("each client what those before it can leave", () =>
-      Effect.gen(function* () {
-        const three = ["shared", 3] as const
-        expect(
-          yield* outcomes(demand(1, three), demand(1, three), demand(2, three), demand(1, three)),
-        ).toEqual([
-          [1, 1],
-          [1, 1],
-          [1, 2],
-          [0, 1],
-        ])
-        expect(yield* outcomes(demand(1, three))).toEqual([[0, 0]])
-      }),
+  const three = demand(1, ["shared", 3])
+  const fromKey = (short: string, ofKey: number, ofBursts: number) =>
+    ["1", "2", "3"].map((address) =>
+      demand(1, [`${short} ${address}`, 9], [`${short} key`, ofKey, ofBursts]),
     )
+  type Case = readonly [
+    what: string,
+    demands: ReadonlyArray<Demand>,
+    outcomes: ReadonlyArray<string>,
+    before?: ReadonlyArray<Demand>,
+  ]
 
-    test.effect.each([
-      ["key", 2, 9],
-      ["burst", 9, 2],
-    ] as const)("what is left of a %s, whatever the address", ([short, ofKey, ofBursts]) =>
-      Effect.gen(function* () {
-        const from = (address: string) =>
-          demand(1, [`${short} ${address}`, 9], [`${short} key`, ofKey, ofBursts])
-        expect(yield* outcomes(from("1"), from("2"), from("3"))).toEqual([
-          [1, 1],
-          [1, 1],
-          [0, 1],
-        ])
-      }),
-    )
-
-    test.effect("nothing to a client with an empty bucket, and its tokens to those behind", () =>
-      Effect.gen(function* () {
-        yield* take(demand(1, ["before", 9], ["empty", 1, 9]))
-        yield* take(demand(1, ["before", 9], ["empty of bursts", 9, 1]))
-        expect(
-          yield* outcomes(
-            demand(5, ["one", 5], ["empty", 1, 9]),
-            demand(5, ["one", 5], ["empty of bursts", 9, 1]),
-            demand(5, ["one", 5], ["full", 9, 9]),
-          ),
-        ).toEqual([
-          [0, 0],
-          [0, 0],
-          [5, 5],
-        ])
-      }),
-    )
-
-    test.effect("a client the tokens that others with another limit leave", () =>
-      Effect.gen(function* () {
-        // A token of the first is worth two of the second.
-        expect(yield* outcomes(demand(2, ["both", 4]), demand(9, ["both", 8]))).toEqual([
-          [2, 2],
-          [4, 8],
-        ])
-      }),
-    )
-  })
-
-  describe("that takes if there is plenty", () => {
-    const minute = 60_000_000
-
-    /** For how long each bucket of a row is not full yet, in microseconds. */
-    type Waits = readonly [wait: number, ofBursts?: number]
-
-    /** Stores rows. */
-    const fill = Effect.fnUntraced(function* (rows: Readonly<Record<string, Waits>>) {
-      const sql = yield* PgClient.PgClient
-      const waits = Object.values(rows)
-      yield* sql.unsafe(`DELETE FROM "${schema}".rate_limit_buckets`)
-      yield* sql.unsafe(
-        `INSERT INTO "${schema}".rate_limit_buckets
-         SELECT id, (now + wait)::bigint, (now + of_bursts)::bigint
-         FROM unnest($1::text[], $2::float8[], $3::float8[]) AS b (id, wait, of_bursts),
-              CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS float8) AS now`,
-        [
-          textsParam(Object.keys(rows)),
-          floatsParam(waits.map(([wait]) => wait)),
-          floatsParam(waits.map(([, ofBursts]) => ofBursts)),
-        ],
-      )
+  for (const [what, demands, outcomes, before = []] of [
+    [
+      "each client what those before it can leave",
+      [three, three, demand(2, ["shared", 3]), three],
+      ["1 of 1", "1 of 1", "1 of 2", "0 of 1"],
+    ],
+    [
+      "what is left of a key, whatever the address",
+      fromKey("key", 2, 9),
+      ["1 of 1", "1 of 1", "0 of 1"],
+    ],
+    [
+      "what is left of a burst, whatever the address",
+      fromKey("burst", 9, 2),
+      ["1 of 1", "1 of 1", "0 of 1"],
+    ],
+    [
+      "nothing to a client with an empty bucket, and its tokens to those behind",
+      [
+        demand(5, ["one", 5], ["empty", 1, 9]),
+        demand(5, ["one", 5], ["empty of bursts", 9, 1]),
+        demand(5, ["one", 5], ["full", 9, 9]),
+      ],
+      ["0 of 0", "0 of 0", "5 of 5"],
+      [
+        demand(1, ["before", 9], ["empty", 1, 9]),
+        demand(1, ["before", 9], ["empty of bursts", 9, 1]),
+      ],
+    ],
+    [
+      "a client the tokens that others with another limit leave",
+      // A token of the first is worth two of the second.
+      [demand(2, ["both", 4]), demand(9, ["both", 8])],
+      ["2 of 2", "4 of 8"],
+    ],
+  ] satisfies ReadonlyArray<Case>)
+    test(`gives ${what}`, function* () {
+      for (const one of before) yield* take(one)
+      const rows = yield* take(...demands)
+      expect(rows.map(({ most, taken }) => `${taken} of ${most}`)).toEqual(outcomes)
     })
 
-    interface StoredRow {
+  describe("that takes if there is plenty", () => {
+    /** Has rows of these ids, whose buckets are full in a minute. */
+    const fill = (ids: ReadonlyArray<string>) =>
+      Effect.andThen(
+        sql(`DELETE FROM ${buckets}`),
+        sql(
+          `INSERT INTO ${buckets} SELECT id, soon, CASE WHEN id LIKE 'key %' THEN soon END
+           FROM unnest($1::text[]) AS id, CAST((extract(epoch FROM clock_timestamp()) + 60) * 1000000 AS bigint) AS soon`,
+          [textsParam(ids)],
+        ),
+      )
+
+    const stored = sql<{
       readonly id: string
       readonly full_at: bigint
       readonly burst_full_at: bigint | null
-    }
-
-    const stored = PgClient.PgClient.use((sql) =>
-      sql.unsafe<StoredRow>(`SELECT * FROM "${schema}".rate_limit_buckets ORDER BY id`),
-    )
+    }>(`SELECT * FROM ${buckets} ORDER BY id`)
 
     /** What a statement has added to the buckets of each row. */
     const added = <A, E>(work: Effect.Effect<A, E, PgClient.PgClient>) =>
@@ -267,100 +224,228 @@ it.layer(Layer.provideMerge(migrated, clientLayer({ maxConnections: 6 })), {
         return { outcome, charged: Object.fromEntries(each) }
       })
 
-    const names = ["a", "b", "c"]
     const clients = fc.array(
-      fc.tuple(fc.integer({ min: 1, max: 4 }), fc.constantFrom(...names), fc.nat({ max: 3 })),
+      fc.tuple(fc.integer({ min: 1, max: 4 }), fc.constantFrom("a", "b", "c"), fc.nat({ max: 3 })),
       { minLength: 2, maxLength: 8 },
     )
 
-    test.effect.each([
+    for (const [ofAddress, ofKey, ofBursts] of [
       [10, 10, 10],
       [30, 10, 20],
       [30, 20, 10],
-    ] as const)(
-      "takes exactly what the one that shares takes, or nothing if one is short, %s",
-      ([ofAddress, ofKey, ofBursts]) =>
-        Effect.gen(function* () {
-          const services = yield* Effect.context<PgClient.PgClient>()
-          const run = Effect.runPromiseWith(services)
-          let [plenty, short] = [0, 0]
-          const property = fc.asyncProperty(clients, async (some) => {
-            // A token returns after two minutes at the earliest, and all buckets lack one.
-            const demands = some.map(([count, name, key]) =>
-              demand(count, [name, ofAddress], [`key ${key}`, ofKey, ofBursts]),
-            )
-            const rows = Object.fromEntries(
-              [...chargesOf(demands)].map(([id, { burst }]) => [
-                id,
-                burst === undefined ? ([minute] as const) : ([minute, minute] as const),
-              ]),
-            )
-            await run(fill(rows))
-            const tried = await run(added(takePlenty(...demands)))
-            await run(fill(rows))
-            const shared = await run(added(take(...demands)))
-            const isPlenty = shared.outcome.every(({ taken }, index) => taken === some[index]?.[0])
-            expect(tried.outcome).toBe(isPlenty)
-            const nothing = Object.fromEntries(Object.keys(rows).map((id) => [id, [0, 0]]))
-            expect(tried.charged).toEqual(isPlenty ? shared.charged : nothing)
-            if (isPlenty) plenty++
-            else short++
+    ] as const)
+      test(`takes exactly what the one that shares takes, or nothing if one is short of ${ofAddress}, ${ofKey} or ${ofBursts}`, function* () {
+        const run = Effect.runPromiseWith(yield* Effect.context<PgClient.PgClient>())
+        let [plenty, short] = [0, 0]
+        const property = fc.asyncProperty(clients, async (some) => {
+          // A token returns after two minutes at the earliest, and all buckets lack one.
+          const demands = some.map(([count, address, key]) =>
+            demand(count, [address, ofAddress], [`key ${key}`, ofKey, ofBursts]),
+          )
+          const ids = [...chargesOf(demands).keys()]
+          await run(fill(ids))
+          const tried = await run(added(takePlenty(...demands)))
+          await run(fill(ids))
+          const shares = await run(added(take(...demands)))
+          const isPlenty = shares.outcome.every(({ taken }, index) => taken === some[index]?.[0])
+          const nothing = Object.fromEntries(ids.map((id) => [id, [0, 0]]))
+          expect(tried).toEqual({
+            outcome: isPlenty,
+            charged: isPlenty ? shares.charged : nothing,
           })
-          yield* Effect.promise(() => fc.assert(property, { numRuns: 40, seed: 7 }))
-          expect(Math.min(plenty, short)).toBeGreaterThan(5)
-        }),
+          if (isPlenty) plenty++
+          else short++
+        })
+        yield* Effect.promise(() => fc.assert(property, { numRuns: 40, seed: 7 }))
+        expect(Math.min(plenty, short)).toBeGreaterThan(5)
+      })
+
+    for (const [what, column] of [
+      ["bucket", "full_at"],
+      ["bucket of bursts", "burst_full_at"],
+    ] as const)
+      test(`leaves a ${what} from before the clock was set back to the one that shares`, function* () {
+        const hour = 3_600_000_000
+        yield* fill(["key late", "key soon"])
+        yield* sql(
+          `UPDATE ${buckets} SET ${column} = ${column} + 100 * ${hour}::bigint WHERE id = 'key late'`,
+        )
+        const soon = demand(1, ["soon", 9], ["key soon", 9, 9])
+        const demands = [demand(1, ["late", 9], ["key late", 9, 9]), soon]
+        expect(yield* added(takePlenty(...demands))).toEqual({
+          outcome: false,
+          charged: { "key late": [0, 0], "key soon": [0, 0] },
+        })
+        yield* take(...demands)
+        expect(yield* takePlenty(soon, soon)).toBe(true)
+        const { charged } = yield* added(take(...demands))
+        expect(Math.max(...charged["key late"])).toBeLessThan(hour)
+      })
+
+    test("is tried in vain once in 17 statements, however many clients are short", function* () {
+      const executor = yield* executorOf(schema)
+      const counts = { tried: 0, shared: 0 }
+      const store = yield* makePostgresRateLimitStore({
+        ...executor,
+        executeApart: (text, params, manner) => {
+          if (text === takeIfPlenty(name)) counts.tried++
+          if (text === takeMany(name)) counts.shared++
+          return executor.executeApart(text, params, manner)
+        },
+      })
+      const one = perHour(1)
+      const policies = { address: perHour(1000), key: one, burst: one }
+      // Each round has a client with a token and one without.
+      for (let round = 0; round < 34; round++) {
+        const outcomes = yield* Effect.all(
+          ["without", `with ${round}`].map((keyId) =>
+            store.take({ address: `of ${keyId}`, keyId: ApiKeyId(keyId) }, policies),
+          ),
+          together,
+        )
+        expect(outcomes.map(({ admitted }) => admitted)).toEqual([round === 0, true])
+      }
+      expect(counts).toEqual({ tried: 3, shared: 33 })
+    })
+  })
+})
+
+describe("takes", () => {
+  /** Policies for buckets with so many tokens, which do not return during a test. */
+  const policiesOf = (address: number, key: number) => ({
+    address: perHour(address),
+    key: perHour(key),
+    burst: perHour(10_000),
+  })
+  const plenty = policiesOf(10_000, 10_000)
+
+  let tests = 0
+
+  /** Returns what makes clients that no other test has. */
+  const newClients = () => {
+    const prefix = tests++
+    return (address: number | string, key?: number | string): LimitedClient => ({
+      address: `${prefix}-${address}`,
+      keyId: key === undefined ? undefined : ApiKeyId(`${prefix}-${key}`),
+    })
+  }
+
+  const take = (client: LimitedClient, policies = plenty) =>
+    RateLimitStore.use((store) => store.take(client, policies))
+
+  /** Takes for all clients at the same time. Returns how each take ends. */
+  const exitsOf = (clients: ReadonlyArray<LimitedClient>) =>
+    Effect.all(
+      clients.map((client) => Effect.exit(take(client))),
+      together,
     )
 
-    test.effect.each([
-      ["late", { late: [100 * 60 * minute, 0], soon: [0, 0] }],
-      ["late for bursts", { late: [0, 100 * 60 * minute], soon: [0, 0] }],
-    ] as const)(
-      "leaves a bucket from before the clock was set back to the one that shares: %s",
-      ([, rows]) =>
-        Effect.gen(function* () {
-          yield* fill(rows)
-          const soon = demand(1, ["soon address", 9], ["soon", 9, 9])
-          const demands = [demand(1, ["late address", 9], ["late", 9, 9]), soon]
-          const tried = yield* added(takePlenty(...demands))
-          expect(tried).toEqual({ outcome: false, charged: { late: [0, 0], soon: [0, 0] } })
-          yield* take(...demands)
-          expect(yield* takePlenty(soon, soon)).toBe(true)
-          const { charged } = yield* added(take(...demands))
-          expect(Math.max(...charged["late"])).toBeLessThan(60 * minute)
-        }),
-    )
-
-    test.effect("is tried in vain once in 17 statements, however many clients are short", () =>
-      Effect.scoped(
-        Effect.gen(function* () {
-          const client = yield* PgClient.PgClient
-          const executor = makeExecutor(yield* makeServer(client, 2, undefined), `"${schema}"`)
-          const tried = takeIfPlenty(`"${schema}"`)
-          const shared = takeMany(`"${schema}"`)
-          const counts = { tried: 0, shared: 0 }
-          const store = yield* makePostgresRateLimitStore({
-            ...executor,
-            executeApart: (text, params, manner) => {
-              if (text === tried) counts.tried++
-              if (text === shared) counts.shared++
-              return executor.executeApart(text, params, manner)
-            },
-          })
-          const one = perHour(1)
-          const policies = { address: perHour(1000), key: one, burst: one }
-          // Each round has a client with a token and one without.
-          for (let round = 0; round < 34; round++) {
-            const outcomes = yield* Effect.all(
-              ["without", `with ${round}`].map((keyId) =>
-                store.take({ address: `of ${keyId}`, keyId: ApiKeyId(keyId) }, policies),
-              ),
-              { concurrency: "unbounded" },
-            )
-            expect(outcomes.map(({ admitted }) => admitted)).toEqual([round === 0, true])
-          }
-          expect(counts).toEqual({ tried: 3, shared: 33 })
-        }),
+  /**
+   * Takes for all clients at the same time. Returns whether each was admitted. A take that waits too long
+   * for another process has taken nothing, and is repeated.
+   */
+  const takeAll = (clients: ReadonlyArray<LimitedClient>, policies = plenty) =>
+    Effect.map(
+      Effect.all(
+        clients.map((client) => Effect.retry(take(client, policies), { times: 50 })),
+        together,
       ),
+      (takes) => takes.map(({ admitted }) => admitted),
     )
+
+  /** Takes for all clients at the same time in all processes. Returns whether each was admitted. */
+  const takeEverywhere = (clients: ReadonlyArray<LimitedClient>, policies = plenty) =>
+    Effect.map(
+      Effect.forEach(processes, (one) => Effect.provide(takeAll(clients, policies), one), together),
+      (all) => all.flat(),
+    )
+
+  test("in three processes are admitted exactly as keys and addresses have tokens", function* () {
+    const client = newClients()
+    const keys = range(40).map((key) => client(key, key))
+    const ofKeys = yield* takeEverywhere(
+      range(4).flatMap(() => keys),
+      policiesOf(1000, 7),
+    )
+    for (const key of keys.keys())
+      expect(ofKeys.filter((isAdmitted, n) => isAdmitted && n % 40 === key)).toHaveLength(7)
+
+    const atAddress = range(120).map((key) => client("shared", `of ${key}`))
+    for (const tokens of [250, 0]) {
+      const admitted = yield* takeEverywhere(atAddress, policiesOf(250, 10))
+      expect(admitted.filter((isAdmitted) => isAdmitted)).toHaveLength(tokens)
+    }
+  })
+
+  describe("of clients that share addresses and keys leave no token that a refused one could have had", () => {
+    /** Whether no bucket has lost too many tokens, and each refused client has an empty bucket. */
+    const check = (
+      clients: ReadonlyArray<LimitedClient>,
+      areAdmitted: ReadonlyArray<boolean>,
+    ): void => {
+      const admitted = clients.filter((_, index) => areAdmitted[index])
+      for (const [index, client] of clients.entries()) {
+        const ofAddress = admitted.filter(({ address }) => address === client.address).length
+        const ofKey = admitted.filter(({ keyId }) => keyId === client.keyId).length
+        expect(ofAddress).toBeLessThanOrEqual(2)
+        expect(ofKey).toBeLessThanOrEqual(1)
+        expect(areAdmitted[index] === true || ofAddress === 2 || ofKey === 1).toBe(true)
+      }
+    }
+    const policies = policiesOf(2, 1)
+
+    test("in one process", function* () {
+      const run = Effect.runPromiseWith(yield* Effect.context<RateLimitStore>())
+      const number = fc.nat({ max: 12 })
+      const pairs = fc.array(fc.tuple(number, number), { minLength: 2, maxLength: 60 })
+      const property = fc.asyncProperty(pairs, async (some) => {
+        const client = newClients()
+        const clients = some.map(([address, key]) => client(address, key))
+        check(clients, await run(takeAll(clients, policies)))
+      })
+      yield* Effect.promise(() => fc.assert(property, { numRuns: 30 }))
+    })
+
+    test("in three, also in a long chain", function* () {
+      const client = newClients()
+      // Each shares its key with the one before, and its address with the next.
+      const clients = range(40).map((n) => client(Math.ceil(n / 2), Math.floor(n / 2)))
+      check([...clients, ...clients, ...clients], yield* takeEverywhere(clients, policies))
+    })
+  })
+
+  test("that PostgreSQL cannot understand fail alone", function* () {
+    const exits = yield* exitsOf(["a", "b\0", "c", "d"].map((address) => newClients()(address)))
+    expect(exits.map(({ _tag }) => _tag)).toEqual(["Success", "Failure", "Success", "Success"])
+  })
+
+  test("that meet a lock fail alone, with StoreUnavailable", function* () {
+    const client = newClients()
+    const clients = range(20).map((n) => client(n, n))
+    yield* takeAll(clients)
+    const [refused, ...exits] = yield* during(
+      sql(`SELECT 1 FROM ${buckets} WHERE id = 'address:${client(0).address}' FOR UPDATE`),
+      exitsOf(clients),
+    )
+    expect(refused).toMatchObject({
+      _tag: "Failure",
+      cause: { reasons: [{ error: { _tag: "StoreUnavailable" } }] },
+    })
+    expect(exits.map(({ _tag }) => _tag)).toEqual(exits.map(() => "Success"))
+  })
+
+  test("that are cancelled while they wait take nothing, and the others do", function* () {
+    const client = newClients()
+    const [one, other] = [client("one"), client("other")]
+    const start = <A, E>(work: Effect.Effect<A, E, RateLimitStore>) =>
+      Effect.forkChild(work, { startImmediately: true })
+    // Two statements are under way: the rest waits for them.
+    const first = yield* start(takeAll([one, other]))
+    const cancelled = yield* Effect.forEach([one, other, one], (each) => start(take(each)))
+    const last = yield* start(take(one))
+    yield* Fiber.interruptAll(cancelled)
+    yield* Fiber.join(first)
+    for (const { address, now } of [yield* Fiber.join(last), yield* take(other)])
+      expect(remainingTokens(address, now, plenty.address)).toBe(9998)
   })
 })

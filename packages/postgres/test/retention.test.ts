@@ -1,60 +1,111 @@
-/** What is deleted when, by ids and dates of the past. */
+/** What is deleted when: events, audit rows and idempotency keys by their age, and what is left of deleted projects. */
 
 import { PgClient } from "@effect/sql-pg"
-import { beforeEach, describe, expect, it } from "@effect/vitest"
+import { describe, expect, it } from "@effect/vitest"
 import { newEventId } from "@tenure/core/internal"
 import {
+  ApiKeyStore,
   type AttemptResult,
+  EndDate,
   EventId,
   MembershipStore,
   Millis,
   Outbox,
-  type StorePorts,
+  type ProjectId,
+  UserId,
   WebhookStore,
 } from "@tenure/core/store"
 import { Fixture } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
+import * as Schedule from "effect/Schedule"
 import * as TestClock from "effect/testing/TestClock"
-import { makeExecutor, makeServer } from "../src/connection/executor.ts"
-import { migrate, postgresLayer } from "../src/index.ts"
+import { postgresLayer } from "../src/index.ts"
+import { extend, paramsOfEach } from "../src/memberships.sql.ts"
 import {
+  beginAudit,
   createDays,
   deleteOldEvents,
   deleteOldFailedDeliveries,
   deleteOldIdempotencyKeys,
+  dropAudit,
   dropDay,
+  purgeDeletedProjects,
   startRetention,
 } from "../src/retention.ts"
 import { daysParam } from "../src/sql/values.ts"
-import { claimAll, clientLayer, execute, sql } from "./harness.ts"
+import {
+  type Steps,
+  claimAll,
+  clientLayer,
+  countRows,
+  during,
+  duringSteps,
+  executorOf,
+  ownSchema,
+  sql,
+  valuesOf,
+  waitingOn,
+} from "./harness.ts"
 
 const schema = "retention"
+const name = `"${schema}"`
 const dayMillis = 86_400_000
-const { occasion, p1 } = Fixture
-const retentionWebhook = Fixture.makeWebhook(p1)
-const ref = { projectId: p1, webhookId: retentionWebhook.id }
+const { change, in2027, occasion, p1, p2 } = Fixture
+const webhook = Fixture.makeWebhook(p1)
+const ref = { projectId: p1, webhookId: webhook.id }
+const userId = UserId("1001")
 
-beforeEach(() => Effect.runPromise(execute(`DROP SCHEMA IF EXISTS ${schema} CASCADE`)))
+const { empty, stores } = ownSchema(schema)
+
+/** Drops all days and parts, and creates those of a new schema. */
+const resetDays = sql(`
+  DO $$ DECLARE part text; BEGIN
+    FOR part IN
+      SELECT oid::regclass FROM pg_class
+      WHERE relnamespace = '${schema}'::regnamespace AND relkind = 'r' AND relname ~ '_[0-9]{8}$'
+    LOOP EXECUTE 'DROP TABLE ' || part; END LOOP;
+    PERFORM ${schema}.create_days();
+  END $$`)
+
+const dayBefore = (count: number): string =>
+  `((clock_timestamp() AT TIME ZONE 'UTC')::date - ${count})`
+
+const createPart = (daysAgo: number) =>
+  sql(`SELECT ${schema}.create_audit_part(${dayBefore(daysAgo)})`)
+
+/** Continues the audit trail with a part that began some days ago. */
+const continueIn = (daysAgo: number) =>
+  Effect.andThen(
+    createPart(daysAgo),
+    sql(`SELECT setval('${schema}.audit_ids', ${schema}.first_audit_id(${dayBefore(daysAgo)}))`),
+  )
+
+/** Runs a test on stores with an audit trail that began nine days ago. */
+const onEmpty = (title: string, steps: Steps) =>
+  it.live(title, () =>
+    Effect.all([resetDays, continueIn(9), empty, Effect.gen(steps)]).pipe(Effect.provide(stores)),
+  )
 
 /** Runs a test on stores with a project that has a webhook. */
-const onStores = <A, E>(name: string, test: Effect.Effect<A, E, StorePorts | PgClient.PgClient>) =>
-  it.live(name, () =>
-    Effect.gen(function* () {
-      yield* (yield* MembershipStore).createProject(p1, occasion)
-      yield* (yield* WebhookStore).add(retentionWebhook, 50, occasion)
-      return yield* test
-    }).pipe(
-      Effect.provide(Layer.provideMerge(Layer.fresh(postgresLayer({ schema })), clientLayer())),
-    ),
-  )
+const onWebhook = (title: string, steps: Steps) =>
+  onEmpty(title, function* () {
+    yield* (yield* MembershipStore).createProject(p1, occasion)
+    yield* (yield* WebhookStore).add(webhook, 50, occasion)
+    yield* Effect.gen(steps)
+  })
 
 const daysAgo = (count: number): number => Date.now() - count * dayMillis
 
+const createDay = (at: number) =>
+  sql(`SELECT ${schema}.create_day('${new Date(at).toISOString().slice(0, 10)}')`)
+
 /** Publishes an event of a time, on a day that has its partition by then. */
-const publish = (at: number, id = newEventId(crypto, at)) =>
+const publish = (at: number) =>
   Effect.gen(function* () {
-    yield* sql(`SELECT ${schema}.create_day('${new Date(at).toISOString().slice(0, 10)}')`)
+    const id = newEventId(crypto, at)
+    yield* createDay(at)
     yield* (yield* Outbox).publish({ ...Fixture.event(p1), id, at })
     return id
   })
@@ -72,13 +123,13 @@ const settle = (settlement: AttemptResult) =>
     yield* Effect.forEach(claims, (one) => outbox.settle(one, settlement))
   })
 
+const dropOldDay = sql(dropDay(name), [daysParam(3 * dayMillis)])
+
 /** Deletes what is old: delivered rows after three days, failed ones after thirty. */
 const forget = Effect.gen(function* () {
-  const name = `"${schema}"`
   yield* sql(deleteOldFailedDeliveries(name), [daysParam(30 * dayMillis)])
   yield* sql(deleteOldEvents(name), [daysParam(30 * dayMillis)])
-  const drop = sql<{ readonly drop_day: Date }>(dropDay(name), [daysParam(3 * dayMillis)])
-  yield* Effect.repeat(drop, { while: (rows) => rows.length > 0 })
+  yield* Effect.repeat(dropOldDay, { while: (rows) => rows.length > 0 })
 })
 
 /** The deliveries of the webhook: ids and states, newest first. */
@@ -86,273 +137,185 @@ const listed = Effect.flatMap(Outbox, (outbox) => outbox.deliveries(ref, { limit
   Effect.map((all) => all.map(({ eventId, state }) => [eventId, state])),
 )
 
-const count = (table: string) =>
-  sql<{ readonly count: number }>(`SELECT count(*)::integer AS count FROM ${schema}.${table}`).pipe(
-    Effect.map(([row]) => row?.count),
-  )
+const count = (table: string) => countRows(`${schema}.${table}`)
 
 /** The partitions that events have, without the default one, as days from today. */
-const partitions = sql<{ readonly day: number }>(
+const partitions = valuesOf<number>(
   `SELECT right(relname, 8)::date - (now() AT TIME ZONE 'UTC')::date AS day FROM pg_class
    WHERE relnamespace = '${schema}'::regnamespace AND relname ~ '^events_[0-9]{8}$' ORDER BY day`,
-).pipe(Effect.map((rows) => rows.map(({ day }) => day)))
-
-describe("delivered events", () => {
-  onStores(
-    "are dropped by the day when all of it is three days old",
-    Effect.gen(function* () {
-      yield* publish(daysAgo(6))
-      yield* publish(daysAgo(4))
-      const kept = [yield* publish(daysAgo(2.9)), yield* publish(daysAgo(0))]
-      yield* settle(delivered)
-      yield* forget
-      expect(yield* listed).toEqual(kept.map((id) => [id, "delivered"]).toReversed())
-      expect(yield* count("events")).toBe(2)
-      expect(yield* count("finished_deliveries")).toBe(2)
-      expect(yield* partitions).toEqual([expect.any(Number), 0, 1, 2])
-    }),
-  )
-
-  onStores(
-    "can be replayed before",
-    Effect.gen(function* () {
-      const id = yield* publish(daysAgo(2))
-      yield* settle(delivered)
-      const outbox = yield* Outbox
-      expect(yield* outbox.replay(ref, id)).toBe(1)
-      expect(yield* count("finished_deliveries")).toBe(0)
-      yield* settle(delivered)
-      const [delivery] = yield* outbox.deliveries(ref, { limit: 1 })
-      expect(delivery).toMatchObject({ state: "delivered", attempts: [answered, answered] })
-    }),
-  )
-})
-
-describe("an event whose delivery is open", () => {
-  onStores(
-    "is kept and delivered after a week, when all others of its day are gone",
-    Effect.gen(function* () {
-      yield* publish(daysAgo(7))
-      yield* settle(delivered)
-      const open = yield* publish(daysAgo(7))
-      yield* settle(retried)
-      yield* forget
-      expect(yield* partitions).toEqual([0, 1, 2])
-      const { claims } = yield* claimAll
-      expect(claims.map(({ event }) => event)).toEqual([{ id: open, body: Fixture.event(p1).body }])
-      const outbox = yield* Outbox
-      yield* Effect.forEach(claims, (one) => outbox.settle(one, delivered))
-      yield* forget
-      expect(yield* listed).toEqual([[open, "delivered"]])
-    }),
-  )
-})
-
-describe("an event whose delivery has failed", () => {
-  onStores(
-    "is kept for thirty days, and can be replayed",
-    Effect.gen(function* () {
-      const kept = yield* publish(daysAgo(29))
-      yield* publish(daysAgo(31))
-      yield* settle(failed)
-      yield* forget
-      expect(yield* listed).toEqual([[kept, "failed"]])
-      expect(yield* count("deliveries")).toBe(1)
-      expect(yield* count("events")).toBe(1)
-      const outbox = yield* Outbox
-      expect(
-        yield* outbox.replayMany(ref, {
-          since: 0,
-          types: undefined,
-          kinds: ["failed"],
-          position: undefined,
-          isDryRun: false,
-        }),
-      ).toMatchObject({ replayed: 1 })
-      yield* sql(`UPDATE ${schema}.webhooks SET paused_until = NULL`)
-      yield* settle(delivered)
-      expect(yield* listed).toEqual([[kept, "delivered"]])
-      // Two more days pass.
-      yield* sql(`UPDATE ${schema}.events SET at = at - interval '2 days'`)
-      yield* forget
-      expect(yield* count("events")).toBe(0)
-      expect(yield* count("finished_deliveries")).toBe(0)
-    }),
-  )
-})
-
-describe("a day with many events that are needed", () => {
-  onStores(
-    "stays as it is until they are fewer",
-    Effect.gen(function* () {
-      const at = daysAgo(5)
-      yield* publish(at)
-      yield* settle(delivered)
-      const first = newEventId(crypto, at).slice(0, 18)
-      yield* sql(
-        `INSERT INTO ${schema}.deliveries (event_id, webhook_id, state, next_attempt_at)
-         SELECT ('${first}-8000-' || lpad(to_hex(n), 12, '0'))::uuid, gen_random_uuid(), 'failed', now()
-         FROM generate_series(0, 5000) n`,
-      )
-      yield* forget
-      expect(yield* partitions).toHaveLength(4)
-      expect(yield* listed).toHaveLength(1)
-      yield* sql(`DELETE FROM ${schema}.deliveries WHERE event_id = '${first}-8000-000000000000'`)
-      yield* forget
-      expect(yield* partitions).toHaveLength(3)
-      expect(yield* listed).toHaveLength(0)
-    }),
-  )
-})
-
-describe("an id that tells no time, or a wrong one", () => {
-  onStores(
-    "is in no day, and is deleted by the date of its event",
-    Effect.gen(function* () {
-      const outbox = yield* Outbox
-      const in2099 = newEventId(crypto, Date.UTC(2099, 0))
-      const random = () => EventId(crypto.randomUUID())
-      const publishAt = (id: EventId, age: number) =>
-        outbox.publish({ ...Fixture.event(p1), id, at: daysAgo(age) })
-      for (const id of [in2099, random()]) yield* publishAt(id, 31)
-      const kept = random()
-      yield* publishAt(kept, 29)
-      yield* settle(delivered)
-      const open = random()
-      yield* publishAt(open, 31)
-      expect(yield* count("events_default")).toBe(4)
-      yield* forget
-      expect(yield* listed).toEqual([
-        [open, "waiting"],
-        [kept, "delivered"],
-      ])
-      expect(yield* count("events")).toBe(2)
-      expect(yield* count("finished_deliveries")).toBe(1)
-    }),
-  )
-
-  onStores(
-    "moves to its day when that is created",
-    Effect.gen(function* () {
-      const outbox = yield* Outbox
-      const at = daysAgo(5)
-      const id = newEventId(crypto, at)
-      yield* outbox.publish({ ...Fixture.event(p1), id, at })
-      yield* settle(delivered)
-      expect(yield* count("events_default")).toBe(1)
-      yield* sql(`SELECT ${schema}.create_day('${new Date(at).toISOString().slice(0, 10)}')`)
-      expect(yield* count("events_default")).toBe(0)
-      expect(yield* listed).toEqual([[id, "delivered"]])
-      yield* forget
-      expect(yield* listed).toEqual([])
-    }),
-  )
-})
+)
 
 /** Drops the partitions of the day after tomorrow. */
-const dropLast = Effect.gen(function* () {
+const dropLast = Effect.suspend(() => {
   const suffix = new Date(daysAgo(-2)).toISOString().slice(0, 10).replaceAll("-", "")
-  yield* sql(`DROP TABLE ${schema}.events_${suffix}, ${schema}.finished_deliveries_${suffix}`)
+  return sql(`DROP TABLE ${schema}.events_${suffix}, ${schema}.finished_deliveries_${suffix}`)
+})
+
+describe("an event", () => {
+  onWebhook("is dropped with its day after three days, and can be replayed before", function* () {
+    const outbox = yield* Outbox
+    yield* publish(daysAgo(6))
+    yield* publish(daysAgo(4))
+    const kept = [yield* publish(daysAgo(2.9)), yield* publish(daysAgo(0))] as const
+    yield* settle(delivered)
+    yield* forget
+    expect(yield* listed).toEqual(kept.map((id) => [id, "delivered"]).toReversed())
+    expect(yield* Effect.all([count("events"), count("finished_deliveries")])).toEqual([2, 2])
+    expect(yield* partitions).toEqual([expect.any(Number), 0, 1, 2])
+    expect(yield* outbox.replay(ref, kept[0])).toBe(1)
+    expect(yield* count("finished_deliveries")).toBe(1)
+    yield* settle(delivered)
+    const replayed = (yield* outbox.deliveries(ref, { limit: 2 })).find(
+      ({ eventId }) => eventId === kept[0],
+    )
+    expect(replayed).toMatchObject({ state: "delivered", attempts: [answered, answered] })
+  })
+
+  onWebhook("whose delivery is open stays when all others of its day are gone", function* () {
+    yield* publish(daysAgo(7))
+    yield* settle(delivered)
+    const open = yield* publish(daysAgo(7))
+    yield* settle(retried)
+    yield* forget
+    expect(yield* partitions).toEqual([0, 1, 2])
+    const { claims } = yield* claimAll
+    expect(claims.map(({ event }) => event)).toEqual([{ id: open, body: Fixture.event(p1).body }])
+    const outbox = yield* Outbox
+    yield* Effect.forEach(claims, (one) => outbox.settle(one, delivered))
+    yield* forget
+    expect(yield* listed).toEqual([[open, "delivered"]])
+  })
+
+  onWebhook("whose delivery has failed is kept for thirty days, and can be replayed", function* () {
+    const kept = yield* publish(daysAgo(29))
+    yield* publish(daysAgo(31))
+    yield* settle(failed)
+    yield* forget
+    expect(yield* listed).toEqual([[kept, "failed"]])
+    expect(yield* Effect.all([count("deliveries"), count("events")])).toEqual([1, 1])
+    const all = { since: 0, types: undefined, position: undefined, isDryRun: false } as const
+    const replayed = (yield* Outbox).replayMany(ref, { ...all, kinds: ["failed"] })
+    expect(yield* replayed).toMatchObject({ replayed: 1 })
+    yield* sql(`UPDATE ${schema}.webhooks SET paused_until = NULL`)
+    yield* settle(delivered)
+    expect(yield* listed).toEqual([[kept, "delivered"]])
+    // Two more days pass.
+    yield* sql(`UPDATE ${schema}.events SET at = at - interval '2 days'`)
+    yield* forget
+    expect(yield* Effect.all([count("events"), count("finished_deliveries")])).toEqual([0, 0])
+  })
+
+  onWebhook("of a day with many that are needed stays until these are fewer", function* () {
+    const at = daysAgo(5)
+    yield* publish(at)
+    yield* settle(delivered)
+    const first = newEventId(crypto, at).slice(0, 18)
+    yield* sql(
+      `INSERT INTO ${schema}.deliveries (event_id, webhook_id, state, next_attempt_at)
+       SELECT ('${first}-8000-' || lpad(to_hex(n), 12, '0'))::uuid, gen_random_uuid(), 'failed', now()
+       FROM generate_series(0, 5000) n`,
+    )
+    yield* forget
+    expect(yield* partitions).toHaveLength(4)
+    expect(yield* listed).toHaveLength(1)
+    yield* sql(`DELETE FROM ${schema}.deliveries WHERE event_id = '${first}-8000-000000000000'`)
+    yield* forget
+    expect(yield* partitions).toHaveLength(3)
+    expect(yield* listed).toEqual([])
+  })
+
+  onWebhook("whose id tells no time, or a wrong one, is deleted by its date", function* () {
+    const outbox = yield* Outbox
+    const publishAt = (age: number, id = EventId(crypto.randomUUID())) =>
+      Effect.as(outbox.publish({ ...Fixture.event(p1), id, at: daysAgo(age) }), id)
+    yield* publishAt(31, newEventId(crypto, Date.UTC(2099, 0)))
+    yield* publishAt(31)
+    const kept = yield* publishAt(29)
+    yield* settle(delivered)
+    const open = yield* publishAt(31)
+    expect(yield* count("events_default")).toBe(4)
+    yield* forget
+    expect(yield* listed).toEqual([
+      [open, "waiting"],
+      [kept, "delivered"],
+    ])
+    expect(yield* Effect.all([count("events"), count("finished_deliveries")])).toEqual([2, 1])
+  })
+
+  onWebhook("moves to its day when that is created", function* () {
+    const at = daysAgo(5)
+    const id = newEventId(crypto, at)
+    yield* (yield* Outbox).publish({ ...Fixture.event(p1), id, at })
+    yield* settle(delivered)
+    expect(yield* count("events_default")).toBe(1)
+    yield* createDay(at)
+    expect(yield* count("events_default")).toBe(0)
+    expect(yield* listed).toEqual([[id, "delivered"]])
+    yield* forget
+    expect(yield* listed).toEqual([])
+  })
 })
 
 describe("the days to come", () => {
-  onStores(
-    "are created at the start",
-    Effect.gen(function* () {
-      expect(yield* partitions).toEqual([0, 1, 2])
-      yield* dropLast
-      const client = yield* PgClient.PgClient
-      const stores = Layer.fresh(postgresLayer({ schema, migrate: false }))
-      yield* Effect.scoped(Layer.build(stores)).pipe(
-        Effect.provideService(PgClient.PgClient, client),
-      )
-      expect(yield* partitions).toEqual([0, 1, 2])
-    }),
-  )
-})
+  onEmpty("are created at the start", function* () {
+    yield* dropLast
+    expect(yield* partitions).toEqual([0, 1])
+    const opened = Layer.build(Layer.fresh(postgresLayer({ schema, migrate: false })))
+    yield* Effect.provide(opened, clientLayer({ maxConnections: 2 }))
+    expect(yield* partitions).toEqual([0, 1, 2])
+  })
 
-describe("a table that somebody has locked", () => {
-  onStores(
-    "is left for the next time, and meanwhile delays nothing",
-    Effect.gen(function* () {
-      yield* publish(daysAgo(5))
-      yield* settle(delivered)
-      yield* dropLast
-      const name = `"${schema}"`
-      const drop = sql(dropDay(name), [daysParam(3 * dayMillis)])
-      const create = sql(createDays(name))
-      const client = yield* PgClient.PgClient
-      const services = yield* Effect.context<StorePorts | PgClient.PgClient>()
-      const isLocked = client.withTransaction(
-        Effect.gen(function* () {
-          // As long as a statement that writes events.
-          yield* sql(
-            `LOCK TABLE ${schema}.events, ${schema}.finished_deliveries IN ROW EXCLUSIVE MODE`,
-          )
-          // A new fiber runs outside of the transaction.
-          return yield* Effect.promise(() =>
-            Effect.runPromiseWith(services)(
-              Effect.all([drop, create, publish(Date.now())], { concurrency: 3 }),
-            ),
-          )
-        }),
-      )
-      expect(yield* isLocked).toEqual([[], [], expect.any(String)])
-      expect(yield* drop).toHaveLength(1)
-      expect(yield* create).toHaveLength(1)
-    }),
-  )
+  onWebhook("are left, as old ones are, while somebody has locked a table", function* () {
+    yield* publish(daysAgo(5))
+    yield* settle(delivered)
+    yield* dropLast
+    const create = sql(createDays(name))
+    const meanwhile = during(
+      // As long as a statement that writes events.
+      sql(`LOCK TABLE ${schema}.events, ${schema}.finished_deliveries IN ROW EXCLUSIVE MODE`),
+      Effect.all([dropOldDay, create, publish(Date.now())], { concurrency: 3 }),
+    )
+    expect(yield* meanwhile).toEqual([[], [], expect.any(String)])
+    expect(yield* dropOldDay).toHaveLength(1)
+    expect(yield* create).toHaveLength(1)
+  })
 })
 
 describe("an idempotency key", () => {
-  onStores(
-    "is forgotten after a day, and not before, a thousand at a time",
-    Effect.gen(function* () {
-      const outbox = yield* Outbox
-      const [old, recent] = [Fixture.once(), Fixture.once()]
-      for (const key of [old, recent]) yield* outbox.publish(Fixture.event(p1), key)
-      yield* sql(
-        `UPDATE ${schema}.idempotency_keys SET at = at - interval '25 hours' WHERE key = $1::text`,
-        [old.key],
-      )
-      yield* sql(`
-        INSERT INTO ${schema}.idempotency_keys (owner, key, project_number, fingerprint, response, at)
-        SELECT 'other', n::text, 0, '', '', now() - interval '2 days' FROM generate_series(1, 1500) n
-      `)
-      const forgetKeys = sql(deleteOldIdempotencyKeys(`"${schema}"`), [daysParam(dayMillis)])
-      const sizes = [(yield* forgetKeys).length, (yield* forgetKeys).length]
-      expect([...sizes, (yield* forgetKeys).length]).toEqual([1000, 501, 0])
-      expect(yield* outbox.publish(Fixture.event(p1), recent)).toMatchObject({ _tag: "Replayed" })
-      expect(yield* outbox.publish(Fixture.event(p1), old)).toBeUndefined()
-    }),
+  const forgetKeys = Effect.map(
+    sql(deleteOldIdempotencyKeys(name), [daysParam(dayMillis)]),
+    (rows) => rows.length,
   )
-})
 
-it.live("a step deletes a thousand rows, also where the planner joins tables in a poor way", () =>
-  Effect.gen(function* () {
-    yield* migrate({ schema })
+  onWebhook("is forgotten after a day, and not before, a thousand at a time", function* () {
     const client = yield* PgClient.PgClient
+    const outbox = yield* Outbox
+    const [old, recent] = [Fixture.once(), Fixture.once()]
+    for (const key of [old, recent]) yield* outbox.publish(Fixture.event(p1), key)
+    yield* sql(
+      `UPDATE ${schema}.idempotency_keys SET at = at - interval '25 hours' WHERE key = $1::text`,
+      [old.key],
+    )
     yield* sql(`
       INSERT INTO ${schema}.idempotency_keys (owner, key, project_number, fingerprint, response, at)
-      SELECT 'other', n::text, 0, '', '', now() - interval '2 days' FROM generate_series(1, 2500) n
-    `)
-    const step = Effect.gen(function* () {
-      for (const way of ["hashjoin", "mergejoin", "hashagg", "sort", "material"])
-        yield* sql(`SET LOCAL enable_${way} = off`)
-      return yield* sql(deleteOldIdempotencyKeys(`"${schema}"`), [daysParam(dayMillis)])
-    })
-    expect(yield* client.withTransaction(step)).toHaveLength(1000)
-  }).pipe(Effect.provide(clientLayer())),
-)
+      SELECT 'other', n::text, 0, '', '', now() - interval '2 days' FROM generate_series(1, 2500) n`)
+    // Also where the planner joins tables in a poor way.
+    const ways = ["hashjoin", "mergejoin", "hashagg", "sort", "material"]
+    const poorly = Effect.forEach(ways, (way) => sql(`SET LOCAL enable_${way} = off`))
+    expect(yield* client.withTransaction(Effect.andThen(poorly, forgetKeys))).toBe(1000)
+    expect(yield* Effect.replicateEffect(forgetKeys, 3)).toEqual([1000, 501, 0])
+    expect(yield* outbox.publish(Fixture.event(p1), recent)).toMatchObject({ _tag: "Replayed" })
+    expect(yield* outbox.publish(Fixture.event(p1), old)).toBeUndefined()
+  })
+})
 
 it.effect("full buckets are deleted in a schema without limits of its own, such as a cell", () =>
   Effect.gen(function* () {
-    yield* migrate({ schema })
+    yield* empty
     yield* sql(`
       INSERT INTO ${schema}.rate_limit_buckets (id, full_at, burst_full_at)
       VALUES ('webhook:full', 1, NULL), ('webhook:later', 9e18, NULL), ('key:full', 1, 1), ('key:bursts', 1, 9e18)`)
-    const server = yield* makeServer(yield* PgClient.PgClient, 2, undefined)
-    yield* startRetention(makeExecutor(server, `"${schema}"`), {
+    yield* startRetention(yield* executorOf(schema), {
       auditRetention: undefined,
       eventRetention: Millis(30 * dayMillis),
       failedRetention: Millis(30 * dayMillis),
@@ -364,3 +327,211 @@ it.effect("full buckets are deleted in a schema without limits of its own, such 
     expect(rows).toEqual([{ id: "key:bursts" }, { id: "webhook:later" }])
   }).pipe(Effect.provide(clientLayer())),
 )
+
+describe("a part of the audit trail", () => {
+  const ages = valuesOf<number>(
+    `SELECT ${dayBefore(0)} - day FROM ${schema}.audit_parts ORDER BY day`,
+  )
+
+  const changed = Effect.map(({ length }: ReadonlyArray<unknown>) => length)
+  const begin = (kept: number) => changed(sql(beginAudit(name), [daysParam(kept * dayMillis)]))
+  const drop = (kept: number) => changed(sql(dropAudit(name), [daysParam(kept * dayMillis)]))
+
+  const extendTo = (endDate: number) =>
+    MembershipStore.use((memberships) =>
+      memberships.extend({ ...change(p1), userId, endDate: EndDate(endDate) }),
+    )
+
+  /** The dates of the audit rows of the project or of the user, newest first. */
+  const history = (user?: UserId) =>
+    MembershipStore.use((memberships) => memberships.history(p1, { limit: 10, userId: user })).pipe(
+      Effect.map((rows) => rows.map(({ to }) => to)),
+    )
+
+  /** Runs a test on stores with a member. */
+  const onMember = (title: string, steps: Steps) =>
+    onEmpty(title, function* () {
+      yield* (yield* MembershipStore).createProject(p1, occasion)
+      yield* (yield* MembershipStore).grant({ ...change(p1), userId, endDate: EndDate(0) })
+      yield* Effect.gen(steps)
+    })
+
+  onMember("is followed by another after a day or a thirtieth of the retention", function* () {
+    expect(yield* begin(300)).toBe(0)
+    expect(yield* begin(270)).toBe(1)
+    expect([yield* begin(3), yield* begin(3)]).toEqual([1, 0])
+    expect(yield* ages).toEqual([9, 0])
+  })
+
+  onMember("is dropped when all of it is old, and not before", function* () {
+    yield* extendTo(1)
+    for (const day of [5, 4, 3, 1]) {
+      yield* continueIn(day)
+      yield* extendTo(10 - day)
+    }
+    expect([yield* drop(3), yield* drop(3), yield* drop(3)]).toEqual([1, 1, 0])
+    expect(yield* ages).toEqual([4, 3, 1])
+    expect(yield* history()).toEqual([9, 7, 6])
+  })
+
+  onMember("that has not begun ends no other, and is replaced", function* () {
+    yield* createPart(6)
+    expect(yield* drop(3)).toBe(0)
+    expect([yield* begin(3), yield* begin(3)]).toEqual([1, 1])
+    expect(yield* ages).toEqual([9, 0])
+    expect(yield* drop(3)).toBe(0)
+    expect(yield* history()).toEqual([0])
+  })
+
+  onMember("does not begin before statements that know nothing of it have ended", function* () {
+    // A statement of the store would be cancelled and repeated when it meets the lock.
+    const extension = { ...change(p1), userId, endDate: EndDate(1) }
+    const extending = yield* duringSteps(
+      sql(`SELECT FROM ${schema}.memberships FOR UPDATE`),
+      function* () {
+        const fiber = yield* Effect.forkDetach(sql(extend(name).always, paramsOfEach([extension])))
+        yield* waitingOn(schema)
+        expect([yield* begin(3), yield* begin(3)]).toEqual([1, 0])
+        return fiber
+      },
+    )
+    yield* Fiber.join(extending)
+    expect(yield* begin(3)).toBe(1)
+    yield* extendTo(2)
+    expect(yield* history()).toEqual([2, 1, 0])
+  })
+
+  onMember("has its rows in the history in the order of the others'", function* () {
+    yield* continueIn(1)
+    const bulk = { endDate: EndDate(3), mode: "set" } as const
+    yield* (yield* MembershipStore).extendAll({ ...change(p1), bulk })
+    yield* continueIn(0)
+    // An extension that had read the project before the bulk extension.
+    yield* sql(
+      `INSERT INTO ${schema}.audit (project_number, seq, user_id, action, to_date, at)
+       SELECT number, 0, '1001', 'extended', 'epoch'::timestamptz + interval '2 ms', now()
+       FROM ${schema}.projects WHERE id = $1::text`,
+      [p1],
+    )
+    yield* extendTo(4)
+    expect(yield* history()).toEqual([4, 3, 2, 0])
+    expect(yield* history(userId)).toEqual([4, 3, 2, 0])
+  })
+})
+
+describe("a project that was deleted", () => {
+  const members = 2500
+
+  /** Fills a project with more than one batch of everything. */
+  const fill = Effect.fnUntraced(function* (projectId: ProjectId) {
+    const memberships = yield* MembershipStore
+    yield* memberships.createProject(projectId, occasion)
+    const one = Fixture.makeWebhook(projectId)
+    yield* (yield* WebhookStore).add(one, 50, occasion)
+    for (const [table, columns, values] of [
+      ["delivery_minutes", "", ""],
+      ["delivery_quarters", ", webhook_id, answer_times", `, '${one.id}', '{1}'`],
+    ] as const) {
+      yield* sql(
+        `INSERT INTO ${schema}.${table} (project_number, at, delivered, failed${columns})
+         SELECT number, to_timestamp(n), 1, 0${values}
+         FROM ${schema}.projects, generate_series(1, 1500) n WHERE id = '${projectId}'`,
+      )
+    }
+    yield* (yield* ApiKeyStore).add(Fixture.apiKey("a token", projectId), occasion)
+    const all = Array.from({ length: members }, (_, n) => ({
+      userId: UserId(String(n)),
+      endDate: in2027,
+    }))
+    yield* memberships.import({ ...change(projectId), memberships: all })
+    yield* Effect.forEach(
+      all.slice(0, 1500),
+      (member) => memberships.extend({ ...change(projectId), ...member }),
+      { concurrency: "unbounded", discard: true },
+    )
+  })
+
+  /** The tables, and how many rows each has after a project was deleted and created again with a member. */
+  const remains = {
+    projects: 1,
+    memberships: 1,
+    api_key_projects: 0,
+    webhooks: 0,
+    events: 1,
+    deliveries: 0,
+    finished_deliveries: 0,
+    delivery_minutes: 0,
+    delivery_quarters: 0,
+    deleted_projects: 0,
+    "audit WHERE project_number <> 0": 1,
+  }
+
+  const counts = Effect.all(
+    Object.fromEntries(Object.keys(remains).map((table) => [table, count(table)])),
+  )
+
+  const step = sql(purgeDeletedProjects(name))
+
+  /** Other tests have transactions open, too. */
+  const purge = Effect.repeat(Effect.andThen(step, count("deleted_projects")), {
+    while: (left) => left > 0,
+    schedule: Schedule.spaced("5 millis"),
+  })
+
+  onEmpty("has rows in no other table", function* () {
+    const named = yield* valuesOf<string>(
+      `SELECT c.table_name::text
+       FROM information_schema.columns c
+       JOIN information_schema.tables t USING (table_schema, table_name)
+       WHERE t.table_type = 'BASE TABLE' AND table_schema = '${schema}' AND column_name = 'project_number'
+         AND table_name !~ '_([0-9]{8}|default)$' ORDER BY 1`,
+    )
+    // Idempotency keys are removed by their age.
+    expect(named.join(" ")).toBe(
+      "api_key_projects audit bulk_extensions delivery_minutes delivery_quarters erasures events " +
+        "idempotency_keys memberships webhooks",
+    )
+  })
+
+  onEmpty("loses its rows, a thousand at a time, once nobody can write more", function* () {
+    const memberships = yield* MembershipStore
+    yield* fill(p1)
+    yield* duringSteps(sql("SELECT pg_current_xact_id()::text"), function* () {
+      yield* memberships.deleteProject(p1, occasion)
+      expect(yield* step).toEqual([])
+      expect(yield* count("memberships")).toBe(members)
+    })
+    yield* memberships.createProject(p1, occasion)
+    const before = yield* counts
+    yield* fill(p2)
+    const others = yield* counts
+    yield* Effect.repeat(step, { until: (rows) => rows.length > 0 })
+    expect(yield* count("memberships")).toBe(2 * members - 1000)
+    yield* memberships.grant({ ...change(p1), userId, endDate: in2027 })
+    yield* purge
+    const left = Object.entries(yield* counts).map(([table, now]) => [
+      table,
+      now - ((others[table] ?? 0) - (before[table] ?? 0)),
+    ])
+    expect(Object.fromEntries(left)).toEqual(remains)
+    expect(yield* memberships.findProject(p2)).toMatchObject({
+      memberships: members,
+      webhooks: 1,
+    })
+    expect((yield* memberships.find(p1, userId)).endDate).toBe(in2027)
+    expect((yield* (yield* Outbox).backlog(10_000)).waiting).toBe(1501)
+  })
+
+  onEmpty("does not exist for a webhook that was being registered", function* () {
+    const webhooks = yield* WebhookStore
+    yield* (yield* MembershipStore).createProject(p1, occasion)
+    const adding = yield* during(
+      sql(`SELECT ${schema}.delete_project('p1', 'a channel')`),
+      Effect.tap(
+        Effect.forkDetach(Effect.flip(webhooks.add(webhook, 50, occasion))),
+        waitingOn(schema),
+      ),
+    )
+    expect((yield* Fiber.join(adding))._tag).toBe("ProjectNotFound")
+  })
+})

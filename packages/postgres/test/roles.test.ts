@@ -1,10 +1,8 @@
-/** The roles of the documentation: one that owns the tables, and one that owns nothing. */
+/** The roles of the documentation: one that owns the tables, and one that owns nothing, with which all stores are certified. */
 
-import { PgClient } from "@effect/sql-pg"
-import { type Fault, createTenure } from "@tenure/core"
-import { WebhookTransport } from "@tenure/core/transport"
+import type { PgClient } from "@effect/sql-pg"
+import { createTenure } from "@tenure/core"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest"
 import { migrate, postgres, rewriteSecrets } from "../src/index.ts"
@@ -16,7 +14,7 @@ import {
   dropDay,
 } from "../src/retention.ts"
 import { documentedRoles } from "./documented-roles.ts"
-import { urlOf } from "./harness.ts"
+import { clientLayer, recordingTransport, shared, sql, urlOf, valuesOf } from "./harness.ts"
 
 const name = "tenure_roles"
 
@@ -27,29 +25,20 @@ const urlFor = (user?: string, password?: string): string => {
   return String(url)
 }
 
-const owner = urlFor("tenure_owner", "change me")
 const app = urlFor("tenure_app", "change me, too")
 
-const on = <A, E>(url: string, work: Effect.Effect<A, E, PgClient.PgClient>): Promise<A> =>
-  work.pipe(
-    Effect.provide(PgClient.layer({ url: Redacted.make(url), maxConnections: 1 })),
-    Effect.runPromise,
-  )
+const clientOf = (url: string) => clientLayer({ url: Redacted.make(url), maxConnections: 1 })
+const asOwner = shared(clientOf(urlFor("tenure_owner", "change me")))
+const asApp = shared(clientOf(app))
 
-const execute = (url: string, ...statements: ReadonlyArray<string>) =>
+const on = <A, E>(client: typeof asApp, work: Effect.Effect<A, E, PgClient.PgClient>): Promise<A> =>
+  Effect.runPromise(Effect.provide(work, client))
+
+const execute = (client: typeof asApp, ...statements: ReadonlyArray<string>) =>
   on(
-    url,
-    PgClient.PgClient.use((sql) =>
-      Effect.forEach(statements, (statement) => sql.unsafe<object>(statement)),
-    ),
+    client,
+    Effect.forEach(statements, (statement) => sql(statement)),
   )
-
-const partsOfAudit = async () => {
-  const parts = PgClient.PgClient.use((sql) =>
-    sql.unsafe<{ readonly name: string }>("SELECT name FROM tenure.audit_parts"),
-  )
-  return (await on(owner, parts)).map(({ name: part }) => part)
-}
 
 const drop = [
   `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`,
@@ -58,92 +47,50 @@ const drop = [
 ]
 
 beforeAll(async () => {
-  await execute(inject("databaseUrl"), ...drop, `CREATE DATABASE ${name}`)
+  await execute(clientOf(inject("databaseUrl")), ...drop, `CREATE DATABASE ${name}`)
   const [create = [], restrict = []] = await documentedRoles()
-  await execute(urlFor(), ...create)
-  expect(await on(owner, migrate())).not.toEqual([])
-  await execute(owner, ...restrict)
+  await execute(clientOf(urlFor()), ...create)
+  expect(await on(asOwner, migrate())).not.toEqual([])
+  await execute(asOwner, ...restrict)
 })
-afterAll(() => execute(inject("databaseUrl"), ...drop))
+afterAll(() => execute(clientOf(inject("databaseUrl")), ...drop))
 
-const transport = Layer.succeed(WebhookTransport, {
-  sendsHttpToNames: true,
-  send: ({ url }) =>
-    Effect.succeed({ status: url.endsWith("/gone") ? 410 : 204, retryAfter: undefined, body: "" }),
-})
-
-describe("a role that owns nothing", () => {
-  it("serves everything", async () => {
-    const faults: Array<Fault> = []
-    const tenure = await createTenure({
-      stores: postgres({ url: app, migrate: false }),
-      transport,
-      onError: (fault) => void faults.push(fault),
-    })
-    const { apiKeys, events, memberships, webhooks } = tenure
-    const projectId = "p1"
-    const endDate = "2099-01-01T00:00:00.000Z"
-    const member = { projectId, userId: "1001" }
-    await memberships.createProject(projectId)
-    await memberships.grant({ ...member, endDate })
-    await memberships.extend({ ...member, endDate })
-    await memberships.extendAll({ projectId, endDate })
-    await memberships.end(member)
-    expect(await memberships.history(member)).not.toEqual([])
-    const { id, token } = await apiKeys.issue({ projects: [projectId] })
-    const { status } = await tenure.handle({
-      method: "GET",
-      path: `/v2/projects/${projectId}/integrations/webhooks`,
-      headers: { authorization: `Bearer ${token}` },
-      body: { _tag: "Bytes", bytes: new Uint8Array() },
-      remoteAddress: "127.0.0.1",
-    })
-    expect(status).toBe(200)
-    await apiKeys.revoke(id)
-    const created = await webhooks.create({ projectId, url: "https://receiver.example/a" })
-    const gone = await webhooks.create({ projectId, url: "https://receiver.example/gone" })
-    const webhook = { projectId, webhookId: created.id }
-    await webhooks.rotateSecret(webhook)
-    await webhooks.addSigningKey(webhook)
-    await webhooks.ping(webhook)
-    await events.publish({ projectId, type: "a.b", data: {} })
-    const states = async () => (await webhooks.deliveries(webhook)).map(({ state }) => state)
-    // The ping, the event, and the end of the other webhook.
-    await expect.poll(states).toEqual(["delivered", "delivered", "delivered"])
-    await webhooks.enable({ projectId, webhookId: gone.id })
-    await webhooks.replayMany({ projectId, webhookId: gone.id, since: new Date(0) })
-    await webhooks.delete({ projectId, webhookId: gone.id })
-    await expect.poll(tenure.isReady).toBe(true)
-    await tenure.close()
-    expect(faults).toEqual([])
+const refusal = { reason: { cause: { code: "42501" } } }
+const start = () =>
+  createTenure({
+    stores: postgres({ url: app, migrate: false }),
+    transport: recordingTransport().transport,
+    webhooks: { missingKeys: "allow" },
   })
 
+describe("a role that owns nothing", () => {
   it("deletes what is old, and encrypts secrets", async () => {
-    const asApp = (sql: string, ...params: ReadonlyArray<unknown>) =>
-      on(
-        app,
-        PgClient.PgClient.use((client) => client.unsafe(sql, params)),
-      )
+    const { close, memberships, webhooks } = await start()
+    await memberships.createProject("p1")
+    await webhooks.create({ projectId: "p1", url: "https://receiver.example/a" })
+    await close()
+    const rows = async (statement: string, ...params: ReadonlyArray<unknown>) =>
+      (await on(asApp, sql(statement, params))).length
     await execute(
-      owner,
+      asOwner,
       "INSERT INTO tenure.events (id, project_number, type, at, body) SELECT gen_random_uuid(), 1, 'a.b', 'epoch', '{}'",
       `INSERT INTO tenure.deliveries (event_id, webhook_id, state, next_attempt_at)
        VALUES ('00000000-0000-7000-8000-000000000000', gen_random_uuid(), 'failed', now())`,
     )
-    expect(await asApp(deleteOldEvents('"tenure"'), 1)).toHaveLength(1)
-    expect(await asApp(deleteOldFailedDeliveries('"tenure"'), 1)).toHaveLength(1)
+    expect(await rows(deleteOldEvents('"tenure"'), 1)).toBe(1)
+    expect(await rows(deleteOldFailedDeliveries('"tenure"'), 1)).toBe(1)
     // All days, those to come included.
-    for (const _ of [1, 2, 3]) expect(await asApp(dropDay('"tenure"'), -9)).toHaveLength(1)
-    expect(await asApp(createDays('"tenure"'))).toHaveLength(3)
-    expect(await asApp(beginAudit('"tenure"'), 1)).toHaveLength(0)
+    for (const _ of [1, 2, 3]) expect(await rows(dropDay('"tenure"'), -9)).toBe(1)
+    expect(await rows(createDays('"tenure"'))).toBe(3)
+    expect(await rows(beginAudit('"tenure"'), 1)).toBe(0)
     const encryption = { current: "k1", keys: { k1: new Uint8Array(32) } }
-    expect(await on(app, rewriteSecrets({ encryption }))).toEqual({ changed: 1, problems: [] })
+    expect(await on(asApp, rewriteSecrets({ encryption }))).toEqual({ changed: 1, problems: [] })
   })
 
   it("owns nothing indeed, and cannot change the past or the tables", async () => {
     const owned = `SELECT FROM pg_class WHERE relowner = 'tenure_app'::regrole`
-    expect(await execute(owner, owned)).toEqual([[]])
-    const [part] = await partsOfAudit()
+    expect(await execute(asOwner, owned)).toEqual([[]])
+    const [part] = await on(asOwner, valuesOf<string>("SELECT name FROM tenure.audit_parts"))
     for (const statement of [
       "UPDATE tenure.audit SET at = 'epoch'",
       "DELETE FROM tenure.audit",
@@ -157,42 +104,32 @@ describe("a role that owns nothing", () => {
       "DROP TABLE tenure.events",
       "SELECT tenure.create_day('2000-01-01')",
     ]) {
-      await expect(execute(app, statement)).rejects.toMatchObject({
-        reason: { cause: { code: "42501" } },
-      })
+      await expect(execute(asApp, statement)).rejects.toMatchObject(refusal)
     }
+    // A role that only reads cannot drop what is old either.
+    await execute(asOwner, "REVOKE DELETE ON tenure.events FROM tenure_app")
+    await expect(execute(asApp, "SELECT tenure.drop_day('1 day')")).rejects.toMatchObject(refusal)
+    await execute(asOwner, "GRANT DELETE ON tenure.events TO tenure_app")
   })
 
   it("erases persons if it may, and otherwise changes nothing", async () => {
-    const webhooks = { missingKeys: "allow" } as const
-    const stores = postgres({ url: app, migrate: false })
-    const tenure = await createTenure({ stores, transport, webhooks })
-    const { memberships } = tenure
+    const { close, memberships } = await start()
     const member = { projectId: "p1", userId: "1002" }
+    await memberships.createProject("p1")
     await memberships.grant({ ...member, endDate: "2099-01-01T00:00:00.000Z" })
-    await expect(memberships.erase(member)).rejects.toMatchObject({
-      reason: { cause: { code: "42501" } },
-    })
+    await expect(memberships.erase(member)).rejects.toMatchObject(refusal)
     expect(await memberships.history(member)).toHaveLength(1)
     await memberships.find(member)
     const [, , erasing = []] = await documentedRoles()
-    await execute(owner, ...erasing)
+    await execute(asOwner, ...erasing)
     await memberships.erase(member)
     expect(await memberships.history(member)).toEqual([])
-    await tenure.close()
-  })
-
-  it("that only reads cannot drop what is old", async () => {
-    await execute(owner, "REVOKE DELETE ON tenure.events FROM tenure_app")
-    await expect(execute(app, "SELECT tenure.drop_day('1 day')")).rejects.toMatchObject({
-      reason: { cause: { code: "42501" } },
-    })
-    await execute(owner, "GRANT DELETE ON tenure.events TO tenure_app")
+    await close()
   })
 
   it("is told to leave migrations to the owner", async () => {
-    await execute(owner, "UPDATE tenure.migrations SET version = version - 1")
-    const refusal = await createTenure({ stores: postgres({ url: app }) }).catch(String)
-    expect(refusal).toMatch(/permission denied.*run tenure migrate as the owner/)
+    await execute(asOwner, "UPDATE tenure.migrations SET version = version - 1")
+    const refused = await createTenure({ stores: postgres({ url: app }) }).catch(String)
+    expect(refused).toMatch(/permission denied.*run tenure migrate as the owner/)
   })
 })

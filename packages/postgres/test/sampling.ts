@@ -1,12 +1,19 @@
 /** Samples of suites whose tests all run elsewhere. */
 
 import { createHash } from "node:crypto"
-import { beforeEach } from "vitest"
+import { beforeEach, inject } from "vitest"
 
-/** Skips all tests of a group but one of `every`, which are always the same. */
+declare module "vitest" {
+  interface ProvidedContext {
+    /** The seed of the run, which Vitest prints. */
+    readonly seed: number
+  }
+}
+
+/** Skips all tests of a group but one of `every`. The seed of the run decides which. */
 export const sampled = (every: number): void => {
   beforeEach(({ skip, task }) => {
-    const drawn = createHash("sha256").update(task.name).digest().readUInt32LE()
-    skip(drawn % every !== 0, "all run in the system suite")
+    const hash = createHash("sha256").update(`${inject("seed")} ${task.name}`)
+    skip(hash.digest().readUInt32LE() % every !== 0, "all run in the system suite")
   })
 }
