@@ -60,12 +60,11 @@ const valuesOf = (...items: ReadonlyArray<number>) => items.map((item) => Exit.s
 
 const keyed = { keysOf: (item: number) => [String(item % 100)] }
 
-/** A latch that holds up what runs alone. */
-const locked = Latch.makeUnsafe()
-const aloneWhenUnlocked: Options = {
+/** Has what runs alone wait until a latch is open. 7 always runs alone. */
+const aloneAfter = (locked: Latch.Latch): Options => ({
   findSound: (items) => Effect.succeed(items.map((item) => item !== 7)),
   runAlone: (items) => Effect.as(locked.await, items),
-}
+})
 
 describe("items", () => {
   test("that are interrupted before their turn are left out", function* () {
@@ -178,9 +177,10 @@ describe("items", () => {
   })
 
   test("with the same key also wait for one that runs alone", function* () {
+    const locked = yield* Latch.make()
     const { all, batches, join, start } = yield* gathering({
       ...keyed,
-      ...aloneWhenUnlocked,
+      ...aloneAfter(locked),
       maxInFlight: 2,
     })
     const waiting = yield* start(7, 107)
@@ -189,7 +189,6 @@ describe("items", () => {
     yield* locked.open
     expect(yield* join(waiting)).toEqual([Exit.succeed(7), ...valuesOf(107)])
     expect(batches).toEqual([[7, 8], [8], [107]])
-    yield* locked.close
   })
 
   test("that wait for a locked one keep no others back, however many they are", function* () {
@@ -234,7 +233,8 @@ describe("items", () => {
   })
 
   test("share another batch if they are sound, while the others run alone and hold up none", function* () {
-    const { all, batches, join, start } = yield* gathering({ ...keyed, ...aloneWhenUnlocked })
+    const locked = yield* Latch.make()
+    const { all, batches, join, start } = yield* gathering({ ...keyed, ...aloneAfter(locked) })
     const waiting = yield* start(7)
     expect(yield* all(1, 2)).toEqual(valuesOf(1, 2))
     expect(yield* all(3)).toEqual(valuesOf(3))
@@ -242,6 +242,5 @@ describe("items", () => {
     yield* locked.open
     expect(yield* join(waiting)).toEqual([Exit.succeed(7)])
     expect(batches).toEqual([[7, 1, 2], [1, 2], [3]])
-    yield* locked.close
   })
 })

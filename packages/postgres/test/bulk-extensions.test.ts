@@ -7,8 +7,7 @@ import { Fixture } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
 import { settleBulkExtensions } from "../src/retention.ts"
 import { round } from "../src/sql/clauses.ts"
-import { endingPages } from "./ending-pages.ts"
-import { countRows, during, sql, testsOn, valueOf } from "./harness.ts"
+import { countRows, during, endingPages, sql, testsOn, valueOf } from "./harness.ts"
 
 const schema = "bulk_extensions"
 const { change, in2027, in2028, in2029, p1, u1, u3 } = Fixture
@@ -61,7 +60,7 @@ describe("the round of a member comes to its end", () => {
     onStores(`by ${name}, and a bulk extension applies afterwards`, function* () {
       const store = yield* MembershipStore
       yield* setSequence(round - 1)
-      yield* Effect.asVoid<unknown, unknown, Effect.Services<ReturnType<typeof make>>>(make(store))
+      yield* make(store)
       const sequences = [BigInt(round - 1), yield* lastSequence]
       yield* setAll(store, in2029)
       sequences.push(yield* lastSequence)
@@ -120,7 +119,7 @@ onStores("sequences are safe after ten bulk extensions a second for 250 years", 
     store.extend({ ...ofU1(), endDate: in2028 }),
     setAll(store, in2029, "neverShorten"),
   ]) {
-    yield* Effect.asVoid<unknown, unknown, never>(step)
+    yield* step
     const sequence = yield* lastSequence
     expect(sequence).toBeGreaterThan(least)
     expect(Number.isSafeInteger(Number(sequence))).toBe(true)

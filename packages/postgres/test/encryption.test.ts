@@ -1,9 +1,7 @@
 /** Webhook secrets that are stored encrypted, and rows that nobody can read. */
 
 import { type KeyringInput, type Tenure, createTenure } from "@tenure/core"
-import { WebhookSecret, verifySignature } from "@tenure/core/signature"
-import type { TransportRequest } from "@tenure/core/transport"
-import * as Result from "effect/Result"
+import { Fixture } from "@tenure/testing/conformance"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { rewriteSecrets } from "../src/index.ts"
 import { ownSchema, recordingTransport, sql } from "./harness.ts"
@@ -81,14 +79,6 @@ const send = async ({ events, webhooks }: Tenure, ...webhookIds: ReadonlyArray<s
   await expect.poll(states).not.toContain("waiting")
   return states()
 }
-
-const isSigned = (request: TransportRequest | undefined, secret: string) =>
-  request !== undefined &&
-  Result.isSuccess(
-    verifySignature({ headers: request.headers, body: request.body, now: Date.now() }, [
-      WebhookSecret(secret),
-    ]),
-  )
 
 /** Calls the API with a key. */
 const get = async (tenure: Tenure, token: string, path: string) => {
@@ -202,7 +192,8 @@ describe("encrypted secrets that cannot be read", () => {
       const { previousUntil, secret } = await server.webhooks.rotateSecret(ids)
       expect(previousUntil).toBeLessThanOrEqual(Date.now())
       expect(await send(server, ids.webhookId)).toEqual(["delivered"])
-      expect(isSigned(sent.pop(), secret)).toBe(true)
+      const [request = expect.fail()] = sent.splice(0)
+      expect(Fixture.isSignedWith({ ...request, at: Date.now() }, secret)).toBe(true)
       const again = await start(encryption)
       expect((await again.webhooks.list({ projectId }))[0]?.secret).toBe(secret)
       await server.close()

@@ -13,8 +13,7 @@ import {
 } from "../src/ending-list.ts"
 import { postgresLayer } from "../src/index.ts"
 import { blocksReadBy } from "./blocks.ts"
-import { endingPages } from "./ending-pages.ts"
-import { clientLayer, during, ownDatabase, sql, testsOn } from "./harness.ts"
+import { clientLayer, during, endingPages, ownDatabase, sql, testsOn } from "./harness.ts"
 
 const schema = "ending_list"
 const { change, occasion, p1 } = Fixture

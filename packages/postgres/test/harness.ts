@@ -3,7 +3,15 @@
 import { PgClient } from "@effect/sql-pg"
 import { it } from "@effect/vitest"
 import { Setting } from "@tenure/core/internal"
-import { MembershipStore, Outbox, type StorePorts, type Transactions } from "@tenure/core/store"
+import {
+  type EndDate,
+  type EndingCursor,
+  type EndingPage,
+  MembershipStore,
+  Outbox,
+  type StorePorts,
+  type Transactions,
+} from "@tenure/core/store"
 import { type TransportRequest, WebhookTransport } from "@tenure/core/transport"
 import { Fixture, type StoreHarness } from "@tenure/testing/conformance"
 import * as Context from "effect/Context"
@@ -25,6 +33,8 @@ import { migrate, postgresLayer, postgresOptions } from "../src/index.ts"
 import { quoted } from "../src/sql/clauses.ts"
 import { makeAllStores } from "../src/stores.ts"
 import { statementsToPass } from "./passing-time.ts"
+
+const { change, in2027, occasion, p1, p2, u1, u2 } = Fixture
 
 /** The URL of another database of the server of the tests. */
 export const urlOf = (database: string): string => {
@@ -141,6 +151,19 @@ export const claimUpTo = (most: number) =>
 /** Claims what is due, up to ten deliveries. */
 export const claimAll = claimUpTo(10)
 
+/** Returns all pages of the list by ends of the first project. */
+export const endingPages = Effect.fnUntraced(function* (before: EndDate, limit: number) {
+  const store = yield* MembershipStore
+  const pages: Array<EndingPage> = []
+  let after: EndingCursor | undefined
+  do {
+    const page: EndingPage = yield* store.listEnding(p1, { before, after, limit })
+    pages.push(page)
+    after = page.next
+  } while (after !== undefined)
+  return pages
+})
+
 /** A transport to receivers that answer 204, which records the requests. */
 export const recordingTransport = () => {
   const sent: Array<TransportRequest> = []
@@ -223,8 +246,6 @@ export const ownSchema = (schema: string) => {
   beforeAll(() => run(Effect.andThen(dropped(schema), migrate({ schema }))))
   return { stores: renewed(schema, client), empty: sql(emptyTables(schema)), run }
 }
-
-const { change, in2027, occasion, p1, p2, u1, u2 } = Fixture
 
 /** What tests have. */
 type Stores = StorePorts | Transactions | Database | PgClient.PgClient | Scope.Scope
