@@ -1,6 +1,6 @@
 /** What statements read: as much as they return, however large the tables are. */
 
-import { describe, expect, it } from "@effect/vitest"
+import { expect, it } from "@effect/vitest"
 import { deliveryStates } from "@tenure/core/internal"
 import { AuditCursor, ProjectId, WebhookId } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
@@ -37,9 +37,10 @@ import {
   uuidsParam,
 } from "../src/sql/values.ts"
 import { blocksReadBy } from "./blocks.ts"
-import { clientLayer, executeBy, ownDatabase, sql as query } from "./harness.ts"
+import { clientLayer, ownDatabase, sql as query } from "./harness.ts"
 
 const schema = "plans"
+const name = `"${schema}"`
 const database = ownDatabase("tenure_plans")
 const webhookId = "00000000-0000-4000-8000-000000000001"
 
@@ -64,8 +65,8 @@ const tables = [
 /** Events with one delivery each, nearly all of them delivered, and three in each other state. */
 const filled = Layer.effectDiscard(
   Effect.gen(function* () {
-    yield* Effect.provide(migrate({ schema }), clientLayer(database))
-    yield* executeBy(clientLayer(database))(
+    yield* migrate({ schema })
+    for (const statement of [
       `INSERT INTO ${schema}.projects (id) VALUES ('p1')`,
       `INSERT INTO ${schema}.webhooks (id, project_number, url, secret, created_at)
        VALUES ('${webhookId}', 1, 'https://receiver.example', 'whsec_', now())`,
@@ -123,259 +124,173 @@ const filled = Layer.effectDiscard(
        FROM generate_series(1, 30000) n`,
       // Their rows are known to be visible to all, so that an index suffices.
       ...tables.map((table) => `VACUUM ANALYZE ${schema}.${table}`),
-    )
+    ])
+      yield* query(statement)
   }),
 )
+
+const few = 60
 
 // Thirty parts, and the levels of two indexes of each: of the rows of a user, and of all users.
 const fewInEachPart = 8 * 30
 
-// Both, for a few spans between changes of the user. All rows are in more than 1000 blocks.
-const fewOfBoth = 2 * fewInEachPart
-
-// Three rows and the levels of a few indexes, on a few days. All rows are in more than 400 blocks.
 // A row of the index and one of the table for each change of all memberships.
 const fewOfAllMembers = 3 * mostBulkRows
 
-const few = 60
+const p1 = textParam("p1")
+const [webhook, three] = [uuidParam(webhookId), integerParam(3)]
+
+/** A statement, its parameters, and below how many blocks it reads. */
+type Read = readonly [statement: string, params: ReadonlyArray<unknown>, most: number]
+
+const anyState = [undefined, ...deliveryStates].map(textParam)
+const twoHoursAgo = [instantParam(Date.now() - 2 * 3_600_000), uuidParam(eventId(7200))]
+
+const listing = anyState.flatMap((state): ReadonlyArray<Read> => {
+  const older = [undefined, eventId(10)].map(uuidParam)
+  const before = [[instantParam(undefined), uuidParam(undefined)], twoHoursAgo]
+  return [
+    ...older.map((id) => [listDeliveries(name), [p1, webhook, state, id, three], few] as const),
+    ...before.map(
+      (place) => [listAttempted(name), [p1, webhook, state, ...place, three], few] as const,
+    ),
+  ]
+})
+
+const ofOtherProject = [textParam("p2"), webhook, textParam(undefined), uuidParam(undefined), three]
+
+const missedSinceTomorrow = replayManyParams(
+  { projectId: ProjectId("p1"), webhookId: WebhookId(webhookId) },
+  {
+    since: Date.now() + 86_400_000,
+    types: undefined,
+    kinds: ["missed", "failed"],
+    position: undefined,
+    isDryRun: false,
+  },
+)
+
+const firstPage = [p1, three, ...cursorParams(undefined)]
+
+/** Pages of the trails of two members with many changes: the first, one in the middle, and the last. */
+const ofMembers = [undefined, "20000.0", "3.0"].flatMap((after) =>
+  ["7", "8"].map((userId): Read => {
+    const cursor = cursorParams(after === undefined ? undefined : AuditCursor(after))
+    const params = [textParam("p2"), three, ...cursor, textParam(userId)]
+    // Both, for a few spans between changes of the user. All rows are in more than 1000 blocks.
+    return [userHistory(name), params, 2 * fewInEachPart + fewOfAllMembers]
+  }),
+)
+
+const listingMembers = [undefined, false].flatMap((isActive) =>
+  ["", "5"].flatMap((after): ReadonlyArray<Read> => {
+    const page = [textParam("x3"), textParam(after), integerParam(10), flagParam(isActive)]
+    // When they have ended.
+    const params = [...page, instantParam(Date.now() + 3_600_000)]
+    return [
+      [listMemberships(name), params, few],
+      ...["77", "nobody"].map(
+        (text) => [listMembershipsWithPrefix(name), [...params, textParam(text)], few] as const,
+      ),
+    ]
+  }),
+)
+
+const reading: Readonly<Record<string, ReadonlyArray<Read>>> = {
+  "lists deliveries, in any state, newest first or by their latest attempt": listing,
+  "lists the deliveries of another project": [[listDeliveries(name), ofOtherProject, few]],
+  "tells how a webhook with many deliveries is doing": [
+    [readProgress(name), [p1, uuidsParam([webhookId])], few],
+  ],
+  "lists some of many webhooks in trouble": [[listTroubled(name), [three], 2 * few]],
+  // Each row may be in another block.
+  "reads some of many counts": [
+    [readMinutes(name), [textParam(undefined)], 2 * few],
+    [readMinutes(name), [p1], 2 * few],
+    [readQuarters(name), [p1, webhook], 2 * few],
+  ],
+  "counts what is left to deliver": [[backlog(name), [integerParam(10_000)], few]],
+  "finds an event": [1, 2, 7, 5000].map((n) => [
+    findEvent(name),
+    [p1, uuidParam(eventId(n))],
+    few / 2,
+  ]),
+  "starts deliveries again": [
+    [withAndWithoutKey(name, replayOne, 3).always, [p1, webhook, uuidParam(eventId(5000))], few],
+    // All events are in more than 1000 blocks.
+    [withAndWithoutKey(name, replayMany, 10).always, missedSinceTomorrow, 1000],
+  ],
+  "reads the audit trail, in each part": [
+    [projectHistory(name), firstPage, fewInEachPart],
+    [userHistory(name), [...firstPage, textParam("nobody")], fewInEachPart + fewOfAllMembers],
+    ...ofMembers,
+  ],
+  "lists memberships": listingMembers,
+  // Each is locked, with its project.
+  "looks for ends to announce, however many have come": [
+    [findDue(name), findDueParams(5), 2 * few],
+    [findDueOf(name), findDueOfParams(10, [3n, 4n]), 2 * few],
+    [findProjectsDue(name), findProjectsDueParams(10, 500n), few],
+  ],
+  "deletes old events and deliveries, of which there are none": [
+    [deleteOldEvents(name), [daysParam(86_400_000)], few],
+    [deleteOldFailedDeliveries(name), [daysParam(86_400_000)], few],
+  ],
+}
+
+const expectLittle = (all: ReadonlyArray<Read>) =>
+  Effect.forEach(all, ([statement, params, most], index) =>
+    Effect.map(blocksReadBy(statement, params), (blocks) =>
+      expect(blocks, `${index}: ${statement}`).toBeLessThan(most),
+    ),
+  )
+
+const addMembers = (project: number, count: number) =>
+  query(
+    `INSERT INTO ${schema}.memberships (project_number, user_id, end_date, seq, next_check_at)
+     SELECT ${project}, n::text, now(), 0, now() + interval '1 hour' FROM generate_series(1, ${count}) n`,
+  )
 
 it.layer(Layer.provideMerge(filled, clientLayer({ ...database, maxConnections: 2 })), {
   excludeTestServices: true,
 })("a statement", (test) => {
-  describe("that lists deliveries", () => {
-    const list = listDeliveries(`"${schema}"`)
-    const params = (state: string | undefined, olderThan?: string) => [
-      textParam("p1"),
-      uuidParam(webhookId),
-      textParam(state),
-      uuidParam(olderThan),
-      integerParam(3),
-    ]
+  test.effect.each(Object.entries(reading))("that %s reads little", ([, all]) => expectLittle(all))
 
-    test.effect.each([undefined, ...deliveryStates])("reads little if the state is %s", (state) =>
+  test.effect("that looks for ends to announce takes each project in turn", () =>
+    Effect.gen(function* () {
+      const params = findProjectsDueParams(10, 0n)
+      const [first] = yield* query<ProjectsDueRow>(findProjectsDue(name), params)
+      expect({ ...first, last: Number(first?.last) }).toMatchObject({ due: "[3,4]", last: 10 })
+    }),
+  )
+
+  test.effect("that looks for ends to announce reads next to nothing if none has come", () =>
+    Effect.gen(function* () {
+      // A table without rows that were there: others may have a transaction open that still sees them.
+      yield* query(`TRUNCATE ${schema}.memberships`)
+      yield* addMembers(3, 10_000)
+      yield* expectLittle([
+        [lookForChecks(name), [], 10],
+        [findDue(name), findDueParams(500), 5],
+        [beginExpiryPasses(name), passParams(100), 5],
+        [continueExpiryPass(name), passParams(500), 5],
+      ])
+    }),
+  )
+
+  test.effect(
+    "that looks for ends reads none of other projects if all of one have come since the statistics were made",
+    () =>
       Effect.gen(function* () {
-        expect(yield* blocksReadBy(list, params(state))).toBeLessThan(few)
-        expect(yield* blocksReadBy(list, params(state, eventId(10)))).toBeLessThan(few)
-      }),
-    )
-
-    test.effect("reads little if the project is another one", () =>
-      Effect.gen(function* () {
-        const other = [textParam("p2"), ...params(undefined).slice(1)]
-        expect(yield* blocksReadBy(list, other)).toBeLessThan(few)
-      }),
-    )
-  })
-
-  describe("that lists deliveries by their latest attempt", () => {
-    const list = listAttempted(`"${schema}"`)
-    const params = (state: string | undefined, before?: readonly [number, string]) => [
-      textParam("p1"),
-      uuidParam(webhookId),
-      textParam(state),
-      instantParam(before?.[0]),
-      uuidParam(before?.[1]),
-      integerParam(3),
-    ]
-
-    test.effect.each([undefined, ...deliveryStates])("reads little if the state is %s", (state) =>
-      Effect.gen(function* () {
-        expect(yield* blocksReadBy(list, params(state))).toBeLessThan(few)
-        const twoHoursAgo = Date.now() - 2 * 3_600_000
-        expect(yield* blocksReadBy(list, params(state, [twoHoursAgo, eventId(7200)]))).toBeLessThan(
-          few,
-        )
-      }),
-    )
-  })
-
-  describe("that tells how webhooks are doing", () => {
-    test.effect("reads little of a webhook with many deliveries", () =>
-      Effect.gen(function* () {
-        const params = [textParam("p1"), uuidsParam([webhookId])]
-        expect(yield* blocksReadBy(readProgress(`"${schema}"`), params)).toBeLessThan(few)
-      }),
-    )
-
-    test.effect("reads little of many webhooks in trouble", () =>
-      Effect.gen(function* () {
-        const list = listTroubled(`"${schema}"`)
-        expect(yield* blocksReadBy(list, [integerParam(3)])).toBeLessThan(2 * few)
-      }),
-    )
-
-    test.effect("reads little of the counts of many", () =>
-      Effect.gen(function* () {
-        const [minutes, quarters] = [readMinutes(`"${schema}"`), readQuarters(`"${schema}"`)]
-        for (const projectId of [undefined, "p1"]) {
-          expect(yield* blocksReadBy(minutes, [textParam(projectId)])).toBeLessThan(2 * few)
-        }
-        const webhook = [textParam("p1"), uuidParam(webhookId)]
-        // Each row may be in another block.
-        expect(yield* blocksReadBy(quarters, webhook)).toBeLessThan(2 * few)
-      }),
-    )
-  })
-
-  describe("that counts what is left to deliver", () => {
-    test.effect("reads little", () =>
-      Effect.gen(function* () {
-        expect(yield* blocksReadBy(backlog(`"${schema}"`), [integerParam(10_000)])).toBeLessThan(
-          few,
-        )
-      }),
-    )
-  })
-
-  describe("that finds an event", () => {
-    const find = findEvent(`"${schema}"`)
-
-    test.effect.each([1, 2, 7, 5000])("reads little if it is number %s", (n) =>
-      Effect.gen(function* () {
-        expect(yield* blocksReadBy(find, [textParam("p1"), uuidParam(eventId(n))])).toBeLessThan(
-          few / 2,
-        )
-      }),
-    )
-  })
-
-  describe("that starts deliveries again", () => {
-    test.effect("reads little", () =>
-      Effect.gen(function* () {
-        const one = withAndWithoutKey(`"${schema}"`, replayOne, 3).always
-        const params = [textParam("p1"), uuidParam(webhookId), uuidParam(eventId(5000))]
-        expect(yield* blocksReadBy(one, params)).toBeLessThan(few)
-        const many = withAndWithoutKey(`"${schema}"`, replayMany, 10).always
-        const tomorrow = replayManyParams(
-          { projectId: ProjectId("p1"), webhookId: WebhookId(webhookId) },
-          {
-            since: Date.now() + 86_400_000,
-            types: undefined,
-            kinds: ["missed", "failed"],
-            position: undefined,
-            isDryRun: false,
-          },
-        )
-        // All events are in more than 1000 blocks.
-        expect(yield* blocksReadBy(many, tomorrow)).toBeLessThan(1000)
-      }),
-    )
-  })
-
-  describe("that reads the audit trail", () => {
-    test.effect("reads little in each part", () =>
-      Effect.gen(function* () {
-        const page = [textParam("p1"), integerParam(3), ...cursorParams(undefined)]
-        const project = projectHistory(`"${schema}"`)
-        expect(yield* blocksReadBy(project, page)).toBeLessThan(fewInEachPart)
-        const user = userHistory(`"${schema}"`)
-        expect(yield* blocksReadBy(user, [...page, textParam("nobody")])).toBeLessThan(
-          fewInEachPart + fewOfAllMembers,
-        )
-      }),
-    )
-
-    test.effect.each([
-      ["first", undefined],
-      ["middle", "20000.0"],
-      ["last", "3.0"],
-    ])("reads little for the %s page of one of many changes", ([_name, after]) =>
-      Effect.gen(function* () {
-        const history = userHistory(`"${schema}"`)
-        for (const userId of ["7", "8"]) {
-          const cursor = cursorParams(after === undefined ? undefined : AuditCursor(after))
-          const page = [textParam("p2"), integerParam(3), ...cursor, textParam(userId)]
-          expect(yield* blocksReadBy(history, page)).toBeLessThan(fewOfBoth + fewOfAllMembers)
-        }
-      }),
-    )
-  })
-
-  describe("that lists memberships", () => {
-    test.effect.each([undefined, false])("reads as much as it returns (active: %s)", (isActive) =>
-      Effect.gen(function* () {
-        const list = listMemberships(`"${schema}"`)
-        for (const after of ["", "5"]) {
-          const page = [textParam("x3"), textParam(after), integerParam(10), flagParam(isActive)]
-          expect(yield* blocksReadBy(list, [...page, instantParam(Date.now())])).toBeLessThan(few)
-          const listWithPrefix = listMembershipsWithPrefix(`"${schema}"`)
-          for (const text of ["77", "nobody"]) {
-            const params = [...page, instantParam(Date.now()), textParam(text)]
-            expect(yield* blocksReadBy(listWithPrefix, params)).toBeLessThan(few)
-          }
-        }
-      }),
-    )
-  })
-
-  describe("that looks for ends to announce", () => {
-    test.effect("reads as much as it returns, however many have come", () =>
-      Effect.gen(function* () {
-        // Each is locked, with its project.
-        const due = findDue(`"${schema}"`)
-        expect(yield* blocksReadBy(due, findDueParams(5))).toBeLessThan(2 * few)
-        const dueOf = findDueOf(`"${schema}"`)
-        expect(yield* blocksReadBy(dueOf, findDueOfParams(10, [3n, 4n]))).toBeLessThan(2 * few)
-      }),
-    )
-
-    test.effect("reads little of each project in turn", () =>
-      Effect.gen(function* () {
-        const projects = findProjectsDue(`"${schema}"`)
-        const [first] = yield* query<ProjectsDueRow>(projects, findProjectsDueParams(10, 0n))
-        expect(first).toMatchObject({ due: "[3,4]" })
-        expect(Number(first?.last)).toBe(10)
-        expect(yield* blocksReadBy(projects, findProjectsDueParams(10, 500n))).toBeLessThan(few)
-      }),
-    )
-
-    test.effect("reads next to nothing if none has come", () =>
-      Effect.gen(function* () {
-        // A table without rows that were there: others may have a transaction open that still sees them.
-        yield* query(`TRUNCATE ${schema}.memberships`)
+        yield* addMembers(5, 1000)
+        yield* query(`ANALYZE ${schema}.memberships`)
         yield* query(
-          `INSERT INTO ${schema}.memberships (project_number, user_id, end_date, seq, next_check_at)
-           SELECT 3, n::text, now(), 0, now() + interval '1 hour' FROM generate_series(1, 10000) n`,
+          `UPDATE ${schema}.memberships SET next_check_at = now() - interval '1 hour' WHERE project_number = 3`,
         )
-        expect(yield* blocksReadBy(lookForChecks(`"${schema}"`), [])).toBeLessThan(10)
-        expect(yield* blocksReadBy(findDue(`"${schema}"`), findDueParams(500))).toBeLessThan(5)
-        expect(yield* blocksReadBy(beginExpiryPasses(`"${schema}"`), passParams(100))).toBeLessThan(
-          5,
-        )
-        expect(
-          yield* blocksReadBy(continueExpiryPass(`"${schema}"`), passParams(500)),
-        ).toBeLessThan(5)
+        yield* expectLittle([
+          [findProjectsDue(name), findProjectsDueParams(10, 3n), few],
+          [findDueOf(name), findDueOfParams(10, [4n, 5n]), few],
+        ])
       }),
-    )
-
-    test.effect(
-      "reads nothing of other projects if all of one have come since the statistics were made",
-      () =>
-        Effect.gen(function* () {
-          yield* query(
-            `INSERT INTO ${schema}.memberships (project_number, user_id, end_date, seq, next_check_at)
-           SELECT 5, n::text, now(), 0, now() + interval '1 hour' FROM generate_series(1, 1000) n`,
-          )
-          yield* query(`ANALYZE ${schema}.memberships`)
-          yield* query(
-            `UPDATE ${schema}.memberships SET next_check_at = now() - interval '1 hour' WHERE project_number = 3`,
-          )
-          const projects = findProjectsDue(`"${schema}"`)
-          expect(yield* blocksReadBy(projects, findProjectsDueParams(10, 3n))).toBeLessThan(few)
-          const dueOf = findDueOf(`"${schema}"`)
-          expect(yield* blocksReadBy(dueOf, findDueOfParams(10, [4n, 5n]))).toBeLessThan(few)
-        }),
-    )
-  })
-
-  describe("that deletes old events", () => {
-    test.effect("reads little if there are none", () =>
-      Effect.gen(function* () {
-        for (const forget of [deleteOldEvents, deleteOldFailedDeliveries]) {
-          const sql = forget(`"${schema}"`)
-          expect(yield* blocksReadBy(sql, [daysParam(86_400_000)])).toBeLessThan(few)
-        }
-      }),
-    )
-  })
+  )
 })

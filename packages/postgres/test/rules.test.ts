@@ -1,6 +1,7 @@
 /** The rules that are said in TypeScript and in SQL: both are given the same 10,000 inputs. */
 
-import { expect, it } from "@effect/vitest"
+import type { PgClient } from "@effect/sql-pg"
+import { beforeAll, expect, it } from "@effect/vitest"
 import {
   bucketSpan,
   bulkChangeNames,
@@ -43,27 +44,23 @@ import { currentFullAt, tokensLeft } from "../src/rate-limits.ts"
 import { effectiveDateLocked, effectiveEndDateSql, nextCheckOf } from "../src/sql/clauses.ts"
 import {
   type Integer,
-  bigintsParam,
   instantsParam,
   integerParam,
-  integersParam,
   millisOf,
+  textParam,
   textsParam,
 } from "../src/sql/values.ts"
-import { clientLayer, execute, sql } from "./harness.ts"
+import { clientLayer, dropped, shared, sql } from "./harness.ts"
 
-const userId = UserId("7")
+const projectId = ProjectId("p1")
+const nilId = "00000000-0000-4000-8000-000000000001"
 
 const schema = "rules"
 const quoted = `"${schema}"`
 const seed = 20_260_101
 
-const connected = clientLayer({ maxConnections: 1 })
-
-const tables = Effect.andThen(
-  execute(`DROP SCHEMA IF EXISTS ${schema} CASCADE`),
-  migrate({ schema }),
-)
+const inputs = <A>(arbitrary: fc.Arbitrary<A>, numRuns = 10_000): ReadonlyArray<A> =>
+  fc.sample(arbitrary, { numRuns, seed })
 
 const dayMillis = 86_400_000
 
@@ -92,7 +89,7 @@ const project = fc.record({
 // Of two neighbours, a bulk extension has the first number, so that a member may also have exactly this one.
 const bulkSeq = (index: number): number => 2 * index
 
-const projects = fc.sample(project, { numRuns: 1000, seed }).map(({ bulk, own }, index) => ({
+const projects = inputs(project, 1000).map(({ bulk, own }, index) => ({
   number: index + 1,
   bulk: bulk.map((one, place) => ({
     ...one,
@@ -106,53 +103,66 @@ const owners = projects.flatMap(({ bulk, number, own }) =>
   own.map((one) => ({ number, composed: composeLog(bulk), own: one })),
 )
 
-const extensions = projects.flatMap(({ bulk, number }) => bulk.map((one) => ({ ...one, number })))
+const textOf = (endDate: EndDate): string => new Date(endDate).toISOString()
+
+const connected = shared(clientLayer({ maxConnections: 1 }))
+
+const test = (name: string, run: () => Effect.Effect<unknown, unknown, PgClient.PgClient>) =>
+  it.live(name, () => Effect.provide(run(), connected))
+
+/** Runs a statement that selects from rows. */
+const fromRows = <Row extends object>(
+  statement: string,
+  columns: string,
+  rows: ReadonlyArray<object>,
+) =>
+  sql<Row>(`${statement} FROM json_to_recordset($1::json) AS r (${columns})`, [
+    textParam(JSON.stringify(rows)),
+  ])
 
 const idOf = "lpad(number::text || '0' || seq::text, 32, '0')::uuid"
 
 /** Fills the tables by the functions that the statements call. */
 const filled = Effect.gen(function* () {
-  yield* tables
-  yield* sql(
+  yield* dropped(schema)
+  yield* migrate({ schema })
+  yield* fromRows(
     `INSERT INTO ${schema}.projects (id, number, bulk_seq) OVERRIDING SYSTEM VALUE
-     SELECT 'p' || n, n, bulk_seq FROM unnest($1::bigint[]) WITH ORDINALITY AS p (bulk_seq, n)`,
-    [bigintsParam(projects.map(({ bulk }) => BigInt(bulk.at(-1)?.order ?? 0)))],
+     SELECT 'p' || number, number, bulk_seq`,
+    "number bigint, bulk_seq bigint",
+    projects.map(({ bulk, number }) => ({ number, bulk_seq: bulk.at(-1)?.order ?? 0 })),
   )
-  yield* sql(
+  const extensions = projects.flatMap(({ bulk, number }) =>
+    bulk.map(({ change, isUndone, order: seq }) => ({
+      isUndone,
+      number,
+      seq,
+      mode: bulkChangeNames[change.mode],
+      ...(change.mode === "extendBy" ? { by: change.by } : { end_date: textOf(change.endDate) }),
+    })),
+  )
+  yield* fromRows(
     `SELECT ${schema}.add_bulk_extension(
-       number, seq, ${idOf}, mode, end_date, by * interval '1 millisecond', now(), NULL, NULL, NULL, 0)
-     FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::timestamptz[], $5::bigint[]) AS e (number, seq, mode, end_date, by)`,
-    [
-      bigintsParam(extensions.map(({ number }) => BigInt(number))),
-      bigintsParam(extensions.map(({ order }) => BigInt(order))),
-      textsParam(extensions.map(({ change: { mode } }) => bulkChangeNames[mode])),
-      instantsParam(
-        extensions.map(({ change: one }) => (one.mode === "extendBy" ? undefined : one.endDate)),
-      ),
-      bigintsParam(
-        extensions.map(({ change: one }) => (one.mode === "extendBy" ? BigInt(one.by) : undefined)),
-      ),
-    ],
+       number, seq, ${idOf}, mode, end_date, by * interval '1 millisecond', now(), NULL, NULL, NULL, 0)`,
+    "number bigint, seq bigint, mode text, end_date timestamptz, by bigint",
+    extensions,
   )
-  const undone = extensions.filter(({ isUndone }) => isUndone)
-  const outcomes = yield* sql<{ readonly outcome: string }>(
-    `SELECT ${schema}.undo_bulk_extension(number, ${idOf}, '-infinity', now(), NULL, NULL) AS outcome
-     FROM unnest($1::bigint[], $2::bigint[]) AS e (number, seq)`,
-    [
-      bigintsParam(undone.map(({ number }) => BigInt(number))),
-      bigintsParam(undone.map(({ order }) => BigInt(order))),
-    ],
+  const outcomes = yield* fromRows<{ readonly outcome: string }>(
+    `SELECT ${schema}.undo_bulk_extension(number, ${idOf}, '-infinity', now(), NULL, NULL) AS outcome`,
+    "number bigint, seq bigint",
+    extensions.filter(({ isUndone }) => isUndone),
   )
   expect(new Set(outcomes.map(({ outcome }) => outcome))).toEqual(new Set(["undone"]))
-  yield* sql(
+  yield* fromRows(
     `INSERT INTO ${schema}.memberships (project_number, user_id, end_date, seq)
-     SELECT number, n::text, end_date, seq
-     FROM unnest($1::integer[], $2::timestamptz[], $3::bigint[]) WITH ORDINALITY AS m (number, end_date, seq, n)`,
-    [
-      integersParam(owners.map(({ number }) => number)),
-      instantsParam(owners.map(({ own }) => own.endDate)),
-      bigintsParam(owners.map(({ own }) => BigInt(own.order))),
-    ],
+     SELECT number, n::text, end_date, seq`,
+    "n integer, number integer, end_date timestamptz, seq bigint",
+    owners.map(({ number, own: { endDate, order } }, index) => ({
+      n: index + 1,
+      number,
+      end_date: textOf(endDate),
+      seq: order,
+    })),
   )
 })
 
@@ -169,341 +179,257 @@ const datesBy = (expression: string) =>
     (found) => found.map(({ end_date }) => Number(end_date)),
   )
 
-it.live("10,000 members have the same effective end dates in core and in SQL", () =>
+beforeAll(() => Effect.runPromise(Effect.provide(filled, connected)))
+
+/** The fields of inputs that are parameters in SQL, and their types there. */
+type Columns<Case> = { readonly [Field in keyof Case]?: string }
+
+/** Expects that expressions in SQL have the values that rules in TypeScript have for the same inputs. */
+const expectSame = Effect.fnUntraced(function* <Case extends object>(
+  cases: ReadonlyArray<Case>,
+  columns: Columns<Case>,
+  rules: Readonly<Record<string, (one: Case) => unknown>>,
+) {
+  const fields = Object.entries(columns)
+  const arrays = fields.map(([, type], index) => `$${index + 1}::text[]::${type}[]`)
+  const values = fields.map(([field]) => cases.map((one): unknown => Reflect.get(one, field)))
+  for (const [expression, rule] of Object.entries(rules)) {
+    const rows = yield* sql<{ readonly value: string }>(
+      `SELECT (${expression})::text AS value
+       FROM unnest(${arrays.join()}) WITH ORDINALITY AS a (${Object.keys(columns).join()}, n) ORDER BY n`,
+      values.map((all) => textsParam(all.map((one) => (one === undefined ? one : String(one))))),
+    )
+    expect(rows.map(({ value }) => value)).toEqual(cases.map((one) => String(rule(one))))
+  }
+})
+
+test("10,000 members have the same effective end dates in core and in SQL", () =>
   Effect.gen(function* () {
-    yield* filled
     const expected = owners.map(({ composed, own }) => effectiveEndDate(composed, own))
     expect(expected).toHaveLength(10_000)
+    const changed = owners.filter(({ own }, index) => own.endDate !== expected[index])
     // Not as if the rule did nothing.
-    expect(
-      owners.filter(({ own }, index) => own.endDate !== expected[index]).length,
-    ).toBeGreaterThan(3000)
-    expect(yield* datesBy("c.end_date")).toEqual(expected)
-    expect(yield* datesBy(effectiveEndDateSql(quoted))).toEqual(expected)
-    expect(yield* datesBy(effectiveDateLocked(quoted))).toEqual(expected)
-  }).pipe(Effect.provide(connected)),
-)
+    expect(changed.length).toBeGreaterThan(3000)
+    for (const dates of ["c.end_date", effectiveEndDateSql(quoted), effectiveDateLocked(quoted)])
+      expect(yield* datesBy(dates)).toEqual(expected)
+  }))
 
-it.live("the planner puts the rule into the statements that call it", () =>
+test("the planner puts the rules into the statements that call them", () =>
   Effect.gen(function* () {
-    for (const expression of [effectiveEndDateSql(quoted), effectiveDateLocked(quoted)]) {
-      const plan = yield* sql(
-        `EXPLAIN (VERBOSE, FORMAT JSON)
-         SELECT ${expression} FROM ${schema}.memberships m JOIN ${schema}.projects p ON p.number = m.project_number`,
+    const planOf = (statement: string) =>
+      Effect.map(sql(`EXPLAIN (VERBOSE, FORMAT JSON) ${statement}`), (plan) => JSON.stringify(plan))
+    for (const endDate of [effectiveEndDateSql(quoted), effectiveDateLocked(quoted)]) {
+      const plan = yield* planOf(
+        `SELECT ${endDate} FROM ${schema}.memberships m JOIN ${schema}.projects p ON p.number = m.project_number`,
       )
-      expect(JSON.stringify(plan)).toMatch(/CASE WHEN \(m\.seq >= p\.bulk_seq\)/)
-      expect(JSON.stringify(plan)).not.toContain("effective_end_date")
+      expect(plan).toMatch(/CASE WHEN \(m\.seq >= p\.bulk_seq\)/)
+      expect(plan).not.toContain("effective_end_date")
     }
-  }).pipe(Effect.provide(connected)),
-)
-
-const inputs = <A>(arbitrary: fc.Arbitrary<A>, numRuns = 10_000): ReadonlyArray<A> =>
-  fc.sample(arbitrary, { numRuns, seed })
-
-/** Evaluates an expression for each row of parameters, which are arrays. Returns texts. */
-const evaluate = (
-  expression: string,
-  columns: Readonly<Record<string, readonly [type: string, params: unknown]>>,
-) => {
-  const types = Object.values(columns).map(([type], index) => `$${index + 1}::${type}[]`)
-  return Effect.map(
-    sql<{ readonly value: string }>(
-      `SELECT (${expression})::text AS value
-       FROM unnest(${types.join(", ")}) WITH ORDINALITY AS a (${Object.keys(columns).join(", ")}, n)
-       ORDER BY n`,
-      Object.values(columns).map(([, params]) => params),
-    ),
-    (rows) => rows.map(({ value }) => value),
-  )
-}
-
-const bigints = (values: ReadonlyArray<number>) =>
-  ["bigint", bigintsParam(values.map(BigInt))] as const
-
-it.live("the planner puts the rules on claims into the statements that call them", () =>
-  Effect.gen(function* () {
-    const plan = yield* sql(
-      `EXPLAIN (VERBOSE, FORMAT JSON)
-       SELECT ${quoted}.clamp_concurrency(w.concurrency, 1, w.failures),
+    const claims = yield* planOf(
+      `SELECT ${quoted}.clamp_concurrency(w.concurrency, 1, w.failures),
               ${quoted}.max_attempts_of_webhook(w.concurrency, w.failures, w.position - 1),
               ${quoted}.rate_tokens(w.rate, b.full_at, 1)
        FROM ${schema}.webhooks w, ${schema}.rate_limit_buckets b`,
     )
-    expect(JSON.stringify(plan)).toMatch(/GREATEST\(1, LEAST\(w\.concurrency, w\.failures\)\)/)
-    expect(JSON.stringify(plan)).not.toMatch(
-      /clamp_concurrency|max_attempts|rate_tokens|rate_full_at/,
-    )
-  }).pipe(Effect.provide(connected)),
-)
+    expect(claims).toMatch(/GREATEST\(1, LEAST\(w\.concurrency, w\.failures\)\)/)
+    expect(claims).not.toMatch(/clamp_concurrency|max_attempts|rate_tokens|rate_full_at/)
+  }))
 
-it.live("a token bucket", () =>
-  Effect.gen(function* () {
-    const cases = inputs(
-      fc.record({
-        limit: fc.integer({ min: 1, max: 1000 }),
-        capacity: fc.integer({ min: 1, max: 50 }),
-        now: fc.integer({ min: 1_700_000_000_000_000, max: 1_900_000_000_000_000 }),
-        // In ten-thousandths of the time in which it becomes full: before, within and beyond that.
-        place: fc.integer({ min: -5000, max: 20_000 }),
-      }),
-    ).map(({ capacity, limit, now: at, place }) => {
-      const policy = bucketPolicy({ limit, capacity, window: Millis(60_000) })
-      const now = Micros(at)
-      return { policy, now, tat: Micros(at + Math.round((bucketSpan(policy) * place) / 10_000)) }
-    })
-    const fullAt = currentFullAt("full_at", "now", "span")
-    const columns = {
-      full_at: bigints(cases.map(({ tat }) => tat)),
-      now: bigints(cases.map(({ now }) => now)),
-      span: bigints(cases.map(({ policy }) => bucketSpan(policy))),
-      increment: bigints(cases.map(({ policy }) => policy.increment)),
-    }
-    expect(yield* evaluate(fullAt, columns)).toEqual(
-      cases.map(({ now, policy, tat }) => String(currentTat(tat, now, policy))),
-    )
-    for (const type of ["bigint", "float8"]) {
-      const left = tokensLeft(`(${fullAt})::${type}`, `now::${type}`, "increment", "span")
-      const tokens = yield* evaluate(left, columns)
-      expect(tokens).toEqual(
-        cases.map(({ now, policy, tat }) => String(remainingTokens(tat, now, policy))),
-      )
-      expect(tokens.map((count) => count !== "0")).toEqual(
-        cases.map(({ now, policy, tat }) => takeToken(tat, now, policy).admitted),
-      )
-    }
-  }).pipe(Effect.provide(connected)),
-)
+const now = fc.integer({ min: 1_700_000_000_000_000, max: 1_900_000_000_000_000 }).map(Micros)
+// In ten-thousandths of the time in which a bucket becomes full: before, within and beyond that.
+const place = fc.integer({ min: -5000, max: 20_000 })
 
-it.live("the token bucket of a webhook's rate", () =>
-  Effect.gen(function* () {
-    yield* tables
-    const cases = inputs(
-      fc.record({
-        rate: fc.oneof(fc.integer({ min: 1, max: 20 }), fc.integer({ min: 1, max: 10_000 })),
-        now: fc.integer({ min: 1_700_000_000_000_000, max: 1_900_000_000_000_000 }),
-        // In ten-thousandths of the time in which it becomes full: before, within and beyond that.
-        place: fc.option(fc.integer({ min: -5000, max: 20_000 }), { nil: undefined }),
-      }),
-    ).map(({ now: at, place, rate }) => {
-      const policy = webhookRatePolicy(rate)
-      const now = Micros(at)
-      const span = bucketSpan(policy)
-      const stored =
-        place === undefined ? undefined : Micros(at + Math.round((span * place) / 10_000))
-      return { rate, policy, now, stored, tat: currentTat(stored, now, policy) }
-    })
-    const columns = {
-      rate: ["integer", integersParam(cases.map(({ rate }) => rate))],
-      stored: ["bigint", bigintsParam(cases.map(({ stored }) => stored && BigInt(stored)))],
-      now: bigints(cases.map(({ now }) => now)),
-    } as const
-    const rule = (name: string) => evaluate(`${quoted}.${name}(rate, stored, now)`, columns)
-    expect(yield* rule("rate_full_at")).toEqual(cases.map(({ tat }) => String(tat)))
-    expect(yield* rule("rate_tokens")).toEqual(
-      cases.map(({ now, policy, tat }) => String(remainingTokens(tat, now, policy))),
-    )
-    expect(yield* rule("next_rate_token_in")).toEqual(
-      cases.map(({ now, policy, tat }) => {
-        const taken = policy.increment * remainingTokens(tat, now, policy)
-        return String(waitMicros(Micros(tat + taken), now, policy))
-      }),
-    )
-  }).pipe(Effect.provide(connected)),
-)
+test("a token bucket", () => {
+  const limit = fc.integer({ min: 1, max: 1000 })
+  const capacity = fc.integer({ min: 1, max: 50 })
+  const cases = inputs(fc.record({ limit, capacity, now, place })).map((one) => {
+    const policy = bucketPolicy({ ...one, window: Millis(60_000) })
+    const span = bucketSpan(policy)
+    const full_at = Micros(one.now + Math.round((span * one.place) / 10_000))
+    return { policy, increment: policy.increment, span, now: one.now, full_at }
+  })
+  type Case = (typeof cases)[number]
+  const fullAt = currentFullAt("full_at", "now", "span")
+  const leftAs = (type: string) =>
+    tokensLeft(`(${fullAt})::${type}`, `now::${type}`, "increment", "span")
+  const left = (one: Case) => remainingTokens(one.full_at, one.now, one.policy)
+  const isAdmitted = (one: Case) => takeToken(one.full_at, one.now, one.policy).admitted
+  const columns = { full_at: "bigint", now: "bigint", span: "bigint", increment: "bigint" }
+  return expectSame(cases, columns, {
+    [fullAt]: (one) => currentTat(one.full_at, one.now, one.policy),
+    [leftAs("bigint")]: left,
+    [leftAs("float8")]: left,
+    [`${leftAs("bigint")} > 0`]: isAdmitted,
+    [`${leftAs("float8")} > 0`]: isAdmitted,
+  })
+})
 
-it.live("the concurrency of a webhook after attempts", () =>
-  Effect.gen(function* () {
-    const { least, most } = concurrencyRange
-    const cases = inputs(
-      fc.record({
-        concurrency: fc.integer({ min: least, max: most }),
-        succeeded: fc.nat({ max: 20 }),
-        failed: fc.nat({ max: 40 }),
-      }),
-    )
-    const after = (start: number, times: number, step: (concurrency: number) => number) =>
-      Array.from({ length: times }).reduce<number>(step, start)
-    const found = yield* evaluate(concurrencyAfter("concurrency", "succeeded", "failed"), {
-      concurrency: ["integer", integersParam(cases.map(({ concurrency }) => concurrency))],
-      succeeded: ["integer", integersParam(cases.map(({ succeeded }) => succeeded))],
-      failed: ["integer", integersParam(cases.map(({ failed }) => failed))],
-    })
-    expect(found).toEqual(
-      cases.map(({ concurrency, failed, succeeded }) =>
-        String(
-          after(
-            after(concurrency, succeeded, (one) => concurrencyAfterSuccess(one)),
-            failed,
-            (one) => concurrencyAfterFailure(one),
-          ),
-        ),
+test("the token bucket of a webhook's rate", () => {
+  const rate = fc.oneof(fc.integer({ min: 1, max: 20 }), fc.integer({ min: 1, max: 10_000 }))
+  const share = fc.option(place, { nil: undefined })
+  const cases = inputs(fc.record({ rate, now, share })).map((one) => {
+    const policy = webhookRatePolicy(one.rate)
+    const until = Math.round((bucketSpan(policy) * (one.share ?? NaN)) / 10_000)
+    const stored = one.share === undefined ? undefined : Micros(one.now + until)
+    const tat = currentTat(stored, one.now, policy)
+    return { rate: one.rate, policy, now: one.now, stored, tat }
+  })
+  const left = ({ now: at, policy, tat }: (typeof cases)[number]) =>
+    remainingTokens(tat, at, policy)
+  const columns = { rate: "integer", stored: "bigint", now: "bigint" }
+  return expectSame(cases, columns, {
+    [`${quoted}.rate_full_at(rate, stored, now)`]: ({ tat }) => tat,
+    [`${quoted}.rate_tokens(rate, stored, now)`]: left,
+    [`${quoted}.next_rate_token_in(rate, stored, now)`]: (one) =>
+      waitMicros(Micros(one.tat + one.policy.increment * left(one)), one.now, one.policy),
+  })
+})
+
+test("the concurrency of a webhook after attempts", () => {
+  const concurrency = fc.integer({ min: concurrencyRange.least, max: concurrencyRange.most })
+  const [succeeded, failed] = [fc.nat({ max: 20 }), fc.nat({ max: 40 })]
+  const after = (start: number, times: number, step: (before: number) => number) =>
+    Array.from({ length: times }).reduce<number>((before) => step(before), start)
+  const columns = { concurrency: "integer", succeeded: "integer", failed: "integer" }
+  return expectSame(inputs(fc.record({ concurrency, succeeded, failed })), columns, {
+    [concurrencyAfter("concurrency", "succeeded", "failed")]: (one) =>
+      after(
+        after(one.concurrency, one.succeeded, concurrencyAfterSuccess),
+        one.failed,
+        concurrencyAfterFailure,
       ),
-    )
-  }).pipe(Effect.provide(connected)),
-)
+  })
+})
 
-it.live("the share of a webhook in what its project may have in flight", () =>
-  Effect.gen(function* () {
-    yield* tables
-    const cases = inputs(
-      fc.record({
-        concurrency: fc.integer({ min: 1, max: 20 }),
-        least: fc.integer({ min: 1, max: 8 }),
-        most: fc.integer({ min: 1, max: 20 }),
-        perProject: fc.integer({ min: 1, max: 1000 }),
-        claimed: fc.nat({ max: 1200 }),
-      }),
-    )
-    const columns = {
-      concurrency: ["integer", integersParam(cases.map(({ concurrency }) => concurrency))],
-      least: ["integer", integersParam(cases.map(({ least }) => least))],
-      most: ["integer", integersParam(cases.map(({ most }) => most))],
-      per_project: ["integer", integersParam(cases.map(({ perProject }) => perProject))],
-      claimed: bigints(cases.map(({ claimed }) => claimed)),
-    } as const
-    expect(
-      yield* evaluate(`${quoted}.clamp_concurrency(concurrency, least, most)`, columns),
-    ).toEqual(
-      cases.map(({ concurrency, ...range }) => String(clampConcurrency(concurrency, range))),
-    )
-    expect(
-      yield* evaluate(
-        `${quoted}.max_attempts_of_webhook(concurrency, per_project, claimed)`,
-        columns,
-      ),
-    ).toEqual(
-      cases.map(({ claimed, concurrency, perProject }) =>
-        String(maxAttemptsOfWebhook(concurrency, perProject, claimed)),
-      ),
-    )
-  }).pipe(Effect.provide(connected)),
-)
+test("the share of a webhook in what its project may have in flight", () => {
+  const concurrency = fc.integer({ min: 1, max: 20 })
+  const cases = fc.record({
+    concurrency,
+    least: fc.integer({ min: 1, max: 8 }),
+    most: concurrency,
+    of_project: fc.integer({ min: 1, max: 1000 }),
+    claimed: fc.nat({ max: 1200 }),
+  })
+  const ofWebhook = { concurrency: "integer", least: "integer", most: "integer" }
+  const columns = { ...ofWebhook, of_project: "integer", claimed: "bigint" }
+  return expectSame(inputs(cases), columns, {
+    [`${quoted}.clamp_concurrency(concurrency, least, most)`]: (one) =>
+      clampConcurrency(one.concurrency, one),
+    [`${quoted}.max_attempts_of_webhook(concurrency, of_project, claimed)`]: (one) =>
+      maxAttemptsOfWebhook(one.concurrency, one.of_project, one.claimed),
+  })
+})
 
-it.live.each(["7", "1.5", "a+b.c@d", 'a"b\\c$&', "(?:.*)|[^x]{1}_"].map(UserId))(
-  "the erasure of the user id %s from an event",
-  (erased) =>
-    Effect.gen(function* () {
-      const others = [erased.replace(/[.+]/g, "x"), erased.replaceAll("+", "")]
-      const ids = [erased, Number(erased), `${erased}${erased}`, 77, ...others, null]
-      const texts = ['left: "user_id":"7",', 'a "quote" and \\', "", '"reason":"x"', "\u00e9\n"]
-      const leaf = fc.record(
-        {
-          user_id: fc.constantFrom(...ids),
-          moved_to: fc.constantFrom(...ids),
-          moved_from: fc.constantFrom(...ids),
-          reason: fc.constantFrom(...texts),
-          metadata: fc.dictionary(fc.constantFrom("plan", "reason"), fc.constantFrom(...texts)),
-          id: fc.nat(),
-        },
-        { requiredKeys: [] },
-      )
-      const data = fc.oneof(leaf, fc.array(leaf), fc.record({ of: fc.array(leaf), inner: leaf }))
-      const cases = inputs(
-        fc.record({ data, type: fc.constantFrom("membership.ended", "a.b", "memberships.x") }),
-        // Of each of five users, which makes 10,000.
-        2000,
-      ).map(({ data: given, type }) => ({
-        id: EventId("00000000-0000-4000-8000-000000000001"),
-        projectId: ProjectId("p1"),
-        type: EventType(type),
-        at: 0,
-        body: JSON.stringify({ type, timestamp: "", data: given }),
-      }))
-      const columns = {
-        body: ["text", textsParam(cases.map(({ body }) => body))],
-        type: ["text", textsParam(cases.map(({ type }) => type))],
-      } as const
-      const mentioned = cases.map((event) => mentionsUser(event, erased))
-      expect(mentioned.filter(Boolean).length).toBeGreaterThan(cases.length / 5)
-      expect(yield* evaluate(mentionsUserSql("body", "type", `'${erased}'`), columns)).toEqual(
-        mentioned.map(String),
-      )
-      expect(yield* evaluate(bodyWithoutUser("body", "type", `'${erased}'`), columns)).toEqual(
-        cases.map((event) => eraseUser(event, erased).body),
-      )
-    }).pipe(Effect.provide(connected)),
-)
-
-it.live("the member whom an event is about", () =>
-  Effect.gen(function* () {
-    yield* tables
-    const id = fc.oneof(fc.constantFrom("7", 'a"b', "\\", "", "\u00e9", 1.5, null), fc.nat())
-    const data = fc.record(
-      { of: fc.string({ maxLength: 2000 }), user_id: id, inner: fc.record({ user_id: id }) },
+for (const erased of ["7", "1.5", "a+b.c@d", 'a"b\\c$&', "(?:.*)|[^x]{1}_"].map(UserId))
+  test(`the erasure of the user id ${erased} from an event`, () => {
+    const others = [erased.replace(/[.+]/g, "x"), erased.replaceAll("+", "")]
+    const ids = [erased, Number(erased), `${erased}${erased}`, 77, ...others, null]
+    const reasons = ['left: "user_id":"7",', 'a "quote" and \\', "", '"reason":"x"', "\u00e9\n"]
+    const [user, reason] = [fc.constantFrom(...ids), fc.constantFrom(...reasons)]
+    const metadata = fc.dictionary(fc.constantFrom("plan", "reason"), reason)
+    const leaf = fc.record(
+      { user_id: user, moved_to: user, moved_from: user, reason, metadata, id: fc.nat() },
       { requiredKeys: [] },
     )
-    const bodies = inputs(data).map((given) => JSON.stringify({ type: "a.b", data: given }))
-    const users = bodies.map((body) => {
-      const user = userOf(body)
-      return user && JSON.stringify(user).slice(1, -1)
-    })
-    expect(users.filter((user) => user !== undefined).length).toBeGreaterThan(2000)
-    const same = `${quoted}.member_of(body) IS NOT DISTINCT FROM hashtextextended(written, 0)`
-    const columns = {
-      body: ["text", textsParam(bodies)],
-      written: ["text", textsParam(users)],
-    } as const
-    expect(new Set(yield* evaluate(same, columns))).toEqual(new Set(["true"]))
-  }).pipe(Effect.provide(connected)),
-)
-
-it.live("each millisecond of any year that a date or a cursor has", () =>
-  Effect.gen(function* () {
-    yield* tables
-    const instants = inputs(fc.integer({ min: -100_000_000_000_000, max: 400_000_000_000_000 }))
-    const microseconds = "(extract(epoch FROM instant) * 1000000)::bigint"
-    const columns = { instant: ["timestamptz", instantsParam(instants)] } as const
-    expect(yield* evaluate(microseconds, columns)).toEqual(
-      instants.map((instant) => String(BigInt(instant) * 1000n)),
+    const data = fc.oneof(leaf, fc.array(leaf), fc.record({ of: fc.array(leaf), inner: leaf }))
+    const types = fc.constantFrom("membership.ended", "a.b", "memberships.x").map(EventType)
+    // Of each of five users, which makes 10,000.
+    const cases = inputs(fc.record({ data, type: types }), 2000).map(({ data: given, type }) => ({
+      id: EventId(nilId),
+      projectId,
+      type,
+      at: 0,
+      body: JSON.stringify({ type, timestamp: "", data: given }),
+    }))
+    const mentions = cases.filter((event) => mentionsUser(event, erased))
+    expect(mentions.length).toBeGreaterThan(cases.length / 5)
+    return expectSame(
+      cases,
+      { body: "text", type: "text" },
+      {
+        [mentionsUserSql("body", "type", `'${erased}'`)]: (event) => mentionsUser(event, erased),
+        [bodyWithoutUser("body", "type", `'${erased}'`)]: (event) => eraseUser(event, erased).body,
+      },
     )
-    expect(yield* evaluate(millisOf("instant"), columns)).toEqual(instants.map(String))
-  }).pipe(Effect.provide(connected)),
-)
+  })
 
-it.live("the first check of a membership", () =>
+test("the member whom an event is about", () => {
+  const user_id = fc.oneof(fc.constantFrom("7", 'a"b', "\\", "", "\u00e9", 1.5, null), fc.nat())
+  const data = fc.record(
+    { of: fc.string({ maxLength: 2000 }), user_id, inner: fc.record({ user_id }) },
+    { requiredKeys: [] },
+  )
+  const cases = inputs(data).map((given) => {
+    const body = JSON.stringify({ type: "a.b", data: given })
+    const user = userOf(body)
+    return { body, written: user && JSON.stringify(user).slice(1, -1) }
+  })
+  expect(cases.filter(({ written }) => written !== undefined).length).toBeGreaterThan(2000)
+  return expectSame(
+    cases,
+    { body: "text", written: "text" },
+    {
+      [`${quoted}.member_of(body) IS NOT DISTINCT FROM hashtextextended(written, 0)`]: () => true,
+    },
+  )
+})
+
+test("each millisecond of any year that a date or a cursor has", () =>
   Effect.gen(function* () {
-    yield* tables
-    const leads = [Millis(3 * 86_400_000), Millis(3_600_000), Millis(0)]
+    const instants = inputs(fc.integer({ min: -100_000_000_000_000, max: 400_000_000_000_000 }))
+    const rows = yield* sql(
+      `SELECT (extract(epoch FROM instant) * 1000000)::text AS micros, ${millisOf("instant")}::text AS millis
+       FROM unnest($1::timestamptz[]) WITH ORDINALITY AS a (instant, n) ORDER BY n`,
+      [instantsParam(instants)],
+    )
+    expect(rows).toEqual(
+      instants.map((instant) => ({
+        micros: `${BigInt(instant) * 1000n}.000000`,
+        millis: String(instant),
+      })),
+    )
+  }))
+
+test("the first check of a membership", () =>
+  Effect.gen(function* () {
+    const leads = [3 * dayMillis, 3_600_000, 0].map(Millis)
+    const seconds = leads.map((lead) => lead / 1000)
     yield* sql(
       `INSERT INTO ${schema}.expiry_settings (since, longest, leads)
-       VALUES ('2020-01-01', ($1::integer[])[1] * interval '1 second', $1)`,
-      [integersParam(leads.map((lead) => lead / 1000))],
+       VALUES ('2020-01-01', ${seconds[0]} * interval '1 second', ARRAY[${seconds.join()}])`,
     )
-    const dates = inputs(fc.integer({ min: 0, max: 4_000_000_000_000 }).map((at) => EndDate(at)))
     const decideAnnouncement = makeDecideAnnouncement({ leads, since: 0 })
-    const found = yield* evaluate(millisOf(`(${nextCheckOf(quoted, "end_date")})`), {
-      end_date: ["timestamptz", instantsParam(dates)],
-    })
-    expect(found).toEqual(
-      dates.map((endDate) => {
-        const projectId = ProjectId("p1")
-        const candidate = { projectId, userId, endDate, dateSetAt: -Infinity, announced: undefined }
-        return String(decideAnnouncement(candidate, -Infinity).alarm)
-      }),
+    const member = { projectId, userId: UserId("7"), dateSetAt: -Infinity, announced: undefined }
+    const dates = inputs(fc.integer({ min: 0, max: 4_000_000_000_000 }).map(EndDate))
+    const cases = dates.map((endDate) => ({ ...member, endDate, end_date: textOf(endDate) }))
+    yield* expectSame(
+      cases,
+      { end_date: "timestamptz" },
+      {
+        [millisOf(`(${nextCheckOf(quoted, "end_date")})`)]: (one) =>
+          decideAnnouncement(one, -Infinity).alarm,
+      },
     )
-  }).pipe(Effect.provide(connected)),
-)
+  }))
 
-it.live("the whole milliseconds for which a delivery has been due", () =>
+test("the whole milliseconds for which a delivery has been due", () =>
   Effect.gen(function* () {
-    yield* tables
     yield* sql(
       `INSERT INTO ${schema}.webhooks (id, project_number, url, secret, created_at)
-       VALUES ('00000000-0000-4000-8000-000000000001', 1, 'https://a.example/', '', now())`,
+       VALUES ('${nilId}', 1, 'https://a.example/', '', now())`,
     )
     yield* sql(
       `INSERT INTO ${schema}.deliveries (event_id, webhook_id, next_attempt_at)
        SELECT id, id, '2026-01-01T00:00:00Z' FROM ${schema}.webhooks`,
     )
-    const now = "'2026-01-01T00:00:00Z'::timestamptz + age * interval '1 millisecond'"
+    const time = "'2026-01-01T00:00:00Z'::timestamptz + age * interval '1 millisecond'"
     const rows = yield* sql<BacklogRow>(
       `SELECT b.* FROM generate_series(-1, 9998) age
-       CROSS JOIN LATERAL (${backlog(quoted).replaceAll("clock_timestamp()", `(${now})`)}) b ORDER BY age`,
+       CROSS JOIN LATERAL (${backlog(quoted).replaceAll("clock_timestamp()", `(${time})`)}) b ORDER BY age`,
       [integerParam(10)],
     )
     expect(rows.map((row) => toBacklog([row]).dueForMillis)).toEqual([
       undefined,
       ...Array.from({ length: 9999 }, (_, age) => age),
     ])
-  }).pipe(Effect.provide(connected)),
-)
+  }))
