@@ -1,42 +1,20 @@
 /** Moving from one server to another, of which only the databases differ. */
 
-import { execFile } from "node:child_process"
-import { fileURLToPath } from "node:url"
-import { promisify } from "node:util"
-import { PgClient } from "@effect/sql-pg"
 import { createTenure } from "@tenure/core"
 import * as Effect from "effect/Effect"
-import * as Redacted from "effect/Redacted"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
-import { migrate, postgres } from "../src/index.ts"
+import { postgres } from "../src/index.ts"
 import { execute, urlOf } from "./harness.ts"
-
-const program = fileURLToPath(new URL("../src/bin/migrate.ts", import.meta.url))
+import { queryAt, runMigrate } from "./servers.ts"
 
 const [source, target] = ["tenure_move_source", "tenure_move_target"]
+const projectId = "p1"
 
-const dropping = [source, target].map((name) => `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)
+const run = (...statements: ReadonlyArray<string>) => Effect.runPromise(execute(...statements))
+const drop = (name: string) => `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`
 
 const move = (from: string, ...options: ReadonlyArray<string>) =>
-  promisify(execFile)(process.execPath, [
-    "-C",
-    "@tenure/source",
-    ...options,
-    program,
-    "--from",
-    from,
-    "--to",
-    urlOf(target),
-  ])
-
-const atTarget = <A, E>(work: Effect.Effect<A, E, PgClient.PgClient>): Promise<A> =>
-  work.pipe(
-    Effect.provide(PgClient.layer({ url: Redacted.make(urlOf(target)), maxConnections: 1 })),
-    Effect.runPromise,
-  )
-
-const query = (statement: string) =>
-  atTarget(PgClient.PgClient.use((sql) => sql.unsafe<object>(statement)))
+  runMigrate(["--from", from, "--to", urlOf(target)], {}, options)
 
 const open = (database: string) =>
   createTenure({ stores: postgres({ url: urlOf(database) }), webhooks: { dispatch: false } })
@@ -45,38 +23,33 @@ let cursor: string
 let events: ReadonlyArray<string>
 
 beforeAll(async () => {
-  await Effect.runPromise(execute(...dropping, `CREATE DATABASE ${source}`))
+  await run(drop(source), `CREATE DATABASE ${source}`)
   const tenure = await open(source)
-  await tenure.memberships.createProject("p1")
+  await tenure.memberships.createProject(projectId)
   for (const userId of ["1001", "1002", "1003"]) {
-    await tenure.memberships.grant({ projectId: "p1", userId, endDate: 4_000_000_000_000 })
-    await tenure.memberships.extend({ projectId: "p1", userId, endDate: 4_100_000_000_000 })
+    await tenure.memberships.grant({ projectId, userId, endDate: 4_000_000_000_000 })
+    await tenure.memberships.extend({ projectId, userId, endDate: 4_100_000_000_000 })
   }
-  const page = await tenure.events.read({ projectId: "p1", after: "start" })
+  const page = await tenure.events.read({ projectId, after: "start" })
   cursor = page.cursor
   events = page.events.map(({ id }) => id)
   await tenure.close()
 })
-beforeEach(() =>
-  Effect.runPromise(
-    execute(`DROP DATABASE IF EXISTS ${target} WITH (FORCE)`, `CREATE DATABASE ${target}`),
-  ),
-)
-afterAll(() => Effect.runPromise(execute(...dropping)))
+beforeEach(() => run(drop(target), `CREATE DATABASE ${target}`))
+afterAll(() => run(drop(source), drop(target)))
 
 describe("tenure-migrate --from --to", () => {
   it.each([
     ["is another", "NEW.end_date := NEW.end_date + interval '1 millisecond'; RETURN NEW;"],
     ["is missing", "RETURN NULL;"],
   ])("leaves nothing at the target if a row there %s", async (_, body) => {
-    await atTarget(migrate())
-    await query(`
-      CREATE FUNCTION break_row() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ${body} END $$
-    `)
-    await query(`
-      CREATE TRIGGER break_row BEFORE INSERT ON tenure.memberships
-      FOR EACH ROW WHEN (NEW.user_id = '1002') EXECUTE FUNCTION break_row()
-    `)
+    await (await open(target)).close()
+    await queryAt(
+      urlOf(target),
+      `CREATE FUNCTION break_row() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ${body} END $$`,
+      `CREATE TRIGGER break_row BEFORE INSERT ON tenure.memberships
+       FOR EACH ROW WHEN (NEW.user_id = '1002') EXECUTE FUNCTION break_row()`,
+    )
     await expect(move(urlOf(source))).rejects.toMatchObject({
       code: 1,
       stdout: "",
@@ -85,20 +58,21 @@ describe("tenure-migrate --from --to", () => {
       ),
     })
     for (const table of ["projects", "memberships", "audit", "events"])
-      expect(await query(`SELECT FROM tenure.${table}`)).toEqual([])
+      expect(await queryAt(urlOf(target), `SELECT FROM tenure.${table}`)).toEqual([])
   })
 
   it("keeps the events in their order, and cursors", async () => {
     await move(urlOf(source))
     const tenure = await open(target)
-    const page = await tenure.events.read({ projectId: "p1", after: "start" })
-    expect(page.events.map(({ id }) => id)).toEqual(events)
-    expect(events).toHaveLength(6)
-    const id = await tenure.events.publish({ projectId: "p1", type: "later", data: {} })
-    for (const after of [cursor, page.cursor]) {
-      const next = await tenure.events.read({ projectId: "p1", after })
-      expect(next.events.map((event) => event.id)).toEqual([id])
+    const idsAfter = async (after: string) => {
+      const page = await tenure.events.read({ projectId, after })
+      return { ids: page.events.map(({ id }) => id), end: page.cursor }
     }
+    const { end, ids } = await idsAfter("start")
+    expect(ids).toEqual(events)
+    expect(events).toHaveLength(6)
+    const id = await tenure.events.publish({ projectId, type: "later", data: {} })
+    for (const after of [cursor, end]) expect(await idsAfter(after)).toMatchObject({ ids: [id] })
     await tenure.close()
   })
 
@@ -121,9 +95,8 @@ describe("tenure-migrate --from --to", () => {
     ["is broken", "data:text/javascript,throw Error(`broken`)", here, "broken"],
     ["lacks another", "absent", here, "Cannot find package 'absent'"],
   ])("says why if the package for folders %s", async (_, specifier, parentURL, reason) => {
-    await expect(
-      move("file:./data", "--import", resolving(specifier, parentURL)),
-    ).rejects.toMatchObject({
+    const moving = move("file:./data", "--import", resolving(specifier, parentURL))
+    await expect(moving).rejects.toMatchObject({
       code: 1,
       stdout: "",
       stderr: expect.stringMatching(new RegExp(`^${reason}`)),

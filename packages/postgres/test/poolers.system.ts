@@ -1,7 +1,5 @@
 /** Connections through PgBouncer. */
 
-import { PgClient } from "@effect/sql-pg"
-import type { PgClientConfig } from "@effect/sql-pg/PgClient"
 import { createTenure } from "@tenure/core"
 import { startReceiver } from "@tenure/testing/conformance"
 import { type PostgresServer, startPostgres } from "@tenure/testing/postgres-server"
@@ -11,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { failOnLockTimeouts, makeConnections } from "../src/connection/pool.ts"
 import { postgres } from "../src/index.ts"
 import { type Pooler, pgbouncer, startPooler } from "./pgbouncer.ts"
+import { queryAt } from "./servers.ts"
 
 const isMissing = typeof pgbouncer === "string"
 const title = `through PgBouncer in %s mode${isMissing ? `, skipped because ${pgbouncer}` : ""}`
@@ -28,26 +27,6 @@ beforeAll(async () => {
   })
 }, 30_000)
 afterAll(() => database?.stop())
-
-/** The number of connections that listen in a schema. */
-const listening = (schema: string) =>
-  PgClient.PgClient.use(
-    (sql) => sql`SELECT 1 FROM pg_stat_activity WHERE query LIKE ${`LISTEN """${schema}%`}`,
-  ).pipe(
-    Effect.map((rows) => rows.length),
-    Effect.provide(PgClient.layer({ url: Redacted.make(database.url), maxConnections: 1 })),
-    Effect.runPromise,
-  )
-
-/** The number of dispatchers of a schema whose session tells that they live. */
-const withSession = (schema: string) =>
-  PgClient.PgClient.use((sql) =>
-    sql.unsafe(`SELECT FROM ${schema}.dispatchers WHERE session IS NOT NULL`),
-  ).pipe(
-    Effect.map((rows) => rows.length),
-    Effect.provide(PgClient.layer({ url: Redacted.make(database.url), maxConnections: 1 })),
-    Effect.runPromise,
-  )
 
 const modes = [
   // Whether the pooler gives a session to several clients, nobody can tell from outside.
@@ -80,44 +59,41 @@ describe.skipIf(isMissing).each(modes)(title, (mode, listenUrl, listeners) => {
       expect(total).toBe(userIds.length)
       await expect.poll(tenure.isReady).toBe(true)
       await receiver.until(1)
-      await expect.poll(() => listening(mode)).toBe(listeners)
-      await expect.poll(() => withSession(mode)).toBe(listeners)
+      for (const having of [
+        `pg_stat_activity WHERE query LIKE 'LISTEN """${mode}%'`,
+        `${mode}.dispatchers WHERE session IS NOT NULL`,
+      ])
+        await expect
+          .poll(() => queryAt(database.url, `SELECT FROM ${having}`))
+          .toHaveLength(listeners)
     } finally {
       await tenure.close()
       receiver.close()
     }
   })
 
-  it("statements have their terms, which they leave to nobody", async () => {
-    const config: PgClientConfig = { url: Redacted.make(pooler.url) }
-    const connections = makeConnections(config, false)
-    const asked = `
-        SELECT current_setting('transaction_isolation') AS isolation,
-               current_setting('lock_timeout') AS lock_timeout`
-    const terms = await Effect.runPromise(
-      Effect.flatMap(connections.open(failOnLockTimeouts, 10_000), (connection) =>
-        connection.run(asked, []),
-      ),
-    )
-    expect(terms).toEqual([{ isolation: "read committed", lock_timeout: "200ms" }])
-    const others = await Effect.runPromise(
-      Effect.flatMap(connections.open(failOnLockTimeouts, 10_000), ({ session }) =>
-        session.query(asked),
-      ),
-    )
-    expect(others.rows).toEqual([{ isolation: "serializable", lock_timeout: "0" }])
-    connections.close()
-  })
-
-  it("no statement stays in a session that others get", async () => {
+  it("statements have their terms, which they leave to nobody, and do not stay in a session that others get", async () => {
     const connections = makeConnections({ url: Redacted.make(pooler.url) }, false)
-    const asked = "SELECT statement FROM pg_prepared_statements"
-    const rows = await Effect.runPromise(
-      Effect.flatMap(connections.open(failOnLockTimeouts, 10_000), ({ run }) =>
-        Effect.andThen(run(asked, []), run(asked, [])),
-      ),
+    const terms = `
+      SELECT current_setting('transaction_isolation') AS isolation,
+             current_setting('lock_timeout') AS lock_timeout`
+    const prepared = "SELECT statement FROM pg_prepared_statements"
+    const found = await Effect.runPromise(
+      Effect.gen(function* () {
+        const { run } = yield* connections.open(failOnLockTimeouts, 10_000)
+        const { session } = yield* connections.open(failOnLockTimeouts, 10_000)
+        return {
+          own: yield* run(terms, []),
+          others: (yield* session.query(terms)).rows,
+          prepared: yield* Effect.andThen(run(prepared, []), run(prepared, [])),
+        }
+      }),
     )
-    expect(rows).toEqual([])
+    expect(found).toEqual({
+      own: [{ isolation: "read committed", lock_timeout: "200ms" }],
+      others: [{ isolation: "serializable", lock_timeout: "0" }],
+      prepared: [],
+    })
     connections.close()
   })
 })

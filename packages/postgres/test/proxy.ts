@@ -3,10 +3,11 @@
 import { once } from "node:events"
 import { type AddressInfo, type Socket, connect, createServer } from "node:net"
 
-/** A running proxy. */
 export interface Proxy {
   /** The URL of the database, through the proxy. */
   readonly url: string
+  /** From now on, new connections lead to the database of another URL. */
+  readonly turnTo: (url: string) => void
   /** From now on, everything takes so much longer, in each direction. */
   readonly delay: (millis: number) => void
   /** Nothing more comes through the connections that are open now. New ones work. */
@@ -16,7 +17,6 @@ export interface Proxy {
   readonly stop: () => Promise<void>
 }
 
-/** Both directions of one connection. */
 interface Link {
   readonly near: Socket
   readonly far: Socket
@@ -25,7 +25,7 @@ interface Link {
 
 /** Starts a proxy in front of the database of a URL. */
 export const startProxy = async (url: string): Promise<Proxy> => {
-  const { hostname, port } = new URL(url)
+  let target = new URL(url)
   const links = new Set<Link>()
   let delayMillis = 0
 
@@ -44,7 +44,7 @@ export const startProxy = async (url: string): Promise<Proxy> => {
   }
 
   const server = createServer({ noDelay: true }, (near) => {
-    const far = connect({ host: hostname, port: Number(port), noDelay: true })
+    const far = connect({ host: target.hostname, port: Number(target.port), noDelay: true })
     const link = { near, far, isSilent: false }
     links.add(link)
     near.on("close", () => links.delete(link))
@@ -59,6 +59,9 @@ export const startProxy = async (url: string): Promise<Proxy> => {
   proxied.port = typeof address === "object" ? String(address?.port) : ""
   return {
     url: proxied.href,
+    turnTo: (other) => {
+      target = new URL(other)
+    },
     delay: (millis) => {
       delayMillis = millis
     },
