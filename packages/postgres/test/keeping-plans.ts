@@ -30,10 +30,8 @@ const withKeys = (extensions: ReadonlyArray<Extension>): ReadonlyArray<Extension
     once: { owner: "a key", key: crypto.randomUUID(), fingerprint: "a request" },
   }))
 
-const forms = [
-  ["without idempotency keys", (extensions: ReadonlyArray<Extension>) => extensions],
-  ["with idempotency keys", withKeys],
-] as const
+/** Without and with idempotency keys. */
+const forms = [(extensions: ReadonlyArray<Extension>) => extensions, withKeys]
 
 const formOf = (extensions: ReadonlyArray<Extension>) =>
   pickFormOfEach(extend(name), paramsOfEach(extensions), extensions)
@@ -96,64 +94,61 @@ export const firsts = {
  */
 export const planSuite = (tables: ReadonlyArray<keyof typeof firsts>): void => {
   describe("the plan of extensions", () => {
-    describe.each(forms)("%s", (_name, given) => {
-      it.each(tables)("that was made for %s reads little of large tables", (table) =>
-        onConnection(
-          Effect.gen(function* () {
-            const first = firsts[table]
-            yield* empty
-            if (first > 0) {
-              yield* sql(`INSERT INTO ${schema}.projects (id) VALUES ('${Fixture.p1}')`)
-              yield* sql(
-                `INSERT INTO ${schema}.memberships (project_number, user_id, end_date, seq)
+    it.each(tables)("that was made for %s reads little of large tables", (table) =>
+      onConnection(
+        Effect.gen(function* () {
+          const first = firsts[table]
+          yield* empty
+          if (first > 0) {
+            yield* sql(`INSERT INTO ${schema}.projects (id) VALUES ('${Fixture.p1}')`)
+            yield* sql(
+              `INSERT INTO ${schema}.memberships (project_number, user_id, end_date, seq)
                SELECT 1, 'first ' || n, now(), 0 FROM generate_series(1, ${first}) n`,
-              )
-              yield* sql(`VACUUM ANALYZE ${schema}.projects, ${schema}.memberships`)
-            }
-            expect(yield* run(given(extensionsOf([1])))).toEqual([])
-            if (first === 0)
-              yield* sql(`INSERT INTO ${schema}.projects (id) VALUES ('${Fixture.p1}')`)
-            yield* fill
+            )
+            yield* sql(`VACUUM ANALYZE ${schema}.projects, ${schema}.memberships`)
+          }
+          for (const given of forms) expect(yield* run(given(extensionsOf([1])))).toEqual([])
+          if (first === 0)
+            yield* sql(`INSERT INTO ${schema}.projects (id) VALUES ('${Fixture.p1}')`)
+          yield* fill
+          for (const given of forms)
             for (const count of [1, 100]) {
               // What the first rows of a table read anew does not count.
               expect(yield* run(given(extensionsOf(numbers(count))))).toHaveLength(count)
               const again = formOf(given(extensionsOf(numbers(count))))
               expect(yield* blocksReadBy(...again)).toBeLessThan(blocksOfOne * count)
             }
-          }),
-        ),
-      )
+        }),
+      ),
+    )
 
-      it("goes on after the tables or the session have changed", () =>
-        onConnection(
-          Effect.gen(function* () {
-            yield* empty
-            yield* sql(`INSERT INTO ${schema}.projects (id) VALUES ('${Fixture.p1}')`)
-            yield* sql(
-              `INSERT INTO ${schema}.memberships (project_number, user_id, end_date, seq) VALUES (1, '0', now(), 0)`,
-            )
-            const works = Effect.gen(function* () {
+    it("goes on after the tables or the session have changed", () =>
+      onConnection(
+        Effect.gen(function* () {
+          yield* empty
+          yield* sql(`INSERT INTO ${schema}.projects (id) VALUES ('${Fixture.p1}')`)
+          yield* sql(
+            `INSERT INTO ${schema}.memberships (project_number, user_id, end_date, seq) VALUES (1, '0', now(), 0)`,
+          )
+          for (const change of [
+            "SELECT",
+            `ALTER TABLE ${schema}.memberships ADD COLUMN later text`,
+            `ALTER TABLE ${schema}.memberships DROP COLUMN later`,
+            `SELECT ${schema}.create_audit_part('2999-01-01'), setval('${schema}.audit_ids', ${schema}.first_audit_id('2999-01-01'))`,
+            "DISCARD PLANS",
+            "DISCARD ALL",
+          ]) {
+            yield* sql(change)
+            for (const given of forms)
               expect(yield* run(given(extensionsOf([0, 1])))).toMatchObject([
                 { n: 1, deliveries: 0 },
               ])
-            })
-            yield* works
-            for (const change of [
-              `ALTER TABLE ${schema}.memberships ADD COLUMN later text`,
-              `ALTER TABLE ${schema}.memberships DROP COLUMN later`,
-              `SELECT ${schema}.create_audit_part('2999-01-01'), setval('${schema}.audit_ids', ${schema}.first_audit_id('2999-01-01'))`,
-              "DISCARD PLANS",
-              "DISCARD ALL",
-            ]) {
-              yield* sql(change)
-              yield* works
-            }
-            const [parts] = yield* sql(
-              `SELECT count(DISTINCT tableoid)::integer AS count FROM ${schema}.audit`,
-            )
-            expect(parts).toEqual({ count: 2 })
-          }),
-        ))
-    })
+          }
+          const [parts] = yield* sql(
+            `SELECT count(DISTINCT tableoid)::integer AS count FROM ${schema}.audit`,
+          )
+          expect(parts).toEqual({ count: 2 })
+        }),
+      ))
   })
 }

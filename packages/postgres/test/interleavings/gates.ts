@@ -96,25 +96,6 @@ export interface Standing {
   readonly isBlocked: boolean
 }
 
-/** The gates of one schema. */
-export interface Gates {
-  /** Makes the sockets of the first operation. */
-  readonly stream: () => Duplex
-  /** Runs a statement past all gates. */
-  readonly run: <Row extends Pg.QueryResultRow>(
-    statement: string,
-    params?: ReadonlyArray<unknown>,
-  ) => Promise<ReadonlyArray<Row>>
-  /** Closes a gate, or none, and counts from 1 again. */
-  readonly close: (stop: Stop | undefined) => Promise<void>
-  readonly look: () => Promise<Standing>
-  /** Lets the first operation go on. */
-  readonly open: () => Promise<void>
-  /** How many row gates and statements the first operation has passed since a gate was closed. */
-  readonly passed: () => Promise<Readonly<Record<Stop["kind"], number>>>
-  readonly end: () => Promise<void>
-}
-
 // The messages that begin a statement: Bind, Parse and Query.
 const beginnings = new Set(["B", "P", "Q"].map((letter) => letter.charCodeAt(0)))
 
@@ -158,24 +139,25 @@ const statementGates = ({ hostname, port }: URL) => {
     },
     isStanding: () => goOn !== undefined,
     sent: () => sent,
-    stopAt: () => stopAt,
   }
 }
 
 /** Makes the gates of a schema, on which `installGates` was run. */
-export const makeGates = async (url: string, schema: string, lock: number): Promise<Gates> => {
+export const makeGates = async (url: string, schema: string, lock: number) => {
   const statements = statementGates(new URL(url))
   const client = new Pg.Client({ connectionString: url })
   // What fails says so itself.
   client.on("error", () => undefined)
   await client.connect()
   let isHeld = false
-  const run: Gates["run"] = async <Row extends Pg.QueryResultRow>(
+  /** Runs a statement past all gates. */
+  const run = async <Row extends Pg.QueryResultRow>(
     statement: string,
     params: ReadonlyArray<unknown> = [],
-  ) => (await client.query<Row>(statement, [...params])).rows
+  ): Promise<ReadonlyArray<Row>> => (await client.query<Row>(statement, [...params])).rows
   const names = [sessionName(schema, "first"), sessionName(schema, "second")]
 
+  /** Lets the first operation go on. */
   const open = async (): Promise<void> => {
     statements.open()
     if (isHeld) await run(`SELECT pg_advisory_unlock(${lock})`)
@@ -183,11 +165,13 @@ export const makeGates = async (url: string, schema: string, lock: number): Prom
   }
 
   return {
+    /** Makes the sockets of the first operation. */
     stream: statements.stream,
     run,
     open,
 
-    close: async (stop) => {
+    /** Closes a gate, or none, and counts from 1 again. */
+    close: async (stop?: Stop) => {
       await open()
       await run(
         `WITH stopped AS (UPDATE ${schema}.gate_stop SET visit = $1)
@@ -200,7 +184,7 @@ export const makeGates = async (url: string, schema: string, lock: number): Prom
       isHeld = true
     },
 
-    look: async () => {
+    look: async (): Promise<Standing> => {
       const [row] = await run<{ readonly place: string | null; readonly is_blocked: boolean }>(
         `WITH session AS MATERIALIZED (
            SELECT pid, application_name AS name FROM pg_stat_activity
@@ -217,6 +201,7 @@ export const makeGates = async (url: string, schema: string, lock: number): Prom
       return { place: place ?? undefined, isBlocked: row?.is_blocked === true }
     },
 
+    /** How many row gates and statements the first operation has passed since a gate was closed. */
     passed: async () => {
       const [row] = await run<{ readonly visits: string }>(
         `SELECT last_value - CASE WHEN is_called THEN 0 ELSE 1 END AS visits FROM ${schema}.gate_visits`,

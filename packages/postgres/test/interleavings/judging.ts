@@ -1,5 +1,6 @@
 /** Judges what came of two operations that met: it must be what comes of them in one order or the other. */
 
+import { inspect } from "node:util"
 import type { Stop } from "./gates.ts"
 import {
   type Glance,
@@ -150,49 +151,22 @@ export const warmUp = async (world: World): Promise<void> => {
   for (const operation of operations) await countGates(world, operation)
 }
 
-const linesOf = (value: unknown): ReadonlyArray<string> =>
-  Array.isArray(value)
-    ? value.map((one) => (typeof one === "string" ? one : JSON.stringify(one)))
-    : typeof value === "object" && value !== null
-      ? Object.entries(value).flatMap(([name, inner]) =>
-          linesOf(inner).map((line) => `${name}: ${line}`),
-        )
-      : [String(value)]
-
-/** The lines that one has and the other does not; all lines if they only come in another order. */
-const diff = (got: unknown, expected: unknown): ReadonlyArray<string> => {
-  const [is, should] = [linesOf(got), linesOf(expected)]
-  const lacking = should.filter((line) => !is.includes(line)).map((line) => `      - ${line}`)
-  const extra = is.filter((line) => !should.includes(line)).map((line) => `      + ${line}`)
-  return lacking.length + extra.length > 0
-    ? [...lacking, ...extra]
-    : is.map((line) => `      = ${line}`)
-}
-
 /** Tells where operations met. */
 export const titleOf = ({ pair, place, stop }: Violation): string =>
   `“${pair.second.name}” while “${pair.first.name}” stands at ${stop.kind} gate ${stop.n} (${place.name})` +
   (place.wasBlocked ? ", where it waits for a lock" : "")
 
-/** Tells what has happened, and what differs from both orders. */
+/** Tells what has happened, and what differs from the orders of the whole operations. */
 export const explain = (violation: Violation): string => {
   const { orders, outcome, pair } = violation
-  const names = [
-    `“${pair.first.name}”, then “${pair.second.name}”`,
-    `“${pair.second.name}”, then “${pair.first.name}”`,
-  ]
-  return [
-    titleOf(violation),
-    ...outcome.broken.map((text) => `  ${text}`),
-    // Other orders are of parts.
-    ...orders
-      .slice(0, 2)
-      .flatMap((expected, index) => [
-        `  differs from ${names[index]}:`,
-        ...differences(outcome, expected).flatMap((part) => [
-          `    ${part}`,
-          ...diff(outcome.seen[part], expected.seen[part]),
-        ]),
+  const differing = orders.slice(0, 2).map((expected, index) => ({
+    order: index === 0 ? [pair.first.name, pair.second.name] : [pair.second.name, pair.first.name],
+    parts: Object.fromEntries(
+      differences(outcome, expected).map((part) => [
+        part,
+        { is: outcome.seen[part], expected: expected.seen[part] },
       ]),
-  ].join("\n")
+    ),
+  }))
+  return `${titleOf(violation)}\n${outcome.broken.join("\n")}\n${inspect(differing, { depth: 9 })}`
 }

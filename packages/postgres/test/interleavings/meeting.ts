@@ -4,7 +4,6 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { Standing, Stop } from "./gates.ts"
 import {
-  type Broken,
   type Seen,
   beginReading,
   endReading,
@@ -37,7 +36,7 @@ export interface Glance {
 /** What came of two operations. */
 export interface Outcome {
   readonly seen: Seen
-  readonly broken: ReadonlyArray<Broken>
+  readonly broken: ReadonlyArray<string>
 }
 
 /** Where two operations met. */
@@ -45,13 +44,6 @@ export interface Place {
   readonly name: string
   /** Whether the second waited for the first. */
   readonly wasBlocked: boolean
-}
-
-/** Two operations that met. */
-export interface Meeting {
-  readonly place: Place
-  /** `undefined` if the first look told enough. */
-  readonly outcome: Outcome | undefined
 }
 
 const start = ({ processes, setting }: World, pair: Pair, slot: Slot) =>
@@ -92,7 +84,7 @@ const glance = async (
 const lookAt = async (
   world: World,
   { answers, meanwhile }: Glance,
-  wrong: ReadonlyArray<Broken> = [],
+  wrong: ReadonlyArray<string> = [],
 ): Promise<Outcome> => {
   const { broken, seen } = await observe(world)
   return { broken: [...wrong, ...broken], seen: { answers, meanwhile, ...seen } }
@@ -195,7 +187,7 @@ export const meet = async (
   pair: Pair,
   stop: Stop,
   isKnown: (glance: Glance) => boolean,
-): Promise<Meeting | undefined> => {
+) => {
   const { gates, processes } = world
   const { run } = processes.second
   await world.restore()
@@ -215,8 +207,10 @@ export const meet = async (
   const answers = { first: await first.promise, second: await second.promise }
   const wrong = await run(endReading(reader))
   const seen = await glance(world, answers, meanwhile)
+  const met: Place = { name: place, wasBlocked: isBlocked }
   return {
-    place: { name: place, wasBlocked: isBlocked },
+    place: met,
+    /** `undefined` if the first look told enough. */
     outcome: wrong.length === 0 && isKnown(seen) ? undefined : await lookAt(world, seen, wrong),
   }
 }

@@ -29,9 +29,6 @@ import type { World } from "./world.ts"
 /** What is seen, part by part. */
 export type Seen = Readonly<Record<string, unknown>>
 
-/** A property that holds whatever the operations are, and does not. */
-export type Broken = string
-
 const orTag = <A, E extends { readonly _tag: string }, R>(work: Effect.Effect<A, E, R>) =>
   Effect.catch(work, (error) => Effect.succeed(error._tag))
 
@@ -246,9 +243,9 @@ export const observe = async ({
   processes,
   schema,
   setting,
-}: World): Promise<{ readonly seen: Seen; readonly broken: ReadonlyArray<Broken> }> => {
+}: World): Promise<{ readonly seen: Seen; readonly broken: ReadonlyArray<string> }> => {
   const { run } = processes.second
-  const broken: Array<Broken> = []
+  const broken: Array<string> = []
   const { feed, seen } = await run(
     Effect.gen(function* () {
       const store = yield* MembershipStore

@@ -26,10 +26,9 @@ import * as Pg from "pg"
 import type { Database } from "../../src/connection/executor.ts"
 import { postgresLayer } from "../../src/index.ts"
 import { round } from "../../src/sql/clauses.ts"
-import { type Gates, installGates, makeGates, role, sessionName } from "./gates.ts"
+import { installGates, makeGates, role, sessionName } from "./gates.ts"
 import {
   type Setting,
-  type Slot,
   type WebhookName,
   bulk,
   dayMillis,
@@ -49,23 +48,6 @@ export const scenes = ["own date", "date of a bulk extension", "last number of a
 /** One of them. */
 export type Scene = (typeof scenes)[number]
 
-/** A process with stores. */
-interface Process {
-  readonly run: <A, E>(work: Effect.Effect<A, E, StorePorts | Database>) => Promise<A>
-}
-
-export interface World {
-  readonly schema: string
-  readonly gates: Gates
-  readonly setting: Setting
-  readonly processes: Readonly<Record<Slot, Process>>
-  /** Makes everything as it was before the operations. */
-  readonly restore: () => Promise<void>
-  /** Has so much time passed, by moving all that is stored into the past. */
-  readonly advance: (millis: number) => Promise<void>
-  readonly end: () => Promise<void>
-}
-
 const tables = [
   "projects",
   "memberships",
@@ -82,6 +64,20 @@ const tables = [
   "erasures",
   "dispatchers",
 ] as const
+
+/** Instants, by table. */
+const instants = {
+  memberships: ["end_date", "date_set_at", "next_check_at", "ending_lower_bound", "announced_end"],
+  projects: ["bulk_changed_at", "next_check_at"],
+  bulk_extensions: ["at", "date_set_at", "date_reset_at", "end_date", "minimum", "own_minimum"],
+} as const
+
+/** Statements that have so much time pass, by moving all that is stored into the past. */
+const passing = (schema: string, millis: number): ReadonlyArray<string> =>
+  Object.entries(instants).map(([table, columns]) => {
+    const moved = columns.map((one) => `${one} = ${one} - ${millis} * interval '1 millisecond'`)
+    return `UPDATE ${schema}.${table} SET ${moved.join(", ")}`
+  })
 
 const grantOf = (projectId: ProjectId, userId: UserId, endDate: number) =>
   Effect.flatMap(MembershipStore, (store) =>
@@ -218,19 +214,12 @@ const populate = Effect.fnUntraced(function* (
   return setting
 })
 
-const millisecond = "interval '1 millisecond'"
-
 /**
  * Makes a world. Each needs a lock, which is a number of its own.
  *
  * @param sabotage - a statement on its tables, which makes operations wrong
  */
-export const makeWorld = async (
-  url: string,
-  scene: Scene,
-  lock: number,
-  sabotage = "SELECT",
-): Promise<World> => {
+export const makeWorld = async (url: string, scene: Scene, lock: number, sabotage = "SELECT") => {
   const schema = `interleavings_${lock}`
   const owned = new URL(url)
   owned.username = role
@@ -257,23 +246,22 @@ export const makeWorld = async (
     // No trigger has a gate for this session.
     `SET session_replication_role = replica`,
   )
-  const clientOf = (applicationName: string, more: object = {}) =>
-    PgClient.layer({
-      url: Redacted.make(String(owned)),
-      maxConnections: 2,
-      applicationName,
-      ...more,
-    })
-  const runtimeOf = (client: ReturnType<typeof clientOf>) =>
-    ManagedRuntime.make(
-      Layer.provide(Layer.fresh(postgresLayer({ schema, maxConnections: 2 })), client),
-    )
+  const start = (applicationName: string, more: object = {}) => {
+    const options = { url: Redacted.make(String(owned)), maxConnections: 2, applicationName }
+    const client = PgClient.layer({ ...options, ...more })
+    const stores = Layer.fresh(postgresLayer({ schema, maxConnections: 2 }))
+    const runtime = ManagedRuntime.make(Layer.provide(stores, client))
+    return {
+      run: <A, E>(work: Effect.Effect<A, E, StorePorts | Database>) => runtime.runPromise(work),
+      end: () => runtime.dispose(),
+    }
+  }
 
-  const preparing = runtimeOf(clientOf(`${schema} before`))
-  const setting = await preparing.runPromise(
+  const preparing = start(`${schema} before`)
+  const setting = await preparing.run(
     populate(scene, (statement) => Effect.promise(() => execute(statement))),
   )
-  await preparing.dispose()
+  await preparing.end()
   await execute(
     // Dates that were just set would have no reminders.
     `UPDATE memberships SET date_set_at = '2020-01-01'`,
@@ -286,44 +274,34 @@ export const makeWorld = async (
     sabotage,
   )
   const gates = await makeGates(url, schema, lock)
-  const first = runtimeOf(clientOf(sessionName(schema, "first"), { stream: gates.stream }))
-  const second = runtimeOf(clientOf(sessionName(schema, "second")))
+  const first = start(sessionName(schema, "first"), { stream: gates.stream })
+  const second = start(sessionName(schema, "second"))
 
-  const restoring = [...tables]
-    .toReversed()
-    .map((table) => `DELETE FROM ${schema}.${table};`)
-    .concat(
-      tables.map(
-        (table) =>
-          `INSERT INTO ${schema}.${table} OVERRIDING SYSTEM VALUE SELECT * FROM ${schema}_before.${table};`,
-      ),
-    )
-    .join("\n")
+  const restoring = [
+    ...tables.toReversed().map((table) => `DELETE FROM ${schema}.${table};`),
+    ...tables.map(
+      (table) =>
+        `INSERT INTO ${schema}.${table} OVERRIDING SYSTEM VALUE SELECT * FROM ${schema}_before.${table};`,
+    ),
+  ].join("\n")
 
   return {
     schema,
     gates,
     setting,
-    processes: {
-      first: { run: (work) => first.runPromise(work) },
-      second: { run: (work) => second.runPromise(work) },
-    },
+    processes: { first, second },
+    /** Makes everything as it was before the operations. */
     restore: () => execute(`DO $$ BEGIN ${restoring} END $$`),
-    advance: (millis) =>
-      execute(`DO $$ BEGIN
-        UPDATE memberships SET end_date = end_date - ${millis} * ${millisecond}, date_set_at = date_set_at - ${millis} * ${millisecond},
-          next_check_at = next_check_at - ${millis} * ${millisecond}, ending_lower_bound = ending_lower_bound - ${millis} * ${millisecond},
-          announced_end = announced_end - ${millis} * ${millisecond};
-        UPDATE projects SET bulk_changed_at = bulk_changed_at - ${millis} * ${millisecond},
-          next_check_at = next_check_at - ${millis} * ${millisecond};
-        UPDATE bulk_extensions SET at = at - ${millis} * ${millisecond}, date_set_at = date_set_at - ${millis} * ${millisecond}, date_reset_at = date_reset_at - ${millis} * ${millisecond}, end_date = end_date - ${millis} * ${millisecond},
-          minimum = minimum - ${millis} * ${millisecond}, own_minimum = own_minimum - ${millis} * ${millisecond};
-      END $$`),
+    advance: (millis: number) =>
+      execute(`DO $$ BEGIN ${passing(schema, millis).join("; ")}; END $$`),
     end: async () => {
-      await Promise.all([first.dispose(), second.dispose()])
+      await Promise.all([first.end(), second.end()])
       await gates.end()
       await execute(`DROP SCHEMA ${schema} CASCADE`, `DROP SCHEMA ${schema}_before CASCADE`)
       await admin.end()
     },
   }
 }
+
+/** A schema with gates, and two processes on it. */
+export type World = Awaited<ReturnType<typeof makeWorld>>
