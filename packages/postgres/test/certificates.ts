@@ -2,19 +2,6 @@
 
 import { type KeyObject, generateKeyPairSync, randomBytes, sign } from "node:crypto"
 
-/** A certificate and its key, as PEM. */
-interface Certificate {
-  readonly certificate: string
-  readonly key: string
-}
-
-/** An authority. */
-export interface Authority {
-  readonly certificate: string
-  /** Issues the certificate of a server with these names, which are IPv4 addresses or host names. */
-  readonly issue: (names: ReadonlyArray<string>, end?: Date) => Certificate
-}
-
 const tags = { integer: 2, bits: 3, octets: 4, name: 12, time: 24, sequence: 48, set: 49 } as const
 
 /** Encodes a value of ASN.1 by the rules of DER. */
@@ -59,50 +46,36 @@ const serverExtension = (names: ReadonlyArray<string>) =>
 const pem = (content: Buffer): string =>
   `-----BEGIN CERTIFICATE-----\n${content.toString("base64")}\n-----END CERTIFICATE-----\n`
 
-interface Content {
-  readonly issuer: string
-  readonly subject: string
-  readonly publicKey: KeyObject
-  readonly end: Date
-  readonly extension: Buffer
-}
-
-const certificateOf = (content: Content, signingKey: KeyObject): string => {
-  const algorithm = sequence(identifiers.ecdsaWithSha256)
-  const signed = sequence(
-    der(0xa0, der(tags.integer, Uint8Array.of(2))),
-    der(tags.integer, Uint8Array.of(1), randomBytes(8)),
-    algorithm,
-    nameOf(content.issuer),
-    sequence(time(new Date(0)), time(content.end)),
-    nameOf(content.subject),
-    content.publicKey.export({ type: "spki", format: "der" }),
-    der(0xa3, sequence(content.extension)),
-  )
-  const signature = sign("sha256", signed, signingKey)
-  return pem(sequence(signed, algorithm, der(tags.bits, Uint8Array.of(0), signature)))
-}
-
 const makeKeys = () => generateKeyPairSync("ec", { namedCurve: "P-256" })
 
-/** Makes an authority. */
-export const makeAuthority = (): Authority => {
+/** Makes an authority, with its certificate as PEM. */
+export const makeAuthority = () => {
   const issuer = `authority ${randomBytes(4).toString("hex")}`
   const { privateKey, publicKey } = makeKeys()
-  const defaultEnd = new Date("2049-01-01T00:00:00.000Z")
+
+  const certify = (subject: string, key: KeyObject, extension: Buffer): string => {
+    const algorithm = sequence(identifiers.ecdsaWithSha256)
+    const signed = sequence(
+      der(0xa0, der(tags.integer, Uint8Array.of(2))),
+      der(tags.integer, Uint8Array.of(1), randomBytes(8)),
+      algorithm,
+      nameOf(issuer),
+      sequence(time(new Date(0)), time(new Date("2049-01-01T00:00:00.000Z"))),
+      nameOf(subject),
+      key.export({ type: "spki", format: "der" }),
+      der(0xa3, sequence(extension)),
+    )
+    const signature = sign("sha256", signed, privateKey)
+    return pem(sequence(signed, algorithm, der(tags.bits, Uint8Array.of(0), signature)))
+  }
+
   return {
-    certificate: certificateOf(
-      { issuer, subject: issuer, publicKey, end: defaultEnd, extension: authorityExtension },
-      privateKey,
-    ),
-    issue: (names, end = defaultEnd) => {
+    certificate: certify(issuer, publicKey, authorityExtension),
+    /** Issues the certificate and key of a server with these names, which are IPv4 addresses or host names. */
+    issue: (names: ReadonlyArray<string>) => {
       const keys = makeKeys()
-      const extension = serverExtension(names)
       return {
-        certificate: certificateOf(
-          { issuer, subject: "server", publicKey: keys.publicKey, end, extension },
-          privateKey,
-        ),
+        certificate: certify("server", keys.publicKey, serverExtension(names)),
         key: keys.privateKey.export({ type: "pkcs8", format: "pem" }).toString(),
       }
     },

@@ -10,48 +10,30 @@ import { expect, it } from "vitest"
 import { type CellDirectory, makeCellExecutor } from "../src/connection/cells.ts"
 import { makeServer } from "../src/connection/executor.ts"
 import { runCancelMove } from "../src/ops/cells.ts"
-import {
-  type MoveStep,
-  type MoveSurroundings,
-  moveCell,
-  moveSteps,
-  silent,
-} from "../src/ops/move-cell.ts"
+import { type MoveStep, moveCell, moveSteps, silent } from "../src/ops/move-cell.ts"
 import { clientLayer } from "./harness.ts"
 import { fill, names, run, twoServers } from "./moving-cells.ts"
 
 const { leftovers, move, open, options, places, projectIn, sqlOn, urlOf } = twoServers()
 
-/** The ends of a move, for moves that die: they leave everything as it is. */
-const surroundings = Effect.gen(function* () {
-  const [home, ...others] = yield* Effect.forEach(options(), ({ name, url }) =>
-    Effect.map(
-      Layer.build(clientLayer({ url: Redacted.make(url), maxConnections: 2 })),
-      (built) => ({ name, client: Context.get(built, PgClient.PgClient), replicationUrl: url }),
-    ),
-  )
-  if (home === undefined) return yield* Effect.die("no servers")
-  const ends: MoveSurroundings = {
-    home: home.client,
-    homeSchema: "tenure",
-    servers: new Map([home, ...others].map((server) => [server.name, server])),
-  }
-  return ends
-})
-
-/** Moves a cell until a step is done. */
+/** Moves a cell until a step is done, and dies: it leaves everything as it is. */
 const moveUntil = (number: number, to: string, last: MoveStep) =>
-  surroundings.pipe(
-    Effect.flatMap((ends) =>
-      moveCell(ends, number, to, {
-        ...silent,
-        onStep: (step) => (step === last ? Effect.die("killed") : Effect.void),
-      }),
-    ),
-    Effect.scoped,
-    Effect.exit,
-    run,
-  )
+  Effect.gen(function* () {
+    const servers = yield* Effect.forEach(options(), ({ name, url }) =>
+      Effect.map(
+        Layer.build(clientLayer({ url: Redacted.make(url), maxConnections: 2 })),
+        (built) => ({ name, client: Context.get(built, PgClient.PgClient), replicationUrl: url }),
+      ),
+    )
+    const [home] = servers
+    if (home === undefined) return yield* Effect.die("no servers")
+    const byName = new Map(servers.map((server) => [server.name, server]))
+    const ends = { home: home.client, homeSchema: "tenure", servers: byName }
+    return yield* moveCell(ends, number, to, {
+      ...silent,
+      onStep: (step) => (step === last ? Effect.die("killed") : Effect.void),
+    })
+  }).pipe(Effect.scoped, Effect.exit, run)
 
 it("goes on, or begins again, wherever it was killed", async () => {
   const projectId = projectIn(2)

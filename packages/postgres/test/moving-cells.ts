@@ -1,19 +1,18 @@
 /** Two servers with cells, and work on these while they are moved. */
 
 import { setTimeout as sleep } from "node:timers/promises"
-import { PgClient } from "@effect/sql-pg"
 import { type Tenure, createTenure } from "@tenure/core"
 import { cellNumber } from "@tenure/core/internal"
 import { ProjectId } from "@tenure/core/store"
-import { type PostgresServer, startPostgres } from "@tenure/testing/postgres-server"
 import * as Effect from "effect/Effect"
-import * as Redacted from "effect/Redacted"
-import { afterAll, afterEach, beforeAll } from "vitest"
+import type { QueryResultRow } from "pg"
+import { afterEach, beforeAll } from "vitest"
 import { postgres } from "../src/index.ts"
 import { runListCells, runMoveCell } from "../src/ops/cells.ts"
 import { silent } from "../src/ops/move-cell.ts"
 import { runListSchemas, runMakeCells } from "../src/ops/upkeep.ts"
-import { clientLayer, recordingTransport } from "./harness.ts"
+import { recordingTransport } from "./harness.ts"
+import { ownServer, queryAt } from "./servers.ts"
 
 /** The names of the servers. The first has the even cells at first, the second the odd ones. */
 export const names = ["first", "second"] as const
@@ -22,11 +21,17 @@ export const run = <A, E>(effect: Effect.Effect<A, E>) => Effect.runPromise(effe
 
 /** Starts two servers with four cells for the tests of a file. */
 export const twoServers = () => {
-  let servers: readonly [PostgresServer, PostgresServer]
+  const settings = {
+    wal_level: "logical",
+    fsync: "off",
+    max_sync_workers_per_subscription: "4",
+    max_logical_replication_workers: "8",
+  }
+  const servers = [ownServer(settings), ownServer(settings)]
   let tenures: ReadonlyArray<Tenure> = []
 
   const urlOf = (index: number, role: "tenure" | "owner" | "app"): string => {
-    const url = new URL(servers[index]?.url ?? "")
+    const url = new URL(servers[index]?.().url ?? "")
     url.username = role
     return url.href
   }
@@ -40,21 +45,9 @@ export const twoServers = () => {
       replicationUrl: undefined,
     }))
 
-  /** Runs a statement as superuser. */
-  const sqlOn = <Row extends object>(index: number, ...statements: ReadonlyArray<string>) =>
-    PgClient.PgClient.use((sql) =>
-      Effect.forEach(statements, (statement) => sql.unsafe<Row>(statement)),
-    ).pipe(
-      Effect.provide(
-        clientLayer({
-          url: Redacted.make(urlOf(index, "tenure")),
-          maxConnections: 1,
-          prepare: false,
-        }),
-      ),
-      Effect.map((all) => all.flat()),
-      run,
-    )
+  /** Runs statements as superuser. */
+  const sqlOn = <Row extends QueryResultRow>(index: number, ...statements: ReadonlyArray<string>) =>
+    queryAt<Row>(urlOf(index, "tenure"), ...statements)
 
   const open = async (transport = recordingTransport().transport): Promise<Tenure> => {
     const tenure = await createTenure({
@@ -71,13 +64,6 @@ export const twoServers = () => {
   }
 
   beforeAll(async () => {
-    const settings = {
-      wal_level: "logical",
-      fsync: "off",
-      max_sync_workers_per_subscription: "4",
-      max_logical_replication_workers: "8",
-    }
-    servers = await Promise.all([startPostgres({ settings }), startPostgres({ settings })])
     // Rights as docs/internals/scaling.md has them, without a superuser.
     for (const index of names.keys())
       await sqlOn(
@@ -102,7 +88,6 @@ export const twoServers = () => {
     await Promise.all(tenures.map((tenure) => tenure.close()))
     tenures = []
   })
-  afterAll(() => Promise.all(servers.map(({ stop }) => stop())))
 
   /** Returns a project of a cell. */
   const projectIn = (number: number): string => {
@@ -119,17 +104,14 @@ export const twoServers = () => {
 
   /** Everything at both ends that is only there during moves. */
   const leftovers = async () => {
+    const all = `
+      SELECT slot_name::text AS name FROM pg_replication_slots
+      UNION ALL SELECT subname::text FROM pg_subscription
+      UNION ALL SELECT pubname::text FROM pg_publication
+      UNION ALL SELECT nspname::text FROM pg_namespace WHERE nspname LIKE '%_moved'
+      UNION ALL SELECT tgname::text FROM pg_trigger WHERE tgname = 'closed'`
     const found = await Promise.all(
-      [...names.keys()].map((index) =>
-        sqlOn<{ readonly name: string }>(
-          index,
-          `SELECT slot_name::text AS name FROM pg_replication_slots
-           UNION ALL SELECT subname::text FROM pg_subscription
-           UNION ALL SELECT pubname::text FROM pg_publication
-           UNION ALL SELECT nspname::text FROM pg_namespace WHERE nspname LIKE '%_moved'
-           UNION ALL SELECT tgname::text FROM pg_trigger WHERE tgname = 'closed'`,
-        ),
-      ),
+      [0, 1].map((index) => sqlOn<{ readonly name: string }>(index, all)),
     )
     return found.flat().map(({ name }) => name)
   }
@@ -153,11 +135,7 @@ export const startLoad = (tenure: Tenure, projectId: string, half: 0 | 1) => {
     while (!ended.signal.aborted) {
       const userId = String((2 * changes++ + half) % memberCount)
       const endDate = Date.UTC(2099, 0, 1) + changes * day
-      await tenure.memberships.extend({
-        projectId,
-        userId,
-        endDate: new Date(endDate).toISOString(),
-      })
+      await tenure.memberships.extend({ projectId, userId, endDate })
       acknowledged.set(userId, endDate)
       await sleep(pauseMillis)
     }
@@ -171,25 +149,18 @@ export const startLoad = (tenure: Tenure, projectId: string, half: 0 | 1) => {
 
 export const fill = async (tenure: Tenure, projectId: string) => {
   await tenure.memberships.createProject(projectId)
-  const memberships = Array.from({ length: memberCount }, (_, n) => ({
-    projectId,
-    userId: String(n),
-    endDate: "2098-01-01T00:00:00.000Z",
-  }))
-  for (const membership of memberships) await tenure.memberships.grant(membership)
+  const endDate = "2098-01-01T00:00:00.000Z"
+  for (let n = 0; n < memberCount; n++)
+    await tenure.memberships.grant({ projectId, userId: String(n), endDate })
 }
 
 /** Follows the feed from its beginning. */
 export const follow = (tenure: Tenure, projectId: string) => {
   const seen: Array<string> = []
   const ended = new AbortController()
+  const stream = tenure.events.stream({ projectId, after: "start", signal: ended.signal })
   const following = (async () => {
-    for await (const { id } of tenure.events.stream({
-      projectId,
-      after: "start",
-      signal: ended.signal,
-    }))
-      seen.push(id)
+    for await (const { id } of stream) seen.push(id)
   })()
   return {
     seen,

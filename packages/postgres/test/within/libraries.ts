@@ -22,7 +22,7 @@ import {
 import { connectPrisma } from "./prisma-client.ts"
 
 /** Runs a statement of the host in its transaction. */
-type Run = (statement: string) => Promise<unknown>
+export type Run = (statement: string) => Promise<unknown>
 
 /** A library, connected to a database. */
 export interface Library {
