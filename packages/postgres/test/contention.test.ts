@@ -1,6 +1,5 @@
 /** Contention: statements that wait for each other on a healthy database. */
 
-import { PgClient } from "@effect/sql-pg"
 import { describe, expect, it } from "@effect/vitest"
 import { digestToken } from "@tenure/core/internal"
 import {
@@ -14,10 +13,20 @@ import {
 import { Fixture } from "@tenure/testing/conformance"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import { migrate } from "../src/index.ts"
+import * as Layer from "effect/Layer"
+import { migrate, postgresLayer } from "../src/index.ts"
 import { migrations } from "../src/schema/migrations.generated.ts"
-import { claimUpTo, clientLayer, dropped, sql } from "./harness.ts"
-import { blocked, blockedOn, holding, testsOn } from "./locking.ts"
+import {
+  type Steps,
+  claimUpTo,
+  clientLayer,
+  dropped,
+  during,
+  duringSteps,
+  sql,
+  testsOn,
+  waitingOn,
+} from "./harness.ts"
 
 const schema = "contention"
 const { in2027, in2028, in2029, occasion, p1, p2, u1, u2, u3 } = Fixture
@@ -41,7 +50,7 @@ const endOf = (projectId = p1, userId = u1) =>
 
 /** Starts work, and returns once it waits for a lock. */
 const startBlocked = <A, E, R>(work: Effect.Effect<A, E, R>) =>
-  Effect.tap(Effect.forkDetach(work), () => blockedOn(schema))
+  Effect.tap(Effect.forkDetach(work), () => waitingOn(schema))
 
 const lockedMembers = `SELECT 1 FROM ${schema}.memberships
   WHERE project_number = (SELECT number FROM ${schema}.projects WHERE id = 'p1')`
@@ -51,37 +60,41 @@ const lockedProject = `SELECT 1 FROM ${schema}.projects WHERE id = 'p1' FOR UPDA
 const start = (calls: ReadonlyArray<Effect.Effect<unknown, unknown, MembershipStore>>) =>
   Effect.forEach(calls, (call) => Effect.forkDetach(call))
 
+/** Runs steps on stores with another client. */
+const withClient = (options: Parameters<typeof clientLayer>[0], steps: Steps): Steps =>
+  function* () {
+    const stores = Layer.fresh(postgresLayer({ schema, migrate: false }))
+    yield* Effect.provide(Effect.gen(steps), Layer.provideMerge(stores, clientLayer(options)))
+  }
+
 const arePending = (fibers: ReadonlyArray<Fiber.Fiber<unknown, unknown>>) =>
   fibers.every((fiber) => fiber.pollUnsafe() === undefined)
 
 describe("an extension of a locked membership", () => {
   onStores(
     "does not hold up other extensions, and succeeds when the lock is released",
-    Effect.gen(function* () {
-      const waiting = yield* holding(
-        lockedMember,
-        Effect.gen(function* () {
-          const locked = yield* Effect.forEach([1, 2, 3], () => Effect.forkDetach(extend()))
-          yield* Effect.all([extend(p1, u2), extend(p2, u1), extend(p2, u2)], {
-            concurrency: "unbounded",
-          })
-          expect(arePending(locked)).toBe(true)
-          return locked
-        }),
-      )
+    function* () {
+      const waiting = yield* duringSteps(sql(lockedMember), function* () {
+        const locked = yield* Effect.forEach([1, 2, 3], () => Effect.forkDetach(extend()))
+        yield* Effect.all([extend(p1, u2), extend(p2, u1), extend(p2, u2)], {
+          concurrency: "unbounded",
+        })
+        expect(arePending(locked)).toBe(true)
+        return locked
+      })
       yield* Effect.forEach(waiting, Fiber.join)
       expect(yield* endOf()).toBe(in2028)
-    }),
+    },
   )
 
   onStores(
     "is overridden by a bulk extension meanwhile, and comes before it in the audit trail",
-    Effect.gen(function* () {
+    function* () {
       const store = yield* MembershipStore
       const waiting = startBlocked(extend())
       yield* Fiber.join(
-        yield* holding(
-          lockedMember,
+        yield* during(
+          sql(lockedMember),
           Effect.tap(waiting, () => extendAll(p1, in2029, "set")),
         ),
       )
@@ -90,7 +103,7 @@ describe("an extension of a locked membership", () => {
         { action: "bulk_extended", to: in2029 },
         { action: "extended", from: in2027, to: in2028 },
       ])
-    }),
+    },
   )
 })
 
@@ -103,41 +116,32 @@ describe.each([
     Effect.result(store.extend({ ...Fixture.change(p1), userId: u1, ...condition })),
   )
 
-  onStores(
-    "is not passed by a bulk extension while it waits for its membership",
-    Effect.gen(function* () {
-      const { bulk, extension, seen } = yield* holding(
-        lockedMember,
-        Effect.gen(function* () {
-          const waiting = yield* startBlocked(extendIf)
-          const next = yield* Effect.forkDetach(extendAll(p1, in2028, "neverShorten"))
-          // Long enough for one that waits for nothing.
-          yield* Effect.timeoutOption(Fiber.await(next), 1000)
-          return { extension: waiting, bulk: next, seen: yield* endOf() }
-        }),
-      )
-      expect(yield* Fiber.join(extension)).toMatchObject({ _tag: "Success" })
-      yield* Fiber.join(bulk)
-      // The date that it has replaced is that which everybody has seen until then.
-      expect([seen, yield* endOf()]).toEqual([in2027, in2029])
-      const store = yield* MembershipStore
-      expect(yield* store.history(p1, { userId: u1, limit: 10 })).toMatchObject([
-        { action: "extended", from: in2027, to: in2029 },
-        { action: "granted", from: undefined, to: in2027 },
-      ])
-    }),
-  )
+  onStores("is not passed by a bulk extension while it waits for its membership", function* () {
+    const { bulk, extension, seen } = yield* duringSteps(sql(lockedMember), function* () {
+      const waiting = yield* startBlocked(extendIf)
+      const next = yield* Effect.forkDetach(extendAll(p1, in2028, "neverShorten"))
+      // Long enough for one that waits for nothing.
+      yield* Effect.timeoutOption(Fiber.await(next), 1000)
+      return { extension: waiting, bulk: next, seen: yield* endOf() }
+    })
+    expect(yield* Fiber.join(extension)).toMatchObject({ _tag: "Success" })
+    yield* Fiber.join(bulk)
+    // The date that it has replaced is that which everybody has seen until then.
+    expect([seen, yield* endOf()]).toEqual([in2027, in2029])
+    const store = yield* MembershipStore
+    expect(yield* store.history(p1, { userId: u1, limit: 10 })).toMatchObject([
+      { action: "extended", from: in2027, to: in2029 },
+      { action: "granted", from: undefined, to: in2027 },
+    ])
+  })
 
   onStores(
     "compares the date of a bulk extension that is committed while it waits for the project",
-    Effect.gen(function* () {
-      const client = yield* PgClient.PgClient
-      const services = yield* Effect.context<MembershipStore | PgClient.PgClient>()
+    function* () {
       const endDate = EndDate(in2029 + 1)
-      // A new fiber runs outside of the transaction.
-      const apart = Effect.promise(() => Effect.runPromiseWith(services)(startBlocked(extendIf)))
-      const extension = yield* client.withTransaction(
-        Effect.andThen(extendAll(p1, endDate, "neverShorten"), apart),
+      const extension = yield* during(
+        extendAll(p1, endDate, "neverShorten"),
+        startBlocked(extendIf),
       )
       expect(yield* Fiber.join(extension)).toMatchObject(
         "expectedEndDate" in condition
@@ -145,13 +149,13 @@ describe.each([
           : { _tag: "Success", success: { _tag: "EndsLater", endDate } },
       )
       expect(yield* endOf()).toBe(endDate)
-    }),
+    },
   )
 })
 
 onStores(
   "a project that somebody has locked holds up no other project, and nothing that all need",
-  Effect.gen(function* () {
+  function* () {
     const store = yield* MembershipStore
     const webhooks = yield* WebhookStore
     const outbox = yield* Outbox
@@ -168,13 +172,13 @@ onStores(
         extend(projectId, u2),
       ]
     }
-    const waiting = yield* holding(
-      `WITH project AS MATERIALIZED (${lockedProject}), members AS MATERIALIZED (${lockedMembers} FOR UPDATE)
-       SELECT (SELECT count(*) FROM project), (SELECT count(*) FROM members)`,
-      Effect.gen(function* () {
+    const waiting = yield* duringSteps(
+      sql(`WITH project AS MATERIALIZED (${lockedProject}), members AS MATERIALIZED (${lockedMembers} FOR UPDATE)
+       SELECT (SELECT count(*) FROM project), (SELECT count(*) FROM members)`),
+      function* () {
         const all = Array.from({ length: 12 }, () => calls(p1)).flat()
         const fibers = yield* start(all)
-        yield* blocked
+        yield* waitingOn(schema)
         const publication = outbox.publish(Fixture.event(p2))
         const others = [...calls(p2), endOf(), publication, claimUpTo(1), store.ping]
         yield* Effect.forEach(
@@ -184,46 +188,44 @@ onStores(
         )
         expect(arePending(fibers)).toBe(true)
         return fibers
-      }),
+      },
     )
     yield* Effect.forEach(waiting, Fiber.join)
     expect(yield* endOf()).toBe(in2028)
-  }),
+  },
 )
 
 describe("a pool", () => {
   onStores(
     "whose connections all wait for locks is no outage, and all succeed when the lock is released",
-    Effect.gen(function* () {
+    withClient({ maxConnections: 2 }, function* () {
       const store = yield* MembershipStore
       const granting = Effect.suspend(() =>
         store.grant({ ...Fixture.change(p1), userId: u1, endDate: in2028 }),
       )
-      const waiting = yield* holding(
-        lockedProject,
-        Effect.gen(function* () {
-          const fibers = yield* start([granting, granting, granting, granting, endOf(p2)])
-          // Elapsed time is what this test is about: long enough for a probe of the database.
-          yield* Effect.sleep(1200)
-          return fibers
-        }),
-      )
+      const waiting = yield* duringSteps(sql(lockedProject), function* () {
+        const fibers = yield* start([granting, granting, granting, granting, endOf(p2)])
+        // Elapsed time is what this test is about: long enough for a probe of the database.
+        yield* Effect.sleep(1200)
+        return fibers
+      })
       yield* Effect.forEach(waiting, Fiber.join)
       expect(yield* endOf()).toBe(in2028)
     }),
-    { maxConnections: 2 },
   )
 
   onStores(
     "may have a single connection",
-    Effect.all([extend(), extend(p2), endOf(), endOf(p2)], { concurrency: "unbounded" }),
-    { maxConnections: 1 },
+    withClient({ maxConnections: 1 }, function* () {
+      const all = [extend(), extend(p2), endOf(), endOf(p2)]
+      yield* Effect.all(all, { concurrency: "unbounded" })
+    }),
   )
 })
 
 onStores(
   "replays of a webhook at the same time wait for one connection, and all succeed",
-  Effect.gen(function* () {
+  function* () {
     const webhook = Fixture.makeWebhook(p1)
     yield* (yield* WebhookStore).add(webhook, 100, occasion)
     const replay = (yield* Outbox).replayMany(
@@ -231,26 +233,26 @@ onStores(
       { since: 0, types: undefined, kinds: ["missed"], position: undefined, isDryRun: false },
       undefined,
     )
-    const replays = yield* holding(
-      `SELECT pg_advisory_xact_lock(hashtextextended('"${schema}".replay ${webhook.id}', 0))`,
-      Effect.gen(function* () {
+    const replays = yield* duringSteps(
+      sql(`SELECT pg_advisory_xact_lock(hashtextextended('"${schema}".replay ${webhook.id}', 0))`),
+      function* () {
         const started = yield* Effect.forEach(Array(20), () => Effect.forkDetach(replay))
-        yield* blockedOn(schema)
+        yield* waitingOn(schema)
         const waiting = `SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%${schema}"%'`
         expect(yield* sql(waiting)).toHaveLength(1)
         return started
-      }),
+      },
     )
     const pages = yield* Effect.forEach(replays, Fiber.join)
     const counts = pages.map((page) => ("replayed" in page ? page.replayed : undefined))
     // The grants of two members are missed.
     expect(counts.toSorted()).toEqual([...Array(19).fill(0), 2])
-  }),
+  },
 )
 
 onStores(
   "a webhook beside more than a thousand that fail is reached by the third claim, because claims continue where the last one stopped",
-  Effect.gen(function* () {
+  function* () {
     const outbox = yield* Outbox
     yield* sql(`
       INSERT INTO ${schema}.webhooks (id, project_number, url, secret, created_at, failures)
@@ -273,12 +275,12 @@ onStores(
     const ids = claimed.flatMap(({ claims }) => claims.map((one) => one.webhook.webhookId))
     expect(ids).toEqual([webhook.id])
     expect(claimed.map(({ nextDueMillis }) => nextDueMillis)).toEqual([0, 0, 0])
-  }),
+  },
 )
 
 onStores(
   "an attempt whose response PostgreSQL cannot store is recorded with replacement characters",
-  Effect.gen(function* () {
+  function* () {
     const outbox = yield* Outbox
     const webhook = Fixture.makeWebhook(p1)
     yield* (yield* WebhookStore).add(webhook, 50, occasion)
@@ -293,20 +295,22 @@ onStores(
     ).toMatchObject([
       { eventId: claim.event.id, attempts: [{ result: { body: "a\ufffdb\ufffd" } }] },
     ])
-  }),
+  },
 )
 
 describe("the host's client", () => {
   onStores(
     "may transform the names of columns",
-    Effect.gen(function* () {
-      yield* extend()
-      expect(yield* endOf()).toBe(in2028)
-    }),
-    {
-      transformResultNames: (name) => name.toUpperCase(),
-      transformQueryNames: (name) => name.toLowerCase(),
-    },
+    withClient(
+      {
+        transformResultNames: (name) => name.toUpperCase(),
+        transformQueryNames: (name) => name.toLowerCase(),
+      },
+      function* () {
+        yield* extend()
+        expect(yield* endOf()).toBe(in2028)
+      },
+    ),
   )
 
   it.live("may have a stricter isolation level while several processes migrate", () =>
@@ -326,7 +330,7 @@ describe("the host's client", () => {
 
 onStores(
   "a ticket that another process is adding counts for those of its key, and holds up no other key",
-  Effect.gen(function* () {
+  function* () {
     const store = yield* TicketStore
     const add = (text: string, keyId = "a key") =>
       store.add(
@@ -339,15 +343,17 @@ onStores(
         { lifeMillis: 60_000, most: 2 },
       )
     yield* add("first")
-    const waiting = yield* holding(
-      `SELECT * FROM ${schema}.add_ticket('others', 'a key', NULL, NULL, interval '1 minute', 2)`,
-      Effect.gen(function* () {
+    const waiting = yield* duringSteps(
+      sql(
+        `SELECT * FROM ${schema}.add_ticket('others', 'a key', NULL, NULL, interval '1 minute', 2)`,
+      ),
+      function* () {
         const fiber = yield* Effect.forkDetach(Effect.flip(add("second")))
-        yield* Effect.raceFirst(blocked, Fiber.join(fiber))
+        yield* Effect.raceFirst(waitingOn(schema), Fiber.join(fiber))
         yield* add("first of another", "another")
         return fiber
-      }),
+      },
     )
     expect(yield* Fiber.join(waiting)).toMatchObject({ _tag: "TicketLimitReached" })
-  }),
+  },
 )

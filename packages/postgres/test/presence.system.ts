@@ -20,8 +20,7 @@ import * as ManagedRuntime from "effect/ManagedRuntime"
 import { beforeEach, describe, expect, inject, it, onTestFinished } from "vitest"
 import { makeHeldClaims } from "../src/claims.ts"
 import { postgresLayer } from "../src/index.ts"
-import { clientLayer, emptied, sql } from "./harness.ts"
-import { blockedOn, holding } from "./locking.ts"
+import { clientLayer, duringSteps, emptied, sql, waitingOn } from "./harness.ts"
 
 const schema = "presence"
 const [dispatchers, deliveries] = [`${schema}.dispatchers`, `${schema}.deliveries`]
@@ -295,15 +294,12 @@ describe("a dispatcher that is alone and has no claims, and so reports rarely,",
       LOCK TABLE ${deliveries} IN SHARE ROW EXCLUSIVE MODE;
     END $$`
     const claiming = await here.run(
-      holding(
-        claimed,
-        Effect.gen(function* () {
-          const claims = there.claim()
-          yield* blockedOn(schema)
-          // In an object, so that the transaction ends first.
-          return { claims }
-        }),
-      ),
+      duringSteps(sql(claimed), function* () {
+        const claims = there.claim()
+        yield* waitingOn(schema)
+        // In an object, so that the transaction ends first.
+        return { claims }
+      }),
     )
     expect(await claiming.claims).toEqual([])
     expect(await idsOfDispatchers()).toContain(id)

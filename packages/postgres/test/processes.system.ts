@@ -7,7 +7,7 @@ import { type Tenure, type TenureOptions, createTenure } from "@tenure/core"
 import {
   ApiKeyId,
   type ChangeContext,
-  type EndDate,
+  EndDate,
   MembershipStore,
   Millis,
   Outbox,
@@ -23,8 +23,7 @@ import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Queue from "effect/Queue"
 import { beforeEach, inject } from "vitest"
 import { postgres, postgresLayer } from "../src/index.ts"
-import { clientLayer, emptied, execute } from "./harness.ts"
-import { blocked } from "./locking.ts"
+import { clientLayer, emptied, execute, waitingOn } from "./harness.ts"
 
 const schema = "processes"
 const projectId = "p1"
@@ -115,7 +114,7 @@ describe("an extension", () => {
           Effect.gen(function* () {
             yield* client.unsafe(`SELECT 1 FROM ${schema}.memberships FOR UPDATE`)
             const extension = other.runPromise(extend(first))
-            yield* Effect.promise(() => other.runPromise(blocked))
+            yield* Effect.promise(() => other.runPromise(waitingOn(schema)))
             const bulk = { ...Fixture.change(p1), bulk: { endDate: in2028, mode: "set" } } as const
             yield* Effect.promise(() =>
               other.runPromise(Effect.flatMap(MembershipStore, (all) => all.extendAll(bulk))),
@@ -143,6 +142,22 @@ describe("an extension", () => {
   })
 })
 
+it("extensions of a membership start where the previous one ended", async () => {
+  const endDates = Array.from({ length: 50 }, (_, day) => EndDate(in2027 + day * 86_400_000))
+  const history = await startStores().runPromise(
+    Effect.gen(function* () {
+      yield* granted
+      yield* Effect.forEach(endDates, (endDate) => extend(endDate))
+      yield* Effect.forEach(endDates, (endDate) => extend(endDate), { concurrency: "unbounded" })
+      return yield* (yield* MembershipStore).history(p1, { userId: u1, limit: 1000 })
+    }),
+  )
+  // Holds for any order of the concurrent extensions.
+  const rows = history.toReversed()
+  expect(rows).toHaveLength(101)
+  for (const [index, { from }] of rows.entries()) expect(from).toBe(rows[index - 1]?.to)
+})
+
 it("a limit on requests applies to all processes together", async () => {
   const [one, other] = [startStores(), startStores()]
   const perHour = (limit: number) => bucketPolicy({ limit, window: Millis(3_600_000) })
@@ -154,6 +169,18 @@ it("a limit on requests applies to all processes together", async () => {
     Array.from({ length: 400 }, (_, index) => (index % 2 === 0 ? one : other).runPromise(taking)),
   )
   expect(takes.filter(({ admitted }) => admitted)).toHaveLength(20)
+})
+
+it("a limit on the number of webhooks applies to all processes together", async () => {
+  const [one, other] = [startStores(), startStores()]
+  await one.runPromise(granted)
+  const adding = Effect.flatMap(WebhookStore, (store) =>
+    Effect.option(store.add(Fixture.makeWebhook(p1), 7, occasion)),
+  )
+  const added = await Promise.all(
+    Array.from({ length: 40 }, (_, index) => (index % 2 === 0 ? one : other).runPromise(adding)),
+  )
+  expect(added.filter(({ _tag }) => _tag === "Some")).toHaveLength(7)
 })
 
 describe("a delivery", () => {

@@ -15,7 +15,8 @@ import * as Pg from "pg"
 /** The role of the stores. A superuser would bypass the policies. */
 export const role = "tenure_gated"
 
-const tables = [
+/** The tables that have gates. */
+export const gatedTables = [
   "projects",
   "memberships",
   "bulk_extensions",
@@ -73,7 +74,7 @@ export const installGates = (schema: string, lock: number): ReadonlyArray<string
      END IF;
      RETURN NULL;
    END $$`,
-  ...tables.flatMap((table) => [
+  ...gatedTables.flatMap((table) => [
     `ALTER TABLE ${schema}.${table} ENABLE ROW LEVEL SECURITY`,
     `ALTER TABLE ${schema}.${table} FORCE ROW LEVEL SECURITY`,
     `CREATE POLICY gate ON ${schema}.${table} USING (${schema}.gate('${table}'))`,

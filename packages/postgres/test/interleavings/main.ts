@@ -6,7 +6,7 @@
 
 import { parseArgs } from "node:util"
 import { startPostgres } from "@tenure/testing/postgres-server"
-import { type Violation, explain, judge, stopsOf, titleOf, warmUp } from "./judging.ts"
+import { explain, judge, stopsOf, titleOf, warmUp } from "./judging.ts"
 import type { Pair } from "./meeting.ts"
 import { operations } from "./operations.ts"
 import { makeWorld, scenes } from "./world.ts"
@@ -15,7 +15,6 @@ const { values } = parseArgs({
   options: {
     first: { type: "string", default: "" },
     second: { type: "string", default: "" },
-    scenes: { type: "string", default: scenes.join() },
     workers: { type: "string", default: "2" },
   },
 })
@@ -24,17 +23,10 @@ const print = (line: string): void => void process.stdout.write(`${line}\n`)
 const named = (beginning: string) => operations.filter(({ name }) => name.startsWith(beginning))
 const total = { pairs: 0, met: 0, blocked: 0, violations: 0 }
 
-const report = (violations: ReadonlyArray<Violation>): void => {
-  const [example, ...others] = violations
-  if (example === undefined) return
-  print(`\n${explain(example)}`)
-  for (const other of others) print(`  also ${titleOf(other)}`)
-}
-
 const began = performance.now()
 const server = await startPostgres({ settings: { fsync: "off" } })
 try {
-  for (const scene of scenes.filter((one) => values.scenes.split(",").includes(one))) {
+  for (const scene of scenes) {
     const pairs: Array<Pair> = named(values.first).flatMap((first) =>
       named(values.second).map((second) => ({ first, second })),
     )
@@ -43,16 +35,14 @@ try {
       const world = await makeWorld(server.url, scene, number)
       await warmUp(world)
       for (let pair = pairs.shift(); pair !== undefined; pair = pairs.shift()) {
-        const { blocked, met, violations } = await judge(
-          world,
-          pair,
-          await stopsOf(world, pair.first),
-        )
+        const stops = await stopsOf(world, pair.first)
+        const { blocked, met, violations } = await judge(world, pair, stops)
         total.pairs++
         total.met += met
         total.blocked += blocked
         total.violations += violations.length
-        report(violations)
+        for (const [index, one] of violations.entries())
+          print(index === 0 ? `\n${explain(one)}` : `  also ${titleOf(one)}`)
         if (total.pairs % 50 === 0) print(`\n(${total.pairs} pairs, ${total.met} gates)`)
       }
       await world.end()

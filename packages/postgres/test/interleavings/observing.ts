@@ -87,19 +87,17 @@ const sweepAll = Effect.fnUntraced(function* (judge: DecideAnnouncement) {
   for (let isMore = true; isMore;) ({ isMore } = yield* expiry.sweep(100, judge))
 })
 
-/** Reads the members and their dates. */
-export const readMembers = Effect.suspend(() =>
-  Effect.map(orTag(membersOf(p1)), (found) => (typeof found === "string" ? found : datesOf(found))),
-)
-
 const datesOf = (
   memberships: ReadonlyArray<{ readonly userId: UserId; readonly endDate: EndDate }>,
 ) => memberships.map(({ endDate, userId }) => `${userId} ${formatEndDate(endDate)}`)
 
 const membersOf = (projectId: ProjectId) =>
   Effect.flatMap(MembershipStore, (store) =>
-    store.list(projectId, { after: undefined, limit: 100 }),
+    Effect.map(store.list(projectId, { after: undefined, limit: 100 }), datesOf),
   )
+
+/** Reads the members and their dates. */
+export const readMembers = orTag(membersOf(p1))
 
 const historyOf = (projectId: ProjectId | undefined, userId?: UserId) =>
   Effect.flatMap(MembershipStore, (store) => store.history(projectId, { userId, limit: 100 })).pipe(
@@ -228,7 +226,7 @@ const undoAll = Effect.gen(function* () {
       }),
     })
   }
-  return datesOf(yield* membersOf(p1))
+  return yield* membersOf(p1)
 }).pipe(orTag)
 
 const isOfAll = (type: EventType): boolean =>
@@ -251,7 +249,7 @@ export const observe = async ({
       const store = yield* MembershipStore
       const webhooks = yield* WebhookStore
       yield* sweepAll(judgeOf(setting))
-      const members = yield* orTag(membersOf(p1))
+      const members = yield* readMembers
       const summary = yield* orTag(store.findProject(p1))
       const ending = yield* orTag(endingOf(p1))
       const read = yield* readFeed("start")
@@ -259,11 +257,12 @@ export const observe = async ({
       const known = events.map(told)
 
       if (typeof members !== "string") {
-        const active = members.filter(({ endDate }) => endDate > Date.now())
+        const now = new Date().toISOString()
+        const active = members.filter((one) => (one.split(" ")[1] ?? "") > now)
         const dates = typeof ending === "string" ? [] : ending.map((one) => one.split(" ")[1])
         // Those with the same date come in any order.
         const isOrdered = dates.join() === dates.toSorted().join()
-        if (!isOrdered || sorted([ending].flat()).join() !== sorted(datesOf(active)).join())
+        if (!isOrdered || sorted([ending].flat()).join() !== sorted(active).join())
           broken.push(`the list by ends has ${JSON.stringify(ending)}`)
         if (typeof summary === "string" || summary.memberships !== members.length)
           broken.push(`${members.length} members, counted ${JSON.stringify(summary)}`)
@@ -274,35 +273,31 @@ export const observe = async ({
           broken.push(`two events of ${user} with one sequence`)
       }
 
-      const histories = new Map<UserId, unknown>()
-      for (const user of users) histories.set(user, yield* historyOf(p1, user))
+      const histories: Record<string, unknown> = {}
+      for (const user of users) histories[user] = yield* historyOf(p1, user)
       const all = yield* historyOf(p1)
+      const ofUser = (user: UserId) =>
+        known
+          .filter((one) => one.user === user || isOfAll(one.type))
+          .toSorted((one, other) => one.sequence - other.sequence)
+          .map(({ data, type }) => JSON.stringify([type, data]))
+      const idsOfWebhooks = Effect.map(webhooks.list(p1), (found) =>
+        found.map(({ id }) => id).toSorted(),
+      )
       return {
         feed: events,
         seen: {
-          members: typeof members === "string" ? members : datesOf(members),
-          elsewhere: yield* Effect.map(orTag(membersOf(p2)), (found) =>
-            typeof found === "string" ? found : datesOf(found),
-          ),
+          members,
+          elsewhere: yield* orTag(membersOf(p2)),
           project: summary,
           created: yield* orTag(store.findProject(p3)),
           projects: yield* historyOf(undefined),
           "audit trail": typeof all === "string" ? all : all.toSorted(),
-          "audit trails of members": Object.fromEntries(histories),
+          "audit trails of members": histories,
           feed:
             typeof read === "string" ? read : sorted(known.map(({ data, type }) => [type, data])),
-          "events by sequence": Object.fromEntries(
-            users.map((user) => [
-              user,
-              known
-                .filter((one) => one.user === user || isOfAll(one.type))
-                .toSorted((one, other) => one.sequence - other.sequence)
-                .map(({ data, type }) => JSON.stringify([type, data])),
-            ]),
-          ),
-          "registered webhooks": yield* Effect.map(orTag(webhooks.list(p1)), (found) =>
-            typeof found === "string" ? found : found.map(({ id }) => id).toSorted(),
-          ),
+          "events by sequence": Object.fromEntries(users.map((user) => [user, ofUser(user)])),
+          "registered webhooks": yield* orTag(idsOfWebhooks),
         },
       }
     }),

@@ -26,7 +26,7 @@ import * as Pg from "pg"
 import type { Database } from "../../src/connection/executor.ts"
 import { postgresLayer } from "../../src/index.ts"
 import { round } from "../../src/sql/clauses.ts"
-import { installGates, makeGates, role, sessionName } from "./gates.ts"
+import { gatedTables, installGates, makeGates, role, sessionName } from "./gates.ts"
 import {
   type Setting,
   type WebhookName,
@@ -48,22 +48,7 @@ export const scenes = ["own date", "date of a bulk extension", "last number of a
 /** One of them. */
 export type Scene = (typeof scenes)[number]
 
-const tables = [
-  "projects",
-  "memberships",
-  "bulk_extensions",
-  "webhooks",
-  "events",
-  "deliveries",
-  "finished_deliveries",
-  "audit",
-  "idempotency_keys",
-  "expiry_settings",
-  "expiry_passes",
-  "deleted_projects",
-  "erasures",
-  "dispatchers",
-] as const
+const tables = [...gatedTables, "expiry_settings", "dispatchers"]
 
 /** Instants, by table. */
 const instants = {
