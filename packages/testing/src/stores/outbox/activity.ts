@@ -1,64 +1,61 @@
 /** How webhooks are doing: latest attempts, what waits, counts over time, and who needs attention. */
 
 import { expect } from "@effect/vitest"
-import { currentUnixMillis, makeEvent } from "@tenure/core/internal"
+import { makeEvent } from "@tenure/core/internal"
 import {
   type ActivityCell,
-  type AttemptResult,
   type DeliveryState,
-  EventId,
   EventType,
   MembershipStore,
-  WebhookStore,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
-import { change, event, occasion, p1, p2, u1, makeWebhook } from "../../support/fixtures.ts"
+import { change, event, makeWebhook, occasion, p1, p2, u1 } from "../../support/fixtures.ts"
 import type { StoreTests } from "../declare.ts"
+import { addWebhook, at, expectFailure, firstOf, hour, idsOf } from "../steps.ts"
 import {
   answered,
   attempt,
+  attemptAll,
   claims,
   delivered,
   deliveriesOf,
   failed,
-  firstOf,
   gone,
+  hoursToNext,
   preparedWebhook,
   publishMany,
   released,
   retry,
   settle,
+  settleAll,
   theClaim,
   timeout,
+  updateWebhook,
 } from "./steps.ts"
-
-const hour = 3_600_000
 
 /** Six deliveries of one webhook: the last one was not attempted, the others in the order of the indexes 3, 0, 4, 1, 2. */
 const attemptedOn = ({ advance }: StoreTests) =>
   Effect.gen(function* () {
-    const { outbox, webhook } = yield* preparedWebhook
-    const published = yield* publishMany(6)
+    const { outbox, ref, store, webhook } = yield* preparedWebhook
+    const ids = idsOf(yield* publishMany(6))
     const claimed = yield* claims()
-    const settlements: ReadonlyArray<readonly [number, AttemptResult]> = [
+    for (const [index, settlement] of [
       [3, delivered],
       [0, retry(hour)],
       [4, failed],
       [1, delivered],
       [2, failed],
       [5, released],
-    ]
-    for (const [index, settlement] of settlements) {
-      yield* settle(yield* firstOf(claimed.slice(index, index + 1)), settlement)
+    ] as const) {
+      yield* settle(at(claimed, index), settlement)
       yield* advance(10)
     }
-    const ids = published.map(({ id }) => id)
-    const ref = { projectId: p1, webhookId: webhook.id }
+    /** Lists deliveries, as the indexes of their events. */
     const listed = (page: Partial<Parameters<typeof outbox.attempted>[1]> = {}) =>
       Effect.map(outbox.attempted(ref, { limit: 10, ...page }), (all) =>
         all.map(({ eventId }) => ids.indexOf(eventId)),
       )
-    return { outbox, webhook, ids, ref, listed }
+    return { outbox, store, webhook, ids, ref, listed }
   })
 
 const attemptedTests = (on: StoreTests): void => {
@@ -69,19 +66,20 @@ const attemptedTests = (on: StoreTests): void => {
     const { listed, outbox, ref } = yield* six
     expect(yield* listed()).toEqual([2, 1, 4, 0, 3])
     expect(yield* listed({ limit: 2 })).toEqual([2, 1])
-    const [latest] = yield* outbox.attempted(ref, { limit: 1 })
-    expect(latest).toMatchObject({ state: "failed", attempts: [timeout] })
-    const foreign = { ...ref, projectId: p2 }
-    expect(yield* outbox.attempted(foreign, { limit: 10 })).toEqual([])
+    const latest = yield* outbox.attempted(ref, { limit: 1 })
+    expect(latest).toMatchObject([{ state: "failed", attempts: [timeout] }])
+    expect(yield* outbox.attempted({ ...ref, projectId: p2 }, { limit: 10 })).toEqual([])
   })
 
   test("are listed by their latest attempt in each state", function* () {
     const { listed } = yield* six
-    const inState = (state: DeliveryState) => listed({ state })
-    expect(yield* inState("failed")).toEqual([2, 4])
-    expect(yield* inState("delivered")).toEqual([1, 3])
-    expect(yield* inState("waiting")).toEqual([0])
-    expect(yield* inState("cancelled")).toEqual([])
+    const expected: ReadonlyArray<readonly [DeliveryState, ReadonlyArray<number>]> = [
+      ["failed", [2, 4]],
+      ["delivered", [1, 3]],
+      ["waiting", [0]],
+      ["cancelled", []],
+    ]
+    for (const [state, found] of expected) expect(yield* listed({ state })).toEqual(found)
   })
 
   test("are listed by their latest attempt page by page", function* () {
@@ -101,43 +99,44 @@ const attemptedTests = (on: StoreTests): void => {
 
   test("come first by their latest attempt after another one", function* () {
     const { ids, listed, outbox, ref } = yield* six
-    for (const index of [3, 4]) {
-      yield* outbox.replay(ref, ids[index] ?? EventId(""))
-    }
+    for (const index of [3, 4]) yield* outbox.replay(ref, at(ids, index))
     expect(yield* listed()).toEqual([2, 1, 4, 0, 3])
     // A failing webhook gets one delivery at a time.
     for (const expected of [5, 3]) {
-      const claim = (yield* claims()).find(({ event: { id } }) => id === ids[expected])
-      if (claim === undefined) return yield* Effect.die("no claim")
-      yield* settle(claim, delivered)
+      const own = (yield* claims()).filter((claim) => claim.event.id === ids[expected])
+      expect(yield* settleAll(own, delivered)).toEqual(["Settled"])
       yield* advance(10)
     }
     expect(yield* listed()).toEqual([3, 5, 2, 1, 4, 0])
   })
 
   test("are listed by their latest attempt after their webhook was removed", function* () {
-    const { listed, webhook } = yield* six
-    yield* (yield* WebhookStore).remove(p1, webhook.id, occasion)
-    expect(yield* listed()).toEqual([2, 1, 4, 0, 3])
-    expect(yield* listed({ state: "cancelled" })).toEqual([0])
-    yield* advance(2 * hour)
-    yield* claims()
-    expect(yield* listed()).toEqual([2, 1, 4, 0, 3])
-    expect(yield* listed({ state: "cancelled" })).toEqual([0])
+    const { listed, store, webhook } = yield* six
+    yield* store.remove(p1, webhook.id, occasion)
+    for (const _ of ["at once", "when a retry would be due"]) {
+      expect(yield* listed()).toEqual([2, 1, 4, 0, 3])
+      expect(yield* listed({ state: "cancelled" })).toEqual([0])
+      yield* advance(2 * hour)
+      yield* claims()
+    }
   })
 
   test("say when their event happened and of whom it is, until the person is erased", function* () {
     const { outbox, webhook } = yield* preparedWebhook
-    const about = (data: object) =>
-      makeEvent({ ...event(p1), at: 4567, data: { project_id: p1, ...data } })
-    yield* outbox.publish(about({ user_id: u1 }))
-    yield* outbox.publish(about({ user_id: 7 }))
-    yield* outbox.publish(about({ text: '"user_id":"no"', list: [{ user_id: "in it" }] }))
-    yield* outbox.publish(about({ user_id: null }))
+    for (const data of [
+      { user_id: u1 },
+      { user_id: 7 },
+      { text: '"user_id":"no"', list: [{ user_id: "in it" }] },
+      { user_id: null },
+    ]) {
+      yield* outbox.publish(
+        makeEvent({ ...event(p1), at: 4567, data: { project_id: p1, ...data } }),
+      )
+    }
     const usersOf = Effect.map(deliveriesOf(webhook), (all) => all.map(({ userId }) => userId))
     expect(yield* usersOf).toEqual([undefined, "in it", "7", u1])
     expect((yield* deliveriesOf(webhook)).every(({ createdAt }) => createdAt === 4567)).toBe(true)
-    yield* (yield* MembershipStore).erase({ ...change(p1), userId: u1 })
+    yield* MembershipStore.use((store) => store.erase({ ...change(p1), userId: u1 }))
     expect((yield* usersOf).slice(-4)).toEqual([undefined, "in it", "7", undefined])
   })
 }
@@ -149,71 +148,130 @@ const sumOf = (cells: ReadonlyArray<ActivityCell>): ReadonlyArray<number> => [
 ]
 
 const countingTests = ({ advance, describe, test }: StoreTests): void => {
-  /** Settles three attempts in the first project, and returns its webhook. */
+  /** Settles three attempts for a webhook in the first project. */
   const three = Effect.gen(function* () {
-    const { outbox, webhook } = yield* preparedWebhook
+    const prepared = yield* preparedWebhook
     yield* publishMany(3)
-    const settlements = [delivered, delivered, retry(hour)]
-    for (const [index, claim] of (yield* claims()).entries()) {
-      yield* settle(claim, settlements[index] ?? released)
-    }
-    return { outbox, webhook, ref: { projectId: p1, webhookId: webhook.id } }
+    yield* settleAll(yield* claims(), [delivered, delivered, retry(hour)])
+    return prepared
   })
 
   describe("the activity", () => {
     test("counts the attempts for a webhook by the quarter of an hour, for a day", function* () {
       const { outbox, ref } = yield* three
-      const { answerTimes, quarters } = yield* outbox.activity(ref)
-      expect(quarters).toHaveLength(96)
-      expect(sumOf(quarters)).toEqual([2, 1])
-      expect(answerTimes.reduce((sum, count) => sum + count, 0)).toBe(3)
-      const distances = quarters.slice(1).map(({ at }, index) => at - (quarters[index]?.at ?? 0))
+      const counts = Effect.map(outbox.activity(ref), ({ answerTimes, quarters }) => ({
+        quarters,
+        sums: [...sumOf(quarters), answerTimes.reduce((sum, count) => sum + count, 0)],
+      }))
+      const { quarters, sums } = yield* counts
+      expect([quarters.length, sums]).toEqual([96, [2, 1, 3]])
+      const distances = quarters.slice(1).map((cell, index) => cell.at - at(quarters, index).at)
       expect(new Set(distances)).toEqual(new Set([900_000]))
       yield* advance(2 * hour)
-      const later = yield* outbox.activity(ref)
-      expect(sumOf(later.quarters)).toEqual([2, 1])
-      expect(sumOf(later.quarters.slice(-4))).toEqual([0, 0])
+      const later = yield* counts
+      expect([later.sums, sumOf(later.quarters.slice(-4))]).toEqual([
+        [2, 1, 3],
+        [0, 0],
+      ])
       yield* advance(23 * hour)
-      const last = yield* outbox.activity(ref)
-      expect(sumOf(last.quarters)).toEqual([0, 0])
-      expect(last.answerTimes.reduce((sum, count) => sum + count, 0)).toBe(0)
+      expect((yield* counts).sums).toEqual([0, 0, 0])
     })
 
     test("counts no attempt that was interrupted, or whose claim has lapsed", function* () {
-      const { outbox, webhook } = yield* preparedWebhook
+      const { outbox, ref } = yield* preparedWebhook
       yield* publishMany(1)
       yield* settle(yield* theClaim, released)
       const claimed = yield* theClaim
-      yield* settle(claimed, delivered)
-      yield* settle(claimed, delivered)
-      const { quarters } = yield* outbox.activity({ projectId: p1, webhookId: webhook.id })
-      expect(sumOf(quarters)).toEqual([1, 0])
+      yield* settleAll([claimed, claimed], delivered)
+      expect(sumOf((yield* outbox.activity(ref)).quarters)).toEqual([1, 0])
     })
 
     test("counts attempts by the minute, for an hour, of each project and of all", function* () {
       const { outbox } = yield* three
       const minutes = yield* outbox.minutes(p1)
-      expect(minutes).toHaveLength(60)
-      expect(sumOf(minutes)).toEqual([2, 1])
+      expect([minutes.length, sumOf(minutes)]).toEqual([60, [2, 1]])
       expect(sumOf(yield* outbox.minutes(p2))).toEqual([0, 0])
       expect(sumOf(yield* outbox.minutes(undefined))).toEqual([2, 1])
       yield* advance(hour / 2)
       expect(sumOf((yield* outbox.minutes(p1)).slice(0, -20))).toEqual([2, 1])
       yield* advance(hour)
-      expect(sumOf(yield* outbox.minutes(p1))).toEqual([0, 0])
-      expect(sumOf(yield* outbox.minutes(undefined))).toEqual([0, 0])
+      for (const of of [p1, undefined]) expect(sumOf(yield* outbox.minutes(of))).toEqual([0, 0])
     })
 
     test("is forgotten with the webhook and the project", function* () {
-      const { outbox, ref } = yield* three
+      const { outbox, ref, store } = yield* three
       yield* outbox.activity(ref)
-      yield* (yield* WebhookStore).remove(p1, ref.webhookId, occasion)
-      expect((yield* Effect.flip(outbox.activity(ref)))._tag).toBe("WebhookNotFound")
+      yield* store.remove(p1, ref.webhookId, occasion)
+      yield* expectFailure("WebhookNotFound", outbox.activity(ref))
       const memberships = yield* MembershipStore
       yield* memberships.deleteProject(p1, occasion)
-      expect((yield* Effect.flip(outbox.minutes(p1)))._tag).toBe("ProjectNotFound")
+      yield* expectFailure("ProjectNotFound", outbox.minutes(p1))
       yield* memberships.createProject(p1, occasion)
       expect(sumOf(yield* outbox.minutes(p1))).toEqual([0, 0])
+    })
+  })
+}
+
+const troubleTests = ({ advance, describe, test }: StoreTests): void => {
+  describe("webhooks that need attention", () => {
+    test("are failing ones, the longest failing first, and then disabled ones, the latest first", function* () {
+      const { outbox, store } = yield* preparedWebhook
+      // No announcements.
+      const eventTypes = [EventType("never.published")]
+      const added = []
+      for (const [index, projectId] of [p2, p1, p2, p1].entries()) {
+        const description = index === 0 ? "first" : undefined
+        const one = yield* addWebhook(projectId, { eventTypes, description })
+        added.push(one)
+        yield* outbox.publishTo(event(projectId), one.id)
+        const own = (yield* claims()).filter(({ webhook }) => webhook.webhookId === one.id)
+        yield* settleAll(own, index < 2 ? retry(hour) : gone())
+        yield* advance(20)
+      }
+      const latestAttempt = (status: number) => ({ result: { status } })
+      expect(yield* outbox.troubled(10)).toMatchObject([
+        {
+          trouble: "failing",
+          webhookId: added[0]?.id,
+          projectId: p2,
+          url: added[0]?.url,
+          description: "first",
+        },
+        {
+          trouble: "failing",
+          webhookId: added[1]?.id,
+          description: undefined,
+          latestAttempt: latestAttempt(500),
+        },
+        { trouble: "disabled", webhookId: added[3]?.id, latestAttempt: latestAttempt(410) },
+        { trouble: "disabled", webhookId: added[2]?.id },
+      ])
+      expect(yield* outbox.troubled(3)).toHaveLength(3)
+      yield* store.enable(p1, at(added, 3).id, occasion)
+      expect(yield* outbox.troubled(10)).toHaveLength(3)
+    })
+
+    test("are ordered by id if they were disabled in the same millisecond", function* () {
+      const { outbox } = yield* preparedWebhook
+      const ids = []
+      for (let count = 0; count < 4; count++) {
+        const one = yield* addWebhook()
+        yield* updateWebhook(one, {}, { disabled: { at: 1000, by: "failures" } })
+        ids.push(one.id)
+      }
+      const found = (most: number) =>
+        Effect.map(outbox.troubled(most), (all) => all.map(({ webhookId }) => webhookId))
+      expect(yield* found(10)).toEqual(ids.toSorted())
+      expect(yield* found(2)).toEqual(ids.toSorted().slice(0, 2))
+    })
+
+    test("are none in projects that were deleted", function* () {
+      const { outbox } = yield* preparedWebhook
+      yield* publishMany(1)
+      yield* attemptAll(failed)
+      expect(yield* outbox.troubled(10)).toHaveLength(1)
+      yield* MembershipStore.use((store) => store.deleteProject(p1, occasion))
+      expect(yield* outbox.troubled(10)).toEqual([])
     })
   })
 }
@@ -224,11 +282,16 @@ export const activityTests = (on: StoreTests): void => {
 
   on.describe("attempted deliveries", () => attemptedTests(on))
 
+  /** A webhook, and how it is doing. */
+  const progressing = Effect.map(preparedWebhook, ({ outbox, webhook, ...rest }) => {
+    const progress = Effect.map(outbox.progress(p1, [webhook.id]), (all) => all.get(webhook.id))
+    return { ...rest, outbox, webhook, progress }
+  })
+
   describe("the progress", () => {
     test("has nothing of a webhook without deliveries, nor of one that is missing", function* () {
-      const { outbox, webhook } = yield* preparedWebhook
-      const unknown = makeWebhook(p1)
-      const found = yield* outbox.progress(p1, [webhook.id, unknown.id])
+      const { outbox, webhook } = yield* progressing
+      const found = yield* outbox.progress(p1, [webhook.id, makeWebhook(p1).id])
       expect([...found]).toEqual([
         [webhook.id, { latestAttempt: undefined, waiting: 0, nextAttemptAt: undefined }],
       ])
@@ -236,15 +299,17 @@ export const activityTests = (on: StoreTests): void => {
     })
 
     test("has the latest attempt as soon as it is settled", function* () {
-      const { outbox, webhook } = yield* preparedWebhook
+      const { progress } = yield* progressing
       const published = yield* publishMany(3)
-      const progress = Effect.map(outbox.progress(p1, [webhook.id]), (all) => all.get(webhook.id))
-      const settlements = [delivered, retry(hour), failed]
-      const attempts = [answered(200), attempt, timeout]
-      for (const [index, claim] of (yield* claims()).entries()) {
-        yield* settle(claim, settlements[index] ?? released)
+      const claimed = yield* claims()
+      for (const [index, { made, settlement }] of [
+        { settlement: delivered, made: answered(200) },
+        { settlement: retry(hour), made: attempt },
+        { settlement: failed, made: timeout },
+      ].entries()) {
+        yield* settle(at(claimed, index), settlement)
         yield* advance(10)
-        const { result, ...made } = attempts[index] ?? attempt
+        const { result } = made
         expect((yield* progress)?.latestAttempt).toEqual({
           ...made,
           result: result._tag === "Answered" ? { ...result, body: "" } : result,
@@ -254,45 +319,33 @@ export const activityTests = (on: StoreTests): void => {
     })
 
     test("says how many deliveries wait, and when the next attempt is due", function* () {
-      const { outbox, webhook } = yield* preparedWebhook
-      const progress = Effect.map(outbox.progress(p1, [webhook.id]), (all) => all.get(webhook.id))
+      const { progress, webhook } = yield* progressing
       yield* publishMany(3)
-      const due = yield* progress
-      expect(due).toMatchObject({ waiting: 3, nextAttemptAt: expect.any(Number) })
-      const now = due?.nextAttemptAt ?? NaN
-      const [one, other, third] = yield* claims()
-      if (one === undefined || other === undefined || third === undefined)
-        return yield* Effect.die("fewer than three claims")
+      expect((yield* progress)?.waiting).toBe(3)
+      expect(yield* hoursToNext(webhook)).toBeCloseTo(0, 1)
+      const claimed = yield* claims()
       expect(yield* progress).toMatchObject({ waiting: 3, nextAttemptAt: undefined })
-      yield* settle(one, delivered)
-      yield* settle(other, retry(2 * hour))
-      const later = yield* progress
-      expect(later?.waiting).toBe(2)
-      expect(((later?.nextAttemptAt ?? NaN) - now) / hour).toBeCloseTo(2, 1)
-      yield* settle(third, retry(hour, 3 * hour))
-      const held = yield* progress
-      expect(((held?.nextAttemptAt ?? NaN) - now) / hour).toBeCloseTo(3, 1)
+      yield* settleAll(claimed.slice(0, 2), [delivered, retry(2 * hour)])
+      expect((yield* progress)?.waiting).toBe(2)
+      expect(yield* hoursToNext(webhook)).toBeCloseTo(2, 1)
+      yield* settle(at(claimed, 2), retry(hour, 3 * hour))
+      expect(yield* hoursToNext(webhook)).toBeCloseTo(3, 1)
     })
 
     test("says that the next attempt was due when a hold ended, until it is made", function* () {
-      const { outbox, webhook } = yield* preparedWebhook
+      const { webhook } = yield* preparedWebhook
       yield* publishMany(2)
-      yield* settle(yield* firstOf(yield* claims(1)), retry(2 * hour, hour))
-      const hoursToNext = Effect.gen(function* () {
-        const progress = (yield* outbox.progress(p1, [webhook.id])).get(webhook.id)
-        return ((progress?.nextAttemptAt ?? NaN) - (yield* currentUnixMillis)) / hour
-      })
-      expect(yield* hoursToNext).toBeCloseTo(1, 1)
+      yield* settle(firstOf(yield* claims({ limit: 1 })), retry(2 * hour, hour))
+      expect(yield* hoursToNext(webhook)).toBeCloseTo(1, 1)
       yield* advance(1.5 * hour)
-      expect(yield* hoursToNext).toBeCloseTo(-0.5, 1)
+      expect(yield* hoursToNext(webhook)).toBeCloseTo(-0.5, 1)
     })
 
     test("has no next attempt for a webhook that is disabled", function* () {
-      const { outbox, webhook } = yield* preparedWebhook
+      const { progress } = yield* progressing
       yield* publishMany(2)
-      yield* settle(yield* firstOf(yield* claims(1)), gone())
-      const found = (yield* outbox.progress(p1, [webhook.id])).get(webhook.id)
-      expect(found).toMatchObject({
+      yield* settle(firstOf(yield* claims({ limit: 1 })), gone())
+      expect(yield* progress).toMatchObject({
         latestAttempt: { result: { status: 410 } },
         nextAttemptAt: undefined,
       })
@@ -300,74 +353,5 @@ export const activityTests = (on: StoreTests): void => {
   })
 
   countingTests(on)
-
-  describe("webhooks that need attention", () => {
-    test("are failing ones, the longest failing first, and then disabled ones, the latest first", function* () {
-      const { outbox, webhook: healthy } = yield* preparedWebhook
-      const store = yield* WebhookStore
-      // No announcements.
-      const eventTypes = [EventType("never.published")]
-      const others = [p2, p1, p2, p1].map((id, index) => ({
-        ...makeWebhook(id),
-        eventTypes,
-        description: index === 0 ? "first" : undefined,
-      }))
-      for (const [index, one] of others.entries()) {
-        yield* store.add(one, 100, occasion)
-        yield* outbox.publishTo(event(one.projectId), one.id)
-        const claim = (yield* claims()).find(({ webhook }) => webhook.webhookId === one.id)
-        if (claim === undefined) return yield* Effect.die("no claim")
-        yield* settle(claim, index < 2 ? retry(hour) : gone())
-        yield* advance(20)
-      }
-      const troubled = yield* outbox.troubled(10)
-      expect(troubled.map(({ webhookId }) => webhookId)).not.toContain(healthy.id)
-      expect(troubled.map(({ trouble }) => trouble)).toEqual([
-        "failing",
-        "failing",
-        "disabled",
-        "disabled",
-      ])
-      expect(troubled).toMatchObject([
-        { webhookId: others[0]?.id, projectId: p2, url: others[0]?.url, description: "first" },
-        {
-          webhookId: others[1]?.id,
-          description: undefined,
-          latestAttempt: { result: { status: 500 } },
-        },
-        { webhookId: others[3]?.id, latestAttempt: { result: { status: 410 } } },
-        { webhookId: others[2]?.id },
-      ])
-      expect(yield* outbox.troubled(3)).toHaveLength(3)
-      yield* store.enable(p1, others[3]?.id ?? healthy.id, occasion)
-      expect(yield* outbox.troubled(10)).toHaveLength(3)
-    })
-
-    test("are ordered by id if they were disabled in the same millisecond", function* () {
-      const { outbox } = yield* preparedWebhook
-      const store = yield* WebhookStore
-      const disabled = { at: 1000, by: "failures" } as const
-      const alike = [1, 2, 3, 4].map(() => makeWebhook(p1))
-      for (const one of alike) {
-        yield* store.add(one, 100, occasion)
-        const update = { expected: one, settings: { ...one, disabled }, changes: [] }
-        yield* store.update({ projectId: p1, webhookId: one.id }, update, occasion)
-      }
-      const sorted = alike.map(({ id }) => id).toSorted()
-      const idsOf = Effect.fnUntraced(function* (most: number) {
-        return (yield* outbox.troubled(most)).map(({ webhookId }) => webhookId)
-      })
-      expect(yield* idsOf(10)).toEqual(sorted)
-      expect(yield* idsOf(2)).toEqual(sorted.slice(0, 2))
-    })
-
-    test("are none in projects that were deleted", function* () {
-      const { outbox } = yield* preparedWebhook
-      yield* publishMany(1)
-      yield* settle(yield* theClaim, failed)
-      expect(yield* outbox.troubled(10)).toHaveLength(1)
-      yield* (yield* MembershipStore).deleteProject(p1, occasion)
-      expect(yield* outbox.troubled(10)).toEqual([])
-    })
-  })
+  troubleTests(on)
 }

@@ -1,38 +1,46 @@
 /** Events become deliveries. */
 
 import { expect } from "@effect/vitest"
-import { isReplayedResponse } from "@tenure/core/internal"
 import {
   type Claim,
-  type Event,
   EventType,
   MembershipStore,
   ProjectId,
   type StoredWebhook,
   WebhookId,
-  WebhookStore,
 } from "@tenure/core/store"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import * as Fixture from "../../support/fixtures.ts"
-import { change, event, in2027, p1, u1 } from "../../support/fixtures.ts"
-import { HostTransaction, type StoreTests, undone } from "../declare.ts"
 import {
+  change,
+  event,
+  in2027,
+  makeWebhook,
+  occasion,
+  once,
+  p1,
+  p2,
+  u1,
+} from "../../support/fixtures.ts"
+import { HostTransaction, type StoreTests, undone } from "../declare.ts"
+import { addWebhook, answersToRepeated, expectFailure, firstOf } from "../steps.ts"
+import {
+  claimedIds,
   claims,
   deliveriesOf,
   prepared,
   preparedWebhook,
+  publishMany,
   released,
   settle,
   theClaim,
+  webhookIdsOf,
 } from "./steps.ts"
-
-const { event: publishingEvent, p1: publishingP1, p2 } = Fixture
 
 /** The webhook in a claim before any attempt, with the limits from `claims`. */
 const claimedWebhook = ({ id, secret, url }: StoredWebhook): Claim["webhook"] => ({
-  projectId: publishingP1,
+  projectId: p1,
   webhookId: id,
   url,
   secrets: [secret],
@@ -47,124 +55,83 @@ const claimedWebhook = ({ id, secret, url }: StoredWebhook): Claim["webhook"] =>
 export const publishingTests = ({ describe, test }: StoreTests): void => {
   describe("publish", () => {
     test("creates a delivery for each webhook of the project, with everything to send", function* () {
-      const { outbox, webhooks } = yield* prepared(2)
-      yield* (yield* WebhookStore).add(Fixture.makeWebhook(p2), 50, Fixture.occasion)
-      const published = publishingEvent(publishingP1)
-      yield* outbox.publish(published)
+      const { webhooks } = yield* prepared(2)
+      yield* addWebhook(p2)
+      const { body, id } = firstOf(yield* publishMany(1))
+      // None for one that is added later.
+      yield* addWebhook()
       const claimed = yield* claims()
-      expect(new Set(claimed.map(({ webhook }) => webhook))).toEqual(
-        new Set(webhooks.map(claimedWebhook)),
-      )
       expect(claimed).toHaveLength(2)
-      for (const one of claimed) {
-        expect(one.event).toEqual({ id: published.id, body: published.body })
-        expect(one.attemptNumber).toBe(1)
-      }
+      expect(claimed.map(({ webhook }) => webhook)).toEqual(
+        expect.arrayContaining(webhooks.map(claimedWebhook)),
+      )
+      for (const one of claimed)
+        expect(one).toMatchObject({ event: { id, body }, attemptNumber: 1 })
     })
 
     test("stores bodies unchanged", function* () {
       const { outbox } = yield* prepared(1)
-      const body = JSON.stringify({ z: '\u0000 "\\ é 日本 \u{1f4a9}', a: 1e21, "": [null] })
-      yield* outbox.publish({ ...publishingEvent(publishingP1), body: `${body} ` })
-      expect((yield* claims()).map((one) => one.event.body)).toEqual([`${body} `])
+      const json = JSON.stringify({ z: '\u0000 "\\ é 日本 \u{1f4a9}', a: 1e21, "": [null] })
+      const published = { ...event(p1), body: `${json} ` }
+      yield* outbox.publish(published)
+      expect((yield* theClaim).event.body).toBe(published.body)
+      expect((yield* outbox.find(p1, published.id)).body).toBe(published.body)
     })
 
     test("signs with the secrets that a webhook has when the delivery is claimed", function* () {
-      const { outbox, webhook } = yield* preparedWebhook
-      const { secret } = Fixture.makeWebhook(publishingP1)
-      yield* outbox.publish(publishingEvent(publishingP1))
+      const { store, webhook } = yield* preparedWebhook
+      yield* publishMany(1)
+      const { secret } = makeWebhook(p1)
       const previousUntil = (yield* Clock.currentTimeMillis) + 60_000
-      const rotation = { secret, previousUntil }
-      yield* (yield* WebhookStore).rotateSecret(
-        publishingP1,
-        webhook.id,
-        rotation,
-        Fixture.occasion,
-      )
-      const secrets = (yield* claims()).map((one) => one.webhook.secrets)
-      expect(secrets).toEqual([[secret, webhook.secret]])
-    })
-
-    test("fails if the project does not exist", function* () {
-      const { outbox } = yield* prepared(1)
-      const error = yield* Effect.flip(outbox.publish(publishingEvent(ProjectId("nowhere"))))
-      expect(error._tag).toBe("ProjectNotFound")
+      yield* store.rotateSecret(p1, webhook.id, { secret, previousUntil }, occasion)
+      expect((yield* theClaim).webhook.secrets).toEqual([secret, webhook.secret])
     })
 
     test("publishes an event with an idempotency key once", function* () {
       const { outbox } = yield* prepared(1)
-      const key = Fixture.once()
-      const events = Array.from({ length: 8 }, () => publishingEvent(publishingP1))
-      const results = yield* Effect.forEach(events, (one) => outbox.publish(one, key), {
-        concurrency: "unbounded",
-      })
-      const delivered = (yield* claims()).map((one) => one.event.id)
-      expect(delivered).toHaveLength(1)
-      const replays = results.filter(isReplayedResponse)
-      expect(replays).toHaveLength(7)
-      for (const { answer } of replays) expect([answer]).toEqual(delivered)
+      const key = once()
+      const nowhere = event(ProjectId("nowhere"))
+      yield* expectFailure("ProjectNotFound", outbox.publish(nowhere), outbox.publish(nowhere, key))
+      const answers = yield* answersToRepeated(8, () => outbox.publish(event(p1), key))
+      const { id } = (yield* theClaim).event
+      expect(new Set(answers)).toEqual(new Set([id]))
       const other = { ...key, fingerprint: "another" }
-      const error = yield* Effect.flip(outbox.publish(publishingEvent(publishingP1), other))
-      expect(error._tag).toBe("IdempotencyMismatch")
-      const nowhere = publishingEvent(ProjectId("nowhere"))
-      const failed = Fixture.once()
-      yield* Effect.flip(outbox.publish(nowhere, failed))
-      expect(yield* outbox.publish(publishingEvent(publishingP1), failed)).toBeUndefined()
+      yield* expectFailure("IdempotencyMismatch", outbox.publish(event(p1), other))
     })
 
     test("publishes to one webhook with an idempotency key once", function* () {
       const { outbox, webhook } = yield* preparedWebhook
-      const key = Fixture.once()
-      yield* Effect.flip(
-        outbox.publishTo(publishingEvent(publishingP1), WebhookId(crypto.randomUUID()), key),
-      )
-      const events = Array.from({ length: 4 }, () => publishingEvent(publishingP1))
-      const publish = (one: Event) => outbox.publishTo(one, webhook.id, key)
-      const results = yield* Effect.forEach(events, publish, { concurrency: "unbounded" })
-      const delivered = (yield* claims()).map((one) => one.event.id)
-      expect(delivered).toHaveLength(1)
-      const [id] = delivered
-      const replays = results.filter(isReplayedResponse)
-      expect(replays.map(({ answer }) => answer)).toEqual([id, id, id])
-    })
-
-    test("creates no delivery for webhooks that are added later", function* () {
-      const { outbox } = yield* prepared(0)
-      yield* outbox.publish(publishingEvent(publishingP1))
-      yield* (yield* WebhookStore).add(Fixture.makeWebhook(publishingP1), 50, Fixture.occasion)
-      expect(yield* claims()).toEqual([])
-    })
-
-    test("respects the event types of a webhook", function* () {
-      const { outbox } = yield* prepared(0)
-      const store = yield* WebhookStore
-      const some = [EventType("payment.completed"), EventType("test.happened")]
-      const webhooks = [undefined, some, [EventType("test")], []].map((eventTypes) => ({
-        ...Fixture.makeWebhook(publishingP1),
-        eventTypes,
-      }))
-      yield* Effect.forEach(webhooks, (webhook) => store.add(webhook, 50, Fixture.occasion))
-      yield* outbox.publish(publishingEvent(publishingP1, "test.happened"))
-      const urls = (yield* claims()).map(({ webhook }) => webhook.url)
-      expect(new Set(urls)).toEqual(new Set(webhooks.slice(0, 2).map(({ url }) => url)))
-      expect(urls).toHaveLength(2)
-    })
-
-    test("publishTo creates one delivery of any type, for a webhook of the event's project", function* () {
-      const { outbox } = yield* prepared(1)
-      const webhook = { ...Fixture.makeWebhook(publishingP1), eventTypes: [] }
-      yield* (yield* WebhookStore).add(webhook, 50, Fixture.occasion)
-      yield* outbox.publishTo(publishingEvent(publishingP1), webhook.id)
-      expect((yield* claims()).map((one) => one.webhook.webhookId)).toEqual([webhook.id])
-      const foreign = yield* Effect.flip(outbox.publishTo(publishingEvent(p2), webhook.id))
+      const key = once()
       const unknown = WebhookId(crypto.randomUUID())
-      const missing = yield* Effect.flip(outbox.publishTo(publishingEvent(publishingP1), unknown))
-      expect([foreign._tag, missing._tag]).toEqual(["WebhookNotFound", "WebhookNotFound"])
+      yield* expectFailure("WebhookNotFound", outbox.publishTo(event(p1), unknown, key))
+      const answers = yield* answersToRepeated(4, () =>
+        outbox.publishTo(event(p1), webhook.id, key),
+      )
+      const { id } = (yield* theClaim).event
+      expect(answers).toEqual([id, id, id])
+    })
+
+    test("respects the event types of a webhook, except in publishTo", function* () {
+      const { outbox } = yield* prepared(0)
+      const some = [EventType("payment.completed"), EventType("test.happened")]
+      const added = yield* Effect.forEach(
+        [undefined, some, [EventType("test")], []],
+        (eventTypes) => addWebhook(p1, { eventTypes }),
+      )
+      const ids = added.map(({ id }) => id)
+      yield* publishMany(1)
+      expect(webhookIdsOf(yield* claims()).toSorted()).toEqual(ids.slice(0, 2).toSorted())
+      const one = WebhookId(ids[3] ?? "")
+      yield* outbox.publishTo(event(p1), one)
+      expect(webhookIdsOf(yield* claims())).toEqual([one])
+      yield* expectFailure(
+        "WebhookNotFound",
+        outbox.publishTo(event(p2), one),
+        outbox.publishTo(event(p1), WebhookId(crypto.randomUUID())),
+      )
     })
   })
 }
-
-/** Dispatchers wait for new deliveries. */
 
 /** Declares the tests. */
 export const changesTests = ({ describe, test }: StoreTests): void => {
@@ -177,12 +144,6 @@ export const changesTests = ({ describe, test }: StoreTests): void => {
       yield* Fiber.join(waiting)
     })
 
-    test("returns immediately after an earlier publication", function* () {
-      const { outbox } = yield* prepared(1)
-      yield* outbox.publish(event(p1))
-      yield* outbox.nextChange
-    })
-
     test("returns when a change of a membership is published", function* () {
       const { outbox } = yield* prepared(1)
       const waiting = yield* Effect.forkChild(outbox.nextChange, { startImmediately: true })
@@ -191,7 +152,7 @@ export const changesTests = ({ describe, test }: StoreTests): void => {
       yield* Fiber.join(waiting)
     })
 
-    test("returns when a claim is released", function* () {
+    test("returns immediately after an earlier publication, and when a claim is released", function* () {
       const { outbox } = yield* prepared(1)
       yield* outbox.publish(event(p1))
       yield* outbox.nextChange
@@ -200,8 +161,6 @@ export const changesTests = ({ describe, test }: StoreTests): void => {
     })
   })
 }
-
-/** Events in the host's transactions. */
 
 /** Declares the tests. */
 export const transactionTests = ({ transactional }: StoreTests): void => {
@@ -212,7 +171,7 @@ export const transactionTests = ({ transactional }: StoreTests): void => {
     yield* undone(outbox.publishTo(event(p1), webhook.id))
     const published = event(p1)
     yield* run(outbox.publish(published))
-    expect((yield* theClaim).event.id).toBe(published.id)
+    expect(yield* claimedIds).toEqual([published.id])
     expect(yield* deliveriesOf(webhook)).toHaveLength(1)
   })
 }

@@ -1,62 +1,44 @@
 /** Many events are sent again. */
 
 import { expect } from "@effect/vitest"
-import { isReplayedResponse, makeEvent } from "@tenure/core/internal"
-import {
-  type Claim,
-  type Event,
-  type EventId,
-  EventType,
-  Outbox,
-  type ReplaySelection,
-  WebhookId,
-  WebhookStore,
-} from "@tenure/core/store"
+import { makeEvent } from "@tenure/core/internal"
+import { type Claim, type EventId, EventType, WebhookId, WebhookStore } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import fc from "fast-check"
-import { event, makeWebhook, occasion, p1, p2 } from "../../support/fixtures.ts"
+import { event, occasion, p1, p2 } from "../../support/fixtures.ts"
 import type { StoreTests } from "../declare.ts"
+import { addWebhook, at, expectFailure, firstOf, idsOf, refOf, times } from "../steps.ts"
 import {
+  answered,
+  attemptAll,
   claims,
   delivered,
   deliveriesOf,
+  eventIdsOf,
   failed,
-  firstOf,
-  answered,
+  gone,
   prepared,
   preparedWebhook,
   publishMany,
   released,
+  replayed,
   retry,
   selected,
   settle,
+  settleAll,
 } from "./steps.ts"
 
-/** Adds a webhook that has missed everything before. */
-const late = Effect.gen(function* () {
-  const webhook = makeWebhook(p1)
-  yield* (yield* WebhookStore).add(webhook, 100, occasion)
-  return { projectId: p1, webhookId: webhook.id }
+/** A project with some events, and a webhook that has missed them. */
+const missing = Effect.fnUntraced(function* (count: number) {
+  const { outbox } = yield* preparedWebhook
+  const published = yield* publishMany(count)
+  const webhook = yield* addWebhook()
+  return { outbox, published, webhook, ref: refOf(webhook) }
 })
-
-const idsOf = (events: ReadonlyArray<Pick<Event, "id">>): ReadonlyArray<EventId> =>
-  events.map(({ id }) => id)
 
 /** Claims all that is due, and returns the claims for a webhook, in their order. */
-const claimedFor = Effect.fnUntraced(function* (webhookId: WebhookId) {
-  const all = yield* claims()
-  return all.filter(({ webhook }) => webhook.webhookId === webhookId)
-})
-
-/** Replays, and returns how many are sent. */
-const replayed = Effect.fnUntraced(function* (
-  webhook: { readonly projectId: typeof p1; readonly webhookId: WebhookId },
-  kinds: ReplaySelection["kinds"],
-  more?: Partial<ReplaySelection>,
-) {
-  const page = yield* (yield* Outbox).replayMany(webhook, selected(kinds, more))
-  return isReplayedResponse(page) ? undefined : page.replayed
-})
+const claimedFor = (webhookId: WebhookId) =>
+  Effect.map(claims(), (all) => all.filter(({ webhook }) => webhook.webhookId === webhookId))
 
 const steps = fc.oneof(
   { weight: 2, arbitrary: fc.constant("publish" as const) },
@@ -73,11 +55,10 @@ const overtakingProperty = ({ advance, property }: StoreTests): void =>
     "is claimed after all other events that are due, whatever the receiver does",
     fc.array(steps, { minLength: 10, maxLength: 30 }),
     Effect.fnUntraced(function* (all) {
-      yield* preparedWebhook
-      const missed = new Set(idsOf(yield* publishMany(20)))
-      for (const one of yield* claims()) yield* settle(one, delivered)
-      const webhook = yield* late
-      yield* replayed(webhook, ["missed"])
+      const { published, ref } = yield* missing(20)
+      const missed = new Set(idsOf(published))
+      yield* attemptAll(delivered)
+      yield* replayed(ref, ["missed"])
       // Which other events are due, and which are tried again later.
       const due = new Set<EventId>()
       const later = new Set<EventId>()
@@ -93,9 +74,9 @@ const overtakingProperty = ({ advance, property }: StoreTests): void =>
           later.clear()
           claimed = []
         } else if ("claim" in step) {
-          const found = yield* claims(step.claim)
-          const own = found.filter((one) => one.webhook.webhookId === webhook.webhookId)
-          for (const { event: one } of own) due.delete(one.id)
+          const found = yield* claims({ limit: step.claim })
+          const own = found.filter((one) => one.webhook.webhookId === ref.webhookId)
+          for (const id of eventIdsOf(own)) due.delete(id)
           if (own.some(({ event: one }) => missed.has(one.id))) expect([...due]).toEqual([])
           for (const one of found) if (!own.includes(one)) yield* settle(one, delivered)
           claimed = [...claimed, ...own]
@@ -119,152 +100,111 @@ export const replayingTests = (on: StoreTests): void => {
     overtakingProperty(on)
 
     test("sends what a webhook has missed, in the order of the log, and not twice", function* () {
-      const { outbox } = yield* preparedWebhook
-      yield* outbox.publish(event(p2))
-      const published = yield* publishMany(3)
-      const webhook = yield* late
+      const { published, ref } = yield* missing(3)
+      yield* publishMany(1, p2)
       const own = yield* publishMany(1)
-      expect(yield* replayed(webhook, ["failed", "delivered"])).toBe(0)
-      expect(yield* replayed(webhook, ["missed"])).toBe(3)
-      expect(yield* replayed(webhook, ["missed", "failed", "delivered"])).toBe(0)
-      const all = yield* claimedFor(webhook.webhookId)
-      expect(idsOf(all.map((one) => one.event))).toEqual(idsOf([...own, ...published]))
+      expect(yield* replayed(ref, ["failed", "delivered"])).toBe(0)
+      expect(yield* replayed(ref, ["missed"])).toBe(3)
+      expect(yield* replayed(ref, ["missed", "failed", "delivered"])).toBe(0)
+      const all = yield* claimedFor(ref.webhookId)
+      expect(eventIdsOf(all)).toEqual(idsOf([...own, ...published]))
       expect(all.map(({ attemptNumber }) => attemptNumber)).toEqual([1, 1, 1, 1])
-      expect(yield* replayed(webhook, ["missed", "failed", "delivered"])).toBe(0)
-      for (const one of all) expect(yield* settle(one, delivered)).toBe("Settled")
-      expect(yield* replayed(webhook, ["missed", "failed"])).toBe(0)
+      expect(yield* replayed(ref, ["missed", "failed", "delivered"])).toBe(0)
+      expect(new Set(yield* settleAll(all, delivered))).toEqual(new Set(["Settled"]))
+      expect(yield* replayed(ref, ["missed", "failed"])).toBe(0)
     })
 
     test("sends what was failed or delivered before what was missed, and what waits not at all", function* () {
-      const { outbox } = yield* preparedWebhook
-      const [before] = yield* publishMany(1)
-      const webhook = yield* late
+      const { published, ref, webhook } = yield* missing(1)
       const three = yield* publishMany(3)
-      const outcomes = [delivered, failed, retry(60_000)]
-      for (const [index, one] of (yield* claimedFor(webhook.webhookId)).entries()) {
-        yield* settle(one, outcomes[index] ?? delivered)
-      }
-      expect(yield* replayed(webhook, ["missed", "failed", "delivered"])).toBe(3)
+      yield* settleAll(yield* claimedFor(webhook.id), [delivered, failed, retry(60_000)])
+      expect(yield* replayed(ref, ["missed", "failed", "delivered"])).toBe(3)
       // One at a time, because the last attempt has failed.
       const claimed: Array<EventId> = []
-      for (let n = 0; n < 3; n++) {
-        for (const one of yield* claimedFor(webhook.webhookId)) {
-          claimed.push(one.event.id)
-          yield* settle(one, delivered)
-        }
+      for (let count = 0; count < 3; count++) {
+        const all = yield* claimedFor(webhook.id)
+        claimed.push(...eventIdsOf(all))
+        yield* settleAll(all, delivered)
       }
-      const expected = [three[0], three[1], before].map((one) => one?.id)
-      expect(claimed).toEqual(expected)
-      const listed = yield* outbox.deliveries(webhook, { limit: 10 })
-      expect(listed).toHaveLength(4)
-      expect(listed.map(({ state }) => state).toSorted()).toEqual([
-        "delivered",
-        "delivered",
-        "delivered",
-        "waiting",
-      ])
+      expect(claimed).toEqual(idsOf([...three.slice(0, 2), ...published]))
+      const states = (yield* deliveriesOf(webhook)).map(({ state }) => state)
+      expect(states.toSorted()).toEqual(["delivered", "delivered", "delivered", "waiting"])
     })
 
     test("sends only types that the webhook takes, or those that are asked for", function* () {
       const { outbox } = yield* preparedWebhook
       const [own, other] = [event(p1, "own.happened"), event(p1, "other.happened")]
       for (const one of [own, other]) yield* outbox.publish(one)
-      const added = { ...makeWebhook(p1), eventTypes: [EventType("own.happened")] }
-      yield* (yield* WebhookStore).add(added, 100, occasion)
-      const webhook = { projectId: p1, webhookId: added.id }
-      expect(yield* replayed(webhook, ["missed"])).toBe(1)
+      const ref = refOf(yield* addWebhook(p1, { eventTypes: [EventType("own.happened")] }))
+      expect(yield* replayed(ref, ["missed"])).toBe(1)
       const types = [EventType("other.happened"), EventType("third.happened")]
-      expect(yield* replayed(webhook, ["missed"], { types })).toBe(1)
-      const claimed = yield* claimedFor(added.id)
-      expect(idsOf(claimed.map((one) => one.event))).toEqual([own.id, other.id])
+      expect(yield* replayed(ref, ["missed"], { types })).toBe(1)
+      expect(eventIdsOf(yield* claimedFor(ref.webhookId))).toEqual([own.id, other.id])
     })
 
-    test("sends no event that was for another webhook only", function* () {
+    test("sends neither what was for another webhook only, nor what was about itself", function* () {
       const { outbox, webhooks } = yield* prepared(2)
-      const [one, other] = webhooks
-      if (one === undefined || other === undefined) return yield* Effect.die("no webhooks")
+      const [one, other] = [at(webhooks, 0), at(webhooks, 1)]
       yield* outbox.publishTo(event(p1, "webhook.ping"), other.id)
       yield* outbox.publishTo(event(p1), one.id)
       const data = { project_id: p1, webhook_id: one.id }
       const announcement = makeEvent({ ...event(p1, "webhook.disabled"), data })
-      const claim = (yield* claims()).find(({ webhook }) => webhook.webhookId === one.id)
-      if (claim !== undefined)
-        yield* settle(claim, { _tag: "Disabled", attempt: answered(410), announcement })
-      yield* (yield* WebhookStore).enable(p1, one.id, occasion)
-      expect(yield* replayed({ projectId: p1, webhookId: one.id }, ["missed"])).toBe(0)
+      const disabling = { _tag: "Disabled", attempt: answered(410), announcement } as const
+      yield* settleAll(yield* claimedFor(one.id), disabling)
+      const store = yield* WebhookStore
+      yield* store.enable(p1, one.id, occasion)
+      expect(yield* replayed(refOf(one), ["missed"])).toBe(0)
     })
 
     test("sends no ping, whatever became of it", function* () {
-      const { outbox, webhooks } = yield* prepared(1)
-      const [own] = webhooks
-      if (own === undefined) return yield* Effect.die("no webhook")
+      const { outbox, ref } = yield* preparedWebhook
       for (const outcome of [delivered, failed]) {
-        yield* outbox.publishTo(event(p1, "webhook.ping"), own.id)
-        for (const one of yield* claims()) yield* settle(one, outcome)
+        yield* outbox.publishTo(event(p1, "webhook.ping"), ref.webhookId)
+        yield* attemptAll(outcome)
       }
-      const webhook = { projectId: p1, webhookId: own.id }
-      const types = [EventType("webhook.ping")]
-      for (const more of [{}, { types }])
-        expect(yield* replayed(webhook, ["missed", "failed", "delivered"], more)).toBe(0)
+      for (const more of [{}, { types: [EventType("webhook.ping")] }]) {
+        expect(yield* replayed(ref, ["missed", "failed", "delivered"], more)).toBe(0)
+      }
     })
 
-    test("sends events since a time, and from a position to another", function* () {
+    test("sends events since a time, and from a position to another, and none in a dry run", function* () {
       const { outbox } = yield* preparedWebhook
-      const published = Array.from({ length: 5 }, (_, at) => ({ ...event(p1), at }))
+      const published = Array.from({ length: 5 }, (_, index) => ({ ...event(p1), at: index }))
       for (const one of published) yield* outbox.publish(one)
-      const [first, , , until] = idsOf(published)
-      if (first === undefined || until === undefined) return yield* Effect.die("no events")
-      const webhook = yield* late
-      const position = { after: first, until }
+      const until = at(published, 3).id
+      const webhook = yield* addWebhook()
+      const ref = refOf(webhook)
+      const position = { after: at(published, 0).id, until }
       const dry = { isDryRun: true }
-      expect(yield* replayed(webhook, ["missed"], { since: 3, ...dry })).toBe(2)
-      expect(yield* replayed(webhook, ["missed"], { position, ...dry })).toBe(3)
-      expect(yield* replayed(webhook, ["missed"], { position, since: 2 })).toBe(2)
-      expect(yield* replayed(webhook, ["missed"])).toBe(3)
-      const foreign = event(p2)
-      yield* outbox.publish(foreign)
+      expect(yield* replayed(ref, ["missed"], { since: 3, ...dry })).toBe(2)
+      expect(yield* replayed(ref, ["missed"], { position, ...dry })).toBe(3)
+      expect(yield* deliveriesOf(webhook)).toEqual([])
+      expect(yield* replayed(ref, ["missed"], { position, since: 2 })).toBe(2)
+      expect(yield* replayed(ref, ["missed"])).toBe(3)
+      const foreign = firstOf(yield* publishMany(1, p2))
       for (const after of [foreign.id, event(p1).id]) {
-        const more = selected(["missed"], { position: { after, until } })
-        const error = yield* Effect.flip(outbox.replayMany(webhook, more))
-        expect(error._tag).toBe("EventNotFound")
+        const more = { position: { after, until } }
+        yield* expectFailure("EventNotFound", replayed(ref, ["missed"], more))
       }
-    })
-
-    test("changes nothing if it is a dry run", function* () {
-      yield* preparedWebhook
-      yield* publishMany(3)
-      const webhook = yield* late
-      expect(yield* replayed(webhook, ["missed"], { isDryRun: true })).toBe(3)
-      expect(yield* deliveriesOf({ id: webhook.webhookId })).toEqual([])
-      expect(yield* replayed(webhook, ["missed"])).toBe(3)
     })
 
     test("makes one delivery of each event, if there are several at the same time", function* () {
-      yield* preparedWebhook
-      yield* publishMany(20)
-      const webhook = yield* late
-      const all = Array.from({ length: 5 }, () => replayed(webhook, ["missed", "failed"]))
-      const counts = yield* Effect.all(all, { concurrency: "unbounded" })
-      expect(counts.reduce<number>((sum, count) => sum + (count ?? NaN), 0)).toBe(20)
-      expect(yield* deliveriesOf({ id: webhook.webhookId })).toHaveLength(20)
+      const { ref, webhook } = yield* missing(20)
+      const counts = yield* times(5, () => replayed(ref, ["missed", "failed"]))
+      expect(counts.reduce((sum, count) => sum + count, 0)).toBe(20)
+      expect(yield* deliveriesOf(webhook)).toHaveLength(20)
     })
 
     test("fails for a webhook that is unknown, of another project, or disabled", function* () {
-      const { outbox, webhook } = yield* preparedWebhook
-      const ref = { projectId: p1, webhookId: webhook.id }
-      const tags = (one: typeof ref) =>
-        Effect.map(Effect.flip(outbox.replayMany(one, selected())), ({ _tag }) => _tag)
-      expect(yield* tags({ ...ref, projectId: p2 })).toBe("WebhookNotFound")
-      expect(yield* tags({ ...ref, webhookId: WebhookId(crypto.randomUUID()) })).toBe(
+      const { outbox, ref } = yield* preparedWebhook
+      yield* expectFailure(
         "WebhookNotFound",
+        outbox.replayMany({ ...ref, projectId: p2 }, selected()),
+        outbox.replayMany({ ...ref, webhookId: WebhookId(crypto.randomUUID()) }, selected()),
       )
       yield* publishMany(1)
-      yield* settle(yield* firstOf(yield* claims()), {
-        _tag: "Disabled",
-        attempt: answered(410),
-        announcement: event(p1, "webhook.disabled"),
-      })
-      expect(yield* tags(ref)).toBe("WebhookDisabled")
+      yield* attemptAll(gone())
+      yield* expectFailure("WebhookDisabled", outbox.replayMany(ref, selected()))
     })
   })
 }

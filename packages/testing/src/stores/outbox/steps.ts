@@ -1,12 +1,11 @@
 /** Values and steps for `Outbox` tests. */
 
-import { type ConcurrencyRange, isReplayedResponse } from "@tenure/core/internal"
+import { type ConcurrencyRange, currentUnixMillis, isReplayedResponse } from "@tenure/core/internal"
 import {
   type Attempt,
   type AttemptResult,
   type Claim,
   type FailingAnnouncement,
-  MembershipStore,
   Outbox,
   type ReplaySelection,
   type StoredWebhook,
@@ -16,7 +15,8 @@ import {
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import { expect } from "vitest"
-import { event, occasion, p1, p2, makeWebhook } from "../../support/fixtures.ts"
+import { event, occasion, p1 } from "../../support/fixtures.ts"
+import { addWebhook, at, createProjects, firstOf, hour, refOf } from "../steps.ts"
 
 export const leaseMillis = 30_000
 
@@ -29,14 +29,21 @@ export const attempt = answered(500)
 export const timeout: Attempt = { ...attempt, result: { _tag: "Failed", reason: "Timeout" } }
 
 export const delivered: AttemptResult = { _tag: "Delivered", attempt: answered(200) }
-export const failed: AttemptResult = { _tag: "Failed", attempt: timeout, holdMillis: 0 }
 export const released: AttemptResult = { _tag: "Released" }
 
+/** Gives a delivery up, and holds its webhook for some time. */
+export const failedFor = (holdMillis: number): AttemptResult => ({
+  _tag: "Failed",
+  attempt: timeout,
+  holdMillis,
+})
+export const failed = failedFor(0)
+
 /** Disables the webhook, and announces this with a new event. */
-export const gone = (failing?: FailingAnnouncement): AttemptResult => ({
+export const gone = (failing?: FailingAnnouncement, projectId = p1): AttemptResult => ({
   _tag: "Disabled",
   attempt: answered(410),
-  announcement: event(p1, "webhook.disabled"),
+  announcement: event(projectId, "webhook.disabled"),
   failing,
 })
 
@@ -44,91 +51,119 @@ export const retry = (
   delayMillis: number,
   holdMillis = 0,
   failing?: FailingAnnouncement,
-): AttemptResult => ({
-  _tag: "Retry",
-  attempt,
-  delayMillis,
-  holdMillis,
-  failing,
-})
-
-/** Announces that a webhook has been failing for a share of `disableAfter`, with a new event. */
-export const failingFor = (
-  percent: FailingAnnouncement["percent"],
-  failingSince: number,
-): FailingAnnouncement => ({ percent, failingSince, event: event(p1, `failing.${percent}`) })
+): AttemptResult => ({ _tag: "Retry", attempt, delayMillis, holdMillis, failing })
 
 /** Prepares an outbox and two projects. The first has the given number of webhooks. */
 export const prepared = Effect.fnUntraced(function* (webhooks: number) {
-  const memberships = yield* MembershipStore
-  const store = yield* WebhookStore
-  yield* memberships.createProject(p1, occasion)
-  yield* memberships.createProject(p2, occasion)
-  const added = Array.from({ length: webhooks }, () => makeWebhook(p1))
-  yield* Effect.forEach(added, (one) => store.add(one, 100, occasion))
+  yield* createProjects
+  const added = yield* Effect.forEach(Array.from({ length: webhooks }), () => addWebhook())
   return { outbox: yield* Outbox, webhooks: added }
 })
 
-/** Returns the first element, and fails the test if the list is empty. */
-export const firstOf = <A>(all: ReadonlyArray<A>): Effect.Effect<A> => {
-  const [first] = all
-  return first === undefined ? Effect.die("the list is empty") : Effect.succeed(first)
-}
-
-/** Prepares an outbox and a project with one webhook. */
-export const preparedWebhook = Effect.gen(function* () {
-  const { outbox, webhooks } = yield* prepared(1)
-  return { outbox, webhook: yield* firstOf(webhooks) }
+/** Prepares an outbox and a project with one webhook, with the given settings. */
+export const preparedWith = Effect.fnUntraced(function* (settings: Partial<StoredWebhook>) {
+  yield* createProjects
+  const webhook = yield* addWebhook(p1, settings)
+  return { outbox: yield* Outbox, store: yield* WebhookStore, webhook, ref: refOf(webhook) }
 })
 
-/** Publishes events in the first project, and returns them in this order. */
-export const publishMany = Effect.fnUntraced(function* (count: number) {
+/** Prepares an outbox and a project with one webhook. */
+export const preparedWebhook = preparedWith({})
+
+/** Replaces some settings of a webhook, which are as they were when it was added but for those given. */
+export const updateWebhook = (
+  webhook: StoredWebhook,
+  before: Partial<StoredWebhook>,
+  after: Partial<StoredWebhook>,
+) =>
+  WebhookStore.use((store) => {
+    const expected = { ...webhook, ...before }
+    const change = { expected, settings: { ...expected, ...after }, changes: [] }
+    return store.update(refOf(webhook), change, occasion)
+  })
+
+/** Publishes events in a project, and returns them in this order. */
+export const publishMany = Effect.fnUntraced(function* (count: number, projectId = p1) {
   const outbox = yield* Outbox
-  const events = Array.from({ length: count }, () => event(p1))
+  const events = Array.from({ length: count }, () => event(projectId))
   yield* Effect.forEach(events, (one) => outbox.publish(one))
   return events
 })
 
-/** Claims deliveries. One number for each webhook holds whatever its concurrency is. */
-export const claim = Effect.fnUntraced(function* (
-  limit = 100,
-  most: number | ConcurrencyRange = 100,
-  perProject = 1000,
-  failing = limit,
-  ahead: ReadonlyMap<WebhookId, number> = new Map(),
-) {
-  const outbox = yield* Outbox
-  const perWebhook = typeof most === "number" ? { least: most, most } : most
-  return yield* outbox.claim({ limit, failing, perWebhook, perProject, ahead, leaseMillis })
-})
+/** What limits a claim. One number for each webhook holds whatever its concurrency is. */
+interface Limits {
+  readonly limit?: number
+  readonly perWebhook?: number | ConcurrencyRange
+  readonly perProject?: number
+  readonly failing?: number
+  readonly ahead?: ReadonlyMap<WebhookId, number>
+}
 
-export const claims = Effect.fnUntraced(function* (
-  limit?: number,
-  perWebhook?: number | ConcurrencyRange,
-  perProject?: number,
-  failing?: number,
-) {
-  return (yield* claim(limit, perWebhook, perProject, failing)).claims
-})
+/** Claims deliveries: everything that is due, unless limited. */
+export const claim = ({
+  ahead = new Map(),
+  limit = 100,
+  failing = limit,
+  perProject = 1000,
+  perWebhook = 100,
+}: Limits = {}) =>
+  Outbox.use((outbox) => {
+    const range =
+      typeof perWebhook === "number" ? { least: perWebhook, most: perWebhook } : perWebhook
+    return outbox.claim({ limit, failing, perWebhook: range, perProject, ahead, leaseMillis })
+  })
+
+export const claims = (limits?: Limits) => Effect.map(claim(limits), (claimed) => claimed.claims)
+
+export const eventIdsOf = (all: ReadonlyArray<Claim>) => all.map((one) => one.event.id)
+
+export const webhookIdsOf = (all: ReadonlyArray<Claim>) =>
+  all.map(({ webhook }) => webhook.webhookId)
+
+/** Claims everything. Returns the ids of the events. */
+export const claimedIds = Effect.map(claims(), eventIdsOf)
+
+/** Claims everything. Returns the types of the events. */
+export const claimedTypes = Effect.map(claims(), (all) =>
+  all.map((one): string => JSON.parse(one.event.body).type),
+)
 
 /** Claims everything, and expects one delivery. */
 export const theClaim = Effect.gen(function* () {
   const all = yield* claims()
   expect(all).toHaveLength(1)
-  return yield* firstOf(all)
+  return firstOf(all)
 })
 
 /** Claims everything, and expects two deliveries. */
 export const twoClaims = Effect.gen(function* () {
-  const [one, other, ...rest] = yield* claims()
-  expect(rest).toEqual([])
-  if (one === undefined || other === undefined) return yield* Effect.die("fewer than two claims")
-  return { one, other }
+  const all = yield* claims()
+  expect(all).toHaveLength(2)
+  return [at(all, 0), at(all, 1)] as const
 })
 
-export const settle = Effect.fnUntraced(function* (one: Claim, settlement: AttemptResult) {
+export const settle = (one: Claim, result: AttemptResult) =>
+  Outbox.use((outbox) => outbox.settle(one, result))
+
+/** Settles claims in their order: each with the result at its index, or all with the same. */
+export const settleAll = (
+  all: ReadonlyArray<Claim>,
+  results: AttemptResult | ReadonlyArray<AttemptResult>,
+) =>
+  Effect.forEach(all, (one, index) => settle(one, "_tag" in results ? results : at(results, index)))
+
+/** Makes an attempt for everything that is due, with the same result. */
+export const attemptAll = (result: AttemptResult) =>
+  Effect.flatMap(claims(), (all) => settleAll(all, result))
+
+/** Disables webhooks: each receiver answers 410. */
+export const disable = Effect.fnUntraced(function* (webhooks: ReadonlyArray<StoredWebhook>) {
   const outbox = yield* Outbox
-  return yield* outbox.settle(one, settlement)
+  for (const { id, projectId } of webhooks) yield* outbox.publishTo(event(projectId), id)
+  for (const one of yield* claims()) {
+    const isGone = webhooks.some(({ id }) => id === one.webhook.webhookId)
+    yield* settle(one, isGone ? gone(undefined, one.webhook.projectId) : delivered)
+  }
 })
 
 /** Selects what to replay: by default, all that was given up. */
@@ -144,21 +179,25 @@ export const selected = (
   ...more,
 })
 
-/** Replays what was given up, and returns how many. */
-export const replayFailed = Effect.fnUntraced(function* (webhook: WebhookRef, since = 0) {
-  const outbox = yield* Outbox
-  const page = yield* outbox.replayMany(webhook, selected(["failed"], { since }))
-  return isReplayedResponse(page) ? undefined : page.replayed
-})
+/** Replays deliveries: by default, all that were given up. Returns how many. */
+export const replayed = (webhook: WebhookRef, ...selection: Parameters<typeof selected>) =>
+  Outbox.use((outbox) =>
+    Effect.map(outbox.replayMany(webhook, selected(...selection)), (page) =>
+      isReplayedResponse(page) ? NaN : page.replayed,
+    ),
+  )
 
 /** Returns a webhook's deliveries, newest first. */
-export const deliveriesOf = Effect.fnUntraced(function* (
-  { id }: Pick<StoredWebhook, "id">,
-  limit = 100,
-) {
-  const outbox = yield* Outbox
-  return yield* outbox.deliveries({ projectId: p1, webhookId: id }, { limit })
-})
+export const deliveriesOf = (
+  webhook: Pick<StoredWebhook, "id" | "projectId">,
+  page: Partial<Parameters<Outbox["Service"]["deliveries"]>[1]> = {},
+) => Outbox.use((outbox) => outbox.deliveries(refOf(webhook), { limit: 1000, ...page }))
 
-export const statesOf = (one: Pick<StoredWebhook, "id">) =>
-  Effect.map(deliveriesOf(one), (all) => all.map(({ state }) => state))
+export const statesOf = (webhook: StoredWebhook) =>
+  Effect.map(deliveriesOf(webhook), (all) => all.map(({ state }) => state))
+
+/** Returns how many hours from now the next attempt for a webhook is due, NaN for none. */
+export const hoursToNext = Effect.fnUntraced(function* ({ id, projectId }: StoredWebhook) {
+  const progress = (yield* (yield* Outbox).progress(projectId, [id])).get(id)
+  return ((progress?.nextAttemptAt ?? NaN) - (yield* currentUnixMillis)) / hour
+})
