@@ -10,6 +10,7 @@ import * as Scope from "effect/Scope"
 import { afterAll, beforeAll } from "vitest"
 import { statementsToPass } from "../../postgres/test/passing-time.ts"
 import { client } from "../src/index.ts"
+import { emptyTables } from "./emptying.ts"
 import { folderWithDatabase } from "./folders.ts"
 
 /** How thoroughly the stores are certified. */
@@ -40,22 +41,7 @@ export const certifyEmbedded = ({ runs, withOutbox }: Thoroughness): void => {
       for (const statement of statements) yield* sql.unsafe(statement)
     }).pipe(Effect.provide(database), Effect.orDie)
 
-  const empty = execute(`
-    DO $$
-    DECLARE
-      name text;
-    BEGIN
-      -- In any order.
-      SET LOCAL session_replication_role = replica;
-      FOR name IN
-        SELECT oid::regclass FROM pg_class
-        WHERE relnamespace = 'tenure'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
-          AND relname <> 'migrations'
-      LOOP
-        EXECUTE 'DELETE FROM ' || name;
-      END LOOP;
-    END $$
-  `)
+  const empty = execute(emptyTables)
 
   const stores = Layer.provideMerge(postgresLayer(), database)
 

@@ -2,18 +2,13 @@
 
 import fs from "node:fs"
 import { dirname, join } from "node:path"
-import { createTenure } from "@tenure/core"
 import { beforeAll, describe, expect, it } from "vitest"
 import { hasDatabase } from "../src/folder.ts"
-import { embedded } from "../src/index.ts"
-import { folderWithDatabase, temporaryFolder } from "./folders.ts"
+import { copyOf, folderWithDatabase, open, temporaryFolder } from "./folders.ts"
 
 const model = temporaryFolder()
 
 const member = { projectId: "p1", userId: "1001", endDate: 4_000_000_000_000 }
-
-const open = (path: string) =>
-  createTenure({ stores: embedded({ path, durable: false }), webhooks: { dispatch: false } })
 
 beforeAll(async () => {
   fs.cpSync(await folderWithDatabase(), model, { recursive: true })
@@ -42,8 +37,7 @@ const stateOf = (folder: string): Readonly<Record<string, unknown>> =>
 type Damage = (database: string) => void
 
 const damaged = (damage: Damage): string => {
-  const folder = join(temporaryFolder(), "data")
-  fs.cpSync(model, folder, { recursive: true })
+  const folder = copyOf(model)
   damage(join(folder, "database"))
   return folder
 }
@@ -84,35 +78,21 @@ const keep =
     fs.writeFileSync(join(database, name), content)
   }
 
+const control = "global/pg_control"
+const map = "global/pg_filenode.map"
 const segment = "pg_wal/000000010000000000000001"
 
 describe("a database", () => {
   it.each<[string, Damage, RegExp]>([
-    ["without PG_VERSION", remove("PG_VERSION"), /damaged: the file PG_VERSION is missing/],
-    ["with an empty PG_VERSION", truncate("PG_VERSION"), /damaged: the file PG_VERSION is empty/],
+    ["without PG_VERSION", remove("PG_VERSION"), /file PG_VERSION is missing/],
+    ["with an empty PG_VERSION", truncate("PG_VERSION"), /file PG_VERSION is empty/],
     ["whose PG_VERSION is a folder", empty("PG_VERSION"), /damaged: PG_VERSION is not a file/],
     ["of another version", write("PG_VERSION", "17\n"), /initialized by PostgreSQL version 17/],
-    [
-      "without pg_control",
-      remove("global/pg_control"),
-      /damaged: the file global\/pg_control is missing/,
-    ],
-    [
-      "with an empty pg_control",
-      truncate("global/pg_control"),
-      /damaged: the file global\/pg_control is empty/,
-    ],
-    [
-      "whose pg_control is cut off",
-      truncate("global/pg_control", 100),
-      /could not read file "global\/pg_control"/,
-    ],
-    ["whose pg_control has zeros", write("global/pg_control", Buffer.alloc(8192)), /incompatible/],
-    [
-      "without PG_VERSION and pg_control",
-      remove("PG_VERSION", "global/pg_control"),
-      /damaged: the file PG_VERSION is missing/,
-    ],
+    ["without pg_control", remove(control), /damaged: the file global\/pg_control is missing/],
+    ["with an empty pg_control", truncate(control), /the file global\/pg_control is empty/],
+    ["whose pg_control is cut off", truncate(control, 100), /not read file "global\/pg_control"/],
+    ["whose pg_control has zeros", write(control, Buffer.alloc(8192)), /incompatible/],
+    ["without both", remove("PG_VERSION", control), /damaged: the file PG_VERSION is missing/],
     ["that is an empty folder", empty("."), /damaged: the folder database is empty/],
     ["that is a file", write(".", "a file"), /damaged: database is not a folder/],
     [
@@ -124,7 +104,7 @@ describe("a database", () => {
       /damaged: the folder database is missing/,
     ],
     ["with nothing but PG_VERSION", keep("PG_VERSION"), /damaged: the folder base is missing/],
-    ["with nothing but pg_control", keep("global/pg_control"), /damaged: the folder base is/],
+    ["with nothing but pg_control", keep(control), /damaged: the folder base is/],
     ["without global", remove("global"), /damaged: the folder global is missing/],
     ["without tables", remove("base/5"), /damaged: the file base\/5\/PG_VERSION is missing/],
     ["without a log", remove("pg_wal"), /damaged: the folder pg_wal is missing/],
@@ -134,11 +114,7 @@ describe("a database", () => {
     ["without commits", remove("pg_xact"), /damaged: the folder pg_xact is missing/],
     ["with empty commits", empty("pg_xact"), /damaged: the folder pg_xact has no files/],
     ["without an empty folder", remove("pg_notify"), /damaged: the folder pg_notify is missing/],
-    [
-      "without the map of its files",
-      remove("global/pg_filenode.map"),
-      /damaged: the file global\/pg_filenode.map is missing/,
-    ],
+    ["without the map of its files", remove(map), /file global\/pg_filenode.map is missing/],
     ["without settings", remove("postgresql.conf"), /the file postgresql.conf is missing/],
   ])("%s is refused, and stays as it is", async (_, damage, reason) => {
     const folder = damaged(damage)
@@ -165,10 +141,7 @@ describe("a database", () => {
   })
 
   it("is not created within another one", async () => {
-    const database = join(
-      damaged(() => {}),
-      "database",
-    )
+    const database = join(copyOf(model), "database")
     await expect(open(database)).rejects.toThrow(/is a database itself. Name the folder around it/)
     expect(fs.existsSync(join(database, "database"))).toBe(false)
   })

@@ -4,8 +4,11 @@ import { cpSync, existsSync, mkdtempSync, renameSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { createTenure } from "@tenure/core"
+import { expect } from "vitest"
 import { openEngine } from "../src/engine.ts"
 import { lockFolder } from "../src/folder.ts"
+import { embedded } from "../src/index.ts"
 
 const cache = fileURLToPath(new URL("../node_modules", import.meta.url))
 
@@ -26,4 +29,22 @@ export const folderWithDatabase = async (): Promise<string> => {
   const folder = temporaryFolder()
   cpSync(model, folder, { recursive: true })
   return folder
+}
+
+/** Opens a folder, without waiting for the disk, and without deliveries. */
+export const open = (path: string) =>
+  createTenure({ stores: embedded({ path, durable: false }), webhooks: { dispatch: false } })
+
+/** Copies a folder, as one that no process has used. */
+export const copyOf = (model: string): string => {
+  const path = join(temporaryFolder(), "data")
+  cpSync(model, path, { recursive: true })
+  return path
+}
+
+/** Expects that a folder can be opened, and has no projects. */
+export const expectEmpty = async (path: string): Promise<void> => {
+  const tenure = await open(path)
+  expect(await tenure.memberships.listProjects()).toEqual([])
+  await tenure.close()
 }

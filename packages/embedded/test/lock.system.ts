@@ -6,16 +6,11 @@ import fs from "node:fs"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
-import { type Promises, createTenure } from "@tenure/core"
+import type { Promises } from "@tenure/core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { embedded } from "../src/index.ts"
-import { folderWithDatabase, temporaryFolder } from "./folders.ts"
+import { copyOf, expectEmpty, folderWithDatabase, open, temporaryFolder } from "./folders.ts"
 
 const program = fileURLToPath(new URL("programs/writer.ts", import.meta.url))
-
-/** Opens the folder in this process, which is another one than the writer's. */
-const open = (path: string) =>
-  createTenure({ stores: embedded({ path, durable: false }), webhooks: { dispatch: false } })
 
 const model = temporaryFolder()
 
@@ -25,10 +20,12 @@ beforeAll(async () => {
 })
 
 /** Copies a folder whose database has tables. */
-const folderWithTables = (): string => {
-  const path = join(temporaryFolder(), "data")
-  fs.cpSync(model, path, { recursive: true })
-  return path
+const folderWithTables = (): string => copyOf(model)
+
+/** Puts another lock file in the place of the one that a process has locked. */
+const replaceLock = (path: string): void => {
+  fs.writeFileSync(join(path, "other"), "")
+  fs.renameSync(join(path, "other"), join(path, "lock"))
 }
 
 const running = new Set<ChildProcess>()
@@ -109,8 +106,7 @@ describe("a process", { timeout: 120_000 }, () => {
     const path = folderWithTables()
     const idle = await open(path)
     expect(await idle.isReady()).toBe(true)
-    fs.writeFileSync(join(path, "other"), "")
-    fs.renameSync(join(path, "other"), join(path, "lock"))
+    replaceLock(path)
     await expect.poll(() => idle.isReady(), { timeout: 10_000 }).toBe(false)
     await idle.close()
   })
@@ -119,8 +115,7 @@ describe("a process", { timeout: 120_000 }, () => {
   it.concurrent("whose lock file is replaced stops, and writes no more", async () => {
     const path = folderWithTables()
     const writer = await startWriter(path)
-    fs.writeFileSync(join(path, "other"), "")
-    fs.renameSync(join(path, "other"), join(path, "lock"))
+    replaceLock(path)
     const second = await open(path)
     expect(await writer.refusal()).toMatch(/^refused StoreUnavailable/)
     await second.memberships.grant({ projectId: "p1", userId: "2001", endDate: 4_000_000_000_000 })
@@ -145,9 +140,7 @@ describe("a process", { timeout: 120_000 }, () => {
     fs.renameSync(join(path, "database"), join(path, "replaced"))
     fs.renameSync(join(copy, "database"), join(path, "database"))
     expect(await writer.refusal()).toMatch(/^refused StoreUnavailable/)
-    const tenure = await open(path)
-    expect(await tenure.memberships.listProjects()).toEqual([])
-    await tenure.close()
+    await expectEmpty(path)
   })
 })
 
@@ -159,7 +152,5 @@ it("a folder without its lock file is refused until somebody makes one", async (
     message: expect.stringMatching(/its file "lock" is missing.*create the file/),
   })
   fs.writeFileSync(join(path, "lock"), "")
-  const tenure = await open(path)
-  expect(await tenure.memberships.listProjects()).toEqual([])
-  await tenure.close()
+  await expectEmpty(path)
 })

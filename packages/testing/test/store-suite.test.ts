@@ -38,7 +38,7 @@ describe("the test of a promise fails for a store that breaks it", () => {
     ...wrongOutboxes,
     ...wrongFeedStores,
     ...wrongRateLimitStores,
-  ])("$port: $test", ({ layer, port, test }) =>
+  ])("$port: $test, of one that $wrong", ({ layer, port, test }) =>
     Effect.gen(function* () {
       const found = testsOf(port, { layer }).get(test) ?? expect.fail("there is no such test")
       expect(yield* Effect.exit(found)).toMatchObject({ _tag: "Failure" })

@@ -2,6 +2,8 @@
 
 import { currentUnixMillis, makeDecideAnnouncement, reminderLeads } from "@tenure/core/internal"
 import {
+  type BulkMode,
+  type Change,
   type DecideAnnouncement,
   EndDate,
   type Event,
@@ -12,10 +14,9 @@ import {
   type UserId,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
-import { change, occasion, p1, p2 } from "../support/fixtures.ts"
+import { change, longAgo, p1 } from "../support/fixtures.ts"
 import type { Steps, StoreTests } from "./declare.ts"
-
-export const dayMillis = 86_400_000
+import { createProjects, dayMillis } from "./steps.ts"
 
 /** The reminders in these tests, in days. */
 export const reminders = [7, 1] as const
@@ -42,6 +43,12 @@ export interface Announcing {
   readonly grant: (userId: UserId, days: number) => Effect.Effect<unknown, unknown>
   /** Extends a membership until a number of days from now. */
   readonly extend: (userId: UserId, days: number) => Effect.Effect<unknown, unknown>
+  /** Extends all memberships until a number of days from now. Returns the change. */
+  readonly extendAll: (mode: BulkMode, days: number, at?: EndDate) => Effect.Effect<Change, unknown>
+  /** Undoes a bulk extension. */
+  readonly undo: (extension: Change, at?: EndDate) => Effect.Effect<unknown, unknown>
+  /** Sweeps with a limit until nothing is due. Returns the events. */
+  readonly drain: (limit?: number) => Effect.Effect<ReadonlyArray<Event>, unknown>
   /** Sweeps until nothing is due. Returns the announcements, ordered by user and date. */
   readonly sweep: Effect.Effect<ReadonlyArray<Announced>, unknown>
 }
@@ -58,20 +65,19 @@ const announcedBy = ({ body, type }: Event): Announced => {
 }
 
 /** Sweeps with a limit until nothing is due. Returns the events. */
-export const drain = (
+export const drain = Effect.fnUntraced(function* (
   expiry: ExpiryStore,
   judge: DecideAnnouncement,
   limit = 100,
-): Effect.Effect<ReadonlyArray<Event>, unknown> =>
-  Effect.gen(function* () {
-    const all: Array<Event> = []
-    for (let isMore = true; isMore;) {
-      const swept = yield* expiry.sweep(limit, judge)
-      all.push(...swept.events)
-      isMore = swept.isMore
-    }
-    return all
-  })
+) {
+  const all: Array<Event> = []
+  for (let isMore = true; isMore;) {
+    const swept = yield* expiry.sweep(limit, judge)
+    all.push(...swept.events)
+    isMore = swept.isMore
+  }
+  return all
+})
 
 // Ten milliseconds of real time, whatever clock the test has.
 const pause = Effect.promise(() => new Promise<void>((resolve) => setTimeout(resolve, 10)))
@@ -102,12 +108,23 @@ export const announcing = (steps: AnnouncingSteps, prepare?: Prepare) =>
     const { expiry } = store
     if (expiry === undefined)
       return yield* Effect.die("the harness has not said `announcesEnds: false`")
-    yield* store.createProject(p1, occasion)
-    yield* store.createProject(p2, occasion)
+    yield* createProjects
     const grant = (userId: UserId, days: number) =>
       Effect.flatMap(inDays(days), (endDate) => store.grant({ ...change(p1), userId, endDate }))
     const extend = (userId: UserId, days: number) =>
       Effect.flatMap(inDays(days), (endDate) => store.extend({ ...change(p1), userId, endDate }))
+    const extendAll = Effect.fnUntraced(function* (mode: BulkMode, days: number, at = EndDate(0)) {
+      const extension = { ...change(p1), at, bulk: { mode, endDate: yield* inDays(days) } }
+      yield* store.extendAll(extension)
+      return extension
+    })
+    const undo = ({ event }: Change, at = EndDate(0)) =>
+      store.undoBulkExtension({
+        ...change(p1),
+        at,
+        bulkExtensionId: event.id,
+        madeAfter: longAgo,
+      })
     if (prepare !== undefined) yield* prepare({ store, grant })
     // Requested before each sweep, because a harness may have moved it into the past with all stored
     // data.
@@ -129,7 +146,19 @@ export const announcing = (steps: AnnouncingSteps, prepare?: Prepare) =>
     )
     // A store over several databases watches each from its first sweep.
     if (prepare === undefined) yield* drain(watching, judge)
-    return yield* Effect.gen(() => steps({ store, expiry: watching, judge, grant, extend, sweep }))
+    return yield* Effect.gen(() =>
+      steps({
+        store,
+        expiry: watching,
+        judge,
+        grant,
+        extend,
+        extendAll,
+        undo,
+        drain: (limit) => drain(watching, judge, limit),
+        sweep,
+      }),
+    )
   })
 
 /** Returns a function to declare tests on a store with two projects, with the effect to prepare it at the end. */

@@ -16,30 +16,29 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import fc from "fast-check"
-import { change, event, in2027, occasion, p1, p2, u1 } from "../support/fixtures.ts"
+import { change, event, in2027, p1, p2, u1 } from "../support/fixtures.ts"
 import { HostTransaction, type StoreTests, undone } from "./declare.ts"
+import { publishMany } from "./outbox/steps.ts"
+import { createProjects, expectFailure, firstOf, idsOf } from "./steps.ts"
 
 const large: FeedPageSize = { events: 100, bytes: 1_000_000 }
 
 /** Prepares a feed for two projects. */
 const prepared = Effect.gen(function* () {
-  const memberships = yield* MembershipStore
-  yield* memberships.createProject(p1, occasion)
-  yield* memberships.createProject(p2, occasion)
+  yield* createProjects
   return { feed: yield* FeedStore, outbox: yield* Outbox }
 })
 
-/** Publishes new events, one after the other. */
-const publish = Effect.fnUntraced(function* (count: number, projectId = p1) {
+/** Publishes events with bodies of a thousand bytes. */
+const publishBodies = Effect.fnUntraced(function* (count: number) {
   const outbox = yield* Outbox
-  const events = Array.from({ length: count }, () => event(projectId))
+  const body = JSON.stringify("x".repeat(998))
+  const events = Array.from({ length: count }, () => ({ ...event(p1), body }))
   yield* Effect.forEach(events, (one) => outbox.publish(one))
   return events
 })
 
-const idsOf = (events: ReadonlyArray<Event>) => events.map(({ id }) => id)
-
-/** Reads page after page, up to the last one. Returns all events, and the place after them. */
+/** Reads page after page, up to the last one. Returns the ids of all events, and the place after them. */
 const readAll = Effect.fnUntraced(function* (from: FeedStart, size = large, projectId = p1) {
   const feed = yield* FeedStore
   let page = yield* feed.read([projectId], from, size)
@@ -48,7 +47,7 @@ const readAll = Effect.fnUntraced(function* (from: FeedStart, size = large, proj
     page = yield* feed.read([projectId], page.cursor, size)
     events.push(...page.events)
   }
-  return { events, cursor: page.cursor }
+  return { events, ids: idsOf(events), cursor: page.cursor }
 })
 
 /** Runs work in a transaction, held open until released. */
@@ -59,9 +58,9 @@ const held = <A, E>(work: Effect.Effect<A, E, StorePorts>) =>
     const mayEnd = yield* Deferred.make<void>()
     const fiber = yield* Effect.forkChild(
       run(
-        Effect.andThen(
-          work,
-          Effect.andThen(Deferred.succeed(isDone, undefined), Deferred.await(mayEnd)),
+        work.pipe(
+          Effect.andThen(Deferred.succeed(isDone, undefined)),
+          Effect.andThen(Deferred.await(mayEnd)),
         ),
       ),
     )
@@ -76,8 +75,8 @@ export const feedStoreSuite = (on: StoreTests): void => {
   describe("read", () => {
     test("returns the events of a project, oldest first, as they were published", function* () {
       yield* prepared
-      const events = yield* publish(3)
-      yield* publish(2, p2)
+      const events = yield* publishMany(3)
+      yield* publishMany(2, p2)
       const page = yield* readAll("start")
       expect(page.events.map(({ cursor: _, ...one }) => one)).toEqual(events)
     })
@@ -86,98 +85,80 @@ export const feedStoreSuite = (on: StoreTests): void => {
       yield* prepared
       const granted = { ...change(p1, "membership.granted"), userId: u1, endDate: in2027 }
       yield* (yield* MembershipStore).grant(granted)
-      expect(idsOf((yield* readAll("start")).events)).toEqual([granted.event.id])
+      expect((yield* readAll("start")).ids).toEqual([granted.event.id])
     })
 
     test("returns only what comes later from now on", function* () {
       const { feed } = yield* prepared
-      yield* publish(2)
+      yield* publishMany(2)
       const now = yield* feed.read([p1], "now", large)
       expect(now).toMatchObject({ events: [], isLast: true })
-      const later = yield* publish(2)
-      expect(idsOf((yield* readAll(now.cursor)).events)).toEqual(idsOf(later))
+      const later = yield* publishMany(2)
+      expect((yield* readAll(now.cursor)).ids).toEqual(idsOf(later))
     })
 
     test("goes on from the place of every event, and of every page", function* () {
       const { feed } = yield* prepared
-      const ids = idsOf(yield* publish(5))
+      const ids = idsOf(yield* publishMany(5))
       const { cursor, events } = yield* readAll("start")
       for (const [index, one] of events.entries()) {
-        expect(idsOf((yield* readAll(one.cursor)).events)).toEqual(ids.slice(index + 1))
+        expect((yield* readAll(one.cursor)).ids).toEqual(ids.slice(index + 1))
       }
       expect(yield* feed.read([p1], cursor, large)).toMatchObject({ events: [], isLast: true })
     })
 
     test("returns no more events than asked for, and none that is already in another page", function* () {
       const { feed } = yield* prepared
-      const ids = idsOf(yield* publish(7))
+      const ids = idsOf(yield* publishMany(7))
       for (const events of [1, 2, 3, 7, 8]) {
         const page = yield* feed.read([p1], "start", { ...large, events })
         expect(page.events).toHaveLength(Math.min(events, 7))
-        const all = yield* readAll("start", { ...large, events })
-        expect(idsOf(all.events)).toEqual(ids)
+        expect((yield* readAll("start", { ...large, events })).ids).toEqual(ids)
       }
     })
 
     test("returns about as many bytes as asked for, and always an event", function* () {
-      const { feed, outbox } = yield* prepared
-      const body = JSON.stringify("x".repeat(998))
-      const events = Array.from({ length: 5 }, () => ({ ...event(p1), body }))
-      yield* Effect.forEach(events, (one) => outbox.publish(one))
+      const { feed } = yield* prepared
+      const events = yield* publishBodies(5)
       const page = yield* feed.read([p1], "start", { ...large, bytes: 2500 })
       expect(page.events).toHaveLength(3)
-      const all = yield* readAll("start", { ...large, bytes: 1 })
-      expect(idsOf(all.events)).toEqual(idsOf(events))
-    })
-
-    test("returns what is published between two pages", function* () {
-      const { feed } = yield* prepared
-      const early = yield* publish(4)
-      const page = yield* feed.read([p1], "start", { ...large, events: 2 })
-      const late = yield* publish(3)
-      const rest = yield* readAll(page.cursor, { ...large, events: 2 })
-      expect(idsOf([...page.events, ...rest.events])).toEqual(idsOf([...early, ...late]))
+      expect((yield* readAll("start", { ...large, bytes: 1 })).ids).toEqual(idsOf(events))
     })
 
     test("fills a page with what is published after the one before", function* () {
       const { feed } = yield* prepared
-      const early = yield* publish(4)
+      const early = yield* publishMany(4)
       const { cursor } = yield* feed.read([p1], "start", { ...large, events: 2 })
-      const late = yield* publish(4)
+      const ids = idsOf([...early, ...(yield* publishMany(4))])
       const page = yield* feed.read([p1], cursor, { ...large, events: 5 })
-      expect(idsOf(page.events)).toEqual(idsOf([...early.slice(2), ...late.slice(0, 3)]))
-      expect(page.isLast).toBe(false)
+      expect([idsOf(page.events), page.isLast]).toEqual([ids.slice(2, 7), false])
       expect(yield* feed.read([p1], cursor, large)).toMatchObject({ isLast: true })
-      for (const one of page.events) {
-        const { events } = yield* readAll(one.cursor)
-        expect(idsOf(events)).toEqual(idsOf([...early, ...late]).slice(-events.length))
+      expect((yield* readAll(cursor, { ...large, events: 2 })).ids).toEqual(ids.slice(2))
+      for (const [index, one] of page.events.entries()) {
+        expect((yield* readAll(one.cursor)).ids).toEqual(ids.slice(3 + index))
       }
     })
 
     test("fills a page with no more bytes than asked for", function* () {
-      const { feed, outbox } = yield* prepared
-      const body = JSON.stringify("x".repeat(998))
-      const add = Effect.forEach(Array.from({ length: 4 }), () =>
-        outbox.publish({ ...event(p1), body }),
-      )
-      yield* add
+      const { feed } = yield* prepared
+      yield* publishBodies(4)
       const { cursor } = yield* feed.read([p1], "start", { ...large, events: 2 })
-      yield* add
+      yield* publishBodies(4)
       const page = yield* feed.read([p1], cursor, { ...large, bytes: 2500 })
-      expect(page).toMatchObject({ isLast: false })
-      expect(page.events).toHaveLength(3)
+      expect([page.events.length, page.isLast]).toEqual([3, false])
     })
 
     test("returns the events of several projects in one order, in pages too", function* () {
       const { feed } = yield* prepared
       const events: Array<Event> = []
-      for (const projectId of [p1, p2, p2, p1, p2]) events.push(...(yield* publish(1, projectId)))
+      for (const projectId of [p1, p2, p2, p1, p2]) {
+        events.push(...(yield* publishMany(1, projectId)))
+      }
       const first = yield* feed.read([p1, p2], "start", { ...large, events: 3 })
       const second = yield* feed.read([p1, p2], first.cursor, large)
       expect(idsOf([...first.events, ...second.events])).toEqual(idsOf(events))
       // A place is the same for all projects.
-      const ofOne = yield* readAll(first.cursor, large, p2)
-      expect(idsOf(ofOne.events)).toEqual(idsOf(events.slice(4)))
+      expect((yield* readAll(first.cursor, large, p2)).ids).toEqual(idsOf(events.slice(4)))
     })
 
     test("fails for projects that do not exist", function* () {
@@ -185,42 +166,46 @@ export const feedStoreSuite = (on: StoreTests): void => {
       const nowhere = ProjectId("nowhere")
       const error = yield* Effect.flip(feed.read([nowhere], "start", large))
       expect(error).toMatchObject({ _tag: "ProjectNotFound", projectId: "nowhere" })
-      yield* publish(1)
+      yield* publishMany(1)
       expect((yield* feed.read([nowhere, p1], "start", large)).events).toHaveLength(1)
       // Also from an invalid cursor.
-      const lost = yield* Effect.flip(feed.read([nowhere], FeedCursor("none"), large))
-      expect(lost._tag).toBe("ProjectNotFound")
+      yield* expectFailure("ProjectNotFound", feed.read([nowhere], FeedCursor("none"), large))
     })
   })
 
   describe("latest", () => {
     test("returns the latest events of a project, newest first, page after page", function* () {
       const { feed } = yield* prepared
-      const events = (yield* publish(5)).toReversed()
-      yield* publish(2, p2)
-      const first = yield* feed.latest(p1, undefined, { ...large, events: 2 })
-      expect(first).toEqual({ events: events.slice(0, 2), isLast: false })
-      const second = yield* feed.latest(p1, events[1]?.id, { ...large, events: 3 })
-      expect(second).toEqual({ events: events.slice(2), isLast: true })
-      const rest = yield* feed.latest(p1, events[4]?.id, large)
-      expect(rest).toEqual({ events: [], isLast: true })
+      const events = (yield* publishMany(5)).toReversed()
+      yield* publishMany(2, p2)
+      for (const [from, count] of [
+        [0, 2],
+        [2, 3],
+        [5, 100],
+      ] as const) {
+        const page = yield* feed.latest(p1, events[from - 1]?.id, { ...large, events: count })
+        expect(page).toEqual({ events: events.slice(from, from + count), isLast: from > 0 })
+      }
     })
 
     test("returns about as many bytes as asked for, and always an event of the latest", function* () {
       const { feed } = yield* prepared
-      const events = (yield* publish(3)).toReversed()
-      const { length } = events[0]?.body ?? ""
-      const one = yield* feed.latest(p1, undefined, { ...large, bytes: 1 })
-      expect(one).toEqual({ events: events.slice(0, 1), isLast: false })
-      const two = yield* feed.latest(p1, undefined, { ...large, bytes: length + 1 })
-      expect(two).toEqual({ events: events.slice(0, 2), isLast: false })
+      const events = (yield* publishMany(3)).toReversed()
+      const { length } = firstOf(events).body
+      for (const [bytes, count] of [
+        [1, 1],
+        [length + 1, 2],
+      ] as const) {
+        const page = yield* feed.latest(p1, undefined, { ...large, bytes })
+        expect(page).toEqual({ events: events.slice(0, count), isLast: false })
+      }
     })
 
     test("returns none before an event that is not kept, or of another project", function* () {
       const { feed } = yield* prepared
-      yield* publish(2)
-      const [other] = yield* publish(1, p2)
-      for (const before of [event(p1).id, other?.id ?? event(p2).id]) {
+      yield* publishMany(2)
+      const other = firstOf(yield* publishMany(1, p2))
+      for (const before of [event(p1).id, other.id]) {
         expect(yield* feed.latest(p1, before, large)).toEqual({ events: [], isLast: true })
       }
     })
@@ -239,13 +224,12 @@ export const feedStoreSuite = (on: StoreTests): void => {
       const { cursor } = yield* feed.read([p1], "now", large)
       // The text begins with the history's id.
       const other = FeedCursor(`${cursor.startsWith("0") ? "1" : "0"}${cursor.slice(1)}`)
-      const error = yield* Effect.flip(feed.read([p1], other, large))
-      expect(error._tag).toBe("CursorExpired")
+      yield* expectFailure("CursorExpired", feed.read([p1], other, large))
     })
 
     test("or none at all is refused, or is a place", function* () {
       const { feed } = yield* prepared
-      yield* publish(2)
+      yield* publishMany(2)
       const page = yield* feed.read([p1], "start", { ...large, events: 1 })
       const changes = fc.tuple(
         fc.string({ unit: fc.constantFrom(..."0z1a-._~") }),
@@ -265,12 +249,12 @@ export const feedStoreSuite = (on: StoreTests): void => {
     const { feed, outbox } = yield* prepared
     const late = event(p1)
     const commit = yield* held(outbox.publish(late))
-    const early = yield* publish(3)
+    const early = yield* publishMany(3)
     const first = yield* feed.read([p1], "start", { ...large, events: 2 })
     yield* commit
-    const later = yield* publish(1)
+    const later = yield* publishMany(1)
     const rest = yield* readAll(first.cursor, { ...large, events: 2 })
-    const ids = idsOf([...first.events, ...rest.events])
+    const ids = [...idsOf(first.events), ...rest.ids]
     expect(ids.toSorted()).toEqual(idsOf([...early, late, ...later]).toSorted())
     expect(ids.slice(0, 2)).toEqual(idsOf(early.slice(0, 2)))
   })
@@ -279,7 +263,7 @@ export const feedStoreSuite = (on: StoreTests): void => {
     const { feed, outbox } = yield* prepared
     const { cursor } = yield* feed.read([p1], "start", large)
     yield* undone(outbox.publish(event(p1)))
-    const published = yield* publish(1)
-    expect(idsOf((yield* readAll(cursor)).events)).toEqual(idsOf(published))
+    const published = yield* publishMany(1)
+    expect((yield* readAll(cursor)).ids).toEqual(idsOf(published))
   })
 }

@@ -17,8 +17,8 @@ import {
 import * as Effect from "effect/Effect"
 import fc from "fast-check"
 import type { StoreTests } from "./declare.ts"
+import { hour, times, together } from "./steps.ts"
 
-const hour = 3_600_000
 export const five = bucketPolicy({ limit: 5, window: Millis(hour) })
 /** Tokens return after a fractional number of milliseconds. */
 const seven = bucketPolicy({ limit: 7, window: Millis(hour) })
@@ -40,6 +40,10 @@ export const take = Effect.fnUntraced(function* (of: LimitedClient, by: BucketPo
   return yield* store.take(of, by)
 })
 
+/** Takes for clients at the same time. */
+export const takeAll = (clients: ReadonlyArray<LimitedClient>, by?: BucketPolicies) =>
+  together(clients.map((one) => take(one, by)))
+
 /** Returns each bucket's remaining tokens after a take. */
 const remainders = (
   taken: TakeResult,
@@ -59,7 +63,7 @@ interface NaiveBucket {
 type Model = Map<string, NaiveBucket>
 
 // In some sequences, each bucket is the first to be empty.
-const modelPolicies: BucketPolicies = {
+export const modelPolicies: BucketPolicies = {
   address: bucketPolicy({ limit: 5, window: Millis(10_000_000) }),
   key: bucketPolicy({ limit: 3, window: Millis(12_000_000) }),
   burst: bucketPolicy({ limit: 10, window: Millis(10_000_000), capacity: 2 }),
@@ -125,7 +129,6 @@ const takeNaively = (model: Model, { address, keyId }: LimitedClient, now: numbe
   }
 }
 
-/** Declares the tests. */
 const modelTests = ({ advance, property }: StoreTests): void =>
   property(
     "behaves like simple token buckets, for any sequence of takes and waits",
@@ -149,47 +152,6 @@ const modelTests = ({ advance, property }: StoreTests): void =>
 
 /** The buckets a take uses. */
 const bucketTests = ({ test }: StoreTests): void => {
-  test("starts with full buckets and counts them down", function* () {
-    const mixed = { address: twenty, key: hundred, burst: five }
-    for (let left = 4; left >= 0; left--) {
-      const taken = yield* take(client("1", "a"), mixed)
-      expect(taken.admitted).toBe(true)
-      expect(remainders(taken, mixed)).toEqual({
-        address: left + 15,
-        key: left + 95,
-        burst: left,
-      })
-    }
-    expect((yield* take(client("1", "a"), mixed)).admitted).toBe(false)
-  })
-
-  test("admits as many takes at once as a bucket has capacity, whatever its limit", function* () {
-    for (const capacity of [2, 8]) {
-      const mixed = { ...policies, burst: { ...five, capacity } }
-      const one = take(client("1", `of ${capacity}`), mixed)
-      const takes = yield* Effect.all(Array.from({ length: capacity + 1 }, () => one))
-      expect(takes.filter(({ admitted }) => admitted)).toHaveLength(capacity)
-    }
-  })
-
-  test("takes from all buckets or from none", function* () {
-    for (const small of ["address", "key", "burst"] as const) {
-      const mixed = { ...policies, [small]: five }
-      const one = client(small, small)
-      yield* Effect.forEach(Array.from({ length: 30 }), () => take(one, mixed))
-      const left = { address: 95, key: 95, burst: 95, [small]: 0 }
-      expect(remainders(yield* take(one, mixed), mixed)).toEqual(left)
-    }
-  })
-
-  test("takes only from the address for a client without a key", function* () {
-    yield* take(client("1", "a"))
-    const taken = yield* take(stranger("1"))
-    expect(remainders(taken)).toEqual({ address: 98, key: 100, burst: 100 })
-    expect([taken.key, taken.burst]).toEqual([taken.now, taken.now])
-    expect(remainders(yield* take(client("1", "a")))).toEqual({ address: 97, key: 98, burst: 98 })
-  })
-
   test("has separate buckets for different ids, whatever characters they contain", function* () {
     const ids = ["__proto__", "constructor", "address:::1/64", "a b'c\"d\\e", "a", "A"]
     for (const id of ids) {
@@ -201,24 +163,22 @@ const bucketTests = ({ test }: StoreTests): void => {
   test("keeps an empty bucket while many others are used", function* () {
     const small = { ...policies, address: five, key: five }
     const one = client("one", "one")
-    yield* Effect.forEach(Array.from({ length: 5 }), () => take(one, small))
-    const others = Array.from({ length: 300 }, (_, index) => client(`${index}`, `${index}`))
-    yield* Effect.forEach(others, (other) => take(other, small), { concurrency: "unbounded" })
+    yield* Effect.replicateEffect(take(one, small), 5)
+    yield* times(300, (index) => take(client(`${index}`, `${index}`), small))
     expect((yield* take(one, small)).admitted).toBe(false)
   })
 }
 
 const descending = (one: number, other: number): number => other - one
 
+const admittedOf = (takes: ReadonlyArray<TakeResult>): number =>
+  takes.filter(({ admitted }) => admitted).length
+
 /** Concurrent takes. */
 const concurrencyTests = ({ test }: StoreTests): void => {
   test("admits exactly as many concurrent takes as there are tokens", function* () {
     const mixed = { ...policies, burst: twenty }
-    const takes = yield* Effect.all(
-      Array.from({ length: 400 }, () => take(client("1", "a"), mixed)),
-      { concurrency: "unbounded" },
-    )
-    expect(takes.filter(({ admitted }) => admitted)).toHaveLength(20)
+    expect(admittedOf(yield* times(400, () => take(client("1", "a"), mixed)))).toBe(20)
     const left = { address: 80, key: 80, burst: 0 }
     expect(remainders(yield* take(client("1", "a"), mixed), mixed)).toEqual(left)
   })
@@ -227,26 +187,16 @@ const concurrencyTests = ({ test }: StoreTests): void => {
     const mixed = { ...policies, address: twenty }
     const sharing = ["a", "b", "c"].map((key) => client("1", key))
     const roaming = ["2", "3", "4"].map((address) => client(address, "d"))
-    const takes = yield* Effect.all(
-      [...sharing, ...roaming].flatMap((one) => Array.from({ length: 50 }, () => take(one, mixed))),
-      { concurrency: "unbounded" },
-    )
+    const clients = [...sharing, ...roaming].flatMap((one) => Array.from({ length: 50 }, () => one))
     // Twenty for the shared address, and twenty for each address with the same key.
-    expect(takes.filter(({ admitted }) => admitted)).toHaveLength(80)
+    expect(admittedOf(yield* takeAll(clients, mixed))).toBe(80)
     expect(remainders(yield* take(client("5", "d"), mixed), mixed)).toMatchObject({ key: 39 })
   })
 
   test("tells each of many concurrent takes what its own client has left", function* () {
     const clients = Array.from({ length: 10 }, (_, index) => client("shared", `${index}`))
-    for (const [index, one] of clients.entries()) {
-      yield* Effect.forEach(Array.from({ length: index }), () => take(one))
-    }
-    const takes = yield* Effect.all(
-      [...clients, ...clients].map((one) => take(one)),
-      {
-        concurrency: "unbounded",
-      },
-    )
+    for (const [index, one] of clients.entries()) yield* Effect.replicateEffect(take(one), index)
+    const takes = yield* takeAll([...clients, ...clients])
     const left = takes.map((taken) => remainders(taken))
     for (const index of clients.keys()) {
       const keys = [left[index]?.key, left[index + clients.length]?.key]
@@ -264,19 +214,13 @@ const concurrencyTests = ({ test }: StoreTests): void => {
     const clients = Array.from({ length: 40 }, (_, index) =>
       client(`${index >> 1}`, `${(index + 1) >> 1}`),
     )
-    const takes = yield* Effect.all(
-      clients.map((each) => take(each, mixed)),
-      {
-        concurrency: "unbounded",
-      },
-    )
+    const takes = yield* takeAll(clients, mixed)
     const admitted = clients.filter((_, index) => takes[index]?.admitted)
-    const ofAddress = (given: LimitedClient) =>
-      admitted.filter(({ address }) => address === given.address).length
-    const ofKey = (given: LimitedClient) =>
-      admitted.filter(({ keyId }) => keyId === given.keyId).length
-    for (const [index, each] of clients.entries()) {
-      const taken = [ofAddress(each), ofKey(each)]
+    for (const [index, { address, keyId }] of clients.entries()) {
+      const taken = [
+        admitted.filter((other) => other.address === address).length,
+        admitted.filter((other) => other.keyId === keyId).length,
+      ]
       expect(Math.max(...taken)).toBe(1)
       if (takes[index]?.admitted === true) expect(taken).toEqual([1, 1])
     }
@@ -308,7 +252,7 @@ const timeTests = ({ advance, clockErrorMillis, test }: StoreTests): void => {
   test("admits a client after the wait that a refusal implies, and not a second earlier", function* () {
     const mixed = { ...policies, address: five }
     const one = take(stranger("1"), mixed)
-    yield* Effect.forEach(Array.from({ length: 5 }), () => one)
+    yield* Effect.replicateEffect(one, 5)
     const refused = yield* one
     expect(refused.admitted).toBe(false)
     const wait = waitMicros(refused.address, refused.now, five) / 1000
@@ -324,7 +268,7 @@ const timeTests = ({ advance, clockErrorMillis, test }: StoreTests): void => {
 export const rateLimitStoreSuite = (on: StoreTests): void => {
   const { advance, test } = on
 
-  on.test("responds to a ping", function* () {
+  test("responds to a ping", function* () {
     yield* (yield* RateLimitStore).ping
   })
   bucketTests(on)
@@ -341,7 +285,7 @@ export const rateLimitStoreSuite = (on: StoreTests): void => {
       const one = take(client("1", "a"), mixed)
       yield* one
       yield* advance(five.increment / 1000 - 1000)
-      const takes = yield* Effect.all(Array.from({ length: 5 }, () => one))
+      const takes = yield* Effect.replicateEffect(one, 5)
       expect(takes.map(({ admitted }) => admitted)).toEqual([true, true, true, true, false])
     },
   )

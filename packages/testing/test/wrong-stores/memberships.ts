@@ -60,9 +60,46 @@ const deciding = (change: (judge: DecideAnnouncement) => DecideAnnouncement) =>
   announcing(({ sweep }) => ({ sweep: (limit, judge) => sweep(limit, change(judge)) }))
 
 export const wrongMembershipStores = wrongStores("MembershipStore", MembershipStore, {
-  "expects the date of the last bulk extension, not the one that it overrode": ({ extend }) => ({
-    extend: ({ expectedEndDate: _, ...extension }) => extend(extension),
-  }),
+  "behaves like a map from user ids to end dates, for any sequence of changes": {
+    "expects no date": ({ extend }) => ({
+      extend: ({ expectedEndDate: _, ...extension }) => extend(extension),
+    }),
+    "shortens nothing": (right) => ({
+      extendAll: (extension) =>
+        right.extendAll({ ...extension, bulk: inMode(extension.bulk, "neverShorten") }),
+    }),
+    "shortens, too": (right) => ({
+      extendAll: (extension) =>
+        right.extendAll({ ...extension, bulk: inMode(extension.bulk, "set") }),
+    }),
+    "undoes the newest bulk extension": ({ bulkExtensions, undoBulkExtension }) => ({
+      undoBulkExtension: Effect.fnUntraced(function* (undoing) {
+        const [newest] = yield* bulkExtensions(undoing.projectId, { after: undefined, limit: 1 })
+        const bulkExtensionId = newest?.id ?? undoing.bulkExtensionId
+        return yield* undoBulkExtension({ ...undoing, bulkExtensionId })
+      }),
+    }),
+  },
+  "follows any sequence of changes, days and sweeps, and has each membership once that nobody changes meanwhile":
+    {
+      "has no second page": paging(({ memberships }) => ({
+        memberships,
+        next: undefined,
+      })),
+      "has the first page again and again": asking((page) => ({
+        ...page,
+        after: undefined,
+      })),
+    },
+  "announces each end date once, and only those that hold, for any sequence of changes, days, sweeps and deaths of processes":
+    {
+      "forgets when dates were set": deciding(
+        (judge) => (candidate, now) => judge({ ...candidate, dateSetAt: -Infinity }, now),
+      ),
+      "forgets what was announced": deciding(
+        (judge) => (candidate, now) => judge({ ...candidate, announced: undefined }, now),
+      ),
+    },
   "succeeds once, if many expect the same date at the same time": ({ extend, find }) => ({
     extend: Effect.fnUntraced(function* ({ expectedEndDate, ...extension }) {
       const conflict = endDateConflict(
@@ -85,17 +122,8 @@ export const wrongMembershipStores = wrongStores("MembershipStore", MembershipSt
   "audits each membership, with its origin and both dates": auditing((row) => [
     row.action === "imported" ? { ...row, origin: hostOrigin } : row,
   ]),
-  "is audited in its order, with new members and existing ones, whatever their ids are": auditing(
-    (row) => (row.action === "imported" ? [] : [row]),
-  ),
-  "sets and counts every membership of the project, including those that end later": (right) => ({
-    extendAll: (extension) =>
-      right.extendAll({ ...extension, bulk: inMode(extension.bulk, "neverShorten") }),
-  }),
-  "with neverShorten, counts every membership, and changes none that ends later": (right) => ({
-    extendAll: (extension) =>
-      right.extendAll({ ...extension, bulk: inMode(extension.bulk, "set") }),
-  }),
+  "has one event, and an audit row for each in its order, however many memberships there are":
+    auditing((row) => (row.action === "imported" ? [] : [row])),
   "returns only memberships in one state, to the limit, by the date that holds": ({ list }) => ({
     list: (projectId, { after, limit }) => list(projectId, { after, limit }),
   }),
@@ -112,21 +140,13 @@ export const wrongMembershipStores = wrongStores("MembershipStore", MembershipSt
     ...page,
     limit: page.limit + 1,
   })),
-  "has them where they end now, whatever has changed their ends": paging(({ memberships }) => ({
-    memberships,
-    next: undefined,
-  })),
-  "goes on with those that a bulk extension between pages leaves as they are": asking((page) => ({
-    ...page,
-    after: undefined,
-  })),
   "orders projects by their ids, page by page, of those within": ({ listProjects }) => ({
     listProjects: (page) => listProjects({ ...page, within: "all" }),
   }),
   "happens once if several delete the project at the same time": () => ({
     deleteProject: () => Effect.void,
   }),
-  "makes a grant once, at the same time": ({ grant, recall }) => ({
+  "makes a grant once, repeats its answer, and refuses another request": ({ grant, recall }) => ({
     grant: Effect.fnUntraced(function* ({ once, ...granted }) {
       const known = once && (yield* recall(once, granted.projectId))
       yield* Effect.yieldNow
@@ -145,10 +165,12 @@ export const wrongMembershipStores = wrongStores("MembershipStore", MembershipSt
       return yield* move({ ...moving, expected: { ...moving.expected, from } })
     }),
   }),
-  "moves once with an idempotency key": ({ move }) => ({
+  "makes a move once, repeats its answer, and refuses another request": ({ move }) => ({
     move: ({ once: _, ...moving }) => move(moving),
   }),
-  "returns the answer that came with the key of a change of metadata": ({ setMetadata }) => ({
+  "makes a change of metadata once, repeats its answer, and refuses another request": ({
+    setMetadata,
+  }) => ({
     setMetadata: (change) =>
       setMetadata({ ...change, once: change.once && { ...change.once, answer: undefined } }),
   }),
@@ -181,21 +203,6 @@ export const wrongMembershipStores = wrongStores("MembershipStore", MembershipSt
   ) => ({
     extend: ({ once: _, ...extension }) => right.extend(extension),
   }),
-  "restores a date that later requests left as it was": ({ extend }) => ({
-    extend: (extension) =>
-      Effect.catchTag(extend(extension), "EndDateConflict", (conflict) => {
-        const { expectedEndDate: _, ...rest } = extension
-        const kept = extend({ ...rest, endDate: conflict.currentEndDate })
-        return Effect.andThen(Effect.ignore(kept), Effect.fail(conflict))
-      }),
-  }),
-  "undoes any, and leaves those after it": ({ bulkExtensions, undoBulkExtension }) => ({
-    undoBulkExtension: Effect.fnUntraced(function* (undoing) {
-      const [newest] = yield* bulkExtensions(undoing.projectId, { after: undefined, limit: 1 })
-      const bulkExtensionId = newest?.id ?? undoing.bulkExtensionId
-      return yield* undoBulkExtension({ ...undoing, bulkExtensionId })
-    }),
-  }),
   "counts the days around today, the active, and those that end soon": ({ countEnds }) => ({
     countEnds: (projectId, query) =>
       Effect.map(countEnds(projectId, query), (counts) => ({
@@ -203,11 +210,21 @@ export const wrongMembershipStores = wrongStores("MembershipStore", MembershipSt
         endsIn7Days: counts.endsIn7Days + 1,
       })),
   }),
-  "counts what a bulk extension would lead to, and changes nothing": ({ countEnds }) => ({
+  "counts what more time would lead to, which ends nobody after the last instant": ({
+    countEnds,
+  }) => ({
     countEnds: (projectId, { days }) => countEnds(projectId, { days, change: undefined }),
   }),
   "returns only users whose ids start with a prefix": ({ list }) => ({
     list: (projectId, { prefix: _, ...page }) => list(projectId, page),
+  }),
+  "restores a date that later requests left as it was": ({ extend }) => ({
+    extend: (extension) =>
+      Effect.catchTag(extend(extension), "EndDateConflict", (conflict) => {
+        const { expectedEndDate: _, ...rest } = extension
+        const kept = extend({ ...rest, endDate: conflict.currentEndDate })
+        return Effect.andThen(Effect.ignore(kept), Effect.fail(conflict))
+      }),
   }),
   "says why it cannot be made, and so does its preview": ({ previewUndo }) => ({
     previewUndo: (projectId, target) => previewUndo(projectId, { ...target, madeAfter: longAgo }),
@@ -218,32 +235,33 @@ export const wrongMembershipStores = wrongStores("MembershipStore", MembershipSt
         rows.map((row) => ({ ...row, undone: row.undone && { ...row.undone, by: hostOrigin } })),
       ),
   }),
-  "is made once with an idempotency key, and if many undo at the same time": (right) => ({
+  "makes the undoing of a bulk extension once, repeats its answer, and refuses another request": (
+    right,
+  ) => ({
     undoBulkExtension: ({ once: _, ...undoing }) => right.undoBulkExtension(undoing),
   }),
   "returns who made which, newest first, page by page": ({ bulkExtensions }) => ({
     bulkExtensions: (projectId, { limit }) =>
       bulkExtensions(projectId, { after: undefined, limit }),
   }),
-  "makes an ending once, one after another": auditing((row) =>
+  "makes an ending once, repeats its answer, and refuses another request": auditing((row) =>
     row.action === "ended" ? [] : [row],
   ),
-  "creates a project once, and does so with a new key for one that exists": (right) => ({
+  "makes the creation of a project once, repeats its answer, and refuses another request": (
+    right,
+  ) => ({
     createProject: (projectId, { once: _, ...occasion }) =>
       right.createProject(projectId, occasion),
   }),
+  "come at each reminder and at the end, once": announcing(({ watch }) => ({
+    watch: () => watch([Millis(0)]),
+  })),
   "come also for members that were looked at while the clock was ahead": announcing((right) => ({
     watch: (leads) => Effect.as(right.watch(leads), -1e15),
   })),
-  "are no reminders whose time had come when the date was set": deciding(
-    (judge) => (candidate, now) => judge({ ...candidate, dateSetAt: -Infinity }, now),
-  ),
   "are reminders that are late for another reason, whatever was changed but the date": deciding(
     (judge) => (candidate, now) => judge({ ...candidate, dateSetAt: now }, now),
   ),
-  "are only the latest of what is due at once": announcing(({ watch }) => ({
-    watch: () => watch([Millis(0)]),
-  })),
   "are of no more members than asked for, and tell whether there are more": announcing((right) => ({
     sweep: (limit, judge) => right.sweep(10 * limit, judge),
   })),
@@ -254,9 +272,6 @@ export const wrongMembershipStores = wrongStores("MembershipStore", MembershipSt
     sweep: (limit, judge) =>
       Effect.map(sweep(limit, judge), (swept) => ({ ...swept, nextDueMillis: 1000 })),
   })),
-  "do not come again for the same date": deciding(
-    (judge) => (candidate, now) => judge({ ...candidate, announced: undefined }, now),
-  ),
 })
 
 /** Stores whose changes the audit trail shows wrongly. */

@@ -18,23 +18,26 @@ const taking =
   ({ take }: Store): Partial<Store> => ({ take: (client, by) => take(...change(client, by)) })
 
 export const wrongRateLimitStores = wrongStores("RateLimitStore", RateLimitStore, {
-  "starts with full buckets and counts them down": taking((_, by) => [
-    { address: crypto.randomUUID(), keyId: undefined },
-    by,
-  ]),
-  "admits as many takes at once as a bucket has capacity, whatever its limit": taking(
-    (client, by) => [client, { ...by, burst: { ...by.burst, capacity: by.burst.limit } }],
-  ),
-  "takes from all buckets or from none": ({ take }) => ({
-    take: Effect.fnUntraced(function* (client, by) {
-      const taken = yield* take(client, by)
-      return taken.admitted ? taken : yield* take({ ...client, keyId: undefined }, by)
+  "behaves like simple token buckets, for any sequence of takes and waits": {
+    "counts nobody's takes": taking((_, by) => [
+      { address: crypto.randomUUID(), keyId: undefined },
+      by,
+    ]),
+    "takes a limit for a capacity": taking((client, by) => [
+      client,
+      { ...by, burst: { ...by.burst, capacity: by.burst.limit } },
+    ]),
+    "takes a token for a refusal": ({ take }) => ({
+      take: Effect.fnUntraced(function* (client, by) {
+        const taken = yield* take(client, by)
+        return taken.admitted ? taken : yield* take({ ...client, keyId: undefined }, by)
+      }),
     }),
-  }),
-  "takes only from the address for a client without a key": taking((client, by) => [
-    { ...client, keyId: client.keyId ?? ApiKeyId("nobody") },
-    by,
-  ]),
+    "has a key for those without one": taking((client, by) => [
+      { ...client, keyId: client.keyId ?? ApiKeyId("nobody") },
+      by,
+    ]),
+  },
   "has separate buckets for different ids, whatever characters they contain": taking(
     ({ address, keyId }, by) => [{ address: address.toLowerCase(), keyId }, by],
   ),

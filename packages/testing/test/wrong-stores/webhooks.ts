@@ -27,11 +27,13 @@ const finding =
 
 export const wrongWebhookStores = wrongStores("WebhookStore", WebhookStore, {
   "lists the webhooks of a project, oldest first": listing((all) => all.toReversed()),
-  "stores URLs unchanged": adding((webhook) => ({ ...webhook, url: new URL(webhook.url).href })),
-  "stores the event types of a webhook": adding((webhook) => ({
-    ...webhook,
-    eventTypes: webhook.eventTypes?.length === 0 ? undefined : webhook.eventTypes,
-  })),
+  "stores URLs and event types unchanged": {
+    "normalizes URLs": adding((webhook) => ({ ...webhook, url: new URL(webhook.url).href })),
+    "takes no types for all types": adding((webhook) => ({
+      ...webhook,
+      eventTypes: webhook.eventTypes?.length === 0 ? undefined : webhook.eventTypes,
+    })),
+  },
   "counts the attempts that failed since one succeeded, and says since when": finding((found) => ({
     ...found,
     failures: 0,
@@ -39,7 +41,7 @@ export const wrongWebhookStores = wrongStores("WebhookStore", WebhookStore, {
   "keeps the failures of a webhook that is disabled, until it is enabled": finding((found) =>
     found.disabled === undefined ? found : { ...found, failures: 0 },
   ),
-  "enables a webhook that is enabled, but none that is unknown or of another project": (right) => ({
+  "finds and enables a webhook, but none that is unknown or of another project": (right) => ({
     enable: (...ids) => Effect.ignore(right.enable(...ids)),
   }),
   "replaces the settings of a webhook, if they are as expected": ({ find, update }) => ({
@@ -72,7 +74,7 @@ export const wrongWebhookStores = wrongStores("WebhookStore", WebhookStore, {
     rotateSecret: (projectId, webhookId, rotation, { once: _, ...occasion }) =>
       rotateSecret(projectId, webhookId, rotation, occasion),
   }),
-  "enables a webhook with an idempotency key once, disabled or not": ({ enable }) => ({
+  "enables a webhook with an idempotency key once": ({ enable }) => ({
     enable: (projectId, webhookId, { once: _, ...occasion }) =>
       enable(projectId, webhookId, occasion),
   }),

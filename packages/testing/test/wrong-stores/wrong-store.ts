@@ -14,6 +14,8 @@ export interface WrongStore {
   readonly port: Port
   /** The test of the port that must fail. */
   readonly test: string
+  /** What it does wrong. */
+  readonly wrong: string
   readonly layer: Layer.Layer<StorePorts, unknown>
 }
 
@@ -23,19 +25,22 @@ export const rightStores = Layer.merge(memory(), TestClock.layer())
 /** Returns the operations that break a promise. They may call the right ones, and other stores. */
 type Break<Shape> = (right: Shape, context: Context.Context<StorePorts>) => Partial<Shape>
 
-/** Wraps a store for each test in the table, so that this test must fail. */
+/** Wraps a store in each way that the table has for a test, so that this test must fail. */
 export const wrongStores = <Identifier, Shape>(
   port: Port,
   store: Context.Key<Identifier, Shape>,
-  table: Readonly<Record<string, Break<Shape>>>,
+  table: Readonly<Record<string, Break<Shape> | Readonly<Record<string, Break<Shape>>>>>,
 ): ReadonlyArray<WrongStore> =>
-  Object.entries(table).map(([test, wrong]) => ({
-    port,
-    test,
-    layer: Layer.effectContext(
-      Effect.map(Effect.context<StorePorts>(), (context) => {
-        const right = Option.getOrThrow(Context.getOption(context, store))
-        return Context.add(context, store, { ...right, ...wrong(right, context) })
-      }),
-    ).pipe(Layer.provideMerge(rightStores)),
-  }))
+  Object.entries(table).flatMap(([test, one]) =>
+    Object.entries(typeof one === "function" ? { "breaks it": one } : one).map(([wrong, by]) => ({
+      port,
+      test,
+      wrong,
+      layer: Layer.effectContext(
+        Effect.map(Effect.context<StorePorts>(), (context) => {
+          const right = Option.getOrThrow(Context.getOption(context, store))
+          return Context.add(context, store, { ...right, ...by(right, context) })
+        }),
+      ).pipe(Layer.provideMerge(rightStores)),
+    })),
+  )

@@ -7,8 +7,9 @@ import * as Effect from "effect/Effect"
 import fc from "fast-check"
 import { change, date, in2027, occasion, p1 } from "../../support/fixtures.ts"
 import { HostTransaction, type StoreTests } from "../declare.ts"
+import { dayMillis, together } from "../steps.ts"
 
-const threeDays = Millis(3 * 86_400_000)
+const threeDays = Millis(3 * dayMillis)
 
 // Beyond the year 4253, a double has no room for the microseconds of each millisecond.
 const farDates = fc
@@ -23,27 +24,19 @@ const members = fc.array(farDates, { minLength: 30, maxLength: 30 }).map((dates)
   })),
 )
 
-const everybody = { after: undefined, limit: 100 } as const
-
-const listed = Effect.flatMap(MembershipStore, (store) =>
-  Effect.map(store.list(p1, everybody), (page) =>
+const listed = MembershipStore.use((store) =>
+  Effect.map(store.list(p1, { after: undefined, limit: 100 }), (page) =>
     page.map(({ endDate, userId }) => ({ userId, endDate })),
   ),
 )
 
 /** Extends each member who has the date that is expected. */
 const extendEach = (expected: ReadonlyArray<DatedMembership>, by: (endDate: EndDate) => EndDate) =>
-  Effect.flatMap(MembershipStore, (store) =>
-    Effect.forEach(
-      expected,
-      ({ endDate, userId }) =>
-        store.extend({
-          ...change(p1),
-          userId,
-          endDate: by(endDate),
-          expectedEndDate: endDate,
-        }),
-      { concurrency: "unbounded" },
+  MembershipStore.use((store) =>
+    together(
+      expected.map(({ endDate, userId }) =>
+        store.extend({ ...change(p1), userId, endDate: by(endDate), expectedEndDate: endDate }),
+      ),
     ),
   )
 
@@ -110,7 +103,7 @@ export const farDatesTests = ({ describe, property, test, transactional }: Store
           endDate: dateOf(index),
         }))
       const granted = endingAt((index) => EndDate(lastEndDate - index))
-      const grantEach = Effect.flatMap(MembershipStore, (joined) =>
+      const grantEach = MembershipStore.use((joined) =>
         Effect.forEach(granted, (one) => joined.grant({ ...change(p1), ...one })),
       )
       yield* run(grantEach)

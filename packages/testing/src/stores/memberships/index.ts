@@ -3,14 +3,14 @@
 import { MembershipStore } from "@tenure/core/store"
 import type { StoreTests } from "../declare.ts"
 import { expirySuite } from "../expiry.ts"
-import { bulkTests, changingTests, expectingTests } from "./changing.ts"
+import { bulkExtensionTests } from "./bulk-extensions.ts"
+import { changingTests, expectingTests } from "./changing.ts"
 import { countingEndsTests } from "./counting-ends.ts"
 import { endingListTests } from "./ending-lists.ts"
 import { erasingTests } from "./erasing.ts"
 import { farDatesTests } from "./far-dates.ts"
 import { onceTests } from "./idempotency.ts"
 import { importingTests } from "./importing.ts"
-import { lengtheningTests } from "./lengthening.ts"
 import { metadataTests } from "./metadata.ts"
 import { modelTests } from "./model.ts"
 import { movedTests } from "./moving.ts"
@@ -18,7 +18,6 @@ import { previewingTests } from "./previewing.ts"
 import { countingTests, deletingTests, projectTests } from "./projects.ts"
 import { readingTests } from "./reading.ts"
 import { atomicityTests, auditingTests, eventTests, sequenceTests } from "./recording.ts"
-import { undoingTests } from "./undoing.ts"
 
 /** Declares the tests. */
 export const membershipStoreSuite = (on: StoreTests): void => {
@@ -28,11 +27,9 @@ export const membershipStoreSuite = (on: StoreTests): void => {
   changingTests(on)
   expectingTests(on)
   farDatesTests(on)
-  lengtheningTests(on)
   metadataTests(on)
   importingTests(on)
-  bulkTests(on)
-  undoingTests(on)
+  bulkExtensionTests(on)
   countingTests(on)
   readingTests(on)
   endingListTests(on)

@@ -7,29 +7,24 @@ import {
   Millis,
   Outbox,
   type PreviewedChange,
-  type StoredWebhook,
   WebhookId,
-  WebhookStore,
 } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import fc from "fast-check"
 import {
   change as changeOf,
-  event,
   in2027,
   in2028,
   in2029,
-  makeWebhook,
-  occasion,
   p1,
   sequenceOf,
   u1,
   u2,
   u3,
 } from "../../support/fixtures.ts"
-import { dayMillis } from "../announcing.ts"
 import type { StoreTests } from "../declare.ts"
-import { answered, claims, settle } from "../outbox/steps.ts"
+import { disable } from "../outbox/steps.ts"
+import { addWebhook, dayMillis, expectFailure } from "../steps.ts"
 import { nowhere, prepared } from "./model.ts"
 
 const types = ["membership.extended", "memberships.extended", "memberships.imported", "other"]
@@ -68,23 +63,6 @@ const changes = {
   },
 }
 
-/** Disables a webhook, by a response that says to. */
-const disable = Effect.fnUntraced(function* ({ id }: Pick<StoredWebhook, "id">) {
-  const outbox = yield* Outbox
-  yield* outbox.publishTo(event(p1), id)
-  for (const claim of yield* claims()) {
-    const announcement = event(p1, "webhook.disabled")
-    yield* settle(
-      claim,
-      claim.webhook.webhookId === id
-        ? { _tag: "Disabled", attempt: answered(410), announcement }
-        : { _tag: "Delivered", attempt: answered(204) },
-    )
-  }
-  const stored = yield* WebhookStore.use((store) => store.find(p1, id))
-  expect(stored.disabled).toBeDefined()
-})
-
 const kinds = ["extend", "extendAll", "import"] as const
 
 const receivers = fc.array(
@@ -110,15 +88,10 @@ export const previewingTests = ({ describe, property, test }: StoreTests): void 
       }),
       Effect.fnUntraced(function* ({ metadata, receivers: asked, steps }) {
         const store = yield* prepared
-        const webhooks = yield* WebhookStore
         const outbox = yield* Outbox
         for (const { eventTypes, isDisabled } of asked) {
-          const webhook = {
-            ...makeWebhook(p1),
-            eventTypes: eventTypes?.map((type) => EventType(type)),
-          }
-          yield* webhooks.add(webhook, 50, occasion)
-          if (isDisabled) yield* disable(webhook)
+          const webhook = yield* addWebhook(p1, { eventTypes: eventTypes?.map(EventType) })
+          if (isDisabled) yield* disable([webhook])
         }
         yield* store.grant({ ...changeOf(p1, "unheard"), userId: u1, endDate: in2027, metadata })
         for (const [kind, type] of steps) {
@@ -151,8 +124,7 @@ export const previewingTests = ({ describe, property, test }: StoreTests): void 
       ]
       for (const previewed of all) {
         expect(yield* preview(previewed)).toEqual(yield* preview(previewed))
-        const failure = yield* Effect.flip(preview(previewed, nowhere))
-        expect(failure._tag).toBe("ProjectNotFound")
+        yield* expectFailure("ProjectNotFound", preview(previewed, nowhere))
       }
       expect(yield* store.history(p1, { userId: u2, limit: 10 })).toHaveLength(1)
     })

@@ -9,20 +9,9 @@ import {
   type StoredWebhook,
   WebhookId,
 } from "@tenure/core/store"
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import {
-  change,
-  event,
-  in2027,
-  makeWebhook,
-  occasion,
-  once,
-  p1,
-  p2,
-  u1,
-} from "../../support/fixtures.ts"
+import { change, event, in2027, once, p1, p2, u1 } from "../../support/fixtures.ts"
 import { HostTransaction, type StoreTests, undone } from "../declare.ts"
 import { addWebhook, answersToRepeated, expectFailure, firstOf } from "../steps.ts"
 import {
@@ -76,15 +65,6 @@ export const publishingTests = ({ describe, test }: StoreTests): void => {
       yield* outbox.publish(published)
       expect((yield* theClaim).event.body).toBe(published.body)
       expect((yield* outbox.find(p1, published.id)).body).toBe(published.body)
-    })
-
-    test("signs with the secrets that a webhook has when the delivery is claimed", function* () {
-      const { store, webhook } = yield* preparedWebhook
-      yield* publishMany(1)
-      const { secret } = makeWebhook(p1)
-      const previousUntil = (yield* Clock.currentTimeMillis) + 60_000
-      yield* store.rotateSecret(p1, webhook.id, { secret, previousUntil }, occasion)
-      expect((yield* theClaim).webhook.secrets).toEqual([secret, webhook.secret])
     })
 
     test("publishes an event with an idempotency key once", function* () {

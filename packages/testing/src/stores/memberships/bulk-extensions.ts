@@ -1,4 +1,4 @@
-/** Bulk extensions by a duration, their list, and undoing them. */
+/** Bulk extensions, their list, and undoing them: what the model of changes does not tell. */
 
 import { expect } from "@effect/vitest"
 import { isReplayedResponse } from "@tenure/core/internal"
@@ -7,7 +7,6 @@ import {
   type BulkChange,
   EndDate,
   EventId,
-  type IdempotencyKey,
   MembershipStore,
   Millis,
   Reason,
@@ -19,7 +18,6 @@ import {
   in2028,
   in2029,
   longAgo,
-  once,
   p1,
   p2,
   sequenceOf,
@@ -27,8 +25,9 @@ import {
   u2,
   u3,
 } from "../../support/fixtures.ts"
-import { dayMillis, inDays } from "../announcing.ts"
+import { inDays } from "../announcing.ts"
 import type { StoreTests } from "../declare.ts"
+import { dayMillis, expectFailure, successesOf, times } from "../steps.ts"
 import { endDateOf, nowhere, prepared } from "./model.ts"
 
 const later = (endDate: EndDate, days: number): EndDate => EndDate(endDate + days * dayMillis)
@@ -40,106 +39,58 @@ const setTo = (endDate: EndDate): BulkChange => ({ mode: "set", endDate })
 const atLeast = (endDate: EndDate): BulkChange => ({ mode: "neverShorten", endDate })
 
 /** Makes a bulk extension. Returns its id. */
-const extendAll = (bulk: BulkChange, projectId = p1) =>
-  Effect.gen(function* () {
-    const store = yield* MembershipStore
-    const extension = { ...change(projectId), bulk }
-    yield* store.extendAll(extension)
-    return extension.event.id
-  })
+const extendAll = Effect.fnUntraced(function* (bulk: BulkChange, projectId = p1) {
+  const extension = { ...change(projectId), bulk }
+  yield* MembershipStore.use((store) => store.extendAll(extension))
+  return extension.event.id
+})
 
 /** Undoes a bulk extension. */
-const undo = (bulkExtensionId: EventId, projectId = p1, key?: IdempotencyKey) =>
-  Effect.flatMap(MembershipStore, (store) =>
-    store.undoBulkExtension({
-      ...change(projectId),
-      once: key,
-      bulkExtensionId,
-      madeAfter: longAgo,
-    }),
+const undo = (bulkExtensionId: EventId) =>
+  MembershipStore.use((store) =>
+    store.undoBulkExtension({ ...change(p1), bulkExtensionId, madeAfter: longAgo }),
   )
-
-const failureOf = <A, E extends { readonly _tag: string }, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.map(Effect.flip(effect), ({ _tag }) => _tag)
 
 const undoTests = ({ describe, test }: StoreTests): void => {
   describe("undoBulkExtension", () => {
-    test("undoes any, and leaves those after it", function* () {
-      yield* prepared
-      yield* extendAll(byDays(1))
-      const mistake = yield* extendAll(setTo(in2028))
-      yield* extendAll(byDays(2))
-      expect(yield* endDateOf(u1)).toBe(later(in2028, 2))
-      yield* undo(mistake)
-      expect(yield* endDateOf(u1)).toBe(later(in2027, 3))
-      expect(yield* endDateOf(u2)).toBe(later(in2029, 3))
-    })
-
     test("restores a date that later requests left as it was", function* () {
       const store = yield* prepared
       const id = yield* extendAll(setTo(in2029))
       const extension = { ...change(p1), userId: u1, endDate: in2028 }
       const stale = store.extend({ ...extension, expectedEndDate: in2027 })
-      expect(yield* failureOf(stale)).toBe("EndDateConflict")
+      yield* expectFailure("EndDateConflict", stale)
       yield* store.extend({ ...extension, ...change(p1), mode: "neverShorten" })
       expect(yield* endDateOf(u1)).toBe(in2029)
       yield* undo(id)
       expect(yield* endDateOf(u1)).toBe(in2027)
     })
 
-    test("can be seen before it is made", function* () {
-      const store = yield* prepared
-      const id = yield* extendAll(setTo(in2028))
-      const target = { bulkExtensionId: id, madeAfter: longAgo }
-      expect(yield* store.previewUndo(p1, target)).toEqual({
-        total: 2,
-        shortened: 1,
-        reactivated: 0,
-        capped: 0,
-        examples: [
-          { userId: u1, endDate: in2028, wouldEnd: in2027 },
-          { userId: u2, endDate: in2028, wouldEnd: in2029 },
-        ],
-      })
-      expect(yield* endDateOf(u1)).toBe(in2028)
-    })
-
     test("says why it cannot be made, and so does its preview", function* () {
       const store = yield* prepared
       const id = yield* extendAll(byDays(3))
-      const failures = Effect.fnUntraced(function* (
-        bulkExtensionId: EventId,
-        projectId = p1,
-        madeAfter = longAgo,
-      ) {
+      const fail = (tag: string, bulkExtensionId: EventId, projectId = p1, madeAfter = longAgo) => {
         const target = { bulkExtensionId, madeAfter }
-        const made = store.undoBulkExtension({ ...change(projectId), ...target })
-        return [yield* failureOf(store.previewUndo(projectId, target)), yield* failureOf(made)]
-      })
-      const twice = (tag: string) => [tag, tag]
-      expect(yield* failures(id, nowhere)).toEqual(twice("ProjectNotFound"))
-      expect(yield* failures(id, p2)).toEqual(twice("BulkExtensionNotFound"))
-      expect(yield* failures(EventId(crypto.randomUUID()))).toEqual(twice("BulkExtensionNotFound"))
-      expect(yield* failures(id, p1, 0)).toEqual(twice("BulkExtensionSettled"))
+        return expectFailure(
+          tag,
+          store.previewUndo(projectId, target),
+          store.undoBulkExtension({ ...change(projectId), ...target }),
+        )
+      }
+      yield* fail("ProjectNotFound", id, nowhere)
+      yield* fail("BulkExtensionNotFound", id, p2)
+      yield* fail("BulkExtensionNotFound", EventId(crypto.randomUUID()))
+      yield* fail("BulkExtensionSettled", id, p1, 0)
       expect(yield* endDateOf(u1)).toBe(later(in2027, 3))
       yield* undo(id)
-      expect(yield* failures(id)).toEqual(twice("BulkExtensionUndone"))
-      expect(yield* failures(id, p1, 0)).toEqual(twice("BulkExtensionUndone"))
+      yield* fail("BulkExtensionUndone", id)
+      yield* fail("BulkExtensionUndone", id, p1, 0)
       expect(yield* endDateOf(u1)).toBe(in2027)
     })
 
-    test("is made once with an idempotency key, and if many undo at the same time", function* () {
+    test("is made once, if many undo at the same time", function* () {
       yield* prepared
-      const key = once()
       const id = yield* extendAll(byDays(3))
-      yield* undo(id, p1, key)
-      expect(isReplayedResponse(yield* undo(id, p1, key))).toBe(true)
-      const other = yield* extendAll(byDays(3))
-      const outcomes = yield* Effect.all(
-        Array.from({ length: 10 }, () => Effect.result(undo(other))),
-        { concurrency: "unbounded" },
-      )
-      expect(outcomes.filter(({ _tag }) => _tag === "Success")).toHaveLength(1)
+      expect(yield* successesOf(10, () => undo(id))).toBe(1)
       expect(yield* endDateOf(u1)).toBe(in2027)
     })
 
@@ -186,7 +137,6 @@ const undoTests = ({ describe, test }: StoreTests): void => {
       const store = yield* prepared
       const ids: Array<EventId> = []
       for (let count = 0; count < 100; count++) ids.push(yield* extendAll(byDays(1)))
-      expect(yield* endDateOf(u1)).toBe(later(in2027, 100))
       expect(yield* store.previewBulkExtension(p1, byDays(1))).toMatchObject({
         examples: [
           { userId: u1, endDate: later(in2027, 100), wouldEnd: later(in2027, 101) },
@@ -206,68 +156,15 @@ const undoTests = ({ describe, test }: StoreTests): void => {
 }
 
 /** Declares the tests. */
-export const undoingTests = (on: StoreTests): void => {
+export const bulkExtensionTests = (on: StoreTests): void => {
   const { describe, test } = on
 
-  describe("extendAll by a duration", () => {
-    test("ends every membership later by the same time, also those that have ended", function* () {
+  describe("extendAll", () => {
+    test("by a duration, ends also memberships later that have ended, which a preview tells", function* () {
       const store = yield* prepared
       const ended = yield* inDays(-1)
       yield* store.grant({ ...change(p1), userId: u3, endDate: ended })
       yield* store.grant({ ...change(p2), userId: u1, endDate: in2027 })
-      const extended = yield* store.extendAll({ ...change(p1), bulk: byDays(3) })
-      expect(extended).toMatchObject({ total: 3 })
-      expect(yield* endDateOf(u1)).toBe(later(in2027, 3))
-      expect(yield* endDateOf(u2)).toBe(later(in2029, 3))
-      expect(yield* endDateOf(u3)).toBe(later(ended, 3))
-      expect(yield* endDateOf(u1, p2)).toBe(in2027)
-      const { memberships } = yield* store.listEnding(p1, {
-        before: later(in2027, -1),
-        after: undefined,
-        limit: 10,
-      })
-      // A first page may have fewer.
-      expect(memberships.map(({ userId }) => userId)).toEqual(memberships.length === 0 ? [] : [u3])
-    })
-
-    test("ends nobody after the year 9999", function* () {
-      const store = yield* prepared
-      const last = EndDate(Date.UTC(9999, 11, 31, 23, 59, 59, 999))
-      yield* store.grant({ ...change(p1), userId: u3, endDate: later(last, -1) })
-      const preview = yield* store.previewBulkExtension(p1, byDays(3))
-      expect(preview).toMatchObject({ total: 3, capped: 1 })
-      yield* extendAll(byDays(3))
-      yield* extendAll(byDays(3))
-      expect(yield* endDateOf(u3)).toBe(last)
-      expect(yield* endDateOf(u1)).toBe(later(in2027, 6))
-    })
-
-    test("is compared with by extensions that expect a date", function* () {
-      const store = yield* prepared
-      yield* extendAll(byDays(3))
-      const extension = { ...change(p1), userId: u1, endDate: in2028 }
-      const stale = store.extend({ ...extension, expectedEndDate: in2027 })
-      expect(yield* Effect.flip(stale)).toMatchObject({
-        _tag: "EndDateConflict",
-        currentEndDate: later(in2027, 3),
-      })
-      yield* store.extend({ ...extension, expectedEndDate: later(in2027, 3) })
-      expect(yield* endDateOf(u1)).toBe(in2028)
-    })
-
-    test("is made once with an idempotency key", function* () {
-      const store = yield* prepared
-      const extension = { ...change(p1), bulk: byDays(3), once: once() }
-      yield* store.extendAll(extension)
-      const replayed = yield* store.extendAll({ ...extension, event: change(p1).event })
-      expect(replayed).toEqual({ _tag: "Replayed", answer: "2" })
-      expect(yield* endDateOf(u1)).toBe(later(in2027, 3))
-    })
-
-    test("can be seen before it is made", function* () {
-      const store = yield* prepared
-      const ended = yield* inDays(-1)
-      yield* store.grant({ ...change(p1), userId: u3, endDate: ended })
       expect(yield* store.previewBulkExtension(p1, byDays(3))).toEqual({
         total: 3,
         shortened: 0,
@@ -279,19 +176,39 @@ export const undoingTests = (on: StoreTests): void => {
           { userId: u3, endDate: ended, wouldEnd: later(ended, 3) },
         ],
       })
-      expect(yield* store.previewBulkExtension(p1, setTo(in2028))).toMatchObject({
-        shortened: 1,
-        reactivated: 1,
-      })
-      expect(yield* store.previewBulkExtension(p1, atLeast(in2027))).toMatchObject({
-        shortened: 0,
-        examples: [{ userId: u3, endDate: ended, wouldEnd: in2027 }],
-      })
-      expect(yield* store.previewBulkExtension(p2, byDays(3))).toMatchObject({ total: 0 })
-      expect(yield* failureOf(store.previewBulkExtension(nowhere, byDays(3)))).toBe(
-        "ProjectNotFound",
+      const set = yield* store.previewBulkExtension(p1, setTo(in2028))
+      expect(set).toMatchObject({ shortened: 1, reactivated: 1 })
+      expect(yield* endDateOf(u3)).toBe(ended)
+      yield* extendAll(byDays(3))
+      expect(yield* endDateOf(u3)).toBe(later(ended, 3))
+      expect(yield* endDateOf(u1, p2)).toBe(in2027)
+      const before = later(in2027, -1)
+      const page = yield* store.listEnding(p1, { before, after: undefined, limit: 10 })
+      // A first page may have fewer.
+      const users = page.memberships.map(({ userId }) => userId)
+      expect(users).toEqual(users.length === 0 ? [] : [u3])
+    })
+
+    test("with neverShorten, applies each of many dates that fall", function* () {
+      const store = yield* prepared
+      const dayAfter = (number: number) => later(in2029, number)
+      for (let left = 100; left > 0; left--) {
+        const bulk = { ...change(p1), bulk: atLeast(dayAfter(left)) }
+        expect(yield* store.extendAll(bulk)).toMatchObject({ total: 2 })
+        expect(yield* endDateOf(u1)).toBe(dayAfter(left))
+        yield* store.extend({ ...change(p1), userId: u1, endDate: dayAfter(0) })
+      }
+      expect(yield* endDateOf(u1)).toBe(dayAfter(0))
+      expect(yield* endDateOf(u2)).toBe(dayAfter(100))
+    })
+
+    test("overrides the extensions that ended before it, including concurrent ones", function* () {
+      const store = yield* prepared
+      yield* times(50, (index) =>
+        store.extend({ ...change(p1), userId: index % 2 === 0 ? u1 : u2, endDate: in2027 }),
       )
-      expect(yield* endDateOf(u1)).toBe(in2027)
+      yield* extendAll(setTo(in2029))
+      expect([yield* endDateOf(u1), yield* endDateOf(u2)]).toEqual([in2029, in2029])
     })
   })
 
@@ -325,9 +242,6 @@ export const undoingTests = (on: StoreTests): void => {
       expect(rest.map(({ change: one }) => one)).toEqual([setTo(in2028)])
       expect(yield* page(ids[2])).toEqual([])
       expect(yield* page(EventId(crypto.randomUUID()))).toEqual([])
-      expect(yield* failureOf(store.bulkExtensions(nowhere, { after: undefined, limit: 1 }))).toBe(
-        "ProjectNotFound",
-      )
     })
   })
 
