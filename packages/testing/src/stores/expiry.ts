@@ -1,8 +1,8 @@
-/** Certifies announcements in a `MembershipStore`: each once. The model has most changes, and this what it cannot tell. */
+/** Certifies announcements in a `MembershipStore`: what the model of random changes cannot tell. */
 
 import { expect } from "@effect/vitest"
 import { currentUnixMillis, makeDecideAnnouncement } from "@tenure/core/internal"
-import { type Event, FeedStore, MembershipStore, Outbox, UserId } from "@tenure/core/store"
+import { type Event, FeedStore, MembershipStore, Millis, Outbox, UserId } from "@tenure/core/store"
 import * as Effect from "effect/Effect"
 import { change, occasion, p1, p2, sequenceOf, u1, u2, u3 } from "../support/fixtures.ts"
 import {
@@ -177,6 +177,28 @@ const announcingTests = (tests: StoreTests): void => {
       },
       ({ grant }) => Effect.all([grant(u1, -1), grant(u2, 3), grant(u3, 30)], { discard: true }),
     )
+
+    for (const mode of ["set", "neverShorten"] as const) {
+      announced(
+        `are no reminders whose time had come when a bulk extension was made or undone: ${mode}`,
+        function* ({ extendAll, grant, store, sweep, undo }) {
+          yield* grant(u1, 1.5)
+          yield* grant(u2, 8)
+          const near = yield* extendAll(mode, 6)
+          expect(yield* sweep).toEqual([])
+          const by = Millis(90 * dayMillis)
+          const far = { ...change(p1), bulk: { mode: "extendBy", by } as const }
+          yield* store.extendAll(far)
+          yield* days(3)
+          expect(yield* sweep).toEqual([])
+          yield* undo(far)
+          yield* undo(near)
+          expect(yield* sweep).toEqual([["membership.expired", u1]])
+          yield* days(4.5)
+          expect(yield* sweep).toEqual([["membership.expiring", u2, 1]])
+        },
+      )
+    }
 
     announced(
       "are reminders that are late for another reason, whatever was changed but the date",

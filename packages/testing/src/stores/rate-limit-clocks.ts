@@ -101,7 +101,7 @@ const steps: fc.Arbitrary<ReadonlyArray<Step>> = fc.array(
         .map((millis): Step => ({ _tag: "Set", millis })),
     },
   ),
-  { maxLength: 40 },
+  { maxLength: 40, size: "+1" },
 )
 
 const namesOf = ({ address, keyId }: LimitedClient) => [

@@ -91,7 +91,7 @@ const steps: fc.Arbitrary<ReadonlyArray<Step>> = fc.array(
       .integer({ min: 1, max: 40 })
       .map((hundreds): Step => ({ _tag: "Advance", millis: hundreds * 100_000 })),
   ),
-  { maxLength: 60 },
+  { maxLength: 60, size: "+1" },
 )
 
 /** Adds returned tokens to a bucket. */

@@ -1,4 +1,4 @@
-/** Projects that exist or not, and changes to one membership: what the model of changes does not tell. */
+/** Projects that exist or not, and conditions of changes to one membership. */
 
 import { expect } from "@effect/vitest"
 import { isEndsLater, isReplayedResponse } from "@tenure/core/internal"
