@@ -1,7 +1,7 @@
-/** A server without a host: every other path is not found. */
+/** Certifies adapters. */
 
 import { describe, expect } from "vitest"
-import { accessSuite, keysSuite, rolesSuite } from "./adapters/access-suite.ts"
+import { accessSuite, rolesSuite } from "./adapters/access-suite.ts"
 import { connectionsSuite } from "./adapters/connections-suite.ts"
 import { docsSuite } from "./adapters/docs-suite.ts"
 import { eventsSuite, feedSuite } from "./adapters/feed-suite.ts"
@@ -14,7 +14,7 @@ import { expectFailure, send } from "./support/http.ts"
 
 const paths = ["/", "/v2", "/v2/projects/p1/x", "/favicon.ico", "/v2/%zz", "//", "/v2/x?y=1"]
 
-/** Declares the tests. */
+/** Declares the tests of a server without a host: every other path is not found. */
 const standaloneSuite = (test: ServerTest): void => {
   describe("a path outside the API", () => {
     test("is answered with 404, with or without a token", async ({ call, url }) => {
@@ -43,7 +43,6 @@ export const adapterSuite = (name: string, harness: AdapterHarness): void => {
     if (harness.testsOperations !== false) {
       operationsSuite(test)
       rolesSuite(test)
-      keysSuite(test)
       bucketsSuite(test)
       eventsSuite(test)
     }

@@ -5,54 +5,55 @@ import * as Net from "node:net"
 import { text } from "node:stream/consumers"
 import { describe, expect } from "vitest"
 import { exchange, parseResponses } from "../support/http.ts"
-import { type Fixture, type ServerTest, webhooks, extendOne } from "./harness.ts"
+import {
+  type Fixture,
+  type ServerTest,
+  endDatesOf,
+  extend,
+  extendOne,
+  webhooks,
+} from "./harness.ts"
 
-const extend = "2099-01-01T00:00:00.000Z"
 const body = JSON.stringify({ extend })
 
 const head = ({ token }: Fixture, ...lines: ReadonlyArray<string>): string =>
   [...lines, "Host: localhost", `Authorization: Bearer ${token}`, "", ""].join("\r\n")
 
+/** The head of an extension. */
+const headOf = (fixture: Fixture, framing: string = `Content-Length: ${body.length}`): string =>
+  head(fixture, `PATCH ${extendOne} HTTP/1.1`, "Content-Type: application/json", framing)
+
 /** Sends a request through an agent, and returns the response's code. */
 const over = (agent: Http.Agent, { token, url }: Fixture): Promise<unknown> =>
   new Promise((resolve, reject) => {
-    const { hostname, port } = new URL(url)
-    const request = Http.request(
-      {
-        agent,
-        hostname,
-        port,
-        path: extendOne,
-        method: "PATCH",
-        headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
-      },
-      (response) => {
-        text(response).then((content) => resolve(JSON.parse(content).code), reject)
-      },
-    )
-    request.on("error", reject)
-    request.end(body)
+    const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" }
+    Http.request(new URL(extendOne, url), { agent, method: "PATCH", headers }, (response) => {
+      text(response).then((content) => resolve(JSON.parse(content).code), reject)
+    })
+      .on("error", reject)
+      .end(body)
   })
 
+const connect = ({ url }: Fixture): Net.Socket => {
+  const { hostname, port } = new URL(url)
+  return Net.connect(Number(port), hostname).on("error", () => {})
+}
+
 /** Opens a connection, writes, and destroys it once everything is sent. */
-const breakOff = ({ url }: Fixture, sent: string): Promise<void> =>
+const breakOff = (fixture: Fixture, sent: string): Promise<void> =>
   new Promise((resolve) => {
-    const { hostname, port } = new URL(url)
-    const socket = Net.connect(Number(port), hostname)
-    socket.on("error", () => {}).on("close", () => resolve())
+    const socket = connect(fixture).on("close", () => resolve())
     socket.write(sent, () => socket.destroy())
   })
 
 /** Opens a connection with many requests at once. `responses` counts the answered ones. */
 const flood = (
-  { url }: Fixture,
+  fixture: Fixture,
   requests: number,
 ): Promise<{ readonly responses: () => number; readonly end: () => void }> =>
   new Promise((resolve) => {
-    const { hostname, port } = new URL(url)
-    const socket = Net.connect(Number(port), hostname)
     let responses = 0
-    socket.on("error", () => {})
+    const socket = connect(fixture)
     socket.on("data", (data) => {
       responses += data.toString("latin1").split("HTTP/1.1 401").length - 1
     })
@@ -82,21 +83,17 @@ export const connectionsSuite = (test: ServerTest): void => {
     })
 
     test("answer pipelined requests in order", async (fixture) => {
-      const patch = [
-        `PATCH ${extendOne} HTTP/1.1`,
-        "Content-Type: application/json",
-        `Content-Length: ${body.length}`,
-      ]
       const raw = await exchange(
         fixture.url,
-        head(fixture, ...patch) +
+        headOf(fixture) +
           body +
           head(fixture, `GET ${webhooks} HTTP/1.1`) +
           head(fixture, `PUT ${webhooks} HTTP/1.1`, "Connection: close"),
       )
-      const responses = parseResponses(raw)
-      expect(responses.map(({ status }) => status)).toEqual([200, 200, 405])
-      for (const { headers } of responses) expect(headers["cache-control"]).toBe("no-store")
+      const headers = { "cache-control": "no-store" }
+      expect(parseResponses(raw)).toMatchObject(
+        [200, 200, 405].map((status) => ({ status, headers })),
+      )
     })
 
     test("with thousands of pipelined requests leave other clients their turn", async (fixture) => {
@@ -110,27 +107,23 @@ export const connectionsSuite = (test: ServerTest): void => {
     })
 
     test("that break in the middle of a request change nothing", async (fixture) => {
-      const length = `Content-Length: ${body.length}`
-      const type = "Content-Type: application/json"
-      const start = head(fixture, `PATCH ${extendOne} HTTP/1.1`, type, length)
-      await breakOff(fixture, start.slice(0, 30))
-      await breakOff(fixture, start)
-      await breakOff(fixture, start + body.slice(0, 10))
-      const chunked = "Transfer-Encoding: chunked"
-      const chunkedStart = head(fixture, `PATCH ${extendOne} HTTP/1.1`, type, chunked)
-      await breakOff(fixture, `${chunkedStart}5\r\n{"ext`)
-      const found = await fixture.tenure.memberships.find({ projectId: "p1", userId: "1001" })
-      expect(new Date(found.endDate).toISOString()).not.toBe(extend)
+      const before = await endDatesOf(fixture)
+      const start = headOf(fixture)
+      const chunked = headOf(fixture, "Transfer-Encoding: chunked")
+      for (const sent of [
+        start.slice(0, 30),
+        start,
+        start + body.slice(0, 10),
+        `${chunked}5\r\n{"ext`,
+      ]) {
+        await breakOff(fixture, sent)
+      }
+      expect(await endDatesOf(fixture)).toEqual(before)
       expect((await fixture.call("GET", webhooks)).status).toBe(200)
     })
 
     test("that break before the response do not affect later requests", async (fixture) => {
-      const patch = [
-        `PATCH ${extendOne} HTTP/1.1`,
-        "Content-Type: application/json",
-        `Content-Length: ${body.length}`,
-      ]
-      const request = head(fixture, ...patch) + body
+      const request = headOf(fixture) + body
       await Promise.all(Array.from({ length: 50 }, () => breakOff(fixture, request)))
       expect((await fixture.call("GET", webhooks)).status).toBe(200)
     })

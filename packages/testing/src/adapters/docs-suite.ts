@@ -11,42 +11,43 @@ const page = "/v2/docs"
 /** Declares the tests. */
 export const docsSuite = (test: ServerTest): void => {
   describe("the documentation", () => {
-    test("is a document that needs no key", async ({ url }) => {
-      const { body, headers, status } = await send(url, { path: document })
-      expect(status).toBe(200)
-      expect(headers["content-type"]).toBe("application/json")
-      expect(headers["x-ratelimit-limit"]).toMatch(/^\d+$/)
-      expect(body).toMatchObject({ openapi: "3.1.0", servers: [{ url: "/" }] })
-    })
-
-    test.with({ basePath: "/members" })(
-      "is a document of events, under the path of the API",
-      async ({ url }) => {
-        const { body, headers, status } = await send(url, { path: `/members${asyncDocument}` })
-        expect(status).toBe(200)
-        expect(headers["content-type"]).toBe("application/json")
-        expect(body).toMatchObject({
-          asyncapi: "3.0.0",
-          servers: { api: { pathname: "/members" } },
-        })
-      },
-    )
-
-    test("is a page that needs no key and runs no scripts", async ({ url }) => {
-      const { headers, status, text } = await send(url, { path: page })
-      expect(status).toBe(200)
-      expect(headers["content-type"]).toBe("text/html; charset=utf-8")
-      expect(headers["content-security-policy"]).toMatch(/^default-src 'none'; style-src 'sha256-/)
-      expect(text).not.toContain("<script")
-    })
-
-    test.with({ basePath: "/members" })(
-      "names the path under which the API is mounted",
-      async ({ url }) => {
-        const { body } = await send(url, { path: `/members${document}` })
-        expect(body).toMatchObject({ servers: [{ url: "/members" }] })
-      },
-    )
+    for (const basePath of ["", "/members"]) {
+      test.with({ basePath })(
+        `is two documents and a page that need no key, below the path ${JSON.stringify(basePath)}`,
+        async ({ url }) => {
+          const get = (path: string) => send(url, { path: `${basePath}${path}` })
+          const [api, events, html] = await Promise.all([document, asyncDocument, page].map(get))
+          const servedAt = basePath === "" ? {} : { pathname: basePath }
+          const headers = {
+            "content-type": "application/json",
+            "x-ratelimit-limit": expect.stringMatching(/^\d+$/),
+          }
+          expect([api, events, html]).toMatchObject([
+            {
+              status: 200,
+              headers,
+              body: { openapi: "3.1.0", servers: [{ url: basePath || "/" }] },
+            },
+            {
+              status: 200,
+              headers,
+              body: { asyncapi: "3.0.0", servers: { api: servedAt } },
+            },
+            {
+              status: 200,
+              headers: {
+                "content-type": "text/html; charset=utf-8",
+                "content-security-policy": expect.stringMatching(
+                  /^default-src 'none'; style-src 'sha256-/,
+                ),
+              },
+              // It runs no scripts.
+              text: expect.not.stringContaining("<script"),
+            },
+          ])
+        },
+      )
+    }
 
     test.with({ rateLimits: { perAddress: { limit: 1, window: "1 minute" } } })(
       "counts towards the limit of an address",

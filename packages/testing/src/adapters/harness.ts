@@ -3,6 +3,7 @@
 import type { Server } from "node:http"
 import type { Promises, Tenure, TenureOptions } from "@tenure/core"
 import { it } from "vitest"
+import { type Answer, type Receiver, startReceiver } from "../support/fixtures.ts"
 import { type Incoming, send } from "../support/http.ts"
 
 /** A running server. */
@@ -56,30 +57,66 @@ interface Call {
   readonly body?: unknown
 }
 
-/** A server with two projects, and an API key for each. */
+/** Sends a request with a certain key. */
+type Send = (
+  method: string,
+  path: string,
+  body?: unknown,
+  headers?: Call["headers"],
+) => Promise<Incoming>
+
+/** A server with two projects, and API keys. */
 export interface Fixture extends RunningServer {
   /** Opens `p1` with the members 1001, 1002 and 1003. */
   readonly token: string
   /** Opens `p2` without members. */
   readonly otherToken: string
-  /** Opens `p1` for an operator. */
-  readonly operatorToken: string
   /** Sends a request with the token for `p1`, as JSON if it has a body. */
   readonly call: (method: string, path: string, call?: Call) => Promise<Incoming>
+  /** Sends a request as an operator of `p1`. */
+  readonly operate: Send
+  /** Sends a request as an admin of all projects. */
+  readonly administer: Send
+  /** Starts a receiver of webhooks, and closes it after the test. */
+  readonly receiver: (answer?: Answer) => Promise<Receiver>
 }
 
 const bytesOf = (body: unknown): string | Uint8Array =>
   typeof body === "string" || body instanceof Uint8Array ? body : JSON.stringify(body)
 
 /** Paths of the project with members. */
-export const webhooks = "/v2/projects/p1/integrations/webhooks"
-export const extendOne = "/v2/projects/p1/memberships/1001/extend"
-export const extendAll = "/v2/projects/p1/memberships/extend"
+export const project = "/v2/projects/p1"
+export const members = `${project}/memberships`
+export const extendOne = `${members}/1001/extend`
+export const extendAll = `${members}/extend`
+export const imports = `${members}/import`
+export const webhooks = `${project}/integrations/webhooks`
+export const events = `${project}/events`
 
 /** The initial end date for the members in `p1`. */
 export const initialEndDate = "2027-01-01T00:00:00.000Z"
 
-const prepare = async (server: RunningServer): Promise<Fixture> => {
+/** An end date in the far future. */
+export const extend = "2099-01-01T00:00:00.000Z"
+
+/** An id that nothing has. */
+export const unknownId = "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
+
+/** The type of a body with JSON in lines. */
+export const asLines = { "content-type": "application/x-ndjson" }
+
+/** Returns the header of an idempotency key. */
+export const keyed = (key: string | ReadonlyArray<string> = crypto.randomUUID()) => ({
+  "idempotency-key": key,
+})
+
+/** Returns the end dates of the members of `p1`, as the API writes them. */
+export const endDatesOf = async ({ tenure }: Fixture): Promise<ReadonlyArray<string>> =>
+  (await tenure.memberships.list({ projectId: "p1" })).map(({ endDate }) =>
+    new Date(endDate).toISOString(),
+  )
+
+const prepare = async (server: RunningServer, closing: Array<() => void>): Promise<Fixture> => {
   const { apiKeys, memberships } = server.tenure
   await memberships.createProject("p1")
   await memberships.createProject("p2")
@@ -88,24 +125,36 @@ const prepare = async (server: RunningServer): Promise<Fixture> => {
   }
   const { token } = await apiKeys.issue({ projects: ["p1"] })
   const { token: otherToken } = await apiKeys.issue({ projects: ["p2"] })
-  const { token: operatorToken } = await apiKeys.issue({ projects: ["p1"], role: "operator" })
+  const operator = await apiKeys.issue({ projects: ["p1"], role: "operator", name: "billing" })
+  const admin = await apiKeys.issue({ projects: "all", role: "admin", name: "Ada" })
+  const call: Fixture["call"] = (method, path, sent = {}) => {
+    const hasBody = sent.body !== undefined
+    return send(server.url, {
+      method,
+      path,
+      headers: {
+        authorization: `Bearer ${sent.token ?? token}`,
+        ...(hasBody && { "content-type": "application/json" }),
+        ...sent.headers,
+      },
+      ...(hasBody && { body: bytesOf(sent.body) }),
+    })
+  }
+  const by =
+    (key: { readonly token: string }): Send =>
+    (method, path, body, headers = {}) =>
+      call(method, path, { token: key.token, body, headers })
   return {
     ...server,
     token,
     otherToken,
-    operatorToken,
-    call: (method, path, call = {}) => {
-      const hasBody = call.body !== undefined
-      return send(server.url, {
-        method,
-        path,
-        headers: {
-          authorization: `Bearer ${call.token ?? token}`,
-          ...(hasBody && { "content-type": "application/json" }),
-          ...call.headers,
-        },
-        ...(hasBody && { body: bytesOf(call.body) }),
-      })
+    call,
+    operate: by(operator),
+    administer: by(admin),
+    receiver: async (answer) => {
+      const receiver = await startReceiver(answer)
+      closing.push(receiver.close)
+      return receiver
     },
   }
 }
@@ -137,9 +186,11 @@ export const serverTest = ({ start }: AdapterHarness, isBehindParser = false): S
         { rateLimits: generous, ...options },
         { path: "", isBehindParser, ...mount },
       )
+      const closing: Array<() => void> = []
       try {
-        await run(await prepare(server))
+        await run(await prepare(server, closing))
       } finally {
+        for (const close of closing) close()
         await server.close()
       }
     })

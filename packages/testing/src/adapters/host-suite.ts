@@ -5,13 +5,13 @@ import {
   exchange,
   expectElsewhere,
   expectFailure,
+  expectNoDate,
   expectSuccess,
   parseResponses,
   send,
 } from "../support/http.ts"
-import { type Fixture, type ServerTest, webhooks, extendOne } from "./harness.ts"
+import { type Fixture, type ServerTest, extend, extendOne, webhooks } from "./harness.ts"
 
-const extend = "2099-01-01T00:00:00.000Z"
 const extended = { total: 1, data: { new_end_date: extend } }
 
 /** Paths outside the API, some similar to its paths. */
@@ -59,10 +59,10 @@ export const hostSuite = (test: ServerTest): void => {
 
     test("sees its own errors in its error handler, and none of the API", async (fixture) => {
       const { call, url } = fixture
-      expect((await send(url, { path: "/broken" })).status).toBe(418)
-      expectFailure(await call("PATCH", extendOne, { body: "{" }), 400, "MALFORMED_REQUEST")
-      expect((await send(url, { path: "/broken" })).status).toBe(418)
-      expect((await call("GET", webhooks)).status).toBe(200)
+      for (let count = 0; count < 2; count++) {
+        expect((await send(url, { path: "/broken" })).status).toBe(418)
+        expectFailure(await call("PATCH", extendOne, { body: "{" }), 400, "MALFORMED_REQUEST")
+      }
     })
 
     test("accepts header names in upper and lower case", async ({ token, url }) => {
@@ -85,9 +85,7 @@ export const hostSuite = (test: ServerTest): void => {
 
     test.with({}, { isBehindParser: true })("can parse bodies before the API", async (fixture) => {
       expectSuccess(await fixture.call("PATCH", extendOne, { body: { extend } }), extended)
-      const invalid = await fixture.call("PATCH", extendOne, { body: { extend: 1 } })
-      const codes = ["VALIDATION_ERROR", "VALIDATION_ERROR"]
-      expectFailure(invalid, 422, codes)
+      expectNoDate(await fixture.call("PATCH", extendOne, { body: { extend: 1 } }))
       expect((await fixture.call("GET", webhooks)).status).toBe(200)
       expect((await own(fixture, { a: 1 })).body).toEqual({ a: 1 })
     })
@@ -96,18 +94,16 @@ export const hostSuite = (test: ServerTest): void => {
       "can mount the API under a path, and only there",
       async (fixture) => {
         const { call } = fixture
-        const path = `/members${extendOne}`
-        expectSuccess(await call("PATCH", path, { body: { extend } }), extended)
-        const list = `/members${webhooks}`
-        expectFailure(await call("PUT", list), 405, "METHOD_NOT_ALLOWED")
+        const body = { extend }
+        expectSuccess(await call("PATCH", `/members${extendOne}`, { body }), extended)
+        expectFailure(await call("PUT", `/members${webhooks}`), 405, "METHOD_NOT_ALLOWED")
         for (const id of ["%zz", "%c3"]) {
           const malformed = `/members/v2/projects/p1/memberships/${id}/extend`
-          const refused = await call("PATCH", malformed, { body: { extend } })
-          expectFailure(refused, 400, "MALFORMED_REQUEST")
+          expectFailure(await call("PATCH", malformed, { body }), 400, "MALFORMED_REQUEST")
         }
-        expectElsewhere(await call("PATCH", extendOne, { body: { extend } }))
-        expectElsewhere(await call("PATCH", `/members/x${extendOne}`, { body: { extend } }))
-        expectElsewhere(await call("GET", "/members"))
+        for (const path of [extendOne, `/members/x${extendOne}`, "/members"]) {
+          expectElsewhere(await call("PATCH", path, { body }))
+        }
         expect((await own(fixture, { a: 1 })).body).toEqual({ a: 1 })
       },
     )

@@ -2,7 +2,6 @@
 
 import * as Http from "node:http"
 import * as Net from "node:net"
-import { connect } from "node:net"
 import { text } from "node:stream/consumers"
 import * as Predicate from "effect/Predicate"
 import { expect } from "vitest"
@@ -110,8 +109,6 @@ export const parseResponses = (raw: string): ReadonlyArray<Incoming> => {
   return responses
 }
 
-/** Expectations about responses: all documented fields, and only these. */
-
 /** The format for request and webhook ids. */
 export const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
@@ -125,6 +122,12 @@ export const fieldsOf = (value: unknown): Readonly<Record<string, unknown>> =>
 /** Returns the fields of the data in a response. */
 export const dataOf = ({ body }: Incoming): Readonly<Record<string, unknown>> =>
   fieldsOf(fieldsOf(body)["data"])
+
+/** Returns the items of the list in a response. */
+export const itemsOf = ({ body }: Incoming): ReadonlyArray<Readonly<Record<string, unknown>>> => {
+  const { data } = fieldsOf(body)
+  return Array.isArray(data) ? data : expect.fail(`${JSON.stringify(body)} has no list`)
+}
 
 /** Returns the webhook's id and secret in a response. */
 export const webhookOf = (response: Incoming): { readonly id: string; readonly secret: string } => {
@@ -161,17 +164,6 @@ export const expectSuccess = (
   return fieldsOf(response.body)
 }
 
-/** Expects a list page. Returns its items and the next cursor. */
-export const expectPage = (
-  response: Incoming,
-  page: { readonly next: unknown; readonly data: unknown },
-): { readonly next: unknown; readonly data: ReadonlyArray<unknown> } => {
-  const { data, next } = fieldsOf(response.body)
-  const items = Array.isArray(data) ? data : expect.fail(`${JSON.stringify(data)} is no array`)
-  expectSuccess(response, { total: items.length, ...page })
-  return { next, data: items }
-}
-
 /**
  * Expects a failure: one `error` with the given code, or several `errors` with the given codes.
  *
@@ -200,6 +192,16 @@ export const expectFailure = (
   return fieldsOf(response.body)
 }
 
+/** Expects that a request is refused as invalid, with a message that contains a text. */
+export const expectInvalid = (response: Incoming, problem: string | RegExp = ""): void => {
+  const { error } = expectFailure(response, 422, "VALIDATION_ERROR")
+  expect(fieldsOf(error)["message"]).toMatch(problem)
+}
+
+/** Expects the two complaints about an end date in neither format. */
+export const expectNoDate = (response: Incoming): void =>
+  void expectFailure(response, 422, ["VALIDATION_ERROR", "VALIDATION_ERROR"])
+
 /** Expects a response from outside the API: from the host, or from a server without a host. */
 export const expectElsewhere = ({ body, status }: Incoming): void => {
   expect([400, 404]).toContain(status)
@@ -208,12 +210,10 @@ export const expectElsewhere = ({ body, status }: Incoming): void => {
   }
 }
 
-/** Tells whether a server is up. */
-
 /** Tells whether a server on this machine accepts connections at a port. */
 export const accepts = (port: number): Promise<boolean> =>
   new Promise((resolve) => {
-    const socket = connect(port, "127.0.0.1")
+    const socket = Net.connect(port, "127.0.0.1")
       .once("connect", () => {
         socket.destroy()
         resolve(true)

@@ -1,431 +1,521 @@
-/** End dates in requests. */
+/** Extending memberships: to a date or by a duration, one or all, tried in dry runs, and undone. */
 
 import { describe, expect } from "vitest"
-import { expectFailure, expectSuccess, fieldsOf } from "../../support/http.ts"
-import { type Fixture, type ServerTest, initialEndDate, extendOne, extendAll } from "../harness.ts"
+import {
+  type Incoming,
+  dataOf,
+  expectFailure,
+  expectInvalid,
+  expectNoDate,
+  expectSuccess,
+  instant,
+  itemsOf,
+} from "../../support/http.ts"
+import {
+  type Fixture,
+  type ServerTest,
+  asLines,
+  endDatesOf,
+  extendAll,
+  extendOne,
+  imports,
+  initialEndDate,
+  keyed,
+  members,
+  project,
+} from "../harness.ts"
 
 export const validDate = "2099-02-28T12:34:56.789Z"
 
-/** Values in neither end-date format. */
+const later = "2200-01-01T00:00:00.000Z"
+
+/** Values in neither end-date format. The core tests the formats themselves. */
 export const invalidDates: ReadonlyArray<unknown> = [
   null,
-  true,
   "",
-  "tomorrow",
-  [],
   [validDate],
-  {},
-  0,
-  -1,
-  1.5,
   999_999_999_999,
-  10_000_000_000_000,
   1_900_000_000_000.5,
   "1900000000000",
   "2099-02-28",
-  "2099-02-28T12:34:56Z",
-  "2099-02-28T12:34:56.78Z",
-  "2099-02-28T12:34:56.7890Z",
-  "2099-02-28T12:34:56.789",
   "2099-02-28T12:34:56.789+00:00",
-  "2099-02-28t12:34:56.789z",
-  "2099-02-28 12:34:56.789Z",
-  " 2099-02-28T12:34:56.789Z",
   "2099-02-29T12:34:56.789Z",
-  "2099-02-30T12:34:56.789Z",
-  "2099-13-01T12:34:56.789Z",
-  "2099-01-00T12:34:56.789Z",
-  "2099-01-01T24:00:00.000Z",
-  "2099-01-01T12:60:00.000Z",
-  "2099-01-01T12:00:60.000Z",
 ]
 
-/** Extending one membership. */
+const unchanged = [initialEndDate, initialEndDate, initialEndDate]
+
+const grant = ({ tenure }: Fixture, endDate: string, userId = "1001") =>
+  tenure.memberships.grant({ projectId: "p1", userId, endDate })
+
+/** Extends one membership or all with the client's key. */
+const extend = ({ call }: Fixture, path: string, body: unknown, key?: string): Promise<Incoming> =>
+  call("PATCH", path, { body, ...(key !== undefined && { headers: keyed(key) }) })
 
 /** Declares the tests. */
-export const extendOneTests = (test: ServerTest): void => {
-  describe("extending one membership", () => {
-    test("returns the new end date in ISO format, and only documented fields", async ({ call }) => {
-      for (const [input, output] of [
-        [validDate, validDate],
-        [4_102_444_800_000, "2100-01-01T00:00:00.000Z"],
-        ["9999-12-31T23:59:59.999Z", "9999-12-31T23:59:59.999Z"],
-        [9_999_999_999_999, "2286-11-20T17:46:39.999Z"],
-      ]) {
-        expectSuccess(await call("PATCH", extendOne, { body: { extend: input } }), {
-          total: 1,
-          data: { new_end_date: output },
-        })
+const dateTests = (test: ServerTest): void => {
+  test("of one membership returns the new end date in ISO format, and only documented fields", async (fixture) => {
+    for (const [input, new_end_date] of [
+      [validDate, validDate],
+      [4_102_444_800_000, "2100-01-01T00:00:00.000Z"],
+    ]) {
+      // Undocumented fields are ignored.
+      const body = { extend: input, total: 7, ok: false, user_id: "1" }
+      expectSuccess(await extend(fixture, extendOne, body), { total: 1, data: { new_end_date } })
+      expect(await endDatesOf(fixture)).toEqual([new_end_date, initialEndDate, initialEndDate])
+    }
+    const encoded = "/v2/projects/%701/memberships/%31001/extend"
+    expectSuccess(await extend(fixture, encoded, { extend: validDate }), {
+      total: 1,
+      data: { new_end_date: validDate },
+    })
+  })
+
+  test("of all memberships counts them, and by default sets also those that end later", async (fixture) => {
+    await grant(fixture, later)
+    expectSuccess(await extend(fixture, extendAll, { extend: validDate }), {
+      total: 3,
+      data: { new_end_date: validDate },
+    })
+    expect(await endDatesOf(fixture)).toEqual([validDate, validDate, validDate])
+  })
+
+  test("fails with two errors, one for each format, if `extend` is in neither", async (fixture) => {
+    for (const path of [extendOne, extendAll]) {
+      for (const input of [undefined, ...invalidDates]) {
+        expectNoDate(await extend(fixture, path, { extend: input }))
       }
-    })
+    }
+    expect(await endDatesOf(fixture)).toEqual(unchanged)
+  })
 
-    test("ignores undocumented fields", async ({ call }) => {
-      const response = await call("PATCH", extendOne, {
-        body: { extend: validDate, total: 7, ok: false },
-      })
-      expectSuccess(response, { total: 1, data: { new_end_date: validDate } })
-    })
-
-    test("accepts percent-encoded ids", async ({ call }) => {
-      const path = "/v2/projects/%701/memberships/%31001/extend"
-      const response = await call("PATCH", path, { body: { extend: validDate } })
-      expectSuccess(response, { total: 1, data: { new_end_date: validDate } })
-    })
-
-    test("fails with two errors, one for each format, if `extend` is in neither", async ({
-      call,
-    }) => {
-      for (const input of invalidDates) {
-        const response = await call("PATCH", extendOne, { body: { extend: input } })
-        expectFailure(response, 422, ["VALIDATION_ERROR", "VALIDATION_ERROR"])
+  test("fails with one error if `extend` is not in the future", async (fixture) => {
+    for (const path of [extendOne, extendAll]) {
+      for (const past of [1_000_000_000_000, Date.now() - 1, "0000-01-01T00:00:00.000Z"]) {
+        const response = await extend(fixture, path, { extend: past })
+        expectInvalid(response, "extend must be a future timestamp")
       }
-      const response = await call("PATCH", extendOne, { body: {} })
-      expectFailure(response, 422, ["VALIDATION_ERROR", "VALIDATION_ERROR"])
-    })
+    }
+    expect(await endDatesOf(fixture)).toEqual(unchanged)
+  })
 
-    test("fails with one error if `extend` is not in the future", async ({ call }) => {
-      const past = [
-        1_000_000_000_000,
-        Date.now() - 1,
-        "0000-01-01T00:00:00.000Z",
-        "2001-09-09T01:46:40.000Z",
-      ]
-      for (const input of past) {
-        const response = await call("PATCH", extendOne, { body: { extend: input } })
-        const { error } = expectFailure(response, 422, "VALIDATION_ERROR")
-        expect(fieldsOf(error)["message"]).toContain("extend must be a future timestamp")
-      }
-    })
-
-    test("fails if the user has no membership, or the user id is invalid", async ({ call }) => {
-      for (const user of [
-        "9999",
-        "abc",
-        "1e3",
-        "-1",
-        "%31%30x",
-        "a%20b",
-        "__proto__",
-        "constructor",
-      ]) {
-        const path = `/v2/projects/p1/memberships/${user}/extend`
-        const response = await call("PATCH", path, { body: { extend: validDate } })
+  test("fails if the user has no membership, or the user id is invalid, in a dry run too", async (fixture) => {
+    for (const user of ["9999", "abc", "%31%30x", "a%20b", "__proto__"]) {
+      for (const dry_run of [false, true]) {
+        const body = { extend: validDate, dry_run }
+        const response = await extend(fixture, `${members}/${user}/extend`, body)
         expectFailure(response, 404, "MEMBERSHIP_NOT_FOUND")
       }
-    })
+    }
   })
 }
 
-/** Bulk extensions. */
+/** Fields beside the date that both endpoints refuse, with their names in the message. */
+const refusedByBoth: ReadonlyArray<readonly [body: object, problem: string]> = [
+  ...["neverShorten", "SET", "", null, ["set"]].map((mode) => [{ mode }, "mode"] as const),
+  ...["", "r".repeat(501), "\ud800", null, 7].map((reason) => [{ reason }, "reason"] as const),
+  ...["true", 1, null].map((dry_run) => [{ dry_run }, "dry_run"] as const),
+  ...["true", null].map((events) => [{ events, dry_run: true }, "events"] as const),
+  [{ events: true }, "events"],
+  [{ events: true, dry_run: false }, "events"],
+  [{ extend_by: "P1D" }, "extend"],
+]
 
-/** Declares the tests. */
-export const extendAllTests = (test: ServerTest): void => {
-  describe("extending all memberships", () => {
-    test("sets and counts every membership of the project, by default also those that end later", async ({
-      call,
-      tenure,
-    }) => {
-      const later = "2200-01-01T00:00:00.000Z"
-      await tenure.memberships.grant({ projectId: "p1", userId: "1001", endDate: later })
-      const response = await call("PATCH", extendAll, { body: { extend: validDate } })
-      expectSuccess(response, { total: 3, data: { new_end_date: validDate } })
-      const all = await tenure.memberships.list({ projectId: "p1" })
-      expect(all.map(({ endDate }) => new Date(endDate).toISOString())).toEqual([
-        validDate,
-        validDate,
-        validDate,
-      ])
-    })
+/** Other spellings of fields, which would be ignored where a client hopes for protection. */
+const misspelled: ReadonlyArray<readonly [body: object, problem: string]> = [
+  ["dryRun", "dry_run"],
+  ["dry-run", "dry_run"],
+  ["_DRY__run", "dry_run"],
+  ["expected_enddate", "expected_end_date"],
+  ["Mode", "mode"],
+  ["Reason", "reason"],
+  ["Events", "events"],
+  ["neverShorten", 'mode": "never_shorten'],
+  ["never_shorten", 'mode": "never_shorten'],
+].map(([wrong = "", right = ""]) => [{ [wrong]: true }, `${wrong} must be written "${right}"`])
 
-    test.with({ bulk: "neverShorten" })(
-      "leaves memberships that end later as they are, with `neverShorten`",
-      async ({ call, tenure }) => {
-        const later = "2200-01-01T00:00:00.000Z"
-        const endDateOf = async () => {
-          const found = await tenure.memberships.find({ projectId: "p1", userId: "1001" })
-          return new Date(found.endDate).toISOString()
-        }
-        await tenure.memberships.grant({ projectId: "p1", userId: "1001", endDate: later })
-        const response = await call("PATCH", extendAll, { body: { extend: validDate } })
-        expect(response.body).toMatchObject({ total: 3 })
-        expect(await endDateOf()).toBe(later)
-        await call("PATCH", extendAll, { body: { extend: validDate, mode: "set" } })
-        expect(await endDateOf()).toBe(validDate)
-      },
+/** Fields that say how long, and how they are refused. */
+const refusedDurations: ReadonlyArray<readonly [body: object, problem: string]> = [
+  ...["", "P", "P0D", "P-1D", "P1.5D", "1 day", 3, null, []].map(
+    (extend_by) => [{ extend_by }, "extend_by"] as const,
+  ),
+  [{ extend_by: "P1D", mode: "set" }, "mode"],
+  [{ extend_by: "P1D", dry_run: 1 }, "dry_run"],
+  [{ extendBy: "P1D", extend: validDate }, "extend_by"],
+]
+
+const refusalTests = (test: ServerTest): void => {
+  test("fails if another field is invalid or misspelled, which changes nothing", async (fixture) => {
+    const ofOne = invalidDates.map(
+      (date) => [{ expected_end_date: date }, "expected_end_date"] as const,
     )
-
-    test("leaves memberships that end later as they are, if the request says so", async ({
-      call,
-      tenure,
-    }) => {
-      const later = "2200-01-01T00:00:00.000Z"
-      await tenure.memberships.grant({ projectId: "p1", userId: "1001", endDate: later })
-      const ask = (mode: unknown, dry_run: boolean) =>
-        call("PATCH", extendAll, { body: { extend: validDate, mode, dry_run } })
-      const dry = await ask("never_shorten", true)
-      expect(dry.body).toMatchObject({ total: 3, data: { would_shorten: 0 } })
-      expectSuccess(await ask("never_shorten", false), {
-        total: 3,
-        data: { new_end_date: validDate },
-      })
-      const found = await tenure.memberships.find({ projectId: "p1", userId: "1001" })
-      expect(new Date(found.endDate).toISOString()).toBe(later)
-      for (const mode of ["neverShorten", "SET", "", null, 1, {}]) {
-        expectFailure(await ask(mode, false), 422, "VALIDATION_ERROR")
+    const ofAll = [[{ expected_end_date: initialEndDate }, "expected_end_date"]] as const
+    for (const [path, more] of [
+      [extendOne, ofOne],
+      [extendAll, ofAll],
+    ] as const) {
+      for (const [fields, problem] of [...refusedByBoth, ...misspelled, ...more]) {
+        expectInvalid(await extend(fixture, path, { extend: validDate, ...fields }), problem)
       }
-    })
+    }
+    expect(await endDatesOf(fixture)).toEqual(unchanged)
+  })
 
-    test("validates `extend` by the same rules", async ({ call }) => {
-      for (const input of invalidDates) {
-        const response = await call("PATCH", extendAll, { body: { extend: input } })
-        expectFailure(response, 422, ["VALIDATION_ERROR", "VALIDATION_ERROR"])
+  test("by a duration fails if a field is invalid, or there is no idempotency key", async (fixture) => {
+    const ofOne = [
+      [{ extend_by: "P1D", from: "yesterday" }, "from"],
+      [{ extend_by: "P9000Y" }, "extend_by"],
+      [{ extend_by: "P1D", expected_end_date: "soon" }, "expected_end_date"],
+    ] as const
+    const ofAll = [
+      [{ extend_by: "P1M" }, "extend_by"],
+      [{ extend_by: "P3654D" }, "extend_by"],
+      [{ extend_by: "P1D", from: "now" }, "from"],
+      [{ extend_by: "P1D", expected_end_date: validDate }, "expected_end_date"],
+    ] as const
+    for (const [path, more] of [
+      [extendOne, ofOne],
+      [extendAll, ofAll],
+    ] as const) {
+      for (const [body, problem] of [...refusedDurations, ...more]) {
+        expectInvalid(await extend(fixture, path, body, "refused"), problem)
       }
-      const past = await call("PATCH", extendAll, { body: { extend: 1_000_000_000_000 } })
-      expectFailure(past, 422, "VALIDATION_ERROR")
-    })
-  })
-}
-
-/** Options in both extensions. */
-
-const member = { projectId: "p1", userId: "1001" }
-
-const endDateOf = async ({ tenure }: Fixture): Promise<string> =>
-  new Date((await tenure.memberships.find(member)).endDate).toISOString()
-
-/** Expects a refusal because of a field, and no change. */
-const expectRefusal = async (fixture: Fixture, path: string, field: string, value: unknown) => {
-  const response = await fixture.call("PATCH", path, {
-    body: { extend: validDate, [field]: value },
-  })
-  const { error } = expectFailure(response, 422, "VALIDATION_ERROR")
-  expect(fieldsOf(error)["message"]).toContain(field)
-  expect(await endDateOf(fixture)).toBe(initialEndDate)
-}
-
-const modeTests = (test: ServerTest): void => {
-  const later = "2200-01-01T00:00:00.000Z"
-  const keeping = { extend: validDate, mode: "never_shorten" }
-
-  test("with `never_shorten` extends a membership that ends earlier", async (fixture) => {
-    expectSuccess(await fixture.call("PATCH", extendOne, { body: keeping }), {
-      total: 1,
-      data: { new_end_date: validDate },
-    })
-    expect(await endDateOf(fixture)).toBe(validDate)
-  })
-
-  test("with `never_shorten` leaves a membership that ends later, and answers when, once for all repetitions", async (fixture) => {
-    const { call, tenure } = fixture
-    await tenure.memberships.grant({ ...member, endDate: later })
-    const before = await tenure.memberships.history({ projectId: "p1" })
-    const data = { new_end_date: later }
-    const headers = { "idempotency-key": "left" }
-    for (const fields of [{}, { dry_run: true }, { expected_end_date: later }]) {
-      const body = { ...keeping, ...fields }
-      expectSuccess(await call("PATCH", extendOne, { body }), { total: 1, data })
+      expectInvalid(await extend(fixture, path, { extend_by: "P1D" }), "Idempotency-Key")
     }
-    const first = await call("PATCH", extendOne, { body: keeping, headers })
-    const { message } = expectSuccess(first, { total: 1, data })
-    expect(message).toContain("nothing was changed")
-    expect(await tenure.memberships.history({ projectId: "p1" })).toEqual(before)
-    await tenure.memberships.grant({ ...member, endDate: initialEndDate })
-    const repeated = await call("PATCH", extendOne, { body: keeping, headers })
-    expect(expectSuccess(repeated, { total: 1, data }).message).toBe(message)
-    expect(await endDateOf(fixture)).toBe(initialEndDate)
+    expect(await endDatesOf(fixture)).toEqual(unchanged)
   })
 
-  test("with `never_shorten` expects an end date first, and in a dry run answers as it would", async (fixture) => {
-    const { call } = fixture
-    const conflict = { ...keeping, expected_end_date: later }
-    for (const fields of [{}, { dry_run: true }]) {
-      const response = await call("PATCH", extendOne, {
-        body: { ...conflict, ...fields },
-      })
-      expectFailure(response, 409, "END_DATE_CONFLICT", {
-        current_end_date: initialEndDate,
-      })
-    }
-    expectSuccess(await call("PATCH", extendOne, { body: { ...keeping, dry_run: true } }), {
-      total: 1,
-      data: { new_end_date: validDate },
-    })
-    expect(await endDateOf(fixture)).toBe(initialEndDate)
-  })
-
-  test("with the mode `set` shortens a membership, as without one", async (fixture) => {
-    for (const fields of [{ mode: "set" }, {}]) {
-      await fixture.tenure.memberships.grant({ ...member, endDate: later })
-      await fixture.call("PATCH", extendOne, { body: { extend: validDate, ...fields } })
-      expect(await endDateOf(fixture)).toBe(validDate)
-    }
-    for (const value of ["neverShorten", "", null, true, 1, ["set"]]) {
-      await fixture.tenure.memberships.grant({ ...member, endDate: initialEndDate })
-      await expectRefusal(fixture, extendOne, "mode", value)
-    }
-  })
-}
-
-const spellingTests = (test: ServerTest): void => {
-  const spellings = [
-    ["dryRun", "dry_run"],
-    ["dry-run", "dry_run"],
-    ["DryRun", "dry_run"],
-    ["DRY_RUN", "dry_run"],
-    ["_dry__run", "dry_run"],
-    ["expectedEndDate", "expected_end_date"],
-    ["expected_enddate", "expected_end_date"],
-    ["Mode", "mode"],
-    ["Reason", "reason"],
-    ["neverShorten", '"mode": "never_shorten"'],
-    ["never_shorten", '"mode": "never_shorten"'],
-  ] as const
-  for (const [wrong, right] of spellings) {
-    test(`fails if \`${wrong}\` spells a field in another way, and names the right one`, async (fixture) => {
-      for (const path of [extendOne, extendAll]) {
-        const body = { extend: validDate, [wrong]: true }
-        const response = await fixture.call("PATCH", path, { body })
-        const { error } = expectFailure(response, 422, "VALIDATION_ERROR")
-        expect(fieldsOf(error)["message"]).toContain(wrong)
-        expect(fieldsOf(error)["message"]).toContain(right)
-        expect(await endDateOf(fixture)).toBe(initialEndDate)
-      }
-    })
-  }
-
-  test("ignores fields that it does not know, whatever they have", async (fixture) => {
-    const others = { user_id: "1001", days: 30, plan: "dry", bulk: true, "": 1, Ænd: null }
-    const known = JSON.stringify({ extend: validDate, ...others }).slice(0, -1)
+  test("fails if a field that it reads is there twice, and ignores whatever it does not know", async (fixture) => {
+    const date = `"extend":"${validDate}"`
     for (const path of [extendOne, extendAll]) {
-      const body = `${known},"id":12345678901234567890,"of":{"mode":1,"mode":2},"days":1e400}`
-      const response = await fixture.call("PATCH", path, { body })
-      expect(response.status).toBe(200)
+      for (const field of ["extend", "dry_run", "reason", "mode", "events"]) {
+        const response = await extend(fixture, path, `{${date},"${field}":1,"${field}":1}`)
+        expectInvalid(response, `${field} must not be there twice`)
+      }
+      expect(await endDatesOf(fixture)).toEqual(unchanged)
+    }
+    const others = `"days":30,"":1,"id":12345678901234567890,"of":{"mode":1,"mode":2},"days":1e400`
+    for (const path of [extendOne, extendAll]) {
+      expect((await extend(fixture, path, `{${date},${others}}`)).status).toBe(200)
+    }
+  })
+}
+
+const conditionTests = (test: ServerTest): void => {
+  test("is made if the membership has the expected end date, in either format, and is told another", async (fixture) => {
+    for (const expected_end_date of [initialEndDate, Date.parse(initialEndDate)]) {
+      await grant(fixture, initialEndDate)
+      const body = { extend: validDate, expected_end_date }
+      expect((await extend(fixture, extendOne, body)).status).toBe(200)
+      for (const more of [{}, { dry_run: true }, { mode: "never_shorten" }]) {
+        const response = await extend(fixture, extendOne, { ...body, ...more })
+        expectFailure(response, 409, "END_DATE_CONFLICT", { current_end_date: validDate })
+      }
     }
   })
 
-  test("fails if a field is there twice", async (fixture) => {
-    const twice = { extend: [validDate], dry_run: [true, false], reason: ["a"], mode: ["set"] }
-    for (const field of Object.keys(twice)) {
-      for (const path of [extendOne, extendAll]) {
-        const all = Object.entries(twice).flatMap(([name, [value, other = value]]) => {
-          const text = `"${name}":${JSON.stringify(value)}`
-          return name === field ? [text, `"${name}":${JSON.stringify(other)}`] : [text]
-        })
-        const response = await fixture.call("PATCH", path, { body: `{${all.join(",")}}` })
-        const { error } = expectFailure(response, 422, "VALIDATION_ERROR")
-        expect(fieldsOf(error)["message"]).toBe(`${field} must not be there twice`)
-        expect(await endDateOf(fixture)).toBe(initialEndDate)
-      }
+  test("with `never_shorten` extends what ends earlier, leaves what ends later, and answers when it ends", async (fixture) => {
+    const { tenure } = fixture
+    const keeping = { extend: validDate, mode: "never_shorten" }
+    const kept = { total: 1, data: { new_end_date: later } }
+    await grant(fixture, later)
+    const before = await tenure.memberships.history({ projectId: "p1" })
+    for (const fields of [{}, { dry_run: true }, { expected_end_date: later }]) {
+      const response = await extend(fixture, extendOne, { ...keeping, ...fields })
+      expect(expectSuccess(response, kept).message).toContain("nothing was changed")
     }
+    const first = expectSuccess(await extend(fixture, extendOne, keeping, "left"), kept)
+    expect(await tenure.memberships.history({ projectId: "p1" })).toEqual(before)
+    await grant(fixture, initialEndDate)
+    const repeated = expectSuccess(await extend(fixture, extendOne, keeping, "left"), kept)
+    expect(repeated.message).toBe(first.message)
+    expect(await endDatesOf(fixture)).toEqual(unchanged)
+    expectSuccess(await extend(fixture, extendOne, keeping), {
+      total: 1,
+      data: { new_end_date: validDate },
+    })
+    await grant(fixture, later, "1003")
+    const dry = await extend(fixture, extendAll, { ...keeping, dry_run: true })
+    expect(dry.body).toMatchObject({ total: 3, data: { would_shorten: 0 } })
+    expect((await extend(fixture, extendAll, keeping)).body).toMatchObject({ total: 3 })
+    expect(await endDatesOf(fixture)).toEqual([validDate, validDate, later])
+  })
+
+  test.with({ bulk: "neverShorten" })(
+    "of all leaves what ends later if the host says so, unless the request says otherwise",
+    async (fixture) => {
+      await grant(fixture, later)
+      for (const [mode, end] of [
+        [undefined, later],
+        ["set", validDate],
+      ]) {
+        const response = await extend(fixture, extendAll, { extend: validDate, mode })
+        expect(response.body).toMatchObject({ total: 3 })
+        expect(await endDatesOf(fixture)).toEqual([end, validDate, validDate])
+      }
+      // The option is for all memberships alone.
+      for (const mode of [undefined, "set"]) {
+        await grant(fixture, later)
+        await extend(fixture, extendOne, { extend: validDate, mode })
+        expect(await endDatesOf(fixture)).toEqual([validDate, validDate, validDate])
+      }
+    },
+  )
+
+  test("keeps its reason", async (fixture) => {
+    const reasons = ["Kulanz 🎉", "r".repeat(500)]
+    await extend(fixture, extendOne, { extend: validDate, reason: reasons[0] })
+    await extend(fixture, extendAll, { extend: validDate, reason: reasons[1] })
+    const rows = await fixture.tenure.memberships.history({ projectId: "p1", limit: 2 })
+    expect(rows.map(({ reason }) => reason)).toEqual(reasons.toReversed())
+  })
+
+  test("in a dry run answers as it would, and changes nothing", async (fixture) => {
+    const { tenure } = fixture
+    await grant(fixture, later, "1003")
+    const before = await tenure.memberships.history({ projectId: "p1" })
+    const body = { extend: validDate, dry_run: true }
+    const data = { new_end_date: validDate }
+    const one = expectSuccess(await extend(fixture, extendOne, body), { total: 1, data })
+    const all = expectSuccess(await extend(fixture, extendAll, body), {
+      total: 3,
+      data: {
+        ...data,
+        total: 3,
+        would_shorten: 1,
+        would_reactivate: 0,
+        would_be_capped: 0,
+        examples: [
+          { user_id: "1001", end_date: initialEndDate, would_end: validDate },
+          { user_id: "1002", end_date: initialEndDate, would_end: validDate },
+          { user_id: "1003", end_date: later, would_end: validDate },
+        ],
+      },
+    })
+    for (const { message } of [one, all]) expect(message).toContain("nothing was changed")
+    expect(await endDatesOf(fixture)).toEqual([initialEndDate, initialEndDate, later])
+    expect(await tenure.memberships.history({ projectId: "p1" })).toEqual(before)
+    expectInvalid(await extend(fixture, extendAll, { ...body, extend: 1_000_000_000_000 }))
+    const real = await extend(fixture, extendAll, { ...body, dry_run: false })
+    expectSuccess(real, { total: 3, data })
+  })
+}
+
+const durationTests = (test: ServerTest): void => {
+  test("of one ends it later by the calendar in UTC: from its end, from now, or from the later of both", async (fixture) => {
+    const past = "2001-01-01T00:00:00.000Z"
+    for (const [start, fields, end] of [
+      ["2098-01-31T10:00:00.000Z", { extend_by: "P1M" }, "2098-02-28T10:00:00.000Z"],
+      ["2098-01-31T10:00:00.000Z", { extend_by: "PT36H", from: "end" }, "2098-02-01T22:00:00.000Z"],
+      ["2098-01-31T10:00:00.000Z", { extend_by: "P1D", from: "now" }, "tomorrow"],
+      [past, { extend_by: "P1D" }, "tomorrow"],
+    ] as const) {
+      await grant(fixture, start)
+      const response = await extend(fixture, extendOne, fields, crypto.randomUUID())
+      const [found = ""] = await endDatesOf(fixture)
+      const difference = Date.parse(found) - Date.now() - 86_400_000
+      if (end === "tomorrow") expect(Math.abs(difference)).toBeLessThan(60_000)
+      else expect(found).toBe(end)
+      expectSuccess(response, { total: 1, data: { new_end_date: found, end_date: found } })
+    }
+    await grant(fixture, past)
+    expectInvalid(await extend(fixture, extendOne, { extend_by: "P1D", from: "end" }, "past"))
+  })
+
+  test("of one is made once with an idempotency key, and by whoever expects the date, but not in a dry run", async (fixture) => {
+    const body = { extend_by: "P1D" }
+    const end = "2027-01-02T00:00:00.000Z"
+    const result = { total: 1, data: { new_end_date: end, end_date: end } }
+    expectSuccess(await extend(fixture, extendOne, { ...body, dry_run: true }), result)
+    expect(await endDatesOf(fixture)).toEqual(unchanged)
+    for (const replayed of [undefined, "true"]) {
+      const response = await extend(fixture, extendOne, body, "once")
+      expectSuccess(response, result)
+      expect(response.headers["idempotent-replayed"]).toBe(replayed)
+    }
+    const expecting = { ...body, expected_end_date: end }
+    expect((await extend(fixture, extendOne, expecting)).status).toBe(200)
+    expectFailure(await extend(fixture, extendOne, expecting), 409, "END_DATE_CONFLICT", {
+      current_end_date: "2027-01-03T00:00:00.000Z",
+    })
+  })
+
+  test("of all ends every membership later, once with an idempotency key, after a preview", async (fixture) => {
+    const ended = new Date(Date.now() - 3_600_000).toISOString()
+    await grant(fixture, ended, "1003")
+    const body = { extend_by: "P3D" }
+    const end = "2027-01-04T00:00:00.000Z"
+    const after = new Date(Date.parse(ended) + 3 * 86_400_000).toISOString()
+    expectSuccess(await extend(fixture, extendAll, { ...body, dry_run: true }), {
+      total: 3,
+      data: {
+        extend_by: "P3D",
+        total: 3,
+        would_shorten: 0,
+        would_reactivate: 1,
+        would_be_capped: 0,
+        examples: [
+          { user_id: "1001", end_date: initialEndDate, would_end: end },
+          { user_id: "1002", end_date: initialEndDate, would_end: end },
+          { user_id: "1003", end_date: ended, would_end: after },
+        ],
+      },
+    })
+    expect(await endDatesOf(fixture)).toEqual([initialEndDate, initialEndDate, ended])
+    for (let count = 0; count < 2; count++) {
+      expectSuccess(await extend(fixture, extendAll, body, "all"), {
+        total: 3,
+        data: { extend_by: "P3D", total: 3 },
+      })
+    }
+    expect(await endDatesOf(fixture)).toEqual([end, end, after])
+  })
+}
+
+const bulkExtensions = `${project}/bulk-extensions`
+
+/** Makes a bulk extension. Returns its id. */
+const made = async (fixture: Fixture, extend_by: string): Promise<string> => {
+  await extend(fixture, extendAll, { extend_by, reason: "outage" }, crypto.randomUUID())
+  const [newest] = itemsOf(await fixture.call("GET", bulkExtensions))
+  return String(newest?.["id"])
+}
+
+const undoTests = (test: ServerTest): void => {
+  test("of all is listed, newest first, and undone by an operator, once", async (fixture) => {
+    const { administer, call, operate, otherToken } = fixture
+    const first = await made(fixture, "P1D")
+    const second = await made(fixture, "P2D")
+    expectSuccess(await call("GET", `${bulkExtensions}?limit=1`), {
+      total: 1,
+      next: second,
+      data: [
+        {
+          id: second,
+          mode: "extend_by",
+          end_date: null,
+          extend_by: "P2D",
+          at: instant,
+          reason: "outage",
+          key_id: expect.any(String),
+          request_id: expect.any(String),
+          total: 3,
+          undone_at: null,
+          undone_by: null,
+        },
+      ],
+    })
+    const rest = itemsOf(await call("GET", `${bulkExtensions}?after=${second}`))
+    expect(rest).toMatchObject([{ id: first }])
+    const undo = `${bulkExtensions}/${first}/undo`
+    expectFailure(await call("POST", undo), 403, "FORBIDDEN")
+    const preview = await operate("POST", undo, { dry_run: true })
+    expect(dataOf(preview)).toMatchObject({ total: 3, would_shorten: 3 })
+    const undone = await operate("POST", undo, { reason: "a mistake" })
+    expectSuccess(undone, { total: 3, data: { total: 3 } })
+    const end = "2027-01-03T00:00:00.000Z"
+    expect(await endDatesOf(fixture)).toEqual([end, end, end])
+    expectFailure(await operate("POST", undo), 409, "BULK_EXTENSION_UNDONE")
+    expect(itemsOf(await operate("GET", `${members}/1001/history`))).toMatchObject([
+      { action: "bulk_undone", extend_by: null, reason: "a mistake" },
+      { action: "bulk_extended_by", extend_by: "P2D", to: null },
+      { action: "bulk_extended_by", extend_by: "P1D" },
+      { action: "granted", extend_by: null },
+    ])
+    const hidden = await call("GET", bulkExtensions, { token: otherToken })
+    expectFailure(hidden, 404, "PROJECT_NOT_FOUND")
+    for (const path of [
+      `/v2/projects/p2/bulk-extensions/${second}/undo`,
+      `${bulkExtensions}/nothing/undo`,
+      `${bulkExtensions}/${crypto.randomUUID()}/undo`,
+    ]) {
+      expectFailure(await administer("POST", path), 404, "BULK_EXTENSION_NOT_FOUND")
+    }
+    expectInvalid(await operate("POST", `${bulkExtensions}/${second}/undo`, { dryRun: true }))
+  })
+
+  test.with({ undoPeriod: "1 millis" })(
+    "of all cannot be undone after the period that the server sets",
+    async (fixture) => {
+      const undo = `${bulkExtensions}/${await made(fixture, "P1D")}/undo`
+      await new Promise((resolve) => void setTimeout(resolve, 5))
+      expectFailure(await fixture.operate("POST", undo), 409, "BULK_EXTENSION_SETTLED")
+    },
+  )
+}
+
+const url = "https://receiver.example/hook"
+
+/** The events of a dry run that a webhook would get. */
+const preview = (webhook_id: string, type: string, data: object) => ({
+  total: 1,
+  by_type: { [type]: 1 },
+  first: [
+    {
+      webhook_id,
+      url,
+      type,
+      body: {
+        type,
+        timestamp: instant,
+        data: {
+          project_id: "p1",
+          request_id: expect.any(String),
+          sequence: expect.any(Number),
+          ...data,
+        },
+      },
+    },
+  ],
+})
+
+const previewTests = (test: ServerTest): void => {
+  test("shows the webhooks that an extension, a bulk extension, its undoing and an import would send", async (fixture) => {
+    const { operate, tenure } = fixture
+    const dry = { dry_run: true, events: true }
+    const one = { extend: validDate, reason: "invoice 117", ...dry }
+    const line = `{"user_id":"1001","end_date":"${validDate}"}`
+    const importBy = (query: string) => operate("POST", `${imports}?${query}`, line, asLines)
+    const nobody = dataOf(await extend(fixture, extendOne, one))
+    expect(nobody["events"]).toEqual({ total: 0, by_type: {}, first: [] })
+    const { id } = await tenure.webhooks.create({ projectId: "p1", url })
+    await tenure.webhooks.create({ projectId: "p1", url, eventTypes: ["membership.granted"] })
+    const changed = { user_id: "1001", new_end_date: validDate, reason: "invoice 117" }
+    expectSuccess(await extend(fixture, extendOne, one), {
+      total: 1,
+      data: { new_end_date: validDate, events: preview(id, "membership.extended", changed) },
+    })
+    const all = dataOf(await extend(fixture, extendAll, { extend_by: "P3D", ...dry }))
+    const by = { mode: "extend_by", extend_by: "P3D" }
+    expect(all["events"]).toEqual(preview(id, "memberships.extended", by))
+    const counts = { would_grant: 0, would_shorten: 0, would_stay: 0 }
+    expectSuccess(await importBy("dry_run=true&events=true"), {
+      total: 1,
+      data: { ...counts, events: preview(id, "memberships.imported", { total: 1 }) },
+    })
+    expectSuccess(await importBy("dry_run=true"), { total: 1, data: counts })
+    for (const query of ["events=true", "dry_run=yes", "dry_run=true&dry_run=true", "dryRun=true"])
+      expectInvalid(await importBy(query))
+    const bad = await operate("POST", `${imports}?dry_run=true`, `${line}\n{}`, asLines)
+    expect(bad.status).toBe(422)
+    expect(await endDatesOf(fixture)).toEqual(unchanged)
+    await tenure.memberships.extendAll({ projectId: "p1", endDate: validDate })
+    const [bulk] = await tenure.memberships.bulkExtensions({ projectId: "p1" })
+    const undone = dataOf(await operate("POST", `${bulkExtensions}/${bulk?.id}/undo`, dry))
+    const undoing = { bulk_extension_id: bulk?.id }
+    expect(undone["events"]).toEqual(preview(id, "memberships.extension_undone", undoing))
   })
 }
 
 /** Declares the tests. */
-export const conditionTests = (test: ServerTest): void => {
+export const extendingTests = (test: ServerTest): void => {
   describe("an extension", () => {
-    test("extends a membership that has the expected end date, in either format", async (fixture) => {
-      for (const expected_end_date of [initialEndDate, Date.parse(initialEndDate)]) {
-        await fixture.tenure.memberships.grant({ ...member, endDate: initialEndDate })
-        const body = { extend: validDate, expected_end_date }
-        expectSuccess(await fixture.call("PATCH", extendOne, { body }), {
-          total: 1,
-          data: { new_end_date: validDate },
-        })
-        expect(await endDateOf(fixture)).toBe(validDate)
-      }
-    })
-
-    test("fails with the current end date if another one is expected, and changes nothing", async (fixture) => {
-      const body = { extend: validDate, expected_end_date: validDate }
-      expectFailure(await fixture.call("PATCH", extendOne, { body }), 409, "END_DATE_CONFLICT", {
-        current_end_date: initialEndDate,
-      })
-      expect(await endDateOf(fixture)).toBe(initialEndDate)
-    })
-
-    test("fails if `expected_end_date` is in neither format, or is not for one membership", async (fixture) => {
-      for (const value of invalidDates) {
-        await expectRefusal(fixture, extendOne, "expected_end_date", value)
-      }
-      await expectRefusal(fixture, extendAll, "expected_end_date", initialEndDate)
-    })
-
-    modeTests(test)
-    spellingTests(test)
-
-    test("keeps the reason of an extension", async ({ call, tenure }) => {
-      const reasons = ["Kulanz 🎉", "r".repeat(500)]
-      const [first, second] = reasons
-      await call("PATCH", extendOne, { body: { extend: validDate, reason: first } })
-      await call("PATCH", extendAll, { body: { extend: validDate, reason: second } })
-      const rows = await tenure.memberships.history({ projectId: "p1", limit: 2 })
-      expect(rows.map(({ reason }) => reason)).toEqual(reasons.toReversed())
-    })
-
-    test("fails if `reason` has no characters, more than 500, or cannot be stored", async (fixture) => {
-      for (const value of ["", "r".repeat(501), "a\u0000", "\ud800", null, 7, ["r"], {}]) {
-        for (const path of [extendOne, extendAll]) {
-          await expectRefusal(fixture, path, "reason", value)
-        }
-      }
-    })
-
-    test("in a dry run answers as it would, and changes nothing", async (fixture) => {
-      const { call, tenure } = fixture
-      const later = "2200-01-01T00:00:00.000Z"
-      await tenure.memberships.grant({ projectId: "p1", userId: "1003", endDate: later })
-      const before = await tenure.memberships.history({ projectId: "p1" })
-      const body = { extend: validDate, dry_run: true }
-      const data = { new_end_date: validDate }
-      const one = expectSuccess(await call("PATCH", extendOne, { body }), {
-        total: 1,
-        data,
-      })
-      const all = expectSuccess(await call("PATCH", extendAll, { body }), {
-        total: 3,
-        data: {
-          ...data,
-          total: 3,
-          would_shorten: 1,
-          would_reactivate: 0,
-          would_be_capped: 0,
-          examples: [
-            { user_id: "1001", end_date: initialEndDate, would_end: validDate },
-            { user_id: "1002", end_date: initialEndDate, would_end: validDate },
-            { user_id: "1003", end_date: later, would_end: validDate },
-          ],
-        },
-      })
-      for (const { message } of [one, all]) expect(message).toContain("nothing was changed")
-      expect(await endDateOf(fixture)).toBe(initialEndDate)
-      expect(await tenure.memberships.history({ projectId: "p1" })).toEqual(before)
-    })
-
-    test("in a dry run fails as it would", async ({ call }) => {
-      const fail = (path: string, fields: object) =>
-        call("PATCH", path, { body: { extend: validDate, ...fields, dry_run: true } })
-      const unknown = "/v2/projects/p1/memberships/9999/extend"
-      expectFailure(await fail(unknown, {}), 404, "MEMBERSHIP_NOT_FOUND")
-      const conflict = await fail(extendOne, { expected_end_date: validDate })
-      expectFailure(conflict, 409, "END_DATE_CONFLICT", {
-        current_end_date: initialEndDate,
-      })
-      expectFailure(await fail(extendAll, { extend: 1_000_000_000_000 }), 422, "VALIDATION_ERROR")
-    })
-
-    test("changes memberships without a dry run, and fails if `dry_run` is not a boolean", async (fixture) => {
-      for (const value of ["true", "", 1, 0, null, [], {}]) {
-        await expectRefusal(fixture, extendOne, "dry_run", value)
-        await expectRefusal(fixture, extendAll, "dry_run", value)
-      }
-      const response = await fixture.call("PATCH", extendAll, {
-        body: { extend: validDate, dry_run: false },
-      })
-      expectSuccess(response, {
-        total: 3,
-        data: { new_end_date: validDate },
-      })
-      expect(await endDateOf(fixture)).toBe(validDate)
-    })
+    dateTests(test)
+    refusalTests(test)
+    conditionTests(test)
+    durationTests(test)
+    undoTests(test)
+  })
+  describe("a dry run with events", () => {
+    previewTests(test)
   })
 }

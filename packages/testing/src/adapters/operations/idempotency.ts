@@ -4,13 +4,8 @@ import { type Operation, type PathParams, routes } from "@tenure/core/internal"
 import * as Struct from "effect/Struct"
 import { describe, expect } from "vitest"
 import { expectFailure, fieldsOf, webhookOf as createdOf } from "../../support/http.ts"
-import { type Fixture, type ServerTest, webhooks } from "../harness.ts"
+import { type Fixture, type ServerTest, asLines, extendOne, keyed, webhooks } from "../harness.ts"
 import { validDate } from "./extending.ts"
-
-const one = "/v2/projects/p1/memberships/1001/extend"
-const all = "/v2/projects/p1/memberships/extend"
-
-const keyed = (key: string | ReadonlyArray<string>) => ({ "idempotency-key": key })
 
 /** Removes the fields unique to each response. */
 const lasting = (body: unknown) => ({ ...fieldsOf(body), request_id: undefined })
@@ -28,8 +23,8 @@ interface Prepared {
   /** Path parameters besides the project and the user. */
   readonly params?: Partial<PathParams>
   readonly body?: object
-  /** The body's content type, if it is not JSON. */
-  readonly type?: string
+  /** The body's type, if it is not JSON. */
+  readonly type?: typeof asLines
 }
 
 const webhookOf = async ({ tenure }: Fixture): Promise<Prepared> => {
@@ -48,7 +43,7 @@ const requests: { readonly [Of in Changing]: (fixture: Fixture) => Promise<Prepa
   },
   "memberships.import": async () => ({
     body: { user_id: "1001", end_date: validDate },
-    type: "application/x-ndjson",
+    type: asLines,
   }),
   "memberships.grant": async ({ tenure }) => {
     const metadata = { plan: "gold" }
@@ -100,101 +95,75 @@ const changeAnswered = async ({ tenure }: Fixture): Promise<void> => {
 /** Replayed fields that differ from the first response. */
 const forgotten: { readonly [Of in Changing]?: object } = { "apiKeys.issue": { token: null } }
 
+const operationTests = (test: ServerTest): void => {
+  for (const operation of Struct.keys(requests)) {
+    test(`makes the change of ${operation} once, and answers the same after other changes`, async (fixture) => {
+      const { administer, tenure } = fixture
+      const { body, params = {}, type } = await requests[operation](fixture)
+      const { method, pattern } = routes[operation]
+      const named: Readonly<Record<string, string>> = {
+        project_id: "p1",
+        user_id: "1001",
+        ...params,
+      }
+      const path = pattern.replaceAll(/:(\w+)/g, (_, name: string) => named[name] ?? name)
+      const headers = (key: string) => ({ ...type, ...keyed(key) })
+      const first = await administer(method, path, body, headers("k-1"))
+      await changeAnswered(fixture)
+      const second = await administer(method, path, body, headers("k-1"))
+      expect([first.status, second.status]).toEqual([200, 200])
+      expect(first.headers["idempotent-replayed"]).toBeUndefined()
+      expect(second.headers["idempotent-replayed"]).toBe("true")
+      const data = fieldsOf(first.body)["data"]
+      expect(lasting(second.body)).toEqual({
+        ...lasting(first.body),
+        data: data && { ...data, ...forgotten[operation] },
+      })
+      expect(fieldsOf(second.body)["request_id"]).not.toBe(fieldsOf(first.body)["request_id"])
+      await administer("PUT", "/v2/projects/new", undefined, keyed("k-2"))
+      // Otherwise, the missing project would be the first error.
+      await tenure.memberships.createProject("p1")
+      const other = await administer(method, path, body, headers("k-2"))
+      expectFailure(other, 422, "IDEMPOTENCY_MISMATCH")
+    })
+  }
+}
+
 /** Declares the tests. */
 export const idempotencyTests = (test: ServerTest): void => {
   describe("an idempotency key", () => {
-    for (const operation of Struct.keys(requests)) {
-      test(`makes the change of ${operation} once, and answers the same after other changes`, async (fixture) => {
-        const { call, tenure } = fixture
-        const { body, params = {}, type } = await requests[operation](fixture)
-        const { method, pattern } = routes[operation]
-        const named: Readonly<Record<string, string>> = {
-          project_id: "p1",
-          user_id: "1001",
-          ...params,
-        }
-        const path = pattern.replaceAll(/:(\w+)/g, (_, name: string) => named[name] ?? name)
-        const { token } = await tenure.apiKeys.issue({ projects: "all", role: "admin" })
-        const typed = type === undefined ? {} : { "content-type": type }
-        const options = { token, body, headers: { ...typed, ...keyed("k-1") } }
-        const first = await call(method, path, options)
-        await changeAnswered(fixture)
-        const second = await call(method, path, options)
-        expect([first.status, second.status]).toEqual([200, 200])
-        expect(first.headers["idempotent-replayed"]).toBeUndefined()
-        expect(second.headers["idempotent-replayed"]).toBe("true")
-        const data = fieldsOf(first.body)["data"]
-        const expected = {
-          ...lasting(first.body),
-          data: data && { ...data, ...forgotten[operation] },
-        }
-        expect(lasting(second.body)).toEqual(expected)
-        expect(fieldsOf(second.body)["request_id"]).not.toBe(fieldsOf(first.body)["request_id"])
-        const other = { token, headers: { ...typed, ...keyed("k-2") } }
-        await call("PUT", "/v2/projects/new", other)
-        // Otherwise, the missing project would be the first error.
-        await tenure.memberships.createProject("p1")
-        expectFailure(await call(method, path, { ...other, body }), 422, "IDEMPOTENCY_MISMATCH")
-      })
-    }
+    operationTests(test)
 
-    test("of the creation of a project is refused for that of another", async ({
-      call,
+    test("shows a secret again only to whom the audit trail names, and not after the deletion of its webhook", async ({
+      operate,
       tenure,
     }) => {
-      const { token } = await tenure.apiKeys.issue({ projects: "all", role: "admin" })
-      const options = { token, headers: keyed("k-1") }
-      await call("PUT", "/v2/projects/new", options)
-      const path = "/v2/projects/another"
-      expectFailure(await call("PUT", path, options), 422, "IDEMPOTENCY_MISMATCH")
-      expectFailure(await call("GET", path, { token }), 404, "PROJECT_NOT_FOUND")
-    })
-
-    test("shows a secret again only to whom the audit trail names", async ({
-      call,
-      operatorToken: token,
-      tenure,
-    }) => {
-      const body = { url: "https://example.com/hook" }
-      const create = { token, body, headers: keyed("k-1") }
-      const { id: webhookId } = createdOf(await call("POST", webhooks, create))
-      const rotate = `${webhooks}/${webhookId.toUpperCase()}/rotate`
-      const rotation = { token, headers: keyed("k-2") }
-      await call("POST", rotate, rotation)
+      const create = () =>
+        operate("POST", webhooks, { url: "https://example.com/hook" }, keyed("k-1"))
+      const { id: webhookId } = createdOf(await create())
+      const path = `${webhooks}/${webhookId.toUpperCase()}`
+      const rotate = () => operate("POST", `${path}/rotate`, undefined, keyed("k-2"))
+      await rotate()
       const { secret } = await tenure.webhooks.rotateSecret({ projectId: "p1", webhookId })
-      for (const [path, options] of [
-        [webhooks, create],
-        [rotate, rotation],
-      ] as const) {
-        expect((await call("POST", path, options)).body).toMatchObject({ data: { secret } })
+      for (const repeat of [create, rotate]) {
+        expect((await repeat()).body).toMatchObject({ data: { secret } })
       }
       const history = await tenure.memberships.history({ projectId: "p1", limit: 5 })
-      const rows = history.map(({ action, subject }) => [action, subject])
-      expect(rows).toEqual([
+      expect(history.map(({ action, subject }) => [action, subject])).toEqual([
         ["secret_shown", webhookId],
         ["secret_shown", webhookId],
         ["secret_rotated", webhookId],
         ["secret_rotated", webhookId],
         ["webhook_created", webhookId],
       ])
-    })
-
-    test("creates and deletes a webhook once", async ({ call, tenure }) => {
-      const body = { url: "https://example.com/hook" }
-      const create = { body, headers: keyed("k-1") }
-      const first = await call("POST", webhooks, create)
-      const second = await call("POST", webhooks, create)
-      expect(lasting(second.body)).toEqual(lasting(first.body))
-      expect(second.headers["idempotent-replayed"]).toBe("true")
-      const [webhook, ...others] = await tenure.webhooks.list({ projectId: "p1" })
-      expect(others).toEqual([])
-      const path = `${webhooks}/${webhook?.id}`
-      for (const replayed of [undefined, "true"]) {
-        const deleted = await call("DELETE", path, { headers: keyed("k-2") })
-        expect([deleted.status, deleted.headers["idempotent-replayed"]]).toEqual([200, replayed])
+      for (const [key, status] of [
+        ["k-3", 200],
+        ["k-3", 200],
+        ["k-4", 404],
+      ] as const) {
+        expect((await operate("DELETE", path, undefined, keyed(key))).status).toBe(status)
       }
-      expectFailure(await call("DELETE", path, { headers: keyed("k-3") }), 404, "WEBHOOK_NOT_FOUND")
-      expectFailure(await call("POST", webhooks, create), 404, "WEBHOOK_NOT_FOUND")
+      expectFailure(await create(), 404, "WEBHOOK_NOT_FOUND")
     })
 
     test("changes something once if the requests come at the same time", async ({
@@ -202,7 +171,7 @@ export const idempotencyTests = (test: ServerTest): void => {
       tenure,
     }) => {
       const options = { body: { extend: validDate }, headers: keyed("k-1") }
-      const calls = Array.from({ length: 6 }, () => call("PATCH", one, options))
+      const calls = Array.from({ length: 6 }, () => call("PATCH", extendOne, options))
       const responses = await Promise.all(calls)
       expect(responses.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200, 200])
       const replays = responses.filter(({ headers }) => headers["idempotent-replayed"])
@@ -211,69 +180,27 @@ export const idempotencyTests = (test: ServerTest): void => {
       expect(history.filter(({ action }) => action === "extended")).toHaveLength(1)
     })
 
-    test("is refused for another request", async ({ call }) => {
-      const headers = keyed("k-1")
-      await call("PATCH", one, { body: { extend: validDate }, headers })
-      const later = await call("PATCH", one, { body: { extend: 4_000_000_000_000 }, headers })
-      expectFailure(later, 422, "IDEMPOTENCY_MISMATCH")
-      const other = await call("PATCH", all, { body: { extend: validDate }, headers })
-      expectFailure(other, 422, "IDEMPOTENCY_MISMATCH")
-    })
-
-    test("is the client's own", async ({ call, otherToken }) => {
-      const headers = keyed("k-1")
-      await call("PATCH", all, { body: { extend: validDate }, headers })
-      const path = "/v2/projects/p2/memberships/extend"
-      const other = await call("PATCH", path, {
-        body: { extend: validDate },
-        headers,
-        token: otherToken,
-      })
-      expect(other.body).toMatchObject({ total: 0 })
-    })
-
-    test("is not used up by a request that fails", async ({ call, tenure }) => {
-      const path = "/v2/projects/p1/memberships/9/extend"
-      const options = { body: { extend: validDate }, headers: keyed("k-1") }
-      expectFailure(await call("PATCH", path, options), 404, "MEMBERSHIP_NOT_FOUND")
-      await tenure.memberships.grant({ projectId: "p1", userId: "9", endDate: validDate })
-      const made = await call("PATCH", path, options)
-      expect([made.status, made.headers["idempotent-replayed"]]).toEqual([200, undefined])
-    })
-
-    test("must be 1 to 255 visible characters, once", async ({ call }) => {
-      for (const key of ["", "a b", "x".repeat(256), ["a", "b"], "\u00e9"]) {
-        const response = await call("PATCH", one, {
-          body: { extend: validDate },
-          headers: keyed(key),
-        })
-        expectFailure(response, 400, "MALFORMED_REQUEST")
+    test("is visible characters, sent once, the same with and without quotation marks", async ({
+      call,
+    }) => {
+      const send = (key: string | ReadonlyArray<string>) =>
+        call("PATCH", extendOne, { body: { extend: validDate }, headers: keyed(key) })
+      for (const key of ["", "a b", "x".repeat(256), ["a", "b"], "\u00e9", '"k']) {
+        expectFailure(await send(key), 400, "MALFORMED_REQUEST")
       }
-      const longest = keyed("~".repeat(255))
-      const response = await call("PATCH", one, { body: { extend: validDate }, headers: longest })
-      expect(response.status).toBe(200)
-    })
-
-    test("is the same with and without quotation marks", async ({ call }) => {
-      const extend = (key: string) =>
-        call("PATCH", one, { body: { extend: validDate }, headers: keyed(key) })
-      expect((await extend('k-"1\\')).status).toBe(200)
-      const second = await extend('"k-\\"1\\\\"')
-      expect(second.headers["idempotent-replayed"]).toBe("true")
-      for (const key of ['"', '""', '"k', '"k"1', '"k";a=1', '"a b"', '"\\k"']) {
-        expectFailure(await extend(key), 400, "MALFORMED_REQUEST")
-      }
+      expect((await send("~".repeat(255))).status).toBe(200)
+      expect((await send('k-"1\\')).status).toBe(200)
+      expect((await send('"k-\\"1\\\\"')).headers["idempotent-replayed"]).toBe("true")
     })
 
     test.with({}, { isBehindParser: true })(
       "counts behind a parser of the host too",
       async ({ call }) => {
-        const headers = keyed("k-1")
-        await call("PATCH", one, { body: { extend: validDate }, headers })
-        const second = await call("PATCH", one, { body: { extend: validDate }, headers })
-        expect(second.headers["idempotent-replayed"]).toBe("true")
-        const other = { body: { extend: 4_000_000_000_000 }, headers }
-        expectFailure(await call("PATCH", one, other), 422, "IDEMPOTENCY_MISMATCH")
+        const send = (extend: unknown) =>
+          call("PATCH", extendOne, { body: { extend }, headers: keyed("k-1") })
+        await send(validDate)
+        expect((await send(validDate)).headers["idempotent-replayed"]).toBe("true")
+        expectFailure(await send(4_000_000_000_000), 422, "IDEMPOTENCY_MISMATCH")
       },
     )
   })
