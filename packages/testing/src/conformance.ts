@@ -1,23 +1,21 @@
-export { type Port } from "./stores/harness.ts"
-export { ports } from "./stores/harness.ts"
-export { type StoreHarness } from "./stores/harness.ts"
-export { storeSuite } from "./store-suite.ts"
-export { type AdapterHarness } from "./adapters/harness.ts"
-export { type Mount } from "./adapters/harness.ts"
-export { type RunningServer } from "./adapters/harness.ts"
 export { adapterSuite } from "./adapter-suite.ts"
-export { type DeliveryHarness } from "./adapters/delivery-suite.ts"
-export { deliverySuite } from "./adapters/delivery-suite.ts"
-export { listening } from "./adapters/harness.ts"
-export { accepts } from "./support/http.ts"
-export { freePort } from "./support/free-port.ts"
+export { type DeliveryHarness, deliverySuite } from "./adapters/delivery-suite.ts"
+export {
+  type AdapterHarness,
+  type Mount,
+  type RunningServer,
+  listening,
+} from "./adapters/harness.ts"
+export { storeSuite } from "./store-suite.ts"
+export { type Port, type StoreHarness, ports } from "./stores/harness.ts"
 export * as Fixture from "./support/fixtures.ts"
-export { exchange } from "./support/http.ts"
-export { type Incoming } from "./support/http.ts"
-export { type Outgoing } from "./support/http.ts"
-export { parseResponses } from "./support/http.ts"
-export { send } from "./support/http.ts"
-export { type Answer } from "./support/fixtures.ts"
-export { type Notification } from "./support/fixtures.ts"
-export { type Receiver } from "./support/fixtures.ts"
-export { startReceiver } from "./support/fixtures.ts"
+export { type Answer, type Notification, type Receiver, startReceiver } from "./support/fixtures.ts"
+export { freePort } from "./support/free-port.ts"
+export {
+  type Incoming,
+  type Outgoing,
+  accepts,
+  exchange,
+  parseResponses,
+  send,
+} from "./support/http.ts"

@@ -47,10 +47,8 @@ const authenticationTests = (test: ServerTest): void => {
     }
   })
 
-  test("accepts only a known bearer token, with the scheme in upper and lower case", async ({
-    call,
-    token,
-  }) => {
+  test("accepts only a known bearer token, with the scheme in upper and lower case", async (fixture) => {
+    const { call, token } = fixture
     for (const scheme of ["Bearer", "bearer", "BEARER", "bEaReR"]) {
       const headers = { authorization: `${scheme} ${token}` }
       expect((await call("GET", webhooks, { headers })).status).toBe(200)
@@ -92,9 +90,8 @@ const authenticationTests = (test: ServerTest): void => {
 }
 
 const projectTests = (test: ServerTest): void => {
-  test("that the key does not open looks exactly like one that does not exist", async ({
-    call,
-  }) => {
+  test("that the key does not open looks exactly like one that does not exist", async (fixture) => {
+    const { call } = fixture
     for (const [method, suffix, body] of endpoints) {
       const foreign = await call(method, `/v2/projects/p2${suffix}`, { body })
       const missing = await call(method, `/v2/projects/p9${suffix}`, { body })
@@ -127,9 +124,8 @@ const pathTests = (test: ServerTest): void => {
     expect(response.text).not.toContain("secret&")
   })
 
-  test("counts alone in a target in absolute form, with a query or a fragment", async ({
-    call,
-  }) => {
+  test("counts alone in a target in absolute form, with a query or a fragment", async (fixture) => {
+    const { call } = fixture
     for (const end of ["", "?a", "#a", "?a#b", "#/", "#?"]) {
       const response = await call("GET", `http://localhost${webhooks}${end}`)
       expect(response.body).toMatchObject({ code: 200, path: webhooks })

@@ -169,13 +169,9 @@ export const apiKey = (token: string, ...projects: ReadonlyArray<ProjectId>): Ap
   lastUsedAt: undefined,
 })
 
-/** Waiting for a condition, with a deadline. */
-
 /** Waits until a condition holds. Fails the test if it does not hold within a minute. */
 export const eventually = (holds: () => Promise<boolean> | boolean): Promise<unknown> =>
   expect.poll(holds, { timeout: 60_000, interval: 20 }).toBe(true)
-
-/** A webhook receiver on the loopback interface. */
 
 /** A received request. */
 export interface Notification {

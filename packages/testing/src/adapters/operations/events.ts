@@ -84,10 +84,8 @@ const publishingTests = (test: ServerTest): void => {
     }
   })
 
-  test("are refused with a type that is Tenure's own or none, and data that would change, by its path", async ({
-    operate,
-    tenure,
-  }) => {
+  test("are refused with a type that is Tenure's own or none, and data that would change, by its path", async (fixture) => {
+    const { operate, tenure } = fixture
     const before = await tenure.events.read({ projectId: "p1", after: "start" })
     for (const [body, problem] of refused) {
       const response = await operate("POST", events, body)
@@ -112,10 +110,8 @@ const publishingTests = (test: ServerTest): void => {
 }
 
 const findingTests = (test: ServerTest): void => {
-  test("are read without their data, or by whom the audit trail names", async ({
-    operate,
-    tenure,
-  }) => {
+  test("are read without their data, or by whom the audit trail names", async (fixture) => {
+    const { operate, tenure } = fixture
     const type = "payment.completed"
     const id = await tenure.events.publish({ projectId: "p1", type, data: { amount: 5 } })
     const path = `${events}/${id}`
@@ -137,11 +133,8 @@ const findingTests = (test: ServerTest): void => {
     expectInvalid(await operate("GET", `${path}?data=no`), "data")
   })
 
-  test("of Tenure are found, by their id in upper case too, and none of another project", async ({
-    call,
-    operate,
-    tenure,
-  }) => {
+  test("of Tenure are found, by their id in upper case too, and none of another project", async (fixture) => {
+    const { call, operate, tenure } = fixture
     const extended = await call("PATCH", extendOne, { body: { extend } })
     const id = String(itemsOf(await call("GET", `${events}?after=start`)).at(-1)?.["id"])
     expect(dataOf(await operate("GET", `${events}/${id.toUpperCase()}`))).toMatchObject({
@@ -156,10 +149,8 @@ const findingTests = (test: ServerTest): void => {
     }
   })
 
-  test("are listed newest first, page after page, with the member and the date alone", async ({
-    operate,
-    tenure,
-  }) => {
+  test("are listed newest first, page after page, with the member and the date alone", async (fixture) => {
+    const { operate, tenure } = fixture
     const member = { projectId: "p1", userId: "u1", endDate: Date.parse(extend) }
     await tenure.memberships.grant({ ...member, reason: "a secret" })
     await tenure.events.publish({ projectId: "p1", type: "test.happened", data: { user_id: 1 } })

@@ -134,10 +134,8 @@ export const idempotencyTests = (test: ServerTest): void => {
   describe("an idempotency key", () => {
     operationTests(test)
 
-    test("shows a secret again only to whom the audit trail names, and not after the deletion of its webhook", async ({
-      operate,
-      tenure,
-    }) => {
+    test("shows a secret again only to whom the audit trail names, and not after the deletion of its webhook", async (fixture) => {
+      const { operate, tenure } = fixture
       const create = () =>
         operate("POST", webhooks, { url: "https://example.com/hook" }, keyed("k-1"))
       const { id: webhookId } = createdOf(await create())
@@ -166,10 +164,8 @@ export const idempotencyTests = (test: ServerTest): void => {
       expectFailure(await create(), 404, "WEBHOOK_NOT_FOUND")
     })
 
-    test("changes something once if the requests come at the same time", async ({
-      call,
-      tenure,
-    }) => {
+    test("changes something once if the requests come at the same time", async (fixture) => {
+      const { call, tenure } = fixture
       const options = { body: { extend: validDate }, headers: keyed("k-1") }
       const calls = Array.from({ length: 6 }, () => call("PATCH", extendOne, options))
       const responses = await Promise.all(calls)
@@ -180,9 +176,8 @@ export const idempotencyTests = (test: ServerTest): void => {
       expect(history.filter(({ action }) => action === "extended")).toHaveLength(1)
     })
 
-    test("is visible characters, sent once, the same with and without quotation marks", async ({
-      call,
-    }) => {
+    test("is visible characters, sent once, the same with and without quotation marks", async (fixture) => {
+      const { call } = fixture
       const send = (key: string | ReadonlyArray<string>) =>
         call("PATCH", extendOne, { body: { extend: validDate }, headers: keyed(key) })
       for (const key of ["", "a b", "x".repeat(256), ["a", "b"], "\u00e9", '"k']) {

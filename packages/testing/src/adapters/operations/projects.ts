@@ -25,10 +25,8 @@ import {
 const p1 = { id: "p1", memberships: 3, webhooks: 0 }
 
 const ownTests = (test: ServerTest): void => {
-  test("are listed to those who may use them, page by page, with their last bulk extension", async ({
-    administer,
-    call,
-  }) => {
+  test("are listed to those who may use them, page by page, with their last bulk extension", async (fixture) => {
+    const { administer, call } = fixture
     expectSuccess(await call("GET", "/v2/projects"), { total: 1, next: null, data: [p1] })
     await call("PATCH", extendAll, { body: { extend } })
     expectSuccess(await call("GET", project), { data: { ...p1, last_bulk_end_date: extend } })
@@ -48,11 +46,8 @@ const ownTests = (test: ServerTest): void => {
     expect(trail.filter(({ subject }) => subject === "new")).toHaveLength(1)
   })
 
-  test("are deleted once, by admins, with all that belongs to them", async ({
-    administer,
-    call,
-    tenure,
-  }) => {
+  test("are deleted once, by admins, with all that belongs to them", async (fixture) => {
+    const { administer, call, tenure } = fixture
     expect((await call("GET", project)).status).toBe(200)
     expectSuccess(await administer("DELETE", project), { data: null })
     for (const [method, path] of [
@@ -74,9 +69,8 @@ const ownTests = (test: ServerTest): void => {
     expectFailure(await call("GET", project), 404, "PROJECT_NOT_FOUND")
   })
 
-  test("that do not exist count before what is wrong with the body, and after the path", async ({
-    administer,
-  }) => {
+  test("that do not exist count before what is wrong with the body, and after the path", async (fixture) => {
+    const { administer } = fixture
     for (const [body, headers] of [
       ["{}", { "content-type": "text/plain" }],
       ["{", asLines],
@@ -107,11 +101,8 @@ const row = {
 }
 
 const auditTests = (test: ServerTest): void => {
-  test("of a project has the changes of memberships and webhooks, newest first, page by page", async ({
-    administer,
-    operate,
-    tenure,
-  }) => {
+  test("of a project has the changes of memberships and webhooks, newest first, page by page", async (fixture) => {
+    const { administer, operate, tenure } = fixture
     const endDate = "2098-01-01T00:00:00.000Z"
     const reason = "A friend"
     await tenure.memberships.grant({ projectId: "p1", userId: "1002", endDate, reason })
@@ -139,10 +130,8 @@ const auditTests = (test: ServerTest): void => {
     expectInvalid(await administer("GET", `${audit}?after=x`))
   })
 
-  test("of what belongs to no project has projects and keys, and who changed them", async ({
-    administer,
-    tenure,
-  }) => {
+  test("of what belongs to no project has projects and keys, and who changed them", async (fixture) => {
+    const { administer, tenure } = fixture
     const { id } = await tenure.apiKeys.issue({ projects: "all", role: "admin", name: "Eve" })
     await tenure.memberships.createProject("p7", { keyId: id })
     const first = await administer("GET", "/v2/audit?limit=1")

@@ -77,9 +77,8 @@ const refused: ReadonlyArray<readonly [body: object, field: string]> = [
 ]
 
 const contractTests = (test: ServerTest): void => {
-  test("are created with a unique id and secret, listed with it, oldest first, and deleted", async ({
-    call,
-  }) => {
+  test("are created with a unique id and secret, listed with it, oldest first, and deleted", async (fixture) => {
+    const { call } = fixture
     expectSuccess(await call("GET", webhooks), { total: 0, data: [] })
     const created: Array<unknown> = []
     for (const name of ["a?b=c", "a?b=c", "d"]) {
@@ -162,7 +161,9 @@ const contractTests = (test: ServerTest): void => {
 }
 
 const readingTests = (test: ServerTest): void => {
-  test.with(options)(
+  const receivingTest = test.with(options)
+
+  receivingTest(
     "are found by their id, with what they are for and how they fare",
     async (fixture) => {
       const { call, operate } = fixture
@@ -213,7 +214,7 @@ const readingTests = (test: ServerTest): void => {
     },
   )
 
-  test.with(options)(
+  receivingTest(
     "show their secret to nobody whom the audit trail does not name",
     async (fixture) => {
       const { call, tenure } = fixture
@@ -247,7 +248,7 @@ const readingTests = (test: ServerTest): void => {
     ...more,
   })
 
-  test.with(options)(
+  receivingTest(
     "list their deliveries with the status and the error of each attempt, page by page and by state",
     async (fixture) => {
       const { operate } = fixture
@@ -274,7 +275,7 @@ const readingTests = (test: ServerTest): void => {
     },
   )
 
-  test.with(options)(
+  receivingTest(
     "list their deliveries by their latest attempt, page by page and by state",
     async (fixture) => {
       const { operate, tenure } = fixture
@@ -304,7 +305,7 @@ const readingTests = (test: ServerTest): void => {
     },
   )
 
-  test.with(options)("refuse other parameters of the list", async (fixture) => {
+  receivingTest("refuse other parameters of the list", async (fixture) => {
     const { path } = await register(fixture)
     const nobody = "00000000-0000-4000-8000-000000000000"
     for (const [name, query] of [
@@ -323,7 +324,7 @@ const readingTests = (test: ServerTest): void => {
     }
   })
 
-  test.with(options)(
+  receivingTest(
     "show a delivery with its request and what was responded, to whom the audit trail names",
     async (fixture) => {
       const { operate, tenure } = fixture
@@ -362,7 +363,7 @@ const readingTests = (test: ServerTest): void => {
     },
   )
 
-  test.with(options)(
+  receivingTest(
     "count their attempts by the quarter of an hour, and say how long these took",
     async (fixture) => {
       const { path, publish } = await register(fixture, 500)
@@ -422,7 +423,9 @@ const refusedReplays: ReadonlyArray<object> = [
 ]
 
 const changingTests = (test: ServerTest): void => {
-  test.with(options)(
+  const receivingTest = test.with(options)
+
+  receivingTest(
     "are changed in what is asked for, and disabled without a loss until they are enabled",
     async (fixture) => {
       const { call, operate, tenure } = fixture
@@ -483,7 +486,7 @@ const changingTests = (test: ServerTest): void => {
     expect(dataOf(await call("GET", path))).toEqual(before)
   })
 
-  test.with(options)(
+  receivingTest(
     "get a new secret, and sign an event on demand with the previous one, too, for a day",
     async (fixture) => {
       const { call, operate } = fixture
@@ -507,7 +510,7 @@ const changingTests = (test: ServerTest): void => {
     },
   )
 
-  test.with(options)(
+  receivingTest(
     "are enabled after their receiver has answered 410, and then sent what they missed",
     async (fixture) => {
       const { call, operate } = fixture
@@ -537,7 +540,7 @@ const changingTests = (test: ServerTest): void => {
     },
   )
 
-  test.with(options)(
+  receivingTest(
     "are sent again an event by its id, or what they have missed by type, and nothing by a dry run",
     async (fixture) => {
       const { operate } = fixture
