@@ -44,6 +44,22 @@ const start = async (options?: TestTenureOptions): Promise<TestTenure> => {
   return test
 }
 
+/** Serves Tenure with Express until the test ends. Returns a function to extend a membership, and its status. */
+const extenderOf = async (tenure: Tenure) => {
+  const { token } = await tenure.apiKeys.issue({ projects: [projectId] })
+  const server = express().use(membershipMiddleware(tenure)).listen(0, "127.0.0.1")
+  onTestFinished(() => void server.close())
+  await once(server, "listening")
+  const address = server.address()
+  const url = typeof address === "object" ? `http://127.0.0.1:${address?.port}` : ""
+  return async (userId: string, extend: string | number): Promise<number> => {
+    const path = `/v2/projects/${projectId}/memberships/${userId}/extend`
+    const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" }
+    const body = JSON.stringify({ extend })
+    return (await fetch(`${url}${path}`, { method: "PATCH", headers, body })).status
+  }
+}
+
 /** What was sent, as `2030-01-01T00:00:00.000Z membership.granted 204`. */
 const logOf = ({ webhooks }: TestTenure): ReadonlyArray<string> =>
   webhooks
@@ -165,55 +181,35 @@ describe("the clock", () => {
     const { clock, tenure } = await start({
       rateLimits: { perKey: { limit: 1, window: "1 hour" } },
     })
-    const { token } = await tenure.apiKeys.issue({ projects: "all" })
-    const url = await serve(tenure)
-    const status = async () =>
-      (await fetch(`${url}/v2/projects`, { headers: { authorization: `Bearer ${token}` } })).status
+    await tenure.memberships.createProject(projectId)
+    await tenure.memberships.grant({ ...member, endDate: february })
+    const extend = await extenderOf(tenure)
+    const status = () => extend(member.userId, february)
     expect([await status(), await status()]).toEqual([200, 429])
     await clock.advance("1 hour")
     expect(await status()).toBe(200)
   })
 })
 
-/** Serves Tenure with Express until the test ends, and returns its URL. */
-const serve = async (tenure: Tenure): Promise<string> => {
-  const app = express()
-  app.use(membershipMiddleware(tenure))
-  const server = app.listen(0, "127.0.0.1")
-  onTestFinished(() => void server.close())
-  await once(server, "listening")
-  const address = server.address()
-  return typeof address === "object" ? `http://127.0.0.1:${address?.port}` : ""
-}
-
 describe("a host", () => {
   it("that extends at each reminder, by HTTP, is waited for", async () => {
-    const requests: Array<Promise<void>> = []
-    let renew = async (_userId: unknown): Promise<void> => {}
-    const onEvent = ({ body, type }: Event): void | Promise<void> => {
+    const requests: Array<Promise<number>> = []
+    let renew = async (_userId: string): Promise<number> => 0
+    const onEvent = ({ body, type }: Event): void | Promise<unknown> => {
       if (type !== "membership.expiring") return undefined
-      const { data }: { readonly data: { readonly user_id: string } } = JSON.parse(body)
-      const renewed = renew(data.user_id)
+      const renewed = renew(JSON.parse(body).data.user_id)
       requests.push(renewed)
       return renewed
     }
     const test = await start({ onEvent, expiry: { reminders: ["3 days"] } })
     const { clock, tenure, webhooks } = test
     await webhooks.register(projectId)
-    const { token } = await tenure.apiKeys.issue({ projects: [projectId] })
-    const url = await serve(tenure)
-    renew = async (userId) => {
-      const path = `/v2/projects/${projectId}/memberships/${String(userId)}/extend`
-      const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" }
-      const body = JSON.stringify({ extend: clock.now() + 30 * dayMillis })
-      const response = await fetch(`${url}${path}`, { method: "PATCH", headers, body })
-      expect(response.status).toBe(200)
-    }
+    const extend = await extenderOf(tenure)
+    renew = (userId) => extend(userId, clock.now() + 30 * dayMillis)
     await tenure.memberships.grant({ ...member, endDate: clock.now() + 30 * dayMillis })
     await clock.advance("270 days")
 
-    await Promise.all(requests)
-    expect(requests).toHaveLength(10)
+    expect(await Promise.all(requests)).toEqual(Array(10).fill(200))
     expect(new Set(webhooks.all().map(({ type }) => type))).toEqual(
       new Set(["membership.granted", "membership.expiring", "membership.extended"]),
     )
@@ -224,26 +220,23 @@ describe("a host", () => {
   it("may send requests while the clock moves", async () => {
     const { clock, tenure, webhooks } = await start()
     await webhooks.register(projectId)
-    const { token } = await tenure.apiKeys.issue({ projects: [projectId] })
-    const url = await serve(tenure)
-    const extend = async (userId: string): Promise<number> => {
-      const path = `/v2/projects/${projectId}/memberships/${userId}/extend`
-      const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" }
-      const body = JSON.stringify({ extend: "2031-01-01T00:00:00.000Z" })
-      return (await fetch(`${url}${path}`, { method: "PATCH", headers, body })).status
-    }
+    const extend = await extenderOf(tenure)
+    const extended = "2031-01-01T00:00:00.000Z"
     const users = Array.from({ length: 20 }, (_, index) => String(index + 1))
     for (const [index, userId] of users.entries()) {
       const endDate = clock.now() + (index + 20) * dayMillis
       await tenure.memberships.grant({ projectId, userId, endDate })
     }
-    const [, ...statuses] = await Promise.all([clock.advance("60 days"), ...users.map(extend)])
+    const [, ...statuses] = await Promise.all([
+      clock.advance("60 days"),
+      ...users.map((userId) => extend(userId, extended)),
+    ])
     expect(statuses).toEqual(users.map(() => 200))
     for (let count = 0; count < users.length; count++) await webhooks.next("membership.extended")
     const before = webhooks.all().length
     await clock.advanceTo("2030-12-01T00:00:00.000Z")
     expect(webhooks.all()).toHaveLength(before)
-    await clock.advanceTo("2031-01-01T00:00:00.000Z")
+    await clock.advanceTo(extended)
     const ends = webhooks
       .all()
       .slice(before)
@@ -297,13 +290,9 @@ describe("the recorded webhooks", () => {
   it("are waited for, in real time", async () => {
     const { tenure, webhooks } = await start()
     await webhooks.register(projectId)
-    const url = await serve(tenure)
-    const { token } = await tenure.apiKeys.issue({ projects: [projectId] })
-    const body = JSON.stringify({ extend: february })
+    const extend = await extenderOf(tenure)
     await tenure.memberships.grant({ ...member, endDate: "2030-01-20T00:00:00.000Z" })
-    const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" }
-    const path = `/v2/projects/${projectId}/memberships/1001/extend`
-    void fetch(`${url}${path}`, { method: "PATCH", headers, body })
+    void extend(member.userId, february)
     expect((await webhooks.next("membership.extended")).data.new_end_date).toBe(february)
   })
 
@@ -430,9 +419,9 @@ describe("webhooks that are forwarded", () => {
       response.writeHead(202).end("taken")
     })
     onTestFinished(() => void server.close())
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
-    const address = server.address()
-    const url = `http://127.0.0.1:${typeof address === "object" ? address?.port : ""}/hook`
+    const port = await freePort()
+    await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve))
+    const url = `http://127.0.0.1:${port}/hook`
     await tenure.memberships.grant({ projectId: "p1", userId: "1", endDate: february })
     const [granted] = await webhooks.forward(url)
     expect(granted).toMatchObject({ status: 202, body: "taken" })
